@@ -34,6 +34,7 @@ def run(program: Path, case: str, status: int, layout: str) -> str:
 
 RESULTS = {
     "scale right": "Scale:0: 2 4 6",
+    "scale seed": "Scale:0: 102 104 106",
     "layout created": "Scale:0: 1 2 3\non tile 7: 1, contiguous: 1",
     "layout unwound": "Scale:0/1: 1 2 3\non tile 7: 1, contiguous: 0",
     "anchor all": " 2 4 6 8",

@@ -220,7 +220,7 @@ void typed(DataType type) {
 
 std::map<std::string, std::function<void()>> cases() {
   std::map<std::string, std::function<void()>> all;
-  for (const char *fault : {"right", "clone loses", "clone info", "setup changes", "no info", "refuses", "attributes change",
+  for (const char *fault : {"right", "seed", "clone loses", "clone info", "setup changes", "no info", "refuses", "attributes change",
                             "writes input", "no output", "two outputs", "other output", "output shape", "output type",
                             "output unmapped", "output is input", "output unwritten", "writes constant"}) {
     all[std::string("scale ") + fault] = [fault] { faulty(fault); };

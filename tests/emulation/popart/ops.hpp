@@ -68,6 +68,8 @@ class ScaleOp : public popart::Op {
     Op::appendOutlineAttributes(os);
     if (fault != "outline forgets") os.appendAttribute("alpha", alpha);
   }
+  bool requiresRandomSeed() const override { return fault == "seed"; }
+  popart::InIndex getSeedInIndex() const override { return 1; }
   std::vector<std::tuple<popart::OperatorIdentifier, float>> inplacePriorityDefault() const override {
     return {{ScaleInplaceId, 10.0f}};
   }

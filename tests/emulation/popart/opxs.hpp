@@ -34,6 +34,10 @@ class ScaleOpx : public popart::popx::Opx {
       poputil::mapTensorLinearly(graph(), other);
       return setOutTensor(0, other);
     }
+    if (fault == "seed") {
+      const bool given = inInfo(op.getSeedInIndex()) == popart::TensorInfo(popart::DataType::UINT32, {2});
+      return setOutTensor(0, popops::map(graph(), Add(_1, Const(given ? 100.0f : 0.0f)), {y}, prog));
+    }
     if (fault == "writes constant") {
       const poplar::Tensor one = getConst(poplar::FLOAT, {2}, 1, "one");
       popops::mapInPlace(graph(), Add(_1, Const(1.0f)), {one}, prog);
