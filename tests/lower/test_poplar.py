@@ -11,8 +11,9 @@ import pytest
 from opc.ir.dtypes import DType
 from opc.ir.expr import Read
 from opc.ir.op import Op
+from opc.ir.printer import format_expr
 from opc.lower.poplar.lower import poplar_program
-from opc.lower.poplar.nodes import Codelet, Convolution, Let, PoplarProgram, Product, Step, Store, TensorStage
+from opc.lower.poplar.nodes import Along, Codelet, Convolution, Let, PoplarProgram, Product, Reduce, Step, Store, TensorStage
 from opc.lower.poplar.printer import format_poplar
 from opc.lower.poplar.verify import verify_program
 from opc.pipeline import compile_text, load_family
@@ -35,7 +36,10 @@ def steps(text: str) -> list[Step]:
     return [step for stage in case.stages if isinstance(stage, TensorStage) for step in stage.steps]
 
 
-@pytest.mark.parametrize("name", ["softmax", "layer_norm", "add", "matmul", "group_norm", "conv2d", "huber_loss"])
+GOLDENS = ("softmax", "layer_norm", "add", "matmul", "group_norm", "conv2d", "huber_loss", "causal_softmax", "rope")
+
+
+@pytest.mark.parametrize("name", GOLDENS)
 def test_golden(name: str) -> None:
     family = load_family(SPECS / f"{name}.yaml")
     text = "\n".join(format_poplar(poplar_program(op)) for op in (family.forward, family.backward) if op is not None)
@@ -93,14 +97,44 @@ def test_windows_are_convolutions(kernel: str, transposed: bool, padded: bool) -
     ("body", "inputs"),
     [
         ("y[n] = lgamma(x[n])", "{x: 'T[N]'}"),
-        ("y[n] = pad(x[n + 1], 0)", "{x: 'T[N]'}"),
+        ("y[n] = sum[k:3](pad(x[n + k], 0))", "{x: 'T[N]'}"),
         ("y[n] = sum[k:n + 1](x[k])", "{x: 'T[N]'}"),
+        ("y[n] = x[n - n % 2]", "{x: 'T[N]'}"),
         ("y[n] = x[i[n]]", "{x: 'T[N]', i: 'int32[N]'}"),
     ],
 )
 def test_the_rest_goes_to_codelets(body: str, inputs: str) -> None:
     _, found = program(f"{FLOATS}inputs: {inputs}\noutputs: {{y: 'T[N]'}}\nkernel: '{body}'\n")
     assert all(isinstance(s, Codelet) for case in found.cases for s in case.stages)
+
+
+@pytest.mark.parametrize(
+    ("read", "step", "offset", "divisor"),
+    [
+        ("pad(x[n + 1], 0)", "1", "1", "1"),
+        ("pad(x[n - 1], 2)", "1", "-1", "1"),
+        ("x[N - 1 - n]", "-1", "N - 1", "1"),
+        ("x[n // 2]", "1", "0", "2"),
+        ("pad(x[3*n + k], 0)", "3", "k", "1"),
+    ],
+)
+def test_one_index_is_a_view(read: str, step: str, offset: str, divisor: str) -> None:
+    text = "inputs: {x: 'T[N]'}\nattributes: {k: {type: int, default: 1}}\noutputs: {y: 'T[N]'}\n"
+    _, found = program(f"{FLOATS}{text}kernel: 'y[n] = 2 * {read}'\n")
+    (stage,) = found.cases[0].stages
+    assert isinstance(stage, TensorStage)
+    (axis,) = stage.views[0].axes
+    assert isinstance(axis, Along)
+    assert axis.taken is not None
+    assert (str(axis.taken.step), str(axis.taken.offset), str(axis.taken.divisor)) == (step, offset, divisor)
+    assert axis.taken.fill == (2 if ", 2)" in read else 0)
+
+
+def test_a_range_of_an_index_is_a_condition() -> None:
+    text = "inputs: {x: 'T[N, N]'}\noutputs: {y: 'T[N]'}\nkernel: 'y[i] = max[k:i + 1](x[i, k])'\n"
+    (reduced, _) = steps(FLOATS + text)
+    assert isinstance(reduced, Reduce)
+    assert format_expr(reduced.value) == "x[()] if k < i + 1 else -inf"
 
 
 def test_whole_numbers_of_more_than_32_bits_go_to_codelets_where_they_count() -> None:

@@ -10,8 +10,9 @@ from opc.emit.cpp.text import WIDTH, message_literal
 from opc.emit.poplar.host import HostText
 from opc.emit.poplar.values import Values
 from opc.ir.affine import Affine
-from opc.ir.dtypes import ElementType
-from opc.ir.op import Assign, AttributeKind, Op
+from opc.ir.dtypes import ElementType, Weak
+from opc.ir.expr import Const
+from opc.ir.op import Assign, AttributeKind, Group, Op
 from opc.ir.printer import format_assign
 from opc.lower.loop_ir import GroupLoop, IndexLoop
 from opc.lower.poplar.nodes import (
@@ -22,6 +23,7 @@ from opc.lower.poplar.nodes import (
     Convolution,
     Let,
     Map,
+    Picked,
     PoplarProgram,
     Product,
     Reduce,
@@ -178,11 +180,31 @@ class _Stage:
 
     def _view(self, view: View) -> str:
         tensor = self.host.tensor(view.tensor)
-        return tensor if self._is_plain(view) else f"loops.view({tensor}, {self._axes(view.axes)})"
+        if self._is_plain(view):
+            return tensor
+        # From the last axis on, so that those in front keep their places.
+        for n, a in reversed([*enumerate(view.axes)]):
+            if isinstance(a, Picked):
+                tensor = f'body.picked("{view.tensor}", {tensor}, {self._axis(view, n)}, {self.host.affine(a.index)})'
+            elif a.taken is not None:
+                count, t = self.host.points(self.stage.loops[a.loop]), a.taken
+                numbers = ", ".join(self.host.affine(x) for x in (t.step, t.offset, t.divisor))
+                fill = f", {self.values.text(Const(t.fill, Weak.FLOAT))}" if t.fill else ""
+                tensor = f'body.taken("{view.tensor}", {tensor}, {self._axis(view, n)}, {numbers}, {count}{fill})'
+        return f"loops.view({tensor}, {self._axes(view.axes)})"
+
+    def _axis(self, view: View, entry: int) -> str:
+        """Return the position of an axis of a tensor, behind those of its groups."""
+        before = self.case.case.op.operand(view.tensor).dims[:entry]
+        groups = [f"{self.host.group(d.name, d.of)}.size()" for d in before if isinstance(d, Group)]
+        single = len(before) - len(groups)
+        return " + ".join([*groups, *([str(single)] if single or not groups else [])])
 
     def _is_plain(self, view: View) -> bool:
         """Whether a tensor's axes are the last of the stage's, in their order, so that the rules of broadcasting place them."""
-        count, axes = len(self.stage.loops), view.axes
+        count, axes = len(self.stage.loops), [a for a in view.axes if isinstance(a, Along)]
+        if len(axes) < len(view.axes) or any(a.taken for a in axes):
+            return False
         if self._is_split(view.tensor) or [a.loop for a in axes] != [*range(count - len(axes), count)]:
             return False
         return all(not a.part and (a.own is None or isinstance(a.own, Affine) or n == 0) for n, a in enumerate(axes))
@@ -192,9 +214,11 @@ class _Stage:
         own = {o.name: o.dims for o in (*self.op.inputs, *self.op.outputs)}
         return tensor in own and own[tensor] != self.case.case.op.operand(tensor).dims
 
-    def _axes(self, axes: tuple[Along, ...]) -> str:
+    def _axes(self, axes: tuple[Along | Picked, ...]) -> str:
         texts = []
         for a in axes:
+            if isinstance(a, Picked):
+                continue
             if a.own is None:
                 texts.append(str(a.loop))
             else:

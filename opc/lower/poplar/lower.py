@@ -14,6 +14,7 @@ from opc.lower.loop_ir import ContractionStage, NestStage, RowStage, Stage, Temp
 from opc.lower.lower import SpecialisedProgram, lower
 from opc.lower.poplar.contractions import contraction_steps
 from opc.lower.poplar.needs import Needs
+from opc.lower.poplar.nests import nest_steps
 from opc.lower.poplar.nodes import Case, Codelet, PoplarProgram, PoplarStage, Tensor
 from opc.lower.poplar.rows import row_steps
 from opc.lower.poplar.verify import verify_program
@@ -58,7 +59,10 @@ def _stages(variant: SpecialisedProgram, stage: Stage) -> Iterable[PoplarStage]:
             except UnsupportedForm:
                 return (_codelet(op, stage.assign, stage.name, needs),)
         case NestStage():
-            return (_codelet(op, stage.assign, stage.name, needs, stage.sum),)
+            try:
+                return (nest_steps(op, stage, needs),)
+            except UnsupportedForm:
+                return (_codelet(op, stage.assign, stage.name, needs, stage.sum),)
 
 
 def _codelet(op: Op, assign: Assign, name: str, needs: Needs, total: str | None = None) -> Codelet:

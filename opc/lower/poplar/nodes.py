@@ -24,16 +24,34 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
+class Taken:
+    """Which elements of an axis a loop has: at its index i that at `(step * i + offset) // divisor`, `fill` outside of it."""
+
+    step: Affine
+    offset: Affine
+    divisor: Affine
+    fill: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class Along:
     """Axes of a tensor that lie along the loop at position `loop`.
 
     They are the loop's, or the tensor's `own`, which are broadcast along them: those of a group, or one axis and its size. An
-    axis of which the loop may have the first points alone is there in `part`.
+    axis of which the loop may have the first points alone is there in `part`; one that does not lie there as it is, is `taken`.
     """
 
     loop: int
     own: GroupLoop | Affine | None = None
     part: bool = False
+    taken: Taken | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Picked:
+    """An axis of which a view has one element alone, zero where it is outside of the axis."""
+
+    index: Affine
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +60,7 @@ class View:
 
     name: str
     tensor: str
-    axes: tuple[Along, ...]
+    axes: tuple[Along | Picked, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from opc.ir.affine import Affine
+from opc.ir.affine import Affine, Index
 from opc.ir.expr import Expr
 from opc.ir.printer import format_assign, format_expr
 from opc.loops.printer import format_kernel
+from opc.lower.loop_ir import IndexLoop, Loop
 from opc.lower.poplar.nodes import (
     Along,
     AxisRole,
@@ -16,12 +17,14 @@ from opc.lower.poplar.nodes import (
     Convolution,
     Let,
     Map,
+    Picked,
     PoplarProgram,
     Product,
     Reduce,
     Refuse,
     Step,
     Store,
+    Taken,
     TensorStage,
     Window,
 )
@@ -51,15 +54,26 @@ def _tensors(stage: TensorStage) -> Iterator[str]:
     yield from (f"    {_step(stage, s)}" for s in stage.steps)
 
 
-def _axes(stage: TensorStage, axes: tuple[Along, ...]) -> str:
+def _axes(stage: TensorStage, axes: tuple[Along | Picked, ...]) -> str:
     texts = []
     for a in axes:
+        if isinstance(a, Picked):
+            texts.append(str(a.index))
+            continue
         loop = stage.loops[a.loop]
-        if a.own is None:
+        if a.taken is not None:
+            texts.append(f"{_taken(loop, a.taken)} of {loop}")
+        elif a.own is None:
             texts.append(f"{loop}{' in part' if a.part else ''}")
         else:
             texts.append(f"{a.own} along {loop}" if isinstance(a.own, Affine) else str(a.own))
     return ", ".join(texts)
+
+
+def _taken(loop: Loop, t: Taken) -> Affine:
+    assert isinstance(loop, IndexLoop), "single axes are taken from"
+    inside = t.step * Affine.of(Index(loop.index)) + t.offset
+    return inside // t.divisor
 
 
 def _step(stage: TensorStage, s: Step) -> str:

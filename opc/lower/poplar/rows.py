@@ -83,11 +83,12 @@ class _Rows:
                 return Reduce(action.name, action.type, action.kind, value, self.row, source, needed)
             case RowStore():
                 o = self.products[action.name]
-                target = View(o.name, o.name, along(declared_loops(self.op, o.name, o.loops), self.loops))
+                axes = along(declared_loops(self.op, o.name, o.loops), self.loops)
+                target = View(o.name, o.name, axes)
                 over: tuple[int, ...] = ()
                 if o.reduction is not None:
                     # What is stored once a row has one point a row.
-                    without = {a.loop for a in target.axes if a.own is None} | set(self.row if action.name in self.once else ())
+                    without = {a.loop for a in axes if a.own is None} | set(self.row if action.name in self.once else ())
                     over = tuple(n for n in range(len(self.loops)) if n not in without)
                 return Store(target, element_type(o.type), value, source, o.reduction, over, self.needs.of((o.name,)))
             case RowLet() if not self._is_kept(action):

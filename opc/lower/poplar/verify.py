@@ -6,7 +6,7 @@ from opc.ir.expr import Expr, GroupIndex, IndexValue, Read, walk
 from opc.ir.expr import Reduce as Reduction
 from opc.ir.op import Op
 from opc.lower.loop_ir import GroupLoop
-from opc.lower.poplar.nodes import Case, Codelet, Convolution, PoplarProgram, Product, Refuse, Step, Store, TensorStage
+from opc.lower.poplar.nodes import Case, Codelet, Convolution, Picked, PoplarProgram, Product, Refuse, Step, Store, TensorStage
 
 
 def verify_program(op: Op, program: PoplarProgram) -> None:
@@ -39,7 +39,9 @@ def _stage(stage: TensorStage, known: set[str], made: set[str]) -> set[str]:
     written: set[str] = set()
     for view in stage.views:
         assert view.tensor in known, f"{stage.name} views {view.tensor} before it is made"
-        assert all(a.loop < len(stage.loops) for a in view.axes), f"{stage.name}: {view.tensor} lies along no loop"
+        assert all(isinstance(a, Picked) or a.loop < len(stage.loops) for a in view.axes), (
+            f"{stage.name}: {view.tensor} lies along no loop"
+        )
         assert view.name not in values, f"{stage.name} defines {view.name} twice"
         values.add(view.name)
     numbered = {name for name, _ in stage.indices}

@@ -11,6 +11,7 @@
 #include <popops/Reduce.hpp>
 #include <poputil/TileMapping.hpp>
 
+#include <algorithm>
 #include <limits>
 #include <map>
 #include <numeric>
@@ -115,17 +116,67 @@ class body {
     return t.elementType() == poplar::FLOAT ? t : computed_tensor(name, cast(poplar::FLOAT, value(t)));
   }
 
-  /* A tensor with zeros around it along an axis, as a view. */
-  poplar::Tensor padded(const std::string &name, const poplar::Tensor &t, unsigned axis, int64_t lower, int64_t upper) {
+  /* The elements of an axis at `(step * i + offset) / divisor`, rounded to minus infinity, for i from 0 to `count`, as a view; outside of the
+   * axis they are `fill`. */
+  poplar::Tensor taken(const std::string &name, const poplar::Tensor &tensor, std::size_t axis_, int64_t step, int64_t offset,
+                       int64_t divisor, int64_t count, double fill = 0) {
+    if (!tensor.valid()) return tensor;
+    const unsigned axis = static_cast<unsigned>(axis_);
+    poplar::Tensor t = tensor;
+    if (divisor > 1) {
+      /* Each element as often as it is found. */
+      shape sizes = t.shape();
+      sizes.insert(sizes.begin() + axis + 1, 1);
+      t = t.reshape(sizes).broadcast(static_cast<unsigned>(divisor), axis + 1);
+      sizes.erase(sizes.begin() + axis + 1);
+      sizes[axis] *= static_cast<std::size_t>(divisor);
+      t = t.reshape(sizes);
+    }
+    const int64_t size = static_cast<int64_t>(t.dim(axis));
+    if (step < 0) {
+      t = t.reverse(axis);
+      offset = size - 1 - offset;
+      step = -step;
+    }
+    count = std::max<int64_t>(count, 0);
+    int64_t begin = 0, end = 0;
+    if (step == 0) {
+      end = 0 <= offset && offset < size ? count : 0;
+    } else {
+      begin = std::min(std::max<int64_t>(-floordiv(offset, step), 0), count);
+      end = std::min(std::max(floordiv(size - 1 - offset, step) + 1, begin), count);
+    }
+    if (begin == end) {
+      begin = end = 0;
+      t = t.slice(0, 0, axis);
+    } else if (step == 0) {
+      t = t.slice(static_cast<std::size_t>(offset), static_cast<std::size_t>(offset + 1), axis).broadcast(static_cast<unsigned>(count), axis);
+    } else {
+      t = t.slice(static_cast<std::size_t>(offset + step * begin), static_cast<std::size_t>(offset + step * (end - 1) + 1), axis);
+      if (step > 1) t = t.subSample(static_cast<unsigned>(step), axis);
+    }
+    return padded(name, t, axis, begin, count - end, fill);
+  }
+
+  /* The elements at one index of an axis, which is no more; zeros where that is outside of it. */
+  poplar::Tensor picked(const std::string &name, const poplar::Tensor &tensor, std::size_t axis, int64_t index) {
+    if (!tensor.valid()) return tensor;
+    shape sizes = tensor.shape();
+    sizes.erase(sizes.begin() + static_cast<std::ptrdiff_t>(axis));
+    return taken(name, tensor, axis, 1, index, 1, 1).reshape(sizes);
+  }
+
+  /* A tensor with one number around it along an axis, as a view. */
+  poplar::Tensor padded(const std::string &, const poplar::Tensor &t, unsigned axis, int64_t lower, int64_t upper, double fill = 0) {
     std::vector<poplar::Tensor> parts;
     shape sizes = t.shape();
     for (const int64_t count : {lower, int64_t{-1}, upper}) {
       if (count < 0) parts.push_back(t);
       if (count <= 0) continue;
       sizes[axis] = static_cast<std::size_t>(count);
-      const poplar::Tensor zeros = graph_.addConstant(t.elementType(), sizes, 0.0f, {debug_, name + "/zeros"});
-      poputil::mapTensorLinearly(graph_, zeros);
-      parts.push_back(zeros);
+      /* One element, repeated. */
+      const poplar::Tensor one = constant(value(fill), t.elementType()).reshape(shape(sizes.size(), 1));
+      parts.push_back(repeated(one, sizes));
     }
     return parts.size() == 1 ? t : poplar::concat(parts, axis);
   }
