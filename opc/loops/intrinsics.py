@@ -30,6 +30,7 @@ _HEADERS: Mapping[str, str] = {
         "row_store"
     ),
     "cuda/tile": "block_reduce first_thread",
+    "poplar/codelet": "saturated share_begin share_end share_first",
     "nests/windows": "combine fetch_ahead fetch_share reach reduce_windows window_row",
 }
 

@@ -13,9 +13,9 @@ from opc.emit.poplar.dtypes import TYPES, carried
 from opc.ir.affine import Affine, Atom, AttrInt, Dim, FloorDiv, GroupSize, Index, Minimum, Mod
 from opc.ir.dtypes import Acc, DType, TypeVar, ValueType, Weak
 from opc.ir.expr import AttrRef, Call, Expr, Extension, IndexValue, Present
-from opc.loops.nodes import Loop, Refuse, Statement
+from opc.loops.nodes import Loop, Refuse, Return, Statement
 from opc.loops.values import Address, Block, Kind, Load, Local, Member, ReferenceType
-from opc.lower.poplar.codelet_nodes import STATUS, CodeletOperand, CodeletStage, attribute_field
+from opc.lower.poplar.codelet_nodes import STATUS, WORKER, CodeletOperand, CodeletStage, attribute_field
 from opc.records import replace
 
 _INTEGER = "int32_t"
@@ -41,7 +41,7 @@ class CodeletText(KernelText):
         types = ", ".join(f"typename {t.name}_stored" for t in s.types)
         if types:
             yield f"template <{types}>"
-        yield f"class {s.name} : public poplar::Vertex {{"
+        yield f"class {s.name} : public poplar::MultiVertex {{"
         yield " public:"
         for t in s.types:
             yield f"  using {t.name} = opc::compute<{t.name}_stored>;"
@@ -55,7 +55,7 @@ class CodeletText(KernelText):
         for f in s.fields:
             yield f"  {_KINDS[f.kind]} {f.name};"
         yield ""
-        yield "  bool compute() {"
+        yield f"  bool compute(unsigned {WORKER}) {{"
         yield from (deeper for line in self.after[:-1] for deeper in wrap(f"  {line}"))
         yield "    return true;"
         yield "  }"
@@ -153,7 +153,9 @@ class CodeletText(KernelText):
         return f"opc::load({self.operands[e.view].field}[{self.integer(e.offset)}])"
 
     def _statement(self, s: Statement) -> Iterator[str]:
-        if isinstance(s, Refuse) and self.block is None:
+        if isinstance(s, Return):
+            yield "return true;"
+        elif isinstance(s, Refuse) and self.block is None:
             yield f"if ({self.expr(s.cond).text}) {{"
             yield f"  {self.expr(s.report).text};"
             yield "  return true;"

@@ -15,6 +15,7 @@ from opc.ir.expr import (
     Expr,
     IndexValue,
     Present,
+    Read,
     Reduce,
     Select,
     children,
@@ -25,12 +26,12 @@ from opc.ir.op import AttributeKind, Op
 from opc.loops.nodes import Body, Buffer, Let, Statement, Var, bodies, own_values, values_of, with_bodies, with_own_values
 from opc.loops.values import Block, Construct, Intrinsic, Load, Local, Member, Named, Pointer, Static
 from opc.lower.build.context import UnsupportedForm
-from opc.lower.poplar.codelet_nodes import STATUS, Field, Fixed, attribute_field
+from opc.lower.poplar.codelet_nodes import STATUS, WORKER, Field, Fixed, attribute_field
 from opc.lower.poplar.entries import group_word
 from opc.records import replace
 from opc.transform.indices import Namer
 
-RESERVED = frozenset(("compute", STATUS, "half", "opc", "poplar"))
+RESERVED = frozenset(("compute", STATUS, WORKER, "half", "opc", "poplar"))
 """The names in a class of vertices that are not the spec's."""
 
 _ORDER = {Member: 0, Dim: 1, GroupSize: 1, AttrRef: 2, Present: 3}
@@ -98,8 +99,7 @@ def nodes_of(body: Body) -> Iterator[Expr]:
 def narrowed(body: Body, value: Expr) -> Body:
     """Return loops whose variables of whole numbers are int32, and those of numbers of no other type float32.
 
-    Of int64, sums and what a cast asks for stay, where the statement's `value` has some; other values of that type are those of
-    operands, which Poplar has in 32 bits.
+    Where the statement's `value` has numbers of int64 other than places that searches find, these stay what they are.
 
     Raises:
         UnsupportedForm: for a literal that has more bits.
@@ -138,6 +138,11 @@ def narrowed(body: Body, value: Expr) -> Body:
 
 
 def _is_wide(value: Expr) -> bool:
-    """Whether a value has sums of int64, or what is cast to it."""
-    sums = (e for e in walk(value) if isinstance(e, Cast) or (isinstance(e, Reduce) and e.kind not in SEARCHES))
-    return any(e.type is DType.INT64 for e in sums)
+    """Whether a value has numbers of int64 other than the places that searches find."""
+    found = (e for e in walk(value) if isinstance(e, Cast | Read) or (isinstance(e, Reduce) and e.kind not in SEARCHES))
+    return any(e.type is DType.INT64 for e in found)
+
+
+def adds_up(value: Expr) -> bool:
+    """Whether a value has sums of int64, which are kept without the bits beyond 32: so is what they are cast to."""
+    return any(isinstance(e, Reduce) and e.kind not in SEARCHES and e.type is DType.INT64 for e in walk(value))

@@ -26,7 +26,23 @@ from opc.ir.expr import (
     walk,
 )
 from opc.ir.op import Op
-from opc.loops.nodes import Accumulate, Body, Continue, Do, GroupPoints, How, If, Let, Loop, Refuse, Statement, Var, While, Yield
+from opc.loops.nodes import (
+    Accumulate,
+    Body,
+    Continue,
+    Do,
+    GroupPoints,
+    How,
+    If,
+    Let,
+    Loop,
+    Refuse,
+    Return,
+    Statement,
+    Var,
+    While,
+    Yield,
+)
 from opc.loops.values import (
     Address,
     Block,
@@ -50,7 +66,8 @@ from opc.lower.build.split import as_condition
 from opc.lower.guards import Guard, guard_indices, is_known_inside, replace_node
 from opc.lower.loop_ir import NestStage, ScanPlan, ScatterPlan
 from opc.lower.nests.flat import is_positive
-from opc.lower.poplar.codelet_nodes import STATUS, Nonempty, OfNothing, Outside
+from opc.lower.poplar.codelet_fields import adds_up
+from opc.lower.poplar.codelet_nodes import STATUS_OF_WORKER, WORKER, Nonempty, OfNothing, Outside
 from opc.lower.poplar.codelet_sums import split_axes
 from opc.lower.poplar.entries import Entries
 from opc.records import replace
@@ -68,6 +85,7 @@ class CodeletLoops(PointLoops):
         self.nonempty: dict[Nonempty, None] = {}
         self.found: dict[Reduce, Expr] = {}
         self.split = split_axes(entries.assign.value)
+        self.shares = tuple((self.nest.fresh(f"{i}_low"), self.nest.fresh(f"{i}_high")) for i in self.indices)
         self.bounded = {Affine.of(Index(i)): d for i, d in zip(self.indices, self.nest.declared.dims) if isinstance(d, Affine)}
         for e in walk(entries.assign.value):
             if isinstance(e, Reduce):
@@ -85,19 +103,21 @@ class CodeletLoops(PointLoops):
 
     def points(self) -> Body:
         """Return the loops over a box of the target, whose points are stored side by side."""
-        target = self.nest.declared
         value = self.value(self.assign.value)
         element = self.nest.fresh("element")
-        store = Do(call("store", Address(target.name, variable(element)), Construct(target.type, value)))
         step = Accumulate(Local(element, Weak.INT), "sum", number(1))
-        return Var(element, Weak.INT, number(0)), *self._box((*self.lines, store, step), range(len(self.indices)))
+        body = (*self.lines, self._stored(variable(element), value), step)
+        start = call("share_first", Word(WORKER), Member(self.assign.target, "share"))
+        return Var(element, Weak.INT, start), *self._box(body, range(len(self.indices)))
 
     def scatter(self, plan: ScatterPlan) -> Body:
         """Return one pass over the terms of a sum, of which those count that go to the box."""
-        target, of = self.nest.declared, plan.sum.type
-        element = self.nest.fresh("element")
-        zero = Do(call("store", Address(target.name, variable(element)), Construct(target.type, Const(0, of))))
-        clear = Loop(How.SERIAL, element, number(0), Member(target.name, "points"), (zero,))
+        target = self.nest.declared
+        element, share = self.nest.fresh("element"), Member(target.name, "share")
+        zero = Do(call("store", Address(target.name, variable(element)), Construct(target.type, Const(0, plan.sum.type))))
+        first = call("share_first", Word(WORKER), share)
+        last = call("share_end", number(0), Member(target.name, "points"), Const(True, DType.BOOL), Word(WORKER), share)
+        clear = Loop(How.SERIAL, element, first, last, (zero,))
         scattered = [i for i, _ in plan.scatter_indices]
         # Where the index along which rows are added tells where they go, it is one more index around the terms.
         moving = any(plan.vector_axis in free_indices(p) for _, p in plan.scatter_indices)
@@ -132,8 +152,7 @@ class CodeletLoops(PointLoops):
             empty = compare("le", terms, variable(plan.index) if plan.from_here else number(0))
             body.append(If(empty, (Do(self.nothing(e.kind, axis.index)),)))
         lines, value = self._inside(replace_node(plan.statement.value, e, Local(carried, e.type)))
-        target = self.nest.declared
-        body += [more, *lines, Do(call("store", Address(target.name, self._place()), Construct(target.type, value)))]
+        body += [more, *lines, self._stored(self._place(), value)]
         # The number of terms at the end of the box is that at its first point where it falls along the index.
         start = self._at_first(first, at, plan.descending)
         along = Loop(How.SERIAL, plan.index, *self._ends(at), tuple(body), down=plan.descending)
@@ -185,9 +204,32 @@ class CodeletLoops(PointLoops):
             inside = self._box(inside, [self.indices.index(row)])
         return *around, *inside
 
+    def share(self) -> Body:
+        """Return the statements that find the part of the box which is a worker's."""
+        target, worker = self.assign.target, Word(WORKER)
+        if not self.indices:
+            return (If(compare("gt", worker, number(0)), (Return(),)),)
+        body: list[Statement] = []
+        for n, (low, high) in enumerate(self.shares):
+            own = compare("eq", Member(target, "along"), number(n))
+            ends, chunk = (Member(target, "begin", n), Member(target, "end", n)), Member(target, "chunk")
+            body.append(Let(low, Weak.INT, call("share_begin", *ends, own, worker, chunk)))
+            body.append(Let(high, Weak.INT, call("share_end", *ends, own, worker, chunk)))
+        return tuple(body)
+
     def _ends(self, n: int) -> tuple[Expr, Expr]:
-        """Return where the box begins and ends along an index."""
+        """Return where a worker's part of the box begins and ends along an index, or the whole box along an axis."""
+        if n < len(self.indices):
+            return variable(self.shares[n][0]), variable(self.shares[n][1])
         return Member(self.assign.target, "begin", n), Member(self.assign.target, "end", n)
+
+    def _stored(self, at: Expr, value: Expr) -> Do:
+        """Return the statement that stores an element of the target."""
+        of = self.nest.declared.type
+        value = Construct(of, value)
+        if of is DType.INT64 and not adds_up(self.assign.value):
+            value = call("saturated", value, type=DType.INT32)
+        return Do(call("store", Address(self.assign.target, at), value))
 
     def _box(self, body: Body, entries: range | list[int]) -> Body:
         """Return the loops over a box along some of its indices, outer ones first."""
@@ -276,7 +318,7 @@ class CodeletLoops(PointLoops):
 
     def _report(self, what: Outside | OfNothing, value: Expr) -> Intrinsic:
         code = self.refusals.setdefault(what, len(self.refusals) + 1)
-        return call("report", Word(STATUS), number(code), value)
+        return call("report", Word(STATUS_OF_WORKER), number(code), value)
 
     def _entry(self, operand: str, axis: int) -> int:
         """Return the entry of an operand's shape that an axis of its view is of."""

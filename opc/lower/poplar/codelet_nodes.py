@@ -1,8 +1,8 @@
 """What a codelet is, as data: its loops, what a vertex is given, and what it refuses.
 
-A vertex computes a box of the points of a statement's target on its tile, in float and int. It is given the part of each operand
-that these can read, as elements in a row. Where in its operand a part lies, how large the operand is, and what else a call fixes,
-are fields of the vertex.
+A vertex computes a box of the points of a statement's target on its tile, in float and int; each worker of the tile computes some
+of them. It is given the part of each operand that these can read, as elements in a row. Where in its operand a part lies, how
+large the operand is, and what else a call fixes, are fields of the vertex.
 """
 
 from __future__ import annotations
@@ -18,8 +18,11 @@ from opc.loops.values import Member
 from opc.lower.poplar.entries import Parts, ViewEntry
 from opc.records import dataclass
 
-STATUS = "status"
-"""The field in which a vertex says what it found wrong: the number of a refusal, 0 for none, and the value that it is about."""
+STATUS, WORKER = "status", "worker"
+"""The field in which each worker says what it found wrong: the number of a refusal, 0 for none, and the value that it is about;
+and which worker this is."""
+STATUS_OF_WORKER = f"&{STATUS}[2 * {WORKER}]"
+"""Where a worker says that."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from opc.lower.nests.scan import flat_scan
 from opc.lower.nests.scatter import flat_scatter
 from opc.lower.poplar.codelet_fields import RESERVED, fields_of, narrowed, nodes_of
 from opc.lower.poplar.codelet_loops import CodeletLoops
-from opc.lower.poplar.codelet_nodes import STATUS, CodeletOperand, CodeletStage
+from opc.lower.poplar.codelet_nodes import STATUS_OF_WORKER, CodeletOperand, CodeletStage
 from opc.lower.poplar.codelet_sums import reduced_value
 from opc.lower.poplar.entries import Entries, entries_of
 from opc.records import replace
@@ -41,8 +41,8 @@ def codelet_stage(op: Op, assign: Assign, name: str) -> CodeletStage:
         loops.split = ()
     body = _body(loops, plan)
     ends = (*loops.indices, *(a.index for a in loops.split))
-    start: Body = (Do(call("report", Word(STATUS), number(0), number(0))),) if loops.refusals else ()
-    body = narrowed(propagate((*start, Comment(format_assign(assign)), *body)), own.value)
+    start: Body = (Do(call("report", Word(STATUS_OF_WORKER), number(0), number(0))),) if loops.refusals else ()
+    body = narrowed(propagate((*start, *loops.share(), Comment(format_assign(assign)), *body)), own.value)
     namer = Namer(RESERVED | index_names(entries.op) | op_names(op) | op_names(entries.op))
     namer.taken |= {a.name for e in nodes_of(body) if isinstance(e, IndexValue) for a in e.value.atoms() if isinstance(a, Dim)}
     operands = {n: namer.fresh(f"{n}_part") if n in RESERVED else n for n in loops.nest.operands}

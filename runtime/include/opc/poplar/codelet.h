@@ -47,18 +47,32 @@ inline void store(S &to, T value) {
   to = static_cast<S>(value);
 }
 
+/* A whole number that operands of int64 hold, of which Poplar has 32 bits. */
+inline int32_t saturated(int64_t value) {
+  const int64_t most = INT32_MAX, least = INT32_MIN;
+  return static_cast<int32_t>(value > most ? most : value < least ? least : value);
+}
+
 /* Whether an index lies outside of an axis. */
 inline bool outside(int32_t index, int32_t size) { return static_cast<uint32_t>(index) >= static_cast<uint32_t>(size); }
 inline bool outside(int64_t index, int32_t size) { return static_cast<uint64_t>(index) >= static_cast<uint64_t>(size); }
 
 /* Says what is wrong, by a number, and about which value; code 0 is said first, and what comes after it stays. */
-template <typename Status>
-inline void report(Status &status, int32_t code, int64_t value) {
+inline void report(int *status, int32_t code, int64_t value) {
   if (code != 0 && status[0] != 0) return;
-  const int64_t most = INT32_MAX, least = INT32_MIN;
   status[0] = code;
-  status[1] = static_cast<int32_t>(value > most ? most : value < least ? least : value);
+  status[1] = saturated(value);
 }
+
+/* Each worker takes `chunk` points along one index of a box, `along`, and all points along the others. */
+inline int32_t share_begin(int32_t begin, int32_t end, bool along, unsigned worker, int32_t chunk) {
+  return along ? minimum(begin + static_cast<int32_t>(worker) * chunk, end) : begin;
+}
+inline int32_t share_end(int32_t begin, int32_t end, bool along, unsigned worker, int32_t chunk) {
+  return along ? minimum(begin + (static_cast<int32_t>(worker) + 1) * chunk, end) : end;
+}
+/* The place of a worker's first element, where each has `share` of them. */
+inline int32_t share_first(unsigned worker, int32_t share) { return static_cast<int32_t>(worker) * share; }
 
 }  // namespace opc
 #endif  // OPC_POPLAR_CODELET_H

@@ -1,4 +1,4 @@
-/* How the points of a tensor are cut into boxes, one for each tile or worker. */
+/* How the points of a tensor are cut into boxes, one for each tile. */
 #ifndef OPC_POPLAR_CUTS_H
 #define OPC_POPLAR_CUTS_H
 
@@ -33,8 +33,7 @@ class cuts {
   bool choose() {
     const int64_t steps = of_(everything()).steps;
     /* Fewer steps than these aren't worth a tile of their own; but what fits on no tile may fit where more tiles share it. */
-    const int64_t most = extents_.size() == rank_ ? on_.count : on_.count * on_.workers;
-    const int64_t enough = std::min(most, std::max<int64_t>(1, steps / 64));
+    const int64_t enough = std::min(on_.count, std::max<int64_t>(1, steps / 64));
     std::vector<way> found;
     way at = way_of(extents_);
     fewest_bytes_ = at.bytes;
@@ -44,7 +43,7 @@ class cuts {
       for (std::size_t n = 0; n < extents_.size(); ++n) {
         std::vector<int64_t> chunks = at.chunks;
         chunks[n] = (chunks[n] + 1) / 2;
-        if (at.chunks[n] > 1 && count_of(chunks, 0) <= (found.empty() ? most : enough)) next.push_back(way_of(chunks));
+        if (at.chunks[n] > 1 && count_of(chunks, 0) <= (found.empty() ? on_.count : enough)) next.push_back(way_of(chunks));
       }
       more = !next.empty();
       if (more) at = *std::min_element(next.begin(), next.end(), [this](const way &a, const way &b) { return is_better(a, b); });
@@ -60,9 +59,8 @@ class cuts {
 
   /* What a tile needs at least. */
   int64_t fewest_bytes() const { return fewest_bytes_; }
-  /* The number of partial results, and of boxes on each tile. */
+  /* The number of partial results. */
   int64_t parts() const { return count_of(chunks_, rank_); }
-  int64_t on_each() const { return on_each(chunks_); }
 
   /* The whole of all dimensions. */
   box everything() const {
@@ -98,19 +96,17 @@ class cuts {
     for (std::size_t n = from; n < chunks.size(); ++n) count *= cuts_of(n, chunks[n]);
     return count;
   }
-  int64_t on_each(const std::vector<int64_t> &chunks) const { return (count_of(chunks, 0) + on_.count - 1) / on_.count; }
 
   way way_of(const std::vector<int64_t> &chunks) const {
     const needs most = largest(chunks);
-    const int64_t each = on_each(chunks), bytes = most.bytes * each, busy = each > 1 ? 1 : std::min(on_.workers, longest(chunks));
-    int64_t time = sum(most.steps / busy, bytes / 4);
+    int64_t time = sum(most.steps / std::min(on_.workers, longest(chunks)), most.bytes / 4);
     const int64_t parts = count_of(chunks, rank_);
     if (parts > 1) {
       int64_t points = 1;
       for (std::size_t n = 0; n < rank_; ++n) points *= extents_[n];
       time = sum(time, 256 + points / on_.count * parts);
     }
-    return {chunks, bytes, time};
+    return {chunks, most.bytes, time};
   }
 
   bool is_better(const way &a, const way &b) const {
@@ -120,11 +116,11 @@ class cuts {
 
   bool fits() const {
     bool all = true;
-    each([&](const box &at) { all = all && of_(at).bytes * on_each() <= on_.room; });
+    each([&](const box &at) { all = all && of_(at).bytes <= on_.room; });
     return all;
   }
 
-  /* How many workers a box is split for at most. */
+  /* How many workers have a part of a box at most. */
   int64_t longest(const std::vector<int64_t> &chunks) const {
     for (std::size_t n = 0; n < rank_; ++n) {
       if (chunks[n] > 1) return chunks[n];

@@ -33,9 +33,10 @@ namespace ipu {
 /* The type that a tensor between stages has, of operands stored as `stored`. */
 inline poplar::Type kept(const poplar::Type &stored) { return stored == poplar::HALF ? poplar::FLOAT : stored; }
 
-/* Which number of a vertex's a field holds: where its box begins and ends along an index, how many points it has, and the size and stride
- * of an operand along an axis, and the offset of its first element, were it there, from that of the part that is given. */
-enum class place { begin, end, points, size, stride, first };
+/* Which number of a vertex's a field holds: where its box begins and ends along an index, and how many points it has; along which index its
+ * workers share it, how many points along it and how many elements each has; the size and stride of an operand along an axis, and the
+ * offset of its first element, were it there, from that of the part that is given. */
+enum class place { begin, end, points, along, chunk, share, size, stride, first };
 
 /* A field that tells where a vertex's box is, along an index of the target, or where the part of an operand is, along one of its axes; the
  * target comes after the operands. */
@@ -106,15 +107,15 @@ class codelet {
     }
     check_reads();
     const cuts found = best_cuts();
-    const int64_t parts = found.parts(), on_each = found.on_each(), first = first_tile();
+    const int64_t parts = found.parts(), first = first_tile();
     sizes.insert(sizes.begin(), static_cast<std::size_t>(parts));
     poplar::Tensor out = graph_.addVariable(target_.type, sizes, {debug_, in_stage(target_.field)});
     const poplar::ComputeSet set = graph_.addComputeSet({debug_, name_});
     std::vector<poplar::Tensor> statuses;
     int64_t n = 0;
     found.each([&](const box &at) {
-      const unsigned tile = static_cast<unsigned>((first + n / on_each) % on_.count);
-      place_box(set, out[static_cast<std::size_t>(n % parts)], at, tile, on_each > 1 ? 1 : on_.workers, statuses);
+      const unsigned tile = static_cast<unsigned>((first + n) % on_.count);
+      add_vertex(set, out[static_cast<std::size_t>(n % parts)], at, tile, statuses);
       ++n;
     });
     prog_.add(poplar::program::Execute(set, {debug_, name_}));
@@ -221,7 +222,7 @@ class codelet {
       bytes += bytes_of(o, o.tensor.valid() ? points_in(part(read[i], o.extents)) : 1);
     }
     const int64_t fields = static_cast<int64_t>(integers_.size() + reals_.size() + flags_.size() + places_.size());
-    return {bytes + on_.workers * (4 * fields + 8 * static_cast<int64_t>(operands_.size() + 2)), steps};
+    return {bytes + 4 * fields + 8 * static_cast<int64_t>(operands_.size() + 2), steps};
   }
 
   cuts best_cuts() const {
@@ -240,55 +241,48 @@ class codelet {
     return hash % on_.count;
   }
 
-  /* Adds the vertices of a box, which share what is read: each computes some of the points along the first index that has several. */
-  void place_box(poplar::ComputeSet set, const poplar::Tensor &out, const box &at, unsigned tile, int64_t vertices,
-                 std::vector<poplar::Tensor> &statuses) {
+  /* How the workers of a tile share a box: along the first index that has several points, so that no two write to one word. */
+  struct sharing {
+    int64_t along, chunk, elements;
+  };
+
+  sharing shared(const box &at) const {
+    std::size_t along = 0;
+    while (along + 1 < rank() && at[along].size() == 1) ++along;
+    const int64_t length = rank() == 0 ? 1 : at[along].size(), elements = points_in(target_of(at)) / length;
+    const int64_t bytes = bytes_of(target_, elements), word = graph_.getTarget().getAtomicStoreGranularity();
+    int64_t step = 1;
+    while (step * bytes % word != 0) ++step;
+    const int64_t wanted = (length + on_.workers - 1) / on_.workers, chunk = (wanted + step - 1) / step * step;
+    return {static_cast<int64_t>(along), chunk, chunk * elements};
+  }
+
+  /* Adds the vertex of a box. */
+  void add_vertex(poplar::ComputeSet set, const poplar::Tensor &out, const box &at, unsigned tile, std::vector<poplar::Tensor> &statuses) {
     const std::vector<box> read = read_in(at);
-    std::vector<poplar::Tensor> given;
+    const poplar::VertexRef v = graph_.addVertex(set, class_name());
     std::vector<box> parts;
     for (std::size_t i = 0; i < operands_.size(); ++i) {
       const operand &o = operands_[i];
       parts.push_back(o.tensor.valid() ? part(read[i], o.extents) : box(o.extents.size()));
-      given.push_back(o.tensor.valid() ? slice(o.tensor, parts.back()).flatten() : nothing(o.type));
+      graph_.connect(v[o.field], o.tensor.valid() ? slice(o.tensor, parts.back()).flatten() : nothing(o.type));
     }
-    graph_.setTileMapping(slice(out, target_of(at)), tile);
-    std::size_t along = 0;
-    while (along < rank() && at[along].size() == 1) ++along;
-    box own = at;
-    const int64_t length = along < rank() ? at[along].size() : 1, chunk = along < rank() ? worker_chunk(at, along, vertices) : 1;
-    for (int64_t begin = 0; begin < length; begin += chunk) {
-      if (along < rank()) own[along] = interval(at[along].low + begin, at[along].low + std::min(begin + chunk, length) - 1);
-      add_vertex(set, out, own, parts, given, tile, statuses);
-    }
-  }
-
-  /* How many points along an index each vertex computes: no two may write to one word. */
-  int64_t worker_chunk(const box &at, std::size_t along, int64_t vertices) const {
-    const int64_t length = at[along].size(), bytes = bytes_of(target_, points_in(target_of(at)) / length);
-    const int64_t word = graph_.getTarget().getAtomicStoreGranularity();
-    int64_t step = 1;
-    while (step * bytes % word != 0) ++step;
-    const int64_t wanted = (length + vertices - 1) / vertices;
-    return (wanted + step - 1) / step * step;
-  }
-
-  void add_vertex(poplar::ComputeSet set, const poplar::Tensor &out, const box &at, const std::vector<box> &parts,
-                  const std::vector<poplar::Tensor> &given, unsigned tile, std::vector<poplar::Tensor> &statuses) {
-    const poplar::VertexRef v = graph_.addVertex(set, class_name());
-    for (std::size_t i = 0; i < operands_.size(); ++i) graph_.connect(v[operands_[i].field], given[i]);
-    graph_.connect(v[target_.field], slice(out, target_of(at)).flatten());
+    const poplar::Tensor own = slice(out, target_of(at));
+    graph_.setTileMapping(own, tile);
+    graph_.connect(v[target_.field], own.flatten());
     for (const auto &f : integers_) graph_.setInitialValue(v[f.first], f.second);
     for (const auto &f : reals_) graph_.setInitialValue(v[f.first], f.second);
     for (const auto &f : flags_) graph_.setInitialValue(v[f.first], f.second);
     for (const placed &f : places_) graph_.setInitialValue(v[f.field], fits(value_of(f, at, parts), f.field));
     graph_.setTileMapping(v, tile);
     /* What a model of an IPU takes a step for. */
-    graph_.setPerfEstimate(v, static_cast<uint64_t>(product(needed_for(at).steps, 16)));
+    graph_.setPerfEstimate(v, static_cast<uint64_t>(product(needed_for(at).steps, 16) / on_.workers));
     if (messages_.empty()) return;
-    const poplar::Tensor status = graph_.addVariable(poplar::INT, {2}, {debug_, in_stage("status")});
+    const std::size_t workers = static_cast<std::size_t>(on_.workers);
+    const poplar::Tensor status = graph_.addVariable(poplar::INT, {workers, 2}, {debug_, in_stage("status")});
     graph_.setTileMapping(status, tile);
-    graph_.connect(v["status"], status);
-    statuses.push_back(status.expand({0}));
+    graph_.connect(v["status"], status.flatten());
+    statuses.push_back(status);
   }
 
   std::string class_name() const {
@@ -305,6 +299,12 @@ class codelet {
         return at[f.axis].high + 1;
       case place::points:
         return points_in(target_of(at));
+      case place::along:
+        return shared(at).along;
+      case place::chunk:
+        return shared(at).chunk;
+      case place::share:
+        return shared(at).elements;
       case place::size:
         return operands_[f.operand].extents[f.axis];
       default:

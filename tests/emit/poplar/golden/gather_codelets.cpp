@@ -2,7 +2,7 @@
 #include "opc/poplar/codelet.h"
 
 template <typename T_stored, typename I_stored>
-class gather_y : public poplar::Vertex {
+class gather_y : public poplar::MultiVertex {
  public:
   using T = opc::compute<T_stored>;
   using I = opc::compute<I_stored>;
@@ -13,10 +13,13 @@ class gather_y : public poplar::Vertex {
   poplar::Output<poplar::Vector<int>> status;
   int A_point_begin;
   int A_point_end;
+  int y_along;
+  int y_chunk;
   int K_point_begin;
   int K_point_end;
   int B_point_begin;
   int B_point_end;
+  int y_share;
   int indices_first;
   int data_size_1;
   int data_stride_0;
@@ -24,23 +27,30 @@ class gather_y : public poplar::Vertex {
   int data_first;
   int N;
 
-  bool compute() {
-    opc::report(status, 0, 0);
+  bool compute(unsigned worker) {
+    opc::report(&status[2 * worker], 0, 0);
+    const int32_t A_point_low = opc::share_begin(A_point_begin, A_point_end, y_along == 0, worker, y_chunk);
+    const int32_t A_point_high = opc::share_end(A_point_begin, A_point_end, y_along == 0, worker, y_chunk);
+    const int32_t K_point_low = opc::share_begin(K_point_begin, K_point_end, y_along == 1, worker, y_chunk);
+    const int32_t K_point_high = opc::share_end(K_point_begin, K_point_end, y_along == 1, worker, y_chunk);
+    const int32_t B_point_low = opc::share_begin(B_point_begin, B_point_end, y_along == 2, worker, y_chunk);
+    const int32_t B_point_high = opc::share_end(B_point_begin, B_point_end, y_along == 2, worker, y_chunk);
     /* y[*A, *K, *B] = data[*A, cast(int64, indices[*K]) + N if indices[*K] < 0 else cast(int64, indices[*K]),
      * *B] */
-    int32_t element = 0;
-    for (int32_t A_point = A_point_begin; A_point < A_point_end; ++A_point) {
-      for (int32_t K_point = K_point_begin; K_point < K_point_end; ++K_point) {
-        for (int32_t B_point = B_point_begin; B_point < B_point_end; ++B_point) {
+    int32_t element = opc::share_first(worker, y_share);
+    for (int32_t A_point = A_point_low; A_point < A_point_high; ++A_point) {
+      for (int32_t K_point = K_point_low; K_point < K_point_high; ++K_point) {
+        for (int32_t B_point = B_point_low; B_point < B_point_high; ++B_point) {
           opc::store(y[element], T([&]() -> T {
             const int64_t at_1 = opc::load(indices[K_point + indices_first]) < 0
                 ? opc::cast<int64_t>(opc::load(indices[K_point + indices_first])) + int64_t(N)
                 : opc::cast<int64_t>(opc::load(indices[K_point + indices_first]));
             if (opc::outside(at_1, data_size_1)) {
-              opc::report(status, 1, at_1);
+              opc::report(&status[2 * worker], 1, at_1);
               return T(0);
             }
-            return opc::load(data[A_point * data_stride_0 + at_1 * data_stride_1 + B_point + data_first]);
+            return opc::load(data[A_point * data_stride_0
+                + int32_t(at_1) * data_stride_1 + B_point + data_first]);
           }()));
           element += 1;
         }

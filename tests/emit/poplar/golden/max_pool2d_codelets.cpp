@@ -2,7 +2,7 @@
 #include "opc/poplar/codelet.h"
 
 template <typename T_stored>
-class max_pool2d_y : public poplar::Vertex {
+class max_pool2d_y : public poplar::MultiVertex {
  public:
   using T = opc::compute<T_stored>;
 
@@ -10,12 +10,15 @@ class max_pool2d_y : public poplar::Vertex {
   poplar::Output<poplar::Vector<T_stored>> y;
   int n_begin;
   int n_end;
+  int y_along;
+  int y_chunk;
   int c_begin;
   int c_end;
   int i_begin;
   int i_end;
   int j_begin;
   int j_end;
+  int y_share;
   int x_size_2;
   int x_size_3;
   int x_stride_0;
@@ -31,14 +34,22 @@ class max_pool2d_y : public poplar::Vertex {
   int padding_1;
   int stride_1;
 
-  bool compute() {
+  bool compute(unsigned worker) {
+    const int32_t n_low = opc::share_begin(n_begin, n_end, y_along == 0, worker, y_chunk);
+    const int32_t n_high = opc::share_end(n_begin, n_end, y_along == 0, worker, y_chunk);
+    const int32_t c_low = opc::share_begin(c_begin, c_end, y_along == 1, worker, y_chunk);
+    const int32_t c_high = opc::share_end(c_begin, c_end, y_along == 1, worker, y_chunk);
+    const int32_t i_low = opc::share_begin(i_begin, i_end, y_along == 2, worker, y_chunk);
+    const int32_t i_high = opc::share_end(i_begin, i_end, y_along == 2, worker, y_chunk);
+    const int32_t j_low = opc::share_begin(j_begin, j_end, y_along == 3, worker, y_chunk);
+    const int32_t j_high = opc::share_end(j_begin, j_end, y_along == 3, worker, y_chunk);
     /* y[n, c, i, j] = max[p:kernel_size[0], q:kernel_size[1]](pad(x[n, c, i*stride[0] + p*dilation[0] -
      * padding[0], j*stride[1] + q*dilation[1] - padding[1]], -inf)) */
-    int32_t element = 0;
-    for (int32_t n = n_begin; n < n_end; ++n) {
-      for (int32_t c = c_begin; c < c_end; ++c) {
-        for (int32_t i = i_begin; i < i_end; ++i) {
-          for (int32_t j = j_begin; j < j_end; ++j) {
+    int32_t element = opc::share_first(worker, y_share);
+    for (int32_t n = n_low; n < n_high; ++n) {
+      for (int32_t c = c_low; c < c_high; ++c) {
+        for (int32_t i = i_low; i < i_high; ++i) {
+          for (int32_t j = j_low; j < j_high; ++j) {
             T max = opc::limits<T>::lowest;
             for (int32_t p = 0; p < kernel_size_0; ++p) {
               for (int32_t q = 0; q < kernel_size_1; ++q) {

@@ -2,7 +2,7 @@
 #include "opc/poplar/codelet.h"
 
 template <typename T_stored, typename I_stored>
-class nll_loss_loss_partial : public poplar::Vertex {
+class nll_loss_loss_partial : public poplar::MultiVertex {
  public:
   using T = opc::compute<T_stored>;
   using I = opc::compute<I_stored>;
@@ -14,8 +14,11 @@ class nll_loss_loss_partial : public poplar::Vertex {
   poplar::Output<poplar::Vector<int>> status;
   int n_begin;
   int n_end;
+  int loss_partial_along;
+  int loss_partial_chunk;
   int K_point_begin;
   int K_point_end;
+  int loss_partial_share;
   int target_stride_0;
   int target_first;
   int w_stride_0;
@@ -26,19 +29,27 @@ class nll_loss_loss_partial : public poplar::Vertex {
   int x_first;
   int ignore_index;
 
-  bool compute() {
-    opc::report(status, 0, 0);
+  bool compute(unsigned worker) {
+    opc::report(&status[2 * worker], 0, 0);
+    const int32_t n_low =
+        opc::share_begin(n_begin, n_end, loss_partial_along == 0, worker, loss_partial_chunk);
+    const int32_t n_high =
+        opc::share_end(n_begin, n_end, loss_partial_along == 0, worker, loss_partial_chunk);
+    const int32_t K_point_low =
+        opc::share_begin(K_point_begin, K_point_end, loss_partial_along == 1, worker, loss_partial_chunk);
+    const int32_t K_point_high =
+        opc::share_end(K_point_begin, K_point_end, loss_partial_along == 1, worker, loss_partial_chunk);
     /* loss_partial[n, *K] = 0 if cast(int64, target[n, *K]) == ignore_index else -w[n, *K] * x[n, target[n,
      * *K], *K] */
-    int32_t element = 0;
-    for (int32_t n = n_begin; n < n_end; ++n) {
-      for (int32_t K_point = K_point_begin; K_point < K_point_end; ++K_point) {
+    int32_t element = opc::share_first(worker, loss_partial_share);
+    for (int32_t n = n_low; n < n_high; ++n) {
+      for (int32_t K_point = K_point_low; K_point < K_point_high; ++K_point) {
         opc::store(loss_partial[element],
             T(opc::cast<int64_t>(opc::load(target[n * target_stride_0 + K_point + target_first])) ==
                 int64_t(ignore_index) ? 0 : -opc::load(w[n * w_stride_0 + K_point + w_first]) * [&]() -> T {
           const int32_t at_1 = int32_t(opc::load(target[n * target_stride_0 + K_point + target_first]));
           if (opc::outside(at_1, x_size_1)) {
-            opc::report(status, 1, at_1);
+            opc::report(&status[2 * worker], 1, at_1);
             return T(0);
           }
           return opc::load(x[n * x_stride_0 + at_1 * x_stride_1 + K_point + x_first]);
