@@ -172,7 +172,7 @@ void bindOptions(py::module_ &m) {
       .def_readwrite("customCodeletCompileFlags", &SessionOptions::customCodeletCompileFlags)
       .def_readwrite("logDir", &SessionOptions::logDir);
 
-  py::class_<popart::Optimizer>(m, "Optimizer").def("getFinalLossScalingVal", &popart::Optimizer::getFinalLossScalingVal);
+  py::class_<popart::Optimizer>(m, "Optimizer").def("getLossScalingVal", &popart::Optimizer::getFinalLossScalingVal);
   py::class_<popart::ConstSGD, popart::Optimizer>(m, "ConstSGD")
       .def(py::init<float, float, float>(), py::arg("learning_rate"), py::arg("weight_decay") = 0.0f, py::arg("loss_scaling") = 1.0f);
 }
@@ -201,7 +201,6 @@ void bindSession(py::module_ &m) {
       .def("run", [](Session &self, PyStepIO &io, const std::string &name) { self.run(io.io, name); }, py::arg("stepio"),
            py::arg("debugName") = "")
       .def("getInfo", &Session::getInfo)
-      .def("hasInfo", &Session::hasInfo)
       .def("getAllTensorIds", &Session::getAllTensorIds)
       .def("_readWeights", weights)
       .def("_getDataFlow", [](const Session &self) { return self.getIr().getDataFlow(); })

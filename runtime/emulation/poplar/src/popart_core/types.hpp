@@ -135,7 +135,6 @@ void bindTypes(py::module_ &m) {
       .def("rank", &TensorInfo::rank)
       .def("nelms", &TensorInfo::nelms)
       .def("nbytes", &TensorInfo::nbytes)
-      .def("isSet", &TensorInfo::isSet)
       .def("__eq__", [](const TensorInfo &self, const TensorInfo &other) { return self == other; })
       .def("__repr__", [](const TensorInfo &self) {
         std::ostringstream text;
@@ -157,8 +156,6 @@ void bindTypes(py::module_ &m) {
       .def_readonly("domain", &OperatorIdentifier::domain)
       .def_readonly("type", &OperatorIdentifier::type)
       .def_readonly("version", &OperatorIdentifier::version)
-      .def_readonly("numInputs", &OperatorIdentifier::numInputs)
-      .def_readonly("numOutputs", &OperatorIdentifier::numOutputs)
       .def("__eq__", [](const OperatorIdentifier &self, const OperatorIdentifier &other) { return self == other; })
       .def("__repr__", [](const OperatorIdentifier &self) {
         std::ostringstream text;
