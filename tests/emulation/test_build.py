@@ -23,11 +23,6 @@ def test_a_second_build_does_nothing() -> None:
     assert {path: path.stat().st_mtime_ns for path in sdk().rglob("*")} == before
 
 
-def test_nothing_half_written_is_left() -> None:
-    beside = {path.name for path in sdk().parent.iterdir()}
-    assert not {name for name in beside if name.endswith((".new", ".old"))}
-
-
 def test_mistakes_are_said() -> None:
     assert build().stderr == "usage: python build.py DEST\n"
     assert build("--help").returncode == 2

@@ -98,8 +98,13 @@ def build(destination: Path) -> Path:
     with _locked(destination.with_name(destination.name + ".lock")):
         if _read(destination / STAMP) == stamp:
             return destination
+        # What a build that was killed has left.
+        for left in (
+            *destination.parent.glob(f"{destination.name}.*.new"),
+            *destination.parent.glob(f"{destination.name}.*.old"),
+        ):
+            shutil.rmtree(left, ignore_errors=True)
         made = destination.with_name(f"{destination.name}.{os.getpid()}.new")
-        shutil.rmtree(made, ignore_errors=True)
         try:
             _make(made, destination if _read(destination / STAMP).partition("\n")[0] == compiled else None)
             (made / STAMP).write_text(stamp)
