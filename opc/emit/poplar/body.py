@@ -331,10 +331,9 @@ def _fresh(wanted: str, taken: set[str]) -> str:
 
 def _word(name: str) -> str:
     """Return what a value is called: the points of a group by the group's name."""
-    if not name.startswith("*") and name != "*...":
-        return name
-    word = name.removeprefix("*")
-    return f"{'rest' if word == '...' else word}_point"
+    if name == "...":
+        return "rest_point"
+    return f"{name[1:]}_point" if name.startswith("*") else name
 
 
 def _note(s: Assign) -> Iterator[str]:

@@ -210,16 +210,16 @@ class HostText(AffineDialect):
         reader = self.namer.fresh(f"{step.operand.name}_axes")
         lines = []
         for n, a in enumerate(step.axes[: wanted[-1] + 1] if wanted else ()):
-            text = f"{reader}.skip()"
-            if isinstance(a, MatchGroup):
-                text = f"{reader}.group({self._length(reader, a.length, a.group)})"
-            if n in wanted:
-                name = self.groups[a.group] if isinstance(a, MatchGroup) else self.dims[a.dim]  # type: ignore[union-attr]  # they bind
-                kind = "ipu::shape" if isinstance(a, MatchGroup) else "int64_t"
-                text = text if isinstance(a, MatchGroup) else f"{reader}.next()"
-                lines.append(self._bound(step, a, kind, name, text, declared))
-            else:
-                lines.append(f"{text};")
+            match a:
+                case MatchGroup():
+                    text = f"{reader}.group({self._length(reader, a.length, a.group)})"
+                    kind, name = "ipu::shape", self.groups.get(a.group, "")
+                case MatchDim():
+                    text = f"{reader}.{'next' if n in wanted else 'skip'}()"
+                    kind, name = "int64_t", self.dims[a.dim]
+                case _:
+                    text, kind, name = f"{reader}.skip()", "", ""
+            lines.append(self._bound(step, a, kind, name, text, declared) if n in wanted else f"{text};")
         if lines:
             lines.insert(0, f"ipu::axes {reader}({tensor});")
         # Where an axis lies may be asked by the length of a group.
@@ -231,17 +231,21 @@ class HostText(AffineDialect):
             return [f"if ({tensor}.valid()) {{", *(f"  {line}" for line in lines), "}"]
         return lines
 
-    def _bound(self, step: MatchOperand, what: object, kind: str, name: str, text: str, declared: dict[str, None]) -> str:
+    def _bound(
+        self, step: MatchOperand, what: AxisMatch | PlaceAxis, kind: str, name: str, text: str, declared: dict[str, None]
+    ) -> str:
         """Return the declaration of what one input alone tells, or else an assignment."""
         match what:
             case MatchGroup(group=group):
-                others = sum(isinstance(a, MatchGroup) and a.group == group and self._binds(a) for a in self._matches())
-                others += any(isinstance(s, BroadcastGroup) and s.name == group[0] and group[1] is None for s in self.plan.steps)
+                tell = sum(isinstance(a, MatchGroup) and a.group == group and self._binds(a) for a in self._matches())
+                tell += any(isinstance(s, BroadcastGroup) and s.name == group[0] and group[1] is None for s in self.plan.steps)
             case MatchDim(dim=dim):
-                others = sum(isinstance(a, MatchDim) and a.dim == dim and self._binds(a) for a in self._matches())
+                tell = sum(isinstance(a, MatchDim) and a.dim == dim and self._binds(a) for a in self._matches())
+            case PlaceAxis(attribute=attribute):
+                tell = sum(p.attribute == attribute for p in self._places())
             case _:
-                others = sum(p.attribute.name == what.attribute.name for p in self._places())  # type: ignore[attr-defined]  # a place
-        if not step.operand.optional and others == 1:
+                raise TypeError("what is skipped tells nothing")
+        if not step.operand.optional and tell == 1:
             return f"const {kind} {name} = {text};"
         declared[name] = None
         return f"{name} = {text};"

@@ -10,7 +10,7 @@ import math
 from opc.emit.cpp.text import string_literal
 from opc.emit.poplar.host import HostText
 from opc.ir.dtypes import DType, TypeVar, ValueType, Weak, candidates, is_floating
-from opc.ir.expr import AttrRef, Call, Cast, Const, Expr, GroupIndex, IndexValue, Present, Read, Select, StrConst
+from opc.ir.expr import AttrRef, Call, Cast, Const, Expr, GroupIndex, GroupRef, IndexValue, Present, Read, Select, StrConst
 from opc.ir.functions import FUNCTIONS
 from opc.ir.op import AttributeKind
 from opc.ir.precedence import CPP
@@ -77,7 +77,7 @@ class Values:
                 strength = _ATOM if e.value.single is not None or (e.value.constant or -1) >= 0 else CPP.strength["add"]
                 return ValueText(self.host.affine(e.value), strength, bool(e.value.indices()))
             case GroupIndex():
-                return ValueText(self.names[f"*{e.group}"])
+                return ValueText(self.names[str(GroupRef(e.group))])
             case Read():
                 return ValueText(self.names[e.operand])
             case Present():

@@ -7,8 +7,10 @@ are its steps one after the other; sums of products of two operands become matri
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 
 from opc.ir.op import Assign, Op
+from opc.loops.schedule import Override, active
 from opc.lower.build.context import UnsupportedForm
 from opc.lower.loop_ir import ContractionStage, NestStage, RowStage, Stage, Temporary
 from opc.lower.lower import SpecialisedProgram, lower
@@ -19,7 +21,20 @@ from opc.lower.poplar.nodes import Case, Codelet, PoplarProgram, PoplarStage, Te
 from opc.lower.poplar.rows import row_steps
 from opc.lower.poplar.verify import verify_program
 from opc.lower.poplar.views import element_type
-from opc.records import replace
+from opc.records import dataclass, replace
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Same:
+    """An op by what it is, not by what it says, as `opc.lower.lower` tells them apart."""
+
+    op: Op
+
+    def __hash__(self) -> int:
+        return id(self.op)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and self.op is other.op
 
 
 def poplar_program(op: Op) -> PoplarProgram:
@@ -28,8 +43,14 @@ def poplar_program(op: Op) -> PoplarProgram:
     Raises:
         UnsupportedForm: when a statement is neither steps on tensors nor a codelet; the message says why.
     """
-    cases = tuple(_case(op, variant) for variant in lower(op))
-    program = PoplarProgram(op.name, cases)
+    return _program(_Same(op), active())
+
+
+# Several backends ask for the programs of an op, each to know whether there is one and to print it.
+@lru_cache(maxsize=64)
+def _program(same: _Same, overrides: tuple[Override, ...]) -> PoplarProgram:
+    op = same.op
+    program = PoplarProgram(op.name, tuple(_case(op, variant) for variant in lower(op)))
     verify_program(op, program)
     return program
 

@@ -82,7 +82,8 @@ class _Nest:
         check_value(value)
         target = View(self.target.name, self.target.name, tuple(Along(n) for n in range(self.outer)))
         store = Store(target, self.target.type, value, self.assign, needed=self.needed)
-        numbers = {i for s in (*self.found, store) if not isinstance(s, Refuse) for i in _numbers(s.value)}  # type: ignore[union-attr]  # steps of a nest
+        values = (value, *(s.value for s in self.found if isinstance(s, Reduced)))
+        numbers = {i for v in values for i in _numbers(v)}
         indices = tuple((name, self.places[name]) for name in self.places if name in numbers)
         views = tuple(self.views.values())
         return TensorStage(self.stage.name, tuple(self.loops), views, indices, (*self.found, store))

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from opc.ir.expr import Call, Expr, GroupIndex, IndexValue, Read, operands_read, walk
+from opc.ir.expr import Call, Expr, GroupIndex, GroupRef, IndexValue, Read, operands_read, walk
 from opc.ir.op import Op
-from opc.lower.loop_ir import Action, Loop, RowAccumulate, RowLet, RowStage, RowStore
+from opc.lower.loop_ir import Action, IndexLoop, Loop, RowAccumulate, RowLet, RowStage, RowStore
 from opc.lower.poplar.needs import Needs
 from opc.lower.poplar.nodes import Let, Map, Reduce, Refuse, Step, Store, TensorStage, View
 from opc.lower.poplar.views import along, check_value, declared_loops, element_type
@@ -57,7 +57,7 @@ class _Rows:
         places = {_index_name(loop): n for n, loop in enumerate(self.loops)}
         for node in walk(e):
             if isinstance(node, GroupIndex):
-                yield f"*{node.group}", places[f"*{node.group}"]
+                yield str(GroupRef(node.group)), places[str(GroupRef(node.group))]
             elif isinstance(node, IndexValue):
                 yield from ((i, places[i]) for i in sorted(node.value.indices()))
 
@@ -125,7 +125,7 @@ def _ordered(stage: RowStage) -> tuple[Loop, ...]:
 
 
 def _index_name(loop: Loop) -> str:
-    return getattr(loop, "index", None) or f"*{loop.name}"  # type: ignore[union-attr]  # a loop has an index or the name of a group
+    return loop.index if isinstance(loop, IndexLoop) else str(loop)
 
 
 def _is_fixed(e: Expr) -> bool:

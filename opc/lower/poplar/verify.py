@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from opc.ir.expr import Expr, GroupIndex, IndexValue, Read, walk
+from opc.ir.expr import Expr, GroupIndex, GroupRef, IndexValue, Read, walk
 from opc.ir.expr import Reduce as Reduction
 from opc.ir.op import Op
-from opc.lower.loop_ir import GroupLoop
 from opc.lower.poplar.nodes import Case, Codelet, Convolution, Picked, PoplarProgram, Product, Refuse, Step, Store, TensorStage
 
 
@@ -84,7 +83,7 @@ def _value(stage: TensorStage, e: Expr, values: set[str], numbered: set[str]) ->
                 assert node.operand in values, f"{stage.name} reads {node.operand} before it is defined"
                 assert not node.indices, f"{stage.name} reads {node.operand} at a point"
             case GroupIndex():
-                assert f"*{node.group}" in numbered, f"{stage.name} has no number for {GroupLoop(node.group)}"
+                assert str(GroupRef(node.group)) in numbered, f"{stage.name} has no number for {GroupRef(node.group)}"
             case IndexValue():
                 assert node.value.indices() <= numbered, f"{stage.name} has no number for {node.value}"
             case Reduction():

@@ -302,7 +302,7 @@ def _values(op: Op, attributes: Mapping[str, Any]) -> tuple[list[float], list[st
         elif a.kind is AttributeKind.DTYPE:
             numbers.append([*TYPES].index(DType(str(value))))
         else:
-            numbers.append(float(value))  # type: ignore[arg-type]  # a number or bool
+            numbers.append(float(value))
 
     for a in op.attributes:
         value = attributes.get(a.name, a.default)

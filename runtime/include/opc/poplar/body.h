@@ -100,7 +100,8 @@ class body {
       }
     }
     const shape to = stage.sizes_of(kept);
-    const value found = multiplied(name, matrix(name, left), matrix(name, right), sizes, stays);
+    const poplar::Tensor a = factor_tensor(name, cast(poplar::FLOAT, left)), b = factor_tensor(name, cast(poplar::FLOAT, right));
+    const value found = multiplied(name, a, b, sizes, stays);
     return to == whole ? found : reduced(name, reduction::sum, found, whole, to);
   }
 
@@ -304,6 +305,17 @@ class body {
     return e->what == node::kind::tensor ? e->tensor : mapped(name, e, e->type);
   }
 
+  /* The same, or one of half where the value is that alone. */
+  poplar::Tensor factor_tensor(const std::string &name, const value &a) {
+    if (!a.is_number() && !a.is_absent() && a.type() == poplar::FLOAT) {
+      const node_ptr e = a.expression(poplar::FLOAT);
+      if (e->what == node::kind::cast && e->parts[0]->what == node::kind::tensor && e->parts[0]->type == poplar::HALF) {
+        return e->parts[0]->tensor;
+      }
+    }
+    return computed_tensor(name, a);
+  }
+
   /* The value of a tensor of elements in the type that they are computed in. */
   static value typed(const poplar::Tensor &found, const poplar::Type &type) {
     const value whole(found);
@@ -359,7 +371,10 @@ class body {
 
   poplar::Tensor reduced_tensor(const std::string &name, reduction kind, const poplar::Tensor &of, const std::vector<std::size_t> &dims,
                                 const shape &to) {
-    return popops::reduce(graph_, of, dims, popops::ReduceParams(operation(kind)), prog_, {debug_, name}).reshape(to);
+    /* Sums and products of half are taken in float; the greatest of half is one. */
+    const bool adds = kind == reduction::sum || kind == reduction::prod;
+    const poplar::Type type = adds ? computed(of.elementType()) : of.elementType();
+    return popops::reduce(graph_, of, type, dims, popops::ReduceParams(operation(kind)), prog_, {debug_, name}).reshape(to);
   }
 
   value reduced(const std::string &name, reduction kind, const value &a, const shape &sizes, const shape &to) {
@@ -374,7 +389,7 @@ class body {
     if (dims.empty()) return keep(name, a);
     const poplar::Type in = computed(a.type());
     if (points(from) == 0) return nothing(kind, in);
-    poplar::Tensor whole = ranked(computed_tensor(name, a), from.size());
+    poplar::Tensor whole = ranked(factor_tensor(name, a), from.size());
     /* Along the axes that stay the value may have size 1. */
     shape wanted = whole.shape(), left = wanted;
     for (const std::size_t i : dims) {
@@ -394,17 +409,6 @@ class body {
   }
 
   /* ---- products ---- */
-
-  /* A factor as a tensor of one of the types that poplin multiplies. */
-  poplar::Tensor matrix(const std::string &name, const value &a) {
-    if (!a.is_number() && !a.is_absent()) {
-      const node_ptr e = a.expression(poplar::FLOAT);
-      if (e->what == node::kind::cast && e->parts[0]->what == node::kind::tensor && e->parts[0]->type == poplar::HALF) {
-        return e->parts[0]->tensor;
-      }
-    }
-    return computed_tensor(name, cast(poplar::FLOAT, a));
-  }
 
   /* Every axis is one of these: along both factors and the result, along one factor and the result, or summed over. */
   value multiplied(const std::string &name, poplar::Tensor left, poplar::Tensor right, const shape &sizes,
