@@ -119,6 +119,8 @@ class _Placing:
         if s.split:
             extents = ", ".join(self.whole.affine(x) for _, x in s.split)
             yield f"    codelet.split({{{extents}}}, popops::Operation::{_OPERATIONS[s.kind]});"
+        if s.serial:
+            yield f"    codelet.serial({{{', '.join(map(str, s.serial))}}});"
         yield from self._reads()
         for kind in ("places", "integers", "reals", "flags"):
             if found := [text for f in s.fields if (text := self._field(f, kind))]:

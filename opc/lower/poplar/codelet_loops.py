@@ -112,12 +112,8 @@ class CodeletLoops(PointLoops):
 
     def scatter(self, plan: ScatterPlan) -> Body:
         """Return one pass over the terms of a sum, of which those count that go to the box."""
-        target = self.nest.declared
-        element, share = self.nest.fresh("element"), Member(target.name, "share")
-        zero = Do(call("store", Address(target.name, variable(element)), Construct(target.type, Const(0, plan.sum.type))))
-        first = call("share_first", Word(WORKER), share)
-        last = call("share_end", number(0), Member(target.name, "points"), Const(True, DType.BOOL), Word(WORKER), share)
-        clear = Loop(How.SERIAL, element, first, last, (zero,))
+        every = range(len(self.indices))
+        clear = self._box((self._stored(self._place(), Const(0, plan.sum.type)),), every)
         scattered = [i for i, _ in plan.scatter_indices]
         # Where the index along which rows are added tells where they go, it is one more index around the terms.
         moving = any(plan.vector_axis in free_indices(p) for _, p in plan.scatter_indices)
@@ -130,7 +126,7 @@ class CodeletLoops(PointLoops):
         body = self._box(terms, outer)
         for g in reversed(plan.given):
             body = (If(g, body),)
-        return clear, *body
+        return *clear, *body
 
     def scan(self, plan: ScanPlan) -> Body:
         """Return a reduction carried along one index of the box, which begins anew at each point of the others."""

@@ -92,7 +92,8 @@ class CodeletStage:
     `form` says how: "points" one after the other, a "scatter" goes through the terms of a sum once, a "scan" carries a reduction
     along an index. `indices` are the target's, outermost first, and `ranges` the axes of reductions, with their extents. `work`
     are the indices of each nest of loops, `parts` the groups whose axes are told apart. A target that is a reduction of this
-    `kind` may be computed in parts along the axes `split`. `refusals` are what a status of 1, 2, ... stands for; `nonempty` is
+    `kind` may be computed in parts along the axes `split`. Along the indices at the positions `serial` nothing is gained where
+    workers share them. `refusals` are what a status of 1, 2, ... stands for; `nonempty` is
     asked before the graph is made.
     """
 
@@ -107,6 +108,7 @@ class CodeletStage:
     work: tuple[tuple[str, ...], ...]
     split: tuple[tuple[str, Affine], ...]
     kind: str
+    serial: tuple[int, ...]
     parts: tuple[tuple[str, Parts], ...]
     fields: tuple[Field, ...]
     refusals: tuple[Outside | OfNothing, ...]

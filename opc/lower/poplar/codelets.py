@@ -68,6 +68,7 @@ def codelet_stage(op: Op, assign: Assign, name: str) -> CodeletStage:
         tuple(_work(own.value, loops.indices, plan)),
         tuple((a.index, a.extent) for a in loops.split),
         whole.kind if loops.split and whole is not None else "",
+        tuple(n for n, i in enumerate(loops.indices) if i in _serial(plan)),
         tuple(entries.parts.items()),
         fields,
         tuple(loops.refusals),
@@ -119,10 +120,20 @@ def _reductions(e: Expr, around: tuple[Axis, ...]) -> Iterator[tuple[tuple[Axis,
 def _work(e: Expr, indices: tuple[str, ...], plan: ScatterPlan | ScanPlan | None) -> Iterator[tuple[str, ...]]:
     """Yield the indices of each nest of loops."""
     yield indices
-    scattered = [i for i, _ in plan.scatter_indices] if isinstance(plan, ScatterPlan) else []
-    along = plan.index if isinstance(plan, ScanPlan) else ""
+    serial = _serial(plan)
     for around, own in _reductions(e, ()):
-        yield (*(i for i in indices if i not in scattered and i != along), *(a.index for a in (*around, *own)))
+        yield (*(i for i in indices if i not in serial), *(a.index for a in (*around, *own)))
+
+
+def _serial(plan: ScatterPlan | ScanPlan | None) -> tuple[str, ...]:
+    """Return the target's indices along which the terms are not divided: each part of them goes through all."""
+    match plan:
+        case ScatterPlan():
+            return tuple(i for i, _ in plan.scatter_indices)
+        case ScanPlan():
+            return (plan.index,)
+        case None:
+            return ()
 
 
 def _with_own_names(entries: Entries) -> Entries:

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <set>
 #include <vector>
 
 #include "opc/poplar/intervals.h"
@@ -22,11 +23,21 @@ struct tiles {
   int64_t count, workers, room;
 };
 
+/* The index along which workers share a box: the first of its target's that has several points, if possible none that is serial. */
+inline std::size_t shared_index(const box &at, std::size_t rank, const std::set<std::size_t> &serial) {
+  std::size_t last = 0;
+  for (std::size_t n = rank; n-- > 0;) {
+    if (at[n].size() > 1 && (serial.count(n) == 0 || at[last].size() <= 1 || serial.count(last) != 0)) last = n;
+  }
+  return last;
+}
+
 /* The sizes of boxes along each dimension. The first `rank` are the target's; what is cut along the others gives partial results. */
 class cuts {
  public:
-  cuts(const std::vector<int64_t> &extents, std::size_t rank, const tiles &on, const std::function<needs(const box &)> &of)
-      : extents_(extents), rank_(rank), on_(on), of_(of) {}
+  cuts(const std::vector<int64_t> &extents, std::size_t rank, const std::set<std::size_t> &serial, const tiles &on,
+       const std::function<needs(const box &)> &of)
+      : extents_(extents), rank_(rank), serial_(serial), on_(on), of_(of) {}
 
   /* Chooses the sizes, false where nothing fits. One cut after the other is made where that gains most; of all, the one is best that
    * takes the least time and fits. */
@@ -85,6 +96,7 @@ class cuts {
 
   std::vector<int64_t> extents_;
   std::size_t rank_;
+  std::set<std::size_t> serial_;
   tiles on_;
   std::function<needs(const box &)> of_;
   std::vector<int64_t> chunks_;
@@ -122,10 +134,11 @@ class cuts {
 
   /* How many workers have a part of a box at most. */
   int64_t longest(const std::vector<int64_t> &chunks) const {
-    for (std::size_t n = 0; n < rank_; ++n) {
-      if (chunks[n] > 1) return chunks[n];
-    }
-    return 1;
+    if (rank_ == 0) return 1;
+    box first;
+    for (std::size_t n = 0; n < rank_; ++n) first.push_back(whole(chunks[n]));
+    const std::size_t along = shared_index(first, rank_, serial_);
+    return serial_.count(along) == 0 ? chunks[along] : 1;
   }
 
   /* The needs of the largest of some boxes: the first, one in the middle and the last. */

@@ -18,6 +18,7 @@
 #include <functional>
 #include <limits>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -33,10 +34,10 @@ namespace ipu {
 /* The type that a tensor between stages has, of operands stored as `stored`. */
 inline poplar::Type kept(const poplar::Type &stored) { return stored == poplar::HALF ? poplar::FLOAT : stored; }
 
-/* Which number of a vertex's a field holds: where its box begins and ends along an index, and how many points it has; along which index its
- * workers share it, how many points along it and how many elements each has; the size and stride of an operand along an axis, and the
+/* Which number of a vertex's a field holds: where its box begins and ends along an index; along which index its workers share it, how many
+ * points along it and how many elements each has; the size and stride of an operand along an axis, and the
  * offset of its first element, were it there, from that of the part that is given. */
-enum class place { begin, end, points, along, chunk, share, size, stride, first };
+enum class place { begin, end, along, chunk, share, size, stride, first };
 
 /* A field that tells where a vertex's box is, along an index of the target, or where the part of an operand is, along one of its axes; the
  * target comes after the operands. */
@@ -97,6 +98,9 @@ class codelet {
     operation_ = operation;
   }
 
+  /* Indices of the target along which nothing is gained where workers share them: each goes through all terms. */
+  void serial(const std::set<std::size_t> &indices) { serial_ = indices; }
+
   /* Adds the vertices, and returns the target with one axis for each index. */
   poplar::Tensor run() {
     shape sizes = sizes_of(target_.extents);
@@ -140,6 +144,7 @@ class codelet {
   operand target_;
   poplar::Type stored_;
   tiles on_ = {1, 1, 0};
+  std::set<std::size_t> serial_;
   std::vector<int64_t> split_;
   popops::Operation operation_ = popops::Operation::ADD;
   std::vector<operand> operands_;
@@ -226,7 +231,7 @@ class codelet {
   }
 
   cuts best_cuts() const {
-    cuts found(extents(), rank(), on_, [this](const box &at) { return needed_for(at); });
+    cuts found(extents(), rank(), serial_, on_, [this](const box &at) { return needed_for(at); });
     if (!found.choose()) {
       const std::string needed = std::to_string(found.fewest_bytes()), room = std::to_string(on_.room);
       throw poplar::poplar_error(name_ + ": a tile would need " + needed + " bytes and has " + room);
@@ -247,14 +252,18 @@ class codelet {
   };
 
   sharing shared(const box &at) const {
-    std::size_t along = 0;
-    while (along + 1 < rank() && at[along].size() == 1) ++along;
-    const int64_t length = rank() == 0 ? 1 : at[along].size(), elements = points_in(target_of(at)) / length;
-    const int64_t bytes = bytes_of(target_, elements), word = graph_.getTarget().getAtomicStoreGranularity();
+    if (rank() == 0) return {0, 1, 1};
+    const std::size_t along = shared_index(at, rank(), serial_);
+    const int64_t length = at[along].size(), word = graph_.getTarget().getAtomicStoreGranularity();
+    int64_t inner = 1, outer = 1;
+    for (std::size_t n = 0; n < rank(); ++n) {
+      if (n != along) (n < along ? outer : inner) *= at[n].size();
+    }
     int64_t step = 1;
-    while (step * bytes % word != 0) ++step;
+    while (step * bytes_of(target_, inner) % word != 0) ++step;
+    if (outer > 1 && length % step != 0) step = length;
     const int64_t wanted = (length + on_.workers - 1) / on_.workers, chunk = (wanted + step - 1) / step * step;
-    return {static_cast<int64_t>(along), chunk, chunk * elements};
+    return {static_cast<int64_t>(along), chunk, chunk * inner};
   }
 
   /* Adds the vertex of a box. */
@@ -297,8 +306,6 @@ class codelet {
         return at[f.axis].low;
       case place::end:
         return at[f.axis].high + 1;
-      case place::points:
-        return points_in(target_of(at));
       case place::along:
         return shared(at).along;
       case place::chunk:
