@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opc.backends.base import OpError, Session, Unsupported
+from opc.backends.base import Session, Unsupported
 from opc.backends.derived import computable, derivation, differentiable
 from opc.backends.poplar.carried import reached
 from opc.backends.poplar.library import library_path
-from opc.backends.poplar.models import Model, load_once, only_reached, refusals
+from opc.backends.poplar.models import Model, load_once, only_reached, refusal, refusals
 from opc.backends.poplar.values import contiguous, declared, held_arrays, held_attributes
 from opc.backends.sessions import is_floating
 from opc.ir.op import Family, Op, Role
@@ -48,7 +48,7 @@ class PopartSession(Session):
             made = model.node(described, tensors, values, wanted)
             found = model.run(list(made.values()))
         except refusals() as error:
-            raise OpError(str(error)) from error
+            raise refusal(error) from error
         results = declared(described, inputs, attributes, {name: found[tensor] for name, tensor in made.items()})
         return results if only is None else {name: results[name] for name in only}
 
@@ -64,7 +64,7 @@ class PopartSession(Session):
         moving = self._moving(arrays)
         of = [n for n in moving if n in derivation(self.family.backward).outputs]
         pairs = [(made[n], model.input(contiguous(c))) for n, c in cotangents.items()]
-        found = dict(zip(of, model.gradients(pairs, [tensors[n] for n in of]) if of else [], strict=True))
+        found = dict(zip(of, _gradients(model, pairs, [tensors[n] for n in of]), strict=True))
         return {n: found.get(n, np.zeros_like(arrays[n])) for n in moving}
 
     def second_gradient(
@@ -92,7 +92,7 @@ class PopartSession(Session):
         targets = {n: tensors[n] for n in moving if n in reached_inputs}
         targets |= {f"d_{n}": t for n, t in seeds.items() if n in reached_seeds}
         pairs = [(first[names[n]], model.input(contiguous(d))) for n, d in second.items()]
-        found = dict(zip(targets, model.gradients(pairs, list(targets.values())) if targets else [], strict=True))
+        found = dict(zip(targets, _gradients(model, pairs, list(targets.values())), strict=True))
         zeros = {n: arrays[n] for n in moving} | {f"d_{n}": c for n, c in cotangents.items()}
         return {n: found.get(n, np.zeros_like(like)) for n, like in zeros.items()}
 
@@ -111,6 +111,19 @@ class PopartSession(Session):
         if any(role is Role.OUTPUT for role, _ in found):
             inputs |= set(derivation(backward).outputs)
         return inputs, {name for role, name in found if role is Role.COTANGENT}
+
+
+def _gradients(model: Model, pairs: Sequence[tuple[str, str]], of: Sequence[str]) -> list[Array]:
+    """Return the gradients of a model by some tensors.
+
+    Raises:
+        OpError: when PopART refuses the model.
+        Unsupported: when a tile has no room for it.
+    """
+    try:
+        return model.gradients(pairs, of) if of else []
+    except refusals() as error:
+        raise refusal(error) from error
 
 
 def wanted_outputs(op: Op, arrays: Mapping[str, Any], attributes: Attributes, only: Sequence[str] | None) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -61,6 +62,15 @@ def refusals() -> tuple[type[Exception], ...]:
     """Return what PopART raises for a call that an op, or Poplar, refuses."""
     popart = import_popart()
     return popart.popart_exception, popart.poplar_exception, popart.poplibs_exception
+
+
+def refusal(error: Exception) -> OpError | Unsupported:
+    """Return what an error of PopART means: that the op refuses the call, or that a tile has no room for it."""
+    text = str(error)
+    return Unsupported(text) if any(re.search(pattern, text) for pattern in _NO_ROOM) else OpError(text)
+
+
+_NO_ROOM = (r"Out of memory on tile \d+", r"a tile would need \d+ bytes")
 
 
 class Model:
@@ -130,12 +140,17 @@ class Model:
         return self._run(session)
 
     def gradients(self, pairs: Sequence[tuple[str, str]], of: Sequence[str]) -> list[Array]:
-        """Return the gradients, by some inputs, of the sum of all products of pairs of tensors, through PopART's autodiff."""
+        """Return the gradients, by some inputs, of the sum of all products of pairs, through PopART's autodiff.
+
+        The second of a pair is an input.
+        """
         popart, builder = self.popart, self.builder
         losses = []
         for tensor, weights in pairs:
             product = builder.aiOnnx.mul([tensor, weights])
             losses.append(builder.aiGraphcore.identityloss([product], reduction=popart.ReductionType.Sum))
+        if len({self.feeds[weights].dtype for _, weights in pairs}) > 1:
+            losses = [builder.aiOnnx.cast([loss], "FLOAT") for loss in losses]
         loss = losses[0] if len(losses) == 1 else builder.aiOnnx.sum(losses)
         anchors = [popart.reservedGradientPrefix() + name for name in of]
         session = popart.TrainingSession(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from opc.backends.base import OpError, Session, Unsupported
 from opc.backends.poplar.library import library_path
-from opc.backends.poplar.models import IR_VERSION, import_popart, load_once, refusals
+from opc.backends.poplar.models import IR_VERSION, import_popart, load_once, refusal, refusals
 from opc.backends.poplar.values import declared, held_arrays, held_attributes
 from opc.ir.op import Family, Op
 
@@ -55,7 +55,7 @@ class PoprtSession(Session):
         try:
             found = self.run(self.converted(model_of(described, arrays, values)), arrays)
         except self.refusals as error:
-            raise OpError(str(error)) from error
+            raise refusal(error) from error
         results = declared(described, inputs, attributes, found)
         return results if only is None else {name: results[name] for name in only}
 

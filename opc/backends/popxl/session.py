@@ -15,7 +15,7 @@ from opc.backends import package as packages
 from opc.backends.base import OpError, Session, Unsupported
 from opc.backends.derived import computable, derivation, differentiable
 from opc.backends.poplar.carried import reached
-from opc.backends.poplar.models import import_popart, only_reached, refusals
+from opc.backends.poplar.models import import_popart, only_reached, refusal, refusals
 from opc.backends.poplar.values import contiguous, declared, held_arrays, held_attributes
 from opc.backends.popxl.library import module_name
 from opc.backends.sessions import as_tuple, is_floating
@@ -63,7 +63,7 @@ class PopxlSession(Session):
                 streams = self._stored({n: t for n, t in made.items() if n in wanted})
             found = self._run(ir, fed, streams)
         except self.refusals as error:
-            raise OpError(str(error)) from error
+            raise refusal(error) from error
         results = declared(described, inputs, attributes, found)
         return results if only is None else {name: results[name] for name in only}
 
