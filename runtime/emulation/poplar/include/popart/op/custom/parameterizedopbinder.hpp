@@ -6,8 +6,6 @@
 #include <type_traits>
 #include <utility>
 
-#include <pybind11/numpy.h>
-#include <pybind11/operators.h>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
