@@ -1,9 +1,12 @@
 """How the emulated SDK is built: once, whole, and with a message where something is missing."""
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 from tests.emulation.sdk import EMULATION, sdk, shell
 
@@ -37,3 +40,15 @@ def test_enabled_shell(tmp_path: Path) -> None:
         tmp_path,
     )
     assert said.split() == [f"{sdk()}/bin/popc", f"{sdk()}/bin/poprt", str(sdk())]
+
+
+@pytest.mark.skipif(shutil.which("cmake") is None, reason="no CMake")
+def test_cmake_finds_it(tmp_path: Path) -> None:
+    (tmp_path / "op.cpp").write_text("#include <popart/op.hpp>\nint rank(const popart::Op &op) { return op.inRank(0); }\n")
+    (tmp_path / "CMakeLists.txt").write_text(
+        "cmake_minimum_required(VERSION 3.12)\nproject(sample CXX)\nset(CMAKE_CXX_STANDARD 14)\nfind_package(popart REQUIRED)\n"
+        "add_library(custom_op SHARED op.cpp)\ntarget_compile_definitions(custom_op PRIVATE ONNX_NAMESPACE=onnx)\n"
+        "target_link_libraries(custom_op popart)\n"
+    )
+    shell("cmake -S . -B build && cmake --build build", tmp_path)
+    assert (tmp_path / "build" / "libcustom_op.so").is_file()

@@ -58,6 +58,26 @@ assert np.array_equal(infer(X, model=lambda proto: "model.onnx"), expected)
 assert np.array_equal(infer(X, model=lambda proto: bytes(bytearray(proto))), expected)
 
 builder = popart.Builder()
+x = builder.addInputTensor(popart.TensorInfo(np.float32, [2, 3]))
+first = node(builder, x, note="a text", several=[1, 2], factors=[0.5], nothing=[])
+builder.addNodeAttribute("late", 3, {first})
+with open("model.onnx", "wb") as file:
+    file.write(builder.getModelProto())
+builder = popart.Builder("model.onnx")
+second = node(builder, first)
+assert builder.getTensorShape(second) == [2, 3]
+proto = builder.getModelProto()
+
+import onnx  # noqa: E402
+
+model = onnx.ModelProto.FromString(proto)
+onnx.checker.check_model(model)
+assert [node.op_type for node in model.graph.node] == ["LeakyRelu", "LeakyRelu"]
+found = {attribute.name: onnx.helper.get_attribute_value(attribute) for attribute in model.graph.node[0].attribute}
+assert found.pop("alpha") == np.float32(0.1)
+assert found == {"note": b"a text", "several": [1, 2], "factors": [0.5], "nothing": [], "late": 3}
+
+builder = popart.Builder()
 w = builder.addInitializedInputTensor(X)
 scale = builder.addInputTensor(popart.TensorInfo("FLOAT", [2, 3]))
 product = builder.aiOnnx.mul([node(builder, w), scale])

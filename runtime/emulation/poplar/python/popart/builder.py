@@ -17,7 +17,7 @@ class Builder:
         if modelProtoOrFilename is None:
             self._impl = popart_core._BuilderCore()
         else:
-            self._impl = popart_core._BuilderCore(models.to_core(modelProtoOrFilename))
+            self._impl = popart_core._BuilderCore(models.to_core(modelProtoOrFilename, values=True))
         self._chosen = (opsets or {}).get("ai.onnx")
         self.aiGraphcore = self.aiGraphcoreOpset1 = self._impl._aiGraphcoreOpset1()
 

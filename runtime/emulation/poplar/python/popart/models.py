@@ -29,8 +29,8 @@ def load(source) -> onnx.ModelProto:
         raise popart_core.popart_exception("Failed to parse the model: its bytes are no ONNX ModelProto") from error
 
 
-def to_core(source) -> popart_core._Model:
-    """The model in the core's form."""
+def to_core(source, values: bool = False) -> popart_core._Model:
+    """The model in the core's form; with `values` also what is known of the tensors inside, which a builder goes on from."""
     if isinstance(source, bytes) and source is _last[0]:
         return _last[1]
     proto = load(source)
@@ -47,6 +47,10 @@ def to_core(source) -> popart_core._Model:
     for node in graph.node:
         attributes = {attribute.name: _value(node, attribute) for attribute in node.attribute}
         model.addNode(node.domain, node.op_type, node.name, list(node.input), list(node.output), attributes)
+    if values:
+        for info in (*graph.value_info, *graph.output):
+            if info.type.tensor_type.HasField("shape"):
+                model.addValue(info.name, _info(info))
     return model
 
 
