@@ -71,15 +71,15 @@ class _Whole(AffineDialect):
                 return f"int64_t{{{text} ? 1 : 0}}" if atom.flag else text
             case FloorDiv() | Mod():
                 name = "floordiv" if isinstance(atom, FloorDiv) else "mod"
-                return f"opc::ipu::{name}({self.affine(atom.numerator)}, {self.affine(atom.denominator)})"
+                return f"ipu::{name}({self.affine(atom.numerator)}, {self.affine(atom.denominator)})"
             case Minimum():
-                return f"opc::ipu::minimum({self.affine(atom.left)}, {self.affine(atom.right)})"
+                return f"ipu::minimum({self.affine(atom.left)}, {self.affine(atom.right)})"
 
 
 def codelet_text(stage: CodeletStage, names: HostNames) -> Iterator[str]:
     """Yield the lines of a block that adds the vertices of a codelet, and assigns the tensor of its target.
 
-    It uses `graph`, `prog` and `debug`: the graph, the sequence of programs and the context for debugging.
+    It uses `graph`, `prog` and `debug`: the graph, the sequence of programs and the context for debugging; `ipu` is `opc::ipu`.
     """
     for line in _Placing(stage, names).lines():
         yield from wrap(line)
@@ -104,12 +104,12 @@ class _Placing:
         yield comment(format_assign(s.assign), 4)
         for p, v in self.parts.items():
             groups = f"{self.names.group(v, None)}, {self.names.group(v, p.kept)}"
-            yield f"    const opc::ipu::broadcast_parts {self._parts_name(p)}({groups});"
+            yield f"    const ipu::broadcast_parts {self._parts_name(p)}({groups});"
         points = [self.whole.affine(x) for _, x in s.indices]
         for n in s.nonempty:
             yield from self._nonempty(n, points)
         types = ", ".join(self.names.type(t) for t in s.types)
-        yield f'    opc::ipu::codelet codelet(graph, prog, "{s.name}", {{{types}}}, debug);'
+        yield f'    ipu::codelet codelet(graph, prog, "{s.name}", {{{types}}}, debug);'
         kept = any(o.name == s.target.name for o in s.op.temporaries)
         result = self._type(replace(s.target, kept=kept))
         yield f'    codelet.target("{s.target.field}", {self._type(s.target)}, {{{", ".join(points)}}}, {result});'
@@ -144,8 +144,8 @@ class _Placing:
         assert isinstance(of, TypeVar), "a dtype that Poplar lacks is refused before"
         own = self.names.type(of)
         if isinstance(t, Acc):
-            return f"opc::ipu::accumulated({own})"
-        return f"opc::ipu::kept({own})" if o.kept and any(d is DType.FLOAT16 for d in of.dtypes) else own
+            return f"ipu::accumulated({own})"
+        return f"ipu::kept({own})" if o.kept and any(d is DType.FLOAT16 for d in of.dtypes) else own
 
     def _view(self, o: CodeletOperand) -> str:
         """Return the tensor with the axes that the class sees, but that those of a group are not yet one."""
@@ -156,7 +156,7 @@ class _Placing:
             before, after = n, len(o.view) - n - 1
             joint = self.names.group(v.group, None)
             if v.of is not None:
-                text = f"opc::ipu::spread({text}, {before}, {after}, {joint})"
+                text = f"ipu::spread({text}, {before}, {after}, {joint})"
             if v.parts is not None:
                 text = f"{self._parts_name(v.parts)}.apart({text}, {before})"
         return text
@@ -172,13 +172,13 @@ class _Placing:
             used |= extent.indices() if index in used else set()
         at = " at" if any(i in used for i, _ in (*s.indices, *s.split)) else ""
         steps = " &steps" if work else " &"
-        yield f"    codelet.reads([&](const opc::ipu::box &{at.strip()}, int64_t{steps}) -> std::vector<opc::ipu::box> {{"
+        yield f"    codelet.reads([&](const ipu::box &{at.strip()}, int64_t{steps}) -> std::vector<ipu::box> {{"
         for n, (index, _) in enumerate((*s.indices, *s.split)):
             if index in used:
-                yield f"      const opc::ipu::interval {self.indices[index]} = at[{n}];"
+                yield f"      const ipu::interval {self.indices[index]} = at[{n}];"
         for index, extent in s.ranges:
             if index in used and (index, extent) not in s.split:
-                yield f"      const opc::ipu::interval {self.indices[index]} = opc::ipu::range({self.whole.affine(extent)});"
+                yield f"      const ipu::interval {self.indices[index]} = ipu::range({self.whole.affine(extent)});"
         if work:
             yield f"      steps = {' + '.join(work)};"
         yield f"      return {{{', '.join(boxes)}}};"
@@ -189,13 +189,13 @@ class _Placing:
         found: str | None = None
         for r in o.reads:
             axes = [self._axis(a, size) for a, size in zip(r, o.extents, strict=True)]
-            box = f"opc::ipu::box{{{', '.join(axes)}}}"
-            found = box if found is None else f"opc::ipu::hull({found}, {box})"
+            box = f"ipu::box{{{', '.join(axes)}}}"
+            found = box if found is None else f"ipu::hull({found}, {box})"
         assert found is not None, "operands are those that are read"
         return found
 
     def _axis(self, at: Affine | None, size: Affine) -> str:
-        return f"opc::ipu::whole({self.whole.affine(size)})" if at is None else self.whole.affine(at)
+        return f"ipu::whole({self.whole.affine(size)})" if at is None else self.whole.affine(at)
 
     def _field(self, f: Field, wanted: str) -> str:
         """Return a field and what it holds, nothing where it is of another kind."""
@@ -205,10 +205,10 @@ class _Placing:
     def _held(self, f: Field) -> str:
         match f.what:
             case Member(field="begin" | "end" as end, entry=n):
-                return f"opc::ipu::place::{end}, {n}"
+                return f"ipu::place::{end}, {n}"
             case Member(owner=owner, field=what, entry=n):
                 operand = [o.name for o in (*self.stage.operands, self.stage.target)].index(owner)
-                return f"opc::ipu::place::{what}, {0 if n is None else n}, {operand}"
+                return f"ipu::place::{what}, {0 if n is None else n}, {operand}"
             case Dim() | GroupSize() as size:
                 return self.whole.affine(Affine.of(size))
             case Present(operand=operand):
@@ -227,7 +227,7 @@ class _Placing:
 
     def _nonempty(self, n: Nonempty, points: list[str]) -> Iterator[str]:
         empty = " || ".join(f"{self.whole.affine(x)} <= 0" for x in n.extents)
-        outputs = [f"opc::ipu::points({self.names.shape(o)}) > 0" for o in n.asked if o != self.stage.target.name]
+        outputs = [f"ipu::points({self.names.shape(o)}) > 0" for o in n.asked if o != self.stage.target.name]
         asked = " || ".join(outputs if len(outputs) == len(n.asked) else [])
         terms = [f"{p} > 0" for p in points]
         terms += [f"({x})" if " || " in x else x for x in (asked, empty) if x]

@@ -20,17 +20,12 @@ from opc.testing.cases.calls import accepted
 from opc.testing.extent import Extent
 from opc.testing.oracle.evaluation import DomainError, evaluate
 from opc.testing.oracle.tolerance import compare
-from tests.emit.poplar.body_library import COMPILE, BodyError, BodyLibrary, can_carry, precompiled, run
+from tests.emit.poplar.body_library import COMPILE, BodyError, BodyLibrary, can_carry, run
 
 SPECS = Path(__file__).parents[3] / "specs"
 GOLDEN = Path(__file__).parent / "golden"
 HEAD = "op: f\ndomain: opc.test\nversion: 1\ndoc: A test.\n"
 Build = Callable[[Family], BodyLibrary]
-
-
-@pytest.fixture(scope="session")
-def headers(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return precompiled(tmp_path_factory.mktemp("headers"))
 
 
 @pytest.fixture(scope="session")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -27,6 +27,7 @@ from tests.emit.poplar.body_library import BodyError, BodyLibrary, can_carry
 
 SPECS = Path(__file__).parents[3] / "specs"
 GOLDEN = Path(__file__).parent / "golden"
+Build = Callable[[Family], BodyLibrary]
 HEAD = "op: f\ndomain: opc.test\nversion: 1\ndoc: A test.\n"
 OPS = ("max_pool2d", "gather", "scatter_add", "cumsum", "causal_softmax", "prelu", "nll_loss")
 """Windows and searches, data-dependent reads, scatters, scans, extents of their own, broadcast sums, refusals and options."""
@@ -49,8 +50,10 @@ def _all_codelets(op: Op) -> PoplarProgram:
     return PoplarProgram(op.name, tuple(cases))
 
 
-def library(family: Family, folder: Path, *flags: str) -> BodyLibrary:
-    return BodyLibrary(family, folder, *flags, programs=all_codelets(family))
+@pytest.fixture
+def build(headers: Path, tmp_path: Path) -> Build:
+    """Return a function that builds a family of which each statement is a codelet."""
+    return lambda family: BodyLibrary(family, tmp_path, headers=headers, programs=all_codelets(family))
 
 
 def calls(op: Op, parent: Op | None) -> Iterator[Call]:
@@ -77,9 +80,9 @@ def wrong(built: BodyLibrary, op: Op, case: Call, tiles: int) -> str:
 
 
 @pytest.mark.parametrize("name", OPS)
-def test_all_statements_as_codelets(name: str, tmp_path: Path) -> None:
+def test_all_statements_as_codelets(name: str, build: Build) -> None:
     family = load_family(SPECS / f"{name}.yaml")
-    built = library(family, tmp_path)
+    built = build(family)
     found, count = [], 0
     for op, parent in ((family.forward, None), (family.backward, family.forward), (family.backward_backward, family.backward)):
         for case in () if op is None else calls(op, parent):
@@ -90,9 +93,9 @@ def test_all_statements_as_codelets(name: str, tmp_path: Path) -> None:
     assert not found, "\n".join(found[:5])
 
 
-def test_an_index_outside_ends_the_run(tmp_path: Path) -> None:
+def test_an_index_outside_ends_the_run(build: Build) -> None:
     family = load_family(SPECS / "gather.yaml")
-    built = library(family, tmp_path)
+    built = build(family)
     data, indices = np.zeros((2, 3, 2), np.float32), np.array([0, 7, 1], np.int32)
     with pytest.raises(BodyError, match=r"gather: an index of data is outside axis 1 of size 3[\s\S]*7"):
         built.call(family.forward, {"data": data, "indices": indices}, {"axis": 1})
@@ -100,10 +103,10 @@ def test_an_index_outside_ends_the_run(tmp_path: Path) -> None:
     assert built.call(family.forward, {"data": data, "indices": indices}, {"axis": 1})["y"].shape == (2, 3, 2)
 
 
-def test_a_long_sum_is_computed_in_parts(tmp_path: Path) -> None:
+def test_a_long_sum_is_computed_in_parts(build: Build) -> None:
     """The operand of a sum to few elements fits no tile, but its parts do; rounded once."""
     family = compile_text(WIDE + "kernel: 'y[m] = sum[n](x[n, m] * x[n, m])'\n", "f.yaml")
-    built = library(family, tmp_path)
+    built = build(family)
     x = np.random.default_rng(1).standard_normal((3000, 3)).astype(np.float32)
     with pytest.raises(BodyError, match=r"f_y: a tile would need \d+ bytes and has 6000"):
         built.call(family.forward, {"x": x}, tiles=2, bytes_per_tile=6000)
@@ -112,10 +115,10 @@ def test_a_long_sum_is_computed_in_parts(tmp_path: Path) -> None:
         np.testing.assert_allclose(y, (x.astype(dtype).astype(np.float64) ** 2).sum(0), rtol)
 
 
-def test_what_counts_beyond_32_bits_is_refused(tmp_path: Path) -> None:
+def test_what_counts_beyond_32_bits_is_refused(build: Build) -> None:
     text = "attributes: {step: {type: int, default: 1}}\nkernel: 'y[m] = sum[n](pad(x[n, m + step * n], 0))'\n"
     family = compile_text(WIDE + text, "f.yaml")
-    built = library(family, tmp_path)
+    built = build(family)
     x = np.ones((3, 4), np.float32)
     np.testing.assert_array_equal(built.call(family.forward, {"x": x}, {"step": 2})["y"], [2, 2, 1, 1])
     with pytest.raises(BodyError, match="tiles count in 32 bits"):
