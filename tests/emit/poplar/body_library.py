@@ -37,6 +37,7 @@ TYPES = {
     DType.UINT16: "UNSIGNED_SHORT", DType.INT8: "SIGNED_CHAR", DType.UINT8: "UNSIGNED_CHAR", DType.BOOL: "BOOL",
 }  # fmt: skip
 TILES, BYTES = 16, 638976
+LIBRARIES, EMULATED = "-DPOPLAR_EMULATION_LIBRARIES", "libemulation.so"
 
 HEAD = """\
 #include <poplar/Engine.hpp>
@@ -141,8 +142,9 @@ class BodyLibrary:
         source, library = folder / "driver.cpp", folder / "driver.so"
         source.write_text(_driver(family), encoding="utf-8")
         # Of a header that was compiled ahead, g++ forgets where it switched off a warning.
-        ahead = [] if headers is None else ["-include", str(headers), "-Wno-init-list-lifetime"]
-        run([*COMPILE, "-shared", *flags, *ahead, f"-I{folder}", str(source), "-o", str(library), "-ldl"])
+        ahead = [] if headers is None else ["-include", str(headers), "-Wno-init-list-lifetime", LIBRARIES]
+        linked = ["-ldl"] if headers is None else [str(headers.parent / EMULATED), f"-Wl,-rpath,{headers.parent}"]
+        run([*COMPILE, "-shared", *flags, *ahead, f"-I{folder}", str(source), "-o", str(library), *linked])
         self.library = ctypes.CDLL(str(library))
         codelets = folder / f"{family.name}_codelets.cpp"
         self.codelets = codelets.with_suffix(".gp") if f"poplar/{codelets.name}" in files else None
@@ -209,11 +211,13 @@ class BodyLibrary:
 
 
 def precompiled(folder: Path) -> Path:
-    """Return a header in a folder, compiled, that has what every library includes."""
+    """Return a header in a folder, compiled, that has what every library includes; beside it lies the emulation, a library."""
     header = folder / "ahead.h"
     names = ("poplar/Engine.hpp", "poplar/IPUModel.hpp", "opc/poplar/body.h", "opc/poplar/convolution.h", "opc/poplar/placing.h")
     header.write_text("".join(f"#include <{name}>\n" for name in names), encoding="utf-8")
-    run([*COMPILE, "-x", "c++-header", str(header), "-o", f"{header}.gch"])
+    run([*COMPILE, LIBRARIES, "-x", "c++-header", str(header), "-o", f"{header}.gch"])
+    sources = [str(EMULATION / "src" / f"{name}.cpp") for name in ("poplar", "poputil", "popops", "poplin")]
+    run([*COMPILE, LIBRARIES, "-shared", *sources, "-o", str(folder / EMULATED), "-ldl"])
     return header
 
 
