@@ -11,7 +11,7 @@ from opc.backends.templates import Templates
 from opc.emit.python.text import Bracket, literal, quoted
 from opc.emit.shapes import python as shape_python
 from opc.ir.dtypes import DType, candidates
-from opc.ir.op import Attribute, AttributeKind, Family, Operand
+from opc.ir.op import Attribute, AttributeKind, Family, Group, Operand
 
 templates = Templates("opc.backends.poprt")
 
@@ -45,13 +45,18 @@ def _shape_inference(family: Family) -> str:
     return templates.render(
         "custom_shape_inference.py.j2",
         family,
-        count=len(op.inputs),
+        ranks=Bracket("(", [str(least_rank(x)) for x in op.inputs], ")", single=True).render(before=len("RANKS = ")),
         numbers=onnx_numbers(),
         converters=Bracket("ATTRIBUTES = {", converters, "}").render(),
         chosen=Bracket("(", chosen, ")", single=True).render(before=len("CHOSEN = ")) if chosen else "",
         op_type=quoted(op.class_name),
         class_name=op.class_name,
     )
+
+
+def least_rank(x: Operand) -> int:
+    """Return the fewest axes that an operand may have."""
+    return sum(not isinstance(d, Group) for d in x.dims)
 
 
 def _model(family: Family) -> str:

@@ -12,6 +12,7 @@ from opc.backends.base import OpError, Session, Unsupported
 from opc.backends.poplar.library import library_path
 from opc.backends.poplar.models import IR_VERSION, import_popart, load_once, refusal, refusals
 from opc.backends.poplar.values import declared, held_arrays, held_attributes
+from opc.backends.poprt.scripts import least_rank
 from opc.ir.op import Family, Op
 
 if TYPE_CHECKING:
@@ -52,6 +53,8 @@ class PoprtSession(Session):
         values = held_attributes(described, attributes)
         if any(0 in a.shape for a in arrays.values()):
             raise Unsupported("PopRT takes a size of 0 for one that is not known yet")
+        if any(a.ndim == 0 < least_rank(described.input(n)) for n, a in arrays.items()):
+            raise Unsupported("PopRT takes a tensor without axes for one whose shape is not known yet")
         try:
             found = self.run(self.converted(model_of(described, arrays, values)), arrays)
         except self.refusals as error:

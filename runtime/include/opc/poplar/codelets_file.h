@@ -23,7 +23,7 @@ inline void add_codelets(poplar::Graph &graph, const std::string &name, const vo
     const std::size_t slash = library.rfind('/');
     if (slash != std::string::npos) folder = library.substr(0, slash);
   }
-  for (const char *place : {"/", "/../build/"}) {
+  for (const char *place : {"/", "/../", "/../build/"}) {
     const std::string path = folder + place + name + ".gp";
     if (std::ifstream(path).good()) {
       graph.addCodelets(path);
