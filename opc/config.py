@@ -25,7 +25,8 @@ class Config:
     """The user's settings; every one has a default, so that no file is needed.
 
     `cxx` is the compiler's command, `cxxflags` is added to every C++ compilation, `python` maps a backend's name to the
-    interpreter that has its framework. `sdk` is the version of Graphcore's SDK to generate for. `path` is the file they come from.
+    interpreter that has its framework. `sdk` is the version of Graphcore's SDK to generate for. `path` is the file that they come
+    from.
     """
 
     path: Path | None = None

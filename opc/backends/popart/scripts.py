@@ -33,7 +33,9 @@ def run_source(family: Family) -> str:
         "run.py.j2",
         family,
         call=call,
-        types=Bracket("TYPES = {", [f"{quoted(d.value)}: {quoted(d.row.popart[0])}" for d in dtypes if d.row.popart], "}").render(),
+        types=Bracket(
+            "TYPES = {", [f"{quoted(d.value)}: {quoted(d.row.popart[0])}" for d in dtypes if d.row.popart], "}"
+        ).render(),
         dtypes=onnx_numbers() if chosen else [],
         dtype_names=repr(tuple(chosen)),
         op_type=quoted(op.class_name),
@@ -56,10 +58,11 @@ def api_source(family: Family) -> str:
     raised = ["popart.popart_exception: when an operand or attribute does not fit; the message says which."]
     doc = documentation(op, op.doc.strip(), raised)
     doc = doc.replace("Args:\n", "Args:\n    builder: What makes the model; operands are names of its tensors.\n", 1)
+    names = [quoted(n) for n in ("DOMAIN", "LIBRARY", "OP_TYPE", "VERSION", op.name, "load")]
     return templates.render(
         "init.py.j2",
         family,
-        exported=Bracket("__all__ = [", [quoted(n) for n in ("DOMAIN", "LIBRARY", "OP_TYPE", "VERSION", op.name, "load")], "]").render(),
+        exported=Bracket("__all__ = [", names, "]").render(),
         imports=any(a.length is not None for a in op.attributes),
         dtypes=onnx_numbers() if any(a.kind is AttributeKind.DTYPE for a in op.attributes) else [],
         domain=quoted(op.domain),

@@ -98,7 +98,9 @@ class PopartSession(Session):
 
     def _moving(self, arrays: Mapping[str, Array]) -> list[str]:
         """Return the inputs that are given and have a gradient."""
-        return [x.name for x in self.family.forward.inputs if differentiable(x) and x.name in arrays and is_floating(arrays[x.name])]
+        return [
+            x.name for x in self.family.forward.inputs if differentiable(x) and x.name in arrays and is_floating(arrays[x.name])
+        ]
 
     def _reached_twice(self) -> tuple[set[str], set[str]]:
         """Return the inputs and the outputs' cotangents that a second gradient reaches."""

@@ -112,7 +112,9 @@ def _converted(family: Family, a: Attribute) -> tuple[list[str], list[str]]:
         lines.append(f"opc::ipu::has_length({shown}, given.{a.name}.size(), {a.length});")
         lines.append(f"for (size_t i = 0; i < {a.length}; ++i) {a.name}[i] = {one(f'given.{a.name}[i]')};")
         return lines, []
-    kind = {AttributeKind.FLOAT: "double", AttributeKind.BOOL: "int32_t", AttributeKind.STR: "const char *"}.get(a.kind, "int64_t")
+    kind = {AttributeKind.FLOAT: "double", AttributeKind.BOOL: "int32_t", AttributeKind.STR: "const char *"}.get(
+        a.kind, "int64_t"
+    )
     if a.values:
         kind = "int64_t"
     lines.append(f"for (const auto &value : given.{a.name}) {a.name}_held.push_back({one('value')});")

@@ -114,12 +114,14 @@ def wrapped(text: str) -> str:
 
 def checks_source(family: Family) -> str:
     """Return the text of `poplar/<op>_checks.hpp`."""
-    return wrapped(templates.render(
-        "checks.hpp.j2",
-        family,
-        guard=f"{family.name.upper()}_CHECKS_HPP",
-        header=header_path(family),
-        attributes_type=attributes_type(family),
-        conversion=rule_attributes(family),
-        rules=[rules(family, c.op) for c in op_classes(family)],
-    ))
+    return wrapped(
+        templates.render(
+            "checks.hpp.j2",
+            family,
+            guard=f"{family.name.upper()}_CHECKS_HPP",
+            header=header_path(family),
+            attributes_type=attributes_type(family),
+            conversion=rule_attributes(family),
+            rules=[rules(family, c.op) for c in op_classes(family)],
+        )
+    )

@@ -1,10 +1,13 @@
-"""A family's PopART library, which PopRT's models load too: its source, over `runtime/include/opc/adapters/popart.h`, and its build."""
+"""A family's PopART library, which PopRT's models load too: its source and how it is built.
+
+The source is over `runtime/include/opc/adapters/popart.h`.
+"""
 
 from __future__ import annotations
 
-from opc.backends.poplar.classes import op_classes
 from opc.backends.base import BuildStep, Compile, Link, Tool
 from opc.backends.poplar import sdk
+from opc.backends.poplar.classes import op_classes
 from opc.backends.poplar.files import (
     codelets_path,
     definitions_source,

@@ -47,7 +47,11 @@ class PoprtBackend(Backend):
     def emit(self, family: Family) -> dict[str, str]:
         """Return the files of `poprt/`, of `poplar/`, the library's source, and the test."""
         shared = {**shared_files(family), source_path(family): library_source(family)}
-        return {**shared, **files(family), **test_file(carried_family(family), templates, "poprt", **test_values(carried_family(family)))}
+        return {
+            **shared,
+            **files(family),
+            **test_file(carried_family(family), templates, "poprt", **test_values(carried_family(family))),
+        }
 
     def build(self, family: Family) -> tuple[BuildStep, ...]:
         """Return the steps that make PopART's library, which models load.

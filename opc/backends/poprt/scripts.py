@@ -71,7 +71,9 @@ def _model(family: Family) -> str:
         version=op.version,
         inputs=Bracket("[", [quoted(n if call.shapes[n] is not None else "") for n in call.given], "]").render(8),
         outputs=Bracket("[", [quoted(o.name) for o in op.outputs], "]").render(8),
-        attributes=[f"{a.name}={_node_value(a, call.values[a.name])}" for a in op.attributes if call.values[a.name] not in ((), [])],
+        attributes=[
+            f"{a.name}={_node_value(a, call.values[a.name])}" for a in op.attributes if call.values[a.name] not in ((), [])
+        ],
         infos=infos,
         results=[_result(family, call, o) for o in op.outputs],
     )
@@ -90,7 +92,7 @@ def _result(family: Family, call: SampleCall, output: Operand) -> str:
     dtype = dtype or (DType.FLOAT32 if DType.FLOAT32 in found else found[0])
     shapes = {n: None if given is None else given[1] for n, given in call.shapes.items()}
     try:
-        sizes = infer(op, shapes, {n: v for n, v in call.values.items() if v is not None}).outputs.get(output.name)  # type: ignore[misc]
+        sizes = infer(op, shapes, {n: v for n, v in call.values.items() if v is not None}).outputs.get(output.name)
     except ShapeError:
         sizes = None
     number = "UNDEFINED" if dtype.row.onnx is None else dtype.row.onnx[0]

@@ -42,7 +42,7 @@ class PoprtSession(Session):
 
         self.poprt: Any = poprt
         self.shapes = _run_file(package / "poprt" / "custom_shape_inference.py", f"{family.name}_shape_inference")
-        self.refusals = (*refusals(), poprt.converter.ConversionError, ValueError, TypeError)
+        self.refusals: tuple[type[Exception], ...] = (*refusals(), poprt.converter.ConversionError, ValueError, TypeError)
 
     def call(self, op: str, inputs: Inputs, attributes: Attributes, only: Sequence[str] | None = None) -> dict[str, Array]:
         """Run the op; see `opc.backends.base.Session`."""

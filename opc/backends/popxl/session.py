@@ -44,7 +44,7 @@ class PopxlSession(Session):
         self.reached = reached(family)
         self.module = _load(family, package)
         self.function = getattr(packages.load(package, "popxl"), family.name)
-        self.refusals = (*refusals(), RuntimeError, ValueError, TypeError)
+        self.refusals: tuple[type[Exception], ...] = (*refusals(), RuntimeError, ValueError, TypeError)
 
     def call(self, op: str, inputs: Inputs, attributes: Attributes, only: Sequence[str] | None = None) -> dict[str, Array]:
         """Run one op of the family; see `opc.backends.base.Session`."""
