@@ -6,10 +6,11 @@ is a value at one point of the iteration domain: an assignment of integers to in
 
 from __future__ import annotations
 
+import functools
 import math
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import field
+from operator import attrgetter, is_
 from typing import Any, ClassVar, TypeAlias
 
 from opc.diagnostics import NO_SPAN, Span
@@ -306,12 +307,25 @@ def _read_children(e: Read) -> tuple[Expr, ...]:
     return data if e.pad is None else (*data, e.pad)
 
 
-_CHILDREN: defaultdict[type, Callable[[Any], tuple[Expr, ...]]] = defaultdict(
-    lambda: lambda e: e.parts() if isinstance(e, Extension) else (),
+class _Children(dict[type, Callable[[Any], tuple[Expr, ...]]]):
+    """What returns the direct subexpressions of each class of expressions; of a lower IR's, found when it is first asked for."""
+
+    def __missing__(self, cls: type) -> Callable[[Any], tuple[Expr, ...]]:
+        found: Callable[[Any], tuple[Expr, ...]] = lambda e: ()  # noqa: E731
+        if issubclass(cls, Extension):
+            if cls.parts is not Extension.parts:
+                found = cls.parts
+            elif cls.PARTS:
+                found = functools.partial(parts_of, fields=cls.PARTS)
+        self[cls] = found
+        return found
+
+
+_CHILDREN = _Children(
     {
         Read: _read_children,
-        Call: lambda e: e.args,
-        Select: lambda e: (e.cond, e.then, e.other),
+        Call: attrgetter("args"),
+        Select: attrgetter("cond", "then", "other"),
         Reduce: lambda e: (e.body,),
         Cast: lambda e: (e.arg,),
     },
@@ -319,9 +333,14 @@ _CHILDREN: defaultdict[type, Callable[[Any], tuple[Expr, ...]]] = defaultdict(
 """Asked more often than anything else, of every node of every op: a table is faster than a `match`."""
 
 
+def is_same(old: tuple[object, ...], new: tuple[object, ...]) -> bool:
+    """Whether two tuples of one length hold the very same objects: what changes nothing need not make a new node."""
+    return all(map(is_, old, new))
+
+
 def with_children(e: Expr, new: tuple[Expr, ...]) -> Expr:
     """Return `e` with its direct subexpressions replaced, in the order of `children`."""
-    if not new or new == children(e):
+    if not new or is_same(new, _CHILDREN[e.__class__](e)):
         return e
     return e.with_parts(new) if isinstance(e, Extension) else _REBUILT[e.__class__](e, new)
 
