@@ -467,9 +467,11 @@ def size(e: Expr) -> int:
     return 1 + sum(size(c) for c in children(e))
 
 
+@remembered("_refuses")
 def may_refuse(e: Expr) -> bool:
     """Whether a call may be refused for a value: for the greatest of nothing, or an index that is data."""
-    return any((isinstance(n, Reduce) and n.kind in EXTREMES) or (isinstance(n, Read) and n.checked) for n in walk(e))
+    own = e.kind in EXTREMES if isinstance(e, Reduce) else isinstance(e, Read) and bool(e.checked)
+    return own or any(map(may_refuse, children(e)))
 
 
 def joined_conditions(e: Call) -> Expr:

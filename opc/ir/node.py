@@ -38,11 +38,13 @@ class Node:
         "_children",
         "_chooses",
         "_compares",
+        "_declared",
         "_factors",
         "_form",
         "_groups",
         "_hash",
         "_indices",
+        "_intrinsics",
         "_knowledge",
         "_literals",
         "_minima",
@@ -55,6 +57,7 @@ class Node:
         "_positive",
         "_reads",
         "_reduces",
+        "_refuses",
         "_settled",
         "_simpler",
         "_size",
@@ -62,6 +65,8 @@ class Node:
         "_spec_names",
         "_symbols",
         "_text",
+        "_variables",
+        "_views",
     )
 
 

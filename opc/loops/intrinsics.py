@@ -6,10 +6,11 @@ contraction. Methods of a struct (`at.first`) come with the struct.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
-from opc.ir.expr import Expr, walk
-from opc.loops.nodes import Body, Buffer, CallWithBody, Kernel, Let, Statement, Var, own_values, statements, values_of
+from opc.ir.expr import NOTHING, Expr, children
+from opc.ir.node import remembered
+from opc.loops.nodes import Body, Buffer, Kernel, Let, Var, statements, values_of
 from opc.loops.values import Block, Construct, Intrinsic, Kind, Named, Static
 
 _HEADERS: Mapping[str, str] = {
@@ -45,35 +46,33 @@ def headers(kernel: Kernel) -> set[str]:
     return own.union(*(headers(f.kernel) for f in kernel.forms))
 
 
-def used(body: Body) -> Iterator[str]:
-    """Yield the intrinsics and structs of the runtime's that a body uses."""
+def used(body: Body) -> set[str]:
+    """Return the intrinsics and structs of the runtime's that a body uses."""
+    found: set[str] = set()
     for s in statements(body):
-        yield from _in_statement(s)
-    for v in values_of(body):
-        yield from _in_value(v)
+        if isinstance(s, Let | Var | Buffer):
+            found |= _in_kind(s.kind)
+    return found.union(*map(_in_value, values_of(body)))
 
 
-def _in_statement(s: Statement) -> Iterator[str]:
-    if isinstance(s, Let | Var | Buffer):
-        yield from _in_kind(s.kind)
-    if isinstance(s, CallWithBody):
-        for v in own_values(s):
-            yield from _in_value(v)
-
-
-def _in_kind(kind: Kind) -> Iterator[str]:
+def _in_kind(kind: Kind) -> frozenset[str]:
     if isinstance(kind, Named) and kind.name.startswith("opc::"):
-        yield kind.name.removeprefix("opc::")
+        return frozenset((kind.name.removeprefix("opc::"),))
+    return NOTHING
 
 
-def _in_value(e: Expr) -> Iterator[str]:
-    for node in walk(e):
-        match node:
-            case Intrinsic(name=name) if "." not in name:
-                yield name
-            case Construct(kind=kind):
-                yield from _in_kind(kind)
-            case Static(owner=owner):
-                yield from _in_kind(owner)
-            case Block(body=body):
-                yield from used(body)
+@remembered("_intrinsics")
+def _in_value(e: Expr) -> frozenset[str]:
+    match e:
+        case Intrinsic(name=name) if "." not in name:
+            own = frozenset((name,))
+        case Construct(kind=kind):
+            own = _in_kind(kind)
+        case Static(owner=owner):
+            own = _in_kind(owner)
+        case Block(body=body):
+            own = frozenset(used(body))
+        case _:
+            own = NOTHING
+    below = children(e)
+    return own.union(*map(_in_value, below)) if below else own

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from copy import copy
 from typing import Any
 
 from opc.emit.cpp.expressions import CppText, ExprText, c_compute, number
@@ -11,7 +12,8 @@ from opc.emit.cpp.text import comment, message_literal
 from opc.emit.dtypes import c_storage
 from opc.ir.affine import Dim, GroupSize, Index
 from opc.ir.dtypes import DType, TypeVar, ValueType, Weak
-from opc.ir.expr import ELLIPSIS, NOTHING, Const, Expr, Extension, IndexValue, StrConst
+from opc.ir.expr import ELLIPSIS, NOTHING, Const, Expr, Extension, IndexValue, StrConst, children
+from opc.ir.node import remembered
 from opc.ir.op import AttributeKind, Op
 from opc.loops.names import PARAMETERS
 from opc.loops.nodes import (
@@ -114,6 +116,12 @@ class KernelText(ExprText):
         lines = [*self._prologue(), *self._views(), *body, "}"]
         self.after = [line for text in lines for line in wrap(text)]
 
+    def of_stage(self, op: Op, kernel: Kernel, nest: Nest | None) -> KernelText:
+        """Return the text as that of a stage that computes alike, whose operands may have other names."""
+        other = copy(self)
+        other.op, other.kernel, other.nest = op, kernel, nest
+        return other
+
     def text(self, name: str) -> str:
         """Return the definition of the function under a name: stages that compute alike are written once."""
         stored = "_stored" if self.kernel.form == "nest" else ""
@@ -154,7 +162,7 @@ class KernelText(ExprText):
 
     def _views(self) -> Iterator[str]:
         """Yield the locals that hold the operands that the function reads."""
-        read = set(_views_of(self.kernel.body))
+        read = NOTHING.union(*map(_views, values_of(self.kernel.body)))
         for v in self.kernel.views:
             if v.name not in read:
                 continue
@@ -500,34 +508,39 @@ def _add(text: str, margin: str, lines: list[str]) -> None:
         lines.append(margin + text)
 
 
-def _views_of(body: Body) -> Iterator[str]:
-    """Yield the operands whose views a body uses."""
-    for e in _all_values(body):
-        if isinstance(e, Load | Address):
-            yield e.view
-        elif isinstance(e, Member):
-            yield e.owner
-        elif isinstance(e, Local):
-            yield e.name
+@remembered("_views")
+def _views(e: Expr) -> frozenset[str]:
+    """Return the operands whose views a value uses, among other variables."""
+    match e:
+        case Load() | Address():
+            own = frozenset((e.view,))
+        case Member():
+            own = frozenset((e.owner,))
+        case Local():
+            own = frozenset((e.name,))
+        case _:
+            own = NOTHING
+    below = children(e)
+    return own.union(*map(_views, below)) if below else own
 
 
-def _all_values(body: Body) -> Iterator[Expr]:
-    from opc.ir.expr import walk
+@remembered("_declared")
+def _declared(e: Expr) -> frozenset[str]:
+    """Return the names of the variables that are declared in the blocks of a value."""
+    own = _names(e.body) if isinstance(e, Block) else NOTHING
+    below = children(e)
+    return own.union(*map(_declared, below)) if below else own
 
-    for v in values_of(body):
-        yield from walk(v)
 
-
-def _names(body: Body) -> Iterator[str]:
-    """Yield the names of the variables that a body declares."""
+def _names(body: Body) -> frozenset[str]:
+    """Return the names of the variables that a body declares."""
+    found: set[str] = set()
     for s in statements(body):
         match s:
-            case Let(name=name) | Var(name=name) | Buffer(name=name) | LocalFunction(name=name) | GroupPoints(name=name):
-                yield name
-            case Loop(index=name):
-                yield name
-        if isinstance(s, CallWithBody | LocalFunction):
-            yield from (name for _, name in s.params)
-    for e in _all_values(body):
-        if isinstance(e, Block):
-            yield from _names(e.body)
+            case Let(name=name) | Var(name=name) | Buffer(name=name) | GroupPoints(name=name) | Loop(index=name):
+                found.add(name)
+            case LocalFunction():
+                found |= {s.name, *(name for _, name in s.params)}
+            case CallWithBody():
+                found |= {name for _, name in s.params}
+    return frozenset(found).union(*map(_declared, values_of(body)))
