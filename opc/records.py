@@ -27,26 +27,48 @@ else:
 
     def replace(record: Any, /, **changes: Any) -> Any:
         """As `dataclasses.replace`."""
-        try:
-            changed = record.__class__.__replace__
-        except AttributeError:
+        cls = record.__class__
+        values_of = _VALUES.get(cls)
+        if values_of is None:
             return dataclasses.replace(record, **changes)
-        return changed(record, **changes)
+        places, found = _PLACES[cls], values_of(record)
+        for name, value in changes.items():
+            place = places.get(name)
+            if place is None:
+                raise TypeError(f"{cls.__name__} takes {', '.join(places)}")
+            found[place] = value
+        return cls(*found)
 
 
 _OF_RECORDS = frozenset(("frozen", "slots", "eq", "weakref_slot"))
+
+_VALUES: dict[type, Callable[[Any], list[Any]]] = {}
+"""What returns the values that a record of each class is made of."""
+
+_PLACES: dict[type, dict[str, int]] = {}
+"""The position of each of these values, by the name of the field."""
 
 
 def _record(cls: type, eq: bool, weakref_slot: bool) -> type:
     """Return a class with slots for its fields, and with what is particular to them."""
     cls.__doc__ = cls.__doc__ or cls.__name__  # else the decorator writes the signature there, which takes long
     made: type = dataclasses.dataclass(init=False, repr=False, eq=False, slots=True, weakref_slot=weakref_slot)(cls)
-    methods = {**_SHARED, **_compiled(made, eq), "__replace__": _replacing(made)}
+    methods = {**_SHARED, **_compiled(made, eq)}
     for name, method in methods.items():
         # Who defines `__eq__` alone has None for `__hash__`.
         if made.__dict__.get(name) is None:
             setattr(made, name, method)
+    names: tuple[str, ...] = made.__match_args__  # type: ignore[attr-defined]  # the decorator has run
+    _VALUES[made], _PLACES[made] = _values(names), {name: n for n, name in enumerate(names)}
     return made
+
+
+def _values(names: tuple[str, ...]) -> Callable[[Any], list[Any]]:
+    """Return a function that returns attributes of these names."""
+    if len(names) < 2:
+        return lambda record: [getattr(record, name) for name in names]
+    get = attrgetter(*names)
+    return lambda record: [*get(record)]
 
 
 def _compiled(cls: type, eq: bool) -> dict[str, Callable[..., Any]]:
@@ -77,19 +99,6 @@ def _compiled(cls: type, eq: bool) -> dict[str, Callable[..., Any]]:
     for name in names:
         scope[name].__qualname__ = f"{cls.__qualname__}.{name}"
     return {name: scope[name] for name in names}
-
-
-def _replacing(cls: type) -> Callable[..., Any]:
-    names: tuple[str, ...] = cls.__match_args__  # type: ignore[attr-defined]  # the decorator has run
-    known = frozenset(names)
-    values = attrgetter(*names) if len(names) > 1 else lambda record: [getattr(record, n) for n in names]
-
-    def changed(self: Any, /, **changes: Any) -> Any:
-        if not changes.keys() <= known:
-            raise TypeError(f"{cls.__name__} takes {', '.join(names)}")
-        return self.__class__(*map(changes.get, names, values(self)))
-
-    return changed
 
 
 def _repr(self: Any) -> str:
