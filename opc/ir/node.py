@@ -29,6 +29,7 @@ class Node:
         "__weakref__",
         "_alone",
         "_asked",
+        "_asks",
         "_assignments",
         "_atoms",
         "_attributes",
