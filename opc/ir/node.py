@@ -42,6 +42,7 @@ class Node:
         "_declared",
         "_factors",
         "_form",
+        "_format",
         "_groups",
         "_hash",
         "_indices",

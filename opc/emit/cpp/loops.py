@@ -10,7 +10,7 @@ from opc.emit.cpp.expressions import CppText, ExprText, c_compute, number
 from opc.emit.cpp.layout import ARGUMENTS, present_member, size_member, spec_names, wrap
 from opc.emit.cpp.text import comment, message_literal
 from opc.emit.dtypes import c_storage
-from opc.ir.affine import Dim, GroupSize, Index
+from opc.ir.affine import Affine, Dim, GroupSize, Index
 from opc.ir.dtypes import DType, TypeVar, ValueType, Weak
 from opc.ir.expr import ELLIPSIS, NOTHING, Const, Expr, Extension, IndexValue, StrConst, children
 from opc.ir.node import remembered
@@ -109,6 +109,7 @@ class KernelText(ExprText):
         self.declared = PARAMETERS.union(_names(kernel.body))
         self.used = {*self.declared, *spec_names(op)}
         self.block: ValueType | None = None
+        self._integers: dict[Affine, str] = {}
         self.forms = [(f, KernelText(op, f.kernel)) for f in kernel.forms]
         body = self._body(kernel.body, "  ")
         for _, text in self.forms:
@@ -210,6 +211,13 @@ class KernelText(ExprText):
         return member
 
     # Values.
+
+    def affine(self, value: Affine) -> str:
+        """As `AffineDialect.affine` says: the same text wherever it stands in the function."""
+        text = self._integers.get(value)
+        if text is None:
+            text = self._integers[value] = super().affine(value)
+        return text
 
     def _local(self, e: Local) -> CppText:
         at = "" if e.index is None else f"[{self.integer(e.index)}]"
