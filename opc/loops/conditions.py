@@ -10,8 +10,7 @@ from typing import Any
 
 from opc.analysis.value_types import presence
 from opc.ir.dtypes import DType
-from opc.ir.expr import Call, Const, Expr, Present, Select, children, with_children
-from opc.ir.node import remembered
+from opc.ir.expr import PRESENCE, STATEMENTS, TRUTH, Call, Const, Expr, Present, Select, children, traits, with_children
 from opc.loops.nodes import (
     Body,
     Continue,
@@ -78,20 +77,17 @@ def _absence(cond: Expr, holds: bool) -> frozenset[str]:
             return frozenset()
 
 
+_DECIDED = PRESENCE | TRUTH | STATEMENTS
+"""What has to stand in a value for known conditions to change it."""
+
+
 def _value(e: Expr, known: Presence, around: Presence) -> Expr:
     """Return a value where conditions are known: `around` those of statements, which hold wherever a part is computed early."""
-    if not _may_be_decided(e):
+    if not traits(e) & _DECIDED:
         return e
     rule = _RULES.get(e.__class__)
     found = None if rule is None else rule(e, known, around)
     return with_children(e, tuple([_value(c, known, around) for c in children(e)])) if found is None else found
-
-
-@remembered("_asks")
-def _may_be_decided(e: Expr) -> bool:
-    """Whether there is anything in a value that known conditions decide, or statements: else it stays as it is."""
-    own = isinstance(e.value, bool) if isinstance(e, Const) else isinstance(e, Present | Block)
-    return own or any(map(_may_be_decided, children(e)))
 
 
 def _present(e: Present, known: Presence, around: Presence) -> Expr:

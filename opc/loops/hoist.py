@@ -12,8 +12,7 @@ from collections.abc import Callable, Iterator
 from opc.analysis.bounds.quotients import divisions
 from opc.ir.affine import Affine, Atom, FloorDiv, Index, Mod
 from opc.ir.dtypes import Weak
-from opc.ir.expr import NOTHING, Expr, IndexValue, children, with_children
-from opc.ir.node import remembered
+from opc.ir.expr import SPECULATION, STATEMENTS, Expr, IndexValue, children, traits, with_children
 from opc.loops.nodes import Body, How, Let, Loop, Refuse, Statement, bodies, own_values, values_of, with_bodies, with_own_values
 from opc.loops.values import (
     Block,
@@ -55,16 +54,10 @@ def hoist(body: Body, fresh: Callable[[str], str], positive: Callable[[Affine], 
 
 def _settled(e: Expr) -> Expr:
     """Return a value outside of loops over lanes, where nothing is gained by computing a part of it early."""
-    if not _speculates(e):
+    if not traits(e) & SPECULATION:
         return e
     e = e.value if isinstance(e, Speculative) else e
     return with_children(e, tuple(map(_settled, children(e))))
-
-
-@remembered("_speculates")
-def _speculates(e: Expr) -> bool:
-    """Whether a part of a value may be computed early."""
-    return isinstance(e, Speculative) or any(map(_speculates, children(e)))
 
 
 class _Hoister:
@@ -199,13 +192,16 @@ def _declared(body: Body) -> Iterator[str]:
         yield from _declared_in(value)
 
 
-@remembered("_inside")
-def _declared_in(e: Expr) -> frozenset[str]:
-    """Return the variables declared in the blocks of a value."""
+def _declared_in(e: Expr) -> Iterator[str]:
+    """Yield the variables declared in the blocks of a value."""
+    if not traits(e) & STATEMENTS:
+        return
     if isinstance(e, Block):
-        return _declared_in(e.value).union(_declared(e.body))
-    below = children(e)
-    return NOTHING.union(*map(_declared_in, below)) if below else NOTHING
+        yield from _declared(e.body)
+        yield from _declared_in(e.value)
+    else:
+        for c in children(e):
+            yield from _declared_in(c)
 
 
 def _loads(e: Expr) -> Iterator[Load]:

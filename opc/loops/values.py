@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from opc.ir.affine import Affine, Index
 from opc.ir.dtypes import Acc, DType, ValueType, Weak, candidates, is_floating
-from opc.ir.expr import Call, Const, Expr, Extension, IndexValue, children
+from opc.ir.expr import SPECULATION, STATEMENTS, Call, Const, Expr, Extension, IndexValue, children
 from opc.ir.node import remembered, remembering
 from opc.ir.printer import format_expr
 from opc.records import dataclass, replace
@@ -203,6 +203,7 @@ class Speculative(Extension):
     """A value that may be computed speculatively, wherever its variables are known."""
 
     PARTS: ClassVar = ("value",)
+    TRAITS: ClassVar = SPECULATION
 
     value: Expr
 
@@ -344,6 +345,8 @@ class IntegerChoice(Integer):
 @dataclass(frozen=True, slots=True)
 class Block(Extension):
     """Statements that compute a value where it is used; `Result` and `Refuse` leave them early."""
+
+    TRAITS: ClassVar = STATEMENTS
 
     body: Body
     value: Expr

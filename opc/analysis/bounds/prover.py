@@ -357,10 +357,10 @@ class Prover:
         if not all(isinstance(a, Dim | GroupSize) or a in lower for a in f.atoms()):
             return False
         degree = max([len(m) for m, _ in f.terms], default=0)
-        if degree and any([c < 0 and len(m) == degree for m, c in f.terms]) and not divisions(f):
+        if degree and any(c < 0 and len(m) == degree for m, c in f.terms) and not divisions(f):
             return False  # a bound changes no coefficient of the highest degree
         shifted = f.substitute(self.excess.get)
-        return all([c >= 0 for _, c in shifted.terms]) and not divisions(shifted) and not shifted.minima()
+        return all(c >= 0 for _, c in shifted.terms) and not divisions(shifted) and not shifted.minima()
 
 
 def _related(f: Affine, g: Affine) -> bool:
