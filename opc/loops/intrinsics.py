@@ -8,11 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from opc.ir.expr import NOTHING, Expr, children
-from opc.ir.node import remembered
-from opc.loops.nodes import Body, Buffer, Kernel, Let, Var, statements, values_of
-from opc.loops.values import Block, Construct, Intrinsic, Kind, Named, Static
-
 _HEADERS: Mapping[str, str] = {
     "nests/points": "advance group_offset group_index locate outside report store limits",
     "nests/loops": (
@@ -34,45 +29,8 @@ _HEADERS: Mapping[str, str] = {
     "nests/windows": "combine fetch_ahead fetch_share reach reduce_windows window_row",
 }
 
-_OF_FORM = {"cuda": "cuda/tile", "tile": "rows/loops", "nest": "nests/points", "row_nest": "nests/loops"}
+HEADER_OF_FORM = {"cuda": "cuda/tile", "tile": "rows/loops", "nest": "nests/points", "row_nest": "nests/loops"}
+"""The header of what a function of each form is called with."""
 
 HEADER: Mapping[str, str] = {name: header for header, names in _HEADERS.items() for name in names.split()}
 """The header of each function and struct, by name."""
-
-
-def headers(kernel: Kernel) -> set[str]:
-    """Return the headers that a function and its other forms need."""
-    own = {_OF_FORM[kernel.form], *(HEADER[name] for name in used(kernel.body))}
-    return own.union(*(headers(f.kernel) for f in kernel.forms))
-
-
-def used(body: Body) -> set[str]:
-    """Return the intrinsics and structs of the runtime's that a body uses."""
-    found: set[str] = set()
-    for s in statements(body):
-        if isinstance(s, Let | Var | Buffer):
-            found |= _in_kind(s.kind)
-    return found.union(*map(_in_value, values_of(body)))
-
-
-def _in_kind(kind: Kind) -> frozenset[str]:
-    if isinstance(kind, Named) and kind.name.startswith("opc::"):
-        return frozenset((kind.name.removeprefix("opc::"),))
-    return NOTHING
-
-
-@remembered("_intrinsics")
-def _in_value(e: Expr) -> frozenset[str]:
-    match e:
-        case Intrinsic(name=name) if "." not in name:
-            own = frozenset((name,))
-        case Construct(kind=kind):
-            own = _in_kind(kind)
-        case Static(owner=owner):
-            own = _in_kind(owner)
-        case Block(body=body):
-            own = frozenset(used(body))
-        case _:
-            own = NOTHING
-    below = children(e)
-    return own.union(*map(_in_value, below)) if below else own

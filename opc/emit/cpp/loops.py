@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from copy import copy
+from functools import cached_property
 from typing import Any
 
 from opc.emit.cpp.expressions import CppText, ExprText, c_compute, number
@@ -12,9 +13,9 @@ from opc.emit.cpp.text import comment, message_literal
 from opc.emit.dtypes import c_storage
 from opc.ir.affine import Affine, Dim, GroupSize, Index
 from opc.ir.dtypes import DType, TypeVar, ValueType, Weak
-from opc.ir.expr import ELLIPSIS, NOTHING, Const, Expr, Extension, IndexValue, StrConst, children
-from opc.ir.node import remembered
+from opc.ir.expr import ELLIPSIS, NOTHING, STATEMENTS, Const, Expr, Extension, IndexValue, StrConst, traits, walk
 from opc.ir.op import AttributeKind, Op
+from opc.loops.intrinsics import HEADER, HEADER_OF_FORM
 from opc.loops.names import PARAMETERS
 from opc.loops.nodes import (
     Accumulate,
@@ -106,14 +107,17 @@ class KernelText(ExprText):
         self.kernel, self.types, self.temporaries = kernel, kernel.types, temporaries
         self.attributes: dict[tuple[str, int, str], str] = {}
         self.symbols: dict[str, None] = {}
-        self.declared = PARAMETERS.union(_names(kernel.body))
-        self.used = {*self.declared, *spec_names(op)}
+        self.read: set[str] = set()
+        """The variables and operands that have been written."""
+        self.runtime = {HEADER_OF_FORM[kernel.form]}
+        """The headers of what has been written of the runtime's."""
         self.block: ValueType | None = None
         self._integers: dict[Affine, str] = {}
         self.forms = [(f, KernelText(op, f.kernel)) for f in kernel.forms]
         body = self._body(kernel.body, "  ")
         for _, text in self.forms:
             self.symbols |= text.symbols
+            self.runtime |= text.runtime
         lines = [*self._prologue(), *self._views(), *body, "}"]
         self.after = [line for text in lines for line in wrap(text)]
 
@@ -163,9 +167,8 @@ class KernelText(ExprText):
 
     def _views(self) -> Iterator[str]:
         """Yield the locals that hold the operands that the function reads."""
-        read = NOTHING.union(*map(_views, values_of(self.kernel.body)))
         for v in self.kernel.views:
-            if v.name not in read:
+            if v.name not in self.read:
                 continue
             if self.kernel.form == "nest":
                 const = "" if v.entry == len(self.kernel.operands) - 1 else "const "
@@ -190,6 +193,16 @@ class KernelText(ExprText):
             taken = any(k[:2] == key[:2] for k in self.attributes) or element >= 0 or name in self.declared
             self.attributes[key] = self._fresh(name if element < 0 else f"{name}_{element}") if taken else name
         return self.attributes[key]
+
+    @cached_property
+    def declared(self) -> frozenset[str]:
+        """The names of the function's variables."""
+        return PARAMETERS.union(_names(self.kernel.body))
+
+    @cached_property
+    def used(self) -> set[str]:
+        """The names that no attribute can have."""
+        return {*self.declared, *spec_names(self.op)}
 
     def _fresh(self, wanted: str) -> str:
         name, count = wanted, 2
@@ -220,10 +233,12 @@ class KernelText(ExprText):
         return text
 
     def _local(self, e: Local) -> CppText:
+        self.read.add(e.name)
         at = "" if e.index is None else f"[{self.integer(e.index)}]"
         return CppText(f"{e.name}{'.' if e.member else ''}{e.member}{at}", _ATOM, e.type)
 
     def _member(self, e: Member) -> CppText:
+        self.read.add(e.owner)
         entry = "" if e.entry is None else f"[{e.entry if isinstance(e.entry, int) else self.integer(e.entry)}]"
         return CppText(f"{e.owner}.{e.field}{entry}", _ATOM, e.type)
 
@@ -253,6 +268,7 @@ class KernelText(ExprText):
         return CppText(f"{{{', '.join(map(self.integer, e.members))}}}", _ATOM, e.type)
 
     def _address(self, e: Address) -> CppText:
+        self.read.add(e.view)
         offset = "" if e.offset is None else f" + ({self.integer(e.offset)})"
         return CppText(f"{e.view}.data{offset}", _SUM, e.type)
 
@@ -283,6 +299,7 @@ class KernelText(ExprText):
 
     def _element(self, e: Load) -> str:
         view, offset = e.view, self.integer(e.offset)
+        self.read.add(view)
         if self.kernel.form == "nest":
             return f"opc::load({view}.data + {offset})"
         if e.along is None:
@@ -305,6 +322,8 @@ class KernelText(ExprText):
 
     def _callee(self, e: Intrinsic) -> str:
         prefix = "" if "." in e.name else "opc::"
+        if prefix:
+            self.runtime.add(HEADER[e.name])
         types = f"<{', '.join([self._kind(t) for t in e.types])}>" if e.types else ""
         return f"{prefix}{e.name}{types}"
 
@@ -315,6 +334,8 @@ class KernelText(ExprText):
             case Named(name="const", of=(of,)):
                 return f"const {self._kind(of)}"
             case Named():
+                if kind.name.startswith("opc::"):
+                    self.runtime.add(HEADER[kind.name.removeprefix("opc::")])
                 return kind.name + (f"<{', '.join(map(self._kind, kind.of))}>" if kind.of else "")
             case Pointer():
                 return f"{c_compute(kind.to)} *"
@@ -516,39 +537,17 @@ def _add(text: str, margin: str, lines: list[str]) -> None:
         lines.append(margin + text)
 
 
-@remembered("_views")
-def _views(e: Expr) -> frozenset[str]:
-    """Return the operands whose views a value uses, among other variables."""
-    match e:
-        case Load() | Address():
-            own = frozenset((e.view,))
-        case Member():
-            own = frozenset((e.owner,))
-        case Local():
-            own = frozenset((e.name,))
-        case _:
-            own = NOTHING
-    below = children(e)
-    return own.union(*map(_views, below)) if below else own
-
-
-@remembered("_declared")
-def _declared(e: Expr) -> frozenset[str]:
-    """Return the names of the variables that are declared in the blocks of a value."""
-    own = _names(e.body) if isinstance(e, Block) else NOTHING
-    below = children(e)
-    return own.union(*map(_declared, below)) if below else own
-
-
-def _names(body: Body) -> frozenset[str]:
-    """Return the names of the variables that a body declares."""
-    found: set[str] = set()
+def _names(body: Body) -> Iterator[str]:
+    """Yield the names of the variables that a body declares."""
     for s in statements(body):
         match s:
             case Let(name=name) | Var(name=name) | Buffer(name=name) | GroupPoints(name=name) | Loop(index=name):
-                found.add(name)
+                yield name
             case LocalFunction():
-                found |= {s.name, *(name for _, name in s.params)}
+                yield s.name
+                yield from (name for _, name in s.params)
             case CallWithBody():
-                found |= {name for _, name in s.params}
-    return frozenset(found).union(*map(_declared, values_of(body)))
+                yield from (name for _, name in s.params)
+    for value in values_of(body):
+        if traits(value) & STATEMENTS:
+            yield from (name for e in walk(value) if isinstance(e, Block) for name in _names(e.body))

@@ -14,7 +14,6 @@ from opc.emit.kernel.native import native_files, native_header
 from opc.ir.dtypes import DTYPES, TYPE_SETS, DType, candidates
 from opc.ir.expr import NOTHING
 from opc.ir.op import Family
-from opc.loops.intrinsics import headers
 from opc.loops.nodes import Kernel, without_comments
 from opc.lower.build.context import Nest
 from opc.lower.build.stage import stage_kernel
@@ -157,7 +156,7 @@ class _Kernel:
         # The table of rows is of every kernel.
         needed = {"rows/loops", "contraction/kernels"} if self._contractions else {"rows/loops"}
         for tile in self.tiles.values():
-            needed |= headers(tile.kernel)
+            needed |= tile.runtime
         includes = "".join(f'#include "opc/{h}.h"\n' for h in sorted(needed))
         table = "\n".join(["const table loops = {", *(line for row in rows for line in wrap(row)), "};"])
         return (
