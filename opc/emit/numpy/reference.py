@@ -19,6 +19,7 @@ from opc.emit.python.carried import SCALAR_FUNCTIONS, carried, sources_of
 from opc.emit.python.layout import laid_out
 from opc.emit.python.text import WIDTH, docstring, literal, quoted
 from opc.ir.dtypes import TypeVar, candidates, is_floating
+from opc.ir.node import remembered
 from opc.ir.op import Family, Op, Operand
 from opc.records import replace
 
@@ -66,6 +67,7 @@ def numpy_module(family: Family) -> str:
     return header + "\n" + "\n\n".join(blocks) + f"\n\n\n{body}\n"
 
 
+@remembered("_numpy")
 def numpy_function(op: Op) -> str:
     """Return the source of one op's function, ending in a line break."""
     return _NumpyEmitter(op).function()

@@ -137,6 +137,8 @@ class NumpySizes(StatementEmitter):
 
     def group(self, name: str) -> str:
         """Return the local name of a group's sizes, a tuple."""
+        if ("group", name) in self.prologue_names:
+            return self.prologue_names["group", name]
         wanted = "lead" if name == "..." else name
         if self.is_broadcast(Group(name)):
             # Any of them may be the only one that is as large, and absent.
@@ -170,6 +172,8 @@ class NumpySizes(StatementEmitter):
 
     def dim(self, name: str) -> str:
         """Return the local name of a dimension's size."""
+        if ("dim", name) in self.prologue_names:
+            return self.prologue_names["dim", name]
         derived = dict(self.op.dims)
         if name in derived:
             return self.once(("dim", name), name, self.affine(derived[name]).text)

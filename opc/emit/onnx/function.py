@@ -26,6 +26,7 @@ from opc.ir.affine import Affine
 from opc.ir.dtypes import Acc, DType, ElementType, TypeVar, ValueType, Weak, candidates, is_bool, is_floating, is_integer
 from opc.ir.expr import AttrRef, Call, Cast, Const, Expr, GroupIndex, GroupRef, IndexValue, Present, Reduce, Select, StrConst
 from opc.ir.functions import FUNCTIONS
+from opc.ir.node import remembered
 from opc.ir.op import Assign, AttributeKind, Group, Op, Operand
 from opc.records import dataclass, replace
 
@@ -52,6 +53,7 @@ def body_name(op: Op) -> str:
     return f"write_{op.name}"
 
 
+@remembered("_onnx")
 def function_body(op: Op) -> FunctionBody | NoBody:
     """Return the source of the function that writes an op's nodes, or why there is none."""
     try:
