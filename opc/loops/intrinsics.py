@@ -30,7 +30,7 @@ _HEADERS: Mapping[str, str] = {
         "row_store"
     ),
     "cuda/tile": "block_reduce first_thread",
-    "nests/windows": "combine fetch_ahead fetch_share reach reduce_windows window_row",
+    "nests/windows": "combine fetch_ahead fetch_share padded_windows reach reduce_windows window_row",
 }
 
 _OF_FORM = {"cuda": "cuda/tile", "tile": "rows/loops", "nest": "nests/points", "row_nest": "nests/loops"}
