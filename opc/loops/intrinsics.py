@@ -27,7 +27,7 @@ _HEADERS: Mapping[str, str] = {
     ),
     "cuda/tile": "block_reduce first_thread",
     "poplar/codelet": "saturated share_begin share_end share_first",
-    "nests/windows": "combine fetch_ahead fetch_share reach reduce_windows window_row",
+    "nests/windows": "combine fetch_ahead fetch_share padded_windows reach reduce_windows window_row",
 }
 
 HEADER_OF_FORM = {"cuda": "cuda/tile", "tile": "rows/loops", "nest": "nests/points", "row_nest": "nests/loops"}
