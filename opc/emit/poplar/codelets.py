@@ -149,25 +149,27 @@ class CodeletText(KernelText):
             case _:
                 return self._symbol(atom)
 
-    def _load(self, e: Load) -> str:
-        return f"opc::load({self.operands[e.view].field}[{self.integer(e.offset)}])"
+    def _load(self, e: Load) -> CppText:
+        return CppText(f"opc::load({self.operands[e.view].field}[{self.integer(e.offset)}])", _ATOM, e.type)
 
-    def _statement(self, s: Statement) -> Iterator[str]:
+    def _statement(self, s: Statement, margin: str, lines: list[str]) -> None:
+        """Add the lines of a statement; a worker that ends early says that it ran."""
         if isinstance(s, Return):
-            yield "return true;"
+            lines.append(f"{margin}return true;")
         elif isinstance(s, Refuse) and self.block is None:
-            yield f"if ({self.expr(s.cond).text}) {{"
-            yield f"  {self.expr(s.report).text};"
-            yield "  return true;"
-            yield "}"
+            head, report = f"if ({self.expr(s.cond).text}) {{", f"  {self.expr(s.report).text};"
+            lines += [f"{margin}{line}" for text in (head, report, "  return true;", "}") for line in text.splitlines()]
         else:
-            yield from super()._statement(s)
+            super()._statement(s, margin, lines)
 
     def _loop_head(self, s: Loop) -> str:
         low, high, i = self.integer(s.low), self.integer(s.high), s.index
         if s.down:
             return f"for ({_INTEGER} {i} = {high} - 1; {i} >= {low}; --{i})"
         return f"for ({_INTEGER} {i} = {low}; {i} < {high}; ++{i})"
+
+
+CodeletText.WRITERS = {**KernelText.WRITERS, Call: CodeletText._call, Load: CodeletText._load}
 
 
 def _narrow(t: ValueType) -> ValueType:
