@@ -13,12 +13,12 @@
 
 #include <algorithm>
 #include <limits>
-#include <map>
 #include <numeric>
-#include <set>
 #include <string>
 #include <vector>
 
+#include "opc/poplar/functions.h"
+#include "opc/poplar/lowering.h"
 #include "opc/poplar/sizes.h"
 #include "opc/poplar/value.h"
 
@@ -187,74 +187,11 @@ class body {
   const poplar::DebugContext &debug() const { return debug_; }
 
  private:
-  /* A shared part of an expression is kept in memory where it holds at least so many operations. */
-  static constexpr int worth_keeping = 3;
-
   poplar::Graph &graph_;
   poplar::program::Sequence &prog_;
   const poplar::DebugContext &debug_;
 
   /* ---- expressions to tensors ---- */
-
-  /* How often each node of an expression is used, and how many operations it holds. */
-  struct uses {
-    std::map<const node *, int> count;
-    std::map<const node *, int> operations;
-
-    int visit(const node_ptr &e) {
-      if (count[e.get()]++ > 0) return operations[e.get()];
-      int found = e->what == node::kind::number || e->what == node::kind::tensor ? 0 : 1;
-      for (const node_ptr &part : e->parts) found += visit(part);
-      return operations[e.get()] = found;
-    }
-  };
-
-  /* Writes an expression for popops, with a placeholder for each tensor. */
-  struct lowering {
-    body &of;
-    const std::string &name;
-    uses used;
-    std::map<const node *, poplar::Tensor> kept;
-    std::vector<poplar::Tensor> tensors;
-    std::map<const node *, unsigned> places;
-
-    pe::Any placeholder(const node *e, const poplar::Tensor &tensor) {
-      const auto known = places.find(e);
-      if (known != places.end()) return pe::PlaceHolder(known->second);
-      tensors.push_back(tensor);
-      const unsigned place = static_cast<unsigned>(tensors.size());
-      places.emplace(e, place);
-      return pe::PlaceHolder(place);
-    }
-
-    pe::Any lower(const node_ptr &e, bool top) {
-      if (e->what == node::kind::tensor) return placeholder(e.get(), e->tensor);
-      if (!top && used.count[e.get()] > 1 && used.operations[e.get()] >= worth_keeping) {
-        auto known = kept.find(e.get());
-        if (known == kept.end()) known = kept.emplace(e.get(), of.mapped(name, e, e->type)).first;
-        return placeholder(e.get(), known->second);
-      }
-      switch (e->what) {
-        case node::kind::number:
-          if (e->type == poplar::FLOAT) return pe::Const(static_cast<float>(e->real));
-          if (e->type == poplar::BOOL) return pe::Const(e->whole != 0);
-          if (e->type == poplar::UNSIGNED_INT) return pe::Const(static_cast<unsigned>(e->whole));
-          return pe::Const(static_cast<int>(e->whole));
-        case node::kind::unary:
-          return pe::UnaryOp(e->unary, lower(e->parts[0], false));
-        case node::kind::binary: {
-          const pe::Any a = lower(e->parts[0], false), b = lower(e->parts[1], false);
-          return pe::BinaryOp(e->binary, a, b);
-        }
-        case node::kind::select: {
-          const pe::Any a = lower(e->parts[0], false), b = lower(e->parts[1], false), c = lower(e->parts[2], false);
-          return pe::Select(a, b, c);
-        }
-        default:
-          return pe::Cast(lower(e->parts[0], false), e->type);
-      }
-    }
-  };
 
   /* The tensor of an expression, of its own, in a type that it is converted to. */
   poplar::Tensor mapped(const std::string &name, const node_ptr &expression, const poplar::Type &type) {
@@ -264,8 +201,7 @@ class body {
       prog_.add(poplar::program::Copy(e->tensor, found, false, {debug_, name}));
       return found;
     }
-    lowering to{*this, name, {}, {}, {}, {}};
-    to.used.visit(e);
+    lowering to(e, [&](const node_ptr &shared) { return mapped(name, shared, shared->type); });
     const pe::Any found = to.lower(e, true);
     shape sizes;
     for (const poplar::Tensor &t : to.tensors) sizes = broadcast(sizes, t.shape());
@@ -320,23 +256,6 @@ class body {
   static value typed(const poplar::Tensor &found, const poplar::Type &type) {
     const value whole(found);
     return value(whole.expression(computed(type)), type);
-  }
-
-  /* A tensor with axes of size 1 in front, up to some rank. */
-  static poplar::Tensor ranked(const poplar::Tensor &of, std::size_t rank) {
-    shape sizes = of.shape();
-    if (sizes.size() == rank) return of;
-    sizes.insert(sizes.begin(), rank - sizes.size(), 1);
-    return of.reshape(sizes);
-  }
-
-  /* A tensor repeated along axes of size 1, as a view. */
-  static poplar::Tensor repeated(const poplar::Tensor &of, const shape &sizes) {
-    poplar::Tensor found = ranked(of, sizes.size());
-    for (unsigned i = 0; i < sizes.size(); ++i) {
-      if (found.dim(i) != sizes[i]) found = found.broadcast(static_cast<unsigned>(sizes[i]), i);
-    }
-    return found;
   }
 
   /* The same with memory of its own. */

@@ -41,6 +41,23 @@ inline shape broadcast(const shape &a, const shape &b) {
   return found;
 }
 
+/* A tensor with axes of size 1 in front, up to some rank. */
+inline poplar::Tensor ranked(const poplar::Tensor &of, std::size_t rank) {
+  shape sizes = of.shape();
+  if (sizes.size() == rank) return of;
+  sizes.insert(sizes.begin(), rank - sizes.size(), 1);
+  return of.reshape(sizes);
+}
+
+/* A tensor repeated along axes of size 1, as a view. */
+inline poplar::Tensor repeated(const poplar::Tensor &of, const shape &sizes) {
+  poplar::Tensor found = ranked(of, sizes.size());
+  for (unsigned i = 0; i < sizes.size(); ++i) {
+    if (found.dim(i) != sizes[i]) found = found.broadcast(static_cast<unsigned>(sizes[i]), i);
+  }
+  return found;
+}
+
 /* An axis of a tensor of some rank, counted from the front. */
 inline int64_t axis_of(int64_t axis, std::size_t rank) { return axis < 0 ? axis + static_cast<int64_t>(rank) : axis; }
 
