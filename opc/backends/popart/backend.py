@@ -27,7 +27,7 @@ class PopartBackend(Backend):
     name = "popart"
     title = "PopART"
     environment = sdk.environment()
-    imports = ("numpy", "onnx")
+    imports = ("numpy",)  # PopART is to be imported before onnx
 
     @property
     def execution(self) -> Literal["native", "emulated", "compiled"]:  # type: ignore[override]  # it depends on the machine

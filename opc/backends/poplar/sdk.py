@@ -88,10 +88,11 @@ def find() -> Sdk | None:
         folder = Path(enabled)
         emulated = (folder / STAMP).is_file()
         return Sdk(folder if emulated else None, _version(folder, emulated=emulated))
-    package = environments.folder(NAME, "popart")
-    if package is not None:
-        return Sdk(None, environments.version(NAME, "popart") or "of an unknown version")
     made = environments.made(NAME)
+    package = environments.folder(NAME, "popart")
+    # A process that uses the emulation finds its packages too.
+    if package is not None and (made is None or made.resolve() not in package.resolve().parents):
+        return Sdk(None, environments.version(NAME, "popart") or "of an unknown version")
     return None if made is None or not (made / STAMP).is_file() else Sdk(made, _version(made, emulated=True))
 
 

@@ -154,9 +154,7 @@ class CodeletText(KernelText):
 
     def _statement(self, s: Statement, margin: str, lines: list[str]) -> None:
         """Add the lines of a statement; a worker that ends early says that it ran."""
-        if isinstance(s, Return):
-            lines.append(f"{margin}return true;")
-        elif isinstance(s, Refuse) and self.block is None:
+        if isinstance(s, Refuse) and self.block is None:
             head, report = f"if ({self.expr(s.cond).text}) {{", f"  {self.expr(s.report).text};"
             lines += [f"{margin}{line}" for text in (head, report, "  return true;", "}") for line in text.splitlines()]
         else:
@@ -169,6 +167,7 @@ class CodeletText(KernelText):
         return f"for ({_INTEGER} {i} = {low}; {i} < {high}; ++{i})"
 
 
+CodeletText.STATEMENTS = {**KernelText.STATEMENTS, Return: lambda text, s: "return true;"}
 CodeletText.WRITERS = {**KernelText.WRITERS, Call: CodeletText._call, Load: CodeletText._load}
 
 

@@ -150,6 +150,7 @@ class PointLoops:
         return found
 
     def read(self, e: Read) -> Expr:
+        """Return the load of an element, with the tests that it needs."""
         declared = self.op.operand(e.operand)
         terms: list[Expr] = []
         body: list[Statement] = []
