@@ -80,6 +80,7 @@ class Model:
         self.popart = import_popart()
         self.builder: Any = self.popart.Builder()
         self.feeds: dict[str, Array] = {}
+        self.session: Any = None
 
     def input(self, array: Array) -> str:
         """Add an input that an array is fed to; return its name."""
@@ -170,6 +171,7 @@ class Model:
         return self.popart.DeviceManager().createIpuModelDevice({})
 
     def _run(self, session: Any) -> dict[str, Array]:
+        self.session = session
         session.prepareDevice()
         anchors: dict[str, Array] = session.initAnchorArrays()
         session.run(self.popart.PyStepIO(self.feeds, anchors))

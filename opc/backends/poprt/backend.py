@@ -29,6 +29,7 @@ class PoprtBackend(Backend):
 
     name = "poprt"
     title = "PopRT"
+    wraps = True  # the library is PopART's
     environment = sdk.environment()
 
     @property

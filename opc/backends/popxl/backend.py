@@ -30,6 +30,7 @@ class PopxlBackend(Backend):
 
     name = "popxl"
     title = "PopXL"
+    wraps = True  # what is computed is PopART's body; this wraps it
     environment = sdk.environment()
 
     @property

@@ -96,6 +96,28 @@ class PopxlSession(Session):
             streams = self._stored(dict(zip(of, as_tuple(results), strict=True)))
         return zeros | self._run(ir, {**fed, **seeds_fed}, streams)
 
+    def refusal_of(self, inputs: Inputs, attributes: Attributes) -> str:
+        """Return what the function says of a call as it is added to a graph; empty when it takes the call."""
+        arrays = held_arrays(self.family.forward, inputs, attributes)
+        try:
+            with self.popxl.Ir().main_graph:
+                self._made(self.family.forward, self._loaded(arrays)[1], attributes, [])
+        except self.refusals as error:
+            return str(error)
+        return ""
+
+    def refusal_of_foreign(self, inputs: Inputs, attributes: Attributes) -> str:
+        """Return what the function says of tensors of another graph; empty when it takes them."""
+        arrays = held_arrays(self.family.forward, inputs, attributes)
+        with self.popxl.Ir().main_graph:
+            tensors = self._loaded(arrays)[1]
+        try:
+            with self.popxl.Ir().main_graph:
+                self._made(self.family.forward, tensors, attributes, [])
+        except self.refusals as error:
+            return str(error)
+        return ""
+
     def _loaded(self, arrays: Mapping[str, Array]) -> tuple[dict[Any, Array], dict[str, Any]]:
         """Return streams with what is fed to them, and the tensors that are loaded from these."""
         fed, tensors = {}, {}
