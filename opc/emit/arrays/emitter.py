@@ -73,6 +73,8 @@ class ArrayEmitter(ABC):
         self.operands = {o.name: o for o in operands}
         self.lines: list[str] = []
         self.blocks: list[dict[object, str]] = [{}]
+        self.uses: set[str] = set()
+        """The functions and modules that the text names, which a generated module imports or carries along."""
 
     # ---- the dialect -------------------------------------------------------------------------------------------------
 
@@ -216,6 +218,11 @@ class ArrayEmitter(ABC):
         return all(w <= value.support for w in wanted)
 
     # ---- lines -------------------------------------------------------------------------------------------------------
+
+    def using(self, name: str) -> str:
+        """Return the name of a function or module, which the text needs from here on."""
+        self.uses.add(name)
+        return name
 
     def line(self, text: str) -> None:
         """Add one line at the current depth."""
