@@ -5,8 +5,11 @@
 # such as `--precision fp16`. `make` builds custom_ops.so before.
 set -euo pipefail
 folder="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
-model="${1:-$folder/custom_op_test.onnx}"
+model="$(realpath "${1:-$folder/custom_op_test.onnx}")"
 shift || true
+
+# Python looks for modules where it is started, and the package has folders called popart and poprt.
+cd "$folder"
 
 python3 -m poprt.cli \
   --input_model "$model" \
