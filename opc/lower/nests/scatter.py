@@ -45,7 +45,7 @@ from opc.ir.rules import converted
 from opc.lower.alone import of_statement
 from opc.lower.guards import Guard, conjuncts, disjuncts, guards, is_identity
 from opc.lower.loop_ir import Flat, ScatterPlan
-from opc.lower.nests.flat import affines, divisions, flat_statement, holds_reduction, is_positive
+from opc.lower.nests.flat import affines, divisions, flat_statement, is_positive
 from opc.records import replace
 from opc.transform.indices import Namer, bare, index_names, op_names, substitute
 from opc.transform.scalar import negation
@@ -72,11 +72,11 @@ def flat_scatter(op: Op, flat: Flat) -> ScatterPlan | None:
     if found is None:
         return None
     scatter_indices, rest, body = found
-    if holds_reduction(body) or any(not isinstance(g, Affine) and holds_reduction(g) for g in rest):
+    if has_reduction(body) or any(not isinstance(g, Affine) and has_reduction(g) for g in rest):
         return None
     # Searches take the terms of an axis in rows; then the elements of the target are taken one by one.
     searched = [n for _, p in scatter_indices for n in walk(p) if isinstance(n, Reduce)]
-    if any(n.kind not in SEARCHES or holds_reduction(n.body) for n in searched):
+    if any(n.kind not in SEARCHES or has_reduction(n.body) for n in searched):
         return None
     last = flat.indices[-1]
     fixed = last in dict(scatter_indices) or bool(searched)
