@@ -51,9 +51,13 @@ from opc.transform.indices import Namer, bare, index_names, op_names, substitute
 from opc.transform.scalar import negation
 
 
-@of_statement
 def scatter_plan(op: Op, assign: Assign) -> ScatterPlan | None:
     """Return how a statement whose whole value is such a sum is run, else None."""
+    return _scatter_plan(op, assign) if has_reduction(assign.value) else None
+
+
+@of_statement
+def _scatter_plan(op: Op, assign: Assign) -> ScatterPlan | None:
     flat = flat_statement(op, assign)
     return None if flat is None else flat_scatter(op, flat)
 
@@ -156,7 +160,7 @@ def _equalities(c: Expr) -> Iterator[tuple[str, Expr]]:
 
 def extract_scatters(op: Op) -> Op:
     """Return the op with each such sum as a statement of its own, and sums of which one term counts as reads."""
-    op = replace(op, body=tuple(_with_reads(op, s) for s in op.body))
+    op = op.with_body(tuple([_with_reads(op, s) for s in op.body]))
     namer = Namer(op_names(op) | index_names(op))
     statements: list[Assign] = []
     temporaries: list[Operand] = []
@@ -179,8 +183,7 @@ def extract_scatters(op: Op) -> Op:
             statements.append(Assign(name, s.indices, value, s.span))
             return Read(name, bare(s.indices), stored, span=s.span)
 
-        value = taken_out(s.value)
-        statements.append(replace(s, value=value))
+        statements.append(s.with_value(taken_out(s.value)))
     if not temporaries:
         return op
     return replace(op, body=tuple(statements), temporaries=(*op.temporaries, *temporaries))
@@ -188,6 +191,8 @@ def extract_scatters(op: Op) -> Op:
 
 def _with_reads(op: Op, s: Assign) -> Assign:
     """Return a statement with sums of which one term counts as reads, where all of them are inside."""
+    if not has_reduction(s.value):
+        return s
     found = replace(s, value=rewrite(s.value, _as_read))
     return s if found.value is s.value or any(ReadsInside(op).outside(found)) else found
 
