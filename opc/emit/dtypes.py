@@ -61,6 +61,11 @@ def header() -> str:
             ((d, d.row.mindspore) for d in DTYPES if d.row.mindspore is not None),
         ),
         _list("RKNN's: X(name, number).", "RKNN_DTYPES", ((d, d.row.rknn) for d in DTYPES if d.row.rknn is not None)),
+        _list(
+            "Graphcore's: X(name, name in PopART, name in Poplar).",
+            "POPART_DTYPES",
+            ((d, *d.row.popart) for d in DTYPES if d.row.popart),
+        ),
     )
     return "\n".join(
         (

@@ -26,10 +26,17 @@ _HEADERS: Mapping[str, str] = {
         "row_store"
     ),
     "cuda/tile": "block_reduce first_thread",
-    "nests/windows": "combine fetch_ahead fetch_share reach reduce_windows window_row",
+    "poplar/codelet": "saturated share_begin share_end share_first",
+    "nests/windows": "combine fetch_ahead fetch_share padded_windows reach reduce_windows window_row",
 }
 
-HEADER_OF_FORM = {"cuda": "cuda/tile", "tile": "rows/loops", "nest": "nests/points", "row_nest": "nests/loops"}
+HEADER_OF_FORM = {
+    "codelet": "poplar/codelet",
+    "cuda": "cuda/tile",
+    "tile": "rows/loops",
+    "nest": "nests/points",
+    "row_nest": "nests/loops",
+}
 """The header of what a function of each form is called with."""
 
 HEADER: Mapping[str, str] = {name: header for header, names in _HEADERS.items() for name in names.split()}

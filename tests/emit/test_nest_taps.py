@@ -55,6 +55,8 @@ CASES = [
     (90, 3, 2, 1, 1),
     (33, 1, 1, 2, 1),
     (64, 7, 3, 3, 2),
+    (80, 9, 1, 4, 1),
+    (21, 7, 1, 3, 2),
 ]
 
 
@@ -69,8 +71,8 @@ def test_windows(depthwise: KernelLibrary, dtype: type, width: int, size: int, s
     found = windows(x.astype(np.float64), (size, size), at)
     expected = np.einsum("ncijpq,cpq->ncij", found, w.astype(np.float64))
     np.testing.assert_array_equal(depthwise.call(depthwise.family.forward, {"x": x, "w": w}, at)["y"], expected)
-    turned = np.ascontiguousarray(x[..., ::-1])[..., ::-1]
-    np.testing.assert_array_equal(depthwise.call(depthwise.family.forward, {"x": turned, "w": w}, at)["y"], expected)
+    for turned in (np.ascontiguousarray(x[..., ::-1])[..., ::-1], np.ascontiguousarray(x[..., ::-1, :])[..., ::-1, :]):
+        np.testing.assert_array_equal(depthwise.call(depthwise.family.forward, {"x": turned, "w": w}, at)["y"], expected)
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
@@ -121,6 +123,6 @@ def test_an_infinite_weight_stays_inside_of_the_gradient(depthwise: KernelLibrar
 def test_the_kernel_holds_strips_of_windows_and_sums_of_products() -> None:
     text = "".join(kernel_files(compile_text(DEPTHWISE)).values())
     text = " ".join(text.split())
-    assert "opc::reduce_windows<opc::combine::fma>(window, total, count)" in text
-    assert "stride_0 == 1 && stride_1 == 1 && opc::reduce_windows<opc::combine::fma>(window, total, lanes)" in text
+    assert "opc::reduce_windows<opc::combine::fma>(window, total, count, padded)" in text
+    assert "stride_0 == 1 && stride_1 == 1 && opc::reduce_windows<opc::combine::fma>(window, total, lanes, padded)" in text
     assert "opc::add_products(total, " in text or "opc::add_products(total,\n" in text

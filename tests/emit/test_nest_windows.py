@@ -59,6 +59,21 @@ kernel: |
   b[n, j] = min[q:k](pad(x[n, j + q - 1], inf))
 """
 
+VOLUMES = """\
+op: f
+domain: opc.test
+version: 1
+doc: The greatest of each window of a volume, and sums over two rows of its diagonal.
+gradient: none
+types: {T: [float32, float64]}
+inputs: {x: 'T[N, D, H, W]'}
+outputs: {a: 'T[N, D, H, W]', b: 'T[N, 3, W]'}
+require: [D == 4, H >= 4]
+kernel: |
+  a[n, d, h, w] = max[p:3, q:3, r:7](pad(x[n, d + p - 1, h + q - 1, w + r - 3], -inf))
+  b[n, d, w] = sum[p:2, r:7](pad(x[n, d + p, d + p, w + r - 3], 0))
+"""
+
 
 @pytest.fixture(scope="module")
 def pool(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -93,9 +108,20 @@ CALLS: tuple[tuple[Pair, Pair, Pair, Pair, Pair], ...] = (
     ((4, 2300), (2, 4), (3, 2), (1, 2), (1, 1)),
     ((1, 40), (1, 3), (1, 1), (0, 1), (1, 1)),
     ((5, 1), (3, 1), (2, 1), (1, 0), (1, 1)),
+    ((20, 20), (5, 5), (1, 1), (2, 2), (1, 1)),
+    ((13, 28), (13, 13), (1, 1), (6, 6), (1, 1)),
+    ((11, 13), (9, 9), (1, 1), (4, 4), (1, 1)),
+    ((40, 56), (5, 5), (1, 1), (2, 2), (1, 1)),
+    ((30, 41), (5, 7), (2, 2), (2, 3), (1, 1)),
+    ((12, 70), (3, 3), (1, 1), (4, 4), (4, 4)),
+    ((12, 70), (4, 9), (3, 1), (2, 4), (2, 1)),
+    ((4, 4), (3, 3), (1, 1), (1, 1), (1, 1)),
+    ((3, 2300), (3, 9), (1, 1), (1, 4), (1, 1)),
+    ((64, 6), (61, 41), (1, 1), (0, 20), (1, 1)),
     ((4, 37), (1, 1), (1, 1), (0, 0), (1 << 31, 1)),
 )
-"""Size of the image, window, stride, padding, dilation; the last makes positions that 32 bits do not hold."""
+"""Size of the image, window, stride, padding, dilation: few cut windows, many, such that no copy of the rows fits; the last makes
+positions that 32 bits do not hold."""
 
 
 def strew(x: Array, values: str) -> None:
@@ -117,13 +143,13 @@ def test_places_of_maxima(pool: Path, call: tuple[Pair, Pair, Pair, Pair, Pair],
     out = [(s + 2 * p - d * (k - 1) - 1) // t + 1 for s, k, t, p, d in zip(*call)]
     d_y = rng.integers(1, 9, (1, 3, *out)).astype(float)
     attributes = {"kernel_size": window, "stride": stride, "padding": padding, "dilation": dilation}
-    for parallel_for in (None, odd_parallel_for, split_everywhere):
-        kernel = KernelLibrary(max_pool(), pool, parallel_for)
-        for dtype in ("float16", "float32", "float64"):
-            given = {"x": x.astype(dtype), "d_y": d_y.astype(dtype)}
-            expected = scattered(given["x"], d_y, window, stride, padding, dilation)
+    kernels = [KernelLibrary(max_pool(), pool, f) for f in (None, odd_parallel_for, split_everywhere)]
+    for dtype in ("float16", "float32", "float64"):
+        given = {"x": x.astype(dtype), "d_y": d_y.astype(dtype)}
+        expected = scattered(given["x"], d_y, window, stride, padding, dilation).astype(dtype)
+        for kernel in kernels:
             got = kernel.call(max_pool().ops[1], given, attributes)["d_x"]
-            np.testing.assert_array_equal(got.astype(float), expected, f"{dtype}")
+            np.testing.assert_array_equal(got, expected, f"{dtype}")
 
 
 @pytest.mark.parametrize("values", ["numbers", "nan", "infinite"])
@@ -150,14 +176,33 @@ def test_sums_and_minima(tmp_path: Path) -> None:
     assert "opc::reduce_windows<opc::combine::add>" in text
     assert "opc::reduce_windows<opc::combine::min>" in text
     kernel = KernelLibrary(family, compile_kernel(family, tmp_path), None)
-    for dtype, columns in product(("float32", "float64"), (1, 2, 5, 9, 17, 50, 64, 131, 2100)):
-        x = rng.integers(-9, 9, (2, columns)).astype(dtype)
+    for dtype, columns, size in product(("float32", "float64"), (1, 2, 5, 9, 17, 50, 64, 131, 2100), (3, 24)):
+        x = rng.integers(-9, 9, (3, columns)).astype(dtype)
         x[1, columns // 2] = np.nan
-        got = kernel.call(family.forward, {"x": x}, {"k": 3})
-        sums = np.lib.stride_tricks.sliding_window_view(np.pad(x, ((0, 0), (1, 2))), 3, 1)[:, ::2].sum(-1)
+        x[2, columns // 2] = np.inf
+        got = kernel.call(family.forward, {"x": x}, {"k": size})
+        sums = np.lib.stride_tricks.sliding_window_view(np.pad(x, ((0, 0), (1, size))), size, 1)[:, ::2].sum(-1)
         np.testing.assert_array_equal(got["a"], sums[:, : (columns + 1) // 2])
-        padded = np.pad(x, ((0, 0), (1, 1)), constant_values=np.inf)
-        np.testing.assert_array_equal(got["b"], np.lib.stride_tricks.sliding_window_view(padded, 3, 1).min(-1))
+        padded = np.pad(x, ((0, 0), (1, size - 2)), constant_values=np.inf)
+        np.testing.assert_array_equal(got["b"], np.lib.stride_tricks.sliding_window_view(padded, size, 1).min(-1))
+
+
+def test_windows_of_three_axes(tmp_path: Path) -> None:
+    """The rows of a window's outer axes are padded too; where their distance is that of no row, lanes are computed one by one."""
+    family = compile_text(VOLUMES, "f.yaml")
+    kernel = KernelLibrary(family, compile_kernel(family, tmp_path), odd_parallel_for)
+    for dtype, columns in product(("float32", "float64"), (3, 7, 20, 50, 131)):
+        x = rng.integers(-9, 9, (2, 4, 6, columns)).astype(dtype)
+        got = kernel.call(family.forward, {"x": x}, {})
+        padded = np.pad(x, ((0, 0), (1, 1), (1, 1), (3, 3)), constant_values=-np.inf)
+        np.testing.assert_array_equal(
+            got["a"], np.lib.stride_tricks.sliding_window_view(padded, (3, 3, 7), (1, 2, 3)).max((4, 5, 6))
+        )
+        padded = np.pad(x, ((0, 0), (0, 0), (0, 0), (3, 3)))
+        rows = np.lib.stride_tricks.sliding_window_view(padded, 7, 3).sum(-1)
+        np.testing.assert_array_equal(got["b"], np.stack([rows[:, p, p] + rows[:, p + 1, p + 1] for p in range(3)], 1))
+        turned = np.ascontiguousarray(x[:, :, ::-1])[:, :, ::-1]
+        np.testing.assert_array_equal(kernel.call(family.forward, {"x": turned}, {})["a"], got["a"])
 
 
 def test_places_of_minima(tmp_path: Path) -> None:

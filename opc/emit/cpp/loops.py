@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from copy import copy
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 from opc.emit.cpp.expressions import CppText, ExprText, c_compute, number
 from opc.emit.cpp.layout import ARGUMENTS, present_member, size_member, spec_names, wrap
@@ -100,6 +100,8 @@ class KernelText(ExprText):
 
     HEAD: Mapping[str, tuple[str, str]] = _HEADS
     ATTRIBUTES = "arguments.attributes->"
+    STATEMENTS: ClassVar[Mapping[type, Callable[[Any, Any], str]]] = {}
+    """What writes each class of statements without a body, each of which is one text."""
 
     def __init__(self, op: Op, kernel: Kernel, temporaries: frozenset[str] = NOTHING, nest: Nest | None = None) -> None:
         super().__init__(op)
@@ -364,7 +366,7 @@ class KernelText(ExprText):
 
     def _statement(self, s: Statement, margin: str, lines: list[str]) -> None:
         """Add the lines of a statement."""
-        rule = _STATEMENTS.get(s.__class__)
+        rule = self.STATEMENTS.get(s.__class__)
         if rule is not None:
             _add(rule(self, s), margin, lines)
         else:
@@ -438,7 +440,7 @@ class KernelText(ExprText):
 
     def _block(self, head: str, body: Body, margin: str, lines: list[str]) -> None:
         if len(body) == 1 and isinstance(body[0], Continue | Return | Yield):
-            _add(f"{head} {_STATEMENTS[body[0].__class__](self, body[0])}", margin, lines)
+            _add(f"{head} {self.STATEMENTS[body[0].__class__](self, body[0])}", margin, lines)
             return
         _add(f"{head} {{", margin, lines)
         for s in body:
@@ -491,7 +493,7 @@ class KernelText(ExprText):
         return f"{target} {_OPERATOR[s.kind]}= {self.integer(s.value) if whole else value.text};"
 
 
-_STATEMENTS: Mapping[type, Callable[[KernelText, Any], str]] = {
+KernelText.STATEMENTS = {
     Let: KernelText._let,
     Var: KernelText._var,
     Store: KernelText._store,
@@ -503,7 +505,6 @@ _STATEMENTS: Mapping[type, Callable[[KernelText, Any], str]] = {
     Continue: lambda text, s: "continue;",
     Return: lambda text, s: "return;",
 }
-"""The statements without a body, each of which is one text."""
 
 KernelText.WRITERS = {
     **ExprText.WRITERS,

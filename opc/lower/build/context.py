@@ -10,8 +10,9 @@ from opc.ir.affine import Affine, GroupSize, Index
 from opc.ir.dtypes import Acc, TypeVar, ValueType
 from opc.ir.expr import Expr, GroupRef, Read, StrConst, reads, walk
 from opc.ir.op import Group, Op, Operand
+from opc.loops.nodes import Var
 from opc.loops.schedule import Decisions, Override
-from opc.loops.values import Integer, Intrinsic, Member, Rank, Word, call, number, sum_of
+from opc.loops.values import Integer, Intrinsic, Member, Named, Rank, Word, call, number, sum_of
 from opc.lower.loop_ir import NestStage
 from opc.lower.nests.flat import is_positive
 from opc.lower.nests.windowed import Facts
@@ -58,6 +59,7 @@ class Nest:
         self.declared = op.operand(stage.assign.target)
         self.operands = (*dict.fromkeys(r.operand for r in reads(stage.assign.value)), stage.assign.target)
         self.gathered = gathered(stage)
+        self._padded: dict[ValueType, str] = {}
         self._count = 0
         self._positive: dict[Affine, bool] = {}
 
@@ -72,6 +74,17 @@ class Nest:
         """Return the name of a new variable, which is called `wanted` where nothing else is."""
         self._count += 1
         return f"{wanted.partition('#')[0]}#{self._count}"
+
+    def padded_rows(self, of: ValueType) -> str:
+        """Return the variable that holds padded rows of elements of a type, which the function declares."""
+        if of not in self._padded:
+            self._padded[of] = self.fresh("padded")
+        return self._padded[of]
+
+    @property
+    def memory(self) -> tuple[Var, ...]:
+        """The declarations of what all units of work of the function use."""
+        return tuple(Var(name, Named("opc::padded_windows", (of,))) for of, name in self._padded.items())
 
     def positive(self, size: Affine) -> bool:
         """Whether a size is known to be greater than zero."""

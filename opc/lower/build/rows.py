@@ -60,7 +60,7 @@ class _RowNest:
             "row_nest",
             nest.operands,
             nest.types,
-            (Comment(format_assign(self.stage.assign)), *body),
+            (Comment(format_assign(self.stage.assign)), *nest.memory, *body),
             views,
             channel=None if self.blocks is None else self.blocks.channel,
             short_rows=self.blocks is not None and self.blocks.windows.weight is None,

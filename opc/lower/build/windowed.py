@@ -94,10 +94,24 @@ def _reduce_windows(
     )
     name = known.nest.fresh("window")
     kind = Named("opc::window_row", (found.element.type, len(axes), len(guards)))
-    members = (*element, _step(known, found.element, found.vector), *weight, number(int(found.padded)))
+    members = (*element, _step(known, found.element, found.vector), *weight, number(int(found.padded)), *_rows(known, found))
     described = Init((*members, Init(tuple(axes)), Init(tuple(guards))))
-    reduced = call("reduce_windows", ref(name), ref(result), count, type=DType.BOOL, types=(f"opc::combine::{found.combine}",))
+    padded = ref(known.nest.padded_rows(found.element.type))
+    combine = f"opc::combine::{found.combine}"
+    reduced = call("reduce_windows", ref(name), ref(result), count, padded, type=DType.BOOL, types=(combine,))
     return (Let(name, kind, described),), reduced
+
+
+def _rows(known: LoopContext, found: WindowedReduction) -> tuple[Expr, Expr]:
+    """Return how far apart rows of elements are, and how many of these neighbouring positions are apart along the window's last
+    axis but one; 0 and 0 where such positions are not rows."""
+    read, index = found.element, found.axes[-2].axis.index if len(found.axes) > 1 else ""
+    moving = [n for n, i in enumerate(read.indices) if isinstance(i, Affine) and index in i.indices()]
+    step = read.indices[moving[0]] if len(moving) == 1 else None
+    coefficient = step.coefficient(index) if isinstance(step, Affine) else None
+    if coefficient is None:
+        return number(0), number(0)
+    return known.nest.stride(read.operand, moving[0]), IndexValue(coefficient)
 
 
 def _step(known: LoopContext, r: Read, index: str) -> Expr:

@@ -1,167 +1,31 @@
 /* Reductions over windows, for each lane of a row: for the files compiled once for each instruction-set variant.
  *
- * Register tiles of several vectors of lanes keep their results while they go over the window, where all of it counts. The lanes at both
- * ends of the row, whose windows are cut, are computed one by one.
+ * Register tiles of several vectors of lanes keep their results while they go over the window, where all of it counts. At both ends of
+ * the row windows are cut. Few such lanes are computed one by one; many are tiles too, which read a copy of the rows of elements, padded
+ * with what changes nothing, so that no lane is tested. A row is copied once, for all rows of windows that it is in.
  */
 #ifndef OPC_NESTS_WINDOWS_H
 #define OPC_NESTS_WINDOWS_H
 
-#include "opc/core/lanes.h"
-#include "opc/nests/loops.h"
+#include "opc/nests/padded_rows.h"
 
 namespace opc {
 inline namespace OPC_VARIANT {
 
 constexpr int64_t least_tile_bytes = 16; /* rows too short for a vector are computed in vectors of so many */
+constexpr int padded_vectors = 2;        /* vectors of lanes that read one padded copy */
 
-/* How the elements of a window are joined: fma is the sum of weight * element, and a search finds the tap of the best one. */
-enum class combine { fma, add, max, min, argmax, argmin };
-
-constexpr bool is_search(combine c) { return c == combine::argmax || c == combine::argmin; }
-constexpr bool is_sum(combine c) { return c == combine::fma || c == combine::add; }
-constexpr bool takes_greatest(combine c) { return c == combine::max || c == combine::argmax; }
-
-/* What a window's result is before anything is taken in. */
-template <combine C, typename T>
-constexpr T empty_window = is_sum(C) ? T(0) : takes_greatest(C) ? limits<T>::lowest : limits<T>::highest;
-
-/* Joins what two parts of a window, or vectors of lanes, were combined to, where none is NaN. */
-template <combine C, typename V>
-OPC_INLINE V joined(V a, V b) {
-  if constexpr (is_sum(C)) return a + b;
-  if constexpr (takes_greatest(C)) return a > b ? a : b;
-  return a < b ? a : b;
-}
-
-/* A window along one axis: how many positions it has, and how far elements and taps lie apart. What a tap is depends on what is
- * combined: the offset of a weight, or the number that a search keeps. */
-struct window_axis {
-  int64_t count;
-  int64_t element_step;
-  int64_t tap_step;
+/* The lanes of a row that are computed in tiles, and those whose whole window counts. */
+struct window_lanes {
+  int64_t first, last;
+  int64_t whole_first, whole_last;
 };
 
-/* Lane j at position t along an axis of the window counts where position * t + lane * j + rest is not negative. */
-struct window_guard {
-  int32_t axis;
-  int64_t position;
-  int64_t lane;
-  int64_t rest;
-};
-
-/* The windows of a row: where the element of lane 0 at the first position lies, how far the lanes lie apart, and the weights. Where
- * `padded`, positions that don't count hold zeros; else they add nothing. */
-template <typename T, int Axes, int Guards>
-struct window_row {
-  const T *elements;
-  int64_t first_element;
-  int64_t lane_step;
-  const T *weights;
-  int64_t first_tap;
-  bool padded;
-  window_axis axis[Axes];
-  window_guard guard[Guards];
-};
-
-/* The positions of a window that count, along each axis. */
-template <int Axes>
-struct window_positions {
-  int64_t low[Axes];
-  int64_t high[Axes];
-
-  /* Whether the first position of the window does. */
-  OPC_INLINED inline bool begin() const {
-    bool all = true;
-    for (int a = 0; a < Axes; ++a) all &= low[a] == 0 && high[a] > 0;
-    return all;
-  }
-};
-
-/* Calls f(element, tap), offsets, at each position. */
-template <int Axis = 0, typename T, int Axes, int Guards, typename F>
-OPC_INLINE void each_position(const window_row<T, Axes, Guards> &w, const window_positions<Axes> &p, int64_t element, int64_t tap,
-                              const F &f) {
-  if constexpr (Axis == Axes) {
-    f(element, tap);
-  } else {
-    const window_axis &a = w.axis[Axis];
-    element += p.low[Axis] * a.element_step;
-    tap += p.low[Axis] * a.tap_step;
-    for (int64_t t = p.low[Axis]; t < p.high[Axis]; ++t, element += a.element_step, tap += a.tap_step) {
-      each_position<Axis + 1>(w, p, element, tap, f);
-    }
-  }
-}
-
-template <typename S>
-constexpr bool is_constant = false;
-template <int64_t Value>
-constexpr bool is_constant<constant<Value>> = true;
-
-/* A vector of lanes. */
-template <typename T, int64_t Bytes>
-struct lane_vector {
-  static constexpr int64_t lanes = Bytes / int64_t(sizeof(T));
-  typedef T values __attribute__((vector_size(Bytes), aligned(alignof(T)), may_alias));
-
-  /* Whether one of the values is NaN. */
-  OPC_INLINED static inline bool holds_nan(values v) {
-    const auto odd = v != v;
-    int64_t parts[Bytes / 8], any = 0;
-    memcpy(parts, &odd, sizeof parts);
-#pragma GCC unroll 8
-    for (int64_t u = 0; u < Bytes / 8; ++u) any |= parts[u];
-    return any != 0;
-  }
-
-  /* The elements from[0], from[step], ... */
-  OPC_INLINED static inline values load(const T *from, constant<1>) { return *reinterpret_cast<const values *>(from); }
-  OPC_INLINED static inline values load(const T *from, int64_t step) {
-    values v;
-    for (int64_t u = 0; u < lanes; ++u) v[u] = from[u * step];
-    return v;
-  }
-
-  /* Those two apart, in an order of their own, which takes one instruction: within parts of 16 bytes. */
-  OPC_INLINED static inline values load(const T *from, constant<2>) {
-    const values a = load(from, constant<1>()), b = load(from + lanes - 1, constant<1>());
-    if constexpr (Bytes == 16 && lanes == 2) {
-      return __builtin_shufflevector(a, b, 0, 3);
-    } else if constexpr (Bytes == 16) {
-      return __builtin_shufflevector(a, b, 0, 2, 5, 7);
-    } else if constexpr (lanes == 4) {
-      return __builtin_shufflevector(a, b, 0, 5, 2, 7);
-    } else if constexpr (Bytes == 32) {
-      return __builtin_shufflevector(a, b, 0, 2, 9, 11, 4, 6, 13, 15);
-    } else if constexpr (lanes == 8) {
-      return __builtin_shufflevector(a, b, 0, 9, 2, 11, 4, 13, 6, 15);
-    } else {
-      return __builtin_shufflevector(a, b, 0, 2, 17, 19, 4, 6, 21, 23, 8, 10, 25, 27, 12, 14, 29, 31);
-    }
-  }
-
-  /* Puts what is in that order in the lanes' own. */
-  template <typename V>
-  OPC_INLINED static inline V sorted(V v) {
-    if constexpr (Bytes == 16) {
-      return v;
-    } else if constexpr (lanes == 4) {
-      return __builtin_shufflevector(v, v, 0, 2, 1, 3);
-    } else if constexpr (Bytes == 32) {
-      return __builtin_shufflevector(v, v, 0, 1, 4, 5, 2, 3, 6, 7);
-    } else if constexpr (lanes == 8) {
-      return __builtin_shufflevector(v, v, 0, 2, 4, 6, 1, 3, 5, 7);
-    } else {
-      return __builtin_shufflevector(v, v, 0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15);
-    }
-  }
-};
-
-/* Computes `Vectors` vectors of lanes, the last of which ends at `last`; they may overlap. Values that are not NaN are assumed: `seen`, to
- * which all are added, is NaN where one was, and seldom else. */
-template <combine C, int64_t Bytes, int Vectors, typename T, int Axes, int Guards, typename S, typename R>
-OPC_INLINE void reduce_tile(const window_row<T, Axes, Guards> &w, const window_positions<Axes> &p, int64_t first, int64_t last, S step,
-                            R *to, typename lane_vector<T, Bytes>::values &seen) {
+/* Computes `Vectors` vectors of lanes from `first` on, the last of which ends with the last lane; they may overlap. Values that are not
+ * NaN are assumed: `seen`, to which all are added, is NaN where one was, and seldom else. */
+template <combine C, int64_t Bytes, int Vectors, bool Padded, typename T, int Axes, int Guards, typename S, typename R>
+OPC_INLINE void reduce_tile(const window_row<T, Axes, Guards> &w, const window_positions<Axes> &p, const counted_elements *c,
+                            int64_t first, const window_lanes &of, S step, R *to, typename lane_vector<T, Bytes>::values &seen) {
   typedef lane_vector<T, Bytes> vector;
   typedef typename vector::values values;
   typedef R results __attribute__((vector_size(Bytes), aligned(alignof(R)), may_alias));
@@ -170,9 +34,14 @@ OPC_INLINE void reduce_tile(const window_row<T, Axes, Guards> &w, const window_p
   results found[Vectors];
 #pragma GCC unroll 4
   for (int v = 0; v < Vectors; ++v) {
-    at[v] = least(first + v * vector::lanes, last - vector::lanes);
+    at[v] = least(first + v * vector::lanes, of.last - vector::lanes);
+    if (Padded) at[v] = greatest(at[v], 0);
     best[v] = empty_window<C, T> - values{};
     found[v] = (p.begin() ? R(0) : limits<R>::lowest) - results{};
+    if constexpr (Padded && is_search(C)) {
+      const results lane = lane_vector<R, Bytes>::numbers(step) + R(at[v]);
+      found[v] = (lane >= R(c->begin)) & (lane < R(c->end)) ? results{} : limits<R>::lowest - results{};
+    }
   }
   each_position(w, p, w.first_element, w.first_tap, [&](int64_t element, int64_t tap) OPC_INLINED {
     const T *from = w.elements + element;
@@ -194,20 +63,51 @@ OPC_INLINE void reduce_tile(const window_row<T, Axes, Guards> &w, const window_p
   for (int v = 0; v < Vectors; ++v) {
     seen += sum[v];
     if constexpr (!is_search(C)) found[v] = best[v];
-    *reinterpret_cast<results *>(to + at[v]) = step == 2 ? vector::sorted(found[v]) : found[v];
+    if (step == 2) found[v] = vector::sorted(found[v]);
+    if (!Padded || is_search(C) || of.last >= vector::lanes) {
+      *reinterpret_cast<results *>(to + at[v]) = found[v];
+    } else {
+      R few[vector::lanes];
+      memcpy(few, &found[v], sizeof few);
+      for (int64_t u = 0; u < of.last; ++u) to[u] = few[u];
+    }
   }
 }
 
-/* Computes lanes [first, last), at least a vector of them, whose whole windows count; false where a NaN was met that would be lost. Tiles
- * are as large as registers hold: of each of its vectors a search keeps three. */
+/* How many vectors of lanes a tile has: as many as registers hold. Of each a search keeps three. */
+template <combine C, typename S>
+constexpr int tile_vectors = is_constant<S> && (!is_search(C) || vector_bytes == 64) ? 4 : 2;
+
+/* Computes lanes whose whole windows count, at least a vector of them; false where a NaN was met that would be lost. */
 template <combine C, int64_t Bytes, typename T, int Axes, int Guards, typename S, typename R>
-OPC_INLINE bool reduce_tiles(const window_row<T, Axes, Guards> &w, const window_positions<Axes> &p, int64_t first, int64_t last, S step,
+OPC_INLINE bool reduce_tiles(const window_row<T, Axes, Guards> &w, const window_positions<Axes> &p, const window_lanes &of, S step,
                              R *to) {
   typedef lane_vector<T, Bytes> vector;
-  constexpr int many = is_constant<S> && (!is_search(C) || vector_bytes == 64) ? 4 : 2;
+  constexpr int many = tile_vectors<C, S>;
   typename vector::values seen{};
-  for (; last - first > 2 * vector::lanes; first += many * vector::lanes) reduce_tile<C, Bytes, many>(w, p, first, last, step, to, seen);
-  if (first < last) reduce_tile<C, Bytes, 2>(w, p, first, last, step, to, seen);
+  int64_t first = of.first;
+  for (; of.last - first > 2 * vector::lanes; first += many * vector::lanes) {
+    reduce_tile<C, Bytes, many, false>(w, p, nullptr, first, of, step, to, seen);
+  }
+  if (first < of.last) reduce_tile<C, Bytes, 2, false>(w, p, nullptr, first, of, step, to, seen);
+  return is_sum(C) || !vector::holds_nan(seen);
+}
+
+/* Computes a row of lanes whose windows may be cut, in tiles that read a padded copy where one is; false where a NaN was met. Arguments
+ * are copied, so that a caller that seldom comes here keeps them in registers. */
+template <combine C, typename T, int Axes, int Guards, typename S, typename R>
+__attribute__((noinline)) static bool reduce_padded(const window_row<T, Axes, Guards> w, const window_positions<Axes> p,
+                                                    const counted_elements counted, const window_lanes of, S step, R *to,
+                                                    padded_windows<T> &memory) {
+  typedef lane_vector<T, vector_bytes> vector;
+  typename vector::values seen{};
+  for (int64_t first = 0; first < of.last; first += padded_vectors * vector::lanes) {
+    const int64_t from = greatest(least(first, of.last - vector::lanes), 0);
+    const int64_t end = greatest(least(first + padded_vectors * vector::lanes, of.last), vector::lanes);
+    const bool cut = from < of.whole_first || end > of.whole_last;
+    const window_row<T, Axes, Guards> read = cut ? pad_window<C>(w, p, counted, from, end, from == 0 ? memory.first : memory.last) : w;
+    reduce_tile<C, vector_bytes, padded_vectors, true>(read, p, &counted, first, of, step, to, seen);
+  }
   return is_sum(C) || !vector::holds_nan(seen);
 }
 
@@ -237,11 +137,28 @@ OPC_INLINE R reduce_lane(const window_row<T, Axes, Guards> &w, window_positions<
   return is_search(C) ? found : R(best);
 }
 
-/* Computes a row of `count` lanes: of a search, the taps of the best elements, and where nothing was found the least number there is. False
- * where that is left to other loops: where lanes lie far apart, where hardly any window is whole, where zeros are multiplied with an
- * infinity or NaN, and where the greatest of NaNs is asked for. */
+/* Whether zeros times the weights of a window are zeros. */
+template <typename T, int Axes, int Guards>
+OPC_INLINE bool are_finite(const window_row<T, Axes, Guards> &w, const window_positions<Axes> &p) {
+  T nothing = 0;
+  each_position(w, p, 0, w.first_tap, [&](int64_t, int64_t tap) OPC_INLINED { nothing += w.weights[tap] * 0; });
+  return nothing == 0;
+}
+
+/* Whether so many lanes take longer one by one than a padded copy does. */
+template <int Axes>
+OPC_INLINE bool are_long(const window_positions<Axes> &p, int64_t lanes) {
+  const int64_t few = 32;
+  for (int a = 0; a < Axes; ++a) lanes *= p.high[a] - p.low[a];
+  return lanes >= few;
+}
+
+/* Computes a row of `count` lanes: of a search, the taps of the best elements, and where nothing was found the least number there is;
+ * `to` then has room for a vector. False where that is left to other loops: where lanes lie far apart, where hardly any window is whole
+ * and none can be padded, where zeros are multiplied with an infinity or NaN, and where the greatest of NaNs is asked for. `memory` is
+ * kept from row to row, as long as what is read stays as it is. */
 template <combine C, typename R, typename T, int Axes, int Guards>
-OPC_INLINE bool reduce_windows(const window_row<T, Axes, Guards> &w, R *to, int64_t count) {
+OPC_INLINE bool reduce_windows(const window_row<T, Axes, Guards> &w, R *to, int64_t count, padded_windows<T> &memory) {
   constexpr bool search = is_search(C);
   if (!search && count * int64_t(sizeof(T)) < least_tile_bytes) return false;
   window_positions<Axes> p;
@@ -249,36 +166,41 @@ OPC_INLINE bool reduce_windows(const window_row<T, Axes, Guards> &w, R *to, int6
     p.low[a] = 0;
     p.high[a] = w.axis[a].count;
   }
-  if constexpr (C == combine::fma) {
-    T nothing = 0;
-    if (w.padded) each_position(w, p, 0, w.first_tap, [&](int64_t, int64_t tap) OPC_INLINED { nothing += w.weights[tap] * 0; });
-    if (!(nothing == 0)) return false;
-  }
+  if (C == combine::fma && w.padded && !are_finite(w, p)) return false;
 #pragma GCC unroll 8
   for (int g = 0; g < Guards; ++g) {
     const window_guard &of = w.guard[g];
     if (of.lane == 0) clip(p.low[of.axis], p.high[of.axis], of.position, of.rest);
   }
-  int64_t first = 0, last = count;
+  window_lanes lanes = {0, count, 0, count};
 #pragma GCC unroll 8
   for (int g = 0; g < Guards; ++g) {
     const window_guard &of = w.guard[g];
     const int64_t least_position = least(of.position * p.low[of.axis], of.position * (p.high[of.axis] - 1));
-    if (of.lane != 0) clip(first, last, of.lane, of.rest + least_position);
+    if (of.lane != 0) clip(lanes.whole_first, lanes.whole_last, of.lane, of.rest + least_position);
   }
-  const int64_t whole = (last - first) * int64_t(sizeof(T));
+  const int64_t whole = lanes.whole_last - lanes.whole_first, bytes = whole * int64_t(sizeof(T));
+  const int64_t single = bytes < least_tile_bytes ? count : count - whole;
+  counted_elements counted;
+  const bool pads = count * int64_t(sizeof(T)) >= least_tile_bytes && w.lane_step <= 2 && are_long(p, single) &&
+                    find_counted(w, p, count, padded_vectors * count_lanes<T>(), counted) &&
+                    (C != combine::fma || w.padded || are_finite(w, p));
+  if (!pads) {
+    lanes.first = lanes.whole_first;
+    lanes.last = lanes.whole_last;
+  }
   bool done = false;
   if constexpr (sizeof(R) == sizeof(T)) {
     const auto reduce = [&](auto step) OPC_INLINED {
       constexpr bool fixed = is_constant<decltype(step)>;
-      if constexpr (fixed && int64_t(vector_bytes) > least_tile_bytes) {
-        if (whole >= vector_bytes) {
-          done = reduce_tiles<C, vector_bytes>(w, p, first, last, step, to);
-          return;
-        }
-      }
       if constexpr (fixed || search) {
-        if (whole >= least_tile_bytes) done = reduce_tiles<C, least_tile_bytes>(w, p, first, last, step, to);
+        if (fixed && pads) {
+          if constexpr (fixed) done = reduce_padded<C>(w, p, counted, lanes, step, to, memory);
+        } else if (fixed && int64_t(vector_bytes) > least_tile_bytes && bytes >= vector_bytes) {
+          done = reduce_tiles<C, fixed ? int64_t(vector_bytes) : least_tile_bytes>(w, p, lanes, step, to);
+        } else if (bytes >= least_tile_bytes) {
+          done = reduce_tiles<C, least_tile_bytes>(w, p, lanes, step, to);
+        }
       }
     };
     if constexpr (C != combine::fma) {
@@ -288,13 +210,15 @@ OPC_INLINE bool reduce_windows(const window_row<T, Axes, Guards> &w, R *to, int6
     }
   }
   if (!done && !search) return false;
-  if (!done) first = last = count;
-  for (int64_t j = first > 0 ? 0 : last; j < count; j = j + 1 == first ? last : j + 1) to[j] = reduce_lane<C, R>(w, p, j);
+  if (!done) lanes.first = lanes.last = count;
+  for (int64_t j = lanes.first > 0 ? 0 : lanes.last; j < count; j = j + 1 == lanes.first ? lanes.last : j + 1) {
+    to[j] = reduce_lane<C, R>(w, p, j);
+  }
   return true;
 }
 
 /* How far numbers go that are a step apart. */
-OPC_INLINE int64_t reach(int64_t count, int64_t step) { return count * (step < 0 ? -step : step); }
+OPC_INLINE int64_t reach(int64_t count, int64_t step) { return count * magnitude(step); }
 
 /* Fetches the lines of memory that a loop will read next. */
 template <typename T>
