@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 from opc.ir.dtypes import DType, ValueType, is_floating
-from opc.ir.expr import Call, Expr, children, walk, with_children
+from opc.ir.expr import Call, Const, Expr, children, walk, with_children
 from opc.loops.nodes import (
     Accumulate,
     Body,
@@ -105,6 +105,8 @@ class _Rows:
             value: Expr = Local(names[name], of, None, "result()" if is_extreme(f) else "value")
             if f.kind in ("max", "min") and not is_extreme(f):
                 value = call("key_value", value, type=of, types=(of,))
+            elif partial(f) != of:
+                value = Call("ne", (replace(value, type=DType.UINT8), Const(0, DType.UINT8)), DType.BOOL)
             yield Let(name, of, value)
 
     def _stored(self, loop: Loop) -> dict[str, ValueType] | None:
@@ -187,8 +189,11 @@ def is_extreme(f: Accumulate) -> bool:
 
 
 def partial(f: Accumulate) -> ValueType | Named:
-    """Return the type of partial results: keys order all integers alike, so that a vector instruction compares them."""
+    """Return the type of partial results: keys order all integers alike, so that a vector instruction compares them, and no
+    compiler vectorises what is stored as `bool`."""
     of = f.target.type
+    if of is DType.BOOL:
+        return DType.UINT8
     return Named("opc::key", (of,)) if f.kind in ("max", "min") and not is_extreme(f) else of
 
 
