@@ -195,7 +195,9 @@ def test_windows_of_three_axes(tmp_path: Path) -> None:
         x = rng.integers(-9, 9, (2, 4, 6, columns)).astype(dtype)
         got = kernel.call(family.forward, {"x": x}, {})
         padded = np.pad(x, ((0, 0), (1, 1), (1, 1), (3, 3)), constant_values=-np.inf)
-        np.testing.assert_array_equal(got["a"], np.lib.stride_tricks.sliding_window_view(padded, (3, 3, 7), (1, 2, 3)).max((4, 5, 6)))
+        np.testing.assert_array_equal(
+            got["a"], np.lib.stride_tricks.sliding_window_view(padded, (3, 3, 7), (1, 2, 3)).max((4, 5, 6))
+        )
         padded = np.pad(x, ((0, 0), (0, 0), (0, 0), (3, 3)))
         rows = np.lib.stride_tricks.sliding_window_view(padded, 7, 3).sum(-1)
         np.testing.assert_array_equal(got["b"], np.stack([rows[:, p, p] + rows[:, p + 1, p + 1] for p in range(3)], 1))
