@@ -25,7 +25,7 @@ QUICK = {**QUIET, "OPC_VARIANT": "native"}
 BUILDING = {**QUICK, "OPC_OPTIMIZE": "0"}
 
 # Backends whose frameworks can't live beside the others; what goes into their environments, the extras of pyproject.toml say.
-ENVIRONMENTS = ("mindspore", "rknn")
+ENVIRONMENTS = ("mindspore", "popart", "rknn")
 
 SANITIZERS = "address,undefined,thread"
 # The kernels of the covering set, and of what changed.

@@ -1,4 +1,7 @@
-"""`[tool.opc]` of the user's pyproject.toml: which compiler to build with, and which interpreters run which backends."""
+"""`[tool.opc]` of the user's pyproject.toml: which compiler to build with, and which interpreters run which backends.
+
+`[tool.opc.popart] sdk = "3.2"` says which version of Graphcore's SDK code is generated for.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,10 @@ from typing import Any
 from opc.diagnostics import Diagnostic, SpecError, did_you_mean
 from opc.records import dataclass
 
-KEYS = ("cxx", "cxxflags", "python")
+KEYS = ("cxx", "cxxflags", "popart", "python")
+
+SDKS = ("2.5", "2.6", "3.0", "3.1", "3.2", "3.3", "3.4")
+"""The versions of Graphcore's SDK that code can be generated for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,13 +25,15 @@ class Config:
     """The user's settings; every one has a default, so that no file is needed.
 
     `cxx` is the compiler's command, `cxxflags` is added to every C++ compilation, `python` maps a backend's name to the
-    interpreter that has its framework. `path` is the file they come from.
+    interpreter that has its framework. `sdk` is the version of Graphcore's SDK to generate for. `path` is the file that they come
+    from.
     """
 
     path: Path | None = None
     cxx: str = ""
     cxxflags: tuple[str, ...] = ()
     python: Mapping[str, str] = field(default_factory=dict)
+    sdk: str = SDKS[-1]
 
 
 def find(start: Path) -> Path | None:
@@ -65,7 +73,8 @@ def _read(path: Path, modified: int, size: int) -> Config:
     mistakes = _mistakes(table, path)
     if mistakes:
         raise SpecError(mistakes)
-    return Config(path, table.get("cxx", ""), tuple(table.get("cxxflags", ())), dict(table.get("python", {})))
+    sdk = table.get("popart", {}).get("sdk", SDKS[-1])
+    return Config(path, table.get("cxx", ""), tuple(table.get("cxxflags", ())), dict(table.get("python", {})), sdk)
 
 
 def _mistakes(table: Any, path: Path) -> list[Diagnostic]:
@@ -84,4 +93,10 @@ def _mistakes(table: Any, path: Path) -> list[Diagnostic]:
     pythons = table.get("python", {})
     if not (isinstance(pythons, dict) and all(isinstance(p, str) for p in pythons.values())):
         found.append(Diagnostic(f"{path}: [tool.opc.python] must map backends to interpreters"))
+    popart = table.get("popart", {})
+    if not (isinstance(popart, dict) and popart.keys() <= {"sdk"}):
+        found.append(Diagnostic(f"{path}: [tool.opc.popart] has one key, sdk"))
+    elif popart and popart["sdk"] not in SDKS:
+        hint = f"the versions are {', '.join(SDKS)}"
+        found.append(Diagnostic(f"{path}: sdk in [tool.opc.popart] is no version that opc generates for", hint=hint))
     return found

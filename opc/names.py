@@ -9,6 +9,7 @@ from __future__ import annotations
 import keyword
 import re
 from collections.abc import Collection
+from functools import lru_cache
 
 LANGUAGE = frozenset(["if", "else", "and", "or", "not", "in", "is", "for", "True", "False", "None", "true", "false", "bool"])
 """The words of bodies and of YAML that mean something there, which nothing can be called."""
@@ -125,6 +126,7 @@ def spelled(name: str) -> str:
     return name[:-1] if name.endswith("_") and word in _SPELLED else name
 
 
+@lru_cache(maxsize=1 << 14)
 def in_words(message: str) -> str:
     """Return a message with the names in it as the spec spells them, those of derived ops too."""
     return _WORD.sub(lambda m: spelled(m.group()), _DERIVED.sub(lambda m: spelled(m.group()), message))

@@ -13,6 +13,7 @@ from typing import TypeAlias
 from opc.ir.affine import Affine, Dim, GroupSize, Symbol
 from opc.ir.dtypes import Acc, DType, TypeVar, ValueType, is_floating, is_integer
 from opc.ir.expr import (
+    NOTHING,
     Axis,
     BroadcastAxis,
     Call,
@@ -49,6 +50,8 @@ class Placement(Enum):
     MIN = "min"
     OWN = "own"
 
+    __hash__ = object.__hash__
+
 
 def is_along(d: Affine | Group, along: Dim | GroupSize) -> bool:
     """Whether an entry of a shape is the dimension or group that is cut."""
@@ -57,7 +60,7 @@ def is_along(d: Affine | Group, along: Dim | GroupSize) -> bool:
 
 def mentions(size: Affine, symbol: Symbol) -> bool:
     """Whether an integer expression holds a symbol."""
-    return any(atom == symbol for atom in size.atoms())
+    return symbol in size.atoms()
 
 
 class _SpreadError(Exception):
@@ -149,16 +152,17 @@ class Cut:
 
     def assigned(self, statement: Assign) -> _State:
         """Return what the target of a statement is on each device, as another call may have found out."""
-        read = tuple(self.states.get(r.operand) for r in reads(statement.value))
+        read = tuple([self.states.get(r.operand) for r in reads(statement.value)])
         given = statement.target, self.absent & asked_for(statement.value), read
-        if given not in self.known:
+        found = self.known.get(given)
+        if found is None:
             before, self.partial_inputs = self.partial_inputs, {}
-            state: _State | None = None
+            made: _State | None = None
             with suppress(_SpreadError):
-                state = self.assign(statement)
-            self.known[given] = state, self.partial_inputs
+                made = self.assign(statement)
+            found = self.known[given] = made, self.partial_inputs
             self.partial_inputs = before
-        state, partial = self.known[given]
+        state, partial = found
         if state is None:
             raise _SpreadError
         self.partial_inputs |= partial
@@ -187,9 +191,10 @@ class Cut:
         Raises:
             _SpreadError: when it needs other devices' values.
         """
-        if (e, cut) not in self.values:
-            self.values[e, cut] = self._value(e, cut)
-        return self.values[e, cut]
+        found = self.values.get((e, cut))
+        if found is None:
+            found = self.values[e, cut] = self._value(e, cut)
+        return found
 
     def _value(self, e: Expr, cut: _Indices) -> _State:
         match e:
@@ -268,9 +273,9 @@ class Cut:
                 return states[0] if states[0].partial in (Placement.SUM, None) else self.refuse()
         elif (e.fn == "mul" and any(s.zero for s in states)) or (e.fn == "div" and states[0].zero):
             return _ZERO
-        if all(s.partial is None and s.own is None for s in states):
-            return self.join(states)
-        return self.linear(e, states)
+        if any(s.partial is not None or s.own is not None for s in states):
+            return self.linear(e, states)
+        return self.join(states)
 
     def linear(self, e: Call, states: list[_State]) -> _State:
         """Return the state of a function of partial results: those that may be applied to the parts."""
@@ -354,9 +359,12 @@ class Cut:
 
     def join(self, states: list[_State]) -> _State:
         """Return the state of a function of values none of which is partial."""
-        if any(s.partial is not None or s.own is not None for s in states):
-            raise _SpreadError
-        return _State(frozenset().union(*(s.at for s in states)))
+        at = NOTHING
+        for s in states:
+            if s.partial is not None or s.own is not None:
+                raise _SpreadError
+            at |= s.at
+        return _State(at) if at else _WHOLE
 
     # Which optional inputs there are
 

@@ -46,11 +46,13 @@ class Environment:
 
     `extra` is the extra of the backend's own distribution that holds the pinned versions; it names the environment, which
     backends that ask for the same extra share. The distributions `alone` are installed without what they ask for, since their
-    requirements contradict the others' and are wrong.
+    requirements contradict the others' and are wrong. `program` is a Python program, as an absolute path: it is run by the
+    environment's interpreter with a folder of the environment, `made`, as its argument, and what lies beside it is its input.
     """
 
     extra: str
     alone: tuple[str, ...] = ()
+    program: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +102,20 @@ class Script:
     output: str
 
 
-BuildStep = Compile | Link | Script
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """One run of a compiler that takes no options of GCC's: `command` with the path of `source`, then `-o` and that of `output`.
+
+    Both are relative to the package directory. `reads` are the other files that it reads, as absolute paths.
+    """
+
+    command: tuple[str, ...]
+    source: str
+    output: str
+    reads: tuple[str, ...] = ()
+
+
+BuildStep = Compile | Link | Script | Tool
 
 
 class OpError(Exception):

@@ -38,16 +38,23 @@ VARIABLE = "OPC_ENVIRONMENTS"
 RECORD = "environment.json"
 """The file of an environment that says what it is; it is there once the environment is whole."""
 
+MADE = "made"
+"""The folder of an environment for what a program makes in it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A finished environment: its name, the backends it is for, and the requirements that were installed."""
+    """A finished environment: its name, the backends it is for, and the requirements that were installed.
+
+    `made` is the identity of what a program made in it, empty where there is none.
+    """
 
     name: str
     folder: Path
     backends: tuple[str, ...]
     requirements: tuple[str, ...]
     identity: str
+    made: str = ""
 
     @property
     def python(self) -> Path:
@@ -58,6 +65,12 @@ class Record:
 def python_of(folder: Path) -> Path:
     """Return the interpreter of the environment in a folder."""
     return folder / "venv" / "bin" / "python"
+
+
+def made(backend: str) -> Path | None:
+    """Return the folder that a program made in the environment of a backend; None where there is none."""
+    record = next((r for r in records() if backend in r.backends and r.made), None)
+    return None if record is None else record.folder / MADE
 
 
 def root() -> Path:
@@ -90,7 +103,8 @@ def records() -> tuple[Record, ...]:
 @cache
 def _read(path: Path, modified: int, size: int) -> Record:
     data = json.loads(path.read_text(encoding="utf-8"))
-    return Record(path.parent.name, path.parent, tuple(data["backends"]), tuple(data["requirements"]), str(data["identity"]))
+    identity, made = str(data["identity"]), str(data.get("made", ""))
+    return Record(path.parent.name, path.parent, tuple(data["backends"]), tuple(data["requirements"]), identity, made)
 
 
 def interpreter(backend: str) -> Path:

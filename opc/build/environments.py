@@ -23,7 +23,7 @@ from pathlib import Path
 from opc.backends import environments, registry
 from opc.backends.base import Backend, Environment
 from opc.backends.environments import RECORD, Record
-from opc.build import files, imports, locks
+from opc.build import files, imports, locks, stamp
 from opc.build.installer import Command, installers
 from opc.diagnostics import Diagnostic, Severity, SpecError
 from opc.distribution import NAME as OPC
@@ -47,19 +47,31 @@ _MOST_LINES = 25
 class Wanted:
     """An environment as it should be: its name, the backends it is for, and what is installed.
 
-    The requirements `alone` are installed without what they ask for.
+    The requirements `alone` are installed without what they ask for. `program` is run in the end, where there is one.
     """
 
     name: str
     backends: tuple[str, ...]
     requirements: tuple[str, ...]
     alone: tuple[str, ...]
+    program: str = ""
 
     @property
     def identity(self) -> str:
         """The key of this environment: requirements and interpreter."""
         parts = (sys.version, sys.base_prefix, *self.requirements, "alone", *self.alone)
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
+    @property
+    def made(self) -> str:
+        """The key of what the program makes: all that lies beside it; empty without one."""
+        if not self.program:
+            return ""
+        total = hashlib.sha256()
+        for path in sorted(stamp.files_below(Path(self.program).parent)):
+            name = os.path.relpath(path, Path(self.program).parent)
+            total.update(f"{name}\0{stamp.digest(path)}\0".encode())
+        return total.hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,16 +95,19 @@ def create(backend: str, progress: Progress | None = None, say: Callable[[str], 
     with locks.hold(folder, say) as lock:
         known = next((r for r in environments.records() if r.folder == folder), None)
         if known is not None and known.identity == want.identity and known.python.exists():
-            if known.backends != want.backends:
-                _record(folder, want)
-            return Made(_recorded(folder), fresh=True)
-        _clear(folder)
-        try:
-            _install(folder, want, lock, progress or _quiet)
-        except BaseException:
-            with contextlib.suppress(SpecError):
-                _clear(folder)
-            raise
+            if known.made == want.made:
+                if known.backends != want.backends:
+                    _record(folder, want)
+                return Made(_recorded(folder), fresh=True)
+            _carry_out(_program(folder, want), want, lock, progress or _quiet)
+        else:
+            _clear(folder)
+            try:
+                _carry_out([*_installation(folder, want), *_program(folder, want)], want, lock, progress or _quiet)
+            except BaseException:
+                with contextlib.suppress(SpecError):
+                    _clear(folder)
+                raise
         _record(folder, want)
     return Made(_recorded(folder), fresh=False, seconds=time.monotonic() - start)
 
@@ -141,7 +156,7 @@ def wanted(name: str) -> Wanted:
     rest = dict.fromkeys(r for r in (*pinned, *beside, *own) if r not in alone and _name(r) != OPC)
     sharing = [b for b in registry.select() if _shares(b, distribution, environment)]
     folder = environment.extra if distribution == OPC else f"{distribution}-{environment.extra}"
-    return Wanted(folder, tuple(b.name for b in sharing), tuple(rest), alone)
+    return Wanted(folder, tuple(b.name for b in sharing), tuple(rest), alone, environment.program)
 
 
 def requirements(distribution: str, extra: str = "") -> tuple[str, ...]:
@@ -191,32 +206,51 @@ def _same(one: str, other: str) -> bool:
     return canonicalize_name(one) == canonicalize_name(other)
 
 
-def _install(folder: Path, want: Wanted, lock: int, progress: Progress) -> None:
-    """Make the virtual environment and install into it.
+_Stage = tuple[Sequence[Command], str]
+"""Commands of which one is to do what the text says."""
 
-    Raises:
-        SpecError: when a step fails, with what it said.
-    """
+
+def _installation(folder: Path, want: Wanted) -> list[_Stage]:
+    """Return how the virtual environment is made and installed into."""
     python = str(environments.python_of(folder))
     ways = installers(python)
     bare = () if ways[-1].arguments[0] == python else ("--without-pip",)
-    stages = [
+    stages: list[_Stage] = [
         ([Command((sys.executable, "-m", "venv", *bare, str(folder / "venv")))], "making the virtual environment"),
         ([way.of(*want.requirements) for way in ways], "installing what is pinned"),
     ]
     if want.alone:
         stages.append(([way.of("--no-deps", *want.alone) for way in ways], f"installing {' '.join(want.alone)} alone"))
+    return stages
+
+
+def _program(folder: Path, want: Wanted) -> list[_Stage]:
+    """Return how the program is run, if there is one."""
+    if not want.program:
+        return []
+    command = Command((str(environments.python_of(folder)), want.program, str(folder / environments.MADE)))
+    return [([command], f"running {Path(want.program).name}, which compiles for a minute or so")]
+
+
+def _carry_out(stages: Sequence[_Stage], want: Wanted, lock: int, progress: Progress) -> None:
+    """Carry out stages, and try the environment.
+
+    Raises:
+        SpecError: when a step fails, with what it said.
+    """
+    python = str(environments.python_of(environments.root() / want.name))
     with imports.links() as path:
         # What opc needs and is missing is found now, and not in the first proof.
-        stages.append(([Command((python, "-c", f"import sys; sys.path.append({str(path)!r}); {TRIAL}"))], "trying it"))
-        for number, (commands, what) in enumerate(stages):
+        trial: _Stage = ([Command((python, "-c", f"import sys; sys.path.append({str(path)!r}); {TRIAL}"))], "trying it")
+        every = [*stages, trial]
+        for number, (commands, what) in enumerate(every):
             label = f"{want.name}: {what}"
-            progress(number, len(stages), label)
+            progress(number, len(every), label)
             for line in _run_first(commands, lock):
                 locks.touch(lock)
                 if line.startswith(_STEPS):
-                    progress(number, len(stages), f"{label}: {line.strip()}")
-    progress(len(stages), len(stages), want.name)
+                    progress(number, len(every), f"{label}: {line.strip()}")
+    progress(len(every), len(every), want.name)
 
 
 def _run_first(commands: Sequence[Command], lock: int) -> Iterator[str]:
@@ -283,7 +317,12 @@ def _failed(command: Sequence[str], code: int, said: Sequence[str]) -> Diagnosti
 
 
 def _record(folder: Path, want: Wanted) -> None:
-    data = {"backends": want.backends, "requirements": (*want.requirements, *want.alone), "identity": want.identity}
+    data = {
+        "backends": want.backends,
+        "requirements": (*want.requirements, *want.alone),
+        "identity": want.identity,
+        "made": want.made,
+    }
     files.write(folder / RECORD, environments.as_json(data), folder)
 
 
@@ -306,6 +345,7 @@ def _clear(folder: Path) -> None:
     except OSError as error:
         raise files.failure("remove", folder / RECORD, error) from error
     _remove_tree(folder / "venv")
+    _remove_tree(folder / environments.MADE)
 
 
 def _remove_tree(folder: Path) -> None:

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import ninja
 
-from opc.backends.base import BuildStep, Compile, Link, Script
+from opc.backends.base import BuildStep, Compile, Link, Script, Tool
 from opc.build import headers
 from opc.build.locks import FOLDER
 from opc.build.toolchain import CXX_FLAGS, Toolchain, runtime_include
@@ -58,6 +58,10 @@ rule link
 
 rule script
   command = $python $in $out.tmp && mv -f $out.tmp $out
+  description = $out
+
+rule tool
+  command = $tool $in -o $out
   description = $out
 
 """
@@ -212,6 +216,9 @@ def _edge(package: str, step: BuildStep, ahead: Collection[headers.Header]) -> s
             rule, sources, flags = "link", list(step.objects), step.flags
         case Script():
             return f"build {made}: script {_path(package, step.script)}\n"
+        case Tool():
+            read = "".join(f" {_path(path)}" for path in step.reads)
+            return f"build {made}: tool {_path(package, step.source)} |{read} {needs}\n  tool = {words(step.command)}\n"
     inputs = " ".join(_path(package, source) for source in sources)
     own = {"flags": words(flags)}
     if step.compiler:

@@ -147,6 +147,12 @@ def discard_damaged(package: Path) -> None:
             os.unlink(path)
 
 
+def project() -> str:
+    """Return the signature of the pyproject.toml that holds here, whose settings some backends generate by."""
+    path = config.find(Path.cwd())
+    return "" if path is None else signature(str(path))
+
+
 def settings() -> str:
     """Return a digest of what counts besides files' contents.
 

@@ -50,7 +50,7 @@ class Records:
         self.out = out
         own = stamp.signatures(stamp.own_files())
         self.backends = stamp.registered()
-        content = json.dumps([own, sorted(self.backends), stamp.settings()], sort_keys=True)
+        content = json.dumps([own, sorted(self.backends), stamp.settings(), stamp.project()], sort_keys=True)
         self.shared = hashlib.sha256(content.encode()).hexdigest()
 
     def find(self, spec: Path, backends: Sequence[str] | None) -> UnchangedPackage | None:

@@ -24,6 +24,7 @@ class KernelTarget(Enum):
 
     CPU = "cpu"
     CUDA = "cuda"
+    POPLAR = "poplar"
 
 
 Sizes: TypeAlias = Mapping[str, int]
@@ -67,11 +68,12 @@ def show(
         if sharding:
             sections += _sharding(family)
         if loops:
-            sections += _loops(compiled) if target is KernelTarget.CPU else _cuda_loops(compiled)
+            shown_loops = {KernelTarget.CPU: _loops, KernelTarget.CUDA: _cuda_loops, KernelTarget.POPLAR: _poplar_loops}
+            sections += shown_loops[target](compiled)
         if c and target is KernelTarget.CPU:
             sections += (f"// {path}\n{text}" for path, text in compiled.package.files.items() if path.startswith("kernel/"))
         elif c:
-            sections += _cuda(family)
+            sections += _cuda(family) if target is KernelTarget.CUDA else _poplar(family)
         text = "\n".join(sections).rstrip("\n")
     say(text)
     return OK
@@ -254,3 +256,25 @@ def _cuda(family: Family) -> Iterator[str]:
     from opc.emit.cuda.files import cuda_source
 
     yield f"// kernel/{family.name}.cu\n{cuda_source(family)}"
+
+
+def _poplar_loops(compiled: Compiled) -> Iterator[str]:
+    """Yield the steps on tensors and the codelets of each op that reverse mode reaches, or why Poplar can't compute it."""
+    from opc.emit.poplar.files import reached, refused
+    from opc.lower.poplar.lower import poplar_program
+    from opc.lower.poplar.printer import format_poplar
+
+    if reasons := refused(compiled.family):
+        yield from (f"Poplar can't carry {compiled.family.name}: {reason.message}" for reason in reasons)
+        return
+    yield from (format_poplar(poplar_program(op)) for op in reached(compiled.family))
+
+
+def _poplar(family: Family) -> Iterator[str]:
+    """Yield the files of `poplar/`, or why there are none."""
+    from opc.emit.poplar.files import poplar_files, refused
+
+    if reasons := refused(family):
+        yield from (f"// Poplar can't carry {family.name}: {reason.message}" for reason in reasons)
+        return
+    yield from (f"// {path}\n{text}" for path, text in poplar_files(family).items())

@@ -7,6 +7,7 @@ fresh.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import cache
 from pathlib import Path
 
 from opc.ir.dtypes import DTYPES, DType
@@ -22,6 +23,7 @@ def c_storage(dtype: DType) -> str:
     return f"opc::{dtype}" if dtype.row.minifloat is not None else c_compute(dtype)
 
 
+@cache
 def c_compute(dtype: DType) -> str:
     """Return the C++ type that values of a dtype are computed in."""
     return _NATIVE.get(dtype.compute) or f"{dtype.compute}_t"
@@ -59,6 +61,11 @@ def header() -> str:
             ((d, d.row.mindspore) for d in DTYPES if d.row.mindspore is not None),
         ),
         _list("RKNN's: X(name, number).", "RKNN_DTYPES", ((d, d.row.rknn) for d in DTYPES if d.row.rknn is not None)),
+        _list(
+            "Graphcore's: X(name, name in PopART, name in Poplar).",
+            "POPART_DTYPES",
+            ((d, *d.row.popart) for d in DTYPES if d.row.popart),
+        ),
     )
     return "\n".join(
         (

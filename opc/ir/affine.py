@@ -344,7 +344,8 @@ class Affine(Node):
 
     def rename(self, names: Mapping[str, str]) -> Affine:
         """Return the expression with index variables renamed."""
-        return self.substitute(lambda s: Affine.of(Index(names[s.name])) if isinstance(s, Index) and s.name in names else None)
+        renamed = [n for n in self.indices() if n in names]
+        return self._with(tuple([(Index(n), Affine.of(Index(names[n]))) for n in sorted(renamed)])) if renamed else self
 
     def evaluate(self, value: Callable[[Symbol], int]) -> int:
         """Return the value of the expression, given the value of each symbol.

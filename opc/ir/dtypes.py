@@ -62,6 +62,7 @@ class DTypeRow:
         paddle_graphs: Whether Paddle's graphs have inputs of it, and its autograd differentiates them where they are floating.
         rknn: The number in RKNN's enumeration `rknn_tensor_type`.
         rknn_models: Whether the models of RKNN's toolkit hold tensors of it.
+        popart: The names in Graphcore's `popart::DataType` and among the constants of `poplar::Type`.
 
     A framework that has no such type, or no tensors of it in a CPU's memory, has None.
     """
@@ -79,6 +80,7 @@ class DTypeRow:
     paddle_graphs: bool = False
     rknn: int | None = None
     rknn_models: bool = False
+    popart: tuple[str, str] | None = None
 
 
 class DType(Enum):
@@ -90,7 +92,7 @@ class DType(Enum):
     FLOAT16 = "float16", DTypeRow(
         kind="float", bits=16, dlpack=2, sets=("floating", "any"), minifloat=Minifloat(fraction=10, bias=15, top="ieee"),
         onnx=("FLOAT16", 10), torch=("float16", "Half"), paddle="FLOAT16", paddle_graphs=True,
-        mindspore=42, rknn=1, rknn_models=True,
+        mindspore=42, rknn=1, rknn_models=True, popart=("FLOAT16", "HALF"),
     )  # fmt: skip
     BFLOAT16 = "bfloat16", DTypeRow(
         kind="float", bits=16, dlpack=4, sets=("floating", "any"), minifloat=Minifloat(fraction=7, bias=127, top="ieee"),
@@ -100,7 +102,7 @@ class DType(Enum):
     FLOAT32 = "float32", DTypeRow(
         kind="float", bits=32, dlpack=2, sets=("floating", "any"),
         onnx=("FLOAT", 1), torch=("float32", "Float"), paddle="FLOAT32", paddle_graphs=True,
-        mindspore=43, rknn=0, rknn_models=True,
+        mindspore=43, rknn=0, rknn_models=True, popart=("FLOAT", "FLOAT"),
     )  # fmt: skip
     FLOAT64 = "float64", DTypeRow(
         kind="float", bits=64, dlpack=2, sets=("floating", "any"),
@@ -110,17 +112,17 @@ class DType(Enum):
     INT8 = "int8", DTypeRow(
         kind="int", bits=8, dlpack=0, sets=("integer", "any"),
         onnx=("INT8", 3), torch=("int8", "Char"), paddle="INT8", paddle_graphs=True,
-        mindspore=32, rknn=2, rknn_models=True,
+        mindspore=32, rknn=2, rknn_models=True, popart=("INT8", "SIGNED_CHAR"),
     )  # fmt: skip
     INT16 = "int16", DTypeRow(
         kind="int", bits=16, dlpack=0, sets=("integer", "any"),
         onnx=("INT16", 5), torch=("int16", "Short"), paddle="INT16", paddle_graphs=True,
-        mindspore=33, rknn=4,
+        mindspore=33, rknn=4, popart=("INT16", "SHORT"),
     )  # fmt: skip
     INT32 = "int32", DTypeRow(
         kind="int", bits=32, dlpack=0, sets=("integer", "any"),
         onnx=("INT32", 6), torch=("int32", "Int"), paddle="INT32", paddle_graphs=True,
-        mindspore=34, rknn=6, rknn_models=True,
+        mindspore=34, rknn=6, rknn_models=True, popart=("INT32", "INT"),
     )  # fmt: skip
     INT64 = "int64", DTypeRow(
         kind="int", bits=64, dlpack=0, sets=("integer", "any"),
@@ -130,20 +132,20 @@ class DType(Enum):
     UINT8 = "uint8", DTypeRow(
         kind="uint", bits=8, dlpack=1, sets=("integer", "any", "unsigned"),
         onnx=("UINT8", 2), torch=("uint8", "Byte"), paddle="UINT8", paddle_graphs=True,
-        mindspore=37, rknn=3, rknn_models=True,
+        mindspore=37, rknn=3, rknn_models=True, popart=("UINT8", "UNSIGNED_CHAR"),
     )  # fmt: skip
     BOOL = "bool", DTypeRow(
         kind="bool", bits=8, dlpack=6, sets=("any",),
         onnx=("BOOL", 9), torch=("bool", "Bool"), paddle="BOOL", paddle_graphs=True,
-        mindspore=30, rknn=9, rknn_models=True,
+        mindspore=30, rknn=9, rknn_models=True, popart=("BOOL", "BOOL"),
     )  # fmt: skip
     UINT16 = "uint16", DTypeRow(
         kind="uint", bits=16, dlpack=1, sets=("unsigned",),
-        onnx=("UINT16", 4), torch=("uint16", "UInt16"), mindspore=38, rknn=5,
+        onnx=("UINT16", 4), torch=("uint16", "UInt16"), mindspore=38, rknn=5, popart=("UINT16", "UNSIGNED_SHORT"),
     )  # fmt: skip
     UINT32 = "uint32", DTypeRow(
         kind="uint", bits=32, dlpack=1, sets=("unsigned",),
-        onnx=("UINT32", 12), torch=("uint32", "UInt32"), mindspore=39, rknn=7,
+        onnx=("UINT32", 12), torch=("uint32", "UInt32"), mindspore=39, rknn=7, popart=("UINT32", "UNSIGNED_INT"),
     )  # fmt: skip
     UINT64 = "uint64", DTypeRow(
         kind="uint", bits=64, dlpack=1, sets=("unsigned",),

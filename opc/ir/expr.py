@@ -6,10 +6,11 @@ is a value at one point of the iteration domain: an assignment of integers to in
 
 from __future__ import annotations
 
+import functools
 import math
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import field
+from operator import attrgetter, is_
 from typing import Any, ClassVar, TypeAlias
 
 from opc.diagnostics import NO_SPAN, Span
@@ -250,6 +251,9 @@ class Extension(Node):
         """None: what a lower IR makes stands in no source text."""
         return NO_SPAN
 
+    TRAITS: ClassVar[int] = 0
+    """What the expression itself is, as bits of `traits`."""
+
     PARTS: ClassVar[tuple[str, ...]] = ()
     """The fields that hold direct subexpressions: one, a tuple of them, or None."""
 
@@ -306,12 +310,25 @@ def _read_children(e: Read) -> tuple[Expr, ...]:
     return data if e.pad is None else (*data, e.pad)
 
 
-_CHILDREN: defaultdict[type, Callable[[Any], tuple[Expr, ...]]] = defaultdict(
-    lambda: lambda e: e.parts() if isinstance(e, Extension) else (),
+class _Children(dict[type, Callable[[Any], tuple[Expr, ...]]]):
+    """What returns the direct subexpressions of each class of expressions; of a lower IR's, found when it is first asked for."""
+
+    def __missing__(self, cls: type) -> Callable[[Any], tuple[Expr, ...]]:
+        found: Callable[[Any], tuple[Expr, ...]] = lambda e: ()  # noqa: E731
+        if issubclass(cls, Extension):
+            if cls.parts is not Extension.parts:
+                found = cls.parts
+            elif cls.PARTS:
+                found = functools.partial(parts_of, fields=cls.PARTS)
+        self[cls] = found
+        return found
+
+
+_CHILDREN = _Children(
     {
         Read: _read_children,
-        Call: lambda e: e.args,
-        Select: lambda e: (e.cond, e.then, e.other),
+        Call: attrgetter("args"),
+        Select: attrgetter("cond", "then", "other"),
         Reduce: lambda e: (e.body,),
         Cast: lambda e: (e.arg,),
     },
@@ -319,9 +336,14 @@ _CHILDREN: defaultdict[type, Callable[[Any], tuple[Expr, ...]]] = defaultdict(
 """Asked more often than anything else, of every node of every op: a table is faster than a `match`."""
 
 
+def is_same(old: tuple[object, ...], new: tuple[object, ...]) -> bool:
+    """Whether two tuples of one length hold the very same objects: what changes nothing need not make a new node."""
+    return all(map(is_, old, new))
+
+
 def with_children(e: Expr, new: tuple[Expr, ...]) -> Expr:
     """Return `e` with its direct subexpressions replaced, in the order of `children`."""
-    if not new or new == children(e):
+    if not new or is_same(new, _CHILDREN[e.__class__](e)):
         return e
     return e.with_parts(new) if isinstance(e, Extension) else _REBUILT[e.__class__](e, new)
 
@@ -363,30 +385,62 @@ def rewrite(e: Expr, rule: Callable[[Expr], Expr]) -> Expr:
     return rule(with_children(e, tuple([rewrite(c, rule) for c in below])) if below else e)
 
 
+REDUCTION, REFUSAL, PRESENCE, CHOICE, CONDITION, ATTRIBUTE, NUMBER, TRUTH, STATEMENTS, SPECULATION = (1 << n for n in range(10))
+"""What may stand in an expression, as bits of its `traits`: a reduction; what a call may be refused for (the greatest of nothing,
+an index that is data); a question whether an operand is present; a conditional; a comparison or what joins them; an attribute; a
+literal; a literal truth; and of a lower IR, statements in a block, and what may be computed speculatively."""
+
+_CONDITIONS = frozenset(("and", "or", "not", "eq", "ne", "lt", "le", "gt", "ge"))
+
+_OWN_TRAITS: dict[type, Callable[[Any], int]] = {
+    Const: lambda e: NUMBER | TRUTH if isinstance(e.value, bool) else NUMBER,
+    AttrRef: lambda e: ATTRIBUTE,
+    Present: lambda e: PRESENCE,
+    Select: lambda e: CHOICE,
+    Reduce: lambda e: REDUCTION | REFUSAL if e.kind in EXTREMES else REDUCTION,
+    Read: lambda e: REFUSAL if e.checked else 0,
+    Call: lambda e: CONDITION if e.fn in _CONDITIONS else 0,
+}
+
+
+@remembered("_traits")
+def traits(e: Expr) -> int:
+    """Return what stands in `e`, itself included: one answer for all who look for one thing, and mostly for nothing."""
+    own = _OWN_TRAITS.get(e.__class__)
+    found = own(e) if own is not None else e.TRAITS if isinstance(e, Extension) else 0
+    for c in _CHILDREN[e.__class__](e):
+        found |= traits(c)
+    return found
+
+
 @remembered("_reads")
 def reads(e: Expr) -> tuple[Read, ...]:
     """Return every read in `e`, those around others first."""
-    below = tuple(read for c in children(e) for read in reads(c))
-    return (e, *below) if isinstance(e, Read) else below
+    below = _CHILDREN[e.__class__](e)
+    if isinstance(e, Read):
+        return (e, *[read for c in below for read in reads(c)]) if below else (e,)
+    if len(below) == 1:
+        return reads(below[0])
+    return tuple([read for c in below for read in reads(c)]) if below else ()
 
 
 @remembered("_operands")
 def operands_read(e: Expr) -> frozenset[str]:
     """Return the names of the operands that `e` reads."""
-    below = NOTHING.union(*(operands_read(c) for c in children(e)))
-    return below | {e.operand} if isinstance(e, Read) else below
+    return frozenset([read.operand for read in reads(e)])
 
 
 @remembered("_asked")
 def asked_for(e: Expr) -> frozenset[str]:
     """Return the operands of which `e` asks whether they are present."""
-    return frozenset((e.operand,)) if isinstance(e, Present) else NOTHING.union(*(asked_for(c) for c in children(e)))
+    if not traits(e) & PRESENCE:
+        return NOTHING
+    return frozenset((e.operand,)) if isinstance(e, Present) else NOTHING.union(*map(asked_for, children(e)))
 
 
-@remembered("_reduces")
 def has_reduction(e: Expr) -> bool:
     """Whether `e` holds a reduction."""
-    return isinstance(e, Reduce) or any(has_reduction(c) for c in children(e))
+    return traits(e) & REDUCTION != 0
 
 
 def map_affine(e: Expr, change: Callable[[Affine], Affine]) -> Expr:
@@ -411,18 +465,29 @@ def map_affine(e: Expr, change: Callable[[Affine], Affine]) -> Expr:
 @remembered("_indices")
 def free_indices(e: Expr) -> frozenset[str]:
     """Return the index variables that `e` uses and does not bind by a reduction."""
-    match e:
-        case IndexValue():
-            return e.value.indices()
-        case Read():
-            found = (i.indices() if isinstance(i, Affine) else free_indices(i) for i in e.indices if not isinstance(i, GroupRef))
-            return NOTHING.union(*found, () if e.pad is None else free_indices(e.pad))
-        case Reduce():
-            own = {a.index for a in e.axes if isinstance(a, Axis)}
-            extents = {n for a in e.axes if isinstance(a, Axis) for n in a.extent.indices()}
-            return (free_indices(e.body) - own) | extents
-        case _:
-            return NOTHING.union(*(free_indices(c) for c in children(e)))
+    if isinstance(e, IndexValue):
+        return e.value.indices()
+    if isinstance(e, Read):
+        found = [i.indices() if isinstance(i, Affine) else free_indices(i) for i in e.indices if not isinstance(i, GroupRef)]
+        if e.pad is not None:
+            found.append(free_indices(e.pad))
+        return _union(found)
+    if isinstance(e, Reduce):
+        own = {a.index for a in e.axes if isinstance(a, Axis)}
+        extents = {n for a in e.axes if isinstance(a, Axis) for n in a.extent.indices()}
+        return (free_indices(e.body) - own) | extents
+    return _union([free_indices(c) for c in _CHILDREN[e.__class__](e)])
+
+
+def _union(sets: list[frozenset[str]]) -> frozenset[str]:
+    """Return the union of sets; one of them where the others hold no more."""
+    if not sets:
+        return NOTHING
+    found = sets[0]
+    for other in sets:
+        if other is not found and not other <= found:
+            found = found | other
+    return found
 
 
 @remembered("_groups")
@@ -445,12 +510,12 @@ def free_groups(e: Expr) -> frozenset[str]:
 @remembered("_size")
 def size(e: Expr) -> int:
     """Return the number of nodes of `e`, as often as each stands in it."""
-    return 1 + sum(size(c) for c in children(e))
+    return 1 + sum(map(size, _CHILDREN[e.__class__](e)))
 
 
 def may_refuse(e: Expr) -> bool:
     """Whether a call may be refused for a value: for the greatest of nothing, or an index that is data."""
-    return any((isinstance(n, Reduce) and n.kind in EXTREMES) or (isinstance(n, Read) and n.checked) for n in walk(e))
+    return traits(e) & REFUSAL != 0
 
 
 def joined_conditions(e: Call) -> Expr:

@@ -36,22 +36,25 @@ class Node:
         "_broadcast",
         "_canonical",
         "_children",
-        "_chooses",
-        "_compares",
+        "_declared",
         "_factors",
         "_form",
+        "_format",
         "_groups",
         "_hash",
         "_indices",
+        "_intrinsics",
         "_knowledge",
         "_literals",
         "_minima",
         "_names",
+        "_numpy",
+        "_onnx",
         "_operands",
         "_order",
+        "_ordered",
         "_positive",
         "_reads",
-        "_reduces",
         "_settled",
         "_simpler",
         "_size",
@@ -59,20 +62,25 @@ class Node:
         "_spec_names",
         "_symbols",
         "_text",
+        "_traits",
+        "_variables",
+        "_views",
     )
+
+
+_UNKNOWN: Any = object()
+"""What stands for an answer that a node has not been asked for: to test for it takes half the time of catching an error."""
 
 
 def remembered(slot: str) -> Callable[[Callable[[_N], _R]], Callable[[_N], _R]]:
     """Have a function of a node compute its answer once for each node, kept in a slot of `Node`."""
-    place = Node.__dict__[slot]
-    get, put = place.__get__, place.__set__
+    put = Node.__dict__[slot].__set__
 
     def decorate(compute: Callable[[_N], _R]) -> Callable[[_N], _R]:
         @functools.wraps(compute)
         def ask(node: _N) -> _R:
-            try:
-                found: _R = get(node)
-            except AttributeError:
+            found: _R = getattr(node, slot, _UNKNOWN)
+            if found is _UNKNOWN:
                 found = compute(node)
                 put(node, found)
             return found
@@ -84,20 +92,19 @@ def remembered(slot: str) -> Callable[[Callable[[_N], _R]], Callable[[_N], _R]]:
 
 def remembered_each(slot: str) -> Callable[[Callable[[_N, _A], _R]], Callable[[_N, _A], _R]]:
     """As `remembered`, of a question about a node and one thing more: the answers are kept in a table in the node."""
-    place = Node.__dict__[slot]
-    get, put = place.__get__, place.__set__
+    put = Node.__dict__[slot].__set__
 
     def decorate(compute: Callable[[_N, _A], _R]) -> Callable[[_N, _A], _R]:
         @functools.wraps(compute)
         def ask(node: _N, about: _A) -> _R:
-            try:
-                table: dict[_A, _R] = get(node)
-            except AttributeError:
+            table: dict[_A, _R] = getattr(node, slot, _UNKNOWN)
+            if table is _UNKNOWN:
                 table = {}
                 put(node, table)
-            if about not in table:
-                table[about] = compute(node, about)
-            return table[about]
+            found: _R = table.get(about, _UNKNOWN)
+            if found is _UNKNOWN:
+                found = table[about] = compute(node, about)
+            return found
 
         return ask
 
@@ -109,18 +116,13 @@ def remembering(cls: _C) -> _C:
     by_fields: Callable[[Any, object], bool] = cls.__eq__
     by_hash: Callable[[Any], int] = cls.__hash__
     own_hash = remembered("_hash")(by_hash)
-    known_hash = Node.__dict__["_hash"].__get__
 
     def equal(self: Any, other: object) -> bool:
         if self is other:
             return True
         if other.__class__ is not self.__class__:
             return False
-        try:
-            differ = known_hash(self) != known_hash(other)
-        except AttributeError:
-            differ = own_hash(self) != own_hash(other)
-        return not differ and by_fields(self, other)
+        return own_hash(self) == own_hash(other) and by_fields(self, other)
 
     for name, method in (("__hash__", own_hash), ("__eq__", equal)):
         setattr(cls, name, method)

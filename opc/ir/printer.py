@@ -26,6 +26,7 @@ from opc.ir.expr import (
     StrConst,
 )
 from opc.ir.functions import FUNCTIONS
+from opc.ir.node import remembered
 from opc.ir.op import Assign, Attribute, DimSpec, Group, Op, Operand
 from opc.ir.precedence import CONDITIONAL, PYTHON
 
@@ -50,6 +51,7 @@ def _at(e: Expr, strength: int) -> str:
     return text if own >= strength else f"({text})"
 
 
+@remembered("_format")
 def _format(e: Expr) -> tuple[str, int]:
     match e:
         case Const():

@@ -5,9 +5,12 @@ Inside of `if present(x)` x is present, and behind `if not present(x): continue`
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from typing import Any
+
 from opc.analysis.value_types import presence
 from opc.ir.dtypes import DType
-from opc.ir.expr import Call, Const, Expr, Present, Select, children, with_children
+from opc.ir.expr import PRESENCE, STATEMENTS, TRUTH, Call, Const, Expr, Present, Select, children, traits, with_children
 from opc.loops.nodes import (
     Body,
     Continue,
@@ -38,9 +41,11 @@ def _body(body: Body, known: Presence, around: Presence | None) -> Body:
     """Return statements where conditions are known; `around` are those that hold around the expression they stand in, if any."""
     found: list[Statement] = []
     for s in body:
-        s = with_own_values(s, tuple(_value(v, known, known if around is None else around) for v in own_values(s)))
+        if values := own_values(s):
+            s = with_own_values(s, tuple([_value(v, known, known if around is None else around) for v in values]))
         if not isinstance(s, If):
-            found.append(with_bodies(s, tuple(_body(b, known, around) for b in bodies(s))))
+            inner = bodies(s)
+            found.append(with_bodies(s, tuple([_body(b, known, around) for b in inner])) if inner else s)
             continue
         if isinstance(s.cond, Const):
             found += _body(s.then if s.cond.value else s.other, known, around)
@@ -72,39 +77,63 @@ def _absence(cond: Expr, holds: bool) -> frozenset[str]:
             return frozenset()
 
 
+_DECIDED = PRESENCE | TRUTH | STATEMENTS
+"""What has to stand in a value for known conditions to change it."""
+
+
 def _value(e: Expr, known: Presence, around: Presence) -> Expr:
     """Return a value where conditions are known: `around` those of statements, which hold wherever a part is computed early."""
-    match e:
-        case Present(operand=operand):
-            if operand in known[0] or operand in known[1]:
-                return Const(operand in known[0], DType.BOOL)
-            return e
-        case Select() | IntegerChoice():
-            cond = _value(e.cond, known, around)
-            if isinstance(cond, Const):
-                chosen = _value(e.then if cond.value else e.other, known, around)
-                return replace(chosen, type=e.type) if isinstance(chosen, Const) else chosen
-            then = _value(e.then, _where(cond, True, known), around)
-            other = _value(e.other, _where(cond, False, known), around)
-            return with_children(e, (cond, then, other))
-        case Call(fn="not", args=(a,)):
-            a = _value(a, known, around)
-            return Const(not a.value, DType.BOOL) if isinstance(a, Const) else with_children(e, (a,))
-        case Call(fn="and" | "or" as fn, args=(a, b)):
-            a = _value(a, known, around)
-            if isinstance(a, Const):
-                return _value(b, known, around) if a.value == (fn == "and") else a
-            b = _value(b, _where(a, fn == "and", known), around)
-            return a if isinstance(b, Const) and b.value == (fn == "and") else with_children(e, (a, b))
-        case Speculative():
-            return with_children(e, (_value(e.value, around, around),))
-        case Block():
-            body = _body(e.body, known, around)
-            inner = known
-            for s in e.body:
-                if isinstance(s, If) and s.then and isinstance(s.then[-1], Yield):
-                    inner = _where(s.cond, False, inner)
-            value = _value(e.value, inner, around)
-            return replace(e, body=body, value=value) if body else value
-        case _:
-            return with_children(e, tuple(_value(c, known, around) for c in children(e)))
+    if not traits(e) & _DECIDED:
+        return e
+    rule = _RULES.get(e.__class__)
+    found = None if rule is None else rule(e, known, around)
+    return with_children(e, tuple([_value(c, known, around) for c in children(e)])) if found is None else found
+
+
+def _present(e: Present, known: Presence, around: Presence) -> Expr:
+    return Const(e.operand in known[0], DType.BOOL) if e.operand in known[0] or e.operand in known[1] else e
+
+
+def _choice(e: Select | IntegerChoice, known: Presence, around: Presence) -> Expr:
+    cond = _value(e.cond, known, around)
+    if isinstance(cond, Const):
+        chosen = _value(e.then if cond.value else e.other, known, around)
+        return replace(chosen, type=e.type) if isinstance(chosen, Const) else chosen
+    then = _value(e.then, _where(cond, True, known), around)
+    other = _value(e.other, _where(cond, False, known), around)
+    return with_children(e, (cond, then, other))
+
+
+def _call(e: Call, known: Presence, around: Presence) -> Expr | None:
+    if e.fn == "not":
+        a = _value(e.args[0], known, around)
+        return Const(not a.value, DType.BOOL) if isinstance(a, Const) else with_children(e, (a,))
+    if e.fn not in ("and", "or"):
+        return None
+    a, b = e.args
+    a = _value(a, known, around)
+    if isinstance(a, Const):
+        return _value(b, known, around) if a.value == (e.fn == "and") else a
+    b = _value(b, _where(a, e.fn == "and", known), around)
+    return a if isinstance(b, Const) and b.value == (e.fn == "and") else with_children(e, (a, b))
+
+
+def _block(e: Block, known: Presence, around: Presence) -> Expr:
+    body = _body(e.body, known, around)
+    inner = known
+    for s in e.body:
+        if isinstance(s, If) and s.then and isinstance(s.then[-1], Yield):
+            inner = _where(s.cond, False, inner)
+    value = _value(e.value, inner, around)
+    return replace(e, body=body, value=value) if body else value
+
+
+_RULES: Mapping[type, Callable[[Any, Presence, Presence], Expr | None]] = {
+    Present: _present,
+    Select: _choice,
+    IntegerChoice: _choice,
+    Call: _call,
+    Speculative: lambda e, known, around: with_children(e, (_value(e.value, around, around),)),
+    Block: _block,
+}
+"""What becomes of each class of values; None where its parts are looked at."""

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from opc.analysis.bounds.quotients import divisions
 from opc.ir.affine import Affine, Atom, FloorDiv, Index, Mod
 from opc.ir.dtypes import Weak
-from opc.ir.expr import Expr, IndexValue, children, with_children
+from opc.ir.expr import SPECULATION, STATEMENTS, Expr, IndexValue, children, traits, with_children
 from opc.loops.nodes import Body, How, Let, Loop, Refuse, Statement, bodies, own_values, values_of, with_bodies, with_own_values
 from opc.loops.values import (
     Block,
@@ -47,12 +48,14 @@ def hoist(body: Body, fresh: Callable[[str], str], positive: Callable[[Affine], 
             found += [*hoister.before, s]
         else:
             s = with_bodies(s, tuple(hoist(b, fresh, positive) for b in bodies(s)))
-            found.append(with_own_values(s, tuple(map(_settled, own_values(s)))))
+            found.append(with_own_values(s, tuple([_settled(v) for v in own_values(s)])))
     return tuple(found)
 
 
 def _settled(e: Expr) -> Expr:
     """Return a value outside of loops over lanes, where nothing is gained by computing a part of it early."""
+    if not traits(e) & SPECULATION:
+        return e
     e = e.value if isinstance(e, Speculative) else e
     return with_children(e, tuple(map(_settled, children(e))))
 
@@ -116,9 +119,12 @@ class _Hoister:
 
     def _integer(self, e: IndexValue) -> Expr:
         """Return an affine expression with the divisions in it that stay the same as variables."""
-        return replace(e, value=self._without_divisions(e.value))
+        value = self._without_divisions(e.value)
+        return e if value is e.value else IndexValue(value, e.span)
 
     def _without_divisions(self, a: Affine) -> Affine:
+        if not divisions(a):
+            return a
         total = Affine.of(0)
         changed = False
         for monomial, coefficient in a.terms:
@@ -187,6 +193,9 @@ def _declared(body: Body) -> Iterator[str]:
 
 
 def _declared_in(e: Expr) -> Iterator[str]:
+    """Yield the variables declared in the blocks of a value."""
+    if not traits(e) & STATEMENTS:
+        return
     if isinstance(e, Block):
         yield from _declared(e.body)
         yield from _declared_in(e.value)

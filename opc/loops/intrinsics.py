@@ -6,11 +6,7 @@ contraction. Methods of a struct (`at.first`) come with the struct.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-
-from opc.ir.expr import Expr, walk
-from opc.loops.nodes import Body, Buffer, CallWithBody, Kernel, Let, Statement, Var, own_values, statements, values_of
-from opc.loops.values import Block, Construct, Intrinsic, Kind, Named, Static
+from collections.abc import Mapping
 
 _HEADERS: Mapping[str, str] = {
     "nests/points": "advance group_offset group_index locate outside report store limits",
@@ -30,50 +26,18 @@ _HEADERS: Mapping[str, str] = {
         "row_store"
     ),
     "cuda/tile": "block_reduce first_thread",
+    "poplar/codelet": "saturated share_begin share_end share_first",
     "nests/windows": "combine fetch_ahead fetch_share padded_windows reach reduce_windows window_row",
 }
 
-_OF_FORM = {"cuda": "cuda/tile", "tile": "rows/loops", "nest": "nests/points", "row_nest": "nests/loops"}
+HEADER_OF_FORM = {
+    "codelet": "poplar/codelet",
+    "cuda": "cuda/tile",
+    "tile": "rows/loops",
+    "nest": "nests/points",
+    "row_nest": "nests/loops",
+}
+"""The header of what a function of each form is called with."""
 
 HEADER: Mapping[str, str] = {name: header for header, names in _HEADERS.items() for name in names.split()}
 """The header of each function and struct, by name."""
-
-
-def headers(kernel: Kernel) -> set[str]:
-    """Return the headers that a function and its other forms need."""
-    own = {_OF_FORM[kernel.form], *(HEADER[name] for name in used(kernel.body))}
-    return own.union(*(headers(f.kernel) for f in kernel.forms))
-
-
-def used(body: Body) -> Iterator[str]:
-    """Yield the intrinsics and structs of the runtime's that a body uses."""
-    for s in statements(body):
-        yield from _in_statement(s)
-    for v in values_of(body):
-        yield from _in_value(v)
-
-
-def _in_statement(s: Statement) -> Iterator[str]:
-    if isinstance(s, Let | Var | Buffer):
-        yield from _in_kind(s.kind)
-    if isinstance(s, CallWithBody):
-        for v in own_values(s):
-            yield from _in_value(v)
-
-
-def _in_kind(kind: Kind) -> Iterator[str]:
-    if isinstance(kind, Named) and kind.name.startswith("opc::"):
-        yield kind.name.removeprefix("opc::")
-
-
-def _in_value(e: Expr) -> Iterator[str]:
-    for node in walk(e):
-        match node:
-            case Intrinsic(name=name) if "." not in name:
-                yield name
-            case Construct(kind=kind):
-                yield from _in_kind(kind)
-            case Static(owner=owner):
-                yield from _in_kind(owner)
-            case Block(body=body):
-                yield from used(body)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from opc.ir.expr import Expr, Extension, IndexValue, children, with_children
@@ -80,11 +80,13 @@ class _Namer:
             return self._with_scope(s, env)
         if isinstance(s, PassGroup):
             return PassGroup(tuple([self._statement(t, env) for t in s.body]))
-        s = with_own_values(s, tuple(self._value(v, env) for v in own_values(s)))
-        s = with_bodies(s, tuple(self.body(b, env) for b in bodies(s)))
+        if isinstance(s, Let | Var):
+            value = None if s.value is None else self._value(s.value, env)
+            kind = self._kind(s.kind, env)
+            return s.__class__(self._fresh(s.name, env), kind, value)  # type: ignore[arg-type]  # a `Let` has a value
+        s = with_own_values(s, self._values(own_values(s), env))
+        s = with_bodies(s, tuple([self.body(b, env) for b in bodies(s)]))
         match s:
-            case Let() | Var():
-                return replace(s, name=self._fresh(s.name, env), kind=self._kind(s.kind, env))
             case Buffer():
                 size = s.size if isinstance(s.size, str) else self._value(s.size, env)
                 return replace(s, name=self._fresh(s.name, env), size=size)
@@ -100,7 +102,7 @@ class _Namer:
             params = tuple((of, self._fresh(name, inner)) for of, name in s.params)
             result = None if s.result is None else self._value(s.result, inner)
             return replace(s, name=own, params=params, body=self.body(s.body, inner), result=result)
-        values = tuple(self._value(v, env) for v in own_values(s))
+        values = self._values(own_values(s), env)
         match s:
             case Loop():
                 carried = env.get(s.carried, s.carried)
@@ -115,42 +117,73 @@ class _Namer:
         return with_own_values(replace(s, body=self.body(s.body, inner)), values)
 
     def _call(self, e: Intrinsic, env: Mapping[str, str]) -> Intrinsic:
-        owner, dot, rest = e.name.partition(".")
-        args = tuple(self._value(a, env) for a in e.args)
-        types = tuple(self._kind(t, env) for t in e.types)
-        return replace(e, name=f"{env.get(owner, owner)}{dot}{rest}", args=args, types=types)
+        name = e.name
+        if "." in name:
+            owner, dot, rest = name.partition(".")
+            name = f"{env.get(owner, owner)}{dot}{rest}"
+        types = tuple([self._kind(t, env) for t in e.types]) if e.types else ()
+        return Intrinsic(name, self._values(e.args, env), e.type, types)
+
+    def _values(self, values: tuple[Expr, ...], env: Mapping[str, str]) -> tuple[Expr, ...]:
+        return tuple([self._value(v, env) for v in values])
 
     def _value(self, e: Expr, env: Mapping[str, str]) -> Expr:
-        match e:
-            case IndexValue():
-                return IndexValue(e.value.rename(env), e.span)
-            case Block():
-                known = dict(env)
-                body = tuple([self._statement(s, known) for s in e.body])
-                return replace(e, body=body, value=self._value(e.value, known))
-            case Local():
-                name, index = env.get(e.name, e.name), None if e.index is None else self._value(e.index, env)
-                return e if (name, index) == (e.name, e.index) else replace(e, name=name, index=index)
-            case Member():
-                return replace(e, owner=env.get(e.owner, e.owner))
-            case Load() | Address():
-                found = with_children(e, tuple(self._value(c, env) for c in children(e)))
-                assert isinstance(found, Load | Address), "only its parts change"
-                return replace(found, view=env.get(e.view, e.view))
-            case Lambda():
-                inner = dict(env)
-                params = tuple((of, self._fresh(name, inner)) for of, name in e.params)
-                captures = tuple(env.get(c, c) for c in e.captures)
-                return Lambda(params, self.body(e.body, inner), captures)
-            case Intrinsic():
-                return self._call(e, env)
-            case Static():
-                return replace(e, owner=self._kind(e.owner, env))
-            case _:
-                return with_children(e, tuple(self._value(c, env) for c in children(e)))
+        rule = _RULES.get(e.__class__)
+        return self._parts(e, env) if rule is None else rule(self, e, env)
+
+    def _parts(self, e: Expr, env: Mapping[str, str]) -> Expr:
+        below = children(e)
+        return with_children(e, tuple([self._value(c, env) for c in below])) if below else e
+
+    def _index(self, e: IndexValue, env: Mapping[str, str]) -> IndexValue:
+        value = e.value.rename(env)
+        return e if value is e.value else IndexValue(value, e.span)
+
+    def _block(self, e: Block, env: Mapping[str, str]) -> Block:
+        known = dict(env)
+        body = tuple([self._statement(s, known) for s in e.body])
+        return Block(body, self._value(e.value, known), e.type)
+
+    def _local(self, e: Local, env: Mapping[str, str]) -> Local:
+        name, index = env.get(e.name, e.name), None if e.index is None else self._value(e.index, env)
+        return e if name == e.name and index is e.index else Local(name, e.type, index, e.member)
+
+    def _member(self, e: Member, env: Mapping[str, str]) -> Member:
+        owner = env.get(e.owner, e.owner)
+        return e if owner == e.owner else Member(owner, e.field, e.entry)
+
+    def _load(self, e: Load, env: Mapping[str, str]) -> Load:
+        along = None if e.along is None else self._value(e.along, env)
+        return Load(env.get(e.view, e.view), self._value(e.offset, env), e.type, e.stored, along)
+
+    def _address(self, e: Address, env: Mapping[str, str]) -> Address:
+        return Address(env.get(e.view, e.view), None if e.offset is None else self._value(e.offset, env))
+
+    def _lambda(self, e: Lambda, env: Mapping[str, str]) -> Lambda:
+        inner = dict(env)
+        params = tuple((of, self._fresh(name, inner)) for of, name in e.params)
+        captures = tuple(env.get(c, c) for c in e.captures)
+        return Lambda(params, self.body(e.body, inner), captures)
+
+    def _static(self, e: Static, env: Mapping[str, str]) -> Static:
+        return replace(e, owner=self._kind(e.owner, env))
 
     def _kind(self, kind: Any, env: Mapping[str, str]) -> Any:
         """Return a type, or an argument of a template, with the names of the variables in it."""
         if isinstance(kind, Named):
-            return replace(kind, of=tuple(self._kind(t, env) for t in kind.of))
+            return Named(kind.name, tuple([self._kind(t, env) for t in kind.of])) if kind.of else kind
         return self._value(kind, env) if isinstance(kind, Extension) else kind
+
+
+_RULES: Mapping[type, Callable[[_Namer, Any, Mapping[str, str]], Expr]] = {
+    IndexValue: _Namer._index,
+    Block: _Namer._block,
+    Local: _Namer._local,
+    Member: _Namer._member,
+    Load: _Namer._load,
+    Address: _Namer._address,
+    Lambda: _Namer._lambda,
+    Intrinsic: _Namer._call,
+    Static: _Namer._static,
+}
+"""What is done to the values that have names in them; of the others, the parts are renamed."""

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 from opc.diagnostics import NO_SPAN, Span
 from opc.ir.dtypes import TypeVar, ValueType
-from opc.ir.expr import Expr, parts_of, with_parts
+from opc.ir.expr import Expr, is_same, parts_of, with_parts
 from opc.loops.schedule import Schedule
 from opc.loops.values import Intrinsic, Kind, Local, ReferenceType
 from opc.records import dataclass, replace
@@ -324,36 +324,52 @@ _BODIES: Mapping[type, tuple[str, ...]] = {
 
 def bodies(s: Statement) -> tuple[Body, ...]:
     """Return the bodies inside a statement."""
-    fields = _BODIES.get(type(s))
+    fields = _BODIES.get(s.__class__)
     return tuple([getattr(s, name) for name in fields]) if fields else ()
 
 
 def with_bodies(s: Statement, new: tuple[Body, ...]) -> Statement:
     """Return a statement with other bodies, in the order of `bodies`."""
-    fields: dict[str, Any] = dict(zip(_BODIES[type(s)], new, strict=True)) if new else {}
-    return replace(s, **fields) if new else s
+    if not new:
+        return s
+    fields = zip(_BODIES[s.__class__], new, strict=True)
+    changed: dict[str, Any] = {name: b for name, b in fields if not _is_same_body(getattr(s, name), b)}
+    return replace(s, **changed) if changed else s
+
+
+def _is_same_body(old: Body, new: Body) -> bool:
+    return len(old) == len(new) and is_same(old, new)
 
 
 def own_values(s: Statement) -> tuple[Expr, ...]:
     """Return the values that a statement computes itself, those in its bodies aside."""
-    fields = _VALUES.get(type(s))
+    fields = _VALUES.get(s.__class__)
     return parts_of(s, fields) if fields else ()
 
 
 def with_own_values(s: Statement, new: tuple[Any, ...]) -> Statement:
     """Return a statement with other values, in the order of `own_values`."""
-    changed: Statement = with_parts(s, _VALUES[type(s)], new) if new else s
+    if not new or is_same(new, own_values(s)):
+        return s
+    changed: Statement = with_parts(s, _VALUES[s.__class__], new)
     return changed
 
 
 def values_of(body: Body) -> tuple[Expr, ...]:
     """Return every value in a body, in the order in which they stand."""
     found: list[Expr] = []
-    for s in body:
-        found += own_values(s)
-        for inner in bodies(s):
-            found += values_of(inner)
+    _collect(body, found)
     return tuple(found)
+
+
+def _collect(body: Body, found: list[Expr]) -> None:
+    for s in body:
+        cls = s.__class__
+        fields = _VALUES.get(cls)
+        if fields:
+            found += parts_of(s, fields)
+        for name in _BODIES.get(cls, ()):
+            _collect(getattr(s, name), found)
 
 
 def with_values(body: Body, new: tuple[Expr, ...]) -> Body:

@@ -6,12 +6,13 @@ access is a stride map: the element of `x[n, i + p]` lies at `n * x.stride[0] + 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from opc.ir.affine import Affine, Index
 from opc.ir.dtypes import Acc, DType, ValueType, Weak, candidates, is_floating
-from opc.ir.expr import Call, Const, Expr, Extension, IndexValue, walk
+from opc.ir.expr import SPECULATION, STATEMENTS, Call, Const, Expr, Extension, IndexValue, children
+from opc.ir.node import remembered, remembering
 from opc.ir.printer import format_expr
 from opc.records import dataclass, replace
 
@@ -57,6 +58,7 @@ Kind: TypeAlias = ValueType | Named | Pointer
 """The type of a variable."""
 
 
+@remembering
 @dataclass(frozen=True, slots=True)
 class Integer(Extension):
     """The base of integers, which are int64."""
@@ -67,6 +69,7 @@ class Integer(Extension):
         return Weak.INT
 
 
+@remembering
 @dataclass(frozen=True, slots=True)
 class Local(Extension):
     """The value of a variable, or with `index` an element of the array or of the memory that it points to.
@@ -87,6 +90,7 @@ class Local(Extension):
         return f"{self.name}{member}" if self.index is None else f"{self.name}[{format_expr(self.index)}]"
 
 
+@remembering
 @dataclass(frozen=True, slots=True)
 class Member(Integer):
     """An integer that the runtime holds: `x.stride[0]`, `nest.parts`."""
@@ -101,6 +105,7 @@ class Member(Integer):
         return f"{self.owner}.{self.field}" + ("" if entry is None else f"[{entry}]")
 
 
+@remembering
 @dataclass(frozen=True, slots=True)
 class Rank(Integer):
     """The number of axes of a group; `of` names the input whose own group it is."""
@@ -113,6 +118,7 @@ class Rank(Integer):
         return f"rank({self.group}{'' if self.of is None else f' of {self.of}'})"
 
 
+@remembering
 @dataclass(frozen=True, slots=True)
 class Axes(Integer):
     """The sizes of a group's axes, as an argument of intrinsics; `of` names the input whose own group it is."""
@@ -125,6 +131,7 @@ class Axes(Integer):
         return f"axes({self.group}{'' if self.of is None else f' of {self.of}'})"
 
 
+@remembering
 @dataclass(frozen=True, slots=True)
 class Sum(Integer):
     """A sum of integers, in the order given."""
@@ -138,6 +145,7 @@ class Sum(Integer):
         return f"({' + '.join(map(format_expr, self.terms))})"
 
 
+@remembering
 @dataclass(frozen=True, slots=True)
 class Product(Integer):
     """A product of integers."""
@@ -151,6 +159,7 @@ class Product(Integer):
         return "*".join(t if _is_word(t) else f"({t})" for t in map(format_expr, self.factors))
 
 
+@remembering
 @dataclass(frozen=True, slots=True)
 class Load(Extension):
     """The element of an operand at `offset` elements from its first, one that is inside wherever the load stands.
@@ -173,6 +182,7 @@ class Load(Extension):
         return f"{self.view}[{format_expr(self.offset).removeprefix('(').removesuffix(')')}{along}]"
 
 
+@remembering
 @dataclass(frozen=True, slots=True)
 class Address(Integer):
     """Where the element of an operand at `offset` lies, None at the first: an argument of intrinsics."""
@@ -187,11 +197,13 @@ class Address(Integer):
         return f"&{self.view}[{'0' if self.offset is None else format_expr(self.offset).removeprefix('(').removesuffix(')')}]"
 
 
+@remembering
 @dataclass(frozen=True, slots=True)
 class Speculative(Extension):
     """A value that may be computed speculatively, wherever its variables are known."""
 
     PARTS: ClassVar = ("value",)
+    TRAITS: ClassVar = SPECULATION
 
     value: Expr
 
@@ -205,6 +217,7 @@ class Speculative(Extension):
         return _wrapped(format_expr(self.value))
 
 
+@remembering
 @dataclass(frozen=True, slots=True)
 class Construct(Extension):
     """A value converted to a type that may be none of the value types."""
@@ -224,6 +237,7 @@ class Construct(Extension):
         return f"{type_text(self.kind)}({format_expr(self.value)})"
 
 
+@remembering
 @dataclass(frozen=True, slots=True)
 class As(Extension):
     """A value as one of another type that it mixes with: a literal or an attribute takes the type, others are converted."""
@@ -238,6 +252,7 @@ class As(Extension):
         return _wrapped(format_expr(self.value))
 
 
+@remembering
 @dataclass(frozen=True, slots=True)
 class Deref(Extension):
     """What a pointer that an intrinsic returns points to."""
@@ -252,6 +267,7 @@ class Deref(Extension):
         return f"*{format_expr(self.pointer)}"
 
 
+@remembering
 @dataclass(frozen=True, slots=True)
 class Intrinsic(Extension):
     """A function of the runtime's headers, with template arguments `types`; `opc.loops.intrinsics` lists them."""
@@ -269,6 +285,7 @@ class Intrinsic(Extension):
         return f"{self.name}{types}({', '.join(map(format_expr, self.args))})"
 
 
+@remembering
 @dataclass(frozen=True, slots=True)
 class Word(Integer):
     """What stands as an argument of an intrinsic and has no value type: `nest`, `opc::nowhere`, a list of constants."""
@@ -280,6 +297,7 @@ class Word(Integer):
         return self.word
 
 
+@remembering
 @dataclass(frozen=True, slots=True)
 class Init(Integer):
     """The members of a struct of the runtime's, in order."""
@@ -293,6 +311,7 @@ class Init(Integer):
         return f"{{{', '.join(map(format_expr, self.members))}}}"
 
 
+@remembering
 @dataclass(frozen=True, slots=True)
 class Static(Extension):
     """A constant of a struct of the runtime's: `limits<T>::lowest`."""
@@ -306,6 +325,7 @@ class Static(Extension):
         return f"{self.owner}::{self.name}" if self.name else str(self.owner)
 
 
+@remembering
 @dataclass(frozen=True, slots=True)
 class IntegerChoice(Integer):
     """One of two integers, or of what else has no value type."""
@@ -321,9 +341,12 @@ class IntegerChoice(Integer):
         return f"({format_expr(self.then)} if {format_expr(self.cond)} else {format_expr(self.other)})"
 
 
+@remembering
 @dataclass(frozen=True, slots=True)
 class Block(Extension):
     """Statements that compute a value where it is used; `Result` and `Refuse` leave them early."""
+
+    TRAITS: ClassVar = STATEMENTS
 
     body: Body
     value: Expr
@@ -348,6 +371,7 @@ class Block(Extension):
         return Block(with_values(self.body, new[:-1]), new[-1], self.type)
 
 
+@remembering
 @dataclass(frozen=True, slots=True)
 class Lambda(Integer):
     """A function as a value, which keeps copies of the variables `captures`."""
@@ -447,13 +471,12 @@ def zero(t: ValueType) -> Expr:
     return Const(0, t)
 
 
-def variables(e: Expr) -> Iterator[str]:
-    """Yield the variables that a value uses, indices among them."""
-    for node in walk(e):
-        if isinstance(node, Local):
-            yield node.name
-        elif isinstance(node, IndexValue):
-            yield from node.value.indices()
+@remembered("_variables")
+def variables(e: Expr) -> tuple[str, ...]:
+    """Return the variables that a value uses, indices among them, in the order in which they stand."""
+    own = (e.name,) if isinstance(e, Local) else sorted(e.value.indices()) if isinstance(e, IndexValue) else ()
+    below = children(e)
+    return tuple(dict.fromkeys([*own, *[v for c in below for v in variables(c)]])) if below else tuple(own)
 
 
 def computed_as(t: ValueType) -> ValueType:

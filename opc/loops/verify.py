@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 from opc.analysis.value_types import presence
 from opc.ir.expr import Call, Expr, IndexValue, Present, Read, Reduce, Select, children
@@ -100,37 +101,79 @@ class _KernelVerifier:
                 assert not bodies(s), "statements with bodies are among those above"
 
     def _value(self, e: Expr, names: set[str], given: frozenset[str]) -> None:
-        match e:
-            case Read() | Reduce() | Speculative():
-                self._fail(f"a {type(e).__name__} is left")
-            case Present(operand=operand) if operand in given:
-                self._fail(f"whether {operand} is present is asked where that is known")
-            case Local(name=name) if name not in names:
-                self._fail(f"{name} is not declared where it is used")
-            case Load(view=view) if view not in names:
-                self._fail(f"{view} is not declared where it is used")
-            case IndexValue(value=value) if not value.indices() <= names:
-                self._fail(f"{', '.join(sorted(value.indices() - names))} is not declared where it is used")
-            case Intrinsic(name=name) if "." not in name and name not in HEADER:
-                self._fail(f"{name} is no intrinsic")
-        if isinstance(e, Select):
-            self._value(e.cond, names, given)
-            self._value(e.then, names, given | presence(e.cond, True))
-            self._value(e.other, names, given | presence(e.cond, False))
-            return
-        if isinstance(e, Call) and e.fn in ("and", "or"):
-            self._value(e.args[0], names, given)
-            for a in e.args[1:]:
-                self._value(a, names, given | presence(e.args[0], e.fn == "and"))
-            return
-        if isinstance(e, Block):
-            inner = set(names)
-            for s in e.body:
-                self._statement(s, inner, given, loop=False, block=True)
-            self._value(e.value, inner, given)
-            return
-        if isinstance(e, Lambda):
-            self.body(e.body, {*names, *(name for _, name in e.params)}, given, loop=False, block=False)
+        check = _CHECKS.get(e.__class__)
+        if check is not None and check(self, e, names, given):
             return
         for c in children(e):
             self._value(c, names, given)
+
+    def _left(self, e: Expr, names: set[str], given: frozenset[str]) -> bool:
+        self._fail(f"a {type(e).__name__} is left")
+        return True
+
+    def _present(self, e: Present, names: set[str], given: frozenset[str]) -> bool:
+        if e.operand in given:
+            self._fail(f"whether {e.operand} is present is asked where that is known")
+        return True
+
+    def _local(self, e: Local, names: set[str], given: frozenset[str]) -> bool:
+        if e.name not in names:
+            self._fail(f"{e.name} is not declared where it is used")
+        return e.index is None
+
+    def _load(self, e: Load, names: set[str], given: frozenset[str]) -> bool:
+        if e.view not in names:
+            self._fail(f"{e.view} is not declared where it is used")
+        return False
+
+    def _index(self, e: IndexValue, names: set[str], given: frozenset[str]) -> bool:
+        if not e.value.indices() <= names:
+            self._fail(f"{', '.join(sorted(e.value.indices() - names))} is not declared where it is used")
+        return True
+
+    def _intrinsic(self, e: Intrinsic, names: set[str], given: frozenset[str]) -> bool:
+        if "." not in e.name and e.name not in HEADER:
+            self._fail(f"{e.name} is no intrinsic")
+        return False
+
+    def _select(self, e: Select, names: set[str], given: frozenset[str]) -> bool:
+        self._value(e.cond, names, given)
+        self._value(e.then, names, given | presence(e.cond, True))
+        self._value(e.other, names, given | presence(e.cond, False))
+        return True
+
+    def _call(self, e: Call, names: set[str], given: frozenset[str]) -> bool:
+        if e.fn not in ("and", "or"):
+            return False
+        self._value(e.args[0], names, given)
+        for a in e.args[1:]:
+            self._value(a, names, given | presence(e.args[0], e.fn == "and"))
+        return True
+
+    def _block(self, e: Block, names: set[str], given: frozenset[str]) -> bool:
+        inner = set(names)
+        for s in e.body:
+            self._statement(s, inner, given, loop=False, block=True)
+        self._value(e.value, inner, given)
+        return True
+
+    def _lambda(self, e: Lambda, names: set[str], given: frozenset[str]) -> bool:
+        self.body(e.body, {*names, *(name for _, name in e.params)}, given, loop=False, block=False)
+        return True
+
+
+_CHECKS: Mapping[type, Callable[[_KernelVerifier, Any, set[str], frozenset[str]], bool]] = {
+    Read: _KernelVerifier._left,
+    Reduce: _KernelVerifier._left,
+    Speculative: _KernelVerifier._left,
+    Present: _KernelVerifier._present,
+    Local: _KernelVerifier._local,
+    Load: _KernelVerifier._load,
+    IndexValue: _KernelVerifier._index,
+    Intrinsic: _KernelVerifier._intrinsic,
+    Select: _KernelVerifier._select,
+    Call: _KernelVerifier._call,
+    Block: _KernelVerifier._block,
+    Lambda: _KernelVerifier._lambda,
+}
+"""What is checked of each class of values, which returns whether their parts were checked too."""

@@ -10,7 +10,7 @@ import functools
 from collections.abc import Callable
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from opc.ir.expr import Const, Expr, children
+from opc.ir.expr import NUMBER, Const, Expr, children, traits
 from opc.ir.node import remembered
 from opc.ir.op import Assign, Op
 from opc.transform.indices import index_names
@@ -36,6 +36,8 @@ def _found(op: Op) -> _Answers:
 @remembered("_literals")
 def _literals(e: Expr) -> tuple[str, ...]:
     """Return the numbers in `e` as they are written: those of other types, and zeros of either sign, compare equal."""
+    if not traits(e) & NUMBER:
+        return ()
     return (repr(e.value),) if isinstance(e, Const) else tuple([text for c in children(e) for text in _literals(c)])
 
 

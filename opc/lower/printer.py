@@ -24,24 +24,28 @@ from opc.lower.loop_ir import (
     StageOperand,
 )
 from opc.lower.lower import SpecialisedProgram
-from opc.lower.specialise import Equal
+from opc.lower.specialise import Equal, Specialisation
 
 
 def format_variant(variant: SpecialisedProgram, loops: bool = False) -> str:
     """Return the program of one case of attribute values and, with `loops`, its loops, ending in a line break."""
-    values = " and ".join(_value(variant, name, value) for name, value in variant.case.values)
-    if variant.case.empty:
-        empty = " or ".join(f"{extent} is empty" for extent in variant.case.empty)
-        values = f"{values} and {empty}" if values else empty
+    values = format_values(variant.case)
     return format_program(variant.case.op, variant.program, f" when {values}" if values else "", loops)
 
 
-def _value(variant: SpecialisedProgram, name: str, value: int | bool | Equal) -> str:
+def format_values(case: Specialisation) -> str:
+    """Return what holds in a case: values of attributes, and what is empty; empty where it is the only one."""
+    found = [_value(case, name, value) for name, value in case.values]
+    found += [" or ".join(f"{extent} is empty" for extent in case.empty)] if case.empty else []
+    return " and ".join(found)
+
+
+def _value(case: Specialisation, name: str, value: int | bool | Equal) -> str:
     if isinstance(value, Equal):
         return f"{name} {value}"
     if isinstance(value, bool):
         return name if value else f"not {name}"
-    return f"{name} == {variant.case.op.attribute(name).values[value]!r}"
+    return f"{name} == {case.op.attribute(name).values[value]!r}"
 
 
 def format_program(op: Op, program: Program, when: str = "", loops: bool = False) -> str:

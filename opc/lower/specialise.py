@@ -14,6 +14,7 @@ from opc.analysis.patterns import is_number
 from opc.ir.affine import Affine
 from opc.ir.dtypes import DType, Weak
 from opc.ir.expr import (
+    ATTRIBUTE,
     NOTHING,
     AttrRef,
     Call,
@@ -30,6 +31,7 @@ from opc.ir.expr import (
     may_refuse,
     reads,
     rewrite,
+    traits,
     walk,
     with_children,
 )
@@ -144,9 +146,11 @@ def _asked(op: Op) -> set[str]:
 @remembered("_attributes")
 def _attributes(e: Expr) -> frozenset[str]:
     """Return the attributes that `e` asks for, elements of lists aside."""
-    if isinstance(e, AttrRef) and e.element < 0:
-        return frozenset((e.name,))
-    return NOTHING.union(*(_attributes(c) for c in children(e)))
+    if not traits(e) & ATTRIBUTE:
+        return NOTHING
+    if isinstance(e, AttrRef):
+        return NOTHING if e.element >= 0 else frozenset((e.name,))
+    return NOTHING.union(*map(_attributes, children(e)))
 
 
 def _with(op: Op, values: Mapping[str, str | bool | Equal]) -> Op:

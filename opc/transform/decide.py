@@ -8,8 +8,7 @@ from opc.analysis.bounds.checker import ranges_of
 from opc.analysis.bounds.value_range import Values
 from opc.ir.affine import Affine
 from opc.ir.dtypes import Weak, is_integer
-from opc.ir.expr import Axis, Call, Const, Expr, IndexValue, Reduce, children, with_children
-from opc.ir.node import remembered
+from opc.ir.expr import CONDITION, Axis, Call, Const, Expr, IndexValue, Reduce, children, traits, with_children
 from opc.ir.op import Op
 from opc.transform import scalar
 
@@ -19,13 +18,12 @@ def decide(op: Op) -> Op:
     values = Values(op)
 
     def visit(e: Expr, ranges: Mapping[str, Affine]) -> Expr:
-        if not _compares(e):
+        if not traits(e) & CONDITION:
             return e
         inner = ranges
         if isinstance(e, Reduce):
             inner = {**ranges, **{a.index: a.extent for a in e.axes if isinstance(a, Axis)}}
-        new = tuple(visit(c, inner) for c in children(e))
-        e = e if new == children(e) else with_children(e, new)
+        e = with_children(e, tuple([visit(c, inner) for c in children(e)]))
         match e:
             case Call(fn="and"):
                 return scalar.conjunction(*e.args)
@@ -37,12 +35,6 @@ def decide(op: Op) -> Op:
                 return e
 
     return op.with_body(tuple(s.with_value(visit(s.value, ranges_of(s, op.operand(s.target)))) for s in op.body))
-
-
-@remembered("_compares")
-def _compares(e: Expr) -> bool:
-    """Whether an expression holds a condition that may be decided."""
-    return (isinstance(e, Call) and e.fn in ("and", "ge", "lt")) or any(_compares(c) for c in children(e))
 
 
 def _bound(a: Expr, b: Expr) -> Affine | None:

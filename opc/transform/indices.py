@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Set
 from opc.ir.affine import Affine, Atom, Dim, FloorDiv, Index, Mod, Symbol
 from opc.ir.expr import (
     NOTHING,
+    REDUCTION,
     Axis,
     Call,
     Cast,
@@ -22,6 +23,7 @@ from opc.ir.expr import (
     free_indices,
     has_reduction,
     rewrite,
+    traits,
     with_children,
     with_indices,
 )
@@ -70,8 +72,10 @@ def op_names(op: Op) -> frozenset[str]:
 @remembered("_bound")
 def bound_indices(e: Expr) -> frozenset[str]:
     """Return the index variables that reductions in `e` bind."""
-    own = (a.index for a in e.axes if isinstance(a, Axis)) if isinstance(e, Reduce) else ()
-    return NOTHING.union(own, *(bound_indices(c) for c in children(e)))
+    if not traits(e) & REDUCTION:
+        return NOTHING
+    own = [a.index for a in e.axes if isinstance(a, Axis)] if isinstance(e, Reduce) else ()
+    return NOTHING.union(own, *map(bound_indices, children(e)))
 
 
 def statement_indices(s: Assign) -> Set[str]:

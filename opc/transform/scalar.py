@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from opc.ir.affine import Affine
 from opc.ir.dtypes import DType, ElementType, ValueType, Weak
 from opc.ir.expr import (
+    CHOICE,
     AttrRef,
     Axis,
     Call,
@@ -29,10 +30,10 @@ from opc.ir.expr import (
     joined_conditions,
     may_refuse,
     reads,
+    traits,
     with_children,
 )
 from opc.ir.functions import FUNCTIONS
-from opc.ir.node import remembered
 from opc.ir.promotion import join, result_type
 from opc.ir.rules import reduction_type, widened
 from opc.records import replace
@@ -259,7 +260,7 @@ def _told(cond: Expr, value: bool) -> list[Expr]:
 
 def _assumed(e: Expr, cond: Expr, value: bool) -> Expr:
     """As `assume`, of one condition whose parts have been assumed."""
-    if not _chooses(e) or rebinds(e, cond):
+    if not traits(e) & CHOICE or rebinds(e, cond):
         return e
     if isinstance(e, Select):
         known = _known(e.cond, cond, value)
@@ -268,19 +269,13 @@ def _assumed(e: Expr, cond: Expr, value: bool) -> Expr:
         then, other = _assumed(e.then, cond, value), _assumed(e.other, cond, value)
         return e if (known, then, other) == (e.cond, e.then, e.other) else conditional(known, then, other)
     kept = children(e)
-    new = tuple(_assumed(c, cond, value) for c in kept)
+    new = tuple([_assumed(c, cond, value) for c in kept])
     return e if new == kept else rebuilt(e, new)
 
 
 def still(conditions: Sequence[Expr], e: Expr) -> tuple[Expr, ...]:
     """Return those of the conditions that `e` stands under which say the same inside `e`."""
     return tuple(c for c in conditions if not rebinds(e, c))
-
-
-@remembered("_chooses")
-def _chooses(e: Expr) -> bool:
-    """Whether `e` holds a conditional."""
-    return isinstance(e, Select) or any(_chooses(c) for c in children(e))
 
 
 def rebinds(e: Expr, cond: Expr) -> bool:

@@ -246,3 +246,38 @@ def test_an_interpreter_outside_any_environment_is_asked(tmp_path: Path, monkeyp
     assert environments.probe("toy", "toy-framework", versions=">=3").available
     refused = environments.probe("toy", "toy-framework", versions=">=4")
     assert (refused.available, refused.reason) == (False, "toy-framework 3.0 is not >=4")
+
+
+def test_a_program_makes_more_of_it_and_runs_again_when_its_inputs_change(
+    tmp_path: Path, extra: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    extra(project(tmp_path / "framework", "toy-framework", "2.5"))
+    folder = tmp_path / "program"
+    folder.mkdir()
+    (folder / "words.txt").write_text("one")
+    (folder / "make.py").write_text(
+        "import sys, pathlib\n"
+        "made = pathlib.Path(sys.argv[1])\n"
+        "made.mkdir(exist_ok=True)\n"
+        "(made / 'found').write_text(pathlib.Path(__file__).with_name('words.txt').read_text() + ' ' + sys.prefix)\n"
+    )
+    for kind in (Toy, Twin):
+        monkeypatch.setattr(kind, "environment", Environment("toy", program=str(folder / "make.py")))
+    assert environments.made("toy") is None
+    record = making.create("toy").record
+    made = environments.made("twin")
+    assert made == record.folder / "made"
+    assert (made / "found").read_text() == f"one {record.folder / 'venv'}"
+    assert making.create("toy").fresh
+
+    installed = (record.folder / "venv" / "pyvenv.cfg").stat().st_mtime_ns
+    (folder / "words.txt").write_text("two")
+    assert not making.create("toy").fresh
+    assert (made / "found").read_text().startswith("two ")
+    assert (record.folder / "venv" / "pyvenv.cfg").stat().st_mtime_ns == installed
+
+    (folder / "make.py").write_text("raise SystemExit('no compiler')")
+    with pytest.raises(SpecError, match="no compiler"):
+        making.create("toy")
+    # What was made before is still there, and still counts for what it is.
+    assert (made / "found").read_text().startswith("two ")

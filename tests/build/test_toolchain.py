@@ -97,6 +97,8 @@ def test_settings_come_from_the_nearest_pyproject(tmp_path: Path) -> None:
     [
         ("[tool.opc", "cannot read"),
         ("[tool]\nopc = 1\n", r"\[tool\.opc\] must be a table"),
+        ('[tool.opc.popart]\nsdk = "1.0"\n', r"is no version that opc generates for\n  hint: the versions are 2\.5, "),
+        ('[tool.opc]\npopart = "3.2"\n', r"\[tool\.opc\.popart\] has one key, sdk"),
         ('[tool.opc]\ncxxflag = "-g"\n', r"unknown key 'cxxflag' in \[tool\.opc\]\n  hint: did you mean 'cxxflags'\?"),
         ("[tool.opc]\ncxx = 1\n", "cxx in .* must be a string"),
         ('[tool.opc]\ncxxflags = "-g"\n', "cxxflags in .* must be a list of strings"),

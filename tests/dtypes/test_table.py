@@ -103,7 +103,10 @@ def test_no_other_place_lists_dtypes() -> None:
     named = re.compile(r"\b(?:u?int(?:8|16|32|64)|b?float(?:16|32|64))\b")
     suffixes = {".py", ".j2", ".h"}
     files = [
-        p for folder in ("opc", "runtime") for p in (root / folder).rglob("*") if p.suffix in suffixes and p.stem != "dtypes"
+        p
+        for folder in ("opc", "runtime/include")
+        for p in (root / folder).rglob("*")
+        if p.suffix in suffixes and p.stem != "dtypes"
     ]
     found = []
     for path in files:

@@ -101,12 +101,22 @@ class Prover:
     @cached_property
     def known(self) -> list[Affine]:
         """The facts, and that a loop that runs has at least one point; without those that are numbers."""
-        return [f for f in (*self.facts, *(e - 1 for e in self.ranges.values())) if f.constant is None]
+        return [f for f in (*self.facts, *[e - 1 for e in self.ranges.values()]) if f.constant is None]
 
     @cached_property
     def indexed(self) -> list[Affine]:
         """Those of the facts that hold an index variable."""
         return [f for f in self.known if f.indices()]
+
+    @cached_property
+    def sizes(self) -> list[Affine]:
+        """Those of the facts that hold none."""
+        return [f for f in self.known if not f.indices()]
+
+    @cached_property
+    def excess(self) -> dict[Symbol, Affine]:
+        """Each symbol that has another lower bound than 0, in terms of what it has beyond it."""
+        return {symbol: Affine.of(symbol) + low for symbol, low in self.lower.items() if low}
 
     @cached_property
     def lower(self) -> dict[Symbol, int]:
@@ -210,7 +220,10 @@ class Prover:
         if coefficient is None:
             return self._eliminate_inside(f, name)
         end = self._end(coefficient, name)
-        return None if end is None else f.substitute(lambda s: end if s == Index(name) else None)
+        if end is None:
+            return None
+        ends: dict[Symbol, Affine] = {Index(name): end}
+        return f.substitute(ends.get)
 
     def _end(self, coefficient: Affine, name: str) -> Affine | None:
         """Return the end of the index's range at which `coefficient * index` is least."""
@@ -296,12 +309,13 @@ class Prover:
             return False
         if self._withoutdivisions(f):
             return True
-        return facts > 0 and any(self._closed(f - g, facts - 1) for g in self.known if not g.indices() and _related(f, g))
+        return facts > 0 and any(self._closed(f - g, facts - 1) for g in self.sizes if _related(f, g))
 
     def _withoutdivisions(self, f: Affine) -> bool:
-        if f not in self._shown_without:
-            self._shown_without[f] = self._is_shown_without(f)
-        return self._shown_without[f]
+        shown = self._shown_without.get(f)
+        if shown is None:
+            shown = self._shown_without[f] = self._is_shown_without(f)
+        return shown
 
     def _is_shown_without(self, f: Affine) -> bool:
         for atom in divisions(f):
@@ -335,24 +349,18 @@ class Prover:
         return (rest + coefficient * n if up else rest - coefficient) if self._withoutdivisions(-n - 1) else None
 
     def _positive_divisor(self, d: Affine) -> bool:
-        return any(self._coefficients(d - 1 - g) for g in self.known if not g.indices())
+        return any(self._coefficients(d - 1 - g) for g in self.sizes)
 
     def _coefficients(self, f: Affine) -> bool:
         """Whether `f` has no negative coefficient in the excess of each symbol over its lower bound."""
-        bounded = True
-        degree = max((len(m) for m, _ in f.terms), default=0)
+        lower = self.lower
+        if not all(isinstance(a, Dim | GroupSize) or a in lower for a in f.atoms()):
+            return False
+        degree = max([len(m) for m, _ in f.terms], default=0)
         if degree and any(c < 0 and len(m) == degree for m, c in f.terms) and not divisions(f):
             return False  # a bound changes no coefficient of the highest degree
-
-        def excess(symbol: Symbol) -> Affine | None:
-            nonlocal bounded
-            low = self.lower.get(symbol)
-            if low is None:
-                bounded = bounded and isinstance(symbol, Dim | GroupSize)
-            return Affine.of(symbol) + low if low else None
-
-        shifted = f.substitute(excess)
-        return bounded and all(c >= 0 for _, c in shifted.terms) and not divisions(shifted) and not shifted.minima()
+        shifted = f.substitute(self.excess.get)
+        return all(c >= 0 for _, c in shifted.terms) and not divisions(shifted) and not shifted.minima()
 
 
 def _related(f: Affine, g: Affine) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from opc.backends.templates import Templates
@@ -28,12 +27,11 @@ _DERIVED = {
 
 def files(family: Family) -> dict[str, str]:
     """Return the files of the family, by path relative to the package directory."""
-    function = function_module(family)
     return {
         "onnx/__init__.py": _render("init.py.j2", family),
         "onnx/schema.py": schema_module(family),
-        "onnx/function.py": function,
-        "onnx/functions.py": _render("functions.py.j2", family, methods=methods(function)),
+        "onnx/function.py": function_module(family),
+        "onnx/functions.py": _render("functions.py.j2", family, methods=methods(_used(family))),
         "onnx/reference.py": numpy_module(family),
         "onnx/op_run.py": op_run_module(family),
         **{f"onnx/{name}.py": _render(f"{name}.py.j2", family, **_dtype_tables()) for name in SHARED},
@@ -188,6 +186,12 @@ def _default(a: Attribute) -> str:
 # ---- functions -----------------------------------------------------------------------------------------------------------
 
 
+def _used(family: Family) -> frozenset[str]:
+    """Return what the functions of a family's bodies name."""
+    bodies = (function_body(op) for op in family.ops)
+    return frozenset[str]().union(*(b.uses for b in bodies if isinstance(b, FunctionBody)))
+
+
 def function_module(family: Family) -> str:
     """Return the text of `onnx/function.py`."""
     bodies = {op: function_body(op) for op in family.ops}
@@ -196,14 +200,14 @@ def function_module(family: Family) -> str:
     defaults = [f"{quoted(a.name)}: {literal(a.default)}" for a in static if not a.required]
     writers = [f"{quoted(op.class_name)}: {body_name(op)}" for op, b in bodies.items() if isinstance(b, FunctionBody)]
     refused = [f"{quoted(op.class_name)}: {literal(b.reason)}" for op, b in bodies.items() if isinstance(b, NoBody)]
-    text = "\n".join(written)
+    used = _used(family)
     return _render(
         "function.py.j2",
         family,
         bodies=written,
         parameters="op_type, dtypes=None, absent=(), wanted=None" + (", **attributes" if static else ""),
-        uses_types="TensorProto." in text,
-        uses_first=bool(re.search(r"\bfirst\(", text)),
+        uses_types="TensorProto" in used,
+        uses_first="first" in used,
         writers=Bracket("WRITERS = {", writers, "}").render(),
         refused=Bracket("REFUSED = {", refused, "}").render() if refused else "",
         static=Bracket("STATIC = {", defaults, "}").render() if static else "",

@@ -73,6 +73,8 @@ class ArrayEmitter(ABC):
         self.operands = {o.name: o for o in operands}
         self.lines: list[str] = []
         self.blocks: list[dict[object, str]] = [{}]
+        self.uses: set[str] = set()
+        """The functions and modules that the text names, which a generated module imports or carries along."""
 
     # ---- the dialect -------------------------------------------------------------------------------------------------
 
@@ -161,10 +163,18 @@ class ArrayEmitter(ABC):
         """Return the extent of each index variable of a statement."""
         return {i: d for i, d in zip(indices, target.dims, strict=True) if isinstance(i, str) and not isinstance(d, Group)}
 
-    def sharers(self, group: str) -> list[str]:
+    def sharers(self, group: str) -> Sequence[str]:
         """Return whose own groups a group is broadcast from, as `Group.of` names them; empty where nothing is broadcast."""
-        dims = (d for o in (*self.op.inputs, *self.op.outputs) for d in o.dims)
-        return list(dict.fromkeys(d.of for d in dims if isinstance(d, Group) and d.name == group and d.of is not None))
+        return self._sharers.get(group, ())
+
+    @cached_property
+    def _sharers(self) -> dict[str, list[str]]:
+        found: dict[str, list[str]] = {}
+        for o in (*self.op.inputs, *self.op.outputs):
+            for d in o.dims:
+                if isinstance(d, Group) and d.of is not None and d.of not in found.setdefault(d.name, []):
+                    found[d.name].append(d.of)
+        return found
 
     def is_broadcast(self, group: Group) -> bool:
         """Whether a group is what several operands broadcast to, and no operand that is always given has it as it is."""
@@ -208,6 +218,11 @@ class ArrayEmitter(ABC):
         return all(w <= value.support for w in wanted)
 
     # ---- lines -------------------------------------------------------------------------------------------------------
+
+    def using(self, name: str) -> str:
+        """Return the name of a function or module, which the text needs from here on."""
+        self.uses.add(name)
+        return name
 
     def line(self, text: str) -> None:
         """Add one line at the current depth."""

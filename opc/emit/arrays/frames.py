@@ -12,6 +12,7 @@ from typing import TypeAlias
 from opc.analysis.patterns import Entry, FactorPattern
 from opc.ir.affine import Affine
 from opc.ir.expr import Expr, GroupRef, Read, rewrite
+from opc.ir.node import remembered
 from opc.ir.op import DimSpec, Group, Op
 from opc.ir.precedence import CONDITIONAL, NUMPY
 from opc.records import dataclass, replace
@@ -159,6 +160,7 @@ def missing_entries(frame: Frame, entries: Sequence[Entry]) -> list[tuple[Positi
     return [(position(rest, k), i.name if isinstance(i, GroupRef) else None) for k, i in enumerate(rest) if i not in entries]
 
 
+@remembered("_ordered")
 def with_ordered_temporaries(op: Op) -> Op:
     """Return the op with each temporary's axes in the order that an input has them, where one has them all.
 
@@ -168,7 +170,11 @@ def with_ordered_temporaries(op: Op) -> Op:
     for t in op.temporaries:
         like = next((o for o in op.inputs if all(d in o.dims for d in t.dims)), None)
         if like is not None and len(set(t.dims)) == len(t.dims):
-            order[t.name] = sorted(range(len(t.dims)), key=lambda i: like.dims.index(t.dims[i]))
+            found = sorted(range(len(t.dims)), key=lambda i: like.dims.index(t.dims[i]))
+            if found != list(range(len(t.dims))):
+                order[t.name] = found
+    if not order:
+        return op
 
     def reordered(e: Expr) -> Expr:
         if isinstance(e, Read) and e.operand in order:

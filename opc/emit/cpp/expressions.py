@@ -7,7 +7,9 @@ variable T, float for float16. Weak values are int64_t and double until they mee
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
 
 from opc.emit.cpp.text import string_literal, whole_number
 from opc.emit.dtypes import c_compute as c_compute_dtype
@@ -20,12 +22,8 @@ from opc.ir.expr import (
     Cast,
     Const,
     Expr,
-    GroupIndex,
-    GroupRef,
     IndexValue,
     Present,
-    Read,
-    Reduce,
     Select,
     StrConst,
 )
@@ -33,7 +31,7 @@ from opc.ir.functions import FUNCTIONS
 from opc.ir.op import AttributeKind, Op
 from opc.ir.precedence import CONDITIONAL, CPP
 from opc.ir.promotion import join
-from opc.records import dataclass, replace
+from opc.records import dataclass
 
 _TERNARY, _OR, _EQUAL, _SUM, _UNARY = CONDITIONAL, *(CPP.strength[fn] for fn in ("or", "eq", "add", "neg"))
 _ATOM = CPP.atom
@@ -86,31 +84,30 @@ class CppText:
         """Return the text as an operand of an operator of this strength."""
         return self.text if self.strength >= strength else f"({self.text})"
 
+    def of_type(self, t: ValueType) -> CppText:
+        """Return the text as a value of another type, that is the same in C++."""
+        return self if t is self.type else CppText(self.text, self.strength, t, self.exact)
+
 
 class ExprText(AffineDialect):
-    """Writes expressions of one op.
+    """Writes expressions of one op."""
 
-    The callables say how a read, an attribute (by name, element and wanted C++ type), a symbol of a size, the presence of an
-    operand and a nested reduction are written.
-    """
-
-    def __init__(
-        self,
-        op: Op,
-        read: Callable[[Read], CppText],
-        attribute: Callable[[str, int, str], str],
-        symbol: Callable[[Dim | GroupSize | Index], str],
-        present: Callable[[str], str],
-        reduce: Callable[[Reduce], CppText] | None = None,
-    ) -> None:
-        self.op, self.read, self.attribute, self.symbol = op, read, attribute, symbol
-        self.present, self.reduce = present, reduce
+    def __init__(self, op: Op) -> None:
+        self.op = op
         self.given: frozenset[str] = frozenset()
         """The optional operands known to be present where an expression is being written."""
 
-    def group_index(self, e: GroupIndex) -> CppText:
-        """Return which point of a group this is; only where groups are walked point by point."""
-        raise TypeError(f"{GroupRef(e.group)} is one loop here")
+    @abstractmethod
+    def attribute(self, name: str, element: int, target: str) -> str:
+        """Return an attribute, or an element of one, as a C++ type."""
+
+    @abstractmethod
+    def symbol(self, symbol: Dim | GroupSize | Index) -> str:
+        """Return a size, or an index."""
+
+    @abstractmethod
+    def present(self, operand: str) -> str:
+        """Return whether an operand was given."""
 
     def convert(self, e: Expr, wanted: ValueType) -> CppText:
         """Return `e` as a value of type `wanted`, which it mixes with or is cast to."""
@@ -121,7 +118,7 @@ class ExprText(AffineDialect):
             return CppText(self.attribute(e.name, e.element, target), _ATOM, wanted)
         own = self.expr(e)
         if c_compute(own.type) == target:
-            return replace(own, type=wanted)
+            return own.of_type(wanted)
         return CppText(f"{target}({own.text})", _ATOM, wanted, True)
 
     def branch(self, e: Expr, wanted: ValueType) -> CppText:
@@ -131,42 +128,29 @@ class ExprText(AffineDialect):
     def _is_text(self, e: AttrRef) -> bool:
         return self.op.attribute(e.name).kind is AttributeKind.STR
 
+    WRITERS: ClassVar[Mapping[type, Callable[[Any, Any], CppText]]] = {}
+    """What writes each class of expressions: they are too many to ask one after the other."""
+
     def expr(self, e: Expr) -> CppText:
         """Return `e` in its own type."""
-        match e:
-            case Const():
-                return number(e.value, e.type)
-            case AttrRef():
-                return CppText(self.attribute(e.name, e.element, c_compute(e.type)), _ATOM, e.type)
-            case IndexValue():
-                return self._index_value(e.value)
-            case Read():
-                return self.read(e)
-            case Call():
-                return self._call(e)
-            case Select():
-                # Both sides of a choice are pure, so the compiler may compute both and blend.
-                cond, other = self.expr(e.cond), self.branch(e.other, e.type)
-                before, self.given = self.given, self.given | presences(e.cond)
-                then = self.branch(e.then, e.type)
-                self.given = before
-                return CppText(f"{cond.at(_OR)} ? {then.at(_OR)} : {other.at(_TERNARY)}", _TERNARY, e.type)
-            case Cast():
-                return self._cast(e)
-            case Present():
-                return CppText(self.present(e.operand), _ATOM, DType.BOOL)
-            case GroupIndex():
-                return self.group_index(e)
-            case Reduce() if self.reduce is not None:
-                return self.reduce(e)
-            case _:
-                raise TypeError(f"{type(e).__name__} has no C++ text here")
+        write = self.WRITERS.get(e.__class__)
+        if write is None:
+            raise TypeError(f"{type(e).__name__} has no C++ text here")
+        return write(self, e)
+
+    def _select(self, e: Select) -> CppText:
+        # Both sides of a choice are pure, so the compiler may compute both and blend.
+        cond, other = self.expr(e.cond), self.branch(e.other, e.type)
+        before, self.given = self.given, self.given | presences(e.cond)
+        then = self.branch(e.then, e.type)
+        self.given = before
+        return CppText(f"{cond.at(_OR)} ? {then.at(_OR)} : {other.at(_TERNARY)}", _TERNARY, e.type)
 
     def _cast(self, e: Cast) -> CppText:
         own = self.expr(e.arg)
         target = c_compute(e.type)
         if c_compute(own.type) == target:
-            return replace(own, type=e.type)
+            return own.of_type(e.type)
         if isinstance(e.arg, Const):
             return number(e.arg.value, e.type)
         return CppText(f"opc::cast<{target}>({own.text})", _ATOM, e.type)
@@ -192,7 +176,7 @@ class ExprText(AffineDialect):
         if fn.types in ("number", "float") and all(map(_is_loose, e.args)):
             args[0] = _exact(args[0])
         if fn.c == "{0}":
-            return replace(args[0], type=e.type)
+            return args[0].of_type(e.type)
         strength = CPP.strength.get(e.fn)
         if strength is None:
             text = fn.c.format(*(self._argument(a, arg) for a, arg in zip(e.args, args)))
@@ -250,6 +234,17 @@ class ExprText(AffineDialect):
                 return self.attribute(atom.name, atom.element, "int64_t")
             case _:
                 return self.symbol(atom)
+
+
+ExprText.WRITERS = {
+    Const: lambda text, e: number(e.value, e.type),
+    AttrRef: lambda text, e: CppText(text.attribute(e.name, e.element, c_compute(e.type)), _ATOM, e.type),
+    IndexValue: lambda text, e: text._index_value(e.value),
+    Call: ExprText._call,
+    Select: ExprText._select,
+    Cast: ExprText._cast,
+    Present: lambda text, e: CppText(text.present(e.operand), _ATOM, DType.BOOL),
+}
 
 
 def _is_loose(e: Expr) -> bool:

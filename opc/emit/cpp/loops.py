@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from copy import copy
+from functools import cached_property
+from typing import Any, ClassVar
 
 from opc.emit.cpp.expressions import CppText, ExprText, c_compute, number
 from opc.emit.cpp.layout import ARGUMENTS, present_member, size_member, spec_names, wrap
 from opc.emit.cpp.text import comment, message_literal
 from opc.emit.dtypes import c_storage
-from opc.ir.affine import Dim, GroupSize, Index
+from opc.ir.affine import Affine, Dim, GroupSize, Index
 from opc.ir.dtypes import DType, TypeVar, ValueType, Weak
-from opc.ir.expr import ELLIPSIS, NOTHING, Const, Expr, Extension, IndexValue, Read, StrConst
+from opc.ir.expr import ELLIPSIS, NOTHING, STATEMENTS, Const, Expr, Extension, IndexValue, StrConst, traits, walk
 from opc.ir.op import AttributeKind, Op
+from opc.loops.intrinsics import HEADER, HEADER_OF_FORM
 from opc.loops.names import PARAMETERS
 from opc.loops.nodes import (
     Accumulate,
@@ -96,22 +100,34 @@ class KernelText(ExprText):
 
     HEAD: Mapping[str, tuple[str, str]] = _HEADS
     ATTRIBUTES = "arguments.attributes->"
+    STATEMENTS: ClassVar[Mapping[type, Callable[[Any, Any], str]]] = {}
+    """What writes each class of statements without a body, each of which is one text."""
 
     def __init__(self, op: Op, kernel: Kernel, temporaries: frozenset[str] = NOTHING, nest: Nest | None = None) -> None:
-        super().__init__(op, self._no_read, self._attribute, self._symbol, self._present)
+        super().__init__(op)
         self.nest = nest
         self.kernel, self.types, self.temporaries = kernel, kernel.types, temporaries
         self.attributes: dict[tuple[str, int, str], str] = {}
         self.symbols: dict[str, None] = {}
-        self.declared = PARAMETERS.union(_names(kernel.body))
-        self.used = {*self.declared, *spec_names(op)}
+        self.read: set[str] = set()
+        """The variables and operands that have been written."""
+        self.runtime = {HEADER_OF_FORM[kernel.form]}
+        """The headers of what has been written of the runtime's."""
         self.block: ValueType | None = None
+        self._integers: dict[Affine, str] = {}
         self.forms = [(f, KernelText(op, f.kernel)) for f in kernel.forms]
-        body = [*self._body(kernel.body, "  ")]
+        body = self._body(kernel.body, "  ")
         for _, text in self.forms:
             self.symbols |= text.symbols
+            self.runtime |= text.runtime
         lines = [*self._prologue(), *self._views(), *body, "}"]
         self.after = [line for text in lines for line in wrap(text)]
+
+    def of_stage(self, op: Op, kernel: Kernel, nest: Nest | None) -> KernelText:
+        """Return the text as that of a stage that computes alike, whose operands may have other names."""
+        other = copy(self)
+        other.op, other.kernel, other.nest = op, kernel, nest
+        return other
 
     def text(self, name: str) -> str:
         """Return the definition of the function under a name: stages that compute alike are written once."""
@@ -153,9 +169,8 @@ class KernelText(ExprText):
 
     def _views(self) -> Iterator[str]:
         """Yield the locals that hold the operands that the function reads."""
-        read = set(_views_of(self.kernel.body))
         for v in self.kernel.views:
-            if v.name not in read:
+            if v.name not in self.read:
                 continue
             if self.kernel.form == "nest":
                 const = "" if v.entry == len(self.kernel.operands) - 1 else "const "
@@ -173,13 +188,23 @@ class KernelText(ExprText):
             return f"{v.type.name}_stored"
         return c_compute(v.type)
 
-    def _attribute(self, name: str, element: int, target: str) -> str:
+    def attribute(self, name: str, element: int, target: str) -> str:
         """Return the local that holds an attribute as a C++ type."""
         key = (name, element, target)
         if key not in self.attributes:
             taken = any(k[:2] == key[:2] for k in self.attributes) or element >= 0 or name in self.declared
             self.attributes[key] = self._fresh(name if element < 0 else f"{name}_{element}") if taken else name
         return self.attributes[key]
+
+    @cached_property
+    def declared(self) -> frozenset[str]:
+        """The names of the function's variables."""
+        return PARAMETERS.union(_names(self.kernel.body))
+
+    @cached_property
+    def used(self) -> set[str]:
+        """The names that no attribute can have."""
+        return {*self.declared, *spec_names(self.op)}
 
     def _fresh(self, wanted: str) -> str:
         name, count = wanted, 2
@@ -188,72 +213,71 @@ class KernelText(ExprText):
         self.used.add(name)
         return name
 
-    def _symbol(self, symbol: Dim | GroupSize | Index) -> str:
+    def symbol(self, symbol: Dim | GroupSize | Index) -> str:
+        """As `ExprText.symbol` says."""
         return symbol.name if isinstance(symbol, Index) else self._of_call(size_member(symbol))
 
-    def _present(self, operand: str) -> str:
+    def present(self, operand: str) -> str:
+        """As `ExprText.present` says."""
         return self._of_call(present_member(operand))
 
     def _of_call(self, member: str) -> str:
         self.symbols[member] = None
         return member
 
-    def _no_read(self, e: Read) -> CppText:
-        raise TypeError(f"{e.operand} is read in the loop IR, which has loads")
-
     # Values.
 
-    def expr(self, e: Expr) -> CppText:
-        """Return a value in its own type."""
-        match e:
-            case Local():
-                at = "" if e.index is None else f"[{self.integer(e.index)}]"
-                return CppText(f"{e.name}{'.' if e.member else ''}{e.member}{at}", _ATOM, e.type)
-            case Load():
-                return CppText(self._load(e), _ATOM, e.type)
-            case Member():
-                entry = "" if e.entry is None else f"[{e.entry if isinstance(e.entry, int) else self.integer(e.entry)}]"
-                return CppText(f"{e.owner}.{e.field}{entry}", _ATOM, e.type)
-            case Rank() | Axes():
-                axes = self._of_call(axes_member(e.group, e.of))
-                return CppText(f"{axes}->rank" if isinstance(e, Rank) else f"*{axes}", _ATOM, e.type)
-            case Sum():
-                return CppText(" + ".join(self.integer(t) for t in e.terms), _SUM, e.type)
-            case Product():
-                return CppText(" * ".join(self._integer(f).at(_ATOM) for f in e.factors), _PRODUCT, e.type)
-            case IntegerChoice():
-                cond, then, other = self.expr(e.cond), self._bare(e.then), self._bare(e.other)
-                return CppText(f"{cond.at(_OR)} ? {then} : {other}", _TERNARY, e.type)
-            case Construct():
-                kind = self._kind(e.kind)
-                value = self.integer(e.value) if isinstance(e.kind, Named | Pointer) else self._within(e.value, e.kind)
-                return CppText(f"{kind}({value})", _ATOM, e.type)
-            case Static():
-                return CppText(f"{self._kind(e.owner)}{'::' if e.name else ''}{e.name}", _ATOM, e.type)
-            case Init():
-                return CppText(f"{{{', '.join(map(self.integer, e.members))}}}", _ATOM, e.type)
-            case Address():
-                offset = "" if e.offset is None else f" + ({self.integer(e.offset)})"
-                return CppText(f"{e.view}.data{offset}", _SUM, e.type)
-            case Intrinsic():
-                return CppText(self._intrinsic(e), _ATOM, e.type)
-            case Word():
-                return CppText(e.word, _ATOM, e.type)
-            case Block():
-                return CppText(self._inline(e), _ATOM, e.type)
-            case Lambda():
-                captures = "".join(f", {c}" for c in e.captures)
-                lines = self._body(e.body, "  ")
-                head = f"[&{captures}]({self._params(e.params)}) OPC_INLINED {{"
-                return CppText("\n".join([head, *lines, "}"]), _ATOM, e.type)
-            case As():
-                return self.convert(e.value, e.type)
-            case Deref():
-                return CppText(f"*{self.expr(e.pointer).text}", _ATOM, e.type)
-            case StrConst():
-                return CppText(message_literal(e.value), _ATOM, e.type)
-            case _:
-                return super().expr(e)
+    def affine(self, value: Affine) -> str:
+        """As `AffineDialect.affine` says: the same text wherever it stands in the function."""
+        text = self._integers.get(value)
+        if text is None:
+            text = self._integers[value] = super().affine(value)
+        return text
+
+    def _local(self, e: Local) -> CppText:
+        self.read.add(e.name)
+        at = "" if e.index is None else f"[{self.integer(e.index)}]"
+        return CppText(f"{e.name}{'.' if e.member else ''}{e.member}{at}", _ATOM, e.type)
+
+    def _member(self, e: Member) -> CppText:
+        self.read.add(e.owner)
+        entry = "" if e.entry is None else f"[{e.entry if isinstance(e.entry, int) else self.integer(e.entry)}]"
+        return CppText(f"{e.owner}.{e.field}{entry}", _ATOM, e.type)
+
+    def _axes(self, e: Rank | Axes) -> CppText:
+        axes = self._of_call(axes_member(e.group, e.of))
+        return CppText(f"{axes}->rank" if isinstance(e, Rank) else f"*{axes}", _ATOM, e.type)
+
+    def _sum(self, e: Sum) -> CppText:
+        return CppText(" + ".join([self.integer(t) for t in e.terms]), _SUM, e.type)
+
+    def _product(self, e: Product) -> CppText:
+        return CppText(" * ".join([self._integer(f).at(_ATOM) for f in e.factors]), _PRODUCT, e.type)
+
+    def _choice(self, e: IntegerChoice) -> CppText:
+        cond, then, other = self.expr(e.cond), self._bare(e.then), self._bare(e.other)
+        return CppText(f"{cond.at(_OR)} ? {then} : {other}", _TERNARY, e.type)
+
+    def _construct(self, e: Construct) -> CppText:
+        kind = self._kind(e.kind)
+        value = self.integer(e.value) if isinstance(e.kind, Named | Pointer) else self._within(e.value, e.kind)
+        return CppText(f"{kind}({value})", _ATOM, e.type)
+
+    def _static(self, e: Static) -> CppText:
+        return CppText(f"{self._kind(e.owner)}{'::' if e.name else ''}{e.name}", _ATOM, e.type)
+
+    def _init(self, e: Init) -> CppText:
+        return CppText(f"{{{', '.join(map(self.integer, e.members))}}}", _ATOM, e.type)
+
+    def _address(self, e: Address) -> CppText:
+        self.read.add(e.view)
+        offset = "" if e.offset is None else f" + ({self.integer(e.offset)})"
+        return CppText(f"{e.view}.data{offset}", _SUM, e.type)
+
+    def _lambda(self, e: Lambda) -> CppText:
+        captures = "".join([f", {c}" for c in e.captures])
+        head = f"[&{captures}]({self._params(e.params)}) OPC_INLINED {{"
+        return CppText("\n".join([head, *self._body(e.body, "  "), "}"]), _ATOM, e.type)
 
     def _within(self, e: Expr, kind: ValueType) -> str:
         """Return a value inside of a conversion to a type: a literal has none of its own."""
@@ -272,8 +296,12 @@ class KernelText(ExprText):
         is_atom = e.value.single is not None or (e.value.constant is not None and e.value.constant >= 0)
         return CppText(self.affine(e.value), _ATOM if is_atom else _SUM, Weak.INT)
 
-    def _load(self, e: Load) -> str:
+    def _load(self, e: Load) -> CppText:
+        return CppText(self._element(e), _ATOM, e.type)
+
+    def _element(self, e: Load) -> str:
         view, offset = e.view, self.integer(e.offset)
+        self.read.add(view)
         if self.kernel.form == "nest":
             return f"opc::load({view}.data + {offset})"
         if e.along is None:
@@ -286,11 +314,20 @@ class KernelText(ExprText):
             return f"{view}.data[{whole}]"
         return f"opc::element({view}.data, {offset}, {self.integer(e.along)})"
 
-    def _intrinsic(self, e: Intrinsic, *last: str) -> str:
-        """Return a call; its `last` arguments are text."""
+    def _intrinsic(self, e: Intrinsic) -> str:
+        """Return a call."""
+        return f"{self._callee(e)}({', '.join([self.integer(a) for a in e.args])})"
+
+    def _opened(self, e: Intrinsic, last: str) -> str:
+        """Return a call up to its last argument, of which `last` is the first line."""
+        return f"{self._callee(e)}({', '.join([*map(self.integer, e.args), last])}"
+
+    def _callee(self, e: Intrinsic) -> str:
         prefix = "" if "." in e.name else "opc::"
-        types = f"<{', '.join(self._kind(t) for t in e.types)}>" if e.types else ""
-        return f"{prefix}{e.name}{types}({', '.join([*map(self.integer, e.args), *last])})"
+        if prefix:
+            self.runtime.add(HEADER[e.name])
+        types = f"<{', '.join([self._kind(t) for t in e.types])}>" if e.types else ""
+        return f"{prefix}{e.name}{types}"
 
     def _kind(self, kind: Kind | ReferenceType | Extension | str | int) -> str:
         match kind:
@@ -299,6 +336,8 @@ class KernelText(ExprText):
             case Named(name="const", of=(of,)):
                 return f"const {self._kind(of)}"
             case Named():
+                if kind.name.startswith("opc::"):
+                    self.runtime.add(HEADER[kind.name.removeprefix("opc::")])
                 return kind.name + (f"<{', '.join(map(self._kind, kind.of))}>" if kind.of else "")
             case Pointer():
                 return f"{c_compute(kind.to)} *"
@@ -319,92 +358,94 @@ class KernelText(ExprText):
 
     # Statements.
 
-    def _body(self, body: Body, margin: str) -> Iterator[str]:
+    def _body(self, body: Body, margin: str) -> list[str]:
+        lines: list[str] = []
         for s in body:
-            yield from (f"{margin}{line}" for text in self._statement(s) for line in text.split("\n"))
+            self._statement(s, margin, lines)
+        return lines
 
-    def _statement(self, s: Statement) -> Iterator[str]:
-        match s:
-            case Comment():
-                yield from (line.removeprefix("  ") for line in comment(s.text, 2).split("\n"))
-            case Let():
-                yield f"{self._declared(s.kind, s.name, True)}{self._started(s.value, s.kind)};"
-            case Var():
-                yield f"{self._declared(s.kind, s.name, False)}{'' if s.value is None else self._started(s.value, s.kind)};"
-            case Buffer():
-                aligned = "alignas(opc::line_bytes) " if s.aligned else ""
-                size = s.size if isinstance(s.size, str) else self.integer(s.size)
-                yield f"{aligned}{self._kind(s.kind)} {s.name}[{size}];"
-            case Alias():
-                yield f"using {s.name} = decltype({s.variable});"
-            case Store():
-                target, kind = self.expr(s.target).text, s.target.type
-                yield f"{target} = {self._initial(s.value, kind)};"
-            case Accumulate():
-                yield self._accumulate(s)
-            case Do():
-                yield f"{self.expr(s.call).text};"
-            case Refuse():
-                back = "return;" if self.block is None else f"return {c_compute(self.block)}(0);"
-                yield f"if ({self.expr(s.cond).text}) {{"
-                yield f"  {self.expr(s.report).text};"
-                yield f"  {back}"
-                yield "}"
-            case Yield():
-                assert self.block is not None, "a block has a result"
-                yield f"return {self.convert(s.value, self.block).text};"
-            case Continue():
-                yield "continue;"
-            case Return():
-                yield "return;"
-            case _:
-                yield from self._nested(s)
+    def _statement(self, s: Statement, margin: str, lines: list[str]) -> None:
+        """Add the lines of a statement."""
+        rule = self.STATEMENTS.get(s.__class__)
+        if rule is not None:
+            _add(rule(self, s), margin, lines)
+        else:
+            self._nested(s, margin, lines)
 
-    def _nested(self, s: Statement) -> Iterator[str]:
-        """Yield the lines of a statement with a body."""
+    def _let(self, s: Let) -> str:
+        return f"{self._declared(s.kind, s.name, True)}{self._started(s.value, s.kind)};"
+
+    def _var(self, s: Var) -> str:
+        return f"{self._declared(s.kind, s.name, False)}{'' if s.value is None else self._started(s.value, s.kind)};"
+
+    def _buffer(self, s: Buffer) -> str:
+        aligned = "alignas(opc::line_bytes) " if s.aligned else ""
+        size = s.size if isinstance(s.size, str) else self.integer(s.size)
+        return f"{aligned}{self._kind(s.kind)} {s.name}[{size}];"
+
+    def _store(self, s: Store) -> str:
+        return f"{self.expr(s.target).text} = {self._initial(s.value, s.target.type)};"
+
+    def _yield(self, s: Yield) -> str:
+        assert self.block is not None, "a block has a result"
+        return f"return {self.convert(s.value, self.block).text};"
+
+    def _nested(self, s: Statement, margin: str, lines: list[str]) -> None:
+        """Add the lines of a statement with a body."""
         match s:
             case Loop():
                 if s.how is How.REDUCTION:
-                    yield f"OPC_SIMD_REDUCTION({_OPERATOR[s.carried_kind]} : {s.carried})"
+                    lines.append(f"{margin}OPC_SIMD_REDUCTION({_OPERATOR[s.carried_kind]} : {s.carried})")
                 elif s.how in _PRAGMA:
-                    yield _PRAGMA[s.how]
-                yield from self._block(self._loop_head(s), s.body)
-            case PassGroup():
-                yield from self._body(s.body, "")
-            case GroupPoints():
-                over = ", ".join(map(self.integer, s.over))
-                yield from self._block(f"for (opc::group_points {s.name}({over}); {s.name}.inside; {s.name}.next())", s.body)
-            case While():
-                yield from self._block(f"while ({self.expr(s.cond).text})", s.body)
+                    lines.append(margin + _PRAGMA[s.how])
+                self._block(self._loop_head(s), s.body, margin, lines)
             case If():
                 static = "constexpr " if s.static else ""
-                yield from self._block(f"if {static}({self.expr(s.cond).text})", s.then)
+                self._block(f"if {static}({self.expr(s.cond).text})", s.then, margin, lines)
                 if s.other:
-                    yield from self._block("else", s.other)
+                    self._block("else", s.other, margin, lines)
+            case PassGroup():
+                for inner in s.body:
+                    self._statement(inner, margin, lines)
+            case Refuse():
+                back = "return;" if self.block is None else f"return {c_compute(self.block)}(0);"
+                _add(f"if ({self.expr(s.cond).text}) {{", margin, lines)
+                _add(f"  {self.expr(s.report).text};", margin, lines)
+                lines += [f"{margin}  {back}", f"{margin}}}"]
             case CallWithBody():
                 result = "" if not s.result else f"{s.result} = " if s.assigns else f"const bool {s.result} = "
-                body = "".join(f"{line}\n" for line in self._body(s.body, "  "))
-                block = f"[&]({self._params(s.params)}) {'OPC_INLINED ' if s.inlined else ''}{{\n{body}}}"
-                yield f"{result}{self._intrinsic(s.call, block)};"
+                head = f"[&]({self._params(s.params)}) {'OPC_INLINED ' if s.inlined else ''}{{"
+                body = self._body(s.body, f"{margin}  ")
+                _add(f"{result}{self._opened(s.call, head)}", margin, lines)
+                lines += [*body, f"{margin}}});"]
+            case GroupPoints():
+                over = ", ".join(map(self.integer, s.over))
+                head = f"for (opc::group_points {s.name}({over}); {s.name}.inside; {s.name}.next())"
+                self._block(head, s.body, margin, lines)
+            case While():
+                self._block(f"while ({self.expr(s.cond).text})", s.body, margin, lines)
             case LocalFunction():
                 returns = "" if s.returns is None else f" -> {c_compute(s.returns)}"
                 inlined = " OPC_INLINED" if s.inlined else ""
-                yield f"const auto {s.name} = [&]({self._params(s.params)}){inlined}{returns} {{"
-                yield from self._body(s.body, "  ")
+                lines.append(f"{margin}const auto {s.name} = [&]({self._params(s.params)}){inlined}{returns} {{")
+                lines += self._body(s.body, f"{margin}  ")
                 if s.result is not None:
                     value = self._bare(s.result) if s.returns in (None, Weak.INT) else self.convert(s.result, s.returns).text
-                    yield f"  return {value};"
-                yield "};"
+                    _add(f"  return {value};", margin, lines)
+                lines.append(f"{margin}}};")
+            case Comment():
+                lines += [margin + line.removeprefix("  ") for line in comment(s.text, 2).split("\n")]
             case _:
                 raise TypeError(f"{type(s).__name__} is no statement of the loop IR")
 
-    def _block(self, head: str, body: Body) -> Iterator[str]:
+    def _block(self, head: str, body: Body, margin: str, lines: list[str]) -> None:
         if len(body) == 1 and isinstance(body[0], Continue | Return | Yield):
-            yield f"{head} {next(self._statement(body[0]))}"
+            _add(f"{head} {self.STATEMENTS[body[0].__class__](self, body[0])}", margin, lines)
             return
-        yield f"{head} {{"
-        yield from self._body(body, "  ")
-        yield "}"
+        _add(f"{head} {{", margin, lines)
+        for s in body:
+            self._statement(s, f"{margin}  ", lines)
+        lines.append(f"{margin}}}")
 
     def _loop_head(self, s: Loop) -> str:
         low, high, i = self.integer(s.low), self.integer(s.high), s.index
@@ -452,34 +493,62 @@ class KernelText(ExprText):
         return f"{target} {_OPERATOR[s.kind]}= {self.integer(s.value) if whole else value.text};"
 
 
-def _views_of(body: Body) -> Iterator[str]:
-    """Yield the operands whose views a body uses."""
-    for e in _all_values(body):
-        if isinstance(e, Load | Address):
-            yield e.view
-        elif isinstance(e, Member):
-            yield e.owner
-        elif isinstance(e, Local):
-            yield e.name
+KernelText.STATEMENTS = {
+    Let: KernelText._let,
+    Var: KernelText._var,
+    Store: KernelText._store,
+    Accumulate: KernelText._accumulate,
+    Buffer: KernelText._buffer,
+    Alias: lambda text, s: f"using {s.name} = decltype({s.variable});",
+    Do: lambda text, s: f"{text.expr(s.call).text};",
+    Yield: KernelText._yield,
+    Continue: lambda text, s: "continue;",
+    Return: lambda text, s: "return;",
+}
+
+KernelText.WRITERS = {
+    **ExprText.WRITERS,
+    Local: KernelText._local,
+    Load: KernelText._load,
+    Member: KernelText._member,
+    Rank: KernelText._axes,
+    Axes: KernelText._axes,
+    Sum: KernelText._sum,
+    Product: KernelText._product,
+    IntegerChoice: KernelText._choice,
+    Construct: KernelText._construct,
+    Static: KernelText._static,
+    Init: KernelText._init,
+    Address: KernelText._address,
+    Intrinsic: lambda text, e: CppText(text._intrinsic(e), _ATOM, e.type),
+    Word: lambda text, e: CppText(e.word, _ATOM, e.type),
+    Block: lambda text, e: CppText(text._inline(e), _ATOM, e.type),
+    Lambda: KernelText._lambda,
+    As: lambda text, e: text.convert(e.value, e.type),
+    Deref: lambda text, e: CppText(f"*{text.expr(e.pointer).text}", _ATOM, e.type),
+    StrConst: lambda text, e: CppText(message_literal(e.value), _ATOM, e.type),
+}
 
 
-def _all_values(body: Body) -> Iterator[Expr]:
-    from opc.ir.expr import walk
-
-    for v in values_of(body):
-        yield from walk(v)
+def _add(text: str, margin: str, lines: list[str]) -> None:
+    """Add the lines of a text, each behind a margin."""
+    if "\n" in text:
+        lines += [margin + line for line in text.split("\n")]
+    else:
+        lines.append(margin + text)
 
 
 def _names(body: Body) -> Iterator[str]:
     """Yield the names of the variables that a body declares."""
     for s in statements(body):
         match s:
-            case Let(name=name) | Var(name=name) | Buffer(name=name) | LocalFunction(name=name) | GroupPoints(name=name):
+            case Let(name=name) | Var(name=name) | Buffer(name=name) | GroupPoints(name=name) | Loop(index=name):
                 yield name
-            case Loop(index=name):
-                yield name
-        if isinstance(s, CallWithBody | LocalFunction):
-            yield from (name for _, name in s.params)
-    for e in _all_values(body):
-        if isinstance(e, Block):
-            yield from _names(e.body)
+            case LocalFunction():
+                yield s.name
+                yield from (name for _, name in s.params)
+            case CallWithBody():
+                yield from (name for _, name in s.params)
+    for value in values_of(body):
+        if traits(value) & STATEMENTS:
+            yield from (name for e in walk(value) if isinstance(e, Block) for name in _names(e.body))

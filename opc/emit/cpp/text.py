@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from functools import lru_cache
 
 from opc.ir.dtypes import INT64_MIN
 from opc.names import in_words
@@ -16,6 +17,7 @@ def whole_number(value: int) -> str:
     return "INT64_MIN" if value == INT64_MIN else str(value)
 
 
+@lru_cache(maxsize=1 << 14)
 def string_literal(text: str) -> str:
     """Return `text` as a C string literal; bytes beyond ASCII are octal escapes, and no trigraph can form."""
     out = []

@@ -26,6 +26,7 @@ from opc.emit.arrays.frames import (
 )
 from opc.emit.numpy.sizes import NumpySizes
 from opc.emit.onnx.types import type_variable
+from opc.emit.python.carried import names_in_row
 from opc.emit.python.text import quoted
 from opc.ir.affine import Affine, GroupSize, Index
 from opc.ir.dtypes import DType, ValueType, Weak, accumulated, candidates, is_bool, is_floating, is_integer
@@ -92,7 +93,7 @@ class NumpyOperations(NumpySizes):
     def place_of(self, e: GroupIndex, scope: FrameScope) -> PythonText:
         """As `ArrayEmitter.place_of` says."""
         sizes = self.group_in(GroupRef(e.group), scope)
-        text = self.named_once(f"np.arange(math.prod({sizes})).reshape({sizes})")
+        text = self.named_once(f"np.arange({self.using('math')}.prod({sizes})).reshape({sizes})")
         missing = missing_entries(scope.frame, (GroupRef(e.group),))
         return PythonText(self.expand(text, missing) if missing else text, ATOM, frozenset(self.full(GroupRef(e.group))))
 
@@ -123,9 +124,11 @@ class NumpyOperations(NumpySizes):
             base = args[0].at(ATOM)
             return PythonText(f"{base}{'**' if base.isidentifier() else ' ** '}{args[1].text}", UNARY)
         if e.fn not in NUMPY.strength:
+            self.uses |= names_in_row(fn.numpy)
             return PythonText(fn.numpy.format(*(a.text for a in args)), _strength(fn.numpy))
         own = NUMPY.strength[e.fn]
         sides = (own,) if fn.arity == 1 else NUMPY.sides(e.fn)
+        self.uses |= names_in_row(fn.numpy)
         return PythonText(fn.numpy.format(*(a.at(side) for a, side in zip(args, sides, strict=True))), own)
 
     def fitted(self, e: Expr, value: PythonText, types: Sequence[ValueType]) -> PythonText:
@@ -161,8 +164,8 @@ class NumpyOperations(NumpySizes):
     def cast(self, e: Cast, argument: PythonText) -> PythonText:
         """As `ArrayEmitter.cast` says."""
         if isinstance(e.type, Weak) or is_floating(e.type):
-            return PythonText(f"convert({argument.text}, {self.compute(e.type)})")
-        return PythonText(f"convert({argument.text}, {self.dtype(e.type)})")
+            return PythonText(f"{self.using('convert')}({argument.text}, {self.compute(e.type)})")
+        return PythonText(f"{self.using('convert')}({argument.text}, {self.dtype(e.type)})")
 
     def transpose(self, text: str, order: tuple[int, ...]) -> str:
         """As `ArrayEmitter.transpose` says."""
@@ -198,7 +201,7 @@ class NumpyOperations(NumpySizes):
         if e.kind in EXTREMES:
             where = "None" if everything else self.axes(axes)
             what = "" if lazy else f', "{self.what(e)}"'
-            body = PythonText(f"some({body.text}, {where}{what})", ATOM, body.support)
+            body = PythonText(f"{self.using('some')}({body.text}, {where}{what})", ATOM, body.support)
         if e.kind in ("argmax", "argmin"):
             if len(axes) == 1 and axes[0][1] is None:
                 return f"np.{e.kind}({body.text}, axis={self.axes(axes)})"
@@ -206,12 +209,12 @@ class NumpyOperations(NumpySizes):
                 return f"np.{e.kind}({body.text})"
             ranks = [f"len({self.group(g)})" for _, g in axes if g is not None]
             count = " + ".join([*ranks, *([str(len(axes) - len(ranks))] if len(axes) > len(ranks) else [])])
-            return f"np.{e.kind}(flatten({self.named(body).text}, {count}), axis=-1)"
+            return f"np.{e.kind}({self.using('flatten')}({self.named(body).text}, {count}), axis=-1)"
         arguments = [body.text] + ([] if everything else [f"axis={self.axes(axes)}"])
         if e.kind in ("sum", "prod") and not is_floating(e.body.type):
             kind = DType.INT64 if isinstance(e.body.type, Weak) else accumulated(e.body.type)
             exact = isinstance(kind, DType)
-            arguments.append(f"dtype={self.dtype(kind)}" if exact else f"dtype=accumulator({body.text}.dtype)")
+            arguments.append(f"dtype={self.dtype(kind)}" if exact else f"dtype={self.using('accumulator')}({body.text}.dtype)")
         return f"np.{e.kind}({', '.join(arguments)})"
 
     def check_not_empty(self, e: Reduce, extent: Affine, scope: FrameScope) -> None:
@@ -219,7 +222,8 @@ class NumpyOperations(NumpySizes):
         full = replace(scope, frame=scope.around)
         count = self.affine(extent, {i: self.index(i, full) for i in sorted(extent.indices())})
         seen = extent.indices().union(*map(entries_of, scope.guards))
-        self.line(f'not_empty({count.text}, "{self.what(e)}"{self.points(seen, scope)}{self.asked(full)})')
+        arguments = f'{count.text}, "{self.what(e)}"{self.points(seen, scope)}{self.asked(full)}'
+        self.line(f"{self.using('not_empty')}({arguments})")
 
     def points(self, seen: Collection[Entry], scope: FrameScope) -> str:
         """Return the argument that is 0 where sizes not `seen` make the frame empty; no text where there are none."""
@@ -251,7 +255,7 @@ class NumpyOperations(NumpySizes):
     def sum_to(self, body: PythonText, own: Group, scope: FrameScope) -> str:
         """As `ReducingEmitter.sum_to` says."""
         sizes = [own if isinstance(d, Group) and d.name == own.name else d for d in scope.dims(scope.frame)]
-        return f"sum_to({body.text}, {self.shape(sizes)})"
+        return f"{self.using('sum_to')}({body.text}, {self.shape(sizes)})"
 
     def broadcast(self, body: PythonText, scope: FrameScope) -> PythonText:
         """As `ArrayEmitter.broadcast` says."""
@@ -282,14 +286,14 @@ class NumpyOperations(NumpySizes):
             if isinstance(dim, Affine) and not isinstance(index, Affine | GroupRef):
                 what = quoted(f"{self.op.name}: an index of {e.operand}")
                 when = f"{self.points(entries_of(index), scope)}{self.asked(scope)}"
-                self.line(f"inside({indices[axis].text}, {self.affine(dim).text}, {what}{when})")
+                self.line(f"{self.using('inside')}({indices[axis].text}, {self.affine(dim).text}, {what}{when})")
         support = frozenset[str]().union(*(i.support for i in indices))
         arguments = [self.local[e.operand], self.tuple_of(indices)]
         if e.pad is not None:
             pad = self.expr(e.pad, scope)
             support |= pad.support
             arguments.append(f"pad={pad.text}")
-        return PythonText(f"take({', '.join(arguments)})", ATOM, support)
+        return PythonText(f"{self.using('take')}({', '.join(arguments)})", ATOM, support)
 
     def own_position(self, e: Read, axis: int, scope: FrameScope) -> PythonText | None:
         """Return the positions along a group that an operand of a broadcast op has for its own; None where it is another's.
@@ -309,7 +313,7 @@ class NumpyOperations(NumpySizes):
         rest = [f"len({self.group(g.name)})" for g in behind if isinstance(g, GroupRef)]
         fixed = len(behind) - len(rest)
         trailing = " + ".join([*rest, *([str(fixed)] if fixed or not rest else [])])
-        return f"grid({sizes}, {trailing})"
+        return f"{self.using('grid')}({sizes}, {trailing})"
 
     def tuple_of(self, items: Sequence[PythonText]) -> str:
         """Return a tuple, by name where it is long."""
@@ -368,7 +372,7 @@ class NumpyOperations(NumpySizes):
         if c.is_conditional:
             arguments.append(f"where=[{', '.join(conditions)}]")
         support = frozenset[str]().union(*(self.full(i) for i in outer))
-        return PythonText(f"contract({', '.join(arguments)})", ATOM, support)
+        return PythonText(f"{self.using('contract')}({', '.join(arguments)})", ATOM, support)
 
     def reshape(self, value: PythonText, frame: Frame, scope: FrameScope) -> PythonText:
         """As `ReducingEmitter.reshape` says."""
@@ -406,7 +410,7 @@ class NumpyOperations(NumpySizes):
         if isinstance(kind, DType) and not kind.is_floating:
             return PythonText(f"{value.at(ATOM)}.astype({self.dtype(kind)})", ATOM, value.support)
         name = self.named(value).text
-        return PythonText(f"{name}.astype(accumulator({name}.dtype))", ATOM, value.support)
+        return PythonText(f"{name}.astype({self.using('accumulator')}({name}.dtype))", ATOM, value.support)
 
     def scatter(self, s: ScatterPattern, e: Reduce, frame: Frame, scope: FrameScope) -> PythonText | None:
         """As `ReducingEmitter.scatter` says."""
@@ -423,7 +427,7 @@ class NumpyOperations(NumpySizes):
                 places.append(self.position_of(i if isinstance(i, GroupRef) else Affine.of(Index(i)), inner))
         shape = self.shape(scope.dims(frame))
         support = frozenset[str]().union(*(self.full(i) for i in frame))
-        return PythonText(f"scatter({shape}, {self.tuple_of(places)}, {value})", ATOM, support)
+        return PythonText(f"{self.using('scatter')}({shape}, {self.tuple_of(places)}, {value})", ATOM, support)
 
     # ---- conditions Python decides -----------------------------------------------------------------------------------
 

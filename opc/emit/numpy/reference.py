@@ -8,19 +8,19 @@ Float16 and bfloat16 are computed in float32, other types in their own.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from opc.emit.arrays.frames import ATOM, PythonText
 from opc.emit.numpy.operations import NumpyOperations
-from opc.emit.python.carried import SCALAR_FUNCTIONS, carried, sources_of
+from opc.emit.python.carried import SCALAR_FUNCTIONS, carried, names_in, sources_of
 from opc.emit.python.layout import laid_out
 from opc.emit.python.text import WIDTH, docstring, literal, quoted
 from opc.ir.dtypes import TypeVar, candidates, is_floating
+from opc.ir.node import remembered
 from opc.ir.op import Family, Op, Operand
-from opc.records import replace
+from opc.records import dataclass, replace
 
 HELPERS = {**SCALAR_FUNCTIONS, **sources_of(Path(__file__).with_name("helpers.py"))}
 """The functions generated code may carry along: name to source."""
@@ -47,15 +47,14 @@ def function_name(op: Op) -> str:
 
 def numpy_module(family: Family) -> str:
     """Return the Python source of a module with one function for every op of the family."""
-    functions = "\n\n".join(numpy_function(op) for op in family.ops)
-    used = carried([functions], HELPERS)
-    helpers = [HELPERS[name] for name in used]
-    body = "\n\n\n".join([*helpers, functions.rstrip()])
-    imports = [f"import {m}" for m in ("functools", "math", "re") if re.search(rf"\b{m}\.", body)]
-    imports += ["from typing import Any"] if re.search(r"\bAny\b", body) else []
-    packages = [
-        line for m, line in (("ml_dtypes", "import ml_dtypes"), ("np", "import numpy as np")) if re.search(rf"\b{m}\.", body)
-    ]
+    written = [_written(op) for op in family.ops]
+    names = frozenset[str]().union(*(f.uses for f in written))
+    helpers = [HELPERS[name] for name in carried(names, HELPERS)]
+    names = names.union(*map(names_in, helpers))
+    body = "\n\n\n".join([*helpers, "\n\n".join(f.source for f in written).rstrip()])
+    imports = [f"import {m}" for m in ("functools", "math", "re") if m in names]
+    imports += ["from typing import Any"] if "Any" in names else []
+    packages = [*(["import ml_dtypes"] if "ml_dtypes" in names else []), "import numpy as np"]
     title = docstring(
         f"NumPy reference of {family.name}: half types are computed in float32, and each output is rounded once.\n\n"
         "Every function takes the op's inputs in order, None for an optional one that is absent, and returns its outputs in"
@@ -68,7 +67,22 @@ def numpy_module(family: Family) -> str:
 
 def numpy_function(op: Op) -> str:
     """Return the source of one op's function, ending in a line break."""
-    return _NumpyEmitter(op).function()
+    return _written(op).source
+
+
+@dataclass(frozen=True, slots=True)
+class _NumpyFunction:
+    """The source of one op's function, and the functions and modules that it names."""
+
+    source: str
+    uses: frozenset[str]
+
+
+@remembered("_numpy")
+def _written(op: Op) -> _NumpyFunction:
+    emitter = _NumpyEmitter(op)
+    source = emitter.function()
+    return _NumpyFunction(source, frozenset(emitter.uses))
 
 
 class _NumpyEmitter(NumpyOperations):
@@ -123,7 +137,7 @@ class _NumpyEmitter(NumpyOperations):
             local = self.local[o.name]
             if all(d.compute is d for d in candidates(o.type)):
                 continue
-            wide = f"{local}.astype({self.compute(o.type)})" if is_floating(o.type) else f"widen({local})"
+            wide = f"{local}.astype({self.compute(o.type)})" if is_floating(o.type) else f"{self.using('widen')}({local})"
             lines.append(f"{local} = {f'None if {local} is None else {wide}' if o.optional else wide}")
         early = [k for k in self.prologue if isinstance(k, TypeVar) or (isinstance(k, tuple) and k[0] == "compute")]
         return [*(self.prologue.pop(k) for k in early), *lines]

@@ -45,11 +45,11 @@ class NumpySizes(StatementEmitter):
         """Return the text of the NumPy dtype of an element type."""
         match t:
             case DType():
-                package = "np" if t.row.numpy == "numpy" else t.row.numpy
+                package = "np" if t.row.numpy == "numpy" else self.using(t.row.numpy)
                 return f"{package}.{t.value}" if t is not DType.BOOL else "np.bool_"
             case Acc(of=of):
                 kind = accumulated(of)
-                return self.dtype(kind) if isinstance(kind, DType) else f"accumulator({self.dtype(of)})"
+                return self.dtype(kind) if isinstance(kind, DType) else f"{self.using('accumulator')}({self.dtype(of)})"
             case TypeVar():
                 if len(t.dtypes) == 1:
                     return self.dtype(t.dtypes[0])
@@ -78,13 +78,13 @@ class NumpySizes(StatementEmitter):
 
     def of_given(self, function: str, sources: Sequence[Operand]) -> str:
         """Return a helper's call on some optional inputs, all of which may be absent."""
-        return f"{function}({', '.join(self.local[o.name] for o in sources)})"
+        return f"{self.using(function)}({', '.join(self.local[o.name] for o in sources)})"
 
     def first(self, sources: Sequence[Operand]) -> str:
         """Return the text of the first given of some inputs."""
         if not sources[0].optional or len(sources) == 1:
             return self.local[sources[0].name]
-        return f"first({', '.join(self.local[o.name] for o in sources)})"
+        return self.of_given("first", sources)
 
     def axis_attribute(self) -> tuple[str, Position] | None:
         """Return the name of the normalised axis attribute and the position it denotes."""
@@ -137,6 +137,8 @@ class NumpySizes(StatementEmitter):
 
     def group(self, name: str) -> str:
         """Return the local name of a group's sizes, a tuple."""
+        if ("group", name) in self.prologue_names:
+            return self.prologue_names["group", name]
         wanted = "lead" if name == "..." else name
         if self.is_broadcast(Group(name)):
             # Any of them may be the only one that is as large, and absent.
@@ -170,6 +172,8 @@ class NumpySizes(StatementEmitter):
 
     def dim(self, name: str) -> str:
         """Return the local name of a dimension's size."""
+        if ("dim", name) in self.prologue_names:
+            return self.prologue_names["dim", name]
         derived = dict(self.op.dims)
         if name in derived:
             return self.once(("dim", name), name, self.affine(derived[name]).text)
@@ -216,7 +220,7 @@ class NumpySizes(StatementEmitter):
             case Dim():
                 return self.dim(a.name)
             case GroupSize():
-                return f"math.prod({self.group(a.name)})"
+                return f"{self.using('math')}.prod({self.group(a.name)})"
             case AttrInt():
                 name = self.attribute_local[a.name]
                 if self.op.attribute(a.name).kind is AttributeKind.AXIS:

@@ -7,11 +7,9 @@ that an argument, which may be a long nest of calls, is written once.
 from __future__ import annotations
 
 import ast
-import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import cache
 
-from opc.emit.onnx.sizes import BUILDER
 from opc.emit.python.layout import laid_out
 from opc.ir.functions import FUNCTIONS
 
@@ -40,11 +38,10 @@ def nested(text: str, arguments: Mapping[str, str], builder: str, number: Callab
     return _call(statement.value, arguments, builder, number)
 
 
-def methods(text: str) -> list[str]:
-    """Return the sources of the methods that the table's texts are to those functions' source which call them."""
+def methods(called: Collection[str]) -> list[str]:
+    """Return the sources of the methods of these names that the table's texts are."""
     texts = {"floordiv": (2, _OF_SIZES)}
     texts |= {name: (row.arity, of) for row in FUNCTIONS.values() for name, of in row.onnx_texts().items()}
-    called = set(re.findall(rf"\b{BUILDER}\.([a-z]\w*)\(", text))
     return [_method(name, *texts[name]) for name in texts if name in called]
 
 

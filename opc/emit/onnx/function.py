@@ -26,6 +26,7 @@ from opc.ir.affine import Affine
 from opc.ir.dtypes import Acc, DType, ElementType, TypeVar, ValueType, Weak, candidates, is_bool, is_floating, is_integer
 from opc.ir.expr import AttrRef, Call, Cast, Const, Expr, GroupIndex, GroupRef, IndexValue, Present, Reduce, Select, StrConst
 from opc.ir.functions import FUNCTIONS
+from opc.ir.node import remembered
 from opc.ir.op import Assign, AttributeKind, Group, Op, Operand
 from opc.records import dataclass, replace
 
@@ -41,10 +42,12 @@ class NoBody:
 
 @dataclass(frozen=True, slots=True)
 class FunctionBody:
-    """An op's body: the Python source of the function that writes its nodes, and what that function is called."""
+    """An op's body: the Python source of the function that writes its nodes, what that function is called, and the functions,
+    classes and methods of the table's texts that it names."""
 
     name: str
     source: str
+    uses: frozenset[str] = frozenset()
 
 
 def body_name(op: Op) -> str:
@@ -52,10 +55,13 @@ def body_name(op: Op) -> str:
     return f"write_{op.name}"
 
 
+@remembered("_onnx")
 def function_body(op: Op) -> FunctionBody | NoBody:
     """Return the source of the function that writes an op's nodes, or why there is none."""
     try:
-        return FunctionBody(body_name(op), _OnnxEmitter(op).function())
+        emitter = _OnnxEmitter(op)
+        source = emitter.function()
+        return FunctionBody(body_name(op), source, frozenset(emitter.uses))
     except NotExpressible as reason:
         return NoBody(str(reason))
 
@@ -242,7 +248,7 @@ class _OnnxEmitter(OnnxWindows):
             raise NotExpressible(f"no standard operator computes {e.fn}{of}")
         text = texts[name]
         if not is_single(text):
-            return PythonText(f"{BUILDER}.{name}({', '.join(args)})")
+            return PythonText(f"{BUILDER}.{self.using(name)}({', '.join(args)})")
         return PythonText(
             nested(text, dict(zip("xy", args)), BUILDER, lambda literal: f"{BUILDER}.number({literal}, {self.like(t)})")
         )
@@ -290,7 +296,9 @@ class _OnnxEmitter(OnnxWindows):
         narrow = e.kind in ("max", "min") and _has_16_bits(kind)
         if narrow:
             variable = None if isinstance(kind, Weak) else type_variable(kind)
-            value = f"{BUILDER}.cast({body.text}, TensorProto.INT64)"  # The standard has no maximum of 16-bit integers.
+            value = (
+                f"{BUILDER}.cast({body.text}, {self.onnx_type(DType.INT64)})"  # The standard has no maximum of 16-bit integers.
+            )
             if variable is not None and len(variable.dtypes) > 1:
                 value = f"{BUILDER}.ordered({body.text}, {quoted(variable.name)})"
         if lazy:

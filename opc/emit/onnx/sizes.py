@@ -54,7 +54,7 @@ class OnnxSizes(StatementEmitter):
 
     def onnx_type(self, dtype: DType) -> str:
         """Return the text of an ONNX element type."""
-        return f"TensorProto.{TENSOR_TYPE[dtype]}"
+        return f"{self.using('TensorProto')}.{TENSOR_TYPE[dtype]}"
 
     def affine(self, value: Affine, index: Mapping[str, PythonText] | None = None) -> PythonText:
         """Return an integer expression as an int64 tensor."""
@@ -79,7 +79,7 @@ class OnnxSizes(StatementEmitter):
                 value = f"{BUILDER}.attribute({quoted(a.name)}, {self.onnx_type(DType.INT64)}{element})"
                 return value if a.element < 0 else self.named_once(value, f"{a.name}_{a.element}")
             case FloorDiv() | Mod():
-                function = "floordiv" if isinstance(a, FloorDiv) else "Mod"
+                function = self.using("floordiv") if isinstance(a, FloorDiv) else "Mod"
                 numerator, denominator = self.affine(a.numerator, index).text, self.affine(a.denominator, index).text
                 if not a.denominator.indices() and not self.boxes.is_divisor(a.denominator):
                     name, one = ("Min", -1) if self.boxes.is_downward(a.denominator) else ("Max", 1)
@@ -99,7 +99,8 @@ class OnnxSizes(StatementEmitter):
                 groups = tuple(d.name for d in before if isinstance(d, Group))
                 local = self.attribute_local[a.name]
                 several = o.optional and len(placing) > 1
-                given = f"first({', '.join(self.local[p.name] for p in placing)})" if several else self.local[o.name]
+                names = ", ".join(self.local[p.name] for p in placing)
+                given = f"{self.using('first')}({names})" if several else self.local[o.name]
                 self.prologue[local] = f"{local} = {BUILDER}.axis({quoted(a.name)}, {given})"
                 return local, Position(len(before) - len(groups), groups)
         raise NotExpressible("the number of axes of a group is not known when the model is made")
@@ -181,7 +182,7 @@ class OnnxSizes(StatementEmitter):
     def first(self, operands: Sequence[Operand]) -> str:
         """Return the text of the first given of some optional inputs."""
         locals_ = [self.local[o.name] for o in operands]
-        return locals_[0] if len(locals_) == 1 else self.named_once(f"first({', '.join(locals_)})")
+        return locals_[0] if len(locals_) == 1 else self.named_once(f"{self.using('first')}({', '.join(locals_)})")
 
     def dim(self, name: str) -> str:
         """Return the size of a dimension, a scalar."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from opc.emit.python.carried import names_in_row
 from opc.emit.python.text import literal, quoted
 from opc.emit.scalar.affine import terms_of
 from opc.emit.scalar.expressions import BoundText, ScalarDialect
@@ -24,6 +25,8 @@ class PythonScalarText(ScalarDialect):
 
     def __init__(self, dim: Callable[[str], str], points: Callable[[str], str], present: Callable[[str], str]) -> None:
         self.dim, self.points, self.present = dim, points, present
+        self.uses: set[str] = set()
+        """The functions and modules that the texts name."""
 
     def size(self, size: Affine) -> str:
         """Return an expression over sizes and integer attributes."""
@@ -58,6 +61,7 @@ class PythonScalarText(ScalarDialect):
 
     def lesser(self, left: Affine, right: Affine) -> str:
         """As `ScalarDialect.lesser` says."""
+        self.uses.add("_lesser")
         return f"_lesser({self.affine(left)}, {self.affine(right)})"
 
     def constant(self, e: Const) -> BoundText:
@@ -95,6 +99,7 @@ class PythonScalarText(ScalarDialect):
     def call(self, e: Call) -> BoundText:
         """As `ScalarDialect.call` says."""
         text, args = FUNCTIONS[e.fn].python, [self.value(a) for a in e.args]
+        self.uses |= names_in_row(text)
         if e.fn not in PYTHON.strength or "(" in text:
             # A function's text may have an operator beside an argument.
             return BoundText(text.format(*(a.at(_ATOM) if "{0} " in text else a.text for a in args)), _ATOM)

@@ -6,12 +6,12 @@ Python has operators and integers of any size; C++ has operators and no literal 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
 from functools import reduce
 from typing import ClassVar
 
-from opc.ir.affine import Affine, Atom, FloorDiv, Mod
+from opc.ir.affine import Affine, Atom, FloorDiv, Mod, Monomial
 from opc.ir.dtypes import INT64_MIN
+from opc.ir.node import memoised
 from opc.records import dataclass
 
 
@@ -34,13 +34,16 @@ class AffineTerm:
         return not self.is_product and bool(self.atoms) and isinstance(self.atoms[0], FloorDiv | Mod)
 
 
-def terms_of(value: Affine) -> Iterator[AffineTerm]:
-    """Yield the terms of a form. The least int64 stays a literal with its sign: without it, it is no int64."""
-    for monomial, coefficient in value.terms:
-        if coefficient == INT64_MIN:
-            yield AffineTerm(False, coefficient, monomial)
-        else:
-            yield AffineTerm(coefficient < 0, None if abs(coefficient) == 1 and monomial else abs(coefficient), monomial)
+@memoised
+def terms_of(value: Affine) -> tuple[AffineTerm, ...]:
+    """Return the terms of a form. The least int64 stays a literal with its sign: without it, it is no int64."""
+    return tuple([_term(monomial, coefficient) for monomial, coefficient in value.terms])
+
+
+def _term(monomial: Monomial, coefficient: int) -> AffineTerm:
+    if coefficient == INT64_MIN:
+        return AffineTerm(False, coefficient, monomial)
+    return AffineTerm(coefficient < 0, None if abs(coefficient) == 1 and monomial else abs(coefficient), monomial)
 
 
 class AffineDialect(ABC):
@@ -71,8 +74,9 @@ class AffineDialect(ABC):
     def product(self, term: AffineTerm, factor: bool) -> str:
         """Return a term without its sign."""
         atoms = [self.atom(a, factor) for a in term.atoms]
-        literal = [] if term.literal is None else [self.literal(term.literal, not atoms)]
-        return reduce(self.times, [*literal, *atoms] if self.literal_first else [*atoms, *literal])
+        if term.literal is not None:
+            atoms.insert(0 if self.literal_first else len(atoms), self.literal(term.literal, not atoms))
+        return reduce(self.times, atoms)
 
     def times(self, left: str, right: str) -> str:
         """Return a product."""

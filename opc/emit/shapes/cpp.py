@@ -63,6 +63,7 @@ __all__ = [
     "definitions",
     "dim_member",
     "group_member",
+    "rules",
     "struct_name",
     "type_member",
     "type_sets",
@@ -73,6 +74,16 @@ def definitions(family: Family, op: Op) -> str:
     """Return the struct, the functions `bind_<op>` and `begin_<op>`, and `opc_<op>_infer`, as file-scope C++ text."""
     emitter = _Emitter(family, op)
     text = "\n\n".join([emitter.struct(), emitter.bind(), emitter.begin(), emitter.infer()])
+    return "\n".join(piece for line in text.split("\n") for piece in wrap(line)) + "\n"
+
+
+def rules(family: Family, op: Op) -> str:
+    """Return the struct and `bind_<op>` alone, for hosts that check a call without the kernel, in C++14.
+
+    The text needs "opc/core/shape.h" and the struct of the family's attributes.
+    """
+    emitter = _Emitter(family, op)
+    text = "\n\n".join([emitter.struct(), emitter.bind()])
     return "\n".join(piece for line in text.split("\n") for piece in wrap(line)) + "\n"
 
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from opc.emit.python.carried import SCALAR_FUNCTIONS, carried
+from opc.emit.python.carried import SCALAR_FUNCTIONS, carried, names_in
 from opc.emit.python.layout import bracketed, tupled
 from opc.emit.python.text import comment, docstring, quoted
 from opc.emit.shapes import python_prelude as prelude
@@ -37,14 +37,15 @@ def emit(family: Family) -> str:
         sets[variable] = name if name not in sets.values() else f"{name}_{len(sets) + 1}"
     functions = [ShapeFunctions(op, sets) for op in family.ops]
     body = "\n\n".join(text for f in functions for text in (f.shapes(), f.types()))
-    imports = ["import math"] if "math." in body or "_ieee(" in body else []
-    methods = [m for m in prelude.METHODS if f"call.{m[0]}(" in body]
+    called = frozenset[str]().union(*(f.methods for f in functions))
+    methods = [m for m in prelude.METHODS if m[0] in called]
+    names = frozenset[str]().union(*(f.scalar.uses for f in functions))
+    scalars = [SCALAR_FUNCTIONS[name] for name in carried(names, SCALAR_FUNCTIONS)]
     helpers = list(dict.fromkeys(helper for m in methods for helper in m[2]))
-    helpers += [f"\n\n{SCALAR_FUNCTIONS[name]}" for name in carried([body], SCALAR_FUNCTIONS)]
-    helpers += [prelude.LESSER] if "_lesser(" in body else []
-    imports += ["import re"] if any(m[0] == "size" for m in methods) else []
-    if any("math." in helper for helper in helpers) and "import math" not in imports:
-        imports.insert(0, "import math")
+    names = names.union(*map(names_in, (*helpers, *scalars)))
+    helpers += [f"\n\n{source}" for source in scalars]
+    helpers += [prelude.LESSER] if "_lesser" in names else []
+    imports = [*(["import math"] if "math" in names else []), *(["import re"] if "size" in called else [])]
     source = Path(family.source_name).name
     head = docstring(
         f"Shape and type inference of {', '.join(op.name for op in family.ops)}.\n\n"

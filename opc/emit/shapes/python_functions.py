@@ -44,6 +44,8 @@ class ShapeFunctions:
         self.op, self.sets = op, sets
         self.plan: ShapePlan = plan(op)
         self.names: dict[str, str] = {}
+        self.methods: set[str] = set()
+        """The methods of a call that the text has used."""
         self.defined: set[str] = set()
         self.taken = {o.name for o in op.inputs} | {a.name for a in op.attributes} | {"call", "math", "re"}
         self.scalar = PythonScalarText(
@@ -51,6 +53,11 @@ class ShapeFunctions:
             points=lambda name: self._local(f"points_{name}".replace("...", "all")),
             present=lambda name: f"{name} is not None",
         )
+
+    def _call(self, method: str) -> str:
+        """Return the begin of a call's method being called, which the text needs from here on."""
+        self.methods.add(method)
+        return f"call.{method}("
 
     def _local(self, wanted: str) -> str:
         """Return the local variable of a symbol, one that no parameter has."""
@@ -103,12 +110,12 @@ class ShapeFunctions:
                 group = said(symbol_text((step.name, None)))
                 if step.known is Bound.MAYBE:
                     yield f"    if {group} in call.groups:"
-                    yield bracketed("call.expand(", [group, text], indent=8)
+                    yield bracketed(self._call("expand"), [group, text], indent=8)
                     yield "    else:"
-                    yield bracketed("call.broadcast(", [group, text], indent=8)
+                    yield bracketed(self._call("broadcast"), [group, text], indent=8)
                 else:
                     method = "broadcast" if step.known is Bound.NO else "expand"
-                    yield bracketed(f"call.{method}(", [group, text])
+                    yield bracketed(self._call(method), [group, text])
             case DeriveDim():
                 yield from self._uses(step.size)
                 yield self._derived(f"call.dims[{said(step.dim)}] = ", said(step.dim), step.size)
@@ -120,7 +127,8 @@ class ShapeFunctions:
     def _length(self, attribute: Attribute) -> Iterator[str]:
         if attribute.length is not None and attribute.length >= 0:
             yield bracketed(
-                "call.length(", [said(attribute.name), attribute.name, str(attribute.length), quoted(attribute.kind.value)]
+                self._call("length"),
+                [said(attribute.name), attribute.name, str(attribute.length), quoted(attribute.kind.value)],
             )
 
     def _choice(self, attribute: Attribute, margin: int = 4) -> Iterator[str]:
@@ -129,22 +137,22 @@ class ShapeFunctions:
         values = f"({', '.join(quoted(v) for v in attribute.values)}{',' if len(attribute.values) == 1 else ''})"
         name = said(attribute.name)
         if attribute.length is None:
-            yield bracketed("call.choice(", [name, attribute.name, values], indent=margin)
+            yield bracketed(self._call("choice"), [name, attribute.name, values], indent=margin)
         else:
             yield f"    for element in {attribute.name}:"
-            yield bracketed("call.choice(", [name, "element", values], indent=8)
+            yield bracketed(self._call("choice"), [name, "element", values], indent=8)
 
     def _condition(self, step: CheckCondition) -> Iterator[str]:
         attribute, rule = step.attribute, self.scalar.condition(step.condition)
         if attribute is not None and not any(isinstance(s, Dim | GroupSize) for s in symbols_of(step.condition)):
             name, text = said(attribute.name), said(step.text)
             arguments = [name, attribute.name, text, f"lambda {attribute.name}: {rule}"]
-            yield bracketed("call.check(", arguments)
+            yield bracketed(self._call("check"), arguments)
             return
         for symbol in sorted(symbols_of(step.condition), key=str):
             yield from self._uses(Affine.of(symbol))
         values = self._values(frozenset(symbols_of(step.condition)))
-        yield bracketed("call.require(", [said(step.text), values, f"lambda: {rule}"])
+        yield bracketed(self._call("require"), [said(step.text), values, f"lambda: {rule}"])
 
     def _values(self, symbols: frozenset[Symbol]) -> str:
         """Return the dictionary of the values of a rule's names."""
@@ -161,11 +169,11 @@ class ShapeFunctions:
             if isinstance(symbol, Dim):
                 yield f"    {text} = call.dims[{said(symbol.name)}]"
             elif isinstance(symbol, GroupSize):
-                yield f"    {text} = call.points({said(symbol_text((symbol.name, None)))})"
+                yield f"    {text} = {self._call('points')}{said(symbol_text((symbol.name, None)))})"
 
     def _derived(self, target: str, name: str, size: Affine, indent: int = 4) -> str:
         arguments = [name, said(str(size)), self._values(size.atoms()), f"lambda: {self.scalar.size(size)}"]
-        return bracketed(f"{target}call.size(", arguments, indent=indent)
+        return bracketed(f"{target}{self._call('size')}", arguments, indent=indent)
 
     def _operand(self, step: MatchOperand) -> Iterator[str]:
         operand = step.operand
@@ -174,17 +182,17 @@ class ShapeFunctions:
             yield f"    if {operand.name} is not None:"
             margin = 8
         arguments = [said(operand.name), operand.name, str(step.fixed), *([] if step.exact else ["at_least=True"])]
-        yield bracketed(f"{operand.name} = call.operand(", arguments, indent=margin)
+        yield bracketed(f"{operand.name} = {self._call('operand')}", arguments, indent=margin)
         for place in step.places:
             name = place.attribute.name
             arguments = [said(name), name, said(operand.name), operand.name, str(place.first), str(place.last)]
-            yield bracketed(f"{name} = call.axis(", arguments, indent=margin)
+            yield bracketed(f"{name} = {self._call('axis')}", arguments, indent=margin)
         at = _Position("", 0)
         for axis in step.axes:
             if not isinstance(axis, MatchGroup):
                 if isinstance(axis, MatchDim):
                     arguments = [said(axis.dim), said(operand.name), f"{operand.name}[{at}]"]
-                    yield bracketed("call.dim(", arguments, indent=margin)
+                    yield bracketed(self._call("dim"), arguments, indent=margin)
                 at = at.plus(1)
                 continue
             match axis.length:
@@ -212,13 +220,13 @@ class ShapeFunctions:
             start = "" if str(at) == "0" else str(at)
             piece = operand.name if not start and not stop else f"{operand.name}[{_slice(start, stop)}]"
             arguments = [said(symbol_text(axis.group)), said(operand.name), piece]
-            yield bracketed("call.group(", arguments, indent=margin)
+            yield bracketed(self._call("group"), arguments, indent=margin)
             at = following
 
     def _need(self, step: NeedOne, margin: int = 4) -> Iterator[str]:
         given = " or ".join(f"{o} is not None" for o in step.operands)
         what = said(symbol_text(step.symbol))
-        yield bracketed("call.need(", [what, given, said(" or ".join(step.operands))], indent=margin)
+        yield bracketed(self._call("need"), [what, given, said(" or ".join(step.operands))], indent=margin)
 
     def _match_size(self, step: MatchSize) -> Iterator[str]:
         operand = step.operand
@@ -244,7 +252,7 @@ class ShapeFunctions:
             yield self._derived(f"{expected} = ", place, step.size, margin)
         at = axis if ranks else str(step.axis)
         arguments = [name, axis, f"{operand.name}[{at}]", said(str(step.size)), expected]
-        yield bracketed("call.has_size(", arguments, indent=margin)
+        yield bracketed(self._call("has_size"), arguments, indent=margin)
 
     def _bound(self, symbol: Unsure) -> str:
         match symbol:
@@ -314,13 +322,15 @@ class ShapeFunctions:
             if isinstance(step, BindType):
                 name = step.attribute.name
                 arguments = [said(step.variable.name), self.sets[step.variable], said(name), name]
-                lines.append(bracketed("call.type(", arguments))
+                lines.append(bracketed(self._call("type"), arguments))
             elif isinstance(step, MatchType):
                 name, t = step.operand.name, step.operand.type
                 if isinstance(t, TypeVar):
-                    lines.append(bracketed("call.type(", [said(t.name), self.sets[t], said(name), name]))
+                    lines.append(bracketed(self._call("type"), [said(t.name), self.sets[t], said(name), name]))
                 else:
-                    lines.append(bracketed("call.has_type(", [said(name), name, self._dtype(t, step.known is not Bound.YES)]))
+                    lines.append(
+                        bracketed(self._call("has_type"), [said(name), name, self._dtype(t, step.known is not Bound.YES)])
+                    )
         results = []
         for output in (s for s in self.plan.steps if isinstance(s, SizeOutput)):
             t = output.operand.type

@@ -56,6 +56,7 @@ from opc.loops.values import (
     Axes,
     Block,
     Construct,
+    Intrinsic,
     Load,
     Local,
     Member,
@@ -76,10 +77,12 @@ from opc.records import replace
 
 def point_nest(nest: Nest) -> Kernel:
     """Return the function of a statement that computes one point of its target after the other."""
-    return _Points(nest).kernel()
+    return PointLoops(nest).kernel()
 
 
-class _Points:
+class PointLoops:
+    """Makes the function of one statement."""
+
     def __init__(self, nest: Nest) -> None:
         self.op, self.stage, self.nest = nest.op, nest.stage, nest
         self.groups: dict[str, tuple[Expr, Rank]] = {}
@@ -121,9 +124,9 @@ class _Points:
         """Return an expression with loads for its reads and variables for its reductions."""
         match e:
             case Read():
-                return self._read(e)
+                return self.read(e)
             case Reduce():
-                return self._reduce(e)
+                return self.reduction(e)
             case GroupIndex():
                 return call("group_index", Axes(e.group), self.groups[e.group][0])
             case Select():
@@ -146,7 +149,8 @@ class _Points:
         self.conditional = before
         return found
 
-    def _read(self, e: Read) -> Expr:
+    def read(self, e: Read) -> Expr:
+        """Return the load of an element, with the tests that it needs."""
         declared = self.op.operand(e.operand)
         terms: list[Expr] = []
         body: list[Statement] = []
@@ -179,29 +183,30 @@ class _Points:
                 body.append(Refuse(outside, call("report", NEST, StrConst(e.operand), axis, place, end)))
         return Block(tuple(body), load, e.type)
 
-    def _reduce(self, e: Reduce) -> Expr:
+    def reduction(self, e: Reduce) -> Expr:
         """Return the variable that the loops of a reduction fill, or a block where it may not be chosen."""
         if not self.conditional:
-            loops, result = self._loops(e)
+            loops, result = self.loops_of(e)
             self.lines += loops
             return Local(result, e.type)
-        loops, result = self._loops(e)
+        loops, result = self.loops_of(e)
         return Block(loops, Local(result, e.type), e.type)
 
-    def _loops(self, e: Reduce) -> tuple[Body, str]:
+    def loops_of(self, e: Reduce) -> tuple[Body, str]:
         """Return the loops of a reduction and the name of its result."""
         search, of = e.kind in SEARCHES, e.body.type
+        tested = e.kind in EXTREMES and self.may_be_of_nothing(e)
         result = self.nest.fresh({"sum": "total", "prod": "product"}.get(e.kind, e.kind))
         head: list[Statement] = []
         best, count = self.nest.fresh("best"), self.nest.fresh("count")
         if search:
             head.append(Var(best, of, Const(0, of)))
-        if e.kind in EXTREMES:
+        if search or tested:
             head.append(Var(count, Weak.INT, number(0)))
         head.append(Var(result, e.type, number(0) if search else start_of(e.kind, e.type)))
         outer, lines, conditional = dict(self.groups), self.lines, self.conditional
         self.lines, self.conditional = [], False
-        heads = [self._loop(a) for a in e.axes]
+        heads = [self.loop_over(a) for a in e.axes]
         value = self.value(e.body)
         inner: list[Statement] = [*self.lines]
         counted = Accumulate(Local(count, Weak.INT), "sum", number(1))
@@ -216,19 +221,27 @@ class _Points:
             inner += [Let(here, of, value), If(Call("or", (first, better), DType.BOOL), found)]
         else:
             inner.append(Accumulate(Local(result, e.type), e.kind, value))
-        if e.kind in EXTREMES:
+        if search or tested:
             inner.append(counted)
         self.groups, self.lines, self.conditional = outer, lines, conditional
         body: Body = tuple(inner)
         for loop in reversed(heads):
             body = (replace(loop, body=body),)
         tail: list[Statement] = []
-        if e.kind in EXTREMES:
+        if tested:
             over = ", ".join(a.index if isinstance(a, Axis) else str(a) for a in e.axes)
-            tail.append(If(compare("eq", variable(count), number(0)), (Do(self.nest.nothing(e.kind, over)),)))
+            tail.append(If(compare("eq", variable(count), number(0)), (Do(self.nothing(e.kind, over)),)))
         return (*head, *body, *tail), result
 
-    def _loop(self, axis: Axis | GroupAxis | BroadcastAxis) -> Loop | GroupPoints:
+    def may_be_of_nothing(self, e: Reduce) -> bool:
+        """Whether a greatest or least element is tested for being one of nothing."""
+        return True
+
+    def nothing(self, kind: str, over: str) -> Intrinsic:
+        """Return the report of a reduction over nothing that has no value there."""
+        return self.nest.nothing(kind, over)
+
+    def loop_over(self, axis: Axis | GroupAxis | BroadcastAxis) -> Loop | GroupPoints:
         """Return the loop over an axis, without a body, whose points the values inside then use."""
         if isinstance(axis, Axis):
             return Loop(How.SERIAL, axis.index, number(0), IndexValue(axis.extent), ())

@@ -121,4 +121,16 @@
   X(uint16, 5)             \
   X(uint32, 7)
 
+/* Graphcore's: X(name, name in PopART, name in Poplar). */
+#define OPC_POPART_DTYPES(X)        \
+  X(float16, FLOAT16, HALF)         \
+  X(float32, FLOAT, FLOAT)          \
+  X(int8, INT8, SIGNED_CHAR)        \
+  X(int16, INT16, SHORT)            \
+  X(int32, INT32, INT)              \
+  X(uint8, UINT8, UNSIGNED_CHAR)    \
+  X(bool, BOOL, BOOL)               \
+  X(uint16, UINT16, UNSIGNED_SHORT) \
+  X(uint32, UINT32, UNSIGNED_INT)
+
 #endif  // OPC_CORE_DTYPES_H

@@ -111,7 +111,10 @@ static inline void start_type(opc_tensor_type &type, dtype element) {
 /* A set of element types. */
 template <typename... Types>
 static constexpr uint32_t one_of(Types... types) {
-  return ((1u << types) | ...);
+  const dtype members[] = {types...};
+  uint32_t set = 0;
+  for (dtype member : members) set |= 1u << member;
+  return set;
 }
 
 /* Sizes as messages write them, `[2, 3]`, cut where the room ends. */

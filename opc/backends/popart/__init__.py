@@ -1,0 +1,1 @@
+"""The PopART backend: custom ops of Graphcore's training and inference framework."""

@@ -1,0 +1,111 @@
+"""What PopART promises of an op beyond values and gradients, checked on the spec's examples."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from opc.analysis.shapes.inference import infer
+from opc.backends.base import Unsupported
+from opc.backends.checks import Checks, Sample, assert_identical, check, misshapen, shapes
+from opc.backends.popart.session import PopartSession, wanted_outputs
+from opc.backends.poplar.classes import op_classes
+from opc.backends.poplar.models import Model, refusals
+from opc.backends.poplar.values import held_arrays, held_attributes
+from opc.ir.dtypes import DType
+
+if TYPE_CHECKING:
+    from opc.backends.base import Array
+
+
+def goes_in_place(checks: PopartChecks) -> bool:
+    """Whether the op has a variant in place."""
+    return op_classes(checks.family)[0].in_place is not None
+
+
+class PopartChecks(Checks[PopartSession]):
+    """The checks of one family."""
+
+    @property
+    def samples(self) -> list[Sample]:
+        """The spec's examples as calls, in float32 where the op has it."""
+        return self.examples((DType.FLOAT32, DType.INT32))
+
+    def model(self, given: Sample) -> tuple[Model, dict[str, str], dict[str, str]]:
+        """Return a model of one node, its inputs and its outputs."""
+        arrays = held_arrays(self.op, given.arrays, given.attributes)
+        model = Model()
+        tensors = {name: model.input(array) for name, array in arrays.items()}
+        wanted = wanted_outputs(self.op, arrays, given.attributes, None)
+        return model, tensors, model.node(self.op, tensors, held_attributes(self.op, given.attributes), wanted)
+
+    def outputs(self, given: Sample) -> list[Array]:
+        """Return the outputs of a call."""
+        return list(self.session.call(self.op.name, given.arrays, given.attributes).values())
+
+    @check("shapes in a Builder")
+    def builder_shapes(self) -> None:
+        """A Builder knows the outputs' sizes as soon as the node is added."""
+        for given in self.samples:
+            model, tensors, made = self.model(given)
+            if any(tensors.get(x.name) is None for x in self.op.inputs):
+                continue  # a node that leaves out an operand may be written into the model without a Builder
+            expected = infer(self.op, shapes(given.arrays), given.attributes).outputs
+            for name, tensor in made.items():
+                found = tuple(model.builder.getTensorShape(tensor))
+                assert found == expected[name], f"{name} has shape {found} in a Builder, not {expected[name]}"
+
+    @check("refused in a Builder", lambda checks: checks.family.examples and checks.bad_samples())
+    def builder_refuses(self) -> None:
+        """A node that does not fit is refused as it is added, with the message of every other framework."""
+        for bad, expected in self.bad_samples():
+            said = ""
+            try:
+                self.model(bad)
+            except refusals() as error:
+                said = str(error)
+            assert expected in said, f"the message is {said or 'missing'}, not {expected}"
+
+    def bad_samples(self) -> list[tuple[Sample, str]]:
+        """Return examples with all operands of which one has two axes more, and the op's message."""
+        whole = [s for s in self.samples if all(a is not None for a in s.arrays.values())]
+        return [(bad, said) for given in whole for _, bad, said in misshapen(self.op, given)]
+
+    @check("one node after the other")
+    def twice(self) -> None:
+        """Two calls in one model, which PopART may make one subgraph, give what each gives alone."""
+        first = self.samples[0]
+        others = [s for s in self.samples[1:] if shapes(s.arrays) == shapes(first.arrays)] or [first]
+        for second in others:
+            model, _, made = self.model(first)
+            arrays = held_arrays(self.op, second.arrays, second.attributes)
+            tensors = {name: model.input(array) for name, array in arrays.items()}
+            wanted = wanted_outputs(self.op, arrays, second.attributes, None)
+            again = model.node(self.op, tensors, held_attributes(self.op, second.attributes), wanted)
+            found = model.run([*made.values(), *again.values()])
+            for sample, names in ((first, made), (second, again)):
+                assert_identical([found[n] for n in names.values()], self.held_outputs(sample), "beside another call")
+
+    def held_outputs(self, given: Sample) -> list[Array]:
+        """Return the outputs of a call as PopART holds them."""
+        model, _, made = self.model(given)
+        found = model.run(list(made.values()))
+        return [found[n] for n in made.values()]
+
+    @check("in place", goes_in_place)
+    def in_place(self) -> None:
+        """A model where nothing else reads the input runs the variant in place, and gives the same."""
+        given = self.samples[0]
+        position = op_classes(self.family)[0].in_place
+        name = self.op.inputs[position or 0].name
+        arrays = held_arrays(self.op, given.arrays, given.attributes)
+        model = Model()
+        tensors = {n: model.input(a) for n, a in arrays.items()}
+        tensors[name] = str(model.builder.aiOnnx.identity([tensors[name]]))
+        made = model.node(self.op, tensors, held_attributes(self.op, given.attributes), [o.name for o in self.op.outputs])
+        found = model.run(list(made.values()))
+        assert_identical([found[n] for n in made.values()], self.held_outputs(given), "in place")
+        ir: Any = getattr(model.session, "getIr", None)
+        if ir is None:
+            raise Unsupported("this PopART does not show the ops that it runs")
+        types = [op.opType() for op in ir().getMainGraph().getOps()]
+        assert f"{self.op.class_name}Inplace" in types, f"the model runs {', '.join(types)}"

@@ -1,0 +1,1 @@
+"""The PopXL backend: custom ops of Graphcore's graphs in Python."""

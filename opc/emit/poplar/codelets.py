@@ -1,0 +1,183 @@
+"""Codelets as C++14 for popc: a class of vertices a statement, a template over the types that operands are stored in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
+
+from opc.emit.cpp.expressions import CppText, c_compute
+from opc.emit.cpp.layout import wrap
+from opc.emit.cpp.loops import KernelText
+from opc.emit.cpp.text import comment
+from opc.emit.poplar.dtypes import TYPES, carried
+from opc.ir.affine import Affine, Atom, AttrInt, Dim, FloorDiv, GroupSize, Index, Minimum, Mod
+from opc.ir.dtypes import Acc, DType, TypeVar, ValueType, Weak
+from opc.ir.expr import AttrRef, Call, Expr, Extension, IndexValue, Present
+from opc.loops.nodes import Loop, Refuse, Return, Statement
+from opc.loops.values import Address, Block, Kind, Load, Local, Member, ReferenceType
+from opc.lower.poplar.codelet_nodes import STATUS, WORKER, CodeletOperand, CodeletStage, attribute_field
+from opc.records import replace
+
+_INTEGER = "int32_t"
+_ATOM, _SUM, _OR = 8, 5, 1
+_KINDS = {"int": "int", "float": "float", "bool": "bool"}
+
+
+class CodeletText(KernelText):
+    """The text of one class of vertices."""
+
+    HEAD: Mapping[str, tuple[str, str]] = {}
+
+    def __init__(self, stage: CodeletStage) -> None:
+        self.codelet = stage
+        self.names = {f.what: f for f in stage.fields}
+        views = [v.name for v in stage.kernel.views]
+        self.operands = dict(zip(views, [*stage.operands, stage.target], strict=True))
+        super().__init__(stage.op, stage.kernel)
+
+    def lines(self) -> Iterator[str]:
+        """Yield the class and the instantiations of its template."""
+        s = self.codelet
+        types = ", ".join(f"typename {t.name}_stored" for t in s.types)
+        if types:
+            yield f"template <{types}>"
+        yield f"class {s.name} : public poplar::MultiVertex {{"
+        yield " public:"
+        for t in s.types:
+            yield f"  using {t.name} = opc::compute<{t.name}_stored>;"
+        if s.types:
+            yield ""
+        for o in s.operands:
+            yield f"  poplar::Input<poplar::Vector<{self.stored(o)}>> {o.field};"
+        yield f"  poplar::Output<poplar::Vector<{self.stored(s.target)}>> {s.target.field};"
+        if s.refusals:
+            yield f"  poplar::Output<poplar::Vector<int>> {STATUS};"
+        for f in s.fields:
+            yield f"  {_KINDS[f.kind]} {f.name};"
+        yield ""
+        yield f"  bool compute(unsigned {WORKER}) {{"
+        yield from (deeper for line in self.after[:-1] for deeper in wrap(f"  {line}"))
+        yield "    return true;"
+        yield "  }"
+        yield "};"
+        for chosen in product(*(carried(t) for t in s.types)) if s.types else ():
+            yield f"template class {s.name}<{', '.join(TYPES[d].codelet for d in chosen)}>;"
+
+    def stored(self, o: CodeletOperand) -> str:
+        """Return the C++ type of an operand's elements."""
+        if isinstance(o.type, TypeVar):
+            return o.type.name if o.kept else f"{o.type.name}_stored"
+        if isinstance(o.type, Acc) and isinstance(o.type.of, TypeVar):
+            return f"opc::kept_sum<{o.type.of.name}>"
+        if isinstance(o.type, DType):
+            return TYPES[o.type].codelet if o.type in TYPES else self._kind(o.type)
+        return self._kind(o.type)
+
+    # What the class is given is read where it is used.
+
+    def _prologue(self) -> Iterator[str]:
+        yield from ()
+
+    def _views(self) -> Iterator[str]:
+        yield from ()
+
+    def _attribute(self, name: str, element: int, target: str) -> str:
+        field = self.names[attribute_field(name, element)]
+        own = {"int": _INTEGER, "float": "float", "bool": "bool"}[field.kind]
+        return field.name if target in (own, "") else f"{target}({field.name})"
+
+    def _symbol(self, symbol: Dim | GroupSize | Index) -> str:
+        return symbol.name if isinstance(symbol, Index) else self.names[symbol].name
+
+    def _present(self, operand: str) -> str:
+        return self.names[Present(operand)].name
+
+    # Whole numbers have 32 bits.
+
+    def expr(self, e: Expr) -> CppText:
+        """As `KernelText.expr` says."""
+        match e:
+            case Local() if e.index is not None and e.name in self.operands:
+                text = CppText(f"{self.operands[e.name].field}[{self.integer(e.index)}]", _ATOM, e.type)
+            case Member():
+                text = CppText(self.names[e].name, _ATOM, e.type)
+            case Address():
+                text = CppText(
+                    f"{self.operands[e.view].field}[{'0' if e.offset is None else self.integer(e.offset)}]", _ATOM, e.type
+                )
+            case AttrRef() if not self._is_text(e):
+                text = CppText(self._attribute(e.name, e.element, self._kind(e.type)), _ATOM, e.type)
+            case _:
+                text = super().expr(e)
+        return replace(text, type=_narrow(text.type))
+
+    def convert(self, e: Expr, wanted: ValueType) -> CppText:
+        """As `ExprText.convert` says."""
+        return super().convert(e, _narrow(wanted))
+
+    def _call(self, e: Call) -> CppText:
+        if e.fn != "or":
+            return super()._call(e)
+        # GCC warns of `&&` beside `||` without parentheses.
+        sides = ((a, self.convert(a, DType.BOOL)) for a in e.args)
+        text = (f"({t.text})" if isinstance(a, Call) and a.fn == "and" else t.at(_OR) for a, t in sides)
+        return CppText(" || ".join(text), _OR, DType.BOOL)
+
+    def _kind(self, kind: Kind | ReferenceType | Extension | str | int) -> str:
+        return c_compute(_narrow(kind)) if isinstance(kind, Weak) else super()._kind(kind)
+
+    def _index_value(self, value: Affine) -> CppText:
+        text = CppText(self.affine(value), _ATOM if value.single is not None else _SUM, Weak.INT)
+        return text if value.constant is None else CppText(f"{_INTEGER}({text.text})", _ATOM, Weak.INT, True)
+
+    def _initial(self, value: Expr, kind: Kind) -> str:
+        return self.integer(value) if isinstance(value, IndexValue) and kind is DType.INT32 else super()._initial(value, kind)
+
+    def _inline(self, e: Block) -> str:
+        return super()._inline(replace(e, type=_narrow(e.type)))
+
+    def atom(self, atom: Atom, factor: bool) -> str:
+        """As `AffineDialect.atom` says."""
+        match atom:
+            case FloorDiv() | Mod():
+                name = "floordiv" if isinstance(atom, FloorDiv) else "mod"
+                return f"opc::{name}<{_INTEGER}>({self.affine(atom.numerator)}, {self.affine(atom.denominator)})"
+            case Minimum():
+                return f"opc::minimum<{_INTEGER}>({self.affine(atom.left)}, {self.affine(atom.right)})"
+            case AttrInt():
+                return self._attribute(atom.name, atom.element, _INTEGER)
+            case _:
+                return self._symbol(atom)
+
+    def _load(self, e: Load) -> CppText:
+        return CppText(f"opc::load({self.operands[e.view].field}[{self.integer(e.offset)}])", _ATOM, e.type)
+
+    def _statement(self, s: Statement, margin: str, lines: list[str]) -> None:
+        """Add the lines of a statement; a worker that ends early says that it ran."""
+        if isinstance(s, Refuse) and self.block is None:
+            head, report = f"if ({self.expr(s.cond).text}) {{", f"  {self.expr(s.report).text};"
+            lines += [f"{margin}{line}" for text in (head, report, "  return true;", "}") for line in text.splitlines()]
+        else:
+            super()._statement(s, margin, lines)
+
+    def _loop_head(self, s: Loop) -> str:
+        low, high, i = self.integer(s.low), self.integer(s.high), s.index
+        if s.down:
+            return f"for ({_INTEGER} {i} = {high} - 1; {i} >= {low}; --{i})"
+        return f"for ({_INTEGER} {i} = {low}; {i} < {high}; ++{i})"
+
+
+CodeletText.STATEMENTS = {**KernelText.STATEMENTS, Return: lambda text, s: "return true;"}
+CodeletText.WRITERS = {**KernelText.WRITERS, Call: CodeletText._call, Load: CodeletText._load}
+
+
+def _narrow(t: ValueType) -> ValueType:
+    return {Weak.INT: DType.INT32, Weak.FLOAT: DType.FLOAT32}.get(t, t) if isinstance(t, Weak) else t
+
+
+def codelets_source(name: str, stages: Sequence[CodeletStage]) -> str:
+    """Return the source of a family's codelets, for popc; `name` is that of the spec."""
+    lines = [comment(f"Generated by opc from {name}; edits are lost."), '#include "opc/poplar/codelet.h"', ""]
+    for s in stages:
+        lines += [*CodeletText(s).lines(), ""]
+    return "\n".join(lines)

@@ -1,0 +1,124 @@
+// Text with `{}` in it, and the log (which the emulation keeps silent unless POPART_LOG_LEVEL asks for it).
+#ifndef POPART_LOGGING_HPP
+#define POPART_LOGGING_HPP
+
+#include <cstddef>
+#include <cstdlib>
+#include <iostream>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#pragma GCC visibility push(default)
+namespace popart {
+namespace logging {
+
+struct FormatError : public std::runtime_error {
+  explicit FormatError(const std::string &reason) : std::runtime_error(reason) {}
+};
+
+namespace internal {
+
+template <typename T>
+std::string text(const T &value) {
+  std::ostringstream stream;
+  stream << value;
+  return stream.str();
+}
+
+// Puts `arguments` in the places of `{}`, in order; `{{` and `}}` are braces; `{N}` names an argument, `{:..}` is taken as `{}`.
+inline std::string format(const std::string &reference, const std::vector<std::string> &arguments) {
+  std::string out;
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < reference.size(); ++i) {
+    const char c = reference[i];
+    if (c == '}') {
+      if (i + 1 >= reference.size() || reference[i + 1] != '}') throw FormatError("unmatched '}' in format");
+      out += c;
+      ++i;
+    } else if (c != '{') {
+      out += c;
+    } else if (i + 1 < reference.size() && reference[i + 1] == '{') {
+      out += c;
+      ++i;
+    } else {
+      const std::size_t end = reference.find('}', i);
+      if (end == std::string::npos) throw FormatError("invalid format string");
+      const std::string field = reference.substr(i + 1, end - i - 1);
+      const std::string name = field.substr(0, field.find(':'));
+      const std::size_t index = name.empty() ? next++ : static_cast<std::size_t>(std::atoi(name.c_str()));
+      if (index >= arguments.size()) throw FormatError("argument index out of range");
+      out += arguments[index];
+      i = end;
+    }
+  }
+  return out;
+}
+
+}  // namespace internal
+
+/// `reference` with each `{}` replaced by the next argument. Raises FormatError where there are too few.
+template <typename... Args>
+std::string format(const std::string &reference, const Args &...args) {
+  return internal::format(reference, std::vector<std::string>{internal::text(args)...});
+}
+
+template <typename It>
+std::string join(It begin, It end, const std::string &separator) {
+  std::ostringstream stream;
+  for (It it = begin; it != end; ++it) {
+    if (it != begin) stream << separator;
+    stream << *it;
+  }
+  return stream.str();
+}
+
+enum class Level { Trace = 0, Debug = 1, Info = 2, Warn = 3, Err = 4, Critical = 5, Off = 6, N = 7 };
+
+/// For the emulation's own use.
+inline Level logLevel() {
+  static const Level level = [] {
+    const char *text = std::getenv("POPART_LOG_LEVEL");
+    const std::string name = text ? text : "OFF";
+    const char *const names[] = {"TRACE", "DEBUG", "INFO", "WARN", "ERR", "CRITICAL"};
+    for (int i = 0; i < 6; ++i) {
+      if (name == names[i]) return static_cast<Level>(i);
+    }
+    return Level::Off;
+  }();
+  return level;
+}
+
+template <typename... Args>
+void log(Level level, const std::string &reference, const Args &...args) {
+  if (level >= logLevel()) std::cerr << format(reference, args...) << "\n";
+}
+
+template <typename... Args>
+void trace(const std::string &s, const Args &...args) {
+  log(Level::Trace, s, args...);
+}
+template <typename... Args>
+void debug(const std::string &s, const Args &...args) {
+  log(Level::Debug, s, args...);
+}
+template <typename... Args>
+void info(const std::string &s, const Args &...args) {
+  log(Level::Info, s, args...);
+}
+template <typename... Args>
+void warn(const std::string &s, const Args &...args) {
+  log(Level::Warn, s, args...);
+}
+template <typename... Args>
+void err(const std::string &s, const Args &...args) {
+  log(Level::Err, s, args...);
+}
+
+}  // namespace logging
+}  // namespace popart
+#pragma GCC visibility pop
+
+#endif

@@ -1,0 +1,8 @@
+// Losses: the identity loss.
+#ifndef POPART_OP_IDENTITYLOSS_HPP
+#define POPART_OP_IDENTITYLOSS_HPP
+
+#include <popart/op.hpp>
+#include <popart/emulation/builtin.hpp>
+
+#endif

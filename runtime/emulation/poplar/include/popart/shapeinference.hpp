@@ -1,0 +1,106 @@
+// Shape inference in the builder: functions registered for an operator.
+#ifndef POPART_SHAPEINFERENCE_HPP
+#define POPART_SHAPEINFERENCE_HPP
+
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <string>
+
+#include <popart/attributes.hpp>
+#include <popart/datatype.hpp>
+#include <popart/error.hpp>
+#include <popart/names.hpp>
+#include <popart/operatoridentifier.hpp>
+#include <popart/tensorinfo.hpp>
+
+#pragma GCC visibility push(default)
+namespace popart {
+
+class ShapeInferenceContext {
+ public:
+  /// `inputInfos_` lacks the inputs that are absent, or whose info is unknown.
+  ShapeInferenceContext(const std::map<int, TensorInfo> &inputInfos_, const Attributes &attributes_, int outputSize_)
+      : inputInfos(inputInfos_), attributes(attributes_), outputSize(outputSize_) {}
+
+  const TensorInfo &inInfo(int index) const {
+    const auto found = inputInfos.find(index);
+    if (found == inputInfos.end()) throw error("Could not find input info at index {}", index);
+    return found->second;
+  }
+  const Shape &inShape(int index) const { return inInfo(index).shape(); }
+  DataType inType(int index) const { return inInfo(index).dataType(); }
+  TensorInfo &outInfo(int index) { return outputInfos[index]; }
+  const Shape &outShape(int index) const {
+    const auto found = outputInfos.find(index);
+    if (found == outputInfos.end()) throw error("Could not find output info at index {}", index);
+    return found->second.shape();
+  }
+  const std::map<int, TensorInfo> &getOutputInfos() const { return outputInfos; }
+  const Attributes &getAttributes() const { return attributes; }
+  int getNumInputs() const { return static_cast<int>(inputInfos.size()); }
+  int getNumOutputs() const { return outputSize; }
+  bool hasInputShape(std::size_t index) const { return inputInfos.count(static_cast<int>(index)) != 0; }
+  bool hasAttribute(const std::string &key) const { return attributes.hasAttribute(key); }
+
+  template <typename T>
+  T getAttribute(const std::string &key) {
+    return attributes.getAttribute<T>(key);
+  }
+  template <typename T>
+  T getAttribute(const std::string &key, const T &defaultValue) {
+    return attributes.getAttribute<T>(key, defaultValue);
+  }
+
+ private:
+  std::map<int, TensorInfo> inputInfos;
+  std::map<int, TensorInfo> outputInfos;
+  Attributes attributes;
+  int outputSize;
+};
+
+using ShapeInferenceFunction = std::function<void(ShapeInferenceContext &)>;
+
+class ShapeInferenceFunctions {
+ public:
+  static void registerFunction(const OperatorIdentifier &opid, ShapeInferenceFunction function) {
+    if (!getInstance().functions.emplace(opid, function).second) {
+      throw error("A shape inference function has already been registered for '{}'.", opid);
+    }
+  }
+  static bool hasFunction(const OperatorIdentifier &opid) { return getInstance().functions.count(opid) != 0; }
+  static ShapeInferenceFunction getFunction(const OperatorIdentifier &opid) {
+    const auto found = getInstance().functions.find(opid);
+    if (found == getInstance().functions.end()) throw error("No shape inference function has been registered for {}", opid);
+    return found->second;
+  }
+
+ private:
+  static ShapeInferenceFunctions &getInstance() {
+    static ShapeInferenceFunctions instance;
+    return instance;
+  }
+
+  std::map<OperatorIdentifier, ShapeInferenceFunction> functions;
+};
+
+class RegisterShapeInferenceFunction {
+ public:
+  RegisterShapeInferenceFunction(const OperatorIdentifier &opid, ShapeInferenceFunction function) {
+    ShapeInferenceFunctions::registerFunction(opid, function);
+  }
+};
+
+inline void propagateElemTypeFromInputToOutput(ShapeInferenceContext &ctx, std::size_t input, std::size_t output) {
+  TensorInfo &info = ctx.outInfo(static_cast<int>(output));
+  info.set(ctx.inType(static_cast<int>(input)), info.shape());
+}
+inline void propagateShapeFromInputToOutput(ShapeInferenceContext &ctx, std::size_t input, std::size_t output) {
+  TensorInfo &info = ctx.outInfo(static_cast<int>(output));
+  info.set(info.dataType(), ctx.inShape(static_cast<int>(input)));
+}
+
+}  // namespace popart
+#pragma GCC visibility pop
+
+#endif

@@ -1,0 +1,1 @@
+"""What the package `popxl` is built on; no program uses it directly."""

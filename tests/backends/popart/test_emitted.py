@@ -1,0 +1,163 @@
+"""What PopART, PopXL and PopRT want of an op's sources, held on what is emitted; no SDK is needed."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+from opc.backends.base import Backend
+from opc.backends.popart.backend import PopartBackend
+from opc.backends.poplar.carried import carried
+from opc.backends.poplar.classes import op_classes
+from opc.backends.poprt.backend import PoprtBackend
+from opc.backends.popxl.backend import PopxlBackend
+from opc.ir.op import Family
+from opc.pipeline import compile_text, load_family
+
+SPECS = Path(__file__).parents[3] / "specs"
+BACKENDS = (PopartBackend(), PopxlBackend(), PoprtBackend())
+
+TWO_OUTPUTS = """
+op: halves
+doc: Two functions of a number.
+domain: opc.test
+version: 1
+types: {T: [float32, float16]}
+inputs: {x: 'T[...]'}
+outputs: {a: 'T[...]', b: 'T[...]'}
+kernel: |
+  a = x * x
+  b = sin(x)
+"""
+
+
+@pytest.fixture(scope="module")
+def leaky_relu() -> Family:
+    return load_family(SPECS / "leaky_relu.yaml")
+
+
+@pytest.fixture(scope="module")
+def files(leaky_relu: Family) -> dict[str, str]:
+    return {path: text for b in BACKENDS for path, text in b.emit(leaky_relu).items()}
+
+
+def test_popart_includes_what_it_needs_by_name(files: dict[str, str]) -> None:
+    text = files["popart/leaky_relu_custom_op.cpp"]
+    headers = ["op", "opmanager", "opserialiser", "operatoridentifier", "attributes", "datatype", "tensorinfo", "shapeinference"]
+    for header in [*(f"popart/{h}" for h in headers), "popart/popx/opx", "popart/popx/opxmanager", "poplar/Tensor"]:
+        assert f"#include <{header}.hpp>" in text
+    assert "using namespace" not in text
+    assert "namespace popart {" not in text
+
+
+def test_popart_registers_every_op_that_autodiff_reaches(files: dict[str, str]) -> None:
+    text = files["popart/leaky_relu_custom_op.cpp"]
+    for name, public in (("LeakyRelu", "true"), ("LeakyReluBackward", "false"), ("LeakyReluBackwardBackward", "false")):
+        assert f"popart::OpCreator<{name}Op>" in text
+        assert f"popart::popx::OpxCreator<{name}Opx>" in text
+        assert re.search(rf"make_unique<{name}Op>\(info\.opid, params, info\.settings\);\n    }},\n    {public}\);", text)
+    assert text.count("popart::RegisterShapeInferenceFunction") == 3
+    assert "{1, 0, popart::GradOpInType::GradOut}" in text
+
+
+def test_no_op_is_copied_and_every_virtual_method_says_so(files: dict[str, str]) -> None:
+    for path in ("popart/leaky_relu_custom_op.cpp", "popxl/leaky_relu_op_impl.cpp"):
+        text = files[path]
+        assert re.search(r"auto op = getOp", text) is None
+        assert "const auto &op = getOp<LeakyReluOp>();" in text
+        methods = ("clone", "setup", "grow", "getGradOps", "gradInputInfo", "gradOutToNonGradIn", "appendOutlineAttributes")
+        for line in text.splitlines():
+            if re.match(rf"  \S.*\b({'|'.join(methods)})\([^;]*\) (const )?", line) and line.rstrip().endswith("{"):
+                assert " final " in line or " override " in line, line
+
+
+def test_popxl_is_what_cppimport_takes(files: dict[str, str]) -> None:
+    text = files["popxl/leaky_relu_op_impl.cpp"]
+    assert text.splitlines()[0] == "// cppimport"
+    assert "PYBIND11_MODULE(leaky_relu_op_impl, m)" in text
+    assert text.rstrip().endswith("%>\n*/")
+    assert "setup_pybind11(cfg)" in text
+    # cppimport reads the file as a template of Mako.
+    assert re.findall(r"^\s*(?:%(?!>)|##).*|\$\{", text, re.MULTILINE) == []
+
+
+def test_popxl_wrapper_tells_the_context(files: dict[str, str]) -> None:
+    text = files["popxl/leaky_relu_op.py"]
+    assert "@op_debug_context\ndef leaky_relu(" in text
+    assert "check_in_graph(graph, x=x)" in text
+    assert "ctx._op_created(op)" in text
+
+
+def test_poprt_has_the_published_command(files: dict[str, str]) -> None:
+    text = files["poprt/run_poprt.sh"]
+    for option in ("--input_model", "--custom_library_so_paths", "--custom_shape_inference", "--run"):
+        assert option in text
+    assert '@register_shape_func(["LeakyRelu"])' in files["poprt/custom_shape_inference.py"]
+
+
+@pytest.mark.parametrize(
+    "name", ["attention", "clamp", "cross_entropy", "dequantize_linear", "gather", "leaky_relu", "max_pool2d"]
+)
+def test_python_files_parse(name: str) -> None:
+    family = load_family(SPECS / f"{name}.yaml")
+    for backend in BACKENDS:
+        assert backend.requires(family) == ()
+        for path, text in backend.emit(family).items():
+            if path.endswith(".py"):
+                ast.parse(text, path)
+
+
+def test_backends_share_files_of_equal_text(leaky_relu: Family) -> None:
+    shared = [{p: t for p, t in b.emit(leaky_relu).items() if p.startswith("poplar/")} for b in BACKENDS]
+    assert shared[0] == shared[1] == shared[2]
+    assert set(shared[0]) == {f"poplar/leaky_relu_{end}" for end in ("body.hpp", "checks.hpp", "reference.py")}
+
+
+def test_int64_indices_are_held_in_32_bits() -> None:
+    op = carried(load_family(SPECS / "gather.yaml").forward)
+    types = {t.name: [d.value for d in t.dtypes] for t in op.types}
+    assert types["I"] == ["int32"]
+    assert "int64" not in types["T"]
+    assert "float64" not in types["T"]
+
+
+def test_gradients_that_must_be_there_and_do_not_arrive_are_zeros() -> None:
+    family = load_family(SPECS / "top1_routing.yaml")
+    gradient = op_classes(family)[1]
+    assert len(family.forward.outputs) > 1
+    ((position, output),) = gradient.cotangents
+    text = PopartBackend().emit(family)["popart/top1_routing_custom_op.cpp"]
+    assert f"if (forward.hasOutput({output})) cotangents_.emplace({position}, forward.outInfo({output}));" in text
+    assert "op.cotangents()" in text
+
+
+def test_gradients_of_outputs_that_are_left_out_are_not_asked_for() -> None:
+    twice = op_classes(load_family(SPECS / "clamp.yaml"))[2]
+    assert twice.partial
+    text = PopartBackend().emit(load_family(SPECS / "clamp.yaml"))["popart/clamp_custom_op.cpp"]
+    assert "opc::ipu::keep_connected(grad_inputs_, forward);" in text
+
+
+@pytest.mark.parametrize("backend", BACKENDS, ids=lambda b: b.name)
+def test_domains_of_popart_itself_are_refused(backend: Backend) -> None:
+    family = compile_text(TWO_OUTPUTS.replace("opc.test", "ai.graphcore"))
+    (why,) = backend.requires(family)
+    assert why.message == "the domain ai.graphcore is that of PopART's own ops, and ops of users need another"
+
+
+def test_dtypes_that_poplar_lacks_are_refused() -> None:
+    family = compile_text(TWO_OUTPUTS.replace("[float32, float16]", "[float64, bfloat16]"))
+    (why,) = PopartBackend().requires(family)
+    assert why.message == "x of halves is float64, bfloat16, which Poplar has no tensors of"
+
+
+@pytest.mark.parametrize(("sdk", "refused"), [("2.5", {"popxl", "poprt"}), ("2.6", {"poprt"}), ("3.0", set()), ("3.4", set())])
+def test_what_an_older_sdk_lacks_is_refused(
+    sdk: str, refused: set[str], leaky_relu: Family, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "pyproject.toml").write_text(f'[tool.opc.popart]\nsdk = "{sdk}"\n')
+    monkeypatch.chdir(tmp_path)
+    assert {b.name for b in BACKENDS if b.requires(leaky_relu)} == refused

@@ -1,0 +1,54 @@
+"""How the emulated SDK is built: once, whole, and with a message where something is missing."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.emulation.sdk import EMULATION, sdk, shell
+
+BUILD = EMULATION / "build.py"
+
+
+def build(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """A run of build.py."""
+    environment = {**os.environ, **variables}
+    return subprocess.run([sys.executable, str(BUILD), *arguments], env=environment, capture_output=True, text=True, check=False)
+
+
+def test_a_second_build_does_nothing() -> None:
+    before = {path: path.stat().st_mtime_ns for path in sdk().rglob("*")}
+    done = build(str(sdk()))
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert {path: path.stat().st_mtime_ns for path in sdk().rglob("*")} == before
+
+
+def test_mistakes_are_said() -> None:
+    assert build().stderr == "usage: python build.py DEST\n"
+    assert build("--help").returncode == 2
+    done = build("anywhere", CXX="no-such-compiler")
+    assert done.returncode == 1
+    assert done.stderr == "No C++ compiler named no-such-compiler: install g++, or say in CXX which to use.\n"
+
+
+def test_enabled_shell(tmp_path: Path) -> None:
+    said = shell(
+        "command -v popc poprt; echo $POPLAR_SDK_ENABLED; g++ -shared -lpopart -lpoplar -lpopops -lpoputil -lpoplin -o a.so",
+        tmp_path,
+    )
+    assert said.split() == [f"{sdk()}/bin/popc", f"{sdk()}/bin/poprt", str(sdk())]
+
+
+@pytest.mark.skipif(shutil.which("cmake") is None, reason="no CMake")
+def test_cmake_finds_it(tmp_path: Path) -> None:
+    (tmp_path / "op.cpp").write_text("#include <popart/op.hpp>\nint rank(const popart::Op &op) { return op.inRank(0); }\n")
+    (tmp_path / "CMakeLists.txt").write_text(
+        "cmake_minimum_required(VERSION 3.12)\nproject(sample CXX)\nset(CMAKE_CXX_STANDARD 14)\nfind_package(popart REQUIRED)\n"
+        "add_library(custom_op SHARED op.cpp)\ntarget_compile_definitions(custom_op PRIVATE ONNX_NAMESPACE=onnx)\n"
+        "target_link_libraries(custom_op popart)\n"
+    )
+    shell("cmake -S . -B build && cmake --build build", tmp_path)
+    assert (tmp_path / "build" / "libcustom_op.so").is_file()

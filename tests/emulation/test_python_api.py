@@ -1,0 +1,12 @@
+"""The Python packages of the emulation and the tables of their API say the same."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.emulation.sdk import EMULATION, shell
+
+
+@pytest.mark.parametrize("package", ["popart", "popxl", "poprt"])
+def test_table(package: str, tmp_path: Path) -> None:
+    assert shell(f"python {EMULATION / 'api' / 'python_declarations.py'} {package}", tmp_path) == ""
