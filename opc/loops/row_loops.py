@@ -102,11 +102,12 @@ class _Rows:
         yield Do(call("reduce_row", *args, types=(lanes, *quick)))
         for name, f in reductions.items():
             of = f.target.type
-            value: Expr = Local(names[name], of, None, "result()" if is_extreme(f) else "value")
+            result = Local(names[name], of, None, "result()" if is_extreme(f) else "value")
+            value: Expr = result
             if f.kind in ("max", "min") and not is_extreme(f):
-                value = call("key_value", value, type=of, types=(of,))
-            elif partial(f) != of:
-                value = Call("ne", (replace(value, type=DType.UINT8), Const(0, DType.UINT8)), DType.BOOL)
+                value = call("key_value", result, type=of, types=(of,))
+            elif of is DType.BOOL:
+                value = Call("ne", (replace(result, type=DType.UINT8), Const(0, DType.UINT8)), DType.BOOL)
             yield Let(name, of, value)
 
     def _stored(self, loop: Loop) -> dict[str, ValueType] | None:
