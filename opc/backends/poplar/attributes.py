@@ -74,11 +74,16 @@ def _read_dtypes(a: Attribute, op: str, name: str, kind: str) -> Iterator[str]:
 def append_line(a: Attribute) -> str:
     """Return the statement that tells an op's serialiser of an attribute."""
     name, value = string_literal(a.name), a.name
-    texts = {AttributeKind.STR: "opc::ipu::quoted", AttributeKind.DTYPE: "opc::ipu::type_name"}
+    # PopART writes six digits of a number, and would take two ops for one whose numbers differ in the seventh.
+    texts = {
+        AttributeKind.STR: "opc::ipu::quoted",
+        AttributeKind.DTYPE: "opc::ipu::type_name",
+        AttributeKind.FLOAT: "opc::ipu::exact",
+    }
     if a.kind in texts and a.length is not None:
         value = f"opc::ipu::joined<{_ELEMENTS[a.kind]}>({a.name}, {texts[a.kind]})"
-    elif a.kind is AttributeKind.DTYPE:
-        value = f"opc::ipu::type_name({a.name})"
+    elif a.kind in texts and a.kind is not AttributeKind.STR:
+        value = f"{texts[a.kind]}({a.name})"
     return f"os.appendAttribute({name}, {value});"
 
 

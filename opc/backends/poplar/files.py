@@ -85,10 +85,14 @@ def params_source(family: Family) -> str:
     )
 
 
-def opx_source(family: Family, *, in_place: bool) -> str:
+def opx_source(family: Family) -> str:
     """Return the text of the ops' Opx and their registration, with those of the variant in place."""
-    codelets = has_codelets(family)
-    return templates.render("opx.cpp.j2", family, classes=op_classes(family), in_place=in_place, codelets=codelets)
+    return templates.render("opx.cpp.j2", family, classes=op_classes(family), codelets=has_codelets(family))
+
+
+def in_place_regions(family: Family) -> dict[str, str]:
+    """Return, by the op's name, the methods of a variant in place that say what it writes over."""
+    return {c.name: templates.render("in_place.cpp.j2", family, c=c) for c in op_classes(family) if c.in_place is not None}
 
 
 def methods_source(family: Family) -> dict[str, str]:

@@ -93,17 +93,17 @@ class Model:
     ) -> dict[str, str]:
         """Add a node of an op; return the names of the wanted outputs by the op's own.
 
-        A Builder leaves out the last operands only; where others are absent, the node is written into the model itself.
+        A Builder leaves out the last outputs only; where others are absent, the node is written into the model itself.
         """
         inputs = _trimmed([tensors.get(x.name) for x in op.inputs])
         outputs = _trimmed([o.name if o.name in wanted else None for o in op.outputs])
-        if None in inputs or None in outputs or op.version != 1 or any(_is_texts(v) for v in attributes.values()):
+        if None in outputs or op.version != 1 or any(_is_texts(v) for v in attributes.values()):
             return self._written(op, inputs, outputs, attributes)
         made = self.builder.customOp(
             opName=op.class_name,
             opVersion=op.version,
             domain=op.domain,
-            inputs=inputs,
+            inputs=[tensor or "" for tensor in inputs],
             attributes=dict(attributes),
             numOutputs=len(outputs),
         )

@@ -65,9 +65,7 @@ def _lacking(op: Op) -> Iterator[tuple[DType, Span]]:
     yield from found.items()
 
 
-def poplar_files(
-    family: Family, others: Mapping[str, PoplarProgram] | None = None, sdk: str = config.SDKS[-1]
-) -> dict[str, str]:
+def poplar_files(family: Family, others: Mapping[str, PoplarProgram] | None = None, sdk: str = config.SDKS[-1]) -> dict[str, str]:
     """Return the texts of `poplar/` for a version of the SDK: the bodies, and the codelets where there are some.
 
     Programs in `others`, by the op's name, are printed in place of the op's own.

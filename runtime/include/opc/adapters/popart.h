@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdio>
 #include <initializer_list>
 #include <map>
 #include <memory>
@@ -142,6 +143,12 @@ std::string joined(const std::vector<T> &values, std::string (*text)(const T &))
   return all;
 }
 inline std::string quoted(const std::string &value) { return std::to_string(value.size()) + ":" + value; }
+/* Nine digits tell any two numbers apart. */
+inline std::string exact(const float &value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.9g", static_cast<double>(value));
+  return text;
+}
 inline std::string type_name(const poplar::Type &type) { return type.toString().cloneAsString(); }
 
 /* ---- rules ---- */
