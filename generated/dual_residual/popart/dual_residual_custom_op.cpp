@@ -49,7 +49,7 @@ struct DualResidualParams : body::attributes {
 
   static DualResidualParams makeFromAttributes(const popart::Attributes &given) {
     DualResidualParams params;
-    params.alpha = given.getAttribute<popart::Attributes::Float>("alpha", params.alpha);
+    if (given.hasAttribute("alpha")) params.alpha = opc::ipu::number(given, "dual_residual", "alpha");
     params.check();
     return params;
   }

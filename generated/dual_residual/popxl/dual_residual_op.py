@@ -10,7 +10,6 @@ from popxl.tensor import Tensor
 import dual_residual_op_impl
 
 
-
 @op_debug_context
 def dual_residual(x: Tensor, y: Tensor, alpha: float = 1.0) -> tuple[Tensor, Tensor]:
     """Two residuals at once, u = alpha * x - y and v = alpha * y - x.

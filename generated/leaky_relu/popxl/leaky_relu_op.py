@@ -10,7 +10,6 @@ from popxl.tensor import Tensor
 import leaky_relu_op_impl
 
 
-
 @op_debug_context
 def leaky_relu(x: Tensor, alpha: float = 0.01) -> Tensor:
     """x where x >= 0, alpha * x elsewhere.

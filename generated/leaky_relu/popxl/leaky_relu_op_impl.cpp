@@ -46,7 +46,7 @@ struct LeakyReluParams : body::attributes {
 
   static LeakyReluParams makeFromAttributes(const popart::Attributes &given) {
     LeakyReluParams params;
-    params.alpha = given.getAttribute<popart::Attributes::Float>("alpha", params.alpha);
+    if (given.hasAttribute("alpha")) params.alpha = opc::ipu::number(given, "leaky_relu", "alpha");
     params.check();
     return params;
   }

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from opc.analysis.shapes.inference import infer
+from opc.analysis.shapes.inference import ShapeError, infer
 from opc.backends.base import Unsupported
 from opc.backends.checks import Checks, Sample, assert_identical, check, misshapen, shapes
 from opc.backends.popart.session import PopartSession, wanted_outputs
@@ -12,6 +13,8 @@ from opc.backends.poplar.classes import op_classes
 from opc.backends.poplar.models import Model, refusals
 from opc.backends.poplar.values import held_arrays, held_attributes
 from opc.ir.dtypes import DType
+from opc.ir.op import Attribute, AttributeKind
+from opc.records import replace
 
 if TYPE_CHECKING:
     from opc.backends.base import Array
@@ -20,6 +23,11 @@ if TYPE_CHECKING:
 def goes_in_place(checks: PopartChecks) -> bool:
     """Whether the op has a variant in place."""
     return op_classes(checks.family)[0].in_place is not None
+
+
+def has_numbers(checks: PopartChecks) -> bool:
+    """Whether the op has attributes that are numbers, and examples to give them in."""
+    return bool(checks.family.examples) and any(a.kind is AttributeKind.FLOAT for a in checks.op.attributes)
 
 
 class PopartChecks(Checks[PopartSession]):
@@ -88,6 +96,52 @@ class PopartChecks(Checks[PopartSession]):
             for sample, names in ((first, made), (second, again)):
                 assert_identical([found[n] for n in names.values()], self.held_outputs(sample), "beside another call")
 
+    @check("outlined apart", lambda checks: checks.family.examples and checks.op.attributes)
+    def outlined_apart(self) -> None:
+        """Nodes that differ in one attribute, be it in the last digits of a number, are not made one subgraph."""
+        given = self.samples[0]
+        others = [*self.variants(given)]
+        if not others:
+            raise Unsupported("no attribute has another value that the example takes")
+        model, tensors, made = self.model(given)
+        arrays = held_arrays(self.op, given.arrays, given.attributes)
+        nodes = [(given, made)]
+        for other in others:
+            wanted = wanted_outputs(self.op, arrays, other.attributes, None)
+            nodes.append((other, model.node(self.op, tensors, held_attributes(self.op, other.attributes), wanted)))
+        found = model.run([n for _, names in nodes for n in names.values()])
+        for sample, names in nodes:
+            said = f"beside {self.op.name} with other attributes than {dict(sample.attributes)}"
+            assert_identical([found[n] for n in names.values()], self.held_outputs(sample), said)
+
+    @check("numbers as text", has_numbers)
+    def numbers_as_text(self) -> None:
+        """A node may hold its numbers as text, as the operators of Paddle do that PopART's take the place of."""
+        given = self.samples[0]
+        arrays = held_arrays(self.op, given.arrays, given.attributes)
+        values = {a.name: given.attributes.get(a.name, a.default) for a in self.op.attributes if a.kind is AttributeKind.FLOAT}
+        texts = {n: [repr(float(x)) for x in v] if isinstance(v, list | tuple) else repr(float(v)) for n, v in values.items()}
+        model = Model()
+        tensors = {name: model.input(array) for name, array in arrays.items()}
+        wanted = wanted_outputs(self.op, arrays, given.attributes, None)
+        made = model.node(self.op, tensors, {**held_attributes(self.op, given.attributes), **texts}, wanted)
+        found = model.run(list(made.values()))
+        assert_identical([found[n] for n in made.values()], self.held_outputs(given), "with numbers as text")
+
+    def variants(self, given: Sample) -> Iterator[Sample]:
+        """Yield the call with another value of one attribute, for each that has one which the call can be made with."""
+        for a in self.op.attributes:
+            value = given.attributes.get(a.name, a.default)
+            for other in _others(a, value):
+                sample = replace(given, attributes={**given.attributes, a.name: other})
+                try:
+                    infer(self.op, shapes(given.arrays), sample.attributes)
+                    held_attributes(self.op, sample.attributes)
+                except (ShapeError, Unsupported):
+                    continue
+                yield sample
+                break
+
     def held_outputs(self, given: Sample) -> list[Array]:
         """Return the outputs of a call as PopART holds them."""
         model, _, made = self.model(given)
@@ -112,3 +166,21 @@ class PopartChecks(Checks[PopartSession]):
             raise Unsupported("this PopART does not show the ops that it runs")
         types = [op.opType() for op in ir().getMainGraph().getOps()]
         assert f"{self.op.class_name}Inplace" in types, f"the model runs {', '.join(types)}"
+
+
+def _others(a: Attribute, value: Any) -> Iterator[Any]:
+    """Yield other values of an attribute, the nearest first: of a number one that its first six digits do not tell from it."""
+    if a.length is not None:
+        held = tuple(value) if isinstance(value, list | tuple) else ()
+        for first in _others(replace(a, length=None), held[0]) if held else ():
+            yield (first, *held[1:])
+    elif a.kind is AttributeKind.FLOAT:
+        number = 1e-7 if value is None else float(value)
+        yield from (number * (1 + 2.0**-20) or 1e-8, number + 1)
+    elif a.kind is AttributeKind.BOOL:
+        yield not value
+    elif a.kind is AttributeKind.STR:
+        yield from (v for v in a.values if v != value)
+    elif a.kind in (AttributeKind.INT, AttributeKind.AXIS):
+        number = 0 if value is None else int(value)
+        yield from (number + 1, number - 1)

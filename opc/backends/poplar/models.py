@@ -7,7 +7,7 @@ import re
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from opc.backends.base import OpError, Unsupported
 from opc.backends.poplar import sdk
@@ -75,6 +75,9 @@ _NO_ROOM = (r"Out of memory on tile \d+", r"a tile would need \d+ bytes")
 
 class Model:
     """A model in the making: its inputs with their values, and the nodes of a family's ops."""
+
+    device: ClassVar[Mapping[str, Any]] = {}
+    """The options of the model of an IPU that all models run on."""
 
     def __init__(self) -> None:
         self.popart = import_popart()
@@ -168,7 +171,7 @@ class Model:
         return self.popart.DataFlow(1, {name: self.popart.AnchorReturnType("All") for name in anchors})
 
     def _device(self) -> Any:
-        return self.popart.DeviceManager().createIpuModelDevice({})
+        return self.popart.DeviceManager().createIpuModelDevice(dict(self.device))
 
     def _run(self, session: Any) -> dict[str, Array]:
         self.session = session
