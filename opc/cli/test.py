@@ -23,7 +23,7 @@ def prove(
     sanitize: Annotated[
         str | None,
         typer.Option(
-            "--sanitize", metavar="KIND", help="Run the kernels under sanitizers: address,undefined,thread or some of them."
+            "--sanitize", metavar="KIND", help="Run kernels and codelets under sanitizers: address,undefined,thread or some."
         ),
     ] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Fail also when a backend could not be run.")] = False,
