@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import shlex
 import shutil
 import subprocess
 import tempfile
@@ -111,8 +112,8 @@ def _compile(
         shutil.copy2(libraries[family.name] / library_path(family), folders[family.name] / library_path(family))
         source = folder / Path(codelets_path(family)).name
         source.write_text(bodies(family)[codelets_path(family)])
-        command = [used.popc, *flags, f"-I{sdk.runtime() / 'include'}", str(source), "-o", str(source.with_suffix(".gp"))]
-        env = {**os.environ, "CXX": " ".join(compiler), "POPC_FLAGS": ""}
+        command = [used.popc, f"-I{sdk.runtime() / 'include'}", str(source), "-o", str(source.with_suffix(".gp"))]
+        env = {**os.environ, "CXX": shlex.join(compiler), "POPC_FLAGS": shlex.join(flags)}
         done = subprocess.run(command, capture_output=True, text=True, errors="replace", env=env)
         return family.name, done.stderr.strip() or "popc failed" if done.returncode != 0 else ""
 
