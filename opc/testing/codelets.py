@@ -37,7 +37,7 @@ from opc.testing.extent import Extent
 from opc.testing.results import Column, Report, Result, Status
 from opc.testing.sanitize import OPTIONS, narrowed, sanitizer_flags, some, together, verdicts
 
-MOST = {"forward": 16, "derived": 8}
+MOST = {"forward": 6, "derived": 3}
 """How many calls of an op are run."""
 SECONDS = 600.0
 """How long all calls may take."""
@@ -70,7 +70,8 @@ def sanitize_codelets(
                 report.mistakes[built.name] = "; ".join(d.message for d in built.diagnostics)
             else:
                 libraries[built.name] = built.package
-        kept = [narrowed(f) for f in families.values() if f.name in libraries]
+        # Elements are counted, not their bytes, so that one type stands for all.
+        kept = [narrowed(f, 1) for f in families.values() if f.name in libraries]
         for name, group in names.items():
             folders = {f.name: Path(scratch, name.replace(" ", "_"), f.name) for f in kept}
             mistakes = _compile(kept, folders, libraries, found, group, jobs)
@@ -126,7 +127,7 @@ def _calls(family: Family) -> Iterator[KernelCall]:
     for op in reached(family):
         parent = None if op is family.forward else family.forward if op is family.backward else family.backward
         kind = "forward" if op is family.forward else "derived"
-        cases = [c for c in accepted(op, parent, random=4, extent=Extent.SAMPLE) if _fits(c)]
+        cases = [c for c in accepted(op, parent, random=0, extent=Extent.SAMPLE) if _fits(c)]
         yield from (KernelCall(op, case) for case in some(op, cases, MOST[kind]))
 
 

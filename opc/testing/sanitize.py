@@ -104,12 +104,12 @@ def together(sanitizers: Sequence[str]) -> list[tuple[str, ...]]:
     return [group for group in groups if group]
 
 
-def narrowed(family: Family) -> Family:
-    """Return the family with two element types for each type variable: what is read where depends on their sizes alone."""
+def narrowed(family: Family, most: int = 2) -> Family:
+    """Return the family with so many element types for each type variable: what is read where depends on their sizes alone."""
 
     def visit(node: Any) -> Any:
         if isinstance(node, TypeVar):
-            kept = sorted(node.dtypes, key=lambda d: PREFERRED.index(d) if d in PREFERRED else len(PREFERRED))[:2]
+            kept = sorted(node.dtypes, key=lambda d: PREFERRED.index(d) if d in PREFERRED else len(PREFERRED))[:most]
             return TypeVar(node.name, tuple(d for d in node.dtypes if d in kept))
         if isinstance(node, tuple):
             return tuple(visit(x) for x in node)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -16,14 +17,18 @@ SPECS = Path(__file__).parents[2] / "specs"
 WRONG = """
     volatile int shift = 40;
     static_cast<void>(1 << shift);
-    if (y.size() > 0) static_cast<void>(opc::load(*(y.begin() + y.size())));
+    if (FIELD.size() > 0) static_cast<void>(opc::load(*(FIELD.begin() + FIELD.size())));
     worker = 0;
 """
 
 
 def wrong_bodies(family: Family) -> dict[str, str]:
     """The files of a family, with codelets that shift too far, read beyond a field, and write what other workers write."""
-    return {p: t.replace("compute(unsigned worker) {", "compute(unsigned worker) {" + WRONG) for p, t in bodies(family).items()}
+    head = r"poplar::Output<poplar::Vector<\w+>> (\w+);.*?compute\(unsigned worker\) \{"
+    return {
+        path: re.sub(head, lambda m: m[0] + WRONG.replace("FIELD", m[1]), text, flags=re.DOTALL)
+        for path, text in bodies(family).items()
+    }
 
 
 def failed(report: Report, column: str) -> list[Result]:
