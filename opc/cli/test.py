@@ -23,7 +23,7 @@ def prove(
     sanitize: Annotated[
         str | None,
         typer.Option(
-            "--sanitize", metavar="KIND", help="Run the kernels under sanitizers: address,undefined,thread or some of them."
+            "--sanitize", metavar="KIND", help="Run kernels and codelets under sanitizers: address,undefined,thread or some."
         ),
     ] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Fail also when a backend could not be run.")] = False,
@@ -47,6 +47,7 @@ def prove(
 
     from opc.testing import keeping as kept
     from opc.testing import report as reports
+    from opc.testing.codelets import sanitize_codelets
     from opc.testing.results import as_json as data
     from opc.testing.runner import run_tests
     from opc.testing.sanitize import run_sanitized
@@ -55,7 +56,9 @@ def prove(
     covering, interface, touched = _covering(chosen, out) if cover else (None, None, None)
     with progress_line() as progress:
         if kinds:
-            report = run_sanitized(chosen if covering is None else covering, kinds, jobs, progress=progress)
+            sanitized = chosen if covering is None else covering
+            report = run_sanitized(sanitized, kinds, jobs, progress=progress)
+            sanitize_codelets(report, sanitized, kinds, out, jobs)
         else:
             report = run_tests(
                 chosen,

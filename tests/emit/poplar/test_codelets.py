@@ -125,11 +125,11 @@ def test_what_counts_beyond_32_bits_is_refused(build: Build) -> None:
         built.call(family.forward, {"x": x}, {"step": 1 << 40})
 
 
-def text_of(op: Op, *targets: str) -> str:
-    """Return the codelets of some statements."""
+def text_of(op: Op, *targets: str, sdk: str = "3.4") -> str:
+    """Return the codelets of some statements for a version of the SDK."""
     v = lower(op)[0]
     stages = [codelet_stage(v.case.op, s, f"{op.name}_{s.target}") for s in v.case.op.body if s.target in targets]
-    return codelets_source("specs", stages)
+    return codelets_source("specs", stages, sdk)
 
 
 @pytest.mark.parametrize(("name", "targets"), [("max_pool2d", ("y",)), ("gather", ("y",)), ("nll_loss", ("loss_partial",))])
@@ -148,3 +148,11 @@ def test_classes_are_compiled_for_the_dtypes_that_poplar_has() -> None:
     assert re.findall(r"^template class (.*);$", text, re.MULTILINE) == [
         f"gather_y<{t}, int>" for t in ("half", "float", "signed char", "short", "int", "unsigned char", "bool")
     ]
+
+
+@pytest.mark.parametrize(("sdk", "returned"), [("2.6", "bool"), ("3.0", "void"), ("3.4", "void")])
+def test_compute_returns_what_the_sdk_has_it_return(sdk: str, returned: str) -> None:
+    text = text_of(load_family(SPECS / "nll_loss.yaml").forward, "loss_partial", sdk=sdk)
+    assert re.findall(r"(\w+) compute\(", text) == [returned]
+    assert ("    return true;\n  }\n};" in text) == (returned == "bool")
+    assert ("return true;" in text) == (returned == "bool")

@@ -119,7 +119,8 @@ class Builder {
   emulation::Node &nodeOf(const std::set<TensorId> &outputs);
 
   emulation::Model model_;
-  std::set<TensorId> known_;  // every tensor that a node may read
+  std::set<TensorId> known_;    // every tensor that a node may read
+  std::set<TensorId> unknown_;  // of these, the outputs of which inference told nothing
 };
 
 }  // namespace popart

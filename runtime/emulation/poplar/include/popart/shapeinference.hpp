@@ -19,7 +19,7 @@ namespace popart {
 
 class ShapeInferenceContext {
  public:
-  /// `inputInfos_` lacks the inputs that are absent, or whose info is unknown.
+  /// An input that nothing is known of is UNDEFINED. There is none that is absent: the builder refuses those before.
   ShapeInferenceContext(const std::map<int, TensorInfo> &inputInfos_, const Attributes &attributes_, int outputSize_)
       : inputInfos(inputInfos_), attributes(attributes_), outputSize(outputSize_) {}
 
@@ -40,7 +40,16 @@ class ShapeInferenceContext {
   const Attributes &getAttributes() const { return attributes; }
   int getNumInputs() const { return static_cast<int>(inputInfos.size()); }
   int getNumOutputs() const { return outputSize; }
-  bool hasInputShape(std::size_t index) const { return inputInfos.count(static_cast<int>(index)) != 0; }
+  /// As in PopART, one without axes has none.
+  bool hasInputShape(std::size_t index) const {
+    return index < inputInfos.size() && !inShape(static_cast<int>(index)).empty();
+  }
+  bool hasNInputShapes(std::size_t count) const {
+    for (std::size_t index = 0; index < count; ++index) {
+      if (!hasInputShape(index)) return false;
+    }
+    return true;
+  }
   bool hasAttribute(const std::string &key) const { return attributes.hasAttribute(key); }
 
   template <typename T>
