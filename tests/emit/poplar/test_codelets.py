@@ -103,6 +103,20 @@ def test_an_index_outside_ends_the_run(build: Build) -> None:
     assert built.call(family.forward, {"data": data, "indices": indices}, {"axis": 1})["y"].shape == (2, 3, 2)
 
 
+def test_an_index_that_no_output_asks_for_is_not_looked_at(build: Build) -> None:
+    """A value between stages has points where the outputs that it takes part in have none."""
+    text = (
+        f"{HEAD}types: {{T: [float32]}}\ngradient: none\ninputs: {{x: 'T[N]', i: 'int32[M]', z: 'T[M, K]'}}\n"
+        "outputs: {y: 'T[M, K]'}\nkernel: |\n  a[m] = x[i[m]]\n  y[m, k] = exp(z[m, k] - a[m]) / sum[j](exp(z[m, j] - a[m]))\n"
+    )
+    family = compile_text(text, "f.yaml")
+    built = build(family)
+    given = {"x": np.zeros(0, np.float32), "i": np.zeros(2, np.int32), "z": np.zeros((2, 0), np.float32)}
+    assert built.call(family.forward, given)["y"].shape == (2, 0)
+    with pytest.raises(BodyError, match=r"f: an index of x is outside axis 0 of size 0[\s\S]*0"):
+        built.call(family.forward, {**given, "z": np.zeros((2, 1), np.float32)})
+
+
 def test_a_long_sum_is_computed_in_parts(build: Build) -> None:
     """The operand of a sum to few elements fits no tile, but its parts do; rounded once."""
     family = compile_text(WIDE + "kernel: 'y[m] = sum[n](x[n, m] * x[n, m])'\n", "f.yaml")
