@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from opc.emit.poplar.codelets import codelets_source
+from opc.emit.poplar.files import poplar_files
 from opc.ir.dtypes import DType
 from opc.ir.op import Family, Op
 from opc.lower.lower import lower
@@ -23,7 +24,7 @@ from opc.testing.cases.calls import accepted
 from opc.testing.extent import Extent
 from opc.testing.oracle.evaluation import DomainError, evaluate
 from opc.testing.oracle.tolerance import compare
-from tests.emit.poplar.body_library import BodyError, BodyLibrary, can_carry
+from tests.emit.poplar.body_library import COMPILE, BodyError, BodyLibrary, can_carry, run
 
 SPECS = Path(__file__).parents[3] / "specs"
 GOLDEN = Path(__file__).parent / "golden"
@@ -155,6 +156,16 @@ def test_text(name: str, targets: tuple[str, ...]) -> None:
         golden.parent.mkdir(exist_ok=True)
         golden.write_text(text)
     assert text == golden.read_text()
+
+
+def test_all_specs_compile_without_a_warning(tmp_path: Path) -> None:
+    """The codelets of all specs, in one file: as C++14, with -Wall -Wextra."""
+    files = [poplar_files(load_family(spec)) for spec in sorted(SPECS.glob("*.yaml"))]
+    found = [text for made in files for path, text in made.items() if path.endswith("_codelets.cpp")]
+    source = tmp_path / "all.cpp"
+    source.write_text("\n".join(found))
+    run([*COMPILE, "-fsyntax-only", str(source)])
+    assert len(found) > 20
 
 
 def test_classes_are_compiled_for_the_dtypes_that_poplar_has() -> None:
