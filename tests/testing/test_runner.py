@@ -214,6 +214,7 @@ def test_frameworks_may_print(tmp_path: Path) -> None:
 def test_the_page_for_a_repository_and_the_table_of_many_columns() -> None:
     columns = {name: Column(name.title(), "1.2+cpu") for name in ["one", "two", "three", "four", "five", "six", "seven", "eight"]}
     columns["eight"] = Column("Eight", reason="it is not installed; install with: opc env create eight")
+    columns["two"] = Column("Two", "1.2, emulated")
     report = Report(columns)
     for name in (ORACLE, *list(columns)[:-1]):
         status = {"two": Status.EMULATED, "three": Status.COMPILED}.get(name, Status.PASSED)

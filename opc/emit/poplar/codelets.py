@@ -87,15 +87,18 @@ class CodeletText(KernelText):
     def _views(self) -> Iterator[str]:
         yield from ()
 
-    def _attribute(self, name: str, element: int, target: str) -> str:
+    def attribute(self, name: str, element: int, target: str) -> str:
+        """Return the field that holds an attribute, or an element of one, as a C++ type."""
         field = self.names[attribute_field(name, element)]
         own = {"int": _INTEGER, "float": "float", "bool": "bool"}[field.kind]
         return field.name if target in (own, "") else f"{target}({field.name})"
 
-    def _symbol(self, symbol: Dim | GroupSize | Index) -> str:
+    def symbol(self, symbol: Dim | GroupSize | Index) -> str:
+        """As `ExprText.symbol` says."""
         return symbol.name if isinstance(symbol, Index) else self.names[symbol].name
 
-    def _present(self, operand: str) -> str:
+    def present(self, operand: str) -> str:
+        """As `ExprText.present` says."""
         return self.names[Present(operand)].name
 
     # Whole numbers have 32 bits.
@@ -112,7 +115,7 @@ class CodeletText(KernelText):
                     f"{self.operands[e.view].field}[{'0' if e.offset is None else self.integer(e.offset)}]", _ATOM, e.type
                 )
             case AttrRef() if not self._is_text(e):
-                text = CppText(self._attribute(e.name, e.element, self._kind(e.type)), _ATOM, e.type)
+                text = CppText(self.attribute(e.name, e.element, self._kind(e.type)), _ATOM, e.type)
             case _:
                 text = super().expr(e)
         return replace(text, type=_narrow(text.type))
@@ -151,9 +154,9 @@ class CodeletText(KernelText):
             case Minimum():
                 return f"opc::minimum<{_INTEGER}>({self.affine(atom.left)}, {self.affine(atom.right)})"
             case AttrInt():
-                return self._attribute(atom.name, atom.element, _INTEGER)
+                return self.attribute(atom.name, atom.element, _INTEGER)
             case _:
-                return self._symbol(atom)
+                return self.symbol(atom)
 
     def _load(self, e: Load) -> CppText:
         return CppText(f"opc::load({self.operands[e.view].field}[{self.integer(e.offset)}])", _ATOM, e.type)
