@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
 from opc.cli.console import FAILED, OK, WrongUse, fail, find_specs, need, note, progress_line, say, say_json, shown
 from opc.cli.options import GENERATED, Backends, Json, Markdown, Out, Specs
+
+if TYPE_CHECKING:
+    from opc.testing.cover import Chosen
 
 
 def prove(
@@ -53,11 +56,12 @@ def prove(
     from opc.testing.sanitize import run_sanitized
 
     kinds = _sanitizers(sanitize, backend)
-    covering, interface, touched = _covering(chosen, out) if cover else (None, None, None)
+    covering = _covering(chosen, out) if cover else None
     with progress_line() as progress:
         if kinds:
-            sanitized = chosen if covering is None else covering
-            report = run_sanitized(sanitized, kinds, jobs, progress=progress)
+            sanitized = chosen if covering is None else covering.specs
+            threaded = None if covering is None else covering.loops
+            report = run_sanitized(sanitized, kinds, jobs, threaded=threaded, progress=progress)
             sanitize_codelets(report, sanitized, kinds, out, jobs)
         else:
             report = run_tests(
@@ -65,9 +69,9 @@ def prove(
                 backend,
                 out,
                 jobs,
-                chosen_specs=covering,
-                interface_specs=interface,
-                whole_specs=touched,
+                chosen_specs=None if covering is None else covering.specs,
+                interface_specs=None if covering is None else covering.interface,
+                whole_specs=None if covering is None else covering.touched,
                 again=again,
                 progress=progress,
                 say=note,
@@ -141,8 +145,16 @@ def report(
     return OK if joined.ok else FAILED
 
 
-def _covering(specs: Sequence[Path], out: Path) -> tuple[list[Path], list[Path], tuple[Path, ...]]:
-    """Return the specs of the covering set, and those of interfaces, each with those that a change touched, and these."""
+class _Covering(NamedTuple):
+    """The specs of the covering set, those of its interfaces and of its loops, each with those that a change touched; these."""
+
+    specs: list[Path]
+    interface: list[Path]
+    loops: list[Path]
+    touched: tuple[Path, ...]
+
+
+def _covering(specs: Sequence[Path], out: Path) -> _Covering:
     from opc.testing.cover import covering_set
     from opc.testing.touched import changed, joining
 
@@ -155,8 +167,13 @@ def _covering(specs: Sequence[Path], out: Path) -> tuple[list[Path], list[Path],
         note(f"changed: {', '.join(s.stem for s in touched)}")
     if joined:
         note(f"written otherwise by opc: {', '.join(s.stem for s in joined)}")
-    every, faces = ({*(c.spec for c in chosen if c.interface or not faces), *touched, *joined} for faces in (False, True))
-    return [s for s in specs if s in every], [s for s in specs if s in faces], touched
+
+    def with_touched(found: Iterable[Chosen]) -> list[Path]:
+        kept = {*(c.spec for c in found), *touched, *joined}
+        return [s for s in specs if s in kept]
+
+    interface, loops = (c for c in chosen if c.interface), (c for c in chosen if c.loops)
+    return _Covering(with_touched(chosen), with_touched(interface), with_touched(loops), touched)
 
 
 def cover(
@@ -178,6 +195,8 @@ def cover(
         say(f"{c.name}: {'; '.join(named)}{more}")
     faces = [c.name for c in chosen if c.interface]
     say(f"{len(faces)} of these have all features of interfaces: {', '.join(sorted(faces))}.")
+    loops = [c.name for c in chosen if c.loops]
+    say(f"{len(loops)} of these have all features of loops: {', '.join(sorted(loops))}.")
     touched = changed(files)
     say(f"Changed: {', '.join(s.stem for s in touched) or 'none'}.")
     joined = joining(files, [c.spec for c in chosen], out)

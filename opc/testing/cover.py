@@ -33,6 +33,9 @@ EVERY_OP = ("numpy", "torch")
 INTERFACE = ("attribute", "op", "operand", "rank", "type")
 """What a backend's code depends on where it calls the compiled kernel: not what is computed, nor in what loops."""
 
+LOOPS = ("loops",)
+"""What it depends on where threads meet in memory: not what is computed, nor what calls it."""
+
 NAMED = ("kind", "fn")
 """Fields whose text is one of few words of the language; any other text is a name or a message."""
 
@@ -47,13 +50,15 @@ OPAQUE = (Span, TypeVar, Example, CodeLine)
 class Chosen:
     """An op of a covering set: its spec, and the features that it was chosen for.
 
-    The ops of an `interface` alone have all features of `INTERFACE`; backends that wrap the kernel run these.
+    The ops of an `interface` alone have all features of `INTERFACE`; backends that wrap the kernel run these. Those of `loops`
+    have all features of `LOOPS`; the thread sanitizer runs these.
     """
 
     name: str
     spec: Path
     adds: tuple[str, ...]
     interface: bool
+    loops: bool
 
 
 def features(family: Family) -> frozenset[str]:
@@ -193,8 +198,12 @@ def covering_set(specs: Sequence[Path], out: Path) -> tuple[Chosen, ...]:
     found = {e["name"]: frozenset(e["features"]) for e in now.values()}
     cost = {e["name"]: float(e["cost"]) for e in now.values()}
     chosen = cover(found, cost)
-    faces = cover({name: frozenset(f for f in found[name] if f.partition(" ")[0] in INTERFACE) for name in chosen}, cost)
-    return tuple(Chosen(name, families[name], adds, name in faces) for name, adds in chosen.items())
+
+    def covering(kinds: Collection[str]) -> Collection[str]:
+        return cover({name: frozenset(f for f in found[name] if f.partition(" ")[0] in kinds) for name in chosen}, cost)
+
+    faces, loops = covering(INTERFACE), covering(LOOPS)
+    return tuple(Chosen(name, families[name], adds, name in faces, name in loops) for name, adds in chosen.items())
 
 
 def _entry(family: Family) -> dict[str, Any]:
@@ -215,4 +224,4 @@ def _size(op: Op) -> int:
     return sum(1 for statement in op.body for _ in walk(statement.value)) + len(op.inputs)
 
 
-__all__ = ["EVERY_OP", "INTERFACE", "Chosen", "cover", "covering_set", "features"]
+__all__ = ["EVERY_OP", "INTERFACE", "LOOPS", "Chosen", "cover", "covering_set", "features"]

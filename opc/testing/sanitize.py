@@ -12,7 +12,7 @@ import re
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields, is_dataclass, replace
 from importlib import resources
@@ -62,9 +62,12 @@ def run_sanitized(
     sanitizers: Sequence[str],
     jobs: int | None = None,
     *,
+    threaded: Collection[Path] | None = None,
     progress: Callable[[int, int, str], None] | None = None,
 ) -> Report:
     """Run the kernels of specs under sanitizers and return what they reported, in a column for those that go together.
+
+    The thread sanitizer runs those of `threaded`, where that is given.
 
     Raises:
         SpecError: when there is no compiler here.
@@ -82,7 +85,8 @@ def run_sanitized(
             try:
                 family = narrowed(load_family(spec))
                 folder = Path(scratch) / family.name
-                return list(check_family(family, folder, compiler.command, sanitizers))
+                chosen = [s for s in sanitizers if s != "thread" or threaded is None or spec in threaded]
+                return list(check_family(family, folder, compiler.command, chosen))
             except SpecError as error:
                 return str(error)
 
