@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,6 +13,7 @@ from opc.cli.options import GENERATED, Backends, Json, Markdown, Out, Specs
 
 if TYPE_CHECKING:
     from opc.testing.cover import Chosen
+    from opc.testing.tiers import Tiers
 
 
 def prove(
@@ -56,11 +57,11 @@ def prove(
     from opc.testing.sanitize import run_sanitized
 
     kinds = _sanitizers(sanitize, backend)
-    covering = _covering(chosen, out) if cover else None
+    tiers = _tiers(chosen, out) if cover else None
     with progress_line() as progress:
         if kinds:
-            sanitized = chosen if covering is None else covering.specs
-            threaded = None if covering is None else covering.loops
+            sanitized = chosen if tiers is None else [*tiers.chosen]
+            threaded = None if tiers is None else tiers.loops
             report = run_sanitized(sanitized, kinds, jobs, threaded=threaded, progress=progress)
             sanitize_codelets(report, sanitized, kinds, out, jobs)
         else:
@@ -69,9 +70,7 @@ def prove(
                 backend,
                 out,
                 jobs,
-                chosen_specs=None if covering is None else covering.specs,
-                interface_specs=None if covering is None else covering.interface,
-                whole_specs=None if covering is None else covering.touched,
+                tiers=tiers,
                 again=again,
                 progress=progress,
                 say=note,
@@ -145,24 +144,18 @@ def report(
     return OK if joined.ok else FAILED
 
 
-class _Covering(NamedTuple):
-    """The specs of the covering set, those of its interfaces and of its loops, each with those that a change touched; these."""
-
-    specs: list[Path]
-    interface: list[Path]
-    loops: list[Path]
-    touched: tuple[Path, ...]
-
-
-def _covering(specs: Sequence[Path], out: Path) -> _Covering:
+def _tiers(specs: Sequence[Path], out: Path) -> Tiers:
+    """Return the covering set and its parts, each with the specs that a change touched."""
     from opc.testing.cover import covering_set
+    from opc.testing.tiers import Tiers
     from opc.testing.touched import changed, joining
 
     chosen = covering_set(specs, out)
     touched = changed(specs)
     joined = joining(specs, [c.spec for c in chosen], out)
     note(f"covering set, {len(chosen)} of {len(specs)} ops: {', '.join(sorted(c.name for c in chosen))}")
-    note(f"interfaces, {sum(c.interface for c in chosen)} of these: {', '.join(sorted(c.name for c in chosen if c.interface))}")
+    for part, some in _parts(chosen).items():
+        note(f"{part}, {len(some)} of these: {', '.join(sorted(c.name for c in some))}")
     if touched:
         note(f"changed: {', '.join(s.stem for s in touched)}")
     if joined:
@@ -172,8 +165,17 @@ def _covering(specs: Sequence[Path], out: Path) -> _Covering:
         kept = {*(c.spec for c in found), *touched, *joined}
         return [s for s in specs if s in kept]
 
-    interface, loops = (c for c in chosen if c.interface), (c for c in chosen if c.loops)
-    return _Covering(with_touched(chosen), with_touched(interface), with_touched(loops), touched)
+    interface, signature, loops = map(with_touched, _parts(chosen).values())
+    return Tiers(with_touched(chosen), interface, signature, loops, touched)
+
+
+def _parts(chosen: Sequence[Chosen]) -> dict[str, list[Chosen]]:
+    """Return the ops of a covering set that have all features of a kind, by the name of the kind."""
+    return {
+        "interfaces": [c for c in chosen if c.interface],
+        "signatures": [c for c in chosen if c.signature],
+        "loops": [c for c in chosen if c.loops],
+    }
 
 
 def cover(
@@ -193,10 +195,8 @@ def cover(
         named = c.adds if every else c.adds[-3:]
         more = "" if len(named) == len(c.adds) else f"; and {len(c.adds) - len(named)} more"
         say(f"{c.name}: {'; '.join(named)}{more}")
-    faces = [c.name for c in chosen if c.interface]
-    say(f"{len(faces)} of these have all features of interfaces: {', '.join(sorted(faces))}.")
-    loops = [c.name for c in chosen if c.loops]
-    say(f"{len(loops)} of these have all features of loops: {', '.join(sorted(loops))}.")
+    for part, some in _parts(chosen).items():
+        say(f"{len(some)} of these have all features of {part}: {', '.join(sorted(c.name for c in some))}.")
     touched = changed(files)
     say(f"Changed: {', '.join(s.stem for s in touched) or 'none'}.")
     joined = joining(files, [c.spec for c in chosen], out)
