@@ -21,6 +21,7 @@ struct FormatError : public std::runtime_error {
   IN_LIBRARY explicit FormatError(const std::string &reason) : std::runtime_error(reason) {}
 };
 
+// For the emulation's own use.
 namespace internal {
 
 template <typename T>

@@ -3,6 +3,9 @@
 #ifndef POPART_EMULATION_PYBIND11_FUNCTIONS_HPP
 #define POPART_EMULATION_PYBIND11_FUNCTIONS_HPP
 
+#include <deque>
+#include <vector>
+
 #include <pybind11/detail/common.h>
 
 #undef PYBIND11_NOINLINE
@@ -14,5 +17,21 @@
 
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
+
+// Containers that calls and types are kept in.
+#if defined(POPART_EMULATION_PYBIND11)
+#define PYBIND11_INSTANCE template
+#else
+#define PYBIND11_INSTANCE extern template
+#endif
+PYBIND11_INSTANCE class std::deque<bool>;
+PYBIND11_INSTANCE class std::vector<char *>;
+PYBIND11_INSTANCE class std::vector<PyObject *>;
+PYBIND11_INSTANCE class std::vector<pybind11::handle>;
+PYBIND11_INSTANCE class std::vector<pybind11::detail::type_info *>;
+#ifdef __GLIBCXX__
+PYBIND11_INSTANCE class std::_Deque_base<bool, std::allocator<bool>>;
+#endif
+#undef PYBIND11_INSTANCE
 
 #endif
