@@ -50,7 +50,7 @@ class Sdk:
 
     @property
     def module_include(self) -> tuple[str, ...]:
-        """The compiler's arguments for modules of Python: where the emulation has pybind11's functions, these are not compiled."""
+        """The compiler's arguments for modules of Python, which take pybind11's functions from the emulation."""
         return () if self.root is None else ("-DOPC_PYBIND11=<popart/emulation/pybind11_functions.hpp>",)
 
     @property
