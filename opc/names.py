@@ -72,9 +72,10 @@ MEMBERS = frozenset(
 FUNCTIONS = frozenset(
     (
         # What the modules with an op's Python functions use or define at their top.
-        *("all", "annotations", "any", "constant", "custom_translation_table", "dispatch", "get_num_threads", "grad_enabled"),
-        *("map", "not_to_static", "or_zeros", "primitive", "register_onnx_symbolic", "set_num_threads", "shape"),
-        *("staticmethod", "torch", "zero"),
+        *("all", "annotations", "any", "cache", "check_in_graph", "constant", "cppimport", "custom_translation_table"),
+        *("dispatch", "get_current_context", "get_num_threads", "grad_enabled", "load", "map", "not_to_static"),
+        *("op_debug_context", "or_zeros", "popart", "primitive", "register_onnx_symbolic", "set_num_threads", "shape"),
+        *("staticmethod", "str", "torch", "zero"),
         # What stands beside the functions of loops.
         *("best", "call_arguments", "loops", "rows", "table"),
         # What the runtime and the bindings call so with `opc_` in front, as kernels are.

@@ -208,9 +208,14 @@ class Op(Node):
 
     @property
     def class_name(self) -> str:
-        """The ONNX op type: what the spec says, else the name in CamelCase, `leaky_relu` -> `LeakyRelu`, `none` -> `NoneOp`."""
+        """The ONNX op type: what the spec says, else the name of Python classes that are made of the op."""
+        return self.onnx_name or self.python_class
+
+    @property
+    def python_class(self) -> str:
+        """The name in CamelCase: `leaky_relu` -> `LeakyRelu`, and `none` -> `NoneOp`, for `None` is kept for something else."""
         own = camel_case(self.name)
-        return self.onnx_name or (f"{own}Op" if own in CLASSES else own)
+        return f"{own}Op" if own in CLASSES else own
 
     def input(self, name: str) -> Operand:
         """Return the input of that name; KeyError when there is none."""

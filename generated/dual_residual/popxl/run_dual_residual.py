@@ -15,7 +15,7 @@ import popxl.ops as ops
 FOLDER = Path(__file__).resolve().parent
 sys.path[:0] = [str(FOLDER), str(FOLDER.parent / "poplar")]
 
-from dual_residual_op import dual_residual  # noqa: E402
+import dual_residual_op  # noqa: E402
 from dual_residual_reference import evaluate_dual_residual  # noqa: E402
 
 INPUTS = {"x": np.array([1.0, 2.0], "float32"), "y": np.array([3.0, 5.0], "float32")}
@@ -34,7 +34,7 @@ def build_and_run_graph(inputs, attributes):
             fed[stream] = array
             tensors[name] = ops.host_load(stream, name)
 
-        made = dual_residual(**tensors, **attributes)
+        made = dual_residual_op.dual_residual(**tensors, **attributes)
 
         streams = []
         for tensor in made if isinstance(made, tuple) else (made,):

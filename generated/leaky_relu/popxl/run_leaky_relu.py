@@ -15,7 +15,7 @@ import popxl.ops as ops
 FOLDER = Path(__file__).resolve().parent
 sys.path[:0] = [str(FOLDER), str(FOLDER.parent / "poplar")]
 
-from leaky_relu_op import leaky_relu  # noqa: E402
+import leaky_relu_op  # noqa: E402
 from leaky_relu_reference import evaluate_leaky_relu  # noqa: E402
 
 INPUTS = {"x": np.array([[0.0, -0.1], [-0.2, 1.0]], "float32")}
@@ -34,7 +34,7 @@ def build_and_run_graph(inputs, attributes):
             fed[stream] = array
             tensors[name] = ops.host_load(stream, name)
 
-        made = leaky_relu(**tensors, **attributes)
+        made = leaky_relu_op.leaky_relu(**tensors, **attributes)
 
         streams = []
         for tensor in made if isinstance(made, tuple) else (made,):

@@ -28,7 +28,7 @@ def op_source(family: Family) -> str:
     return templates.render(
         "op.py.j2",
         family,
-        prefix=camel_case(op.name),
+        python_class=op.python_class,
         imports=any(a.length is not None for a in op.attributes),
         dtypes=onnx_numbers() if any(a.kind is AttributeKind.DTYPE for a in op.attributes) else [],
         signature=signature_api().signature(op, op.name),

@@ -159,7 +159,7 @@ class PopxlSession(Session):
         graph = context.graph
         params = getattr(self.module, f"{camel_case(self.family.name)}Params")
         defaults = {a.name: a.default for a in op.attributes if a.kind is AttributeKind.DTYPE}
-        made = getattr(self.module, camel_case(op.name)).create_op_in_graph(
+        made = getattr(self.module, op.python_class).create_op_in_graph(
             graph=graph._pb_graph,
             inputs={i: tensors[x.name].id for i, x in enumerate(op.inputs) if tensors.get(x.name) is not None},
             outputs={i: graph._create_tensor_id(f"{op.name}_{o.name}") for i, o in enumerate(op.outputs) if o.name in wanted},

@@ -46,7 +46,7 @@ class nll_loss_loss_partial : public poplar::MultiVertex {
       for (int32_t K_point = K_point_low; K_point < K_point_high; ++K_point) {
         opc::store(loss_partial[element],
             T(opc::cast<int64_t>(opc::load(target[n * target_stride_0 + K_point + target_first])) ==
-                int64_t(ignore_index) ? 0 : -opc::load(w[n * w_stride_0 + K_point + w_first]) * [&]() -> T {
+                ignore_index ? 0 : -opc::load(w[n * w_stride_0 + K_point + w_first]) * [&]() -> T {
           const int32_t at_1 = int32_t(opc::load(target[n * target_stride_0 + K_point + target_first]));
           if (opc::outside(at_1, x_size_1)) {
             opc::report(&status[2 * worker], 1, at_1);
