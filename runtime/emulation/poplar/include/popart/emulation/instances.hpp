@@ -33,24 +33,6 @@ POPART_INSTANCE class std::vector<std::string>;
 POPART_INSTANCE class std::vector<unsigned>;
 POPART_INSTANCE class std::vector<poplar::Tensor>;
 POPART_INSTANCE class std::vector<popart::DataType>;
-#ifdef __GLIBCXX__
-// The trees of maps and sets, whose own members are nearly all defaulted: those of a type are compiled with it.
-#define POPART_SET(...) POPART_INSTANCE class std::_Rb_tree<__VA_ARGS__, __VA_ARGS__, std::_Identity<__VA_ARGS__>, std::less<__VA_ARGS__>>;
-#define POPART_MAP(K, T, Less) \
-  POPART_INSTANCE class std::_Rb_tree<K, std::pair<const K, T>, std::_Select1st<std::pair<const K, T>>, Less>;
-POPART_SET(int)
-POPART_SET(std::string)
-POPART_MAP(int, int, std::less<int>)
-POPART_MAP(int, std::string, std::less<int>)
-POPART_MAP(int, popart::TensorInfo, std::less<int>)
-POPART_MAP(int, popart::Tensor *, std::less<int>)
-POPART_MAP(std::string, std::string, std::less<std::string>)
-POPART_MAP(std::string, popart::emulation::Attribute, std::less<std::string>)
-POPART_MAP(std::string, popart::OpDefinition::Attribute, std::less<std::string>)
-POPART_MAP(popart::OperatorIdentifier, popart::OpDefinition, popart::OperatorIdentifierLess)
-#undef POPART_SET
-#undef POPART_MAP
-#endif
 POPART_INSTANCE class std::map<int, int>;
 POPART_INSTANCE class std::map<int, std::string>;
 POPART_INSTANCE class std::map<int, popart::TensorInfo>;
