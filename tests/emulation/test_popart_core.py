@@ -175,5 +175,5 @@ def test_attributes_have_a_default_for_four_kinds(tmp_path: Path, kind: str, def
         }}
         """
     )
-    said = shell("g++ -std=c++14 -DONNX_NAMESPACE=onnx x.cpp -o x", tmp_path, check=compiles)
-    assert compiles or "undefined reference" in said
+    said = shell("g++ -std=c++14 -DONNX_NAMESPACE=onnx x.cpp -lpopart -o x", tmp_path, check=compiles)
+    assert compiles or ("undefined reference" in said and "getAttribute" in said)

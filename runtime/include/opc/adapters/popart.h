@@ -41,6 +41,7 @@
 #include <popops/Expr.hpp>
 
 #include "opc/core/shape.h"
+#include "opc/poplar/body.h"
 
 namespace opc {
 namespace ipu {
