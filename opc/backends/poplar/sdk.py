@@ -49,17 +49,6 @@ class Sdk:
         return () if self.root is None else ("-isystem", str(self.root / "include"), "-DPOPLAR_EMULATION_LIBRARIES")
 
     @property
-    def module_include(self) -> tuple[str, ...]:
-        """The compiler's arguments for modules of Python, which take pybind11's functions from the emulation."""
-        return () if self.root is None else ("-DOPC_PYBIND11=<popart/emulation/pybind11_functions.hpp>",)
-
-    @property
-    def module_link(self) -> tuple[str, ...]:
-        """The linker's arguments for modules of Python."""
-        own = () if self.root is None else (str(self.root / "lib" / "pybind11_functions.o"),)
-        return (*own, *self.link)
-
-    @property
     def link(self) -> tuple[str, ...]:
         """The linker's arguments for its libraries."""
         own = () if self.root is None else (f"-L{self.root / 'lib'}", f"-Wl,-rpath,{self.root / 'lib'}")

@@ -67,10 +67,10 @@ class PopxlBackend(Backend):
         """
         used, python = sdk.need(), sdk.python_build()
         name = module_name(family)
-        flags = (*FLAGS, *used.include, *used.module_include, *python.include)
+        flags = (*FLAGS, *used.include, *python.include)
         return (
             Compile(f"popxl/{name}.cpp", f"build/{name}.o", flags, glue=True, header="opc/adapters/popxl.h"),
-            Link((f"build/{name}.o",), f"build/popxl/{name}{python.suffix}", used.module_link),
+            Link((f"build/{name}.o",), f"build/popxl/{name}{python.suffix}", used.link),
             *codelet_steps(family, used),
         )
 

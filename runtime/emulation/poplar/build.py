@@ -32,8 +32,6 @@ LIBRARIES = {
     "popart": ("poplin", "popops", "poputil", "poplar"),
 }
 MODULE = "popart_core"
-# Functions of pybind11 that modules can share. They are hidden: each module has an object of its own linked in.
-PYBIND11 = "pybind11_functions"
 FLAGS = ("-std=c++14", "-fPIC", "-DONNX_NAMESPACE=onnx")
 # pybind11's templates fill hundreds of megabytes: g++ collects garbage for a quarter of the time where it isn't told to wait.
 MEMORY = ("--param", "ggc-min-heapsize=600000")
@@ -191,7 +189,7 @@ def _compile(made: Path, module: str) -> None:
     pybind = ["-fvisibility=hidden", "-I", sysconfig.get_path("include"), "-I", _pybind11()]
     # The longest first, so that none is left alone at the end.
     # What runs for each element is optimised; PopART and the bindings run once for each op of a graph.
-    units = {name: [*flags, *pybind, *MEMORY] for name in (MODULE, PYBIND11)}
+    units = {MODULE: [*flags, *pybind, *MEMORY]}
     objects = made / "objects"
     objects.mkdir()
     # A library sees its own headers whole.
@@ -212,7 +210,6 @@ def _compile(made: Path, module: str) -> None:
         _run([*shared, *libraries, "-o", str(made / "lib" / f"lib{name}.so")])
     libraries = [*folder, "-Wl,-rpath,$ORIGIN/../lib", *(f"-l{name}" for name in LIBRARIES["popart"]), "-lpopart"]
     _run(["-shared", str(objects / f"{MODULE}.o"), *libraries, "-ldl", "-pthread", "-o", str(made / "python" / module)])
-    shutil.move(objects / f"{PYBIND11}.o", made / "lib")
     shutil.rmtree(objects)
 
 

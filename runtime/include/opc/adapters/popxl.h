@@ -2,9 +2,6 @@
 #ifndef OPC_ADAPTERS_POPXL_H
 #define OPC_ADAPTERS_POPXL_H
 
-#ifdef OPC_PYBIND11
-#include OPC_PYBIND11 /* pybind11 with its functions in an object that many modules are linked with */
-#endif
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 

@@ -1,4 +1,4 @@
-// How an op with a struct of attributes is bound to Python, without its types: compiled once, not for each op.
+// How an op with a struct of attributes is bound to Python, without its types: compiled once a module, not for each op.
 #ifndef POPART_EMULATION_OP_BINDINGS_HPP
 #define POPART_EMULATION_OP_BINDINGS_HPP
 
@@ -30,17 +30,11 @@ struct __attribute__((visibility("hidden"))) OpBinding {
 };
 
 // Adds to a class of Python its constructors, `params`, `default_opid` and the two overloads of `create_op_in_graph`.
-#ifdef POPART_EMULATION_PYBIND11_FUNCTIONS_HPP
-__attribute__((visibility("hidden"))) void bindOp(pybind11::handle type, const OpBinding &op);
-#else
 inline void bindOp(pybind11::handle type, const OpBinding &op);
-#endif
 
 }  // namespace emulation
 }  // namespace popart
 
-#ifndef POPART_EMULATION_PYBIND11_FUNCTIONS_HPP
 #include <popart/emulation/op_bindings_impl.hpp>
-#endif
 
 #endif
