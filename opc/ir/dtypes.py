@@ -43,6 +43,13 @@ class Minifloat:
     bias: int
     top: Literal["ieee", "nan", "finite"]
 
+    def overflow(self, bits: int) -> float:
+        """Return the number, of a format of so many bits, above which all are rounded beyond the greatest: half a step above it."""
+        field = 2 ** (bits - 1 - self.fraction) - 1
+        exponent = field - self.bias - (self.top == "ieee")
+        greatest = 2 ** (self.fraction + 1) - 1 - (self.top == "nan")
+        return (greatest + 0.5) * 2.0 ** (exponent - self.fraction)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DTypeRow:

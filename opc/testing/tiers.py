@@ -37,7 +37,7 @@ class Tiers:
         chosen: The specs of the covering set.
         interface: Those for backends that wrap the kernel.
         signature: Those for backends that wrap another one.
-        loops: Those for the thread sanitizer.
+        loops: Those for the thread sanitizer, whose kernels are compiled as they are shipped.
         whole: Those of which all is run.
     """
 
@@ -59,6 +59,10 @@ class Tiers:
         if self.whole is None or spec in self.whole:
             return Extent.WHOLE
         return Extent.COVER if self.interface is None or spec in self.interface else Extent.LOOPS
+
+    def shipped(self, spec: Path) -> bool:
+        """Whether the kernels of a spec are compiled as they are shipped: those that together have every form of loops."""
+        return spec in (self.chosen if self.loops is None else self.loops)
 
     def left_out(self, spec: Path, backends: Iterable[Backend], ran: Collection[str]) -> Iterator[tuple[str, str]]:
         """Yield the backends that run a spec in part or not at all, and why; a backend that refuses it is not in `ran`."""

@@ -49,12 +49,13 @@ def _dtype_tables() -> dict[str, str]:
     """Return the tables of dtypes that shared modules have: what inference, and what the builder knows."""
     known = [(d, f"TensorProto.{TENSOR_TYPE[d]}") for d in DTYPES if d in TENSOR_TYPE]
     narrow = [(d, name) for d, name in known if d.row.minifloat is not None]
-    eight = [name for d, name in narrow if d.bits == 8]
+    beyond = {"ieee": "np.inf", "nan": "np.nan", "finite": "np.nan"}
+    formats = [(name, d.bits, d.row.minifloat) for d, name in narrow if d.row.minifloat is not None and d.bits == 8]
     return {
         "dtypes": Bracket("DTYPES = {", [f"{name}: {quoted(d.value)}" for d, name in known], "}").render(),
         "narrow": Bracket("NARROW = {", [f"{quoted(d.value)}: {name}" for d, name in narrow], "}").render(),
         "wide": ", ".join(quoted(d.value) for d in DTYPES if d.accumulator is d),
-        "bytes": Bracket("BYTES = (", eight, ")", single=True).render(),
+        "bytes": Bracket("BYTES = {", [f"{name}: ({f.overflow(bits)}, {beyond[f.top]})" for name, bits, f in formats], "}").render(),
     }
 
 
