@@ -44,11 +44,15 @@ class Minifloat:
     top: Literal["ieee", "nan", "finite"]
 
     def overflow(self, bits: int) -> float:
-        """Return the number, of a format of so many bits, above which all are rounded beyond the greatest: half a step above it."""
+        """Return the least float32 number that is rounded beyond the greatest of the format, which has so many bits.
+
+        It is half a step from the greatest or, where that one is even, which takes ties, the number after.
+        """
         field = 2 ** (bits - 1 - self.fraction) - 1
         exponent = field - self.bias - (self.top == "ieee")
         greatest = 2 ** (self.fraction + 1) - 1 - (self.top == "nan")
-        return (greatest + 0.5) * 2.0 ** (exponent - self.fraction)
+        even = 2.0 ** (self.fraction - 23) if self.top == "nan" else 0.0
+        return (greatest + 0.5 + even) * 2.0 ** (exponent - self.fraction)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -50,12 +50,13 @@ def _dtype_tables() -> dict[str, str]:
     known = [(d, f"TensorProto.{TENSOR_TYPE[d]}") for d in DTYPES if d in TENSOR_TYPE]
     narrow = [(d, name) for d, name in known if d.row.minifloat is not None]
     beyond = {"ieee": "np.inf", "nan": "np.nan", "finite": "np.nan"}
-    formats = [(name, d.bits, d.row.minifloat) for d, name in narrow if d.row.minifloat is not None and d.bits == 8]
+    formats = [(name, d.bits, m) for d, name in narrow if d.bits == 8 and (m := d.row.minifloat)]
+    eight = [f"{name}: ({m.overflow(bits)}, {beyond[m.top]})" for name, bits, m in formats]
     return {
         "dtypes": Bracket("DTYPES = {", [f"{name}: {quoted(d.value)}" for d, name in known], "}").render(),
         "narrow": Bracket("NARROW = {", [f"{quoted(d.value)}: {name}" for d, name in narrow], "}").render(),
         "wide": ", ".join(quoted(d.value) for d in DTYPES if d.accumulator is d),
-        "bytes": Bracket("BYTES = {", [f"{name}: ({f.overflow(bits)}, {beyond[f.top]})" for name, bits, f in formats], "}").render(),
+        "bytes": Bracket("BYTES = {", eight, "}").render(),
     }
 
 
