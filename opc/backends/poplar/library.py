@@ -17,6 +17,7 @@ from opc.backends.poplar.files import (
     methods_source,
     opx_source,
     params_source,
+    recent,
     templates,
     wrapped,
 )
@@ -60,10 +61,13 @@ def codelet_steps(family: Family, used: sdk.Sdk) -> tuple[BuildStep, ...]:
         return ()
     include = sdk.runtime() / "include"
     reads = tuple(str(path) for path in sorted((include / "opc" / "poplar").glob("codelet*.h")))
-    command = (used.popc, "-O0" if unoptimised() else "-O3", f"-I{include}")
+    # The emulation runs small calls, which optimising would take longer than it saves.
+    level = "-O3" if not used.emulated else "-O0" if unoptimised() else "-O1"
+    command = (used.popc, level, f"-I{include}")
     return (Tool(command, codelets_path(family), f"build/{family.name}_codelets.gp", reads),)
 
 
+@recent
 def library_source(family: Family) -> str:
     """Return the text of `popart/<op>_custom_op.cpp`."""
     classes = op_classes(family)
