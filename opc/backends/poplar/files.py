@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import wraps
+from typing import TypeVar
 
 from opc import config
 from opc.backends.poplar.attributes import append_line, read_lines, rule_attributes
@@ -20,6 +22,24 @@ from opc.ir.op import Family, camel_case
 from opc.records import replace
 
 templates = Templates("opc.backends.poplar")
+_Made = TypeVar("_Made")
+
+
+def recent(make: Callable[[Family], _Made]) -> Callable[[Family], _Made]:
+    """Return a function that keeps what it made last, found by identity and SDK: three backends ask for the same."""
+    kept: deque[tuple[Family, str, _Made]] = deque(maxlen=8)
+
+    @wraps(make)
+    def of(family: Family) -> _Made:
+        sdk = config.load().sdk
+        for known, version, made in tuple(kept):
+            if known is family and version == sdk:
+                return made
+        made = make(family)
+        kept.append((family, sdk, made))
+        return made
+
+    return of
 
 
 def requires(family: Family) -> Iterator[Diagnostic]:
@@ -31,6 +51,7 @@ def requires(family: Family) -> Iterator[Diagnostic]:
         yield from refused(family)
 
 
+@recent
 def shared_files(family: Family) -> dict[str, str]:
     """Return the files of `poplar/` by path: bodies, rules, and the reference in NumPy that scripts compare with."""
     alone = replace(family, backward=None, backward_backward=None, jvp=None, backward_jvp=None)
@@ -41,19 +62,10 @@ def shared_files(family: Family) -> dict[str, str]:
     }
 
 
-_recent: deque[tuple[Family, str, dict[str, str]]] = deque(maxlen=8)
-"""The bodies made last and for which SDK, found by identity: three backends emit the same, and ask whether there are codelets."""
-
-
+@recent
 def bodies(family: Family) -> dict[str, str]:
     """Return the bodies of a family in Poplar by path, and the codelets that these place."""
-    sdk = config.load().sdk
-    for known, version, texts in tuple(_recent):
-        if known is family and version == sdk:
-            return texts
-    texts = poplar_files(family, sdk=sdk)
-    _recent.append((family, sdk, texts))
-    return texts
+    return poplar_files(family, sdk=config.load().sdk)
 
 
 def codelets_path(family: Family) -> str:
