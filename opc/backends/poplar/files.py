@@ -9,6 +9,7 @@ from opc import config
 from opc.backends.poplar.attributes import append_line, read_lines, rule_attributes
 from opc.backends.poplar.carried import refusals
 from opc.backends.poplar.classes import definitions, op_classes
+from opc.backends.poplar.recent import of_family
 from opc.backends.templates import Templates
 from opc.diagnostics import Diagnostic
 from opc.emit.abi import attributes_type, header_path
@@ -71,6 +72,7 @@ def headers(family: Family) -> list[str]:
     return [f"../poplar/{family.name}_body.hpp", f"../poplar/{family.name}_checks.hpp", f"../{header_path(family)}"]
 
 
+@of_family
 def params_source(family: Family) -> str:
     """Return the text of the struct of attributes, in namespaces that know the body as `body` and the rules as `checks`."""
     op = family.forward
@@ -85,16 +87,19 @@ def params_source(family: Family) -> str:
     )
 
 
+@of_family
 def opx_source(family: Family) -> str:
     """Return the text of the ops' Opx and their registration, with those of the variant in place."""
     return templates.render("opx.cpp.j2", family, classes=op_classes(family), codelets=has_codelets(family))
 
 
+@of_family
 def in_place_regions(family: Family) -> dict[str, str]:
     """Return, by the op's name, the methods of a variant in place that say what it writes over."""
     return {c.name: templates.render("in_place.cpp.j2", family, c=c) for c in op_classes(family) if c.in_place is not None}
 
 
+@of_family
 def methods_source(family: Family) -> dict[str, str]:
     """Return, by the op's name, the methods that tell autodiff of an op, which are the last of its class."""
     return {c.name: templates.render("methods.cpp.j2", family, c=c) for c in op_classes(family)}
@@ -118,6 +123,7 @@ def wrapped(text: str) -> str:
     return "\n".join(piece for line in text.split("\n") for piece in wrap(line))
 
 
+@of_family
 def checks_source(family: Family) -> str:
     """Return the text of `poplar/<op>_checks.hpp`."""
     return wrapped(

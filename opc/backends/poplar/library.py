@@ -19,6 +19,7 @@ from opc.backends.poplar.files import (
     templates,
     wrapped,
 )
+from opc.backends.poplar.recent import of_family
 from opc.ir.op import Family, camel_case
 
 FLAGS = ("-std=c++14", "-O1", "-Wall", "-Wextra", "-DONNX_NAMESPACE=onnx")
@@ -60,6 +61,7 @@ def codelet_steps(family: Family, used: sdk.Sdk) -> tuple[BuildStep, ...]:
     return (Tool(command, codelets_path(family), f"build/{family.name}_codelets.gp", reads),)
 
 
+@of_family
 def library_source(family: Family) -> str:
     """Return the text of `popart/<op>_custom_op.cpp`."""
     classes = op_classes(family)
