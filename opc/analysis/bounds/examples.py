@@ -65,7 +65,7 @@ class _Point:
         return count is not None and count > 0
 
     def value(self, f: Affine) -> int | None:
-        """Return the value of `f`, None where it has none: a divisor is not positive, or an index is not known."""
+        """Return the value of `f`, None where it has none: a divisor is zero, or an index is not known."""
         try:
             return f.evaluate(self._of)
         except (KeyError, ZeroDivisionError):
