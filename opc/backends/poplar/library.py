@@ -17,10 +17,10 @@ from opc.backends.poplar.files import (
     methods_source,
     opx_source,
     params_source,
-    recent,
     templates,
     wrapped,
 )
+from opc.backends.poplar.recent import of_family
 from opc.ir.op import Family, camel_case
 
 FLAGS = ("-std=c++14", "-O1", "-Wall", "-Wextra", "-DONNX_NAMESPACE=onnx")
@@ -67,7 +67,7 @@ def codelet_steps(family: Family, used: sdk.Sdk) -> tuple[BuildStep, ...]:
     return (Tool(command, codelets_path(family), f"build/{family.name}_codelets.gp", reads),)
 
 
-@recent
+@of_family
 def library_source(family: Family) -> str:
     """Return the text of `popart/<op>_custom_op.cpp`."""
     classes = op_classes(family)
