@@ -7,9 +7,9 @@ once a row is computed by each thread, and stored by one.
 from __future__ import annotations
 
 from opc.ir.dtypes import DType
-from opc.loops.nodes import Accumulate, Body, How, If, Loop, PassGroup, Statement, Store
+from opc.loops.nodes import Accumulate, Body, Buffer, Do, How, If, Loop, PassGroup, Statement, Store
 from opc.loops.row_loops import reductions_of
-from opc.loops.values import Local, call, number
+from opc.loops.values import Intrinsic, Local, Member, call, number
 from opc.records import replace
 
 
@@ -31,6 +31,27 @@ def _group(body: Body) -> Body:
                     found.append(Store(own, joined))
             case Store() | Accumulate() if s.target.index == number(0):
                 found.append(If(call("first_thread", type=DType.BOOL), (s,)))
+            case _:
+                found.append(s)
+    return tuple(found)
+
+
+def bind_points(body: Body, located: Intrinsic | None) -> Body:
+    """Return a loop over points, what stands before it included, that all threads of a grid run in steps.
+
+    A thread finds the position of each of its points by `located`; None where there is nothing to find.
+    """
+    found: list[Statement] = []
+    for s in body:
+        match s:
+            case Loop():
+                inside = s.body if located is None else (Do(located), *s.body)
+                points = Member("@nest", "points")
+                found.append(replace(s, how=How.GRID, low=number(0), high=points, after=None, body=inside))
+            case Do():
+                continue
+            case Buffer() if located is None:
+                continue
             case _:
                 found.append(s)
     return tuple(found)

@@ -25,14 +25,16 @@ _HEADERS: Mapping[str, str] = {
         "interleaved_rows scratch_row load_batch load_values values_of extreme key peeled_range row_extreme row_reduction "
         "row_store"
     ),
-    "cuda/tile": "block_reduce first_thread",
+    "cuda/device": "first_thread",
+    "cuda/nest": "locate_in",
+    "cuda/reduce": "block_reduce",
     "poplar/codelet": "saturated share_begin share_end share_first",
     "nests/windows": "combine fetch_ahead fetch_share padded_windows reach reduce_windows window_row",
 }
 
 HEADER_OF_FORM = {
     "codelet": "poplar/codelet",
-    "cuda": "cuda/tile",
+    "cuda": "cuda/rows",
     "tile": "rows/loops",
     "nest": "nests/points",
     "row_nest": "nests/loops",

@@ -30,6 +30,7 @@ class How(Enum):
     LANES = "lane by lane"
     BLOCKS = "blocks"
     THREADS = "threads"
+    GRID = "all threads"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,178 @@
+"""The functions of the C ABI on a device: the checks of the CPU's function, then each stage described and its kernel started."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from opc.emit.abi import attributes_type
+from opc.emit.cpp.loops import axes_member
+from opc.emit.cpp.layout import present_member, size_member, wrap
+from opc.emit.cuda.text import Argument, CudaText
+from opc.emit.kernel.asked import asked_for
+from opc.emit.kernel.entry import EntryText
+from opc.emit.kernel.nests import dtype_text
+from opc.emit.shapes.cpp import checks, group_member, struct_name, type_member
+from opc.ir.affine import Affine, Dim, GroupSize
+from opc.ir.dtypes import TypeVar
+from opc.ir.expr import walk, Reduce
+from opc.ir.op import AttributeKind, Family, Group, Op
+from opc.lower.loop_ir import GroupLoop, IndexLoop, NestStage, RowStage, Stage, Temporary
+from opc.lower.lower import SpecialisedProgram
+
+
+def prototype(family: Family, op: Op) -> str:
+    """Return the prototype of an op's function on a device, without the semicolon."""
+    return (
+        f"int32_t opc_{op.name}_cuda(const DLTensor *const *inputs, DLTensor *const *outputs,\n"
+        f"    const {attributes_type(family)} *attributes, const opc_cuda_context *lent)"
+    )
+
+
+def infer_prototype(family: Family, op: Op) -> str:
+    """Return the prototype of the function that infers an op's outputs on a device, without the semicolon."""
+    return (
+        f"int32_t opc_{op.name}_cuda_infer(const DLTensor *const *inputs, const {attributes_type(family)} *attributes,\n"
+        "    opc_tensor_type *outputs, const opc_cuda_context *lent)"
+    )
+
+
+def status_prototype(family: Family) -> str:
+    """Return the prototype of the function that tells what a family's kernels found, without the semicolon."""
+    return f"int32_t opc_{family.name}_cuda_status(const int64_t *status, const opc_cuda_context *lent)"
+
+
+class CudaEntryText(EntryText):
+    """Writes the function of one op on a device, given its programs there and their functions by stage name."""
+
+    tiles: dict[str, CudaText]  # type: ignore[assignment]  # those of the CPU are texts too
+
+    def __init__(
+        self, family: Family, op: Op, variants: tuple[SpecialisedProgram, ...], tiles: dict[str, CudaText], functions: dict[str, str]
+    ) -> None:
+        super().__init__(family, op, variants, dict(tiles))
+        self.functions = functions
+
+    def device_text(self) -> str:
+        """Return the checks and the functions."""
+        op = self.op
+        host = ["  const opc_context own = opc::host_context(lent), *const context = &own;"]
+        lines = [
+            f"{prototype(self.family, op)} {{",
+            *host,
+            f"  {struct_name(op)} call;",
+            f"  int32_t code = begin_{op.name}(inputs, outputs, attributes, call, context);",
+            "  if (code != OPC_OK) return code;",
+            *self._overlap(),
+            f"  if (opc::nothing_wanted(outputs, {len(op.outputs)})) return OPC_OK;",
+            "  const opc::device_guard guard(lent);",
+            *self._positions(),
+        ]
+        for n, variant in enumerate(self.variants):
+            body = [line for piece in self._program(variant) for line in piece.split("\n")]
+            if len(self.variants) == 1:
+                lines += body
+            else:
+                last = n == len(self.variants) - 1
+                condition = " && ".join(self._conditions(variant))
+                lines.append("  } else {" if last else f"  {'} else ' if n else ''}if ({condition}) {{")
+                lines += [f"  {line}" if line else line for line in body]
+        if len(self.variants) > 1:
+            lines.append("  }")
+        lines += [f'  return code == OPC_OK ? opc::started("{op.name}", context) : code;', "}"]
+        infer = [
+            f"{infer_prototype(self.family, op)} {{",
+            *host,
+            f"  {struct_name(op)} call;",
+            f"  return bind_{op.name}(inputs, attributes, call, outputs, context);",
+            "}",
+        ]
+        texts = ["\n".join(line for piece in text for part in piece.split("\n") for line in wrap(part)) for text in (lines, infer)]
+        return f"{checks(self.family, op)}\nOPC_EXPORT\n{texts[0]}\n\nOPC_EXPORT\n{texts[1]}\n"
+
+    def _positions(self) -> Iterator[str]:
+        """Yield the positions of the bound types among those the functions are instantiated for."""
+        functions = [self.tiles[s.name] for v in self.variants for s in v.program.stages]
+        for t in self.op.types:
+            if len(t.dtypes) > 1 and any(t in f.types for f in functions):
+                stored = ", ".join(f"opc::dtype_{d}" for d in t.dtypes)
+                yield f"  const int32_t stored_{t.name} = opc::stored_index<{stored}>(call.{type_member(t.name)}.element);"
+
+    def _temporary(self, t: Temporary) -> Iterator[str]:
+        yield f"  opc::device_temporary {t.name};"
+        sizes = "".join(f", {self._extent(loop)}" for loop in t.loops)
+        allocate = f"!opc::allocate(lent, {t.name}, {dtype_text(t.type)}{sizes})"
+        wanted = self._wanted(t.needed_by)
+        if wanted:
+            wanted = f"({wanted})" if " || " in wanted else wanted
+            allocate = f"{wanted} && {allocate}"
+        yield f"  if ({allocate}) {{"
+        yield f'    return opc::fail(context, OPC_OUT_OF_MEMORY, "{self.op.name}: no memory for the temporary {t.name}");'
+        yield "  }"
+
+    def _nest(self, s: NestStage, op: Op) -> Iterator[str]:
+        text = self.tiles[s.name]
+        assert text.nest is not None, "a nest stage has the text of a nest"
+        names = text.nest.operands
+        yield f"  opc::nest_operand operands[{len(names)}];"
+        yield "  opc::nest_fault fault;"
+        yield "  opc::nest nest;"
+        yield "  opc::start(nest, context, operands, fault);"
+        for d in op.operand(s.assign.target).dims:
+            loop = GroupLoop(d.name, d.of) if isinstance(d, Group) else IndexLoop(str(d), d)
+            yield f"  opc::add_entry(nest, {self._extent(loop)});"
+        inputs, outputs = [i.name for i in self.op.inputs], [o.name for o in self.op.outputs]
+        for n, name in enumerate(names):
+            if name in inputs or name in outputs:
+                tensor = f"inputs[{inputs.index(name)}]" if name in inputs else f"outputs[{outputs.index(name)}]"
+                yield f"  opc::add_tensor(nest, {tensor});"
+                yield from self._split(n, name, op)
+            else:
+                yield f"  opc::add_temporary(nest, {name});"
+        yield f"  opc::device_nest<{len(names)}> described;"
+        yield "  opc::to_device(described, nest, lent);"
+        yield from self._launch(s, text, "opc::blocks_for(described.points, opc::threads_a_block)", "described.points > 0", False)
+
+    def _split(self, n: int, name: str, op: Op) -> Iterator[str]:
+        """Yield what takes axes of an operand as two each, which the lowered op has in parts."""
+        dims, ranks, fixed = list(op.operand(name).dims), list[str](), 0
+        for own in self.op.operand(name).dims:
+            if dims.pop(0) != own:
+                points = dims.pop(0)
+                assert isinstance(points, Affine), "an axis is split in two axes"
+                yield f"  opc::split_axis(operands[{n}], {' + '.join([*ranks, str(fixed)])}, {self._extent(IndexLoop('', points))});"
+                fixed += 2
+            elif isinstance(own, Group):
+                ranks.append(f"call.{group_member((own.name, own.of))}.rank")
+            else:
+                fixed += 1
+
+    def _launch(self, s: Stage, text: CudaText, blocks: str, some: str, together: bool) -> Iterator[str]:
+        """Yield what starts a kernel, where there is something to do."""
+        function = self.functions[s.name]
+        index = "".join(f"[stored_{t.name}]" for t in text.types if len(t.dtypes) > 1)
+        own = "described"
+        if text.arguments:
+            values = ", ".join(map(self._argument, text.arguments))
+            yield f"  const {self.family.name}_cuda::{function}_arguments arguments = {{{values}}};"
+            own += ", arguments"
+        kernel = f"{self.family.name}_cuda::{function}_kernels{index}"
+        yield f"  if ({some}) {{"
+        yield (
+            f"    OPC_LAUNCH({kernel}, {'true' if together else 'false'}, {blocks}, opc::threads_a_block, 0, opc::stream_of(lent), {own});"
+        )
+        yield "  }"
+
+    def _argument(self, a: Argument) -> str:
+        """Return the value of a member of a function's arguments."""
+        if a.attribute:
+            place = f"attributes->{a.attribute}" + ("" if a.element < 0 else f"[{a.element}]")
+            return f"opc::real_number({place})" if a.type == "opc::real_number" else place
+        if a.type == "opc::extents":
+            return f"call.{next(group_member(g) for g in self._own_groups() if axes_member(*g) == a.name)}"
+        inputs = [o.name for o in self.op.inputs]
+        for n, name in enumerate(inputs):
+            if present_member(name) == a.name:
+                return f"inputs[{n}] != nullptr"
+        sizes = {size_member(Dim(name)): Affine.of(Dim(name)) for name in self._dims()}
+        sizes |= {size_member(GroupSize(name)): Affine.of(GroupSize(name)) for name in self._groups()}
+        return f"{self.scalar.integer(sizes[a.name], bare=True)}.value"
