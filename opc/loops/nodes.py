@@ -28,7 +28,7 @@ class How(Enum):
     UNROLLED = "unrolled"
     REDUCTION = "vector reduction"
     LANES = "lane by lane"
-    BLOCKS = "blocks"
+    TEAMS = "teams"
     THREADS = "threads"
     GRID = "all threads"
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from opc.backends.base import Availability, Backend, BuildStep, Check, Compile, Link
+from opc.backends.base import Availability, Backend, BuildStep, Compile, Link
 from opc.backends.cuda import toolkit
-from opc.backends.kernel.backend import COMMON_FLAGS
+from opc.backends.kernel.backend import COMMON_FLAGS, OPTIMIZE
 from opc.diagnostics import Diagnostic
 from opc.distribution import install
 from opc.emit.cpp.text import comment
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 NAMESPACE = "-DOPC_VARIANT=device"
 """What kernels on a device are the variant of."""
 
-EMULATED_FLAGS = ("-x", "c++", *COMMON_FLAGS, NAMESPACE, "-O1")
+EMULATED_FLAGS = ("-x", "c++", *COMMON_FLAGS, NAMESPACE)
 
 
 class CudaBackend(Backend):
@@ -56,7 +56,8 @@ class CudaBackend(Backend):
         kernel, arrays = f"build/cuda/{family.name}.o", "build/cuda/arrays.o"
         sources = ((f"kernel/{family.name}.cu", kernel), ("cuda/arrays.cu", arrays))
         if toolkit.is_emulated():
-            steps = tuple(Compile(source, made, EMULATED_FLAGS) for source, made in sources)
+            level = "-O0" if os.environ.get(OPTIMIZE) == "0" else "-O1"
+            steps = tuple(Compile(source, made, (*EMULATED_FLAGS, level)) for source, made in sources)
             return (*steps, Link((kernel, arrays), library_path(family), ("-lm",)))
         command = (toolkit.nvcc() or "nvcc",)
         flags = nvcc_flags()

@@ -97,12 +97,12 @@ class CudaSession(Session):
             self.calls += 1
             again = self._in_order(str(self.calls), described, inputs, attributes, names)
             for name, array in found.items():
-                assert array.tobytes() == again[name].tobytes(), f"{name} depends on the order of the threads: a barrier is missing"
+                assert array.tobytes() == again[name].tobytes(), (
+                    f"{name} depends on the order of the threads: a barrier is missing"
+                )
         return found
 
-    def _in_order(
-        self, seed: str, op: Op, inputs: Inputs, attributes: Attributes, names: Sequence[str]
-    ) -> dict[str, Array]:
+    def _in_order(self, seed: str, op: Op, inputs: Inputs, attributes: Attributes, names: Sequence[str]) -> dict[str, Array]:
         before = os.environ.get(SEED)
         os.environ[SEED] = seed
         try:
@@ -124,7 +124,9 @@ class CudaSession(Session):
         with _Memory(self.library) as memory:
             message = ctypes.create_string_buffer(1024)
             status = memory.filled(np.zeros(4, np.int64))
-            functions = (ctypes.cast(f, ctypes.c_void_p) for f in (self.library.opc_array_allocate, self.library.opc_array_release))
+            functions = (
+                ctypes.cast(f, ctypes.c_void_p) for f in (self.library.opc_array_allocate, self.library.opc_array_release)
+            )
             text = ctypes.cast(message, ctypes.c_char_p)
             context = _Context(None, 0, *functions, None, status, text, len(message))
             lent = ctypes.byref(context)

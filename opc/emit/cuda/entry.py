@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from opc.emit.abi import attributes_type
-from opc.emit.cpp.loops import axes_member
 from opc.emit.cpp.layout import present_member, size_member, wrap
+from opc.emit.cpp.loops import axes_member
 from opc.emit.cuda.text import Argument, CudaText
-from opc.emit.kernel.asked import asked_for
 from opc.emit.kernel.entry import EntryText
 from opc.emit.kernel.nests import dtype_text
 from opc.emit.shapes.cpp import checks, group_member, struct_name, type_member
 from opc.ir.affine import Affine, Dim, GroupSize
-from opc.ir.dtypes import TypeVar
-from opc.ir.expr import walk, Reduce
-from opc.ir.op import AttributeKind, Family, Group, Op
+from opc.ir.expr import Axis, Reduce, walk
+from opc.ir.op import Family, Group, Op
+from opc.lower.cuda.rows import kept
 from opc.lower.loop_ir import GroupLoop, IndexLoop, NestStage, RowStage, Stage, Temporary
 from opc.lower.lower import SpecialisedProgram
 
@@ -47,7 +46,12 @@ class CudaEntryText(EntryText):
     tiles: dict[str, CudaText]  # type: ignore[assignment]  # those of the CPU are texts too
 
     def __init__(
-        self, family: Family, op: Op, variants: tuple[SpecialisedProgram, ...], tiles: dict[str, CudaText], functions: dict[str, str]
+        self,
+        family: Family,
+        op: Op,
+        variants: tuple[SpecialisedProgram, ...],
+        tiles: dict[str, CudaText],
+        functions: dict[str, str],
     ) -> None:
         super().__init__(family, op, variants, dict(tiles))
         self.functions = functions
@@ -86,7 +90,9 @@ class CudaEntryText(EntryText):
             f"  return bind_{op.name}(inputs, attributes, call, outputs, context);",
             "}",
         ]
-        texts = ["\n".join(line for piece in text for part in piece.split("\n") for line in wrap(part)) for text in (lines, infer)]
+        texts = [
+            "\n".join(line for piece in text for part in piece.split("\n") for line in wrap(part)) for text in (lines, infer)
+        ]
         return f"{checks(self.family, op)}\nOPC_EXPORT\n{texts[0]}\n\nOPC_EXPORT\n{texts[1]}\n"
 
     def _positions(self) -> Iterator[str]:
@@ -130,7 +136,49 @@ class CudaEntryText(EntryText):
                 yield f"  opc::add_temporary(nest, {name});"
         yield f"  opc::device_nest<{len(names)}> described;"
         yield "  opc::to_device(described, nest, lent);"
-        yield from self._launch(s, text, "opc::blocks_for(described.points, opc::threads_a_block)", "described.points > 0", False)
+        shared = text.kernel.schedule.args("share")
+        if not shared:
+            blocks = "opc::blocks_for(described.points, opc::threads_a_block)"
+            yield from self._launch(s, text, "if (described.points > 0)", "false", blocks)
+            return
+        yield f"  const opc::nest_launch plan(described, lent, {self._terms(s)}, {'true' if 'parts' in shared else 'false'});"
+        yield "  if (plan.lacks_memory()) {"
+        yield f'    return opc::fail(context, OPC_OUT_OF_MEMORY, "{self.op.name}: no memory for parts of {s.assign.target}");'
+        yield "  }"
+        steps = "for (int32_t step = 0; described.points > 0 && opc::next_step(described, step); ++step)"
+        blocks = "opc::blocks_for(described.work * described.team, opc::threads_a_block)"
+        yield from self._launch(s, text, steps, "described.team > 1", blocks)
+
+    def _terms(self, s: NestStage) -> str:
+        """Return about how many terms the threads of a team share: the most along the outermost axis of a reduction."""
+        found: list[str] = []
+        for e in walk(s.assign.value):
+            if isinstance(e, Reduce) and e.axes:
+                outer = e.axes[0]
+                if isinstance(outer, Axis):
+                    found.append("256" if outer.extent.indices() else self.scalar.number(outer.extent))
+                else:
+                    found.append(f"opc::count(call.{group_member((outer.name, None))})")
+        first, *rest = dict.fromkeys(found) or ("1",)
+        for other in rest:
+            first = f"opc::greater({first}, {other})"
+        return first
+
+    def _stage(self, s: RowStage, op: Op) -> Iterator[str]:
+        text = self.tiles[s.name]
+        yield from self._described(s, op)
+        yield f"  opc::device_tile<{len(s.operands)}> described;"
+        yield f"  opc::to_device(described, stage, {len(kept(s))});"
+        if not s.whole_rows:
+            some = "if (described.rows > 0 && described.columns > 0)"
+            yield from self._launch(s, text, some, "false", "opc::blocks_for(described)")
+            return
+        yield "  const opc::row_launch plan(described, lent);"
+        yield "  if (plan.lacks_memory()) {"
+        yield f'    return opc::fail(context, OPC_OUT_OF_MEMORY, "{self.op.name}: no memory for the rows of {s.name}");'
+        yield "  }"
+        # Rows without points may still have values.
+        yield from self._launch(s, text, "if (described.rows > 0)", "true", "plan.blocks", "plan.bytes")
 
     def _split(self, n: int, name: str, op: Op) -> Iterator[str]:
         """Yield what takes axes of an operand as two each, which the lowered op has in parts."""
@@ -139,15 +187,16 @@ class CudaEntryText(EntryText):
             if dims.pop(0) != own:
                 points = dims.pop(0)
                 assert isinstance(points, Affine), "an axis is split in two axes"
-                yield f"  opc::split_axis(operands[{n}], {' + '.join([*ranks, str(fixed)])}, {self._extent(IndexLoop('', points))});"
+                axis = " + ".join([*ranks, str(fixed)])
+                yield f"  opc::split_axis(operands[{n}], {axis}, {self._extent(IndexLoop('', points))});"
                 fixed += 2
             elif isinstance(own, Group):
                 ranks.append(f"call.{group_member((own.name, own.of))}.rank")
             else:
                 fixed += 1
 
-    def _launch(self, s: Stage, text: CudaText, blocks: str, some: str, together: bool) -> Iterator[str]:
-        """Yield what starts a kernel, where there is something to do."""
+    def _launch(self, s: Stage, text: CudaText, head: str, together: str, blocks: str, shared: str = "0") -> Iterator[str]:
+        """Yield what starts a kernel, behind the `head` of a statement; whether its threads wait for each other is `together`."""
         function = self.functions[s.name]
         index = "".join(f"[stored_{t.name}]" for t in text.types if len(t.dtypes) > 1)
         own = "described"
@@ -156,10 +205,8 @@ class CudaEntryText(EntryText):
             yield f"  const {self.family.name}_cuda::{function}_arguments arguments = {{{values}}};"
             own += ", arguments"
         kernel = f"{self.family.name}_cuda::{function}_kernels{index}"
-        yield f"  if ({some}) {{"
-        yield (
-            f"    OPC_LAUNCH({kernel}, {'true' if together else 'false'}, {blocks}, opc::threads_a_block, 0, opc::stream_of(lent), {own});"
-        )
+        yield f"  {head} {{"
+        yield f"    OPC_LAUNCH({kernel}, {together}, {blocks}, opc::threads_a_block, {shared}, opc::stream_of(lent), {own});"
         yield "  }"
 
     def _argument(self, a: Argument) -> str:

@@ -71,7 +71,8 @@ class _Source:
         declared = "\n".join(f"OPC_EXPORT\n{text};" for text in (*functions, status_prototype(family)))
         return (
             f"{self.banner}\n#ifndef {guard}\n#define {guard}\n\n"
-            f'#include "{family.name}.h"\n\n#include "opc/cuda/abi.h"\n\n#ifdef __cplusplus\nextern "C" {{\n#endif\n\n{declared}\n\n'
+            f'#include "{family.name}.h"\n\n#include "opc/cuda/abi.h"\n\n'
+            f'#ifdef __cplusplus\nextern "C" {{\n#endif\n\n{declared}\n\n'
             f"#ifdef __cplusplus\n}}\n#endif\n#endif /* {guard} */\n"
         )
 

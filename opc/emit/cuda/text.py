@@ -12,16 +12,19 @@ from opc.ir.dtypes import DType, TypeVar
 from opc.ir.expr import StrConst
 from opc.ir.op import AttributeKind, Op
 from opc.loops.nodes import How, Kernel, Loop
+from opc.loops.values import StoredType
 from opc.lower.build.context import Nest
 from opc.records import dataclass
 
-_HEADS: Mapping[How, str] = {
-    How.BLOCKS: "for (int64_t {i} = blockIdx.x; {i} < {high}; {i} += gridDim.x)",
-    How.THREADS: "for (int64_t {i} = threadIdx.x; {i} < {high}; {i} += blockDim.x)",
-    How.GRID: "for (int64_t {i} = opc::own_thread(); {i} < {high}; {i} += opc::all_threads())",
+_STARTS: Mapping[How, tuple[str, str]] = {
+    How.TEAMS: ("opc::own_team({described})", "opc::all_teams({described})"),
+    How.THREADS: ("opc::thread_of_team(tile)", "tile.team"),
+    How.GRID: ("opc::own_thread()", "opc::all_threads()"),
 }
-DESCRIPTION = {"nest": "device_nest", "cuda": "device_rows"}
-"""The struct that describes the operands of a function of each form."""
+"""Where a thread begins in a loop that several share, and how far it goes on each time."""
+
+DESCRIPTION = {"nest": ("device_nest", "nest"), "cuda": ("device_tile", "tile")}
+"""The struct that describes the operands of a function of each form, and what it is called there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +47,8 @@ class CudaText(KernelText):
     def text(self, name: str) -> str:
         """Return the definition of the function under a name, with the struct of its arguments."""
         template = ", ".join(f"typename {t.name}_stored" for t in self.types)
-        described = f"opc::{DESCRIPTION[self.kernel.form]}<{len(self.kernel.operands)}>"
-        operands = "nest" if self.kernel.form == "nest" else "rows"
-        parameters = f"OPC_PARAMETER({described}) {operands}"
+        struct, described = DESCRIPTION[self.kernel.form]
+        parameters = f"OPC_PARAMETER(opc::{struct}<{len(self.kernel.operands)}>) {described}"
         lines = []
         if self.arguments:
             parameters += f", OPC_PARAMETER({name}_arguments) arguments"
@@ -69,6 +71,9 @@ class CudaText(KernelText):
     def _attribute_type(self, name: str) -> str:
         return "opc::real_number" if self.op.attribute(name).kind is AttributeKind.FLOAT else "int64_t"
 
+    def _views(self) -> Iterator[str]:
+        return super()._views() if self.kernel.form == "nest" else iter(())
+
     def _prologue(self) -> Iterator[str]:
         yield from (f"  using {t.name} [[maybe_unused]] = opc::compute<{t.name}_stored>;" for t in self.types)
         for (name, element, target), local in self.attributes.items():
@@ -83,8 +88,20 @@ class CudaText(KernelText):
             yield f"  {declaration} = {'&' if pointer else ''}arguments.{member};"
 
     def _loop_head(self, s: Loop) -> str:
-        head = _HEADS.get(s.how)
-        return super()._loop_head(s) if head is None else head.format(i=s.index, high=self.integer(s.high))
+        shared = _STARTS.get(s.how)
+        if shared is None:
+            return super()._loop_head(s)
+        own, step = (text.format(described=DESCRIPTION[self.kernel.form][1]) for text in shared)
+        low = self.integer(s.low)
+        if s.step is not None:
+            own, step = f"{own} * {self.integer(s.step)}", f"{step} * {self.integer(s.step)}"
+        start = own if low == "0" else f"{low} + {own}"
+        return f"for (int64_t {s.index} = {start}; {s.index} < {self.integer(s.high)}; {s.index} += {step})"
+
+    def _kind(self, kind: object) -> str:
+        if isinstance(kind, StoredType):
+            return f"{'const ' if kind.constant else ''}{self.stored(kind.of, kind.operand)}"
+        return super()._kind(kind)  # type: ignore[arg-type]  # it is one of those
 
     def _fault(self, e: StrConst) -> CppText:
         return CppText(str(self.faults.setdefault(e.value, len(self.faults) + 1)), 8, e.type)

@@ -5,6 +5,7 @@
 #include "opc/core/call.h"
 #include "opc/cuda/abi.h"
 #include "opc/cuda/nest.h"
+#include "opc/cuda/rows.h"
 
 namespace opc {
 
@@ -78,6 +79,8 @@ static inline int32_t started(const char *op, const opc_context *context) {
 #endif
 }
 
+static inline int64_t greater(int64_t a, int64_t b) { return a < b ? b : a; }
+
 /* Blocks for a thread a point, as many as there may be. */
 static inline int64_t blocks_for(int64_t points, int64_t threads) {
   const int64_t blocks = (points + threads - 1) / threads;
@@ -96,6 +99,47 @@ static inline void to_device(device_nest<Operands> &d, const nest &n, const opc_
   }
   for (int32_t e = 0; e < n.entries; ++e) d.start[e] = n.start[e];
   for (int32_t k = 0; k < Operands; ++k) d.operands[k] = n.operands[k];
+  d.work = d.points;
+  d.parts = 1;
+  d.kept = nullptr;
+  d.team = 1;
+  d.of = whole;
+}
+
+/* How the points of a nest whose threads share terms are given to teams, for about so many terms at each point, and the memory for parts
+ * of them. All of it depends on sizes alone, and so do results. */
+struct nest_launch {
+  enum : int64_t { many_points = 1 << 15, few_points = 1 << 7, many_terms = 1 << 12, terms_a_part = 1 << 11, most_parts = 512 };
+  int64_t size = 0;
+  void *kept = nullptr;
+  const opc_cuda_context *lent;
+
+  template <int32_t Operands>
+  nest_launch(device_nest<Operands> &d, const opc_cuda_context *context, int64_t terms, bool may_part) : lent(context) {
+    if (d.points >= many_points || terms < threads_a_warp) return;
+    d.team = terms >= threads_a_block && d.points < many_points / 8 ? int32_t(threads_a_block) : int32_t(threads_a_warp);
+    if (!may_part || d.points == 0 || d.points >= few_points || terms < many_terms) return;
+    const int64_t parts = terms / terms_a_part;
+    d.parts = parts < most_parts ? parts : int64_t(most_parts);
+    size = 8 * d.parts * d.points;
+    kept = device_memory(lent, size);
+    d.kept = static_cast<char *>(kept);
+  }
+  nest_launch(const nest_launch &) = delete;
+  nest_launch &operator=(const nest_launch &) = delete;
+  ~nest_launch() {
+    if (kept != nullptr && lent->release != nullptr) lent->release(lent->allocator, kept, size, lent->stream);
+  }
+  bool lacks_memory() const { return size > 0 && kept == nullptr; }
+};
+
+/* Goes on to the parts of points, and then to joining them; false where that is done. */
+template <int32_t Operands>
+static inline bool next_step(device_nest<Operands> &d, int32_t step) {
+  if (d.parts == 1) return step == 0;
+  d.of = step == 0 ? one_part : all_parts;
+  d.work = step == 0 ? d.points * d.parts : d.points;
+  return step < 2;
 }
 
 /* Takes an axis of an operand of a nest as two: parts of so many points each. `axis` counts from the back, so that operands of any rank
@@ -112,6 +156,98 @@ static inline void split_axis(nest_operand &o, int32_t axis, int64_t points) {
   o.shape[axis] = points == 0 ? 0 : o.shape[axis] / points;
   o.stride[axis] *= points;
 }
+
+/* Merges axes [first, first + count) of a stage that all operands go through as one; how many are left. */
+template <int32_t Operands>
+static inline int32_t add_merged(device_tile<Operands> &d, const stage &s, int32_t to, int32_t first, int32_t count) {
+  int32_t left = 0;
+  for (int32_t a = first; a < first + count; ++a) {
+    if (s.size[a] == 1) continue;
+    bool joins = left > 0;
+    const int32_t last = to + left - 1;
+    for (int32_t k = 0; joins && k < Operands; ++k) {
+      joins = d.operands[k].stride[last] == s.operands[k].stride[a] * s.size[a];
+    }
+    const int32_t own = joins ? last : to + left++;
+    d.size[own] = joins ? d.size[own] * s.size[a] : s.size[a];
+    for (int32_t k = 0; k < Operands; ++k) d.operands[k].stride[own] = s.operands[k].stride[a];
+  }
+  return left;
+}
+
+/* Whether an operand can be read or written 16 bytes at a time along rows. */
+template <int32_t Operands>
+static inline bool packs(const device_tile<Operands> &d, const operand &o, const device_operand &own, int64_t lanes) {
+  if (own.data == nullptr || !o.along_row) return true;
+  const int64_t along = d.rank > d.outer ? own.stride[d.outer] : 0;
+  if (along == 0) return o.what == role_input;
+  const int64_t bytes = itemsize(o.stored) * lanes;
+  if (along != 1 || reinterpret_cast<uintptr_t>(own.data) % static_cast<uintptr_t>(bytes) != 0) return false;
+  for (int32_t a = 0; a < d.outer; ++a) {
+    if (own.stride[a] % lanes != 0) return false;
+  }
+  return true;
+}
+
+/* A stage as kernels get it; `buffers` are the arrays that rows keep values in. */
+template <int32_t Operands>
+static inline void to_device(device_tile<Operands> &d, const stage &s, int32_t buffers) {
+  d.rows = d.columns = 1;
+  for (int32_t a = 0; a < s.outer; ++a) d.rows *= s.size[a];
+  for (int32_t a = s.outer; a < s.rank; ++a) d.columns *= s.size[a];
+  for (int32_t k = 0; k < Operands; ++k) d.operands[k].data = s.operands[k].data;
+  d.outer = add_merged(d, s, 0, 0, s.outer);
+  d.rank = d.outer + add_merged(d, s, d.outer, s.outer, s.rank - s.outer);
+  int64_t widest = 1;
+  for (int32_t k = 0; k < Operands; ++k) {
+    const int64_t bytes = s.operands[k].along_row && s.operands[k].data != nullptr ? itemsize(s.operands[k].stored) : 1;
+    widest = bytes > widest ? bytes : widest;
+  }
+  const int64_t lanes = 16 / widest;
+  bool packed = d.rank - d.outer <= 1;
+  for (int32_t k = 0; k < Operands; ++k) packed = packed && packs(d, s.operands[k], d.operands[k], lanes);
+  d.packed = packed ? d.columns / lanes * lanes : 0;
+  d.lanes = static_cast<int32_t>(lanes);
+  d.buffers = buffers;
+  d.pitch = (d.columns * 8 + 15) / 16 * 16;
+  d.scratch = nullptr;
+  d.team = d.columns >= 1024 ? int32_t(threads_a_block) : int32_t(threads_a_warp);
+}
+
+/* Blocks for the points of a stage: a thread takes as many at once as there are in 16 bytes, where it can. */
+template <int32_t Operands>
+static inline int64_t blocks_for(const device_tile<Operands> &d) {
+  return blocks_for(d.packed > 0 ? (d.columns + d.lanes - 1) / d.lanes : d.columns, threads_a_block);
+}
+
+/* How rows are given to blocks, and the memory that they keep values in. */
+struct row_launch {
+  enum : int64_t { most_shared = 48 * 1024 - 1024 };
+  int64_t blocks = 0;
+  int64_t bytes = 0; /* of shared memory, for each block */
+  int64_t size = 0;
+  void *scratch = nullptr;
+  const opc_cuda_context *lent;
+
+  template <int32_t Operands>
+  row_launch(device_tile<Operands> &d, const opc_cuda_context *context) : lent(context) {
+    if (d.buffers * d.pitch * (threads_a_block / d.team) > most_shared) d.team = threads_a_block;
+    const int64_t teams = threads_a_block / d.team;
+    blocks = blocks_for(d.rows, teams);
+    bytes = d.buffers * d.pitch * teams;
+    if (bytes <= most_shared) return;
+    size = bytes * blocks;
+    bytes = 0;
+    scratch = device_memory(lent, size);
+    d.scratch = static_cast<char *>(scratch);
+  }
+  row_launch(const row_launch &) = delete;
+  row_launch &operator=(const row_launch &) = delete;
+  ~row_launch() {
+    if (scratch != nullptr && lent->release != nullptr) lent->release(lent->allocator, scratch, size, lent->stream);
+  }
+  bool lacks_memory() const { return size > 0 && scratch == nullptr; }
+};
 
 /* The code and the message of what a kernel found; `what` are the names of operands, and of what has no value. */
 static inline int32_t status_of(const char *const *what, const int64_t *status, const opc_context *context) {

@@ -11,7 +11,7 @@
 #define OPC_DEVICE __device__ static inline
 #define OPC_DEVICE_MEMBER __device__ inline
 #define OPC_SHARED(type, name, count) __shared__ type name[count]
-#define OPC_UNROLL _Pragma("unroll")
+#define OPC_CHECK_INDEX(i, count) static_cast<void>(0)
 #define OPC_DYNAMIC_SHARED(name) extern __shared__ __align__(16) char name[]
 /* Starts a kernel; `together` tells whether its threads wait for each other. */
 #define OPC_LAUNCH(kernel, together, blocks, threads, bytes, stream, ...)                                        \

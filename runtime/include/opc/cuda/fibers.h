@@ -110,9 +110,13 @@ static void start_fiber(fiber &f) {
 #endif
 }
 
+static inline void check_together(const block_of_threads &b) {
+  if (!b.together) stop("a thread waits for others in a kernel that was started as one whose threads do not");
+}
+
 static inline void wait(wait_state state, unsigned lanes) {
   block_of_threads &b = block();
-  if (!b.together) stop("a thread waits for others in a kernel that was started as one whose threads do not");
+  check_together(b);
   const unsigned own = b.thread.x;
   if (state == at_warp) {
     if ((lanes >> own % 32 & 1) == 0) stop("lane %lld waits for lanes among which it is not", own % 32);
@@ -125,6 +129,7 @@ static inline void wait(wait_state state, unsigned lanes) {
 
 static inline void show(const void *value, size_t bytes) {
   block_of_threads &b = block();
+  check_together(b);
   memcpy(&b.lanes[b.thread.x / 32][b.fibers[b.thread.x].turns % 2][b.thread.x % 32], value, bytes);
 }
 

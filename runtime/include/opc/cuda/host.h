@@ -19,7 +19,8 @@
 #define OPC_PARAMETER(...) const __VA_ARGS__ &
 #define OPC_DEVICE static inline
 #define OPC_DEVICE_MEMBER inline
-#define OPC_UNROLL _Pragma("GCC unroll 8")
+#define OPC_CHECK_INDEX(i, count) \
+  if ((i) < 0 || (i) >= (count)) opc::emulation::stop("an index %lld of an array of %lld elements", i, count)
 #define OPC_SHARED(type, name, count) static thread_local opc::emulation::shared_array<type, count> name
 #define OPC_DYNAMIC_SHARED(name) opc::emulation::shared_bytes name
 #define OPC_LAUNCH(kernel, together, blocks, threads, bytes, stream, ...)                                                  \
@@ -47,7 +48,7 @@ struct shared_bytes {
 
 template <typename... Parameters, typename... Arguments>
 static void launch(void (*kernel)(Parameters...), bool together, unsigned blocks, unsigned threads, size_t bytes,
-                   const Arguments &...arguments) {
+                   Arguments &&...arguments) {
   const auto body = [&]() { kernel(arguments...); };
   run_grid(together, blocks, threads, bytes, [](const void *of) { (*static_cast<decltype(&body)>(of))(); }, &body);
 }

@@ -2,6 +2,8 @@
 #ifndef OPC_CUDA_MEMORY_H
 #define OPC_CUDA_MEMORY_H
 
+#include <type_traits>
+
 #include "opc/core/math.h"
 #include "opc/core/minifloat.h"
 #include "opc/cuda/device.h"
