@@ -6,13 +6,13 @@ once a row is computed by each thread, and stored by one.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from opc.ir.dtypes import DType, Weak
 from opc.ir.expr import Expr, IndexValue, children, with_children
-from opc.loops.nodes import Accumulate, Body, Buffer, Do, GroupPoints, How, If, Let, Loop, PassGroup, Statement, Store, map_values
+from opc.loops.nodes import Accumulate, Body, How, If, Let, Loop, PassGroup, Statement, Store, Var, map_values
 from opc.loops.row_loops import reductions_of
-from opc.loops.values import Intrinsic, Local, Member, Word, call, number, variable
+from opc.loops.values import Local, Member, Named, Pointer, Word, call, number, variable
 from opc.records import replace
 
 TILE = Word("tile")
@@ -20,6 +20,9 @@ TILE = Word("tile")
 
 NEST = Word("nest")
 """The argument of one that describes a nest."""
+
+_WORK = "@work"
+"""The piece of work that a team has: a point, or a part of the terms at one."""
 
 
 def bind(loop: Loop) -> Loop:
@@ -68,40 +71,35 @@ def _in_place_of(index: str, value: Expr) -> Callable[[Expr], Expr]:
     return rule
 
 
-def bind_points(body: Body, located: Intrinsic | None, shared: bool) -> Body:
-    """Return a loop over points, what stands before it included, that all threads of a grid run in steps, or where the terms at a
-    point are `shared` teams of them.
+def bind_points(loop: Loop, shared: bool) -> Loop:
+    """Return a loop over points that all threads of a grid take in turns, or where they have `shared` terms, teams of threads.
 
-    A thread finds the position of each of its points by `located`; None where there is nothing to find.
+    The last statement of its body stores the point; of a team one thread does.
+    """
+    if not shared:
+        return replace(loop, how=How.GRID)
+    *rest, store = loop.body
+    point = Let(loop.index, Weak.INT, call("point_of", NEST, variable(_WORK)))
+    stores = call("stores_point", NEST, type=DType.BOOL)
+    body = (point, *rest, If(stores, (store,)))
+    return replace(loop, how=How.TEAMS, index=_WORK, high=Member("@nest", "work"), body=body)
+
+
+def share_terms(body: Body, kinds: Mapping[str, str]) -> Body:
+    """Return the loops of a reduction at a point, of which a team's threads take the outermost in turns.
+
+    `kinds` are the variables that a thread reduces its own terms to, each by a kind, which are joined when the loop is over.
     """
     found: list[Statement] = []
     for s in body:
-        match s:
-            case Loop():
-                inside = s.body if located is None else (Do(located), *s.body)
-                how, index, count = How.GRID, s.index, "points"
-                if shared:
-                    *rest, store = inside
-                    stores = call("stores_point", NEST, type=DType.BOOL)
-                    point = Let(s.index, Weak.INT, call("point_of", NEST, variable("@work")))
-                    how, index, count = How.TEAMS, "@work", "work"
-                    inside = (point, *rest, If(stores, (store,)))
-                found.append(
-                    replace(s, how=how, index=index, low=number(0), high=Member("@nest", count), after=None, body=inside)
-                )
-            case Do():
-                continue
-            case Buffer() if located is None:
-                continue
-            case _:
-                found.append(s)
+        if not isinstance(s, Loop):
+            found.append(s)
+            continue
+        first, step = call("first_term", NEST, variable(_WORK)), call("term_step", NEST)
+        found.append(replace(s, low=first, high=call("terms_end", NEST, s.high), step=step))
+        for v in (v for v in body if isinstance(v, Var) and v.name in kinds):
+            assert not isinstance(v.kind, Named | Pointer), "it has the type of a value"
+            own = Local(v.name, v.kind)
+            types = (f"opc::joins_{kinds[v.name]}", v.kind)
+            found.append(Store(own, call("join_terms", NEST, variable(_WORK), own, type=own.type, types=types)))
     return tuple(found)
-
-
-def to_threads(loop: Loop | GroupPoints) -> Loop | GroupPoints:
-    """Return a loop over the terms at a point, which the threads of a team take in turns."""
-    first = call("first_term", NEST, variable("@work"))
-    if isinstance(loop, GroupPoints):
-        return replace(loop, over=(*loop.over, first, call("term_step", NEST)))
-    end = call("terms_end", NEST, loop.high)
-    return replace(loop, low=first, high=end, step=call("term_step", NEST))

@@ -25,7 +25,10 @@ _HEADERS: Mapping[str, str] = {
         "interleaved_rows scratch_row load_batch load_values values_of extreme key peeled_range row_extreme row_reduction "
         "row_store"
     ),
-    "cuda/nest": "first_term join_terms locate_in point_of stores_point term_step terms_end",
+    "cuda/multiply": "multiply_tiles",
+    "cuda/nest": (
+        "broadcast_place broadcast_points entry_place first_term join_terms place_in point_of stores_point term_step terms_end"
+    ),
     "cuda/rows": (
         "buffer_of count_packed device_row_of first_of_team is_wanted load_pack new_pack row_value store_pack team_reduce"
     ),

@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from opc.backends.base import Availability, Backend, BuildStep, Compile, Link
+from opc.backends.base import Availability, Backend, BuildStep, Compile, Link, Tool
 from opc.backends.cuda import toolkit
 from opc.backends.kernel.backend import COMMON_FLAGS, OPTIMIZE
 from opc.diagnostics import Diagnostic
@@ -59,10 +59,11 @@ class CudaBackend(Backend):
             level = "-O0" if os.environ.get(OPTIMIZE) == "0" else "-O1"
             steps = tuple(Compile(source, made, (*EMULATED_FLAGS, level)) for source, made in sources)
             return (*steps, Link((kernel, arrays), library_path(family), ("-lm",)))
-        command = (toolkit.nvcc() or "nvcc",)
-        flags = nvcc_flags()
-        steps = tuple(Compile(source, made, flags, compiler=command) for source, made in sources)
-        return (*steps, Link((kernel, arrays), library_path(family), ("-arch=native", "-cudart=static"), compiler=command))
+        nvcc, include = toolkit.nvcc() or "nvcc", toolkit.include()
+        reads = tuple(str(path) for path in sorted((include / "opc").glob("c*/*.h")))
+        command = (nvcc, *nvcc_flags(), f"-I{include}", "-c")
+        tools = (Tool(command, source, made, reads) for source, made in sources)
+        return (*tools, Link((kernel, arrays), library_path(family), ("-arch=native", "-cudart=static"), compiler=(nvcc,)))
 
     def session(self, family: Family, package: Path) -> CudaSession:
         """Load the built library.

@@ -7,6 +7,8 @@ import shutil
 from functools import cache
 from pathlib import Path
 
+import opc
+
 VARIABLE = "OPC_CUDA"
 """Environment variable: with `emulated` kernels are run on the CPU though there is a GPU."""
 
@@ -28,3 +30,10 @@ def has_gpu() -> bool:
 def is_emulated() -> bool:
     """Whether kernels are run on the CPU."""
     return os.environ.get(VARIABLE) == EMULATED or nvcc() is None or not has_gpu()
+
+
+def include() -> Path:
+    """Return the folder of the runtime's headers: in a checkout, or in an installed opc."""
+    root = Path(opc.__file__).parent
+    checkout = root.parent / "runtime" / "include"
+    return checkout if checkout.is_dir() else root / "runtime" / "include"

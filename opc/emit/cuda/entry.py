@@ -12,9 +12,11 @@ from opc.emit.kernel.entry import EntryText
 from opc.emit.kernel.nests import dtype_text
 from opc.emit.shapes.cpp import checks, group_member, struct_name, type_member
 from opc.ir.affine import Affine, Dim, GroupSize
-from opc.ir.expr import Axis, Reduce, walk
+from opc.ir.expr import Axis, BroadcastAxis, GroupAxis, Reduce, ReduceAxis, walk
 from opc.ir.op import Family, Group, Op
+from opc.lower.cuda.products import Products, products_of
 from opc.lower.cuda.rows import kept
+from opc.lower.cuda.scans import scan_of, scanned_entry
 from opc.lower.loop_ir import GroupLoop, IndexLoop, NestStage, RowStage, Stage, Temporary
 from opc.lower.lower import SpecialisedProgram
 
@@ -136,6 +138,16 @@ class CudaEntryText(EntryText):
                 yield f"  opc::add_temporary(nest, {name});"
         yield f"  opc::device_nest<{len(names)}> described;"
         yield "  opc::to_device(described, nest, lent);"
+        if (products := products_of(op, s)) is not None:
+            yield f"  opc::set_tiles(described, {self._tiles(products)});"
+            blocks = "described.work < opc::most_blocks ? described.work : int64_t(opc::most_blocks)"
+            yield from self._launch(s, text, "if (described.work > 0)", "true", blocks)
+            return
+        if (scan := scan_of(s)) is not None:
+            yield f"  described.work = described.points == 0 ? 0 : described.points / described.size[{scanned_entry(scan)}];"
+            blocks = "opc::blocks_for(described.work, opc::threads_a_block)"
+            yield from self._launch(s, text, "if (described.work > 0)", "false", blocks)
+            return
         shared = text.kernel.schedule.args("share")
         if not shared:
             blocks = "opc::blocks_for(described.points, opc::threads_a_block)"
@@ -149,16 +161,32 @@ class CudaEntryText(EntryText):
         blocks = "opc::blocks_for(described.work * described.team, opc::threads_a_block)"
         yield from self._launch(s, text, steps, "described.team > 1", blocks)
 
+    def _tiles(self, products: Products) -> str:
+        """Return how many batches, points down and across, and terms there are."""
+        counts = (
+            " * ".join(f"described.size[{n}]" for n in own) or "1" for own in (products.batch, products.down, products.across)
+        )
+        return ", ".join((*counts, " * ".join(map(self._points, products.sum.axes))))
+
+    def _points(self, axis: ReduceAxis) -> str:
+        """Return how many terms there are along an axis of a sum."""
+        match axis:
+            case Axis():
+                return f"opc::at_least_0({self.scalar.number(axis.extent)})"
+            case GroupAxis():
+                return f"opc::count(call.{group_member((axis.name, None))})"
+            case BroadcastAxis():
+                whole, own = group_member((axis.name, None)), group_member((axis.name, axis.operand))
+                return f"opc::broadcast_points(call.{whole}, call.{own})"
+
     def _terms(self, s: NestStage) -> str:
         """Return about how many terms the threads of a team share: the most along the outermost axis of a reduction."""
         found: list[str] = []
         for e in walk(s.assign.value):
             if isinstance(e, Reduce) and e.axes:
                 outer = e.axes[0]
-                if isinstance(outer, Axis):
-                    found.append("256" if outer.extent.indices() else self.scalar.number(outer.extent))
-                else:
-                    found.append(f"opc::count(call.{group_member((outer.name, None))})")
+                varies = isinstance(outer, Axis) and outer.extent.indices()
+                found.append("256" if varies else self._points(outer))
         first, *rest = dict.fromkeys(found) or ("1",)
         for other in rest:
             first = f"opc::greater({first}, {other})"

@@ -10,7 +10,9 @@ from opc.loops.verify import verify_kernel
 from opc.lower.build.context import Nest
 from opc.lower.build.kernel import spec_names
 from opc.lower.cuda.points import point_kernel
+from opc.lower.cuda.products import product_kernel, products_of
 from opc.lower.cuda.rows import row_kernel
+from opc.lower.cuda.scans import scan_kernel, scan_of
 from opc.lower.loop_ir import NestStage, RowStage, Stage
 from opc.records import replace
 
@@ -19,7 +21,7 @@ def cuda_kernel(op: Op, stage: Stage) -> Kernel:
     """Return the function of a stage of `opc.lower.cuda.stages.device_programs` on a device."""
     match stage:
         case NestStage():
-            plain = point_kernel(Nest(op, stage))
+            plain = _statement(op, stage)
         case RowStage():
             plain = row_kernel(op, stage)
         case _:
@@ -27,3 +29,11 @@ def cuda_kernel(op: Op, stage: Stage) -> Kernel:
     kernel = named(replace(plain, body=propagate(plain.body)), spec_names(op))
     verify_kernel(kernel, PARAMETERS)
     return kernel
+
+
+def _statement(op: Op, stage: NestStage) -> Kernel:
+    nest = Nest(op, stage)
+    if (scan := scan_of(stage)) is not None:
+        return scan_kernel(nest, scan)
+    products = products_of(op, stage)
+    return point_kernel(nest) if products is None else product_kernel(nest, products)

@@ -1,29 +1,32 @@
 """The kernel of one statement on a device: a team of threads a point of its target, which takes the terms of reductions in turns.
 
 A team may be a single thread. Where there are few points and many terms, several teams take a part of a point's terms each, and
-the same function is run again to join what they found.
+the same function is run again to join what they found. A position in a group of axes is its number, in row-major order.
 """
 
 from __future__ import annotations
 
-from opc.ir.affine import Affine
+from opc.ir.affine import Affine, GroupSize
 from opc.ir.dtypes import Weak
-from opc.ir.expr import SEARCHES, Reduce
-from opc.loops.bind import bind_points, to_threads
-from opc.loops.nodes import Body, GroupPoints, Kernel, Loop, Statement, Store, Var
+from opc.ir.expr import SEARCHES, Axis, BroadcastAxis, Expr, GroupAxis, GroupRef, IndexValue, Reduce
+from opc.ir.op import Group
+from opc.ir.printer import format_assign
+from opc.loops.bind import bind_points, share_terms
+from opc.loops.nodes import Body, Comment, Do, How, Kernel, Let, Loop, Statement, Var, View, values_of
 from opc.loops.schedule import Schedule, Transformation
-from opc.loops.values import Intrinsic, Local, Word, call, variable
+from opc.loops.values import Address, Axes, Construct, Member, call, number, variable, variables
 from opc.lower.build.context import NEST, Nest
 from opc.lower.build.points import PointLoops
-from opc.records import replace
+
+_POINT = "@point"
 
 
 def point_kernel(nest: Nest) -> Kernel:
     """Return the function of a statement, whose variables have no names of their own yet."""
-    return _DevicePoints(nest).kernel()
+    return DevicePoints(nest).kernel()
 
 
-class _DevicePoints(PointLoops):
+class DevicePoints(PointLoops):
     """Makes the loops of one statement."""
 
     def __init__(self, nest: Nest) -> None:
@@ -37,16 +40,51 @@ class _DevicePoints(PointLoops):
 
     def kernel(self) -> Kernel:
         """Return the function."""
-        plain = super().kernel()
-        dims = self.nest.declared.dims
-        flat = len(dims) if all(isinstance(d, Affine) for d in dims) else None
+        places = self.places({n: call("entry_place", NEST, variable(_POINT), number(n)) for n in range(len(self.entries))})
+        value = self.value(self.stage.assign.value)
+        inside = used_places(places, (*self.lines, self.stored(variable(_POINT), value)))
+        loop = Loop(How.SERIAL, _POINT, number(0), Member("@nest", "points"), inside)
+        body: Body = (Comment(format_assign(self.stage.assign)), bind_points(loop, bool(self.shared)))
+        return self.function(body, self._schedule())
+
+    @property
+    def entries(self) -> tuple[tuple[str | GroupRef, Affine | Group], ...]:
+        """The target's indices, each with the extent or the group that it goes along."""
+        return tuple(zip(self.stage.assign.indices, self.nest.declared.dims, strict=True))
+
+    def places(self, found: dict[int, Expr]) -> tuple[Let, ...]:
+        """Return the variables that hold places along some of the target's entries, which values know from then on."""
+        lets = []
+        for n, place in found.items():
+            entry, dim = self.entries[n]
+            if isinstance(entry, GroupRef) and isinstance(dim, Group):
+                name = self.nest.fresh("place")
+                self.groups[entry.name] = variable(name), Axes(dim.name, dim.of)  # type: ignore[assignment]  # in place of its rank
+            else:
+                name = str(entry)
+            lets.append(Let(name, Weak.INT, place))
+        return tuple(lets)
+
+    def stored(self, at: Expr, value: Expr) -> Do:
+        """Return the statement that stores an element of the target."""
+        target = self.nest.declared
+        return Do(call("store", Address(target.name, at), Construct(target.type, value)))
+
+    def function(self, body: Body, schedule: Schedule) -> Kernel:
+        """Return the function with a body."""
+        nest = self.nest
+        views = tuple(View(name, self.op.operand(name).type, True, n) for n, name in enumerate(nest.operands))
+        return Kernel("nest", nest.operands, nest.types, body, views, schedule=schedule, span=self.stage.assign.span)
+
+    def _schedule(self) -> Schedule:
         steps = [Transformation("bind", ("points to teams",) if self.shared else ("points to all threads",))]
         if self.shared:
-            steps.append(Transformation("share", ("terms", *(("parts",) if in_parts(self.shared, self.counted) else ()))))
-        return replace(plain, body=bind_points(plain.body, _located(flat), bool(self.shared)), schedule=Schedule(tuple(steps)))
+            parts = ("parts",) if len(self.shared) == 1 and not self.counted else ()
+            steps.append(Transformation("share", ("terms", *parts)))
+        return Schedule(tuple(steps))
 
     def loops_of(self, e: Reduce) -> tuple[Body, str]:
-        """As `PointLoops` says: at each point that is asked for it whatever it holds, threads share the terms."""
+        """As `PointLoops` says: what every point asks for, whatever it holds, has its terms shared by threads."""
         shares = bool(e.axes) and self.within == 0 and not self.conditional and e.kind not in SEARCHES
         self.within += 1
         body, result = super().loops_of(e)
@@ -54,31 +92,27 @@ class _DevicePoints(PointLoops):
         if not shares:
             return body, result
         self.shared.append(e)
-        variables = [s for s in body if isinstance(s, Var)]
-        self.counted = self.counted or len(variables) > 1
-        found: list[Statement] = []
-        for s in body:
-            if not isinstance(s, Loop | GroupPoints):
-                found.append(s)
-                continue
-            found.append(to_threads(s))
-            for v in variables:
-                kind = e.kind if v.name == result else "sum"
-                own = Local(v.name, v.kind)  # type: ignore[arg-type]  # it has the type of a value
-                of = (f"opc::joins_{kind}", v.kind)
-                found.append(Store(own, call("join_terms", NEST, variable("@work"), own, type=own.type, types=of)))
-        return tuple(found), result
+        kinds = {s.name: e.kind if s.name == result else "sum" for s in body if isinstance(s, Var)}
+        self.counted = self.counted or len(kinds) > 1
+        return share_terms(body, kinds), result
+
+    def loop_over(self, axis: Axis | GroupAxis | BroadcastAxis) -> Loop:
+        """As `PointLoops` says."""
+        if isinstance(axis, Axis):
+            return Loop(How.SERIAL, axis.index, number(0), IndexValue(axis.extent), ())
+        place, whole = self.nest.fresh("place"), Axes(axis.name)
+        before = self.groups.get(axis.name)
+        self.groups[axis.name] = variable(place), whole  # type: ignore[assignment]  # in place of its rank
+        if isinstance(axis, GroupAxis):
+            return Loop(How.SERIAL, place, number(0), IndexValue(Affine.of(GroupSize(axis.name))), ())
+        assert before is not None, "what is broadcast has a place of its own"
+        own, running = Axes(axis.name, axis.operand), self.nest.fresh("along")
+        self.lines.append(Let(place, Weak.INT, call("broadcast_place", whole, own, before[0], variable(running))))
+        return Loop(How.SERIAL, running, number(0), call("broadcast_points", whole, own), ())
 
 
-def in_parts(shared: list[Reduce], counted: bool) -> bool:
-    """Whether several teams may take the terms of a point: of a single reduction, which nothing else is found beside."""
-    return len(shared) == 1 and not counted
-
-
-def _located(axes: int | None) -> Intrinsic | None:
-    """Return what finds the position of a point, in a target of so many axes; None where it has none."""
-    if axes == 0:
-        return None
-    if axes is None:
-        return call("locate", NEST, Word("point"), Word("at"))
-    return call("locate_in", NEST, Word("point"), Word("at"), type=Weak.INT, types=(axes,))
+def used_places(places: tuple[Let, ...], body: Body) -> Body:
+    """Return a body behind the places that are used in it."""
+    used = {name for v in values_of(body) for name in variables(v)}
+    found: tuple[Statement, ...] = tuple(p for p in places if p.name in used)
+    return (*found, *body)

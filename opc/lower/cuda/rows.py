@@ -8,7 +8,7 @@ from opc.ir.dtypes import DType
 from opc.ir.expr import Const, Present
 from opc.ir.op import Op
 from opc.loops.bind import TILE, bind, bind_row
-from opc.loops.nodes import Body, If, Kernel, Let, Statement, bodies, with_bodies
+from opc.loops.nodes import Accumulate, Body, If, Kernel, Let, Statement, Store, bodies, with_bodies
 from opc.loops.packs import COUNT, with_packs
 from opc.loops.schedule import Schedule, Transformation
 from opc.loops.values import Construct, IntegerChoice, Local, Named, StoredType, call, number, variable
@@ -51,7 +51,7 @@ class DeviceRows(RowLoops):
     def heads(self) -> Iterator[Statement]:
         """Yield what stands before the loop over rows: which products are wanted, and how many neighbours are packed."""
         for k, o in enumerate(self.stage.operands):
-            if o.name in self.stage.optional:
+            if o.name in self.optional():
                 yield Let(wanted(o.name), DType.BOOL, call("is_wanted", TILE, number(k), type=DType.BOOL))
         along = tuple(dict.fromkeys(StoredType(o.type, o.name) for o in self.stage.operands if o.along_row))
         yield Let(f"@{COUNT}", Named("constexpr int"), call("count_packed", types=along))
@@ -73,6 +73,16 @@ class DeviceRows(RowLoops):
             self.values.values[o.name] = Local(o.name, o.type)
         for n, kept in enumerate(self.kept()):
             yield Let(self.buffer(kept), Named("auto"), call("buffer_of", TILE, number(n), types=(kept.type,)))
+
+    def optional(self) -> frozenset[str]:
+        """Return the products that a call may leave out."""
+        return frozenset(o.name for o in self.op.outputs if o.optional) & {o.name for o in self.stage.products}
+
+    def if_wanted(self, s: Statement, needed: frozenset[str]) -> Statement:
+        """As `RowLoops` says, of each product by itself: what several need is computed."""
+        names = {self.pointer(o): o.name for o in self.stage.products if o.name in self.optional()}
+        name = names.get(s.target.name) if isinstance(s, Store | Accumulate) else None
+        return s if name is None else If(Local(wanted(name), DType.BOOL), (s,), static=True)
 
     def kept(self) -> tuple[RowBuffer, ...]:
         """Return what rows keep from one pass to the next."""

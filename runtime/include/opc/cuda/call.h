@@ -4,6 +4,7 @@
 
 #include "opc/core/call.h"
 #include "opc/cuda/abi.h"
+#include "opc/cuda/multiply.h"
 #include "opc/cuda/nest.h"
 #include "opc/cuda/rows.h"
 
@@ -79,6 +80,17 @@ static inline int32_t started(const char *op, const opc_context *context) {
 #endif
 }
 
+static inline int64_t at_least_0(int64_t size) { return size < 0 ? 0 : size; }
+
+/* Describes the tiles of sums of products: points down and across, for each of some batches. */
+template <int32_t Operands>
+static inline void set_tiles(device_nest<Operands> &d, int64_t batches, int64_t down, int64_t across, int64_t terms) {
+  d.down = down;
+  d.across = across;
+  d.terms = terms;
+  d.work = batches * ((down + tile_points - 1) / tile_points) * ((across + tile_points - 1) / tile_points);
+}
+
 static inline int64_t greater(int64_t a, int64_t b) { return a < b ? b : a; }
 
 /* Blocks for a thread a point, as many as there may be. */
@@ -92,12 +104,14 @@ template <int32_t Operands>
 static inline void to_device(device_nest<Operands> &d, const nest &n, const opc_cuda_context *lent) {
   d.points = 1;
   d.status = lent == nullptr ? nullptr : lent->status;
-  d.rank = n.rank;
-  for (int32_t a = 0; a < n.rank; ++a) {
-    d.size[a] = n.size[a];
-    d.points *= n.size[a];
+  for (int32_t e = n.entries - 1; e >= 0; --e) {
+    const int32_t end = e + 1 < n.entries ? n.start[e + 1] : n.rank;
+    d.after[e] = d.points;
+    d.size[e] = 1;
+    for (int32_t a = n.start[e]; a < end; ++a) d.size[e] *= n.size[a];
+    d.points *= d.size[e];
   }
-  for (int32_t e = 0; e < n.entries; ++e) d.start[e] = n.start[e];
+  d.small = d.points <= INT32_MAX;
   for (int32_t k = 0; k < Operands; ++k) d.operands[k] = n.operands[k];
   d.work = d.points;
   d.parts = 1;

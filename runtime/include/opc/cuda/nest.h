@@ -21,9 +21,10 @@ struct device_nest {
   int64_t *status;
   int32_t team;
   part of;
-  int32_t rank;
-  int32_t start[max_axes];
-  int64_t size[max_axes];
+  int64_t down, across, terms; /* of sums of products: points each way, and terms */
+  bool small; /* the numbers of points have 32 bits */
+  int64_t size[max_axes];  /* of each entry of the target's indices */
+  int64_t after[max_axes]; /* points of the entries behind it */
   nest_operand operands[Operands];
 };
 
@@ -41,107 +42,77 @@ OPC_DEVICE view<T> view_of(const Nest &n, int32_t operand) {
   return {reinterpret_cast<T *>(o.data), o.shape, o.stride};
 }
 
-/* Sets `at` to the position of point number `point`. */
+/* A number without its last digit, which goes to `digit`, where that has `size` values; in 32 bits where these are enough. */
+OPC_DEVICE int64_t without_last(int64_t number, int64_t size, int64_t &digit) {
+  if (number <= INT32_MAX && size <= INT32_MAX) {
+    const uint32_t small = static_cast<uint32_t>(number), of = static_cast<uint32_t>(size);
+    digit = small % of;
+    return small / of;
+  }
+  digit = number % size;
+  return number / size;
+}
+
+/* The place of a number's digit that has `size` values, behind which there are digits of `after` values together. */
+OPC_DEVICE int64_t place_in(int64_t number, int64_t after, int64_t size) {
+  int64_t digit;
+  if (after > 1) number = without_last(number, after, digit);
+  without_last(number, size, digit);
+  return digit;
+}
+
+/* The place of a point along an entry of the target's indices; in a group, the number of a position in row-major order. */
 template <typename Nest>
-OPC_DEVICE void locate(const Nest &n, int64_t point, int64_t *at) {
-  for (int32_t a = n.rank - 1; a >= 0; --a) {
-    at[a] = point % n.size[a];
-    point /= n.size[a];
-  }
+OPC_DEVICE int64_t entry_place(const Nest &n, int64_t point, int32_t entry) {
+  if (!n.small) return point / n.after[entry] % n.size[entry];
+  return static_cast<uint32_t>(point) / static_cast<uint32_t>(n.after[entry]) % static_cast<uint32_t>(n.size[entry]);
 }
 
-/* The same for a target of so many axes; where all its points have numbers of 32 bits, so do the divisions. */
-template <int32_t Rank, typename Nest>
-OPC_DEVICE void locate_in(const Nest &n, int64_t point, int64_t *at) {
-  if (n.points <= INT32_MAX) {
-    uint32_t rest = static_cast<uint32_t>(point);
-    OPC_UNROLLED
-    for (int32_t a = Rank - 1; a > 0; --a) {
-      const uint32_t size = static_cast<uint32_t>(n.size[a]);
-      at[a] = rest % size;
-      rest /= size;
-    }
-    at[0] = rest;
-  } else {
-    OPC_UNROLLED
-    for (int32_t a = Rank - 1; a > 0; --a) {
-      at[a] = point % n.size[a];
-      point /= n.size[a];
-    }
-    at[0] = point;
-  }
-}
-
-/* The offset of a position in an axis group of an operand, whose axes begin at `axis`. `own` are the operand's sizes: it may have fewer
- * axes than the position, missing on the left, and axes of size 1 are broadcast. */
+/* The offset of a place in an axis group of an operand, whose axes begin at `axis`. `own` are the operand's sizes: it may have fewer axes
+ * than the group, missing on the left, and axes of size 1 are broadcast. */
 template <typename T>
-OPC_DEVICE int64_t group_offset(const view<T> &v, int32_t axis, const extents &own, const int64_t *at, int32_t rank) {
+OPC_DEVICE int64_t group_offset(const view<T> &v, int32_t axis, const extents &own, int64_t place, const extents &all) {
   int64_t offset = 0;
-  for (int32_t i = 0; i < own.rank; ++i) {
-    if (own.size[i] != 1) offset += at[rank - own.rank + i] * v.stride[axis + i];
+  for (int32_t i = own.rank - 1, a = all.rank - 1; i >= 0; --i, --a) {
+    int64_t digit;
+    place = without_last(place, all.size[a], digit);
+    if (own.size[i] != 1) offset += digit * v.stride[axis + i];
   }
   return offset;
 }
 
-/* Which point of an axis group a position is, in row-major order. */
-OPC_DEVICE int64_t group_index(const extents &group, const int64_t *at) {
-  int64_t place = 0;
-  for (int32_t i = 0; i < group.rank; ++i) place = place * group.size[i] + at[i];
-  return place;
+/* Which point of an axis group a place is. */
+OPC_DEVICE int64_t group_index(const extents &, int64_t place) { return place; }
+
+/* Whether an operand is broadcast along an axis of a group: it lacks it, or has one point. */
+OPC_HOST_DEVICE static inline bool is_broadcast(const extents &all, const extents &own, int32_t axis) {
+  const int32_t at = axis - (all.rank - own.rank);
+  return at < 0 || own.size[at] != all.size[axis];
 }
 
-/* The points of a group, or of those of its axes along which `kept` is broadcast, or of these every `step`th from number `first` on; `at`
- * is the position in the whole group. */
-struct group_points {
-  const extents &group;
-  const extents *kept;
-  bool inside;
-  int64_t number, step, end;
-  int64_t at[OPC_MAX_RANK];
+/* The points along the axes of a group along which an operand is broadcast. */
+OPC_HOST_DEVICE static inline int64_t broadcast_points(const extents &all, const extents &own) {
+  int64_t points = 1;
+  for (int32_t a = 0; a < all.rank; ++a) points *= is_broadcast(all, own, a) || all.size[a] == 0 ? all.size[a] : 1;
+  return points;
+}
 
-  OPC_DEVICE_MEMBER explicit group_points(const extents &all, int64_t first = 0, int64_t step_ = 1)
-      : group(all), kept(nullptr), number(first), step(step_) {
-    start();
-  }
-  OPC_DEVICE_MEMBER group_points(const extents &all, const extents &own, const int64_t *outer, int64_t first = 0, int64_t step_ = 1)
-      : group(all), kept(&own), number(first), step(step_) {
-    for (int32_t i = 0; i < group.rank; ++i) {
-      if (!runs(i)) at[i] = outer[i - (group.rank - own.rank)];
+/* The place in a group of point number `along` of these, where the operand itself is at `place`. */
+OPC_DEVICE int64_t broadcast_place(const extents &all, const extents &own, int64_t place, int64_t along) {
+  int64_t found = 0, scale = 1;
+  for (int32_t a = all.rank - 1, i = own.rank - 1; a >= 0; --a, --i) {
+    int64_t digit = 0, of = 0;
+    if (i >= 0) place = without_last(place, own.size[i], of);
+    if (is_broadcast(all, own, a)) {
+      along = without_last(along, all.size[a], digit);
+    } else {
+      digit = of;
     }
-    start();
+    found += digit * scale;
+    scale *= all.size[a];
   }
-  OPC_DEVICE_MEMBER bool runs(int32_t i) const {
-    if (kept == nullptr) return true;
-    const int32_t own = i - (group.rank - kept->rank);
-    return own < 0 || kept->size[own] != group.size[i];
-  }
-  OPC_DEVICE_MEMBER void start() {
-    end = step == 0 ? 0 : 1;
-    for (int32_t i = 0; i < group.rank; ++i) {
-      if (runs(i) || group.size[i] == 0) end *= group.size[i];
-    }
-    find();
-  }
-  OPC_DEVICE_MEMBER void find() {
-    inside = number < end;
-    int64_t rest = number;
-    for (int32_t i = group.rank - 1; inside && i >= 0; --i) {
-      if (!runs(i)) continue;
-      at[i] = rest % group.size[i];
-      rest /= group.size[i];
-    }
-  }
-  OPC_DEVICE_MEMBER void next() {
-    number += step;
-    if (step != 1) return find();
-    for (int32_t i = group.rank - 1; i >= 0; --i) {
-      if (!runs(i)) continue;
-      if (++at[i] < group.size[i]) return;
-      at[i] = 0;
-    }
-    inside = false;
-  }
-};
+  return found;
+}
 
 /* The point of a piece of work. */
 template <typename Nest>
