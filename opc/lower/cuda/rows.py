@@ -75,8 +75,10 @@ class DeviceRows(RowLoops):
             yield Let(self.buffer(kept), Named("auto"), call("buffer_of", TILE, number(n), types=(kept.type,)))
 
     def optional(self) -> frozenset[str]:
-        """Return the products that a call may leave out."""
-        return frozenset(o.name for o in self.op.outputs if o.optional) & {o.name for o in self.stage.products}
+        """Return the products that a call may leave out while it asks for others: optional outputs, and what only these need."""
+        always = {o.name for o in self.op.outputs if not o.optional}
+        products = frozenset(o.name for o in self.stage.products)
+        return products - always if len(products) > 1 else frozenset()
 
     def if_wanted(self, s: Statement, needed: frozenset[str]) -> Statement:
         """As `RowLoops` says, of each product by itself: what several need is computed."""

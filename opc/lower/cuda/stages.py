@@ -47,7 +47,7 @@ def _programs(same: _Same, overrides: tuple[Override, ...]) -> tuple[Specialised
 def _on_device(variant: SpecialisedProgram) -> SpecialisedProgram:
     """Return a program whose stages are bound to a device, with the temporaries that lie between them."""
     program = variant.program
-    alone = _alone(program)
+    alone = _alone(variant.case.op, program)
     op, copies = _with_own_memory(variant.case.op, alone)
     variant = replace(variant, case=replace(variant.case, op=op))
     last = {name: n for n, stage in enumerate(program.stages) for name in _statements(stage)}
@@ -86,7 +86,7 @@ def _verify(op: Op, stages: list[Stage]) -> None:
     memory = {i.name for i in op.inputs}
     for stage in stages:
         if isinstance(stage, RowStage):
-            read = {o.name for o in stage.operands if not o.written}
+            read = set(_read(stage))
         else:
             assert isinstance(stage, NestStage), "a device has no other stages"
             read = {r.operand for r in reads(stage.assign.value)}
@@ -97,13 +97,23 @@ def _verify(op: Op, stages: list[Stage]) -> None:
         memory |= set(written_by(stage))
 
 
-def _alone(program: Program) -> frozenset[str]:
-    """Return the statements, by target, that run by themselves: those of stages that are not bound, and of stages that share
-    one with these."""
-    found = frozenset[str]().union(*(_statements(s) for s in program.stages if not (isinstance(s, RowStage) and is_bound(s))))
-    while more := [own for s in program.stages if not (own := _statements(s)) <= found and own & found]:
-        found = found.union(*more)
-    return found
+def _alone(op: Op, program: Program) -> frozenset[str]:
+    """Return the statements, by target, that run by themselves: those of stages that are not bound, of stages that share one with
+    these, and of stages that read a part of a statement from one."""
+    rows = [s for s in program.stages if isinstance(s, RowStage)]
+    others = (_statements(s) for s in program.stages if not (isinstance(s, RowStage) and is_bound(s)))
+    found, whole = frozenset[str]().union(*others), {s.target for s in op.body} | {i.name for i in op.inputs}
+    while True:
+        bound = [s for s in rows if not found & _statements(s)]
+        memory = whole.union(*(written_by(s) for s in bound))
+        more = [s for s in rows if not _statements(s) <= found and (s not in bound or not _read(s) <= memory)]
+        if not more:
+            return found
+        found = found.union(*map(_statements, more))
+
+
+def _read(stage: RowStage) -> frozenset[str]:
+    return frozenset(o.name for o in stage.operands if not o.written)
 
 
 def _with_own_memory(op: Op, alone: frozenset[str]) -> tuple[Op, Mapping[str, str]]:
