@@ -30,7 +30,8 @@ _HEADERS: Mapping[str, str] = {
         "broadcast_place broadcast_points entry_place first_term join_terms place_in point_of stores_point term_step terms_end"
     ),
     "cuda/rows": (
-        "buffer_of count_packed device_row_of first_of_team is_wanted load_pack new_pack row_value store_pack team_reduce"
+        "buffer_of count_packed device_row_of first_of_team is_wanted load_pack new_pack row_value single_row_of store_pack "
+        "team_reduce"
     ),
     "poplar/codelet": "saturated share_begin share_end share_first",
     "nests/windows": "combine fetch_ahead fetch_share padded_windows reach reduce_windows window_row",

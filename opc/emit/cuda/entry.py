@@ -108,12 +108,8 @@ class CudaEntryText(EntryText):
     def _temporary(self, t: Temporary) -> Iterator[str]:
         yield f"  opc::device_temporary {t.name};"
         sizes = "".join(f", {self._extent(loop)}" for loop in t.loops)
-        allocate = f"!opc::allocate(lent, {t.name}, {dtype_text(t.type)}{sizes})"
-        wanted = self._wanted(t.needed_by)
-        if wanted:
-            wanted = f"({wanted})" if " || " in wanted else wanted
-            allocate = f"{wanted} && {allocate}"
-        yield f"  if ({allocate}) {{"
+        # What only outputs need that are not wanted is read and written all the same, where kernels do more than one thing.
+        yield f"  if (!opc::allocate(lent, {t.name}, {dtype_text(t.type)}{sizes})) {{"
         yield f'    return opc::fail(context, OPC_OUT_OF_MEMORY, "{self.op.name}: no memory for the temporary {t.name}");'
         yield "  }"
 

@@ -61,9 +61,8 @@ class DeviceRows(RowLoops):
         for k, o in enumerate(self.stage.operands):
             stored = StoredType(o.type, o.name, not o.written)
             if o.written or o.along_row:
-                yield Let(
-                    self.pointer(o), Named("auto"), call("device_row_of", TILE, number(k), variable("@row"), types=(stored,))
-                )
+                row = "device_row_of" if o.along_row else "single_row_of"
+                yield Let(self.pointer(o), Named("auto"), call(row, TILE, number(k), variable("@row"), types=(stored,)))
                 continue
             value = call("row_value", TILE, number(k), variable("@row"), type=o.type, types=(stored,))
             if any(i.name == o.name and i.optional for i in self.op.inputs):

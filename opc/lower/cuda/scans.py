@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from opc.ir.affine import Affine
 from opc.ir.dtypes import Weak
-from opc.ir.expr import Axis, Expr, IndexValue, Reduce, walk
+from opc.ir.expr import Axis, Expr, GroupRef, IndexValue, Read
+from opc.ir.op import Group
 from opc.ir.printer import format_assign
 from opc.loops.nodes import Accumulate, Body, Comment, Do, How, If, Kernel, Let, Loop, Statement, Var, While
 from opc.loops.schedule import Schedule, Transformation
-from opc.loops.values import Block, Local, Member, Product, call, compare, number, sum_of, variable
+from opc.loops.values import Axes, Block, Local, Member, Product, call, compare, number, sum_of, variable
 from opc.lower.build.context import Nest
 from opc.lower.build.reduction import start_of
 from opc.lower.cuda.points import DevicePoints, used_places
 from opc.lower.guards import replace_node
 from opc.lower.loop_ir import NestStage, ScanPlan
+from opc.records import replace
 
 _ROW = "@row"
 
@@ -42,12 +45,10 @@ class _DeviceScan(DevicePoints):
 
     def kernel(self) -> Kernel:
         """Return the function."""
-        plan, assign = self.plan, self.stage.assign
-        (e,) = (x for x in walk(assign.value) if isinstance(x, Reduce))
+        plan, assign, e = self.plan, self.stage.assign, self.plan.reduction
         (axis,) = e.axes
-        entry = self.entries[self.along][0]
         assert isinstance(axis, Axis), "a scan goes along an axis"
-        index, carried = str(entry), self.nest.fresh({"sum": "total", "prod": "product"}.get(e.kind, e.kind))
+        index, carried = plan.index, self.nest.fresh({"sum": "total", "prod": "product"}.get(e.kind, e.kind))
         places = self._rows()
         terms = IndexValue(axis.extent)
         first, last = (terms, variable(index)) if plan.from_here else (number(0), terms)
@@ -59,8 +60,8 @@ class _DeviceScan(DevicePoints):
         if not plan.nonempty:
             empty = compare("le", terms, variable(index) if plan.from_here else number(0))
             body.append(If(empty, (Do(self.nothing(e.kind, axis.index)),)))
-        lines, value = self._inside(replace_node(assign.value, e, Local(carried, e.type)))
-        body += [While(left, (step, *take) if plan.from_here else (*take, step)), *lines, self.stored(self._place(places), value)]
+        lines, value = self._inside(replace_node(plan.statement.value, e, Local(carried, e.type)))
+        body += [While(left, (step, *take) if plan.from_here else (*take, step)), *lines, self.stored(self._place(), value)]
         size = Member("@nest", "size", self.along)
         row: Body = (
             Var(carried, e.type, start_of(e.kind, e.type)),
@@ -72,20 +73,32 @@ class _DeviceScan(DevicePoints):
         return self.function((Comment(format_assign(assign)), loop), schedule)
 
     def _rows(self) -> tuple[Let, ...]:
-        """Return the places of a row along the entries of the target that it does not go along."""
-        others = [n for n in range(len(self.entries)) if n != self.along]
-        found: dict[int, Expr] = {}
+        """Return the places of a row along the indices of the target that it does not go along."""
+        indices = self.plan.statement.indices
+        others = [n for n in range(len(indices)) if n != self.along]
+        lets = []
         for k, n in enumerate(others):
             behind: list[Expr] = [Member("@nest", "size", m) for m in others[k + 1 :]]
             after = Product(tuple(behind)) if len(behind) > 1 else behind[0] if behind else number(1)
-            found[n] = call("place_in", variable(_ROW), after, Member("@nest", "size", n))
-        return self.places(found)
+            lets.append(Let(indices[n], Weak.INT, call("place_in", variable(_ROW), after, Member("@nest", "size", n))))
+        return tuple(lets)
 
-    def _place(self, places: tuple[Let, ...]) -> Expr:
+    def _place(self) -> Expr:
         """Return where the element of a point is."""
-        others = (n for n in range(len(self.entries)) if n != self.along)
-        by_entry = {n: let.name for n, let in zip(others, places, strict=True)} | {self.along: str(self.entries[self.along][0])}
-        return sum_of([Product((variable(by_entry[n]), Member("@nest", "after", n))) for n in sorted(by_entry)])
+        indices = enumerate(self.plan.statement.indices)
+        return sum_of([Product((variable(name), Member("@nest", "after", n))) for n, name in indices])
+
+    def read(self, e: Read) -> Expr:
+        """As `PointLoops` says; here a group is indexed by its place, as a single axis is."""
+        dims = self.op.operand(e.operand).dims
+        indices = list(e.indices)
+        for n, (index, dim) in enumerate(zip(e.indices, dims, strict=True)):
+            if isinstance(dim, Group) and isinstance(index, Affine):
+                name = index.index
+                assert name is not None, "the index of a group is a variable"
+                self.groups[name] = variable(name), Axes(dim.name)  # type: ignore[assignment]  # in place of its rank
+                indices[n] = GroupRef(name)
+        return super().read(replace(e, indices=tuple(indices)))
 
     def _start(self, first: Expr, index: str, size: Expr) -> Expr:
         """Return the number of the first term that is taken in, at the first point of a row."""

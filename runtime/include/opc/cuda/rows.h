@@ -89,6 +89,12 @@ OPC_DEVICE device_row<Stored> device_row_of(const Tile &t, int32_t operand, int6
   return {row_start<Stored>(t, operand, row), t.size + t.outer, t.operands[operand].stride + t.outer, t.rank - t.outer};
 }
 
+/* A row of an operand that has one value for each. */
+template <typename Stored, typename Tile>
+OPC_DEVICE device_row<Stored> single_row_of(const Tile &t, int32_t operand, int64_t row) {
+  return {row_start<Stored>(t, operand, row), nullptr, nullptr, 0};
+}
+
 /* The one value that an operand has for a row. */
 template <typename Stored, typename Tile>
 OPC_DEVICE compute<std::remove_const_t<Stored>> row_value(const Tile &t, int32_t operand, int64_t row) {
