@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from opc.emit.abi import attributes_type
 from opc.emit.cpp.layout import present_member, size_member, wrap
 from opc.emit.cpp.loops import axes_member
+from opc.emit.cpp.text import message_literal
 from opc.emit.cuda.text import Argument, CudaText
 from opc.emit.kernel.entry import EntryText
 from opc.emit.kernel.nests import dtype_text
@@ -84,7 +85,7 @@ class CudaEntryText(EntryText):
                 lines += [f"  {line}" if line else line for line in body]
         if len(self.variants) > 1:
             lines.append("  }")
-        lines += [f'  return code == OPC_OK ? opc::started("{op.name}", context) : code;', "}"]
+        lines += [f"  return code == OPC_OK ? opc::started({message_literal(op.name)}, context) : code;", "}"]
         infer = [
             f"{infer_prototype(self.family, op)} {{",
             *host,

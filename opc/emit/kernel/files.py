@@ -160,7 +160,8 @@ class _Kernel:
         body = "\n".join(entry.text(self.arguments) for entry in self.entries)
         includes = "\n".join(f'#include "opc/{h}.h"' for h in self._entry_headers())
         native = f'#include "{name}_native.h"\n' if self.family.native else ""
-        return f'{self.banner}\n{type_macros(self.family)}#include "{name}.h"\n\n{includes}\n#include "{name}_loops.h"\n{native}\n{body}'
+        head = f'{self.banner}\n{type_macros(self.family)}#include "{name}.h"'
+        return f'{head}\n\n{includes}\n#include "{name}_loops.h"\n{native}\n{body}'
 
 
 def type_macros(family: Family) -> str:
