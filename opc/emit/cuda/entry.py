@@ -21,6 +21,9 @@ from opc.lower.cuda.scans import scan_of, scanned_entry
 from opc.lower.loop_ir import GroupLoop, IndexLoop, NestStage, RowStage, Stage, Temporary
 from opc.lower.lower import SpecialisedProgram
 
+_BLOCK = "opc::threads_a_block"
+"""How many threads a block has where all may have something to do."""
+
 
 def prototype(family: Family, op: Op) -> str:
     """Return the prototype of an op's function on a device, without the semicolon."""
@@ -156,7 +159,8 @@ class CudaEntryText(EntryText):
         yield "  }"
         steps = "for (int32_t step = 0; described.points > 0 && opc::next_step(described, step); ++step)"
         blocks = "opc::blocks_for(described.work * described.team, opc::threads_a_block)"
-        yield from self._launch(s, text, steps, "described.team > 1", blocks)
+        threads = "opc::threads_for(described.work * described.team)"
+        yield from self._launch(s, text, steps, "described.team > 1", blocks, threads)
 
     def _tiles(self, products: Products) -> str:
         """Return how many batches, points down and across, and terms there are."""
@@ -203,7 +207,7 @@ class CudaEntryText(EntryText):
         yield f'    return opc::fail(context, OPC_OUT_OF_MEMORY, "{self.op.name}: no memory for the rows of {s.name}");'
         yield "  }"
         # Rows without points may still have values.
-        yield from self._launch(s, text, "if (described.rows > 0)", "true", "plan.blocks", "plan.bytes")
+        yield from self._launch(s, text, "if (described.rows > 0)", "true", "plan.blocks", "plan.threads", "plan.bytes")
 
     def _split(self, n: int, name: str, op: Op) -> Iterator[str]:
         """Yield what takes axes of an operand as two each, which the lowered op has in parts."""
@@ -220,7 +224,9 @@ class CudaEntryText(EntryText):
             else:
                 fixed += 1
 
-    def _launch(self, s: Stage, text: CudaText, head: str, together: str, blocks: str, shared: str = "0") -> Iterator[str]:
+    def _launch(
+        self, s: Stage, text: CudaText, head: str, together: str, blocks: str, threads: str = _BLOCK, shared: str = "0"
+    ) -> Iterator[str]:
         """Yield what starts a kernel, behind the `head` of a statement; whether its threads wait for each other is `together`."""
         function = self.functions[s.name]
         index = "".join(f"[stored_{t.name}]" for t in text.types if len(t.dtypes) > 1)
@@ -231,7 +237,7 @@ class CudaEntryText(EntryText):
             own += ", arguments"
         kernel = f"{self.family.name}_cuda::{function}_kernels{index}"
         yield f"  {head} {{"
-        yield f"    OPC_LAUNCH({kernel}, {together}, {blocks}, opc::threads_a_block, {shared}, opc::stream_of(lent), {own});"
+        yield f"    OPC_LAUNCH({kernel}, {together}, {blocks}, {threads}, {shared}, opc::stream_of(lent), {own});"
         yield "  }"
 
     def _argument(self, a: Argument) -> str:

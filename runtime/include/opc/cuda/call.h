@@ -80,6 +80,11 @@ static inline int32_t started(const char *op, const opc_context *context) {
 #endif
 }
 
+/* Threads of a block where so many have something to do: whole warps. */
+static inline int64_t threads_for(int64_t count) {
+  return count < threads_a_block ? (count + threads_a_warp - 1) / threads_a_warp * threads_a_warp : int64_t(threads_a_block);
+}
+
 static inline int64_t at_least_0(int64_t size) { return size < 0 ? 0 : size; }
 
 /* Describes the tiles of sums of products: points down and across, for each of some batches. */
@@ -238,6 +243,7 @@ static inline int64_t blocks_for(const device_tile<Operands> &d) {
 struct row_launch {
   enum : int64_t { most_shared = 48 * 1024 - 1024 };
   int64_t blocks = 0;
+  int64_t threads = 0; /* of a block */
   int64_t bytes = 0; /* of shared memory, for each block */
   int64_t size = 0;
   void *scratch = nullptr;
@@ -248,6 +254,7 @@ struct row_launch {
     if (d.buffers * d.pitch * (threads_a_block / d.team) > most_shared) d.team = threads_a_block;
     const int64_t teams = threads_a_block / d.team;
     blocks = blocks_for(d.rows, teams);
+    threads = threads_for(d.rows * d.team);
     bytes = d.buffers * d.pitch * teams;
     if (bytes <= most_shared) return;
     size = bytes * blocks;

@@ -155,22 +155,22 @@ static inline void shuffle(block_of_threads &b) {
 
 /* Lets the lanes of a warp go on for which all that they wait for have come; whether there are some. */
 static inline bool release_warp(block_of_threads &b, unsigned first) {
-  const unsigned end = first + 32 < b.threads.x ? first + 32 : b.threads.x;
+  const unsigned count = b.threads.x - first < 32 ? b.threads.x - first : 32;
+  unsigned waiting = 0, gone = 0;
+  for (unsigned o = 0; o < count; ++o) {
+    waiting |= unsigned(b.fibers[first + o].state == at_warp) << o;
+    gone |= unsigned(b.fibers[first + o].state == done) << o;
+  }
   bool released = false;
-  for (unsigned t = first; t < end; ++t) {
-    if (b.fibers[t].state != at_warp) continue;
-    const unsigned lanes = b.fibers[t].lanes;
-    bool all = true;
-    for (unsigned o = first; o < end; ++o) {
-      if ((lanes >> (o - first) & 1) == 0) continue;
-      const fiber &f = b.fibers[o];
-      if (f.state == at_warp && f.lanes != lanes) stop("lanes of a warp wait for different lanes");
-      if (f.state == done) stop("lane %lld has returned, and others of its warp wait for it", o - first);
-      all = all && f.state == at_warp;
-    }
-    if (!all) continue;
-    for (unsigned o = first; o < end; ++o) {
-      if (lanes >> (o - first) & 1) b.fibers[o].state = ready;
+  for (unsigned left = waiting; left != 0;) {
+    const unsigned lanes = b.fibers[first + static_cast<unsigned>(__builtin_ctz(left))].lanes;
+    left &= ~lanes;
+    if (lanes & gone) stop("lane %lld has returned, and others of its warp wait for it", __builtin_ctz(lanes & gone));
+    if ((lanes & waiting) != lanes) continue;
+    for (unsigned o = 0; o < count; ++o) {
+      if ((lanes >> o & 1) == 0) continue;
+      if (b.fibers[first + o].lanes != lanes) stop("lanes of a warp wait for different lanes");
+      b.fibers[first + o].state = ready;
     }
     released = true;
   }

@@ -7,7 +7,7 @@
 namespace opc {
 inline namespace OPC_VARIANT {
 
-/* A tile has `tile_points` points each way, of which a thread has `own_points` each way; `tile_terms` terms are in shared memory at once. */
+/* A tile has `tile_points` points each way, a thread `own_points` of these; `tile_terms` terms are in shared memory at once. */
 enum : int { tile_points = 64, tile_terms = 16, own_points = 4, tile_pitch = tile_points + 1 };
 
 /* The tiles of a nest, a block each. `left(batch, down, term)` and `right(batch, across, term)` are the factors, and
