@@ -58,12 +58,15 @@ class CudaBackend(Backend):
         if toolkit.is_emulated():
             level = "-O0" if os.environ.get(OPTIMIZE) == "0" else "-O1"
             steps = tuple(Compile(source, made, (*EMULATED_FLAGS, level)) for source, made in sources)
-            return (*steps, Link((kernel, arrays), library_path(family), ("-lm",)))
+            return (*steps, Link((kernel, arrays), toolkit.library_path(family), ("-lm",)))
         nvcc, include = toolkit.nvcc() or "nvcc", toolkit.include()
         reads = tuple(str(path) for path in sorted((include / "opc").glob("c*/*.h")))
         command = (nvcc, *nvcc_flags(), f"-I{include}", "-c")
         tools = (Tool(command, source, made, reads) for source, made in sources)
-        return (*tools, Link((kernel, arrays), library_path(family), ("-arch=native", "-cudart=static"), compiler=(nvcc,)))
+        return (
+            *tools,
+            Link((kernel, arrays), toolkit.library_path(family), ("-arch=native", "-cudart=static"), compiler=(nvcc,)),
+        )
 
     def session(self, family: Family, package: Path) -> CudaSession:
         """Load the built library.
@@ -74,11 +77,6 @@ class CudaBackend(Backend):
         from opc.backends.cuda.session import CudaSession
 
         return CudaSession(family, package)
-
-
-def library_path(family: Family) -> str:
-    """Return the path of a family's library, relative to the package."""
-    return f"build/lib{family.name}_cuda.so"
 
 
 def nvcc_flags(architecture: str = "native") -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opc.backends.base import OpError, Session, Unsupported
-from opc.backends.cuda.backend import library_path
+from opc.backends.cuda.toolkit import library_path
 from opc.backends.derived import chooses_outputs, computable
 from opc.emit import abi
 from opc.ir.dtypes import DTYPES, DType, numpy_dtype

@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 
 import opc
+from opc.ir.op import Family
 
 VARIABLE = "OPC_CUDA"
 """Environment variable: with `emulated` kernels are run on the CPU though there is a GPU."""
@@ -37,3 +38,8 @@ def include() -> Path:
     root = Path(opc.__file__).parent
     checkout = root.parent / "runtime" / "include"
     return checkout if checkout.is_dir() else root / "runtime" / "include"
+
+
+def library_path(family: Family) -> str:
+    """Return the path of a family's library, relative to the package."""
+    return f"build/lib{family.name}_cuda.so"
