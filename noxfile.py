@@ -45,6 +45,7 @@ DRAWING = (
     "diagnostics",
     "emit/test_shape_c.py",
     "emit/test_shape_python.py",
+    "fuzz/test_classes.py",
     "fuzz/test_written.py",
     "spec",
     "transform",

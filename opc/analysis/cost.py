@@ -19,13 +19,13 @@ from opc.analysis.work import SizeProduct, Work
 from opc.ir.affine import Affine, GroupSize, Index, Symbol
 from opc.ir.dtypes import Binding, is_integer, resolve
 from opc.ir.expr import (
+    VARYING,
     Axis,
     BroadcastAxis,
     Call,
     Const,
     Expr,
     GroupAxis,
-    GroupIndex,
     IndexValue,
     Read,
     Reduce,
@@ -34,6 +34,7 @@ from opc.ir.expr import (
     free_indices,
     map_affine,
     reads,
+    traits,
     walk,
 )
 from opc.ir.function import FREE
@@ -265,9 +266,7 @@ def _conjuncts(e: Expr) -> Iterator[Expr]:
 
 def _is_static(e: Expr) -> bool:
     """Whether a condition is known when the op is called."""
-    return not any(
-        isinstance(n, Read | Reduce | GroupIndex) or (isinstance(n, IndexValue) and n.value.indices()) for n in walk(e)
-    )
+    return not traits(e) & VARYING
 
 
 def _is_index(e: Expr) -> bool:

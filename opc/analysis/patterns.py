@@ -23,21 +23,20 @@ from typing import TypeAlias
 from opc.ir.affine import Affine, Index
 from opc.ir.dtypes import DType
 from opc.ir.expr import (
+    VARYING,
     Axis,
     BroadcastAxis,
     Call,
     Const,
     Expr,
-    GroupIndex,
     GroupRef,
     IndexValue,
-    Read,
     Reduce,
     Select,
     free_groups,
     free_indices,
     map_affine,
-    walk,
+    traits,
 )
 from opc.records import dataclass, replace
 
@@ -57,9 +56,7 @@ def own_entries(e: Reduce) -> tuple[Entry, ...]:
 
 def is_uniform(e: Expr) -> bool:
     """Whether an expression reads no element and no index: it has one value in a whole call."""
-    return not any(
-        isinstance(n, Read | Reduce | GroupIndex) or (isinstance(n, IndexValue) and n.value.indices()) for n in walk(e)
-    )
+    return not traits(e) & VARYING
 
 
 def is_number(e: Expr, value: float) -> bool:

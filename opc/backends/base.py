@@ -231,6 +231,9 @@ class Backend(ABC):
     wraps: bool = False
     """Whether its code calls the compiled kernel, and so depends on the interfaces of ops and not on what they compute."""
 
+    library_of: str = ""
+    """The backend whose code it wraps, with bodies, types and checks, so that it depends on signatures alone."""
+
     takes_name: bool = False
     """Whether a spec may give the op another name for it."""
 

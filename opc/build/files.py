@@ -6,7 +6,7 @@ import contextlib
 import errno
 import os
 from collections.abc import Iterable
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from opc.diagnostics import Diagnostic, SpecError
 
@@ -19,15 +19,16 @@ def inside(package: Path, relatives: Iterable[str]) -> dict[str, Path]:
     """
     root = package.resolve()
     found: dict[str, Path] = {}
-    folders: set[Path] = set()
+    folders: set[str] = set()
     for relative in relatives:
-        pure = PurePosixPath(relative)
-        if not pure.parts or pure.is_absolute() or ".." in pure.parts or "\\" in relative or "\0" in relative:
+        parts = relative.split("/")
+        if not relative.strip("./") or not parts[0] or ".." in parts or "\\" in relative or "\0" in relative:
             raise SpecError([Diagnostic(f"refusing to write '{relative}': it is no path inside the package")])
-        place = found[relative] = package.joinpath(*pure.parts)
-        if place.parent not in folders and not place.parent.resolve().is_relative_to(root):
+        place = found[relative] = package / relative
+        folder = relative.rpartition("/")[0]
+        if folder not in folders and not place.parent.resolve().is_relative_to(root):
             raise SpecError([Diagnostic(f"refusing to write '{place}': a symbolic link leads out of {package}")])
-        folders.add(place.parent)
+        folders.add(folder)
     return found
 
 
@@ -54,7 +55,7 @@ def write(place: Path, text: str, scratch: Path) -> None:
         SpecError: when the file system refuses, a full disk included.
     """
     # Always the same name, so that the next run overwrites what a killed one left.
-    temporary = scratch / ".unfinished"
+    temporary = os.path.join(scratch, ".unfinished")
     try:
         try:
             _put(text, temporary, place)
@@ -65,13 +66,13 @@ def write(place: Path, text: str, scratch: Path) -> None:
             _put(text, temporary, place)
     except OSError as error:
         with contextlib.suppress(OSError):
-            temporary.unlink(missing_ok=True)
+            os.unlink(temporary)
         raise failure("write", place, error) from error
 
 
-def _put(text: str, temporary: Path, place: Path) -> None:
-    with open(temporary, "w", encoding="utf-8", newline="\n") as file:
-        file.write(text)
+def _put(text: str, temporary: str, place: Path) -> None:
+    with open(temporary, "wb") as file:
+        file.write(text.encode())
     os.replace(temporary, place)
 
 

@@ -8,6 +8,7 @@ again with the others, so that a package never mixes two versions of a spec.
 from __future__ import annotations
 
 import difflib
+import os
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -104,7 +105,8 @@ def generate(family: Family, out: Path, backends: Sequence[Backend] | None = Non
         prepared = prepare(family, out, backends)
     wanted = prepared.package
     places = files.inside(package, (*wanted.files, *old.files))
-    present = {path: files.read(place) for path, place in places.items()}
+    # Of a new package nothing needs to be looked for.
+    present = {path: files.read(place) for path, place in places.items()} if os.path.lexists(package) else dict.fromkeys(places)
     _refuse_foreign(wanted, old, places, present)
 
     scratch = package / BUILD

@@ -277,9 +277,10 @@ def _poplar_loops(compiled: Compiled) -> Iterator[str]:
 
 def _poplar(family: Family) -> Iterator[str]:
     """Yield the files of `poplar/`, or why there are none."""
+    from opc import config
     from opc.emit.poplar.files import poplar_files, refused
 
     if reasons := refused(family):
         yield from (f"// Poplar can't carry {family.name}: {reason.message}" for reason in reasons)
         return
-    yield from (f"// {path}\n{text}" for path, text in poplar_files(family).items())
+    yield from (f"// {path}\n{text}" for path, text in poplar_files(family, sdk=config.load().sdk).items())

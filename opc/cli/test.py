@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from opc.cli.console import FAILED, OK, WrongUse, fail, find_specs, need, note, progress_line, say, say_json, shown
 from opc.cli.options import GENERATED, Backends, Json, Markdown, Out, Specs
+
+if TYPE_CHECKING:
+    from opc.testing.cover import Chosen
+    from opc.testing.tiers import Tiers
 
 
 def prove(
@@ -23,7 +27,7 @@ def prove(
     sanitize: Annotated[
         str | None,
         typer.Option(
-            "--sanitize", metavar="KIND", help="Run the kernels under sanitizers: address,undefined,thread or some of them."
+            "--sanitize", metavar="KIND", help="Run kernels and codelets under sanitizers: address,undefined,thread or some."
         ),
     ] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Fail also when a backend could not be run.")] = False,
@@ -47,24 +51,26 @@ def prove(
 
     from opc.testing import keeping as kept
     from opc.testing import report as reports
+    from opc.testing.codelets import sanitize_codelets
     from opc.testing.results import as_json as data
     from opc.testing.runner import run_tests
     from opc.testing.sanitize import run_sanitized
 
     kinds = _sanitizers(sanitize, backend)
-    covering, interface, touched = _covering(chosen, out) if cover else (None, None, None)
+    tiers = _tiers(chosen, out) if cover else None
     with progress_line() as progress:
         if kinds:
-            report = run_sanitized(chosen if covering is None else covering, kinds, jobs, progress=progress)
+            sanitized = chosen if tiers is None else [*tiers.chosen]
+            threaded = None if tiers is None else tiers.loops
+            report = run_sanitized(sanitized, kinds, jobs, threaded=threaded, progress=progress)
+            sanitize_codelets(report, sanitized, kinds, out, jobs)
         else:
             report = run_tests(
                 chosen,
                 backend,
                 out,
                 jobs,
-                chosen_specs=covering,
-                interface_specs=interface,
-                whole_specs=touched,
+                tiers=tiers,
                 again=again,
                 progress=progress,
                 say=note,
@@ -138,22 +144,38 @@ def report(
     return OK if joined.ok else FAILED
 
 
-def _covering(specs: Sequence[Path], out: Path) -> tuple[list[Path], list[Path], tuple[Path, ...]]:
-    """Return the specs of the covering set, and those of interfaces, each with those that a change touched, and these."""
+def _tiers(specs: Sequence[Path], out: Path) -> Tiers:
+    """Return the covering set and its parts, each with the specs that a change touched."""
     from opc.testing.cover import covering_set
+    from opc.testing.tiers import Tiers
     from opc.testing.touched import changed, joining
 
     chosen = covering_set(specs, out)
     touched = changed(specs)
     joined = joining(specs, [c.spec for c in chosen], out)
     note(f"covering set, {len(chosen)} of {len(specs)} ops: {', '.join(sorted(c.name for c in chosen))}")
-    note(f"interfaces, {sum(c.interface for c in chosen)} of these: {', '.join(sorted(c.name for c in chosen if c.interface))}")
+    for part, some in _parts(chosen).items():
+        note(f"{part}, {len(some)} of these: {', '.join(sorted(c.name for c in some))}")
     if touched:
         note(f"changed: {', '.join(s.stem for s in touched)}")
     if joined:
         note(f"written otherwise by opc: {', '.join(s.stem for s in joined)}")
-    every, faces = ({*(c.spec for c in chosen if c.interface or not faces), *touched, *joined} for faces in (False, True))
-    return [s for s in specs if s in every], [s for s in specs if s in faces], touched
+
+    def with_touched(found: Iterable[Chosen]) -> list[Path]:
+        kept = {*(c.spec for c in found), *touched, *joined}
+        return [s for s in specs if s in kept]
+
+    interface, signature, loops = map(with_touched, _parts(chosen).values())
+    return Tiers(with_touched(chosen), interface, signature, loops, touched)
+
+
+def _parts(chosen: Sequence[Chosen]) -> dict[str, list[Chosen]]:
+    """Return the ops of a covering set that have all features of a kind, by the name of the kind."""
+    return {
+        "interfaces": [c for c in chosen if c.interface],
+        "signatures": [c for c in chosen if c.signature],
+        "loops": [c for c in chosen if c.loops],
+    }
 
 
 def cover(
@@ -173,8 +195,8 @@ def cover(
         named = c.adds if every else c.adds[-3:]
         more = "" if len(named) == len(c.adds) else f"; and {len(c.adds) - len(named)} more"
         say(f"{c.name}: {'; '.join(named)}{more}")
-    faces = [c.name for c in chosen if c.interface]
-    say(f"{len(faces)} of these have all features of interfaces: {', '.join(sorted(faces))}.")
+    for part, some in _parts(chosen).items():
+        say(f"{len(some)} of these have all features of {part}: {', '.join(sorted(c.name for c in some))}.")
     touched = changed(files)
     say(f"Changed: {', '.join(s.stem for s in touched) or 'none'}.")
     joined = joining(files, [c.spec for c in chosen], out)

@@ -385,20 +385,40 @@ def rewrite(e: Expr, rule: Callable[[Expr], Expr]) -> Expr:
     return rule(with_children(e, tuple([rewrite(c, rule) for c in below])) if below else e)
 
 
-REDUCTION, REFUSAL, PRESENCE, CHOICE, CONDITION, ATTRIBUTE, NUMBER, TRUTH, STATEMENTS, SPECULATION = (1 << n for n in range(10))
-"""What may stand in an expression, as bits of its `traits`: a reduction; what a call may be refused for (the greatest of nothing,
-an index that is data); a question whether an operand is present; a conditional; a comparison or what joins them; an attribute; a
-literal; a literal truth; and of a lower IR, statements in a block, and what may be computed speculatively."""
+READ, PADDING, REDUCTION, REFUSAL, INDEX, POSITION, GROUP = (1 << n for n in range(7))
+PRESENCE, CHOICE, CONDITION, ATTRIBUTE, NUMBER, TRUTH, STATEMENTS, SPECULATION = (1 << n for n in range(7, 15))
+"""What may stand in an expression, bits of its `traits`: a read; a padded one; a reduction; what a call may be refused for (the
+greatest of nothing, an index that is data); an index, or the position in a group, as a value; a group that is read, reduced or
+counted; a question whether an operand is present; a conditional; a comparison or what joins them; an attribute; a literal; a
+literal truth; and of a lower IR, statements in a block, and what may be computed speculatively."""
+
+VARYING = READ | REDUCTION | INDEX | POSITION
+"""What makes an expression have other values at other points of a call."""
 
 _CONDITIONS = frozenset(("and", "or", "not", "eq", "ne", "lt", "le", "gt", "ge"))
+
+
+def _own_of_read(e: Read) -> int:
+    found = READ if e.pad is None else READ | PADDING
+    if e.checked:
+        found |= REFUSAL
+    return found | GROUP if any(isinstance(i, GroupRef) for i in e.indices) else found
+
+
+def _own_of_reduction(e: Reduce) -> int:
+    found = REDUCTION | REFUSAL if e.kind in EXTREMES else REDUCTION
+    return found | GROUP if any(isinstance(a, GroupAxis) for a in e.axes) else found
+
 
 _OWN_TRAITS: dict[type, Callable[[Any], int]] = {
     Const: lambda e: NUMBER | TRUTH if isinstance(e.value, bool) else NUMBER,
     AttrRef: lambda e: ATTRIBUTE,
     Present: lambda e: PRESENCE,
     Select: lambda e: CHOICE,
-    Reduce: lambda e: REDUCTION | REFUSAL if e.kind in EXTREMES else REDUCTION,
-    Read: lambda e: REFUSAL if e.checked else 0,
+    IndexValue: lambda e: INDEX if e.value.indices() else 0,
+    GroupIndex: lambda e: POSITION | GROUP,
+    Reduce: _own_of_reduction,
+    Read: _own_of_read,
     Call: lambda e: CONDITION if e.fn in _CONDITIONS else 0,
 }
 
@@ -422,6 +442,15 @@ def reads(e: Expr) -> tuple[Read, ...]:
     if len(below) == 1:
         return reads(below[0])
     return tuple([read for c in below for read in reads(c)]) if below else ()
+
+
+@remembered("_reductions")
+def reductions(e: Expr) -> tuple[Reduce, ...]:
+    """Return every reduction in `e`, those around others first."""
+    if not traits(e) & REDUCTION:
+        return ()
+    below = [r for c in children(e) for r in reductions(c)]
+    return (e, *below) if isinstance(e, Reduce) else tuple(below)
 
 
 @remembered("_operands")

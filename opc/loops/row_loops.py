@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 from opc.ir.dtypes import DType, ValueType, is_floating
-from opc.ir.expr import Call, Expr, children, walk, with_children
+from opc.ir.expr import Call, Const, Expr, children, walk, with_children
 from opc.loops.nodes import (
     Accumulate,
     Body,
@@ -102,9 +102,12 @@ class _Rows:
         yield Do(call("reduce_row", *args, types=(lanes, *quick)))
         for name, f in reductions.items():
             of = f.target.type
-            value: Expr = Local(names[name], of, None, "result()" if is_extreme(f) else "value")
+            result = Local(names[name], of, None, "result()" if is_extreme(f) else "value")
+            value: Expr = result
             if f.kind in ("max", "min") and not is_extreme(f):
-                value = call("key_value", value, type=of, types=(of,))
+                value = call("key_value", result, type=of, types=(of,))
+            elif of is DType.BOOL:
+                value = Call("ne", (replace(result, type=DType.UINT8), Const(0, DType.UINT8)), DType.BOOL)
             yield Let(name, of, value)
 
     def _stored(self, loop: Loop) -> dict[str, ValueType] | None:
@@ -187,8 +190,11 @@ def is_extreme(f: Accumulate) -> bool:
 
 
 def partial(f: Accumulate) -> ValueType | Named:
-    """Return the type of partial results: keys order all integers alike, so that a vector instruction compares them."""
+    """Return the type of partial results: keys order all integers alike, so that a vector instruction compares them, and no
+    compiler vectorises what is stored as `bool`."""
     of = f.target.type
+    if of is DType.BOOL:
+        return DType.UINT8
     return Named("opc::key", (of,)) if f.kind in ("max", "min") and not is_extreme(f) else of
 
 

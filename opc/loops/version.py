@@ -43,7 +43,8 @@ def version(body: Body, fresh: Callable[[str], str], often: bool) -> Body:
 
 
 def _versions(loop: Loop, fresh: Callable[[str], str], often: bool) -> Statement:
-    steps = {step for e in _loads(loop) for step in _steps(e)}
+    loads = list(_loads(loop))
+    steps = {step for e in loads for step in _steps(e)}
     if len(steps) == 1:
         (step,) = steps
         name = fresh("step")
@@ -55,7 +56,7 @@ def _versions(loop: Loop, fresh: Callable[[str], str], often: bool) -> Statement
 
         (inner,) = map_values((loop,), lambda e: rewrite_value(e, named))
         return CallWithBody(call("with_step", IndexValue(step)), (("auto", name),), (inner,))
-    stored = {e.view for e in _loads(loop) if e.stored}
+    stored = {e.view for e in loads if e.stored}
     if len(stored) == 1 and often:
         (view,) = stored
         # A loop that may have to report a place is no vector loop.

@@ -6,7 +6,7 @@ Choosing a case of an attribute leaves such temporaries behind.
 from __future__ import annotations
 
 from opc.ir.affine import Affine
-from opc.ir.expr import Const, Expr, GroupRef, Read, reads, rewrite
+from opc.ir.expr import Const, Expr, GroupRef, Read, operands_read, reads, rewrite
 from opc.ir.op import Assign, Op
 from opc.records import replace
 
@@ -20,8 +20,8 @@ def inline_copies(op: Op) -> Op:
     copies: dict[str, Assign] = {}
     body: list[Assign] = []
     for s in op.body:
-        value = rewrite(s.value, lambda e: _original(e, copies))
-        s = replace(s, value=value)
+        if not copies.keys().isdisjoint(operands_read(s.value)):
+            s = s.with_value(rewrite(s.value, lambda e: _original(e, copies)))
         number = isinstance(s.value, Const) and s.target not in outside
         if s.target in temporaries and (number or _is_copy(s, optional)) and _same(op, s):
             copies[s.target] = s

@@ -11,7 +11,21 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 
 from opc.ir.affine import Affine
-from opc.ir.expr import Axis, Call, Expr, GroupAxis, GroupRef, Read, Reduce, children, free_indices, operands_read, rewrite, walk
+from opc.ir.expr import (
+    Axis,
+    Call,
+    Expr,
+    GroupAxis,
+    GroupRef,
+    Read,
+    Reduce,
+    children,
+    free_indices,
+    has_reduction,
+    operands_read,
+    rewrite,
+    walk,
+)
 from opc.ir.op import Assign, Op
 from opc.lower.loop_ir import VectorPlan
 from opc.lower.rows.passes import EXPENSIVE
@@ -44,7 +58,7 @@ def _is_value(op: Op, s: Assign) -> bool:
     """Whether a statement defines a temporary that is no reduction, in the type of its value."""
     return (
         any(t.name == s.target and t.type == s.value.type for t in op.temporaries)
-        and not any(isinstance(e, Reduce) for e in walk(s.value))
+        and not has_reduction(s.value)
         and len(set(s.indices)) == len(s.indices)
     )
 

@@ -15,14 +15,14 @@ from opc.ir.affine import Affine
 from opc.ir.dtypes import DType, Weak
 from opc.ir.expr import (
     ATTRIBUTE,
+    INDEX,
     NOTHING,
+    POSITION,
+    READ,
     AttrRef,
     Call,
     Const,
     Expr,
-    GroupIndex,
-    IndexValue,
-    Read,
     Reduce,
     Select,
     StrConst,
@@ -119,7 +119,7 @@ def _compared(op: Op) -> Iterator[tuple[str, int | float]]:
 
 def _work(e: Expr) -> Expr:
     """Return what is done with operands: an expression without the numbers that a call fixes."""
-    if not any(isinstance(n, Read | GroupIndex) or (isinstance(n, IndexValue) and n.value.indices()) for n in walk(e)):
+    if not traits(e) & (READ | INDEX | POSITION):
         return Const(0, Weak.INT)
     return with_children(e, tuple(_work(c) for c in children(e)))
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from opc.ir.expr import Reduce, walk
+from opc.ir.expr import has_reduction, reductions
 from opc.ir.op import Assign, Op
 from opc.lower.alone import of_statement
 from opc.lower.loop_ir import Flat, NestStage, VectorPlan
 from opc.lower.nests.conditions import with_simplified_conditions
-from opc.lower.nests.flat import choose_vector_axis, flat_statement, holds_reduction, without_trailing
+from opc.lower.nests.flat import choose_vector_axis, flat_statement, without_trailing
 from opc.lower.nests.gather_indices import bounds_of, inner_indices, looked_up
 from opc.lower.nests.pads import with_padded_reads
 from opc.lower.nests.scan import flat_scan
@@ -33,8 +33,7 @@ def _nest(op: Op, assign: Assign) -> NestStage:
     scatters = tuple(with_rows(op, with_window(op, s)) for s in (flat_scatter(op, f) for f in forms) if s is not None)
     if len(scatters) == len(forms):
         return NestStage("", assign, scatters)
-    sums = [e for e in walk(flat.value) if isinstance(e, Reduce)]
-    if any(holds_reduction(e.body) for e in sums):
+    if any(has_reduction(e.body) for e in reductions(flat.value)):
         return NestStage("", assign)
     scans = tuple(s for s in (flat_scan(op, f) for f in forms) if s is not None)
     if len(scans) == len(forms):

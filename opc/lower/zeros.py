@@ -6,9 +6,11 @@ term, as the gradient of an operand that is not broadcast has it; there the 0 is
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from opc.analysis.patterns import guarded
 from opc.ir.dtypes import Weak
-from opc.ir.expr import Axis, Call, Const, Expr, IndexValue, Reduce, Select, reads, rewrite, walk
+from opc.ir.expr import Axis, Call, Const, Expr, IndexValue, Reduce, Select, has_reduction, reads, rewrite, walk
 from opc.ir.op import Assign, Op
 from opc.lower.contractions.terms import terms_of
 from opc.records import replace
@@ -26,7 +28,11 @@ def _with_zeros_in_sums(op: Op, s: Assign) -> Assign:
             return found or e
         return replace(found, body=_with_zero(found.body))
 
-    return replace(s, value=rewrite(s.value, rule)) if any(_zero_and_sum(e) for e in walk(s.value)) else s
+    return replace(s, value=rewrite(s.value, rule)) if any(map(_zero_and_sum, _sums(s.value))) else s
+
+
+def _sums(e: Expr) -> Iterator[Expr]:
+    return walk(e) if has_reduction(e) else iter(())
 
 
 def _zero_and_sum(e: Expr) -> Reduce | None:

@@ -30,8 +30,14 @@ from opc.pipeline import load_family
 EVERY_OP = ("numpy", "torch")
 """The backends that every op is run on; all others are run on the covering set, or a part of it, and on what has changed."""
 
-INTERFACE = ("attribute", "op", "operand", "rank", "type")
+INTERFACE = ("attribute ", "op ", "operand ", "rank ", "type ")
 """What a backend's code depends on where it calls the compiled kernel: not what is computed, nor in what loops."""
+
+SIGNATURE = ("attribute Attribute.", "op no ", "op one ", "op several ", "op with ", "operand Operand.")
+"""What it depends on where it wraps the code of another backend, which has types and checks: how the features begin."""
+
+LOOPS = ("loops ",)
+"""What it depends on where threads meet in memory: not what is computed, nor what calls it."""
 
 NAMED = ("kind", "fn")
 """Fields whose text is one of few words of the language; any other text is a name or a message."""
@@ -47,13 +53,17 @@ OPAQUE = (Span, TypeVar, Example, CodeLine)
 class Chosen:
     """An op of a covering set: its spec, and the features that it was chosen for.
 
-    The ops of an `interface` alone have all features of `INTERFACE`; backends that wrap the kernel run these.
+    The ops of an `interface` alone have all features of `INTERFACE`; backends that wrap the kernel run these. Those of a
+    `signature`, some of these, have all features of `SIGNATURE`; backends that wrap another run these. Those of `loops` have all
+    features of `LOOPS`; the thread sanitizer runs these.
     """
 
     name: str
     spec: Path
     adds: tuple[str, ...]
     interface: bool
+    signature: bool
+    loops: bool
 
 
 def features(family: Family) -> frozenset[str]:
@@ -193,8 +203,15 @@ def covering_set(specs: Sequence[Path], out: Path) -> tuple[Chosen, ...]:
     found = {e["name"]: frozenset(e["features"]) for e in now.values()}
     cost = {e["name"]: float(e["cost"]) for e in now.values()}
     chosen = cover(found, cost)
-    faces = cover({name: frozenset(f for f in found[name] if f.partition(" ")[0] in INTERFACE) for name in chosen}, cost)
-    return tuple(Chosen(name, families[name], adds, name in faces) for name, adds in chosen.items())
+
+    def covering(names: Iterable[str], kinds: tuple[str, ...]) -> Collection[str]:
+        return cover({name: frozenset(f for f in found[name] if f.startswith(kinds)) for name in names}, cost)
+
+    interface, loops = covering(chosen, INTERFACE), covering(chosen, LOOPS)
+    signature = covering(interface, SIGNATURE)
+    return tuple(
+        Chosen(name, families[name], adds, name in interface, name in signature, name in loops) for name, adds in chosen.items()
+    )
 
 
 def _entry(family: Family) -> dict[str, Any]:
@@ -215,4 +232,4 @@ def _size(op: Op) -> int:
     return sum(1 for statement in op.body for _ in walk(statement.value)) + len(op.inputs)
 
 
-__all__ = ["EVERY_OP", "INTERFACE", "Chosen", "cover", "covering_set", "features"]
+__all__ = ["EVERY_OP", "INTERFACE", "LOOPS", "SIGNATURE", "Chosen", "cover", "covering_set", "features"]

@@ -46,7 +46,8 @@ def _count(ops: int) -> str:
 
 
 def _version(column: Column) -> str:
-    return column.version.partition("+")[0]
+    """Return a version without how it was built, and without what the number of ops says: that it was emulated."""
+    return column.version.partition("+")[0].removesuffix(", emulated")
 
 
 def _head(report: Report, command: str) -> Iterator[str]:

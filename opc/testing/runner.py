@@ -10,7 +10,7 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
@@ -35,9 +35,7 @@ def run_tests(
     out: Path | None = None,
     jobs: int | None = None,
     *,
-    chosen_specs: Collection[Path] | None = None,
-    interface_specs: Collection[Path] | None = None,
-    whole_specs: Collection[Path] | None = None,
+    tiers: Tiers | None = None,
     again: bool = False,
     progress: Progress | None = None,
     say: Callable[[str], None] | None = None,
@@ -48,9 +46,9 @@ def run_tests(
     Packages are generated and built below `out`, by default `generated`. `jobs` is the number of workers at once, by default one
     for each processor. A backend whose framework is not installed is reported with the line that installs it.
     What passed before on the same bytes is not run, unless `again` is given; `opc.testing.memory` says what counts.
-    With `chosen_specs`, the backends that are not in `cover.EVERY_OP` run these only, or of these, where they wrap the kernel,
-    those in `interface_specs`. EVERY_OP runs a sample of the calls of the other ops, of kernels compiled without optimisation
-    where they are for this machine alone. Of the chosen ones all calls are run, or only of those in `whole_specs`.
+    With `tiers`, the backends that are not in `cover.EVERY_OP` run the chosen specs only, or of these, where they wrap the kernel
+    or another backend, those that are said. EVERY_OP runs a sample of the calls of the other ops, of kernels compiled without
+    optimisation where they are for this machine alone. Of the chosen ones all calls are run, or only of those that are said.
 
     Raises:
         SpecError: when nothing can be run at all: an unknown backend, no compiler, an output folder that can't be written.
@@ -65,7 +63,6 @@ def run_tests(
     report.backends |= {b.name: Column(b.name, reason=b.diagnostic.message) for b in broken}
     report.cpu = dict.fromkeys((BUILD, ORACLE, *(b.name for b in chosen)), 0.0)
     before = _cpu()
-    tiers = None if chosen_specs is None else Tiers(chosen_specs, interface_specs, whole_specs)
     folder, jobs = out or Path("generated"), jobs or os.cpu_count() or 1
     with imports.links(chosen) as path, Workers(path, patience) as workers:
         ahead = partial(start_ahead, workers, chosen, jobs)

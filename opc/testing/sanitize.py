@@ -12,7 +12,7 @@ import re
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields, is_dataclass, replace
 from importlib import resources
@@ -46,13 +46,14 @@ MOST = {"forward": 40, "derived": 16, "refused": 12}
 SECONDS = 600.0
 """How long the calls of one op may take."""
 
-_OPTIONS = {
+OPTIONS = {
     "ASAN_OPTIONS": "halt_on_error=0:detect_leaks=1:allocator_may_return_null=1",
     "UBSAN_OPTIONS": "print_stacktrace=1",
     # No thread is waited for at the end, by default for a second: a kernel returns when its threads are done.
     "TSAN_OPTIONS": "halt_on_error=0:atexit_sleep_ms=0",
     "OPC_NUM_THREADS": "4",
 }
+"""What sanitizers are told in the environment of a process."""
 _SIGNS = re.compile(r"runtime error:|Sanitizer")
 
 
@@ -61,9 +62,12 @@ def run_sanitized(
     sanitizers: Sequence[str],
     jobs: int | None = None,
     *,
+    threaded: Collection[Path] | None = None,
     progress: Callable[[int, int, str], None] | None = None,
 ) -> Report:
     """Run the kernels of specs under sanitizers and return what they reported, in a column for those that go together.
+
+    The thread sanitizer runs those of `threaded`, where that is given.
 
     Raises:
         SpecError: when there is no compiler here.
@@ -81,7 +85,8 @@ def run_sanitized(
             try:
                 family = narrowed(load_family(spec))
                 folder = Path(scratch) / family.name
-                return list(check_family(family, folder, compiler.command, sanitizers))
+                chosen = [s for s in sanitizers if s != "thread" or threaded is None or spec in threaded]
+                return list(check_family(family, folder, compiler.command, chosen))
             except SpecError as error:
                 return str(error)
 
@@ -103,12 +108,12 @@ def together(sanitizers: Sequence[str]) -> list[tuple[str, ...]]:
     return [group for group in groups if group]
 
 
-def narrowed(family: Family) -> Family:
-    """Return the family with two element types for each type variable: what is read where depends on their sizes alone."""
+def narrowed(family: Family, most: int = 2) -> Family:
+    """Return the family with so many element types for each type variable: what is read where depends on their sizes alone."""
 
     def visit(node: Any) -> Any:
         if isinstance(node, TypeVar):
-            kept = sorted(node.dtypes, key=lambda d: PREFERRED.index(d) if d in PREFERRED else len(PREFERRED))[:2]
+            kept = sorted(node.dtypes, key=lambda d: PREFERRED.index(d) if d in PREFERRED else len(PREFERRED))[:most]
             return TypeVar(node.name, tuple(d for d in node.dtypes if d in kept))
         if isinstance(node, tuple):
             return tuple(visit(x) for x in node)
@@ -141,7 +146,7 @@ def _run(program: Path, name: str, family: Family, file: Path, calls: Sequence[K
     start = time.perf_counter()
     try:
         run = subprocess.run(
-            [program, file], capture_output=True, text=True, errors="replace", env={**os.environ, **_OPTIONS}, timeout=SECONDS
+            [program, file], capture_output=True, text=True, errors="replace", env={**os.environ, **OPTIONS}, timeout=SECONDS
         )
         output, errors, code = run.stdout, run.stderr, run.returncode
     except subprocess.TimeoutExpired:
@@ -171,12 +176,7 @@ def build(family: Family, folder: Path, compiler: Sequence[str], sanitizers: Seq
     variant = instruction_sets()[0]
     made = folder / "+".join(sanitizers)
     made.mkdir(exist_ok=True)
-    # Reports name lines. Run-time types, which one check of undefined behaviour would need, kernels do without.
-    flags = [f"-fsanitize={','.join(sanitizers)}", "-fno-omit-frame-pointer", "-g1"]
-    # Calls check an access as code in its place would, and compile in two thirds of the time.
-    outlined = ["-fsanitize-recover=address", "--param", "asan-instrumentation-with-call-threshold=0"]
-    flags += outlined if "address" in sanitizers else []
-    flags += ["-fno-sanitize=vptr"] if "undefined" in sanitizers else []
+    flags = sanitizer_flags(sanitizers)
     include = [f"-I{toolchain.runtime_include()}", f"-I{folder}"]
     objects = []
     for step in backend.build(family):
@@ -196,6 +196,16 @@ def build(family: Family, folder: Path, compiler: Sequence[str], sanitizers: Seq
     return program
 
 
+def sanitizer_flags(sanitizers: Sequence[str]) -> list[str]:
+    """Return what code is compiled and linked with under sanitizers that go together."""
+    # Reports name lines. Run-time types, which one check of undefined behaviour would need, kernels do without.
+    flags = [f"-fsanitize={','.join(sanitizers)}", "-fno-omit-frame-pointer", "-g1"]
+    # Calls check an access as code in its place would, and compile in two thirds of the time.
+    outlined = ["-fsanitize-recover=address", "--param", "asan-instrumentation-with-call-threshold=0"]
+    flags += outlined if "address" in sanitizers else []
+    return flags + (["-fno-sanitize=vptr"] if "undefined" in sanitizers else [])
+
+
 def _call(command: Sequence[str | Path]) -> None:
     subprocess.run(command, check=True, capture_output=True, text=True)
 
@@ -206,13 +216,13 @@ def calls_of(family: Family) -> Iterator[KernelCall]:
     for op in family.ops:
         parent = None if op is family.forward else parents.get(id(op), family.forward)
         kind = "forward" if op is family.forward else "derived"
-        yield from (KernelCall(op, case) for case in _chosen(op, accepted(op, parent, random=12), MOST[kind]))
+        yield from (KernelCall(op, case) for case in some(op, accepted(op, parent, random=12), MOST[kind]))
         bad = refused(op, parent)
         yield from (KernelCall(op, case) for case in bad[:: max(1, -(-len(bad) // MOST["refused"]))])
 
 
-def _chosen(op: Op, cases: Sequence[Case], count: int) -> list[Case]:
-    """Return calls that are not too large, every kind in turn."""
+def some(op: Op, cases: Sequence[Case], count: int) -> list[Case]:
+    """Return so many of an op's calls, none of them too large, every kind in turn."""
     kinds: dict[str, list[Case]] = {}
     for case in cases:
         shapes = {n: a.data.shape for n, a in case.inputs.items() if a is not None}

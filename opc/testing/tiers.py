@@ -31,16 +31,26 @@ OUTSIDE = "outside the covering set, which this backend is run on; without --cov
 
 @dataclass(frozen=True, slots=True)
 class Tiers:
-    """The specs of the covering set, and of these those for backends that wrap the kernel and those of which all is run."""
+    """The specs of the covering set, and some of these; None for all.
+
+    Attributes:
+        chosen: The specs of the covering set.
+        interface: Those for backends that wrap the kernel.
+        signature: Those for backends that wrap another one.
+        loops: Those for the thread sanitizer.
+        whole: Those of which all is run.
+    """
 
     chosen: Collection[Path]
     interface: Collection[Path] | None = None
+    signature: Collection[Path] | None = None
+    loops: Collection[Path] | None = None
     whole: Collection[Path] | None = None
 
     def runs(self, spec: Path, backend: Backend) -> bool:
         """Whether a backend runs a spec."""
-        wraps = self.interface is not None and backend.wraps
-        return backend.name in EVERY_OP or spec in ((self.interface or ()) if wraps else self.chosen)
+        some = self.signature if backend.library_of else self.interface if backend.wraps else None
+        return backend.name in EVERY_OP or spec in (self.chosen if some is None else some)
 
     def extent(self, spec: Path) -> Extent:
         """Return how much of the proof of a spec is run."""

@@ -81,11 +81,13 @@ def restrict(op: Op) -> Op:
     )
 
 
+@remembered("_sunken")
 def sunken(op: Op) -> Op:
     """Return the op with floating types, and conditionals whole where that does not copy much."""
     return sink(restrict(op))
 
 
+@remembered("_prepared")
 def prepare(op: Op) -> Op:
     """Return what `sunken` returned in the form that is differentiated: every reduction a statement."""
     op = hoist(nest_products(op), every=True)

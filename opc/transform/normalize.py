@@ -53,6 +53,9 @@ def unshadow(op: Op) -> Op:
     """Return the op with the index variables a statement binds all different from one another."""
     body = []
     for s in op.body:
+        if not has_reduction(s.value):
+            body.append(s)
+            continue
         namer = Namer({i for i in s.indices if isinstance(i, str)} | op_names(op))
         body.append(s.with_value(rename_bound(s.value, namer)))
     return op.with_body(tuple(body))

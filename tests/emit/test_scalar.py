@@ -80,11 +80,21 @@ def in_numpy(value: Affine) -> Any:
     return eval(text, scope)
 
 
-def in_kernels(value: Affine) -> Any:
-    def unused(*_: object) -> Any:
+class OfSizes(ExprText):
+    """Expressions of sizes alone, by their names."""
+
+    def attribute(self, name: str, element: int, target: str) -> str:
         raise AssertionError
 
-    expressions = ExprText(None, unused, unused, lambda s: s.name, unused)
+    def symbol(self, symbol: Any) -> str:
+        return symbol.name
+
+    def present(self, operand: str) -> str:
+        raise AssertionError
+
+
+def in_kernels(value: Affine) -> Any:
+    expressions = OfSizes(None)
     names = {"floordiv": lambda a, b: a // b, "mod": lambda a, b: a % b, "minimum": min, "INT64_MIN": INT64_MIN}
     return eval(expressions.affine(value).replace("opc::", "").replace("<int64_t>", ""), names | VALUES)
 

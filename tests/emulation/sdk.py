@@ -1,4 +1,4 @@
-"""The emulated SDK for tests: built once into `build/`, and commands run as in a shell that has sourced `enable.sh`."""
+"""The emulated SDK for tests: that of `opc env create popart`, or one built once into `build/`; commands run with it enabled."""
 
 import functools
 import os
@@ -13,10 +13,20 @@ SAMPLES = Path(__file__).parent / "samples"
 
 
 @functools.cache
+def builder() -> tuple[str, Path]:
+    """The interpreter that the SDK is built with, and the folder it is built into: those of the environment, where it is made."""
+    environment = Path(os.environ.get("OPC_ENVIRONMENTS", REPOSITORY / ".opc" / "env")) / "popart"
+    python = environment / "venv" / "bin" / "python"
+    if (environment / "made").is_dir() and python.exists():
+        return str(python), environment / "made"
+    return sys.executable, REPOSITORY / "build" / "emulation" / "poplar"
+
+
+@functools.cache
 def sdk() -> Path:
     """The folder of the SDK, built where it isn't yet."""
-    destination = REPOSITORY / "build" / "emulation" / "poplar"
-    subprocess.run([sys.executable, str(EMULATION / "build.py"), str(destination)], check=True)
+    python, destination = builder()
+    subprocess.run([python, str(EMULATION / "build.py"), str(destination)], check=True)
     return destination
 
 

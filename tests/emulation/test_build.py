@@ -3,12 +3,11 @@
 import os
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.emulation.sdk import EMULATION, sdk, shell
+from tests.emulation.sdk import EMULATION, builder, sdk, shell
 
 BUILD = EMULATION / "build.py"
 
@@ -16,7 +15,7 @@ BUILD = EMULATION / "build.py"
 def build(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
     """A run of build.py."""
     environment = {**os.environ, **variables}
-    return subprocess.run([sys.executable, str(BUILD), *arguments], env=environment, capture_output=True, text=True, check=False)
+    return subprocess.run([builder()[0], str(BUILD), *arguments], env=environment, capture_output=True, text=True, check=False)
 
 
 def test_a_second_build_does_nothing() -> None:

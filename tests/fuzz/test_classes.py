@@ -17,6 +17,7 @@ from opc.testing.cases.arguments import TensorArg, random_values
 from opc.testing.cases.calls import Case, Maker
 from opc.testing.cases.sizes import Sizes, broadcast_variants, dims_of, groups_of, split
 from opc.testing.oracle.evaluation import evaluate
+from tests.amounts import MANY
 from tests.backends.onnx.test_checks import load
 from tests.emit.kernel_library import KernelLibrary
 from tests.fuzz import judge
@@ -93,6 +94,14 @@ def shared_sizes(op: Op) -> Iterator[Sizes]:
         yield Sizes(dict.fromkeys(dims_of(op), 2), {"...": (3, 2)}, {other: (1,) for other in owners if other != owner})
 
 
+def drawn(place: int) -> Callable[[int], bool]:
+    """Return which calls of an op are made, by its place in the family: of all but the first about half without OPC_FUZZ.
+
+    11 has no factor in common with the cycles of sizes, groups, attributes and absent operands, so all of each are there.
+    """
+    return lambda turn: MANY or place == 0 or (7 * turn + 3 * place) % 11 < 5
+
+
 WITHOUT = {1: slice(-1), 3: slice(1, None), 5: slice(None, None, 2), 7: slice(None)}
 """Which optional operands some of eight calls lack: all but the last, all but the first, every other one, all."""
 
@@ -131,9 +140,11 @@ def test_every_target(name: str, libraries: Libraries, tmp_path: Path) -> None:
     kernel = KernelLibrary(one, libraries.of(name))
     refer, session, above = reference(one), load(one, tmp_path), parents(one)
     found = []
-    for op in one.ops:
+    for place, op in enumerate(one.ops):
         maker = Maker(op, above.get(id(op)), 2_000)
-        for _, case, want in answers(calls_of(op, maker)):
+        made = drawn(place)
+        calls = (call for turn, call in enumerate(calls_of(op, maker)) if made(turn))
+        for _, case, want in answers(calls):
             found += [f"kernel of {case.name}: {m}" for m in wrong_kernel(kernel, op, case, want)]
             if op is one.forward:
                 found += [f"oracle of {case.name}: {m}" for m in judge.wrong_values(text, one, case)]

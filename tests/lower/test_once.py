@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from opc.lower.lower import lower
 from opc.lower.printer import format_variant
 from opc.pipeline import compile_text
@@ -78,5 +80,31 @@ def test_sums_of_all_points_are_folded_in_registers() -> None:
     )
 
 
-def test_maxima_of_all_points_have_no_such_form() -> None:
-    assert "once a row" not in loops("inputs: {x: 'T[...]'}\noutputs: {y: 'T[]'}\nkernel: 'y = max[...](x[...])'\n")
+@pytest.mark.parametrize("kind", ["sum", "prod", "max", "min"])
+def test_reductions_of_all_points_are_folded_in_registers(kind: str) -> None:
+    text = loops(f"inputs: {{x: 'T[...]'}}\noutputs: {{y: 'T[]'}}\nkernel: 'y = {kind}[...](x[...])'\n")
+    assert f"    write output y: T[], {kind} over points\n" in text
+    assert text.endswith(
+        "    or, where rows along [...] are long, with y once a row\n"
+        "      for each point of the row\n"
+        f"        accumulate y: T = {kind}(x)\n"
+        "      store y: T = y\n"
+    )
+
+
+@pytest.mark.parametrize("kind", ["any", "all"])
+def test_conditions_of_all_points_are_folded_in_registers(kind: str) -> None:
+    text = loops(f"inputs: {{x: 'T[...]'}}\noutputs: {{y: 'bool[]'}}\nkernel: 'y = {kind}[...](x[...] > 0)'\n")
+    assert f"        accumulate y: bool = {kind}(x > 0)\n      store y: bool = y\n" in text
+
+
+def test_maxima_over_pieces_that_lie_apart_are_folded_piece_by_piece() -> None:
+    text = loops(
+        "inputs: {x: 'T[N, C, *S]'}\n"
+        "outputs: {y: 'T[C]', z: 'T[N, C, *S]'}\n"
+        "kernel: |\n"
+        "  y[c] = max[n, *S](x[n, c, *S])\n"
+        "  z[n, c, *S] = -x[n, c, *S]\n"
+    )
+    assert "    write output y: T[c:C], max over points\n" in text
+    assert "        accumulate y: T = max(x)\n" in text

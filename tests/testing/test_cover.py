@@ -8,7 +8,7 @@ import pytest
 
 from opc.pipeline import load_family
 from opc.testing import cover as covers
-from opc.testing.cover import INTERFACE, cover, covering_set, features
+from opc.testing.cover import INTERFACE, LOOPS, SIGNATURE, cover, covering_set, features
 
 SPECS = Path(__file__).parents[2] / "specs"
 FEW = [SPECS / f"{name}.yaml" for name in ("add", "argmax", "leaky_relu", "relu", "sigmoid", "softmax")]
@@ -43,11 +43,13 @@ def test_the_set_of_specs_has_every_feature_and_is_kept(tmp_path: Path, monkeypa
     every = frozenset[str]().union(*(features(load_family(spec)) for spec in FEW))
     assert {text for c in chosen for text in c.adds} == every
     assert len({"relu", "relu_again"} & {c.name for c in chosen}) < 2
-    # Few of them have all that interfaces have.
-    faces = [c for c in chosen if c.interface]
-    assert len(faces) < len(chosen)
-    of_faces = frozenset[str]().union(*(features(load_family(c.spec)) for c in faces))
-    assert {f for f in every if f.split()[0] in INTERFACE} == {f for f in of_faces if f.split()[0] in INTERFACE}
+    # Few of them have all that interfaces, signatures or loops have.
+    for kinds, part in ((INTERFACE, "interface"), (SIGNATURE, "signature"), (LOOPS, "loops")):
+        few = [c for c in chosen if getattr(c, part)]
+        assert len(few) < len(chosen)
+        found = frozenset[str]().union(*(features(load_family(c.spec)) for c in few))
+        assert {f for f in every if f.startswith(kinds)} == {f for f in found if f.startswith(kinds)}
+    assert all(c.interface for c in chosen if c.signature)
     # A second time nothing is compiled.
     monkeypatch.setattr(covers, "features", None)
     assert covering_set(specs, tmp_path) == chosen

@@ -214,6 +214,7 @@ def test_frameworks_may_print(tmp_path: Path) -> None:
 def test_the_page_for_a_repository_and_the_table_of_many_columns() -> None:
     columns = {name: Column(name.title(), "1.2+cpu") for name in ["one", "two", "three", "four", "five", "six", "seven", "eight"]}
     columns["eight"] = Column("Eight", reason="it is not installed; install with: opc env create eight")
+    columns["two"] = Column("Two", "1.2, emulated")
     report = Report(columns)
     for name in (ORACLE, *list(columns)[:-1]):
         status = {"two": Status.EMULATED, "three": Status.COMPILED}.get(name, Status.PASSED)
@@ -245,9 +246,9 @@ def test_the_covering_tier_builds_a_spec_for_the_backends_that_run_it(monkeypatc
         return [BuiltPackage(s.stem, s, Path(), {b.name: "" for b in backends}) for s in specs]
 
     monkeypatch.delenv("OPC_OPTIMIZE", raising=False)
-    backends = [SimpleNamespace(name=name, wraps=name != "onnx") for name in ("numpy", "onnx", "paddle", "torch")]
+    backends = [SimpleNamespace(name=name, wraps=name != "onnx", library_of="") for name in ("numpy", "onnx", "paddle", "torch")]
     _, b, c, d = specs = [Path(f"{name}.yaml") for name in "abcd"]
-    report, which = Report(), tiers.Tiers([b, c, d], [b, d], [d])
+    report, which = Report(), tiers.Tiers([b, c, d], [b, d], whole=[d])
     found = runner._build_in_tiers(report, specs, backends, which, build)
     assert asked == [
         (["b", "d"], ["numpy", "onnx", "paddle", "torch"], None),

@@ -45,6 +45,13 @@ def test_clean_kernels() -> None:
         assert {r.kind for r in report.results if r.backend == name} == {"forward", "derived", "refused"}
 
 
+def test_threads_are_looked_at_where_that_is_said() -> None:
+    specs = [SPECS / f"{name}.yaml" for name in ("relu", "clamp")]
+    report = run_sanitized(specs, ("thread",), 2, threaded=specs[:1])
+    assert report.ok
+    assert {(r.op, r.backend) for r in report.results} == {("relu", "thread")}
+
+
 @pytest.mark.parametrize(
     ("code", "sanitizers", "said"),
     [

@@ -13,6 +13,7 @@ from opc.testing.references.gradcheck import FEW, check_family, check_sample, po
 from opc.testing.report import print_report
 from opc.testing.results import Report, Status, as_json
 from opc.testing.runner import run_tests
+from opc.testing.tiers import Tiers
 from tests.narrow import narrow
 
 SPEC = Path(__file__).parents[2] / "specs" / "leaky_relu.yaml"
@@ -30,13 +31,13 @@ def spec(out: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def whole(out: Path, spec: Path) -> Report:
-    return run_tests([spec], ["numpy"], out, chosen_specs=[spec])
+    return run_tests([spec], ["numpy"], out, tiers=Tiers([spec]))
 
 
 @pytest.fixture(scope="module")
 def sample(out: Path, spec: Path, whole: Report) -> Report:
     assert whole.ok
-    return run_tests([spec], ["numpy"], out, chosen_specs=[])
+    return run_tests([spec], ["numpy"], out, tiers=Tiers([]))
 
 
 def test_a_sample_has_every_kind_of_outcome(whole: Report, sample: Report) -> None:
@@ -49,13 +50,13 @@ def test_a_sample_has_every_kind_of_outcome(whole: Report, sample: Report) -> No
 def test_an_unchanged_op_of_the_covering_set_has_more_than_a_sample_and_all_checks(
     tmp_path: Path, spec: Path, whole: Report, sample: Report
 ) -> None:
-    found = run_tests([spec], ["numpy"], tmp_path, chosen_specs=[spec], whole_specs=[])
+    found = run_tests([spec], ["numpy"], tmp_path, tiers=Tiers([spec], whole=[]))
     assert found.ok
     assert found.totals().keys() == whole.totals().keys()
     assert sum(sample.totals().values()) < sum(found.totals().values()) < sum(whole.totals().values())
     told = [(r.op, r.backend) for r in found.results if r.message == tiers.THINNED]
     assert told == [("leaky_relu", "numpy")]
-    again = run_tests([spec], ["numpy"], tmp_path, chosen_specs=[spec], whole_specs=[])
+    again = run_tests([spec], ["numpy"], tmp_path, tiers=Tiers([spec], whole=[]))
     assert again.remembered == sum(found.totals().values())
     assert again.not_run == found.not_run
 
@@ -63,7 +64,7 @@ def test_an_unchanged_op_of_the_covering_set_has_more_than_a_sample_and_all_chec
 def test_an_op_whose_interface_others_have_is_not_checked_where_the_kernel_is_called(
     tmp_path: Path, spec: Path, whole: Report
 ) -> None:
-    found = run_tests([spec], ["numpy"], tmp_path, chosen_specs=[spec], interface_specs=[], whole_specs=[])
+    found = run_tests([spec], ["numpy"], tmp_path, tiers=Tiers([spec], interface=[], whole=[]))
     assert found.ok
     assert found.totals().keys() == whole.totals().keys() - {"check"}
     assert [(r.op, r.backend) for r in found.results if r.message == tiers.UNCHECKED] == [("leaky_relu", "numpy")]
@@ -78,7 +79,7 @@ def test_a_sample_is_told(sample: Report) -> None:
 
 
 def test_what_a_sample_proved_is_remembered_as_a_sample(out: Path, spec: Path, sample: Report) -> None:
-    again = run_tests([spec], ["numpy"], out, chosen_specs=[])
+    again = run_tests([spec], ["numpy"], out, tiers=Tiers([]))
     assert again.totals() == sample.totals()
     assert again.remembered == sum(sample.totals().values())
     assert again.not_run == sample.not_run

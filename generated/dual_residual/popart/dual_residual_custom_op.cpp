@@ -44,12 +44,12 @@ const popart::OperatorIdentifier DualResidualBackwardBackwardId("opc.nn", "DualR
 // The attributes of the op, which those derived from it have too.
 struct DualResidualParams : body::attributes {
   void appendAttributes(popart::OpSerialiserBase &os) const {
-    os.appendAttribute("alpha", alpha);
+    os.appendAttribute("alpha", opc::ipu::exact(alpha));
   }
 
   static DualResidualParams makeFromAttributes(const popart::Attributes &given) {
     DualResidualParams params;
-    params.alpha = given.getAttribute<popart::Attributes::Float>("alpha", params.alpha);
+    if (given.hasAttribute("alpha")) params.alpha = opc::ipu::number(given, "dual_residual", "alpha");
     params.check();
     return params;
   }
@@ -287,23 +287,12 @@ const popart::OpCreator<DualResidualBackwardBackwardOp> dual_residual_backward_b
     },
     false);
 
-// Types and sizes for a Builder, as nodes are added.
+// Types and sizes for a Builder, as nodes are added. Once an op has such a function, a Builder takes no node of it
+// that leaves out an input in front of another: ops of which that is possible have none.
 const popart::RegisterShapeInferenceFunction dual_residual_shapes(
     DualResidualId, [](popart::ShapeInferenceContext &context) {
       const checks::attributes attributes(DualResidualParams::makeFromAttributes(context.getAttributes()));
       opc::ipu::infer_shapes(context, "dual_residual", 2, 2, checks::bind_dual_residual, attributes);
-    });
-const popart::RegisterShapeInferenceFunction dual_residual_backward_shapes(
-    DualResidualBackwardId, [](popart::ShapeInferenceContext &context) {
-      const checks::attributes attributes(DualResidualParams::makeFromAttributes(context.getAttributes()));
-      opc::ipu::infer_shapes(context, "dual_residual_backward", 2, 2, checks::bind_dual_residual_backward,
-          attributes);
-    });
-const popart::RegisterShapeInferenceFunction dual_residual_backward_backward_shapes(
-    DualResidualBackwardBackwardId, [](popart::ShapeInferenceContext &context) {
-      const checks::attributes attributes(DualResidualParams::makeFromAttributes(context.getAttributes()));
-      opc::ipu::infer_shapes(context, "dual_residual_backward_backward", 2, 2,
-          checks::bind_dual_residual_backward_backward, attributes);
     });
 
 }  // namespace dual_residual_popart

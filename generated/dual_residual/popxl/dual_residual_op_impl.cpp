@@ -39,12 +39,12 @@ namespace checks = dual_residual_checks;
 // The attributes of the op, which those derived from it have too.
 struct DualResidualParams : body::attributes {
   void appendAttributes(popart::OpSerialiserBase &os) const {
-    os.appendAttribute("alpha", alpha);
+    os.appendAttribute("alpha", opc::ipu::exact(alpha));
   }
 
   static DualResidualParams makeFromAttributes(const popart::Attributes &given) {
     DualResidualParams params;
-    params.alpha = given.getAttribute<popart::Attributes::Float>("alpha", params.alpha);
+    if (given.hasAttribute("alpha")) params.alpha = opc::ipu::number(given, "dual_residual", "alpha");
     params.check();
     return params;
   }
@@ -288,7 +288,8 @@ include = os.environ.get('OPC_RUNTIME_INCLUDE')
 if include is None:
     from opc.build.toolchain import runtime_include
     include = str(runtime_include())
-cfg['extra_compile_args'] = ['-std=c++14', '-fPIC', '-shared', '-O3', '-DONNX_NAMESPACE=onnx']
+optimised = os.environ.get('CXXFLAGS', '-O3').split()
+cfg['extra_compile_args'] = ['-std=c++14', '-fPIC', '-shared', *optimised, '-DONNX_NAMESPACE=onnx']
 cfg['include_dirs'] = [include]
 cfg['libraries'] = ['popart', 'poplar', 'popops', 'poputil', 'poplin']
 cfg['dependencies'] = ['../poplar/dual_residual_body.hpp', '../poplar/dual_residual_checks.hpp']

@@ -45,12 +45,12 @@ const popart::OperatorIdentifier LeakyReluInplaceId("opc.nn", "LeakyReluInplace"
 // The attributes of the op, which those derived from it have too.
 struct LeakyReluParams : body::attributes {
   void appendAttributes(popart::OpSerialiserBase &os) const {
-    os.appendAttribute("alpha", alpha);
+    os.appendAttribute("alpha", opc::ipu::exact(alpha));
   }
 
   static LeakyReluParams makeFromAttributes(const popart::Attributes &given) {
     LeakyReluParams params;
-    params.alpha = given.getAttribute<popart::Attributes::Float>("alpha", params.alpha);
+    if (given.hasAttribute("alpha")) params.alpha = opc::ipu::number(given, "leaky_relu", "alpha");
     params.check();
     return params;
   }
@@ -208,6 +208,7 @@ class LeakyReluInplaceOp final : public LeakyReluOp {
     return popart::Op::getInplaceVariant(opid);
   }
 
+
   popart::view::Regions modifies(popart::InIndex index) const final { return aliases(index, 0); }
   popart::view::Regions aliases(popart::InIndex index, popart::OutIndex) const final {
     if (index != 0) return {popart::view::Region::getEmpty(inRank(index))};
@@ -338,7 +339,8 @@ const popart::OpCreator<LeakyReluBackwardBackwardOp> leaky_relu_backward_backwar
     },
     false);
 
-// Types and sizes for a Builder, as nodes are added.
+// Types and sizes for a Builder, as nodes are added. Once an op has such a function, a Builder takes no node of it
+// that leaves out an input in front of another: ops of which that is possible have none.
 const popart::RegisterShapeInferenceFunction leaky_relu_shapes(
     LeakyReluId, [](popart::ShapeInferenceContext &context) {
       const checks::attributes attributes(LeakyReluParams::makeFromAttributes(context.getAttributes()));

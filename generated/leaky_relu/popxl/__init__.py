@@ -12,6 +12,6 @@ _FOLDER = str(Path(__file__).resolve().parent)
 if _FOLDER not in _sys.path:
     _sys.path.append(_FOLDER)
 
-from .leaky_relu_op import leaky_relu  # noqa: E402
+from .leaky_relu_op import leaky_relu, leaky_relu_  # noqa: E402
 
-__all__ = ["leaky_relu"]
+__all__ = ["leaky_relu", "leaky_relu_"]

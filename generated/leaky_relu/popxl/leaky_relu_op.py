@@ -41,3 +41,38 @@ def leaky_relu(x: Tensor, alpha: float = 0.01) -> Tensor:
     # Transforms of graphs hear of the op by this.
     ctx._op_created(op)
     return Tensor._from_pb_tensor(op.outTensor(0))
+
+
+@op_debug_context
+def leaky_relu_(x: Tensor, alpha: float = 0.01) -> Tensor:
+    """x where x >= 0, alpha * x elsewhere.
+
+    In place: the result is written over x. It has no gradient.
+
+    Args:
+        x: T[...], T one of float16, float32.
+        alpha: Slope below zero. Must satisfy `alpha >= 0`.
+
+    Returns:
+        y: T[...], T one of float16, float32.
+
+    Raises:
+        RuntimeError: when an operand or attribute does not fit; the message says which.
+    """
+    ctx = get_current_context()
+    graph = ctx.graph
+    tensors = {0: x}
+    check_in_graph(graph, x=x)
+
+    settings = ctx._get_op_settings("leaky_relu_inplace")
+    params = leaky_relu_op_impl.LeakyReluParams(alpha=float(alpha))
+    op = leaky_relu_op_impl.LeakyReluInplace.create_op_in_graph(
+        graph=graph._pb_graph,
+        inputs={i: t.id for i, t in tensors.items()},
+        outputs={0: graph._create_tensor_id("leaky_relu_inplace_y")},
+        params=params,
+        settings=settings,
+    )
+    # Transforms of graphs hear of the op by this.
+    ctx._op_created(op)
+    return Tensor._from_pb_tensor(op.outTensor(0))

@@ -13,6 +13,7 @@
 
 #include <poplar/OptionFlags.hpp>
 #include <poplar/Tensor.hpp>
+#include <popart/alias/aliasmodel.hpp>
 #include <popart/attributes.hpp>
 #include <popart/datatype.hpp>
 #include <popart/op.hpp>
@@ -23,6 +24,7 @@
 #include <popart/opserialiser.hpp>
 #include <popart/popx/opx.hpp>
 #include <popart/popx/opxmanager.hpp>
+#include <popart/region.hpp>
 #include <popart/tensorinfo.hpp>
 #include <popops/ElementWise.hpp>
 #include <popops/Expr.hpp>
@@ -39,12 +41,12 @@ namespace checks = leaky_relu_checks;
 // The attributes of the op, which those derived from it have too.
 struct LeakyReluParams : body::attributes {
   void appendAttributes(popart::OpSerialiserBase &os) const {
-    os.appendAttribute("alpha", alpha);
+    os.appendAttribute("alpha", opc::ipu::exact(alpha));
   }
 
   static LeakyReluParams makeFromAttributes(const popart::Attributes &given) {
     LeakyReluParams params;
-    params.alpha = given.getAttribute<popart::Attributes::Float>("alpha", params.alpha);
+    if (given.hasAttribute("alpha")) params.alpha = opc::ipu::number(given, "leaky_relu", "alpha");
     params.check();
     return params;
   }
@@ -155,6 +157,29 @@ class LeakyReluOp final : public popart::ParameterizedOp<LeakyReluOp, LeakyReluP
   }
 };
 
+// The op in place: its output is what the input has become.
+class LeakyReluInplaceOp final : public popart::ParameterizedOp<LeakyReluInplaceOp, LeakyReluParams> {
+ public:
+  using popart::ParameterizedOp<LeakyReluInplaceOp, LeakyReluParams>::ParameterizedOp;
+
+  static popart::OperatorIdentifier defaultOperatorId() {
+    return popart::OperatorIdentifier("opc.nn", "LeakyReluInplace", 1, {1, 1}, 1);
+  }
+
+  void setup() final {
+    const checks::attributes attributes(params());
+    opc::ipu::setup(*this, "leaky_relu", 1, {{"y", false}}, checks::bind_leaky_relu, attributes);
+  }
+
+  void growAliasModel(popart::AliasModel &model) const final { model.insertUnaryModifier(*this, 0); }
+
+  popart::view::Regions modifies(popart::InIndex index) const final { return aliases(index, 0); }
+  popart::view::Regions aliases(popart::InIndex index, popart::OutIndex) const final {
+    if (index != 0) return {popart::view::Region::getEmpty(inRank(index))};
+    return {popart::view::Region::getFull(inShape(index))};
+  }
+};
+
 inline LeakyReluBackwardBackwardOp::LeakyReluBackwardBackwardOp(const LeakyReluBackwardOp &forward)
     : popart::ParameterizedOp<LeakyReluBackwardBackwardOp,
         LeakyReluParams>(forward.params(), forward.settings) {
@@ -162,6 +187,7 @@ inline LeakyReluBackwardBackwardOp::LeakyReluBackwardBackwardOp(const LeakyReluB
 }
 
 const popart::OperatorIdentifier LeakyReluId = LeakyReluOp::defaultOperatorId();
+const popart::OperatorIdentifier LeakyReluInplaceId = LeakyReluInplaceOp::defaultOperatorId();
 const popart::OperatorIdentifier LeakyReluBackwardId = LeakyReluBackwardOp::defaultOperatorId();
 const popart::OperatorIdentifier LeakyReluBackwardBackwardId =
     LeakyReluBackwardBackwardOp::defaultOperatorId();
@@ -178,6 +204,21 @@ class LeakyReluOpx final : public popart::popx::Opx {
     const auto wanted = opc::ipu::wanted_of(*this, 1);
     opc::ipu::set_outputs(*this,
         body::leaky_relu(graph(), prog, inputs, wanted, op.params(), debugContext("leaky_relu")));
+  }
+};
+
+class LeakyReluInplaceOpx final : public popart::popx::Opx {
+ public:
+  LeakyReluInplaceOpx(popart::Op *op, popart::popx::Devicex *devicex) : popart::popx::Opx(op, devicex) {
+    verifyOp<LeakyReluInplaceOp>(op, {LeakyReluInplaceId});
+  }
+
+  void grow(poplar::program::Sequence &prog) const final {
+    const auto &op = getOp<LeakyReluInplaceOp>();
+    const auto inputs = opc::ipu::inputs_of(*this, 1);
+    const auto made =
+        body::leaky_relu(graph(), prog, inputs, {true}, op.params(), debugContext("leaky_relu"));
+    opc::ipu::set_in_place(*this, prog, 0, made);
   }
 };
 
@@ -215,6 +256,7 @@ class LeakyReluBackwardBackwardOpx final : public popart::popx::Opx {
 };
 
 const popart::popx::OpxCreator<LeakyReluOpx> leaky_relu_opx_creator({LeakyReluId});
+const popart::popx::OpxCreator<LeakyReluInplaceOpx> leaky_relu_inplace_opx_creator({LeakyReluInplaceId});
 const popart::popx::OpxCreator<LeakyReluBackwardOpx> leaky_relu_backward_opx_creator({LeakyReluBackwardId});
 const popart::popx::OpxCreator<LeakyReluBackwardBackwardOpx> leaky_relu_backward_backward_opx_creator({LeakyReluBackwardBackwardId});
 
@@ -268,6 +310,7 @@ PYBIND11_MODULE(leaky_relu_op_impl, m) {
       .def_readwrite("alpha", &Params::alpha)
       ;
   popart::ir::op::makeParameterizedOpBindings<LeakyReluOp>(m, "LeakyRelu");
+  popart::ir::op::makeParameterizedOpBindings<LeakyReluInplaceOp>(m, "LeakyReluInplace");
   popart::ir::op::makeParameterizedOpBindings<LeakyReluBackwardOp>(m, "LeakyReluBackward");
   popart::ir::op::makeParameterizedOpBindings<LeakyReluBackwardBackwardOp>(m, "LeakyReluBackwardBackward");
 }
@@ -281,7 +324,8 @@ include = os.environ.get('OPC_RUNTIME_INCLUDE')
 if include is None:
     from opc.build.toolchain import runtime_include
     include = str(runtime_include())
-cfg['extra_compile_args'] = ['-std=c++14', '-fPIC', '-shared', '-O3', '-DONNX_NAMESPACE=onnx']
+optimised = os.environ.get('CXXFLAGS', '-O3').split()
+cfg['extra_compile_args'] = ['-std=c++14', '-fPIC', '-shared', *optimised, '-DONNX_NAMESPACE=onnx']
 cfg['include_dirs'] = [include]
 cfg['libraries'] = ['popart', 'poplar', 'popops', 'poputil', 'poplin']
 cfg['dependencies'] = ['../poplar/leaky_relu_body.hpp', '../poplar/leaky_relu_checks.hpp']

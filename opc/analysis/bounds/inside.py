@@ -13,6 +13,7 @@ from opc.analysis.bounds.prover import facts_of
 from opc.analysis.bounds.value_range import Values
 from opc.ir.affine import Affine, Dim, GroupSize, Index
 from opc.ir.expr import (
+    READ,
     Axis,
     Call,
     Const,
@@ -26,7 +27,7 @@ from opc.ir.expr import (
     children,
     free_groups,
     free_indices,
-    walk,
+    traits,
 )
 from opc.ir.op import Assign, Op
 
@@ -78,9 +79,7 @@ class ReadsInside:
             return True
         names = _reached(f.indices(), ranges)
         own = {n: x for n, x in ranges.items() if n in names}
-        said = tuple(
-            (c, holds) for c, holds in conditions if free_indices(c) <= names and not any(isinstance(n, Read) for n in walk(c))
-        )
+        said = tuple((c, holds) for c, holds in conditions if free_indices(c) <= names and not traits(c) & READ)
         proved = self.knowledge.nonnegative
         return proved(f, own, said) or ((own, said) != (ranges, conditions) and proved(f, ranges, conditions))
 
@@ -122,6 +121,8 @@ def parts(e: Expr, ranges: Mapping[str, Affine], under: Conditions) -> Iterator[
 
 def _visit(e: Expr, ranges: Mapping[str, Affine], under: Conditions) -> Iterator[tuple[Read, Mapping[str, Affine], Conditions]]:
     """Yield every read with the loops and the conditions that it stands in."""
+    if not traits(e) & READ:
+        return
     if isinstance(e, Read):
         yield e, ranges, under
     for part in parts(e, ranges, under):

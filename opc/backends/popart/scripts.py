@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from opc.backends.poplar.carried import carried
+from opc.backends.poplar.classes import op_classes
 from opc.backends.poplar.files import has_codelets, headers
 from opc.backends.poplar.python_side import node_attributes, onnx_numbers, option_rows, signature_api
 from opc.backends.poplar.sample_call import sample_call
@@ -72,6 +73,7 @@ def api_source(family: Family) -> str:
         doc=docstring(doc, 4),
         last_required=least if any(x.optional for x in op.inputs) else None,
         least=least,
+        gaps=op_classes(family)[0].gaps,
         inputs=[x.name for x in op.inputs],
         attributes=node_attributes(op).render(8, before=len("attributes=")),
         outputs=len(op.outputs),

@@ -18,8 +18,8 @@ _SCALARS = {
 }
 """The types of `popart::Attributes`; each has one for lists, with an s."""
 
-_DEFAULTED = ("Int", "Float", "String", "Ints")
-"""Those that `getAttribute` takes a default for."""
+_DEFAULTED = ("Int", "String", "Ints")
+"""Those that `getAttribute` takes a default for, but for numbers, which a model may hold as text."""
 
 _ELEMENTS = {
     AttributeKind.INT: "int64_t",
@@ -46,6 +46,11 @@ def read_lines(family: Family, a: Attribute) -> Iterator[str]:
     if a.kind is AttributeKind.DTYPE:
         yield from _read_dtypes(a, op, name, kind)
         return
+    if a.kind is AttributeKind.FLOAT:
+        guard = "" if a.required else f"if (given.hasAttribute({name})) "
+        read = "number" if a.length is None else "numbers"
+        yield f"{guard}{field} = opc::ipu::{read}(given, {op}, {message_literal(a.name)});"
+        return
     if a.required:
         yield f"{field} = given.getAttribute<{kind}>({name});"
     elif kind.rpartition(":")[2] in _DEFAULTED:
@@ -63,7 +68,7 @@ def _read_dtypes(a: Attribute, op: str, name: str, kind: str) -> Iterator[str]:
     one = f"opc::ipu::type_of({op}, {message_literal(a.name)}, "
     guard = "" if a.required else f"if (given.hasAttribute({name})) "
     if a.length is None:
-        yield f"{guard}params.{a.name} = {one}given.getAttribute<{kind}>({name}));"
+        yield f"{guard}params.{a.name} = opc::ipu::type_of(given, {op}, {message_literal(a.name)});"
         return
     yield f"{guard}{{"
     yield f"  params.{a.name}.clear();"
@@ -74,11 +79,16 @@ def _read_dtypes(a: Attribute, op: str, name: str, kind: str) -> Iterator[str]:
 def append_line(a: Attribute) -> str:
     """Return the statement that tells an op's serialiser of an attribute."""
     name, value = string_literal(a.name), a.name
-    texts = {AttributeKind.STR: "opc::ipu::quoted", AttributeKind.DTYPE: "opc::ipu::type_name"}
+    # PopART writes six digits of a number, and would take two ops for one whose numbers differ in the seventh.
+    texts = {
+        AttributeKind.STR: "opc::ipu::quoted",
+        AttributeKind.DTYPE: "opc::ipu::type_name",
+        AttributeKind.FLOAT: "opc::ipu::exact",
+    }
     if a.kind in texts and a.length is not None:
         value = f"opc::ipu::joined<{_ELEMENTS[a.kind]}>({a.name}, {texts[a.kind]})"
-    elif a.kind is AttributeKind.DTYPE:
-        value = f"opc::ipu::type_name({a.name})"
+    elif a.kind in texts and a.kind is not AttributeKind.STR:
+        value = f"{texts[a.kind]}({a.name})"
     return f"os.appendAttribute({name}, {value});"
 
 

@@ -73,6 +73,14 @@ class OpClass:
         return f"{string_literal(op.domain)}, {string_literal(op_type)}, {op.version}, {numbers}"
 
     @property
+    def gaps(self) -> bool:
+        """Whether an input may be left out in front of one that is given.
+
+        A Builder asks for the size of every input, also of one that is left out, as soon as an op has a function of shapes.
+        """
+        return any(i < len(self.op.inputs) - 1 for i in self.optional)
+
+    @property
     def outputs(self) -> str:
         """The initialisers of `opc::ipu::Output`."""
         return ", ".join(f"{{{string_literal(o.name)}, {'true' if o.optional else 'false'}}}" for o in self.op.outputs)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 
+from opc import config
 from opc.backends.poplar.attributes import append_line, read_lines, rule_attributes
 from opc.backends.poplar.carried import refusals
 from opc.backends.poplar.classes import definitions, op_classes
@@ -40,17 +41,18 @@ def shared_files(family: Family) -> dict[str, str]:
     }
 
 
-_recent: deque[tuple[Family, dict[str, str]]] = deque(maxlen=8)
-"""The bodies made last, found by identity: three backends emit the same, and ask whether there are codelets."""
+_recent: deque[tuple[Family, str, dict[str, str]]] = deque(maxlen=8)
+"""The bodies made last and for which SDK, found by identity: three backends emit the same, and ask whether there are codelets."""
 
 
 def bodies(family: Family) -> dict[str, str]:
     """Return the bodies of a family in Poplar by path, and the codelets that these place."""
-    for known, texts in tuple(_recent):
-        if known is family:
+    sdk = config.load().sdk
+    for known, version, texts in tuple(_recent):
+        if known is family and version == sdk:
             return texts
-    texts = poplar_files(family)
-    _recent.append((family, texts))
+    texts = poplar_files(family, sdk=sdk)
+    _recent.append((family, sdk, texts))
     return texts
 
 
@@ -83,10 +85,14 @@ def params_source(family: Family) -> str:
     )
 
 
-def opx_source(family: Family, *, in_place: bool) -> str:
+def opx_source(family: Family) -> str:
     """Return the text of the ops' Opx and their registration, with those of the variant in place."""
-    codelets = has_codelets(family)
-    return templates.render("opx.cpp.j2", family, classes=op_classes(family), in_place=in_place, codelets=codelets)
+    return templates.render("opx.cpp.j2", family, classes=op_classes(family), codelets=has_codelets(family))
+
+
+def in_place_regions(family: Family) -> dict[str, str]:
+    """Return, by the op's name, the methods of a variant in place that say what it writes over."""
+    return {c.name: templates.render("in_place.cpp.j2", family, c=c) for c in op_classes(family) if c.in_place is not None}
 
 
 def methods_source(family: Family) -> dict[str, str]:

@@ -7,7 +7,7 @@ import re
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from opc.backends.base import OpError, Unsupported
 from opc.backends.poplar import sdk
@@ -76,6 +76,9 @@ _NO_ROOM = (r"Out of memory on tile \d+", r"a tile would need \d+ bytes")
 class Model:
     """A model in the making: its inputs with their values, and the nodes of a family's ops."""
 
+    device: ClassVar[Mapping[str, Any]] = {}
+    """The options of the model of an IPU that all models run on."""
+
     def __init__(self) -> None:
         self.popart = import_popart()
         self.builder: Any = self.popart.Builder()
@@ -93,17 +96,17 @@ class Model:
     ) -> dict[str, str]:
         """Add a node of an op; return the names of the wanted outputs by the op's own.
 
-        A Builder leaves out the last operands only; where others are absent, the node is written into the model itself.
+        A Builder leaves out the last outputs only; where others are absent, the node is written into the model itself.
         """
         inputs = _trimmed([tensors.get(x.name) for x in op.inputs])
         outputs = _trimmed([o.name if o.name in wanted else None for o in op.outputs])
-        if None in inputs or None in outputs or op.version != 1 or any(_is_texts(v) for v in attributes.values()):
+        if None in outputs or op.version != 1 or any(_is_texts(v) for v in attributes.values()):
             return self._written(op, inputs, outputs, attributes)
         made = self.builder.customOp(
             opName=op.class_name,
             opVersion=op.version,
             domain=op.domain,
-            inputs=inputs,
+            inputs=[tensor or "" for tensor in inputs],
             attributes=dict(attributes),
             numOutputs=len(outputs),
         )
@@ -168,7 +171,7 @@ class Model:
         return self.popart.DataFlow(1, {name: self.popart.AnchorReturnType("All") for name in anchors})
 
     def _device(self) -> Any:
-        return self.popart.DeviceManager().createIpuModelDevice({})
+        return self.popart.DeviceManager().createIpuModelDevice(dict(self.device))
 
     def _run(self, session: Any) -> dict[str, Array]:
         self.session = session

@@ -50,10 +50,8 @@ def test_values(family: Family) -> dict[str, object]:
     """Return what the templates of tests know beside what is the same for every backend."""
     op = family.forward
     rows = [f"{quoted(d.value)}: {quoted(d.row.popart[0])}" for d in DTYPES if d.row.popart is not None]
-    inputs = [quoted(x.name) for x in op.inputs]
     return {
         "names": Bracket("NAMES = {", rows, "}").render(),
-        "optional": Bracket("[", inputs, "]").render() if any(x.optional for x in op.inputs) else "",
         "wrong": _wrong_dtype(op),
     }
 

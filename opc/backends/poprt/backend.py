@@ -29,7 +29,8 @@ class PoprtBackend(Backend):
 
     name = "poprt"
     title = "PopRT"
-    wraps = True  # the library is PopART's
+    wraps = True
+    library_of = "popart"
     environment = sdk.environment()
 
     @property

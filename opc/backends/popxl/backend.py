@@ -30,7 +30,8 @@ class PopxlBackend(Backend):
 
     name = "popxl"
     title = "PopXL"
-    wraps = True  # what is computed is PopART's body; this wraps it
+    wraps = True
+    library_of = "popart"
     environment = sdk.environment()
 
     @property

@@ -6,7 +6,15 @@ from collections.abc import Iterator
 
 from opc.backends.poplar.attributes import cpp_type
 from opc.backends.poplar.classes import op_classes
-from opc.backends.poplar.files import definitions_source, has_codelets, methods_source, opx_source, params_source, wrapped
+from opc.backends.poplar.files import (
+    definitions_source,
+    has_codelets,
+    in_place_regions,
+    methods_source,
+    opx_source,
+    params_source,
+    wrapped,
+)
 from opc.backends.templates import Templates
 from opc.emit.cpp.text import message_literal, string_literal
 from opc.ir.op import Attribute, AttributeKind, Family, camel_case
@@ -22,14 +30,17 @@ def module_name(family: Family) -> str:
 def library_source(family: Family) -> str:
     """Return the text of `popxl/<op>_op_impl.cpp`."""
     op = family.forward
+    classes = op_classes(family)
     text = templates.render(
         "op_impl.cpp.j2",
         family,
         prefix=camel_case(op.name),
-        classes=op_classes(family),
+        classes=classes,
+        forward=classes[0],
         params=params_source(family),
         methods=methods_source(family),
-        opx=opx_source(family, in_place=False),
+        opx=opx_source(family),
+        in_place_regions=in_place_regions(family),
         definitions=definitions_source(family, parameterized=True),
         codelets=has_codelets(family),
         attributes=bool(op.attributes),

@@ -43,7 +43,9 @@ class PopxlSession(Session):
         self.popxl: Any = popxl
         self.reached = reached(family)
         self.module = _load(family, package)
-        self.function = getattr(packages.load(package, "popxl"), family.name)
+        functions = packages.load(package, "popxl")
+        self.function = getattr(functions, family.name)
+        self.function_in_place: Any = getattr(functions, f"{family.name}_", None)
         self.refusals: tuple[type[Exception], ...] = (*refusals(), RuntimeError, ValueError, TypeError)
 
     def call(self, op: str, inputs: Inputs, attributes: Attributes, only: Sequence[str] | None = None) -> dict[str, Array]:
@@ -52,9 +54,7 @@ class PopxlSession(Session):
         if described not in self.reached:
             raise only_reached(described)
         arrays = held_arrays(described, inputs, attributes)
-        complete = {a.name: attributes.get(a.name, a.default) for a in described.attributes}
-        names = computable(described, {n: a.shape for n, a in arrays.items()}, complete) if only is None else only
-        wanted = [o.name for o in described.outputs if o.name in names or not o.optional]
+        wanted = self._wanted(described, arrays, attributes, only)
         try:
             ir = self.popxl.Ir()
             with ir.main_graph:
@@ -118,6 +118,39 @@ class PopxlSession(Session):
             return str(error)
         return ""
 
+    def infos(self, op: Op, inputs: Inputs, attributes: Attributes) -> tuple[list[Any], list[Any]]:
+        """Return the dtypes and sizes of a call's outputs as it is added to a graph, and after `setup()` was called again."""
+        arrays = held_arrays(op, inputs, attributes)
+        ir = self.popxl.Ir()
+        with ir.main_graph:
+            self._made(op, self._loaded(arrays)[1], attributes, self._wanted(op, arrays, attributes))
+        (added,) = (o for o in ir.main_graph._pb_graph.getOps() if o.opType() == op.class_name)
+        first = _infos(added)
+        added.setup()
+        return first, _infos(added)
+
+    def in_place(self, name: str, inputs: Inputs, attributes: Attributes) -> tuple[Array, Array]:
+        """Return what the function in place gives of a variable, the input `name`, and what the variable is then."""
+        arrays = held_arrays(self.family.forward, inputs, attributes)
+        ir = self.popxl.Ir()
+        with ir.main_graph:
+            fed, tensors = self._loaded({n: a for n, a in arrays.items() if n != name})
+            tensors[name] = variable = self.popxl.variable(arrays[name], name=name)
+            made = self.function_in_place(**tensors, **_named(self.family.forward, attributes))
+            streams = self._stored({"made": made})
+        with self.popxl.Session(ir, "ipu_model") as session:
+            outputs = session.run(dict(fed))
+            left = session.get_tensor_data(variable)
+        return np.asarray(outputs[streams["made"]]), np.asarray(left)
+
+    def _wanted(
+        self, op: Op, arrays: Mapping[str, Array], attributes: Attributes, only: Sequence[str] | None = None
+    ) -> list[str]:
+        """Return the outputs to make: the named ones, by default all that can be, and those that must be there."""
+        complete = {a.name: attributes.get(a.name, a.default) for a in op.attributes}
+        names = computable(op, {n: a.shape for n, a in arrays.items()}, complete) if only is None else only
+        return [o.name for o in op.outputs if o.name in names or not o.optional]
+
     def _loaded(self, arrays: Mapping[str, Array]) -> tuple[dict[Any, Array], dict[str, Any]]:
         """Return streams with what is fed to them, and the tensors that are loaded from these."""
         fed, tensors = {}, {}
@@ -168,6 +201,12 @@ class PopxlSession(Session):
         )
         context._op_created(made)
         return {o.name: Tensor._from_pb_tensor(made.outTensor(i)) for i, o in enumerate(op.outputs) if o.name in wanted}
+
+
+def _infos(op: Any) -> list[tuple[str, list[int]]]:
+    """Return the dtypes and sizes of the outputs of an op of PopART's IR."""
+    found = (tensor.info for tensor in op.getOutputTensors())
+    return [(str(info.dataType()), list(info.shape())) for info in found]
 
 
 def _named(op: Op, attributes: Attributes) -> dict[str, Any]:

@@ -57,7 +57,7 @@ class Position:
     end: bool = False
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class FrameScope:
     """The frame around an expression, the extents of its index variables, and the conditions under which it is evaluated.
 
@@ -88,7 +88,7 @@ class FrameScope:
 
     def under(self, condition: Expr) -> FrameScope:
         """Return the scope of what only counts where a condition holds too."""
-        return replace(self, guards=(*self.guards, condition))
+        return FrameScope(self.frame, self.extents, (*self.guards, condition), self.points, self.reduced, self.own)
 
 
 class LocalNames:

@@ -37,9 +37,10 @@ def message_literal(text: str) -> str:
     return string_literal(in_words(text))
 
 
+@lru_cache(maxsize=1 << 12)
 def comment(text: str, indent: int = 0) -> str:
     """Return `text` as a block comment, indented by `indent` spaces, without a final line break."""
-    clean = " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    clean = " ".join((text if text.isprintable() else "".join(c if c.isprintable() else " " for c in text)).split())
     clean = clean.replace("*/", "* /").replace("/*", "/ *").replace("??/", "?? /")
     margin = " " * indent
     whole, width = f"{clean} */", WIDTH - indent - 3

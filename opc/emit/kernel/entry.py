@@ -19,7 +19,7 @@ from opc.emit.kernel.nests import dtype_text, row_nest_lines
 from opc.emit.kernel.slices import SliceText
 from opc.emit.shapes.cpp import axis_member, definitions, dim_member, group_member, struct_name, type_member
 from opc.ir.affine import Affine, Dim, GroupSize
-from opc.ir.expr import ELLIPSIS, Reduce, walk
+from opc.ir.expr import ELLIPSIS, has_reduction
 from opc.ir.op import AttributeKind, Family, Group, Op
 from opc.lower.loop_ir import (
     ContractionStage,
@@ -346,7 +346,7 @@ class EntryText:
             else:
                 yield f"  opc::add_temporary(nest, {name});"
         index = "".join(f"[stored_{t.name}]" for t in text.types if len(t.dtypes) > 1)
-        grain = 64 if any(isinstance(e, Reduce) for e in walk(s.assign.value)) else 4096
+        grain = 64 if has_reduction(s.assign.value) else 4096
         yield f"  code = opc::run(nest, loops.{s.name}{index}, &arguments, {grain});"
 
     def _add_axis(self, loop: Loop, axes: dict[Loop, str]) -> str:

@@ -168,13 +168,8 @@ class _Stage:
     def _refuse(self, r: Refuse) -> tuple[str, ...]:
         empty = [f"{self.host.points(self.stage.loops[n])} <= 0" for n in r.empty]
         some = [f"{self.host.points(self.stage.loops[n])} > 0" for n in r.asked]
-        names = [o.name for o in self.op.outputs]
-        users = []
-        for name in r.users:
-            output = self.op.output(name)
-            asked = [f"wanted[{names.index(name)}]"] if output.optional else []
-            users.append(" && ".join([*asked, f"ipu::points({self.host.dims_of(output.dims)}) > 0"]))
-        used = f"({' || '.join(f'({u})' for u in users)})" if len(users) > 1 else "".join(users)
+        used = self.host.asked(r.users)
+        used = f"({used})" if " || " in used else used
         terms = [*empty, *some, *([used] if used else [])]
         return f"if ({' && '.join(terms)}) {{", f"  throw poplar::poplar_error({message_literal(r.text)});", "}"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 
+from opc import config
 from opc.emit.cpp.expressions import CppText, c_compute
 from opc.emit.cpp.layout import wrap
 from opc.emit.cpp.loops import KernelText
@@ -20,6 +21,8 @@ from opc.records import replace
 
 _INTEGER = "int32_t"
 _ATOM, _SUM, _OR = 8, 5, 1
+_VOID_SINCE = (3, 0)
+"""The first SDK whose own codelets return nothing; those of the ones before say true."""
 _KINDS = {"int": "int", "float": "float", "bool": "bool"}
 
 
@@ -28,8 +31,10 @@ class CodeletText(KernelText):
 
     HEAD: Mapping[str, tuple[str, str]] = {}
 
-    def __init__(self, stage: CodeletStage) -> None:
+    def __init__(self, stage: CodeletStage, sdk: str = config.SDKS[-1]) -> None:
         self.codelet = stage
+        void = tuple(map(int, sdk.split("."))) >= _VOID_SINCE
+        self.returns, self.done = ("void", "return;") if void else ("bool", "return true;")
         self.names = {f.what: f for f in stage.fields}
         views = [v.name for v in stage.kernel.views]
         self.operands = dict(zip(views, [*stage.operands, stage.target], strict=True))
@@ -55,9 +60,10 @@ class CodeletText(KernelText):
         for f in s.fields:
             yield f"  {_KINDS[f.kind]} {f.name};"
         yield ""
-        yield f"  bool compute(unsigned {WORKER}) {{"
+        yield f"  {self.returns} compute(unsigned {WORKER}) {{"
         yield from (deeper for line in self.after[:-1] for deeper in wrap(f"  {line}"))
-        yield "    return true;"
+        if self.returns != "void":
+            yield f"    {self.done}"
         yield "  }"
         yield "};"
         for chosen in product(*(carried(t) for t in s.types)) if s.types else ():
@@ -81,15 +87,18 @@ class CodeletText(KernelText):
     def _views(self) -> Iterator[str]:
         yield from ()
 
-    def _attribute(self, name: str, element: int, target: str) -> str:
+    def attribute(self, name: str, element: int, target: str) -> str:
+        """Return the field that holds an attribute, or an element of one, as a C++ type."""
         field = self.names[attribute_field(name, element)]
         own = {"int": _INTEGER, "float": "float", "bool": "bool"}[field.kind]
         return field.name if target in (own, "") else f"{target}({field.name})"
 
-    def _symbol(self, symbol: Dim | GroupSize | Index) -> str:
+    def symbol(self, symbol: Dim | GroupSize | Index) -> str:
+        """As `ExprText.symbol` says."""
         return symbol.name if isinstance(symbol, Index) else self.names[symbol].name
 
-    def _present(self, operand: str) -> str:
+    def present(self, operand: str) -> str:
+        """As `ExprText.present` says."""
         return self.names[Present(operand)].name
 
     # Whole numbers have 32 bits.
@@ -106,7 +115,7 @@ class CodeletText(KernelText):
                     f"{self.operands[e.view].field}[{'0' if e.offset is None else self.integer(e.offset)}]", _ATOM, e.type
                 )
             case AttrRef() if not self._is_text(e):
-                text = CppText(self._attribute(e.name, e.element, self._kind(e.type)), _ATOM, e.type)
+                text = CppText(self.attribute(e.name, e.element, self._kind(e.type)), _ATOM, e.type)
             case _:
                 text = super().expr(e)
         return replace(text, type=_narrow(text.type))
@@ -145,18 +154,18 @@ class CodeletText(KernelText):
             case Minimum():
                 return f"opc::minimum<{_INTEGER}>({self.affine(atom.left)}, {self.affine(atom.right)})"
             case AttrInt():
-                return self._attribute(atom.name, atom.element, _INTEGER)
+                return self.attribute(atom.name, atom.element, _INTEGER)
             case _:
-                return self._symbol(atom)
+                return self.symbol(atom)
 
     def _load(self, e: Load) -> CppText:
         return CppText(f"opc::load({self.operands[e.view].field}[{self.integer(e.offset)}])", _ATOM, e.type)
 
     def _statement(self, s: Statement, margin: str, lines: list[str]) -> None:
-        """Add the lines of a statement; a worker that ends early says that it ran."""
+        """Add the lines of a statement; a worker that ends early says that it ran, where the SDK asks for that."""
         if isinstance(s, Refuse) and self.block is None:
             head, report = f"if ({self.expr(s.cond).text}) {{", f"  {self.expr(s.report).text};"
-            lines += [f"{margin}{line}" for text in (head, report, "  return true;", "}") for line in text.splitlines()]
+            lines += [f"{margin}{line}" for text in (head, report, f"  {self.done}", "}") for line in text.splitlines()]
         else:
             super()._statement(s, margin, lines)
 
@@ -167,7 +176,7 @@ class CodeletText(KernelText):
         return f"for ({_INTEGER} {i} = {low}; {i} < {high}; ++{i})"
 
 
-CodeletText.STATEMENTS = {**KernelText.STATEMENTS, Return: lambda text, s: "return true;"}
+CodeletText.STATEMENTS = {**KernelText.STATEMENTS, Return: lambda text, s: text.done}
 CodeletText.WRITERS = {**KernelText.WRITERS, Call: CodeletText._call, Load: CodeletText._load}
 
 
@@ -175,9 +184,9 @@ def _narrow(t: ValueType) -> ValueType:
     return {Weak.INT: DType.INT32, Weak.FLOAT: DType.FLOAT32}.get(t, t) if isinstance(t, Weak) else t
 
 
-def codelets_source(name: str, stages: Sequence[CodeletStage]) -> str:
-    """Return the source of a family's codelets, for popc; `name` is that of the spec."""
+def codelets_source(name: str, stages: Sequence[CodeletStage], sdk: str = config.SDKS[-1]) -> str:
+    """Return the source of a family's codelets, for the popc of a version of the SDK; `name` is that of the spec."""
     lines = [comment(f"Generated by opc from {name}; edits are lost."), '#include "opc/poplar/codelet.h"', ""]
     for s in stages:
-        lines += [*CodeletText(s).lines(), ""]
+        lines += [*CodeletText(s, sdk).lines(), ""]
     return "\n".join(lines)

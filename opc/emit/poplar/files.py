@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from opc import config
 from opc.diagnostics import Diagnostic, Span
 from opc.emit.abi_defaults import number
 from opc.emit.cpp.layout import wrap
@@ -64,8 +65,8 @@ def _lacking(op: Op) -> Iterator[tuple[DType, Span]]:
     yield from found.items()
 
 
-def poplar_files(family: Family, others: Mapping[str, PoplarProgram] | None = None) -> dict[str, str]:
-    """Return the texts of `poplar/`: the bodies, and the codelets where there are some.
+def poplar_files(family: Family, others: Mapping[str, PoplarProgram] | None = None, sdk: str = config.SDKS[-1]) -> dict[str, str]:
+    """Return the texts of `poplar/` for a version of the SDK: the bodies, and the codelets where there are some.
 
     Programs in `others`, by the op's name, are printed in place of the op's own.
 
@@ -79,7 +80,7 @@ def poplar_files(family: Family, others: Mapping[str, PoplarProgram] | None = No
     if stages:
         from opc.emit.poplar.codelets import codelets_source
 
-        files[f"poplar/{family.name}_codelets.cpp"] = codelets_source(family.source_name, stages)
+        files[f"poplar/{family.name}_codelets.cpp"] = codelets_source(family.source_name, stages, sdk)
     return files
 
 

@@ -5,7 +5,7 @@ Sizes are `int64_t`, groups of axes `opc::ipu::shape`, types `poplar::Type`. Onl
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import reduce
 
 from opc.analysis.shapes.plan import plan
@@ -174,6 +174,16 @@ class HostText(AffineDialect):
 
     def _number(self, value: Affine) -> str:
         return f"int64_t{{{self.affine(value)}}}" if value.constant is not None else self.affine(value)
+
+    def asked(self, outputs: Iterable[str]) -> str:
+        """Return the condition that one of some outputs is wanted and has elements; empty where none are named."""
+        names = [o.name for o in self.op.outputs]
+        found = []
+        for name in outputs:
+            output = self.op.output(name)
+            wanted = [f"wanted[{names.index(name)}]"] if output.optional else []
+            found.append(" && ".join([*wanted, f"ipu::points({self.dims_of(output.dims)}) > 0"]))
+        return " || ".join(f"({f})" for f in found) if len(found) > 1 else "".join(found)
 
     # ---- what is bound ahead ----
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Protocol
 
 from opc.emit.cpp.layout import wrap
@@ -46,6 +46,9 @@ class HostNames(Protocol):
 
     def present(self, operand: str) -> str:
         """Return whether an optional operand is given."""
+
+    def asked(self, outputs: Iterable[str]) -> str:
+        """Return the condition that one of some outputs is wanted and has elements; empty where none are named."""
 
     def type(self, variable: TypeVar) -> str:
         """Return the `poplar::Type` that operands of a type variable are stored in."""
@@ -127,6 +130,8 @@ class _Placing:
                 yield f"    codelet.{kind}({{{', '.join(found)}}});"
         for r in s.refusals:
             yield f"    codelet.refusal({self._message(r)});"
+        if s.refusals and (asked := self._asked()):
+            yield f"    codelet.asked({asked});"
         target = self.names.tensor(s.target.name)
         yield f"    {target} = codelet.run().reshape({self.names.shape(s.target.name)});"
         yield "  }"
@@ -227,11 +232,17 @@ class _Placing:
 
     def _nonempty(self, n: Nonempty, points: list[str]) -> Iterator[str]:
         empty = " || ".join(f"{self.whole.affine(x)} <= 0" for x in n.extents)
-        outputs = [f"ipu::points({self.names.shape(o)}) > 0" for o in n.asked if o != self.stage.target.name]
-        asked = " || ".join(outputs if len(outputs) == len(n.asked) else [])
+        asked = self._asked()
         terms = [f"{p} > 0" for p in points]
         terms += [f"({x})" if " || " in x else x for x in (asked, empty) if x]
         yield f"    if ({' && '.join(terms)}) throw poplar::poplar_error({self._message(n.of)});"
+
+    def _asked(self) -> str:
+        """Return the condition that an output that needs the target has elements; empty where the target's own tell."""
+        s = self.stage
+        own = next((o for o in s.op.outputs if o.name == s.target.name), None)
+        told = own is not None and (not own.optional or len(s.asked) == 1)
+        return "" if told else self.names.asked(s.asked)
 
     def _message(self, r: Outside | OfNothing) -> str:
         """Return the text of a refusal; that of an index has the axis and its size, and the run tells the index."""

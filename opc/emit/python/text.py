@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Sequence
+from functools import lru_cache
 
 from opc.records import dataclass
 
@@ -15,6 +16,7 @@ WIDTH = 88
 """Line length of generated Python, the default of common formatters."""
 
 
+@lru_cache(maxsize=1 << 12)
 def docstring(text: str, indent: int = 0) -> str:
     """Return `text` as a docstring literal, indented by `indent` spaces, without a final line break.
 
@@ -40,7 +42,8 @@ def docstring(text: str, indent: int = 0) -> str:
 def _escape(line: str, quotes: bool) -> str:
     """Return a line for a string literal in three double quotes; `quotes` escapes the single ones in it."""
     line = line.replace("\\", "\\\\")
-    line = "".join(c if c.isprintable() else f"\\U{ord(c):08x}" for c in line)
+    if not line.isprintable():
+        line = "".join(c if c.isprintable() else f"\\U{ord(c):08x}" for c in line)
     return line.replace('"', '\\"') if quotes else line
 
 
@@ -71,6 +74,7 @@ def literal(value: object) -> str:
             raise TypeError(f"no literal for {type(value).__name__}")
 
 
+@lru_cache(maxsize=1 << 14)
 def quoted(text: str) -> str:
     """Return `text` as a string literal, double-quoted unless that would need an escape that single quotes do not."""
     single = repr(text)

@@ -6,14 +6,15 @@ shape changed.
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
+from typing import TypeAlias
 
 from opc.analysis.shapes.inference import Shape, ShapeError, infer
 from opc.analysis.shapes.samples import sample
 from opc.emit.python.layout import tupled
 from opc.emit.python.text import comment, docstring, literal, quoted
+from opc.ir.node import remembered
 from opc.ir.op import AttributeValue, Family, Op
 from opc.records import dataclass
 
@@ -101,8 +102,7 @@ def _row(call: ShapeCall) -> str:
 def calls(op: Op) -> tuple[ShapeCall, ...]:
     """Return right calls of an op: groups of no, one and two axes, optional operands given and absent."""
     found = []
-    for shapes, attributes in _candidates(op):
-        answer = _try(op, shapes, attributes)
+    for shapes, attributes, answer in _candidates(op):
         if isinstance(answer, tuple):
             found.append(ShapeCall(op.name, tuple(shapes.get(o.name) for o in op.inputs), attributes, answer))
     return tuple(found)
@@ -111,7 +111,7 @@ def calls(op: Op) -> tuple[ShapeCall, ...]:
 def refused(op: Op) -> tuple[ShapeCall, ...]:
     """Return wrong calls of an op: each input with an axis too many or a size that does not fit, where the op notices."""
     found = []
-    for shapes, attributes in itertools.islice(_candidates(op), 2, 3):
+    for shapes, attributes, _ in _candidates(op)[2:3]:
         for operand in op.inputs:
             shape = shapes.get(operand.name)
             for changed in (None if operand.optional else _ABSENT, (*(shape or ()), _OTHER), (*(shape or ()), _OTHER)[1:]):
@@ -126,6 +126,9 @@ def refused(op: Op) -> tuple[ShapeCall, ...]:
 
 _ABSENT: Shape = (-1,)
 
+_Call: TypeAlias = tuple[Mapping[str, Shape | None], Mapping[str, AttributeValue], tuple[Shape | None, ...] | str]
+"""The shapes of a call's inputs, its attributes, and the shapes of its outputs or why it is refused."""
+
 
 def _try(op: Op, shapes: Mapping[str, Shape | None], attributes: Mapping[str, AttributeValue]) -> tuple[Shape | None, ...] | str:
     try:
@@ -135,15 +138,23 @@ def _try(op: Op, shapes: Mapping[str, Shape | None], attributes: Mapping[str, At
     return tuple(env.outputs.get(o.name) for o in op.outputs)
 
 
-def _candidates(op: Op) -> Iterator[tuple[dict[str, Shape | None], dict[str, AttributeValue]]]:
-    """Yield calls that fit the signature; an op may still refuse them for its other rules."""
-    for groups in _GROUPS:
-        yield _sample(op, groups)
+@remembered("_shape_calls")
+def _candidates(op: Op) -> tuple[_Call, ...]:
+    """Return calls that fit the signature, with their answers; an op may still refuse them for its other rules."""
+    found = [_sample(op, groups) for groups in _GROUPS]
     if any(o.optional for o in op.inputs):
-        yield _sample(op, _GROUPS[-1], optional=False)
+        found.append(_sample(op, _GROUPS[-1], optional=False))
+    return tuple(found)
 
 
-def _sample(op: Op, groups: Shape, optional: bool = True) -> tuple[dict[str, Shape | None], dict[str, AttributeValue]]:
+def _sample(op: Op, groups: Shape, optional: bool = True) -> _Call:
     """Return a call with the first sizes that the op takes, or with the first of all."""
-    found = [sample(op, groups, sizes, optional) for sizes in _SIZES]
-    return next((call for call in found if isinstance(_try(op, *call), tuple)), found[0])
+    first: _Call | None = None
+    for sizes in _SIZES:
+        shapes, attributes = sample(op, groups, sizes, optional)
+        call = shapes, attributes, _try(op, shapes, attributes)
+        if isinstance(call[2], tuple):
+            return call
+        first = first or call
+    assert first is not None, "there are sizes to try"
+    return first

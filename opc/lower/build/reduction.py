@@ -19,6 +19,7 @@ from opc.ir.expr import (
     Select,
     children,
     free_indices,
+    has_reduction,
     map_affine,
     reads,
     walk,
@@ -48,7 +49,7 @@ from opc.lower.build.context import LoopContext, UnsupportedForm, Variable, Vect
 from opc.lower.build.split import Sweep, as_condition, clip, condition, excluded, is_solvable, narrow, split
 from opc.lower.build.windowed import lie, reduce_row, runs_along, windows_of_row
 from opc.lower.guards import IDENTITY, Guard, guard_indices, guards, peel
-from opc.lower.nests.flat import best_axis, holds_reduction
+from opc.lower.nests.flat import best_axis
 from opc.records import replace
 
 OPERATORS = ("sum", "prod", "any", "all")
@@ -79,15 +80,15 @@ class _Reductions:
 
     def extract(self, e: Expr, under: tuple[Guard, ...]) -> tuple[Body, Expr]:
         """Return the loops of the reductions in a part; `under` are the conditions on the vector axis under which it counts."""
-        if not holds_reduction(e):
+        if not has_reduction(e):
             return (), e
         match e:
             case Reduce():
                 return self._reduce(e, under)
             case Select():
                 return self._choice(e, under)
-            case Call(fn="and" | "or", args=(first, second)) if holds_reduction(second):
-                if holds_reduction(first):
+            case Call(fn="and" | "or", args=(first, second)) if has_reduction(second):
+                if has_reduction(first):
                     raise UnsupportedForm("a reduction behind another in a condition")
                 body, right = self._side(second, first if e.fn == "and" else Call("not", (first,), DType.BOOL), under)
                 return body, replace(e, args=(first, right))
@@ -96,7 +97,7 @@ class _Reductions:
                 return tuple(s for body, _ in parts for s in body), with_children(e, tuple(rest for _, rest in parts))
 
     def _choice(self, e: Select, under: tuple[Guard, ...]) -> tuple[Body, Expr]:
-        if holds_reduction(e.cond) and (holds_reduction(e.then) or holds_reduction(e.other)):
+        if has_reduction(e.cond) and (has_reduction(e.then) or has_reduction(e.other)):
             raise UnsupportedForm("a choice by a reduction of reductions")
         body, cond = self.extract(e.cond, under)
         then_body, then = self._side(e.then, e.cond, under)
@@ -105,7 +106,7 @@ class _Reductions:
 
     def _side(self, e: Expr, cond: Expr, under: tuple[Guard, ...]) -> tuple[Body, Expr]:
         """Extract what counts only where a condition holds: in a branch, or with the condition as a guard of each reduction."""
-        if not holds_reduction(e):
+        if not has_reduction(e):
             return (), e
         found = guards(cond, self.known.positive)
         if self.over.vector_axis and self.over.vector_axis in free_indices(cond):
@@ -115,7 +116,7 @@ class _Reductions:
 
     def _reduce(self, e: Reduce, under: tuple[Guard, ...]) -> tuple[Body, Expr]:
         """Return the loops of one reduction, and a read of its result."""
-        if holds_reduction(e.body):
+        if has_reduction(e.body):
             raise UnsupportedForm("a reduction in a reduction")
         if under and e.kind not in OPERATORS:
             raise UnsupportedForm(f"a {e.kind} that counts only at some lanes")

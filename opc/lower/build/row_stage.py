@@ -206,8 +206,9 @@ class RowLoops:
             case RowStore():
                 operand = self.stage.operand(a.name)
                 target = Local(self.pointer(operand), operand.type, at if operand.along_row else number(0))
-                # Partial sums, to which each row adds.
-                store = Accumulate(target, "sum", value) if operand.reduction == "sum" else Store(target, value)
+                # Partial results take in each row.
+                by = "bits" if operand.reduction in ("any", "all") else ""
+                store = Accumulate(target, operand.reduction, value, by) if operand.reduction else Store(target, value)
                 own = frozenset([a.name]) if self.stage.optional else self.stage.needed.get(a.name, frozenset())
                 yield self.if_wanted(store, own)
 

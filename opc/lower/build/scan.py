@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from opc.ir.affine import Affine, Index
 from opc.ir.dtypes import Weak
-from opc.ir.expr import Axis, Expr, IndexValue, free_indices, map_affine
+from opc.ir.expr import Axis, Expr, IndexValue, free_indices, has_reduction, map_affine
 from opc.loops.nodes import Accumulate, Body, CallWithBody, Do, How, Let, Loop, Refuse, Statement, Store, Var, While
 from opc.loops.values import Construct, Init, Local, Member, Named, Pointer, Product, Sum, call, compare, number, ref, variable
 from opc.lower.build.context import NEST, LoopContext, UnsupportedForm, VectorRange
@@ -12,7 +12,6 @@ from opc.lower.build.reduction import ReductionLoops, start_of
 from opc.lower.build.split import Sweep, split
 from opc.lower.guards import replace_node
 from opc.lower.loop_ir import ScanPlan
-from opc.lower.nests.flat import holds_reduction
 
 
 def scan_body(known: LoopContext, plan: ScanPlan) -> Body:
@@ -27,7 +26,7 @@ def scan_body(known: LoopContext, plan: ScanPlan) -> Body:
 class _Scan:
     def __init__(self, known: LoopContext, plan: ScanPlan) -> None:
         self.known, self.nest, self.plan = known, known.nest, plan
-        if holds_reduction(plan.reduction.body):
+        if has_reduction(plan.reduction.body):
             raise UnsupportedForm("a reduction in a running one")
         self.own = self.nest.fresh(plan.vector_axis or "lane")
         self.start = self.nest.fresh("start")

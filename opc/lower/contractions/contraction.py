@@ -25,6 +25,7 @@ from opc.ir.expr import (
     children,
     free_groups,
     free_indices,
+    has_reduction,
     rewrite,
     walk,
     with_children,
@@ -47,7 +48,7 @@ def extract(op: Op) -> Op:
 
 def contraction_stage(op: Op, assign: Assign, name: str) -> ContractionStage | None:
     """Return a statement as a contraction with an epilogue, None when it is none."""
-    found = _contraction(op, assign)
+    found = _contraction(op, assign) if has_reduction(assign.value) else None
     return None if found is None else replace(found, name=name, epilogue=replace(found.epilogue, name=name))
 
 
@@ -95,6 +96,9 @@ class _Extractor:
 
     def statement(self, assign: Assign) -> None:
         """Append a statement, after those of its contractions."""
+        if not has_reduction(assign.value):
+            self.body.append(assign)
+            return
         assign = replace(assign, value=self._stored(_merged(self.op, assign, assign.value), assign))
         assign = self._chosen(assign)
         if contraction_stage(self.op, assign, assign.target) is None:

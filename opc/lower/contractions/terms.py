@@ -7,22 +7,23 @@ from collections.abc import Iterator
 from opc.ir.affine import Affine
 from opc.ir.dtypes import is_floating
 from opc.ir.expr import (
+    INDEX,
+    POSITION,
+    READ,
     Axis,
     BroadcastAxis,
     Call,
     Const,
     Expr,
     GroupAxis,
-    GroupIndex,
     GroupRef,
-    IndexValue,
     Read,
     Reduce,
     ReduceAxis,
     Select,
     free_groups,
     free_indices,
-    walk,
+    traits,
 )
 from opc.ir.op import Assign, DimSpec, Group, Op
 from opc.lower.contractions.factors import Factor, factor, guard, with_guard
@@ -133,7 +134,7 @@ def _term(shape: Shape, conditions: tuple[Expr, ...], axes: tuple[ReduceAxis, ..
 
 def is_invariant(e: Expr) -> bool:
     """Whether a condition is the same at all points of a call: it asks for sizes, attributes and what is present alone."""
-    return not any(isinstance(n, Read | GroupIndex) or (isinstance(n, IndexValue) and n.value.indices()) for n in walk(e))
+    return not traits(e) & (READ | INDEX | POSITION)
 
 
 def multiplicands(e: Expr) -> Iterator[Expr]:

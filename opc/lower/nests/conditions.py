@@ -16,6 +16,9 @@ from opc.analysis.value_types import affine_of
 from opc.ir.affine import Affine
 from opc.ir.dtypes import DType
 from opc.ir.expr import (
+    CHOICE,
+    PADDING,
+    READ,
     Axis,
     Call,
     Const,
@@ -27,7 +30,9 @@ from opc.ir.expr import (
     Select,
     children,
     free_indices,
+    has_reduction,
     joined_conditions,
+    traits,
     walk,
     with_children,
 )
@@ -59,6 +64,8 @@ class _Simplifier:
 
     def simplified(self, e: Expr, ranges: Mapping[str, Affine], facts: Conditions) -> Expr:
         """Return `e` at points of the ranges where the facts hold."""
+        if not traits(e) & (CHOICE | PADDING):
+            return e
         if isinstance(e, Select):
             cond = self._condition(e.cond, ranges, facts)
             if isinstance(cond, Const):
@@ -78,7 +85,7 @@ class _Simplifier:
 
     def joined(self, e: Expr) -> Expr:
         """Return `e` inside of one condition that implies the others or their opposites."""
-        if any(isinstance(node, Reduce) for node in walk(e)):
+        if has_reduction(e):
             return e
         before = _open(e)
         for c in dict.fromkeys(c for node in walk(e) for c in _comparisons(node)) if before > 1 else ():
@@ -151,10 +158,12 @@ def _comparisons(e: Expr) -> Iterator[Expr]:
     if isinstance(e, Select):
         found = [c for c in walk(e.cond) if _is_comparison(c) and free_indices(c)]
         yield from found
-        if found and not any(isinstance(c, Read) for c in walk(e.cond)):
+        if found and not traits(e.cond) & READ:
             yield e.cond
 
 
 def _open(e: Expr) -> int:
     """Return by how many choices and paddings a loop over `e` is split."""
+    if not traits(e) & (CHOICE | PADDING):
+        return 0
     return sum(any(_comparisons(node)) or (isinstance(node, Read) and node.pad is not None) for node in walk(e))

@@ -13,6 +13,7 @@ from opc.analysis.bounds.checker import knowledge_of
 from opc.analysis.bounds.prover import Prover
 from opc.ir.affine import Affine, AttrInt, Dim, FloorDiv, GroupSize, Index, Minimum, Mod
 from opc.ir.expr import (
+    GROUP,
     SEARCHES,
     Axis,
     BroadcastAxis,
@@ -26,6 +27,8 @@ from opc.ir.expr import (
     children,
     free_indices,
     reads,
+    reductions,
+    traits,
     walk,
     with_children,
 )
@@ -54,7 +57,7 @@ def flat_statement(op: Op, assign: Assign) -> Flat | None:
     operands = [op.operand(n) for n in (assign.target, *(r.operand for r in reads(assign.value)))]
     if any(isinstance(d, Group) and d.of is not None for o in operands for d in o.dims):
         return None
-    if any(isinstance(a, BroadcastAxis) for e in walk(assign.value) if isinstance(e, Reduce) for a in e.axes):
+    if any(isinstance(a, BroadcastAxis) for e in reductions(assign.value) for a in e.axes):
         return None
     namer = Namer(op_names(op) | index_names(op))
     names = {g: namer.fresh(_word(g)) for g in _groups(assign)}
@@ -75,7 +78,7 @@ def _word(group: str) -> str:
 
 def _groups(assign: Assign) -> list[str]:
     found = {i.name: None for i in assign.indices if isinstance(i, GroupRef)}
-    for e in walk(assign.value):
+    for e in walk(assign.value) if traits(assign.value) & GROUP else ():
         if isinstance(e, Read):
             found |= {i.name: None for i in e.indices if isinstance(i, GroupRef)}
         elif isinstance(e, Reduce):
@@ -87,7 +90,7 @@ def _groups(assign: Assign) -> list[str]:
 
 def _flatten(e: Expr, names: Mapping[str, str], around: frozenset[str], namer: Namer) -> Expr:
     """Return `e`, inside loops over the groups `around`, with groups as index variables; a loop over one of these has its own."""
-    if not names:
+    if not names or not traits(e) & GROUP:
         return e
     if isinstance(e, Reduce):
         groups = frozenset(a.name for a in e.axes if isinstance(a, GroupAxis))
@@ -112,14 +115,14 @@ def choose_vector_axis(op: Op, flat: Flat) -> str | None:
     if not flat.indices:
         return None
     last = flat.indices[-1]
-    reductions = [e for e in walk(flat.value) if isinstance(e, Reduce)]
-    if not reductions:
+    summed = reductions(flat.value)
+    if not summed:
         return last
-    own = [best_axis(op, r) for r in reductions]
+    own = [best_axis(op, r) for r in summed]
     if any(axis is None for axis in own):
         return last
-    scattered = sum(_scattered(r, last) for r in reductions)
-    inner = sum(_scattered(r, axis.index) for r, axis in zip(reductions, own) if axis is not None)
+    scattered = sum(_scattered(r, last) for r in summed)
+    inner = sum(_scattered(r, axis.index) for r, axis in zip(summed, own) if axis is not None)
     if inner < scattered:
         return None
     if inner == scattered and is_short(op, flat.extents[-1]) and not all(is_short(op, a.extent) for a in own if a is not None):
@@ -258,8 +261,3 @@ def in_phase(a: Affine, vector_axis: str, divisor: Affine, position: Affine, pha
                 product = product * moved(Affine.of(atom), divisor * position + phase)
         total = total + product
     return total
-
-
-def holds_reduction(e: Expr) -> bool:
-    """Whether an expression holds a reduction."""
-    return isinstance(e, Reduce) or any(holds_reduction(c) for c in children(e))

@@ -10,11 +10,27 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from opc.ir.affine import Affine, GroupSize, Index
-from opc.ir.expr import Axis, Call, Const, Expr, GroupRef, IndexValue, Read, Reduce, Select, children, free_indices, reads, walk
+from opc.ir.expr import (
+    Axis,
+    Call,
+    Const,
+    Expr,
+    GroupRef,
+    IndexValue,
+    Read,
+    Reduce,
+    Select,
+    children,
+    free_indices,
+    has_reduction,
+    reads,
+    reductions,
+    walk,
+)
 from opc.ir.op import Op
 from opc.lower.guards import is_known_inside
 from opc.lower.loop_ir import Flat
-from opc.lower.nests.flat import divisions, holds_reduction
+from opc.lower.nests.flat import divisions
 
 MAX_GATHERS = 8
 """A unit of work has rows for so many indices."""
@@ -26,7 +42,7 @@ def is_looked_up(op: Op, e: Read, vector_axis: str) -> bool:
     computed = [i for i in e.indices if not isinstance(i, Affine | GroupRef)]
     if not any(vector_axis in free_indices(i) for i in computed) or not isinstance(e.pad, Const | None):
         return False
-    if any(holds_reduction(i) for i in computed):
+    if any(has_reduction(i) for i in computed):
         return False  # the loops that find it come first; then it is one of what they have found
     return not any(i.optional for i in op.inputs if i.name in {e.operand, *(r.operand for x in computed for r in reads(x))})
 
@@ -94,7 +110,7 @@ def bounds_of(flat: Flat) -> dict[Affine, Affine]:
 
 def axis_bounds(e: Expr) -> dict[Affine, Affine]:
     """Return the extents of the indices of the reductions in an expression."""
-    axes = (a for r in walk(e) if isinstance(r, Reduce) for a in r.axes)
+    axes = (a for r in reductions(e) for a in r.axes)
     return {Affine.of(Index(a.index)): a.extent for a in axes if isinstance(a, Axis)}
 
 

@@ -22,12 +22,13 @@ from opc.ir.expr import (
     children,
     free_groups,
     free_indices,
+    has_reduction,
     reads,
     with_children,
 )
 from opc.ir.op import Assign, Group, Op, Operand
 from opc.lower.contractions.contraction import contraction_stage
-from opc.lower.nests.flat import best_axis, flat_statement, holds_reduction, is_short, jumps
+from opc.lower.nests.flat import best_axis, flat_statement, is_short, jumps
 from opc.lower.rows.flatten import IrregularError, flatten
 from opc.records import replace
 from opc.transform.indices import Namer, bare, index_names, op_names
@@ -81,7 +82,7 @@ class _Rfactor:
 def _is_single(op: Op, s: Assign, e: Reduce) -> bool:
     """Whether a sum in a statement with a single number as its target is a loop nest, over axes of which each has an extent of
     its own."""
-    if e.kind not in _KINDS or isinstance(e.type, Weak) or isinstance(e.body.type, Weak) or holds_reduction(e.body):
+    if e.kind not in _KINDS or isinstance(e.type, Weak) or isinstance(e.body.type, Weak) or has_reduction(e.body):
         return False
     if any(isinstance(a, BroadcastAxis) or (isinstance(a, Axis) and a.extent.indices()) for a in e.axes):
         return False

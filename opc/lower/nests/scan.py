@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from opc.analysis.bounds.checker import Conditions, knowledge_of
 from opc.analysis.bounds.inside import ReadsInside, parts
 from opc.ir.affine import Affine, Index
-from opc.ir.expr import EXTREMES, Axis, Expr, Read, Reduce, Select, free_indices, walk
+from opc.ir.expr import EXTREMES, Axis, Expr, Read, Reduce, Select, free_indices, reductions, walk
 from opc.ir.op import Op
 from opc.lower.guards import IDENTITY, replace_node
 from opc.lower.loop_ir import Flat, ScanPlan
@@ -22,7 +22,7 @@ from opc.transform.indices import substitute
 
 def flat_scan(op: Op, flat: Flat) -> ScanPlan | None:
     """Return how a flat statement with a running reduction is run, else None."""
-    found = [e for e in walk(flat.value) if isinstance(e, Reduce)]
+    found = reductions(flat.value)
     if len(found) != 1 or found[0].kind not in IDENTITY or len(found[0].axes) != 1:
         return None
     (e,) = found

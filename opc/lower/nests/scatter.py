@@ -45,15 +45,19 @@ from opc.ir.rules import converted
 from opc.lower.alone import of_statement
 from opc.lower.guards import Guard, conjuncts, disjuncts, guards, is_identity
 from opc.lower.loop_ir import Flat, ScatterPlan
-from opc.lower.nests.flat import affines, divisions, flat_statement, holds_reduction, is_positive
+from opc.lower.nests.flat import affines, divisions, flat_statement, is_positive
 from opc.records import replace
 from opc.transform.indices import Namer, bare, index_names, op_names, substitute
 from opc.transform.scalar import negation
 
 
-@of_statement
 def scatter_plan(op: Op, assign: Assign) -> ScatterPlan | None:
     """Return how a statement whose whole value is such a sum is run, else None."""
+    return _scatter_plan(op, assign) if has_reduction(assign.value) else None
+
+
+@of_statement
+def _scatter_plan(op: Op, assign: Assign) -> ScatterPlan | None:
     flat = flat_statement(op, assign)
     return None if flat is None else flat_scatter(op, flat)
 
@@ -72,11 +76,11 @@ def flat_scatter(op: Op, flat: Flat) -> ScatterPlan | None:
     if found is None:
         return None
     scatter_indices, rest, body = found
-    if holds_reduction(body) or any(not isinstance(g, Affine) and holds_reduction(g) for g in rest):
+    if has_reduction(body) or any(not isinstance(g, Affine) and has_reduction(g) for g in rest):
         return None
     # Searches take the terms of an axis in rows; then the elements of the target are taken one by one.
     searched = [n for _, p in scatter_indices for n in walk(p) if isinstance(n, Reduce)]
-    if any(n.kind not in SEARCHES or holds_reduction(n.body) for n in searched):
+    if any(n.kind not in SEARCHES or has_reduction(n.body) for n in searched):
         return None
     last = flat.indices[-1]
     fixed = last in dict(scatter_indices) or bool(searched)
@@ -156,7 +160,7 @@ def _equalities(c: Expr) -> Iterator[tuple[str, Expr]]:
 
 def extract_scatters(op: Op) -> Op:
     """Return the op with each such sum as a statement of its own, and sums of which one term counts as reads."""
-    op = replace(op, body=tuple(_with_reads(op, s) for s in op.body))
+    op = op.with_body(tuple([_with_reads(op, s) for s in op.body]))
     namer = Namer(op_names(op) | index_names(op))
     statements: list[Assign] = []
     temporaries: list[Operand] = []
@@ -179,8 +183,7 @@ def extract_scatters(op: Op) -> Op:
             statements.append(Assign(name, s.indices, value, s.span))
             return Read(name, bare(s.indices), stored, span=s.span)
 
-        value = taken_out(s.value)
-        statements.append(replace(s, value=value))
+        statements.append(s.with_value(taken_out(s.value)))
     if not temporaries:
         return op
     return replace(op, body=tuple(statements), temporaries=(*op.temporaries, *temporaries))
@@ -188,6 +191,8 @@ def extract_scatters(op: Op) -> Op:
 
 def _with_reads(op: Op, s: Assign) -> Assign:
     """Return a statement with sums of which one term counts as reads, where all of them are inside."""
+    if not has_reduction(s.value):
+        return s
     found = replace(s, value=rewrite(s.value, _as_read))
     return s if found.value is s.value or any(ReadsInside(op).outside(found)) else found
 

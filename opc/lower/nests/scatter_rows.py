@@ -7,7 +7,7 @@ products find. What is left to do one by one is the adding.
 from __future__ import annotations
 
 from opc.ir.affine import Affine
-from opc.ir.expr import Axis, Call, Expr, Reduce, free_indices, reads, walk
+from opc.ir.expr import Axis, Call, Expr, free_indices, has_reduction, reads, walk
 from opc.ir.op import Op
 from opc.lower.guards import is_known_inside
 from opc.lower.loop_ir import ScatterPlan
@@ -36,7 +36,7 @@ def with_rows(op: Op, plan: ScatterPlan) -> ScatterPlan:
 
 def _is_safe(op: Op, plan: ScatterPlan, e: Expr) -> bool:
     """Whether a value can be computed for terms that don't count too."""
-    if any(isinstance(n, Reduce) for n in walk(e)):
+    if has_reduction(e):
         return False
     bounded = bounds_of(plan.statement)
     optional = {i.name for i in op.inputs if i.optional}

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from opc.ir.affine import Affine, Index
-from opc.ir.expr import SEARCHES, Axis, Expr, GroupRef, Read, Reduce, operands_read, reads, rewrite, walk
+from opc.ir.expr import SEARCHES, Axis, Expr, GroupRef, Read, Reduce, has_reduction, operands_read, reads, rewrite, walk
 from opc.ir.op import Assign, Op
-from opc.lower.nests.flat import choose_vector_axis, flat_statement, holds_reduction
+from opc.lower.nests.flat import choose_vector_axis, flat_statement
 from opc.lower.nests.scatter import scatter_plan
 from opc.records import replace
 from opc.transform.indices import Namer, index_names, op_names, substitute
@@ -34,7 +34,7 @@ def inline_searches(op: Op) -> Op:
 def _is_search(op: Op, s: Assign) -> bool:
     """Whether a statement is a search of its own for each element, run in rows along its last index."""
     e = s.value
-    if not isinstance(e, Reduce) or e.kind not in SEARCHES or holds_reduction(e.body):
+    if not isinstance(e, Reduce) or e.kind not in SEARCHES or has_reduction(e.body):
         return False
     flat = flat_statement(op, s)
     if flat is None or any(isinstance(i, GroupRef) for i in s.indices) or not s.indices:

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from opc.ir.dtypes import DType, Weak, candidates
-from opc.ir.expr import Read, reads
+from opc.ir.expr import Read, has_reduction, reads
 from opc.ir.op import Op
 from opc.lower.loop_ir import ContractionStage, NestStage, Program, RowStage, RowStore, Stage, Temporary, VectorPlan
-from opc.lower.nests.flat import holds_reduction, period
+from opc.lower.nests.flat import period
 from opc.records import replace
 
 _SUMMED = {DType.FLOAT32, DType.FLOAT64}
@@ -47,7 +47,7 @@ def with_sums_in_nests(op: Op, program: Program) -> Program:
 
 def _has_rows(op: Op, s: NestStage) -> bool:
     """Whether a nest computes its target row by row, and each row as a whole: with a reduction it may do so point by point."""
-    if not s.plans or holds_reduction(s.assign.value):
+    if not s.plans or has_reduction(s.assign.value):
         return False
     return all(
         isinstance(p, VectorPlan) and p.vector_axis and period(op, p.statement.value, p.vector_axis) is None for p in s.plans

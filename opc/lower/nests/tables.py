@@ -13,18 +13,21 @@ from collections.abc import Collection, Mapping
 from opc.ir.affine import Affine, Index
 from opc.ir.dtypes import DType, ElementType, Weak, is_floating
 from opc.ir.expr import (
+    INDEX,
+    POSITION,
+    REDUCTION,
     Axis,
     Call,
     Cast,
     Expr,
     GroupIndex,
-    IndexValue,
     Read,
     Reduce,
     Select,
     children,
     free_indices,
     reads,
+    traits,
     walk,
     with_children,
 )
@@ -50,7 +53,7 @@ def with_tables(op: Op) -> Op:
     for s in op.body:
         tables = _Tables(op, s, namer)
         scatter = _is_scatter(op, s)
-        if (scatter or row_nest(op, s)) and any(isinstance(e, IndexValue) and e.value.indices() for e in walk(s.value)):
+        if (scatter or row_nest(op, s)) and traits(s.value) & INDEX:
             s = replace(s, value=tables.replaced(s.value, {}))
         if scatter:
             s = replace(s, value=tables.with_index_tables(s.value, {}))
@@ -107,7 +110,7 @@ class _Tables:
         names = free_indices(e)
         if not names & axes.keys() or not names <= self.extents.keys() | axes.keys() or self.extents.keys() <= names:
             return False
-        if any(axes[n].indices() for n in names & axes.keys()) or any(isinstance(n, Reduce | GroupIndex) for n in walk(e)):
+        if any(axes[n].indices() for n in names & axes.keys()) or traits(e) & (REDUCTION | POSITION):
             return False
         bounded = {Affine.of(Index(n)): x for n, x in (self.extents | dict(axes)).items()}
         optional = {i.name for i in self.op.inputs if i.optional}

@@ -13,9 +13,23 @@ from operator import eq, ge, gt, le, lt, ne
 from opc.analysis.value_types import affine_of
 from opc.ir.affine import Affine
 from opc.ir.dtypes import is_floating
-from opc.ir.expr import Axis, Call, Cast, Const, Expr, Read, Reduce, ReduceAxis, Select, children, reads, rewrite, with_children
+from opc.ir.expr import (
+    Axis,
+    Call,
+    Cast,
+    Const,
+    Expr,
+    Read,
+    Reduce,
+    ReduceAxis,
+    Select,
+    children,
+    has_reduction,
+    reads,
+    rewrite,
+    with_children,
+)
 from opc.ir.op import Assign, Op
-from opc.lower.nests.flat import holds_reduction
 from opc.lower.nests.gather_indices import indices_of, is_looked_up
 from opc.lower.nests.tables import row_nest
 from opc.records import replace
@@ -39,7 +53,7 @@ def _with_short_sums(op: Op, s: Assign) -> Assign:
 def _written_out(e: Expr, looked_up: Callable[[Read], bool]) -> Expr:
     if not isinstance(e, Reduce):
         return with_children(e, tuple(_written_out(c, looked_up) for c in children(e)))
-    if e.kind != "sum" or not is_floating(e.type) or holds_reduction(e.body):
+    if e.kind != "sum" or not is_floating(e.type) or has_reduction(e.body):
         return e
     computed = [r for r in reads(e.body) if any(not isinstance(i, Affine) for i in r.indices)]
     if not all(looked_up(r) for r in computed):

@@ -15,7 +15,23 @@ from typing import Literal, TypeAlias
 from opc.analysis.value_types import affine_of
 from opc.ir.affine import Affine, FloorDiv, Index, Mod
 from opc.ir.dtypes import is_floating
-from opc.ir.expr import SEARCHES, Axis, Call, Const, Expr, Read, Reduce, Select, children, free_indices, map_affine, reads, walk
+from opc.ir.expr import (
+    SEARCHES,
+    Axis,
+    Call,
+    Const,
+    Expr,
+    Read,
+    Reduce,
+    Select,
+    children,
+    free_indices,
+    has_reduction,
+    map_affine,
+    reads,
+    reductions,
+    walk,
+)
 from opc.ir.op import Op
 from opc.loops.values import computed_as
 from opc.lower.guards import Guard, guard_indices, inside, peel
@@ -97,7 +113,7 @@ def row_window(op: Op, e: Reduce, vector_axis: str, facts: Facts, under: tuple[G
 def channel_window(op: Op, flat: Flat, facts: Facts) -> WindowedReduction | None:
     """Return the one reduction of a statement as one over windows of planes, which keeps an index of the target, the channel,
     apart."""
-    found = [e for e in walk(flat.value) if isinstance(e, Reduce)]
+    found = reductions(flat.value)
     if len(found) != 1 or found[0].kind in SEARCHES or not _always(flat.value, found[0]):
         return None
     if op.operand(flat.target).type != found[0].type:
@@ -260,7 +276,7 @@ def _always(value: Expr, e: Reduce) -> bool:
     if value is e:
         return True
     chosen = (value.cond,) if isinstance(value, Select) else ()
-    if any(isinstance(n, Reduce) for c in chosen for n in walk(c)):
+    if any(map(has_reduction, chosen)):
         return False
     if isinstance(value, Select) or (isinstance(value, Call) and value.fn in ("and", "or")):
         return False

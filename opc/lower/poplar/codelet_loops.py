@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from opc.analysis.needs import outputs_that_need
 from opc.ir.affine import Affine, Index
 from opc.ir.dtypes import DType, Weak
 from opc.ir.expr import (
@@ -304,8 +303,7 @@ class CodeletLoops(PointLoops):
         over = ", ".join(a.index if isinstance(a, Axis) else str(a) for a in e.axes)
         if e not in self.always or varying:
             return True
-        asked = outputs_that_need(self.source)[self.assign.target]
-        self.nonempty[Nonempty(OfNothing(e.kind, over), extents, tuple(sorted(asked)))] = None
+        self.nonempty[Nonempty(OfNothing(e.kind, over), extents)] = None
         return False
 
     def nothing(self, kind: str, over: str) -> Intrinsic:

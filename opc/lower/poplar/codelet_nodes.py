@@ -75,14 +75,10 @@ class OfNothing:
 
 @dataclass(frozen=True, slots=True)
 class Nonempty:
-    """A reduction that each point of the target asks for, so that the host tells by `extents` whether it is one of nothing.
-
-    Nobody asks for the points of a target whose value takes part in none: the outputs `asked` have none then.
-    """
+    """A reduction that each point of the target asks for, so that the host tells by `extents` whether it is one of nothing."""
 
     of: OfNothing
     extents: tuple[Affine, ...]
-    asked: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +90,8 @@ class CodeletStage:
     are the indices of each nest of loops, `parts` the groups whose axes are told apart. A target that is a reduction of this
     `kind` may be computed in parts along the axes `split`. Along the indices at the positions `serial` nothing is gained where
     workers share them. `refusals` are what a status of 1, 2, ... stands for; `nonempty` is
-    asked before the graph is made.
+    asked before the graph is made. The target's value takes part in the outputs `asked`; where none of these has points, nobody
+    asks for those of the target, and nothing is refused.
     """
 
     name: str
@@ -113,6 +110,7 @@ class CodeletStage:
     fields: tuple[Field, ...]
     refusals: tuple[Outside | OfNothing, ...]
     nonempty: tuple[Nonempty, ...]
+    asked: tuple[str, ...]
     kernel: Kernel
 
     @property

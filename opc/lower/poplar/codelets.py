@@ -22,6 +22,7 @@ from opc.lower.poplar.codelet_loops import CodeletLoops
 from opc.lower.poplar.codelet_nodes import STATUS_OF_WORKER, CodeletOperand, CodeletStage
 from opc.lower.poplar.codelet_sums import reduced_value
 from opc.lower.poplar.entries import Entries, entries_of
+from opc.lower.poplar.needs import Needs
 from opc.records import replace
 from opc.transform.indices import Namer, index_names, op_names, substitute
 
@@ -73,6 +74,7 @@ def codelet_stage(op: Op, assign: Assign, name: str) -> CodeletStage:
         fields,
         tuple(loops.refusals),
         tuple(loops.nonempty),
+        Needs.outputs_behind(op, assign.target),
         kernel,
     )
 

@@ -107,7 +107,7 @@ class _Flattener:
         target: list[Loop] = []
         for index, loop in zip(assign.indices, self.shapes[assign.target], strict=True):
             if isinstance(loop, IndexLoop):
-                loop = replace(loop, index=str(index))
+                loop = IndexLoop(str(index), loop.extent, loop.along)
                 loops[str(index)] = loop
             target.append(loop)
         _distinct(target)
@@ -172,8 +172,11 @@ class _Flattener:
             case Reduce():
                 return self._hoist(e, around)
             case _:
-                inside = (replace(around, under=under) for _, _, under in parts(e, {}, around.under))
-                return with_children(e, tuple(self._value(c, p) for c, p in zip(children(e), inside, strict=True)))
+                found = [
+                    self._value(c, around if under is around.under else replace(around, under=under))
+                    for c, _, under in parts(e, {}, around.under)
+                ]
+                return with_children(e, tuple(found)) if found else e
 
     def _check_read(self, e: Read, loops: Mapping[str, Loop]) -> None:
         if e.pad is not None or e.checked:

@@ -4,7 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Set
 
-from opc.ir.expr import Call, Cast, Expr, GroupIndex, IndexValue, Read, Reduce, Select, StrConst, children, walk, with_children
+from opc.ir.expr import (
+    VARYING,
+    Call,
+    Cast,
+    Expr,
+    GroupIndex,
+    IndexValue,
+    Read,
+    Reduce,
+    Select,
+    StrConst,
+    children,
+    traits,
+    walk,
+    with_children,
+)
 from opc.ir.op import Assign
 from opc.lower.loop_ir import Pass, RowAccumulate, RowBuffer, RowLet, RowStage, RowStore
 from opc.records import replace
@@ -55,6 +70,8 @@ class _RowHoister:
 
     def _is_invariant(self, e: Expr) -> bool:
         """Whether an expression is the same at all points of a call, or of a row."""
+        if not traits(e) & VARYING:
+            return True
         nodes = [n for n in walk(e) if not (isinstance(n, Read) and n.operand in self.invariant)]
         return not any(
             isinstance(n, Read | Reduce | GroupIndex) or (isinstance(n, IndexValue) and n.value.indices()) for n in nodes

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from opc.ir.expr import Call, Expr, Read, reads, rewrite, walk
+from opc.ir.expr import Call, Expr, Read, operands_read, reads, rewrite, walk
 from opc.ir.function import DEAR
 from opc.ir.functions import FUNCTIONS
 from opc.lower.loop_ir import Action, Loop, Pass, RowAccumulate, RowBuffer, RowLet, RowStore, Step
@@ -148,6 +148,9 @@ class _PassBuilder:
 
     def _value(self, e: Expr) -> Expr:
         """Return `e` with reads of earlier stages' steps turned to their temporaries."""
+
+        if self.memory.keys().isdisjoint(operands_read(e)):
+            return e
 
         def rule(node: Expr) -> Expr:
             if isinstance(node, Read) and node.operand in self.memory and node.operand not in self.step:

@@ -270,7 +270,7 @@ class _Scheduler:
         """Return the stage of a plan, with the form in which what lacks its last loop is there once a row.
 
         Groups behind that loop may turn out to have no axes, so it may be the last but these. Of a single loop, only what is
-        added up to one number lacks it: a row is then summed in registers.
+        reduced to one number lacks it: a row is then reduced in registers.
         """
         stage = self._stage(plan, kept, memory, name)
         if plan.key.whole or not stage.row:
@@ -278,7 +278,7 @@ class _Scheduler:
         for last in reversed(stage.row):
             key = _Key(plan.key.full - {last}, frozenset([last]), True)
             once = self._stage(replace(plan, key=key), kept, memory, name)
-            if any(not o.along_row and (o.loops or o.reduction == "sum") for o in once.operands):
+            if any(not o.along_row and (o.loops or o.reduction is not None) for o in once.operands):
                 return replace(stage, once=once) if len(once.passes) <= 2 and not once.buffers else stage
             if not isinstance(last, GroupLoop):
                 break
@@ -318,9 +318,9 @@ class _Scheduler:
         )  # fmt: skip
 
     def _reduces_first(self, plan: StagePlan, s: Step) -> bool:
-        """Whether a sum over points is one over whole rows too, so that a row is summed first and then added."""
+        """Whether a reduction over points is one over whole rows too, so that a row is reduced first and then taken in."""
         r = s.reduction
-        if r is None or s.target in plan.reductions or r.kind != "sum" or r.broadcast is not None:
+        if r is None or s.target in plan.reductions or r.broadcast is not None:
             return False
         return plan.key.whole and plan.key.row <= set(r.loops)
 

@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from opc.analysis.bounds.checker import knowledge_of
 from opc.ir.affine import Affine, Atom, FloorDiv, Index, Mod
-from opc.ir.expr import Axis, Expr, GroupRef, IndexValue, Read, Reduce, ReduceAxis, children, reads, walk, with_children
+from opc.ir.expr import Axis, Expr, GroupRef, IndexValue, Read, Reduce, ReduceAxis, children, reads, reductions, with_children
 from opc.ir.op import Assign, Op, Operand
 from opc.lower.rows.flatten import IrregularError
 from opc.records import dataclass, replace
@@ -48,7 +48,7 @@ def _extents(op: Op, s: Assign) -> dict[str, Affine]:
     """Return the extent of each index of a statement that has one only."""
     dims = op.operand(s.target).dims
     found = [(i, d) for i, d in zip(s.indices, dims, strict=True) if isinstance(i, str) and isinstance(d, Affine)]
-    found += [(a.index, a.extent) for e in walk(s.value) if isinstance(e, Reduce) for a in e.axes if isinstance(a, Axis)]
+    found += [(a.index, a.extent) for e in reductions(s.value) for a in e.axes if isinstance(a, Axis)]
     return {i: d for i, d in found if all(other == d for name, other in found if name == i)}
 
 

@@ -11,6 +11,7 @@ import contextlib
 import fcntl
 import hashlib
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -36,7 +37,11 @@ FLAGS = ("-std=c++14", "-fPIC", "-DONNX_NAMESPACE=onnx")
 MEMORY = ("--param", "ggc-min-heapsize=600000")
 # In a built SDK the libraries define what the headers declare: an op is compiled in a fraction of the time.
 CONFIG = "include/poplar/detail/config.hpp"
-BAKED = "#define POPLAR_EMULATION_LIBRARIES\n"
+LIBRARIES_USED = "POPLAR_EMULATION_LIBRARIES"
+BAKED = f"#define {LIBRARIES_USED}\n"
+# What functions start with that libraries have; config.hpp says more of it.
+IN_LIBRARY = "IN_LIBRARY"
+TOKEN = re.compile(r"//[^\n]*|\"(?:\\.|[^\"\\])*\"|'(?:\\.|[^'\\])*'|[(){}]")
 STAMP = ".stamp"
 
 ENABLE = """\
@@ -121,6 +126,9 @@ def _make(made: Path, same: Path | None) -> None:
         if (HERE / folder).is_dir():
             shutil.copytree(HERE / folder, made / folder, ignore=shutil.ignore_patterns("__pycache__"))
     (made / CONFIG).write_text(BAKED + (made / CONFIG).read_text())
+    for header in (made / "include").rglob("*.hpp"):
+        if header != made / CONFIG:
+            header.write_text(_without_bodies(header.read_text()))
     (made / "bin").mkdir(exist_ok=True)
     poprt = made / "bin" / "poprt"
     poprt.write_text(POPRT.format(python=sys.executable))
@@ -139,14 +147,59 @@ def _make(made: Path, same: Path | None) -> None:
         config.write_text(CMAKE_CONFIG.format(name=name))
 
 
+def _without_bodies(text: str) -> str:
+    """Return a header in which the functions that start with IN_LIBRARY are only declared."""
+    out, end = [], 0
+    while (start := text.find(f"{IN_LIBRARY} ", end)) >= 0:
+        out.append(text[end:start])
+        start += len(IN_LIBRARY) + 1
+        at = text.index("(", start)
+        if text.startswith("()", at) and text[:at].endswith("operator"):
+            at += 2
+        at = _closing(text, at)
+        # To the body, by way of what a constructor initialises.
+        stop = at
+        while text[stop] not in "{=:":
+            stop += 1
+        out.append(text[start:stop].rstrip() + ";")
+        if text[stop] == "=":
+            end = text.index(";", stop) + 1
+            continue
+        while text[stop] == ":" or text[stop] == ",":
+            stop = _closing(text, min(i for i in (text.find(c, stop) for c in "({") if i >= 0))
+            while text[stop].isspace():
+                stop += 1
+        end = _closing(text, stop)
+    return "".join([*out, text[end:]])
+
+
+def _closing(text: str, start: int) -> int:
+    """Return the place behind the bracket that closes the one at `start`."""
+    depth = 0
+    for found in TOKEN.finditer(text, start):
+        depth += (found[0] in "({") - (found[0] in ")}")
+        if depth == 0:
+            return found.end()
+    raise BuildError("A header has a bracket that isn't closed.")
+
+
 def _compile(made: Path, module: str) -> None:
     """Compiles the libraries and the module, each translation unit on its own, as many at once as there are CPUs."""
     flags = [*FLAGS, "-I", str(made / "include")]
     pybind = ["-fvisibility=hidden", "-I", sysconfig.get_path("include"), "-I", _pybind11()]
     # The longest first, so that none is left alone at the end.
-    units = {MODULE: [*flags, "-O1", *pybind, *MEMORY], **{name: [*flags, "-O1"] for name in reversed(LIBRARIES)}}
+    # What runs for each element is optimised; PopART and the bindings run once for each op of a graph.
+    units = {MODULE: [*flags, *pybind, *MEMORY]}
     objects = made / "objects"
     objects.mkdir()
+    # A library sees its own headers whole.
+    for name in LIBRARIES:
+        own = objects / "include" / name
+        own.mkdir(parents=True)
+        if (HERE / "include" / name).is_dir():
+            (own / name).symlink_to(HERE / "include" / name)
+        optimised = [] if name == "popart" else ["-O1"]
+        units[name] = [*FLAGS, f"-D{LIBRARIES_USED}=", *optimised, "-I", str(own), "-I", str(made / "include")]
     jobs = [[*unit, "-c", str(_source(name)), "-o", str(objects / f"{name}.o")] for name, unit in units.items()]
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         list(pool.map(_run, jobs))

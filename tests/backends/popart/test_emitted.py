@@ -84,6 +84,34 @@ def test_popxl_is_what_cppimport_takes(files: dict[str, str]) -> None:
     assert re.findall(r"^\s*(?:%(?!>)|##).*|\$\{", text, re.MULTILINE) == []
 
 
+def test_popxl_has_the_op_in_place(files: dict[str, str]) -> None:
+    text = files["popxl/leaky_relu_op_impl.cpp"]
+    assert "class LeakyReluInplaceOp final" in text
+    assert 'makeParameterizedOpBindings<LeakyReluInplaceOp>(m, "LeakyReluInplace")' in text
+    assert "def leaky_relu_(x: Tensor, alpha: float = 0.01) -> Tensor:" in files["popxl/leaky_relu_op.py"]
+    assert '__all__ = ["leaky_relu", "leaky_relu_"]' in files["popxl/__init__.py"]
+    # Of an op of which the spec does not say so there is none.
+    clamp = PopxlBackend().emit(load_family(SPECS / "clamp.yaml"))
+    assert "Inplace" not in "".join(clamp.values())
+    assert '__all__ = ["clamp"]' in clamp["popxl/__init__.py"]
+
+
+def test_numbers_are_told_apart_and_read_with_all_digits(files: dict[str, str]) -> None:
+    for path in ("popart/leaky_relu_custom_op.cpp", "popxl/leaky_relu_op_impl.cpp"):
+        assert 'os.appendAttribute("alpha", opc::ipu::exact(alpha));' in files[path]
+        assert 'params.alpha = opc::ipu::number(given, "leaky_relu", "alpha");' in files[path]
+
+
+def test_ops_that_leave_out_operands_in_front_have_no_function_of_shapes() -> None:
+    # With one, a Builder asks for the size of an operand that is left out, and refuses the node.
+    files = PopartBackend().emit(load_family(SPECS / "layer_norm.yaml"))
+    assert "RegisterShapeInferenceFunction" not in files["popart/layer_norm_custom_op.cpp"]
+    assert 'inputs = ["" if x is None else x for x in inputs]' in files["popart/__init__.py"]
+    linear = PopartBackend().emit(load_family(SPECS / "linear.yaml"))
+    assert "RegisterShapeInferenceFunction linear_shapes(" in linear["popart/linear_custom_op.cpp"]
+    assert '"" if x is None' not in linear["popart/__init__.py"]
+
+
 def test_popxl_wrapper_tells_the_context(files: dict[str, str]) -> None:
     text = files["popxl/leaky_relu_op.py"]
     assert "@op_debug_context\ndef leaky_relu(" in text

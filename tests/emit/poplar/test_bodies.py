@@ -156,6 +156,20 @@ def test_calls(name: str, build: Build) -> None:
     assert not found, "\n".join(found[:10])
 
 
+def test_zeros_around_an_image_without_rows_are_multiplied(build: Build) -> None:
+    family = of_spec("conv2d")
+    built = build(family)
+    w = np.full((5, 1, 1, 2), np.inf, np.float32)
+    images = {"x": np.zeros((1, 5, 0, 3), np.float32), "w": w, "b": np.ones(5, np.float32)}
+    attributes = {"padding": [1, 0], "groups": 5, "dilation": [1, 2]}
+    y = built.call(family.forward, images, attributes)["y"]
+    assert y.shape == (1, 5, 2, 1)
+    assert np.isnan(y).all()
+    images["x"] = np.zeros((1, 0, 0, 3), np.float32)
+    images["w"] = w[:, :0]
+    np.testing.assert_array_equal(built.call(family.forward, images, attributes)["y"], np.ones((1, 5, 2, 1)))
+
+
 def test_a_maximum_of_nothing_is_refused_where_it_is_used(build: Build) -> None:
     text = "types: {T: [float32]}\ninputs: {x: 'T[*A, N]'}\noutputs: {y: 'T[*A]', z: 'T[*A, N]'}\ngradient: none\nkernel: |\n"
     family = compile_text(f"{HEAD}{text}  y[*A] = max[n](x[*A, n])\n  z[*A, n] = x[*A, n] - y[*A]\n", "f.yaml")

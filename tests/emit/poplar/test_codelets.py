@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from opc.emit.poplar.codelets import codelets_source
+from opc.emit.poplar.files import poplar_files
 from opc.ir.dtypes import DType
 from opc.ir.op import Family, Op
 from opc.lower.lower import lower
@@ -23,7 +24,7 @@ from opc.testing.cases.calls import accepted
 from opc.testing.extent import Extent
 from opc.testing.oracle.evaluation import DomainError, evaluate
 from opc.testing.oracle.tolerance import compare
-from tests.emit.poplar.body_library import BodyError, BodyLibrary, can_carry
+from tests.emit.poplar.body_library import COMPILE, BodyError, BodyLibrary, can_carry, run
 
 SPECS = Path(__file__).parents[3] / "specs"
 GOLDEN = Path(__file__).parent / "golden"
@@ -103,6 +104,20 @@ def test_an_index_outside_ends_the_run(build: Build) -> None:
     assert built.call(family.forward, {"data": data, "indices": indices}, {"axis": 1})["y"].shape == (2, 3, 2)
 
 
+def test_an_index_that_no_output_asks_for_is_not_looked_at(build: Build) -> None:
+    """A value between stages has points where the outputs that it takes part in have none."""
+    text = (
+        f"{HEAD}types: {{T: [float32]}}\ngradient: none\ninputs: {{x: 'T[N]', i: 'int32[M]', z: 'T[M, K]'}}\n"
+        "outputs: {y: 'T[M, K]'}\nkernel: |\n  a[m] = x[i[m]]\n  y[m, k] = exp(z[m, k] - a[m]) / sum[j](exp(z[m, j] - a[m]))\n"
+    )
+    family = compile_text(text, "f.yaml")
+    built = build(family)
+    given = {"x": np.zeros(0, np.float32), "i": np.zeros(2, np.int32), "z": np.zeros((2, 0), np.float32)}
+    assert built.call(family.forward, given)["y"].shape == (2, 0)
+    with pytest.raises(BodyError, match=r"f: an index of x is outside axis 0 of size 0[\s\S]*0"):
+        built.call(family.forward, {**given, "z": np.zeros((2, 1), np.float32)})
+
+
 def test_a_long_sum_is_computed_in_parts(build: Build) -> None:
     """The operand of a sum to few elements fits no tile, but its parts do; rounded once."""
     family = compile_text(WIDE + "kernel: 'y[m] = sum[n](x[n, m] * x[n, m])'\n", "f.yaml")
@@ -125,11 +140,11 @@ def test_what_counts_beyond_32_bits_is_refused(build: Build) -> None:
         built.call(family.forward, {"x": x}, {"step": 1 << 40})
 
 
-def text_of(op: Op, *targets: str) -> str:
-    """Return the codelets of some statements."""
+def text_of(op: Op, *targets: str, sdk: str = "3.4") -> str:
+    """Return the codelets of some statements for a version of the SDK."""
     v = lower(op)[0]
     stages = [codelet_stage(v.case.op, s, f"{op.name}_{s.target}") for s in v.case.op.body if s.target in targets]
-    return codelets_source("specs", stages)
+    return codelets_source("specs", stages, sdk)
 
 
 @pytest.mark.parametrize(("name", "targets"), [("max_pool2d", ("y",)), ("gather", ("y",)), ("nll_loss", ("loss_partial",))])
@@ -143,8 +158,26 @@ def test_text(name: str, targets: tuple[str, ...]) -> None:
     assert text == golden.read_text()
 
 
+def test_all_specs_compile_without_a_warning(tmp_path: Path) -> None:
+    """The codelets of all specs, in one file: as C++14, with -Wall -Wextra."""
+    files = [poplar_files(load_family(spec)) for spec in sorted(SPECS.glob("*.yaml"))]
+    found = [text for made in files for path, text in made.items() if path.endswith("_codelets.cpp")]
+    source = tmp_path / "all.cpp"
+    source.write_text("\n".join(found))
+    run([*COMPILE, "-fsyntax-only", str(source)])
+    assert len(found) > 20
+
+
 def test_classes_are_compiled_for_the_dtypes_that_poplar_has() -> None:
     text = text_of(load_family(SPECS / "gather.yaml").forward, "y")
     assert re.findall(r"^template class (.*);$", text, re.MULTILINE) == [
         f"gather_y<{t}, int>" for t in ("half", "float", "signed char", "short", "int", "unsigned char", "bool")
     ]
+
+
+@pytest.mark.parametrize(("sdk", "returned"), [("2.6", "bool"), ("3.0", "void"), ("3.4", "void")])
+def test_compute_returns_what_the_sdk_has_it_return(sdk: str, returned: str) -> None:
+    text = text_of(load_family(SPECS / "nll_loss.yaml").forward, "loss_partial", sdk=sdk)
+    assert re.findall(r"(\w+) compute\(", text) == [returned]
+    assert ("    return true;\n  }\n};" in text) == (returned == "bool")
+    assert ("return true;" in text) == (returned == "bool")

@@ -263,6 +263,12 @@ std::map<std::string, std::function<void()>> cases() {
     const TensorInfo info = b.builder->getTensorInfo(b.scale(x, 1));
     std::cout << info << "\n";
   };
+  all["inference of unknown"] = [] {
+    Built b;
+    const TensorId x = b.builder->addInputTensor("FLOAT", {2, 3});
+    const TensorId y = b.custom(tests::CubeId, {x}, {})[0];
+    std::cout << b.builder->getTensorInfo(y) << "\n" << b.builder->getTensorInfo(b.scale(y, 1)) << "\n";
+  };
   all["batches"] = [] {
     Built b;
     const TensorId x = b.builder->addInputTensor("FLOAT", {2});

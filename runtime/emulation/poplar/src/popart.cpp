@@ -1,4 +1,5 @@
-// libpopart.
+/// What the headers of popart only declare where POPLAR_EMULATION_LIBRARIES is defined.
+#define POPART_EMULATION_INSTANCES template
 #include <popart/builder.hpp>
 #include <popart/session.hpp>
 
@@ -7,3 +8,8 @@
 
 #include <popart/emulation/builder_impl.hpp>
 #include <popart/emulation/session_impl.hpp>
+
+#include <popart/emulation/instances.hpp>
+#include <popart/ndarraywrapper.hpp>
+#include <popart/patterns/patterns.hpp>
+#include <popart/stepio.hpp>

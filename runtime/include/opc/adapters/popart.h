@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdio>
+#include <cstdlib>
 #include <initializer_list>
 #include <map>
 #include <memory>
@@ -39,6 +41,7 @@
 #include <popops/Expr.hpp>
 
 #include "opc/core/shape.h"
+#include "opc/poplar/body.h"
 
 namespace opc {
 namespace ipu {
@@ -112,6 +115,38 @@ inline poplar::Type type_of(const char *op, const char *name, int64_t number) {
   throw popart::error("{}: {} is {}, which Poplar has no tensors of", op, name, dtype_name(found));
 }
 
+/* The same, where the model may name the dtype, too: Paddle's operators do. */
+inline poplar::Type type_of(const popart::Attributes &given, const char *op, const char *name) {
+  const std::string text = given.getAttribute<popart::Attributes::String>(name, std::string());
+  if (text.empty()) return type_of(op, name, given.getAttribute<popart::Attributes::Int>(name));
+#define OPC_CASE(name, popart_name, poplar_name) \
+  if (text == dtype_name(dtype_##name)) return poplar::poplar_name;
+  OPC_POPART_DTYPES(OPC_CASE)
+#undef OPC_CASE
+  throw popart::error("{}: {} is {}, which Poplar has no tensors of", op, name, text);
+}
+
+/* A number that is held as text. */
+inline float parsed(const char *op, const char *name, const std::string &text) {
+  char *end = nullptr;
+  const float value = std::strtof(text.c_str(), &end);
+  if (text.empty() || *end != 0) throw popart::error("{}: {} must be a number, not '{}'", op, name, text);
+  return value;
+}
+
+/* An attribute's number. Paddle's operators hold numbers as text, which has all of their digits, and give them so to PopART's. */
+inline float number(const popart::Attributes &given, const char *op, const char *name) {
+  const std::string text = given.getAttribute<popart::Attributes::String>(name, std::string());
+  return text.empty() ? given.getAttribute<popart::Attributes::Float>(name) : parsed(op, name, text);
+}
+
+inline std::vector<float> numbers(const popart::Attributes &given, const char *op, const char *name) {
+  std::vector<float> found = given.getAttribute<popart::Attributes::Floats>(name);
+  if (!found.empty()) return found;
+  for (const std::string &text : given.getAttribute<popart::Attributes::Strings>(name)) found.push_back(parsed(op, name, text));
+  return found;
+}
+
 /* The position of a text among those that an attribute may be. */
 inline int64_t choice(const char *op, const char *name, const std::string &given, std::initializer_list<const char *> values) {
   std::string admitted;
@@ -142,6 +177,12 @@ std::string joined(const std::vector<T> &values, std::string (*text)(const T &))
   return all;
 }
 inline std::string quoted(const std::string &value) { return std::to_string(value.size()) + ":" + value; }
+/* Nine digits tell any two numbers apart. */
+inline std::string exact(const float &value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.9g", static_cast<double>(value));
+  return text;
+}
 inline std::string type_name(const poplar::Type &type) { return type.toString().cloneAsString(); }
 
 /* ---- rules ---- */

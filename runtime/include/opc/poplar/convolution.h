@@ -104,7 +104,7 @@ inline value convolution(body &of, const std::string &name, factor in, factor ke
   shape whole(stage.sizes().size(), 1);
   std::copy(stage.sizes().begin(), stage.sizes().begin() + static_cast<std::ptrdiff_t>(result.size()), whole.begin());
   if (points(whole) == 0) return value(of.variable(poplar::FLOAT, whole, name));
-  if (in.tensor.numElements() == 0 || kernel.tensor.numElements() == 0) return 0.0f;
+  if (kernel.tensor.numElements() == 0) return 0.0f;
 
   shape in_sizes, kernel_sizes;
   poplar::Tensor x = in.arranged(groups, {role::batch, role::channel, role::field}, role::channel, in_sizes);
@@ -154,6 +154,8 @@ inline value convolution(body &of, const std::string &name, factor in, factor ke
     field_sizes.push_back(x.dim(axis));
     kernel_field.push_back(static_cast<std::size_t>(taps));
   }
+  /* The zeros around a field without elements are multiplied too. */
+  if (x.numElements() == 0) return 0.0f;
   const poplin::ConvParams params(x.elementType(), poplar::FLOAT, batch, field_sizes, kernel_field, channels, outs, groups, in_transform,
                                   kernel_transform, out_transform);
   shape x_shape{batch, groups * channels}, w_shape{groups, outs, channels};

@@ -11,7 +11,8 @@ namespace opc {
 /* Decides whether a planned stage stores its outputs past the caches, all or none; `all` says that it computes all of them, not only
  * what is wanted.
  *
- * Sums are stored so whose elements take in one point each: they need not be set to zero before. */
+ * Sums are stored so whose elements take in one point each: they need not be set to zero before. No stage that has rows of other
+ * reductions asks for it (opc/lower/rows/stores.py), as those begin with something else. */
 static void plan_nontemporal(runner &r, bool all) {
   const stage &s = *r.s;
   int64_t moved = 0;

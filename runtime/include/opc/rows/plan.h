@@ -21,7 +21,7 @@ enum : int64_t {
 struct passing {
   char *data; /* NULL: absent, or not wanted */
   bool staged;
-  bool own;   /* a sum whose elements take in one point each: it needs no partial results */
+  bool own;   /* a reduction whose elements take in one point each: it needs no partial results */
   bool along; /* the tile function gets rows of it */
   int32_t row_axes;      /* axes of such a row: the stage's, but for the last where it is passed once a segment */
   int64_t columns;       /* elements of such a row */
@@ -110,8 +110,8 @@ static void plan_operand(const operand &o, const runner &r, passing &p) {
     contiguous = contiguous && p.stride[a] == expected;
     expected *= r.size[a];
   }
-  /* A tile function adds to what is there, so sums whose elements lie side by side go straight into the partial results. */
-  const bool moved = is_partial(o, p) ? o.what != role_sum : o.stored != o.computed;
+  /* A tile function adds to what is there, so reductions whose elements lie side by side go straight into the partial results. */
+  const bool moved = !is_partial(o, p) && o.stored != o.computed;
   p.staged = moved || (p.along && !contiguous);
   p.constant = o.what == role_input && o.count > 0;
   for (int32_t a = 0; a <= last; ++a) p.constant = p.constant && p.stride[a] == 0;
@@ -185,7 +185,7 @@ static void plan(runner &r) {
   bool any_own = false; /* passed where they lie */
   for (int32_t k = 0; k < s.operand_count; ++k) {
     const operand &o = s.operands[k];
-    r.pass[k].own = o.what == role_sum && r.pass[k].data != nullptr && o.count == r.points * r.columns;
+    r.pass[k].own = is_reduction(o) && r.pass[k].data != nullptr && o.count == r.points * r.columns;
     for (int32_t a = 0; a < r.outer + r.row_axes; ++a) r.pass[k].own = r.pass[k].own && r.pass[k].stride[a] != 0;
     any_own = any_own || r.pass[k].own;
   }

@@ -40,12 +40,12 @@ static inline void for_parts(const runner &r, const passing &p, F f) {
   }
 }
 
-/* Sets the part of a sum's operand that a tile covers to what adds nothing. */
+/* Sets the part of a reduction's operand that a tile covers to what changes nothing. */
 static void clear(const operand &o, const passing &p, void *data, int64_t rows, int64_t columns) {
   const int64_t count = p.along ? columns : 1;
-  if (rows == 1 || p.row_stride == count) return reset(o.computed, role_sum, data, rows * count, false);
+  if (rows == 1 || p.row_stride == count) return reset(o.computed, o.what, data, rows * count, false);
   for (int64_t row = 0; row < rows; ++row) {
-    reset(o.computed, role_sum, static_cast<char *>(data) + row * p.row_stride * itemsize(o.computed), count, false);
+    reset(o.computed, o.what, static_cast<char *>(data) + row * p.row_stride * itemsize(o.computed), count, false);
   }
 }
 
@@ -105,7 +105,7 @@ static void run_units(const runner &r, int64_t begin, int64_t end, char *memory,
       }
       t.data[k] = memory + p.buffer;
       t.step[k] = !p.along ? 1 : s.whole_rows ? r.pitch : columns;
-      if (o.what == role_sum) reset(o.computed, role_sum, memory + p.buffer, rows * t.step[k], false);
+      if (is_reduction(o)) reset(o.computed, o.what, memory + p.buffer, rows * t.step[k], false);
       if (o.what != role_input || p.data == nullptr) continue;
       if (p.constant) {
         if (filled[k] < rows * t.step[k]) {

@@ -27,7 +27,7 @@ class gather_y : public poplar::MultiVertex {
   int data_first;
   int N;
 
-  bool compute(unsigned worker) {
+  void compute(unsigned worker) {
     opc::report(&status[2 * worker], 0, 0);
     const int32_t A_point_low = opc::share_begin(A_point_begin, A_point_end, y_along == 0, worker, y_chunk);
     const int32_t A_point_high = opc::share_end(A_point_begin, A_point_end, y_along == 0, worker, y_chunk);
@@ -56,7 +56,6 @@ class gather_y : public poplar::MultiVertex {
         }
       }
     }
-    return true;
   }
 };
 template class gather_y<half, int>;

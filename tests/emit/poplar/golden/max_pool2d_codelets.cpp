@@ -34,7 +34,7 @@ class max_pool2d_y : public poplar::MultiVertex {
   int padding_1;
   int stride_1;
 
-  bool compute(unsigned worker) {
+  void compute(unsigned worker) {
     const int32_t n_low = opc::share_begin(n_begin, n_end, y_along == 0, worker, y_chunk);
     const int32_t n_high = opc::share_end(n_begin, n_end, y_along == 0, worker, y_chunk);
     const int32_t c_low = opc::share_begin(c_begin, c_end, y_along == 1, worker, y_chunk);
@@ -68,7 +68,6 @@ class max_pool2d_y : public poplar::MultiVertex {
         }
       }
     }
-    return true;
   }
 };
 template class max_pool2d_y<half>;

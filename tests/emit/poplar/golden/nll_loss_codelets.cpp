@@ -29,7 +29,7 @@ class nll_loss_loss_partial : public poplar::MultiVertex {
   int x_first;
   int ignore_index;
 
-  bool compute(unsigned worker) {
+  void compute(unsigned worker) {
     opc::report(&status[2 * worker], 0, 0);
     const int32_t n_low =
         opc::share_begin(n_begin, n_end, loss_partial_along == 0, worker, loss_partial_chunk);
@@ -57,7 +57,6 @@ class nll_loss_loss_partial : public poplar::MultiVertex {
         element += 1;
       }
     }
-    return true;
   }
 };
 template class nll_loss_loss_partial<half, int>;

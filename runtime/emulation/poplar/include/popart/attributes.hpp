@@ -29,14 +29,14 @@ class Attributes {
 
   Attributes() = default;
   /// For the emulation's own use.
-  Attributes(const emulation::AttributeMap &map) : attributes(map) {}
+  IN_LIBRARY Attributes(const emulation::AttributeMap &map) : attributes(map) {}
 
-  std::vector<std::string> getNames() const {
+  IN_LIBRARY std::vector<std::string> getNames() const {
     std::vector<std::string> out;
     for (const auto &entry : attributes) out.push_back(entry.first);
     return out;
   }
-  bool hasAttribute(const std::string &key) const { return attributes.count(key) != 0; }
+  IN_LIBRARY bool hasAttribute(const std::string &key) const { return attributes.count(key) != 0; }
 
   /// The value of `key`, or `defaultValue` where it is absent: Ints, Int, Float and String only.
   template <typename T>
@@ -55,10 +55,10 @@ class Attributes {
   void setIfPresent(T &value, const std::string &key) const;
 
   /// For the emulation's own use.
-  const emulation::AttributeMap &map() const { return attributes; }
+  IN_LIBRARY const emulation::AttributeMap &map() const { return attributes; }
 
  private:
-  const emulation::Attribute &at(const std::string &key) const {
+  IN_LIBRARY const emulation::Attribute &at(const std::string &key) const {
     const auto found = attributes.find(key);
     if (found == attributes.end()) throw error("no attribute key {}", key);
     return found->second;
@@ -67,7 +67,7 @@ class Attributes {
   emulation::AttributeMap attributes;
 };
 
-inline bool checkedIntToBool(int64_t x) {
+IN_LIBRARY bool checkedIntToBool(int64_t x) {
   if (x != 0 && x != 1) throw error("Can not convert int {} to bool. Value needs to be 0 or 1", x);
   return x == 1;
 }

@@ -27,7 +27,7 @@ class Builder;
 /// For the emulation's own use. The operators of ai.onnx that the emulation has, in the versions of opsets 6 to 11.
 class AiOnnxOpset {
  public:
-  AiOnnxOpset(Builder &builder, int version) : builder_(builder), version_(version) {}
+  IN_LIBRARY AiOnnxOpset(Builder &builder, int version) : builder_(builder), version_(version) {}
 
   TensorId constant(const ConstVoidData &value, const std::string &name = "");
   TensorId identity(const std::vector<TensorId> &args, const std::string &name = "");
@@ -48,7 +48,7 @@ class AiOnnxOpset {
 /// The operators of ai.graphcore that the emulation has.
 class AiGraphcoreOpset1 {
  public:
-  explicit AiGraphcoreOpset1(Builder &builder) : builder_(builder) {}
+  IN_LIBRARY explicit AiGraphcoreOpset1(Builder &builder) : builder_(builder) {}
 
   TensorId identityloss(const std::vector<TensorId> &args, const ReductionType reduction = ReductionType::Mean,
                         const std::string &name = "");
@@ -59,25 +59,25 @@ class AiGraphcoreOpset1 {
 
 class Builder {
  public:
-  static std::unique_ptr<Builder> create() { return std::unique_ptr<Builder>(new Builder()); }
+  IN_LIBRARY static std::unique_ptr<Builder> create() { return std::unique_ptr<Builder>(new Builder()); }
   /// For the emulation's own use.
   static std::unique_ptr<Builder> createFromModel(const emulation::Model &model);
 
   TensorId addInputTensor(const TensorInfo &info, const DebugContext &context = {});
-  TensorId addInputTensor(const std::string &dataType, const Shape &shape, const DebugContext &context = {}) {
+  IN_LIBRARY TensorId addInputTensor(const std::string &dataType, const Shape &shape, const DebugContext &context = {}) {
     return addInputTensor(TensorInfo(dataType, shape), context);
   }
   /// A variable: an input with a value of its own.
   TensorId addInitializedInputTensor(const ConstVoidData &data, const DebugContext &context = {});
   void addOutputTensor(const TensorId &id);
 
-  AiOnnxOpset aiOnnxOpset6() { return AiOnnxOpset(*this, 6); }
-  AiOnnxOpset aiOnnxOpset7() { return AiOnnxOpset(*this, 7); }
-  AiOnnxOpset aiOnnxOpset8() { return AiOnnxOpset(*this, 8); }
-  AiOnnxOpset aiOnnxOpset9() { return AiOnnxOpset(*this, 9); }
-  AiOnnxOpset aiOnnxOpset10() { return AiOnnxOpset(*this, 10); }
-  AiOnnxOpset aiOnnxOpset11() { return AiOnnxOpset(*this, 11); }
-  AiGraphcoreOpset1 aiGraphcoreOpset1() { return AiGraphcoreOpset1(*this); }
+  IN_LIBRARY AiOnnxOpset aiOnnxOpset6() { return AiOnnxOpset(*this, 6); }
+  IN_LIBRARY AiOnnxOpset aiOnnxOpset7() { return AiOnnxOpset(*this, 7); }
+  IN_LIBRARY AiOnnxOpset aiOnnxOpset8() { return AiOnnxOpset(*this, 8); }
+  IN_LIBRARY AiOnnxOpset aiOnnxOpset9() { return AiOnnxOpset(*this, 9); }
+  IN_LIBRARY AiOnnxOpset aiOnnxOpset10() { return AiOnnxOpset(*this, 10); }
+  IN_LIBRARY AiOnnxOpset aiOnnxOpset11() { return AiOnnxOpset(*this, 11); }
+  IN_LIBRARY AiGraphcoreOpset1 aiGraphcoreOpset1() { return AiGraphcoreOpset1(*this); }
 
   /// Adds a node. Raises popart::error for a number of inputs or outputs outside of the identifier's, for inputs that are unknown or absent
   /// below the least number, for a second version of a domain's opset, and for an attribute of no kind that ONNX has.
@@ -90,27 +90,27 @@ class Builder {
 
   void addNodeAttribute(const std::string &name, const popart::any &value, const std::set<TensorId> &nodeOutputNames);
   bool nodeHasAttribute(const std::string &name, const std::set<TensorId> &nodeOutputNames);
-  void excludePatterns(const TensorId &nodeOutputName, const std::vector<std::string> &patterns) {
+  IN_LIBRARY void excludePatterns(const TensorId &nodeOutputName, const std::vector<std::string> &patterns) {
     addNodeAttribute(sExcludePatternsAttribute, patterns, {nodeOutputName});
   }
   void setInplacePreferences(const TensorId &nodeOutputName, const std::map<OpType, float> &preferences);
 
   /// The model as bytes that a session takes. In Python it is an ONNX file's.
-  std::string getModelProto() const { return model_.serialise(); }
+  IN_LIBRARY std::string getModelProto() const { return model_.serialise(); }
   /// For the emulation's own use.
-  const emulation::Model &getModel() const { return model_; }
+  IN_LIBRARY const emulation::Model &getModel() const { return model_; }
 
   std::vector<TensorId> getInputTensorIds() const;
-  std::vector<TensorId> getOutputTensorIds() const { return model_.outputs; }
+  IN_LIBRARY std::vector<TensorId> getOutputTensorIds() const { return model_.outputs; }
   std::vector<TensorId> getTrainableTensorIds() const;
   bool hasValueInfo(const TensorId &id) const;
   bool isInitializer(const TensorId &id) const;
   /// For the emulation's own use. Info of an input, or of an output that shape inference reached. Raises popart::error for any other tensor.
   TensorInfo getTensorInfo(const TensorId &id) const;
-  std::vector<int64_t> getTensorShape(const TensorId id) const { return getTensorInfo(id).shape(); }
-  std::string getTensorDtypeString(const TensorId id) const { return getTensorInfo(id).data_type_lcase(); }
-  DataType getTensorDataType(const TensorId id) const { return getTensorInfo(id).dataType(); }
-  void setGraphName(const std::string &) {}
+  IN_LIBRARY std::vector<int64_t> getTensorShape(const TensorId id) const { return getTensorInfo(id).shape(); }
+  IN_LIBRARY std::string getTensorDtypeString(const TensorId id) const { return getTensorInfo(id).data_type_lcase(); }
+  IN_LIBRARY DataType getTensorDataType(const TensorId id) const { return getTensorInfo(id).dataType(); }
+  IN_LIBRARY void setGraphName(const std::string &) {}
 
  private:
   Builder() = default;
@@ -119,7 +119,8 @@ class Builder {
   emulation::Node &nodeOf(const std::set<TensorId> &outputs);
 
   emulation::Model model_;
-  std::set<TensorId> known_;  // every tensor that a node may read
+  std::set<TensorId> known_;    // every tensor that a node may read
+  std::set<TensorId> unknown_;  // of these, the outputs of which inference told nothing
 };
 
 }  // namespace popart

@@ -20,7 +20,7 @@ struct ExpectedConnection {
   TensorId fwdId;
   ExpectedConnectionType type;
 
-  bool operator==(const ExpectedConnection &other) const { return fwdId == other.fwdId && type == other.type; }
+  IN_LIBRARY bool operator==(const ExpectedConnection &other) const { return fwdId == other.fwdId && type == other.type; }
 };
 
 using ExpectedConnections = std::vector<ExpectedConnection>;

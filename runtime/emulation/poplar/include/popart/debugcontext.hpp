@@ -13,10 +13,10 @@ namespace popart {
 class DebugContext {
  public:
   DebugContext() = default;
-  DebugContext(const char *name) : path(name) {}
-  DebugContext(const std::string &name) : path(name) {}
+  IN_LIBRARY DebugContext(const char *name) : path(name) {}
+  IN_LIBRARY DebugContext(const std::string &name) : path(name) {}
 
-  const std::string &getPathName() const { return path; }
+  IN_LIBRARY const std::string &getPathName() const { return path; }
 
  private:
   std::string path;
@@ -24,11 +24,11 @@ class DebugContext {
 
 class DebugInfo {
  public:
-  DebugInfo(const DebugContext &context, const std::string &layer) : path(context.getPathName()), layer_(layer) {}
+  IN_LIBRARY DebugInfo(const DebugContext &context, const std::string &layer) : path(context.getPathName()), layer_(layer) {}
   virtual ~DebugInfo() = default;
 
-  uint64_t getId() const { return 0; }
-  const std::string &getPathName() const { return path; }
+  IN_LIBRARY uint64_t getId() const { return 0; }
+  IN_LIBRARY const std::string &getPathName() const { return path; }
 
  private:
   std::string path;

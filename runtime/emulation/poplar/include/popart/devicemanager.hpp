@@ -26,20 +26,20 @@ enum class DeviceSelectionCriterion { First = 0, Random };
 class DeviceInfo {
  public:
   /// For the emulation's own use.
-  DeviceInfo(DeviceType type, poplar::Device device) : type_(type), device_(std::move(device)) {}
+  IN_LIBRARY DeviceInfo(DeviceType type, poplar::Device device) : type_(type), device_(std::move(device)) {}
 
-  bool attach() { return attached_ = true; }
-  void detach() { attached_ = false; }
-  bool isAttached() const { return attached_; }
-  DeviceType getType() const { return type_; }
-  int getId() const { return 0; }
-  std::string getVersion() const { return "emulated"; }
-  int getNumIpus() const { return 1; }
-  int getTilesPerIPU() const { return static_cast<int>(getTarget().getTilesPerIPU()); }
-  const poplar::Target &getTarget() const { return device_.getTarget(); }
+  IN_LIBRARY bool attach() { return attached_ = true; }
+  IN_LIBRARY void detach() { attached_ = false; }
+  IN_LIBRARY bool isAttached() const { return attached_; }
+  IN_LIBRARY DeviceType getType() const { return type_; }
+  IN_LIBRARY int getId() const { return 0; }
+  IN_LIBRARY std::string getVersion() const { return "emulated"; }
+  IN_LIBRARY int getNumIpus() const { return 1; }
+  IN_LIBRARY int getTilesPerIPU() const { return static_cast<int>(getTarget().getTilesPerIPU()); }
+  IN_LIBRARY const poplar::Target &getTarget() const { return device_.getTarget(); }
   /// For the emulation's own use.
-  poplar::Device &device() { return device_; }
-  std::string toString() const { return type_ == DeviceType::Cpu ? "Device Type: CPU (emulated)" : "Device Type: IpuModel (emulated)"; }
+  IN_LIBRARY poplar::Device &device() { return device_; }
+  IN_LIBRARY std::string toString() const { return type_ == DeviceType::Cpu ? "Device Type: CPU (emulated)" : "Device Type: IpuModel (emulated)"; }
 
  private:
   DeviceType type_;
@@ -55,7 +55,7 @@ class DeviceManager {
   }
 
   /// Options "numIPUs" (1 only), "tilesPerIPU", "ipuVersion"; others raise popart::error.
-  std::shared_ptr<DeviceInfo> createIpuModelDevice(const std::map<std::string, std::string> &options) {
+  IN_LIBRARY std::shared_ptr<DeviceInfo> createIpuModelDevice(const std::map<std::string, std::string> &options) {
     poplar::IPUModel model;
     for (const auto &option : options) {
       if (option.first == "numIPUs") {
@@ -68,22 +68,22 @@ class DeviceManager {
     }
     return std::make_shared<DeviceInfo>(DeviceType::IpuModel, model.createDevice());
   }
-  std::shared_ptr<DeviceInfo> createCpuDevice() {
+  IN_LIBRARY std::shared_ptr<DeviceInfo> createCpuDevice() {
     return std::make_shared<DeviceInfo>(DeviceType::Cpu, poplar::Device::createCPUDevice());
   }
 
   // There is no hardware to be had.
-  std::vector<std::shared_ptr<DeviceInfo>> enumerateDevices(SyncPattern = SyncPattern::Full, int = 1, DeviceType = DeviceType::Ipu,
+  IN_LIBRARY std::vector<std::shared_ptr<DeviceInfo>> enumerateDevices(SyncPattern = SyncPattern::Full, int = 1, DeviceType = DeviceType::Ipu,
                                                             DeviceConnectionType = DeviceConnectionType::Always, int = 0) {
     return {};
   }
-  std::shared_ptr<DeviceInfo> tryAcquireAvailableDevice(int = 1, int = 0, SyncPattern = SyncPattern::Full,
+  IN_LIBRARY std::shared_ptr<DeviceInfo> tryAcquireAvailableDevice(int = 1, int = 0, SyncPattern = SyncPattern::Full,
                                                         DeviceConnectionType = DeviceConnectionType::Always,
                                                         DeviceSelectionCriterion = DeviceSelectionCriterion::First) {
     return nullptr;
   }
   /// Raises popart::error: the emulation has no hardware.
-  std::shared_ptr<DeviceInfo> acquireAvailableDevice(int numIpus = 1, int tilesPerIPU = 0, SyncPattern = SyncPattern::Full,
+  IN_LIBRARY std::shared_ptr<DeviceInfo> acquireAvailableDevice(int numIpus = 1, int tilesPerIPU = 0, SyncPattern = SyncPattern::Full,
                                                      DeviceConnectionType = DeviceConnectionType::Always,
                                                      DeviceSelectionCriterion = DeviceSelectionCriterion::First) {
     throw error("Failed to acquire device with {} IPUs and {} tiles per IPU: this is an emulation, without hardware", numIpus,

@@ -26,8 +26,12 @@ class error : public std::runtime_error {
  private:
   template <typename... Args>
   static std::string message(const std::string &s, const Args &...args) {
+    const std::string texts[] = {logging::internal::text(args)..., std::string()};
+    return formatted(s, texts, sizeof...(args));
+  }
+  IN_LIBRARY static std::string formatted(const std::string &s, const std::string *texts, std::size_t count) {
     try {
-      return logging::format(s, args...);
+      return logging::internal::format(s, texts, count);
     } catch (const logging::FormatError &reason) {
       return std::string("Popart exception format error ") + reason.what();
     }

@@ -28,13 +28,13 @@ class Graph {
   enum class CopyInputMarkings { Yes = 1, No = 0 };
   enum class CopyOutputMarkings { Yes = 1, No = 0 };
 
-  Graph(Ir &ir_, const GraphId &id_) : id(id_), tensors(*this), ir(ir_) {}
+  IN_LIBRARY Graph(Ir &ir_, const GraphId &id_) : id(id_), tensors(*this), ir(ir_) {}
   Graph(const Graph &) = delete;
 
   const GraphId id;
 
-  const std::map<OpId, std::unique_ptr<Op>> &getOps() const { return ops; }
-  std::map<OpId, std::unique_ptr<Op>> &getOps() { return ops; }
+  IN_LIBRARY const std::map<OpId, std::unique_ptr<Op>> &getOps() const { return ops; }
+  IN_LIBRARY std::map<OpId, std::unique_ptr<Op>> &getOps() { return ops; }
   std::vector<OpId> getOpIds() const;
   /// The op of that id. Raises popart::error where there is none.
   Op *getOp(OpId opId) const;
@@ -45,25 +45,25 @@ class Graph {
   /// For the emulation's own use. The op of a node of a model.
   Op *growFromNode(const emulation::Node &node);
 
-  const Tensors &getTensors() const { return tensors; }
-  Tensors &getTensors() { return tensors; }
-  Tensor *getTensor(const TensorId &tensorId) { return tensors.get(tensorId); }
-  void addActGrad(const TensorId &tensorId) { tensors.addActGrad(tensorId); }
-  void addVarInit(const TensorId &tensorId, const TensorInfo &info, const void *src, const DebugContext &context) {
+  IN_LIBRARY const Tensors &getTensors() const { return tensors; }
+  IN_LIBRARY Tensors &getTensors() { return tensors; }
+  IN_LIBRARY Tensor *getTensor(const TensorId &tensorId) { return tensors.get(tensorId); }
+  IN_LIBRARY void addActGrad(const TensorId &tensorId) { tensors.addActGrad(tensorId); }
+  IN_LIBRARY void addVarInit(const TensorId &tensorId, const TensorInfo &info, const void *src, const DebugContext &context) {
     tensors.addVarInit(tensorId, info, src, context);
   }
-  void addConstInit(const TensorId &tensorId, const TensorInfo &info, const void *src, const DebugContext &context) {
+  IN_LIBRARY void addConstInit(const TensorId &tensorId, const TensorInfo &info, const void *src, const DebugContext &context) {
     tensors.addConstInit(tensorId, info, src, context);
   }
-  void addStream(const TensorId &tensorId, const TensorInfo &info, const DebugContext &context) {
+  IN_LIBRARY void addStream(const TensorId &tensorId, const TensorInfo &info, const DebugContext &context) {
     tensors.addStream(tensorId, info, context);
   }
 
-  const Ir &getIr() const { return ir; }
-  Ir &getIr() { return ir; }
-  Scope getScope() const { return Scope() / id.str(); }
-  const std::string &getGraphId() const { return id.str(); }
-  std::string getGraphString() const { return id == GraphId::root() ? "the main graph" : "subgraph '" + id.str() + "'"; }
+  IN_LIBRARY const Ir &getIr() const { return ir; }
+  IN_LIBRARY Ir &getIr() { return ir; }
+  IN_LIBRARY Scope getScope() const { return Scope() / id.str(); }
+  IN_LIBRARY const std::string &getGraphId() const { return id.str(); }
+  IN_LIBRARY std::string getGraphString() const { return id == GraphId::root() ? "the main graph" : "subgraph '" + id.str() + "'"; }
 
   template <typename OP, typename... Args>
   OP *createOp(Args &&...args) {
@@ -85,22 +85,22 @@ class Graph {
   /// For the emulation's own use.
   void connectOutputs(const std::vector<TensorId> &outputs, OpId opId);
 
-  const std::vector<TensorId> &getInputIds() const { return graph_inputs; }
-  TensorId getInputId(InIndex index) const { return graph_inputs.at(static_cast<std::size_t>(index)); }
-  InIndex getInputIndex(TensorId tensorId) const { return indexOf(graph_inputs, tensorId, "input"); }
+  IN_LIBRARY const std::vector<TensorId> &getInputIds() const { return graph_inputs; }
+  IN_LIBRARY TensorId getInputId(InIndex index) const { return graph_inputs.at(static_cast<std::size_t>(index)); }
+  IN_LIBRARY InIndex getInputIndex(TensorId tensorId) const { return indexOf(graph_inputs, tensorId, "input"); }
   bool hasInputId(const TensorId &tensorId) const;
-  Tensor *getInputTensor(InIndex index) const { return tensors.get(getInputId(index)); }
+  IN_LIBRARY Tensor *getInputTensor(InIndex index) const { return tensors.get(getInputId(index)); }
   void addInput(const TensorId &tensorId, const TensorInfo &info);
   void addInput(const InIndex &index, const TensorId &tensorId, const TensorInfo &info, bool overwrite);
   TensorId addInput(const TensorInfo &info);
   void markAsInput(const TensorId &tensorId);
   void removeInput(const TensorId &tensorId);
 
-  const std::vector<TensorId> &getOutputIds() const { return graph_outputs; }
-  TensorId getOutputId(OutIndex index) const { return graph_outputs.at(static_cast<std::size_t>(index)); }
-  OutIndex getOutputIndex(TensorId tensorId) const { return indexOf(graph_outputs, tensorId, "output"); }
+  IN_LIBRARY const std::vector<TensorId> &getOutputIds() const { return graph_outputs; }
+  IN_LIBRARY TensorId getOutputId(OutIndex index) const { return graph_outputs.at(static_cast<std::size_t>(index)); }
+  IN_LIBRARY OutIndex getOutputIndex(TensorId tensorId) const { return indexOf(graph_outputs, tensorId, "output"); }
   bool hasOutputId(const TensorId &tensorId) const;
-  Tensor *getOutputTensor(OutIndex index) const { return tensors.get(getOutputId(index)); }
+  IN_LIBRARY Tensor *getOutputTensor(OutIndex index) const { return tensors.get(getOutputId(index)); }
   void markAsOutput(const TensorId &tensorId);
   void removeOutput(const TensorId &tensorId);
 
@@ -123,7 +123,7 @@ class Graph {
 };
 
 /// A tensor's name with, and without, the scope of its graph.
-inline TensorId addScope(const Graph &graph, const TensorId &id) { return (graph.getScope() / id).str(); }
+IN_LIBRARY TensorId addScope(const Graph &graph, const TensorId &id) { return (graph.getScope() / id).str(); }
 TensorId removeScope(const Graph &graph, const TensorId &id);
 
 }  // namespace popart

@@ -11,23 +11,23 @@ namespace popart {
 class GraphId {
  public:
   GraphId() = delete;
-  GraphId(const std::string &name) : id(name) {}
+  IN_LIBRARY GraphId(const std::string &name) : id(name) {}
 
-  bool operator<(const GraphId &other) const { return id < other.id; }
-  bool operator==(const GraphId &other) const { return id == other.id; }
-  bool operator!=(const GraphId &other) const { return id != other.id; }
+  IN_LIBRARY bool operator<(const GraphId &other) const { return id < other.id; }
+  IN_LIBRARY bool operator==(const GraphId &other) const { return id == other.id; }
+  IN_LIBRARY bool operator!=(const GraphId &other) const { return id != other.id; }
 
   static const GraphId &root() {
     static const GraphId main("");
     return main;
   }
-  const std::string &str() const { return id; }
+  IN_LIBRARY const std::string &str() const { return id; }
 
  private:
   std::string id;
 };
 
-inline std::ostream &operator<<(std::ostream &stream, const GraphId &id) { return stream << id.str(); }
+IN_LIBRARY std::ostream &operator<<(std::ostream &stream, const GraphId &id) { return stream << id.str(); }
 
 }  // namespace popart
 #pragma GCC visibility pop

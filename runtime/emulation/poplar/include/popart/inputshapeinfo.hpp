@@ -12,14 +12,14 @@ namespace popart {
 
 class InputShapeInfo {
  public:
-  void add(TensorId id, const TensorInfo &info) { infos[id] = info; }
-  const TensorInfo &get(TensorId id) const {
+  IN_LIBRARY void add(TensorId id, const TensorInfo &info) { infos[id] = info; }
+  IN_LIBRARY const TensorInfo &get(TensorId id) const {
     const auto found = infos.find(id);
     if (found == infos.end()) throw error("No input shape info for {}", id);
     return found->second;
   }
-  bool has(TensorId id) const { return infos.count(id) != 0; }
-  std::vector<TensorId> getAllTensorIds() const {
+  IN_LIBRARY bool has(TensorId id) const { return infos.count(id) != 0; }
+  IN_LIBRARY std::vector<TensorId> getAllTensorIds() const {
     std::vector<TensorId> out;
     for (const auto &entry : infos) out.push_back(entry.first);
     return out;

@@ -40,59 +40,59 @@ class Ir {
   Ir &operator=(const Ir &) = delete;
 
   // What a model is prepared with.
-  void setDataFlow(const DataFlow &flow) { dataFlow = flow; }
-  const DataFlow &getDataFlow() const { return dataFlow; }
-  void setUserOptions(const SessionOptions &options) { userOptions = options; }
-  SessionOptions &getSessionOptions() { return userOptions; }
-  const SessionOptions &getSessionOptions() const { return userOptions; }
-  void setPatterns(const Patterns &p) { patterns = p; }
-  const Patterns &getPatterns() const { return patterns; }
-  void setInputShapeInfo(const InputShapeInfo &info) { inputShapeInfo = info; }
-  void setOptimizer(const Optimizer &o) { optimizer = o.clone(); }
-  void setExecutionMode(ExecutionMode mode) { executionMode = mode; }
-  bool isTraining() const { return executionMode == ExecutionMode::Training; }
-  bool isTesting() const { return executionMode == ExecutionMode::Inference; }
-  bool canTrain() const { return isTraining(); }
+  IN_LIBRARY void setDataFlow(const DataFlow &flow) { dataFlow = flow; }
+  IN_LIBRARY const DataFlow &getDataFlow() const { return dataFlow; }
+  IN_LIBRARY void setUserOptions(const SessionOptions &options) { userOptions = options; }
+  IN_LIBRARY SessionOptions &getSessionOptions() { return userOptions; }
+  IN_LIBRARY const SessionOptions &getSessionOptions() const { return userOptions; }
+  IN_LIBRARY void setPatterns(const Patterns &p) { patterns = p; }
+  IN_LIBRARY const Patterns &getPatterns() const { return patterns; }
+  IN_LIBRARY void setInputShapeInfo(const InputShapeInfo &info) { inputShapeInfo = info; }
+  IN_LIBRARY void setOptimizer(const Optimizer &o) { optimizer = o.clone(); }
+  IN_LIBRARY void setExecutionMode(ExecutionMode mode) { executionMode = mode; }
+  IN_LIBRARY bool isTraining() const { return executionMode == ExecutionMode::Training; }
+  IN_LIBRARY bool isTesting() const { return executionMode == ExecutionMode::Inference; }
+  IN_LIBRARY bool canTrain() const { return isTraining(); }
 
   /// For the emulation's own use. Builds the main graph from a model, then the gradients of `loss` where it is named, then does as finalise().
   void prepare(const emulation::Model &model, const TensorId &loss = "");
   /// For the emulation's own use. Checks every op and puts its clone in its place, removes what no anchor wants, and makes ops in-place where patterns allow. Called
   /// once; raises popart::error for an op whose setup(), attributes or clone() are not what they should be.
   void finalise();
-  bool isPrepared() const { return prepared; }
+  IN_LIBRARY bool isPrepared() const { return prepared; }
 
   // Graphs.
-  const Graph &getMainGraph() const { return getGraph(GraphId::root()); }
-  Graph &getMainGraph() { return getGraph(GraphId::root()); }
+  IN_LIBRARY const Graph &getMainGraph() const { return getGraph(GraphId::root()); }
+  IN_LIBRARY Graph &getMainGraph() { return getGraph(GraphId::root()); }
   Graph &getGraph(const GraphId &id) const;
-  bool hasGraph(const GraphId &id) const { return graphs.count(id) != 0; }
+  IN_LIBRARY bool hasGraph(const GraphId &id) const { return graphs.count(id) != 0; }
   Graph &createGraph(const GraphId &id);
-  void removeGraph(const GraphId &id) { graphs.erase(id); }
+  IN_LIBRARY void removeGraph(const GraphId &id) { graphs.erase(id); }
   GraphId createUniqueSubgraphId(GraphId base);
   std::vector<const Graph *> getAllGraphs() const;
-  Tensors &getMainGraphTensors() { return getMainGraph().getTensors(); }
-  const Tensors &getMainGraphTensors() const { return getMainGraph().getTensors(); }
-  const std::map<OpId, std::unique_ptr<Op>> &getMainGraphOps() const { return getMainGraph().getOps(); }
+  IN_LIBRARY Tensors &getMainGraphTensors() { return getMainGraph().getTensors(); }
+  IN_LIBRARY const Tensors &getMainGraphTensors() const { return getMainGraph().getTensors(); }
+  IN_LIBRARY const std::map<OpId, std::unique_ptr<Op>> &getMainGraphOps() const { return getMainGraph().getOps(); }
   std::vector<Op *> getAllOps() const;
   Tensor *getTensor(const TensorId &id) const;
   bool containsTensor(const TensorId &id) const;
   std::set<TensorId> getAllTensorIds() const;
 
   // Names and counters.
-  OpId getAndIncrOpsCounter() { return opsCounter++; }
-  TensorId createIntermediateTensorId(const TensorId &base) { return base + "__t" + std::to_string(intermediateTensors++); }
+  IN_LIBRARY OpId getAndIncrOpsCounter() { return opsCounter++; }
+  IN_LIBRARY TensorId createIntermediateTensorId(const TensorId &base) { return base + "__t" + std::to_string(intermediateTensors++); }
   int getOpSetVersionFromModel(const std::string &domain) const;
   /// For the emulation's own use.
   void setOpsets(const std::map<std::string, int> &versions);
 
   // Anchors: tensors that come back to the host.
-  bool isAnchored(const TensorId &id) const { return anchors.count(id) != 0; }
-  std::set<TensorId> getAnchors() const { return anchors; }
-  void addAnchor(const TensorId &id) { anchors.insert(id); }
+  IN_LIBRARY bool isAnchored(const TensorId &id) const { return anchors.count(id) != 0; }
+  IN_LIBRARY std::set<TensorId> getAnchors() const { return anchors; }
+  IN_LIBRARY void addAnchor(const TensorId &id) { anchors.insert(id); }
 
-  void setRequiresRandomSeed() { requiresRandomSeed_ = true; }
-  bool getRequiresRandomSeed() const { return requiresRandomSeed_; }
-  bool virtualGraphsEnabled() const { return false; }
+  IN_LIBRARY void setRequiresRandomSeed() { requiresRandomSeed_ = true; }
+  IN_LIBRARY bool getRequiresRandomSeed() const { return requiresRandomSeed_; }
+  IN_LIBRARY bool virtualGraphsEnabled() const { return false; }
 
   /// A hash of every op's attributes, infos and connections.
   std::size_t getHash() const;

@@ -18,9 +18,9 @@ class IStepIO {
   virtual void inComplete(TensorId id, int64_t numElements, const bool isBroadcast = false) = 0;
   /// Where the next `numElements` values of an anchor go.
   virtual MutableVoidData out(TensorId id, int64_t numElements) = 0;
-  virtual void outComplete(TensorId) {}
-  void enableRuntimeAsserts(bool b) { runtimeAssertsOn = b; }
-  bool runtimeAssertsEnabled() const { return runtimeAssertsOn; }
+  IN_LIBRARY virtual void outComplete(TensorId) {}
+  IN_LIBRARY void enableRuntimeAsserts(bool b) { runtimeAssertsOn = b; }
+  IN_LIBRARY bool runtimeAssertsEnabled() const { return runtimeAssertsOn; }
 
  private:
   bool runtimeAssertsOn{true};

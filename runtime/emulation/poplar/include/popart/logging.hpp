@@ -11,14 +11,17 @@
 #include <utility>
 #include <vector>
 
+#include <poplar/detail/config.hpp>
+
 #pragma GCC visibility push(default)
 namespace popart {
 namespace logging {
 
 struct FormatError : public std::runtime_error {
-  explicit FormatError(const std::string &reason) : std::runtime_error(reason) {}
+  IN_LIBRARY explicit FormatError(const std::string &reason) : std::runtime_error(reason) {}
 };
 
+// For the emulation's own use.
 namespace internal {
 
 template <typename T>
@@ -27,9 +30,16 @@ std::string text(const T &value) {
   stream << value;
   return stream.str();
 }
+// The usual ones, so that not every file that formats compiles a stream.
+IN_LIBRARY std::string text(const std::string &value) { return value; }
+IN_LIBRARY std::string text(const char *value) { return value; }
+IN_LIBRARY std::string text(int value) { return std::to_string(value); }
+IN_LIBRARY std::string text(unsigned value) { return std::to_string(value); }
+IN_LIBRARY std::string text(long value) { return std::to_string(value); }
+IN_LIBRARY std::string text(unsigned long value) { return std::to_string(value); }
 
 // Puts `arguments` in the places of `{}`, in order; `{{` and `}}` are braces; `{N}` names an argument, `{:..}` is taken as `{}`.
-inline std::string format(const std::string &reference, const std::vector<std::string> &arguments) {
+IN_LIBRARY std::string format(const std::string &reference, const std::string *arguments, std::size_t count) {
   std::string out;
   std::size_t next = 0;
   for (std::size_t i = 0; i < reference.size(); ++i) {
@@ -49,7 +59,7 @@ inline std::string format(const std::string &reference, const std::vector<std::s
       const std::string field = reference.substr(i + 1, end - i - 1);
       const std::string name = field.substr(0, field.find(':'));
       const std::size_t index = name.empty() ? next++ : static_cast<std::size_t>(std::atoi(name.c_str()));
-      if (index >= arguments.size()) throw FormatError("argument index out of range");
+      if (index >= count) throw FormatError("argument index out of range");
       out += arguments[index];
       i = end;
     }
@@ -62,7 +72,9 @@ inline std::string format(const std::string &reference, const std::vector<std::s
 /// `reference` with each `{}` replaced by the next argument. Raises FormatError where there are too few.
 template <typename... Args>
 std::string format(const std::string &reference, const Args &...args) {
-  return internal::format(reference, std::vector<std::string>{internal::text(args)...});
+  // With an element at the end that is no argument, since an array has one at least.
+  const std::string texts[] = {internal::text(args)..., std::string()};
+  return internal::format(reference, texts, sizeof...(args));
 }
 
 template <typename It>

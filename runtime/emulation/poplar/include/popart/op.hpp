@@ -67,27 +67,27 @@ enum class GradOpInType { In = 0, Out, GradOut };
 
 class GradInOutMapper {
  public:
-  GradInOutMapper(InIndex iGrad_, int iNonGrad_, GradOpInType type_) : iGrad(iGrad_), iNonGrad(iNonGrad_), type(type_) {}
+  IN_LIBRARY GradInOutMapper(InIndex iGrad_, int iNonGrad_, GradOpInType type_) : iGrad(iGrad_), iNonGrad(iNonGrad_), type(type_) {}
 
   InIndex iGrad;
   int iNonGrad;
   GradOpInType type;
 
-  bool operator==(const GradInOutMapper &rhs) const { return iGrad == rhs.iGrad && iNonGrad == rhs.iNonGrad && type == rhs.type; }
+  IN_LIBRARY bool operator==(const GradInOutMapper &rhs) const { return iGrad == rhs.iGrad && iNonGrad == rhs.iNonGrad && type == rhs.type; }
 };
 
 class Op : public Vertex {
  public:
   struct Settings {
-    Settings(Graph &graph_, const std::string &name_) : graph(graph_), name(name_) {}
-    Settings(Graph &graph_, const std::string &name_, const Scope &scope_) : graph(graph_), name(name_), scope(scope_) {}
-    Settings(Graph &graph_, const std::string &name_, const Scope &scope_, uint64_t parentId_)
+    IN_LIBRARY Settings(Graph &graph_, const std::string &name_) : graph(graph_), name(name_) {}
+    IN_LIBRARY Settings(Graph &graph_, const std::string &name_, const Scope &scope_) : graph(graph_), name(name_), scope(scope_) {}
+    IN_LIBRARY Settings(Graph &graph_, const std::string &name_, const Scope &scope_, uint64_t parentId_)
         : graph(graph_), name(name_), scope(scope_), debugInfoId(parentId_) {}
-    Settings(Graph &graph_, const std::string &name_, uint64_t parentId_) : graph(graph_), name(name_), debugInfoId(parentId_) {}
-    Settings(const Settings &) = default;
-    virtual ~Settings() = default;
+    IN_LIBRARY Settings(Graph &graph_, const std::string &name_, uint64_t parentId_) : graph(graph_), name(name_), debugInfoId(parentId_) {}
+    IN_LIBRARY Settings(const Settings &) = default;
+    IN_LIBRARY virtual ~Settings() = default;
 
-    Settings copy(const std::string &new_name) {
+    IN_LIBRARY Settings copy(const std::string &new_name) {
       Settings out = *this;
       out.name = new_name;
       return out;
@@ -120,7 +120,7 @@ class Op : public Vertex {
   /// A copy has an id of its own, and neither inputs nor outputs.
   Op(const Op &);
   Op &operator=(const Op &) = delete;
-  virtual ~Op() = default;
+  IN_LIBRARY virtual ~Op() = default;
 
   std::unique_ptr<TensorIndexMap> input;
   std::unique_ptr<TensorIndexMap> output;
@@ -129,37 +129,37 @@ class Op : public Vertex {
   bool pruneable = true;
   Settings settings;
 
-  Settings &getSettings() { return settings; }
-  const Settings &getSettings() const { return settings; }
-  virtual Settings getInSettings(InIndex) const { return settings; }
-  virtual Settings getOutSettings(OutIndex) const { return settings; }
+  IN_LIBRARY Settings &getSettings() { return settings; }
+  IN_LIBRARY const Settings &getSettings() const { return settings; }
+  IN_LIBRARY virtual Settings getInSettings(InIndex) const { return settings; }
+  IN_LIBRARY virtual Settings getOutSettings(OutIndex) const { return settings; }
 
   Ir &getIr();
   const Ir &getIr() const;
-  Graph &getGraph() { return settings.graph.get(); }
-  const Graph &getGraph() const { return settings.graph.get(); }
-  const Scope &getScope() const { return settings.scope; }
-  void setScope(const Scope &scope) { settings.scope = scope; }
-  const std::string &getName() const { return settings.name; }
-  const std::string &name() const { return settings.name; }
-  void setName(const std::string &new_name) { settings.name = new_name; }
+  IN_LIBRARY Graph &getGraph() { return settings.graph.get(); }
+  IN_LIBRARY const Graph &getGraph() const { return settings.graph.get(); }
+  IN_LIBRARY const Scope &getScope() const { return settings.scope; }
+  IN_LIBRARY void setScope(const Scope &scope) { settings.scope = scope; }
+  IN_LIBRARY const std::string &getName() const { return settings.name; }
+  IN_LIBRARY const std::string &name() const { return settings.name; }
+  IN_LIBRARY void setName(const std::string &new_name) { settings.name = new_name; }
   std::string str() const final;
   std::string debugName() const;
-  DebugInfo getDebugInfo() const { return DebugInfo(DebugContext(debugName()), "popart"); }
+  IN_LIBRARY DebugInfo getDebugInfo() const { return DebugInfo(DebugContext(debugName()), "popart"); }
 
-  const OptionalVGraphId getOptionalVGraphId() const { return settings.vgraphId; }
-  bool hasVirtualGraphId() const { return static_cast<bool>(settings.vgraphId); }
-  VGraphId getVirtualGraphId() const { return *settings.vgraphId; }
-  void setVirtualGraphId(const OptionalVGraphId vgid) { settings.vgraphId = vgid; }
-  bool hasPipelineStage() const { return static_cast<bool>(settings.pipelineStage); }
-  bool hasExecutionPhase() const { return static_cast<bool>(settings.executionPhase); }
+  IN_LIBRARY const OptionalVGraphId getOptionalVGraphId() const { return settings.vgraphId; }
+  IN_LIBRARY bool hasVirtualGraphId() const { return static_cast<bool>(settings.vgraphId); }
+  IN_LIBRARY VGraphId getVirtualGraphId() const { return *settings.vgraphId; }
+  IN_LIBRARY void setVirtualGraphId(const OptionalVGraphId vgid) { settings.vgraphId = vgid; }
+  IN_LIBRARY bool hasPipelineStage() const { return static_cast<bool>(settings.pipelineStage); }
+  IN_LIBRARY bool hasExecutionPhase() const { return static_cast<bool>(settings.executionPhase); }
 
   // Connections. Indices that are taken, and tensors that do not exist, raise popart::internal_error or popart::error.
-  virtual std::set<InIndex> optionalInputs() const { return {}; }
+  IN_LIBRARY virtual std::set<InIndex> optionalInputs() const { return {}; }
   void defaultConnectInTensor(InIndex index, TensorId id);
   virtual void connectInTensor(InIndex index, TensorId id);
   virtual void connectInTensor(InIndex index, TensorId id, VGraphId vgid);
-  void connectInTensorDispatch(InIndex index, TensorId id) { connectInTensor(index, id, unusedVGraphId); }
+  IN_LIBRARY void connectInTensorDispatch(InIndex index, TensorId id) { connectInTensor(index, id, unusedVGraphId); }
   void connectOutTensor(OutIndex index, TensorId id);
   void createAndConnectOutTensor(OutIndex index, TensorId id);
   void disconnectInTensor(Tensor *tensor);
@@ -169,28 +169,28 @@ class Op : public Vertex {
   void disconnectAllInputs();
   void disconnectAllOutputs();
 
-  bool hasInput(InIndex index) const { return input->hasIndex(index); }
-  bool hasOutput(OutIndex index) const { return output->hasIndex(index); }
-  Tensor *inTensor(InIndex index) { return input->tensor(index); }
-  const Tensor *inTensor(InIndex index) const { return const_cast<const TensorIndexMap &>(*input).tensor(index); }
-  Tensor *outTensor(OutIndex index) { return output->tensor(index); }
-  const Tensor *outTensor(OutIndex index) const { return const_cast<const TensorIndexMap &>(*output).tensor(index); }
-  TensorId inId(InIndex index) { return input->id(index); }
-  const TensorId inId(InIndex index) const { return input->id(index); }
-  TensorId outId(OutIndex index) { return output->id(index); }
-  const TensorId outId(OutIndex index) const { return output->id(index); }
+  IN_LIBRARY bool hasInput(InIndex index) const { return input->hasIndex(index); }
+  IN_LIBRARY bool hasOutput(OutIndex index) const { return output->hasIndex(index); }
+  IN_LIBRARY Tensor *inTensor(InIndex index) { return input->tensor(index); }
+  IN_LIBRARY const Tensor *inTensor(InIndex index) const { return const_cast<const TensorIndexMap &>(*input).tensor(index); }
+  IN_LIBRARY Tensor *outTensor(OutIndex index) { return output->tensor(index); }
+  IN_LIBRARY const Tensor *outTensor(OutIndex index) const { return const_cast<const TensorIndexMap &>(*output).tensor(index); }
+  IN_LIBRARY TensorId inId(InIndex index) { return input->id(index); }
+  IN_LIBRARY const TensorId inId(InIndex index) const { return input->id(index); }
+  IN_LIBRARY TensorId outId(OutIndex index) { return output->id(index); }
+  IN_LIBRARY const TensorId outId(OutIndex index) const { return output->id(index); }
   TensorInfo &inInfo(InIndex index);
   const TensorInfo &inInfo(InIndex index) const;
   TensorInfo &outInfo(OutIndex index);
   const TensorInfo &outInfo(OutIndex index) const;
-  const Shape &inShape(InIndex index) const { return inInfo(index).shape(); }
-  const Shape &outShape(OutIndex index) const { return outInfo(index).shape(); }
-  Rank inRank(InIndex index) const { return inInfo(index).rank(); }
-  Rank outRank(OutIndex index) const { return outInfo(index).rank(); }
-  std::size_t inTensorCount() const { return static_cast<std::size_t>(input->n()); }
-  std::size_t outTensorCount() const { return static_cast<std::size_t>(output->n()); }
-  InIndex inIndex(Tensor *tensor) const { return input->indices(tensor).at(0); }
-  OutIndex outIndex(Tensor *tensor) const { return output->indices(tensor).at(0); }
+  IN_LIBRARY const Shape &inShape(InIndex index) const { return inInfo(index).shape(); }
+  IN_LIBRARY const Shape &outShape(OutIndex index) const { return outInfo(index).shape(); }
+  IN_LIBRARY Rank inRank(InIndex index) const { return inInfo(index).rank(); }
+  IN_LIBRARY Rank outRank(OutIndex index) const { return outInfo(index).rank(); }
+  IN_LIBRARY std::size_t inTensorCount() const { return static_cast<std::size_t>(input->n()); }
+  IN_LIBRARY std::size_t outTensorCount() const { return static_cast<std::size_t>(output->n()); }
+  IN_LIBRARY InIndex inIndex(Tensor *tensor) const { return input->indices(tensor).at(0); }
+  IN_LIBRARY OutIndex outIndex(Tensor *tensor) const { return output->indices(tensor).at(0); }
 
   /// Sets the info of every output. Raises popart::error where an op does not say how.
   virtual void setup();
@@ -201,10 +201,10 @@ class Op : public Vertex {
   virtual const std::vector<GradInOutMapper> &gradInputInfo() const;
   virtual const std::map<int, int> &gradOutToNonGradIn() const;
   virtual int getNonGradInIndex(int gradOpOutIndex) const;
-  virtual void setCalledSubgraphGradInfo(const FwdGraphToBwdGraphInfo &) {}
+  IN_LIBRARY virtual void setCalledSubgraphGradInfo(const FwdGraphToBwdGraphInfo &) {}
 
   // In-place variants.
-  virtual std::vector<std::tuple<OperatorIdentifier, float>> inplacePriorityDefault() const { return {}; }
+  IN_LIBRARY virtual std::vector<std::tuple<OperatorIdentifier, float>> inplacePriorityDefault() const { return {}; }
   virtual std::unique_ptr<Op> getInplaceVariant(const OperatorIdentifier &) const;
   virtual void growAliasModel(AliasModel &aliasModel) const;
   virtual poprithms::memory::inplace::Proposal mapInplaceProposal(const AliasModel &aliasModel, OperatorIdentifier) const;
@@ -214,10 +214,10 @@ class Op : public Vertex {
   virtual view::RegMap fwdRegMap(InIndex, OutIndex) const;
   virtual view::RegMap bwdRegMap(InIndex, OutIndex) const;
   bool doesAlias() const;
-  bool doesAlias(InIndex inIndex, OutIndex outIndex) const { return view::nonEmptyRegion(aliases(inIndex, outIndex)); }
-  bool isOutplace() const { return !doesAlias(); }
+  IN_LIBRARY bool doesAlias(InIndex inIndex, OutIndex outIndex) const { return view::nonEmptyRegion(aliases(inIndex, outIndex)); }
+  IN_LIBRARY bool isOutplace() const { return !doesAlias(); }
   bool modifies() const;
-  bool modifiesIndex(InIndex index) const { return view::regionsModified(modifies(index)); }
+  IN_LIBRARY bool modifiesIndex(InIndex index) const { return view::regionsModified(modifies(index)); }
   bool modifiesTensor(Tensor *tensor) const;
 
   // What an op says of itself.
@@ -228,28 +228,28 @@ class Op : public Vertex {
   /// Text that two ops have in common only where one may be run in place of the other.
   std::string getSubgraphEquivId() const;
   virtual float getSubgraphValue() const = 0;
-  float getHighSubgraphValue() const { return 1000.0f; }
-  float getLowSubgraphValue() const { return 0.1f; }
-  virtual bool isOutlineable() const { return true; }
-  virtual bool hasSideEffect() const { return false; }
-  virtual bool canRecompute() const { return true; }
-  virtual bool isNorm() const { return false; }
-  virtual bool canBeReplacedByIdentity() const { return false; }
-  virtual bool isLossOp() const { return false; }
-  virtual bool isIpuCopyOp() const { return false; }
-  virtual bool isOptimizerOp() const { return settings.optimizerOp; }
-  virtual bool isInplaceViewChange() const { return false; }
-  virtual bool isOutplaceViewChange() const { return false; }
-  virtual bool canShard() const { return false; }
-  virtual int getInBatchAxis(InIndex) const { return 0; }
-  virtual int getOutBatchAxis(OutIndex) const { return 0; }
-  virtual bool requiresRandomSeed() const { return false; }
+  IN_LIBRARY float getHighSubgraphValue() const { return 1000.0f; }
+  IN_LIBRARY float getLowSubgraphValue() const { return 0.1f; }
+  IN_LIBRARY virtual bool isOutlineable() const { return true; }
+  IN_LIBRARY virtual bool hasSideEffect() const { return false; }
+  IN_LIBRARY virtual bool canRecompute() const { return true; }
+  IN_LIBRARY virtual bool isNorm() const { return false; }
+  IN_LIBRARY virtual bool canBeReplacedByIdentity() const { return false; }
+  IN_LIBRARY virtual bool isLossOp() const { return false; }
+  IN_LIBRARY virtual bool isIpuCopyOp() const { return false; }
+  IN_LIBRARY virtual bool isOptimizerOp() const { return settings.optimizerOp; }
+  IN_LIBRARY virtual bool isInplaceViewChange() const { return false; }
+  IN_LIBRARY virtual bool isOutplaceViewChange() const { return false; }
+  IN_LIBRARY virtual bool canShard() const { return false; }
+  IN_LIBRARY virtual int getInBatchAxis(InIndex) const { return 0; }
+  IN_LIBRARY virtual int getOutBatchAxis(OutIndex) const { return 0; }
+  IN_LIBRARY virtual bool requiresRandomSeed() const { return false; }
   virtual InIndex getSeedInIndex() const;
-  virtual std::vector<const Graph *> getCalledGraphs() const { return {}; }
-  virtual ReplicatedTensorShardingIndices getReplicatedTensorShardingIndices() const { return {}; }
+  IN_LIBRARY virtual std::vector<const Graph *> getCalledGraphs() const { return {}; }
+  IN_LIBRARY virtual ReplicatedTensorShardingIndices getReplicatedTensorShardingIndices() const { return {}; }
 
-  Shape prettyNpOut(const Shape &s0, const Shape &s1) const { return npOut(s0, s1, "Op " + str()); }
-  TensorInfo prettyNpOut(const TensorInfo &i0, const TensorInfo &i1, bool checkDataType = true) const {
+  IN_LIBRARY Shape prettyNpOut(const Shape &s0, const Shape &s1) const { return npOut(s0, s1, "Op " + str()); }
+  IN_LIBRARY TensorInfo prettyNpOut(const TensorInfo &i0, const TensorInfo &i1, bool checkDataType = true) const {
     return npOut(i0, i1, checkDataType, "Op " + str());
   }
 

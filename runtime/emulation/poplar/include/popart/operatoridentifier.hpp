@@ -22,18 +22,25 @@ struct NumInputs {
   int min;
   int max;
 
-  NumInputs() : min(0), max(0) {}
-  NumInputs(int f) : min(f), max(f) {}
-  NumInputs(int _min, int _max) : min(_min), max(_max) {}
+  IN_LIBRARY NumInputs() : min(0), max(0) {}
+  IN_LIBRARY NumInputs(int f) : min(f), max(f) {}
+  IN_LIBRARY NumInputs(int _min, int _max) : min(_min), max(_max) {}
 };
 
 struct OperatorIdentifier {
-  OperatorIdentifier(const OpDomain &_domain, const OpType &_type, OpVersion _version, NumInputs inputs = {}, int outputs = 0)
+  IN_LIBRARY OperatorIdentifier(const OpDomain &_domain, const OpType &_type, OpVersion _version, NumInputs inputs = {}, int outputs = 0)
       : domain(_domain.empty() ? OpDomain(Domain::ai_onnx) : _domain),
         type(_type),
         version(_version),
         numInputs(inputs),
         numOutputs(outputs) {}
+
+  /// For the emulation's own use.
+  IN_LIBRARY OperatorIdentifier(const OperatorIdentifier &) = default;
+  /// For the emulation's own use.
+  IN_LIBRARY OperatorIdentifier &operator=(const OperatorIdentifier &) = default;
+  /// For the emulation's own use.
+  IN_LIBRARY ~OperatorIdentifier() = default;
 
   OpDomain domain;
   OpType type;
@@ -42,18 +49,18 @@ struct OperatorIdentifier {
   NumInputs numInputs;
   int numOutputs;
 
-  bool operator==(const OperatorIdentifier &rhs) const { return domain == rhs.domain && type == rhs.type && version == rhs.version; }
-  bool operator!=(const OperatorIdentifier &rhs) const { return !(*this == rhs); }
-  bool operator<(const OperatorIdentifier &rhs) const {
+  IN_LIBRARY bool operator==(const OperatorIdentifier &rhs) const { return domain == rhs.domain && type == rhs.type && version == rhs.version; }
+  IN_LIBRARY bool operator!=(const OperatorIdentifier &rhs) const { return !(*this == rhs); }
+  IN_LIBRARY bool operator<(const OperatorIdentifier &rhs) const {
     return std::tie(domain, type, version) < std::tie(rhs.domain, rhs.type, rhs.version);
   }
 };
 
 struct OperatorIdentifierLess {
-  bool operator()(const OperatorIdentifier &lhs, const OperatorIdentifier &rhs) const { return lhs < rhs; }
+  IN_LIBRARY bool operator()(const OperatorIdentifier &lhs, const OperatorIdentifier &rhs) const { return lhs < rhs; }
 };
 
-inline std::ostream &operator<<(std::ostream &stream, const OperatorIdentifier &opid) {
+IN_LIBRARY std::ostream &operator<<(std::ostream &stream, const OperatorIdentifier &opid) {
   return stream << opid.domain << "." << opid.type << ":" << opid.version;
 }
 

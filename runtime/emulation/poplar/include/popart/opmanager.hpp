@@ -34,16 +34,16 @@ class OpDefinition {
     std::string name;
     std::vector<DataType> supportedTensors;
     bool constant;
-    Input(std::string n, std::vector<DataType> t, bool _constant = false) : name(n), supportedTensors(t), constant(_constant) {}
+    IN_LIBRARY Input(std::string n, std::vector<DataType> t, bool _constant = false) : name(n), supportedTensors(t), constant(_constant) {}
   };
   struct Output {
     std::string name;
     std::vector<DataType> supportedTensors;
-    Output(std::string n, std::vector<DataType> t) : name(n), supportedTensors(t) {}
+    IN_LIBRARY Output(std::string n, std::vector<DataType> t) : name(n), supportedTensors(t) {}
   };
   struct Attribute {
     std::string supportedValuesRegex;
-    Attribute(std::string regex) : supportedValuesRegex(regex) {}
+    IN_LIBRARY Attribute(std::string regex) : supportedValuesRegex(regex) {}
   };
 
   using DataTypes = std::vector<DataType>;
@@ -51,8 +51,15 @@ class OpDefinition {
   using Outputs = std::vector<Output>;
   using Attributes = std::map<std::string, Attribute>;
 
-  OpDefinition() = default;
-  OpDefinition(Inputs i, Outputs o, Attributes a) : inputs(i), outputs(o), attributes(a) {}
+  IN_LIBRARY OpDefinition() = default;
+  IN_LIBRARY OpDefinition(Inputs i, Outputs o, Attributes a) : inputs(i), outputs(o), attributes(a) {}
+
+  /// For the emulation's own use.
+  IN_LIBRARY OpDefinition(const OpDefinition &) = default;
+  /// For the emulation's own use.
+  IN_LIBRARY OpDefinition &operator=(const OpDefinition &) = default;
+  /// For the emulation's own use.
+  IN_LIBRARY ~OpDefinition() = default;
 
   Inputs inputs;
   Outputs outputs;
@@ -63,7 +70,7 @@ using OpDefinitions = std::map<OperatorIdentifier, OpDefinition, OperatorIdentif
 
 class OpCreatorInfo {
  public:
-  OpCreatorInfo(const OperatorIdentifier &_opid, const Op::Settings &_settings, const Attributes &_attributes,
+  IN_LIBRARY OpCreatorInfo(const OperatorIdentifier &_opid, const Op::Settings &_settings, const Attributes &_attributes,
                 const std::vector<TensorId> &_inputIds, const std::vector<TensorId> &_outputIds)
       : opid(_opid), settings(_settings), attributes(_attributes), inputIds(_inputIds), outputIds(_outputIds) {}
 
@@ -71,15 +78,15 @@ class OpCreatorInfo {
   const Op::Settings &settings;
   const Attributes &attributes;
 
-  bool hasInputIds() const { return !inputIds.empty(); }
-  bool hasOutputIds() const { return !outputIds.empty(); }
-  const std::vector<TensorId> &getInputIds() const { return inputIds; }
-  const std::vector<TensorId> &getOutputIds() const { return outputIds; }
+  IN_LIBRARY bool hasInputIds() const { return !inputIds.empty(); }
+  IN_LIBRARY bool hasOutputIds() const { return !outputIds.empty(); }
+  IN_LIBRARY const std::vector<TensorId> &getInputIds() const { return inputIds; }
+  IN_LIBRARY const std::vector<TensorId> &getOutputIds() const { return outputIds; }
   bool hasInputTensor(int index) const;
   Tensor *getInputTensor(int index) const;
   TensorInfo &getInputTensorInfo(int index) const;
   TensorData *getInputTensorData(int index) const;
-  std::string debugName() const { return logging::format("Op(id:{}, name:{})", opid, settings.name); }
+  IN_LIBRARY std::string debugName() const { return logging::format("Op(id:{}, name:{})", opid, settings.name); }
 
   /// The values of a constant input of rank 0 or 1. Raises popart::error where it is none of type T.
   template <typename T>
@@ -114,9 +121,9 @@ class OpManager {
   using ComplexOpFactoryFunc = std::function<Op *(const OpCreatorInfo &, Graph &graph)>;
 
   struct OpInfo {
-    OpInfo(const OperatorIdentifier &id_, bool isPublic_, const OpDefinition &details_, OpFactoryFunc f)
+    IN_LIBRARY OpInfo(const OperatorIdentifier &id_, bool isPublic_, const OpDefinition &details_, OpFactoryFunc f)
         : isPublic(isPublic_), id(id_), details(details_), simpleFactory(f) {}
-    OpInfo(const OperatorIdentifier &id_, bool isPublic_, const OpDefinition &details_, ComplexOpFactoryFunc f)
+    IN_LIBRARY OpInfo(const OperatorIdentifier &id_, bool isPublic_, const OpDefinition &details_, ComplexOpFactoryFunc f)
         : isPublic(isPublic_), id(id_), details(details_), complexFactory(f) {}
 
     bool isPublic;
@@ -126,9 +133,18 @@ class OpManager {
     ComplexOpFactoryFunc complexFactory;
   };
 
-  static void registerOp(const OpInfo &info) {
+  IN_LIBRARY static void registerOp(const OpInfo &info) {
     // As in PopART the first registration stays.
     getInstance().ops[std::make_pair(info.id.domain, info.id.type)].emplace(static_cast<int>(info.id.version), info);
+  }
+
+  /// For the emulation's own use.
+  IN_LIBRARY static void registerOps(const OpDefinitions &definitions, const OpFactoryFunc &func, bool isPublic) {
+    for (const auto &entry : definitions) registerOp({entry.first, isPublic, entry.second, func});
+  }
+  /// For the emulation's own use.
+  IN_LIBRARY static void registerOps(const OpDefinitions &definitions, const ComplexOpFactoryFunc &func, bool isPublic) {
+    for (const auto &entry : definitions) registerOp({entry.first, isPublic, entry.second, func});
   }
 
   /// Values of Int, Ints and String; anything else raises popart::error, Float too.
@@ -172,23 +188,17 @@ template <class OP>
 class OpCreator {
  public:
   OpCreator(const OpDefinitions &opDefinitions, bool isPublic = true) {
-    const OpManager::OpFactoryFunc func = [](const OpCreatorInfo &info) {
-      return std::unique_ptr<Op>(new OP(info.opid, info.settings));
-    };
-    add(opDefinitions, func, isPublic);
+    OpManager::registerOps(opDefinitions, OpManager::OpFactoryFunc(&OpCreator::make), isPublic);
   }
   OpCreator(const OpDefinitions &opDefinitions, OpManager::OpFactoryFunc func, bool isPublic = true) {
-    add(opDefinitions, func, isPublic);
+    OpManager::registerOps(opDefinitions, func, isPublic);
   }
   OpCreator(const OpDefinitions &opDefinitions, OpManager::ComplexOpFactoryFunc func, bool isPublic = true) {
-    add(opDefinitions, func, isPublic);
+    OpManager::registerOps(opDefinitions, func, isPublic);
   }
 
  private:
-  template <typename F>
-  static void add(const OpDefinitions &definitions, const F &func, bool isPublic) {
-    for (const auto &entry : definitions) OpManager::registerOp({entry.first, isPublic, entry.second, func});
-  }
+  static std::unique_ptr<Op> make(const OpCreatorInfo &info) { return std::unique_ptr<Op>(new OP(info.opid, info.settings)); }
 };
 
 }  // namespace popart

@@ -25,18 +25,18 @@ class OpSerialiserBase {
  public:
   virtual ~OpSerialiserBase() = default;
 
-  void appendAttribute(const std::string &name, float value) { appendStrAttr(name, std::to_string(value)); }
-  void appendAttribute(const std::string &name, double value) { appendStrAttr(name, std::to_string(value)); }
-  void appendAttribute(const std::string &name, int value) { appendStrAttr(name, std::to_string(value)); }
-  void appendAttribute(const std::string &name, int64_t value) { appendStrAttr(name, std::to_string(value)); }
-  void appendAttribute(const std::string &name, uint32_t value) { appendStrAttr(name, std::to_string(value)); }
-  void appendAttribute(const std::string &name, uint64_t value) { appendStrAttr(name, std::to_string(value)); }
-  void appendAttribute(const std::string &name, const std::string &value) { appendStrAttr(name, value); }
-  void appendAttribute(const std::string &name, const std::vector<float> &value) { appendStrAttr(name, list(value)); }
-  void appendAttribute(const std::string &name, const std::vector<double> &value) { appendStrAttr(name, list(value)); }
-  void appendAttribute(const std::string &name, const std::vector<int64_t> &value) { appendStrAttr(name, list(value)); }
-  void appendAttribute(const std::string &name, const Scope &value) { appendStrAttr(name, value.str()); }
-  void appendAttribute(const std::string &name, bool value) { appendStrAttr(name, value ? "true" : "false"); }
+  IN_LIBRARY void appendAttribute(const std::string &name, float value) { appendStrAttr(name, std::to_string(value)); }
+  IN_LIBRARY void appendAttribute(const std::string &name, double value) { appendStrAttr(name, std::to_string(value)); }
+  IN_LIBRARY void appendAttribute(const std::string &name, int value) { appendStrAttr(name, std::to_string(value)); }
+  IN_LIBRARY void appendAttribute(const std::string &name, int64_t value) { appendStrAttr(name, std::to_string(value)); }
+  IN_LIBRARY void appendAttribute(const std::string &name, uint32_t value) { appendStrAttr(name, std::to_string(value)); }
+  IN_LIBRARY void appendAttribute(const std::string &name, uint64_t value) { appendStrAttr(name, std::to_string(value)); }
+  IN_LIBRARY void appendAttribute(const std::string &name, const std::string &value) { appendStrAttr(name, value); }
+  IN_LIBRARY void appendAttribute(const std::string &name, const std::vector<float> &value) { appendStrAttr(name, list(value)); }
+  IN_LIBRARY void appendAttribute(const std::string &name, const std::vector<double> &value) { appendStrAttr(name, list(value)); }
+  IN_LIBRARY void appendAttribute(const std::string &name, const std::vector<int64_t> &value) { appendStrAttr(name, list(value)); }
+  IN_LIBRARY void appendAttribute(const std::string &name, const Scope &value) { appendStrAttr(name, value.str()); }
+  IN_LIBRARY void appendAttribute(const std::string &name, bool value) { appendStrAttr(name, value ? "true" : "false"); }
 
   virtual void appendAttribute(const std::string &, nonstd::optional<int64_t>) = 0;
   virtual void appendAttribute(const std::string &, nonstd::optional<float>) = 0;
@@ -68,10 +68,10 @@ namespace emulation {
 /// Writes every attribute with `write`; an optional one that is absent as "?".
 class TextSerialiser : public OpSerialiserBase {
  public:
-  void appendAttribute(const std::string &name, nonstd::optional<int64_t> value) override { appendOptional(name, value); }
-  void appendAttribute(const std::string &name, nonstd::optional<float> value) override { appendOptional(name, value); }
-  void appendAttribute(const std::string &name, nonstd::optional<double> value) override { appendOptional(name, value); }
-  void appendAttribute(const std::string &name, const std::map<TensorId, uint64_t> map) override {
+  IN_LIBRARY void appendAttribute(const std::string &name, nonstd::optional<int64_t> value) override { appendOptional(name, value); }
+  IN_LIBRARY void appendAttribute(const std::string &name, nonstd::optional<float> value) override { appendOptional(name, value); }
+  IN_LIBRARY void appendAttribute(const std::string &name, nonstd::optional<double> value) override { appendOptional(name, value); }
+  IN_LIBRARY void appendAttribute(const std::string &name, const std::map<TensorId, uint64_t> map) override {
     std::ostringstream stream;
     for (const auto &entry : map) stream << entry.second << " ";
     write(name, stream.str());
@@ -97,7 +97,7 @@ class OpSerialiser : public emulation::TextSerialiser {
   OpSerialiser(const Op *op, std::stringstream &stream);
 
  private:
-  void write(const std::string &name, const std::string &value) override { stream_ << "        " << name << ": " << value << "\n"; }
+  IN_LIBRARY void write(const std::string &name, const std::string &value) override { stream_ << "        " << name << ": " << value << "\n"; }
 
   std::stringstream &stream_;
 };
@@ -106,10 +106,10 @@ class OpSerialiser : public emulation::TextSerialiser {
 class OpEquivIdCreator : public emulation::TextSerialiser {
  public:
   explicit OpEquivIdCreator(const Op *op);
-  std::string str() const { return stream_.str(); }
+  IN_LIBRARY std::string str() const { return stream_.str(); }
 
  private:
-  void write(const std::string &, const std::string &value) override { stream_ << value << "_"; }
+  IN_LIBRARY void write(const std::string &, const std::string &value) override { stream_ << value << "_"; }
 
   std::ostringstream stream_;
 };

@@ -15,10 +15,10 @@ class Optimizer {
   virtual ~Optimizer() = default;
   virtual std::unique_ptr<Optimizer> clone() const = 0;
   virtual float learningRate() const = 0;
-  float getFinalLossScalingVal() const { return lossScaling_; }
+  IN_LIBRARY float getFinalLossScalingVal() const { return lossScaling_; }
 
  protected:
-  explicit Optimizer(float lossScaling) : lossScaling_(lossScaling) {}
+  IN_LIBRARY explicit Optimizer(float lossScaling) : lossScaling_(lossScaling) {}
 
  private:
   float lossScaling_;
@@ -27,8 +27,8 @@ class Optimizer {
 class ConstSGD : public Optimizer {
  public:
   ConstSGD(float learningRate, float weightDecay = 0, float lossScaling = 1);
-  std::unique_ptr<Optimizer> clone() const override { return std::unique_ptr<Optimizer>(new ConstSGD(*this)); }
-  float learningRate() const override { return rate_; }
+  IN_LIBRARY std::unique_ptr<Optimizer> clone() const override { return std::unique_ptr<Optimizer>(new ConstSGD(*this)); }
+  IN_LIBRARY float learningRate() const override { return rate_; }
 
  private:
   float rate_;

@@ -15,30 +15,30 @@ namespace popart {
 
 class Scope {
  public:
-  static std::string delimiter() { return sNameDelimiter; }
+  IN_LIBRARY static std::string delimiter() { return sNameDelimiter; }
 
-  bool empty() const { return names.empty(); }
-  std::size_t depth() const { return names.size(); }
-  void pop() {
+  IN_LIBRARY bool empty() const { return names.empty(); }
+  IN_LIBRARY std::size_t depth() const { return names.size(); }
+  IN_LIBRARY void pop() {
     if (names.empty()) throw error("Cannot pop from an empty scope");
     names.pop_back();
   }
-  bool operator==(const Scope &other) const { return names == other.names; }
-  bool operator!=(const Scope &other) const { return names != other.names; }
+  IN_LIBRARY bool operator==(const Scope &other) const { return names == other.names; }
+  IN_LIBRARY bool operator!=(const Scope &other) const { return names != other.names; }
 
-  std::string str() const { return logging::join(names.begin(), names.end(), delimiter()); }
-  Scope operator/(const std::string &name) const {
+  IN_LIBRARY std::string str() const { return logging::join(names.begin(), names.end(), delimiter()); }
+  IN_LIBRARY Scope operator/(const std::string &name) const {
     Scope out = *this;
     if (!name.empty()) out.names.push_back(name);
     return out;
   }
-  std::vector<std::string> getScopeNames() const { return names; }
+  IN_LIBRARY std::vector<std::string> getScopeNames() const { return names; }
 
  private:
   std::vector<std::string> names;
 };
 
-inline std::ostream &operator<<(std::ostream &stream, const Scope &scope) { return stream << scope.str(); }
+IN_LIBRARY std::ostream &operator<<(std::ostream &stream, const Scope &scope) { return stream << scope.str(); }
 
 }  // namespace popart
 #pragma GCC visibility pop

@@ -30,22 +30,22 @@ class Session {
 
   /// Lowers and compiles. Raises popart::error, or what Poplar raises, where an op can't be lowered.
   void prepareDevice(bool loadEngine = true);
-  void weightsFromHost() { device_->weightsFromHost(); }
-  void weightsToHost() { device_->weightsToHost(); }
-  void setRandomSeed(uint64_t) {}
+  IN_LIBRARY void weightsFromHost() { device_->weightsFromHost(); }
+  IN_LIBRARY void weightsToHost() { device_->weightsToHost(); }
+  IN_LIBRARY void setRandomSeed(uint64_t) {}
   void run(IStepIO &io, std::string debugName = "");
   /// The info of a tensor of the main graph, gradients too. Raises popart::error where there is none.
   TensorInfo getInfo(TensorId id) const;
   bool hasInfo(TensorId id) const;
-  std::set<TensorId> getAllTensorIds() const { return ir->getAllTensorIds(); }
+  IN_LIBRARY std::set<TensorId> getAllTensorIds() const { return ir->getAllTensorIds(); }
   /// For the emulation's own use. Writes the weights as they are on the host into `weights`.
   void readWeights(std::map<TensorId, MutableVoidData> &weights) const;
 
-  const Ir &getIr() const { return *ir; }
-  popx::Devicex &getDevice() { return *device_; }
-  const popx::Devicex &getDevice() const { return *device_; }
+  IN_LIBRARY const Ir &getIr() const { return *ir; }
+  IN_LIBRARY popx::Devicex &getDevice() { return *device_; }
+  IN_LIBRARY const popx::Devicex &getDevice() const { return *device_; }
   /// For the emulation's own use.
-  const std::string &getName() const { return name_; }
+  IN_LIBRARY const std::string &getName() const { return name_; }
 
  protected:
   /// For the emulation's own use.

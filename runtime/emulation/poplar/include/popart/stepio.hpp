@@ -15,17 +15,17 @@ namespace popart {
 
 class StepIO : public IStepIO {
  public:
-  StepIO(std::map<TensorId, IArray &> inputs, std::map<TensorId, IArray &> outputs) {
+  IN_LIBRARY StepIO(std::map<TensorId, IArray &> inputs, std::map<TensorId, IArray &> outputs) {
     for (const auto &entry : inputs) inputs_.emplace(entry.first, Place{&entry.second, 0});
     for (const auto &entry : outputs) outputs_.emplace(entry.first, Place{&entry.second, 0});
   }
 
-  ConstVoidData in(TensorId id, int64_t numElements, bool, const bool = false) override {
+  IN_LIBRARY ConstVoidData in(TensorId id, int64_t numElements, bool, const bool = false) override {
     const MutableVoidData data = next(inputs_, id, numElements, "inputs");
     return {data.data, data.info};
   }
-  void inComplete(TensorId, int64_t, const bool = false) override {}
-  MutableVoidData out(TensorId id, int64_t numElements) override { return next(outputs_, id, numElements, "outputs"); }
+  IN_LIBRARY void inComplete(TensorId, int64_t, const bool = false) override {}
+  IN_LIBRARY MutableVoidData out(TensorId id, int64_t numElements) override { return next(outputs_, id, numElements, "outputs"); }
 
  private:
   struct Place {
@@ -33,7 +33,7 @@ class StepIO : public IStepIO {
     int64_t offset;  // bytes already passed
   };
 
-  static MutableVoidData next(std::map<TensorId, Place> &places, const TensorId &id, int64_t numElements, const char *what) {
+  IN_LIBRARY static MutableVoidData next(std::map<TensorId, Place> &places, const TensorId &id, int64_t numElements, const char *what) {
     const auto found = places.find(id);
     if (found == places.end()) throw runtime_error("No tensor {} provided in PyStepIO's {}", id, what);
     Place &place = found->second;

@@ -34,7 +34,7 @@ inline std::ostream &operator<<(std::ostream &stream, const TensorType &type) {
 /// The ops that read a tensor, each with how often.
 class Consumers {
  public:
-  int n(Op *op) const {
+  IN_LIBRARY int n(Op *op) const {
     const auto found = counts.find(op);
     return found == counts.end() ? 0 : found->second;
   }
@@ -42,7 +42,7 @@ class Consumers {
   void decrement(Op *op);
   int getTotal() const;
   /// In the order in which they were connected.
-  const std::vector<Op *> &getOps() const { return ops; }
+  IN_LIBRARY const std::vector<Op *> &getOps() const { return ops; }
 
  private:
   std::map<Op *, int> counts;
@@ -51,41 +51,41 @@ class Consumers {
 
 class Tensor : public Vertex {
  public:
-  Tensor(TensorId id_, TensorType type, Graph &graph_, const DebugContext & = {}) : id(std::move(id_)), graph(graph_), type_(type) {}
+  IN_LIBRARY Tensor(TensorId id_, TensorType type, Graph &graph_, const DebugContext & = {}) : id(std::move(id_)), graph(graph_), type_(type) {}
 
   TensorId id;
   Consumers consumers;
   TensorInfo info;
 
-  std::string str() const final { return id; }
+  IN_LIBRARY std::string str() const final { return id; }
   /// A tensor of the same info and data, without producer and consumers.
   std::unique_ptr<Tensor> clone(Graph &graph_) const;
 
-  TensorType tensorType() const { return type_; }
-  std::string tensor_type() const { return logging::internal::text(type_); }
-  void setTensorType(TensorType type) { type_ = type; }
+  IN_LIBRARY TensorType tensorType() const { return type_; }
+  IN_LIBRARY std::string tensor_type() const { return logging::internal::text(type_); }
+  IN_LIBRARY void setTensorType(TensorType type) { type_ = type; }
 
-  bool hasProducer() const { return producer != nullptr; }
-  Op *getProducerUnsafe() const { return producer; }
+  IN_LIBRARY bool hasProducer() const { return producer != nullptr; }
+  IN_LIBRARY Op *getProducerUnsafe() const { return producer; }
   Op *getProducer() const;
   void setProducer(Op *op);
-  void resetProducer(Op *op) { producer = op; }
+  IN_LIBRARY void resetProducer(Op *op) { producer = op; }
 
   bool isGraphInput() const;
   InIndex getGraphInputIndex() const;
   bool isGraphOutput() const;
   OutIndex getGraphOutputIndex() const;
   bool isAnchored() const;
-  bool isUnmodifiable() const { return type_ == TensorType::Const || type_ == TensorType::Variable; }
+  IN_LIBRARY bool isUnmodifiable() const { return type_ == TensorType::Const || type_ == TensorType::Variable; }
 
-  bool hasTensorData() const { return data_ != nullptr; }
+  IN_LIBRARY bool hasTensorData() const { return data_ != nullptr; }
   TensorData *tensorData();
   const TensorData *tensorData() const;
-  void setTensorData(TensorData data) { data_.reset(new TensorData(std::move(data))); }
-  void setTensorDataFromCopyOf(const void *src, std::size_t size) { setTensorData(TensorData::fromCopyOf(src, size)); }
+  IN_LIBRARY void setTensorData(TensorData data) { data_.reset(new TensorData(std::move(data))); }
+  IN_LIBRARY void setTensorDataFromCopyOf(const void *src, std::size_t size) { setTensorData(TensorData::fromCopyOf(src, size)); }
 
-  Graph &getGraph() { return graph; }
-  const Graph &getGraph() const { return graph; }
+  IN_LIBRARY Graph &getGraph() { return graph; }
+  IN_LIBRARY const Graph &getGraph() const { return graph; }
   Ir &getIr();
   const Ir &getIr() const;
 

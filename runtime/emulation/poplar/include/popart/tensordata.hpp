@@ -13,21 +13,21 @@ namespace popart {
 
 class TensorData {
  public:
-  static TensorData fromCopyOf(const void *src, std::size_t size) {
+  IN_LIBRARY static TensorData fromCopyOf(const void *src, std::size_t size) {
     TensorData out;
     out.bytes.resize(size);
     if (size) std::memcpy(out.bytes.data(), src, size);
     return out;
   }
-  static TensorData fromEmplaceOf(std::vector<char> &&data) {
+  IN_LIBRARY static TensorData fromEmplaceOf(std::vector<char> &&data) {
     TensorData out;
     out.bytes = std::move(data);
     return out;
   }
 
-  void *data() { return bytes.data(); }
-  const void *data() const { return bytes.data(); }
-  std::size_t size() const { return bytes.size(); }
+  IN_LIBRARY void *data() { return bytes.data(); }
+  IN_LIBRARY const void *data() const { return bytes.data(); }
+  IN_LIBRARY std::size_t size() const { return bytes.size(); }
 
   /// The values as T. Raises popart::error where the size is not that of `count` values.
   template <typename T>

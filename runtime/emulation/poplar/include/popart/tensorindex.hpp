@@ -19,24 +19,24 @@ class TensorInfo;
 class TensorIndexMap {
  public:
   void insert(int index, Tensor *tensor);
-  void reset(int index, Tensor *tensor) { tensor_map.at(index) = tensor; }
-  void erase(int index) { tensor_map.erase(index); }
-  void clear() { tensor_map.clear(); }
+  IN_LIBRARY void reset(int index, Tensor *tensor) { tensor_map.at(index) = tensor; }
+  IN_LIBRARY void erase(int index) { tensor_map.erase(index); }
+  IN_LIBRARY void clear() { tensor_map.clear(); }
 
-  bool contains(Tensor *tensor) const { return !indices(tensor).empty(); }
-  bool hasIndex(int index) const { return tensor_map.count(index) != 0; }
+  IN_LIBRARY bool contains(Tensor *tensor) const { return !indices(tensor).empty(); }
+  IN_LIBRARY bool hasIndex(int index) const { return tensor_map.count(index) != 0; }
   /// The tensor at `index`. Raises popart::error where there is none.
   Tensor *tensor(int index);
   const Tensor *tensor(int index) const;
   TensorId id(int index) const;
   std::vector<int> indices(Tensor *tensor) const;
-  const std::map<int, Tensor *> &tensorMap() const { return tensor_map; }
+  IN_LIBRARY const std::map<int, Tensor *> &tensorMap() const { return tensor_map; }
   std::map<int, TensorId> tensorIdMap() const;
   std::vector<Tensor *> tensors() const;
-  int n() const { return static_cast<int>(tensor_map.size()); }
+  IN_LIBRARY int n() const { return static_cast<int>(tensor_map.size()); }
   void setInfoIfIndex(const TensorInfo &info, int index);
-  int minIndex() const { return tensor_map.empty() ? -1 : tensor_map.begin()->first; }
-  int maxIndex() const { return tensor_map.empty() ? -1 : tensor_map.rbegin()->first; }
+  IN_LIBRARY int minIndex() const { return tensor_map.empty() ? -1 : tensor_map.begin()->first; }
+  IN_LIBRARY int maxIndex() const { return tensor_map.empty() ? -1 : tensor_map.rbegin()->first; }
 
  private:
   std::map<int, Tensor *> tensor_map;

@@ -22,18 +22,18 @@ namespace popart {
 
 namespace emulation {
 // The data type that a type of C++ stands for.
-inline DataType dataTypeOf(const int8_t *) { return DataType::INT8; }
-inline DataType dataTypeOf(const int16_t *) { return DataType::INT16; }
-inline DataType dataTypeOf(const int32_t *) { return DataType::INT32; }
-inline DataType dataTypeOf(const int64_t *) { return DataType::INT64; }
-inline DataType dataTypeOf(const uint8_t *) { return DataType::UINT8; }
-inline DataType dataTypeOf(const uint16_t *) { return DataType::UINT16; }
-inline DataType dataTypeOf(const uint32_t *) { return DataType::UINT32; }
-inline DataType dataTypeOf(const uint64_t *) { return DataType::UINT64; }
-inline DataType dataTypeOf(const bool *) { return DataType::BOOL; }
-inline DataType dataTypeOf(const float16_t *) { return DataType::FLOAT16; }
-inline DataType dataTypeOf(const float *) { return DataType::FLOAT; }
-inline DataType dataTypeOf(const double *) { return DataType::DOUBLE; }
+IN_LIBRARY DataType dataTypeOf(const int8_t *) { return DataType::INT8; }
+IN_LIBRARY DataType dataTypeOf(const int16_t *) { return DataType::INT16; }
+IN_LIBRARY DataType dataTypeOf(const int32_t *) { return DataType::INT32; }
+IN_LIBRARY DataType dataTypeOf(const int64_t *) { return DataType::INT64; }
+IN_LIBRARY DataType dataTypeOf(const uint8_t *) { return DataType::UINT8; }
+IN_LIBRARY DataType dataTypeOf(const uint16_t *) { return DataType::UINT16; }
+IN_LIBRARY DataType dataTypeOf(const uint32_t *) { return DataType::UINT32; }
+IN_LIBRARY DataType dataTypeOf(const uint64_t *) { return DataType::UINT64; }
+IN_LIBRARY DataType dataTypeOf(const bool *) { return DataType::BOOL; }
+IN_LIBRARY DataType dataTypeOf(const float16_t *) { return DataType::FLOAT16; }
+IN_LIBRARY DataType dataTypeOf(const float *) { return DataType::FLOAT; }
+IN_LIBRARY DataType dataTypeOf(const double *) { return DataType::DOUBLE; }
 }  // namespace emulation
 
 template <typename T>
@@ -90,65 +90,72 @@ inline const std::map<DataType, DataTypeInfo> &getDataTypeInfoMap() {
   return infos;
 }
 
-inline DataType dataTypeFromString(const std::string &name) {
+IN_LIBRARY DataType dataTypeFromString(const std::string &name) {
   for (const auto &entry : getDataTypeInfoMap()) {
     if (entry.second.name() == name) return entry.first;
   }
   throw error("No DataType called {}", name);
 }
 
-inline std::ostream &operator<<(std::ostream &stream, const DataType &type) {
+IN_LIBRARY std::ostream &operator<<(std::ostream &stream, const DataType &type) {
   return stream << getDataTypeInfoMap().at(type).lcasename();
 }
 
 class TensorInfo {
  public:
-  TensorInfo() = default;
-  TensorInfo(DataType type, const Shape &shape) { set(type, shape); }
-  TensorInfo(DataType type, const Shape &shape, const Shape &metaShape) { set(type, shape, metaShape); }
-  TensorInfo(std::string type, const Shape &shape) { set(dataTypeFromString(type), shape); }
+  IN_LIBRARY TensorInfo() = default;
+  IN_LIBRARY TensorInfo(DataType type, const Shape &shape) { set(type, shape); }
+  IN_LIBRARY TensorInfo(DataType type, const Shape &shape, const Shape &metaShape) { set(type, shape, metaShape); }
+  IN_LIBRARY TensorInfo(std::string type, const Shape &shape) { set(dataTypeFromString(type), shape); }
   /// `shape` as text: "(1,2,3)", "" or "()" for rank 0.
-  TensorInfo(std::string type, std::string shape) { set(dataTypeFromString(type), shapeFromString(shape)); }
+  IN_LIBRARY TensorInfo(std::string type, std::string shape) { set(dataTypeFromString(type), shapeFromString(shape)); }
 
-  void set(DataType type) { dataTypeInfo = &getDataTypeInfoMap().at(type); }
-  void set(DataType type, const Shape &shape) { set(type, shape, {}); }
-  void set(DataType type, const Shape &shape, const Shape &metaShape) {
+  /// For the emulation's own use.
+  IN_LIBRARY TensorInfo(const TensorInfo &) = default;
+  /// For the emulation's own use.
+  IN_LIBRARY TensorInfo &operator=(const TensorInfo &) = default;
+  /// For the emulation's own use.
+  IN_LIBRARY ~TensorInfo() = default;
+
+  IN_LIBRARY void set(DataType type) { dataTypeInfo = &getDataTypeInfoMap().at(type); }
+  IN_LIBRARY void set(DataType type, const Shape &shape) { set(type, shape, {}); }
+  IN_LIBRARY void set(DataType type, const Shape &shape, const Shape &metaShape) {
     set(type);
     shape_v = shape;
     meta_shape_v = metaShape;
   }
 
-  const Shape &shape() const { return shape_v; }
-  const Shape &metaShape() const { return meta_shape_v; }
-  std::vector<std::size_t> shape_szt() const { return {shape_v.begin(), shape_v.end()}; }
-  Rank rank() const { return static_cast<int>(shape_v.size()); }
-  int64_t nelms() const { return std::accumulate(shape_v.begin(), shape_v.end(), int64_t(1), std::multiplies<int64_t>()); }
-  int64_t nbytes() const { return nelms() * static_cast<int64_t>(getDataTypeInfo()->nbytes()); }
-  int64_t dim(int i) const {
+  IN_LIBRARY const Shape &shape() const { return shape_v; }
+  IN_LIBRARY const Shape &metaShape() const { return meta_shape_v; }
+  IN_LIBRARY std::vector<std::size_t> shape_szt() const { return {shape_v.begin(), shape_v.end()}; }
+  IN_LIBRARY Rank rank() const { return static_cast<int>(shape_v.size()); }
+  IN_LIBRARY int64_t nelms() const { return std::accumulate(shape_v.begin(), shape_v.end(), int64_t(1), std::multiplies<int64_t>()); }
+  IN_LIBRARY int64_t nbytes() const { return nelms() * static_cast<int64_t>(getDataTypeInfo()->nbytes()); }
+  IN_LIBRARY int64_t dim(int i) const {
     if (i < 0 || i >= rank()) throw error("Invalid input dimension {}, tensor of rank {}", i, shape_v.size());
     return shape_v[static_cast<std::size_t>(i)];
   }
 
-  DataType dataType() const { return getDataTypeInfo()->type(); }
-  const std::string &data_type() const { return getDataTypeInfo()->name(); }
-  const std::string &data_type_lcase() const { return getDataTypeInfo()->lcasename(); }
-  bool isSet() const { return dataTypeInfo != nullptr; }
-  const DataTypeInfo *getDataTypeInfo() const {
+  IN_LIBRARY DataType dataType() const { return getDataTypeInfo()->type(); }
+  IN_LIBRARY const std::string &data_type() const { return getDataTypeInfo()->name(); }
+  IN_LIBRARY const std::string &data_type_lcase() const { return getDataTypeInfo()->lcasename(); }
+  IN_LIBRARY bool isSet() const { return dataTypeInfo != nullptr; }
+  IN_LIBRARY const DataTypeInfo *getDataTypeInfo() const {
     if (!dataTypeInfo) throw error("Data type is not set");
     return dataTypeInfo;
   }
 
-  bool operator==(const TensorInfo &other) const {
+  IN_LIBRARY bool operator==(const TensorInfo &other) const {
     return dataTypeInfo == other.dataTypeInfo && shape_v == other.shape_v && meta_shape_v == other.meta_shape_v;
   }
-  bool operator!=(const TensorInfo &other) const { return !(*this == other); }
+  IN_LIBRARY bool operator!=(const TensorInfo &other) const { return !(*this == other); }
 
-  void append(std::ostream &stream) const {
+  IN_LIBRARY void append(std::ostream &stream) const {
     stream << (isSet() ? data_type() : "UNDEFINED") << " (" << logging::join(shape_v.begin(), shape_v.end(), ", ") << ")";
   }
 
  private:
-  static Shape shapeFromString(const std::string &text) {
+  IN_LIBRARY static Shape shapeFromString(const std::string &text) {
     Shape out;
     std::string digits;
     for (const char c : text + ")") {
@@ -169,13 +176,13 @@ class TensorInfo {
   Shape meta_shape_v;
 };
 
-inline std::ostream &operator<<(std::ostream &stream, const TensorInfo &info) {
+IN_LIBRARY std::ostream &operator<<(std::ostream &stream, const TensorInfo &info) {
   info.append(stream);
   return stream;
 }
 
 /// As in PopART a dimension of size 0 broadcasts with nothing, not even with itself.
-inline bool npBroadcastable(const Shape &s0, const Shape &s1) {
+IN_LIBRARY bool npBroadcastable(const Shape &s0, const Shape &s1) {
   for (std::size_t i = 1; i <= std::min(s0.size(), s1.size()); ++i) {
     const int64_t a = s0[s0.size() - i], b = s1[s1.size() - i];
     if (a <= 0 || b <= 0 || (a != b && a != 1 && b != 1)) return false;
@@ -184,7 +191,7 @@ inline bool npBroadcastable(const Shape &s0, const Shape &s1) {
 }
 
 /// The shape that `s0` and `s1` broadcast to. Raises popart::error where they do not.
-inline Shape npOut(const Shape &s0, const Shape &s1, const std::string &debugName = "") {
+IN_LIBRARY Shape npOut(const Shape &s0, const Shape &s1, const std::string &debugName = "") {
   if (!npBroadcastable(s0, s1)) {
     throw error("np broadcasting failed{}, frames [{}] and [{}] are not aligned", debugName.empty() ? "" : " on '" + debugName + "'",
                 logging::join(s0.begin(), s0.end(), ", "), logging::join(s1.begin(), s1.end(), ", "));
@@ -199,19 +206,19 @@ inline Shape npOut(const Shape &s0, const Shape &s1, const std::string &debugNam
 }
 
 /// As above for infos; with `checkDataType` both must have one data type.
-inline TensorInfo npOut(const TensorInfo &i0, const TensorInfo &i1, bool checkDataType, const std::string &debugName = "") {
+IN_LIBRARY TensorInfo npOut(const TensorInfo &i0, const TensorInfo &i1, bool checkDataType, const std::string &debugName = "") {
   if (checkDataType && i0.dataType() != i1.dataType()) {
     throw error("np broadcasting failed{}{}, incompatible types {} and {}", debugName.empty() ? "" : " on ", debugName, i0.data_type(),
                 i1.data_type());
   }
   return {i0.dataType(), npOut(i0.shape(), i1.shape(), debugName)};
 }
-inline TensorInfo npOut(const TensorInfo &i0, const TensorInfo &i1, const std::string &debugName = "") {
+IN_LIBRARY TensorInfo npOut(const TensorInfo &i0, const TensorInfo &i1, const std::string &debugName = "") {
   return npOut(i0, i1, true, debugName);
 }
 
 /// The axes of `out` along which a gradient is summed to have the shape `in` that was broadcast to it.
-inline std::vector<int64_t> npReductionAxis(const std::vector<int64_t> &in, const std::vector<int64_t> &out) {
+IN_LIBRARY std::vector<int64_t> npReductionAxis(const std::vector<int64_t> &in, const std::vector<int64_t> &out) {
   if (in.size() > out.size()) throw error("npReductionAxis: the rank of the input is above that of the output");
   const std::size_t prefix = out.size() - in.size();
   std::vector<int64_t> axes;

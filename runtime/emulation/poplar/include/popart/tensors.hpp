@@ -19,13 +19,13 @@ class Scope;
 
 class Tensors {
  public:
-  explicit Tensors(Graph &graph_) : graph(graph_) {}
+  IN_LIBRARY explicit Tensors(Graph &graph_) : graph(graph_) {}
 
   /// The tensor of that name. Raises popart::error where there is none.
   Tensor *get(TensorId id) const;
-  void remove(TensorId id) { tensors.erase(id); }
-  bool contains(TensorId id) const { return tensors.count(id) != 0; }
-  std::size_t n() const { return tensors.size(); }
+  IN_LIBRARY void remove(TensorId id) { tensors.erase(id); }
+  IN_LIBRARY bool contains(TensorId id) const { return tensors.count(id) != 0; }
+  IN_LIBRARY std::size_t n() const { return tensors.size(); }
 
   /// The name under which `id` is found in `scope`, or in one around it.
   TensorId find(TensorId id, const Scope &scope) const;

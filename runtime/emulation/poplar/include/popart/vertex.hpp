@@ -4,6 +4,8 @@
 
 #include <string>
 
+#include <poplar/detail/config.hpp>
+
 #pragma GCC visibility push(default)
 namespace popart {
 
@@ -15,7 +17,7 @@ class Vertex {
   Vertex() = default;
   virtual ~Vertex() = default;
   // A copy is not yet part of a graph, so nothing is known of its paths.
-  Vertex(const Vertex &) {}
+  IN_LIBRARY Vertex(const Vertex &) {}
   Vertex &operator=(const Vertex &) = delete;
 
   PathToLoss toLoss{PathToLoss::Undefined};

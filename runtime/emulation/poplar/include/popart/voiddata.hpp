@@ -10,7 +10,7 @@ namespace popart {
 class ConstVoidData {
  public:
   ConstVoidData() = default;
-  ConstVoidData(const void *data_, const TensorInfo &info_) : data(data_), info(info_) {}
+  IN_LIBRARY ConstVoidData(const void *data_, const TensorInfo &info_) : data(data_), info(info_) {}
 
   const void *data = nullptr;
   TensorInfo info;

@@ -9,7 +9,7 @@
 
 namespace poplar {
 
-/// A codelet that one worker runs; it defines `void compute()`, before SDK 3.1 `bool compute()`.
+/// A codelet that one worker runs; it defines `void compute()`, or `bool compute()`, as all did before SDK 3.0.
 class Vertex {};
 /// A codelet that all workers run at the same time; it defines `void compute(unsigned workerId)`.
 class MultiVertex : public Vertex {

@@ -21,7 +21,7 @@ class AliasModel {
   using PoprithmsOpId = poprithms::memory::inplace::OpId;
 
   /// An op of which input 0 could become the memory of output 0.
-  void insertUnaryModifier0(const Op &op) { insertUnaryModifier(op, 0); }
+  IN_LIBRARY void insertUnaryModifier0(const Op &op) { insertUnaryModifier(op, 0); }
   /// The same of input `index`. Raises popart::error where the op lacks the input, or the shapes differ.
   void insertUnaryModifier(const Op &op, InIndex index);
   /// An op of which either of its two inputs could become the memory of its output.
@@ -29,14 +29,14 @@ class AliasModel {
   void insertNG2aryModifier(const Op &op, unsigned numInputs);
 
   /// The gate of an op. Raises popart::error where the op has told of none.
-  PoprithmsOpId getGate(OpId id) const {
+  IN_LIBRARY PoprithmsOpId getGate(OpId id) const {
     if (!contains(id)) throw error("The alias model has no gate for the op {}", id);
     return PoprithmsOpId(id);
   }
-  bool contains(OpId id) const { return gates.count(id) != 0; }
+  IN_LIBRARY bool contains(OpId id) const { return gates.count(id) != 0; }
 
   /// For the emulation's own use. The input that a proposal is about, in the numbering of the op.
-  InIndex input(const poprithms::memory::inplace::Proposal &proposal) const {
+  IN_LIBRARY InIndex input(const poprithms::memory::inplace::Proposal &proposal) const {
     const auto found = gates.find(static_cast<OpId>(proposal.gateId().get()));
     if (found == gates.end()) throw error("The alias model has no gate {}", proposal.gateId().get());
     const auto &inputs = found->second;

@@ -115,13 +115,16 @@ POPLAR_EMULATION_FUNCTION void Builder::customOp(const OperatorIdentifier &opid,
   for (const TensorId &output : outputs) known_.insert(output);
   model_.nodes.push_back(node);
   inferShapes(opid, node);
+  for (const TensorId &output : outputs) {
+    if (!hasValueInfo(output)) unknown_.insert(output);
+  }
 }
 
 POPLAR_EMULATION_FUNCTION void Builder::inferShapes(const OperatorIdentifier &opid, const emulation::Node &node) {
   std::map<int, TensorInfo> infos;
   const Attributes attributes(node.attributes);
   if (ShapeInferenceFunctions::hasFunction(opid)) {
-    // As in PopART, an input that is absent, or of which no info is known, is an error once a function is registered.
+    // As in PopART, an absent input is an error once a function is registered. One that inference told nothing of is UNDEFINED.
     for (std::size_t i = 0; i < node.inputs.size(); ++i) infos[static_cast<int>(i)] = getTensorInfo(node.inputs[i]);
     ShapeInferenceContext context(infos, attributes, static_cast<int>(node.outputs.size()));
     ShapeInferenceFunctions::getFunction(opid)(context);
@@ -142,7 +145,7 @@ POPLAR_EMULATION_FUNCTION void Builder::inferShapes(const OperatorIdentifier &op
   // Operators of ONNX itself: as an op would say. A custom op without a function stays unknown.
   if (node.domain != "" && opid.type != "IdentityLoss") return;
   for (const TensorId &input : node.inputs) {
-    if (!hasValueInfo(input)) return;
+    if (unknown_.count(input) || !hasValueInfo(input)) return;
   }
   if (opid.type == "Constant") {
     model_.values[node.outputs[0]] = node.attributes.at("value").t.info;
@@ -212,13 +215,15 @@ POPLAR_EMULATION_FUNCTION TensorInfo Builder::getTensorInfo(const TensorId &id) 
   }
   const auto found = model_.values.find(id);
   if (found != model_.values.end()) return found->second;
+  if (unknown_.count(id)) return {DataType::UNDEFINED, {}};
   throw error("{} is not an known tensor. Must be one of (inputs:{}) (outputs:{})", id,
               logging::join(known_.begin(), known_.end(), ", "), logging::join(model_.outputs.begin(), model_.outputs.end(), ", "));
 }
 
 POPLAR_EMULATION_FUNCTION bool Builder::hasValueInfo(const TensorId &id) const {
   const auto input = [&id](const std::pair<std::string, TensorInfo> &in) { return in.first == id; };
-  return std::any_of(model_.inputs.begin(), model_.inputs.end(), input) || isInitializer(id) || model_.values.count(id) != 0;
+  return std::any_of(model_.inputs.begin(), model_.inputs.end(), input) || isInitializer(id) || model_.values.count(id) != 0 ||
+         unknown_.count(id) != 0;
 }
 
 POPLAR_EMULATION_FUNCTION TensorId AiOnnxOpset::op(const char *type, int since, const std::vector<TensorId> &args,

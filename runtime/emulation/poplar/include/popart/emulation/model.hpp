@@ -23,13 +23,13 @@ struct Attribute {
   enum class Kind { Undefined, Int, Ints, Float, Floats, String, Strings, Tensor };
 
   Attribute() = default;
-  Attribute(int64_t v) : kind(Kind::Int), i(v) {}
-  Attribute(std::vector<int64_t> v) : kind(Kind::Ints), ints(std::move(v)) {}
-  Attribute(float v) : kind(Kind::Float), f(v) {}
-  Attribute(std::vector<float> v) : kind(Kind::Floats), floats(std::move(v)) {}
-  Attribute(std::string v) : kind(Kind::String), s(std::move(v)) {}
-  Attribute(std::vector<std::string> v) : kind(Kind::Strings), strings(std::move(v)) {}
-  Attribute(TensorValue v) : kind(Kind::Tensor), t(std::move(v)) {}
+  IN_LIBRARY Attribute(int64_t v) : kind(Kind::Int), i(v) {}
+  IN_LIBRARY Attribute(std::vector<int64_t> v) : kind(Kind::Ints), ints(std::move(v)) {}
+  IN_LIBRARY Attribute(float v) : kind(Kind::Float), f(v) {}
+  IN_LIBRARY Attribute(std::vector<float> v) : kind(Kind::Floats), floats(std::move(v)) {}
+  IN_LIBRARY Attribute(std::string v) : kind(Kind::String), s(std::move(v)) {}
+  IN_LIBRARY Attribute(std::vector<std::string> v) : kind(Kind::Strings), strings(std::move(v)) {}
+  IN_LIBRARY Attribute(TensorValue v) : kind(Kind::Tensor), t(std::move(v)) {}
 
   Kind kind = Kind::Undefined;
   int64_t i = 0;

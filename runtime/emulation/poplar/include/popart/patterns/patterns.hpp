@@ -15,23 +15,23 @@ enum class PatternsLevel { NoPatterns, Minimal, Default, All };
 
 class Patterns {
  public:
-  Patterns() : Patterns(PatternsLevel::Default) {}
-  Patterns(PatternsLevel level) : inplace(level == PatternsLevel::Default || level == PatternsLevel::All) {}
-  Patterns(const std::vector<std::string> &names) : inplace(false) {
+  IN_LIBRARY Patterns() : Patterns(PatternsLevel::Default) {}
+  IN_LIBRARY Patterns(PatternsLevel level) : inplace(level == PatternsLevel::Default || level == PatternsLevel::All) {}
+  IN_LIBRARY Patterns(const std::vector<std::string> &names) : inplace(false) {
     for (const auto &name : names) enablePattern(name, true);
   }
 
-  bool isInPlaceEnabled() const { return inplace; }
-  Patterns &enableInPlace(bool v) {
+  IN_LIBRARY bool isInPlaceEnabled() const { return inplace; }
+  IN_LIBRARY Patterns &enableInPlace(bool v) {
     inplace = v;
     return *this;
   }
-  bool isPatternEnabled(const std::string &name) const {
+  IN_LIBRARY bool isPatternEnabled(const std::string &name) const {
     if (name == "InPlace") return inplace;
     const auto found = others.find(name);
     return found != others.end() && found->second;
   }
-  Patterns &enablePattern(const std::string &name, bool v) {
+  IN_LIBRARY Patterns &enablePattern(const std::string &name, bool v) {
     if (name == "InPlace") {
       inplace = v;
     } else {
@@ -39,7 +39,7 @@ class Patterns {
     }
     return *this;
   }
-  Patterns &enableRuntimeAsserts(bool) { return *this; }
+  IN_LIBRARY Patterns &enableRuntimeAsserts(bool) { return *this; }
 
  private:
   bool inplace;

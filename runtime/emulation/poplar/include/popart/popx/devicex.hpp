@@ -26,14 +26,14 @@ class Devicex {
   /// For the emulation's own use.
   Devicex(Ir &ir, std::shared_ptr<DeviceInfo> device);
 
-  const Ir &ir() const { return ir_; }
-  IrLowering &lowering() { return *lowering_; }
-  const IrLowering &lowering() const { return *lowering_; }
-  const DeviceInfo *getDeviceInfo() const { return device_.get(); }
+  IN_LIBRARY const Ir &ir() const { return ir_; }
+  IN_LIBRARY IrLowering &lowering() { return *lowering_; }
+  IN_LIBRARY const IrLowering &lowering() const { return *lowering_; }
+  IN_LIBRARY const DeviceInfo *getDeviceInfo() const { return device_.get(); }
 
   /// Lowers the Ir and compiles the engine. Called once.
   void prepare();
-  bool prepareHasBeenCalled() const { return engine_ != nullptr; }
+  IN_LIBRARY bool prepareHasBeenCalled() const { return engine_ != nullptr; }
   void weightsFromHost();
   void weightsToHost();
   /// Runs one step: each batch takes its part of the inputs and gives its part of the anchors.

@@ -33,18 +33,18 @@ poplar::Type popType(const TensorInfo &info);
 
 class PopTensors {
  public:
-  const poplar::Tensor &get(const TensorId &id) const {
+  IN_LIBRARY const poplar::Tensor &get(const TensorId &id) const {
     const auto found = tensors.find(id);
     if (found == tensors.end()) throw error("no tensor {}", id);
     return found->second;
   }
-  bool contains(const TensorId &id) const { return tensors.count(id) != 0; }
-  void insert(const TensorId &id, const poplar::Tensor &tensor) {
+  IN_LIBRARY bool contains(const TensorId &id) const { return tensors.count(id) != 0; }
+  IN_LIBRARY void insert(const TensorId &id, const poplar::Tensor &tensor) {
     if (contains(id)) throw internal_error("poplar::Tensor {} already in map", id);
     tensors.emplace(id, tensor);
   }
   /// For the emulation's own use.
-  void erase(const TensorId &id) { tensors.erase(id); }
+  IN_LIBRARY void erase(const TensorId &id) { tensors.erase(id); }
 
  private:
   std::map<TensorId, poplar::Tensor> tensors;
@@ -55,10 +55,10 @@ class IrLowering {
   /// For the emulation's own use.
   IrLowering(Ir &ir, const poplar::Target &target, Devicex &device);
 
-  const Ir &ir() const { return ir_; }
-  poplar::Graph &graph() { return graph_; }
-  PopTensors &tensors() { return tensors_; }
-  const PopTensors &tensors() const { return tensors_; }
+  IN_LIBRARY const Ir &ir() const { return ir_; }
+  IN_LIBRARY poplar::Graph &graph() { return graph_; }
+  IN_LIBRARY PopTensors &tensors() { return tensors_; }
+  IN_LIBRARY const PopTensors &tensors() const { return tensors_; }
   poplar::Tensor getConst(poplar::Graph &graph, const poplar::Type &type, const std::vector<std::size_t> &shape, double value,
                           const poplar::DebugContext &context);
   poplar::Tensor getScalarVariable(poplar::Graph &graph, const poplar::Type &type, const poplar::DebugContext &context);
@@ -68,14 +68,14 @@ class IrLowering {
   /// For the emulation's own use. Checks a tensor that an Opx gives its output: mapped, as setup() said, and sharing no elements but those the op says it shares.
   void checkOutput(const Op &op, OutIndex index, const poplar::Tensor &tensor) const;
   /// For the emulation's own use. The ops that were lowered, in order.
-  const std::vector<std::string> &grownOps() const { return grown_; }
+  IN_LIBRARY const std::vector<std::string> &grownOps() const { return grown_; }
 
   /// For the emulation's own use.
-  poplar::program::Sequence &program() { return program_; }
+  IN_LIBRARY poplar::program::Sequence &program() { return program_; }
   /// For the emulation's own use.
-  poplar::program::Sequence &weightsFromHostProgram() { return weightsFromHost_; }
+  IN_LIBRARY poplar::program::Sequence &weightsFromHostProgram() { return weightsFromHost_; }
   /// For the emulation's own use.
-  poplar::program::Sequence &weightsToHostProgram() { return weightsToHost_; }
+  IN_LIBRARY poplar::program::Sequence &weightsToHostProgram() { return weightsToHost_; }
 
  private:
   void createInputs();

@@ -41,8 +41,8 @@ class Devicex;
 
 class Opx {
  public:
-  Opx(Op *op, Devicex *device) : op_p(op), dv_p(device) {}
-  virtual ~Opx() = default;
+  IN_LIBRARY Opx(Op *op, Devicex *device) : op_p(op), dv_p(device) {}
+  IN_LIBRARY virtual ~Opx() = default;
 
   /// Adds the op to `prog`. It reads its inputs only, but for those that the op says it modifies, and sets each output once.
   virtual void grow(poplar::program::Sequence &prog) const;
@@ -59,14 +59,14 @@ class Opx {
   virtual DnfTensorIds mustExistBeforeCreateDNF(int index0) const;
   virtual bool outputCreatedExternally(OutIndex index) const;
 
-  const Devicex *getDevicex() const { return dv_p; }
-  int64_t getVirtualGraphId() const { return 0; }
+  IN_LIBRARY const Devicex *getDevicex() const { return dv_p; }
+  IN_LIBRARY int64_t getVirtualGraphId() const { return 0; }
   poplar::Graph &graph() const;
-  poplar::Graph &topLevelGraph() const { return graph(); }
-  virtual poplar::Graph &srcGraph(InIndex) const { return graph(); }
-  virtual poplar::Graph &dstGraph(OutIndex) const { return graph(); }
-  poplar::Graph &inGraph(InIndex) const { return graph(); }
-  poplar::Graph &outGraph(OutIndex) const { return graph(); }
+  IN_LIBRARY poplar::Graph &topLevelGraph() const { return graph(); }
+  IN_LIBRARY virtual poplar::Graph &srcGraph(InIndex) const { return graph(); }
+  IN_LIBRARY virtual poplar::Graph &dstGraph(OutIndex) const { return graph(); }
+  IN_LIBRARY poplar::Graph &inGraph(InIndex) const { return graph(); }
+  IN_LIBRARY poplar::Graph &outGraph(OutIndex) const { return graph(); }
 
   const poplar::Tensor &get(TensorId id) const;
   void insert(TensorId id, const poplar::Tensor &tensor) const;
@@ -75,21 +75,21 @@ class Opx {
   /// Gives output `index` its tensor. Raises popart::error where it has one already, is none of the op, or differs from what setup() said.
   void setOutTensor(OutIndex index, const poplar::Tensor &tensor) const;
 
-  bool hasInput(InIndex index) const { return op_p->hasInput(index); }
-  bool hasOutput(OutIndex index) const { return op_p->hasOutput(index); }
-  TensorId inId(InIndex index) const { return op_p->inId(index); }
-  TensorId outId(OutIndex index) const { return op_p->outId(index); }
-  Tensor *inTensor(InIndex index) const { return op_p->inTensor(index); }
-  Tensor *outTensor(OutIndex index) const { return op_p->outTensor(index); }
-  const TensorInfo &inInfo(InIndex index) const { return op_p->inInfo(index); }
-  const Shape &inShape(InIndex index) const { return op_p->inShape(index); }
-  const std::vector<std::size_t> inShapeSzt(InIndex index) const { return inInfo(index).shape_szt(); }
-  const TensorInfo &outInfo(OutIndex index) const { return op_p->outInfo(index); }
-  const Shape &outShape(OutIndex index) const { return op_p->outShape(index); }
+  IN_LIBRARY bool hasInput(InIndex index) const { return op_p->hasInput(index); }
+  IN_LIBRARY bool hasOutput(OutIndex index) const { return op_p->hasOutput(index); }
+  IN_LIBRARY TensorId inId(InIndex index) const { return op_p->inId(index); }
+  IN_LIBRARY TensorId outId(OutIndex index) const { return op_p->outId(index); }
+  IN_LIBRARY Tensor *inTensor(InIndex index) const { return op_p->inTensor(index); }
+  IN_LIBRARY Tensor *outTensor(OutIndex index) const { return op_p->outTensor(index); }
+  IN_LIBRARY const TensorInfo &inInfo(InIndex index) const { return op_p->inInfo(index); }
+  IN_LIBRARY const Shape &inShape(InIndex index) const { return op_p->inShape(index); }
+  IN_LIBRARY const std::vector<std::size_t> inShapeSzt(InIndex index) const { return inInfo(index).shape_szt(); }
+  IN_LIBRARY const TensorInfo &outInfo(OutIndex index) const { return op_p->outInfo(index); }
+  IN_LIBRARY const Shape &outShape(OutIndex index) const { return op_p->outShape(index); }
 
   poplar::Tensor cloneNcopy(poplar::program::Sequence &prog, TensorId id) const;
   poplar::Tensor cloneNcopy(poplar::program::Sequence &prog, const poplar::Tensor &tensor, const std::string name = "") const;
-  poplar::Tensor broadcast(const std::vector<int64_t> &shape, TensorId id) const { return broadcast(shape, get(id)); }
+  IN_LIBRARY poplar::Tensor broadcast(const std::vector<int64_t> &shape, TensorId id) const { return broadcast(shape, get(id)); }
   poplar::Tensor broadcast(const std::vector<int64_t> &shape, poplar::Tensor tensor) const;
   poplar::Tensor getConst(const poplar::Type &type, const std::vector<std::size_t> &shape, double value, const std::string &name) const;
   poplar::Tensor getScalarVariable(const poplar::Type &type, const std::string &name) const;
@@ -102,21 +102,17 @@ class Opx {
   template <class OP>
   OP &getOp() const {
     OP *op = dynamic_cast<OP *>(op_p);
-    if (!op) throw error("Failed to cast to op ({}) derived op ({}), type:{} ", typeid(*op_p).name(), typeid(OP).name(), op_p->opid);
+    if (!op) isNot(typeid(OP).name());
     return *op;
   }
 
   template <class OP>
   void verifyOp(Op *op, const OperatorIdentifier &opid) {
-    if (op->opid.domain != opid.domain || op->opid.type != opid.type) throw error("Cannot create opx for {} from {}", opid, op->opid);
+    verify(*op, opid);
   }
   template <class OP>
   void verifyOp(Op *op, std::vector<OperatorIdentifier> opids) {
-    for (const auto &opid : opids) {
-      if (op->opid == opid) return;
-    }
-    throw error("In Opx::verifyOp, for op {}. Failed to verify, as valid opids are : ( {} ).", op->str(),
-                logging::join(opids.begin(), opids.end(), ", "));
+    verify(*op, opids);
   }
   template <class OP>
   void verifyOp(Op *op) {
@@ -128,6 +124,22 @@ class Opx {
 
  protected:
   Devicex *dv_p;
+
+ private:
+  // What the templates above share.
+  IN_LIBRARY static void verify(const Op &op, const OperatorIdentifier &opid) {
+    if (op.opid.domain != opid.domain || op.opid.type != opid.type) throw error("Cannot create opx for {} from {}", opid, op.opid);
+  }
+  IN_LIBRARY static void verify(const Op &op, const std::vector<OperatorIdentifier> &opids) {
+    for (const auto &opid : opids) {
+      if (op.opid == opid) return;
+    }
+    throw error("In Opx::verifyOp, for op {}. Failed to verify, as valid opids are : ( {} ).", op.str(),
+                logging::join(opids.begin(), opids.end(), ", "));
+  }
+  IN_LIBRARY void isNot(const char *type) const {
+    throw error("Failed to cast to op ({}) derived op ({}), type:{} ", typeid(*op_p).name(), type, op_p->opid);
+  }
 };
 
 }  // namespace popx

@@ -23,9 +23,13 @@ class OpxManager {
   using OpxFactoryFunc = std::function<std::unique_ptr<Opx>(Op *op, Devicex *devicex)>;
 
   // As in PopART the first registration stays.
-  static void registerOpx(const OperatorIdentifier &opid, OpxFactoryFunc func) { getInstance().factory.emplace(opid, func); }
+  IN_LIBRARY static void registerOpx(const OperatorIdentifier &opid, OpxFactoryFunc func) { getInstance().factory.emplace(opid, func); }
+  /// For the emulation's own use.
+  IN_LIBRARY static void registerOpx(const std::vector<OperatorIdentifier> &opids, const OpxFactoryFunc &func) {
+    for (const auto &opid : opids) registerOpx(opid, func);
+  }
   /// Nothing where no Opx is registered for the op.
-  static std::unique_ptr<Opx> createOpx(Op *op, Devicex *devicex) {
+  IN_LIBRARY static std::unique_ptr<Opx> createOpx(Op *op, Devicex *devicex) {
     const auto found = getInstance().factory.find(op->opid);
     return found == getInstance().factory.end() ? nullptr : found->second(op, devicex);
   }
@@ -44,15 +48,18 @@ class OpxCreator {
  public:
   OpxCreator(const OperatorIdentifier &opid) : OpxCreator(std::vector<OperatorIdentifier>{opid}) {}
   OpxCreator(const std::vector<OperatorIdentifier> &opids)
-      : OpxCreator(opids, [](Op *op, Devicex *devicex) { return std::unique_ptr<Opx>(new OPX(op, devicex)); }) {}
+      : OpxCreator(opids, OpxManager::OpxFactoryFunc(&OpxCreator::make)) {}
   OpxCreator(const OperatorIdentifier &opid, std::string message) : OpxCreator(std::vector<OperatorIdentifier>{opid}, message) {}
   OpxCreator(const std::vector<OperatorIdentifier> &opids, std::string message)
       : OpxCreator(opids, [message](Op *, Devicex *) -> std::unique_ptr<Opx> { throw error(message); }) {}
   OpxCreator(const OperatorIdentifier &opid, OpxManager::OpxFactoryFunc func)
       : OpxCreator(std::vector<OperatorIdentifier>{opid}, func) {}
   OpxCreator(const std::vector<OperatorIdentifier> &opids, OpxManager::OpxFactoryFunc func) {
-    for (const auto &opid : opids) OpxManager::registerOpx(opid, func);
+    OpxManager::registerOpx(opids, func);
   }
+
+ private:
+  static std::unique_ptr<Opx> make(Op *op, Devicex *devicex) { return std::unique_ptr<Opx>(new OPX(op, devicex)); }
 };
 
 }  // namespace popx
@@ -61,5 +68,8 @@ class OpxCreator {
 
 #undef POPART_OPXMANAGER_OPEN
 #include <popart/emulation/define_popx.hpp>
+#ifdef POPLAR_EMULATION_LIBRARIES
+#include <popart/emulation/instances.hpp>
+#endif
 
 #endif

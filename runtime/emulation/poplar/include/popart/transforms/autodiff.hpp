@@ -28,7 +28,7 @@ class Autodiff {
                                const nonstd::optional<TensorIds> &gradsRequiredForFwdId,
                                const FwdGraphToBwdGraphInfo &calledGraphsGradInfo, AutodiffStitchStrategy stitchStrategy);
 
-  std::string getName() const { return "Autodiff"; }
+  IN_LIBRARY std::string getName() const { return "Autodiff"; }
 };
 
 }  // namespace popart

@@ -128,9 +128,11 @@ template <class V> constexpr VertexInfo vertexInfo(const char *name, const Field
 } // namespace poplar
 
 #if defined(__SANITIZE_ADDRESS__)
-#define POPLAR_EMULATION_SANITIZED true
+#define POPLAR_EMULATION_SANITIZED ::poplar::detail::sanitizedAddress
+#elif defined(__SANITIZE_THREAD__)
+#define POPLAR_EMULATION_SANITIZED ::poplar::detail::sanitizedThread
 #else
-#define POPLAR_EMULATION_SANITIZED false
+#define POPLAR_EMULATION_SANITIZED 0
 #endif
 #define POPLAR_EMULATION_FIELD(V, member) ::poplar::detail::fieldInfo<V, decltype(V::member), &V::member>(#member)
 

@@ -34,9 +34,10 @@ static inline void loadCodelets(GraphState &g, const std::string &path) {
     throw graph_object_load_error("addCodelets: '" + path + "': " + ::dlerror());
   using Entry = const VertexTable *(*)();
   const auto entry = reinterpret_cast<Entry>(::dlsym(library, "poplar_emulation_vertices"));
-  if (!entry || entry()->version != 2)
+  if (!entry || entry()->version != 3)
     throw graph_object_load_error("addCodelets: '" + path + "' isn't a codelet file of this popc");
-  g.isolate = g.isolate || entry()->sanitized;
+  g.isolate = g.isolate || entry()->sanitized == sanitizedAddress;
+  g.concurrent = g.concurrent || entry()->sanitized == sanitizedThread;
   for (std::size_t i = 0; i != entry()->count; ++i) {
     const VertexInfo &info = entry()->vertices[i];
     if (!g.vertexTypes.emplace(info.name, &info).second)

@@ -10,6 +10,14 @@
 #define POPLAR_EMULATION_FUNCTION inline
 #endif
 
+/// What a function starts with that is defined where it is declared, in a class for instance, and that a library has. In the headers
+/// of a built SDK it has no body: what includes them compiles none of these.
+#ifdef POPLAR_EMULATION_LIBRARIES
+#define IN_LIBRARY __attribute__((used)) inline
+#else
+#define IN_LIBRARY inline
+#endif
+
 /// What is shared by every module of a process keeps default visibility under -fvisibility=hidden.
 #define POPLAR_EMULATION_SHARED __attribute__((visibility("default")))
 

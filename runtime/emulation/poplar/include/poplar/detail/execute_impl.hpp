@@ -3,8 +3,11 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <exception>
 #include <new>
 #include <poplar/detail/runtime.hpp>
+#include <thread>
+#include <vector>
 
 namespace poplar {
 namespace detail {
@@ -143,7 +146,32 @@ static inline void closeEdges(Runtime &runtime, const VertexState &vertex, std::
     }
 }
 
-static inline void runVertex(Runtime &runtime, const ComputeSetState &set, const VertexState &vertex, bool isolate) {
+/// Runs the workers one after the other, or at once, as the device does. Throws what the first of them threw.
+static inline void runWorkers(const VertexInfo &info, void *memory, unsigned workers, bool concurrent) {
+  if (!concurrent) {
+    for (unsigned worker = 0; worker != workers; ++worker)
+      info.compute(memory, worker);
+    return;
+  }
+  std::vector<std::exception_ptr> failed(workers);
+  const auto run = [&](unsigned worker) {
+    try {
+      info.compute(memory, worker);
+    } catch (...) {
+      failed[worker] = std::current_exception();
+    }
+  };
+  std::vector<std::thread> threads;
+  for (unsigned worker = 0; worker != workers; ++worker)
+    threads.emplace_back(run, worker);
+  for (std::thread &thread : threads)
+    thread.join();
+  for (const std::exception_ptr &error : failed)
+    if (error)
+      std::rethrow_exception(error);
+}
+
+static inline void runVertex(Runtime &runtime, const ComputeSetState &set, const VertexState &vertex) {
   const VertexInfo &info = *vertex.info;
   std::vector<std::uint64_t> memory(info.bytes / 8 + 1, 0);
   std::vector<Edge> edges;
@@ -162,13 +190,12 @@ static inline void runVertex(Runtime &runtime, const ComputeSetState &set, const
         spans.push_back(Span{const_cast<unsigned char *>(state.values.data()), n});
       } else {
         for (const Tensor &row : state.rows)
-          spans.push_back(openEdge(runtime, row, set, vertex, field, isolate, edges));
+          spans.push_back(openEdge(runtime, row, set, vertex, field, runtime.graph->isolate, edges));
       }
       field.bind(memory.data(), spans.data() + begin, spans.size() - begin);
     }
     const unsigned workers = info.multi ? runtime.graph->target.getNumWorkerContexts() : 1;
-    for (unsigned worker = 0; worker != workers; ++worker)
-      info.compute(memory.data(), worker);
+    runWorkers(info, memory.data(), workers, runtime.graph->concurrent && info.multi);
   } catch (const OutOfField &out) {
     closeEdges(runtime, vertex, edges, false);
     throw poplar_error(vertexText(set, vertex, nullptr) + ": index " + std::to_string(out.index) +
@@ -184,7 +211,7 @@ POPLAR_EMULATION_FUNCTION void runComputeSet(Runtime &runtime, unsigned number) 
   const ComputeSetState &set = runtime.graph->sets[number];
   for (const unsigned id : set.vertices) {
     const VertexState &vertex = runtime.graph->vertices[id];
-    runVertex(runtime, set, vertex, runtime.graph->isolate);
+    runVertex(runtime, set, vertex);
   }
 }
 

@@ -51,7 +51,8 @@ struct GraphState {
   std::vector<VertexState> vertices;
   std::vector<ComputeSetState> sets;
   std::map<std::string, const VertexInfo *> vertexTypes;
-  bool isolate = false; // whether codelets are compiled for a sanitizer
+  bool isolate = false;    // whether codelets are compiled for the address sanitizer
+  bool concurrent = false; // whether they are compiled for the thread sanitizer
   std::set<std::string> codeletFiles;
   std::map<std::string, Tensor> hostWrites, hostReads;
   std::map<std::string, DataStream> streams;

@@ -35,9 +35,13 @@ struct VertexInfo {
   void (*compute)(void *vertex, unsigned worker);
 };
 
+/// For the address sanitizer every field gets memory of exactly its size; for the thread sanitizer the workers of a
+/// MultiVertex are threads.
+constexpr int sanitizedAddress = 1, sanitizedThread = 2;
+
 struct VertexTable {
   int version;
-  bool sanitized; // compiled for a sanitizer: every field gets memory of exactly its size
+  int sanitized; // what they were compiled for, see below
   const VertexInfo *vertices;
   std::size_t count;
 };

@@ -9,6 +9,7 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include <popart/emulation/op_bindings.hpp>
 #include <popart/names.hpp>
 #include <popart/op.hpp>
 
@@ -16,6 +17,39 @@
 namespace py = pybind11;
 
 namespace popart {
+namespace emulation {
+
+// The struct of an op's attributes, from Python and to it.
+template <typename Params>
+struct ParamsBinding {
+  static const void *load(pybind11::handle given) {
+    return pybind11::isinstance<Params>(given) ? &given.cast<const Params &>() : nullptr;
+  }
+  static pybind11::object cast(const Params &params, pybind11::handle owner) {
+    return pybind11::cast(&params, pybind11::return_value_policy::reference_internal, owner);
+  }
+};
+
+template <typename OpType, typename Params>
+OpBinding opBinding() {
+  OpBinding op;
+  op.load = &ParamsBinding<Params>::load;
+  op.params = [](const Op &self, pybind11::handle owner) {
+    return ParamsBinding<Params>::cast(dynamic_cast<const OpType &>(self).params(), owner);
+  };
+  op.defaultOpid = &OpType::defaultOperatorId;
+  op.make = [](const OperatorIdentifier &opid, const void *params, const Op::Settings &settings) -> void * {
+    return new OpType(opid, *static_cast<const Params *>(params), settings);
+  };
+  op.makeInGraph = [](Graph &graph, const OpInputs &inputs, const OpOutputs &outputs, const OperatorIdentifier &opid,
+                      const void *params, const Op::Settings &settings) -> Op * {
+    return OpType::createOpInGraph(graph, inputs, outputs, opid, *static_cast<const Params *>(params), settings);
+  };
+  return op;
+}
+
+} // namespace emulation
+
 namespace ir {
 namespace op {
 
@@ -23,30 +57,9 @@ namespace op {
 template <typename OpType>
 py::class_<OpType, popart::Op, std::shared_ptr<OpType>> makeParameterizedOpBindings(pybind11::module_ module, const char *name) {
   using Params = typename std::decay<decltype(std::declval<const OpType &>().params())>::type;
-  using Inputs = std::map<popart::InIndex, popart::TensorId>;
-  using Outputs = std::map<popart::OutIndex, popart::TensorId>;
-  using Identifier = popart::OperatorIdentifier;
-  using Settings = popart::Op::Settings;
 
   py::class_<OpType, popart::Op, std::shared_ptr<OpType>> binding(module, name);
-  binding.def(py::init<const Identifier &, const Params &, const Settings &>(),
-              py::arg("opid"), py::arg("params"), py::arg("settings"));
-  binding.def(py::init<const Params &, const Settings &>(), py::arg("params"), py::arg("settings"));
-  binding.def_property_readonly("params", &OpType::params);
-  binding.def_static("default_opid", &OpType::defaultOperatorId);
-  // The graph owns what is made: Python is given a reference.
-  binding.def_static(
-      "create_op_in_graph",
-      static_cast<OpType *(*)(popart::Graph &, const Inputs &, const Outputs &, const Identifier &, const Params &, const Settings &)>(
-          &OpType::createOpInGraph),
-      py::arg("graph"), py::arg("inputs"), py::arg("outputs"), py::arg("opid"), py::arg("params"), py::arg("settings"),
-      py::return_value_policy::reference);
-  binding.def_static(
-      "create_op_in_graph",
-      static_cast<OpType *(*)(popart::Graph &, const Inputs &, const Outputs &, const Params &, const Settings &)>(
-          &OpType::createOpInGraph),
-      py::arg("graph"), py::arg("inputs"), py::arg("outputs"), py::arg("params"), py::arg("settings"),
-      py::return_value_policy::reference);
+  emulation::bindOp(binding, emulation::opBinding<OpType, Params>());
   return binding;
 }
 

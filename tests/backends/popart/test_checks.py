@@ -1,0 +1,38 @@
+"""The checks of the proof see what they are there for: an op that PopART would outline with another, though the two differ."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from opc.build.toolchain import runtime_include
+from tests.backends.popart.package import generated
+from tests.emulation.sdk import shell
+
+SPEC = Path(__file__).parents[3] / "specs" / "leaky_relu.yaml"
+SCRIPT = f"""
+from pathlib import Path
+from opc.backends.popart.backend import PopartBackend
+from opc.pipeline import load_family
+
+backend = PopartBackend()
+for check in backend.checks(backend.session(load_family(Path({str(SPEC)!r})), Path("leaky_relu"))):
+    try:
+        check.run()
+    except AssertionError:
+        print("failed:", check.name)
+    else:
+        print("passed:", check.name)
+"""
+
+
+def test_numbers_that_lose_their_last_digits_are_seen(tmp_path: Path) -> None:
+    package = generated(SPEC, "popart", tmp_path)
+    source = package / "popart" / "leaky_relu_custom_op.cpp"
+    # As PopART itself writes numbers for what it tells ops apart by.
+    source.write_text(source.read_text().replace("opc::ipu::exact(alpha)", "alpha"))
+    (tmp_path / "checks.py").write_text(SCRIPT)
+    made = f"make -s -C leaky_relu/popart CXXFLAGS=-O0 OPC_RUNTIME_INCLUDE={runtime_include()}"
+    said = shell(f"{made} && python checks.py", tmp_path).splitlines()
+    assert [line for line in said if line.startswith("failed")] == ["failed: outlined apart"]
+    assert "passed: numbers as text" in said
+    assert "passed: in place" in said
