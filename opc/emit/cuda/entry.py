@@ -18,6 +18,7 @@ from opc.ir.op import Family, Group, Op
 from opc.lower.cuda.products import Products, products_of
 from opc.lower.cuda.rows import kept
 from opc.lower.cuda.scans import scan_of, scanned_entry
+from opc.lower.cuda.scatters import other_entries, scatter_of
 from opc.lower.loop_ir import GroupLoop, IndexLoop, NestStage, RowStage, Stage, Temporary
 from opc.lower.lower import SpecialisedProgram
 
@@ -145,6 +146,13 @@ class CudaEntryText(EntryText):
             return
         if (scan := scan_of(s)) is not None:
             yield f"  described.work = described.points == 0 ? 0 : described.points / described.size[{scanned_entry(scan)}];"
+            blocks = "opc::blocks_for(described.work, opc::threads_a_block)"
+            yield from self._launch(s, text, "if (described.work > 0)", "false", blocks)
+            return
+        if (scatter := scatter_of(s)) is not None:
+            counts = [f"described.size[{n}]" for n in other_entries(scatter)] + [*map(self._points, scatter.sum.axes)]
+            yield f"  described.work = {' * '.join(counts)};"
+            yield f"  opc::set_zero(lent, {s.assign.target});"
             blocks = "opc::blocks_for(described.work, opc::threads_a_block)"
             yield from self._launch(s, text, "if (described.work > 0)", "false", blocks)
             return

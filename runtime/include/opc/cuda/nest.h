@@ -166,6 +166,18 @@ OPC_DEVICE void report(const Nest &n, int64_t what, int64_t axis, int64_t value,
   n.status[3] = size;
 }
 
+/* Adds to an element that other threads may add to. */
+template <typename T>
+OPC_DEVICE void add_at(T *element, T value) {
+  if constexpr (std::is_floating_point<T>::value || sizeof(T) == 4) {
+    atomicAdd(element, value);
+  } else {
+    typedef unsigned long long word;
+    static_assert(sizeof(T) == sizeof(word), "integers of 64 bits");
+    atomicAdd(reinterpret_cast<word *>(element), static_cast<word>(value));
+  }
+}
+
 OPC_DEVICE bool outside(int64_t index, int64_t size) { return static_cast<uint64_t>(index) >= static_cast<uint64_t>(size); }
 
 }  // namespace OPC_VARIANT
