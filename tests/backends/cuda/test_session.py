@@ -60,9 +60,9 @@ def loaded(tmp_path_factory: pytest.TempPathFactory) -> Loaded:
     return load
 
 
-@pytest.fixture(scope="module")
-def adding(loaded: Loaded) -> CudaSession:
-    return loaded(compile_text(ADDED, "looked_up.yaml"))
+@pytest.fixture(scope="module", params=["atomic", "deterministic"])
+def adding(loaded: Loaded, request: pytest.FixtureRequest) -> CudaSession:
+    return loaded(compile_text(ADDED.replace("atomic", request.param), "looked_up.yaml"))
 
 
 def test_strided_rows_of_any_length(loaded: Loaded) -> None:
@@ -87,16 +87,17 @@ def test_calls_are_refused_as_on_a_cpu(loaded: Loaded) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32"])
-def test_terms_are_added_atomically_where_a_spec_permits_it(adding: CudaSession, dtype: str) -> None:
+@pytest.mark.parametrize(("rows", "terms"), [(6, 40), (6, 0), (300, 2), (5000, 1)])
+def test_terms_are_added_to_what_they_name(adding: CudaSession, dtype: str, rows: int, terms: int) -> None:
     random = np.random.default_rng(1)
-    ids, d_y = random.integers(-1, 7, (40, 50)), random.integers(-2, 3, (40, 50, 2, 3)).astype(dtype)
-    t = np.zeros((6, 2, 3), dtype)
+    ids, d_y = random.integers(-1, rows + 1, (terms, 50)), random.integers(-2, 3, (terms, 50, 2, 3)).astype(dtype)
+    t = np.zeros((rows, 2, 3), dtype)
     given = {"t": t, "ids": ids, "d_y": d_y}
     backward = adding.family.backward
     assert backward is not None
     found = adding.call(backward.name, {o.name: given[o.name] for o in backward.inputs}, {})["d_t"]
     expected = np.zeros(t.shape)
-    inside = (ids >= 0) & (ids < 6)
+    inside = (ids >= 0) & (ids < rows)
     np.add.at(expected, ids[inside], d_y[inside].astype(float))
     np.testing.assert_array_equal(found.astype(float), expected)
 

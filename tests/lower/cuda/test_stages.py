@@ -40,7 +40,7 @@ def test_schedules(op: str, expected: dict[str, str]) -> None:
     ("order", "expected"),
     [
         ("atomic", ["bind(terms to all threads), scatter(v, atomic)", "bind(points to all threads)"]),
-        ("deterministic", ["bind(points to teams), share(terms, parts)"]),
+        ("deterministic", ["bind(points to teams), scatter(v, sort)"]),
     ],
 )
 def test_terms_are_added_atomically_where_a_spec_permits_it(order: str, expected: list[str]) -> None:

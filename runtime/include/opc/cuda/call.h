@@ -131,6 +131,8 @@ static inline void to_device(device_nest<Operands> &d, const nest &n, const opc_
   d.work = d.points;
   d.parts = 1;
   d.kept = nullptr;
+  d.items = d.key_count = 0;
+  d.keys = d.order = nullptr;
   d.team = 1;
   d.of = whole;
 }
