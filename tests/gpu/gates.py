@@ -10,7 +10,7 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from opc.backends.cuda import toolkit
@@ -68,7 +68,9 @@ def mistakes(op: str, folder: Path) -> Iterator[str]:
     family = load_family(ROOT / "specs" / f"{op}.yaml")
     found = float32(ptx(op, folder))
     stages = [s for each in family.ops for v in device_programs(each) for s in v.program.stages]
-    packed = {s.name for s in stages if isinstance(s, RowStage)}
+    rows = [s for s in stages if isinstance(s, RowStage)]
+    reading = {s.name for s in rows if any(o.along_row and not o.written for o in s.operands)}
+    writing = {s.name for s in rows if any(o.along_row and o.written for o in s.operands)}
     frames = spilled(op, folder)
     if not found:
         yield "no kernel for float32"
@@ -79,11 +81,14 @@ def mistakes(op: str, folder: Path) -> Iterator[str]:
             yield f"{name}: computes in float64"
         if ".local" in body:
             yield f"{name}: has memory of its own for each thread"
-        own = any(f"{len(stage)}{stage}I" in name for stage in packed)
-        if own and not re.search(r"ld\.global\S*\.v4\.(f32|u32|b32)", body):
+        if _is_of(name, reading) and not re.search(r"ld\.global\S*\.v4\.(f32|u32|b32)", body):
             yield f"{name}: reads no 16 bytes at once"
-        if own and not re.search(r"st\.global\S*\.v[24]\.", body):
+        if _is_of(name, writing) and not re.search(r"st\.global\S*\.v[24]\.", body):
             yield f"{name}: writes no 16 bytes at once"
+
+
+def _is_of(mangled: str, stages: Collection[str]) -> bool:
+    return any(f"{len(stage)}{stage}I" in mangled for stage in stages)
 
 
 def _run(command: list[str]) -> str:
