@@ -25,14 +25,22 @@ _HEADERS: Mapping[str, str] = {
         "interleaved_rows scratch_row load_batch load_values values_of extreme key peeled_range row_extreme row_reduction "
         "row_store"
     ),
-    "cuda/tile": "block_reduce first_thread",
+    "cuda/multiply": "multiply_tiles",
+    "cuda/nest": (
+        "add_at broadcast_place broadcast_points end_of_key entry_place finds_places first_of_key first_term item_at join_terms "
+        "name_nothing name_place place_in point_of stores_point term_step terms_end"
+    ),
+    "cuda/rows": (
+        "buffer_of count_packed device_row_of first_of_team is_wanted load_pack new_pack row_value single_row_of store_pack "
+        "team_reduce"
+    ),
     "poplar/codelet": "saturated share_begin share_end share_first",
     "nests/windows": "combine fetch_ahead fetch_share padded_windows reach reduce_windows window_row",
 }
 
 HEADER_OF_FORM = {
     "codelet": "poplar/codelet",
-    "cuda": "cuda/tile",
+    "cuda": "cuda/rows",
     "tile": "rows/loops",
     "nest": "nests/points",
     "row_nest": "nests/loops",
