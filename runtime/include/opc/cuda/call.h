@@ -4,6 +4,7 @@
 
 #include "opc/core/call.h"
 #include "opc/cuda/abi.h"
+#include "opc/cuda/device_guard.h"
 #include "opc/cuda/multiply.h"
 #include "opc/cuda/nest.h"
 #include "opc/cuda/rows.h"
@@ -37,10 +38,10 @@ static inline bool allocate(const opc_cuda_context *lent, device_temporary &t, d
 
 /* Fills a temporary with zeros, in the order of the stream. */
 static inline void set_zero(const opc_cuda_context *lent, const device_temporary &t) {
+  if (lent->stream == OPC_CUDA_MEASURE) return;
 #if defined(__CUDACC__)
   cudaMemsetAsync(t.data, 0, static_cast<size_t>(t.bytes), static_cast<cudaStream_t>(lent->stream));
 #else
-  static_cast<void>(lent);
   memset(t.data, 0, static_cast<size_t>(t.bytes));
 #endif
 }
@@ -56,25 +57,6 @@ static inline opc_context host_context(const opc_cuda_context *lent) {
 }
 
 static inline void *stream_of(const opc_cuda_context *lent) { return lent == nullptr ? nullptr : lent->stream; }
-
-/* Makes the context's device the current one for the time of a call. */
-struct device_guard {
-#if defined(__CUDACC__)
-  int before = -1;
-  explicit device_guard(const opc_cuda_context *lent) {
-    int now = 0;
-    if (lent == nullptr || cudaGetDevice(&now) != cudaSuccess || now == lent->device) return;
-    if (cudaSetDevice(lent->device) == cudaSuccess) before = now;
-  }
-  ~device_guard() {
-    if (before >= 0) cudaSetDevice(before);
-  }
-#else
-  explicit device_guard(const opc_cuda_context *) {}
-#endif
-  device_guard(const device_guard &) = delete;
-  device_guard &operator=(const device_guard &) = delete;
-};
 
 /* Whether what was started before could be. */
 static inline int32_t started(const char *op, const opc_context *context) {
@@ -152,6 +134,7 @@ struct nest_launch {
     if (!may_part || d.points == 0 || d.points >= few_points || terms < many_terms) return;
     const int64_t parts = terms / terms_a_part;
     d.parts = parts < most_parts ? parts : int64_t(most_parts);
+    static_assert(8 * most_parts * few_points <= OPC_CUDA_PARTS_BYTES, "a call that measures may lack so much");
     size = 8 * d.parts * d.points;
     kept = device_memory(lent, size);
     d.kept = static_cast<char *>(kept);
