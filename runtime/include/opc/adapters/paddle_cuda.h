@@ -17,6 +17,11 @@ class DeviceTarget;
 }
 }  // namespace opc
 
+/* The stream that Paddle computes a tensor on. */
+#ifndef OPC_PADDLE_STREAM
+#define OPC_PADDLE_STREAM(tensor) static_cast<void *>((tensor).stream())
+#endif
+
 #define OPC_PADDLE_TARGET DeviceTarget
 #include "opc/adapters/paddle.h"
 
@@ -31,7 +36,7 @@ class DeviceTarget {
     if (!on_gpu_) {
       on_gpu_ = true;
       place_ = tensor.place();
-      stream_ = tensor.stream();
+      stream_ = OPC_PADDLE_STREAM(tensor);
     } else if (tensor.place() != place_) {
       refuse("%s: operands lie on different GPUs", op);
     }
@@ -67,7 +72,7 @@ class DeviceTarget {
 
  private:
   opc_cuda_context context(char *message, int64_t size) {
-    return {static_cast<void *>(stream_), place_.GetDeviceId(), allocate, release, this, nullptr, message, size};
+    return {stream_, place_.GetDeviceId(), allocate, release, this, nullptr, message, size};
   }
 
   /* Memory of Paddle's, which gives out again what was given back to it in the order of its stream. */
@@ -92,7 +97,7 @@ class DeviceTarget {
 
   bool on_gpu_ = false;
   phi::Place place_ = phi::CPUPlace();
-  gpuStream_t stream_ = nullptr;
+  void *stream_ = nullptr;
   std::vector<Tensor> blocks_;
 };
 
