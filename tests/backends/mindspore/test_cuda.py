@@ -1,0 +1,55 @@
+"""The library for GPUs: compiled by nvcc, and called as MindSpore calls one, where the CPU executes the kernels."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from opc.backends.cuda import toolkit
+from opc.backends.mindspore.backend import MindSporeBackend
+from opc.build.toolchain import runtime_include
+from opc.pipeline import load_family
+from tests.backends import gpu_library
+
+HERE = Path(__file__).parent
+SPECS = HERE.parents[2] / "specs"
+FLAGS = ("-std=c++17", "-O0", "-D_GLIBCXX_USE_CXX11_ABI=0", "-I", str(runtime_include()))
+
+
+@pytest.fixture(scope="module")
+def package(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Path]]:
+    """Return a package of the op, and the objects of its kernels."""
+    family, folder = gpu_library.shelf(), tmp_path_factory.mktemp("shelf")
+    objects = gpu_library.kernels(family, folder)
+    gpu_library.write(MindSporeBackend().emit(family), folder)
+    return folder, objects
+
+
+def test_compiles(package: tuple[Path, list[Path]]) -> None:
+    """It is compiled, not executed: MindSpore's package for CPUs has no GPU kernels that could call it."""
+    nvcc = toolkit.nvcc()
+    if nvcc is None:
+        pytest.skip("nvcc is not installed")
+    folder, _ = package
+    flags = (*FLAGS, "-arch=compute_75", "-Xcompiler", "-fPIC,-fvisibility=hidden")
+    gpu_library.run([nvcc, *flags, "-c", "mindspore/shelf_mindspore.cu", "-o", "twin.o"], folder)
+    symbols = subprocess.run(["nm", "-C", "twin.o"], cwd=folder, capture_output=True, text=True, check=True).stdout
+    for symbol in ("T ShelfInit", "T ShelfInferShape", "T ShelfBackward", "U opc_shelf_cuda", "U opc_shelf_cuda_status"):
+        assert f" {symbol}" in symbols, symbol
+    assert "cudaMemcpy" not in symbols
+
+
+def test_emulated(package: tuple[Path, list[Path]]) -> None:
+    """Calls with memory that was asked for and without, of other sizes, without a stream, and refusals; see emulated_gpu.cpp."""
+    folder, objects = package
+    twin = f'-DTWIN="{folder / "mindspore" / "shelf_mindspore.cu"}"'
+    gpu_library.run(["g++", *FLAGS, "-Wall", "-Wextra", "-Werror", twin, "-c", str(HERE / "emulated_gpu.cpp"), "-o", "main.o"], folder)
+    gpu_library.run(["gcc", *FLAGS[3:], "-c", "mindspore/threads.c", "-o", "threads.o"], folder)
+    gpu_library.run(["g++", "main.o", "threads.o", *map(str, objects), "-o", "main", "-lmvec", "-lm", "-lpthread"], folder)
+    done = subprocess.run([folder / "main"], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr, done.returncode) == ("", "", 0)
+
+
+def test_native_code_has_no_kernels_on_a_gpu() -> None:
+    family = load_family(SPECS / "native" / "inverse.yaml")
+    assert [path for path in MindSporeBackend().emit(family) if path.endswith(".cu")] == []
