@@ -1,5 +1,5 @@
-"""An op whose kernels on a GPU find mistakes in data and need memory between them, compiled for the emulation, for frameworks' libraries
-for GPUs that are linked with them."""
+"""An op whose kernels on a GPU find mistakes in data and need memory between them, compiled for the emulation: what frameworks'
+libraries for GPUs are linked with."""
 
 from __future__ import annotations
 

@@ -72,7 +72,8 @@ class _Source:
         return (
             f"{self.banner}\n#ifndef {guard}\n#define {guard}\n\n"
             f'#include "{family.name}.h"\n\n#include "opc/cuda/abi.h"\n\n'
-            f"/* How many kinds of mistakes the kernels find in data. */\nenum {{ {faults_name(family)} = {len(self.faults)} }};\n\n"
+            f"/* How many kinds of mistakes the kernels find in data. */\n"
+            f"enum {{ {faults_name(family)} = {len(self.faults)} }};\n\n"
             f'#ifdef __cplusplus\nextern "C" {{\n#endif\n\n{declared}\n\n'
             f"#ifdef __cplusplus\n}}\n#endif\n#endif /* {guard} */\n"
         )

@@ -43,7 +43,8 @@ def test_emulated(package: tuple[Path, list[Path]]) -> None:
     """Calls with memory that was asked for and without, of other sizes, without a stream, and refusals; see emulated_gpu.cpp."""
     folder, objects = package
     twin = f'-DTWIN="{folder / "mindspore" / "shelf_mindspore.cu"}"'
-    gpu_library.run(["g++", *FLAGS, "-Wall", "-Wextra", "-Werror", twin, "-c", str(HERE / "emulated_gpu.cpp"), "-o", "main.o"], folder)
+    strict = ("-Wall", "-Wextra", "-Werror")
+    gpu_library.run(["g++", *FLAGS, *strict, twin, "-c", str(HERE / "emulated_gpu.cpp"), "-o", "main.o"], folder)
     gpu_library.run(["gcc", *FLAGS[3:], "-c", "mindspore/threads.c", "-o", "threads.o"], folder)
     gpu_library.run(["g++", "main.o", "threads.o", *map(str, objects), "-o", "main", "-lmvec", "-lm", "-lpthread"], folder)
     done = subprocess.run([folder / "main"], capture_output=True, text=True, check=False)

@@ -1,4 +1,4 @@
-"""The library for GPUs: compiled by nvcc, and run where host memory plays the part of a GPU's and the CPU executes the kernels."""
+"""The library for GPUs: compiled by nvcc, and run on host memory in place of a GPU's, where the CPU executes the kernels."""
 
 import json
 import os
