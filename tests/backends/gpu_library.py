@@ -53,6 +53,20 @@ def run(command: list[str], folder: Path) -> None:
     assert done.returncode == 0, done.stderr[-3000:]
 
 
+MINDSPORE_FLAGS = ("-std=c++17", "-O0", "-D_GLIBCXX_USE_CXX11_ABI=0", "-I", str(runtime_include()))
+
+
+def for_mindspore(package: Path, objects: list[Path], output: str, *flags: str) -> None:
+    """Compile the program of mindspore/emulated_gpu.cpp over a package, and link it with kernels, into `output` below it."""
+    program = Path(__file__).parent / "mindspore" / "emulated_gpu.cpp"
+    twin = f'-DTWIN="{package / "mindspore" / "shelf_mindspore.cu"}"'
+    made = (*MINDSPORE_FLAGS, "-fPIC", *flags)
+    run(["g++", *made, "-Wall", "-Wextra", "-Werror", twin, "-c", str(program), "-o", "twin.o"], package)
+    run(["gcc", "-fPIC", "-I", str(runtime_include()), "-c", "mindspore/threads.c", "-o", "threads.o"], package)
+    shared = ("-shared",) if output.endswith(".so") else ()
+    run(["g++", *shared, "twin.o", "threads.o", *map(str, objects), "-o", output, "-lmvec", "-lm", "-lpthread"], package)
+
+
 def kernels(family: Family, folder: Path) -> list[Path]:
     """Write and compile the kernels of a family, those of the CPU and the emulated ones of a GPU; return the objects."""
     with pytest.MonkeyPatch.context() as patch:

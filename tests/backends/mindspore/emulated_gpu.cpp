@@ -1,17 +1,24 @@
 /* MindSpore's calls of a library for GPUs, on a machine without one: the CPU executes the kernels. TWIN is the path of the twin.
  *
  * The program plays MindSpore's part: it has the primitive's attributes, calls `Init` with shapes, gives a call the memory that this has
- * asked for behind its operands, and a stream. It prints what differs from what is expected, and nothing else. */
+ * asked for behind its operands, and a stream. It prints what differs from what is expected, and nothing else.
+ *
+ * With IN_MINDSPORE it is a library for MindSpore on CPUs, whose calls have no stream: they are taken for calls on a GPU. */
 #include <cmath>
 #include <cstdio>
 #include <cstring>
 
 #include "opc/adapters/cuda_call.h"
 
+/* Calls of kernels, and how often another stream than MindSpore's was seen. */
+extern "C" {
+__attribute__((visibility("default"))) int emulated_calls[2];
+}
+
 namespace {
 
+int &calls = emulated_calls[0], &astray = emulated_calls[1];
 char mindspores_stream;
-int calls = 0, astray = 0;
 int64_t asked = 0; /* bytes that the kernels of the last call got */
 
 struct Lent {
@@ -52,8 +59,12 @@ struct Counted<kernel> {
 #undef OPC_ON_DEVICE
 #define OPC_ON_DEVICE(op, family) \
   {opc_##op##_cuda_infer, Counted<opc_##op##_cuda>::call, opc_##family##_cuda_status, opc_##family##_cuda_faults}
+#if defined(IN_MINDSPORE)
+#define OPC_MINDSPORE_STREAM(stream) (static_cast<void>(stream), &mindspores_stream)
+#endif
 #include TWIN
 
+#if !defined(IN_MINDSPORE)
 namespace {
 
 #define EXPECT(condition) \
@@ -177,3 +188,4 @@ int main() {
   EXPECT(astray == 0);
   return 0;
 }
+#endif

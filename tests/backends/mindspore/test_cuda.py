@@ -1,4 +1,7 @@
-"""The library for GPUs: compiled by nvcc, and called as MindSpore calls one, where the CPU executes the kernels."""
+"""The library for GPUs: compiled by nvcc, and called as MindSpore calls one, where the CPU executes the kernels.
+
+`on_an_emulated_gpu` in in_mindspore.py has MindSpore itself call it.
+"""
 
 import subprocess
 from pathlib import Path
@@ -7,13 +10,10 @@ import pytest
 
 from opc.backends.cuda import toolkit
 from opc.backends.mindspore.backend import MindSporeBackend
-from opc.build.toolchain import runtime_include
 from opc.pipeline import load_family
 from tests.backends import gpu_library
 
-HERE = Path(__file__).parent
-SPECS = HERE.parents[2] / "specs"
-FLAGS = ("-std=c++17", "-O0", "-D_GLIBCXX_USE_CXX11_ABI=0", "-I", str(runtime_include()))
+SPECS = Path(__file__).parents[3] / "specs"
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +31,7 @@ def test_compiles(package: tuple[Path, list[Path]]) -> None:
     if nvcc is None:
         pytest.skip("nvcc is not installed")
     folder, _ = package
-    flags = (*FLAGS, "-arch=compute_75", "-Xcompiler", "-fPIC,-fvisibility=hidden")
+    flags = (*gpu_library.MINDSPORE_FLAGS, "-arch=compute_75", "-Xcompiler", "-fPIC,-fvisibility=hidden")
     gpu_library.run([nvcc, *flags, "-c", "mindspore/shelf_mindspore.cu", "-o", "twin.o"], folder)
     symbols = subprocess.run(["nm", "-C", "twin.o"], cwd=folder, capture_output=True, text=True, check=True).stdout
     for symbol in ("T ShelfInit", "T ShelfInferShape", "T ShelfBackward", "U opc_shelf_cuda", "U opc_shelf_cuda_status"):
@@ -42,11 +42,7 @@ def test_compiles(package: tuple[Path, list[Path]]) -> None:
 def test_emulated(package: tuple[Path, list[Path]]) -> None:
     """Calls with memory that was asked for and without, of other sizes, without a stream, and refusals; see emulated_gpu.cpp."""
     folder, objects = package
-    twin = f'-DTWIN="{folder / "mindspore" / "shelf_mindspore.cu"}"'
-    strict = ("-Wall", "-Wextra", "-Werror")
-    gpu_library.run(["g++", *FLAGS, *strict, twin, "-c", str(HERE / "emulated_gpu.cpp"), "-o", "main.o"], folder)
-    gpu_library.run(["gcc", *FLAGS[3:], "-c", "mindspore/threads.c", "-o", "threads.o"], folder)
-    gpu_library.run(["g++", "main.o", "threads.o", *map(str, objects), "-o", "main", "-lmvec", "-lm", "-lpthread"], folder)
+    gpu_library.for_mindspore(folder, objects, "main")
     done = subprocess.run([folder / "main"], capture_output=True, text=True, check=False)
     assert (done.stdout, done.stderr, done.returncode) == ("", "", 0)
 

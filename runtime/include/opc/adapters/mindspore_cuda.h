@@ -22,6 +22,11 @@ class DeviceTarget;
 }
 }  // namespace opc
 
+/* The stream of a call, from the one that MindSpore passes; NULL for a call on the CPU. */
+#ifndef OPC_MINDSPORE_STREAM
+#define OPC_MINDSPORE_STREAM(stream) (stream)
+#endif
+
 #define OPC_MINDSPORE_TARGET DeviceTarget
 #include "opc/adapters/mindspore.h"
 
@@ -93,7 +98,8 @@ class Workspace {
 /* Computes where the operands of one call lie. */
 class DeviceTarget {
  public:
-  explicit DeviceTarget(void *stream) : stream_(stream), device_(stream == nullptr ? 0 : current_device()) {}
+  explicit DeviceTarget(void *stream)
+      : stream_(OPC_MINDSPORE_STREAM(stream)), device_(stream_ == nullptr ? 0 : current_device()) {}
 
   DLDevice device() const { return {stream_ == nullptr ? kDLCPU : kDLCUDA, device_}; }
 
@@ -101,7 +107,7 @@ class DeviceTarget {
   template <class A>
   int32_t compute(const Op<A> &op, Call<A> &call, const DLTensor *const *inputs, DLTensor *const *outputs, void *given,
                   const AotExtra *extra) {
-    if (stream_ == nullptr) return HostTarget::compute(op, call, inputs, outputs, given, extra);
+    if (stream_ == nullptr) return HostTarget::compute(op, call, inputs, outputs, nullptr, extra);
     Workspace workspace(given, given == nullptr ? 0 : extra->workspace[0]);
     const opc_cuda_context lent = {stream_,    device_, Workspace::allocate, Workspace::release,
                                    &workspace, nullptr, call.message,        sizeof call.message};
