@@ -20,8 +20,7 @@ def failures(interpreter: Path, packages: Path, folder: Path, *names: str) -> di
 
 
 def test_in_mindspore(interpreter: Path, packages: Path, tmp_path: Path) -> None:
-    names = (,
-             )
+    names = (
         "attributes",
         "signs_of_zero",
         "bad_calls",
