@@ -129,19 +129,22 @@ class KernelText(ExprText):
         other.op, other.kernel, other.nest = op, kernel, nest
         return other
 
-    def text(self, name: str) -> str:
-        """Return the definition of the function under a name: stages that compute alike are written once."""
+    def text(self, name: str, seldom: str = "") -> str:
+        """Return the definition of the function under a name: stages that compute alike are written once.
+
+        `seldom` stands before a function that training seldom calls.
+        """
         stored = "_stored" if self.kernel.form == "nest" else ""
         flags = self.kernel.flags
         template = ", ".join([*(f"typename {t.name}{stored}" for t in self.types), *(f"bool {f}" for f in flags)])
         lines = [f"template <{template}>"] if template else []
-        lines.append(name.join(self.HEAD[self.kernel.form]))
+        lines.append(seldom + name.join(self.HEAD[self.kernel.form]))
         chosen = ", ".join([*(t.name for t in self.types), *flags])
         for form in self.kernel.forms:
             callee = f"{form.prefix}{name}{form.suffix}" + (f"<{chosen}>" if chosen else "")
             lines.append(f"  if ({self.expr(form.cond).text}) return {callee}(tile, call);")
         own = "\n".join([*(line for text in lines for line in wrap(text)), *self.after])
-        return "\n\n".join([*(text.text(f"{f.prefix}{name}{f.suffix}") for f, text in self.forms), own])
+        return "\n\n".join([*(text.text(f"{f.prefix}{name}{f.suffix}", seldom) for f, text in self.forms), own])
 
     # What the function is called with.
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from opc.emit.abi import attribute_struct, attributes_type, header_path, infer_prototype, kernel_prototype
-from opc.emit.cpp.expressions import compute_types
 from opc.emit.cpp.layout import ARGUMENTS, wrap
 from opc.emit.cpp.loops import KernelText
 from opc.emit.cpp.text import comment
 from opc.emit.dtypes import c_compute, c_storage
-from opc.emit.kernel.entry import EntryText, by_point
+from opc.emit.kernel.entry import EntryText
+from opc.emit.kernel.instances import called_alone, extents, instances
 from opc.emit.kernel.native import header_path as native_header_path
 from opc.emit.kernel.native import native_files, native_header
 from opc.ir.dtypes import DTYPES, TYPE_SETS, DType, candidates
@@ -17,6 +17,7 @@ from opc.ir.op import Family
 from opc.loops.nodes import Kernel, outline, without_comments
 from opc.lower.build.context import Nest
 from opc.lower.build.stage import stage_kernel
+from opc.lower.heuristics import runs_often
 from opc.lower.loop_ir import ContractionStage, NestStage, ScanPlan, ScatterPlan, Stage
 from opc.lower.lower import SpecialisedProgram, lower
 
@@ -44,6 +45,10 @@ class _Kernel:
         self.tiles: dict[str, KernelText] = {}
         self.functions: dict[str, str] = {}
         """The name of the function that each stage runs: cases of attributes, and the ops of a family, differ in few stages."""
+        self.alone: dict[str, tuple[bool, ...]] = {}
+        """Which optional products of each stage calls ask for alone."""
+        self.often: set[str] = set()
+        """The functions that run in training."""
         self.entries: list[EntryText] = []
         self._written: dict[tuple[object, ...], list[tuple[Kernel, str]]] = {}
         """What has been written, comments aside, with its name, by what is quickly told of it: to hash a function takes long."""
@@ -73,6 +78,9 @@ class _Kernel:
         else:
             text = self.tiles[function].of_stage(op, kernel, nest)
         self.tiles[stage.name], self.functions[stage.name] = text, function
+        self.alone[stage.name] = called_alone(op, variant, stage)
+        if runs_often(op):
+            self.often.add(function)
         return text
 
     def _nests(self, yes: str, no: str) -> str:
@@ -122,7 +130,7 @@ class _Kernel:
         members = [f"  const {attributes_type(family)} *attributes;"] if family.forward.attributes else []
         members += [f"  {kind} {name};" for kind, name in self.arguments]
         struct = "\n".join([f"struct {ARGUMENTS} {{", *members, "};"])
-        members = [f"  opc::{tile.kernel.form}_function {name}{_extents(tile)};" for name, tile in self.tiles.items()]
+        members = [f"  opc::{tile.kernel.form}_function {name}{extents(tile)};" for name, tile in self.tiles.items()]
         if self._contractions:
             members.insert(0, "  opc::contraction_functions sums[2]; /* of float and double */")
         table = "\n".join(["struct table {", "  opc::row_functions rows;", *members, "};"])
@@ -143,9 +151,10 @@ class _Kernel:
     def loops(self) -> str:
         """Return the source of the loops, compiled once for each instruction-set variant."""
         name = f"{self.family.name}_loops"
-        functions = "\n\n".join(self.tiles[name].text(name) for name in dict.fromkeys(self.functions.values()))
+        written = dict.fromkeys(self.functions.values())
+        functions = "\n\n".join(self.tiles[f].text(f, "" if f in self.often else "OPC_SELDOM ") for f in written)
         sums = ["    {opc::contraction_float, opc::contraction_double},"] if self._contractions else []
-        rows = ["    opc::rows,", *sums, *(f"    {_instances(self.functions[name], tile)}," for name, tile in self.tiles.items())]
+        rows = ["    opc::rows,", *sums, *(f"    {self._instances(name)}," for name in self.tiles)]
         # The table of rows is of every kernel.
         needed = {"rows/loops", "contraction/kernels"} if self._contractions else {"rows/loops"}
         for tile in self.tiles.values():
@@ -157,6 +166,9 @@ class _Kernel:
             f"namespace {name} {{\nnamespace OPC_VARIANT {{\nnamespace {{\n\n{functions}\n\n}}  // namespace\n\n"
             f"extern {table}\n\n}}  // namespace OPC_VARIANT\n}}  // namespace {name}\n"
         )
+
+    def _instances(self, stage: str) -> str:
+        return instances(self.functions[stage], self.tiles[stage], self.alone[stage])
 
     def entry(self) -> str:
         """Return the source of the functions of the C ABI."""
@@ -192,34 +204,3 @@ def _about(family: Family, op: str, doc: str) -> str:
         if f is not None
     }
     return f"{titles[op]} of {family.name}; see opc/abi.h." if op in titles else doc or f"{op}; see opc/abi.h."
-
-
-def _combinations(tile: KernelText) -> list[list[DType]]:
-    """Return the dtypes each type variable is instantiated for: compute types for rows, stored types for nests of points."""
-    return [list(t.dtypes if by_point(tile) else compute_types(t)) for t in tile.types]
-
-
-def _extents(tile: KernelText) -> str:
-    """Return the array extents of a table entry: one a type variable with several compute types, one for wanted outputs."""
-    sizes = [len(types) for types in _combinations(tile) if len(types) > 1]
-    if tile.kernel.flags:
-        sizes.append(len(tile.kernel.flags) + 1)
-    return "".join(f"[{n}]" for n in sizes)
-
-
-def _instances(function: str, tile: KernelText) -> str:
-    """Return the initialiser of a table entry, the instances of a function."""
-    count = len(tile.kernel.flags)
-    flags = [[True] * count, *([i == n for i in range(count)] for n in range(count))] if count else [[]]
-
-    def build(types: list[str], rest: list[list[DType]]) -> str:
-        if rest:
-            parts = [build([*types, c_storage(d)], rest[1:]) for d in rest[0]]
-            return parts[0] if len(parts) == 1 else f"{{{', '.join(parts)}}}"
-        parts = []
-        for wanted in flags:
-            arguments = ", ".join([*types, *("true" if w else "false" for w in wanted)])
-            parts.append(function + (f"<{arguments}>" if arguments else ""))
-        return parts[0] if len(parts) == 1 else f"{{{', '.join(parts)}}}"
-
-    return build([], _combinations(tile))

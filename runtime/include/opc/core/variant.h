@@ -20,6 +20,13 @@
 #define OPC_INLINE static inline
 #endif
 
+/* Of functions that training seldom calls. The passes of -O2 would take as long again, and change little in vectorised loops. */
+#if defined(__OPTIMIZE__) && defined(__GNUC__) && !defined(__clang__)
+#define OPC_SELDOM __attribute__((optimize("O1")))
+#else
+#define OPC_SELDOM
+#endif
+
 /* What a GPU calls too. */
 #if defined(__CUDACC__)
 #define OPC_HOST_DEVICE __host__ __device__
