@@ -61,7 +61,7 @@ def _versions(loop: Loop, fresh: Callable[[str], str], often: bool) -> Statement
     stored = {e.view for e in loads if e.stored}
     if len(stored) == 1 and often:
         (view,) = stored
-        # A loop that may have to report a place is no vector loop. Where it does more than fetch, to ask for the type takes no time.
+        # A loop that may have to report a place is no vector loop. Where it takes long, to ask for the type each time does not.
         refuses = any(isinstance(s, Refuse) for s in _all_statements(loop))
         if refuses and any(isinstance(e, Call) and FUNCTIONS[e.fn].cost == DEAR for v in values_of(loop.body) for e in walk(v)):
             return loop

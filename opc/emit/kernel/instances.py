@@ -1,4 +1,4 @@
-"""Which instances of a stage's function there are: one for each compute type, and for what is wanted of several optional outputs."""
+"""Which instances of a function there are: one for each compute type, and for what is wanted of several optional outputs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from opc.emit.cpp.expressions import compute_types
 from opc.emit.cpp.loops import KernelText
 from opc.emit.dtypes import c_storage
 from opc.emit.kernel.entry import by_point
-from opc.ir.dtypes import DType
+from opc.ir.dtypes import DType, TypeVar
 from opc.ir.op import Op
 from opc.lower.loop_ir import RowStage, Stage
 from opc.lower.lower import SpecialisedProgram
@@ -57,15 +57,19 @@ def _wanted(op: Op) -> Iterator[frozenset[str]]:
         yield frozenset(o.name for o, wanted in zip(op.outputs, answers) if wanted)
 
 
-def instances(function: str, tile: KernelText, alone: tuple[bool, ...]) -> str:
-    """Return the initialiser of a table entry, the instances of a function; there are none of products that no call asks for `alone`."""
+def instances(function: str, tile: KernelText, alone: tuple[bool, ...], wide: tuple[TypeVar, ...]) -> str:
+    """Return the initialiser of a table entry, the instances of a function.
+
+    There are none of products that no call asks for `alone`, and of types whose operands are `wide` there is the one of int64.
+    """
     count = len(tile.kernel.flags)
     flags: list[list[bool] | None] = [[True] * count]
     flags += [[i == n for i in range(count)] if alone[n] else None for n in range(count)]
 
     def build(types: list[str], rest: list[list[DType]]) -> str:
         if rest:
-            return _joined([build([*types, c_storage(d)], rest[1:]) for d in rest[0]])
+            some = (DType.INT64,) if tile.types[len(types)] in wide else rest[0]
+            return _joined([build([*types, c_storage(d)], rest[1:]) if d in some else "{}" for d in rest[0]])
         parts = []
         for wanted in flags:
             arguments = ", ".join([*types, *("true" if w else "false" for w in wanted or ())])
