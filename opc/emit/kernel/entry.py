@@ -9,9 +9,10 @@ from opc.analysis.shapes.plan import plan
 from opc.emit.abi import kernel_prototype
 from opc.emit.cpp.expressions import compute_types
 from opc.emit.cpp.layout import ARGUMENTS, present_member, size_member, wrap
-from opc.emit.cpp.loops import KernelText, axes_member, symbol_type
+from opc.emit.cpp.loops import KernelText, symbol_type
 from opc.emit.cpp.scalars import CppScalarText
 from opc.emit.cpp.text import message_literal
+from opc.emit.cpp.values import axes_member
 from opc.emit.kernel.asked import asked_for, written_by
 from opc.emit.kernel.contraction import ContractionText
 from opc.emit.kernel.native import call_struct, prepare_prototype

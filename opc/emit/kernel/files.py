@@ -160,7 +160,10 @@ class _Kernel:
         """Return the source of the loops, compiled once for each instruction-set variant."""
         name = f"{self.family.name}_loops"
         written = dict.fromkeys(self.functions.values())
-        functions = "\n\n".join(self.tiles[f].text(f, "" if f in self.often else "OPC_SELDOM ") for f in written)
+        for f in written:
+            if f not in self.often:
+                self.tiles[f].mark_seldom()
+        functions = "\n\n".join(self.tiles[f].text(f) for f in written)
         sums = ["    {opc::contraction_float, opc::contraction_double},"] if self._contractions else []
         rows = ["    opc::rows,", *sums, *(f"    {self._instances(name)}," for name in self.tiles)]
         # The table of rows is of every kernel.
