@@ -20,9 +20,11 @@
 #define OPC_INLINE static inline
 #endif
 
-/* Of functions that training seldom calls. The passes of -O2 would take as long again, and change little in vectorised loops. */
+/* Of functions that training seldom calls: those passes of -O2 alone that their loops gain by, since all take as long again. */
 #if defined(__OPTIMIZE__) && defined(__GNUC__) && !defined(__clang__)
-#define OPC_SELDOM __attribute__((optimize("O1")))
+#define OPC_SELDOM                                                                                                     \
+  __attribute__((optimize("O1", "tree-vrp", "tree-pre", "gcse", "schedule-insns2", "expensive-optimizations",         \
+                          "inline-small-functions", "rerun-cse-after-loop", "align-loops", "align-jumps", "caller-saves")))
 #else
 #define OPC_SELDOM
 #endif

@@ -158,7 +158,7 @@ OPC_INLINE bool are_long(const window_positions<Axes> &p, int64_t lanes) {
  * and none can be padded, where zeros are multiplied with an infinity or NaN, and where the greatest of NaNs is asked for. `memory` is
  * kept from row to row, as long as what is read stays as it is. */
 template <combine C, typename R, typename T, int Axes, int Guards>
-OPC_INLINE bool reduce_windows_here(const window_row<T, Axes, Guards> &w, R *to, int64_t count, padded_windows<T> &memory) {
+OPC_INLINE bool reduce_windows(const window_row<T, Axes, Guards> &w, R *to, int64_t count, padded_windows<T> &memory) {
   constexpr bool search = is_search(C);
   if (!search && count * int64_t(sizeof(T)) < least_tile_bytes) return false;
   window_positions<Axes> p;
@@ -215,22 +215,6 @@ OPC_INLINE bool reduce_windows_here(const window_row<T, Axes, Guards> &w, R *to,
     to[j] = reduce_lane<C, R>(w, p, j);
   }
   return true;
-}
-
-/* A search has much to do for each row, and the functions of a gradient and of its derivatives share one. */
-template <combine C, typename R, typename T, int Axes, int Guards>
-__attribute__((noinline)) static bool search_windows(const window_row<T, Axes, Guards> &w, R *to, int64_t count,
-                                                     padded_windows<T> &memory) {
-  return reduce_windows_here<C>(w, to, count, memory);
-}
-
-template <combine C, typename R, typename T, int Axes, int Guards>
-OPC_INLINE bool reduce_windows(const window_row<T, Axes, Guards> &w, R *to, int64_t count, padded_windows<T> &memory) {
-  if constexpr (is_search(C)) {
-    return search_windows<C>(w, to, count, memory);
-  } else {
-    return reduce_windows_here<C>(w, to, count, memory);
-  }
 }
 
 /* How far numbers go that are a step apart. */
