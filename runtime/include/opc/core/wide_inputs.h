@@ -20,6 +20,7 @@ static void widen_range(void *argument, int64_t begin, int64_t end) {
   const widening &w = *static_cast<const widening *>(argument);
   const DLTensor &t = *w.from;
   const int32_t *const from = reinterpret_cast<const int32_t *>(data_of(t));
+  if (begin == end) return;
   if (t.strides == nullptr) {
     for (int64_t i = begin; i < end; ++i) w.to[i] = from[i];
     return;
