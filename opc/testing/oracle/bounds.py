@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache, reduce
 from typing import Any
 
 import numpy as np
@@ -85,12 +86,17 @@ class Bounds:
     @property
     def is_float(self) -> bool:
         """Whether the values are floating."""
-        return bool(self.low.dtype == np.float64)
+        return self.low.dtype.type is np.float64
 
     @property
     def is_bool(self) -> bool:
         """Whether the values are bools."""
-        return bool(self.low.dtype == np.bool_)
+        return self.low.dtype.type is np.bool_
+
+    @property
+    def ends(self) -> tuple[Array, ...]:
+        """The least and the greatest values: one array where every set is a single point, as `exact` makes them."""
+        return (self.low,) if self.high is self.low else (self.low, self.high)
 
     @property
     def empty(self) -> Array:
@@ -107,6 +113,12 @@ class Bounds:
         low = change(self.low)
         number = None if self.number is None else change(self.number)
         return Bounds(low, low if self.high is self.low else change(self.high), change(self.nan), number)
+
+    def spanning(self, shape: tuple[int, ...]) -> Bounds:
+        """Return the sets broadcast to a shape."""
+        if self.low.shape == self.high.shape == self.nan.shape == shape and self.number is None:
+            return self
+        return self.map(lambda v: np.broadcast_to(v, shape))
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,9 +165,9 @@ def exact(values: Array) -> Bounds:
     if values.dtype == np.bool_:
         return Bounds(values, values, np.zeros(values.shape, np.bool_))
     if values.dtype.kind in "iu":
-        whole = values.astype(np.uint64 if values.dtype == np.uint64 else np.int64)
+        whole = values.astype(np.uint64 if values.dtype == np.uint64 else np.int64, copy=False)
         return Bounds(whole, whole, np.zeros(values.shape, np.bool_))
-    real = values.astype(np.float64)
+    real = values.astype(np.float64, copy=False)
     nan = np.isnan(real)
     if not nan.any():
         return Bounds(real, real, nan)
@@ -189,24 +201,37 @@ def _end(candidates: list[Array], extreme: np.ufunc, nothing: float) -> Array:
     missing = np.isnan(end)
     if missing.any():
         end = np.where(missing, nothing, end)
-    zero = end == 0
-    if zero.any():
-        end, wanted = np.array(end), extreme is np.fmin
-        found = np.zeros(np.count_nonzero(zero), np.bool_)
-        for c in candidates:
-            at = np.broadcast_to(c, end.shape)[zero]
-            found |= (at == 0) & (np.signbit(at) == wanted)
-        end[zero] = np.where(found == wanted, end.dtype.type(-0.0), end.dtype.type(0.0))
+    return end if end.all() else _signed(end, candidates, extreme is np.fmin)
+
+
+def _signed(end: Array, candidates: list[Array], least: bool) -> Array:
+    """Return an end with the sign that its zeros have among the candidates: of those -0 if `least`, else +0."""
+    zero, end = end == 0, np.array(end)
+    found = np.zeros(np.count_nonzero(zero), np.bool_)
+    for c in candidates:
+        at = np.broadcast_to(c, end.shape)[zero]
+        found |= (at == 0) & (np.signbit(at) == least)
+    end[zero] = np.where(found == least, end.dtype.type(-0.0), end.dtype.type(0.0))
     return end
 
 
-def _finite(*ends: Array) -> bool:
-    """Whether no end is infinite or NaN anywhere."""
-    return all(bool(np.isfinite(v).all()) for v in ends)
+def _hull_of_numbers(candidates: list[Array]) -> tuple[Array, Array]:
+    """Return the same as `hull` where no candidate is NaN; where one is, NaN."""
+    if len(candidates) == 1:
+        return candidates[0], candidates[0]
+    low, high = reduce(np.minimum, candidates), reduce(np.maximum, candidates)
+    return low if low.all() else _signed(low, candidates, True), high if high.all() else _signed(high, candidates, False)
+
+
+def _finite(*sets: Bounds) -> bool:
+    """Whether no end is infinite anywhere."""
+    return all(bool(np.isfinite(v).all()) for s in sets for v in s.ends)
 
 
 def union(a: Bounds, b: Bounds) -> Bounds:
     """Return the smallest set that holds both."""
+    if a is b and a.number is None:
+        return a
     if a.is_bool:
         return Bounds(a.low & b.low, a.high | b.high, a.nan | b.nan)
     if not a.is_float:
@@ -258,17 +283,52 @@ def spread(
     zero is exact. Ends beyond the largest number become infinite; when `fused` they may also stay as they are, because the
     result goes into a sum without being rounded.
     """
-    kind = low.dtype.type
-    relative = kind(ulps * 2 * p.unit + own * float(np.finfo(low.dtype).eps) / 2)
-    denormal = kind(ulps * p.tiny if underflow else 0.0)
+    usual = _spread_usual(low, high, p, ulps, own, underflow)
+    return _spread_any(low, high, p, ulps, own, underflow, fused) if usual is None else usual
 
+
+@cache
+def _roundoff(kind: Any) -> float:
+    return float(np.finfo(kind).eps) / 2
+
+
+def _spread_usual(
+    low: Array, high: Array, p: Precision, ulps: float, own: float = 1.0, underflow: bool = True
+) -> tuple[Array, Array] | None:
+    """Return what `spread` does where no end is denormal, near the largest number, infinite or NaN; else None."""
+    if not low.size:
+        return None
+    kind = low.dtype.type
+    below = np.abs(low)
+    above = below if high is low else np.abs(high)
+    limit = kind(p.overflow) / 2
+    if not (below.max() < limit and above.max() < limit):
+        return None
+    relative = kind(ulps * 2 * p.unit + own * _roundoff(kind))
+    # Without underflow what is added is relative alone, however small the ends are.
+    denormal, floor = (kind(ulps * p.tiny), 8 * ulps * p.tiny) if underflow else (kind(0), 0.0)
+    least = min(below.min(), above.min())
+    zero = least == 0
+    if not (least > floor or zero):
+        return None
+    down, up = low - (relative * below + denormal), high + (relative * above + denormal)
+    if not zero:
+        return down, up
+    # The sign of a zero end must survive, so nothing is added to it.
+    zeros = below == 0, above == 0
+    if underflow and not ((zeros[0] | (below > floor)).all() and (zeros[1] | (above > floor)).all()):
+        return None
+    return np.where(zeros[0], low, down), np.where(zeros[1], high, up)
+
+
+def _spread_any(
+    low: Array, high: Array, p: Precision, ulps: float, own: float = 1.0, underflow: bool = True, fused: bool = False
+) -> tuple[Array, Array]:
+    """Return what `spread` does, whatever the ends are."""
+    kind = low.dtype.type
+    relative = kind(ulps * 2 * p.unit + own * _roundoff(kind))
+    denormal = kind(ulps * p.tiny if underflow else 0.0)
     limit = kind(p.overflow)
-    if low.size:
-        sizes = (np.abs(low), np.abs(high))
-        least, most = min(s.min() for s in sizes), max(s.max() for s in sizes)
-        if least > 8 * ulps * p.tiny and most < limit / 2:
-            # Nothing is zero, denormal, infinite or NaN, or becomes so: the general way below says the same.
-            return low - (relative * sizes[0] + denormal), high + (relative * sizes[1] + denormal)
 
     def error(v: Array) -> Array:
         return np.asarray(np.where(np.isfinite(v) & (v != 0), relative * np.abs(v) + denormal, kind(0)))
@@ -289,17 +349,17 @@ def _overflow(v: Array, limit: Any) -> Array:
 
 def widened(a: Bounds, p: Precision, ulps: float) -> Bounds:
     """Return the set with its ends moved outward by `ulps` units in the last place of `p`."""
-    low, high = spread(a.low.astype(p.wide), a.high.astype(p.wide), p, ulps, fused=True)
+    low, high = spread(*_wide(a, p), p, ulps, fused=True)
     return narrow(np.where(a.empty, _INF, low), np.where(a.empty, -_INF, high), a.nan)
 
 
 def narrow(low: Array, high: Array, nan: Array) -> Bounds:
     """Return the set with ends of a wider type rounded outward to float64."""
-    if low.dtype != np.float64:
-        l64, h64 = low.astype(np.float64), high.astype(np.float64)
+    if low.dtype.type is not np.float64:
+        l64, h64 = np.array(low, np.float64), np.array(high, np.float64)
         # A finite end beyond double's range is an overflow that `spread` left undecided: its infinite side is possible.
-        low = np.where(l64.astype(low.dtype) > low, np.nextafter(l64, -_INF), l64)
-        high = np.where(h64.astype(high.dtype) < high, np.nextafter(h64, _INF), h64)
+        low = np.nextafter(l64, -_INF, out=l64, where=l64 > low)
+        high = np.nextafter(h64, _INF, out=h64, where=h64 < high)
     if nan.shape and low.shape == high.shape == nan.shape:
         return Bounds(low, high, nan)
     shape = np.broadcast_shapes(low.shape, nan.shape)
@@ -313,19 +373,25 @@ def corners(fn: Callable[[Array, Array], Array], a: Bounds, b: Bounds, p: Precis
 
     At an infinite end `fn` may have no value (0 * inf) where it has one at the large numbers beside it, so those are taken too.
     """
-    if a.high is a.low and b.high is b.low:
-        return [fn(a.low.astype(p.wide), b.low.astype(p.wide))]
-    pairs = [(a, b)]
-    if not _finite(a.low, a.high, b.low, b.high):
+    found = _at_ends(fn, a, b, p)
+    if len(found) > 1 and not _finite(a, b):
         inner = [_beside_infinity(v, p.most) for v in (a, b)]
         if inner[0] is not a or inner[1] is not b:
-            pairs += [(inner[0], b), (a, inner[1]), (inner[0], inner[1])]
-    return [
-        fn(x.astype(p.wide), y.astype(p.wide))
-        for left, right in pairs
-        for x in (left.low, left.high)
-        for y in (right.low, right.high)
-    ]
+            for left, right in ((inner[0], b), (a, inner[1]), (inner[0], inner[1])):
+                found += _at_ends(fn, left, right, p)
+    return found
+
+
+def _at_ends(fn: Callable[[Array, Array], Array], a: Bounds, b: Bounds, p: Precision) -> list[Array]:
+    """Return `fn` at the ends of both sets, in the wide type."""
+    left, right = ([v.astype(p.wide, copy=False) for v in s.ends] for s in (a, b))
+    return [fn(x, y) for x in left for y in right]
+
+
+def _wide(a: Bounds, p: Precision) -> tuple[Array, Array]:
+    """Return both ends in the wide type."""
+    low = a.low.astype(p.wide, copy=False)
+    return low, low if a.high is a.low else a.high.astype(p.wide, copy=False)
 
 
 def _beside_infinity(a: Bounds, large: float) -> Bounds:
@@ -355,22 +421,23 @@ def has_plus_zero(a: Bounds) -> Array:
 
 def add(a: Bounds, b: Bounds, p: Precision, fused: bool = False) -> Bounds:
     """a + b: exact when the result is denormal (Higham 2.2), opposite infinities give NaN."""
-    low = a.low.astype(p.wide) + b.low.astype(p.wide)
-    high = low if a.high is a.low and b.high is b.low else a.high.astype(p.wide) + b.high.astype(p.wide)
-    if _finite(low, high):
+    left, right, nan = _wide(a, p), _wide(b, p), a.nan | b.nan
+    low = left[0] + right[0]
+    high = low if a.high is a.low and b.high is b.low else left[1] + right[1]
+    usual = _spread_usual(low, high, p, 0.5, underflow=False)
+    if usual is not None:
         # No end is infinite, and so no set is empty: the general way below says the same.
-        return narrow(*spread(low, high, p, 0.5, underflow=False, fused=fused), a.nan | b.nan)
-    nan = a.nan | b.nan | (holds(a, _INF) & holds(b, -_INF)) | (holds(a, -_INF) & holds(b, _INF))
+        return narrow(*usual, nan)
+    nan = nan | (holds(a, _INF) & holds(b, -_INF)) | (holds(a, -_INF) & holds(b, _INF))
     # An infinite end meeting the opposite infinity has no number there; what is left starts at the other infinity.
     low, high = np.where(np.isnan(low), _INF, low), np.where(np.isnan(high), -_INF, high)
     low, high = np.where(a.empty | b.empty, _INF, low), np.where(a.empty | b.empty, -_INF, high)
-    low, high = spread(low, high, p, 0.5, underflow=False, fused=fused)
-    return narrow(low, high, nan)
+    return narrow(*_spread_any(low, high, p, 0.5, underflow=False, fused=fused), nan)
 
 
 def square(a: Bounds, p: Precision, fused: bool = False) -> Bounds:
     """a * a, which is never negative: both factors are the same number."""
-    low, high = np.abs(a.low.astype(p.wide)), np.abs(a.high.astype(p.wide))
+    low, high = map(np.abs, _wide(a, p))
     inside = (a.low <= 0) & (a.high >= 0)
     least = np.where(inside, p.wide(0), np.minimum(low, high))
     most = np.maximum(low, high)
@@ -386,9 +453,10 @@ def negate(a: Bounds) -> Bounds:
 
 def multiply(a: Bounds, b: Bounds, p: Precision, fused: bool = False) -> Bounds:
     """a * b; zero times infinity gives NaN."""
-    if _finite(a.low, a.high, b.low, b.high):
-        # No set is empty either: the general way below says the same.
-        return narrow(*spread(*hull(corners(np.multiply, a, b, p)), p, 0.5, fused=fused), a.nan | b.nan)
+    usual = _spread_usual(*_hull_of_numbers(_at_ends(np.multiply, a, b, p)), p, 0.5)
+    if usual is not None:
+        # An infinite factor has an infinite product or NaN, so no end is infinite and no set is empty: the way below says the same.
+        return narrow(*usual, a.nan | b.nan)
     infinite = (holds(a, _INF) | holds(a, -_INF), holds(b, _INF) | holds(b, -_INF))
     nan = a.nan | b.nan | (holds(a, 0.0) & infinite[1]) | (holds(b, 0.0) & infinite[0])
     low, high = hull(corners(np.multiply, a, b, p))
@@ -399,6 +467,9 @@ def multiply(a: Bounds, b: Bounds, p: Precision, fused: bool = False) -> Bounds:
 
 def divide(a: Bounds, b: Bounds, p: Precision) -> Bounds:
     """a / b; 0/0 and inf/inf give NaN, and a divisor that may be a zero of either sign gives the whole line."""
+    if ((b.low > 0) | (b.high < 0)).all() and _finite(a, b):
+        # No set is empty, and no quotient is NaN: the general way below says the same.
+        return narrow(*spread(*_hull_of_numbers(_at_ends(np.divide, a, b, p)), p, 0.5), a.nan | b.nan)
     zero = np.asarray((a.low == 0) & (a.high == 0))
     nan = a.nan | b.nan | (holds(a, 0.0) & holds(b, 0.0))
     nan = nan | ((holds(a, _INF) | holds(a, -_INF)) & (holds(b, _INF) | holds(b, -_INF)))
@@ -421,7 +492,8 @@ def rounded(a: Bounds, dtype: DType) -> Bounds:
     """
     if dtype is DType.FLOAT64:
         return a
-    single_low, single_high = a.low.astype(np.float32), a.high.astype(np.float32)
+    single_low = a.low.astype(np.float32)
+    single_high = single_low if a.high is a.low else a.high.astype(np.float32)
     if dtype is DType.FLOAT32:
         return Bounds(single_low.astype(np.float64), single_high.astype(np.float64), a.nan)
     kind = numpy_dtype(dtype)

@@ -157,8 +157,8 @@ class _Evaluation(Expressions):
         ctx = self.compute(target.type)
         ways = self.operand_ways(value, frame, None, ctx)
         settled = ways.settled
-        result = settled.map(lambda v: np.broadcast_to(v, shape))
-        kept = result if settled is ways.bounds else ways.bounds.map(lambda v: np.broadcast_to(v, shape))
+        result = settled.spanning(shape)
+        kept = result if settled is ways.bounds else ways.bounds.spanning(shape)
         if not result.is_float:
             return result, result
         if ways.precision is not None:

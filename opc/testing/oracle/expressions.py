@@ -26,6 +26,7 @@ from opc.ir.expr import (
     StrConst,
 )
 from opc.ir.functions import FUNCTIONS
+from opc.ir.node import memoised
 from opc.ir.op import Op
 from opc.testing.oracle import conversions, enclosures, integers
 from opc.testing.oracle.bounds import (
@@ -61,6 +62,8 @@ class Expressions:
     ) -> None:
         self.op, self.env, self.binding, self.values, self.precise = op, env, binding, values, precise
         self.numbers = numbers
+        self.dtypes: dict[ValueType, DType] = {}
+        """What values of the types met so far are computed in."""
         self.most: dict[str, Array | None] = {}
         """Of operands that are sums and products, as `Ways.most` has it: statements are no boundary to what is rearranged."""
         self.merged = 0
@@ -72,8 +75,11 @@ class Expressions:
         """Return the dtype values of type `t` are computed in; a weak float takes the context's."""
         if t is Weak.FLOAT:
             return context if context in PRECISIONS else DType.FLOAT64
-        dtype = compute_dtype(t, self.binding)
-        return DType.FLOAT64 if self.precise and dtype.is_floating else dtype
+        dtype = self.dtypes.get(t)
+        if dtype is None:
+            dtype = compute_dtype(t, self.binding)
+            dtype = self.dtypes[t] = DType.FLOAT64 if self.precise and dtype.is_floating else dtype
+        return dtype
 
     def convert(self, a: Bounds, source: ValueType, dtype: DType) -> Bounds:
         """Return values of type `source` taken as operands of an operation in `dtype`."""
@@ -104,7 +110,7 @@ class Expressions:
         """Return the set of what is not made of sums and products."""
         match e:
             case Const():
-                return exact(frame.constant(e.value))
+                return _constant(e, type(e.value), frame.rank)
             case AttrRef():
                 return exact(frame.constant(self.env.attribute(e.name, e.element)))
             case IndexValue():
@@ -223,7 +229,7 @@ class Expressions:
         source = self.values[e.operand]
         shape = source.low.shape
         axes: list[int | Array | Bounds] = []
-        inside = exact(frame.constant(True))
+        inside: Bounds | None = None
         fixed = len(e.indices) - sum(isinstance(i, GroupRef) for i in e.indices)
         groups = [d for d in self.op.operand(e.operand).dims if not isinstance(d, Affine)]
         for entry in e.indices:
@@ -245,10 +251,15 @@ class Expressions:
                 where = exact(affine(entry, frame, self.env.symbol))
             else:
                 where = self.eval(entry, frame, mask, DType.INT64)
+            if where.low.size and where.low.min() >= 0 and where.high.max() < shape[axis]:
+                axes.append(where)
+                continue
             sure, maybe = (where.low >= 0) & (where.high < shape[axis]), (where.high >= 0) & (where.low < shape[axis])
             if e.pad is None and 0 not in frame.sizes and not bool(np.all(maybe | ~_both(mask, frame.constant(True)))):
                 raise DomainError(f"an index of {e.operand} is outside axis {axis} of size {shape[axis]}")
-            inside = Bounds(inside.low & sure, inside.high & maybe, inside.nan)
+            inside = (
+                Bounds(sure, maybe, where.nan) if inside is None else Bounds(inside.low & sure, inside.high & maybe, where.nan)
+            )
             top = max(shape[axis] - 1, 0)
             low = np.clip(where.low, 0, top)
             axes.append(Bounds(low, low if where.high is where.low else np.clip(where.high, 0, top), where.nan))
@@ -264,6 +275,10 @@ class Expressions:
                 found = reaching(found.bounds, most, PRECISIONS[dtype])
         if e.pad is None:
             return found
+        if inside is None:
+            if found.precision is None and isinstance(e.pad, Const):
+                return found
+            inside = exact(frame.constant(True))
         return either(inside, found, self.operand_ways(e.pad, frame, _both(mask, ~inside.low), dtype))
 
     def nothing(self, frame: Frame, dtype: DType) -> Bounds:
@@ -368,9 +383,15 @@ class Expressions:
                 body = choose(exact(part), body, exact(inner.constant(identity(e.kind, dtype))))
             # Along a reduction axis the body does not use, it repeats; and no result is wanted where there are no points.
             shape = [inner.sizes[a] if a in axes or not inner.sizes[a] else s for a, s in enumerate(body.low.shape)]
-            bodies.append(ways.of(body.map(lambda v, shape=shape: np.broadcast_to(v, shape))))  # type: ignore[misc]  # a default binds the loop's value
+            bodies.append(ways.of(body.spanning(tuple(shape))))
         self.merged = before
         return bodies, dtype
+
+
+@memoised
+def _constant(e: Const, kind: type, rank: int) -> Bounds:
+    """Return a literal as a value over a frame of some rank; `kind` tells 1 from 1.0, which are equal."""
+    return exact(np.asarray(e.value).reshape((1,) * rank))
 
 
 def _is_two(e: Expr) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
@@ -70,7 +70,7 @@ class Frame:
     def with_group(self, name: str, sizes: tuple[int, ...]) -> Frame:
         """Return the frame with the axes of a group at the end; an outer group of that name is hidden."""
         positions = tuple(range(self.rank, self.rank + len(sizes)))
-        return replace(self, sizes=(*self.sizes, *sizes), groups={**self.groups, name: positions})
+        return Frame((*self.sizes, *sizes), self.index, {**self.groups, name: positions})
 
     def constant(self, value: Any) -> Array:
         """Return a scalar as a value over the frame."""

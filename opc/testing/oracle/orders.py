@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import reduce
 from itertools import compress
 
@@ -74,7 +74,9 @@ class Ways:
 
     def of(self, bounds: Bounds) -> Ways:
         """Return the same of a set that the expression is converted to, or moved by roundings."""
-        return self if bounds is self.bounds else replace(self, bounds=bounds)
+        if bounds is self.bounds:
+            return self
+        return Ways(bounds, self.precision, self.factors, self.addends, self.masses, self.terms)
 
     def negative(self) -> Ways:
         """Return what `-e` may be."""
