@@ -176,3 +176,10 @@ def fuzz(session: nox.Session) -> None:
     drawing = [f"tests/{place}" for place in DRAWING]
     session.run(programs / "pytest", *SPREAD, *drawing, env={**QUIET, "OPC_FUZZ": "all"}, external=True)
     session.run(programs / "python", "-m", "tests.fuzz", count, seed, env=QUIET, external=True)
+
+
+@nox.session(venv_backend="none")
+def gpu(session: nox.Session) -> None:
+    """The kernels of a GPU, on one: `nox -s gpu -- softmax matmul` proves these ops, with nvcc and a GPU at hand."""
+    programs = installed(session)
+    session.run("tests/gpu/run.sh", *session.posargs, env={**QUIET, "PATH": f"{programs}:{os.environ['PATH']}"}, external=True)

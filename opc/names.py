@@ -83,6 +83,8 @@ FUNCTIONS = frozenset(
         *("given", "host", "host_parallel_for", "inputs", "job", "lent", "message", "message_text", "outputs", "parallel_for"),
         *("plan", "pool", "pool_taken", "processors", "range_body", "set_threads", "start_workers", "take_chunks"),
         *("tensor_type", "tensors", "thread_limit", "types", "work"),
+        *("array_allocate", "array_copy_in", "array_copy_out", "array_is_emulated", "array_release", "array_wait"),
+        *("cuda_context", "from_lane", "switch_fibers"),
     )
 )
 """What generated code has beside the functions of an op: an op of such a name is spelled with an underscore."""

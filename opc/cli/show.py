@@ -238,24 +238,29 @@ def _loops(compiled: Compiled) -> Iterator[str]:
 
 
 def _cuda_loops(compiled: Compiled) -> Iterator[str]:
-    """Yield the loops of point and row stages on a device, and why others have none."""
+    """Yield the loops of each stage on a device, or why a family has none."""
+    from opc.emit.cuda.files import refused
     from opc.loops.printer import format_kernel
-    from opc.lower.build.context import UnsupportedForm
-    from opc.lower.cuda import cuda_kernel
+    from opc.lower.cuda.kernels import cuda_kernel
+    from opc.lower.cuda.stages import device_programs
 
-    for variant in (v for variants in compiled.programs.values() for v in variants):
+    if reasons := refused(compiled.family):
+        yield from (f"CUDA can't carry {compiled.family.name}: {reason.message}\n" for reason in reasons)
+        return
+    for variant in (v for op in compiled.family.ops for v in device_programs(op)):
         for stage in variant.program.stages:
-            try:
-                kernel = cuda_kernel(variant.case.op, stage)
-                yield "\n".join([f"schedule: {kernel.schedule}", *format_kernel(stage.name, kernel)]) + "\n"
-            except UnsupportedForm as why:
-                yield f"{stage.name} has no kernel for CUDA: {why}\n"
+            kernel = cuda_kernel(variant.case.op, stage)
+            yield "\n".join([f"schedule: {kernel.schedule}", *format_kernel(stage.name, kernel)]) + "\n"
 
 
 def _cuda(family: Family) -> Iterator[str]:
-    from opc.emit.cuda.files import cuda_source
+    """Yield the files of a family's kernels on a device, or why there are none."""
+    from opc.emit.cuda.files import cuda_files, refused
 
-    yield f"// kernel/{family.name}.cu\n{cuda_source(family)}"
+    if reasons := refused(family):
+        yield from (f"// CUDA can't carry {family.name}: {reason.message}" for reason in reasons)
+        return
+    yield from (f"// {path}\n{text}" for path, text in cuda_files(family).items())
 
 
 def _poplar_loops(compiled: Compiled) -> Iterator[str]:

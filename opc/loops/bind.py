@@ -1,22 +1,34 @@
-"""Binding of loops to a device: rows to blocks of threads, points of a row to the threads of a block.
+"""Binding of loops to a device: rows to teams of threads, points of a row to the threads of a team, or points to all threads.
 
-A value that the threads of a block add up in parts is joined when the loop is over, and every thread gets it. What is computed
+A value that the threads of a team add up in parts is joined when the loop is over, and every thread gets it. What is computed
 once a row is computed by each thread, and stored by one.
 """
 
 from __future__ import annotations
 
-from opc.ir.dtypes import DType
-from opc.loops.nodes import Accumulate, Body, How, If, Loop, PassGroup, Statement, Store
+from collections.abc import Callable, Mapping
+
+from opc.ir.dtypes import DType, Weak
+from opc.ir.expr import Expr, IndexValue, children, with_children
+from opc.loops.nodes import Accumulate, Body, How, If, Let, Loop, PassGroup, Statement, Store, Var, map_values
 from opc.loops.row_loops import reductions_of
-from opc.loops.values import Local, call, number
+from opc.loops.values import Local, Member, Named, Pointer, Word, call, number, variable
 from opc.records import replace
+
+TILE = Word("tile")
+"""The argument of a kernel's function that describes a stage."""
+
+NEST = Word("nest")
+"""The argument of one that describes a nest."""
+
+_WORK = "@work"
+"""The piece of work that a team has: a point, or a part of the terms at one."""
 
 
 def bind(loop: Loop) -> Loop:
     """Return a loop over rows, whose body is pointers and then groups, bound to a device."""
     body = tuple(PassGroup(_group(s.body)) if isinstance(s, PassGroup) else s for s in loop.body)
-    return replace(loop, how=How.BLOCKS, body=body)
+    return replace(loop, how=How.TEAMS, body=body)
 
 
 def _group(body: Body) -> Body:
@@ -27,10 +39,67 @@ def _group(body: Body) -> Body:
                 found.append(replace(s, how=How.THREADS))
                 for name, f in reductions_of(s).items():
                     own = Local(name, f.target.type)
-                    joined = call("block_reduce", own, type=own.type, types=(f"opc::joins_{f.kind}", own.type))
+                    joined = call("team_reduce", TILE, own, type=own.type, types=(f"opc::joins_{f.kind}", own.type))
                     found.append(Store(own, joined))
             case Store() | Accumulate() if s.target.index == number(0):
-                found.append(If(call("first_thread", type=DType.BOOL), (s,)))
+                found.append(If(call("first_of_team", TILE, type=DType.BOOL), (s,)))
+            case If():
+                found.append(replace(s, then=_group(s.then)))
             case _:
                 found.append(s)
+    return tuple(found)
+
+
+def bind_row(loop: Loop) -> Body:
+    """Return a loop over rows of which there is one, whose body is pointers and then groups: its points go to all threads."""
+    row = number(0)
+    body = tuple(PassGroup(_points(s.body)) if isinstance(s, PassGroup) else s for s in loop.body)
+    return map_values(body, _in_place_of(loop.index, row))
+
+
+def _points(body: Body) -> Body:
+    return tuple(replace(s, how=How.GRID) if isinstance(s, Loop) else s for s in body)
+
+
+def _in_place_of(index: str, value: Expr) -> Callable[[Expr], Expr]:
+    def rule(e: Expr) -> Expr:
+        if isinstance(e, IndexValue) and e.value.index == index:
+            return value
+        below = children(e)
+        return with_children(e, tuple(map(rule, below))) if below else e
+
+    return rule
+
+
+def bind_points(loop: Loop, shared: bool) -> Loop:
+    """Return a loop over points that all threads of a grid take in turns, or where they have `shared` terms, teams of threads.
+
+    The last statement of its body stores the point; of a team one thread does.
+    """
+    if not shared:
+        return replace(loop, how=How.GRID)
+    *rest, store = loop.body
+    point = Let(loop.index, Weak.INT, call("point_of", NEST, variable(_WORK)))
+    stores = call("stores_point", NEST, type=DType.BOOL)
+    body = (point, *rest, If(stores, (store,)))
+    return replace(loop, how=How.TEAMS, index=_WORK, high=Member("@nest", "work"), body=body)
+
+
+def share_terms(body: Body, kinds: Mapping[str, str]) -> Body:
+    """Return the loops of a reduction at a point, of which a team's threads take the outermost in turns.
+
+    `kinds` are the variables that a thread reduces its own terms to, each by a kind, which are joined when the loop is over.
+    """
+    found: list[Statement] = []
+    for s in body:
+        if not isinstance(s, Loop):
+            found.append(s)
+            continue
+        first, step = call("first_term", NEST, variable(_WORK)), call("term_step", NEST)
+        found.append(replace(s, low=first, high=call("end_of_terms", NEST, s.high), step=step))
+        for v in (v for v in body if isinstance(v, Var) and v.name in kinds):
+            assert not isinstance(v.kind, Named | Pointer), "it has the type of a value"
+            own = Local(v.name, v.kind)
+            types = (f"opc::joins_{kinds[v.name]}", v.kind)
+            found.append(Store(own, call("join_terms", NEST, variable(_WORK), own, type=own.type, types=types)))
     return tuple(found)

@@ -100,8 +100,9 @@ class _Namer:
         if isinstance(s, LocalFunction):
             own = self._fresh(s.name, env)
             params = tuple((of, self._fresh(name, inner)) for of, name in s.params)
+            body = tuple([self._statement(t, inner) for t in s.body])
             result = None if s.result is None else self._value(s.result, inner)
-            return replace(s, name=own, params=params, body=self.body(s.body, inner), result=result)
+            return replace(s, name=own, params=params, body=body, result=result)
         values = self._values(own_values(s), env)
         match s:
             case Loop():

@@ -28,8 +28,9 @@ class How(Enum):
     UNROLLED = "unrolled"
     REDUCTION = "vector reduction"
     LANES = "lane by lane"
-    BLOCKS = "blocks"
+    TEAMS = "teams"
     THREADS = "threads"
+    GRID = "all threads"
 
 
 @dataclass(frozen=True, slots=True)

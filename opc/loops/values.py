@@ -45,6 +45,18 @@ class Pointer:
 
 
 @dataclass(frozen=True, slots=True)
+class StoredType:
+    """The type that the elements of an operand, whose values have the type `of`, are stored as."""
+
+    of: ValueType
+    operand: str
+    constant: bool = False
+
+    def __str__(self) -> str:
+        return f"{'const ' if self.constant else ''}stored({self.operand})"
+
+
+@dataclass(frozen=True, slots=True)
 class ReferenceType:
     """A reference to a variable of a type, as a parameter."""
 

@@ -210,8 +210,8 @@ def test_show_of_other_schedules_and_targets(opc: Opc, tmp_path: Path) -> None:
     assert "no stage is called 'soft'; there are softmax, " in opc("show", one, "--loops", "--schedule", "soft: -batch").err
     assert "there is no transformation 'bach'" in opc("show", one, "--loops", "--schedule", "-bach").err
     assert "which --loops and --c show" in opc("show", one, "--schedule", "-batch").err
-    assert "m = block_reduce<opc::joins_max, T>(m)" in opc("show", one, "--loops", "--target", "cuda").out
-    assert "__global__ void " in opc("show", one, "--c", "--target", "cuda").out
+    assert "m = team_reduce<opc::joins_max, T>(tile, m)" in opc("show", one, "--loops", "--target", "cuda").out
+    assert "OPC_KERNEL(opc::threads_a_block) softmax(" in opc("show", one, "--c", "--target", "cuda").out
     assert "    reduce m: T = max[n:N](x)\n" in opc("show", one, "--loops", "--target", "poplar").out
     assert "// poplar/softmax_body.hpp\n" in opc("show", one, "--c", "--target", "poplar").out
 

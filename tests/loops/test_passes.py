@@ -16,6 +16,7 @@ from opc.loops.expand import expand
 from opc.loops.hoist import hoist
 from opc.loops.interleave import interleave
 from opc.loops.nodes import Body, PassGroup
+from opc.loops.packs import with_packs
 from opc.loops.printer import format_body
 from opc.loops.row_loops import NontemporalRows, with_row_functions
 from opc.loops.schedule import overridden, overrides
@@ -135,6 +136,12 @@ def bind_case() -> tuple[Body, Body]:
     return body, (bind(body[0]),)
 
 
+def packs_case() -> tuple[Body, Body]:
+    rows, _, body = rows_of(SOFTMAX)
+    before = (bind(body[0]),)
+    return before, with_packs(before, {"x_row#0": False, "y_row#0": True}, rows.fresh)
+
+
 CASES: dict[str, Callable[[], tuple[Body, Body]]] = {
     "conditions": conditions_case,
     "split": split_case,
@@ -145,6 +152,7 @@ CASES: dict[str, Callable[[], tuple[Body, Body]]] = {
     "row_functions": row_functions_case,
     "batch": batch_case,
     "bind": bind_case,
+    "packs": packs_case,
 }
 
 

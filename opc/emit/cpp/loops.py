@@ -149,12 +149,11 @@ class KernelText(ExprText):
         """Yield the locals that hold attributes and sizes."""
         if self.kernel.form == "nest":
             yield from (f"  using {t.name} = opc::compute<{t.name}_stored>;" for t in self.types)
-        if self.kernel.form != "cuda" and not self.attributes and not self.symbols:
+        if not self.attributes and not self.symbols:
             if not self.forms:
                 yield "  static_cast<void>(call);"
             return
-        if self.kernel.form != "cuda":
-            yield f"  const {ARGUMENTS} &arguments = *static_cast<const {ARGUMENTS} *>(call);"
+        yield f"  const {ARGUMENTS} &arguments = *static_cast<const {ARGUMENTS} *>(call);"
         for (name, element, target), local in self.attributes.items():
             place = f"{self.ATTRIBUTES}{name}" + ("" if element < 0 else f"[{element}]")
             declared = self.op.attribute(name)

@@ -291,19 +291,7 @@ class EntryText:
         return self.scalar.number(loop.extent)
 
     def _stage(self, s: RowStage, op: Op) -> Iterator[str]:
-        yield from self._nonempty(s, op)
-        yield f"  opc::operand operands[{len(s.operands)}];"
-        yield "  opc::stage stage;"
-        yield "  opc::start(stage, context, operands);"
-        axes: dict[Loop, str] = {}
-        for loop in s.outer:
-            yield self._add_axis(loop, axes)
-        if s.whole_rows:
-            yield f"  opc::begin_row(stage, {len(s.buffers)});"
-        for loop in s.row:
-            yield self._add_axis(loop, axes)
-        for o in s.operands:
-            yield self._add_operand(o, axes, op)
+        yield from self._described(s, op)
         if s.once is not None:
             positions = [n for n, o in enumerate(s.once.operands) if not o.along_row]
             yield f"  opc::mark_inner_invariant(stage, {{{', '.join(map(str, positions))}}});"
@@ -319,6 +307,22 @@ class EntryText:
             yield f"  code = opc::run_wanted(stage, loops.rows, {function}, &arguments, optional);"
         else:
             yield f"  code = opc::run(stage, loops.rows, {function}, &arguments);"
+
+    def _described(self, s: RowStage, op: Op) -> Iterator[str]:
+        """Yield the lines that describe the axes and the operands of a stage."""
+        yield from self._nonempty(s, op)
+        yield f"  opc::operand operands[{len(s.operands)}];"
+        yield "  opc::stage stage;"
+        yield "  opc::start(stage, context, operands);"
+        axes: dict[Loop, str] = {}
+        for loop in s.outer:
+            yield self._add_axis(loop, axes)
+        if s.whole_rows:
+            yield f"  opc::begin_row(stage, {len(s.buffers)});"
+        for loop in s.row:
+            yield self._add_axis(loop, axes)
+        for o in s.operands:
+            yield self._add_operand(o, axes, op)
 
     def _nest(self, s: NestStage, op: Op) -> Iterator[str]:
         text = self.tiles[s.name]

@@ -140,17 +140,6 @@ class _Kernel:
             f"OPC_DECLARE_VARIANTS(table)\n\n}}  // namespace {family.name}_loops\n#endif  // {guard}\n"
         )
 
-    def _types(self) -> str:
-        """Return the macros that name the types of the family's operands where they are not those of `opc/core/minifloat.h`."""
-        types = [o.type for op in self.family.ops for o in (*op.inputs, *op.outputs, *op.temporaries)]
-        found = {d for t in types for d in candidates(t)}
-        if found <= set(TYPE_SETS["any"]):
-            return ""
-        found |= {d.accumulator for d in found} | {d.compute for d in found} | {DType.FLOAT64, DType.INT64, DType.BOOL}
-        stored = ", ".join(c_storage(d) for d in DTYPES if d in found and d.row.minifloat is not None)
-        computed = ", ".join(c_compute(d) for d in DTYPES if d in found and d.compute is d)
-        return f"#define OPC_STORED_MINIFLOATS {stored}\n#define OPC_COMPUTED_TYPES {computed}\n"
-
     def loops(self) -> str:
         """Return the source of the loops, compiled once for each instruction-set variant."""
         name = f"{self.family.name}_loops"
@@ -164,7 +153,7 @@ class _Kernel:
         includes = "".join(f'#include "opc/{h}.h"\n' for h in sorted(needed))
         table = "\n".join(["const table loops = {", *(line for row in rows for line in wrap(row)), "};"])
         return (
-            f'{self.banner}\n{self._types()}#include "{name}.h"\n\n{includes}\n'
+            f'{self.banner}\n{type_macros(self.family)}#include "{name}.h"\n\n{includes}\n'
             f"namespace {name} {{\nnamespace OPC_VARIANT {{\nnamespace {{\n\n{functions}\n\n}}  // namespace\n\n"
             f"extern {table}\n\n}}  // namespace OPC_VARIANT\n}}  // namespace {name}\n"
         )
@@ -175,7 +164,20 @@ class _Kernel:
         body = "\n".join(entry.text(self.arguments) for entry in self.entries)
         includes = "\n".join(f'#include "opc/{h}.h"' for h in self._entry_headers())
         native = f'#include "{name}_native.h"\n' if self.family.native else ""
-        return f'{self.banner}\n{self._types()}#include "{name}.h"\n\n{includes}\n#include "{name}_loops.h"\n{native}\n{body}'
+        head = f'{self.banner}\n{type_macros(self.family)}#include "{name}.h"'
+        return f'{head}\n\n{includes}\n#include "{name}_loops.h"\n{native}\n{body}'
+
+
+def type_macros(family: Family) -> str:
+    """Return the macros that name the types of the family's operands where they are not those of `opc/core/minifloat.h`."""
+    types = [o.type for op in family.ops for o in (*op.inputs, *op.outputs, *op.temporaries)]
+    found = {d for t in types for d in candidates(t)}
+    if found <= set(TYPE_SETS["any"]):
+        return ""
+    found |= {d.accumulator for d in found} | {d.compute for d in found} | {DType.FLOAT64, DType.INT64, DType.BOOL}
+    stored = ", ".join(c_storage(d) for d in DTYPES if d in found and d.row.minifloat is not None)
+    computed = ", ".join(c_compute(d) for d in DTYPES if d in found and d.compute is d)
+    return f"#define OPC_STORED_MINIFLOATS {stored}\n#define OPC_COMPUTED_TYPES {computed}\n"
 
 
 def _about(family: Family, op: str, doc: str) -> str:

@@ -60,6 +60,7 @@ from opc.ir.op import AttributeKind, Family, Op
 __all__ = [
     "axis_member",
     "axis_start",
+    "checks",
     "definitions",
     "dim_member",
     "group_member",
@@ -74,6 +75,13 @@ def definitions(family: Family, op: Op) -> str:
     """Return the struct, the functions `bind_<op>` and `begin_<op>`, and `opc_<op>_infer`, as file-scope C++ text."""
     emitter = _Emitter(family, op)
     text = "\n\n".join([emitter.struct(), emitter.bind(), emitter.begin(), emitter.infer()])
+    return "\n".join(piece for line in text.split("\n") for piece in wrap(line)) + "\n"
+
+
+def checks(family: Family, op: Op) -> str:
+    """Return the struct and the functions `bind_<op>` and `begin_<op>`: `definitions` without what the C ABI has of them."""
+    emitter = _Emitter(family, op)
+    text = "\n\n".join([emitter.struct(), emitter.bind(), emitter.begin()])
     return "\n".join(piece for line in text.split("\n") for piece in wrap(line)) + "\n"
 
 

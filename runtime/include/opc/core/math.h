@@ -341,6 +341,10 @@ inline double key_value<double>(int64_t key) {
 #endif
 #define OPC_SIMD_REDUCTION(...) OPC_PRAGMA(omp simd reduction(__VA_ARGS__))
 /* For a loop that no compiler vectorises: several steps a turn. */
+#if defined(__CUDACC__)
+#define OPC_UNROLLED OPC_PRAGMA(unroll)
+#else
 #define OPC_UNROLLED OPC_PRAGMA(GCC unroll 4)
+#endif
 
 #endif  // OPC_CORE_MATH_H

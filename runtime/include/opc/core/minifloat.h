@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "opc/core/tensor.h"
+#include "opc/core/variant.h"
 
 /* Which of these types operands are stored in, and which types values are computed in. A kernel whose op has others names them before it
  * includes anything: each one costs time to compile. */
@@ -82,13 +83,13 @@ static constexpr bool is_one_of(dtype type, type_list<Types...>) {
 /* Whether an operand's element type is a minifloat. Comparisons, which compilers follow from one question to the next, and no table. */
 static constexpr bool is_minifloat(dtype type) { return is_one_of(type, stored_minifloats()); }
 
-static inline uint32_t bits_of(float value) {
+OPC_HOST_DEVICE static inline uint32_t bits_of(float value) {
   uint32_t bits;
   memcpy(&bits, &value, sizeof bits);
   return bits;
 }
 
-static inline float float_of(uint32_t bits) {
+OPC_HOST_DEVICE static inline float float_of(uint32_t bits) {
   float value;
   memcpy(&value, &bits, sizeof value);
   return value;
@@ -115,7 +116,7 @@ struct encoding {
 };
 
 template <typename Format, int bias = Format::bias>
-static inline float widen(Format value) {
+OPC_HOST_DEVICE static inline float widen(Format value) {
   typedef encoding<Format> e;
   const uint32_t sign = static_cast<uint32_t>(value.bits & e::sign) << (32 - e::width);
   if constexpr (bias == 127) return float_of(static_cast<uint32_t>(value.bits) << (32 - e::width));
@@ -131,7 +132,7 @@ static inline float widen(Format value) {
 }
 
 template <typename Format, int bias = Format::bias>
-static inline Format narrow(float value) {
+OPC_HOST_DEVICE static inline Format narrow(float value) {
   typedef encoding<Format> e;
   typedef typename Format::bits_type word;
   const uint32_t bits = bits_of(value);

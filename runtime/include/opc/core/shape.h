@@ -10,7 +10,19 @@
 
 #include "opc/core/tensor.h"
 
+/* Where the tensors of a call lie; a file whose calls are for a GPU says so before its first header. */
+#if defined(OPC_ON_GPU)
+#define OPC_TENSOR_DEVICE kDLCUDA
+#define OPC_TENSOR_PLACE "the GPU's memory"
+#else
+#define OPC_TENSOR_DEVICE kDLCPU
+#define OPC_TENSOR_PLACE "the CPU's memory"
+#endif
+
 namespace opc {
+#if defined(OPC_ON_GPU)
+inline namespace on_gpu {
+#endif
 
 /* A named dimension and the operand that bound it; size -1 until then. */
 struct dim {
@@ -197,7 +209,7 @@ class matcher {
     if (rank_ < 0 || rank_ > OPC_MAX_RANK) {
       return refuse("%s has %d axes, but at most %d are possible", name, static_cast<int>(rank_), static_cast<int>(OPC_MAX_RANK));
     }
-    if (tensor->device.device_type != kDLCPU) return refuse("%s is not in the CPU's memory", name);
+    if (tensor->device.device_type != OPC_TENSOR_DEVICE) return refuse("%s is not in " OPC_TENSOR_PLACE, name);
     for (int32_t i = 0; i < rank_; ++i) {
       if (shape_[i] < 0) return refuse("%s has shape %s", name, shape_text(shape_, rank_).text);
     }
@@ -348,7 +360,7 @@ class matcher {
     if (element != dtype_of(type.dtype)) {
       return refuse("the output %s has dtype %s, but must have %s", name, dtype_name(element), dtype_name(dtype_of(type.dtype)));
     }
-    if (tensor->device.device_type != kDLCPU) return refuse("the output %s is not in the CPU's memory", name);
+    if (tensor->device.device_type != OPC_TENSOR_DEVICE) return refuse("the output %s is not in " OPC_TENSOR_PLACE, name);
     bool fits = tensor->ndim == type.ndim;
     for (int32_t i = 0; fits && i < type.ndim; ++i) fits = tensor->shape[i] == type.shape[i];
     if (!fits) {
@@ -410,5 +422,8 @@ class matcher {
   }
 };
 
+#if defined(OPC_ON_GPU)
+}  // namespace on_gpu
+#endif
 }  // namespace opc
 #endif  // OPC_CORE_SHAPE_H

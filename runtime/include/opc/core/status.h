@@ -10,8 +10,8 @@
 namespace opc {
 
 /* Writes a printf-style message to the context and returns `code`. */
-__attribute__((cold, noinline, format(printf, 3, 4))) static int32_t fail(const opc_context *context, opc_code code,
-                                                                          const char *format, ...) {
+__attribute__((cold, noinline, unused, format(printf, 3, 4))) static int32_t fail(const opc_context *context, opc_code code,
+                                                                                  const char *format, ...) {
   if (context != nullptr && context->message != nullptr && context->message_size > 0) {
     va_list arguments;
     va_start(arguments, format);

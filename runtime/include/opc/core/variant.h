@@ -20,6 +20,13 @@
 #define OPC_INLINE static inline
 #endif
 
+/* What a GPU calls too. */
+#if defined(__CUDACC__)
+#define OPC_HOST_DEVICE __host__ __device__
+#else
+#define OPC_HOST_DEVICE
+#endif
+
 /* For tests: -DOPC_FORCE_VARIANT=v3 on the file of the entry functions makes them call that variant, whatever the machine has. */
 #if defined(OPC_FORCE_VARIANT)
 #define OPC_FORCED_VARIANT return OPC_FORCE_VARIANT::loops;

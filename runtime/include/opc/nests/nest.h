@@ -91,7 +91,7 @@ static void run_nest_range(void *argument, int64_t begin, int64_t end) {
 }
 
 /* Runs a nest over all points of its target, `grain` of them at least at a time. */
-static int32_t run(const nest &n, nest_function function, const void *arguments, int64_t grain) {
+[[maybe_unused]] static int32_t run(const nest &n, nest_function function, const void *arguments, int64_t grain) {
   int64_t points = 1;
   for (int32_t a = 0; a < n.rank; ++a) points *= n.size[a];
   nest_call call = {&n, function, arguments};

@@ -1,0 +1,287 @@
+"""The functions of the C ABI on a device: the checks of the CPU's function, then each stage described and its kernel started."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from opc.emit.abi import attributes_type
+from opc.emit.cpp.layout import present_member, size_member, wrap
+from opc.emit.cpp.loops import axes_member
+from opc.emit.cpp.text import message_literal
+from opc.emit.cuda.text import Argument, CudaText
+from opc.emit.kernel.entry import EntryText
+from opc.emit.kernel.nests import dtype_text
+from opc.emit.shapes.cpp import checks, group_member, struct_name, type_member
+from opc.ir.affine import Affine, Dim, GroupSize
+from opc.ir.expr import Axis, BroadcastAxis, GroupAxis, Reduce, ReduceAxis, walk
+from opc.ir.op import Family, Group, Op
+from opc.lower.cuda.products import Products, products_of
+from opc.lower.cuda.rows import kept
+from opc.lower.cuda.scans import scan_of, scanned_entry
+from opc.lower.cuda.scatters import entries_of_items, entries_of_keys, other_entries, scatter_of
+from opc.lower.loop_ir import GroupLoop, IndexLoop, NestStage, RowStage, ScatterPlan, Stage, Temporary
+from opc.lower.lower import SpecialisedProgram
+
+_BLOCK = "opc::threads_a_block"
+"""How many threads a block has where all may have something to do."""
+
+
+def prototype(family: Family, op: Op) -> str:
+    """Return the prototype of an op's function on a device, without the semicolon."""
+    return (
+        f"int32_t opc_{op.name}_cuda(const DLTensor *const *inputs, DLTensor *const *outputs,\n"
+        f"    const {attributes_type(family)} *attributes, const opc_cuda_context *lent)"
+    )
+
+
+def infer_prototype(family: Family, op: Op) -> str:
+    """Return the prototype of the function that infers an op's outputs on a device, without the semicolon."""
+    return (
+        f"int32_t opc_{op.name}_cuda_infer(const DLTensor *const *inputs, const {attributes_type(family)} *attributes,\n"
+        "    opc_tensor_type *outputs, const opc_cuda_context *lent)"
+    )
+
+
+def status_prototype(family: Family) -> str:
+    """Return the prototype of the function that tells what a family's kernels found, without the semicolon."""
+    return f"int32_t opc_{family.name}_cuda_status(const int64_t *status, const opc_cuda_context *lent)"
+
+
+class CudaEntryText(EntryText):
+    """Writes the function of one op on a device, given its programs there and their functions by stage name."""
+
+    tiles: dict[str, CudaText]  # type: ignore[assignment]  # those of the CPU are texts too
+
+    def __init__(
+        self,
+        family: Family,
+        op: Op,
+        variants: tuple[SpecialisedProgram, ...],
+        tiles: dict[str, CudaText],
+        functions: dict[str, str],
+    ) -> None:
+        super().__init__(family, op, variants, dict(tiles))
+        self.functions = functions
+
+    def device_text(self) -> str:
+        """Return the checks and the functions."""
+        op = self.op
+        host = ["  const opc_context own = opc::host_context(lent), *const context = &own;"]
+        lines = [
+            f"{prototype(self.family, op)} {{",
+            *host,
+            f"  {struct_name(op)} call;",
+            f"  int32_t code = begin_{op.name}(inputs, outputs, attributes, call, context);",
+            "  if (code != OPC_OK) return code;",
+            *self._overlap(),
+            f"  if (opc::nothing_wanted(outputs, {len(op.outputs)})) return OPC_OK;",
+            "  const opc::device_guard guard(lent);",
+            *self._positions(),
+        ]
+        for n, variant in enumerate(self.variants):
+            body = [line for piece in self._program(variant) for line in piece.split("\n")]
+            if len(self.variants) == 1:
+                lines += body
+            else:
+                last = n == len(self.variants) - 1
+                condition = " && ".join(self._conditions(variant))
+                lines.append("  } else {" if last else f"  {'} else ' if n else ''}if ({condition}) {{")
+                lines += [f"  {line}" if line else line for line in body]
+        if len(self.variants) > 1:
+            lines.append("  }")
+        lines += [f"  return code == OPC_OK ? opc::started({message_literal(op.name)}, context) : code;", "}"]
+        infer = [
+            f"{infer_prototype(self.family, op)} {{",
+            *host,
+            f"  {struct_name(op)} call;",
+            f"  return bind_{op.name}(inputs, attributes, call, outputs, context);",
+            "}",
+        ]
+        texts = [
+            "\n".join(line for piece in text for part in piece.split("\n") for line in wrap(part)) for text in (lines, infer)
+        ]
+        return f"{checks(self.family, op)}\nOPC_EXPORT\n{texts[0]}\n\nOPC_EXPORT\n{texts[1]}\n"
+
+    def _positions(self) -> Iterator[str]:
+        """Yield the positions of the bound types among those the functions are instantiated for."""
+        functions = [self.tiles[s.name] for v in self.variants for s in v.program.stages]
+        for t in self.op.types:
+            if len(t.dtypes) > 1 and any(t in f.types for f in functions):
+                stored = ", ".join(f"opc::dtype_{d}" for d in t.dtypes)
+                yield f"  const int32_t stored_{t.name} = opc::stored_index<{stored}>(call.{type_member(t.name)}.element);"
+
+    def _temporary(self, t: Temporary) -> Iterator[str]:
+        yield f"  opc::device_temporary {t.name};"
+        sizes = "".join(f", {self._extent(loop)}" for loop in t.loops)
+        # What only outputs need that are not wanted is read and written all the same, where kernels do more than one thing.
+        yield f"  if (!opc::allocate(lent, {t.name}, {dtype_text(t.type)}{sizes})) {{"
+        yield f'    return opc::fail(context, OPC_OUT_OF_MEMORY, "{self.op.name}: no memory for the temporary {t.name}");'
+        yield "  }"
+
+    def _nest(self, s: NestStage, op: Op) -> Iterator[str]:
+        text = self.tiles[s.name]
+        assert text.nest is not None, "a nest stage has the text of a nest"
+        names = text.nest.operands
+        yield f"  opc::nest_operand operands[{len(names)}];"
+        yield "  opc::nest_fault fault;"
+        yield "  opc::nest nest;"
+        yield "  opc::start(nest, context, operands, fault);"
+        for d in op.operand(s.assign.target).dims:
+            loop = GroupLoop(d.name, d.of) if isinstance(d, Group) else IndexLoop(str(d), d)
+            yield f"  opc::add_entry(nest, {self._extent(loop)});"
+        inputs, outputs = [i.name for i in self.op.inputs], [o.name for o in self.op.outputs]
+        for n, name in enumerate(names):
+            if name in inputs or name in outputs:
+                tensor = f"inputs[{inputs.index(name)}]" if name in inputs else f"outputs[{outputs.index(name)}]"
+                yield f"  opc::add_tensor(nest, {tensor});"
+                yield from self._split(n, name, op)
+            else:
+                yield f"  opc::add_temporary(nest, {name});"
+        yield f"  opc::device_nest<{len(names)}> described;"
+        yield "  opc::to_device(described, nest, lent);"
+        if (products := products_of(op, s)) is not None:
+            yield f"  opc::set_tiles(described, {self._tiles(products)});"
+            blocks = "described.work < opc::most_blocks ? described.work : int64_t(opc::most_blocks)"
+            yield from self._launch(s, text, "if (described.work > 0)", "true", blocks)
+            return
+        if (scan := scan_of(s)) is not None:
+            yield f"  described.work = described.points == 0 ? 0 : described.points / described.size[{scanned_entry(scan)}];"
+            blocks = "opc::blocks_for(described.work, opc::threads_a_block)"
+            yield from self._launch(s, text, "if (described.work > 0)", "false", blocks)
+            return
+        if (scatter := scatter_of(s)) is not None:
+            if not scatter.shared:
+                yield from self._sorted(s, text, scatter)
+                return
+            yield f"  described.work = {self._items(other_entries(scatter), scatter)};"
+            yield f"  opc::set_zero(lent, {s.assign.target});"
+            blocks = "opc::blocks_for(described.work, opc::threads_a_block)"
+            yield from self._launch(s, text, "if (described.work > 0)", "false", blocks)
+            return
+        shared = text.kernel.schedule.args("share")
+        if not shared:
+            blocks = "opc::blocks_for(described.points, opc::threads_a_block)"
+            yield from self._launch(s, text, "if (described.points > 0)", "false", blocks)
+            return
+        yield f"  const opc::nest_launch plan(described, lent, {self._terms(s)}, {'true' if 'parts' in shared else 'false'});"
+        yield "  if (plan.lacks_memory()) {"
+        yield f'    return opc::fail(context, OPC_OUT_OF_MEMORY, "{self.op.name}: no memory for parts of {s.assign.target}");'
+        yield "  }"
+        steps = "for (int32_t step = 0; described.points > 0 && opc::next_step(described, step); ++step)"
+        blocks = "opc::blocks_for(described.work * described.team, opc::threads_a_block)"
+        threads = "opc::threads_for(described.work * described.team)"
+        yield from self._launch(s, text, steps, "described.team > 1", blocks, threads)
+
+    def _items(self, entries: tuple[int, ...], scatter: ScatterPlan) -> str:
+        """Return how many terms there are at the points of entries of the target."""
+        return " * ".join([*(f"described.size[{n}]" for n in entries), *map(self._points, scatter.sum.axes)])
+
+    def _sorted(self, s: NestStage, text: CudaText, scatter: ScatterPlan) -> Iterator[str]:
+        """Yield what starts a scatter in a fixed order: its kernel finds places, they are sorted, and it adds up."""
+        items = self._items(entries_of_items(scatter), scatter)
+        keys = " * ".join(f"described.size[{n}]" for n in entries_of_keys(scatter))
+        yield f"  opc::scatter_launch plan(described, lent, {items}, {keys});"
+        yield "  if (plan.lacks_memory()) {"
+        yield f'    return opc::fail(context, OPC_OUT_OF_MEMORY, "{self.op.name}: no memory to sort terms of {s.assign.target}");'
+        yield "  }"
+        blocks = "opc::blocks_for(described.work * described.team, opc::threads_a_block)"
+        threads = "opc::threads_for(described.work * described.team)"
+        steps = "for (int32_t step = 0; plan.next_step(described, step); ++step)"
+        yield f"  {steps} {{"
+        yield from (
+            f"  {line}" for line in self._launch(s, text, "if (described.work > 0)", "described.team > 1", blocks, threads)
+        )
+        yield "  }"
+
+    def _tiles(self, products: Products) -> str:
+        """Return how many batches, points down and across, and terms there are."""
+        counts = (
+            " * ".join(f"described.size[{n}]" for n in own) or "1" for own in (products.batch, products.down, products.across)
+        )
+        return ", ".join((*counts, " * ".join(map(self._points, products.sum.axes))))
+
+    def _points(self, axis: ReduceAxis) -> str:
+        """Return how many terms there are along an axis of a sum."""
+        match axis:
+            case Axis():
+                return f"opc::at_least_0({self.scalar.number(axis.extent)})"
+            case GroupAxis():
+                return f"opc::count(call.{group_member((axis.name, None))})"
+            case BroadcastAxis():
+                whole, own = group_member((axis.name, None)), group_member((axis.name, axis.operand))
+                return f"opc::broadcast_points(call.{whole}, call.{own})"
+
+    def _terms(self, s: NestStage) -> str:
+        """Return about how many terms the threads of a team share: the most along the outermost axis of a reduction."""
+        found: list[str] = []
+        for e in walk(s.assign.value):
+            if isinstance(e, Reduce) and e.axes:
+                outer = e.axes[0]
+                varies = isinstance(outer, Axis) and outer.extent.indices()
+                found.append("256" if varies else self._points(outer))
+        first, *rest = dict.fromkeys(found) or ("1",)
+        for other in rest:
+            first = f"opc::greater({first}, {other})"
+        return first
+
+    def _stage(self, s: RowStage, op: Op) -> Iterator[str]:
+        text = self.tiles[s.name]
+        yield from self._described(s, op)
+        yield f"  opc::device_tile<{len(s.operands)}> described;"
+        yield f"  opc::to_device(described, stage, {len(kept(s))});"
+        if not s.whole_rows:
+            some = "if (described.rows > 0 && described.columns > 0)"
+            yield from self._launch(s, text, some, "false", "opc::blocks_for(described)")
+            return
+        yield "  const opc::row_launch plan(described, lent);"
+        yield "  if (plan.lacks_memory()) {"
+        yield f'    return opc::fail(context, OPC_OUT_OF_MEMORY, "{self.op.name}: no memory for the rows of {s.name}");'
+        yield "  }"
+        # Rows without points may still have values.
+        yield from self._launch(s, text, "if (described.rows > 0)", "true", "plan.blocks", "plan.threads", "plan.bytes")
+
+    def _split(self, n: int, name: str, op: Op) -> Iterator[str]:
+        """Yield what takes axes of an operand as two each, which the lowered op has in parts."""
+        dims, ranks, fixed = list(op.operand(name).dims), list[str](), 0
+        for own in self.op.operand(name).dims:
+            if dims.pop(0) != own:
+                points = dims.pop(0)
+                assert isinstance(points, Affine), "an axis is split in two axes"
+                axis = " + ".join([*ranks, str(fixed)])
+                yield f"  opc::split_axis(operands[{n}], {axis}, {self._extent(IndexLoop('', points))});"
+                fixed += 2
+            elif isinstance(own, Group):
+                ranks.append(f"call.{group_member((own.name, own.of))}.rank")
+            else:
+                fixed += 1
+
+    def _launch(
+        self, s: Stage, text: CudaText, head: str, together: str, blocks: str, threads: str = _BLOCK, shared: str = "0"
+    ) -> Iterator[str]:
+        """Yield what starts a kernel, behind the `head` of a statement; whether its threads wait for each other is `together`."""
+        function = self.functions[s.name]
+        index = "".join(f"[stored_{t.name}]" for t in text.types if len(t.dtypes) > 1)
+        own = "described"
+        if text.arguments:
+            values = ", ".join(map(self._argument, text.arguments))
+            yield f"  const {self.family.name}_cuda::{function}_arguments arguments = {{{values}}};"
+            own += ", arguments"
+        kernel = f"{self.family.name}_cuda::{function}_kernels{index}"
+        yield f"  {head} {{"
+        yield f"    OPC_LAUNCH({kernel}, {together}, {blocks}, {threads}, {shared}, opc::stream_of(lent), {own});"
+        yield "  }"
+
+    def _argument(self, a: Argument) -> str:
+        """Return the value of a member of a function's arguments."""
+        if a.attribute:
+            place = f"attributes->{a.attribute}" + ("" if a.element < 0 else f"[{a.element}]")
+            return f"opc::real_number({place})" if a.type == "opc::real_number" else place
+        if a.type == "opc::extents":
+            return f"call.{next(group_member(g) for g in self._own_groups() if axes_member(*g) == a.name)}"
+        inputs = [o.name for o in self.op.inputs]
+        for n, name in enumerate(inputs):
+            if present_member(name) == a.name:
+                return f"inputs[{n}] != nullptr"
+        sizes = {size_member(Dim(name)): Affine.of(Dim(name)) for name in self._dims()}
+        sizes |= {size_member(GroupSize(name)): Affine.of(GroupSize(name)) for name in self._groups()}
+        return f"{self.scalar.integer(sizes[a.name], bare=True)}.value"

@@ -1,0 +1,90 @@
+"""Packs: a loop along rows takes several neighbours at once from memory, and the rest of the points one by one.
+
+The loop becomes two, over the columns that the call has in packs and over those behind them. In the first, rows that are read
+are read ahead of the points of a pack, and rows that are written are written behind them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+from opc.ir.dtypes import Weak
+from opc.ir.expr import Expr, children, with_children
+from opc.loops.nodes import (
+    Body,
+    Do,
+    How,
+    Let,
+    Loop,
+    Statement,
+    Store,
+    Var,
+    bodies,
+    map_values,
+    own_values,
+    statements,
+    values_of,
+    with_bodies,
+)
+from opc.loops.values import Local, Member, Named, Word, call, number, ref, sum_of, variable, variables
+from opc.records import replace
+
+COUNT = "packed_columns"
+"""The variable that holds how many neighbours are taken at once."""
+
+
+def with_packs(body: Body, rows: Mapping[str, bool], fresh: Callable[[str], str]) -> Body:
+    """Return a body whose loops over points take packs of the rows that pointers are to; `rows` tells which are written."""
+    found: list[Statement] = []
+    for s in body:
+        if isinstance(s, Loop) and s.how in (How.THREADS, How.GRID):
+            found += _packed(s, rows, fresh)
+        else:
+            found.append(with_bodies(s, tuple(with_packs(b, rows, fresh) for b in bodies(s))))
+    return tuple(found)
+
+
+def _packed(loop: Loop, rows: Mapping[str, bool], fresh: Callable[[str], str]) -> Iterator[Statement]:
+    # Where no row is used, points go to the same threads all the same: each keeps values for itself.
+    used = [name for name in rows if any(_uses(v, name, loop.index) for v in values_of(loop.body))]
+    packed, first, lane = Member("@tile", "packed"), fresh("first"), fresh("lane")
+    packs = {name: fresh(name.partition("#")[0].removesuffix("_row") + "_pack") for name in used}
+
+    def rule(e: Expr) -> Expr:
+        if isinstance(e, Local) and e.name in packs and e.index == variable(loop.index):
+            return replace(e, name=packs[e.name], index=variable(lane))
+        below = children(e)
+        return with_children(e, tuple(map(rule, below))) if below else e
+
+    along = map_values(loop.body, rule)
+    if any(loop.index in variables(v) for v in values_of(along)):
+        along = (Let(loop.index, Weak.INT, sum_of([variable(first), variable(lane)])), *along)
+    body: list[Statement] = []
+    for name in used:
+        types = (COUNT,)
+        if rows[name]:
+            read = any(_uses(v, name, loop.index) for v in _read_values(loop.body))
+            whole = (ref(name), variable(first)) if read else (ref(name),)
+            body.append(Var(packs[name], Named("auto"), call("load_pack" if read else "new_pack", *whole, types=types)))
+        else:
+            body.append(Let(packs[name], Named("auto"), call("load_pack", ref(name), variable(first), types=types)))
+    body.append(Loop(How.UNROLLED, lane, number(0), Word(COUNT), along))
+    body += [Do(call("store_pack", ref(n), variable(first), ref(packs[n]), types=(COUNT,))) for n in used if rows[n]]
+    yield replace(loop, index=first, high=packed, step=Word(COUNT), body=tuple(body))
+    yield replace(loop, low=packed)
+
+
+def _read_values(body: Body) -> Iterator[Expr]:
+    """Yield every value in a body but the targets of stores."""
+    for s in statements(body):
+        yield from (s.value,) if isinstance(s, Store) else own_values(s)
+
+
+def _uses(e: Expr, name: str, index: str) -> bool:
+    """Whether a value is made of the element of a row at an index."""
+    if isinstance(e, Local) and e.name == name:
+        return e.index == variable(index)
+    return any(_uses(c, name, index) for c in children(e))
+
+
+__all__ = ["COUNT", "with_packs"]

@@ -1,0 +1,42 @@
+"""The kernel of a stage on a device: its loops under the schedule of the target, with names and verified."""
+
+from __future__ import annotations
+
+from opc.ir.op import Op
+from opc.loops.conditions import propagate
+from opc.loops.names import PARAMETERS, named
+from opc.loops.nodes import Kernel
+from opc.loops.verify import verify_kernel
+from opc.lower.build.context import Nest
+from opc.lower.build.kernel import spec_names
+from opc.lower.cuda.points import point_kernel
+from opc.lower.cuda.products import product_kernel, products_of
+from opc.lower.cuda.rows import row_kernel
+from opc.lower.cuda.scans import scan_kernel, scan_of
+from opc.lower.cuda.scatters import scatter_kernel, scatter_of
+from opc.lower.loop_ir import NestStage, RowStage, Stage
+from opc.records import replace
+
+
+def cuda_kernel(op: Op, stage: Stage) -> Kernel:
+    """Return the function of a stage of `opc.lower.cuda.stages.device_programs` on a device."""
+    match stage:
+        case NestStage():
+            plain = _statement(op, stage)
+        case RowStage():
+            plain = row_kernel(op, stage)
+        case _:
+            raise TypeError(f"{type(stage).__name__} is no stage of a device")
+    kernel = named(replace(plain, body=propagate(plain.body)), spec_names(op))
+    verify_kernel(kernel, PARAMETERS)
+    return kernel
+
+
+def _statement(op: Op, stage: NestStage) -> Kernel:
+    nest = Nest(op, stage)
+    if (scan := scan_of(stage)) is not None:
+        return scan_kernel(nest, scan)
+    if (scatter := scatter_of(stage)) is not None:
+        return scatter_kernel(nest, scatter)
+    products = products_of(op, stage)
+    return point_kernel(nest) if products is None else product_kernel(nest, products)

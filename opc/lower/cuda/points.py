@@ -1,0 +1,150 @@
+"""The kernel of one statement on a device: a team of threads a point of its target, which takes the terms of reductions in turns.
+
+A team may be a single thread. Where there are few points and many terms, several teams take a part of a point's terms each, and
+the same function is run again to join what they found. A position in a group of axes is its number, in row-major order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from opc.ir.affine import Affine, GroupSize
+from opc.ir.dtypes import Weak
+from opc.ir.expr import SEARCHES, Axis, BroadcastAxis, Expr, GroupAxis, GroupRef, IndexValue, Read, Reduce
+from opc.ir.op import Group
+from opc.ir.printer import format_assign
+from opc.loops.bind import bind_points, share_terms
+from opc.loops.nodes import Body, Comment, Do, How, Kernel, Let, Loop, Statement, Var, View, values_of
+from opc.loops.schedule import Schedule, Transformation
+from opc.loops.values import Address, Axes, Construct, Member, Product, call, number, variable, variables
+from opc.lower.build.context import NEST, Nest
+from opc.lower.build.points import PointLoops
+from opc.records import replace
+
+_POINT = "@point"
+
+
+def point_kernel(nest: Nest) -> Kernel:
+    """Return the function of a statement, whose variables have no names of their own yet."""
+    return DevicePoints(nest).kernel()
+
+
+class DevicePoints(PointLoops):
+    """Makes the loops of one statement."""
+
+    def __init__(self, nest: Nest) -> None:
+        super().__init__(nest)
+        self.within = 0
+        """How many reductions there are around what is made."""
+        self.shared: list[Reduce] = []
+        """The reductions whose terms a team takes in turns."""
+        self.counted = False
+        """Whether terms are counted beside what they are reduced to."""
+
+    def kernel(self) -> Kernel:
+        """Return the function."""
+        places = self.places({n: call("entry_place", NEST, variable(_POINT), number(n)) for n in range(len(self.entries))})
+        value = self.value(self.stage.assign.value)
+        inside = used_places(places, (*self.lines, self.stored(variable(_POINT), value)))
+        loop = Loop(How.SERIAL, _POINT, number(0), Member("@nest", "points"), inside)
+        body: Body = (Comment(format_assign(self.stage.assign)), bind_points(loop, bool(self.shared)))
+        return self.function(body, self._schedule())
+
+    @property
+    def entries(self) -> tuple[tuple[str | GroupRef, Affine | Group], ...]:
+        """The target's indices, each with the extent or the group that it goes along."""
+        return tuple(zip(self.stage.assign.indices, self.nest.declared.dims, strict=True))
+
+    def places(self, found: dict[int, Expr]) -> tuple[Let, ...]:
+        """Return the variables that hold places along some of the target's entries, which values know from then on."""
+        lets = []
+        for n, place in found.items():
+            entry, dim = self.entries[n]
+            if isinstance(entry, GroupRef) and isinstance(dim, Group):
+                name = self.nest.fresh("place")
+                self.groups[entry.name] = variable(name), Axes(dim.name, dim.of)  # type: ignore[assignment]  # in place of its rank
+            else:
+                name = str(entry)
+            lets.append(Let(name, Weak.INT, place))
+        return tuple(lets)
+
+    def stored(self, at: Expr, value: Expr) -> Do:
+        """Return the statement that stores an element of the target."""
+        target = self.nest.declared
+        return Do(call("store", Address(target.name, at), Construct(target.type, value)))
+
+    def function(self, body: Body, schedule: Schedule) -> Kernel:
+        """Return the function with a body."""
+        nest = self.nest
+        views = tuple(View(name, self.op.operand(name).type, True, n) for n, name in enumerate(nest.operands))
+        return Kernel("nest", nest.operands, nest.types, body, views, schedule=schedule, span=self.stage.assign.span)
+
+    def _schedule(self) -> Schedule:
+        steps = [Transformation("bind", ("points to teams",) if self.shared else ("points to all threads",))]
+        if self.shared:
+            parts = ("parts",) if len(self.shared) == 1 and not self.counted else ()
+            steps.append(Transformation("share", ("terms", *parts)))
+        return Schedule(tuple(steps))
+
+    def loops_of(self, e: Reduce) -> tuple[Body, str]:
+        """As `PointLoops` says: what every point asks for, whatever it holds, has its terms shared by threads."""
+        shares = bool(e.axes) and self.within == 0 and not self.conditional and e.kind not in SEARCHES
+        self.within += 1
+        body, result = super().loops_of(e)
+        self.within -= 1
+        if not shares:
+            return body, result
+        self.shared.append(e)
+        kinds = {s.name: e.kind if s.name == result else "sum" for s in body if isinstance(s, Var)}
+        self.counted = self.counted or len(kinds) > 1
+        return share_terms(body, kinds), result
+
+    def loop_over(self, axis: Axis | GroupAxis | BroadcastAxis) -> Loop:
+        """As `PointLoops` says."""
+        if isinstance(axis, Axis):
+            return Loop(How.SERIAL, axis.index, number(0), IndexValue(axis.extent), ())
+        place, whole = self.nest.fresh("place"), Axes(axis.name)
+        before = self.groups.get(axis.name)
+        self.groups[axis.name] = variable(place), whole  # type: ignore[assignment]  # in place of its rank
+        if isinstance(axis, GroupAxis):
+            return Loop(How.SERIAL, place, number(0), IndexValue(Affine.of(GroupSize(axis.name))), ())
+        assert before is not None, "what is broadcast has a place of its own"
+        own, running = Axes(axis.name, axis.operand), self.nest.fresh("along")
+        self.lines.append(Let(place, Weak.INT, call("broadcast_place", whole, own, before[0], variable(running))))
+        return Loop(How.SERIAL, running, number(0), call("broadcast_points", whole, own), ())
+
+
+class FlatPoints(DevicePoints):
+    """Makes the loops of a statement whose groups are indexed by their places, as single axes are."""
+
+    def read(self, e: Read) -> Expr:
+        """As `PointLoops` says."""
+        dims = self.op.operand(e.operand).dims
+        indices = list(e.indices)
+        for n, (index, dim) in enumerate(zip(e.indices, dims, strict=True)):
+            if isinstance(dim, Group) and isinstance(index, Affine):
+                name = index.index
+                assert name is not None, "the index of a group is a variable"
+                self.groups[name] = variable(name), Axes(dim.name)  # type: ignore[assignment]  # in place of its rank
+                indices[n] = GroupRef(name)
+        return super().read(replace(e, indices=tuple(indices)))
+
+    def inside(self, e: Expr) -> tuple[Body, Expr]:
+        """Return a value, and the statements that it needs, in a body of their own."""
+        before, self.lines = self.lines, []
+        value = self.value(e)
+        own, self.lines = tuple(self.lines), before
+        return own, value
+
+
+def place_of(of: Expr, behind: Sequence[Expr], size: Expr) -> Expr:
+    """Return the digit of a number that has `size` values, behind which there are digits of other sizes."""
+    after = Product(tuple(behind)) if len(behind) > 1 else behind[0] if behind else number(1)
+    return call("place_in", of, after, size)
+
+
+def used_places(places: tuple[Let, ...], body: Body) -> Body:
+    """Return a body behind the places that are used in it."""
+    used = {name for v in values_of(body) for name in variables(v)}
+    found: tuple[Statement, ...] = tuple(p for p in places if p.name in used)
+    return (*found, *body)

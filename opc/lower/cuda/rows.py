@@ -1,0 +1,99 @@
+"""Stages of points and rows on a device: points go to all threads, rows to teams of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from opc.ir.dtypes import DType
+from opc.ir.expr import Const, Present
+from opc.ir.op import Op
+from opc.loops.bind import TILE, bind, bind_row
+from opc.loops.nodes import Accumulate, Body, If, Kernel, Let, Statement, Store, bodies, with_bodies
+from opc.loops.packs import COUNT, with_packs
+from opc.loops.schedule import Schedule, Transformation
+from opc.loops.values import Construct, IntegerChoice, Local, Named, StoredType, call, number, variable
+from opc.lower.build.row_stage import RowLoops, type_variables, wanted
+from opc.lower.loop_ir import RowBuffer, RowStage
+from opc.records import replace
+
+
+def is_bound(stage: RowStage) -> bool:
+    """Whether a stage has a kernel as it is; else its statements have one each."""
+    return all(o.reduction is None for o in stage.operands)
+
+
+def row_kernel(op: Op, stage: RowStage) -> Kernel:
+    """Return the function of a stage, whose variables have no names of their own yet."""
+    plain = replace(stage, once=None, schedule=Schedule(), passes=tuple(replace(p, peeled=None) for p in stage.passes))
+    rows = DeviceRows(op, plain)
+    loop = rows.loop()
+    body: Body = (bind(loop),) if stage.whole_rows else bind_row(loop)
+    along = {rows.pointer(o): o.written for o in stage.operands if o.along_row}
+    body = (*rows.heads(), *_at_run_time(with_packs(body, along, rows.fresh)))
+    names = tuple(o.name for o in stage.operands)
+    how = ("rows to teams", "points to threads") if stage.whole_rows else ("points to all threads",)
+    schedule = Schedule((Transformation("bind", how), Transformation("pack", ("16 bytes",))))
+    return Kernel("cuda", names, type_variables(op, plain), body, schedule=schedule)
+
+
+def _at_run_time(body: Body) -> Body:
+    """Return a body whose tests of what is wanted are made in a call: a kernel has one copy for all."""
+    found = (with_bodies(s, tuple(map(_at_run_time, bodies(s)))) for s in body)
+    return tuple(replace(s, static=False) if isinstance(s, If) else s for s in found)
+
+
+class DeviceRows(RowLoops):
+    """Builds the plain form of a row stage whose rows are read as they are stored, and whose buffers hold what is computed."""
+
+    def __init__(self, op: Op, stage: RowStage) -> None:
+        super().__init__(op, stage, vectors=False)
+
+    def heads(self) -> Iterator[Statement]:
+        """Yield what stands before the loop over rows: which products are wanted, and how many neighbours are packed."""
+        for k, o in enumerate(self.stage.operands):
+            if o.name in self.optional():
+                yield Let(wanted(o.name), DType.BOOL, call("is_wanted", TILE, number(k), type=DType.BOOL))
+        along = tuple(dict.fromkeys(StoredType(o.type, o.name) for o in self.stage.operands if o.along_row))
+        yield Let(f"@{COUNT}", Named("constexpr int"), call("count_packed", types=along))
+
+    def pointers(self) -> Iterator[Statement]:
+        """Yield the rows of operands, the values that these have once a row, and the buffers."""
+        for k, o in enumerate(self.stage.operands):
+            stored = StoredType(o.type, o.name, not o.written)
+            if o.written or o.along_row:
+                row = "device_row_of" if o.along_row else "single_row_of"
+                yield Let(self.pointer(o), Named("auto"), call(row, TILE, number(k), variable("@row"), types=(stored,)))
+                continue
+            value = call("row_value", TILE, number(k), variable("@row"), type=o.type, types=(stored,))
+            if any(i.name == o.name and i.optional for i in self.op.inputs):
+                yield Let(o.name, o.type, IntegerChoice(Present(o.name), value, Construct(o.type, Const(0, o.type))))
+            else:
+                yield Let(o.name, o.type, value)
+            self.values.values[o.name] = Local(o.name, o.type)
+        for n, kept in enumerate(self.kept()):
+            yield Let(self.buffer(kept), Named("auto"), call("buffer_of", TILE, number(n), types=(kept.type,)))
+
+    def optional(self) -> frozenset[str]:
+        """Return the products that a call may leave out while it asks for others: optional outputs, and what only these need."""
+        always = {o.name for o in self.op.outputs if not o.optional}
+        products = frozenset(o.name for o in self.stage.products)
+        return products - always if len(products) > 1 else frozenset()
+
+    def if_wanted(self, s: Statement, needed: frozenset[str]) -> Statement:
+        """As `RowLoops` says, of each product by itself: what several need is computed."""
+        names = {self.pointer(o): o.name for o in self.stage.products if o.name in self.optional()}
+        name = names.get(s.target.name) if isinstance(s, Store | Accumulate) else None
+        return s if name is None else If(Local(wanted(name), DType.BOOL), (s,), static=True)
+
+    def kept(self) -> tuple[RowBuffer, ...]:
+        """Return what rows keep from one pass to the next."""
+        return kept(self.stage)
+
+    def buffer(self, buffered: RowBuffer) -> str:
+        """As `RowLoops` says: products are narrower than what is computed, and keep nothing."""
+        return f"{buffered.name}_kept#0"
+
+
+def kept(stage: RowStage) -> tuple[RowBuffer, ...]:
+    """Return what the rows of a stage keep from one pass to the next."""
+    return tuple(a for p in stage.passes for a in p.body if isinstance(a, RowBuffer))

@@ -1,0 +1,187 @@
+"""The stages of a device: those of `opc.lower.lower` that are bound to its threads, and statements by themselves elsewhere.
+
+What the CPU keeps in a row of a cache lies in memory between kernels there, in the type that it is computed in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+
+from opc.analysis.needs import outputs_that_need
+from opc.ir.affine import Affine
+from opc.ir.expr import Expr, Read, reads, rewrite
+from opc.ir.op import Assign, Group, Op
+from opc.ir.verify import VerifyError
+from opc.loops.schedule import Override, active
+from opc.lower.cuda.rows import is_bound
+from opc.lower.cuda.scatters import plan_of, scatters_atomically
+from opc.lower.loop_ir import GroupLoop, IndexLoop, Loop, NestStage, Program, RowStage, ScanPlan, Stage, Temporary
+from opc.lower.lower import SpecialisedProgram, lower
+from opc.records import dataclass, replace
+from opc.transform.indices import Namer, bare, index_names, op_names
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Same:
+    """An op by what it is, not by what it says, as `opc.lower.lower` tells them apart."""
+
+    op: Op
+
+    def __hash__(self) -> int:
+        return id(self.op)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and self.op is other.op
+
+
+def device_programs(op: Op) -> tuple[SpecialisedProgram, ...]:
+    """Return the programs of an op on a device, one for each case of its attributes, as `opc.lower.lower.lower` does."""
+    return _programs(_Same(op), active())
+
+
+@lru_cache(maxsize=256)
+def _programs(same: _Same, overrides: tuple[Override, ...]) -> tuple[SpecialisedProgram, ...]:
+    return tuple(map(_on_device, lower(same.op)))
+
+
+def _on_device(variant: SpecialisedProgram) -> SpecialisedProgram:
+    """Return a program whose stages are bound to a device, with the temporaries that lie between them."""
+    program = variant.program
+    alone = _alone(variant.case.op, program)
+    op, copies = _with_own_memory(variant.case.op, alone)
+    variant = replace(variant, case=replace(variant.case, op=op))
+    last = {name: n for n, stage in enumerate(program.stages) for name in _statements(stage)}
+    body = {s.target: s for s in op.body}
+    stages: list[Stage] = []
+    memory: set[str] = set()
+
+    def run(stage: Stage) -> None:
+        stages.append(stage)
+        memory.update(written_by(stage))
+
+    def run_alone(assign: Assign, stage: Stage) -> None:
+        """Run a statement behind those that it reads and that no stage has left in memory."""
+        for name in dict.fromkeys(r.operand for r in reads(assign.value)):
+            if name in body and name not in memory:
+                run_alone(body[name], stage)
+        run(_nest(variant, assign, stage))
+
+    for n, stage in enumerate(program.stages):
+        if isinstance(stage, RowStage) and not alone.intersection(_statements(stage)):
+            run(replace(stage, once=None))
+            continue
+        for s in op.body:
+            if last.get(copies.get(s.target, s.target)) == n and s.target not in memory:
+                run_alone(s, stage)
+    _verify(op, stages)
+    return replace(variant, program=Program(program.name, tuple(stages), tuple(_temporaries(variant, stages))))
+
+
+def _verify(op: Op, stages: list[Stage]) -> None:
+    """Check that each stage reads what is in memory, and that no other has written what it writes.
+
+    Raises:
+        VerifyError: with the stage and what it reads or writes.
+    """
+    memory = {i.name for i in op.inputs}
+    for stage in stages:
+        if isinstance(stage, RowStage):
+            read = set(_read(stage))
+        else:
+            assert isinstance(stage, NestStage), "a device has no other stages"
+            read = {r.operand for r in reads(stage.assign.value)}
+        if read - memory:
+            raise VerifyError(f"{stage.name} reads {', '.join(sorted(read - memory))}, which no stage has written")
+        if again := memory.intersection(written_by(stage)) - {i.name for i in op.inputs}:
+            raise VerifyError(f"{stage.name} writes {', '.join(sorted(again))} again")
+        memory |= set(written_by(stage))
+
+
+def _alone(op: Op, program: Program) -> frozenset[str]:
+    """Return the statements, by target, that run by themselves: those of stages that are not bound, of stages that share one with
+    these, and of stages that read a part of a statement from one."""
+    rows = [s for s in program.stages if isinstance(s, RowStage)]
+    others = (_statements(s) for s in program.stages if not (isinstance(s, RowStage) and is_bound(s)))
+    found, whole = frozenset[str]().union(*others), {s.target for s in op.body} | {i.name for i in op.inputs}
+    while True:
+        bound = [s for s in rows if not found & _statements(s)]
+        memory = whole.union(*(written_by(s) for s in bound))
+        more = [s for s in rows if not _statements(s) <= found and (s not in bound or not _read(s) <= memory)]
+        if not more:
+            return found
+        found = found.union(*map(_statements, more))
+
+
+def _read(stage: RowStage) -> frozenset[str]:
+    return frozenset(o.name for o in stage.operands if not o.written)
+
+
+def _with_own_memory(op: Op, alone: frozenset[str]) -> tuple[Op, Mapping[str, str]]:
+    """Return the op with a temporary for each output that other statements that run by themselves read, or that is added to
+    atomically, and whose it is.
+
+    An output may be missing, and holds what is computed rounded.
+    """
+    read = {r.operand for s in op.body if s.target in alone for r in reads(s.value)}
+    read |= {s.target for s in op.body if scatters_atomically(op, s)}
+    namer = Namer(op_names(op) | index_names(op))
+    own = {o.name: replace(o, name=namer.fresh(f"{o.name}_value"), optional=False) for o in op.outputs if o.name in read & alone}
+    if not own:
+        return op, {}
+
+    def rule(e: Expr) -> Expr:
+        return replace(e, operand=own[e.operand].name) if isinstance(e, Read) and e.operand in own else e
+
+    body: list[Assign] = []
+    for s in op.body:
+        if s.target not in alone:
+            body.append(s)
+            continue
+        value = rewrite(s.value, rule)
+        if s.target in own:
+            memory = own[s.target]
+            body.append(replace(s, target=memory.name, value=value))
+            value = Read(memory.name, bare(s.indices), memory.type)
+        body.append(replace(s, value=value))
+    changed = replace(op, body=tuple(body), temporaries=(*op.temporaries, *own.values()))
+    return changed, {o.name: name for name, o in own.items()}
+
+
+def _statements(stage: Stage) -> frozenset[str]:
+    """Return the targets of the statements that a stage computes, or a part of them."""
+    if isinstance(stage, RowStage):
+        return frozenset(a.source.target for p in stage.passes for a in (*p.prologue, *p.body))
+    total = stage.sum if isinstance(stage, NestStage) else None
+    return frozenset((stage.assign.target,) if total is None else (stage.assign.target, total))
+
+
+def _nest(variant: SpecialisedProgram, assign: Assign, stage: Stage) -> NestStage:
+    """Return a statement as a stage of its own, which carries a reduction along where the CPU's stage does."""
+    same = isinstance(stage, NestStage) and stage.assign == assign
+    plans = tuple(p for p in stage.plans if isinstance(p, ScanPlan)) if same and isinstance(stage, NestStage) else ()
+    scatter = plan_of(variant.case.op, assign)
+    own = plans if scatter is None else (scatter,)
+    return NestStage(f"{variant.program.name}_{assign.target}{variant.case.suffix}", assign, own)
+
+
+def _temporaries(variant: SpecialisedProgram, stages: list[Stage]) -> Iterator[Temporary]:
+    """Yield the temporaries that stages write."""
+    op = variant.case.op
+    known, needs = {t.name: t for t in variant.program.temporaries}, outputs_that_need(op)
+    outputs = {o.name for o in op.outputs}
+    for name in dict.fromkeys(n for s in stages for n in written_by(s) if n not in outputs):
+        if name in known:
+            yield replace(known[name], stored=True)
+        else:
+            dims = tuple(map(_loop, op.operand(name).dims))
+            yield Temporary(name, op.operand(name).type, dims, tuple(o.name for o in op.outputs if o.name in needs[name]))
+
+
+def written_by(stage: Stage) -> tuple[str, ...]:
+    """Return what a stage writes."""
+    return tuple(o.name for o in stage.products) if isinstance(stage, RowStage) else (stage.assign.target,)
+
+
+def _loop(dim: Affine | Group) -> Loop:
+    return GroupLoop(dim.name, dim.of) if isinstance(dim, Group) else IndexLoop(str(dim), dim)

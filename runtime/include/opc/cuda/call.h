@@ -1,0 +1,295 @@
+/* What a call does on the host: memory between kernels, descriptions of stages as kernels get them, and starting kernels. */
+#ifndef OPC_CUDA_CALL_H
+#define OPC_CUDA_CALL_H
+
+#include "opc/core/call.h"
+#include "opc/cuda/abi.h"
+#include "opc/cuda/multiply.h"
+#include "opc/cuda/nest.h"
+#include "opc/cuda/rows.h"
+
+namespace opc {
+
+/* A tensor in the device's memory between the kernels of a call. */
+struct device_temporary : temporary {
+  const opc_cuda_context *lent = nullptr;
+  ~device_temporary() {
+    if (data != nullptr && lent->release != nullptr) lent->release(lent->allocator, data, bytes, lent->stream);
+    data = nullptr;
+  }
+};
+
+static inline void *device_memory(const opc_cuda_context *lent, int64_t bytes) {
+  if (lent == nullptr || lent->allocate == nullptr) return nullptr;
+  return lent->allocate(lent->allocator, bytes < 256 ? 256 : bytes, lent->stream);
+}
+
+/* Gets uninitialised memory for a tensor with axes of these sizes and groups; false when there is none. */
+template <typename... Sizes>
+static inline bool allocate(const opc_cuda_context *lent, device_temporary &t, dtype type, const Sizes &...sizes) {
+  describe(t, sizes...);
+  t.bytes = itemsize(type);
+  for (int32_t i = 0; i < t.ndim; ++i) t.bytes *= t.shape[i];
+  t.lent = lent;
+  t.data = device_memory(lent, t.bytes);
+  return t.data != nullptr;
+}
+
+/* Fills a temporary with zeros, in the order of the stream. */
+static inline void set_zero(const opc_cuda_context *lent, const device_temporary &t) {
+#if defined(__CUDACC__)
+  cudaMemsetAsync(t.data, 0, static_cast<size_t>(t.bytes), static_cast<cudaStream_t>(lent->stream));
+#else
+  static_cast<void>(lent);
+  memset(t.data, 0, static_cast<size_t>(t.bytes));
+#endif
+}
+
+/* The context that checks and messages take. */
+static inline opc_context host_context(const opc_cuda_context *lent) {
+  opc_context own = {nullptr, nullptr, nullptr, 0};
+  if (lent != nullptr) {
+    own.message = lent->message;
+    own.message_size = lent->message_size;
+  }
+  return own;
+}
+
+static inline void *stream_of(const opc_cuda_context *lent) { return lent == nullptr ? nullptr : lent->stream; }
+
+/* Makes the context's device the current one for the time of a call. */
+struct device_guard {
+#if defined(__CUDACC__)
+  int before = -1;
+  explicit device_guard(const opc_cuda_context *lent) {
+    int now = 0;
+    if (lent == nullptr || cudaGetDevice(&now) != cudaSuccess || now == lent->device) return;
+    if (cudaSetDevice(lent->device) == cudaSuccess) before = now;
+  }
+  ~device_guard() {
+    if (before >= 0) cudaSetDevice(before);
+  }
+#else
+  explicit device_guard(const opc_cuda_context *) {}
+#endif
+  device_guard(const device_guard &) = delete;
+  device_guard &operator=(const device_guard &) = delete;
+};
+
+/* Whether what was started before could be. */
+static inline int32_t started(const char *op, const opc_context *context) {
+#if defined(__CUDACC__)
+  const cudaError_t error = cudaPeekAtLastError();
+  if (error == cudaSuccess) return OPC_OK;
+  fail(context, OPC_INVALID_ARGUMENT, "%s: the GPU can't run the kernel: %s", op, cudaGetErrorString(error));
+  return OPC_DEVICE_FAILED;
+#else
+  static_cast<void>(op);
+  static_cast<void>(context);
+  return OPC_OK;
+#endif
+}
+
+/* Threads of a block where so many have something to do: whole warps. */
+static inline int64_t threads_for(int64_t count) {
+  return count < threads_a_block ? (count + threads_a_warp - 1) / threads_a_warp * threads_a_warp : int64_t(threads_a_block);
+}
+
+static inline int64_t at_least_0(int64_t size) { return size < 0 ? 0 : size; }
+
+/* Describes the tiles of sums of products: points down and across, for each of some batches. */
+template <int32_t Operands>
+static inline void set_tiles(device_nest<Operands> &d, int64_t batches, int64_t down, int64_t across, int64_t terms) {
+  d.down = down;
+  d.across = across;
+  d.terms = terms;
+  d.work = batches * ((down + tile_points - 1) / tile_points) * ((across + tile_points - 1) / tile_points);
+}
+
+static inline int64_t greater(int64_t a, int64_t b) { return a < b ? b : a; }
+
+/* Blocks for a thread a point, as many as there may be. */
+static inline int64_t blocks_for(int64_t points, int64_t threads) {
+  const int64_t blocks = (points + threads - 1) / threads;
+  return blocks < most_blocks ? blocks : int64_t(most_blocks);
+}
+
+/* A nest as kernels get it. */
+template <int32_t Operands>
+static inline void to_device(device_nest<Operands> &d, const nest &n, const opc_cuda_context *lent) {
+  d.points = 1;
+  d.status = lent == nullptr ? nullptr : lent->status;
+  for (int32_t e = n.entries - 1; e >= 0; --e) {
+    const int32_t end = e + 1 < n.entries ? n.start[e + 1] : n.rank;
+    d.after[e] = d.points;
+    d.size[e] = 1;
+    for (int32_t a = n.start[e]; a < end; ++a) d.size[e] *= n.size[a];
+    d.points *= d.size[e];
+  }
+  d.small = d.points <= INT32_MAX;
+  for (int32_t k = 0; k < Operands; ++k) d.operands[k] = n.operands[k];
+  d.work = d.points;
+  d.parts = 1;
+  d.kept = nullptr;
+  d.items = d.key_count = 0;
+  d.keys = d.order = nullptr;
+  d.team = 1;
+  d.of = whole;
+}
+
+/* How the points of a nest whose threads share terms are given to teams, for about so many terms at each point, and the memory for parts
+ * of them. All of it depends on sizes alone, and so do results. */
+struct nest_launch {
+  enum : int64_t { many_points = 1 << 15, few_points = 1 << 7, many_terms = 1 << 12, terms_a_part = 1 << 11, most_parts = 512 };
+  int64_t size = 0;
+  void *kept = nullptr;
+  const opc_cuda_context *lent;
+
+  template <int32_t Operands>
+  nest_launch(device_nest<Operands> &d, const opc_cuda_context *context, int64_t terms, bool may_part) : lent(context) {
+    if (d.points >= many_points || terms < threads_a_warp) return;
+    d.team = terms >= threads_a_block && d.points < many_points / 8 ? int32_t(threads_a_block) : int32_t(threads_a_warp);
+    if (!may_part || d.points == 0 || d.points >= few_points || terms < many_terms) return;
+    const int64_t parts = terms / terms_a_part;
+    d.parts = parts < most_parts ? parts : int64_t(most_parts);
+    size = 8 * d.parts * d.points;
+    kept = device_memory(lent, size);
+    d.kept = static_cast<char *>(kept);
+  }
+  nest_launch(const nest_launch &) = delete;
+  nest_launch &operator=(const nest_launch &) = delete;
+  ~nest_launch() {
+    if (kept != nullptr && lent->release != nullptr) lent->release(lent->allocator, kept, size, lent->stream);
+  }
+  bool lacks_memory() const { return size > 0 && kept == nullptr; }
+};
+
+/* Goes on to the parts of points, and then to joining them; false where that is done. */
+template <int32_t Operands>
+static inline bool next_step(device_nest<Operands> &d, int32_t step) {
+  if (d.parts == 1) return step == 0;
+  d.of = step == 0 ? one_part : all_parts;
+  d.work = step == 0 ? d.points * d.parts : d.points;
+  return step < 2;
+}
+
+/* Takes an axis of an operand of a nest as two: parts of so many points each. `axis` counts from the back, so that operands of any rank
+ * have it there. */
+static inline void split_axis(nest_operand &o, int32_t axis, int64_t points) {
+  if (o.data == nullptr) return;
+  for (int32_t a = o.ndim; a > axis + 1; --a) {
+    o.shape[a] = o.shape[a - 1];
+    o.stride[a] = o.stride[a - 1];
+  }
+  ++o.ndim;
+  o.shape[axis + 1] = points;
+  o.stride[axis + 1] = o.stride[axis];
+  o.shape[axis] = points == 0 ? 0 : o.shape[axis] / points;
+  o.stride[axis] *= points;
+}
+
+/* Merges axes [first, first + count) of a stage that all operands go through as one; how many are left. */
+template <int32_t Operands>
+static inline int32_t add_merged(device_tile<Operands> &d, const stage &s, int32_t to, int32_t first, int32_t count) {
+  int32_t left = 0;
+  for (int32_t a = first; a < first + count; ++a) {
+    if (s.size[a] == 1) continue;
+    bool joins = left > 0;
+    const int32_t last = to + left - 1;
+    for (int32_t k = 0; joins && k < Operands; ++k) {
+      joins = d.operands[k].stride[last] == s.operands[k].stride[a] * s.size[a];
+    }
+    const int32_t own = joins ? last : to + left++;
+    d.size[own] = joins ? d.size[own] * s.size[a] : s.size[a];
+    for (int32_t k = 0; k < Operands; ++k) d.operands[k].stride[own] = s.operands[k].stride[a];
+  }
+  return left;
+}
+
+/* Whether an operand can be read or written 16 bytes at a time along rows. */
+template <int32_t Operands>
+static inline bool packs(const device_tile<Operands> &d, const operand &o, const device_operand &own, int64_t lanes) {
+  if (own.data == nullptr || !o.along_row) return true;
+  const int64_t along = d.rank > d.outer ? own.stride[d.outer] : 0;
+  if (along == 0) return o.what == role_input;
+  const int64_t bytes = itemsize(o.stored) * lanes;
+  if (along != 1 || reinterpret_cast<uintptr_t>(own.data) % static_cast<uintptr_t>(bytes) != 0) return false;
+  for (int32_t a = 0; a < d.outer; ++a) {
+    if (own.stride[a] % lanes != 0) return false;
+  }
+  return true;
+}
+
+/* A stage as kernels get it; `buffers` are the arrays that rows keep values in. */
+template <int32_t Operands>
+static inline void to_device(device_tile<Operands> &d, const stage &s, int32_t buffers) {
+  d.rows = d.columns = 1;
+  for (int32_t a = 0; a < s.outer; ++a) d.rows *= s.size[a];
+  for (int32_t a = s.outer; a < s.rank; ++a) d.columns *= s.size[a];
+  for (int32_t k = 0; k < Operands; ++k) d.operands[k].data = s.operands[k].data;
+  d.outer = add_merged(d, s, 0, 0, s.outer);
+  d.rank = d.outer + add_merged(d, s, d.outer, s.outer, s.rank - s.outer);
+  int64_t widest = 1;
+  for (int32_t k = 0; k < Operands; ++k) {
+    const int64_t bytes = s.operands[k].along_row && s.operands[k].data != nullptr ? itemsize(s.operands[k].stored) : 1;
+    widest = bytes > widest ? bytes : widest;
+  }
+  const int64_t lanes = 16 / widest;
+  bool packed = d.rank - d.outer <= 1;
+  for (int32_t k = 0; k < Operands; ++k) packed = packed && packs(d, s.operands[k], d.operands[k], lanes);
+  d.packed = packed ? d.columns / lanes * lanes : 0;
+  d.lanes = static_cast<int32_t>(lanes);
+  d.buffers = buffers;
+  d.pitch = (d.columns * 8 + 15) / 16 * 16;
+  d.scratch = nullptr;
+  d.team = d.columns >= 1024 ? int32_t(threads_a_block) : int32_t(threads_a_warp);
+}
+
+/* Blocks for the points of a stage: a thread takes as many at once as there are in 16 bytes, where it can. */
+template <int32_t Operands>
+static inline int64_t blocks_for(const device_tile<Operands> &d) {
+  return blocks_for(d.packed > 0 ? (d.columns + d.lanes - 1) / d.lanes : d.columns, threads_a_block);
+}
+
+/* How rows are given to blocks, and the memory that they keep values in. */
+struct row_launch {
+  enum : int64_t { most_shared = 48 * 1024 - 1024 };
+  int64_t blocks = 0;
+  int64_t threads = 0; /* of a block */
+  int64_t bytes = 0; /* of shared memory, for each block */
+  int64_t size = 0;
+  void *scratch = nullptr;
+  const opc_cuda_context *lent;
+
+  template <int32_t Operands>
+  row_launch(device_tile<Operands> &d, const opc_cuda_context *context) : lent(context) {
+    if (d.buffers * d.pitch * (threads_a_block / d.team) > most_shared) d.team = threads_a_block;
+    const int64_t teams = threads_a_block / d.team;
+    blocks = blocks_for(d.rows, teams);
+    threads = threads_for(d.rows * d.team);
+    bytes = d.buffers * d.pitch * teams;
+    if (bytes <= most_shared) return;
+    size = bytes * blocks;
+    bytes = 0;
+    scratch = device_memory(lent, size);
+    d.scratch = static_cast<char *>(scratch);
+  }
+  row_launch(const row_launch &) = delete;
+  row_launch &operator=(const row_launch &) = delete;
+  ~row_launch() {
+    if (scratch != nullptr && lent->release != nullptr) lent->release(lent->allocator, scratch, size, lent->stream);
+  }
+  bool lacks_memory() const { return size > 0 && scratch == nullptr; }
+};
+
+/* The code and the message of what a kernel found; `what` are the names of operands, and of what has no value. */
+static inline int32_t status_of(const char *const *what, const int64_t *status, const opc_context *context) {
+  if (status[0] == 0) return OPC_OK;
+  const char *name = what[status[0] - 1];
+  if (status[1] < 0) return fail(context, OPC_INVALID_ARGUMENT, "%s of nothing", name);
+  return fail(context, OPC_OUT_OF_RANGE, "an index of %s is %lld, outside axis %d of size %lld", name,
+              static_cast<long long>(status[2]), static_cast<int>(status[1]), static_cast<long long>(status[3]));
+}
+
+}  // namespace opc
+#endif  // OPC_CUDA_CALL_H

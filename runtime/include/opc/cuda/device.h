@@ -1,0 +1,40 @@
+/* The words that kernels are written with: CUDA's own, or those of opc/cuda/host.h where a C++ compiler reads the same source. */
+#ifndef OPC_CUDA_DEVICE_H
+#define OPC_CUDA_DEVICE_H
+
+#include "opc/core/variant.h"
+
+#if defined(__CUDACC__)
+#include <cuda_runtime.h>
+#define OPC_KERNEL(threads) __global__ void __launch_bounds__(threads)
+#define OPC_PARAMETER(...) const __grid_constant__ __VA_ARGS__
+#define OPC_DEVICE __device__ static inline
+#define OPC_DEVICE_MEMBER __device__ inline
+#define OPC_SHARED(type, name, count) __shared__ type name[count]
+#define OPC_CHECK_INDEX(i, count) static_cast<void>(0)
+#define OPC_DYNAMIC_SHARED(name) extern __shared__ __align__(16) char name[]
+/* Starts a kernel; `together` tells whether its threads wait for each other. */
+#define OPC_LAUNCH(kernel, together, blocks, threads, bytes, stream, ...)                                        \
+  kernel<<<static_cast<unsigned>(blocks), static_cast<unsigned>(threads), static_cast<size_t>(bytes), \
+           static_cast<cudaStream_t>(stream)>>>(__VA_ARGS__)
+#else
+#include "opc/cuda/host.h"
+#endif
+
+namespace opc {
+inline namespace OPC_VARIANT {
+
+enum : int { threads_a_block = 256, threads_a_warp = 32 };
+
+/* The most blocks of a grid whose threads go through points in steps: what a large GPU runs at once, several times over. It does not
+ * depend on the GPU, so that neither do results. */
+enum : int64_t { most_blocks = 2112 };
+
+/* The number of this thread in the grid, and of all threads. */
+OPC_DEVICE int64_t own_thread() { return static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; }
+OPC_DEVICE int64_t all_threads() { return static_cast<int64_t>(gridDim.x) * blockDim.x; }
+OPC_DEVICE bool first_thread() { return threadIdx.x == 0; }
+
+}  // namespace OPC_VARIANT
+}  // namespace opc
+#endif  // OPC_CUDA_DEVICE_H

@@ -1,0 +1,224 @@
+/* One statement over the points of its target on a GPU, a thread a point, with reads at any index. */
+#ifndef OPC_CUDA_NEST_H
+#define OPC_CUDA_NEST_H
+
+#include "opc/cuda/reduce.h"
+#include "opc/nests/nest.h"
+
+namespace opc {
+inline namespace OPC_VARIANT {
+
+/* Of the terms at a point: all are reduced; or a part of them, which is kept; or what was kept of all parts. */
+enum part : int32_t { whole, one_part, all_parts, places };
+
+/* A nest as kernels get it; `status` NULL: nobody asks what goes wrong. Teams of threads have a point, or one of its `parts`. */
+template <int32_t Operands>
+struct device_nest {
+  int64_t points;
+  int64_t work; /* for teams: points, or parts of them */
+  int64_t parts;
+  char *kept; /* for each part of each point 8 bytes */
+  int64_t *status;
+  int32_t team;
+  part of;
+  int64_t down, across, terms; /* of sums of products: points each way, and terms */
+  int64_t items, key_count; /* of scatters: terms at points that name places, and how many places there are */
+  int64_t *keys;            /* of each item; then sorted */
+  int64_t *order;           /* the items, in the order of their keys */
+  bool small; /* the numbers of points have 32 bits */
+  int64_t size[max_axes];  /* of each entry of the target's indices */
+  int64_t after[max_axes]; /* points of the entries behind it */
+  nest_operand operands[Operands];
+};
+
+/* A tensor of the nest. */
+template <typename T>
+struct view {
+  T *data;
+  const int64_t *shape;
+  const int64_t *stride;
+};
+
+template <typename T, typename Nest>
+OPC_DEVICE view<T> view_of(const Nest &n, int32_t operand) {
+  const nest_operand &o = n.operands[operand];
+  return {reinterpret_cast<T *>(o.data), o.shape, o.stride};
+}
+
+/* A number without its last digit, which goes to `digit`, where that has `size` values; in 32 bits where these are enough. */
+OPC_DEVICE int64_t without_last(int64_t number, int64_t size, int64_t &digit) {
+  if (number <= INT32_MAX && size <= INT32_MAX) {
+    const uint32_t small = static_cast<uint32_t>(number), of = static_cast<uint32_t>(size);
+    digit = small % of;
+    return small / of;
+  }
+  digit = number % size;
+  return number / size;
+}
+
+/* The place of a number's digit that has `size` values, behind which there are digits of `after` values together. */
+OPC_DEVICE int64_t place_in(int64_t number, int64_t after, int64_t size) {
+  int64_t digit;
+  if (after > 1) number = without_last(number, after, digit);
+  without_last(number, size, digit);
+  return digit;
+}
+
+/* The place of a point along an entry of the target's indices; in a group, the number of a position in row-major order. */
+template <typename Nest>
+OPC_DEVICE int64_t entry_place(const Nest &n, int64_t point, int32_t entry) {
+  if (!n.small) return point / n.after[entry] % n.size[entry];
+  return static_cast<uint32_t>(point) / static_cast<uint32_t>(n.after[entry]) % static_cast<uint32_t>(n.size[entry]);
+}
+
+/* The offset of a place in an axis group of an operand, whose axes begin at `axis`. `own` are the operand's sizes: it may have fewer axes
+ * than the group, missing on the left, and axes of size 1 are broadcast. */
+template <typename T>
+OPC_DEVICE int64_t group_offset(const view<T> &v, int32_t axis, const extents &own, int64_t place, const extents &all) {
+  int64_t offset = 0;
+  for (int32_t i = own.rank - 1, a = all.rank - 1; i >= 0; --i, --a) {
+    int64_t digit;
+    place = without_last(place, all.size[a], digit);
+    if (own.size[i] != 1) offset += digit * v.stride[axis + i];
+  }
+  return offset;
+}
+
+/* Which point of an axis group a place is. */
+OPC_DEVICE int64_t group_index(const extents &, int64_t place) { return place; }
+
+/* Whether an operand is broadcast along an axis of a group: it lacks it, or has one point. */
+OPC_HOST_DEVICE static inline bool is_broadcast(const extents &all, const extents &own, int32_t axis) {
+  const int32_t at = axis - (all.rank - own.rank);
+  return at < 0 || own.size[at] != all.size[axis];
+}
+
+/* The points along the axes of a group along which an operand is broadcast. */
+OPC_HOST_DEVICE static inline int64_t broadcast_points(const extents &all, const extents &own) {
+  int64_t points = 1;
+  for (int32_t a = 0; a < all.rank; ++a) points *= is_broadcast(all, own, a) || all.size[a] == 0 ? all.size[a] : 1;
+  return points;
+}
+
+/* The place in a group of point number `along` of these, where the operand itself is at `place`. */
+OPC_DEVICE int64_t broadcast_place(const extents &all, const extents &own, int64_t place, int64_t along) {
+  int64_t found = 0, scale = 1;
+  for (int32_t a = all.rank - 1, i = own.rank - 1; a >= 0; --a, --i) {
+    int64_t digit = 0, of = 0;
+    if (i >= 0) place = without_last(place, own.size[i], of);
+    if (is_broadcast(all, own, a)) {
+      along = without_last(along, all.size[a], digit);
+    } else {
+      digit = of;
+    }
+    found += digit * scale;
+    scale *= all.size[a];
+  }
+  return found;
+}
+
+/* The point of a piece of work. */
+template <typename Nest>
+OPC_DEVICE int64_t point_of(const Nest &n, int64_t work) {
+  return n.of == one_part ? work / n.parts : work;
+}
+
+/* The terms that a thread of a team takes: the first, the step to the next, and where they end. Where all parts are joined there are none
+ * left. */
+template <typename Nest>
+OPC_DEVICE int64_t first_term(const Nest &n, int64_t work) {
+  return n.of == one_part ? work % n.parts * n.team + thread_of_team(n) : thread_of_team(n);
+}
+template <typename Nest>
+OPC_DEVICE int64_t term_step(const Nest &n) {
+  return n.of == all_parts ? 0 : n.of == one_part ? n.parts * n.team : n.team;
+}
+template <typename Nest>
+OPC_DEVICE int64_t end_of_terms(const Nest &n, int64_t end) {
+  return n.of == all_parts ? 0 : end;
+}
+
+/* What the terms at a point come to, of which a thread has reduced its own. */
+template <typename Joins, typename T, typename Nest>
+OPC_DEVICE T join_terms(const Nest &n, int64_t work, T value) {
+  if (n.of == all_parts) {
+    for (int64_t p = thread_of_team(n); p < n.parts; p += n.team) {
+      value = Joins::join(value, *reinterpret_cast<const T *>(n.kept + 8 * (work * n.parts + p)));
+    }
+  }
+  value = team_reduce<Joins, T>(n, value);
+  if (n.of == one_part && first_of_team(n)) *reinterpret_cast<T *>(n.kept + 8 * work) = value;
+  return value;
+}
+
+/* Whether this thread writes what its team has computed. */
+template <typename Nest>
+OPC_DEVICE bool stores_point(const Nest &n) {
+  return n.of != one_part && first_of_team(n);
+}
+
+/* Reports what went wrong, by its number among what the family's kernels report, unless something else has been. */
+template <typename Nest>
+OPC_DEVICE void report(const Nest &n, int64_t what, int64_t axis, int64_t value, int64_t size) {
+  if (n.status == nullptr) return;
+  typedef unsigned long long word;
+  word *status = reinterpret_cast<word *>(n.status);
+  if (atomicCAS(status, word(0), static_cast<word>(what)) != 0) return;
+  n.status[1] = axis;
+  n.status[2] = value;
+  n.status[3] = size;
+}
+
+/* Scatters: whether items find what they name; an item names nothing, or a place; and then the items that name one, which the threads of
+ * a team take in turns. */
+template <typename Nest>
+OPC_DEVICE bool finds_places(const Nest &n) {
+  return n.of == places;
+}
+template <typename Nest>
+OPC_DEVICE void name_nothing(const Nest &n, int64_t item) {
+  n.keys[item] = n.key_count;
+}
+template <typename Nest>
+OPC_DEVICE void name_place(const Nest &n, int64_t item, int64_t key) {
+  n.keys[item] = key;
+}
+template <typename Nest>
+OPC_DEVICE int64_t end_of_key(const Nest &n, int64_t key) {
+  int64_t low = 0, high = n.items;
+  while (low < high) {
+    const int64_t middle = low + (high - low) / 2;
+    if (n.keys[middle] <= key) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  return low;
+}
+template <typename Nest>
+OPC_DEVICE int64_t first_of_key(const Nest &n, int64_t key) {
+  return end_of_key(n, key - 1) + thread_of_team(n);
+}
+template <typename Nest>
+OPC_DEVICE int64_t item_at(const Nest &n, int64_t place) {
+  return n.order[place];
+}
+
+/* Adds to an element that other threads may add to. */
+template <typename T>
+OPC_DEVICE void add_at(T *element, T value) {
+  if constexpr (std::is_floating_point<T>::value || sizeof(T) == 4) {
+    atomicAdd(element, value);
+  } else {
+    typedef unsigned long long word;
+    static_assert(sizeof(T) == sizeof(word), "integers of 64 bits");
+    atomicAdd(reinterpret_cast<word *>(element), static_cast<word>(value));
+  }
+}
+
+OPC_DEVICE bool outside(int64_t index, int64_t size) { return static_cast<uint64_t>(index) >= static_cast<uint64_t>(size); }
+
+}  // namespace OPC_VARIANT
+}  // namespace opc
+#endif  // OPC_CUDA_NEST_H

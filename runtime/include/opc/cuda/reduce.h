@@ -1,0 +1,85 @@
+/* Reductions over the threads of a block, in a fixed order. */
+#ifndef OPC_CUDA_REDUCE_H
+#define OPC_CUDA_REDUCE_H
+
+#include "opc/cuda/memory.h"
+
+namespace opc {
+inline namespace OPC_VARIANT {
+
+/* How partial results of a reduction are joined. */
+struct joins_sum {
+  template <typename T>
+  OPC_INLINE T join(T a, T b) { return T(a + b); }
+};
+struct joins_prod {
+  template <typename T>
+  OPC_INLINE T join(T a, T b) { return T(a * b); }
+};
+struct joins_max {
+  template <typename T>
+  OPC_INLINE T join(T a, T b) { return maximum(a, b); }
+};
+struct joins_min {
+  template <typename T>
+  OPC_INLINE T join(T a, T b) { return minimum(a, b); }
+};
+struct joins_any {
+  OPC_INLINE bool join(bool a, bool b) { return a || b; }
+};
+struct joins_all {
+  OPC_INLINE bool join(bool a, bool b) { return a && b; }
+};
+
+/* The reduction of the partial results of a warp's lanes, which each of them gets. */
+template <typename Joins, typename T>
+OPC_DEVICE T warp_reduce(T value) {
+  for (int distance = threads_a_warp / 2; distance > 0; distance /= 2) {
+    value = Joins::join(value, __shfl_xor_sync(0xffffffffu, value, distance));
+  }
+  return value;
+}
+
+/* The reduction of the threads' partial results, which every thread of the block gets: lanes of each warp, then warps. Blocks have whole
+ * warps. */
+template <typename Joins, typename T>
+OPC_DEVICE T block_reduce(T value) {
+  OPC_SHARED(T, parts, threads_a_block / threads_a_warp);
+  const int warps = static_cast<int>(blockDim.x) / threads_a_warp;
+  value = warp_reduce<Joins>(value);
+  if (threadIdx.x % threads_a_warp == 0) parts[threadIdx.x / threads_a_warp] = value;
+  __syncthreads();
+  value = parts[0];
+  for (int warp = 1; warp < warps; ++warp) value = Joins::join(value, parts[warp]);
+  __syncthreads();
+  return value;
+}
+
+/* Teams: which one a thread is of, which thread of it, and how many there are in the grid. */
+template <typename Tile>
+OPC_DEVICE int64_t own_team(const Tile &t) {
+  return own_thread() / t.team;
+}
+template <typename Tile>
+OPC_DEVICE int64_t all_teams(const Tile &t) {
+  return all_threads() / t.team;
+}
+template <typename Tile>
+OPC_DEVICE int32_t thread_of_team(const Tile &t) {
+  return static_cast<int32_t>(threadIdx.x) % t.team;
+}
+template <typename Tile>
+OPC_DEVICE bool first_of_team(const Tile &t) {
+  return thread_of_team(t) == 0;
+}
+
+/* The reduction of the partial results of a team's threads, which each of them gets. */
+template <typename Joins, typename T, typename Tile>
+OPC_DEVICE T team_reduce(const Tile &t, T value) {
+  if (t.team == 1) return value;
+  return t.team == threads_a_warp ? warp_reduce<Joins>(value) : block_reduce<Joins>(value);
+}
+
+}  // namespace OPC_VARIANT
+}  // namespace opc
+#endif  // OPC_CUDA_REDUCE_H

@@ -1,0 +1,128 @@
+"""The functions of a library of kernels on a device, called in the emulation: results, refusals, and what the device finds."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from opc.backends.base import Compile, Link, OpError
+from opc.backends.cuda import toolkit
+from opc.backends.cuda.backend import CudaBackend
+from opc.backends.cuda.session import CudaSession
+from opc.emit.kernel.files import kernel_files
+from opc.ir.op import Family
+from opc.pipeline import compile_text, load_family
+
+ROOT = Path(__file__).parents[3]
+Loaded = Callable[[str | Family], CudaSession]
+ADDED = """\
+op: looked_up
+domain: opc.test
+version: 1
+doc: Elements by number.
+types: {T: [float16, float32, int64]}
+inputs: {t: 'T[V, *D]', ids: 'int64[M, N]'}
+outputs: {y: 'T[M, N, *D]'}
+kernel: |
+  y[m, n, *D] = t[ids[m, n], *D]
+gradient: {scatter: atomic}
+"""
+
+
+@pytest.fixture(scope="module")
+def loaded(tmp_path_factory: pytest.TempPathFactory) -> Loaded:
+    """Return what builds the library of an op of the folder of specs and loads it."""
+
+    def load(op: str | Family) -> CudaSession:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv(toolkit.VARIABLE, toolkit.EMULATED)
+            family = load_family(ROOT / "specs" / f"{op}.yaml") if isinstance(op, str) else op
+            backend, folder = CudaBackend(), tmp_path_factory.mktemp(family.name)
+            assert backend.execution == "emulated"
+            for path, text in {**kernel_files(family), **backend.emit(family)}.items():
+                (folder / path).parent.mkdir(parents=True, exist_ok=True)
+                (folder / path).write_text(text)
+            for step in backend.build(family):
+                match step:
+                    case Compile():
+                        (folder / step.object).parent.mkdir(parents=True, exist_ok=True)
+                        command = ["g++", *step.flags, f"-I{ROOT / 'runtime' / 'include'}", "-c", step.source, "-o", step.object]
+                    case Link():
+                        command = ["g++", "-shared", *step.objects, *step.flags, "-o", step.output]
+                subprocess.run(command, check=True, cwd=folder)
+            return CudaSession(family, folder)
+
+    return load
+
+
+@pytest.fixture(scope="module", params=["atomic", "deterministic"])
+def adding(loaded: Loaded, request: pytest.FixtureRequest) -> CudaSession:
+    return loaded(compile_text(ADDED.replace("atomic", request.param), "looked_up.yaml"))
+
+
+def test_strided_rows_of_any_length(loaded: Loaded) -> None:
+    session = loaded("softmax")
+    random = np.random.default_rng(0)
+    wide = random.standard_normal((5, 2, 3000)).astype(np.float32)
+    arrays: list[tuple[Any, int]] = [(wide, -1), (wide[:, ::-1, ::3], 2), (wide[:, :, 5:8], 0), (wide[:0], 1)]
+    for x, axis in arrays:
+        found = session.call("softmax", {"x": x}, {"axis": axis})["y"]
+        e = np.exp(x.astype(np.float64) - x.max(axis, keepdims=True, initial=-np.inf))
+        np.testing.assert_allclose(found, e / e.sum(axis, keepdims=True), rtol=3e-6, atol=1e-7)
+
+
+def test_calls_are_refused_as_on_a_cpu(loaded: Loaded) -> None:
+    session = loaded("gather")
+    data, indices = np.arange(12, dtype=np.float32).reshape(4, 3), np.array([3, 0, -9], np.int64)
+    np.testing.assert_array_equal(session.call("gather", {"data": data, "indices": indices[:2]}, {"axis": 0})["y"], data[[3, 0]])
+    with pytest.raises(OpError, match=r"an index of data is -?\d+, outside axis 0 of size 4"):
+        session.call("gather", {"data": data, "indices": indices}, {"axis": 0})
+    with pytest.raises(OpError, match="gather: axis"):
+        session.call("gather", {"data": data, "indices": indices}, {"axis": 7})
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+@pytest.mark.parametrize(("rows", "terms"), [(6, 40), (6, 0), (300, 2), (5000, 1)])
+def test_terms_are_added_to_what_they_name(adding: CudaSession, dtype: str, rows: int, terms: int) -> None:
+    random = np.random.default_rng(1)
+    ids, d_y = random.integers(-1, rows + 1, (terms, 50)), random.integers(-2, 3, (terms, 50, 2, 3)).astype(dtype)
+    t = np.zeros((rows, 2, 3), dtype)
+    given = {"t": t, "ids": ids, "d_y": d_y}
+    backward = adding.family.backward
+    assert backward is not None
+    found = adding.call(backward.name, {o.name: given[o.name] for o in backward.inputs}, {})["d_t"]
+    expected = np.zeros(t.shape)
+    inside = (ids >= 0) & (ids < rows)
+    np.add.at(expected, ids[inside], d_y[inside].astype(float))
+    np.testing.assert_array_equal(found.astype(float), expected)
+
+
+def test_a_tensor_of_the_cpu_is_refused(loaded: Loaded, monkeypatch: pytest.MonkeyPatch) -> None:
+    session = loaded("leaky_relu")
+    monkeypatch.setattr("opc.backends.cuda.session._GPU", 1)
+    with pytest.raises(OpError, match="leaky_relu: x is not in the GPU's memory"):
+        session.call("leaky_relu", {"x": np.ones(3, np.float32)}, {})
+
+
+def test_memory_that_there_is_none_of(loaded: Loaded, monkeypatch: pytest.MonkeyPatch) -> None:
+    session = loaded("mse_loss")
+    x = np.ones(1 << 13, np.float32)
+    assert session.call("mse_loss", {"x": x, "target": 3 * x}, {})["y"] == 4
+    before = CudaSession._call
+
+    def without(self: CudaSession, *arguments: Any) -> Any:
+        import opc.backends.cuda.session as module
+
+        kind = module._Context
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(module, "_Context", lambda stream, device, allocate, *rest: kind(stream, device, None, *rest))
+            return before(self, *arguments)
+
+    monkeypatch.setattr(CudaSession, "_call", without)
+    with pytest.raises(OpError, match="mse_loss: no memory for parts of y"):
+        session.call("mse_loss", {"x": x, "target": 3 * x}, {})

@@ -1,0 +1,52 @@
+"""CUDA's emulation: barriers, shuffles, votes and shared memory as the model has them, and mistakes that it finds."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+SOURCE = Path(__file__).parent / "emulated.cpp"
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("emulated") / "program"
+    command = ["g++", "-std=c++17", "-O1", "-Wall", "-Wextra", "-Werror", f"-I{ROOT / 'runtime' / 'include'}", str(SOURCE)]
+    subprocess.run([*command, "-o", str(path)], check=True)
+    return path
+
+
+def run(program: Path, case: str, seed: int = 0) -> subprocess.CompletedProcess[str]:
+    env = {**os.environ, **({"OPC_CUDA_SEED": str(seed)} if seed else {})}
+    return subprocess.run([str(program), case], capture_output=True, text=True, check=False, env=env)
+
+
+@pytest.mark.parametrize("seed", [0, 1, 77])
+def test_words_mean_what_they_do_on_a_gpu(program: Path, seed: int) -> None:
+    assert run(program, "pass_barrier", seed).stdout == "1024\n"
+    assert run(program, "lanes", seed).stdout == "512\n"
+    assert run(program, "sums", seed).stdout == "33151 33151 33151\n"
+
+
+def test_a_missing_barrier_shows_in_another_order(program: Path) -> None:
+    found = {run(program, "pass_without", seed).stdout for seed in (0, 1, 2)}
+    assert len(found) == 3
+    assert "1024\n" not in found
+
+
+@pytest.mark.parametrize(
+    ("case", "message"),
+    [
+        ("outside", "an index 4 of a shared array of 4 elements"),
+        ("some_wait", "some threads of a block wait at a barrier that others do not come to"),
+        ("alone", "a thread waits for others in a kernel that was started as one whose threads do not"),
+    ],
+)
+def test_mistakes_end_the_process(program: Path, case: str, message: str) -> None:
+    done = run(program, case)
+    assert done.returncode != 0
+    assert done.stderr == f"CUDA's emulation: {message}\n"

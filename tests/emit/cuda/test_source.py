@@ -1,0 +1,44 @@
+"""The text of kernels on a device: what nvcc makes of it, and what no kernel may hold."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from opc.backends.cuda import toolkit
+from opc.emit.cuda.files import cuda_files, refused
+from opc.emit.kernel.files import kernel_files
+from opc.pipeline import load_family
+from tests.gpu import gates
+
+ROOT = Path(__file__).parents[3]
+NVCC = toolkit.nvcc()
+
+
+@pytest.mark.skipif(NVCC is None, reason="there is no nvcc")
+def test_what_nvcc_makes_of_points(tmp_path: Path) -> None:
+    """No spills, no memory of a thread's own, nothing in double precision, and 16 bytes at a time."""
+    assert [*gates.mistakes("leaky_relu", tmp_path)] == []
+    halves = [text for name, text in gates.kernels((tmp_path / "leaky_relu.ptx").read_text()).items() if "float16" in name]
+    assert halves
+    assert all("ld.global.v4.u32" in text for text in halves)
+
+
+def test_every_spec_has_kernels() -> None:
+    for path in sorted((ROOT / "specs").glob("*.yaml"))[::4]:
+        family = load_family(path)
+        assert not refused(family)
+        text = cuda_files(family)[f"kernel/{family.name}.cu"]
+        assert text == cuda_files(load_family(path))[f"kernel/{family.name}.cu"]
+        for op in family.ops:
+            assert f"int32_t opc_{op.name}_cuda(const DLTensor *const *inputs" in text
+
+
+def test_the_checks_are_those_of_the_cpu() -> None:
+    family = load_family(ROOT / "specs" / "layer_norm.yaml")
+    host, device = kernel_files(family)["kernel/layer_norm.cpp"], cuda_files(family)["kernel/layer_norm.cu"]
+    for op in family.ops:
+        begin = host[host.index(f"struct {op.name}_call {{") : host.index(f"int32_t opc_{op.name}_infer(")]
+        own = begin[: begin.index("/* Says what the outputs of a call must look like")]
+        assert own in device

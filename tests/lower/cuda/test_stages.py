@@ -1,0 +1,79 @@
+"""The stages of a device, and the schedules of their loops."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from opc.lower.cuda.kernels import cuda_kernel
+from opc.lower.cuda.stages import device_programs, written_by
+from opc.lower.loop_ir import NestStage, RowStage
+from opc.pipeline import compile_text, load_family
+
+ROOT = Path(__file__).parents[3]
+HEAD = "op: f\ndomain: opc.test\nversion: 1\ndoc: A test.\ntypes: {T: [float32, float64]}\n"
+
+
+def schedules(op: str) -> dict[str, str]:
+    """Return the schedule of each stage of the first program of an op of the folder of specs."""
+    variant = device_programs(load_family(ROOT / "specs" / f"{op}.yaml").forward)[0]
+    return {s.name: str(cuda_kernel(variant.case.op, s).schedule) for s in variant.program.stages}
+
+
+@pytest.mark.parametrize(
+    ("op", "expected"),
+    [
+        ("leaky_relu", {"leaky_relu": "bind(points to all threads), pack(16 bytes)"}),
+        ("softmax", {"softmax": "bind(rows to teams, points to threads), pack(16 bytes)"}),
+        ("gather", {"gather_y": "bind(points to all threads)"}),
+        ("matmul", {"matmul_y": "bind(tiles to blocks), tile(64, 64, 16)"}),
+        ("conv2d", {"conv2d_y": "bind(points to teams), share(terms, parts)"}),
+    ],
+)
+def test_schedules(op: str, expected: dict[str, str]) -> None:
+    assert schedules(op) == expected
+
+
+@pytest.mark.parametrize(
+    ("order", "expected"),
+    [
+        ("atomic", ["bind(terms to all threads), scatter(v, atomic)", "bind(points to all threads)"]),
+        ("deterministic", ["bind(points to teams), scatter(v, sort)"]),
+    ],
+)
+def test_terms_are_added_atomically_where_a_spec_permits_it(order: str, expected: list[str]) -> None:
+    spec = "inputs: {t: 'T[V, D]', ids: 'int64[N]'}\noutputs: {y: 'T[N, D]'}\nkernel: 'y[n, d] = t[ids[n], d]'\n"
+    family = compile_text(HEAD + spec + f"gradient: {{scatter: {order}}}\n", "f.yaml")
+    assert family.backward is not None
+    (variant,) = device_programs(family.backward)
+    found = [str(cuda_kernel(variant.case.op, s).schedule) for s in variant.program.stages]
+    assert [re.sub(r"scatter\(\w+", "scatter(v", text) for text in found] == expected
+
+
+def test_rows_that_add_up_over_rows_are_statements_by_themselves() -> None:
+    family = load_family(ROOT / "specs" / "layer_norm.yaml")
+    assert family.backward is not None
+    (variant,) = device_programs(family.backward)
+    assert all(isinstance(s, NestStage) for s in variant.program.stages)
+    written = [n for s in variant.program.stages for n in written_by(s)]
+    assert len(written) == len(set(written))
+    assert {"d_x", "d_w", "d_b"} <= set(written)
+    assert {t.name for t in variant.program.temporaries} == set(written) - {"d_x", "d_w", "d_b"}
+
+
+def test_a_statement_in_two_stages_runs_once() -> None:
+    """On a CPU the sum is a stage of its own, and what is made of it another."""
+    spec = "inputs: {x: 'T[N, M]'}\noutputs: {y: 'T[]'}\nkernel: 'y[] = sum[n, m](x[n, m] * x[n, m]) / (N * M)'\n"
+    (variant,) = device_programs(compile_text(HEAD + spec, "f.yaml").forward)
+    assert [s.name for s in variant.program.stages] == ["f_y"]
+    assert variant.program.temporaries == ()
+
+
+def test_rows_keep_what_is_computed_and_not_what_is_stored() -> None:
+    variant = device_programs(load_family(ROOT / "specs" / "softmax.yaml").forward)[0]
+    (stage,) = variant.program.stages
+    assert isinstance(stage, RowStage)
+    text = "\n".join(map(str, cuda_kernel(variant.case.op, stage).body))
+    assert "buffer_of" in text
