@@ -11,13 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache, reduce
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from opc.ir.dtypes import DType, numpy_dtype
+from opc.ir.dtypes import DType
 
 Array = NDArray[Any]
 
@@ -28,7 +27,7 @@ _WIDE = np.longdouble
 _INF = np.inf
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Precision:
     """A floating compute type: unit roundoff, smallest denormal, least magnitude that rounds to infinity.
 
@@ -70,18 +69,29 @@ def held(dtype: DType) -> Any:
     return np.bool_ if dtype is DType.BOOL else np.int64 if dtype.is_whole else np.uint64
 
 
-@dataclass(frozen=True, slots=True)
+def some(where: Array) -> bool:
+    """Whether any of some bools is true. Most arrays here are so small that NumPy's `any` takes three times as long."""
+    return bool(np.count_nonzero(where))
+
+
+def every(where: Array) -> bool:
+    """Whether all of some bools are true."""
+    return bool(np.count_nonzero(where) == where.size)
+
+
+@dataclass(slots=True, eq=False)
 class Bounds:
     """At every point the set of possible values: `low` to `high`, and NaN where `nan`. Only NaN is possible where low > high.
 
     The ends are as `held` says; a bool set is (surely true, maybe true). A zero end keeps its sign: a set whose ends are both the
     same zero is that signed zero. `number` has value numbers where they are kept; see `opc.testing.oracle.numbering`.
+    Sets share arrays, so nobody writes into one. To have Python hold the fields too would take longer than most operations.
     """
 
-    low: Array
-    high: Array
-    nan: Array
-    number: Array | None = None
+    low: Final[Array]
+    high: Final[Array]
+    nan: Final[Array]
+    number: Final[Array | None] = None
 
     @property
     def is_float(self) -> bool:
@@ -165,11 +175,11 @@ def exact(values: Array) -> Bounds:
     if values.dtype == np.bool_:
         return Bounds(values, values, np.zeros(values.shape, np.bool_))
     if values.dtype.kind in "iu":
-        whole = values.astype(np.uint64 if values.dtype == np.uint64 else np.int64, copy=False)
+        whole = values.astype(np.uint64 if values.dtype == np.uint64 else np.int64)
         return Bounds(whole, whole, np.zeros(values.shape, np.bool_))
-    real = values.astype(np.float64, copy=False)
+    real = values.astype(np.float64)
     nan = np.isnan(real)
-    if not nan.any():
+    if not some(nan):
         return Bounds(real, real, nan)
     return Bounds(np.where(nan, _INF, real), np.where(nan, -_INF, real), nan)
 
@@ -185,12 +195,12 @@ def hull(candidates: list[Array]) -> tuple[Array, Array]:
 
     Zeros of both signs among them give a set from -0 to +0.
     """
-    if len(candidates) == 1 and not np.isnan(candidates[0]).any():
+    if len(candidates) == 1 and not some(np.isnan(candidates[0])):
         return candidates[0], candidates[0]
-    return _end(candidates, np.fmin, _INF), _end(candidates, np.fmax, -_INF)
+    return end_of(candidates, np.fmin, _INF), end_of(candidates, np.fmax, -_INF)
 
 
-def _end(candidates: list[Array], extreme: np.ufunc, nothing: float) -> Array:
+def end_of(candidates: list[Array], extreme: np.ufunc, nothing: float) -> Array:
     """Return the least or the greatest of the candidates at every point, which `extreme` chooses; `nothing` where all are NaN.
 
     Of zeros, -0 is the lesser.
@@ -199,12 +209,12 @@ def _end(candidates: list[Array], extreme: np.ufunc, nothing: float) -> Array:
     for c in candidates[1:]:
         end = extreme(end, c)
     missing = np.isnan(end)
-    if missing.any():
+    if some(missing):
         end = np.where(missing, nothing, end)
-    return end if end.all() else _signed(end, candidates, extreme is np.fmin)
+    return end if end.all() else signed(end, candidates, extreme is np.fmin)
 
 
-def _signed(end: Array, candidates: list[Array], least: bool) -> Array:
+def signed(end: Array, candidates: list[Array], least: bool) -> Array:
     """Return an end with the sign that its zeros have among the candidates: of those -0 if `least`, else +0."""
     zero, end = end == 0, np.array(end)
     found = np.zeros(np.count_nonzero(zero), np.bool_)
@@ -215,19 +225,6 @@ def _signed(end: Array, candidates: list[Array], least: bool) -> Array:
     return end
 
 
-def _hull_of_numbers(candidates: list[Array]) -> tuple[Array, Array]:
-    """Return the same as `hull` where no candidate is NaN; where one is, NaN."""
-    if len(candidates) == 1:
-        return candidates[0], candidates[0]
-    low, high = reduce(np.minimum, candidates), reduce(np.maximum, candidates)
-    return low if low.all() else _signed(low, candidates, True), high if high.all() else _signed(high, candidates, False)
-
-
-def _finite(*sets: Bounds) -> bool:
-    """Whether no end is infinite anywhere."""
-    return all(bool(np.isfinite(v).all()) for s in sets for v in s.ends)
-
-
 def union(a: Bounds, b: Bounds) -> Bounds:
     """Return the smallest set that holds both."""
     if a is b and a.number is None:
@@ -236,7 +233,8 @@ def union(a: Bounds, b: Bounds) -> Bounds:
         return Bounds(a.low & b.low, a.high | b.high, a.nan | b.nan)
     if not a.is_float:
         return Bounds(np.minimum(a.low, b.low), np.maximum(a.high, b.high), a.nan | b.nan)
-    return Bounds(_end([a.low, b.low], np.fmin, _INF), _end([a.high, b.high], np.fmax, -_INF), a.nan | b.nan)
+    low = end_of([a.low, b.low], np.fmin, _INF)
+    return Bounds(low, end_of([a.high, b.high], np.fmax, -_INF), a.nan | b.nan)
 
 
 def over_all(a: Bounds) -> Bounds:
@@ -258,7 +256,7 @@ def choose(cond: Bounds, then: Bounds, other: Bounds) -> Bounds:
     if then.number is not None or other.number is not None:
         taken, left = (UNKNOWN if v.number is None else v.number for v in (then, other))
         number = np.where(yes, taken, np.where(no, left, UNKNOWN))
-    if (yes | no).all():
+    if every(yes | no):
         low = np.where(yes, then.low, other.low)
         points = then.high is then.low and other.high is other.low
         high = low if points else np.where(yes, then.high, other.high)
@@ -271,137 +269,6 @@ def choose(cond: Bounds, then: Bounds, other: Bounds) -> Bounds:
 
 def _over(low: Array, number: Array | None) -> Array | None:
     return None if number is None else np.broadcast_to(number, low.shape)
-
-
-def spread(
-    low: Array, high: Array, p: Precision, ulps: float, own: float = 1.0, underflow: bool = True, fused: bool = False
-) -> tuple[Array, Array]:
-    """Round the ends outward by `ulps` units in the last place of `p`, and by `own` roundoffs of the type they are held in.
-
-    A value `v` has spacing at most `2 * unit * |v|`, and `tiny` where it is denormal, so the error is at most
-    `ulps * (2 * unit * |v| + tiny)`; with `underflow` false denormal results are exact (sums are). Rounding keeps the sign, and
-    zero is exact. Ends beyond the largest number become infinite; when `fused` they may also stay as they are, because the
-    result goes into a sum without being rounded.
-    """
-    usual = _spread_usual(low, high, p, ulps, own, underflow)
-    return _spread_any(low, high, p, ulps, own, underflow, fused) if usual is None else usual
-
-
-@cache
-def _roundoff(kind: Any) -> float:
-    return float(np.finfo(kind).eps) / 2
-
-
-def _spread_usual(
-    low: Array, high: Array, p: Precision, ulps: float, own: float = 1.0, underflow: bool = True
-) -> tuple[Array, Array] | None:
-    """Return what `spread` does where no end is denormal, near the largest number, infinite or NaN; else None."""
-    if not low.size:
-        return None
-    kind = low.dtype.type
-    below = np.abs(low)
-    above = below if high is low else np.abs(high)
-    limit = kind(p.overflow) / 2
-    if not (below.max() < limit and above.max() < limit):
-        return None
-    relative = kind(ulps * 2 * p.unit + own * _roundoff(kind))
-    # Without underflow what is added is relative alone, however small the ends are.
-    denormal, floor = (kind(ulps * p.tiny), 8 * ulps * p.tiny) if underflow else (kind(0), 0.0)
-    least = min(below.min(), above.min())
-    zero = least == 0
-    if not (least > floor or zero):
-        return None
-    down, up = low - (relative * below + denormal), high + (relative * above + denormal)
-    if not zero:
-        return down, up
-    # The sign of a zero end must survive, so nothing is added to it.
-    zeros = below == 0, above == 0
-    if underflow and not ((zeros[0] | (below > floor)).all() and (zeros[1] | (above > floor)).all()):
-        return None
-    return np.where(zeros[0], low, down), np.where(zeros[1], high, up)
-
-
-def _spread_any(
-    low: Array, high: Array, p: Precision, ulps: float, own: float = 1.0, underflow: bool = True, fused: bool = False
-) -> tuple[Array, Array]:
-    """Return what `spread` does, whatever the ends are."""
-    kind = low.dtype.type
-    relative = kind(ulps * 2 * p.unit + own * _roundoff(kind))
-    denormal = kind(ulps * p.tiny if underflow else 0.0)
-    limit = kind(p.overflow)
-
-    def error(v: Array) -> Array:
-        return np.asarray(np.where(np.isfinite(v) & (v != 0), relative * np.abs(v) + denormal, kind(0)))
-
-    down, up = error(low), error(high)
-    # The sign of a zero end must survive, so nothing is added to it.
-    down_to = np.where(down == 0, low, np.where(low > 0, np.maximum(low - down, kind(0)), low - down))
-    up_to = np.where(up == 0, high, np.where(high < 0, np.minimum(high + up, kind(-0.0)), high + up))
-    if not fused:
-        return _overflow(down_to, limit), _overflow(up_to, limit)
-    infinity = kind(_INF)
-    return np.where(down_to <= -limit, -infinity, down_to), np.where(up_to >= limit, infinity, up_to)
-
-
-def _overflow(v: Array, limit: Any) -> Array:
-    return np.where(v >= limit, v.dtype.type(_INF), np.where(v <= -limit, v.dtype.type(-_INF), v))
-
-
-def widened(a: Bounds, p: Precision, ulps: float) -> Bounds:
-    """Return the set with its ends moved outward by `ulps` units in the last place of `p`."""
-    low, high = spread(*_wide(a, p), p, ulps, fused=True)
-    return narrow(np.where(a.empty, _INF, low), np.where(a.empty, -_INF, high), a.nan)
-
-
-def narrow(low: Array, high: Array, nan: Array) -> Bounds:
-    """Return the set with ends of a wider type rounded outward to float64."""
-    if low.dtype.type is not np.float64:
-        l64, h64 = np.array(low, np.float64), np.array(high, np.float64)
-        # A finite end beyond double's range is an overflow that `spread` left undecided: its infinite side is possible.
-        low = np.nextafter(l64, -_INF, out=l64, where=l64 > low)
-        high = np.nextafter(h64, _INF, out=h64, where=h64 < high)
-    if nan.shape and low.shape == high.shape == nan.shape:
-        return Bounds(low, high, nan)
-    shape = np.broadcast_shapes(low.shape, nan.shape)
-    if nan.shape != shape:
-        nan = np.broadcast_to(nan, shape)
-    return Bounds(np.broadcast_to(low, shape), np.broadcast_to(high, shape), nan)
-
-
-def corners(fn: Callable[[Array, Array], Array], a: Bounds, b: Bounds, p: Precision) -> list[Array]:
-    """Return `fn` at the ends of both sets, in the wide type; once where both are single points.
-
-    At an infinite end `fn` may have no value (0 * inf) where it has one at the large numbers beside it, so those are taken too.
-    """
-    found = _at_ends(fn, a, b, p)
-    if len(found) > 1 and not _finite(a, b):
-        inner = [_beside_infinity(v, p.most) for v in (a, b)]
-        if inner[0] is not a or inner[1] is not b:
-            for left, right in ((inner[0], b), (a, inner[1]), (inner[0], inner[1])):
-                found += _at_ends(fn, left, right, p)
-    return found
-
-
-def _at_ends(fn: Callable[[Array, Array], Array], a: Bounds, b: Bounds, p: Precision) -> list[Array]:
-    """Return `fn` at the ends of both sets, in the wide type."""
-    left, right = ([v.astype(p.wide, copy=False) for v in s.ends] for s in (a, b))
-    return [fn(x, y) for x in left for y in right]
-
-
-def _wide(a: Bounds, p: Precision) -> tuple[Array, Array]:
-    """Return both ends in the wide type."""
-    low = a.low.astype(p.wide, copy=False)
-    return low, low if a.high is a.low else a.high.astype(p.wide, copy=False)
-
-
-def _beside_infinity(a: Bounds, large: float) -> Bounds:
-    """Return the set with an infinite end that is not its only member replaced by the largest number of that sign."""
-    low = (a.low == -_INF) & (a.high > -_INF)
-    high = (a.high == _INF) & (a.low < _INF)
-    if not (low.any() or high.any()):
-        return a
-    # An unrounded end may be larger still.
-    return Bounds(np.where(low, np.minimum(-large, a.high), a.low), np.where(high, np.maximum(large, a.low), a.high), a.nan)
 
 
 def holds(a: Bounds, value: float) -> Array:
@@ -417,110 +284,3 @@ def has_minus_zero(a: Bounds) -> Array:
 def has_plus_zero(a: Bounds) -> Array:
     """Where +0 is in the set."""
     return np.asarray(holds(a, 0.0) & ((a.high > 0) | ~np.signbit(a.high)))
-
-
-def add(a: Bounds, b: Bounds, p: Precision, fused: bool = False) -> Bounds:
-    """a + b: exact when the result is denormal (Higham 2.2), opposite infinities give NaN."""
-    left, right, nan = _wide(a, p), _wide(b, p), a.nan | b.nan
-    low = left[0] + right[0]
-    high = low if a.high is a.low and b.high is b.low else left[1] + right[1]
-    usual = _spread_usual(low, high, p, 0.5, underflow=False)
-    if usual is not None:
-        # No end is infinite, and so no set is empty: the general way below says the same.
-        return narrow(*usual, nan)
-    nan = nan | (holds(a, _INF) & holds(b, -_INF)) | (holds(a, -_INF) & holds(b, _INF))
-    # An infinite end meeting the opposite infinity has no number there; what is left starts at the other infinity.
-    low, high = np.where(np.isnan(low), _INF, low), np.where(np.isnan(high), -_INF, high)
-    low, high = np.where(a.empty | b.empty, _INF, low), np.where(a.empty | b.empty, -_INF, high)
-    return narrow(*_spread_any(low, high, p, 0.5, underflow=False, fused=fused), nan)
-
-
-def square(a: Bounds, p: Precision, fused: bool = False) -> Bounds:
-    """a * a, which is never negative: both factors are the same number."""
-    low, high = map(np.abs, _wide(a, p))
-    inside = (a.low <= 0) & (a.high >= 0)
-    least = np.where(inside, p.wide(0), np.minimum(low, high))
-    most = np.maximum(low, high)
-    least, most = spread(least * least, most * most, p, 0.5, fused=fused)
-    return narrow(np.where(a.empty, _INF, least), np.where(a.empty, -_INF, most), a.nan)
-
-
-def negate(a: Bounds) -> Bounds:
-    """-a, exact."""
-    low = -a.high
-    return Bounds(low, low if a.high is a.low else -a.low, a.nan)
-
-
-def multiply(a: Bounds, b: Bounds, p: Precision, fused: bool = False) -> Bounds:
-    """a * b; zero times infinity gives NaN."""
-    usual = _spread_usual(*_hull_of_numbers(_at_ends(np.multiply, a, b, p)), p, 0.5)
-    if usual is not None:
-        # An infinite factor has an infinite product or NaN, so no end is infinite and no set is empty: the way below says the same.
-        return narrow(*usual, a.nan | b.nan)
-    infinite = (holds(a, _INF) | holds(a, -_INF), holds(b, _INF) | holds(b, -_INF))
-    nan = a.nan | b.nan | (holds(a, 0.0) & infinite[1]) | (holds(b, 0.0) & infinite[0])
-    low, high = hull(corners(np.multiply, a, b, p))
-    low, high = np.where(a.empty | b.empty, _INF, low), np.where(a.empty | b.empty, -_INF, high)
-    low, high = spread(low, high, p, 0.5, fused=fused)
-    return narrow(low, high, nan)
-
-
-def divide(a: Bounds, b: Bounds, p: Precision) -> Bounds:
-    """a / b; 0/0 and inf/inf give NaN, and a divisor that may be a zero of either sign gives the whole line."""
-    if ((b.low > 0) | (b.high < 0)).all() and _finite(a, b):
-        # No set is empty, and no quotient is NaN: the general way below says the same.
-        return narrow(*spread(*_hull_of_numbers(_at_ends(np.divide, a, b, p)), p, 0.5), a.nan | b.nan)
-    zero = np.asarray((a.low == 0) & (a.high == 0))
-    nan = a.nan | b.nan | (holds(a, 0.0) & holds(b, 0.0))
-    nan = nan | ((holds(a, _INF) | holds(a, -_INF)) & (holds(b, _INF) | holds(b, -_INF)))
-    low, high = hull(corners(np.divide, a, b, p))
-    straddles = ((b.low < 0) & (b.high > 0)) | (holds(b, 0.0) & (np.signbit(b.low) != np.signbit(b.high)))
-    whole = straddles & ~zero
-    low, high = np.where(whole, -_INF, low), np.where(whole, _INF, high)
-    low = np.where(straddles & zero, low.dtype.type(-0.0), low)
-    high = np.where(straddles & zero, high.dtype.type(0.0), high)
-    low, high = np.where(a.empty | b.empty, _INF, low), np.where(a.empty | b.empty, -_INF, high)
-    low, high = spread(low, high, p, 0.5)
-    return narrow(low, high, nan)
-
-
-def rounded(a: Bounds, dtype: DType) -> Bounds:
-    """Return the set rounded to a floating `dtype` as stored: rounding is monotone, so the ends are rounded.
-
-    Narrower types are reached from float32, in which they are computed, or directly; the set holds both. Where a type has no
-    infinity, NaN is what overflows.
-    """
-    if dtype is DType.FLOAT64:
-        return a
-    single_low = a.low.astype(np.float32)
-    single_high = single_low if a.high is a.low else a.high.astype(np.float32)
-    if dtype is DType.FLOAT32:
-        return Bounds(single_low.astype(np.float64), single_high.astype(np.float64), a.nan)
-    kind = numpy_dtype(dtype)
-    lows, highs = ([v.astype(kind).astype(np.float64) for v in ends] for ends in ((single_low, a.low), (single_high, a.high)))
-    if dtype.row.minifloat is None or dtype.row.minifloat.top == "ieee":
-        return Bounds(_end(lows, np.fmin, _INF), _end(highs, np.fmax, -_INF), a.nan)
-    largest, nan = float(_finfo(dtype).max), a.nan
-    for low, high in zip(lows, highs, strict=True):
-        nan = nan | np.isnan(low) | np.isnan(high)
-    # What is left of a set of which one end overflows reaches to the largest number; of one that overflows as a whole, nothing.
-    lows = [np.where(np.isnan(v), np.where(a.low < 0, -largest, _INF), v) for v in lows]
-    highs = [np.where(np.isnan(v), np.where(a.high > 0, largest, -_INF), v) for v in highs]
-    return Bounds(_end(lows, np.fmin, _INF), _end(highs, np.fmax, -_INF), nan)
-
-
-def _finfo(dtype: DType) -> Any:
-    import ml_dtypes
-
-    return ml_dtypes.finfo(numpy_dtype(dtype))
-
-
-def flushed(a: Bounds, dtype: DType, parts: int) -> Bounds:
-    """Return the set of sums of `parts` numbers by an adder that flushes denormal numbers; `a` is that of one that does not.
-
-    Each of the parts and the sum itself lose at most what is below the smallest normal number of the type that is added in, which
-    for float16 is float32.
-    """
-    added = np.float64 if dtype is DType.FLOAT64 else np.float32
-    lost = (parts + 1) * float(np.finfo(added).tiny)
-    return Bounds(a.low - lost, a.high + lost, a.nan)

@@ -21,26 +21,21 @@ from opc.ir.dtypes import DType
 from opc.ir.expr import Call, Const, Expr, Read, Select
 from opc.ir.function import REALS, Function
 from opc.ir.functions import FUNCTIONS
+from opc.testing.oracle.arithmetic import add, corners, divide, multiply, negate
 from opc.testing.oracle.bounds import (
     UNKNOWN,
     Array,
     Bounds,
     Precision,
-    add,
     between,
     choose,
-    corners,
-    divide,
     exact,
     has_minus_zero,
     has_plus_zero,
     holds,
     hull,
-    multiply,
-    narrow,
-    negate,
-    spread,
 )
+from opc.testing.oracle.rounding import narrow, spread
 
 _INF = np.inf
 _DEPTH = 2

@@ -32,7 +32,6 @@ from opc.testing.oracle.bounds import (
     Bounds,
     exact,
     held,
-    rounded,
     union,
 )
 from opc.testing.oracle.expressions import Expressions
@@ -40,6 +39,7 @@ from opc.testing.oracle.frame import EMPTY, DomainError, EmptyReductionError, Un
 from opc.testing.oracle.needed import needed
 from opc.testing.oracle.numbering import ValueNumbers
 from opc.testing.oracle.opaque import evaluate_opaque
+from opc.testing.oracle.rounding import rounded
 
 __all__ = ["Bounded", "DomainError", "EmptyReductionError", "askable", "evaluate"]
 

@@ -27,24 +27,26 @@ from opc.ir.expr import (
 )
 from opc.ir.functions import FUNCTIONS
 from opc.ir.node import memoised
-from opc.ir.op import Op
+from opc.ir.op import Group, Op
 from opc.testing.oracle import conversions, enclosures, integers
+from opc.testing.oracle.arithmetic import square
 from opc.testing.oracle.bounds import (
     PRECISIONS,
     Array,
     Bounds,
     Precision,
     choose,
+    every,
     exact,
     held,
-    square,
-    widened,
+    some,
 )
 from opc.testing.oracle.frame import DomainError, EmptyReductionError, Frame, affine, asked, gather
 from opc.testing.oracle.numbering import ValueNumbers
 from opc.testing.oracle.orders import Ways, contraction, either, product, reaching, total
 from opc.testing.oracle.ranges import numbered, part_of
 from opc.testing.oracle.reductions import gamma, identity, reduce
+from opc.testing.oracle.rounding import widened
 from opc.testing.oracle.terms import ADDING, REARRANGED, addends, count_terms, guarded, joined, takes_off_a_sum
 
 
@@ -64,6 +66,10 @@ class Expressions:
         self.numbers = numbers
         self.dtypes: dict[ValueType, DType] = {}
         """What values of the types met so far are computed in."""
+        self.kept: dict[tuple[ValueType, DType], bool] = {}
+        """Whether floating values of a type are taken as they are by an operation in a dtype."""
+        self.operations: dict[tuple[Call, DType], DType] = {}
+        """What the operations met so far are done in, in a context."""
         self.most: dict[str, Array | None] = {}
         """Of operands that are sums and products, as `Ways.most` has it: statements are no boundary to what is rearranged."""
         self.merged = 0
@@ -131,9 +137,9 @@ class Expressions:
         dtype = self.compute(e.type, ctx)
         then_mask = _both(mask, cond.high)
         other_mask = _both(mask, ~cond.low)
-        if not then_mask.any():
+        if not some(then_mask):
             return self.operand_ways(e.other, frame, other_mask, dtype)
-        if not other_mask.any():
+        if not some(other_mask):
             return self.operand_ways(e.then, frame, then_mask, dtype)
         then = asked(lambda m: self.operand_ways(e.then, frame, m, dtype), then_mask, _both(mask, cond.low))
         other = asked(lambda m: self.operand_ways(e.other, frame, m, dtype), other_mask, _both(mask, ~cond.high))
@@ -145,7 +151,16 @@ class Expressions:
 
     def operand_ways(self, e: Expr, frame: Frame, mask: Array | None, dtype: DType) -> Ways:
         """Return the same of what may be rearranged with the operation."""
+        if isinstance(e, Const):
+            source = None if isinstance(e.type, Weak) else self.compute(e.type)
+            return _literal(e, type(e.value), frame.rank, source, dtype)
         found = self.ways(e, frame, mask, dtype)
+        kept = self.kept.get((e.type, dtype))
+        if kept is None:
+            same = dtype is DType.FLOAT64 or (not isinstance(e.type, Weak) and self.compute(e.type) is dtype)
+            kept = self.kept[e.type, dtype] = dtype.is_floating and same
+        if kept and found.bounds.is_float and (found.precision is None or found.precision.dtype is dtype):
+            return found
         if found.precision is not None and found.precision.dtype is not dtype:
             return Ways(self.convert(found.settled, e.type, dtype))
         return found.of(self.convert(found.bounds, e.type, dtype))
@@ -160,9 +175,12 @@ class Expressions:
             return Ways(self.logic(e, frame, mask, ctx))
         before = self.merged
         self.merged = (before or count_terms(e, frame, self.env)) if e.fn in ADDING else 0
-        dtype = self.joined(e.args, ctx)
-        if fn.types == "float" and not dtype.is_floating:
-            dtype = ctx if ctx in PRECISIONS else DType.FLOAT64
+        dtype = self.operations.get((e, ctx))
+        if dtype is None:
+            dtype = self.joined(e.args, ctx)
+            if fn.types == "float" and not dtype.is_floating:
+                dtype = ctx if ctx in PRECISIONS else DType.FLOAT64
+            self.operations[e, ctx] = dtype
         args = [self.operand_ways(a, frame, mask, dtype) for a in e.args]
         if dtype.is_floating and e.fn in REARRANGED:
             result = self.rearranged(e, args, frame, PRECISIONS[dtype])
@@ -214,7 +232,7 @@ class Expressions:
         if e.fn == "not":
             return Bounds(~left.high, ~left.low, left.nan)
         undecided = _both(mask, left.high if e.fn == "and" else ~left.low)
-        if not undecided.any():
+        if not some(undecided):
             return left
         sure = left.low if e.fn == "and" else ~left.high
         right = asked(lambda m: self.eval(e.args[1], frame, m, ctx), undecided, _both(mask, sure))
@@ -230,13 +248,17 @@ class Expressions:
         shape = source.low.shape
         axes: list[int | Array | Bounds] = []
         inside: Bounds | None = None
-        fixed = len(e.indices) - sum(isinstance(i, GroupRef) for i in e.indices)
-        groups = [d for d in self.op.operand(e.operand).dims if not isinstance(d, Affine)]
+        groups: list[Group] | None = None
         for entry in e.indices:
             axis = len(axes)
             if isinstance(entry, GroupRef):
-                rank = len(self.env.groups.get((groups[0].name, groups[0].of), ())) if groups else len(shape) - fixed
-                groups = groups[1:]
+                if groups is None:
+                    groups = [d for d in self.op.operand(e.operand).dims if not isinstance(d, Affine)]
+                if groups:
+                    group = groups.pop(0)
+                    rank = len(self.env.groups.get((group.name, group.of), ()))
+                else:
+                    rank = len(shape) - sum(not isinstance(i, GroupRef) for i in e.indices)
                 positions = frame.groups[entry.name]
                 positions = positions[len(positions) - rank :]
                 for k, position in enumerate(positions):
@@ -369,7 +391,7 @@ class Expressions:
         Points beyond an extent that varies, which are no `part` of the reduction, change nothing.
         """
         dtype = self.compute(e.body.type if e.kind.startswith("arg") else e.type, ctx)
-        varies = not bool(part.all())
+        varies = not every(part)
         before, self.merged = self.merged, 0
         # The sum of a + b may be the sum of a and that of b: the terms of both in any order.
         parts = addends(e.body) if e.kind == "sum" and axes and dtype.is_floating else [(e.body, False)]
@@ -391,7 +413,21 @@ class Expressions:
 @memoised
 def _constant(e: Const, kind: type, rank: int) -> Bounds:
     """Return a literal as a value over a frame of some rank; `kind` tells 1 from 1.0, which are equal."""
-    return exact(np.asarray(e.value).reshape((1,) * rank))
+    found = exact(np.asarray(e.value).reshape((1,) * rank))
+    return found.map(_fixed)
+
+
+@memoised
+def _literal(e: Const, kind: type, rank: int, source: DType | None, dtype: DType) -> Ways:
+    """Return a literal computed in `source`, None for a weak one, as an operand of an operation in `dtype`."""
+    return Ways(conversions.promote(_constant(e, kind, rank), source, dtype).map(_fixed))
+
+
+def _fixed(values: Array) -> Array:
+    """Return a copy that nobody can write into, of values that are kept for later."""
+    own = np.array(values)
+    own.flags.writeable = False
+    return own
 
 
 def _is_two(e: Expr) -> bool:
