@@ -74,6 +74,11 @@ def some(where: Array) -> bool:
     return bool(np.count_nonzero(where))
 
 
+def stretched(values: Array, shape: tuple[int, ...]) -> Array:
+    """Return values broadcast to a shape: themselves where they have it, which takes NumPy as long as several operations."""
+    return values if values.shape == shape else np.broadcast_to(values, shape)
+
+
 def every(where: Array) -> bool:
     """Whether all of some bools are true."""
     return bool(np.count_nonzero(where) == where.size)
@@ -128,7 +133,7 @@ class Bounds:
         """Return the sets broadcast to a shape."""
         if self.low.shape == self.high.shape == self.nan.shape == shape and self.number is None:
             return self
-        return self.map(lambda v: np.broadcast_to(v, shape))
+        return self.map(lambda v: stretched(v, shape))
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +224,7 @@ def signed(end: Array, candidates: list[Array], least: bool) -> Array:
     zero, end = end == 0, np.array(end)
     found = np.zeros(np.count_nonzero(zero), np.bool_)
     for c in candidates:
-        at = np.broadcast_to(c, end.shape)[zero]
+        at = stretched(c, end.shape)[zero]
         found |= (at == 0) & (np.signbit(at) == least)
     end[zero] = np.where(found == least, end.dtype.type(-0.0), end.dtype.type(0.0))
     return end
@@ -268,7 +273,7 @@ def choose(cond: Bounds, then: Bounds, other: Bounds) -> Bounds:
 
 
 def _over(low: Array, number: Array | None) -> Array | None:
-    return None if number is None else np.broadcast_to(number, low.shape)
+    return None if number is None else stretched(number, low.shape)
 
 
 def holds(a: Bounds, value: float) -> Array:

@@ -6,6 +6,7 @@ most gamma(n - 1) * sum |x|, gamma(k) = k*u / (1 - k*u); and lemma 3.1 for produ
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -60,7 +61,7 @@ def reduce(kind: str, body: Bounds, axes: Axes, dtype: DType, p: Precision | Non
     Raises:
         EmptyReductionError: for an empty maximum or minimum where a result is wanted.
     """
-    count = int(np.prod([body.low.shape[a] for a in axes], dtype=np.int64))
+    count = math.prod(body.low.shape[a] for a in axes)
     if kind in ("any", "all"):
         fn = np.any if kind == "any" else np.all
         low, high = np.asarray(fn(body.low, axis=axes)), np.asarray(fn(body.high, axis=axes))

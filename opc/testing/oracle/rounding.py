@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from opc.ir.dtypes import DType, numpy_dtype
-from opc.testing.oracle.bounds import Array, Bounds, Precision, end_of, every
+from opc.testing.oracle.bounds import Array, Bounds, Precision, end_of, every, stretched
 
 _INF = np.inf
 
@@ -126,9 +126,7 @@ def narrow(low: Array, high: Array, nan: Array) -> Bounds:
     if nan.shape and low.shape == high.shape == nan.shape:
         return Bounds(low, high, nan)
     shape = np.broadcast_shapes(low.shape, nan.shape)
-    if nan.shape != shape:
-        nan = np.broadcast_to(nan, shape)
-    return Bounds(np.broadcast_to(low, shape), np.broadcast_to(high, shape), nan)
+    return Bounds(np.asarray(stretched(low, shape)), np.asarray(stretched(high, shape)), stretched(nan, shape))
 
 
 def rounded(a: Bounds, dtype: DType) -> Bounds:
