@@ -26,7 +26,6 @@ from opc.ir.expr import (
     StrConst,
 )
 from opc.ir.functions import FUNCTIONS
-from opc.ir.node import memoised
 from opc.ir.op import Group, Op
 from opc.testing.oracle import conversions, enclosures, integers
 from opc.testing.oracle.arithmetic import square
@@ -47,6 +46,7 @@ from opc.testing.oracle.orders import Ways, contraction, either, product, reachi
 from opc.testing.oracle.ranges import numbered, part_of
 from opc.testing.oracle.reductions import gamma, identity, reduce
 from opc.testing.oracle.rounding import widened
+from opc.testing.oracle.shared import constant, known_of, literal
 from opc.testing.oracle.terms import ADDING, REARRANGED, addends, count_terms, guarded, joined, takes_off_a_sum
 
 
@@ -64,12 +64,8 @@ class Expressions:
     ) -> None:
         self.op, self.env, self.binding, self.values, self.precise = op, env, binding, values, precise
         self.numbers = numbers
-        self.dtypes: dict[ValueType, DType] = {}
-        """What values of the types met so far are computed in."""
-        self.kept: dict[tuple[ValueType, DType], bool] = {}
-        """Whether floating values of a type are taken as they are by an operation in a dtype."""
-        self.operations: dict[tuple[Call, DType], DType] = {}
-        """What the operations met so far are done in, in a context."""
+        known = known_of(op, precise, tuple(sorted(binding.items(), key=lambda b: b[0])))
+        self.dtypes, self.kept, self.operations = known.dtypes, known.kept, known.operations
         self.most: dict[str, Array | None] = {}
         """Of operands that are sums and products, as `Ways.most` has it: statements are no boundary to what is rearranged."""
         self.merged = 0
@@ -116,7 +112,7 @@ class Expressions:
         """Return the set of what is not made of sums and products."""
         match e:
             case Const():
-                return _constant(e, type(e.value), frame.rank)
+                return constant(e, type(e.value), frame.rank)
             case AttrRef():
                 return exact(frame.constant(self.env.attribute(e.name, e.element)))
             case IndexValue():
@@ -153,7 +149,7 @@ class Expressions:
         """Return the same of what may be rearranged with the operation."""
         if isinstance(e, Const):
             source = None if isinstance(e.type, Weak) else self.compute(e.type)
-            return _literal(e, type(e.value), frame.rank, source, dtype)
+            return literal(e, type(e.value), frame.rank, source, dtype)
         found = self.ways(e, frame, mask, dtype)
         kept = self.kept.get((e.type, dtype))
         if kept is None:
@@ -408,26 +404,6 @@ class Expressions:
             bodies.append(ways.of(body.spanning(tuple(shape))))
         self.merged = before
         return bodies, dtype
-
-
-@memoised
-def _constant(e: Const, kind: type, rank: int) -> Bounds:
-    """Return a literal as a value over a frame of some rank; `kind` tells 1 from 1.0, which are equal."""
-    found = exact(np.asarray(e.value).reshape((1,) * rank))
-    return found.map(_fixed)
-
-
-@memoised
-def _literal(e: Const, kind: type, rank: int, source: DType | None, dtype: DType) -> Ways:
-    """Return a literal computed in `source`, None for a weak one, as an operand of an operation in `dtype`."""
-    return Ways(conversions.promote(_constant(e, kind, rank), source, dtype).map(_fixed))
-
-
-def _fixed(values: Array) -> Array:
-    """Return a copy that nobody can write into, of values that are kept for later."""
-    own = np.array(values)
-    own.flags.writeable = False
-    return own
 
 
 def _is_two(e: Expr) -> bool:
