@@ -48,6 +48,7 @@ DRAWING = (
     "fuzz/test_classes.py",
     "fuzz/test_written.py",
     "spec",
+    "testing/test_gradcheck.py",
     "transform",
 )
 

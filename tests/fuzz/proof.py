@@ -31,10 +31,10 @@ from opc.testing.oracle.frame import DomainError, UndecidedError
 from opc.testing.oracle.tolerance import compare
 from opc.testing.references.gradcheck import check_family, check_jvp, check_same, points
 from opc.transform.autodiff import vjp
-from tests.amounts import MANY
 from tests.emit.kernel_library import KernelError, KernelLibrary, odd_parallel_for
 from tests.fuzz import judge
 from tests.fuzz.calls import draw, parents
+from tests.transform.language import of_each_kind
 
 Run = Callable[[Op, Case, list[str]], dict[str, Array]]
 
@@ -299,11 +299,12 @@ def wrong_in_table(family: Family, kernel: KernelLibrary, count: int) -> Iterato
 def wrong_gradients(family: Family) -> Iterator[str]:
     """Yield the gradients that differences contradict. A proof without a sharp point is none, and no contradiction.
 
-    Of the points, every third is taken without OPC_FUZZ, and all where these decide nothing.
+    Without OPC_FUZZ one point of each kind is taken, and all where these decide nothing.
     """
     chosen = [c for c in points(family.forward) if family_volume(family, c) <= LARGEST]
-    found = check_family(family, chosen if MANY else chosen[::3])
-    if not MANY and not all(result.ok for result in found):
+    few = of_each_kind(chosen)
+    found = check_family(family, few)
+    if len(few) < len(chosen) and not all(result.ok for result in found):
         found = check_family(family, chosen)
     for result in found:
         if not result.ok and "no point was sharp enough" not in result.message:
