@@ -266,9 +266,9 @@ def _with_ranges(op: Op, s: Assign) -> str:
 def small_cases(op: Op, parent: Op | None, count: int) -> list[Case]:
     """Return a few calls of an op, of as many kinds as there are, none of them large; first those with absent operands."""
     kinds: dict[str, list[Case]] = {}
-    for random in (0, 8):  # those drawn at random come last, and take longer to draw than others to run
+    for drawn in (0, 8):  # those drawn at random come last, and take longer to draw than others to run
         kinds.clear()
-        for case in accepted(op, parent, random=random):
+        for case in accepted(op, parent, random=drawn):
             shapes = {n: a.data.shape for n, a in case.inputs.items() if a is not None}
             if volume(op, infer(op, shapes, case.attributes)) <= LARGEST:
                 named = "-without-" in case.name or "-wanted-" in case.name
