@@ -43,10 +43,12 @@ SPREAD = ("-n", "auto", "--dist", "loadfile", "--no-loadscope-reorder")
 DRAWING = (
     "analysis",
     "diagnostics",
+    "emit/test_runtime.py",
     "emit/test_shape_c.py",
     "emit/test_shape_python.py",
     "fuzz/test_classes.py",
     "fuzz/test_written.py",
+    "ir/test_functions.py",
     "spec",
     "testing/test_gradcheck.py",
     "transform",

@@ -19,6 +19,7 @@ from opc.backends.kernel.backend import COMMON_FLAGS, LOOP_FLAGS, VARIANTS, inst
 from opc.ir.dtypes import DTYPES, numpy_dtype
 from opc.ir.functions import FUNCTIONS
 from opc.testing.oracle.enclosures import numpy_function
+from tests.amounts import MANY
 from tests.emit.compilers import COMPILERS, run_compiler
 from tests.emit.kernel_library import INCLUDE
 
@@ -250,10 +251,11 @@ def hold(got: Array, want: Array, ulp: float, absolute: float = 0.0) -> None:
 
 @cache
 def exact_results(name: str, kind: Any) -> tuple[Array, Array]:
-    """Return arguments of a function and its results, which all compilers are held to."""
+    """Return arguments of a function and its results, which all compilers are held to; few where mpmath takes long."""
     reference, _ = ACCURACY[name]
     slow = reference.__module__ == __name__ and name != "sigmoid"
-    values = floats(2_000_003 if slow else 4099) if kind is np.float32 else doubles(400 if slow else 60_000)
+    step, count = (2_000_003 if MANY else 6_000_017, 400 if MANY else 150) if slow else (4099, 60_000)
+    values = floats(step) if kind is np.float32 else doubles(count)
     if name == "exp_below":
         values = np.minimum(values, kind(89 if kind is np.float32 else 710))
     with np.errstate(all="ignore"):
