@@ -39,7 +39,7 @@ KEPT = ("leaky_relu", "dual_residual")
 # A file's tests run in one process, so that what they share is built once; files keep their order, for few tests may take long.
 SPREAD = ("-n", "auto", "--dist", "loadfile", "--no-loadscope-reorder")
 
-# Tests that draw at random, of which `nox -s fuzz` draws more.
+# Tests that draw at random or run at many points, of which `nox -s fuzz` takes more.
 DRAWING = (
     "analysis",
     "diagnostics",
