@@ -19,8 +19,8 @@ class Pip:
 
     def __init__(self) -> None:
         isolated = {k: v for k, v in os.environ.items() if not k.startswith("PIP_")} | {"PIP_CONFIG_FILE": os.devnull}
-        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-        self._process = subprocess.Popen([sys.executable, __file__], text=True, env=isolated, **pipes)
+        pipe = subprocess.PIPE
+        self._process = subprocess.Popen([sys.executable, __file__], text=True, env=isolated, stdin=pipe, stdout=pipe)
 
     def run(self, folder: Path, *arguments: str) -> tuple[int, str]:
         """Return the exit status of `pip ARGUMENTS` in a folder, and what it prints on both streams."""

@@ -212,10 +212,10 @@ def build(folder: Path, families: Mapping[str, tuple[Family, Mapping[str, Poplar
     run([*built(), "-shared", f"-I{folder}", str(source), "-o", str(library), *linked])
     made = folder / "all_codelets.gp" if codelets else None
     if made is not None:
-        text = made.with_suffix(".cpp")
-        text.write_text("\n".join(codelets), encoding="utf-8")
+        joined = made.with_suffix(".cpp")
+        joined.write_text("\n".join(codelets), encoding="utf-8")
         popc = str(EMULATION / "bin" / "popc")
-        run([sys.executable, popc, "-O0", f"-I{RUNTIME / 'include'}", str(text), "-o", str(made)])
+        run([sys.executable, popc, "-O0", f"-I{RUNTIME / 'include'}", str(joined), "-o", str(made)])
     loaded = ctypes.CDLL(str(library))
     return {name: BodyLibrary(family, loaded, made) for name, (family, _) in families.items()}
 
