@@ -56,8 +56,7 @@ class CudaBackend(Backend):
         kernel, arrays = f"build/cuda/{family.name}.o", "build/cuda/arrays.o"
         sources = ((f"kernel/{family.name}.cu", kernel), ("cuda/arrays.cu", arrays))
         if toolkit.is_emulated():
-            level = "-O0" if os.environ.get(OPTIMIZE) == "0" else "-O1"
-            steps = tuple(Compile(source, made, (*EMULATED_FLAGS, level)) for source, made in sources)
+            steps = tuple(Compile(source, made, (*EMULATED_FLAGS, emulated_level())) for source, made in sources)
             return (*steps, Link((kernel, arrays), toolkit.library_path(family), ("-lm",)))
         nvcc, include = toolkit.nvcc() or "nvcc", toolkit.include()
         reads = tuple(str(path) for path in sorted((include / "opc").glob("c*/*.h")))
@@ -77,6 +76,11 @@ class CudaBackend(Backend):
         from opc.backends.cuda.session import CudaSession
 
         return CudaSession(family, package)
+
+
+def emulated_level() -> str:
+    """Return the flag by which kernels for the CPU are optimised."""
+    return "-O0" if os.environ.get(OPTIMIZE) == "0" else "-O1"
 
 
 def nvcc_flags(architecture: str = "native") -> tuple[str, ...]:

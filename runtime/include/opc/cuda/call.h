@@ -140,6 +140,7 @@ struct nest_launch {
     if (!may_part || d.points == 0 || d.points >= few_points || terms < many_terms) return;
     const int64_t parts = terms / terms_a_part;
     d.parts = parts < most_parts ? parts : int64_t(most_parts);
+    static_assert(8 * most_parts * few_points <= OPC_CUDA_PARTS_BYTES, "a call that measures may lack so much");
     size = 8 * d.parts * d.points;
     kept = device_memory(lent, size);
     d.kept = static_cast<char *>(kept);
