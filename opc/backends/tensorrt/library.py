@@ -41,7 +41,7 @@ def library_source(family: Family) -> str:
         binds=[_bind(op, a) for a in op.attributes if a.binds is not None],
         shapes=[_wrapped(line) for line in shapes],
         shapes_use_attributes=uses,
-        operands=[_wrapped(_operand(op, o)) for o in (*op.inputs, *op.outputs)],
+        operands=[_wrapped(_operand(op, o), 4) for o in (*op.inputs, *op.outputs)],
         names=names,
         signature=f"0x{signature(family):016x}u",
         inputs=len(op.inputs),
@@ -58,8 +58,8 @@ def signature(family: Family) -> int:
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "little")
 
 
-def _wrapped(line: str) -> str:
-    return "\n".join(wrap(f"    {line}"))
+def _wrapped(line: str, margin: int = 2) -> str:
+    return "\n".join(wrap(" " * margin + line))
 
 
 def _visit(a: Attribute) -> str:

@@ -1,0 +1,195 @@
+"""The plugins of a built package as the proof calls them: through a host of opc's own, which does what TensorRT does around an engine.
+
+Every call is made by each kind of plugin, with its life around it (`runtime/emulation/tensorrt/include/emulation/host.h`), and all
+have to give the same bits. Kernels run on the CPU.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from opc.backends.base import OpError, Session, Unsupported
+from opc.backends.tensorrt.backend import EMULATED_VERSION, host_path, library_path
+from opc.backends.tensorrt.names import plugin_names
+from opc.ir.dtypes import DTYPES, numpy_dtype
+from opc.ir.expr import Read, walk
+from opc.ir.op import Attribute, AttributeKind, Family, Op
+
+if TYPE_CHECKING:
+    from opc.backends.base import Array, Attributes, Inputs
+
+INFERENCE_ONLY = "TensorRT runs inference only, without gradients"
+
+KINDS = ("static", "dynamic", "third")
+"""The kinds of plugins, in the order in which the host numbers them."""
+
+MAX_RANK = 8
+"""The most axes of TensorRT's tensors."""
+
+LAST_OF_8_6 = 6
+"""The last dtype of TensorRT 8.6."""
+
+GIVEN = "opc_inputs"
+"""The field that says which inputs are given."""
+
+_NUMBERS = {d.row.tensorrt: d for d in DTYPES if d.row.tensorrt is not None}
+_FLOAT64, _INT32, _CHAR, _INT64 = 2, 5, 6, 10
+
+
+class _Field(ctypes.Structure):
+    _fields_ = (("name", ctypes.c_char_p), ("data", ctypes.c_void_p), ("type", ctypes.c_int32), ("length", ctypes.c_int32))
+
+
+class _Tensor(ctypes.Structure):
+    _fields_ = (
+        ("data", ctypes.c_void_p),
+        ("type", ctypes.c_int32),
+        ("rank", ctypes.c_int32),
+        ("sizes", ctypes.c_int64 * MAX_RANK),
+    )
+
+
+class Host:
+    """The host of one library of plugins, in this process.
+
+    Raises:
+        ImportError: when the host or the library can't be loaded.
+    """
+
+    def __init__(self, host: Path, library: Path, version: str) -> None:
+        self.version = version
+        try:
+            # The library finds getPluginRegistry among the symbols of the process.
+            self.functions = ctypes.CDLL(str(host), mode=ctypes.RTLD_GLOBAL)
+        except OSError as error:
+            raise ImportError(f"{host} can't be loaded: {error}") from error
+        self.functions.emulation_message.restype = ctypes.c_char_p
+        self.functions.emulation_open.restype = ctypes.c_void_p
+        if not self.functions.emulation_load(str(library).encode()):
+            raise ImportError(f"{library} can't be loaded: {self.message()}")
+
+    def message(self) -> str:
+        """Return why the last step failed."""
+        text: bytes = self.functions.emulation_message()
+        return text.decode(errors="replace")
+
+    @property
+    def integer(self) -> tuple[int, type[np.signedinteger[Any]]]:
+        """The type of the widest fields of whole numbers, and NumPy's."""
+        return (_INT32, np.int32) if self.version == "8.6" else (_INT64, np.int64)
+
+    def run(
+        self, kind: int, name: str, fields: Sequence[tuple[str, int, Array]], inputs: Sequence[Array], outputs: int, batch: int = 1
+    ) -> list[Array]:
+        """Return the outputs of one call of a plugin of a kind; with a batch, the inputs have so many samples one behind the other.
+
+        Raises:
+            OpError: when the plugin refuses it.
+        """
+        given = (_Field * max(len(fields), 1))()
+        for place, (field, number, values) in zip(given, fields):
+            place.name, place.data, place.type, place.length = field.encode(), values.ctypes.data, number, values.size
+        tensors = (_Tensor * max(len(inputs), 1))(*(_tensor(a, batch) for a in inputs))
+        results = (_Tensor * outputs)()
+        run = self.functions.emulation_open(kind, name.encode(), given, len(fields), tensors, len(inputs), results, outputs)
+        if not run:
+            raise OpError(self.message())
+        try:
+            made = [_empty(t, batch) for t in results]
+            places = (ctypes.c_void_p * outputs)(*(a.ctypes.data for a in made))
+            if not self.functions.emulation_run(ctypes.c_void_p(run), places, batch):
+                raise OpError(self.message())
+        finally:
+            self.functions.emulation_close(ctypes.c_void_p(run))
+        return made
+
+
+class TensorRTSession(Session):
+    """Makes calls of the forward op by each kind of plugin."""
+
+    no_autograd = INFERENCE_ONLY
+
+    def __init__(self, family: Family, package: Path, version: str = EMULATED_VERSION) -> None:
+        """Load the host and the plugins.
+
+        Raises:
+            ImportError: when they are not built.
+        """
+        super().__init__(family, package)
+        self.op, self.names = family.forward, plugin_names(family)
+        self.host = Host(package / host_path(version), package / library_path(family, version), version)
+
+    def call(self, op: str, inputs: Inputs, attributes: Attributes, only: Sequence[str] | None = None) -> dict[str, Array]:
+        """Run the op; see `opc.backends.base.Session`."""
+        if op != self.op.name:
+            raise Unsupported(INFERENCE_ONLY)
+        given = {name: a for name, a in inputs.items() if a is not None}
+        for array in given.values():
+            self._carried(array)
+        fields = list(self._fields(attributes))
+        mask = [int(x.name in given) for x in self.op.inputs]
+        if not all(mask):
+            fields.append((GIVEN, _INT32, np.array(mask, np.int32)))
+        arrays = [np.ascontiguousarray(given[x.name]) for x in self.op.inputs if x.name in given]
+        kinds = KINDS[: 2 if self.host.version == "8.6" else 3]
+        found = [self._run(kind, fields, arrays) for kind in range(len(kinds))]
+        for kind, other in zip(kinds, found):
+            for o, a, b in zip(self.op.outputs, found[0], other):
+                same = a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
+                assert same, f"{o.name} of the {kind} plugin differs from that of the {kinds[0]} one"
+        return {o.name: a for o, a in zip(self.op.outputs, found[0])}
+
+    def _run(self, kind: int, fields: Sequence[tuple[str, int, Array]], arrays: Sequence[Array]) -> list[Array]:
+        name = (self.names.static, self.names.dynamic, self.names.third)[kind]
+        return self.host.run(kind, name, fields, arrays, len(self.op.outputs))
+
+    def _carried(self, array: Array) -> None:
+        """Raise Unsupported for a tensor that TensorRT does not have."""
+        number = next((n for n, d in _NUMBERS.items() if d.value == array.dtype.name), None)
+        if number is None or (self.host.version == "8.6" and number > LAST_OF_8_6):
+            raise Unsupported(f"TensorRT has no tensors of {array.dtype} between layers")
+        if array.ndim > MAX_RANK:
+            raise Unsupported(f"TensorRT's tensors have at most {MAX_RANK} axes")
+        if any(s < 0 for s in array.strides) or not array.flags.c_contiguous:
+            raise Unsupported("TensorRT's tensors have no strides")
+
+    def _fields(self, attributes: Mapping[str, Any]) -> Iterator[tuple[str, int, Array]]:
+        """Yield the fields of the attributes that are given: name, type and values."""
+        for a in self.op.attributes:
+            if a.name in attributes:
+                yield (a.name, *self._field(a, attributes[a.name]))
+
+    def _field(self, a: Attribute, value: Any) -> tuple[int, Array]:
+        if a.kind in (AttributeKind.STR, AttributeKind.DTYPE):
+            return _CHAR, np.frombuffer(str(value).encode() + b"\0", np.int8)
+        number, kind = self.host.integer
+        if a.kind is AttributeKind.FLOAT:
+            number, kind = _FLOAT64, np.float64  # type: ignore[assignment]  # a number all the same
+        try:
+            return number, np.atleast_1d(np.array(value, kind)).copy()
+        except (OverflowError, ValueError, TypeError) as error:
+            raise Unsupported(f"a field has no value {value!r} for {a.name}") from error
+
+
+def reads_by_data(op: Op) -> bool:
+    """Whether an op reads at places that data tell, of which a plugin can't say that they are outside."""
+    return any(isinstance(node, Read) and node.gathers for s in op.body for node in walk(s.value))
+
+
+def _tensor(array: Array, batch: int) -> _Tensor:
+    number = next(n for n, d in _NUMBERS.items() if d.value == array.dtype.name)
+    shape = array.shape if batch == 1 else array.shape[1:]
+    return _Tensor(array.ctypes.data, number, len(shape), (ctypes.c_int64 * MAX_RANK)(*shape))
+
+
+def _empty(of: _Tensor, batch: int) -> Array:
+    """Return an array for an output, filled with what no kernel writes."""
+    shape = tuple(of.sizes[: of.rank])
+    array = np.empty(shape if batch == 1 else (batch, *shape), numpy_dtype(_NUMBERS[of.type]))
+    array.reshape(-1).view(np.uint8)[...] = 0xA5
+    return array
