@@ -94,7 +94,7 @@ def _requires(family: Family) -> Iterator[Diagnostic]:
 def declarations(version: str) -> tuple[str, ...]:
     """Return the options by which a compiler finds the declarations of a version of TensorRT."""
     root = toolkit.include().parent / "emulation" / "tensorrt"
-    return ("-isystem", str(root / version), "-isystem", str(root / "include"))
+    return (f"-I{root / version}", f"-I{root / 'include'}")
 
 
 def steps(family: Family, version: str) -> Iterator[BuildStep]:
@@ -103,10 +103,13 @@ def steps(family: Family, version: str) -> Iterator[BuildStep]:
     flags = ("-std=c++17", "-fPIC", "-fvisibility=hidden", "-pthread", *declarations(version))
     kernel = emulated_kernel(family)
     adapter, host = f"{folder}/adapter.o", f"{folder}/host.o"
-    yield kernel
+    status = Compile(
+        f"tensorrt/{family.name}_status.cu", "build/tensorrt/status.o", ("-x", "c++", "-std=c++17", "-fPIC", "-fvisibility=hidden")
+    )
+    yield from (kernel, status)
     yield Compile(f"tensorrt/{family.name}_tensorrt.cpp", adapter, flags, glue=True)
     yield Compile("tensorrt/emulated.cpp", host, flags, glue=True)
-    yield Link((adapter, kernel.object), library_path(family, version), ("-lm",))
+    yield Link((adapter, status.object, kernel.object), library_path(family, version), ("-lm",))
     yield Link((host,), host_path(version), ("-ldl",))
 
 

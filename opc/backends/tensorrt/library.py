@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 
 from opc.backends.templates import Templates
-from opc.backends.tensorrt.names import plugin_names, register_name
+from opc.backends.tensorrt.names import place_name, plugin_names, register_name
 from opc.emit.abi import attributes_type
 from opc.emit.abi_defaults import default_arrays, default_members
 from opc.emit.cpp.layout import wrap
@@ -47,6 +47,7 @@ def library_source(family: Family) -> str:
         inputs=len(op.inputs),
         outputs=len(op.outputs),
         register=register_name(family),
+        place=place_name(family),
     )
 
 

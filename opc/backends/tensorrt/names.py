@@ -34,3 +34,13 @@ def plugin_names(family: Family) -> PluginNames:
 def register_name(family: Family) -> str:
     """Return the name of the C function that registers an op's plugins."""
     return f"opc_{family.name}_register_tensorrt"
+
+
+def status_name(family: Family) -> str:
+    """Return the name of the C function that tells what an op's kernels have found."""
+    return f"opc_{family.name}_tensorrt_status"
+
+
+def place_name(family: Family) -> str:
+    """Return the name of the C function that tells plugins where kernels write that."""
+    return f"opc_{family.name}_tensorrt_place"

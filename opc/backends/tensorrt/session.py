@@ -15,10 +15,9 @@ import numpy as np
 
 from opc.backends.base import OpError, Session, Unsupported
 from opc.backends.tensorrt.backend import EMULATED_VERSION, host_path, library_path
-from opc.backends.tensorrt.names import plugin_names
+from opc.backends.tensorrt.names import plugin_names, status_name
 from opc.ir.dtypes import DTYPES, numpy_dtype
-from opc.ir.expr import Read, walk
-from opc.ir.op import Attribute, AttributeKind, Family, Op
+from opc.ir.op import Attribute, AttributeKind, Family
 
 if TYPE_CHECKING:
     from opc.backends.base import Array, Attributes, Inputs
@@ -122,7 +121,9 @@ class TensorRTSession(Session):
         """
         super().__init__(family, package)
         self.op, self.names = family.forward, plugin_names(family)
-        self.host = Host(package / host_path(version), package / library_path(family, version), version)
+        library = package / library_path(family, version)
+        self.host = Host(package / host_path(version), library, version)
+        self.status = getattr(ctypes.CDLL(str(library)), status_name(family))
 
     def call(self, op: str, inputs: Inputs, attributes: Attributes, only: Sequence[str] | None = None) -> dict[str, Array]:
         """Run the op; see `opc.backends.base.Session`."""
@@ -135,7 +136,7 @@ class TensorRTSession(Session):
         mask = [int(x.name in given) for x in self.op.inputs]
         if not all(mask):
             fields.append((GIVEN, _INT32, np.array(mask, np.int32)))
-        arrays = [np.ascontiguousarray(given[x.name]) for x in self.op.inputs if x.name in given]
+        arrays = [given[x.name] for x in self.op.inputs if x.name in given]
         kinds = KINDS[: 2 if self.host.version == "8.6" else 3]
         found = [self._run(kind, fields, arrays) for kind in range(len(kinds))]
         for kind, other in zip(kinds, found):
@@ -146,7 +147,15 @@ class TensorRTSession(Session):
 
     def _run(self, kind: int, fields: Sequence[tuple[str, int, Array]], arrays: Sequence[Array]) -> list[Array]:
         name = (self.names.static, self.names.dynamic, self.names.third)[kind]
-        return self.host.run(kind, name, fields, arrays, len(self.op.outputs))
+        try:
+            made = self.host.run(kind, name, fields, arrays, len(self.op.outputs))
+        except OpError as refused:
+            # What TensorRT would say names the plugin.
+            raise OpError(str(refused).replace(f"{name}: ", f"{self.op.name}: ", 1)) from refused
+        message = ctypes.create_string_buffer(1024)
+        if self.status(message, ctypes.c_int64(len(message))) != 0:
+            raise OpError(message.value.decode(errors="replace"))
+        return made
 
     def _carried(self, array: Array) -> None:
         """Raise Unsupported for a tensor that TensorRT does not have."""
@@ -174,11 +183,6 @@ class TensorRTSession(Session):
             return number, np.atleast_1d(np.array(value, kind)).copy()
         except (OverflowError, ValueError, TypeError) as error:
             raise Unsupported(f"a field has no value {value!r} for {a.name}") from error
-
-
-def reads_by_data(op: Op) -> bool:
-    """Whether an op reads at places that data tell, of which a plugin can't say that they are outside."""
-    return any(isinstance(node, Read) and node.gathers for s in op.body for node in walk(s.value))
 
 
 def _tensor(array: Array, batch: int) -> _Tensor:

@@ -19,6 +19,7 @@
 #endif
 
 #include "opc/adapters/tensorrt_call.h"
+#include "opc/adapters/tensorrt_python.h"
 #include "opc/adapters/tensorrt_v2.h"
 #include "opc/adapters/tensorrt_v3.h"
 
@@ -78,6 +79,7 @@ inline const char *Creators::name_space(int32_t i) const {
 
 /* Defines what a library of an op's plugins exports: what IPluginRegistry::loadLibrary asks for, and a function that registers. */
 #define OPC_TENSORRT_PLUGINS(op, register_plugins)                                                      \
+  OPC_TENSORRT_PYTHON(op)                                                                               \
   static opc::trt::Creators &opc_tensorrt_creators() {                                                  \
     static opc::trt::Creators creators(op());                                                           \
     return creators;                                                                                    \

@@ -283,6 +283,7 @@ class Core {
     }
     for (int32_t i = 0; i < op.outputs; ++i) call.output(i, outputs[i], static_cast<char *>(to[i]) + sample * outputs[i].bytes());
     call.lend(arena, stream);
+    call.context.status = op.status();
     return call.answer(op.run(call.inputs, call.outputs, attributes(), &call.context)) ? 0 : 1;
   }
 

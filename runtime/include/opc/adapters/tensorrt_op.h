@@ -46,6 +46,7 @@ struct Op {
   void (*shapes)(Shapes &s, const void *attributes);
   int32_t (*infer)(const DLTensor *const *inputs, const void *attributes, opc_tensor_type *outputs, const opc_cuda_context *context);
   int32_t (*run)(const DLTensor *const *inputs, DLTensor *const *outputs, const void *attributes, const opc_cuda_context *context);
+  int64_t *(*status)(); /* where kernels write what only data tell, on the current device; null where that can't be had */
 };
 
 /* ---- dtypes ---- */
@@ -85,6 +86,12 @@ inline std::atomic<nvinfer1::ILoggerFinder *> &logger_finder() {
   return finder;
 }
 
+/* What was said last, in this thread. */
+inline std::string &last_message() {
+  static thread_local std::string text;
+  return text;
+}
+
 /* Says what is wrong to TensorRT's logger, or where nobody gave one on the standard error stream; false. */
 __attribute__((format(printf, 1, 2))) inline bool refuse(const char *format, ...) {
   char message[1024];
@@ -92,6 +99,7 @@ __attribute__((format(printf, 1, 2))) inline bool refuse(const char *format, ...
   va_start(arguments, format);
   vsnprintf(message, sizeof message, format, arguments);
   va_end(arguments);
+  last_message() = message;
   nvinfer1::ILoggerFinder *finder = logger_finder();
   nvinfer1::ILogger *logger = finder == nullptr ? nullptr : finder->findLogger();
   if (logger != nullptr) {

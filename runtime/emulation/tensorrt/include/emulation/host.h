@@ -40,9 +40,15 @@ inline std::string &message() {
   return text;
 }
 
+/* The plugin that is asked. */
+inline std::string &asked() {
+  static std::string name;
+  return name;
+}
+
 inline bool fail(const std::string &what) {
   const std::string said = finder().logger.last;
-  message() = said.empty() ? what : said;
+  message() = said.empty() ? asked() + ": " + what : said;
   return false;
 }
 
@@ -364,6 +370,7 @@ HOST_EXPORT const char *emulation_message() { return emulation::message().c_str(
 
 HOST_EXPORT int32_t emulation_load(const char *library) {
   emulation::finder().logger.last.clear();
+  emulation::asked() = library;
   return getPluginRegistry()->loadLibrary(library) != nullptr || emulation::fail("the registry has not loaded the library");
 }
 
@@ -371,6 +378,7 @@ HOST_EXPORT int32_t emulation_load(const char *library) {
 HOST_EXPORT void *emulation_open(int32_t kind, const char *name, const emulation::Field *fields, int32_t field_count,
                                  const emulation::Tensor *inputs, int32_t input_count, emulation::Tensor *outputs, int32_t most) {
   emulation::finder().logger.last.clear();
+  emulation::asked() = name;
   emulation::Creator *creator = emulation::creator_of(name);
   std::unique_ptr<emulation::Run> run;
   if (kind == emulation::static_kind) run = std::make_unique<emulation::StaticRun>(fields, field_count);

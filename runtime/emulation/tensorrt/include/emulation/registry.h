@@ -34,10 +34,17 @@ class LoggerFinder : public nvinfer1::ILoggerFinder {
   nvinfer1::ILogger *findLogger() override { return &logger; }
 };
 
-inline LoggerFinder &finder() {
-  static LoggerFinder own;
-  return own;
+}  // namespace emulation
+
+/* That of the first host in a process, whose registry all use. */
+extern "C" __attribute__((visibility("default"))) emulation::LoggerFinder *emulation_finder() {
+  static emulation::LoggerFinder own;
+  return &own;
 }
+
+namespace emulation {
+
+inline LoggerFinder &finder() { return *emulation_finder(); }
 
 /* The name of a creator, in either version. */
 struct Named {
