@@ -234,6 +234,9 @@ class Backend(ABC):
     library_of: str = ""
     """The backend whose code it wraps, with bodies, types and checks, so that it depends on signatures alone."""
 
+    on_device: bool = False
+    """Whether it has kernels of its own for a device, and so depends on what these hold and on no framework."""
+
     takes_name: bool = False
     """Whether a spec may give the op another name for it."""
 

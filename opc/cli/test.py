@@ -150,23 +150,26 @@ def _tiers(specs: Sequence[Path], out: Path) -> Tiers:
     from opc.testing.tiers import Tiers
     from opc.testing.touched import changed, joining
 
-    chosen = covering_set(specs, out)
+    found = covering_set(specs, out)
+    chosen = found.chosen
     touched = changed(specs)
     joined = joining(specs, [c.spec for c in chosen], out)
     note(f"covering set, {len(chosen)} of {len(specs)} ops: {', '.join(sorted(c.name for c in chosen))}")
     for part, some in _parts(chosen).items():
         note(f"{part}, {len(some)} of these: {', '.join(sorted(c.name for c in some))}")
+    note(f"kernels on a device, {len(found.device)} ops: {', '.join(sorted(found.device))}")
     if touched:
         note(f"changed: {', '.join(s.stem for s in touched)}")
     if joined:
         note(f"written otherwise by opc: {', '.join(s.stem for s in joined)}")
 
-    def with_touched(found: Iterable[Chosen]) -> list[Path]:
-        kept = {*(c.spec for c in found), *touched, *joined}
+    def with_touched(some: Iterable[Path]) -> list[Path]:
+        kept = {*some, *touched, *joined}
         return [s for s in specs if s in kept]
 
-    interface, signature, loops = map(with_touched, _parts(chosen).values())
-    return Tiers(with_touched(chosen), interface, signature, loops, touched)
+    interface, signature, loops = (with_touched(c.spec for c in part) for part in _parts(chosen).values())
+    device = with_touched(found.device.values())
+    return Tiers(with_touched(c.spec for c in chosen), interface, signature, loops, device, whole=touched)
 
 
 def _parts(chosen: Sequence[Chosen]) -> dict[str, list[Chosen]]:
@@ -188,7 +191,8 @@ def cover(
     from opc.testing.touched import changed, joining
 
     files = find_specs(specs)
-    chosen = covering_set(files, out)
+    found = covering_set(files, out)
+    chosen = found.chosen
     total = sum(len(c.adds) for c in chosen)
     say(f"{len(chosen)} of {len(files)} ops have all {total} features that any of them has.")
     for c in chosen:
@@ -197,6 +201,7 @@ def cover(
         say(f"{c.name}: {'; '.join(named)}{more}")
     for part, some in _parts(chosen).items():
         say(f"{len(some)} of these have all features of {part}: {', '.join(sorted(c.name for c in some))}.")
+    say(f"{len(found.device)} ops have all features of kernels on a device: {', '.join(sorted(found.device))}.")
     touched = changed(files)
     say(f"Changed: {', '.join(s.stem for s in touched) or 'none'}.")
     joined = joining(files, [c.spec for c in chosen], out)

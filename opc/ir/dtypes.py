@@ -155,7 +155,8 @@ class DType(Enum):
     )  # fmt: skip
     FLOAT8_E4M3FN = "float8_e4m3fn", DTypeRow(
         kind="float", bits=8, dlpack=10, sets=("float8",), minifloat=Minifloat(fraction=3, bias=7, top="nan"),
-        numpy="ml_dtypes", onnx=("FLOAT8E4M3FN", 17), torch=("float8_e4m3fn", "Float8_e4m3fn"), paddle="FLOAT8_E4M3FN", tensorrt=6,
+        numpy="ml_dtypes", onnx=("FLOAT8E4M3FN", 17), torch=("float8_e4m3fn", "Float8_e4m3fn"), paddle="FLOAT8_E4M3FN",
+        tensorrt=6,
     )  # fmt: skip
     FLOAT8_E5M2 = "float8_e5m2", DTypeRow(
         kind="float", bits=8, dlpack=12, sets=("float8",), minifloat=Minifloat(fraction=2, bias=15, top="ieee"),

@@ -23,7 +23,11 @@ from opc.ir.affine import Affine
 from opc.ir.dtypes import DType, TypeVar
 from opc.ir.expr import walk
 from opc.ir.op import CodeLine, Example, Family, Group, Op, Operand
+from opc.loops.nodes import Body, Loop, bodies, values_of
+from opc.loops.values import Intrinsic
 from opc.lower.build.stage import stage_schedule
+from opc.lower.cuda.kernels import cuda_kernel
+from opc.lower.cuda.stages import device_programs
 from opc.lower.lower import lower
 from opc.pipeline import load_family
 
@@ -38,6 +42,9 @@ SIGNATURE = ("attribute Attribute.", "op no ", "op one ", "op several ", "op wit
 
 LOOPS = ("loops ",)
 """What it depends on where threads meet in memory: not what is computed, nor what calls it."""
+
+DEVICE = ("device ",)
+"""What kernels on a device are made of: how loops are bound to threads, and what these do together."""
 
 NAMED = ("kind", "fn")
 """Fields whose text is one of few words of the language; any other text is a name or a message."""
@@ -66,6 +73,17 @@ class Chosen:
     loops: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Covering:
+    """The covering set, and the specs of a few ops, by name, that have all features of `DEVICE`.
+
+    Kernels on a device run what has these: ops outside the covering set too, as they need no framework and are small.
+    """
+
+    chosen: tuple[Chosen, ...]
+    device: Mapping[str, Path]
+
+
 def features(family: Family) -> frozenset[str]:
     """Return what an op has: a word for each construct, form of its loops, element type, rank, and kind of operand."""
     found = {f"op {text}" for text in _own(family)}
@@ -80,6 +98,8 @@ def features(family: Family) -> frozenset[str]:
                 found |= {f"loops schedule {t.name}" for t in steps}
     found |= {f"type {'input' if o in family.forward.inputs else 'output'} {d.value}" for o, d in _dtypes(family.forward)}
     found |= {f"rank {_rank(o)}" for o in (*family.forward.inputs, *family.forward.outputs)}
+    if not any(op.opaque for op in family.ops):
+        found |= {f"device {text}" for op in family.ops for text in _on_device(op)}
     return frozenset(found)
 
 
@@ -95,6 +115,24 @@ def _own(family: Family) -> Iterator[str]:
     yield f"{_several(forward.inputs)} input"
     yield f"{_several(forward.outputs)} output"
     yield f"{_several(forward.types)} type variable"
+
+
+def _on_device(op: Op) -> Iterator[str]:
+    """Yield what an op's kernels on a device hold: steps of their schedules, kinds of statements, and the runtime's functions."""
+    for variant in device_programs(op):
+        for stage in variant.program.stages:
+            kernel = cuda_kernel(variant.case.op, stage)
+            yield from (f"schedule {t.name}" if t.name == "scan" else f"schedule {t}" for t in kernel.schedule.steps)
+            yield from _statements(kernel.body)
+
+
+def _statements(body: Body) -> Iterator[str]:
+    for s in body:
+        yield f"{type(s).__name__} {s.how.value}" if isinstance(s, Loop) else type(s).__name__
+        for part in bodies(s):
+            yield from _statements(part)
+    for value in values_of(body):
+        yield from (f"function {e.name}" for e in walk(value) if isinstance(e, Intrinsic))
 
 
 def _several(items: Collection[Any]) -> str:
@@ -177,7 +215,7 @@ def cover(found: Mapping[str, frozenset[str]], cost: Mapping[str, float]) -> dic
     return adds
 
 
-def covering_set(specs: Sequence[Path], out: Path) -> tuple[Chosen, ...]:
+def covering_set(specs: Sequence[Path], out: Path) -> Covering:
     """Return the covering set of specs. A spec with mistakes is left out: the proof reports them.
 
     What was read off a spec is kept below `out`, for as long as neither the spec nor opc changes.
@@ -209,9 +247,10 @@ def covering_set(specs: Sequence[Path], out: Path) -> tuple[Chosen, ...]:
 
     interface, loops = covering(chosen, INTERFACE), covering(chosen, LOOPS)
     signature = covering(interface, SIGNATURE)
-    return tuple(
+    flagged = tuple(
         Chosen(name, families[name], adds, name in interface, name in signature, name in loops) for name, adds in chosen.items()
     )
+    return Covering(flagged, {name: families[name] for name in covering(found, DEVICE)})
 
 
 def _entry(family: Family) -> dict[str, Any]:
@@ -232,4 +271,4 @@ def _size(op: Op) -> int:
     return sum(1 for statement in op.body for _ in walk(statement.value)) + len(op.inputs)
 
 
-__all__ = ["EVERY_OP", "INTERFACE", "LOOPS", "SIGNATURE", "Chosen", "cover", "covering_set", "features"]
+__all__ = ["DEVICE", "EVERY_OP", "INTERFACE", "LOOPS", "SIGNATURE", "Chosen", "cover", "covering_set", "features"]

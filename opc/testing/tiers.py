@@ -38,6 +38,7 @@ class Tiers:
         interface: Those for backends that wrap the kernel.
         signature: Those for backends that wrap another one.
         loops: Those for the thread sanitizer.
+        device: Those for backends whose kernels run on a device.
         whole: Those of which all is run.
     """
 
@@ -45,11 +46,13 @@ class Tiers:
     interface: Collection[Path] | None = None
     signature: Collection[Path] | None = None
     loops: Collection[Path] | None = None
+    device: Collection[Path] | None = None
     whole: Collection[Path] | None = None
 
     def runs(self, spec: Path, backend: Backend) -> bool:
         """Whether a backend runs a spec."""
         some = self.signature if backend.library_of else self.interface if backend.wraps else None
+        some = self.device if backend.on_device else some
         return backend.name in EVERY_OP or spec in (self.chosen if some is None else some)
 
     def extent(self, spec: Path) -> Extent:

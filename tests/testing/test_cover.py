@@ -8,7 +8,7 @@ import pytest
 
 from opc.pipeline import load_family
 from opc.testing import cover as covers
-from opc.testing.cover import INTERFACE, LOOPS, SIGNATURE, cover, covering_set, features
+from opc.testing.cover import DEVICE, INTERFACE, LOOPS, SIGNATURE, cover, covering_set, features
 
 SPECS = Path(__file__).parents[2] / "specs"
 FEW = [SPECS / f"{name}.yaml" for name in ("add", "argmax", "leaky_relu", "relu", "sigmoid", "softmax")]
@@ -39,7 +39,8 @@ def test_the_set_of_specs_has_every_feature_and_is_kept(tmp_path: Path, monkeypa
     again = tmp_path / "relu_again.yaml"
     again.write_text((SPECS / "relu.yaml").read_text().replace("op: relu", "op: relu_again"))
     specs = [*FEW, again]
-    chosen = covering_set([*specs, bad], tmp_path)
+    covering = covering_set([*specs, bad], tmp_path)
+    chosen = covering.chosen
     every = frozenset[str]().union(*(features(load_family(spec)) for spec in FEW))
     assert {text for c in chosen for text in c.adds} == every
     assert len({"relu", "relu_again"} & {c.name for c in chosen}) < 2
@@ -50,6 +51,9 @@ def test_the_set_of_specs_has_every_feature_and_is_kept(tmp_path: Path, monkeypa
         found = frozenset[str]().union(*(features(load_family(c.spec)) for c in few))
         assert {f for f in every if f.startswith(kinds)} == {f for f in found if f.startswith(kinds)}
     assert all(c.interface for c in chosen if c.signature)
+    on_device = frozenset[str]().union(*(features(load_family(spec)) for spec in covering.device.values()))
+    assert {f for f in every if f.startswith(DEVICE)} == {f for f in on_device if f.startswith(DEVICE)}
+    assert len(covering.device) < len(specs)
     # A second time nothing is compiled.
     monkeypatch.setattr(covers, "features", None)
-    assert covering_set(specs, tmp_path) == chosen
+    assert covering_set(specs, tmp_path) == covering

@@ -246,7 +246,8 @@ def test_the_covering_tier_builds_a_spec_for_the_backends_that_run_it(monkeypatc
         return [BuiltPackage(s.stem, s, Path(), {b.name: "" for b in backends}) for s in specs]
 
     monkeypatch.delenv("OPC_OPTIMIZE", raising=False)
-    backends = [SimpleNamespace(name=name, wraps=name != "onnx", library_of="") for name in ("numpy", "onnx", "paddle", "torch")]
+    names = ("numpy", "onnx", "paddle", "torch")
+    backends = [SimpleNamespace(name=name, wraps=name != "onnx", library_of="", on_device=False) for name in names]
     _, b, c, d = specs = [Path(f"{name}.yaml") for name in "abcd"]
     report, which = Report(), tiers.Tiers([b, c, d], [b, d], whole=[d])
     found = runner._build_in_tiers(report, specs, backends, which, build)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from opc.backends.base import Availability, Backend, BuildStep, Compile, Link, Tool
 from opc.backends.cuda import toolkit
-from opc.backends.kernel.backend import COMMON_FLAGS, OPTIMIZE
+from opc.backends.kernel.backend import COMMON_FLAGS
 from opc.diagnostics import Diagnostic
 from opc.distribution import install
 from opc.emit.cpp.text import comment
@@ -22,7 +21,8 @@ if TYPE_CHECKING:
 NAMESPACE = "-DOPC_VARIANT=device"
 """What kernels on a device are the variant of."""
 
-EMULATED_FLAGS = ("-x", "c++", *COMMON_FLAGS, NAMESPACE)
+EMULATED_FLAGS = ("-x", "c++", *COMMON_FLAGS, NAMESPACE, "-O0")
+"""How a C++ compiler makes kernels for the emulation: to optimise them takes longer than it saves."""
 
 
 class CudaBackend(Backend):
@@ -30,6 +30,7 @@ class CudaBackend(Backend):
 
     name = "cuda"
     title = "CUDA"
+    on_device = True
 
     @property
     def execution(self) -> Literal["native", "emulated", "compiled"]:  # type: ignore[override]  # it depends on the machine
@@ -56,7 +57,7 @@ class CudaBackend(Backend):
         kernel, arrays = f"build/cuda/{family.name}.o", "build/cuda/arrays.o"
         sources = ((f"kernel/{family.name}.cu", kernel), ("cuda/arrays.cu", arrays))
         if toolkit.is_emulated():
-            steps = tuple(Compile(source, made, (*EMULATED_FLAGS, emulated_level())) for source, made in sources)
+            steps = tuple(Compile(source, made, EMULATED_FLAGS) for source, made in sources)
             return (*steps, Link((kernel, arrays), toolkit.library_path(family), ("-lm",)))
         nvcc, include = toolkit.nvcc() or "nvcc", toolkit.include()
         reads = tuple(str(path) for path in sorted((include / "opc").glob("c*/*.h")))
@@ -76,11 +77,6 @@ class CudaBackend(Backend):
         from opc.backends.cuda.session import CudaSession
 
         return CudaSession(family, package)
-
-
-def emulated_level() -> str:
-    """Return the flag by which kernels for the CPU are optimised."""
-    return "-O0" if os.environ.get(OPTIMIZE) == "0" else "-O1"
 
 
 def nvcc_flags(architecture: str = "native") -> tuple[str, ...]:

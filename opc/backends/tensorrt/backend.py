@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 
 from opc.backends.base import Availability, Backend, BuildStep, Compile, Link
 from opc.backends.cuda import toolkit
-from opc.backends.cuda.backend import EMULATED_FLAGS, emulated_level
+from opc.backends.cuda.backend import EMULATED_FLAGS
 from opc.backends.dtypes import lacking
 from opc.backends.tensorrt import files
-from opc.distribution import install
 from opc.diagnostics import Diagnostic
+from opc.distribution import install
 from opc.emit.cuda.files import cuda_files, refused
 from opc.ir.op import AttributeKind, Family
 
@@ -104,7 +104,9 @@ def steps(family: Family, version: str) -> Iterator[BuildStep]:
     kernel = emulated_kernel(family)
     adapter, host = f"{folder}/adapter.o", f"{folder}/host.o"
     status = Compile(
-        f"tensorrt/{family.name}_status.cu", "build/tensorrt/status.o", ("-x", "c++", "-std=c++17", "-fPIC", "-fvisibility=hidden")
+        f"tensorrt/{family.name}_status.cu",
+        "build/tensorrt/status.o",
+        ("-x", "c++", "-std=c++17", "-fPIC", "-fvisibility=hidden"),
     )
     yield from (kernel, status)
     yield Compile(f"tensorrt/{family.name}_tensorrt.cpp", adapter, flags, glue=True)
@@ -116,7 +118,7 @@ def steps(family: Family, version: str) -> Iterator[BuildStep]:
 def emulated_kernel(family: Family) -> Compile:
     """Return the step that compiles the kernels for the CPU: the CUDA backend's own where it does so too."""
     folder = "build/cuda" if toolkit.is_emulated() else "build/tensorrt/kernel"
-    return Compile(f"kernel/{family.name}.cu", f"{folder}/{family.name}.o", (*EMULATED_FLAGS, emulated_level()))
+    return Compile(f"kernel/{family.name}.cu", f"{folder}/{family.name}.o", EMULATED_FLAGS)
 
 
 def library_path(family: Family, version: str = EMULATED_VERSION) -> str:

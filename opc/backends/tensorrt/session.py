@@ -1,7 +1,7 @@
-"""The plugins of a built package as the proof calls them: through a host of opc's own, which does what TensorRT does around an engine.
+"""The plugins of a built package as the proof calls them: through a host of opc's own.
 
-Every call is made by each kind of plugin, with its life around it (`runtime/emulation/tensorrt/include/emulation/host.h`), and all
-have to give the same bits. Kernels run on the CPU.
+It does what TensorRT does around an engine (`runtime/emulation/tensorrt/include/emulation/host.h`). Every call is made by each kind
+of plugin, and all have to give the same bits. Kernels run on the CPU.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -38,6 +38,10 @@ GIVEN = "opc_inputs"
 
 _NUMBERS = {d.row.tensorrt: d for d in DTYPES if d.row.tensorrt is not None}
 _FLOAT64, _INT32, _CHAR, _INT64 = 2, 5, 6, 10
+
+
+Field: TypeAlias = "tuple[str, int, Array]"
+"""A field: its name, the number of its type, and its values."""
 
 
 class _Field(ctypes.Structure):
@@ -83,7 +87,13 @@ class Host:
         return (_INT32, np.int32) if self.version == "8.6" else (_INT64, np.int64)
 
     def run(
-        self, kind: int, name: str, fields: Sequence[tuple[str, int, Array]], inputs: Sequence[Array], outputs: int, batch: int = 1
+        self,
+        kind: int,
+        name: str,
+        fields: Sequence[Field],
+        inputs: Sequence[Array],
+        outputs: int,
+        batch: int = 1,
     ) -> list[Array]:
         """Return the outputs of one call of a plugin of a kind; with a batch, the inputs have so many samples one behind the other.
 
@@ -145,7 +155,7 @@ class TensorRTSession(Session):
                 assert same, f"{o.name} of the {kind} plugin differs from that of the {kinds[0]} one"
         return {o.name: a for o, a in zip(self.op.outputs, found[0])}
 
-    def _run(self, kind: int, fields: Sequence[tuple[str, int, Array]], arrays: Sequence[Array]) -> list[Array]:
+    def _run(self, kind: int, fields: Sequence[Field], arrays: Sequence[Array]) -> list[Array]:
         name = (self.names.static, self.names.dynamic, self.names.third)[kind]
         try:
             made = self.host.run(kind, name, fields, arrays, len(self.op.outputs))
@@ -167,7 +177,7 @@ class TensorRTSession(Session):
         if any(s < 0 for s in array.strides) or not array.flags.c_contiguous:
             raise Unsupported("TensorRT's tensors have no strides")
 
-    def _fields(self, attributes: Mapping[str, Any]) -> Iterator[tuple[str, int, Array]]:
+    def _fields(self, attributes: Mapping[str, Any]) -> Iterator[Field]:
         """Yield the fields of the attributes that are given: name, type and values."""
         for a in self.op.attributes:
             if a.name in attributes:

@@ -1,7 +1,7 @@
-"""The sizes of an op's outputs as calls of a builder of expressions, for hosts whose sizes are expressions: TensorRT's `IExprBuilder`.
+"""The sizes of an op's outputs as calls of a builder, for hosts whose sizes are expressions: TensorRT's `IExprBuilder`.
 
-`Shapes` of `runtime/include/opc/adapters/tensorrt_shapes.h` in C++, and of a package's `tensorrt/shapes.py` in Python, have these calls;
-their texts are the same but for how a language writes a truth value and a list. An op `softmax` with `x: T[*A, N, *B]` gives
+`Shapes` of `runtime/include/opc/adapters/tensorrt_shapes.h` in C++, and of a package's `tensorrt/support.py` in Python, have these
+calls; their texts are the same but for how a language writes a truth value and a list. `softmax` with `x: T[*A, N, *B]` gives
 
     s.operand(0, 1, true)
     s.place("axis", attributes.axis, 0, 0)
@@ -13,8 +13,8 @@ their texts are the same but for how a language writes a truth value and a list.
     s.append(s.dim("N"))
     s.append_group("*B")
 
-Every operator of sizes has a form here: a remainder is `a - a // b * b`, a greater size `a + b - min(a, b)`. What steps check beyond the
-sizes themselves is left to the kernel, which checks a call when sizes are numbers.
+Every operator of sizes has a form here: a remainder is `a - a // b * b`, a greater size `a + b - min(a, b)`. What steps check
+beyond the sizes themselves is left to the kernel, which checks a call when sizes are numbers.
 """
 
 from __future__ import annotations
