@@ -1,7 +1,7 @@
 """The plugins of a built package as the proof calls them: through a host of opc's own.
 
-It does what TensorRT does around an engine (`runtime/emulation/tensorrt/include/emulation/host.h`). Every call is made by each kind
-of plugin, and all have to give the same bits. Kernels run on the CPU.
+It does what TensorRT does around an engine (`runtime/emulation/tensorrt/include/emulation/host.h`). Every call is made by each
+kind of plugin, and all have to give the same bits. Kernels run on the CPU.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class Host:
         outputs: int,
         batch: int = 1,
     ) -> list[Array]:
-        """Return the outputs of one call of a plugin of a kind; with a batch, the inputs have so many samples one behind the other.
+        """Return the outputs of one call of a plugin of a kind; with a batch, each input has so many samples.
 
         Raises:
             OpError: when the plugin refuses it.

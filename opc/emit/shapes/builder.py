@@ -1,7 +1,7 @@
 """The sizes of an op's outputs as calls of a builder, for hosts whose sizes are expressions: TensorRT's `IExprBuilder`.
 
-`Shapes` of `runtime/include/opc/adapters/tensorrt_shapes.h` in C++, and of a package's `tensorrt/support.py` in Python, have these
-calls; their texts are the same but for how a language writes a truth value and a list. `softmax` with `x: T[*A, N, *B]` gives
+`Shapes` of `runtime/include/opc/adapters/tensorrt_shapes.h` in C++, and of a package's `tensorrt/support.py` in Python, have
+these calls; their texts are the same but for how a language writes a truth value and a list. For `x: T[*A, N, *B]`, `softmax` has
 
     s.operand(0, 1, true)
     s.place("axis", attributes.axis, 0, 0)

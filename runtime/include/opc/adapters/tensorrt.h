@@ -6,7 +6,7 @@
  * | IPluginV3 with IPluginCreatorV3One | no  | yes        | yes        | that of the op in ONNX        |
  *
  * A generated source includes this file, describes the op and says OPC_TENSORRT_PLUGINS. Of TensorRT it needs headers alone, and of its
- * libraries the function getPluginRegistry, which the process has. A library is for one major version of TensorRT.
+ * libraries the function getPluginRegistry, where the process shows it. A library is for one major version of TensorRT.
  */
 #ifndef OPC_ADAPTERS_TENSORRT_H
 #define OPC_ADAPTERS_TENSORRT_H
@@ -22,6 +22,9 @@
 #include "opc/adapters/tensorrt_python.h"
 #include "opc/adapters/tensorrt_v2.h"
 #include "opc/adapters/tensorrt_v3.h"
+
+/* Who loads the library through the registry has it; a process that loads the library alone need not show it to all. */
+#pragma weak getPluginRegistry
 
 namespace opc {
 namespace trt {
@@ -42,9 +45,10 @@ struct Creators {
 #endif
   static constexpr int32_t count = sizeof all / sizeof all[0];
 
-  /* Whether TensorRT's registry has taken all of them. */
+  /* Whether TensorRT's registry has taken all of them; there may be none among the process's symbols. */
   bool add() {
-    nvinfer1::IPluginRegistry *registry = getPluginRegistry();
+    nvinfer1::IPluginRegistry *(*const of_process)() noexcept = &getPluginRegistry;
+    nvinfer1::IPluginRegistry *registry = of_process == nullptr ? nullptr : of_process();
     bool taken = registry != nullptr;
     for (int32_t i = 0; taken && i < count; ++i) taken = registry->registerCreator(*all[i], name_space(i));
     return taken;
@@ -74,10 +78,11 @@ inline const char *Creators::name_space(int32_t i) const {
 #if defined(OPC_TENSORRT_REGISTER_ON_LOAD)
 #define OPC_TENSORRT_ON_LOAD __attribute__((constructor))
 #else
-#define OPC_TENSORRT_ON_LOAD
+#define OPC_TENSORRT_ON_LOAD __attribute__((unused))
 #endif
 
-/* Defines what a library of an op's plugins exports: what IPluginRegistry::loadLibrary asks for, and a function that registers. */
+/* Defines what a library of an op's plugins exports: what IPluginRegistry::loadLibrary asks for, and a function that registers, which
+ * returns 0 where the registry does not take the plugins. */
 #define OPC_TENSORRT_PLUGINS(op, register_plugins)                                                      \
   OPC_TENSORRT_PYTHON(op)                                                                               \
   static opc::trt::Creators &opc_tensorrt_creators() {                                                  \
@@ -89,7 +94,9 @@ inline const char *Creators::name_space(int32_t i) const {
     return opc_tensorrt_creators().all;                                                                 \
   }                                                                                                     \
   extern "C" OPC_EXPORT void setLoggerFinder(nvinfer1::ILoggerFinder *finder) { opc::trt::logger_finder() = finder; } \
-  extern "C" OPC_EXPORT OPC_TENSORRT_ON_LOAD void register_plugins() { opc_tensorrt_creators().add(); }
+  static void opc_tensorrt_on_load() OPC_TENSORRT_ON_LOAD;                                              \
+  extern "C" OPC_EXPORT int32_t register_plugins() { return opc_tensorrt_creators().add(); }            \
+  static void opc_tensorrt_on_load() { register_plugins(); }
 
 #if defined(__GNUC__)
 #pragma GCC diagnostic pop
