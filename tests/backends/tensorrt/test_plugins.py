@@ -58,6 +58,9 @@ from pathlib import Path
 import numpy as np
 import tensorrt_dispatch_bindings as trt
 
+# This module is without a builder, and lacks what belongs to one.
+if not hasattr(trt, "TensorFormat"):
+    trt.TensorFormat = type("TensorFormat", (), {"LINEAR": 0})
 sys.modules["tensorrt"] = trt
 package, library = map(Path, sys.argv[1:])
 sys.path.insert(0, str(package / "tensorrt"))

@@ -11,16 +11,16 @@ from opc.pipeline import load_family
 
 SPEC = """\
 op: sample
-domain: test
-types:
-  T: [{dtypes}]
+domain: opc.test
+version: 1
+doc: The operand as it is.
+types: {{T: [{dtypes}]}}
 inputs:
   x: T[...]
 outputs:
   y: T[...]
 kernel: |
-  y[...] = x[...]
-gradient: none
+  y = x
 """
 
 

@@ -49,7 +49,10 @@ class Shapes {
     const int64_t at = given < 0 ? given + rank() : given;
     axes_[axis] = at;
     if (at < first || at >= rank() - last) {
-      fail("%s = %lld is out of range: %s has %d axes", axis, static_cast<long long>(given), name_, static_cast<int>(rank()));
+      const bool any = first == 0 && last == 0;
+      fail("%s = %lld is out of range: %s has %d %s, so it must be from %lld to %lld", axis, static_cast<long long>(given), name_,
+           static_cast<int>(rank()), rank() == 1 ? "axis" : "axes", static_cast<long long>(any ? -rank() : first),
+           static_cast<long long>(rank() - last - 1));
     }
   }
   void next_dim(const char *name) {
