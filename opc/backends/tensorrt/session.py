@@ -160,6 +160,7 @@ class TensorRTSession(Session):
         try:
             made = self.host.run(kind, name, fields, arrays, len(self.op.outputs))
         except OpError as refused:
+            self.status(None, ctypes.c_int64(0))  # kernels may have been started before
             # What TensorRT would say names the plugin.
             raise OpError(str(refused).replace(f"{name}: ", f"{self.op.name}: ", 1)) from refused
         message = ctypes.create_string_buffer(1024)
