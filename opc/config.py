@@ -1,6 +1,7 @@
 """`[tool.opc]` of the user's pyproject.toml: which compiler to build with, and which interpreters run which backends.
 
-`[tool.opc.popart] sdk = "3.2"` says which version of Graphcore's SDK code is generated for.
+`[tool.opc.popart] sdk = "3.2"` says which version of Graphcore's SDK code is generated for, and
+`[tool.opc.cuda] architectures = ["sm_90"]` which GPUs kernels are compiled for.
 """
 
 from __future__ import annotations
@@ -14,10 +15,13 @@ from typing import Any
 from opc.diagnostics import Diagnostic, SpecError, did_you_mean
 from opc.records import dataclass
 
-KEYS = ("cxx", "cxxflags", "popart", "python")
+KEYS = ("cuda", "cxx", "cxxflags", "popart", "python")
 
 SDKS = ("2.5", "2.6", "3.0", "3.1", "3.2", "3.3", "3.4")
 """The versions of Graphcore's SDK that code can be generated for."""
+
+ARCHITECTURES = ("sm_75", "sm_80", "sm_86", "sm_87", "sm_88", "sm_89", "sm_90", "sm_100", "sm_103", "sm_110", "sm_120", "sm_121")
+"""The architectures of GPUs that kernels can be compiled for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +29,8 @@ class Config:
     """The user's settings; every one has a default, so that no file is needed.
 
     `cxx` is the compiler's command, `cxxflags` is added to every C++ compilation, `python` maps a backend's name to the
-    interpreter that has its framework. `sdk` is the version of Graphcore's SDK to generate for. `path` is the file that they come
-    from.
+    interpreter that has its framework. `sdk` is the version of Graphcore's SDK to generate for. `architectures` are the GPUs to
+    compile kernels for, none for this machine's. `path` is the file that they come from.
     """
 
     path: Path | None = None
@@ -34,6 +38,7 @@ class Config:
     cxxflags: tuple[str, ...] = ()
     python: Mapping[str, str] = field(default_factory=dict)
     sdk: str = SDKS[-1]
+    architectures: tuple[str, ...] = ()
 
 
 def find(start: Path) -> Path | None:
@@ -74,7 +79,9 @@ def _read(path: Path, modified: int, size: int) -> Config:
     if mistakes:
         raise SpecError(mistakes)
     sdk = table.get("popart", {}).get("sdk", SDKS[-1])
-    return Config(path, table.get("cxx", ""), tuple(table.get("cxxflags", ())), dict(table.get("python", {})), sdk)
+    architectures = tuple(table.get("cuda", {}).get("architectures", ()))
+    flags = tuple(table.get("cxxflags", ()))
+    return Config(path, table.get("cxx", ""), flags, dict(table.get("python", {})), sdk, architectures)
 
 
 def _mistakes(table: Any, path: Path) -> list[Diagnostic]:
@@ -93,6 +100,12 @@ def _mistakes(table: Any, path: Path) -> list[Diagnostic]:
     pythons = table.get("python", {})
     if not (isinstance(pythons, dict) and all(isinstance(p, str) for p in pythons.values())):
         found.append(Diagnostic(f"{path}: [tool.opc.python] must map backends to interpreters"))
+    cuda = table.get("cuda", {})
+    if not (isinstance(cuda, dict) and cuda.keys() <= {"architectures"} and isinstance(cuda.get("architectures", []), list)):
+        found.append(Diagnostic(f"{path}: [tool.opc.cuda] has one key, architectures, a list"))
+    elif unknown := [a for a in cuda.get("architectures", []) if a not in ARCHITECTURES]:
+        hint = f"the architectures are {', '.join(ARCHITECTURES)}"
+        found.append(Diagnostic(f"{path}: '{unknown[0]}' in [tool.opc.cuda] is no architecture of a GPU", hint=hint))
     popart = table.get("popart", {})
     if not (isinstance(popart, dict) and popart.keys() <= {"sdk"}):
         found.append(Diagnostic(f"{path}: [tool.opc.popart] has one key, sdk"))

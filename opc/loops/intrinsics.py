@@ -27,7 +27,8 @@ _HEADERS: Mapping[str, str] = {
     ),
     "cuda/multiply": "multiply_tiles",
     "cuda/nest": (
-        "broadcast_place broadcast_points entry_place first_term join_terms place_in point_of stores_point term_step terms_end"
+        "add_at broadcast_place broadcast_points end_of_key entry_place finds_places first_of_key first_term item_at join_terms "
+        "name_nothing name_place place_in point_of stores_point term_step terms_end"
     ),
     "cuda/rows": (
         "buffer_of count_packed device_row_of first_of_team is_wanted load_pack new_pack row_value single_row_of store_pack "

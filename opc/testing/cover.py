@@ -122,7 +122,10 @@ def _on_device(op: Op) -> Iterator[str]:
     for variant in device_programs(op):
         for stage in variant.program.stages:
             kernel = cuda_kernel(variant.case.op, stage)
-            yield from (f"schedule {t.name}" if t.name == "scan" else f"schedule {t}" for t in kernel.schedule.steps)
+            for t in kernel.schedule.steps:
+                # Names of indices say nothing of a form.
+                named = t.name in ("scan", "scatter")
+                yield f"schedule {t.name}{' atomic' if 'atomic' in t.args else ''}" if named else f"schedule {t}"
             yield from _statements(kernel.body)
 
 

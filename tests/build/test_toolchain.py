@@ -90,6 +90,8 @@ def test_settings_come_from_the_nearest_pyproject(tmp_path: Path) -> None:
     found = config.load(tmp_path / "a/b")
     assert (found.cxx, dict(found.python)) == ("inner", {"torch": "/opt/python"})
     assert config.load(tmp_path).cxx == "outer"
+    (tmp_path / "a/pyproject.toml").write_text('[tool.opc.cuda]\narchitectures = ["sm_80", "sm_120"]\n')
+    assert config.load(tmp_path / "a").architectures == ("sm_80", "sm_120")
 
 
 @pytest.mark.parametrize(
@@ -98,6 +100,8 @@ def test_settings_come_from_the_nearest_pyproject(tmp_path: Path) -> None:
         ("[tool.opc", "cannot read"),
         ("[tool]\nopc = 1\n", r"\[tool\.opc\] must be a table"),
         ('[tool.opc.popart]\nsdk = "1.0"\n', r"is no version that opc generates for\n  hint: the versions are 2\.5, "),
+        ('[tool.opc.cuda]\narchitectures = "sm_90"\n', r"\[tool\.opc\.cuda\] has one key, architectures, a list"),
+        ('[tool.opc.cuda]\narchitectures = ["sm_90", "sm_70"]\n', r"'sm_70' in .*\n  hint: the architectures are sm_75, "),
         ('[tool.opc]\npopart = "3.2"\n', r"\[tool\.opc\.popart\] has one key, sdk"),
         ('[tool.opc]\ncxxflag = "-g"\n', r"unknown key 'cxxflag' in \[tool\.opc\]\n  hint: did you mean 'cxxflags'\?"),
         ("[tool.opc]\ncxx = 1\n", "cxx in .* must be a string"),

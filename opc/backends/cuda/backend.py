@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from opc import config
 from opc.backends.base import Availability, Backend, BuildStep, Compile, Link, Tool
 from opc.backends.cuda import toolkit
 from opc.backends.kernel.backend import COMMON_FLAGS
@@ -61,12 +63,11 @@ class CudaBackend(Backend):
             return (*steps, Link((kernel, arrays), toolkit.library_path(family), ("-lm",)))
         nvcc, include = toolkit.nvcc() or "nvcc", toolkit.include()
         reads = tuple(str(path) for path in sorted((include / "opc").glob("c*/*.h")))
-        command = (nvcc, *nvcc_flags(), f"-I{include}", "-c")
+        architectures = architecture_flags(config.load().architectures)
+        command = (nvcc, *nvcc_flags(architectures), f"-I{include}", "-c")
         tools = (Tool(command, source, made, reads) for source, made in sources)
-        return (
-            *tools,
-            Link((kernel, arrays), toolkit.library_path(family), ("-arch=native", "-cudart=static"), compiler=(nvcc,)),
-        )
+        flags = (*architectures, "-cudart=static", *toolkit.libraries(nvcc))
+        return (*tools, Link((kernel, arrays), toolkit.library_path(family), flags, compiler=(nvcc,)))
 
     def session(self, family: Family, package: Path) -> CudaSession:
         """Load the built library.
@@ -79,7 +80,16 @@ class CudaBackend(Backend):
         return CudaSession(family, package)
 
 
-def nvcc_flags(architecture: str = "native") -> tuple[str, ...]:
-    """Return nvcc's flags for kernels of an architecture."""
+def architecture_flags(names: Sequence[str]) -> tuple[str, ...]:
+    """Return nvcc's flags for some architectures, with PTX for those that come after the last; without names for this GPU."""
+    if not names:
+        return ("-arch=native",)
+    numbers = sorted(int(name.removeprefix("sm_")) for name in names)
+    codes = (*(f"arch=compute_{n},code=sm_{n}" for n in numbers), f"arch=compute_{numbers[-1]},code=compute_{numbers[-1]}")
+    return tuple(flag for code in codes for flag in ("-gencode", code))
+
+
+def nvcc_flags(architectures: Sequence[str]) -> tuple[str, ...]:
+    """Return nvcc's flags for kernels, with those for architectures, which are compiled side by side."""
     hidden = "-fPIC,-fvisibility=hidden,-fno-strict-aliasing,-fwrapv"
-    return ("-std=c++17", f"-arch={architecture}", "-O3", NAMESPACE, "-Xcompiler", hidden)
+    return ("-std=c++17", *architectures, "--threads", "0", "-O3", NAMESPACE, "-Xcompiler", hidden)

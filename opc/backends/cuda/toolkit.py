@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 
 import opc
@@ -18,9 +19,23 @@ EMULATED = "emulated"
 
 @cache
 def nvcc() -> str | None:
-    """Return the path of nvcc, of PATH or below CUDA_HOME; None where there is none."""
-    home = os.environ.get("CUDA_HOME", "")
-    return shutil.which("nvcc") or (shutil.which("nvcc", path=str(Path(home) / "bin")) if home else None)
+    """Return the path of nvcc: of PATH, below CUDA_HOME, or of the wheels that `opc[cuda]` asks for; None where there is none."""
+    homes = [os.environ.get("CUDA_HOME", ""), *map(str, _wheels())]
+    found = (shutil.which("nvcc", path=str(Path(home) / "bin")) for home in homes if home)
+    return shutil.which("nvcc") or next((path for path in found if path), None)
+
+
+def _wheels() -> list[Path]:
+    """Return the folders that NVIDIA's wheels keep a toolkit in, the newest first."""
+    spec = find_spec("nvidia")
+    places = () if spec is None else spec.submodule_search_locations or ()
+    return sorted((f for place in places for f in Path(place).glob("cu[0-9]*")), key=lambda f: int(f.name[2:]), reverse=True)
+
+
+def libraries(nvcc: str) -> tuple[str, ...]:
+    """Return the option that says where a toolkit's libraries are: nvcc does not look where wheels have them."""
+    folder = Path(nvcc).parent.parent / "lib"
+    return (f"-L{folder}",) if (folder / "libcudart_static.a").exists() else ()
 
 
 def has_gpu() -> bool:

@@ -18,7 +18,8 @@ from opc.ir.op import Family, Group, Op
 from opc.lower.cuda.products import Products, products_of
 from opc.lower.cuda.rows import kept
 from opc.lower.cuda.scans import scan_of, scanned_entry
-from opc.lower.loop_ir import GroupLoop, IndexLoop, NestStage, RowStage, Stage, Temporary
+from opc.lower.cuda.scatters import entries_of_items, entries_of_keys, other_entries, scatter_of
+from opc.lower.loop_ir import GroupLoop, IndexLoop, NestStage, RowStage, ScatterPlan, Stage, Temporary
 from opc.lower.lower import SpecialisedProgram
 
 _BLOCK = "opc::threads_a_block"
@@ -148,6 +149,15 @@ class CudaEntryText(EntryText):
             blocks = "opc::blocks_for(described.work, opc::threads_a_block)"
             yield from self._launch(s, text, "if (described.work > 0)", "false", blocks)
             return
+        if (scatter := scatter_of(s)) is not None:
+            if not scatter.shared:
+                yield from self._sorted(s, text, scatter)
+                return
+            yield f"  described.work = {self._items(other_entries(scatter), scatter)};"
+            yield f"  opc::set_zero(lent, {s.assign.target});"
+            blocks = "opc::blocks_for(described.work, opc::threads_a_block)"
+            yield from self._launch(s, text, "if (described.work > 0)", "false", blocks)
+            return
         shared = text.kernel.schedule.args("share")
         if not shared:
             blocks = "opc::blocks_for(described.points, opc::threads_a_block)"
@@ -161,6 +171,27 @@ class CudaEntryText(EntryText):
         blocks = "opc::blocks_for(described.work * described.team, opc::threads_a_block)"
         threads = "opc::threads_for(described.work * described.team)"
         yield from self._launch(s, text, steps, "described.team > 1", blocks, threads)
+
+    def _items(self, entries: tuple[int, ...], scatter: ScatterPlan) -> str:
+        """Return how many terms there are at the points of entries of the target."""
+        return " * ".join([*(f"described.size[{n}]" for n in entries), *map(self._points, scatter.sum.axes)])
+
+    def _sorted(self, s: NestStage, text: CudaText, scatter: ScatterPlan) -> Iterator[str]:
+        """Yield what starts a scatter in a fixed order: its kernel finds places, they are sorted, and it adds up."""
+        items = self._items(entries_of_items(scatter), scatter)
+        keys = " * ".join(f"described.size[{n}]" for n in entries_of_keys(scatter))
+        yield f"  opc::scatter_launch plan(described, lent, {items}, {keys});"
+        yield "  if (plan.lacks_memory()) {"
+        yield f'    return opc::fail(context, OPC_OUT_OF_MEMORY, "{self.op.name}: no memory to sort terms of {s.assign.target}");'
+        yield "  }"
+        blocks = "opc::blocks_for(described.work * described.team, opc::threads_a_block)"
+        threads = "opc::threads_for(described.work * described.team)"
+        steps = "for (int32_t step = 0; plan.next_step(described, step); ++step)"
+        yield f"  {steps} {{"
+        yield from (
+            f"  {line}" for line in self._launch(s, text, "if (described.work > 0)", "described.team > 1", blocks, threads)
+        )
+        yield "  }"
 
     def _tiles(self, products: Products) -> str:
         """Return how many batches, points down and across, and terms there are."""

@@ -95,7 +95,7 @@ class _Source:
             *self._types(),
             f'#include "{family.name}_cuda.h"',
             "",
-            *(f'#include "opc/{h}.h"' for h in ("core/shape", "cuda/call", "cuda/reduce")),
+            *(f'#include "opc/{h}.h"' for h in ("core/shape", "cuda/call", "cuda/reduce", *self._headers())),
             "",
             f"namespace {family.name}_cuda {{",
             "",
@@ -107,6 +107,12 @@ class _Source:
             *(line for text in status for line in wrap(text)),
         ]
         return "\n".join(lines) + "\n"
+
+    def _headers(self) -> Iterator[str]:
+        """Yield the headers that few families need."""
+        schedules = [text.kernel.schedule for text in self.tiles.values()]
+        if any("sort" in (schedule.args("scatter") or ()) for schedule in schedules):
+            yield "cuda/sort"
 
     def _types(self) -> Iterator[str]:
         from opc.emit.kernel.files import type_macros

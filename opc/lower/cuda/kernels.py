@@ -13,6 +13,7 @@ from opc.lower.cuda.points import point_kernel
 from opc.lower.cuda.products import product_kernel, products_of
 from opc.lower.cuda.rows import row_kernel
 from opc.lower.cuda.scans import scan_kernel, scan_of
+from opc.lower.cuda.scatters import scatter_kernel, scatter_of
 from opc.lower.loop_ir import NestStage, RowStage, Stage
 from opc.records import replace
 
@@ -35,5 +36,7 @@ def _statement(op: Op, stage: NestStage) -> Kernel:
     nest = Nest(op, stage)
     if (scan := scan_of(stage)) is not None:
         return scan_kernel(nest, scan)
+    if (scatter := scatter_of(stage)) is not None:
+        return scatter_kernel(nest, scatter)
     products = products_of(op, stage)
     return point_kernel(nest) if products is None else product_kernel(nest, products)

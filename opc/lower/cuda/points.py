@@ -6,17 +6,20 @@ the same function is run again to join what they found. A position in a group of
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from opc.ir.affine import Affine, GroupSize
 from opc.ir.dtypes import Weak
-from opc.ir.expr import SEARCHES, Axis, BroadcastAxis, Expr, GroupAxis, GroupRef, IndexValue, Reduce
+from opc.ir.expr import SEARCHES, Axis, BroadcastAxis, Expr, GroupAxis, GroupRef, IndexValue, Read, Reduce
 from opc.ir.op import Group
 from opc.ir.printer import format_assign
 from opc.loops.bind import bind_points, share_terms
 from opc.loops.nodes import Body, Comment, Do, How, Kernel, Let, Loop, Statement, Var, View, values_of
 from opc.loops.schedule import Schedule, Transformation
-from opc.loops.values import Address, Axes, Construct, Member, call, number, variable, variables
+from opc.loops.values import Address, Axes, Construct, Member, Product, call, number, variable, variables
 from opc.lower.build.context import NEST, Nest
 from opc.lower.build.points import PointLoops
+from opc.records import replace
 
 _POINT = "@point"
 
@@ -109,6 +112,35 @@ class DevicePoints(PointLoops):
         own, running = Axes(axis.name, axis.operand), self.nest.fresh("along")
         self.lines.append(Let(place, Weak.INT, call("broadcast_place", whole, own, before[0], variable(running))))
         return Loop(How.SERIAL, running, number(0), call("broadcast_points", whole, own), ())
+
+
+class FlatPoints(DevicePoints):
+    """Makes the loops of a statement whose groups are indexed by their places, as single axes are."""
+
+    def read(self, e: Read) -> Expr:
+        """As `PointLoops` says."""
+        dims = self.op.operand(e.operand).dims
+        indices = list(e.indices)
+        for n, (index, dim) in enumerate(zip(e.indices, dims, strict=True)):
+            if isinstance(dim, Group) and isinstance(index, Affine):
+                name = index.index
+                assert name is not None, "the index of a group is a variable"
+                self.groups[name] = variable(name), Axes(dim.name)  # type: ignore[assignment]  # in place of its rank
+                indices[n] = GroupRef(name)
+        return super().read(replace(e, indices=tuple(indices)))
+
+    def inside(self, e: Expr) -> tuple[Body, Expr]:
+        """Return a value, and the statements that it needs, in a body of their own."""
+        before, self.lines = self.lines, []
+        value = self.value(e)
+        own, self.lines = tuple(self.lines), before
+        return own, value
+
+
+def place_of(of: Expr, behind: Sequence[Expr], size: Expr) -> Expr:
+    """Return the digit of a number that has `size` values, behind which there are digits of other sizes."""
+    after = Product(tuple(behind)) if len(behind) > 1 else behind[0] if behind else number(1)
+    return call("place_in", of, after, size)
 
 
 def used_places(places: tuple[Let, ...], body: Body) -> Body:

@@ -11,9 +11,9 @@ from opc.ir.op import Op
 from opc.ir.printer import format_assign
 from opc.loops.nodes import Body, Comment, Do, Kernel, Let, LocalFunction
 from opc.loops.schedule import Schedule, Transformation
-from opc.loops.values import Construct, Local, Member, Product, call, number, ref, sum_of, variable
+from opc.loops.values import Construct, Local, Member, Product, call, ref, sum_of, variable
 from opc.lower.build.context import NEST, Nest
-from opc.lower.cuda.points import DevicePoints, used_places
+from opc.lower.cuda.points import DevicePoints, place_of, used_places
 from opc.lower.guards import replace_node
 from opc.lower.loop_ir import NestStage
 from opc.records import dataclass
@@ -127,18 +127,13 @@ class _DeviceProducts(DevicePoints):
         found: dict[int, Expr] = {}
         for k, n in enumerate(entries):
             behind: list[Expr] = [Member("@nest", "size", m) for m in entries[k + 1 :]]
-            found[n] = variable(param) if len(entries) == 1 else _place(variable(param), behind, Member("@nest", "size", n))
+            found[n] = variable(param) if len(entries) == 1 else place_of(variable(param), behind, Member("@nest", "size", n))
         return self.places(found)
 
     def _terms(self, param: str) -> tuple[Let, ...]:
         """Return the places along the axes of the sum, of the number of a term."""
         loops = [self.loop_over(axis) for axis in self.products.sum.axes]
         sizes = [loop.high for loop in loops]
-        places = (_place(variable(param), sizes[k + 1 :], size) for k, size in enumerate(sizes))
+        places = (place_of(variable(param), sizes[k + 1 :], size) for k, size in enumerate(sizes))
         found = [variable(param)] if len(loops) == 1 else places
         return tuple(Let(loop.index, Weak.INT, place) for loop, place in zip(loops, found, strict=True))
-
-
-def _place(of: Expr, behind: list[Expr], size: Expr) -> Expr:
-    after = Product(tuple(behind)) if len(behind) > 1 else behind[0] if behind else number(1)
-    return call("place_in", of, after, size)

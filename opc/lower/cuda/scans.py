@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from opc.ir.affine import Affine
 from opc.ir.dtypes import Weak
-from opc.ir.expr import Axis, Expr, GroupRef, IndexValue, Read
-from opc.ir.op import Group
+from opc.ir.expr import Axis, Expr, IndexValue
 from opc.ir.printer import format_assign
 from opc.loops.nodes import Accumulate, Body, Comment, Do, How, If, Kernel, Let, Loop, Statement, Var, While
 from opc.loops.schedule import Schedule, Transformation
-from opc.loops.values import Axes, Block, Local, Member, Product, call, compare, number, sum_of, variable
+from opc.loops.values import Block, Local, Member, Product, call, compare, number, sum_of, variable
 from opc.lower.build.context import Nest
 from opc.lower.build.reduction import start_of
-from opc.lower.cuda.points import DevicePoints, used_places
+from opc.lower.cuda.points import FlatPoints, used_places
 from opc.lower.guards import replace_node
 from opc.lower.loop_ir import NestStage, ScanPlan
-from opc.records import replace
 
 _ROW = "@row"
 
@@ -36,7 +33,7 @@ def scan_kernel(nest: Nest, plan: ScanPlan) -> Kernel:
     return _DeviceScan(nest, plan).kernel()
 
 
-class _DeviceScan(DevicePoints):
+class _DeviceScan(FlatPoints):
     """Makes the loop of one statement."""
 
     def __init__(self, nest: Nest, plan: ScanPlan) -> None:
@@ -52,7 +49,7 @@ class _DeviceScan(DevicePoints):
         places = self._rows()
         terms = IndexValue(axis.extent)
         first, last = (terms, variable(index)) if plan.from_here else (number(0), terms)
-        lines, value = self._inside(e.body)
+        lines, value = self.inside(e.body)
         take: Body = (*lines, Accumulate(Local(carried, e.type), e.kind, value))
         step = Accumulate(Local(axis.index, Weak.INT), "sum", number(-1 if plan.from_here else 1))
         left = compare("gt" if plan.from_here else "lt", variable(axis.index), last)
@@ -60,7 +57,7 @@ class _DeviceScan(DevicePoints):
         if not plan.nonempty:
             empty = compare("le", terms, variable(index) if plan.from_here else number(0))
             body.append(If(empty, (Do(self.nothing(e.kind, axis.index)),)))
-        lines, value = self._inside(replace_node(plan.statement.value, e, Local(carried, e.type)))
+        lines, value = self.inside(replace_node(plan.statement.value, e, Local(carried, e.type)))
         body += [While(left, (step, *take) if plan.from_here else (*take, step)), *lines, self.stored(self._place(), value)]
         size = Member("@nest", "size", self.along)
         row: Body = (
@@ -88,18 +85,6 @@ class _DeviceScan(DevicePoints):
         indices = enumerate(self.plan.statement.indices)
         return sum_of([Product((variable(name), Member("@nest", "after", n))) for n, name in indices])
 
-    def read(self, e: Read) -> Expr:
-        """As `PointLoops` says; here a group is indexed by its place, as a single axis is."""
-        dims = self.op.operand(e.operand).dims
-        indices = list(e.indices)
-        for n, (index, dim) in enumerate(zip(e.indices, dims, strict=True)):
-            if isinstance(dim, Group) and isinstance(index, Affine):
-                name = index.index
-                assert name is not None, "the index of a group is a variable"
-                self.groups[name] = variable(name), Axes(dim.name)  # type: ignore[assignment]  # in place of its rank
-                indices[n] = GroupRef(name)
-        return super().read(replace(e, indices=tuple(indices)))
-
     def _start(self, first: Expr, index: str, size: Expr) -> Expr:
         """Return the number of the first term that is taken in, at the first point of a row."""
         assert isinstance(first, IndexValue), "the number of terms is affine"
@@ -107,10 +92,3 @@ class _DeviceScan(DevicePoints):
             return first
         at = sum_of([size, number(-1)]) if self.plan.descending else number(0)
         return Block((Let(index, Weak.INT, at),), first, Weak.INT)
-
-    def _inside(self, e: Expr) -> tuple[Body, Expr]:
-        """Return a value, and the statements that it needs, in a body of their own."""
-        before, self.lines = self.lines, []
-        value = self.value(e)
-        own, self.lines = tuple(self.lines), before
-        return own, value

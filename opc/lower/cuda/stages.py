@@ -15,6 +15,7 @@ from opc.ir.op import Assign, Group, Op
 from opc.ir.verify import VerifyError
 from opc.loops.schedule import Override, active
 from opc.lower.cuda.rows import is_bound
+from opc.lower.cuda.scatters import plan_of, scatters_atomically
 from opc.lower.loop_ir import GroupLoop, IndexLoop, Loop, NestStage, Program, RowStage, ScanPlan, Stage, Temporary
 from opc.lower.lower import SpecialisedProgram, lower
 from opc.records import dataclass, replace
@@ -117,11 +118,13 @@ def _read(stage: RowStage) -> frozenset[str]:
 
 
 def _with_own_memory(op: Op, alone: frozenset[str]) -> tuple[Op, Mapping[str, str]]:
-    """Return the op with a temporary for each output that other statements that run by themselves read, and whose it is.
+    """Return the op with a temporary for each output that other statements that run by themselves read, or that is added to
+    atomically, and whose it is.
 
     An output may be missing, and holds what is computed rounded.
     """
     read = {r.operand for s in op.body if s.target in alone for r in reads(s.value)}
+    read |= {s.target for s in op.body if scatters_atomically(op, s)}
     namer = Namer(op_names(op) | index_names(op))
     own = {o.name: replace(o, name=namer.fresh(f"{o.name}_value"), optional=False) for o in op.outputs if o.name in read & alone}
     if not own:
@@ -157,7 +160,9 @@ def _nest(variant: SpecialisedProgram, assign: Assign, stage: Stage) -> NestStag
     """Return a statement as a stage of its own, which carries a reduction along where the CPU's stage does."""
     same = isinstance(stage, NestStage) and stage.assign == assign
     plans = tuple(p for p in stage.plans if isinstance(p, ScanPlan)) if same and isinstance(stage, NestStage) else ()
-    return NestStage(f"{variant.program.name}_{assign.target}{variant.case.suffix}", assign, plans)
+    scatter = plan_of(variant.case.op, assign)
+    own = plans if scatter is None else (scatter,)
+    return NestStage(f"{variant.program.name}_{assign.target}{variant.case.suffix}", assign, own)
 
 
 def _temporaries(variant: SpecialisedProgram, stages: list[Stage]) -> Iterator[Temporary]:

@@ -15,20 +15,34 @@ from opc.backends.cuda import toolkit
 from opc.backends.cuda.backend import CudaBackend
 from opc.backends.cuda.session import CudaSession
 from opc.emit.kernel.files import kernel_files
-from opc.pipeline import load_family
+from opc.ir.op import Family
+from opc.pipeline import compile_text, load_family
 
 ROOT = Path(__file__).parents[3]
-Loaded = Callable[[str], CudaSession]
+Loaded = Callable[[str | Family], CudaSession]
+ADDED = """\
+op: looked_up
+domain: opc.test
+version: 1
+doc: Elements by number.
+types: {T: [float16, float32, int64]}
+inputs: {t: 'T[V, *D]', ids: 'int64[M, N]'}
+outputs: {y: 'T[M, N, *D]'}
+kernel: |
+  y[m, n, *D] = t[ids[m, n], *D]
+gradient: {scatter: atomic}
+"""
 
 
 @pytest.fixture(scope="module")
 def loaded(tmp_path_factory: pytest.TempPathFactory) -> Loaded:
     """Return what builds the library of an op of the folder of specs and loads it."""
 
-    def load(op: str) -> CudaSession:
+    def load(op: str | Family) -> CudaSession:
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv(toolkit.VARIABLE, toolkit.EMULATED)
-            family, backend, folder = load_family(ROOT / "specs" / f"{op}.yaml"), CudaBackend(), tmp_path_factory.mktemp(op)
+            family = load_family(ROOT / "specs" / f"{op}.yaml") if isinstance(op, str) else op
+            backend, folder = CudaBackend(), tmp_path_factory.mktemp(family.name)
             assert backend.execution == "emulated"
             for path, text in {**kernel_files(family), **backend.emit(family)}.items():
                 (folder / path).parent.mkdir(parents=True, exist_ok=True)
@@ -44,6 +58,11 @@ def loaded(tmp_path_factory: pytest.TempPathFactory) -> Loaded:
             return CudaSession(family, folder)
 
     return load
+
+
+@pytest.fixture(scope="module", params=["atomic", "deterministic"])
+def adding(loaded: Loaded, request: pytest.FixtureRequest) -> CudaSession:
+    return loaded(compile_text(ADDED.replace("atomic", request.param), "looked_up.yaml"))
 
 
 def test_strided_rows_of_any_length(loaded: Loaded) -> None:
@@ -65,6 +84,22 @@ def test_calls_are_refused_as_on_a_cpu(loaded: Loaded) -> None:
         session.call("gather", {"data": data, "indices": indices}, {"axis": 0})
     with pytest.raises(OpError, match="gather: axis"):
         session.call("gather", {"data": data, "indices": indices}, {"axis": 7})
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+@pytest.mark.parametrize(("rows", "terms"), [(6, 40), (6, 0), (300, 2), (5000, 1)])
+def test_terms_are_added_to_what_they_name(adding: CudaSession, dtype: str, rows: int, terms: int) -> None:
+    random = np.random.default_rng(1)
+    ids, d_y = random.integers(-1, rows + 1, (terms, 50)), random.integers(-2, 3, (terms, 50, 2, 3)).astype(dtype)
+    t = np.zeros((rows, 2, 3), dtype)
+    given = {"t": t, "ids": ids, "d_y": d_y}
+    backward = adding.family.backward
+    assert backward is not None
+    found = adding.call(backward.name, {o.name: given[o.name] for o in backward.inputs}, {})["d_t"]
+    expected = np.zeros(t.shape)
+    inside = (ids >= 0) & (ids < rows)
+    np.add.at(expected, ids[inside], d_y[inside].astype(float))
+    np.testing.assert_array_equal(found.astype(float), expected)
 
 
 def test_a_tensor_of_the_cpu_is_refused(loaded: Loaded, monkeypatch: pytest.MonkeyPatch) -> None:

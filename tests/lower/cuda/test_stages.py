@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,22 @@ def schedules(op: str) -> dict[str, str]:
 )
 def test_schedules(op: str, expected: dict[str, str]) -> None:
     assert schedules(op) == expected
+
+
+@pytest.mark.parametrize(
+    ("order", "expected"),
+    [
+        ("atomic", ["bind(terms to all threads), scatter(v, atomic)", "bind(points to all threads)"]),
+        ("deterministic", ["bind(points to teams), scatter(v, sort)"]),
+    ],
+)
+def test_terms_are_added_atomically_where_a_spec_permits_it(order: str, expected: list[str]) -> None:
+    spec = "inputs: {t: 'T[V, D]', ids: 'int64[N]'}\noutputs: {y: 'T[N, D]'}\nkernel: 'y[n, d] = t[ids[n], d]'\n"
+    family = compile_text(HEAD + spec + f"gradient: {{scatter: {order}}}\n", "f.yaml")
+    assert family.backward is not None
+    (variant,) = device_programs(family.backward)
+    found = [str(cuda_kernel(variant.case.op, s).schedule) for s in variant.program.stages]
+    assert [re.sub(r"scatter\(\w+", "scatter(v", text) for text in found] == expected
 
 
 def test_rows_that_add_up_over_rows_are_statements_by_themselves() -> None:

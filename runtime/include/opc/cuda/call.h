@@ -35,6 +35,16 @@ static inline bool allocate(const opc_cuda_context *lent, device_temporary &t, d
   return t.data != nullptr;
 }
 
+/* Fills a temporary with zeros, in the order of the stream. */
+static inline void set_zero(const opc_cuda_context *lent, const device_temporary &t) {
+  if (lent->stream == OPC_CUDA_MEASURE) return;
+#if defined(__CUDACC__)
+  cudaMemsetAsync(t.data, 0, static_cast<size_t>(t.bytes), static_cast<cudaStream_t>(lent->stream));
+#else
+  memset(t.data, 0, static_cast<size_t>(t.bytes));
+#endif
+}
+
 /* The context that checks and messages take. */
 static inline opc_context host_context(const opc_cuda_context *lent) {
   opc_context own = {nullptr, nullptr, nullptr, 0};
@@ -121,6 +131,8 @@ static inline void to_device(device_nest<Operands> &d, const nest &n, const opc_
   d.work = d.points;
   d.parts = 1;
   d.kept = nullptr;
+  d.items = d.key_count = 0;
+  d.keys = d.order = nullptr;
   d.team = 1;
   d.of = whole;
 }

@@ -9,7 +9,7 @@ namespace opc {
 inline namespace OPC_VARIANT {
 
 /* Of the terms at a point: all are reduced; or a part of them, which is kept; or what was kept of all parts. */
-enum part : int32_t { whole, one_part, all_parts };
+enum part : int32_t { whole, one_part, all_parts, places };
 
 /* A nest as kernels get it; `status` NULL: nobody asks what goes wrong. Teams of threads have a point, or one of its `parts`. */
 template <int32_t Operands>
@@ -22,6 +22,9 @@ struct device_nest {
   int32_t team;
   part of;
   int64_t down, across, terms; /* of sums of products: points each way, and terms */
+  int64_t items, key_count; /* of scatters: terms at points that name places, and how many places there are */
+  int64_t *keys;            /* of each item; then sorted */
+  int64_t *order;           /* the items, in the order of their keys */
   bool small; /* the numbers of points have 32 bits */
   int64_t size[max_axes];  /* of each entry of the target's indices */
   int64_t after[max_axes]; /* points of the entries behind it */
@@ -164,6 +167,54 @@ OPC_DEVICE void report(const Nest &n, int64_t what, int64_t axis, int64_t value,
   n.status[1] = axis;
   n.status[2] = value;
   n.status[3] = size;
+}
+
+/* Scatters: whether items find what they name; an item names nothing, or a place; and then the items that name one, which the threads of
+ * a team take in turns. */
+template <typename Nest>
+OPC_DEVICE bool finds_places(const Nest &n) {
+  return n.of == places;
+}
+template <typename Nest>
+OPC_DEVICE void name_nothing(const Nest &n, int64_t item) {
+  n.keys[item] = n.key_count;
+}
+template <typename Nest>
+OPC_DEVICE void name_place(const Nest &n, int64_t item, int64_t key) {
+  n.keys[item] = key;
+}
+template <typename Nest>
+OPC_DEVICE int64_t end_of_key(const Nest &n, int64_t key) {
+  int64_t low = 0, high = n.items;
+  while (low < high) {
+    const int64_t middle = low + (high - low) / 2;
+    if (n.keys[middle] <= key) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  return low;
+}
+template <typename Nest>
+OPC_DEVICE int64_t first_of_key(const Nest &n, int64_t key) {
+  return end_of_key(n, key - 1) + thread_of_team(n);
+}
+template <typename Nest>
+OPC_DEVICE int64_t item_at(const Nest &n, int64_t place) {
+  return n.order[place];
+}
+
+/* Adds to an element that other threads may add to. */
+template <typename T>
+OPC_DEVICE void add_at(T *element, T value) {
+  if constexpr (std::is_floating_point<T>::value || sizeof(T) == 4) {
+    atomicAdd(element, value);
+  } else {
+    typedef unsigned long long word;
+    static_assert(sizeof(T) == sizeof(word), "integers of 64 bits");
+    atomicAdd(reinterpret_cast<word *>(element), static_cast<word>(value));
+  }
 }
 
 OPC_DEVICE bool outside(int64_t index, int64_t size) { return static_cast<uint64_t>(index) >= static_cast<uint64_t>(size); }

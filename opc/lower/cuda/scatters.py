@@ -1,0 +1,191 @@
+"""Scatters on a device: the terms of a sum go to the elements that they name.
+
+In a fixed order they are sorted by these: a kernel runs twice, first to find what each term names, and then, when the runtime has
+sorted that, to add up the terms of each element. Where a spec permits atomic additions, a thread for each term at each point of
+the other indices adds to the element in a temporary of zeros, which is as wide as what is computed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from opc.ir.affine import Affine
+from opc.ir.dtypes import DType, TypeVar, ValueType, Weak, is_floating
+from opc.ir.expr import Axis, Call, Expr, IndexValue, Reduce, free_indices, walk
+from opc.ir.op import Assign, Op, ScatterMode
+from opc.ir.printer import format_assign
+from opc.loops.nodes import Accumulate, Body, Comment, Continue, Do, How, If, Kernel, Let, Loop, Statement, Store, Var
+from opc.loops.schedule import Schedule, Transformation
+from opc.loops.values import Address, Construct, Local, Member, Product, call, compare, number, sum_of, variable
+from opc.lower.build.context import NEST, Nest
+from opc.lower.build.reduction import start_of
+from opc.lower.cuda.points import FlatPoints, place_of, used_places
+from opc.lower.guards import guard_indices
+from opc.lower.loop_ir import NestStage, ScatterPlan
+from opc.lower.nests.scatter import scatter_plan
+from opc.records import replace
+
+_TERM, _POINT = "@term", "@point"
+
+_ADDED = frozenset({DType.FLOAT32, DType.FLOAT64, DType.INT32, DType.INT64, DType.UINT32, DType.UINT64})
+"""The types whose elements a GPU adds to atomically."""
+
+
+def plan_of(op: Op, assign: Assign) -> ScatterPlan | None:
+    """Return how a statement adds its terms to the elements that they name, None where it is no scatter of that form.
+
+    The plan is `shared` where the additions are atomic.
+    """
+    plan = scatter_plan(op, assign)
+    if plan is None or any(isinstance(n, Reduce) for _, p in plan.scatter_indices for n in walk(p)):
+        return None
+    if any(isinstance(a, Axis) and a.extent.indices() for a in plan.sum.axes):
+        return None
+    return replace(plan, shared=op.scatter is ScatterMode.ATOMIC and _is_added(op.operand(assign.target).type))
+
+
+def scatters_atomically(op: Op, assign: Assign) -> bool:
+    """Whether a statement adds in any order."""
+    return op.scatter is ScatterMode.ATOMIC and (plan := plan_of(op, assign)) is not None and plan.shared
+
+
+def _is_added(of: ValueType) -> bool:
+    """Whether values of a type are computed in one that is added to atomically."""
+    kinds = of.dtypes if isinstance(of, TypeVar) else (of,)
+    return all(isinstance(d, DType) and (d in _ADDED or (is_floating(d) and d.bits < 32)) for d in kinds)
+
+
+def scatter_of(stage: NestStage) -> ScatterPlan | None:
+    """Return how a stage scatters, None where it does not."""
+    plan = stage.plans[0] if stage.plans else None
+    return plan if isinstance(plan, ScatterPlan) else None
+
+
+def other_entries(plan: ScatterPlan) -> tuple[int, ...]:
+    """Return the entries of the target's indices that no term names."""
+    named = dict(plan.scatter_indices)
+    return tuple(n for n, index in enumerate(plan.statement.indices) if index not in named)
+
+
+def entries_of_keys(plan: ScatterPlan) -> tuple[int, ...]:
+    """Return the entries of the target's indices that items are sorted by: those on which what a term names depends, and those
+    that it names."""
+    used = frozenset[str]().union(*(free_indices(p) for _, p in plan.scatter_indices), *map(guard_indices, plan.guards))
+    depends = tuple(n for n in other_entries(plan) if plan.statement.indices[n] in used)
+    return (*depends, *(n for n in range(len(plan.statement.indices)) if n not in other_entries(plan)))
+
+
+def entries_of_items(plan: ScatterPlan) -> tuple[int, ...]:
+    """Return the entries of the target's indices for each of whose points every term names a place of its own."""
+    others = other_entries(plan)
+    return tuple(n for n in entries_of_keys(plan) if n in others)
+
+
+def scatter_kernel(nest: Nest, plan: ScatterPlan) -> Kernel:
+    """Return the function of a statement, whose variables have no names of their own yet."""
+    return _DeviceScatter(nest, plan).kernel()
+
+
+class _DeviceScatter(FlatPoints):
+    """Makes the loops of one statement."""
+
+    def __init__(self, nest: Nest, plan: ScatterPlan) -> None:
+        super().__init__(nest)
+        self.plan = plan
+
+    def kernel(self) -> Kernel:
+        """Return the function."""
+        comment, named = Comment(format_assign(self.stage.assign)), tuple(index for index, _ in self.plan.scatter_indices)
+        if self.plan.shared:
+            schedule = Schedule(
+                (Transformation("bind", ("terms to all threads",)), Transformation("scatter", (*named, "atomic")))
+            )
+            return self.function((comment, self._added()), schedule)
+        steps = If(call("finds_places", NEST, type=DType.BOOL), (self._named(),), (self._sums(),))
+        schedule = Schedule((Transformation("bind", ("points to teams",)), Transformation("scatter", (*named, "sort"))))
+        return self.function((comment, steps), schedule)
+
+    def _added(self) -> Loop:
+        """Return the loop over terms, and over the points of the indices that no term names, which vary fastest."""
+        target, indices = self.nest.declared, self.plan.statement.indices
+        digits = (*self._axes(), *map(self._entry, other_entries(self.plan)))
+        lines, value = self.inside(self.plan.body)
+        at = sum_of([Product((variable(name), Member("@nest", "after", n))) for n, name in enumerate(indices)])
+        add = Do(call("add_at", Address(target.name, at), Construct(target.type, value)))
+        body = (*self._digits(_TERM, digits), *self._place(), *lines, add)
+        return Loop(How.GRID, _TERM, number(0), Member("@nest", "work"), body)
+
+    def _named(self) -> Loop:
+        """Return the loop over items, in which each finds the place that it names."""
+        digits = (*map(self._entry, entries_of_items(self.plan)), *self._axes())
+        nothing = Do(call("name_nothing", NEST, variable(_TERM)))
+        name = Do(call("name_place", NEST, variable(_TERM), self._key()))
+        places = used_places(self._digits(_TERM, digits), (*self._place(), name))
+        return Loop(How.GRID, _TERM, number(0), Member("@nest", "work"), (nothing, *places))
+
+    def _sums(self) -> Loop:
+        """Return the loop over points of the target, in which each adds up the items that name it."""
+        plan, e, nest = self.plan, self.plan.sum, self.nest
+        total, at, end, item = (nest.fresh(word) for word in ("total", "at", "end", "item"))
+        places = tuple(
+            Let(index, Weak.INT, call("entry_place", NEST, variable(_POINT), number(n)))
+            for n, index in enumerate(plan.statement.indices)
+        )
+        lines, value = self.inside(plan.body)
+        own = Local(total, e.type)
+        taken = used_places(self._digits(item, self._axes()), (*lines, Accumulate(own, "sum", value)))
+        terms = Loop(
+            How.SERIAL,
+            at,
+            call("first_of_key", NEST, self._key()),
+            variable(end),
+            (Let(item, Weak.INT, call("item_at", NEST, variable(at))), *taken),
+            step=Member("@nest", "team"),
+        )
+        joined = call("join_terms", NEST, variable(_POINT), own, type=e.type, types=("opc::joins_sum", e.type))
+        stores = If(call("stores_point", NEST, type=DType.BOOL), (self.stored(variable(_POINT), own),))
+        last = Let(end, Weak.INT, call("end_of_key", NEST, self._key()))
+        body = (Var(total, e.type, start_of("sum", e.type)), last, terms, Store(own, joined), stores)
+        return Loop(How.TEAMS, _POINT, number(0), Member("@nest", "work"), used_places(places, body))
+
+    def _place(self) -> Body:
+        """Return the variables of what a term names; a term that does not count goes on to the next."""
+        body: list[Statement] = []
+        for cond in self.plan.given:
+            body += self._only_if(cond)
+        indices = self.plan.statement.indices
+        for index, position in self.plan.scatter_indices:
+            lines, value = self.inside(position)
+            outside = call("outside", variable(index), Member("@nest", "size", indices.index(index)), type=DType.BOOL)
+            body += [*lines, Let(index, Weak.INT, value), If(outside, (Continue(),))]
+        for guard in self.plan.guards:
+            body += self._only_if(guard)
+        return tuple(body)
+
+    def _only_if(self, guard: Affine | Expr) -> Body:
+        """Return what goes on to the next term where a guard does not hold."""
+        if isinstance(guard, Affine):
+            return (If(compare("lt", IndexValue(guard), number(0)), (Continue(),)),)
+        lines, value = self.inside(guard)
+        return (*lines, If(Call("not", (value,), DType.BOOL), (Continue(),)))
+
+    def _key(self) -> Expr:
+        """Return the number of a place among those that items are sorted by."""
+        entries, indices = entries_of_keys(self.plan), self.plan.statement.indices
+        sizes = [Member("@nest", "size", n) for n in entries]
+        return sum_of([Product((variable(indices[n]), *sizes[k + 1 :])) for k, n in enumerate(entries)])
+
+    def _axes(self) -> tuple[tuple[str, Expr], ...]:
+        """Return the axes of the sum with their sizes."""
+        axes = [a for a in self.plan.sum.axes if isinstance(a, Axis)]
+        return tuple((a.index, IndexValue(a.extent)) for a in axes)
+
+    def _entry(self, n: int) -> tuple[str, Expr]:
+        """Return an entry of the target's indices with its size."""
+        return self.plan.statement.indices[n], Member("@nest", "size", n)
+
+    def _digits(self, of: str, digits: Sequence[tuple[str, Expr]]) -> tuple[Let, ...]:
+        """Return variables that are the digits of a number of these sizes."""
+        sizes = [size for _, size in digits]
+        found = enumerate(digits)
+        return tuple(Let(name, Weak.INT, place_of(variable(of), sizes[k + 1 :], size)) for k, (name, size) in found)
