@@ -12,6 +12,7 @@ from opc.backends.tensorrt import files
 from opc.backends.tensorrt.backend import VERSIONS, declarations
 from opc.backends.tensorrt.library import signature
 from opc.backends.tensorrt.names import plugin_names
+from tests.ruff import accepts
 
 from .built import INCLUDE, ROOT, family_of, written
 
@@ -48,6 +49,13 @@ def test_names_are_those_that_paddle_looks_up() -> None:
 
 def test_signature_differs_by_attributes() -> None:
     assert len({signature(family_of(op)) for op in ("relu", "leaky_relu", "softmax", "conv2d")}) == 4
+
+
+def test_python_is_well_formatted(package: Path) -> None:
+    made = sorted((package / "tensorrt").glob("*.py"))
+    assert len(made) == 3
+    accepts("check", *made)
+    accepts("format", "--check", package / "tensorrt" / "support.py")
 
 
 def test_headers_of_tensorrt_are_not_part_of_a_package() -> None:
