@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from opc.backends.base import Compile, Link
-from opc.backends.tensorrt.backend import TensorRTBackend, steps
+from opc.backends.tensorrt.backend import TensorRTBackend, host_path, steps
 from opc.emit.kernel.files import kernel_files
 from opc.ir.op import Family
 from opc.pipeline import load_family
@@ -28,27 +28,37 @@ def written(family: Family, folder: Path) -> Path:
     return folder
 
 
-def build(family: Family, folder: Path, version: str, *, registry: bool = True) -> None:
-    """Build the library and the host for a version; without a registry of its own, the host takes the process's."""
+ATTACHED = "libattached.so"
+"""A host without a registry of its own, which takes the process's."""
+
+
+def build(family: Family, folder: Path, version: str, *, registry: bool = True) -> Path:
+    """Build the library and a host for a version, as far as they are not there, and return the path of the host."""
+    host = folder / host_path(version)
     for step in steps(family, version):
         match step:
             case Compile():
-                (folder / step.object).parent.mkdir(parents=True, exist_ok=True)
-                if (folder / step.object).exists():
-                    continue
-                source = step.source
+                source, made = step.source, step.object
                 if source == "tensorrt/emulated.cpp" and not registry:
-                    source = "tensorrt/attached.cpp"
+                    source, made = "tensorrt/attached.cpp", made.replace("host.o", "attached.o")
                     (folder / source).write_text('#include "emulation/host.h"\n')
+                (folder / made).parent.mkdir(parents=True, exist_ok=True)
                 flags = ("-Wall", "-Wextra", *step.flags, "-O0", f"-I{INCLUDE}", "-I.")
-                command = ["g++", *flags, "-c", source, "-o", step.object]
+                command = ["g++", *flags, "-c", source, "-o", made]
             case Link():
-                command = ["g++", "-shared", *step.objects, *step.flags, "-o", step.output]
+                made, objects = step.output, step.objects
+                if made == host_path(version) and not registry:
+                    host = host.with_name(ATTACHED)
+                    made, objects = str(host), tuple(o.replace("host.o", "attached.o") for o in objects)
+                command = ["g++", "-shared", *objects, *step.flags, "-o", made]
             case _:
                 raise AssertionError(f"no test runs {step}")
+        if (folder / made).exists():
+            continue
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
         assert "warning" not in done.stderr, done.stderr
+    return host
 
 
 def run_apart(program: str, *arguments: str | Path) -> str:

@@ -26,8 +26,8 @@ def test_build_makes_a_library_for_a_gpu(tmp_path: Path) -> None:
         pytest.skip("nvcc is not installed")
     package, sdk = written(family_of("relu"), tmp_path / "relu"), tmp_path / "sdk" / "include"
     sdk.mkdir(parents=True)
-    for header in (DECLARATIONS / "include" / "NvInferRuntime.h", DECLARATIONS / "10" / "NvInferVersion.h"):
-        shutil.copy(header, sdk)
+    shutil.copytree(DECLARATIONS / "include", sdk, dirs_exist_ok=True)
+    shutil.copy(DECLARATIONS / "10" / "NvInferVersion.h", sdk)
     command = ["sh", str(package / "tensorrt" / "build.sh")]
     asked = environment(TENSORRT_ROOT=sdk.parent, NVCC=nvcc, OPC_CUDA_ARCH="sm_80")
     done = subprocess.run(command, env=asked, capture_output=True, text=True, check=False, cwd=tmp_path)

@@ -17,17 +17,17 @@ import ctypes, sys
 from pathlib import Path
 import numpy as np
 from opc.backends.base import OpError
-from opc.backends.tensorrt.backend import host_path, library_path
+from opc.backends.tensorrt.backend import library_path
 from opc.backends.tensorrt.names import plugin_names
 from opc.backends.tensorrt.session import Host
 from opc.pipeline import load_family
 
-spec, package, version, real = sys.argv[1:]
+spec, package, built, version, real = sys.argv[1:]
 if real:
     library = ctypes.CDLL(real, mode=ctypes.RTLD_GLOBAL)
     print("TensorRT", library.getInferLibVersion())
 family = load_family(Path(spec))
-host = Host(Path(package) / host_path(version), Path(package) / library_path(family, version), version)
+host = Host(Path(built), Path(package) / library_path(family, version), version)
 names = plugin_names(family)
 kind, integer = host.integer
 x = np.random.default_rng(0).standard_normal((4, 3, 5)).astype(np.float32)
@@ -126,12 +126,6 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return written(family_of("softmax"), tmp_path_factory.mktemp("package"))
 
 
-@pytest.fixture(scope="module")
-def attached(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A package whose hosts have no registry of their own."""
-    return written(family_of("softmax"), tmp_path_factory.mktemp("attached"))
-
-
 def real_library(version: str) -> str:
     """Return the path of TensorRT's library of a major version, whose registry is the real one."""
     found = find_spec("tensorrt_dispatch_libs")
@@ -150,25 +144,24 @@ def spec() -> Path:
 
 @pytest.mark.parametrize("version", ["8.6", "11"])  # the proof runs 10
 def test_every_kind_of_plugin_on_the_emulated_registry(package: Path, version: str) -> None:
-    build(family_of("softmax"), package, version)
+    host = build(family_of("softmax"), package, version)
     kinds = range(2 if version == "8.6" else 3)
-    assert run_apart(CALLS, spec(), package, version, "") == "".join(f"ran {k}\n{REFUSED}" for k in kinds) + "again 0\n"
+    assert run_apart(CALLS, spec(), package, host, version, "") == "".join(f"ran {k}\n{REFUSED}" for k in kinds) + "again 0\n"
 
 
 @pytest.mark.parametrize("version", ["10", "11"])
-def test_every_kind_of_plugin_on_the_real_registry(attached: Path, version: str) -> None:
+def test_every_kind_of_plugin_on_the_real_registry(package: Path, version: str) -> None:
     """Creators, plugins and their vtables are held against the library; it gives messages to a logger of its own."""
     library = real_library(version)
-    build(family_of("softmax"), attached, version, registry=False)
-    found = run_apart(CALLS, spec(), attached, version, library)
+    host = build(family_of("softmax"), package, version, registry=False)
+    found = run_apart(CALLS, spec(), package, host, version, library)
     assert found.startswith(f"TensorRT {version}")
     assert [line for line in found.splitlines() if line.startswith(("ran", "again"))] == ["ran 0", "ran 1", "ran 2", "again 0"]
 
 
 def test_a_library_needs_nothing_of_tensorrt_but_its_registry(package: Path) -> None:
+    build(family_of("softmax"), package, "11")
     library = package / library_path(family_of("softmax"), "11")
-    if not library.exists():
-        build(family_of("softmax"), package, "11")
     undefined = subprocess.run(["nm", "-D", "--undefined-only", library], check=True, capture_output=True, text=True).stdout
     names = [line.split()[-1] for line in undefined.splitlines()]
     own = [n for n in names if "@" not in n and not n.startswith(("_ITM", "__gmon"))]
@@ -178,13 +171,13 @@ def test_a_library_needs_nothing_of_tensorrt_but_its_registry(package: Path) -> 
     assert {"getCreators", "setLoggerFinder", "opc_softmax_register_tensorrt", "opc_softmax_tensorrt_status"} <= exported
 
 
-def test_the_plugin_class_on_tensorrts_python(attached: Path) -> None:
+def test_the_plugin_class_on_tensorrts_python(package: Path) -> None:
     real_library("10")
     if find_spec("tensorrt_dispatch_bindings") is None:
         pytest.skip("the extra tensorrt, which has TensorRT's Python module, is not installed")
-    build(family_of("softmax"), attached, "10", registry=False)
-    library = attached / library_path(family_of("softmax"), "10")
-    assert run_apart(PYTHON, attached, library).splitlines() == [
+    build(family_of("softmax"), package, "10", registry=False)
+    library = package / library_path(family_of("softmax"), "10")
+    assert run_apart(PYTHON, package, library).splitlines() == [
         "refused softmax: axis = 5 is out of range: x has 3 axes, so it must be from -3 to 2",
         "refused softmax: the field axis must be a whole number",
     ]

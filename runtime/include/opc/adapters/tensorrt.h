@@ -74,7 +74,8 @@ inline const char *Creators::name_space(int32_t i) const {
 #define OPC_TENSORRT_LIST getPluginCreators
 #endif
 
-/* Called when the library is loaded by dlopen alone: IPluginRegistry::loadLibrary registers what it lists, and refuses what is there. */
+/* Registers when the library is loaded, for hosts that know dlopen alone: loadLibrary registers what it is listed, and refuses what is
+ * there. */
 #if defined(OPC_TENSORRT_REGISTER_ON_LOAD)
 #define OPC_TENSORRT_ON_LOAD __attribute__((constructor))
 #else
@@ -83,19 +84,19 @@ inline const char *Creators::name_space(int32_t i) const {
 
 /* Defines what a library of an op's plugins exports: what IPluginRegistry::loadLibrary asks for, and a function that registers, which
  * returns 0 where the registry does not take the plugins. */
-#define OPC_TENSORRT_PLUGINS(op, register_plugins)                                                      \
-  OPC_TENSORRT_PYTHON(op)                                                                               \
-  static opc::trt::Creators &opc_tensorrt_creators() {                                                  \
-    static opc::trt::Creators creators(op());                                                           \
-    return creators;                                                                                    \
-  }                                                                                                     \
-  extern "C" OPC_EXPORT opc::trt::Creators::Interface *const *OPC_TENSORRT_LIST(int32_t &nbCreators) {  \
-    nbCreators = opc::trt::Creators::count;                                                             \
-    return opc_tensorrt_creators().all;                                                                 \
-  }                                                                                                     \
+#define OPC_TENSORRT_PLUGINS(op, register_plugins)                                                                    \
+  OPC_TENSORRT_PYTHON(op)                                                                                             \
+  static opc::trt::Creators &opc_tensorrt_creators() {                                                                \
+    static opc::trt::Creators creators(op());                                                                         \
+    return creators;                                                                                                  \
+  }                                                                                                                   \
+  extern "C" OPC_EXPORT opc::trt::Creators::Interface *const *OPC_TENSORRT_LIST(int32_t &nbCreators) {                \
+    nbCreators = opc::trt::Creators::count;                                                                           \
+    return opc_tensorrt_creators().all;                                                                               \
+  }                                                                                                                   \
   extern "C" OPC_EXPORT void setLoggerFinder(nvinfer1::ILoggerFinder *finder) { opc::trt::logger_finder() = finder; } \
-  static void opc_tensorrt_on_load() OPC_TENSORRT_ON_LOAD;                                              \
-  extern "C" OPC_EXPORT int32_t register_plugins() { return opc_tensorrt_creators().add(); }            \
+  static void opc_tensorrt_on_load() OPC_TENSORRT_ON_LOAD;                                                            \
+  extern "C" OPC_EXPORT int32_t register_plugins() { return opc_tensorrt_creators().add(); }                          \
   static void opc_tensorrt_on_load() { register_plugins(); }
 
 #if defined(__GNUC__)

@@ -105,7 +105,8 @@ inline bool real(const nvinfer1::PluginField &field, int32_t i, double &value) {
 /* Reads attributes from the fields that a creator was given; what has no field keeps its default. */
 class FieldReader : public Visitor {
  public:
-  FieldReader(const Op &op, const nvinfer1::PluginFieldCollection *fields, Memory &memory) : op_(op), fields_(fields), memory_(memory) {}
+  FieldReader(const Op &op, const nvinfer1::PluginFieldCollection *fields, Memory &memory)
+      : op_(op), fields_(fields), memory_(memory) {}
 
   bool ok = true;
 
@@ -113,7 +114,8 @@ class FieldReader : public Visitor {
     const nvinfer1::PluginField *field = given(name, required);
     if (field == nullptr) return;
     if (field->length != count) {
-      ok = refuse("%s: the field %s has %d values, but must have %d", op_.name, name, static_cast<int>(field->length), static_cast<int>(count));
+      ok = refuse("%s: the field %s has %d values, but must have %d", op_.name, name, static_cast<int>(field->length),
+                  static_cast<int>(count));
       return;
     }
     read(name, kind, *field, static_cast<char *>(data));
@@ -137,7 +139,8 @@ class FieldReader : public Visitor {
   void choice(const char *name, int64_t &position, const char *const *texts, int32_t count, bool required) override {
     const nvinfer1::PluginField *field = given(name, required);
     if (field == nullptr || !is_text(name, *field)) return;
-    const std::string text(static_cast<const char *>(field->data), strnlen(static_cast<const char *>(field->data), static_cast<size_t>(field->length)));
+    const std::string text(static_cast<const char *>(field->data),
+                           strnlen(static_cast<const char *>(field->data), static_cast<size_t>(field->length)));
     std::string admitted;
     for (int32_t i = 0; i < count; ++i) {
       if (text == texts[i]) {
@@ -175,7 +178,9 @@ class FieldReader : public Visitor {
         return;
       }
       const int32_t flag = number != 0;
-      const void *from = kind == real_kind ? static_cast<const void *>(&value) : kind == flag_kind ? static_cast<const void *>(&flag) : &number;
+      const void *from = kind == real_kind   ? static_cast<const void *>(&value)
+                         : kind == flag_kind ? static_cast<const void *>(&flag)
+                                             : &number;
       memcpy(to + static_cast<size_t>(i) * size_of(kind), from, size_of(kind));
     }
   }
@@ -232,7 +237,9 @@ class Writer : public Visitor {
     bytes(&value, sizeof value);
   }
 
-  void values(const char *, Kind kind, void *data, int32_t count, bool) override { bytes(data, size_of(kind) * static_cast<size_t>(count)); }
+  void values(const char *, Kind kind, void *data, int32_t count, bool) override {
+    bytes(data, size_of(kind) * static_cast<size_t>(count));
+  }
   void list(const char *, Kind kind, const void *&data, int64_t &length, bool) override {
     one(length);
     bytes(data, size_of(kind) * static_cast<size_t>(length));
@@ -270,7 +277,9 @@ class Loader : public Visitor {
   }
   bool at_end() const { return ok && left_ == 0; }
 
-  void values(const char *, Kind kind, void *data, int32_t count, bool) override { bytes(data, size_of(kind) * static_cast<size_t>(count)); }
+  void values(const char *, Kind kind, void *data, int32_t count, bool) override {
+    bytes(data, size_of(kind) * static_cast<size_t>(count));
+  }
   void list(const char *, Kind kind, const void *&data, int64_t &length, bool) override {
     length = one<int64_t>();
     data = block(length, size_of(kind));

@@ -9,73 +9,10 @@
 #include "opc/adapters/tensorrt_attributes.h"
 #include "opc/adapters/tensorrt_op.h"
 #include "opc/adapters/tensorrt_shapes.h"
-
-#if !defined(OPC_TENSORRT_DECLARATIONS)
-#include <cuda_runtime_api.h>
-#endif
+#include "opc/adapters/tensorrt_tensor.h"
 
 namespace opc {
 namespace trt {
-
-/* Type and sizes of a tensor. */
-struct Tensor {
-  dtype element;
-  int32_t rank;
-  int64_t sizes[max_rank];
-
-  int64_t bytes() const {
-    int64_t count = element == dtype_unknown ? 0 : itemsize(element);
-    for (int32_t i = 0; i < rank; ++i) count *= sizes[i];
-    return count;
-  }
-};
-
-inline Tensor tensor_of(nvinfer1::DataType type, const nvinfer1::Dims &dims) {
-  Tensor t{dtype_of(type), dims.nbDims, {}};
-  for (int32_t i = 0; i < t.rank && i < max_rank; ++i) t.sizes[i] = dims.d[i];
-  return t;
-}
-
-/* The device that TensorRT has made the current one. */
-inline int32_t current_device() {
-#if defined(OPC_TENSORRT_DECLARATIONS)
-  return 0;
-#else
-  int device = 0;
-  return cudaGetDevice(&device) == cudaSuccess ? device : 0;
-#endif
-}
-
-/* Workspace, lent piece by piece in the order of a stream; a piece that is given back is lent again. */
-class Arena {
- public:
-  explicit Arena(void *memory) : memory_(static_cast<char *>(memory)) {}
-
-  int64_t most = 0; /* the most bytes that were lent at once */
-
-  static void *allocate(void *arena, int64_t bytes, void *) { return static_cast<Arena *>(arena)->lend(bytes); }
-  static void release(void *arena, void *memory, int64_t, void *) { static_cast<Arena *>(arena)->take(memory); }
-
- private:
-  struct Piece {
-    int64_t begin, end;
-  };
-
-  void *lend(int64_t bytes) {
-    if (memory_ == nullptr) return nullptr;
-    const int64_t begin = pieces_.empty() ? 0 : pieces_.back().end, end = begin + (bytes + 255) / 256 * 256;
-    pieces_.push_back({begin, end});
-    most = std::max(most, end);
-    return memory_ + begin;
-  }
-  void take(const void *memory) {
-    const int64_t begin = static_cast<const char *>(memory) - memory_;
-    pieces_.erase(std::remove_if(pieces_.begin(), pieces_.end(), [begin](const Piece &p) { return p.begin == begin; }), pieces_.end());
-  }
-
-  char *memory_;
-  std::vector<Piece> pieces_;
-};
 
 class Core {
  public:
@@ -94,7 +31,8 @@ class Core {
     const nvinfer1::PluginField *format = find(fields, format_field);
     int64_t version = 0;
     if (saved && (format == nullptr || format->length != 1 || !whole(*format, 0, version) || version != format_version)) {
-      return refuse("%s: what was serialised has format %lld, but this library reads %d", op.name, static_cast<long long>(version), format_version);
+      return refuse("%s: what was serialised has format %lld, but this library reads %d", op.name, static_cast<long long>(version),
+                    format_version);
     }
     FieldReader reader(op, fields, memory_);
     op.visit(reader, attributes());
@@ -115,9 +53,11 @@ class Core {
     char magic[4] = {};
     l.bytes(magic, sizeof magic);
     const int32_t version = l.one<int32_t>();
-    if (!l.ok || memcmp(magic, "OPCT", sizeof magic) != 0) return refuse("%s: these %s bytes are no serialised plugin", op.name, l.ok ? "other" : "few");
+    if (!l.ok || memcmp(magic, "OPCT", sizeof magic) != 0)
+      return refuse("%s: these %s bytes are no serialised plugin", op.name, l.ok ? "other" : "few");
     if (version != format_version) {
-      return refuse("%s: what was serialised has format %d, but this library reads %d", op.name, static_cast<int>(version), format_version);
+      return refuse("%s: what was serialised has format %d, but this library reads %d", op.name, static_cast<int>(version),
+                    format_version);
     }
     if (l.one<uint64_t>() != op.signature) return refuse("%s: what was serialised has other attributes", op.name);
     const int32_t count = l.one<int32_t>();
@@ -187,12 +127,14 @@ class Core {
   bool places(int32_t count, int32_t *where) const {
     if (said_) {
       if (static_cast<size_t>(count) != given_.size()) {
-        return refuse("%s: %s says that %d inputs are given, but there are %d", op.name, given_field, static_cast<int>(given_.size()), static_cast<int>(count));
+        return refuse("%s: %s says that %d inputs are given, but there are %d", op.name, given_field, static_cast<int>(given_.size()),
+                      static_cast<int>(count));
       }
       std::copy(given_.begin(), given_.end(), where);
       return true;
     }
-    if (count > op.inputs) return refuse("%s has %d inputs, but %d are given", op.name, static_cast<int>(op.inputs), static_cast<int>(count));
+    if (count > op.inputs)
+      return refuse("%s has %d inputs, but %d are given", op.name, static_cast<int>(op.inputs), static_cast<int>(count));
     for (int32_t i = 0; i < count; ++i) where[i] = i;
     for (int32_t i = count; i < op.inputs; ++i) {
       if (!op.operands[i].optional) return refuse("%s: the input %s must be given", op.name, op.operands[i].name);
@@ -202,8 +144,8 @@ class Core {
 
   /* ---- types ---- */
 
-  /* Whether the operand at a position has a type that goes with those before it; `elements` are those of the inputs that are given, then
-   * of the outputs. */
+  /* Whether the operand at a position has a type that goes with those before it; `elements` are those of the inputs that are given,
+   * then of the outputs. */
   bool supports(int32_t position, const dtype *elements, int32_t inputs) const {
     int32_t where[max_operands];
     if (inputs > max_operands || !places(inputs, where)) return false;
@@ -336,7 +278,9 @@ class Core {
     const nvinfer1::PluginField *field = find(fields, given_field);
     if (field == nullptr) return true;
     said_ = true;
-    if (field->length != op.inputs) return refuse("%s: the field %s has %d values, but must have %d", op.name, given_field, static_cast<int>(field->length), static_cast<int>(op.inputs));
+    if (field->length != op.inputs)
+      return refuse("%s: the field %s has %d values, but must have %d", op.name, given_field, static_cast<int>(field->length),
+                    static_cast<int>(op.inputs));
     for (int32_t i = 0; i < op.inputs; ++i) {
       int64_t given = 0;
       if (!whole(*field, i, given)) return refuse("%s: the field %s must be a whole number", op.name, given_field);

@@ -69,10 +69,8 @@ inline dtype dtype_of(nvinfer1::DataType type) {
 /* False for a dtype that this TensorRT has no tensors of. */
 inline bool to_tensorrt(dtype element, nvinfer1::DataType &type) {
   switch (element) {
-#define OPC_CASE(name, number)                           \
-  case dtype_##name:                                     \
-    type = static_cast<nvinfer1::DataType>(int32_t(number)); \
-    return has_number(number);
+#define OPC_CASE(name, number) \
+  case dtype_##name: type = static_cast<nvinfer1::DataType>(int32_t(number)); return has_number(number);
     OPC_TENSORRT_DTYPES(OPC_CASE)
 #undef OPC_CASE
     default: return false;

@@ -1,8 +1,8 @@
 /* Sizes of a TensorRT plugin's outputs as expressions over those of its inputs.
  *
- * Generated code drives `Shapes` by the op's shape rules, step by step. A size is a number or one of TensorRT's expressions; numbers are
- * computed here. What only sizes tell, such as whether two of them are equal, is checked where they are numbers: else the kernel checks
- * them when it is called.
+ * Generated code drives `Shapes` by the op's shape rules, step by step. A size is a number or one of TensorRT's expressions; numbers
+ * are computed here. What only sizes tell, such as whether two of them are equal, is checked where they are numbers: else the kernel
+ * checks them when it is called.
  */
 #ifndef OPC_ADAPTERS_TENSORRT_SHAPES_H
 #define OPC_ADAPTERS_TENSORRT_SHAPES_H
@@ -167,7 +167,8 @@ class Shapes {
     if (!size.known()) return size.expression;
     using Constant = decltype(builder_->constant(0)->getConstantValue());
     if (static_cast<int64_t>(static_cast<Constant>(size.number)) != size.number) {
-      fail("the size %lld is beyond the %d bits of this TensorRT's sizes", static_cast<long long>(size.number), static_cast<int>(8 * sizeof(Constant)));
+      fail("the size %lld is beyond the %d bits of this TensorRT's sizes", static_cast<long long>(size.number),
+           static_cast<int>(8 * sizeof(Constant)));
       return nullptr;
     }
     return builder_->constant(static_cast<Constant>(size.number));
@@ -220,7 +221,8 @@ class Shapes {
   Size operate(nvinfer1::DimensionOperation operation, Size a, Size b) {
     if (a.known() && b.known()) return computed(operation, a.number, b.number);
     const nvinfer1::IDimensionExpr *first = expression(a), *second = expression(b);
-    const nvinfer1::IDimensionExpr *made = first == nullptr || second == nullptr ? nullptr : builder_->operation(operation, *first, *second);
+    const nvinfer1::IDimensionExpr *made =
+        first == nullptr || second == nullptr ? nullptr : builder_->operation(operation, *first, *second);
     if (made == nullptr) {
       fail("%s", "TensorRT made no expression of a size");
       return number(0);

@@ -1,4 +1,5 @@
-/* What a plugin's kernels find that only data tell, such as an index outside its axis: TensorRT never waits for a plugin, so a program asks.
+/* What a plugin's kernels find that only data tell, such as an index outside its axis: TensorRT never waits for a plugin, so that a
+ * program has to ask.
  *
  * The words lie in the library's own memory on each device. A generated `.cu` file includes this header and says OPC_TENSORRT_STATUS.
  */
@@ -45,12 +46,12 @@ static inline bool opc_tensorrt_take(int64_t *words) {
 
 /* Defines `place`, which plugins ask for the words, and `status`, which a program calls: it returns what the CPU's function would have
  * returned for the first call since then that has found something, with its message. */
-#define OPC_TENSORRT_STATUS(place, status, kernel_status)                                       \
-  extern "C" int64_t *place() { return opc_tensorrt_place(); }                                  \
-  extern "C" OPC_EXPORT int32_t status(char *message, int64_t size) {                           \
-    int64_t words[OPC_CUDA_STATUS_WORDS];                                                       \
+#define OPC_TENSORRT_STATUS(place, status, kernel_status)                                             \
+  extern "C" int64_t *place() { return opc_tensorrt_place(); }                                        \
+  extern "C" OPC_EXPORT int32_t status(char *message, int64_t size) {                                 \
+    int64_t words[OPC_CUDA_STATUS_WORDS];                                                             \
     const opc_cuda_context context = {nullptr, 0, nullptr, nullptr, nullptr, nullptr, message, size}; \
-    return opc_tensorrt_take(words) ? kernel_status(words, &context) : int32_t(OPC_DEVICE_FAILED);   \
+    return opc_tensorrt_take(words) ? kernel_status(words, &context) : int32_t(OPC_DEVICE_FAILED);    \
   }
 
 #endif /* OPC_ADAPTERS_TENSORRT_STATUS_H */

@@ -19,7 +19,9 @@ inline std::vector<Tensor> tensors_of(const nvinfer1::PluginTensorDesc *of, int3
   return found;
 }
 
-inline bool is_known(const nvinfer1::Dims &dims) { return std::all_of(dims.d, dims.d + std::max(dims.nbDims, 0), [](int64_t n) { return n >= 0; }); }
+inline bool is_known(const nvinfer1::Dims &dims) {
+  return std::all_of(dims.d, dims.d + std::max(dims.nbDims, 0), [](int64_t n) { return n >= 0; });
+}
 
 /* The largest tensors, and whether there are smaller ones. */
 inline std::vector<Tensor> tensors_of(const nvinfer1::DynamicPluginTensorDesc *of, int32_t count, bool &varies) {
@@ -183,11 +185,13 @@ class StaticPlugin : public V2Plugin<nvinfer1::IPluginV2Ext, StaticPlugin> {
     return static_cast<size_t>(core.workspace(inputs_.data(), static_cast<int32_t>(inputs_.size()), outputs_.data()));
   }
 
-  int32_t enqueue(int32_t batch, const void *const *inputs, void *const *outputs, void *workspace, cudaStream_t stream) noexcept override {
+  int32_t enqueue(int32_t batch, const void *const *inputs, void *const *outputs, void *workspace,
+                  cudaStream_t stream) noexcept override {
     if (!is_configured()) return refuse("%s: the plugin was not configured", core.op.name) ? 0 : 1;
     int32_t failed = 0;
     for (int32_t sample = 0; failed == 0 && sample < batch; ++sample) {
-      failed = core.run(inputs_.data(), static_cast<int32_t>(inputs_.size()), outputs_.data(), inputs, outputs, workspace, stream, sample);
+      failed =
+          core.run(inputs_.data(), static_cast<int32_t>(inputs_.size()), outputs_.data(), inputs, outputs, workspace, stream, sample);
     }
     return failed;
   }
@@ -218,7 +222,7 @@ class StaticPlugin : public V2Plugin<nvinfer1::IPluginV2Ext, StaticPlugin> {
   std::vector<Tensor> inputs_, outputs_;
 };
 
-/* What a call may ask for beyond what it asks at the largest sizes: parts of long sums, of which there are more where points are few. */
+/* The workspace of all calls up to some sizes: parts of long sums, which a call with few points has, are added where sizes vary. */
 inline size_t workspace_of(const Core &core, const std::vector<Tensor> &inputs, const std::vector<Tensor> &outputs, bool varies) {
   const int64_t most = core.workspace(inputs.data(), static_cast<int32_t>(inputs.size()), outputs.data());
   return static_cast<size_t>(most) + (varies ? OPC_CUDA_PARTS_BYTES : 0);

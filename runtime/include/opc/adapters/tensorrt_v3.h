@@ -49,7 +49,8 @@ class V3Plugin : public nvinfer1::IPluginV3,
     return core.settle(inputs) && (varies_ || core.check(largest.data(), inputs)) ? 0 : 1;
   }
 
-  int32_t getOutputDataTypes(nvinfer1::DataType *types, int32_t, const nvinfer1::DataType *given, int32_t inputs) const noexcept override {
+  int32_t getOutputDataTypes(nvinfer1::DataType *types, int32_t, const nvinfer1::DataType *given,
+                             int32_t inputs) const noexcept override {
     dtype elements[max_operands], outputs[max_operands];
     for (int32_t i = 0; i < inputs && i < max_operands; ++i) elements[i] = dtype_of(given[i]);
     if (!core.output_types(elements, inputs, outputs)) return 1;
@@ -66,7 +67,8 @@ class V3Plugin : public nvinfer1::IPluginV3,
     return output_exprs(core, inputs, count, builder, outputs) ? 0 : 1;
   }
 
-  bool supportsFormatCombination(int32_t position, const nvinfer1::DynamicPluginTensorDesc *of, int32_t inputs, int32_t) noexcept override {
+  bool supportsFormatCombination(int32_t position, const nvinfer1::DynamicPluginTensorDesc *of, int32_t inputs,
+                                 int32_t) noexcept override {
     if (of[position].desc.format != nvinfer1::PluginFormat::kLINEAR) return false;
     std::vector<dtype> elements;
     for (int32_t i = 0; i <= position; ++i) elements.push_back(dtype_of(of[i].desc.type));
@@ -82,7 +84,8 @@ class V3Plugin : public nvinfer1::IPluginV3,
 
   /* ---- runtime ---- */
 
-  int32_t onShapeChange(const nvinfer1::PluginTensorDesc *in, int32_t inputs, const nvinfer1::PluginTensorDesc *, int32_t) noexcept override {
+  int32_t onShapeChange(const nvinfer1::PluginTensorDesc *in, int32_t inputs, const nvinfer1::PluginTensorDesc *,
+                        int32_t) noexcept override {
     const std::vector<Tensor> given = tensors_of(in, inputs);
     return core.settle(inputs) && core.check(given.data(), inputs) ? 0 : 1;
   }
@@ -115,7 +118,8 @@ class V3Creator : public nvinfer1::IPluginCreatorV3One {
     collection_ = {static_cast<int32_t>(fields_.size()), fields_.data()};
   }
 
-  nvinfer1::IPluginV3 *createPlugin(const char *, const nvinfer1::PluginFieldCollection *fields, nvinfer1::TensorRTPhase phase) noexcept override {
+  nvinfer1::IPluginV3 *createPlugin(const char *, const nvinfer1::PluginFieldCollection *fields,
+                                    nvinfer1::TensorRTPhase phase) noexcept override {
     auto made = std::make_unique<V3Plugin>(op_);
     return made->core.read(fields, phase == nvinfer1::TensorRTPhase::kRUNTIME) ? made.release() : nullptr;
   }

@@ -1,5 +1,6 @@
-/* A host that does with plugins what TensorRT does around an engine, but for building one: it loads a library, creates a plugin of fields,
- * clones it, asks for types, sizes, formats and workspace, has it serialised and made anew, attaches it to a context, and runs it.
+/* A host that does with plugins what TensorRT does around an engine, but for building one: it loads a library, creates a plugin of
+ * fields, clones it, asks for types, sizes, formats and workspace, has it serialised and made anew, attaches it to a context, and runs
+ * it.
  *
  * With OPC_HOST_REGISTRY it has a registry of its own; else the process has TensorRT's.
  */
@@ -168,7 +169,8 @@ Plugin *made_anew(nvinfer1::IPluginCreator *creator, const Plugin &plugin) {
   }
   std::vector<char> wrong(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(size));
   wrong[8] ^= 1; /* of the mark behind the length */
-  for (const auto &[from, count] : {std::pair(bytes.data(), size - 1), std::pair(bytes.data(), size + 1), std::pair(bytes.data(), size_t(3)), std::pair(wrong.data(), size)}) {
+  for (const auto &[from, count] : {std::pair(bytes.data(), size - 1), std::pair(bytes.data(), size + 1),
+                                    std::pair(bytes.data(), size_t(3)), std::pair(wrong.data(), size)}) {
     nvinfer1::IPluginV2 *none = creator->deserializePlugin(plugin.getPluginType(), from, count);
     if (none != nullptr) {
       none->destroy();
@@ -210,7 +212,8 @@ class StaticRun : public Run {
       outputs.push_back(t);
     }
     for (nvinfer1::DataType type : in_types) {
-      if (!first->supportsFormat(type, nvinfer1::PluginFormat::kLINEAR)) return fail("the plugin does not support the format of an operand");
+      if (!first->supportsFormat(type, nvinfer1::PluginFormat::kLINEAR))
+        return fail("the plugin does not support the format of an operand");
       if (first->supportsFormat(type, nvinfer1::PluginFormat::kHWC8)) return fail("the plugin supports a format that kernels lack");
     }
     const std::unique_ptr<bool[]> flags(new bool[inputs.size() + outputs.size() + 1]());
@@ -250,16 +253,19 @@ class DynamicRun : public Run {
     const std::vector<nvinfer1::DataType> in_types = types(inputs);
     const int32_t count = static_cast<int32_t>(inputs.size());
     for (int32_t i = 0; i < first->getNbOutputs(); ++i) {
-      if (!add_output(first->getOutputDataType(i, in_types.data(), count), first->getOutputDimensions(i, in.data(), count, builder_))) return false;
+      if (!add_output(first->getOutputDataType(i, in_types.data(), count), first->getOutputDimensions(i, in.data(), count, builder_)))
+        return false;
     }
     std::vector<nvinfer1::PluginTensorDesc> every = descriptions(inputs);
     const std::vector<nvinfer1::PluginTensorDesc> made = descriptions(outputs);
     every.insert(every.end(), made.begin(), made.end());
     for (int32_t i = 0; i < static_cast<int32_t>(every.size()); ++i) {
-      if (!first->supportsFormatCombination(i, every.data(), count, first->getNbOutputs())) return fail("the plugin does not support the format of an operand");
+      if (!first->supportsFormatCombination(i, every.data(), count, first->getNbOutputs()))
+        return fail("the plugin does not support the format of an operand");
       std::vector<nvinfer1::PluginTensorDesc> other = every;
       other[static_cast<size_t>(i)].format = nvinfer1::TensorFormat::kHWC8;
-      if (first->supportsFormatCombination(i, other.data(), count, first->getNbOutputs())) return fail("the plugin supports a format that kernels lack");
+      if (first->supportsFormatCombination(i, other.data(), count, first->getNbOutputs()))
+        return fail("the plugin supports a format that kernels lack");
     }
     std::vector<nvinfer1::DynamicPluginTensorDesc> varied, results;
     for (const Tensor &t : inputs) varied.push_back(varying(t));
@@ -318,7 +324,8 @@ class ThirdRun : public Run {
     for (const Tensor &t : inputs) every.push_back(varying(t));
     for (const Tensor &t : outputs) every.push_back(varying(t));
     for (int32_t i = 0; i < count + made; ++i) {
-      if (!build->supportsFormatCombination(i, every.data(), count, made)) return fail("the plugin does not support the format of an operand");
+      if (!build->supportsFormatCombination(i, every.data(), count, made))
+        return fail("the plugin does not support the format of an operand");
       std::vector<nvinfer1::DynamicPluginTensorDesc> other = every;
       other[static_cast<size_t>(i)].desc.format = nvinfer1::TensorFormat::kHWC8;
       if (build->supportsFormatCombination(i, other.data(), count, made)) return fail("the plugin supports a format that kernels lack");
@@ -332,7 +339,8 @@ class ThirdRun : public Run {
       return fail("the plugin was made of fields that none has serialised");
     }
     finder().logger.last.clear();
-    auto *attached = static_cast<nvinfer1::IPluginV3OneRuntime *>(saved->getCapabilityInterface(nvinfer1::PluginCapabilityType::kRUNTIME));
+    auto *attached =
+        static_cast<nvinfer1::IPluginV3OneRuntime *>(saved->getCapabilityInterface(nvinfer1::PluginCapabilityType::kRUNTIME));
     plugin_.reset(attached->attachToContext(nullptr));
     if (plugin_ == nullptr) return fail("the plugin was not attached");
     runtime_ = static_cast<nvinfer1::IPluginV3OneRuntime *>(plugin_->getCapabilityInterface(nvinfer1::PluginCapabilityType::kRUNTIME));

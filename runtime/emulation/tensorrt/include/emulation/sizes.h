@@ -80,7 +80,8 @@ class Builder : public nvinfer1::IExprBuilder {
       return of_.computed(operation, static_cast<const Expr &>(first), static_cast<const Expr &>(second));
     }
 #if NV_TENSORRT_MAJOR >= 10
-    const nvinfer1::IDimensionExpr *declareSizeTensor(int32_t, const nvinfer1::IDimensionExpr &opt, const nvinfer1::IDimensionExpr &) override {
+    const nvinfer1::IDimensionExpr *declareSizeTensor(int32_t, const nvinfer1::IDimensionExpr &opt,
+                                                      const nvinfer1::IDimensionExpr &) override {
       return &opt;
     }
 #endif
