@@ -2,11 +2,11 @@
 //
 // The plugins of dual_residual for TensorRT 8.6, 10 and 11; IPluginRegistry::loadLibrary
 // registers them, or opc_dual_residual_register_tensorrt does. build.sh makes the library.
-#include "kernel/dual_residual_cuda.h"
+#include "opc/adapters/tensorrt.h"
 
 #include "opc/core/shape.h"
 
-#include "opc/adapters/tensorrt.h"
+#include "kernel/dual_residual_cuda.h"
 
 extern "C" int64_t *opc_dual_residual_tensorrt_place();
 

@@ -2,11 +2,11 @@
 //
 // The plugins of leaky_relu for TensorRT 8.6, 10 and 11; IPluginRegistry::loadLibrary
 // registers them, or opc_leaky_relu_register_tensorrt does. build.sh makes the library.
-#include "kernel/leaky_relu_cuda.h"
+#include "opc/adapters/tensorrt.h"
 
 #include "opc/core/shape.h"
 
-#include "opc/adapters/tensorrt.h"
+#include "kernel/leaky_relu_cuda.h"
 
 extern "C" int64_t *opc_leaky_relu_tensorrt_place();
 

@@ -109,7 +109,7 @@ def steps(family: Family, version: str) -> Iterator[BuildStep]:
         ("-x", "c++", "-std=c++17", "-fPIC", "-fvisibility=hidden"),
     )
     yield from (kernel, status)
-    yield Compile(f"tensorrt/{family.name}_tensorrt.cpp", adapter, flags, glue=True)
+    yield Compile(f"tensorrt/{family.name}_tensorrt.cpp", adapter, flags, glue=True, header="opc/adapters/tensorrt.h")
     yield Compile("tensorrt/emulated.cpp", host, flags, glue=True)
     yield Link((adapter, status.object, kernel.object), library_path(family, version), ("-lm",))
     yield Link((host,), host_path(version), ("-ldl",))
