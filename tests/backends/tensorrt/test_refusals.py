@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from opc.backends.tensorrt.backend import TensorRTBackend
+from opc.backends.tensorrt.names import plugin_names
 from opc.pipeline import load_family
 
 SPEC = """\
@@ -38,3 +39,11 @@ def test_dtypes_that_tensorrt_lacks(tmp_path: Path, dtypes: str) -> None:
 @pytest.mark.parametrize("dtypes", ["float32", "float64, float16", "int64", "int8, int32"])
 def test_one_dtype_is_enough(tmp_path: Path, dtypes: str) -> None:
     assert reasons(tmp_path, dtypes) == []
+
+
+def test_a_spec_names_the_plugin_of_version_3(tmp_path: Path) -> None:
+    spec = tmp_path / "sample.yaml"
+    spec.write_text(SPEC.format(dtypes="float32") + "names: {tensorrt: 'vendor::Own'}\n")
+    names = plugin_names(load_family(spec))
+    assert (names.third, names.namespace) == ("Own", "vendor")
+    assert names.static == "opc_test_sample_paddle_trt_plugin"
