@@ -1,5 +1,6 @@
 #!/bin/sh
 # Proves ops on this machine's GPU: tests/gpu/run.sh [OP...]. It needs nvcc and python3 with what opc depends on, and installs nothing.
+# What nvcc makes of their kernels, without a GPU: python3 tests/gpu/gates.py OP...
 # The report is left in $OUT, or .opc/gpu: results.json and gpu.md. With the ops below it takes about five minutes on 16 processors.
 set -e
 cd "$(dirname "$0")/../.."
