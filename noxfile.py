@@ -136,14 +136,14 @@ def suite(session: nox.Session, programs: Path) -> None:
 @nox.session(venv_backend="none")
 def sanitize(session: nox.Session) -> None:
     """The kernels of the covering set and of what has changed under the address, undefined-behaviour and thread sanitizers."""
-    session.run(installed(session) / "opc", *SANITIZED, env=QUIET, external=True)
+    session.run(installed(session) / "opc", *SANITIZED, env=QUICK, external=True)
 
 
 @nox.session(venv_backend="none")
 def tests_and_sanitizers(session: nox.Session) -> None:
     """What `tests` and `sanitize` run. The sanitizers take the processors' time that the tests leave, and then all of it."""
     programs = frameworks(session)
-    with meanwhile(session, "nice", "-n", "15", programs / "opc", *SANITIZED, env=QUIET):
+    with meanwhile(session, "nice", "-n", "15", programs / "opc", *SANITIZED, env=QUICK):
         suite(session, programs)
 
 

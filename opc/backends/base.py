@@ -65,7 +65,8 @@ class Compile:
 
     `glue` is code between a framework and kernels, which computes nothing: libraries for this machine alone have it without
     optimisation. `header` is what the source includes before anything else, spelled as there; the build system may compile it
-    ahead for all packages, which changes no object.
+    ahead for all packages, which changes no object. `kept` is a folder for the compiled header, which then serves all output
+    folders: that of the environment whose headers are most of it.
     """
 
     source: str
@@ -75,6 +76,7 @@ class Compile:
     compiler: tuple[str, ...] = ()
     glue: bool = False
     header: str = ""
+    kept: str = ""
 
 
 @dataclass(frozen=True, slots=True)

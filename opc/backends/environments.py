@@ -41,6 +41,9 @@ RECORD = "environment.json"
 MADE = "made"
 """The folder of an environment for what a program makes in it."""
 
+HEADERS = "headers"
+"""The folder of an environment for headers that are compiled ahead of what is built with it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Record:

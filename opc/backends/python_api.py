@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 
 from opc.emit.python.layout import bracketed
 from opc.emit.python.text import WIDTH, literal
@@ -92,11 +93,14 @@ def documentation(op: Op, doc: str, raises: Sequence[str], more: Sequence[str] =
 
 def wrapped(entries: Sequence[str]) -> list[str]:
     """Return the entries of a docstring's section, indented, continuation lines more."""
-    return [
-        line
-        for entry in entries
-        for line in textwrap.wrap(entry, WIDTH - 4, initial_indent=" " * 4, subsequent_indent=" " * 8, break_long_words=False)
-    ]
+    return [line for entry in entries for line in _entry(entry)]
+
+
+@lru_cache(maxsize=1 << 12)
+def _entry(text: str) -> tuple[str, ...]:
+    """Return one entry's lines: every binding describes the same operands."""
+    first, further = " " * 4, " " * 8
+    return tuple(textwrap.wrap(text, WIDTH - 4, initial_indent=first, subsequent_indent=further, break_long_words=False))
 
 
 def _described_inputs(op: Op) -> list[str]:

@@ -40,6 +40,7 @@ def environment(package: str) -> jinja2.Environment:
         loader=jinja2.PackageLoader(package),
         undefined=jinja2.StrictUndefined,
         bytecode_cache=TemplateCode(str(blanks)),
+        auto_reload=False,  # else each use of a template would look for its file
         **blanks,
     )
     made.filters["in_words"] = in_words

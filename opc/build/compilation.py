@@ -73,6 +73,8 @@ def compile_packages(
         stamp.discard_damaged(generated.package)
 
     for header in ahead:
+        if header.kept:
+            continue
         _write_if_changed(out / header.folder / ninja.FILE, ninja.header_file(header))
     known = [*out.glob(f"*/{BUILD}/{ninja.FILE}"), *out.glob(f"{headers.FOLDER}/*/{ninja.FILE}")]
     taken = sorted(path.parent.relative_to(out).as_posix() for path in known)

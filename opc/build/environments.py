@@ -346,6 +346,7 @@ def _clear(folder: Path) -> None:
         raise files.failure("remove", folder / RECORD, error) from error
     _remove_tree(folder / "venv")
     _remove_tree(folder / environments.MADE)
+    _remove_tree(folder / environments.HEADERS)
 
 
 def _remove_tree(folder: Path) -> None:

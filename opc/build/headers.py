@@ -1,19 +1,30 @@
-"""Headers that many packages begin with, compiled once for an output folder.
+"""Headers that many packages begin with, compiled once: for an output folder, or for an environment and all output folders.
 
 GCC takes `opc/x.h.gch` instead of `opc/x.h` where that lies in a folder it searches first and was made by the same compiler with
 the same options; else it reads the header. The object is the same, byte for byte. Other compilers have no such rule.
+
+Those of an output folder are made by ninja with all else. One of an environment is made before, under a lock of its own, with the
+signatures of all that was read for it: it is taken while these are what they were.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
+import os
+import re
+import subprocess
+import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from opc.backends.base import BuildStep, Compile
 from opc.backends.kernel.backend import only_variant
+from opc.build import files, locks, stamp
 from opc.build.toolchain import Toolchain, runtime_include
+from opc.diagnostics import SpecError
 from opc.records import dataclass
 
 FOLDER = ".opc/headers"
@@ -25,21 +36,30 @@ LEAST = 4
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """A header of the runtime and the arguments that all who begin with it are compiled with."""
+    """A header of the runtime and the arguments that all who begin with it are compiled with.
+
+    `kept` is the folder of an environment that it is kept in, empty for one of an output folder.
+    """
 
     name: str
     flags: tuple[str, ...]
+    kept: str = ""
 
     @property
     def folder(self) -> str:
         """The folder that is searched for it, relative to the output folder."""
         told = "\0".join((str(runtime_include()), self.name, *self.flags))
-        return f"{FOLDER}/{hashlib.sha256(told.encode()).hexdigest()[:16]}"
+        return f"{self.kept or FOLDER}/{hashlib.sha256(told.encode()).hexdigest()[:16]}"
 
     @property
     def compiled(self) -> str:
         """The compiled header, relative to the output folder."""
         return f"{self.folder}/{self.name}.gch"
+
+    @property
+    def read(self) -> Path:
+        """What tells how a kept header was made: the compiler, and the signatures of all files read."""
+        return Path(f"{self.compiled}.json")
 
 
 def flags(step: Compile) -> tuple[str, ...]:
@@ -51,15 +71,74 @@ def of(step: BuildStep) -> Header | None:
     """Return the header that a step's source begins with, if it can be compiled ahead."""
     if not isinstance(step, Compile) or not step.header or step.compiler:
         return None
-    return Header(step.header, flags(step))
+    return Header(step.header, flags(step), step.kept)
 
 
 def worth(packages: Iterable[Iterable[BuildStep]], out: Path, toolchain: Toolchain) -> frozenset[Header]:
-    """Return the headers to be compiled ahead: those of many packages, and those that are there already."""
+    """Return the headers to be compiled ahead: those of many packages, and those that are there already.
+
+    Those of environments are compiled here.
+    """
     if not toolchain.precompiles:
         return frozenset()
     found = Counter(header for steps in packages for header in {of(step) for step in steps} if header is not None)
-    return frozenset(h for h, count in found.items() if count >= LEAST or (out / h.compiled).exists())
+    own = [h for h, count in found.items() if not h.kept and (count >= LEAST or (out / h.compiled).exists())]
+    kept = [h for h in found if h.kept]
+    if kept:
+        with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+            own += [h for h, there in zip(kept, pool.map(lambda h: keep(h, toolchain), kept), strict=True) if there]
+    return frozenset(own)
 
 
-__all__ = ["FOLDER", "LEAST", "Header", "flags", "of", "worth"]
+def keep(header: Header, toolchain: Toolchain) -> bool:
+    """Compile a header of an environment unless that was done, and nothing has changed since; say whether it is there.
+
+    It is not where it doesn't compile, or can't be written: what begins with it then reads it, and says why.
+    """
+    compiled = Path(header.compiled)
+    try:
+        if _is_current(header, toolchain):
+            return True
+        with locks.hold(Path(header.folder)):
+            if _is_current(header, toolchain):
+                return True
+            files.make_folder(compiled.parent)
+            header.read.unlink(missing_ok=True)
+            made, depends = (compiled.with_name(f"{compiled.name}.{end}") for end in ("tmp", "d"))
+            options = ("-x", "c++-header", "-MD", "-MF", str(depends), "-MT", "x", "-c", str(runtime_include() / header.name))
+            include, start = f"-I{runtime_include()}", time.time_ns()
+            command = (*toolchain.command, *toolchain.cxx_flags, include, *header.flags, *options, "-o", str(made))
+            if subprocess.run(command, capture_output=True, check=False).returncode != 0:
+                return False
+            read = [*_dependencies(depends.read_text())]
+            told = {"toolchain": _told(toolchain), "files": stamp.signatures(read)}
+            depends.unlink()
+            if any(os.stat(path).st_mtime_ns >= start for path in read):
+                return False  # it may be of the file as it was before
+            os.replace(made, compiled)
+            header.read.write_text(json.dumps(told, indent=1, sort_keys=True))
+            return True
+    except (OSError, SpecError):
+        return False
+
+
+def _is_current(header: Header, toolchain: Toolchain) -> bool:
+    try:
+        told = json.loads(header.read.read_text())
+    except (OSError, ValueError):
+        return False
+    same = told["toolchain"] == _told(toolchain) and all(stamp.signature(p) == s for p, s in told["files"].items())
+    return same and Path(header.compiled).exists()
+
+
+def _told(toolchain: Toolchain) -> list[str]:
+    return [toolchain.identity, *toolchain.cxx_flags]
+
+
+def _dependencies(rule: str) -> Iterator[str]:
+    """Yield the files that a rule of make, as compilers write it, names behind its target."""
+    for name in re.findall(r"(?:\\.|[^\s\\])+", rule.partition(":")[2].replace("\\\n", " ")):
+        yield re.sub(r"\\(.)", r"\1", name).replace("$$", "$")
+
+
+__all__ = ["FOLDER", "LEAST", "Header", "flags", "keep", "of", "worth"]

@@ -157,7 +157,7 @@ def _tiers(specs: Sequence[Path], out: Path) -> Tiers:
     note(f"covering set, {len(chosen)} of {len(specs)} ops: {', '.join(sorted(c.name for c in chosen))}")
     for part, some in _parts(chosen).items():
         note(f"{part}, {len(some)} of these: {', '.join(sorted(c.name for c in some))}")
-    note(f"kernels on a device, {len(found.device)} ops: {', '.join(sorted(found.device))}")
+    note(f"kernels on a device, {len(found.device)} of {len(specs)} ops: {', '.join(sorted(found.device))}")
     if touched:
         note(f"changed: {', '.join(s.stem for s in touched)}")
     if joined:

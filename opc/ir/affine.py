@@ -15,13 +15,13 @@ from dataclasses import field
 from typing import TypeAlias
 
 from opc.ir.dtypes import INT64_MIN
-from opc.ir.node import Node, interned, memoised, remembered
+from opc.ir.node import AffineNode, interned, memoised, remembered
 from opc.records import dataclass
 
 
 @interned
 @dataclass(frozen=True, slots=True, order=True)
-class Index(Node):
+class Index(AffineNode):
     """An index variable of a statement or reduction."""
 
     name: str
@@ -32,7 +32,7 @@ class Index(Node):
 
 @interned
 @dataclass(frozen=True, slots=True, order=True)
-class Dim(Node):
+class Dim(AffineNode):
     """The size of a named dimension."""
 
     name: str
@@ -43,7 +43,7 @@ class Dim(Node):
 
 @interned
 @dataclass(frozen=True, slots=True, order=True)
-class GroupSize(Node):
+class GroupSize(AffineNode):
     """The number of points of an axis group: the product of its sizes, 1 for an empty group."""
 
     name: str
@@ -54,7 +54,7 @@ class GroupSize(Node):
 
 @interned
 @dataclass(frozen=True, slots=True, order=True)
-class AttrInt(Node):
+class AttrInt(AffineNode):
     """An integer attribute, one element of an integer list attribute, or a bool attribute as 1 or 0."""
 
     name: str
@@ -70,7 +70,7 @@ class AttrInt(Node):
 
 @interned
 @dataclass(frozen=True, slots=True)
-class FloorDiv(Node):
+class FloorDiv(AffineNode):
     """`numerator // denominator`."""
 
     numerator: Affine
@@ -83,7 +83,7 @@ class FloorDiv(Node):
 
 @interned
 @dataclass(frozen=True, slots=True)
-class Mod(Node):
+class Mod(AffineNode):
     """`numerator % denominator`."""
 
     numerator: Affine
@@ -96,7 +96,7 @@ class Mod(Node):
 
 @interned
 @dataclass(frozen=True, slots=True)
-class Minimum(Node):
+class Minimum(AffineNode):
     """The lesser of two sizes, neither of which holds an index variable. Build with `minimum` or `maximum`."""
 
     left: Affine
@@ -139,7 +139,7 @@ def _product(a: Monomial, b: Monomial) -> Monomial:
 
 @interned
 @dataclass(frozen=True, slots=True)
-class Affine(Node):
+class Affine(AffineNode):
     """A sum of `coefficient * monomial`; `terms` is sorted, without zero coefficients. Build with the operators."""
 
     terms: tuple[tuple[Monomial, int], ...]

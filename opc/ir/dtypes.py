@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import Enum
+from math import ldexp
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from opc.records import dataclass
@@ -42,6 +43,17 @@ class Minifloat:
     fraction: int
     bias: int
     top: Literal["ieee", "nan", "finite"]
+
+    def overflow(self, bits: int) -> float:
+        """Return the least float32 number that is rounded beyond the greatest of the format, which has so many bits.
+
+        It is half a step from the greatest or, where that one is even, which takes ties, the number after.
+        """
+        field = (1 << bits - 1 - self.fraction) - 1
+        exponent = field - self.bias - (self.top == "ieee")
+        greatest = (1 << self.fraction + 1) - 1 - (self.top == "nan")
+        even = ldexp(1, self.fraction - 23) if self.top == "nan" else 0
+        return ldexp(greatest + 0.5 + even, exponent - self.fraction)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, TypeAlias
 from opc.diagnostics import NO_SPAN, Span
 from opc.ir.affine import Affine
 from opc.ir.dtypes import DType, ValueType, Weak
-from opc.ir.node import Node, interned, remembered, remembering
+from opc.ir.node import ExprNode, interned, remembered, remembering
 from opc.records import dataclass, replace
 
 NOTHING: frozenset[str] = frozenset()
@@ -38,7 +38,7 @@ class GroupRef:
 
 @remembering
 @dataclass(frozen=True, slots=True)
-class Const(Node):
+class Const(ExprNode):
     """A literal number or bool; `value` is an int, a float (inf and nan included) or a bool. 0 and -0 are two."""
 
     value: int | float | bool
@@ -54,7 +54,7 @@ class Const(Node):
 
 @remembering
 @dataclass(frozen=True, slots=True)
-class AttrRef(Node):
+class AttrRef(ExprNode):
     """The value of an attribute, or of one element of a list attribute (`element` >= 0).
 
     A `str` attribute appears only in comparisons with a `StrConst`.
@@ -68,7 +68,7 @@ class AttrRef(Node):
 
 @remembering
 @dataclass(frozen=True, slots=True)
-class StrConst(Node):
+class StrConst(ExprNode):
     """A string literal; only compared with a `str` attribute, by `eq` or `ne`."""
 
     value: str
@@ -82,7 +82,7 @@ class StrConst(Node):
 
 @remembering
 @dataclass(frozen=True, slots=True)
-class IndexValue(Node):
+class IndexValue(ExprNode):
     """An integer expression over index variables, dimensions and attributes, used as a value (weak int)."""
 
     value: Affine
@@ -96,7 +96,7 @@ class IndexValue(Node):
 
 @remembering
 @dataclass(frozen=True, slots=True)
-class GroupIndex(Node):
+class GroupIndex(ExprNode):
     """Which point of an axis group this is, counted in row-major order from 0 (weak int)."""
 
     group: str
@@ -110,7 +110,7 @@ class GroupIndex(Node):
 
 @remembering
 @dataclass(frozen=True, slots=True)
-class Read(Node):
+class Read(ExprNode):
     """An element of an input, temporary or earlier output.
 
     `indices` has one entry an axis or axis group of the operand: an affine expression, a group, or (data dependent) an integer
@@ -128,7 +128,7 @@ class Read(Node):
 
 @remembering
 @dataclass(frozen=True, slots=True)
-class Call(Node):
+class Call(ExprNode):
     """A function of the function table applied to arguments; operators are functions too (`add`, `lt`, `and`, ...)."""
 
     fn: str
@@ -139,7 +139,7 @@ class Call(Node):
 
 @remembering
 @dataclass(frozen=True, slots=True)
-class Select(Node):
+class Select(ExprNode):
     """`then if cond else other`. Only the chosen side counts: it alone may read, overflow or pass on a gradient."""
 
     cond: Expr
@@ -200,7 +200,7 @@ REDUCTIONS = ("sum", "prod", "max", "min", "mean", "any", "all", "argmax", "argm
 
 @remembering
 @dataclass(frozen=True, slots=True)
-class Reduce(Node):
+class Reduce(ExprNode):
     """A reduction of `body` over axes. `kind` is one of REDUCTIONS without `mean`, which the front end writes as sum / size.
 
     Ties of max, min, argmax and argmin go to the first position in row-major order. Floating sums may be reassociated.
@@ -215,7 +215,7 @@ class Reduce(Node):
 
 @remembering
 @dataclass(frozen=True, slots=True)
-class Cast(Node):
+class Cast(ExprNode):
     """Conversion to another value type; float to int truncates and saturates, NaN gives 0, integers wrap."""
 
     arg: Expr
@@ -225,7 +225,7 @@ class Cast(Node):
 
 @remembering
 @dataclass(frozen=True, slots=True)
-class Present(Node):
+class Present(ExprNode):
     """Whether an optional operand was given; known when the kernel is called, the same at every point."""
 
     operand: str
@@ -238,7 +238,7 @@ class Present(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Extension(Node):
+class Extension(ExprNode):
     """The base of the expressions that a lower IR has beside those here, such as a load from memory."""
 
     @property

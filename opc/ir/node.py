@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields
 from threading import RLock
 from typing import Any, TypeVar, cast
@@ -23,62 +23,87 @@ _R = TypeVar("_R")
 
 
 class Node:
-    """The base of frozen dataclasses whose instances remember; none of it takes part in comparison, printing or copying."""
+    """The base of frozen dataclasses whose instances remember; none of it takes part in comparison, printing or copying.
+
+    What is asked of one kind of nodes alone has its slots in the base of that kind: there are many more nodes than questions.
+    """
+
+    __slots__ = ("__weakref__", "_hash", "_indices")
+
+
+class AffineNode(Node):
+    """The base of affine expressions and their atoms."""
 
     __slots__ = (
-        "__weakref__",
-        "_alone",
-        "_asked",
-        "_assignments",
         "_atoms",
+        "_factors",
+        "_minima",
+        "_order",
+        "_text",
+    )
+
+
+class ExprNode(Node):
+    """The base of expressions."""
+
+    __slots__ = (
+        "_asked",
         "_attributes",
         "_bound",
-        "_broadcast",
         "_canonical",
         "_children",
-        "_declared",
-        "_factors",
         "_form",
         "_format",
         "_groups",
-        "_hash",
-        "_indices",
-        "_intrinsics",
-        "_knowledge",
         "_literals",
-        "_minima",
-        "_names",
-        "_numpy",
-        "_onnx",
         "_operands",
-        "_order",
-        "_ordered",
-        "_positive",
-        "_prepared",
         "_reads",
         "_reductions",
         "_settled",
-        "_shape_calls",
         "_simpler",
         "_size",
         "_sizes",
-        "_spec_names",
-        "_sunken",
         "_symbols",
-        "_text",
         "_traits",
         "_variables",
-        "_views",
     )
 
+
+class OpNode(Node):
+    """The base of ops."""
+
+    __slots__ = (
+        "_alone",
+        "_assignments",
+        "_broadcast",
+        "_carried",
+        "_declared",
+        "_knowledge",
+        "_names",
+        "_numpy",
+        "_onnx",
+        "_ordered",
+        "_plan",
+        "_positive",
+        "_prepared",
+        "_shape_calls",
+        "_spec_names",
+        "_sunken",
+    )
+
+
+_PUTS: Mapping[str, Callable[[Any, Any], None]] = {
+    slot: cls.__dict__[slot].__set__ for cls in (Node, AffineNode, ExprNode, OpNode) for slot in cls.__slots__
+}
+"""What fills each slot."""
 
 _UNKNOWN: Any = object()
 """What stands for an answer that a node has not been asked for: to test for it takes half the time of catching an error."""
 
 
 def remembered(slot: str) -> Callable[[Callable[[_N], _R]], Callable[[_N], _R]]:
-    """Have a function of a node compute its answer once for each node, kept in a slot of `Node`."""
-    put = Node.__dict__[slot].__set__
+    """Have a function of a node compute its answer once for each node, kept in a slot of the base of its kind."""
+    put = _PUTS[slot]
 
     def decorate(compute: Callable[[_N], _R]) -> Callable[[_N], _R]:
         @functools.wraps(compute)
@@ -96,7 +121,7 @@ def remembered(slot: str) -> Callable[[Callable[[_N], _R]], Callable[[_N], _R]]:
 
 def remembered_each(slot: str) -> Callable[[Callable[[_N, _A], _R]], Callable[[_N, _A], _R]]:
     """As `remembered`, of a question about a node and one thing more: the answers are kept in a table in the node."""
-    put = Node.__dict__[slot].__set__
+    put = _PUTS[slot]
 
     def decorate(compute: Callable[[_N, _A], _R]) -> Callable[[_N, _A], _R]:
         @functools.wraps(compute)
@@ -126,7 +151,9 @@ def remembering(cls: _C) -> _C:
             return True
         if other.__class__ is not self.__class__:
             return False
-        return own_hash(self) == own_hash(other) and by_fields(self, other)
+        # What has not been hashed yet is mostly as quick to compare.
+        mine, its = getattr(self, "_hash", None), getattr(other, "_hash", None)
+        return (mine is None or its is None or mine == its) and by_fields(self, other)
 
     for name, method in (("__hash__", own_hash), ("__eq__", equal)):
         setattr(cls, name, method)

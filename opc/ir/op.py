@@ -16,7 +16,7 @@ from opc.ir.affine import Affine, Dim
 from opc.ir.budget import check_size
 from opc.ir.dtypes import DType, ElementType, TypeVar
 from opc.ir.expr import Expr, GroupRef
-from opc.ir.node import Node, interned, remembered, remembering
+from opc.ir.node import OpNode, interned, remembered, remembering
 from opc.names import CLASSES
 from opc.records import dataclass, replace
 
@@ -164,7 +164,7 @@ class Derivation:
 
 @remembering
 @dataclass(frozen=True, slots=True)
-class Op(Node):
+class Op(OpNode):
     """One op. Statement order is program order; every temporary and output is assigned once.
 
     `dims` holds the derived dimensions of `shape:` in order; the other dimensions are bound by the inputs. `inplace` maps an
@@ -267,7 +267,7 @@ def _assignments(op: Op) -> Mapping[str, Assign]:
     return {s.target: s for s in op.body}
 
 
-@remembered("_operands")
+@remembered("_declared")
 def _operands(op: Op) -> Mapping[str, Operand]:
     return {o.name: o for o in (*op.inputs, *op.outputs, *op.temporaries)}
 

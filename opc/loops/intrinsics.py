@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-_HEADERS: Mapping[str, str] = {
+HEADERS: Mapping[str, str] = {
     "nests/points": "advance group_offset group_index locate outside report store limits",
     "nests/loops": (
         "add_row add_shared clip constant fetch_row fill finish_phases finish_row greatest least max_identity min_identity "
@@ -27,8 +27,8 @@ _HEADERS: Mapping[str, str] = {
     ),
     "cuda/multiply": "multiply_tiles",
     "cuda/nest": (
-        "add_at broadcast_place broadcast_points end_of_key entry_place finds_places first_of_key first_term item_at join_terms "
-        "name_nothing name_place place_in point_of stores_point term_step terms_end"
+        "add_at broadcast_place broadcast_points end_of_key end_of_terms entry_place finds_places first_of_key first_term "
+        "item_at join_terms name_nothing name_place place_in point_of stores_point term_step"
     ),
     "cuda/rows": (
         "buffer_of count_packed device_row_of first_of_team is_wanted load_pack new_pack row_value single_row_of store_pack "
@@ -37,6 +37,7 @@ _HEADERS: Mapping[str, str] = {
     "poplar/codelet": "saturated share_begin share_end share_first",
     "nests/windows": "combine fetch_ahead fetch_share padded_windows reach reduce_windows window_row",
 }
+"""The functions and structs of each header. A name is in one of them, for it tells what a kernel includes."""
 
 HEADER_OF_FORM = {
     "codelet": "poplar/codelet",
@@ -47,5 +48,5 @@ HEADER_OF_FORM = {
 }
 """The header of what a function of each form is called with."""
 
-HEADER: Mapping[str, str] = {name: header for header, names in _HEADERS.items() for name in names.split()}
+HEADER: Mapping[str, str] = {name: header for header, names in HEADERS.items() for name in names.split()}
 """The header of each function and struct, by name."""

@@ -395,6 +395,11 @@ def statements(body: Body) -> Iterator[Statement]:
             yield from statements(inner)
 
 
+def outline(body: Body) -> tuple[type, ...]:
+    """Return the classes of a body's statements, outer ones first: bodies that differ mostly differ in these."""
+    return tuple([s.__class__ for s in statements(body)])
+
+
 def map_values(body: Body, change: Callable[[Expr], Expr]) -> Body:
     """Return a body with `change` applied to every value that a statement computes."""
     return with_values(body, tuple(change(v) for v in values_of(body)))

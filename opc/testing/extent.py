@@ -9,7 +9,7 @@ class Extent(Enum):
     """The whole proof of an op, that of an op of the covering set, or that of any other op.
 
     All but `WHOLE` have few calls of each kind; `SAMPLE` has half as many as the others, and no checks of what a framework's own
-    tools make of the op. `LOOPS` is that of an op of the covering set whose interface others have too: it has the checks of
+    tools make of the op. `LOOPS` is that of an op of the covering set whose signature others have too: it has the checks of
     frameworks whose code is made of the body, and not of those that call the compiled kernel.
     """
 

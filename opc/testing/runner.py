@@ -47,8 +47,9 @@ def run_tests(
     for each processor. A backend whose framework is not installed is reported with the line that installs it.
     What passed before on the same bytes is not run, unless `again` is given; `opc.testing.memory` says what counts.
     With `tiers`, the backends that are not in `cover.EVERY_OP` run the chosen specs only, or of these, where they wrap the kernel
-    or another backend, those that are said. EVERY_OP runs a sample of the calls of the other ops, of kernels compiled without
-    optimisation where they are for this machine alone. Of the chosen ones all calls are run, or only of those that are said.
+    or another backend, those that are said. EVERY_OP runs a sample of the calls of the other ops. Of the chosen ones all calls
+    are run, or only of those that are said. Kernels for this machine alone are compiled without optimisation but for those of
+    the ops that together have every form of loops.
 
     Raises:
         SpecError: when nothing can be run at all: an unknown backend, no compiler, an output folder that can't be written.
@@ -156,11 +157,11 @@ def _build_in_tiers(
     """Bring the packages up to date, each for the backends that run it; say of each what is not run."""
     groups: dict[tuple[bool, ...], list[Path]] = {}
     for spec in specs:
-        groups.setdefault((spec in tiers.chosen, *(tiers.runs(spec, b) for b in backends)), []).append(spec)
+        groups.setdefault((tiers.shipped(spec), *(tiers.runs(spec, b) for b in backends)), []).append(spec)
     found: list[BuiltPackage] = []
-    for (chosen, *runs), group in sorted(groups.items(), reverse=True):
+    for (shipped, *runs), group in sorted(groups.items(), reverse=True):
         wanted = [b for b, own in zip(backends, runs, strict=True) if own]
-        with nullcontext() if chosen else unoptimised():
+        with nullcontext() if shipped else unoptimised():
             built = build(group, wanted) if wanted else []
         found += [replace(package, extent=tiers.extent(package.spec)) for package in built]
     for package in found:

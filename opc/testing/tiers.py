@@ -20,7 +20,7 @@ UNCHECKED = (
     "a part of the calls and no checks were run, for the op is in the covering set for its loops and has not changed; "
     "without --cover all of them are"
 )
-"""What is said of an op of the covering set on backends that call its kernel, where others of the set have its interface."""
+"""What is said of an op of the covering set on backends that call its kernel, where others of the set have its signature."""
 
 SAMPLED = "a sample of the calls and checks was run, for the op is outside the covering set; without --cover all of them are"
 """What is said of an op on the backends that run every op."""
@@ -36,8 +36,8 @@ class Tiers:
     Attributes:
         chosen: The specs of the covering set.
         interface: Those for backends that wrap the kernel.
-        signature: Those for backends that wrap another one.
-        loops: Those for the thread sanitizer.
+        signature: Those for backends that wrap another one; all backends that wrap run the checks of these alone.
+        loops: Those for the thread sanitizer, whose kernels are compiled as they are shipped.
         device: Those for backends whose kernels run on a device.
         whole: Those of which all is run.
     """
@@ -61,7 +61,11 @@ class Tiers:
             return Extent.SAMPLE
         if self.whole is None or spec in self.whole:
             return Extent.WHOLE
-        return Extent.COVER if self.interface is None or spec in self.interface else Extent.LOOPS
+        return Extent.COVER if self.signature is None or spec in self.signature else Extent.LOOPS
+
+    def shipped(self, spec: Path) -> bool:
+        """Whether the kernels of a spec are compiled as they are shipped: those that together have every form of loops."""
+        return spec in (self.chosen if self.loops is None else self.loops)
 
     def left_out(self, spec: Path, backends: Iterable[Backend], ran: Collection[str]) -> Iterator[tuple[str, str]]:
         """Yield the backends that run a spec in part or not at all, and why; a backend that refuses it is not in `ran`."""

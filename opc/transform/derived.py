@@ -150,7 +150,8 @@ def finish(op: Op, draft: Draft) -> Op:
     whole = replace(whole, temporaries=tuple(o for o in whole.temporaries if o.name in recomputed))
     derived = _with_inputs(whole, kept, draft)
     spare = [o for o in op.inputs if o.name not in used]
-    never = _unbound(replace(derived, inputs=(*derived.inputs, *spare)))  # an optional input alone tells it
+    # An optional input alone tells it. Mostly nothing is to spare, and then nobody asks.
+    never = _unbound(replace(derived, inputs=(*derived.inputs, *spare))) if spare else set()
     # Of a gradient there is a gradient too, which takes what is like its results.
     further = tuple(replace(o, optional=True) for o in results) if draft.kind == "vjp" and op.derivation is None else ()
 

@@ -1,7 +1,11 @@
-"""Headers compiled ahead: for many packages, of GCC, and objects as without; glue is not optimised for this machine alone."""
+"""Headers compiled ahead: for many packages or for an environment, of GCC, and objects as without.
+
+Glue is not optimised for this machine alone.
+"""
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 from pathlib import Path
@@ -79,6 +83,64 @@ def test_a_changed_header_is_compiled_anew_with_what_begins_with_it(
     made = build(out, *NAMES)
     assert len(ahead(made)) == 1
     assert sum(file.endswith("more.o") for file in made) == len(NAMES)
+
+
+def kept(environment: Path, monkeypatch: pytest.MonkeyPatch, **changed: str) -> None:
+    """Have the backend's header be kept in an environment."""
+    step = {"header": "opc/core/tensor.h", "kept": str(environment), **changed}
+
+    def build(self: FakeBackend, family: Family) -> tuple[BuildStep, ...]:
+        compiled = Compile("fake/more.cpp", "build/more.o", ("-O2",), glue=True, **step)
+        return (compiled, Link((compiled.object, "build/answer.o"), "build/libfake.so"))
+
+    monkeypatch.setattr(FakeBackend, "build", build)
+
+
+def test_one_of_an_environment_is_compiled_once_for_all_output_folders(
+    glue: FakeBackend, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    build(tmp_path / "alone", "op")
+    kept(tmp_path / "env", monkeypatch)
+    assert ahead(build(tmp_path / "one", "op")) == []
+    (compiled,) = (tmp_path / "env").rglob("*.gch")
+    before = compiled.stat().st_mtime_ns
+    build(tmp_path / "other", "op")
+    assert compiled.stat().st_mtime_ns == before
+    objects = [tmp_path / out / "op/build/more.o" for out in ("alone", "one", "other")]
+    assert len({made.read_bytes() for made in objects}) == 1
+    assert f"-I{tmp_path}/env" in (tmp_path / "other/op/build/build.ninja").read_text()
+    assert call(tmp_path / "other/op/build/libfake.so", 1) == 42
+
+
+def test_one_of_an_environment_is_compiled_anew_when_what_it_reads_changes(
+    glue: FakeBackend, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    include = tmp_path / "a folder"
+    shutil.copytree(Path(__file__).parents[2] / "runtime/include", include)
+    for module in (headers, ninja):
+        monkeypatch.setattr(module, "runtime_include", lambda: include)
+    kept(tmp_path / "env", monkeypatch)
+    build(tmp_path / "out", "op")
+    (compiled,) = (tmp_path / "env").rglob("*.gch")
+    read = json.loads(Path(f"{compiled}.json").read_text())["files"]
+    assert str(include / "opc/core/tensor.h") in read
+    before = compiled.stat().st_mtime_ns
+    text = (include / "opc/core/tensor.h").read_text()
+    (include / "opc/core/tensor.h").write_text(f"{text}\nint changed();\n")
+    made = build(tmp_path / "out", "op")
+    assert compiled.stat().st_mtime_ns > before
+    assert any(file.endswith("more.o") for file in made)
+
+
+def test_where_one_of_an_environment_cannot_be_made_the_header_is_read(
+    glue: FakeBackend, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    kept(tmp_path / "file", monkeypatch)
+    build(tmp_path / "out", "op")
+    kept(tmp_path / "env", monkeypatch, header="opc/nothing.h")
+    build(tmp_path / "out", "op")
+    assert not [*(tmp_path / "env").rglob("*.gch")]
 
 
 def test_clang_compiles_none_ahead(glue: FakeBackend, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

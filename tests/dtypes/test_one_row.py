@@ -74,7 +74,7 @@ def test_an_op_of_it_is_proved(copy: Path) -> None:
     """The oracle, kernels, gradients, and what frameworks run: NumPy, ONNX, ONNX Runtime and PyTorch have such a dtype."""
     (copy / "nuz.yaml").write_text(SPEC)
     backends = [part for name in ("numpy", "onnx", "onnxruntime", "torch") for part in ("-b", name)]
-    told = json.loads(run(copy, "-m", "opc", "test", "nuz.yaml", "-o", "made", *backends, "--json", "--again"))
+    told = json.loads(run(copy, "-m", "opc", "test", "nuz.yaml", "-o", "made", *backends, "--json", "--cover"))
     text = json.dumps(told)
     assert "float8_e4m3fnuz" in (copy / "made" / "nuz" / "shape.py").read_text()
     for backend in ("numpy", "onnx", "onnxruntime", "torch"):

@@ -9,6 +9,7 @@ import pytest
 from opc.ir.dtypes import DType, Weak
 from opc.ir.expr import Present
 from opc.ir.verify import VerifyError
+from opc.loops.intrinsics import HEADER, HEADERS
 from opc.loops.names import PARAMETERS
 from opc.loops.nodes import Body, Continue, Do, How, If, Kernel, Let, Loop, Store, Yield
 from opc.loops.values import Local, Speculative, call, number, variable
@@ -21,6 +22,10 @@ X = Local("x", DType.FLOAT32)
 def kernel(*body: object) -> Kernel:
     statements: Body = tuple(body)
     return Kernel("row_nest", ("x",), (), statements)
+
+
+def test_an_intrinsic_is_in_one_header() -> None:
+    assert len(HEADER) == sum(len(names.split()) for names in HEADERS.values())
 
 
 @pytest.mark.parametrize(

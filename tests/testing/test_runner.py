@@ -249,11 +249,12 @@ def test_the_covering_tier_builds_a_spec_for_the_backends_that_run_it(monkeypatc
     names = ("numpy", "onnx", "paddle", "torch")
     backends = [SimpleNamespace(name=name, wraps=name != "onnx", library_of="", on_device=False) for name in names]
     _, b, c, d = specs = [Path(f"{name}.yaml") for name in "abcd"]
-    report, which = Report(), tiers.Tiers([b, c, d], [b, d], whole=[d])
+    report, which = Report(), tiers.Tiers([b, c, d], [b, d], [b, d], loops=[c, d], whole=[d])
     found = runner._build_in_tiers(report, specs, backends, which, build)
     assert asked == [
-        (["b", "d"], ["numpy", "onnx", "paddle", "torch"], None),
+        (["d"], ["numpy", "onnx", "paddle", "torch"], None),
         (["c"], ["numpy", "onnx", "torch"], None),
+        (["b"], ["numpy", "onnx", "paddle", "torch"], "0"),
         (["a"], ["numpy", "torch"], "0"),
     ]
     assert "OPC_OPTIMIZE" not in os.environ

@@ -61,10 +61,10 @@ def test_an_unchanged_op_of_the_covering_set_has_more_than_a_sample_and_all_chec
     assert again.not_run == found.not_run
 
 
-def test_an_op_whose_interface_others_have_is_not_checked_where_the_kernel_is_called(
+def test_an_op_whose_signature_others_have_is_not_checked_where_the_kernel_is_called(
     tmp_path: Path, spec: Path, whole: Report
 ) -> None:
-    found = run_tests([spec], ["numpy"], tmp_path, tiers=Tiers([spec], interface=[], whole=[]))
+    found = run_tests([spec], ["numpy"], tmp_path, tiers=Tiers([spec], signature=[], whole=[]))
     assert found.ok
     assert found.totals().keys() == whole.totals().keys() - {"check"}
     assert [(r.op, r.backend) for r in found.results if r.message == tiers.UNCHECKED] == [("leaky_relu", "numpy")]

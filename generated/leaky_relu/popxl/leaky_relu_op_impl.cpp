@@ -325,7 +325,8 @@ if include is None:
     from opc.build.toolchain import runtime_include
     include = str(runtime_include())
 optimised = os.environ.get('CXXFLAGS', '-O3').split()
-cfg['extra_compile_args'] = ['-std=c++14', '-fPIC', '-shared', *optimised, '-DONNX_NAMESPACE=onnx']
+# Python's own flags ask for debugging information, which takes long to make.
+cfg['extra_compile_args'] = ['-std=c++14', '-fPIC', '-shared', '-g0', *optimised, '-DONNX_NAMESPACE=onnx']
 cfg['include_dirs'] = [include]
 cfg['libraries'] = ['popart', 'poplar', 'popops', 'poputil', 'poplin']
 cfg['dependencies'] = ['../poplar/leaky_relu_body.hpp', '../poplar/leaky_relu_checks.hpp']

@@ -11,9 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 
+from opc.analysis.bounds.examples import Examples
 from opc.analysis.bounds.quotients import Parts, cleared, divisions, factors, parts_of_index, quotient, split_off
 from opc.analysis.value_types import affine_of, flag_of
-from opc.ir.affine import Affine, Dim, FloorDiv, GroupSize, Index, Minimum, Mod, Symbol
+from opc.ir.affine import Affine, Atom, Dim, FloorDiv, GroupSize, Index, Minimum, Mod, Symbol
 from opc.ir.expr import Call, Expr
 
 _MAX_FACTS = 2
@@ -85,6 +86,11 @@ def _answers(facts: tuple[Affine, ...], ranges: tuple[tuple[str, Affine], ...], 
     return {}
 
 
+@lru_cache(maxsize=4096)
+def _examples(facts: tuple[Affine, ...], ranges: tuple[tuple[str, Affine], ...]) -> Examples:
+    return Examples(facts, dict(ranges))
+
+
 @dataclass
 class Prover:
     """Proves that polynomials are not negative, given facts and the ranges of index variables (outermost first)."""
@@ -112,6 +118,11 @@ class Prover:
     def sizes(self) -> list[Affine]:
         """Those of the facts that hold none."""
         return [f for f in self.known if not f.indices()]
+
+    @cached_property
+    def _size_factors(self) -> list[tuple[Affine, frozenset[Atom]]]:
+        """These, each with its atoms."""
+        return [(f, factors(f)) for f in self.sizes]
 
     @cached_property
     def excess(self) -> dict[Symbol, Affine]:
@@ -149,6 +160,11 @@ class Prover:
         return answer
 
     def _proved(self, f: Affine) -> bool:
+        least = self.least(f)
+        if least is not None and self._withoutdivisions(least):
+            return True
+        if _examples(self.facts, tuple(self.ranges.items())).refute(f):
+            return False
         if self._with_facts(f):
             return True
         known = [f, *self.known]
@@ -309,7 +325,10 @@ class Prover:
             return False
         if self._withoutdivisions(f):
             return True
-        return facts > 0 and any(self._closed(f - g, facts - 1) for g in self.sizes if _related(f, g))
+        if not facts:
+            return False
+        own = factors(f)
+        return any(self._closed(f - g, facts - 1) for g, of in self._size_factors if not of.isdisjoint(own))
 
     def _withoutdivisions(self, f: Affine) -> bool:
         shown = self._shown_without.get(f)

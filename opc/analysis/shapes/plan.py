@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable, Iterator
 
 from opc.analysis.shapes.steps import (
@@ -65,27 +64,25 @@ def _needs_sizes(e: Expr) -> bool:
 
 def undetermined(op: Op) -> tuple[str, ...]:
     """Return the dimensions, groups and types that the op's inputs do not determine; empty for a well-formed op."""
-    return _Planner(op).run()[1]
-
-
-_recent: deque[tuple[Op, ShapePlan]] = deque(maxlen=16)
-"""The plans asked for last. They are found by identity: to compare ops takes longer than to check a call."""
+    return _planned(op)[1]
 
 
 def plan(op: Op) -> ShapePlan:
-    """Return the steps that check a call of `op` and bind its sizes; every call of an op asks for them, so they are kept.
+    """Return the steps that check a call of `op` and bind its sizes.
 
     Raises:
         UndeterminedError: when the inputs do not determine every size and type that the op's outputs and temporaries use.
     """
-    for known, kept in tuple(_recent):
-        if known is op:
-            return kept
-    result, missing = _Planner(op).run()
+    result, missing = _planned(op)
     if missing:
         raise UndeterminedError(op, missing)
-    _recent.append((op, result))
     return result
+
+
+@remembered("_plan")
+def _planned(op: Op) -> tuple[ShapePlan, tuple[str, ...]]:
+    """Return the plan of an op and what it could not determine: every call asks for it, and so do all backends."""
+    return _Planner(op).run()
 
 
 class _Planner:

@@ -48,7 +48,7 @@ VARIANT = "OPC_VARIANT"
 takes a third of the time; without it all are compiled, and a call chooses among them."""
 
 OPTIMIZE = "OPC_OPTIMIZE"
-"""Environment variable: with 0, kernels of the only variant are compiled without optimisation, in a quarter of the time."""
+"""Environment variable: with 0, kernels of the only variant, and codelets, are compiled unoptimised, in a quarter of the time."""
 
 NATIVE = "native"
 """Stands for the variant that this machine's kernels choose."""
@@ -73,7 +73,7 @@ class KernelBackend:
         source = f"kernel/{family.name}"
         only = only_variant()
         forced = () if only is None else (f"-DOPC_FORCE_VARIANT={only}",)
-        loop_flags = (*COMMON_FLAGS, *LOOP_FLAGS, *(("-O0",) if only is not None and os.environ.get(OPTIMIZE) == "0" else ()))
+        loop_flags = (*COMMON_FLAGS, *LOOP_FLAGS, *(("-O0",) if unoptimised() else ()))
         # It checks shapes, and takes long to compile with optimisation.
         entry = Compile(f"{source}.cpp", _object(f"{family.name}"), (*COMMON_FLAGS, *ENTRY_FLAGS, *forced), glue=True)
         loops = [
@@ -155,6 +155,11 @@ def only_variant() -> str | None:
     if name not in _variants():
         raise SpecError([Diagnostic(f"${VARIANT} is '{name}'", hint=f"it is {NATIVE} or one of {', '.join(_variants())}")])
     return name
+
+
+def unoptimised() -> bool:
+    """Return whether what computes is compiled without optimisation, which it is for this machine alone."""
+    return only_variant() is not None and os.environ.get(OPTIMIZE) == "0"
 
 
 def _variants() -> dict[str, tuple[str, ...]]:

@@ -49,12 +49,14 @@ def _dtype_tables() -> dict[str, str]:
     """Return the tables of dtypes that shared modules have: what inference, and what the builder knows."""
     known = [(d, f"TensorProto.{TENSOR_TYPE[d]}") for d in DTYPES if d in TENSOR_TYPE]
     narrow = [(d, name) for d, name in known if d.row.minifloat is not None]
-    eight = [name for d, name in narrow if d.bits == 8]
+    beyond = {"ieee": "np.inf", "nan": "np.nan", "finite": "np.nan"}
+    formats = [(name, d.bits, m) for d, name in narrow if d.bits == 8 and (m := d.row.minifloat)]
+    eight = [f"{name}: ({m.overflow(bits)}, {beyond[m.top]})" for name, bits, m in formats]
     return {
         "dtypes": Bracket("DTYPES = {", [f"{name}: {quoted(d.value)}" for d, name in known], "}").render(),
         "narrow": Bracket("NARROW = {", [f"{quoted(d.value)}: {name}" for d, name in narrow], "}").render(),
         "wide": ", ".join(quoted(d.value) for d in DTYPES if d.accumulator is d),
-        "bytes": Bracket("BYTES = (", eight, ")", single=True).render(),
+        "bytes": Bracket("BYTES = {", eight, "}").render(),
     }
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from opc.backends.dtypes import lacking
+from opc.backends.poplar.recent import of_family
 from opc.diagnostics import Diagnostic
 from opc.ir.dtypes import Acc, DType, ElementType, TypeVar
+from opc.ir.node import remembered
 from opc.ir.op import Family, Op, Operand
 from opc.records import replace
 
@@ -40,6 +42,7 @@ def carried_type(t: ElementType) -> ElementType:
             return DType.INT32 if t is DType.INT64 else t
 
 
+@remembered("_carried")
 def carried(op: Op) -> Op:
     """Return an op whose operands have the element types that Poplar holds. What it computes is left as it is."""
 
@@ -50,6 +53,7 @@ def carried(op: Op) -> Op:
     return replace(op, types=types, inputs=of(op.inputs), outputs=of(op.outputs), temporaries=of(op.temporaries))
 
 
+@of_family
 def carried_family(family: Family) -> Family:
     """Return a family whose op has the element types that Poplar holds, without what is derived from it."""
     return replace(family, forward=carried(family.forward), backward=None, backward_backward=None, jvp=None, backward_jvp=None)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from opc.backends.derived import derivation, gradient_of, title
 from opc.backends.poplar.carried import carried, reached
+from opc.backends.poplar.recent import of_family
 from opc.emit.cpp.text import message_literal, string_literal
 from opc.ir.dtypes import Acc, DType, ElementType, candidates
 from opc.ir.op import Family, Op, Operand, Role, camel_case
@@ -86,6 +87,7 @@ class OpClass:
         return ", ".join(f"{{{string_literal(o.name)}, {'true' if o.optional else 'false'}}}" for o in self.op.outputs)
 
 
+@of_family
 def op_classes(family: Family) -> tuple[OpClass, ...]:
     """Return the ops that PopART's autodiff reaches, the op itself first."""
     return tuple(_op_class(family, op) for op in reached(family))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator
 
 from opc import config
 from opc.backends.poplar.attributes import append_line, read_lines, rule_attributes
 from opc.backends.poplar.carried import refusals
 from opc.backends.poplar.classes import definitions, op_classes
+from opc.backends.poplar.recent import of_family
 from opc.backends.templates import Templates
 from opc.diagnostics import Diagnostic
 from opc.emit.abi import attributes_type, header_path
@@ -31,6 +31,7 @@ def requires(family: Family) -> Iterator[Diagnostic]:
         yield from refused(family)
 
 
+@of_family
 def shared_files(family: Family) -> dict[str, str]:
     """Return the files of `poplar/` by path: bodies, rules, and the reference in NumPy that scripts compare with."""
     alone = replace(family, backward=None, backward_backward=None, jvp=None, backward_jvp=None)
@@ -41,19 +42,10 @@ def shared_files(family: Family) -> dict[str, str]:
     }
 
 
-_recent: deque[tuple[Family, str, dict[str, str]]] = deque(maxlen=8)
-"""The bodies made last and for which SDK, found by identity: three backends emit the same, and ask whether there are codelets."""
-
-
+@of_family
 def bodies(family: Family) -> dict[str, str]:
     """Return the bodies of a family in Poplar by path, and the codelets that these place."""
-    sdk = config.load().sdk
-    for known, version, texts in tuple(_recent):
-        if known is family and version == sdk:
-            return texts
-    texts = poplar_files(family, sdk=sdk)
-    _recent.append((family, sdk, texts))
-    return texts
+    return poplar_files(family, sdk=config.load().sdk)
 
 
 def codelets_path(family: Family) -> str:
@@ -71,6 +63,7 @@ def headers(family: Family) -> list[str]:
     return [f"../poplar/{family.name}_body.hpp", f"../poplar/{family.name}_checks.hpp", f"../{header_path(family)}"]
 
 
+@of_family
 def params_source(family: Family) -> str:
     """Return the text of the struct of attributes, in namespaces that know the body as `body` and the rules as `checks`."""
     op = family.forward
@@ -85,16 +78,19 @@ def params_source(family: Family) -> str:
     )
 
 
+@of_family
 def opx_source(family: Family) -> str:
     """Return the text of the ops' Opx and their registration, with those of the variant in place."""
     return templates.render("opx.cpp.j2", family, classes=op_classes(family), codelets=has_codelets(family))
 
 
+@of_family
 def in_place_regions(family: Family) -> dict[str, str]:
     """Return, by the op's name, the methods of a variant in place that say what it writes over."""
     return {c.name: templates.render("in_place.cpp.j2", family, c=c) for c in op_classes(family) if c.in_place is not None}
 
 
+@of_family
 def methods_source(family: Family) -> dict[str, str]:
     """Return, by the op's name, the methods that tell autodiff of an op, which are the last of its class."""
     return {c.name: templates.render("methods.cpp.j2", family, c=c) for c in op_classes(family)}
@@ -118,6 +114,7 @@ def wrapped(text: str) -> str:
     return "\n".join(piece for line in text.split("\n") for piece in wrap(line))
 
 
+@of_family
 def checks_source(family: Family) -> str:
     """Return the text of `poplar/<op>_checks.hpp`."""
     return wrapped(

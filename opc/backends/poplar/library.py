@@ -6,6 +6,7 @@ The source is over `runtime/include/opc/adapters/popart.h`.
 from __future__ import annotations
 
 from opc.backends.base import BuildStep, Compile, Link, Tool
+from opc.backends.kernel.backend import unoptimised
 from opc.backends.poplar import sdk
 from opc.backends.poplar.classes import op_classes
 from opc.backends.poplar.files import (
@@ -19,10 +20,14 @@ from opc.backends.poplar.files import (
     templates,
     wrapped,
 )
+from opc.backends.poplar.recent import of_family
 from opc.ir.op import Family, camel_case
 
 FLAGS = ("-std=c++14", "-O1", "-Wall", "-Wextra", "-DONNX_NAMESPACE=onnx")
 """What libraries are compiled with beside the SDK's folders."""
+
+HEADER = "opc/adapters/popart.h"
+"""What a library's source includes first."""
 
 
 def source_path(family: Family) -> str:
@@ -44,7 +49,7 @@ def build_steps(family: Family) -> tuple[BuildStep, ...]:
     used = sdk.need()
     made = f"build/{family.name}_popart.o"
     return (
-        Compile(source_path(family), made, (*FLAGS, *used.include), glue=True, header="opc/adapters/popart.h"),
+        Compile(source_path(family), made, (*FLAGS, *used.include), glue=True, header=HEADER, kept=used.kept),
         Link((made,), library_path(family), used.link),
         *codelet_steps(family, used),
     )
@@ -56,10 +61,13 @@ def codelet_steps(family: Family, used: sdk.Sdk) -> tuple[BuildStep, ...]:
         return ()
     include = sdk.runtime() / "include"
     reads = tuple(str(path) for path in sorted((include / "opc" / "poplar").glob("codelet*.h")))
-    command = (used.popc, "-O3", f"-I{include}")
+    # The emulation runs small calls, which optimising would take longer than it saves.
+    level = "-O3" if not used.emulated else "-O0" if unoptimised() else "-O1"
+    command = (used.popc, level, f"-I{include}")
     return (Tool(command, codelets_path(family), f"build/{family.name}_codelets.gp", reads),)
 
 
+@of_family
 def library_source(family: Family) -> str:
     """Return the text of `popart/<op>_custom_op.cpp`."""
     classes = op_classes(family)

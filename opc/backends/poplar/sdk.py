@@ -55,6 +55,12 @@ class Sdk:
         return (*own, "-lpopart", "-lpoplar", "-lpopops", "-lpoputil", "-lpoplin")
 
     @property
+    def kept(self) -> str:
+        """The folder for headers that are compiled ahead of all ops; empty but for the emulation of an environment."""
+        made = environments.made(NAME)
+        return "" if self.root is None or self.root != made else str(made.parent / environments.HEADERS)
+
+    @property
     def popc(self) -> str:
         """The compiler of codelets."""
         return "popc" if self.root is None else str(self.root / "bin" / "popc")

@@ -21,6 +21,9 @@ from opc.ir.op import Family
 if TYPE_CHECKING:
     from opc.backends.popxl.session import PopxlSession
 
+HEADER = "opc/adapters/popxl.h"
+"""What a module's source includes first."""
+
 SINCE = "2.6"
 """The first SDK with `ParameterizedOp`."""
 
@@ -69,7 +72,7 @@ class PopxlBackend(Backend):
         name = module_name(family)
         flags = (*FLAGS, *used.include, *python.include)
         return (
-            Compile(f"popxl/{name}.cpp", f"build/{name}.o", flags, glue=True, header="opc/adapters/popxl.h"),
+            Compile(f"popxl/{name}.cpp", f"build/{name}.o", flags, glue=True, header=HEADER, kept=used.kept),
             Link((f"build/{name}.o",), f"build/popxl/{name}{python.suffix}", used.link),
             *codelet_steps(family, used),
         )

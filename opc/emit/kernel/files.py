@@ -14,7 +14,7 @@ from opc.emit.kernel.native import native_files, native_header
 from opc.ir.dtypes import DTYPES, TYPE_SETS, DType, candidates
 from opc.ir.expr import NOTHING
 from opc.ir.op import Family
-from opc.loops.nodes import Kernel, without_comments
+from opc.loops.nodes import Kernel, outline, without_comments
 from opc.lower.build.context import Nest
 from opc.lower.build.stage import stage_kernel
 from opc.lower.loop_ir import ContractionStage, NestStage, ScanPlan, ScatterPlan, Stage
@@ -45,7 +45,8 @@ class _Kernel:
         self.functions: dict[str, str] = {}
         """The name of the function that each stage runs: cases of attributes, and the ops of a family, differ in few stages."""
         self.entries: list[EntryText] = []
-        self._written: dict[tuple[Kernel, frozenset[str]], str] = {}
+        self._written: dict[tuple[object, ...], list[tuple[Kernel, str]]] = {}
+        """What has been written, comments aside, with its name, by what is quickly told of it: to hash a function takes long."""
         for op in family.ops:
             native = op is family.forward and family.native_for("cpp") is not None
             variants = () if native else lower(op)
@@ -63,8 +64,11 @@ class _Kernel:
         nest = Nest(op, stage) if isinstance(stage, NestStage) else None
         # What goes point by point reads operands as they are stored, temporaries as they are computed.
         computed = temporaries.intersection(kernel.operands) if kernel.form == "nest" else NOTHING
-        function = self._written.setdefault((without_comments(kernel), computed), stage.name)
+        plain = without_comments(kernel)
+        alike = self._written.setdefault((computed, kernel.form, kernel.types, outline(plain.body)), [])
+        function = next((name for known, name in alike if known == plain), stage.name)
         if function == stage.name:
+            alike.append((plain, function))
             text = KernelText(op, kernel, temporaries, nest)
         else:
             text = self.tiles[function].of_stage(op, kernel, nest)

@@ -30,6 +30,12 @@ def is_single(text: str) -> bool:
     return len(tree.body) == 1 and names.count("x") <= 1 and names.count("y") <= 1
 
 
+@cache
+def texts_of(function: str) -> Mapping[str, str]:
+    """Return the ONNX texts of a function of the table by their names."""
+    return FUNCTIONS[function].onnx_texts()
+
+
 def nested(text: str, arguments: Mapping[str, str], builder: str, number: Callable[[str], str]) -> str:
     """Return a nest of calls of a builder's methods; `number` gives the text of a literal in the arguments' type."""
     (statement,) = _parsed(text).body
@@ -45,6 +51,7 @@ def methods(called: Collection[str]) -> list[str]:
     return [_method(name, *texts[name]) for name in texts if name in called]
 
 
+@cache
 def _method(name: str, arity: int, text: str) -> str:
     """Return the source of a method that adds the nodes of a text of several lines."""
     arguments = ["x", "y"][:arity]

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from opc.analysis.patterns import own_entries
 from opc.emit.arrays.boxes import neutral_of
 from opc.emit.arrays.frames import ATOM, Frame, FrameScope, NotExpressible, Position, PythonText, missing_entries
-from opc.emit.onnx.formulas import is_single, nested
+from opc.emit.onnx.formulas import is_single, nested, texts_of
 from opc.emit.onnx.sizes import BUILDER
 from opc.emit.onnx.types import type_variable
 from opc.emit.onnx.windows import OnnxWindows
@@ -71,6 +71,7 @@ class _OnnxEmitter(OnnxWindows):
 
     def __init__(self, op: Op) -> None:
         super().__init__(op, (BUILDER, "wanted", "TensorProto", "first"))
+        self._likes: dict[ValueType, str] = {}
 
     # ---- the function --------------------------------------------------------------------------------------------------
 
@@ -138,6 +139,12 @@ class _OnnxEmitter(OnnxWindows):
 
     def like(self, t: ValueType) -> str:
         """Return the text of something that has the type values of `t` are computed in: a tensor's name, or an ONNX type."""
+        found = self._likes.get(t)
+        if found is None:
+            found = self._likes[t] = self._like(t)
+        return found
+
+    def _like(self, t: ValueType) -> str:
         if isinstance(t, Weak):
             return self.onnx_type(DType.INT64 if t is Weak.INT else DType.FLOAT64)
         variable = type_variable(t)
@@ -241,7 +248,7 @@ class _OnnxEmitter(OnnxWindows):
         unsigned = not isinstance(t, Weak) and any(d.is_integer and d.least == 0 for d in candidates(t))
         kinds = (("bool", is_bool(t)), ("unsigned", unsigned), ("integer", is_integer(t)))
         names = [*(f"{e.fn}_{kind}" for kind, holds in kinds if holds), e.fn]
-        texts = row.onnx_texts()
+        texts = texts_of(e.fn)
         name = next((n for n in names if n in texts), None)
         if name is None:
             of = " of floating numbers" if row.onnx_of else ""

@@ -46,7 +46,7 @@ FEW = 54
 LARGE = 2_000_000
 """The number of points the largest loop of a large case may have; of a derived op half as many."""
 
-SAMPLE = {"sizes": 6, "dtype": 2, "broadcast": 3, "axis": 4, "attributes": 3, "large": 1, "random": 8}
+SAMPLE = {"sizes": 4, "dtype": 2, "broadcast": 2, "axis": 4, "attributes": 3, "large": 1, "random": 5}
 """How many calls of a kind there are in a sample, one of each other kind; of kinds that differ by element type, one for each
 type."""
 

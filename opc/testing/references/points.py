@@ -26,8 +26,11 @@ SMALL = 1500
 SMALL_DERIVED = 60_000
 """The number of points it may have in the ops of a family that are derived."""
 
-FEW = 4
+FEW = 2
 """At how many points a sample of calls proves gradients."""
+
+LEAST = 4
+"""At how many points all calls prove them at least, where an op has so many."""
 
 MOST_ELEMENTS = 600
 """The number of elements that the inputs may have together where a gradient is proved."""
@@ -69,7 +72,7 @@ def _small(op: Op, kinds: Counter[str]) -> Iterator[Case | None]:
     The largest loop of an op that copies has no more points than there are elements.
     """
     yield from Maker(op, limit=SMALL).table()
-    if kinds.total() < FEW:
+    if kinds.total() < LEAST:
         yield from Maker(op, limit=MOST_ELEMENTS).table()
 
 

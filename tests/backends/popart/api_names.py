@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 import yaml
@@ -47,12 +47,14 @@ def numbers(version: str) -> tuple[int, ...]:
     return (0,) if version == "unknown" else tuple(map(int, version.split(".")))
 
 
-def names(path: str, text: str) -> Iterator[str]:
-    """Yield the names of the API that a generated file, or a header that such files include, has."""
+@lru_cache(maxsize=1000)
+def names(path: str, text: str) -> tuple[str, ...]:
+    """Return the names of the API that a generated file, or a header that such files include, has."""
     if path.endswith(".py"):
-        yield from _python(text)
-    elif path.endswith((".cpp", ".hpp", ".h")):
-        yield from _cpp(re.sub(r"//[^\n]*|/\*.*?\*/", "", text, flags=re.S))
+        return tuple(_python(text))
+    if path.endswith((".cpp", ".hpp", ".h")):
+        return tuple(_cpp(re.sub(r"//[^\n]*|/\*.*?\*/", "", text, flags=re.S)))
+    return ()
 
 
 def _cpp(text: str) -> Iterator[str]:

@@ -8,10 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from opc.backends.base import Backend
+from opc.backends import environments
+from opc.backends.base import Backend, Tool
+from opc.backends.kernel.backend import OPTIMIZE, VARIANT
 from opc.backends.popart.backend import PopartBackend
 from opc.backends.poplar.carried import carried
 from opc.backends.poplar.classes import op_classes
+from opc.backends.poplar.library import codelet_steps
+from opc.backends.poplar.sdk import NAME, STAMP, Sdk
 from opc.backends.poprt.backend import PoprtBackend
 from opc.backends.popxl.backend import PopxlBackend
 from opc.ir.op import Family
@@ -189,3 +193,31 @@ def test_what_an_older_sdk_lacks_is_refused(
     (tmp_path / "pyproject.toml").write_text(f'[tool.opc.popart]\nsdk = "{sdk}"\n')
     monkeypatch.chdir(tmp_path)
     assert {b.name for b in BACKENDS if b.requires(leaky_relu)} == refused
+
+
+def test_codelets_are_optimised_as_far_as_it_pays(monkeypatch: pytest.MonkeyPatch) -> None:
+    family = load_family(SPECS / "gather.yaml")
+
+    def level(root: Path | None) -> str:
+        (step,) = codelet_steps(family, Sdk(root, "3.4"))
+        assert isinstance(step, Tool)
+        return next(flag for flag in step.command if flag.startswith("-O"))
+
+    monkeypatch.delenv(VARIANT, raising=False)
+    assert (level(None), level(Path("emulation"))) == ("-O3", "-O1")
+    monkeypatch.setenv(VARIANT, "native")
+    monkeypatch.setenv(OPTIMIZE, "0")
+    assert (level(None), level(Path("emulation"))) == ("-O3", "-O0")
+
+
+def test_headers_are_kept_with_the_emulation_of_an_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(environments.VARIABLE, str(tmp_path))
+    folder = tmp_path / NAME
+    (folder / environments.MADE).mkdir(parents=True)
+    (folder / environments.MADE / STAMP).touch()
+    data = {"backends": [NAME], "requirements": [], "identity": "x", "made": "y"}
+    (folder / environments.RECORD).write_text(environments.as_json(data))
+    assert Sdk(folder / environments.MADE, "3.4").kept == str(folder / environments.HEADERS)
+    # Not beside an SDK that somebody has built elsewhere, nor a real one.
+    assert Sdk(tmp_path / "sdk", "3.4").kept == ""
+    assert Sdk(None, "3.4").kept == ""

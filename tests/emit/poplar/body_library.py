@@ -24,20 +24,23 @@ from opc.ir.dtypes import DType, TypeVar, numpy_dtype, resolve
 from opc.ir.op import Attribute, AttributeKind, AttributeValue, Family, Op
 from opc.lower.poplar.nodes import PoplarProgram
 from opc.testing.oracle.evaluation import askable
+from tests.emulation.sdk import sdk
 
 Array = np.ndarray[Any, Any]
 RUNTIME = Path(opc.__file__).parent.parent / "runtime"
 EMULATION = RUNTIME / "emulation" / "poplar"
-COMPILE = (
+OPTIONS = (
     os.environ.get("CXX") or shutil.which("g++") or "g++", "-std=c++14", "-Wall", "-Wextra", "-Werror", "-O0", "-fPIC",
-    f"-I{RUNTIME / 'include'}", f"-I{EMULATION / 'include'}",
+    f"-I{RUNTIME / 'include'}",
 )  # fmt: skip
+COMPILE = (*OPTIONS, f"-I{EMULATION / 'include'}")
+"""A compiler's call with the emulation's headers alone, which define everything."""
 TYPES = {
     DType.FLOAT32: "FLOAT", DType.FLOAT16: "HALF", DType.INT32: "INT", DType.UINT32: "UNSIGNED_INT", DType.INT16: "SHORT",
     DType.UINT16: "UNSIGNED_SHORT", DType.INT8: "SIGNED_CHAR", DType.UINT8: "UNSIGNED_CHAR", DType.BOOL: "BOOL",
 }  # fmt: skip
 TILES, BYTES = 16, 638976
-LIBRARIES, EMULATED = "-DPOPLAR_EMULATION_LIBRARIES", "libemulation.so"
+LINKED = ("-lpoplin", "-lpopops", "-lpoputil", "-lpoplar", "-ldl")
 
 HEAD = """\
 #include <poplar/Engine.hpp>
@@ -142,15 +145,15 @@ class BodyLibrary:
         source, library = folder / "driver.cpp", folder / "driver.so"
         source.write_text(_driver(family), encoding="utf-8")
         # Of a header that was compiled ahead, g++ forgets where it switched off a warning.
-        ahead = [] if headers is None else ["-include", str(headers), "-Wno-init-list-lifetime", LIBRARIES]
-        linked = ["-ldl"] if headers is None else [str(headers.parent / EMULATED), f"-Wl,-rpath,{headers.parent}"]
-        run([*COMPILE, "-shared", *flags, *ahead, f"-I{folder}", str(source), "-o", str(library), *linked])
+        ahead = [*COMPILE] if headers is None else [*built(), "-include", str(headers), "-Wno-init-list-lifetime"]
+        linked = ["-ldl"] if headers is None else [f"-L{sdk() / 'lib'}", f"-Wl,-rpath,{sdk() / 'lib'}", *LINKED]
+        run([*ahead, "-shared", *flags, f"-I{folder}", str(source), "-o", str(library), *linked])
         self.library = ctypes.CDLL(str(library))
         codelets = folder / f"{family.name}_codelets.cpp"
         self.codelets = codelets.with_suffix(".gp") if f"poplar/{codelets.name}" in files else None
         if self.codelets is not None:
             popc = str(EMULATION / "bin" / "popc")
-            run([sys.executable, popc, "-O1", f"-I{RUNTIME / 'include'}", str(codelets), "-o", str(self.codelets)])
+            run([sys.executable, popc, "-O0", f"-I{RUNTIME / 'include'}", str(codelets), "-o", str(self.codelets)])
 
     def call(
         self,
@@ -210,14 +213,17 @@ class BodyLibrary:
         return Argument([*TYPES].index(_held(dtype)), data.ndim, sizes, pointer)
 
 
+def built() -> tuple[str, ...]:
+    """Return a compiler's call with the headers of a built SDK, whose libraries have what these declare."""
+    return (*OPTIONS, f"-I{sdk() / 'include'}")
+
+
 def precompiled(folder: Path) -> Path:
-    """Return a header in a folder, compiled, that has what every library includes; beside it lies the emulation, a library."""
+    """Return a header in a folder, compiled, that has what every library includes."""
     header = folder / "ahead.h"
     names = ("poplar/Engine.hpp", "poplar/IPUModel.hpp", "opc/poplar/body.h", "opc/poplar/convolution.h", "opc/poplar/placing.h")
     header.write_text("".join(f"#include <{name}>\n" for name in names), encoding="utf-8")
-    run([*COMPILE, LIBRARIES, "-x", "c++-header", str(header), "-o", f"{header}.gch"])
-    sources = [str(EMULATION / "src" / f"{name}.cpp") for name in ("poplar", "poputil", "popops", "poplin")]
-    run([*COMPILE, LIBRARIES, "-shared", *sources, "-o", str(folder / EMULATED), "-ldl"])
+    run([*built(), "-x", "c++-header", str(header), "-o", f"{header}.gch"])
     return header
 
 

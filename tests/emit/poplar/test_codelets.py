@@ -6,6 +6,7 @@ import contextlib
 import os
 import re
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -51,10 +52,23 @@ def _all_codelets(op: Op) -> PoplarProgram:
     return PoplarProgram(op.name, tuple(cases))
 
 
-@pytest.fixture
-def build(headers: Path, tmp_path: Path) -> Build:
-    """Return a function that builds a family of which each statement is a codelet."""
-    return lambda family: BodyLibrary(family, tmp_path, headers=headers, programs=all_codelets(family))
+@pytest.fixture(scope="module")
+def build(headers: Path, tmp_path_factory: pytest.TempPathFactory) -> Build:
+    """Return a function that builds a family of which each statement is a codelet, each once for all tests."""
+    built: dict[int, BodyLibrary] = {}
+
+    def of(family: Family) -> BodyLibrary:
+        if id(family) not in built:
+            folder = tmp_path_factory.mktemp("codelets")
+            built[id(family)] = BodyLibrary(family, folder, headers=headers, programs=all_codelets(family))
+        return built[id(family)]
+
+    return of
+
+
+@cache
+def of_spec(name: str) -> Family:
+    return load_family(SPECS / f"{name}.yaml")
 
 
 def calls(op: Op, parent: Op | None) -> Iterator[Call]:
@@ -82,7 +96,7 @@ def wrong(built: BodyLibrary, op: Op, case: Call, tiles: int) -> str:
 
 @pytest.mark.parametrize("name", OPS)
 def test_all_statements_as_codelets(name: str, build: Build) -> None:
-    family = load_family(SPECS / f"{name}.yaml")
+    family = of_spec(name)
     built = build(family)
     found, count = [], 0
     for op, parent in ((family.forward, None), (family.backward, family.forward), (family.backward_backward, family.backward)):
@@ -95,7 +109,7 @@ def test_all_statements_as_codelets(name: str, build: Build) -> None:
 
 
 def test_an_index_outside_ends_the_run(build: Build) -> None:
-    family = load_family(SPECS / "gather.yaml")
+    family = of_spec("gather")
     built = build(family)
     data, indices = np.zeros((2, 3, 2), np.float32), np.array([0, 7, 1], np.int32)
     with pytest.raises(BodyError, match=r"gather: an index of data is outside axis 1 of size 3[\s\S]*7"):

@@ -140,7 +140,7 @@ PYBIND11_MODULE(sample_leaky_relu_impl, m) {
 
 /*
 <%
-cfg['extra_compile_args'] = ['-std=c++14', '-fPIC', '-shared', '-O1', '-DONNX_NAMESPACE=onnx']
+cfg['extra_compile_args'] = ['-std=c++14', '-fPIC', '-shared', '-O0', '-g0', '-DONNX_NAMESPACE=onnx']
 cfg['libraries'] = ['popart']
 setup_pybind11(cfg)
 %>

@@ -134,7 +134,7 @@ OPC_DEVICE int64_t term_step(const Nest &n) {
   return n.of == all_parts ? 0 : n.of == one_part ? n.parts * n.team : n.team;
 }
 template <typename Nest>
-OPC_DEVICE int64_t terms_end(const Nest &n, int64_t end) {
+OPC_DEVICE int64_t end_of_terms(const Nest &n, int64_t end) {
   return n.of == all_parts ? 0 : end;
 }
 

@@ -3,6 +3,7 @@
 
 #include "bindings.hpp"
 
+#include <popart/emulation/op_bindings_impl.hpp>
 #include <popart/graph.hpp>
 #include <popart/ir.hpp>
 #include <popart/op.hpp>
@@ -102,6 +103,10 @@ void bindOp(py::module_ &m) {
       .def("inInfo", [](Op &self, popart::InIndex index) { return self.inInfo(index); })
       .def("outInfo", [](Op &self, popart::OutIndex index) { return self.outInfo(index); })
       .def("getCalledGraphs", &Op::getCalledGraphs, reference);
+  // For the modules of ops, which are compiled on their own.
+  using popart::emulation::kBindOp;
+  const popart::emulation::BindOp bind = &popart::emulation::bindParameterizedOp;
+  m.add_object(kBindOp, py::capsule(reinterpret_cast<const void *>(bind), kBindOp));
 
   py::class_<popart::CallOp, Op, std::shared_ptr<popart::CallOp>>(m, "CallOp")
       .def("subgraphInToOpInIndex", [](const popart::CallOp &, int index) { return index; })

@@ -1,4 +1,4 @@
-// The function that op_bindings.hpp declares.
+// What binds an op, as op_bindings.hpp says.
 #ifndef POPART_EMULATION_OP_BINDINGS_IMPL_HPP
 #define POPART_EMULATION_OP_BINDINGS_IMPL_HPP
 
@@ -11,7 +11,7 @@
 namespace popart {
 namespace emulation {
 
-void bindOp(pybind11::handle type, const OpBinding &op) {
+inline void bindParameterizedOp(PyObject *type, const OpBinding &op) {
   namespace py = pybind11;
   using Settings = Op::Settings;
   using Identifier = OperatorIdentifier;
