@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from opc.backends.attribute_code import read_attribute
 from opc.backends.derived import derivation, gradient_of
-from opc.backends.paddle.signature import MASK, attribute_type, has_mask, in_place_name, likes, operator_name
+from opc.backends.paddle.signature import MASK, attribute_type, has_mask, in_place_name, likes
+from opc.backends.paddle_names import operator_name
 from opc.backends.templates import Templates
 from opc.emit.abi import attributes_type, function_name, header_path, infer_name
 from opc.emit.cpp.layout import wrap

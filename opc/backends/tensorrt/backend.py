@@ -15,6 +15,7 @@ from opc.backends.cuda import toolkit
 from opc.backends.cuda.backend import EMULATED_FLAGS
 from opc.backends.dtypes import lacking
 from opc.backends.tensorrt import files
+from opc.backends.tensorrt.paths import EMULATED_VERSION, host_path, library_path
 from opc.diagnostics import Diagnostic
 from opc.distribution import install
 from opc.emit.cuda.files import cuda_files, refused
@@ -28,12 +29,6 @@ MAX_OPERANDS = 32
 
 MAX_VARIABLES = 8
 """`opc::trt::max_variables`."""
-
-VERSIONS = ("8.6", "10", "11")
-"""The versions of TensorRT that there are declarations of: the folders of `runtime/emulation/tensorrt`."""
-
-EMULATED_VERSION = "10"
-"""The version whose interfaces the proof goes through."""
 
 
 class TensorRTBackend(Backend):
@@ -121,14 +116,4 @@ def emulated_kernel(family: Family) -> Compile:
     return Compile(f"kernel/{family.name}.cu", f"{folder}/{family.name}.o", EMULATED_FLAGS)
 
 
-def library_path(family: Family, version: str = EMULATED_VERSION) -> str:
-    """Return the path of the library of plugins, relative to the package directory."""
-    return f"build/tensorrt/{version}/lib{family.name}_tensorrt.so"
-
-
-def host_path(version: str = EMULATED_VERSION) -> str:
-    """Return the path of the host, relative to the package directory."""
-    return f"build/tensorrt/{version}/libhost.so"
-
-
-__all__ = ["EMULATED_VERSION", "VERSIONS", "TensorRTBackend", "host_path", "library_path", "steps"]
+__all__ = ["TensorRTBackend", "steps"]

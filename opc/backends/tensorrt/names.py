@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from opc.backends.paddle.signature import operator_name
+from opc.backends.paddle_names import operator_name
 from opc.ir.op import Family
 from opc.records import dataclass
 

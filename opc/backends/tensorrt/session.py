@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from opc.backends.base import OpError, Session, Unsupported
-from opc.backends.tensorrt.backend import EMULATED_VERSION, host_path, library_path
 from opc.backends.tensorrt.names import plugin_names, status_name
+from opc.backends.tensorrt.paths import EMULATED_VERSION, host_path, library_path
 from opc.ir.dtypes import DTYPES, numpy_dtype
 from opc.ir.op import Attribute, AttributeKind, Family
 

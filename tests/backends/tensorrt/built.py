@@ -7,7 +7,8 @@ import sys
 from pathlib import Path
 
 from opc.backends.base import Compile, Link
-from opc.backends.tensorrt.backend import TensorRTBackend, host_path, steps
+from opc.backends.tensorrt.backend import TensorRTBackend, steps
+from opc.backends.tensorrt.paths import host_path
 from opc.emit.kernel.files import kernel_files
 from opc.ir.op import Family
 from opc.pipeline import load_family

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from opc.backends.tensorrt.backend import VERSIONS, library_path
+from opc.backends.tensorrt.paths import VERSIONS, library_path
 
 from .built import build, family_of, run_apart, written
 
@@ -17,7 +17,7 @@ import ctypes, sys
 from pathlib import Path
 import numpy as np
 from opc.backends.base import OpError
-from opc.backends.tensorrt.backend import library_path
+from opc.backends.tensorrt.paths import library_path
 from opc.backends.tensorrt.names import plugin_names
 from opc.backends.tensorrt.session import Host
 from opc.pipeline import load_family

@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from opc.backends.tensorrt import files
-from opc.backends.tensorrt.backend import VERSIONS, declarations
+from opc.backends.tensorrt.backend import declarations
 from opc.backends.tensorrt.library import signature
 from opc.backends.tensorrt.names import plugin_names
+from opc.backends.tensorrt.paths import VERSIONS
 from tests.ruff import accepts
 
 from .built import INCLUDE, ROOT, family_of, written
