@@ -84,6 +84,7 @@ class Link:
     """One linker call: objects to a shared library or a `program`, paths relative to the package directory.
 
     An object may be another step's shared library. `$ORIGIN` in a flag is kept as it is. `compiler` is that of the objects.
+    `shared` are steps that make more objects, of sources of the runtime by absolute paths: one for all packages that ask for it.
     """
 
     objects: tuple[str, ...]
@@ -91,6 +92,7 @@ class Link:
     flags: tuple[str, ...] = ()
     program: bool = False
     compiler: tuple[str, ...] = ()
+    shared: tuple[Compile, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,6 +240,9 @@ class Backend(ABC):
 
     on_device: bool = False
     """Whether it has kernels of its own for a device, and so depends on what these hold and on no framework."""
+
+    size_expressions: bool = False
+    """Whether its framework computes with sizes as expressions, and its code depends on an op's shape rules and signature."""
 
     takes_name: bool = False
     """Whether a spec may give the op another name for it."""

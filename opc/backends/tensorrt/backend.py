@@ -37,7 +37,7 @@ class TensorRTBackend(Backend):
     name = "tensorrt"
     title = "TensorRT"
     wraps = True
-    library_of = "cuda"
+    size_expressions = True
     takes_name = True
     execution = "emulated"
 
@@ -93,21 +93,26 @@ def declarations(version: str) -> tuple[str, ...]:
 
 
 def steps(family: Family, version: str) -> Iterator[BuildStep]:
-    """Yield the steps that make the library and the host for a version of TensorRT's interfaces."""
+    """Yield the steps that make the library and the host for a version of TensorRT's interfaces.
+
+    What is the same for all ops, most of both, is compiled once.
+    """
     folder = f"build/tensorrt/{version}"
     flags = ("-std=c++17", "-fPIC", "-fvisibility=hidden", "-pthread", *declarations(version))
-    kernel = emulated_kernel(family)
-    adapter, host = f"{folder}/adapter.o", f"{folder}/host.o"
+    kernel, adapter = emulated_kernel(family), f"{folder}/adapter.o"
+    apart = (*flags, "-DOPC_TENSORRT_APART")
+    emulation = toolkit.include().parent / "emulation" / "tensorrt"
+    plugins = Compile(str(emulation / "plugins.cpp"), "plugins.o", apart, glue=True)
+    host = Compile(str(emulation / "host.cpp"), "host.o", flags, glue=True)
     status = Compile(
         f"tensorrt/{family.name}_status.cu",
         "build/tensorrt/status.o",
         ("-x", "c++", "-std=c++17", "-fPIC", "-fvisibility=hidden"),
     )
     yield from (kernel, status)
-    yield Compile(f"tensorrt/{family.name}_tensorrt.cpp", adapter, flags, glue=True, header="opc/adapters/tensorrt.h")
-    yield Compile("tensorrt/emulated.cpp", host, flags, glue=True)
-    yield Link((adapter, status.object, kernel.object), library_path(family, version), ("-lm",))
-    yield Link((host,), host_path(version), ("-ldl",))
+    yield Compile(f"tensorrt/{family.name}_tensorrt.cpp", adapter, apart, glue=True)
+    yield Link((adapter, status.object, kernel.object), library_path(family, version), ("-lm",), shared=(plugins,))
+    yield Link((), host_path(version), ("-ldl",), shared=(host,))
 
 
 def emulated_kernel(family: Family) -> Compile:

@@ -20,5 +20,4 @@ def files(family: Family) -> dict[str, str]:
         "tensorrt/CMakeLists.txt": templates.render("CMakeLists.txt.j2", family),
         "tensorrt/build.sh": templates.render("build.sh.j2", family),
         "tensorrt/exports.map": templates.render("exports.map.j2", family),
-        "tensorrt/emulated.cpp": templates.render("emulated.cpp.j2", family),
     }

@@ -8,36 +8,11 @@
 #include <string>
 #include <vector>
 
+#include "opc/adapters/tensorrt_messages.h"
 #include "opc/adapters/tensorrt_op.h"
 
 namespace opc {
 namespace trt {
-
-/* How an attribute's values are stored in the struct: int64_t, double, or an int32_t that is 0 or 1. */
-enum Kind { integer_kind, real_kind, flag_kind };
-
-inline size_t size_of(Kind kind) { return kind == flag_kind ? sizeof(int32_t) : sizeof(int64_t); }
-
-/* Goes through the members of an op's attribute struct, in order; generated code calls these. */
-class Visitor {
- public:
-  virtual ~Visitor() = default;
-  /* A number, or a list of so many. */
-  virtual void values(const char *name, Kind kind, void *data, int32_t count, bool required) = 0;
-  /* A list of any length. */
-  virtual void list(const char *name, Kind kind, const void *&data, int64_t &length, bool required) = 0;
-  virtual void text(const char *name, const char *&value, bool required) = 0;
-  /* One of some texts, by its position. */
-  virtual void choice(const char *name, int64_t &position, const char *const *texts, int32_t count, bool required) = 0;
-
-  /* A list whose elements have this type. */
-  template <typename T>
-  void list_of(const char *name, Kind kind, const T *&data, int64_t &length, bool required) {
-    const void *elements = data;
-    list(name, kind, elements, length, required);
-    data = static_cast<const T *>(elements);
-  }
-};
 
 /* The names of all dtypes, by which attributes tell them. */
 inline const char *const *dtype_names() {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "opc/adapters/tensorrt_attributes.h"
+#include "opc/adapters/tensorrt_messages.h"
 #include "opc/adapters/tensorrt_op.h"
 #include "opc/adapters/tensorrt_shapes.h"
 #include "opc/adapters/tensorrt_tensor.h"
@@ -182,7 +183,7 @@ class Core {
     if (count > max_operands || !places(count, where) || !check_numbers(inputs)) return false;
     const Sizes *known[max_operands] = {};
     for (int32_t i = 0; i < count; ++i) known[where[i]] = &inputs[static_cast<size_t>(i)];
-    Shapes s(op, known, builder);
+    ShapeBuilder s(op, known, builder);
     op.shapes(s, attributes());
     outputs = s.outputs;
     return s.ok;

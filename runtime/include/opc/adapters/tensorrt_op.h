@@ -1,13 +1,10 @@
-/* An op as its TensorRT plugins see it, dtypes as TensorRT numbers them, and messages for its logger. */
+/* An op as its TensorRT plugins see it, and what they drive its generated code by; dtypes as TensorRT numbers them. */
 #ifndef OPC_ADAPTERS_TENSORRT_OP_H
 #define OPC_ADAPTERS_TENSORRT_OP_H
 
-#include <stdarg.h>
 #include <stdint.h>
-#include <stdio.h>
 
-#include <atomic>
-#include <string>
+#include <initializer_list>
 
 #include "NvInferRuntime.h"
 #include "opc/core/tensor.h"
@@ -29,8 +26,73 @@ struct Operand {
   uint32_t dtypes;
 };
 
-class Visitor;
-class Shapes;
+/* How an attribute's values are stored in the struct: int64_t, double, or an int32_t that is 0 or 1. */
+enum Kind { integer_kind, real_kind, flag_kind };
+
+inline size_t size_of(Kind kind) { return kind == flag_kind ? sizeof(int32_t) : sizeof(int64_t); }
+
+/* Goes through the members of an op's attribute struct, in order; generated code calls these. */
+class Visitor {
+ public:
+  virtual ~Visitor() = default;
+  /* A number, or a list of so many. */
+  virtual void values(const char *name, Kind kind, void *data, int32_t count, bool required) = 0;
+  /* A list of any length. */
+  virtual void list(const char *name, Kind kind, const void *&data, int64_t &length, bool required) = 0;
+  virtual void text(const char *name, const char *&value, bool required) = 0;
+  /* One of some texts, by its position. */
+  virtual void choice(const char *name, int64_t &position, const char *const *texts, int32_t count, bool required) = 0;
+
+  /* A list whose elements have this type. */
+  template <typename T>
+  void list_of(const char *name, Kind kind, const T *&data, int64_t &length, bool required) {
+    const void *elements = data;
+    list(name, kind, elements, length, required);
+    data = static_cast<const T *>(elements);
+  }
+};
+
+/* A number, where there is no expression. */
+struct Size {
+  const nvinfer1::IDimensionExpr *expression;
+  int64_t number;
+
+  bool known() const { return expression == nullptr; }
+};
+
+/* Makes the sizes of outputs of those of inputs, step by step; generated code calls these by the op's shape rules. */
+class Shapes {
+ public:
+  virtual ~Shapes() = default;
+
+  /* Inputs, axis by axis; steps of an absent one do nothing. */
+  virtual void operand(int32_t index, int32_t fixed, bool at_least) = 0;
+  virtual void place(const char *axis, int64_t given, int32_t first, int32_t last) = 0;
+  virtual void next_dim(const char *name) = 0;
+  virtual void next_group(const char *name, int64_t length) = 0;
+  virtual void skip() = 0;
+  virtual int64_t rest(int32_t after, std::initializer_list<const char *> groups = {}) const = 0;
+  virtual int64_t up_to(const char *axis, int32_t before, int32_t after) const = 0;
+  virtual int64_t same(const char *name, int32_t after) const = 0;
+
+  /* Sizes, and arithmetic that rounds to minus infinity. */
+  virtual void broadcast(const char *name, std::initializer_list<const char *> sources) = 0;
+  virtual void derive(const char *name, Size size) = 0;
+  virtual Size number(int64_t value) const = 0;
+  virtual Size dim(const char *name) = 0;
+  virtual Size points(const char *name) = 0;
+  virtual Size add(Size a, Size b) = 0;
+  virtual Size subtract(Size a, Size b) = 0;
+  virtual Size multiply(Size a, Size b) = 0;
+  virtual Size floor_divide(Size a, Size b) = 0;
+  virtual Size modulo(Size a, Size b) = 0;
+  virtual Size minimum(Size a, Size b) = 0;
+
+  /* Outputs. */
+  virtual void start() = 0;
+  virtual void append(Size size) = 0;
+  virtual void append_group(const char *name) = 0;
+};
 
 /* What plugins need to know of an op. `attributes` is the struct of the C ABI. */
 struct Op {
@@ -75,37 +137,6 @@ inline bool to_tensorrt(dtype element, nvinfer1::DataType &type) {
 #undef OPC_CASE
     default: return false;
   }
-}
-
-/* ---- messages ---- */
-
-inline std::atomic<nvinfer1::ILoggerFinder *> &logger_finder() {
-  static std::atomic<nvinfer1::ILoggerFinder *> finder{nullptr};
-  return finder;
-}
-
-/* What was said last, in this thread. */
-inline std::string &last_message() {
-  static thread_local std::string text;
-  return text;
-}
-
-/* Says what is wrong to TensorRT's logger, or where nobody gave one on the standard error stream; false. */
-__attribute__((format(printf, 1, 2))) inline bool refuse(const char *format, ...) {
-  char message[1024];
-  va_list arguments;
-  va_start(arguments, format);
-  vsnprintf(message, sizeof message, format, arguments);
-  va_end(arguments);
-  last_message() = message;
-  nvinfer1::ILoggerFinder *finder = logger_finder();
-  nvinfer1::ILogger *logger = finder == nullptr ? nullptr : finder->findLogger();
-  if (logger != nullptr) {
-    logger->log(nvinfer1::ILogger::Severity::kERROR, message);
-  } else {
-    fprintf(stderr, "%s\n", message);
-  }
-  return false;
 }
 
 }  // namespace trt

@@ -1,50 +1,42 @@
 /* Sizes of a TensorRT plugin's outputs as expressions over those of its inputs.
  *
- * Generated code drives `Shapes` by the op's shape rules, step by step. A size is a number or one of TensorRT's expressions; numbers
+ * `ShapeBuilder` is driven by generated code. A size is a number or one of TensorRT's expressions; numbers
  * are computed here. What only sizes tell, such as whether two of them are equal, is checked where they are numbers: else the kernel
  * checks them when it is called.
  */
 #ifndef OPC_ADAPTERS_TENSORRT_SHAPES_H
 #define OPC_ADAPTERS_TENSORRT_SHAPES_H
 
-#include <initializer_list>
 #include <map>
 #include <string>
 #include <vector>
 
+#include "opc/adapters/tensorrt_messages.h"
 #include "opc/adapters/tensorrt_op.h"
 
 namespace opc {
 namespace trt {
 
-/* A number, where there is no expression. */
-struct Size {
-  const nvinfer1::IDimensionExpr *expression;
-  int64_t number;
-
-  bool known() const { return expression == nullptr; }
-};
-
 using Sizes = std::vector<Size>;
 
-class Shapes {
+class ShapeBuilder : public Shapes {
  public:
   /* `inputs` has the sizes of each input, null for one that is absent. Without a builder all sizes are numbers. */
-  Shapes(const Op &op, const Sizes *const *inputs, nvinfer1::IExprBuilder *builder) : op_(op), inputs_(inputs), builder_(builder) {}
+  ShapeBuilder(const Op &op, const Sizes *const *inputs, nvinfer1::IExprBuilder *builder) : op_(op), inputs_(inputs), builder_(builder) {}
 
   bool ok = true;
   std::vector<Sizes> outputs;
 
   /* ---- inputs, axis by axis; steps of an absent one do nothing ---- */
 
-  void operand(int32_t index, int32_t fixed, bool at_least) {
+  void operand(int32_t index, int32_t fixed, bool at_least) override {
     sizes_ = inputs_[index];
     name_ = op_.operands[index].name;
     at_ = 0;
     if (sizes_ == nullptr || rank() == fixed || (at_least && rank() > fixed)) return;
     fail("%s must have %s%d axes, but has %d", name_, at_least ? "at least " : "", static_cast<int>(fixed), static_cast<int>(rank()));
   }
-  void place(const char *axis, int64_t given, int32_t first, int32_t last) {
+  void place(const char *axis, int64_t given, int32_t first, int32_t last) override {
     if (sizes_ == nullptr || axes_.count(axis) != 0) return;
     const int64_t at = given < 0 ? given + rank() : given;
     axes_[axis] = at;
@@ -55,13 +47,13 @@ class Shapes {
            static_cast<long long>(rank() - last - 1));
     }
   }
-  void next_dim(const char *name) {
+  void next_dim(const char *name) override {
     if (sizes_ == nullptr || !room(1)) return;
     const Size size = (*sizes_)[static_cast<size_t>(at_++)];
     const auto found = dims_.emplace(name, size);
     if (!found.second) agree(name, found.first->second, size);
   }
-  void next_group(const char *name, int64_t length) {
+  void next_group(const char *name, int64_t length) override {
     if (sizes_ == nullptr || !room(length)) return;
     const Sizes own(sizes_->begin() + at_, sizes_->begin() + at_ + length);
     at_ += length;
@@ -74,9 +66,9 @@ class Shapes {
     }
     for (size_t i = 0; i < own.size(); ++i) agree(name, bound[i], own[i]);
   }
-  void skip() { ++at_; }
+  void skip() override { ++at_; }
 
-  int64_t rest(int32_t after, std::initializer_list<const char *> groups = {}) const {
+  int64_t rest(int32_t after, std::initializer_list<const char *> groups = {}) const override {
     int64_t left = rank() - after - at_;
     for (const char *name : groups) {
       const auto found = groups_.find(name);
@@ -84,12 +76,12 @@ class Shapes {
     }
     return groups.size() > 0 && left < 0 ? 0 : left;
   }
-  int64_t up_to(const char *axis, int32_t before, int32_t after) const {
+  int64_t up_to(const char *axis, int32_t before, int32_t after) const override {
     const auto found = axes_.find(axis);
     const int64_t stop = found == axes_.end() ? 0 : found->second - before;
     return (stop < rank() - after ? stop : rank() - after) - at_;
   }
-  int64_t same(const char *name, int32_t after) const {
+  int64_t same(const char *name, int32_t after) const override {
     const auto found = groups_.find(name);
     const int64_t bound = found == groups_.end() ? 0 : static_cast<int64_t>(found->second.size());
     return bound < rest(after) ? bound : rest(after);
@@ -98,7 +90,7 @@ class Shapes {
   /* ---- sizes ---- */
 
   /* A group is what others broadcast to; where an operand has bound it, they expand to it. */
-  void broadcast(const char *name, std::initializer_list<const char *> sources) {
+  void broadcast(const char *name, std::initializer_list<const char *> sources) override {
     if (groups_.count(name) != 0) return;
     Sizes whole;
     bool any = false;
@@ -112,17 +104,17 @@ class Shapes {
     }
     if (any) groups_.emplace(name, whole);
   }
-  void derive(const char *name, Size size) { dims_.emplace(name, size); }
+  void derive(const char *name, Size size) override { dims_.emplace(name, size); }
 
-  Size number(int64_t value) const { return {nullptr, value}; }
-  Size dim(const char *name) {
+  Size number(int64_t value) const override { return {nullptr, value}; }
+  Size dim(const char *name) override {
     const auto found = dims_.find(name);
     if (found != dims_.end()) return found->second;
     fail("%s is unknown", name);
     return number(0);
   }
   /* The number of points of a group. */
-  Size points(const char *name) {
+  Size points(const char *name) override {
     Size product = number(1);
     for (const Size &size : group(name)) product = multiply(product, size);
     return product;
@@ -130,20 +122,20 @@ class Shapes {
 
   /* ---- arithmetic, rounding to minus infinity ---- */
 
-  Size add(Size a, Size b) {
+  Size add(Size a, Size b) override {
     if (b.known() && b.number == 0) return a;
     return operate(nvinfer1::DimensionOperation::kSUM, a, b);
   }
-  Size subtract(Size a, Size b) {
+  Size subtract(Size a, Size b) override {
     if (b.known() && b.number == 0) return a;
     return operate(nvinfer1::DimensionOperation::kSUB, a, b);
   }
-  Size multiply(Size a, Size b) {
+  Size multiply(Size a, Size b) override {
     if (b.known() && b.number == 1) return a;
     if (a.known() && a.number == 1) return b;
     return operate(nvinfer1::DimensionOperation::kPROD, a, b);
   }
-  Size floor_divide(Size a, Size b) {
+  Size floor_divide(Size a, Size b) override {
     if (b.known() && b.number == 0) {
       fail("%s", "a size divides by zero");
       return a;
@@ -151,14 +143,14 @@ class Shapes {
     if (b.known() && b.number == 1) return a;
     return operate(nvinfer1::DimensionOperation::kFLOOR_DIV, a, b);
   }
-  Size modulo(Size a, Size b) { return subtract(a, multiply(floor_divide(a, b), b)); }
-  Size minimum(Size a, Size b) { return operate(nvinfer1::DimensionOperation::kMIN, a, b); }
+  Size modulo(Size a, Size b) override { return subtract(a, multiply(floor_divide(a, b), b)); }
+  Size minimum(Size a, Size b) override { return operate(nvinfer1::DimensionOperation::kMIN, a, b); }
 
   /* ---- outputs ---- */
 
-  void start() { outputs.emplace_back(); }
-  void append(Size size) { outputs.back().push_back(size); }
-  void append_group(const char *name) {
+  void start() override { outputs.emplace_back(); }
+  void append(Size size) override { outputs.back().push_back(size); }
+  void append_group(const char *name) override {
     for (const Size &size : group(name)) append(size);
   }
 

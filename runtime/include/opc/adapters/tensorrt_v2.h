@@ -51,7 +51,7 @@ inline bool output_exprs(const Core &core, const nvinfer1::DimsExprs *inputs, in
                          nvinfer1::DimsExprs *outputs) {
   std::vector<Sizes> found;
   if (!core.output_sizes(sizes_of(inputs, count), &builder, found)) return false;
-  Shapes maker(core.op, nullptr, &builder);
+  ShapeBuilder maker(core.op, nullptr, &builder);
   for (size_t i = 0; i < found.size(); ++i) {
     if (found[i].size() > max_rank) return refuse("%s: an output would have more axes than TensorRT's tensors", core.op.name);
     outputs[i].nbDims = static_cast<int32_t>(found[i].size());
