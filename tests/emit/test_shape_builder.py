@@ -177,7 +177,7 @@ static void compare(const char *name, const opc::trt::Operand *operands, void (*
       }
       given[i] = inputs[i].first ? &sizes[i] : nullptr;
     }
-    opc::trt::Shapes s(op, given.data(), hidden ? &builder : nullptr);
+    opc::trt::ShapeBuilder s(op, given.data(), hidden ? &builder : nullptr);
     shapes(s, attributes);
     std::vector<std::vector<int64_t>> found;
     for (const opc::trt::Sizes &own : s.outputs) {

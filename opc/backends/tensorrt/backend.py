@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 MAX_OPERANDS = 32
 """`opc::trt::max_operands`."""
 
+APART = "-DOPC_TENSORRT_APART"
+"""Leaves out of an op's library what is the same for all ops; the proof compiles that once."""
+
 MAX_VARIABLES = 8
 """`opc::trt::max_variables`."""
 
@@ -100,7 +103,7 @@ def steps(family: Family, version: str) -> Iterator[BuildStep]:
     folder = f"build/tensorrt/{version}"
     flags = ("-std=c++17", "-fPIC", "-fvisibility=hidden", "-pthread", *declarations(version))
     kernel, adapter = emulated_kernel(family), f"{folder}/adapter.o"
-    apart = (*flags, "-DOPC_TENSORRT_APART")
+    apart = (*flags, APART)
     emulation = toolkit.include().parent / "emulation" / "tensorrt"
     plugins = Compile(str(emulation / "plugins.cpp"), "plugins.o", apart, glue=True)
     host = Compile(str(emulation / "host.cpp"), "host.o", flags, glue=True)

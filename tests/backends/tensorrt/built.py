@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from opc.backends.base import Compile, Link
-from opc.backends.tensorrt.backend import TensorRTBackend, steps
+from opc.backends.tensorrt.backend import APART, TensorRTBackend, steps
 from opc.backends.tensorrt.paths import host_path
 from opc.emit.kernel.files import kernel_files
 from opc.ir.op import Family
@@ -29,37 +29,39 @@ def written(family: Family, folder: Path) -> Path:
     return folder
 
 
-ATTACHED = "libattached.so"
-"""A host without a registry of its own, which takes the process's."""
+def build(family: Family, folder: Path, version: str) -> Path:
+    """Build the library and the host for a version, as far as they are not there, and return the path of the host.
 
-
-def build(family: Family, folder: Path, version: str, *, registry: bool = True) -> Path:
-    """Build the library and a host for a version, as far as they are not there, and return the path of the host."""
-    host = folder / host_path(version)
+    The library is compiled as build.sh does: its source has all of the plugins.
+    """
     for step in steps(family, version):
         match step:
             case Compile():
-                source, made = step.source, step.object
-                if source == "tensorrt/emulated.cpp" and not registry:
-                    source, made = "tensorrt/attached.cpp", made.replace("host.o", "attached.o")
-                    (folder / source).write_text('#include "emulation/host.h"\n')
-                (folder / made).parent.mkdir(parents=True, exist_ok=True)
-                flags = ("-Wall", "-Wextra", *step.flags, "-O0", f"-I{INCLUDE}", "-I.")
-                command = ["g++", *flags, "-c", source, "-o", made]
-            case Link():
-                made, objects = step.output, step.objects
-                if made == host_path(version) and not registry:
-                    host = host.with_name(ATTACHED)
-                    made, objects = str(host), tuple(o.replace("host.o", "attached.o") for o in objects)
-                command = ["g++", "-shared", *objects, *step.flags, "-o", made]
+                compile_one(step, folder / step.object, folder)
+            case Link(output=output, objects=objects, shared=shared):
+                made = [folder / o for o in objects]
+                if output == host_path(version):
+                    made = [(folder / output).with_suffix(".o")]
+                    compile_one(shared[0], made[0], folder)
+                call(["g++", "-shared", *map(str, made), *step.flags, "-o", output], folder / output, folder)
             case _:
                 raise AssertionError(f"no test runs {step}")
-        if (folder / made).exists():
-            continue
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
-        assert "warning" not in done.stderr, done.stderr
-    return host
+    return folder / host_path(version)
+
+
+def compile_one(step: Compile, made: Path, folder: Path) -> None:
+    flags = [flag for flag in step.flags if flag != APART]
+    call(["g++", "-Wall", "-Wextra", *flags, "-O0", f"-I{INCLUDE}", "-I.", "-c", step.source, "-o", str(made)], made, folder)
+
+
+def call(command: list[str], made: Path, folder: Path) -> None:
+    """Run a compiler, unless there is what it makes; a warning is an error."""
+    if made.exists():
+        return
+    made.parent.mkdir(parents=True, exist_ok=True)
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "warning" not in done.stderr, done.stderr
 
 
 def run_apart(program: str, *arguments: str | Path) -> str:

@@ -10,10 +10,23 @@ from pathlib import Path
 import pytest
 
 from opc.backends.cuda import toolkit
+from opc.pipeline import load_family
+from tests.narrow import narrow
 
 from .built import INCLUDE, ROOT, family_of, written
 
 DECLARATIONS = ROOT / "runtime" / "emulation" / "tensorrt"
+
+QUICK = """\
+#!/bin/sh
+for a in "$@"; do
+  shift
+  case $a in -O?) a=-O0 ;; esac
+  set -- "$@" "$a"
+done
+exec {} "$@"
+"""
+"""Nvcc that does not optimise: nobody runs what it makes here."""
 
 
 def environment(**own: str | Path) -> dict[str, str]:
@@ -24,12 +37,16 @@ def test_build_makes_a_library_for_a_gpu(tmp_path: Path) -> None:
     nvcc = toolkit.nvcc()
     if nvcc is None:
         pytest.skip("nvcc is not installed")
-    package, sdk = written(family_of("relu"), tmp_path / "relu"), tmp_path / "sdk" / "include"
+    family = load_family(narrow("relu", tmp_path))
+    package, sdk = written(family, tmp_path / "relu"), tmp_path / "sdk" / "include"
     sdk.mkdir(parents=True)
     shutil.copytree(DECLARATIONS / "include", sdk, dirs_exist_ok=True)
     shutil.copy(DECLARATIONS / "10" / "NvInferVersion.h", sdk)
+    quick = tmp_path / "nvcc"
+    quick.write_text(QUICK.format(nvcc))
+    quick.chmod(0o755)
     command = ["sh", str(package / "tensorrt" / "build.sh")]
-    asked = environment(TENSORRT_ROOT=sdk.parent, NVCC=nvcc, OPC_CUDA_ARCH="sm_80")
+    asked = environment(TENSORRT_ROOT=sdk.parent, NVCC=quick, OPC_CUDA_ARCH="sm_80")
     done = subprocess.run(command, env=asked, capture_output=True, text=True, check=False, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "warning" not in done.stderr, done.stderr

@@ -9,8 +9,11 @@ from pathlib import Path
 import pytest
 
 from opc.backends.tensorrt.paths import VERSIONS, library_path
+from opc.ir.op import Family
+from opc.pipeline import load_family
+from tests.narrow import narrow
 
-from .built import build, family_of, run_apart, written
+from .built import build, run_apart, written
 
 CALLS = """
 import ctypes, sys
@@ -122,8 +125,18 @@ refused softmax: the field axis has 2 values, but must have 1
 
 
 @pytest.fixture(scope="module")
-def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return written(family_of("softmax"), tmp_path_factory.mktemp("package"))
+def spec(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return narrow("softmax", tmp_path_factory.mktemp("specs"), "float32, float16")
+
+
+@pytest.fixture(scope="module")
+def family(spec: Path) -> Family:
+    return load_family(spec)
+
+
+@pytest.fixture(scope="module")
+def package(family: Family, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return written(family, tmp_path_factory.mktemp("package"))
 
 
 def real_library(version: str) -> str:
@@ -136,32 +149,26 @@ def real_library(version: str) -> str:
     pytest.skip(f"the extra tensorrt, which has TensorRT {version}'s registry, is not installed")
 
 
-def spec() -> Path:
-    from .built import ROOT
-
-    return ROOT / "specs" / "softmax.yaml"
-
-
 @pytest.mark.parametrize("version", ["8.6", "11"])  # the proof runs 10
-def test_every_kind_of_plugin_on_the_emulated_registry(package: Path, version: str) -> None:
-    host = build(family_of("softmax"), package, version)
+def test_every_kind_of_plugin_on_the_emulated_registry(spec: Path, family: Family, package: Path, version: str) -> None:
+    host = build(family, package, version)
     kinds = range(2 if version == "8.6" else 3)
-    assert run_apart(CALLS, spec(), package, host, version, "") == "".join(f"ran {k}\n{REFUSED}" for k in kinds) + "again 0\n"
+    assert run_apart(CALLS, spec, package, host, version, "") == "".join(f"ran {k}\n{REFUSED}" for k in kinds) + "again 0\n"
 
 
 @pytest.mark.parametrize("version", ["10", "11"])
-def test_every_kind_of_plugin_on_the_real_registry(package: Path, version: str) -> None:
+def test_every_kind_of_plugin_on_the_real_registry(spec: Path, family: Family, package: Path, version: str) -> None:
     """Creators, plugins and their vtables are held against the library; it gives messages to a logger of its own."""
     library = real_library(version)
-    host = build(family_of("softmax"), package, version, registry=False)
-    found = run_apart(CALLS, spec(), package, host, version, library)
+    host = build(family, package, version)
+    found = run_apart(CALLS, spec, package, host, version, library)
     assert found.startswith(f"TensorRT {version}")
     assert [line for line in found.splitlines() if line.startswith(("ran", "again"))] == ["ran 0", "ran 1", "ran 2", "again 0"]
 
 
-def test_a_library_needs_nothing_of_tensorrt_but_its_registry(package: Path) -> None:
-    build(family_of("softmax"), package, "11")
-    library = package / library_path(family_of("softmax"), "11")
+def test_a_library_needs_nothing_of_tensorrt_but_its_registry(family: Family, package: Path) -> None:
+    build(family, package, "11")
+    library = package / library_path(family, "11")
     undefined = subprocess.run(["nm", "-D", "--undefined-only", library], check=True, capture_output=True, text=True).stdout
     names = [line.split()[-1] for line in undefined.splitlines()]
     own = [n for n in names if "@" not in n and not n.startswith(("_ITM", "__gmon"))]
@@ -171,12 +178,12 @@ def test_a_library_needs_nothing_of_tensorrt_but_its_registry(package: Path) -> 
     assert {"getCreators", "setLoggerFinder", "opc_softmax_register_tensorrt", "opc_softmax_tensorrt_status"} <= exported
 
 
-def test_the_plugin_class_on_tensorrts_python(package: Path) -> None:
+def test_the_plugin_class_on_tensorrts_python(family: Family, package: Path) -> None:
     real_library("10")
     if find_spec("tensorrt_dispatch_bindings") is None:
         pytest.skip("the extra tensorrt, which has TensorRT's Python module, is not installed")
-    build(family_of("softmax"), package, "10", registry=False)
-    library = package / library_path(family_of("softmax"), "10")
+    build(family, package, "10")
+    library = package / library_path(family, "10")
     assert run_apart(PYTHON, package, library).splitlines() == [
         "refused softmax: axis = 5 is out of range: x has 3 axes, so it must be from -3 to 2",
         "refused softmax: the field axis must be a whole number",

@@ -2,7 +2,7 @@
  * fields, clones it, asks for types, sizes, formats and workspace, has it serialised and made anew, attaches it to a context, and runs
  * it.
  *
- * With OPC_HOST_REGISTRY it has a registry of its own; else the process has TensorRT's.
+ * It has a registry of its own, and takes TensorRT's where the process shows that to all.
  */
 #ifndef EMULATION_HOST_H
 #define EMULATION_HOST_H

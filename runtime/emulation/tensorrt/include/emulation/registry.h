@@ -64,7 +64,6 @@ inline Named named(Creator *creator) {
   return {second->getPluginName(), second->getPluginVersion()};
 }
 
-#if defined(OPC_HOST_REGISTRY)
 class Registry : public nvinfer1::IPluginRegistry {
  public:
   ~Registry() noexcept override = default;
@@ -156,12 +155,10 @@ class Registry : public nvinfer1::IPluginRegistry {
 
 }  // namespace emulation
 
+/* Where the process shows TensorRT's function of this name, the host calls that. */
 extern "C" __attribute__((visibility("default"))) nvinfer1::IPluginRegistry *getPluginRegistry() noexcept {
   static emulation::Registry registry;
   return &registry;
 }
-#else
-}  // namespace emulation
-#endif
 
 #endif  // EMULATION_REGISTRY_H
