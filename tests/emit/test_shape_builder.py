@@ -164,9 +164,6 @@ template <typename Attributes>
 static void compare(const char *name, const opc::trt::Operand *operands, void (*shapes)(opc::trt::Shapes &, const Attributes &),
                     const Attributes &attributes, const std::vector<Input> &inputs,
                     const std::vector<std::vector<int64_t>> &answer) {
-  opc::trt::Op op{};
-  op.name = name;
-  op.operands = operands;
   for (const bool hidden : {false, true}) {
     emulation::Builder builder;
     std::vector<opc::trt::Sizes> sizes(inputs.size());
@@ -177,7 +174,7 @@ static void compare(const char *name, const opc::trt::Operand *operands, void (*
       }
       given[i] = inputs[i].first ? &sizes[i] : nullptr;
     }
-    opc::trt::ShapeBuilder s(op, given.data(), hidden ? &builder : nullptr);
+    opc::trt::ShapeBuilder s(name, operands, given.data(), hidden ? &builder : nullptr);
     shapes(s, attributes);
     std::vector<std::vector<int64_t>> found;
     for (const opc::trt::Sizes &own : s.outputs) {

@@ -183,7 +183,7 @@ class Core {
     if (count > max_operands || !places(count, where) || !check_numbers(inputs)) return false;
     const Sizes *known[max_operands] = {};
     for (int32_t i = 0; i < count; ++i) known[where[i]] = &inputs[static_cast<size_t>(i)];
-    ShapeBuilder s(op, known, builder);
+    ShapeBuilder s(op.name, op.operands, known, builder);
     op.shapes(s, attributes());
     outputs = s.outputs;
     return s.ok;

@@ -19,10 +19,23 @@ namespace trt {
 
 using Sizes = std::vector<Size>;
 
+/* The sizes of TensorRT's tensors, as expressions or as numbers. */
+inline std::vector<Sizes> sizes_of(const nvinfer1::DimsExprs *inputs, int32_t count) {
+  std::vector<Sizes> found(static_cast<size_t>(count > 0 ? count : 0));
+  for (int32_t i = 0; i < count; ++i) {
+    for (int32_t k = 0; k < inputs[i].nbDims; ++k) {
+      const nvinfer1::IDimensionExpr *e = inputs[i].d[k];
+      found[static_cast<size_t>(i)].push_back(e->isConstant() ? Size{nullptr, e->getConstantValue()} : Size{e, 0});
+    }
+  }
+  return found;
+}
+
 class ShapeBuilder : public Shapes {
  public:
   /* `inputs` has the sizes of each input, null for one that is absent. Without a builder all sizes are numbers. */
-  ShapeBuilder(const Op &op, const Sizes *const *inputs, nvinfer1::IExprBuilder *builder) : op_(op), inputs_(inputs), builder_(builder) {}
+  ShapeBuilder(const char *op, const Operand *operands, const Sizes *const *inputs, nvinfer1::IExprBuilder *builder)
+      : op_(op), operands_(operands), inputs_(inputs), builder_(builder) {}
 
   bool ok = true;
   std::vector<Sizes> outputs;
@@ -31,7 +44,7 @@ class ShapeBuilder : public Shapes {
 
   void operand(int32_t index, int32_t fixed, bool at_least) override {
     sizes_ = inputs_[index];
-    name_ = op_.operands[index].name;
+    name_ = operands_[index].name;
     at_ = 0;
     if (sizes_ == nullptr || rank() == fixed || (at_least && rank() > fixed)) return;
     fail("%s must have %s%d axes, but has %d", name_, at_least ? "at least " : "", static_cast<int>(fixed), static_cast<int>(rank()));
@@ -165,11 +178,19 @@ class ShapeBuilder : public Shapes {
     }
     return builder_->constant(static_cast<Constant>(size.number));
   }
+  /* The sizes of an output, as TensorRT has them. */
+  bool write(int32_t output, nvinfer1::DimsExprs &of) {
+    const Sizes &made = outputs[static_cast<size_t>(output)];
+    if (made.size() > max_rank) return refuse("%s: an output would have more axes than TensorRT's tensors", op_);
+    of.nbDims = static_cast<int32_t>(made.size());
+    for (size_t k = 0; k < made.size(); ++k) of.d[k] = expression(made[k]);
+    return ok;
+  }
 
  private:
   template <typename... Arguments>
   __attribute__((cold, noinline)) void fail(const char *format, Arguments... arguments) {
-    if (ok) ok = refuse((std::string("%s: ") + format).c_str(), op_.name, arguments...);
+    if (ok) ok = refuse((std::string("%s: ") + format).c_str(), op_, arguments...);
   }
 
   int64_t rank() const { return sizes_ == nullptr ? 0 : static_cast<int64_t>(sizes_->size()); }
@@ -239,7 +260,8 @@ class ShapeBuilder : public Shapes {
     return number(result);
   }
 
-  const Op &op_;
+  const char *op_;
+  const Operand *operands_;
   const Sizes *const *inputs_;
   nvinfer1::IExprBuilder *builder_;
   const Sizes *sizes_ = nullptr;

@@ -34,30 +34,16 @@ inline std::vector<Tensor> tensors_of(const nvinfer1::DynamicPluginTensorDesc *o
   return found;
 }
 
-/* The sizes of TensorRT's tensors, as expressions or as numbers. */
-inline std::vector<Sizes> sizes_of(const nvinfer1::DimsExprs *inputs, int32_t count) {
-  std::vector<Sizes> found(static_cast<size_t>(std::max(count, 0)));
-  for (int32_t i = 0; i < count; ++i) {
-    for (int32_t k = 0; k < inputs[i].nbDims; ++k) {
-      const nvinfer1::IDimensionExpr *e = inputs[i].d[k];
-      found[static_cast<size_t>(i)].push_back(e->isConstant() ? Size{nullptr, e->getConstantValue()} : Size{e, 0});
-    }
-  }
-  return found;
-}
-
 /* The sizes of the outputs as TensorRT's expressions. */
 inline bool output_exprs(const Core &core, const nvinfer1::DimsExprs *inputs, int32_t count, nvinfer1::IExprBuilder &builder,
                          nvinfer1::DimsExprs *outputs) {
   std::vector<Sizes> found;
   if (!core.output_sizes(sizes_of(inputs, count), &builder, found)) return false;
-  ShapeBuilder maker(core.op, nullptr, &builder);
-  for (size_t i = 0; i < found.size(); ++i) {
-    if (found[i].size() > max_rank) return refuse("%s: an output would have more axes than TensorRT's tensors", core.op.name);
-    outputs[i].nbDims = static_cast<int32_t>(found[i].size());
-    for (size_t k = 0; k < found[i].size(); ++k) outputs[i].d[k] = maker.expression(found[i][k]);
-  }
-  return maker.ok;
+  ShapeBuilder maker(core.op.name, core.op.operands, nullptr, &builder);
+  maker.outputs = found;
+  bool made = true;
+  for (int32_t i = 0; i < core.op.outputs; ++i) made = made && maker.write(i, outputs[i]);
+  return made;
 }
 
 /* What plugins of version 2 share, over either interface. */
