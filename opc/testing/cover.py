@@ -310,4 +310,4 @@ def _size(op: Op) -> int:
     return sum(1 for statement in op.body for _ in walk(statement.value)) + len(op.inputs)
 
 
-__all__ = ["DEVICE", "EVERY_OP", "INTERFACE", "LOOPS", "SIGNATURE", "Chosen", "cover", "covering_set", "features"]
+__all__ = ["DEVICE", "EVERY_OP", "INTERFACE", "LOOPS", "SIGNATURE", "Chosen", "cover", "covering_set", "expressions", "features"]
