@@ -73,44 +73,44 @@ OPC_TENSORRT_FUNCTION int32_t python_run(const Core &core, const GivenTensor *in
 
 /* Defines what a library of an op's plugins exports: what IPluginRegistry::loadLibrary asks for, a function that registers, which
  * returns 0 where the registry does not take the plugins, and what Python calls. */
-#define OPC_TENSORRT_PLUGINS(op, register_plugins)                                                                              \
-  static const opc::trt::Creators &opc_tensorrt_creators() {                                                                    \
-    static const opc::trt::Creators &creators = opc::trt::make_creators(op());                                                  \
-    return creators;                                                                                                            \
-  }                                                                                                                             \
-  extern "C" OPC_EXPORT opc::trt::CreatorInterface *const *OPC_TENSORRT_LIST(int32_t &nbCreators) {                             \
-    return opc::trt::list_of(opc_tensorrt_creators(), nbCreators);                                                              \
-  }                                                                                                                             \
-  extern "C" OPC_EXPORT void setLoggerFinder(nvinfer1::ILoggerFinder *finder) { opc::trt::tell_logger(finder); }                \
-  static void opc_tensorrt_on_load() OPC_TENSORRT_ON_LOAD;                                                                      \
-  extern "C" OPC_EXPORT int32_t register_plugins() { return opc::trt::add(opc_tensorrt_creators()); }                           \
-  static void opc_tensorrt_on_load() { register_plugins(); }                                                                    \
-                                                                                                                                \
-  extern "C" OPC_EXPORT const char *opc_plugin_message() { return opc::trt::python_message(); }                                 \
-  extern "C" OPC_EXPORT opc::trt::Core *opc_plugin_create(const nvinfer1::PluginField *fields, int32_t count, int32_t saved) {  \
-    return opc::trt::python_create(op(), fields, count, saved != 0);                                                            \
-  }                                                                                                                             \
-  extern "C" OPC_EXPORT void opc_plugin_destroy(opc::trt::Core *core) { opc::trt::python_destroy(core); }                       \
-  extern "C" OPC_EXPORT int32_t opc_plugin_types(const opc::trt::Core *core, const int32_t *types, int32_t count, int32_t *made) { \
-    return opc::trt::python_types(*core, types, count, made);                                                                   \
-  }                                                                                                                             \
+#define OPC_TENSORRT_PLUGINS(op, register_plugins)                                                                                  \
+  static const opc::trt::Creators &opc_tensorrt_creators() {                                                                        \
+    static const opc::trt::Creators &creators = opc::trt::make_creators(op());                                                      \
+    return creators;                                                                                                                \
+  }                                                                                                                                 \
+  extern "C" OPC_EXPORT opc::trt::CreatorInterface *const *OPC_TENSORRT_LIST(int32_t &nbCreators) {                                 \
+    return opc::trt::list_of(opc_tensorrt_creators(), nbCreators);                                                                  \
+  }                                                                                                                                 \
+  extern "C" OPC_EXPORT void setLoggerFinder(nvinfer1::ILoggerFinder *finder) { opc::trt::tell_logger(finder); }                    \
+  static void opc_tensorrt_on_load() OPC_TENSORRT_ON_LOAD;                                                                          \
+  extern "C" OPC_EXPORT int32_t register_plugins() { return opc::trt::add(opc_tensorrt_creators()); }                               \
+  static void opc_tensorrt_on_load() { register_plugins(); }                                                                        \
+                                                                                                                                    \
+  extern "C" OPC_EXPORT const char *opc_plugin_message() { return opc::trt::python_message(); }                                     \
+  extern "C" OPC_EXPORT opc::trt::Core *opc_plugin_create(const nvinfer1::PluginField *fields, int32_t count, int32_t saved) {      \
+    return opc::trt::python_create(op(), fields, count, saved != 0);                                                                \
+  }                                                                                                                                 \
+  extern "C" OPC_EXPORT void opc_plugin_destroy(opc::trt::Core *core) { opc::trt::python_destroy(core); }                           \
+  extern "C" OPC_EXPORT int32_t opc_plugin_types(const opc::trt::Core *core, const int32_t *types, int32_t count, int32_t *made) {  \
+    return opc::trt::python_types(*core, types, count, made);                                                                       \
+  }                                                                                                                                 \
   extern "C" OPC_EXPORT int32_t opc_plugin_supports(const opc::trt::Core *core, int32_t at, const int32_t *types, int32_t inputs) { \
-    return opc::trt::python_supports(*core, at, types, inputs);                                                                 \
-  }                                                                                                                             \
-  extern "C" OPC_EXPORT int32_t opc_plugin_settle(opc::trt::Core *core, int32_t inputs) {                                       \
-    return opc::trt::python_settle(*core, inputs);                                                                              \
-  }                                                                                                                             \
-  extern "C" OPC_EXPORT int32_t opc_plugin_check(const opc::trt::Core *core, const opc::trt::GivenTensor *in, int32_t count) {  \
-    return opc::trt::python_check(*core, in, count);                                                                            \
-  }                                                                                                                             \
-  extern "C" OPC_EXPORT int64_t opc_plugin_workspace(const opc::trt::Core *core, const opc::trt::GivenTensor *in, int32_t count, \
-                                                     const opc::trt::GivenTensor *out, int32_t varies) {                        \
-    return opc::trt::python_workspace(*core, in, count, out, varies != 0);                                                      \
-  }                                                                                                                             \
-  extern "C" OPC_EXPORT int32_t opc_plugin_run(const opc::trt::Core *core, const opc::trt::GivenTensor *in, int32_t count,      \
-                                               const opc::trt::GivenTensor *out, const void *const *from, void *const *to,      \
-                                               void *workspace, cudaStream_t stream) {                                          \
-    return opc::trt::python_run(*core, in, count, out, from, to, workspace, stream);                                            \
+    return opc::trt::python_supports(*core, at, types, inputs);                                                                     \
+  }                                                                                                                                 \
+  extern "C" OPC_EXPORT int32_t opc_plugin_settle(opc::trt::Core *core, int32_t inputs) {                                           \
+    return opc::trt::python_settle(*core, inputs);                                                                                  \
+  }                                                                                                                                 \
+  extern "C" OPC_EXPORT int32_t opc_plugin_check(const opc::trt::Core *core, const opc::trt::GivenTensor *in, int32_t count) {      \
+    return opc::trt::python_check(*core, in, count);                                                                                \
+  }                                                                                                                                 \
+  extern "C" OPC_EXPORT int64_t opc_plugin_workspace(const opc::trt::Core *core, const opc::trt::GivenTensor *in, int32_t count,    \
+                                                     const opc::trt::GivenTensor *out, int32_t varies) {                            \
+    return opc::trt::python_workspace(*core, in, count, out, varies != 0);                                                          \
+  }                                                                                                                                 \
+  extern "C" OPC_EXPORT int32_t opc_plugin_run(const opc::trt::Core *core, const opc::trt::GivenTensor *in, int32_t count,          \
+                                               const opc::trt::GivenTensor *out, const void *const *from, void *const *to,          \
+                                               void *workspace, cudaStream_t stream) {                                              \
+    return opc::trt::python_run(*core, in, count, out, from, to, workspace, stream);                                                \
   }
 
 #endif /* OPC_ADAPTERS_TENSORRT_LIBRARY_H */
