@@ -11,11 +11,22 @@ import pytest
 
 from opc.backends.cuda import toolkit
 from opc.pipeline import load_family
-from tests.narrow import narrow
 
-from .built import INCLUDE, ROOT, family_of, written
+from .built import INCLUDE, ROOT, written
 
 DECLARATIONS = ROOT / "runtime" / "emulation" / "tensorrt"
+
+SPEC = """\
+op: copied
+domain: opc.test
+version: 1
+doc: The operand as it is.
+types: {T: [int32]}
+inputs: {x: "T[...]"}
+outputs: {y: "T[...]"}
+kernel: |
+  y = x
+"""
 
 QUICK = """\
 #!/bin/sh
@@ -29,6 +40,13 @@ exec {} "$@"
 """Nvcc that does not optimise: nobody runs what it makes here."""
 
 
+def packed(folder: Path) -> Path:
+    """Write a package of few kernels, and return its folder."""
+    spec = folder / "copied.yaml"
+    spec.write_text(SPEC)
+    return written(load_family(spec), folder / "copied")
+
+
 def environment(**own: str | Path) -> dict[str, str]:
     return {**os.environ, "OPC_RUNTIME_INCLUDE": str(INCLUDE), **{name: str(value) for name, value in own.items()}}
 
@@ -37,8 +55,7 @@ def test_build_makes_a_library_for_a_gpu(tmp_path: Path) -> None:
     nvcc = toolkit.nvcc()
     if nvcc is None:
         pytest.skip("nvcc is not installed")
-    family = load_family(narrow("relu", tmp_path))
-    package, sdk = written(family, tmp_path / "relu"), tmp_path / "sdk" / "include"
+    package, sdk = packed(tmp_path), tmp_path / "sdk" / "include"
     sdk.mkdir(parents=True)
     shutil.copytree(DECLARATIONS / "include", sdk, dirs_exist_ok=True)
     shutil.copy(DECLARATIONS / "10" / "NvInferVersion.h", sdk)
@@ -50,18 +67,18 @@ def test_build_makes_a_library_for_a_gpu(tmp_path: Path) -> None:
     done = subprocess.run(command, env=asked, capture_output=True, text=True, check=False, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "warning" not in done.stderr, done.stderr
-    library = package / "tensorrt" / "build" / "librelu_tensorrt.so"
+    library = package / "tensorrt" / "build" / "libcopied_tensorrt.so"
     undefined = subprocess.run(["nm", "-D", "--undefined-only", library], check=True, capture_output=True, text=True).stdout
     names = [line.split()[-1] for line in undefined.splitlines()]
     assert [n for n in names if "@" not in n and not n.startswith(("_ITM", "__gmon"))] == ["getPluginRegistry"]
     defined = subprocess.run(["nm", "-D", "--defined-only", library], check=True, capture_output=True, text=True).stdout
     exported = {line.split()[-1] for line in defined.splitlines()}
-    assert {"getCreators", "setLoggerFinder", "opc_relu_register_tensorrt", "opc_relu_tensorrt_status"} <= exported
+    assert {"getCreators", "setLoggerFinder", "opc_copied_register_tensorrt", "opc_copied_tensorrt_status"} <= exported
     assert all(name in ("getCreators", "setLoggerFinder") or name.startswith("opc_") for name in exported)
 
 
 def test_build_says_what_it_needs(tmp_path: Path) -> None:
-    package = written(family_of("relu"), tmp_path / "relu")
+    package = packed(tmp_path)
     command = ["sh", str(package / "tensorrt" / "build.sh")]
     without = {name: value for name, value in environment().items() if name != "TENSORRT_ROOT"}
     done = subprocess.run(command, env=without, capture_output=True, text=True, check=False)
