@@ -17,8 +17,8 @@ from tests.ruff import accepts
 
 from .built import INCLUDE, ROOT, family_of, written
 
-REPRESENTATIVE = ("depth_to_space", "conv1d")
-"""A choice among texts; lists of numbers, an optional input and derived sizes."""
+REPRESENTATIVE = ("depth_to_space", "max_pool2d")
+"""A choice among texts; lists of numbers, flags and derived sizes."""
 
 
 @pytest.fixture(scope="module")
