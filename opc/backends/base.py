@@ -66,7 +66,8 @@ class Compile:
     `glue` is code between a framework and kernels, which computes nothing: libraries for this machine alone have it without
     optimisation. `header` is what the source includes before anything else, spelled as there; the build system may compile it
     ahead for all packages, which changes no object. `kept` is a folder for the compiled header, which then serves all output
-    folders: that of the environment whose headers are most of it.
+    folders: that of the environment whose headers are most of it. It then has the headers `also`, which some sources include
+    later, and beside it lies an object with the inline functions of opc's headers and of those in the folders `shared`.
     """
 
     source: str
@@ -77,6 +78,8 @@ class Compile:
     glue: bool = False
     header: str = ""
     kept: str = ""
+    also: tuple[str, ...] = ()
+    shared: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

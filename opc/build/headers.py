@@ -1,10 +1,14 @@
 """Headers that many packages begin with, compiled once: for an output folder, or for an environment and all output folders.
 
 GCC takes `opc/x.h.gch` instead of `opc/x.h` where that lies in a folder it searches first and was made by the same compiler with
-the same options; else it reads the header. The object is the same, byte for byte. Other compilers have no such rule.
+the same options; else it reads the header. Other compilers have no such rule.
 
-Those of an output folder are made by ninja with all else. One of an environment is made before, under a lock of its own, with the
-signatures of all that was read for it: it is taken while these are what they were.
+Those of an output folder are made by ninja with all else, and change no object. One of an environment is made before, under a
+lock of its own, with the signatures of all that was read for it: it is taken while these are what they were.
+
+Of the latter, inline functions are compiled once too: in each source they take longer than its own. GCC's `#pragma interface`
+says of a header that what it defines inline is in another object, and `#pragma implementation` that it is in this one; line
+markers have them stand in headers that are not ours ("C++ Interface and Implementation Pragmas" in GCC's manual).
 """
 
 from __future__ import annotations
@@ -38,23 +42,31 @@ LEAST = 4
 class Header:
     """A header of the runtime and the arguments that all who begin with it are compiled with.
 
-    `kept` is the folder of an environment that it is kept in, empty for one of an output folder.
+    `kept` is the folder of an environment that it is kept in, empty for one of an output folder; `also` are headers that it has
+    there, and `shared` folders of headers whose inline functions are compiled there, beside opc's.
     """
 
     name: str
     flags: tuple[str, ...]
     kept: str = ""
+    also: tuple[str, ...] = ()
+    shared: tuple[str, ...] = ()
 
     @property
     def folder(self) -> str:
         """The folder that is searched for it, relative to the output folder."""
-        told = "\0".join((str(runtime_include()), self.name, *self.flags))
+        told = "\0".join((str(runtime_include()), self.name, *self.flags, *self.also))
         return f"{self.kept or FOLDER}/{hashlib.sha256(told.encode()).hexdigest()[:16]}"
 
     @property
     def compiled(self) -> str:
         """The compiled header, relative to the output folder."""
         return f"{self.folder}/{self.name}.gch"
+
+    @property
+    def object(self) -> str | None:
+        """The object with the inline functions, of a kept header."""
+        return f"{self.folder}/{self.name}.o" if self.kept else None
 
     @property
     def read(self) -> Path:
@@ -71,7 +83,7 @@ def of(step: BuildStep) -> Header | None:
     """Return the header that a step's source begins with, if it can be compiled ahead."""
     if not isinstance(step, Compile) or not step.header or step.compiler:
         return None
-    return Header(step.header, flags(step), step.kept)
+    return Header(step.header, flags(step), step.kept, step.also, step.shared)
 
 
 def worth(packages: Iterable[Iterable[BuildStep]], out: Path, toolchain: Toolchain) -> frozenset[Header]:
@@ -95,31 +107,66 @@ def keep(header: Header, toolchain: Toolchain) -> bool:
 
     It is not where it doesn't compile, or can't be written: what begins with it then reads it, and says why.
     """
-    compiled = Path(header.compiled)
     try:
         if _is_current(header, toolchain):
             return True
         with locks.hold(Path(header.folder)):
             if _is_current(header, toolchain):
                 return True
-            files.make_folder(compiled.parent)
+            files.make_folder(Path(header.compiled).parent)
             header.read.unlink(missing_ok=True)
-            made, depends = (compiled.with_name(f"{compiled.name}.{end}") for end in ("tmp", "d"))
-            options = ("-x", "c++-header", "-MD", "-MF", str(depends), "-MT", "x", "-c", str(runtime_include() / header.name))
-            include, start = f"-I{runtime_include()}", time.time_ns()
-            command = (*toolchain.command, *toolchain.cxx_flags, include, *header.flags, *options, "-o", str(made))
-            if subprocess.run(command, capture_output=True, check=False).returncode != 0:
-                return False
-            read = [*_dependencies(depends.read_text())]
+            start = time.time_ns()
+            read = _compile(header, toolchain)
             told = {"toolchain": _told(toolchain), "files": stamp.signatures(read)}
-            depends.unlink()
             if any(os.stat(path).st_mtime_ns >= start for path in read):
                 return False  # it may be of the file as it was before
-            os.replace(made, compiled)
             header.read.write_text(json.dumps(told, indent=1, sort_keys=True))
             return True
-    except (OSError, SpecError):
+    except (OSError, SpecError, subprocess.CalledProcessError):
         return False
+
+
+def _compile(header: Header, toolchain: Toolchain) -> list[str]:
+    """Compile a kept header and the object with its inline functions; return the files read.
+
+    Raises:
+        CalledProcessError: when it doesn't compile.
+    """
+    compiled = Path(header.compiled)
+    included = "".join(f"#include {_quoted(str(runtime_include() / name))}\n" for name in (header.name, *header.also))
+    command = (*toolchain.command, *toolchain.cxx_flags, f"-I{runtime_include()}", *header.flags)
+
+    def run(*arguments: str | Path) -> str:
+        return subprocess.run([*command, *map(str, arguments)], capture_output=True, text=True, check=True).stdout
+
+    def make(text: str, name: str, language: str, made: str) -> None:
+        written, new = compiled.with_name(name), f"{made}.tmp"
+        written.write_text(text)
+        run("-x", language, "-c", written, "-o", new)
+        os.replace(new, made)
+
+    source = compiled.with_name(f"{compiled.name}.all.h")
+    source.write_text(included)
+    read = [path for path in _dependencies(run("-x", "c++", "-M", source)) if path != str(source)]
+    shared = tuple(f"{folder}/" for folder in (str(runtime_include()), *header.shared))
+    own = "".join(f"# 1 {_quoted(path)}\n#pragma interface {_quoted(header.name)}\n" for path in read if path.startswith(shared))
+    text = f'{own}# 1 "ahead"\n{included}'
+    assert header.object is not None
+    with ThreadPoolExecutor(2) as pool:
+        pending = (
+            pool.submit(make, text, f"{compiled.name}.h", "c++-header", header.compiled),
+            pool.submit(
+                make, f"#pragma implementation {_quoted(header.name)}\n{text}", f"{compiled.name}.cpp", "c++", header.object
+            ),
+        )
+        for one in pending:
+            one.result()
+    return read
+
+
+def _quoted(text: str) -> str:
+    """Return a literal of C."""
+    return json.dumps(text, ensure_ascii=False)
 
 
 def _is_current(header: Header, toolchain: Toolchain) -> bool:
@@ -128,7 +175,7 @@ def _is_current(header: Header, toolchain: Toolchain) -> bool:
     except (OSError, ValueError):
         return False
     same = told["toolchain"] == _told(toolchain) and all(stamp.signature(p) == s for p, s in told["files"].items())
-    return same and Path(header.compiled).exists()
+    return same and all(os.path.exists(path) for path in (header.compiled, header.object) if path is not None)
 
 
 def _told(toolchain: Toolchain) -> list[str]:

@@ -119,7 +119,9 @@ def package_file(
 
     The headers in `ahead` are compiled before the sources that begin with them.
     """
-    lines = [_edge(package, step, ahead) for step in dict.fromkeys((*kernel, *(step for own in steps.values() for step in own)))]
+    every = dict.fromkeys((*kernel, *(step for own in steps.values() for step in own)))
+    begun = {output(step): header for step in every if (header := headers.of(step)) in ahead and header is not None}
+    lines = [_edge(package, step, begun) for step in every]
     for backend, own in steps.items():
         made = " ".join(_path(package, output(step)) for step in own)
         lines.append(f"build {target(package, backend)}: phony {made}\n")
@@ -212,8 +214,8 @@ def _refused(message: str) -> Diagnostic:
     return Diagnostic(f"the build could not run: {message}", hint=space_hint(message))
 
 
-def _edge(package: str, step: BuildStep, ahead: Collection[headers.Header]) -> str:
-    """Return one step as a ninja build statement."""
+def _edge(package: str, step: BuildStep, begun: Mapping[str, headers.Header]) -> str:
+    """Return one step as a ninja build statement; `begun` has the compiled header that the source of an object begins with."""
     made, needs = _path(package, output(step)), IDENTITY
     match step:
         case Compile():
@@ -231,9 +233,12 @@ def _edge(package: str, step: BuildStep, ahead: Collection[headers.Header]) -> s
         own |= {"cxx": words(step.compiler), "cxxflags": "$crossflags", "linkflags": "-shared"}
     if isinstance(step, Link) and step.program:
         own["linkflags"] = ""
-    if (header := headers.of(step)) in ahead and header is not None:
+    if header := begun.get(output(step)):
         own["cxxflags"] = f"{words((f'-I{header.folder}',))} $cxxflags"
         needs += f" {_path(header.compiled)}"
+    if isinstance(step, Link):
+        defining = dict.fromkeys(begun[made].object for made in step.objects if made in begun)
+        inputs += "".join(f" {_path(path)}" for path in defining if path is not None)
     variables = "".join(f"  {name} = {value}\n" for name, value in own.items())
     return f"build {made}: {rule} {inputs} | {needs}\n{variables}"
 

@@ -51,15 +51,16 @@ def prove(
 
     from opc.testing import keeping as kept
     from opc.testing import report as reports
-    from opc.testing.codelets import sanitize_codelets
     from opc.testing.results import as_json as data
     from opc.testing.runner import run_tests
-    from opc.testing.sanitize import run_sanitized
 
     kinds = _sanitizers(sanitize, backend)
     tiers = _tiers(chosen, out) if cover else None
     with progress_line() as progress:
         if kinds:
+            from opc.testing.codelets import sanitize_codelets
+            from opc.testing.sanitize import run_sanitized
+
             sanitized = chosen if tiers is None else [*tiers.chosen]
             threaded = None if tiers is None else tiers.loops
             report = run_sanitized(sanitized, kinds, jobs, threaded=threaded, progress=progress)

@@ -5,10 +5,13 @@ Glue is not optimised for this machine alone.
 
 from __future__ import annotations
 
+import ctypes
 import json
 import re
 import shutil
+import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -85,12 +88,12 @@ def test_a_changed_header_is_compiled_anew_with_what_begins_with_it(
     assert sum(file.endswith("more.o") for file in made) == len(NAMES)
 
 
-def kept(environment: Path, monkeypatch: pytest.MonkeyPatch, **changed: str) -> None:
+def kept(environment: Path, monkeypatch: pytest.MonkeyPatch, **changed: Any) -> None:
     """Have the backend's header be kept in an environment."""
-    step = {"header": "opc/core/tensor.h", "kept": str(environment), **changed}
+    step = {"flags": ("-O2",), "header": "opc/core/tensor.h", "kept": str(environment), **changed}
 
     def build(self: FakeBackend, family: Family) -> tuple[BuildStep, ...]:
-        compiled = Compile("fake/more.cpp", "build/more.o", ("-O2",), glue=True, **step)
+        compiled = Compile("fake/more.cpp", "build/more.o", glue=True, **step)
         return (compiled, Link((compiled.object, "build/answer.o"), "build/libfake.so"))
 
     monkeypatch.setattr(FakeBackend, "build", build)
@@ -99,17 +102,43 @@ def kept(environment: Path, monkeypatch: pytest.MonkeyPatch, **changed: str) -> 
 def test_one_of_an_environment_is_compiled_once_for_all_output_folders(
     glue: FakeBackend, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    build(tmp_path / "alone", "op")
     kept(tmp_path / "env", monkeypatch)
     assert ahead(build(tmp_path / "one", "op")) == []
     (compiled,) = (tmp_path / "env").rglob("*.gch")
     before = compiled.stat().st_mtime_ns
     build(tmp_path / "other", "op")
     assert compiled.stat().st_mtime_ns == before
-    objects = [tmp_path / out / "op/build/more.o" for out in ("alone", "one", "other")]
+    objects = [tmp_path / out / "op/build/more.o" for out in ("one", "other")]
     assert len({made.read_bytes() for made in objects}) == 1
     assert f"-I{tmp_path}/env" in (tmp_path / "other/op/build/build.ninja").read_text()
     assert call(tmp_path / "other/op/build/libfake.so", 1) == 42
+
+
+def test_functions_of_one_of_an_environment_are_compiled_once(
+    glue: FakeBackend, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(VARIANT, "native")
+    include, other = tmp_path / "include", tmp_path / 'of "another"'
+    shutil.copytree(Path(__file__).parents[2] / "runtime/include", include)
+    other.mkdir()
+    (other / "other.h").write_text("struct Other { virtual int more() const; };\ninline int Other::more() const { return 1; }\n")
+    (include / "opc/shared.h").write_text("#include <other.h>\ninline int sum(int x) { return x + Other().more(); }\n")
+    for module in (headers, ninja):
+        monkeypatch.setattr(module, "runtime_include", lambda: include)
+    own = 'extern "C" __attribute__((visibility("default"))) int more(int x) { return sum(x) + Other().more(); }\n'
+    glue.files = {"fake/more.cpp": f'{HEADER}#include "opc/shared.h"\n{own}'}
+    defined = []
+    for folder, shared in (("", ()), ("env", ()), ("both", (str(other),))):
+        environment = str(tmp_path / folder) if folder else ""
+        kept(
+            Path(environment), monkeypatch, flags=("-isystem", str(other)), header="opc/shared.h", kept=environment, shared=shared
+        )
+        out = tmp_path / f"out_{folder}"
+        build(out, "op")
+        assert ctypes.CDLL(str(out / "op/build/libfake.so")).more(1) == 3
+        symbols = subprocess.run(["nm", "-C", str(out / "op/build/more.o")], capture_output=True, text=True, check=True).stdout
+        defined.append([name in symbols for name in (" W sum(int)", " W Other::more() const")])
+    assert defined == [[True, True], [False, True], [False, False]]
 
 
 def test_one_of_an_environment_is_compiled_anew_when_what_it_reads_changes(

@@ -48,7 +48,7 @@ VARIANT = "OPC_VARIANT"
 takes a third of the time; without it all are compiled, and a call chooses among them."""
 
 OPTIMIZE = "OPC_OPTIMIZE"
-"""Environment variable: with 0, kernels of the only variant, and codelets, are compiled unoptimised, in a quarter of the time."""
+"""Environment variable: with 0, kernels of the only variant are compiled unoptimised, in a quarter of the time."""
 
 NATIVE = "native"
 """Stands for the variant that this machine's kernels choose."""

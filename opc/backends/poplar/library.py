@@ -6,7 +6,7 @@ The source is over `runtime/include/opc/adapters/popart.h`.
 from __future__ import annotations
 
 from opc.backends.base import BuildStep, Compile, Link, Tool
-from opc.backends.kernel.backend import unoptimised
+from opc.backends.kernel.backend import only_variant
 from opc.backends.poplar import sdk
 from opc.backends.poplar.classes import op_classes
 from opc.backends.poplar.files import (
@@ -29,6 +29,9 @@ FLAGS = ("-std=c++14", "-O1", "-Wall", "-Wextra", "-DONNX_NAMESPACE=onnx")
 HEADER = "opc/adapters/popart.h"
 """What a library's source includes first."""
 
+ALSO = tuple(f"opc/poplar/{name}.h" for name in ("convolution", "placing", "codelets_file"))
+"""What some sources include later."""
+
 
 def source_path(family: Family) -> str:
     """Return the path of the library's source, relative to the package directory."""
@@ -49,7 +52,7 @@ def build_steps(family: Family) -> tuple[BuildStep, ...]:
     used = sdk.need()
     made = f"build/{family.name}_popart.o"
     return (
-        Compile(source_path(family), made, (*FLAGS, *used.include), glue=True, header=HEADER, kept=used.kept),
+        Compile(source_path(family), made, (*FLAGS, *used.include), glue=True, header=HEADER, kept=used.kept, also=ALSO),
         Link((made,), library_path(family), used.link),
         *codelet_steps(family, used),
     )
@@ -62,7 +65,7 @@ def codelet_steps(family: Family, used: sdk.Sdk) -> tuple[BuildStep, ...]:
     include = sdk.runtime() / "include"
     reads = tuple(str(path) for path in sorted((include / "opc" / "poplar").glob("codelet*.h")))
     # The emulation runs small calls, which optimising would take longer than it saves.
-    level = "-O3" if not used.emulated else "-O0" if unoptimised() else "-O1"
+    level = "-O3" if not used.emulated else "-O0" if only_variant() is not None else "-O1"
     command = (used.popc, level, f"-I{include}")
     return (Tool(command, codelets_path(family), f"build/{family.name}_codelets.gp", reads),)
 

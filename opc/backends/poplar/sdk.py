@@ -153,9 +153,13 @@ def _version(folder: Path, *, emulated: bool) -> str:
 
 @dataclass(frozen=True, slots=True)
 class PythonBuild:
-    """What a module of the interpreter that runs a backend is compiled with: folders of headers, and how its file's name ends."""
+    """What a module of the interpreter that runs a backend is compiled with.
+
+    Folders of headers, that of pybind11's, and how its file's name ends.
+    """
 
     include: tuple[str, ...]
+    pybind11: str
     suffix: str
 
 
@@ -169,7 +173,8 @@ def python_build() -> PythonBuild:
     if pybind is None:
         raise SpecError([Diagnostic("PopXL's modules need pybind11, which is not installed", hint=_INSTALL)])
     headers, suffix = _asked(str(environments.interpreter(NAME)))
-    return PythonBuild(("-isystem", str(pybind / "include"), "-isystem", headers), suffix)
+    include = str(pybind / "include")
+    return PythonBuild(("-isystem", include, "-isystem", headers), include, suffix)
 
 
 @cache

@@ -11,7 +11,7 @@ from opc.backends.example_text import test_file
 from opc.backends.poplar import sdk
 from opc.backends.poplar.carried import carried_family
 from opc.backends.poplar.files import requires, shared_files
-from opc.backends.poplar.library import FLAGS, codelet_steps
+from opc.backends.poplar.library import ALSO, FLAGS, codelet_steps
 from opc.backends.poplar.python_side import test_values
 from opc.backends.popxl.library import library_source, module_name, templates
 from opc.backends.popxl.scripts import api_source, op_source, run_source
@@ -71,9 +71,10 @@ class PopxlBackend(Backend):
         used, python = sdk.need(), sdk.python_build()
         name = module_name(family)
         flags = (*FLAGS, *used.include, *python.include)
+        source, made = f"popxl/{name}.cpp", f"build/{name}.o"
         return (
-            Compile(f"popxl/{name}.cpp", f"build/{name}.o", flags, glue=True, header=HEADER, kept=used.kept),
-            Link((f"build/{name}.o",), f"build/popxl/{name}{python.suffix}", used.link),
+            Compile(source, made, flags, glue=True, header=HEADER, kept=used.kept, also=ALSO, shared=(python.pybind11,)),
+            Link((made,), f"build/popxl/{name}{python.suffix}", used.link),
             *codelet_steps(family, used),
         )
 

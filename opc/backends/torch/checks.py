@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 HUGE = 1 << 19
 """Elements of the outputs that the leak check makes: large enough for pages of their own."""
 
-CALLS = 128
+CALLS = 48
 """How many of them it makes: forgotten, they would be far more memory than anything else the check uses."""
 
 

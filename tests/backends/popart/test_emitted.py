@@ -10,7 +10,7 @@ import pytest
 
 from opc.backends import environments
 from opc.backends.base import Backend, Tool
-from opc.backends.kernel.backend import OPTIMIZE, VARIANT
+from opc.backends.kernel.backend import VARIANT
 from opc.backends.popart.backend import PopartBackend
 from opc.backends.poplar.carried import carried
 from opc.backends.poplar.classes import op_classes
@@ -206,7 +206,6 @@ def test_codelets_are_optimised_as_far_as_it_pays(monkeypatch: pytest.MonkeyPatc
     monkeypatch.delenv(VARIANT, raising=False)
     assert (level(None), level(Path("emulation"))) == ("-O3", "-O1")
     monkeypatch.setenv(VARIANT, "native")
-    monkeypatch.setenv(OPTIMIZE, "0")
     assert (level(None), level(Path("emulation"))) == ("-O3", "-O0")
 
 

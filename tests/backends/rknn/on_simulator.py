@@ -16,8 +16,9 @@ from opc.backends import package as packages
 from opc.backends.rknn.toolkit import PLATFORM, ToolkitError, simulate
 from opc.ir.dtypes import DType
 from opc.pipeline import load_family
-from opc.testing.oracle.bounds import Bounds, rounded
+from opc.testing.oracle.bounds import Bounds
 from opc.testing.oracle.evaluation import Bounded, evaluate
+from opc.testing.oracle.rounding import rounded
 from opc.testing.oracle.tolerance import compare
 
 SPEC = Path(__file__).parents[3] / "specs" / "dual_residual.yaml"
