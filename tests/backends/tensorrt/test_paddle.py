@@ -75,7 +75,7 @@ def test_paddle_is_told_sizes_and_formats(tmp_path: Path) -> None:
     if found is None:
         pytest.skip("paddlepaddle is not installed")
     (folder,) = map(Path, found.submodule_search_locations or ())
-    family = load_family(narrow("avg_pool2d", tmp_path, "float32, float16, float64"))
+    family = load_family(narrow("avg_pool2d", tmp_path, "float32, float16"))
     files = {**kernel_files(family), "paddle/avg_pool2d_paddle.cpp": library_source(family), "asked.cpp": PROGRAM}
     for path, text in files.items():
         (tmp_path / path).parent.mkdir(exist_ok=True)
@@ -88,7 +88,8 @@ def test_paddle_is_told_sizes_and_formats(tmp_path: Path) -> None:
     undefined = run(["nm", "--undefined-only", "asked.o"], tmp_path).split()
     kernels = [name for name in undefined if name.startswith("opc_")]
     (tmp_path / "kernels.c").write_text("".join(f"int {name}(void) {{ return 1; }}\n" for name in kernels))
-    libraries = [str(path) for name in ("phi_core", "phi", "common") if (path := folder / "libs" / f"lib{name}.so").exists()]
+    shared = (folder / "libs" / f"lib{name}.so" for name in ("phi_core", "phi", "common"))
+    libraries = [str(library) for library in shared if library.exists()]
     run(["gcc", "-c", "kernels.c"], tmp_path)
     run(["g++", "asked.o", "kernels.o", *libraries, f"-Wl,-rpath,{folder / 'libs'}", "-o", "asked"], tmp_path)
     done = subprocess.run([tmp_path / "asked"], capture_output=True, text=True, check=True)
