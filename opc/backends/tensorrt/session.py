@@ -31,6 +31,12 @@ KINDS = ("static", "dynamic", "third")
 MAX_RANK = 8
 """The most axes of TensorRT's tensors."""
 
+AXES = f"TensorRT's tensors have at most {MAX_RANK} axes"
+"""Why a call is not carried."""
+
+MORE_AXES = "an output would have more axes than TensorRT's tensors"
+"""What plugins say of such a call where it is an output that has more."""
+
 LAST_OF_8_6 = 6
 """The last dtype of TensorRT 8.6."""
 
@@ -171,6 +177,8 @@ class TensorRTSession(Session):
             made = self.host.run(kind, name, fields, arrays, len(self.op.outputs), runs=runs)
         except OpError as refused:
             self.status(None, ctypes.c_int64(0))  # kernels may have been started before
+            if str(refused).endswith(MORE_AXES):
+                raise Unsupported(AXES) from refused
             # What TensorRT would say names the plugin.
             raise OpError(str(refused).replace(f"{name}: ", f"{self.op.name}: ", 1)) from refused
         message = ctypes.create_string_buffer(1024)
@@ -184,7 +192,7 @@ class TensorRTSession(Session):
         if number is None or (self.host.version == "8.6" and number > LAST_OF_8_6):
             raise Unsupported(f"TensorRT has no tensors of {array.dtype} between layers")
         if array.ndim > MAX_RANK:
-            raise Unsupported(f"TensorRT's tensors have at most {MAX_RANK} axes")
+            raise Unsupported(AXES)
         if any(s < 0 for s in array.strides) or not array.flags.c_contiguous:
             raise Unsupported("TensorRT's tensors have no strides")
 
