@@ -67,7 +67,7 @@ class Compile:
     optimisation. `header` is what the source includes before anything else, spelled as there; the build system may compile it
     ahead for all packages, which changes no object. `kept` is a folder for the compiled header, which then serves all output
     folders: that of the environment whose headers are most of it. It then has the headers `also`, which some sources include
-    later, and beside it lies an object with the inline functions of opc's headers and of those in the folders `shared`.
+    later, and beside it lies an object with the inline functions of opc's headers and of those in the folders `inlined`.
     """
 
     source: str
@@ -79,7 +79,7 @@ class Compile:
     header: str = ""
     kept: str = ""
     also: tuple[str, ...] = ()
-    shared: tuple[str, ...] = ()
+    inlined: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
