@@ -159,6 +159,7 @@ def _tiers(specs: Sequence[Path], out: Path) -> Tiers:
     for part, some in _parts(chosen).items():
         note(f"{part}, {len(some)} of these: {', '.join(sorted(c.name for c in some))}")
     note(f"kernels on a device, {len(found.device)} of {len(specs)} ops: {', '.join(sorted(found.device))}")
+    note(f"sizes as expressions, {len(found.expressions)} of {len(specs)} ops: {', '.join(sorted(found.expressions))}")
     if touched:
         note(f"changed: {', '.join(s.stem for s in touched)}")
     if joined:
@@ -169,8 +170,8 @@ def _tiers(specs: Sequence[Path], out: Path) -> Tiers:
         return [s for s in specs if s in kept]
 
     interface, signature, loops = (with_touched(c.spec for c in part) for part in _parts(chosen).values())
-    device = with_touched(found.device.values())
-    return Tiers(with_touched(c.spec for c in chosen), interface, signature, loops, device, whole=touched)
+    device, expressions = with_touched(found.device.values()), with_touched(found.expressions.values())
+    return Tiers(with_touched(c.spec for c in chosen), interface, signature, loops, device, expressions, whole=touched)
 
 
 def _parts(chosen: Sequence[Chosen]) -> dict[str, list[Chosen]]:
@@ -203,6 +204,8 @@ def cover(
     for part, some in _parts(chosen).items():
         say(f"{len(some)} of these have all features of {part}: {', '.join(sorted(c.name for c in some))}.")
     say(f"{len(found.device)} ops have all features of kernels on a device: {', '.join(sorted(found.device))}.")
+    plugins = ", ".join(sorted(found.expressions))
+    say(f"{len(found.expressions)} ops have all features of plugins with sizes as expressions: {plugins}.")
     touched = changed(files)
     say(f"Changed: {', '.join(s.stem for s in touched) or 'none'}.")
     joined = joining(files, [c.spec for c in chosen], out)
