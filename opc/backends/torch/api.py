@@ -21,7 +21,7 @@ def api_source(family: Family) -> str:
     return templates.render(
         "init.py.j2",
         family,
-        exported=sorted(map(quoted, ("custom_translation_table", family.name, "register_onnx_symbolic"))),
+        exported=sorted(map(quoted, ("check_gpu", "custom_translation_table", family.name, "register_onnx_symbolic"))),
         signature=API.signature(op, family.name, [f"out: {tensors(op)} | None = None"]),
         doc=docstring(_document(op), 4),
         write=bracketed("_out(", [*passed, *given], ")", 8),

@@ -1,0 +1,110 @@
+"""Calls a built package in a torch for CPUs that is made to have two GPUs; started by `test_cuda.py` with its folder and a library.
+
+The package has the op `picked`: `y[n, d] = t[ids[n], d] * scale * w[d]`, where `w` may be absent.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import shutil
+import sys
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+# Torch asks what there is of CUDA when it is imported.
+EMULATED = ctypes.CDLL(sys.argv[2])
+
+import emulated_cuda
+import torch
+from emulated_cuda import to_cpu, to_gpu
+from torch import Tensor
+
+
+def refused(call: Callable[[], Any], says: str) -> None:
+    """Assert that a call is refused with a message."""
+    try:
+        call()
+    except RuntimeError as error:
+        assert says in str(error), str(error).splitlines()[0]
+    else:
+        raise AssertionError(f"not refused: {says}")
+
+
+def same(found: Tensor, expected: Tensor, index: int = 0) -> None:
+    """Assert that a tensor on a GPU has the values of one on the CPU."""
+    assert found.device == torch.device("cuda", index), found.device
+    assert torch.equal(to_cpu(found), expected), (to_cpu(found), expected)
+
+
+def main(package: Path) -> None:
+    sys.path.insert(0, str(package.parent))
+    op = import_module(f"{package.name}.torch")
+    picked, kernels = op.picked, package / "build" / "libpicked_cuda.so"
+    t, w, c = torch.randn(5, 3), torch.randn(3), torch.randn(4, 3)
+    ids = torch.tensor([3, 0, 3, 1])
+    assert emulated_cuda.install()
+    guards = (ctypes.c_int32 * 4).in_dll(EMULATED, "emulated_guards")
+    gpu = [to_gpu(x) for x in (t, ids, w)]
+
+    hidden = kernels.with_suffix(".hidden")
+    kernels.rename(hidden)
+    refused(lambda: picked(*gpu), "picked: built without CUDA: run `opc build --backend cuda` on its spec")
+    assert guards[:2] == [0, 0]
+    # It may be built while the process goes on.
+    shutil.move(hidden, kernels)
+
+    # Values, results in given tensors, strides, an absent input, and the other GPU.
+    expected = picked(t, ids, w, scale=2.0)
+    same(picked(*gpu, scale=2.0), expected)
+    out = torch.zeros(4, 3)
+    assert picked(*gpu, scale=2.0, out=(there := to_gpu(out))) is there
+    assert torch.equal(out, expected)
+    wide = torch.stack([t, t], -1).flatten(-2)[..., ::2]
+    same(picked(to_gpu(wide), *gpu[1:], scale=2.0), expected)
+    same(picked(to_gpu(t, 1), to_gpu(ids, 1)), t[ids], 1)
+    assert guards[0] == guards[1] > 3
+    assert guards[2:] == [1, 1]
+
+    # Devices and inputs that do not fit.
+    refused(lambda: picked(gpu[0], ids, gpu[2]), "picked: t is on cuda:0, but ids is on cpu")
+    refused(lambda: picked(t, gpu[1]), "picked: t is on cpu, but ids is on cuda:0")
+    refused(lambda: picked(gpu[0], gpu[1], to_gpu(w, 1)), "picked: t is on cuda:0, but w is on cuda:1")
+    refused(lambda: picked(*gpu, out=out), "picked: t is on cuda:0, but y is on cpu")
+    refused(lambda: picked(gpu[0], gpu[1], to_gpu(w[:2])), "picked: D is 3 in t, but 2 in w")
+    refused(lambda: picked(*gpu, out=to_gpu(out[:2])), "picked: the output y has shape")
+
+    # Gradients of both orders, which take memory between kernels; forward mode, vmap.
+    def gradients(given: list[Tensor], cotangent: Tensor) -> list[Tensor]:
+        leaves = [given[0].detach().requires_grad_(), given[2].detach().requires_grad_()]
+        y = picked(leaves[0], given[1], leaves[1], scale=2.0)
+        first = torch.autograd.grad(y, leaves, cotangent, create_graph=True)
+        return [*first, *torch.autograd.grad(first, leaves, [x.detach() for x in leaves], allow_unused=True)]
+
+    for found, value in zip(gradients(gpu, to_gpu(c)), gradients([t, ids, w], c), strict=True):
+        same(found.detach(), value.detach())
+    pushed = [torch.func.jvp(lambda x: picked(x, i), (x,), (x,))[1] for x, i in ((gpu[0], gpu[1]), (t, ids))]
+    same(pushed[0], pushed[1])
+    several = torch.randn(2, 5, 3)
+    found = torch.vmap(picked, (0, None, None))(to_gpu(several), *gpu[1:])
+    same(found, torch.stack([picked(x, ids, w) for x in several]))
+
+    # An index outside, of which nothing is said until it is asked for.
+    wrong = to_gpu(torch.tensor([3, 7, 0, -9]))
+    picked(gpu[0], wrong)
+    op.check_gpu()
+    op.check_gpu("cuda:0")
+    same(picked(*gpu, scale=2.0), expected)
+    op.check_gpu(0)
+    found = to_cpu(picked(gpu[0], wrong))
+    assert torch.equal(found[::2], t[[3, 0]])
+    refused(op.check_gpu, "an index of t is 7, outside axis 0 of size 5")
+    op.check_gpu()
+    fake = torch.compile(picked, fullgraph=True, backend="eager")(*gpu)
+    same(fake, picked(t, ids, w))
+    print("all held")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
