@@ -242,6 +242,9 @@ class Backend(ABC):
     on_device: bool = False
     """Whether it has kernels of its own for a device, and so depends on what these hold and on no framework."""
 
+    on_gpu: str = ""
+    """The backend whose library its code calls for tensors in a GPU's memory, which say so by `is_cuda`."""
+
     takes_name: bool = False
     """Whether a spec may give the op another name for it."""
 

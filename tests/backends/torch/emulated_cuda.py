@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import torch
@@ -71,6 +72,7 @@ def install() -> bool:
     """Make this process one with two GPUs, where the library of emulated_cuda.cpp was loaded before torch."""
     torch.cuda._lazy_init = lambda: None
     torch.cuda.current_device = lambda: 0
+    torch.cuda.current_stream = lambda device=None: SimpleNamespace(cuda_stream=0)
     torch.cuda.synchronize = lambda device=None: None
     every, own = torch.library.Library("_", "IMPL"), torch.library.Library("aten", "IMPL")
     every.fallback(_on_cpu, "CUDA")
