@@ -19,7 +19,7 @@ def is_on_gpu(value: Any) -> bool:
 def through_torch(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     """Call a function of torch's tensors with arguments some of which are on a GPU, and return results of the first one's kind.
 
-    No element is copied, and streams wait for each other as DLPack says. Results that were given as `out` are returned themselves.
+    No element is copied, and streams wait for each other as DLPack says. What was given as `out` is returned itself.
 
     Raises:
         TypeError: when torch is not installed, or that kind can't be made from another one.

@@ -12,7 +12,12 @@ from . import operators as _operators
 from . import sharding as _sharding
 from .onnx import custom_translation_table, register_onnx_symbolic
 
-__all__ = ["check_gpu", "custom_translation_table", "dual_residual", "register_onnx_symbolic"]
+__all__ = (
+    "check_gpu",
+    "custom_translation_table",
+    "dual_residual",
+    "register_onnx_symbolic",
+)
 
 _op = _operators.dual_residual.op
 _out = _operators.dual_residual.out

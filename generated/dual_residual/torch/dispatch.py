@@ -51,7 +51,7 @@ def open_library(
         raise ImportError(f"{path} does not exist: build it with `opc build`")
     torch.ops.load_library(path)
     packet = getattr(packets, name)
-    packet.opc_source, packet.opc_path, packet.opc_status = source, path, {}
+    packet.opc_source, packet.lent_on_gpus = source, (path, {})
     return torch.library.Library(namespace, "IMPL")
 
 
@@ -62,7 +62,8 @@ def raise_reported(packet: Any, device: Any) -> None:
     """
     place = torch.device("cuda" if device is None else device)
     index = torch.cuda.current_device() if place.index is None else place.index
-    library, lent = ctypes.CDLL(str(packet.opc_path)), packet.opc_status
+    path, lent = packet.lent_on_gpus
+    library = ctypes.CDLL(str(path))
     words = lent.get(index)
     if words is None:
         words = torch.zeros(4, dtype=torch.int64, device=torch.device("cuda", index))

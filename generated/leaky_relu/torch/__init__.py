@@ -12,7 +12,12 @@ from . import operators as _operators
 from . import sharding as _sharding
 from .onnx import custom_translation_table, register_onnx_symbolic
 
-__all__ = ["check_gpu", "custom_translation_table", "leaky_relu", "register_onnx_symbolic"]
+__all__ = (
+    "check_gpu",
+    "custom_translation_table",
+    "leaky_relu",
+    "register_onnx_symbolic",
+)
 
 _op = _operators.leaky_relu.op
 _out = _operators.leaky_relu.out

@@ -1,9 +1,10 @@
 """The PyTorch backend: operators on libtorch's stable C shim, built without torch's headers.
 
 A package's `torch/` holds the C++ library, which registers schemas and kernels (`library`), its Python side with fake kernels,
-derivatives and vmap (`operators`, `derivatives`, `batching`), the function people call (`api`), and the export to ONNX (`export`).
-The shim's functions that are used are those of torch 2.10 and later. Calls on a GPU go to the library that the CUDA backend makes
-of the op; `opc/adapters/torch_cuda.h` finds it when the first one comes, with what torch's own library for CUDA has of the shim.
+derivatives and vmap (`operators`, `derivatives`, `batching`), the function people call (`api`), and the export to ONNX
+(`export`). The shim's functions that are used are those of torch 2.10 and later. Calls on a GPU go to the library that the CUDA
+backend makes of the op: `opc/adapters/torch_cuda.h` finds it when the first one comes, with what torch's own library for CUDA has
+of the shim.
 """
 
 from __future__ import annotations

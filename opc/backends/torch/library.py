@@ -57,8 +57,8 @@ templates = Templates("opc.backends.torch")
 class _LibraryOperator:
     """One op of the family as the template sees it.
 
-    `takes` are the calls that take its inputs, with a comment each; the schemas are string literals, in several lines; `on_gpu` are
-    its name, and those of its inputs and outputs, as arguments.
+    `takes` are the calls that take its inputs, with a comment each; the schemas are string literals, in several lines; `on_gpu`
+    are its name, and those of its inputs and outputs, as arguments.
     """
 
     name: str

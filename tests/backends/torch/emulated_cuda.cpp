@@ -47,7 +47,7 @@ extern "C" {
 /* Guards made and deleted, the device of the last one, and for which device a stream was asked for last. */
 int32_t emulated_guards[4] = {0, 0, -1, -1};
 
-int32_t opc_torch_cuda_is_emulated() { return 1; }
+int32_t torch_cuda_is_emulated() { return 1; }
 
 int32_t aoti_torch_create_cuda_guard(int32_t device, void **guard) {
   *guard = new int32_t(current);

@@ -71,7 +71,7 @@ class CudaLibrary {
     /* Kernels that compute on the CPU can't read a GPU's memory; where that is emulated too, they can. */
     int32_t (*emulated)(void) = nullptr;
     if (!find(kernels, emulated, "opc_array_is_emulated") ||
-        (emulated() != 0) != (dlsym(torch, "opc_torch_cuda_is_emulated") != nullptr))
+        (emulated() != 0) != (dlsym(torch, "torch_cuda_is_emulated") != nullptr))
       return message.refuse("%s: its kernels are for this machine's CPU: run `opc build --backend cuda` where nvcc and a GPU are", op);
     __atomic_store_n(&handle_, kernels, __ATOMIC_RELEASE);
     return true;
