@@ -44,3 +44,10 @@ void torch_list_size(void) {}
 void torch_parallel_for(void) {}
 void torch_string_c_str(void) {}
 void torch_string_length(void) {}
+
+/* These are the C library's. Linked against it, they would be asked for in its own version, which older
+ * ones lack. */
+void dladdr(void) {}
+void dlerror(void) {}
+void dlopen(void) {}
+void dlsym(void) {}
