@@ -48,6 +48,7 @@ void torch_string_length(void) {}
 /* These are the C library's. Linked against it, they would be asked for in its own version, which older
  * ones lack. */
 void dladdr(void) {}
+void dlclose(void) {}
 void dlerror(void) {}
 void dlopen(void) {}
 void dlsym(void) {}

@@ -6,6 +6,7 @@ The spec is that of the op `picked`: `y[n, d] = t[ids[n], d] * scale * w[d]`, wh
 from __future__ import annotations
 
 import ctypes
+import hashlib
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -22,6 +23,7 @@ from emulated_cuda import to_cpu, to_gpu  # noqa: E402
 from torch import Tensor  # noqa: E402
 
 import opc  # noqa: E402
+from opc.build import builder  # noqa: E402
 
 
 def refused(call: Callable[[], Any], says: str) -> None:
@@ -69,7 +71,19 @@ def main(spec: Path) -> None:
 
     # Of kernels for GPUs nothing is known until they are there, which may be while the process goes on.
     refused(lambda: picked(*gpu), "picked: built without CUDA: run `opc build --backend cuda` on its spec")
+    kernels = op._package / "build" / "libpicked_cuda.so"
+    (built,) = builder.build_specs([spec], op._out, ["cuda"])
+    assert built.ok
+    made = kernels.read_bytes()
+    source = hashlib.sha256(spec.read_bytes()).hexdigest().encode()
+    assert source in made
+    other = made.replace(source, source[::-1])
+    for data, says in ((b"no library", "its kernels can't be loaded"), (other, "its kernels are not made from the same spec")):
+        kernels.unlink()
+        kernels.write_bytes(data)
+        refused(lambda: picked(*gpu), f"picked: {says}")
     assert guards[:2] == [0, 0]
+    kernels.unlink()
     same(op(*gpu), picked(t, ids, w))
     answer = op(*map(Foreign, gpu), scale=2.0)
     assert isinstance(answer, Foreign)
@@ -109,6 +123,12 @@ def main(spec: Path) -> None:
     several = torch.randn(2, 5, 3)
     found = torch.vmap(picked, (0, None, None))(to_gpu(several), *gpu[1:])
     same(found, torch.stack([picked(x, ids, w) for x in several]))
+
+    half = gpu[2].half()
+    refused(lambda: picked(gpu[0], gpu[1], half), "float16")
+    torch.set_autocast_enabled("cuda", True)
+    same(picked(gpu[0], gpu[1], half), picked(t, ids, w.half().float()))
+    torch.set_autocast_enabled("cuda", False)
 
     # An index outside, of which nothing is said until it is asked for.
     wrong = to_gpu(torch.tensor([3, 7, 0, -9]))

@@ -60,19 +60,10 @@ class CudaLibrary {
       return message.refuse("%s: built without CUDA: run `opc build --backend cuda` on its spec, where nvcc is, to make %s", op, path);
     void *kernels = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!kernels) return message.refuse("%s: its kernels can't be loaded: %s", op, dlerror());
-    const char *(*source)(void) = nullptr;
-    if (!find(kernels, source, "opc_array_source") || strcmp(source(), source_) != 0)
-      return message.refuse("%s: its kernels are not made from the same spec: run `opc build --backend cuda` on it to make %s", op, path);
-    void *torch = dlopen("libtorch_cuda.so", RTLD_LAZY | RTLD_NOLOAD);
-    if (!torch || !find(torch, shim.current_stream, "aoti_torch_get_current_cuda_stream") ||
-        !find(torch, shim.create_guard, "aoti_torch_create_cuda_guard") ||
-        !find(torch, shim.delete_guard, "aoti_torch_delete_cuda_guard"))
-      return message.refuse("%s: this torch has no CUDA", op);
-    /* Kernels that compute on the CPU can't read a GPU's memory; where that is emulated too, they can. */
-    int32_t (*emulated)(void) = nullptr;
-    if (!find(kernels, emulated, "opc_array_is_emulated") ||
-        (emulated() != 0) != (dlsym(torch, "torch_cuda_is_emulated") != nullptr))
-      return message.refuse("%s: its kernels are for this machine's CPU: run `opc build --backend cuda` where nvcc and a GPU are", op);
+    if (!fits(kernels, op, path, message)) {
+      dlclose(kernels);  // another may be made at its place
+      return false;
+    }
     __atomic_store_n(&handle_, kernels, __ATOMIC_RELEASE);
     return true;
   }
@@ -97,6 +88,24 @@ class CudaLibrary {
   const char *family() const { return family_; }
 
  private:
+  /* Whether kernels are of the same spec and compute where torch's tensors are; finds what they need of torch. */
+  bool fits(void *kernels, const char *op, const char *path, const Message &message) {
+    const char *(*source)(void) = nullptr;
+    if (!find(kernels, source, "opc_array_source") || strcmp(source(), source_) != 0)
+      return message.refuse("%s: its kernels are not made from the same spec: run `opc build --backend cuda` on it to make %s", op, path);
+    void *torch = dlopen("libtorch_cuda.so", RTLD_LAZY | RTLD_NOLOAD);
+    if (!torch || !find(torch, shim.current_stream, "aoti_torch_get_current_cuda_stream") ||
+        !find(torch, shim.create_guard, "aoti_torch_create_cuda_guard") ||
+        !find(torch, shim.delete_guard, "aoti_torch_delete_cuda_guard"))
+      return message.refuse("%s: this torch has no CUDA", op);
+    /* Kernels that compute on the CPU can't read a GPU's memory; where that is emulated too, they can. */
+    int32_t (*emulated)(void) = nullptr;
+    if (!find(kernels, emulated, "opc_array_is_emulated") ||
+        (emulated() != 0) != (dlsym(torch, "torch_cuda_is_emulated") != nullptr))
+      return message.refuse("%s: its kernels are for this machine's CPU: run `opc build --backend cuda` where nvcc and a GPU are", op);
+    return true;
+  }
+
   template <class Function>
   static bool find(void *library, Function &function, const char *name) {
     void *found = dlsym(library, name);
