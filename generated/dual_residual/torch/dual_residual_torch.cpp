@@ -24,19 +24,19 @@ Attributes take_attributes(Arguments &arguments) {
 
 // dual_residual(x, y) -> u, v
 void call_dual_residual(StableIValue *stack, Form form) {
-  static CudaOp on_gpu("dual_residual", "x y u v");
+  static CudaOp gpu("dual_residual", "x y u v");
   Call<2, 2> call("dual_residual", stack, form);
   call.input();  // x
   call.input();  // y
   const Attributes attributes = take_attributes(call);
   if (form.given) call.given_outputs();
-  call.run(opc_dual_residual_infer, opc_dual_residual, attributes, on_gpu);
+  call.run(opc_dual_residual_infer, opc_dual_residual, attributes, gpu);
   if (!form.given) call.give(stack);
 }
 
 // dual_residual_backward(d_u?, d_v?) -> d_x, d_y
 void call_dual_residual_backward(StableIValue *stack, Form form) {
-  static CudaOp on_gpu("dual_residual_backward", "d_u d_v d_x d_y");
+  static CudaOp gpu("dual_residual_backward", "d_u d_v d_x d_y");
   Call<2, 2> call("dual_residual_backward", stack, form);
   call.optional_input();  // d_u
   call.optional_input();  // d_v
@@ -46,13 +46,13 @@ void call_dual_residual_backward(StableIValue *stack, Form form) {
   } else {
     call.output_mask();
   }
-  call.run(opc_dual_residual_backward_infer, opc_dual_residual_backward, attributes, on_gpu);
+  call.run(opc_dual_residual_backward_infer, opc_dual_residual_backward, attributes, gpu);
   if (!form.given) call.give(stack);
 }
 
 // dual_residual_backward_backward(d_d_x?, d_d_y?) -> d_d_u, d_d_v
 void call_dual_residual_backward_backward(StableIValue *stack, Form form) {
-  static CudaOp on_gpu("dual_residual_backward_backward", "d_d_x d_d_y d_d_u d_d_v");
+  static CudaOp gpu("dual_residual_backward_backward", "d_d_x d_d_y d_d_u d_d_v");
   Call<2, 2> call("dual_residual_backward_backward", stack, form);
   call.optional_input();  // d_d_x
   call.optional_input();  // d_d_y
@@ -62,13 +62,13 @@ void call_dual_residual_backward_backward(StableIValue *stack, Form form) {
   } else {
     call.output_mask();
   }
-  call.run(opc_dual_residual_backward_backward_infer, opc_dual_residual_backward_backward, attributes, on_gpu);
+  call.run(opc_dual_residual_backward_backward_infer, opc_dual_residual_backward_backward, attributes, gpu);
   if (!form.given) call.give(stack);
 }
 
 // dual_residual_jvp(t_x?, t_y?) -> t_u, t_v
 void call_dual_residual_jvp(StableIValue *stack, Form form) {
-  static CudaOp on_gpu("dual_residual_jvp", "t_x t_y t_u t_v");
+  static CudaOp gpu("dual_residual_jvp", "t_x t_y t_u t_v");
   Call<2, 2> call("dual_residual_jvp", stack, form);
   call.optional_input();  // t_x
   call.optional_input();  // t_y
@@ -78,13 +78,13 @@ void call_dual_residual_jvp(StableIValue *stack, Form form) {
   } else {
     call.output_mask();
   }
-  call.run(opc_dual_residual_jvp_infer, opc_dual_residual_jvp, attributes, on_gpu);
+  call.run(opc_dual_residual_jvp_infer, opc_dual_residual_jvp, attributes, gpu);
   if (!form.given) call.give(stack);
 }
 
 // dual_residual_backward_jvp(t_d_u?, t_d_v?) -> t_d_x, t_d_y
 void call_dual_residual_backward_jvp(StableIValue *stack, Form form) {
-  static CudaOp on_gpu("dual_residual_backward_jvp", "t_d_u t_d_v t_d_x t_d_y");
+  static CudaOp gpu("dual_residual_backward_jvp", "t_d_u t_d_v t_d_x t_d_y");
   Call<2, 2> call("dual_residual_backward_jvp", stack, form);
   call.optional_input();  // t_d_u
   call.optional_input();  // t_d_v
@@ -94,7 +94,7 @@ void call_dual_residual_backward_jvp(StableIValue *stack, Form form) {
   } else {
     call.output_mask();
   }
-  call.run(opc_dual_residual_backward_jvp_infer, opc_dual_residual_backward_jvp, attributes, on_gpu);
+  call.run(opc_dual_residual_backward_jvp_infer, opc_dual_residual_backward_jvp, attributes, gpu);
   if (!form.given) call.give(stack);
 }
 

@@ -24,30 +24,30 @@ Attributes take_attributes(Arguments &arguments) {
 
 // leaky_relu(x) -> y
 void call_leaky_relu(StableIValue *stack, Form form) {
-  static CudaOp on_gpu("leaky_relu", "x y");
+  static CudaOp gpu("leaky_relu", "x y");
   Call<1, 1> call("leaky_relu", stack, form);
   call.input();  // x
   const Attributes attributes = take_attributes(call);
   if (form.given) call.given_outputs();
-  call.run(opc_leaky_relu_infer, opc_leaky_relu, attributes, on_gpu);
+  call.run(opc_leaky_relu_infer, opc_leaky_relu, attributes, gpu);
   if (!form.given) call.give(stack);
 }
 
 // leaky_relu_backward(x, d_y) -> d_x
 void call_leaky_relu_backward(StableIValue *stack, Form form) {
-  static CudaOp on_gpu("leaky_relu_backward", "x d_y d_x");
+  static CudaOp gpu("leaky_relu_backward", "x d_y d_x");
   Call<2, 1> call("leaky_relu_backward", stack, form);
   call.input();  // x
   call.input();  // d_y
   const Attributes attributes = take_attributes(call);
   if (form.given) call.given_outputs();
-  call.run(opc_leaky_relu_backward_infer, opc_leaky_relu_backward, attributes, on_gpu);
+  call.run(opc_leaky_relu_backward_infer, opc_leaky_relu_backward, attributes, gpu);
   if (!form.given) call.give(stack);
 }
 
 // leaky_relu_backward_backward(x, d_d_x) -> d_x, d_d_y
 void call_leaky_relu_backward_backward(StableIValue *stack, Form form) {
-  static CudaOp on_gpu("leaky_relu_backward_backward", "x d_d_x d_x d_d_y");
+  static CudaOp gpu("leaky_relu_backward_backward", "x d_d_x d_x d_d_y");
   Call<2, 2> call("leaky_relu_backward_backward", stack, form);
   call.input();  // x
   call.input();  // d_d_x
@@ -57,32 +57,32 @@ void call_leaky_relu_backward_backward(StableIValue *stack, Form form) {
   } else {
     call.output_mask();
   }
-  call.run(opc_leaky_relu_backward_backward_infer, opc_leaky_relu_backward_backward, attributes, on_gpu);
+  call.run(opc_leaky_relu_backward_backward_infer, opc_leaky_relu_backward_backward, attributes, gpu);
   if (!form.given) call.give(stack);
 }
 
 // leaky_relu_jvp(x, t_x) -> t_y
 void call_leaky_relu_jvp(StableIValue *stack, Form form) {
-  static CudaOp on_gpu("leaky_relu_jvp", "x t_x t_y");
+  static CudaOp gpu("leaky_relu_jvp", "x t_x t_y");
   Call<2, 1> call("leaky_relu_jvp", stack, form);
   call.input();  // x
   call.input();  // t_x
   const Attributes attributes = take_attributes(call);
   if (form.given) call.given_outputs();
-  call.run(opc_leaky_relu_jvp_infer, opc_leaky_relu_jvp, attributes, on_gpu);
+  call.run(opc_leaky_relu_jvp_infer, opc_leaky_relu_jvp, attributes, gpu);
   if (!form.given) call.give(stack);
 }
 
 // leaky_relu_backward_jvp(x, t_x?, t_d_y?) -> t_d_x
 void call_leaky_relu_backward_jvp(StableIValue *stack, Form form) {
-  static CudaOp on_gpu("leaky_relu_backward_jvp", "x t_x t_d_y t_d_x");
+  static CudaOp gpu("leaky_relu_backward_jvp", "x t_x t_d_y t_d_x");
   Call<3, 1> call("leaky_relu_backward_jvp", stack, form);
   call.input();           // x
   call.optional_input();  // t_x
   call.optional_input();  // t_d_y
   const Attributes attributes = take_attributes(call);
   if (form.given) call.given_outputs();
-  call.run(opc_leaky_relu_backward_jvp_infer, opc_leaky_relu_backward_jvp, attributes, on_gpu);
+  call.run(opc_leaky_relu_backward_jvp_infer, opc_leaky_relu_backward_jvp, attributes, gpu);
   if (!form.given) call.give(stack);
 }
 
