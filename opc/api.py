@@ -72,7 +72,9 @@ class LoadedOp:
                 except NotImplementedError as error:
                     self._check_readable(args, kwargs, error)
                     raise
-            if any(not owner and exchange.is_on_gpu(value) for value, owner in zip(values, owners)):
+            foreign = any(not owner and exchange.is_on_gpu(value) for value, owner in zip(values, owners))
+            # Without, the function says by name what is not in the CPU's memory.
+            if foreign and exchange.has_gpu():
                 return exchange.through_torch(self, args, kwargs)
         return self._named(self._function(*args, **kwargs))
 

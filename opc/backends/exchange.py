@@ -16,18 +16,25 @@ def is_on_gpu(value: Any) -> bool:
     return place is not None and hasattr(value, "__dlpack__") and int(place()[0]) == _CUDA
 
 
+def has_gpu() -> bool:
+    """Whether torch is installed, and can use a GPU of CUDA's."""
+    try:
+        import torch
+    except ImportError:
+        return False
+    return bool(torch.cuda.is_available())
+
+
 def through_torch(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     """Call a function of torch's tensors with arguments some of which are on a GPU, and return results of the first one's kind.
 
     No element is copied, and streams wait for each other as DLPack says. What was given as `out` is returned itself.
 
     Raises:
-        TypeError: when torch is not installed, or that kind can't be made from another one.
+        TypeError: when that kind can't be made from another one.
     """
-    try:
-        import torch
-    except ImportError as error:
-        raise TypeError("opc reads arrays in a GPU's memory through torch, which is not installed") from error
+    import torch
+
     first = next(v for v in (*args, *kwargs.values()) if is_on_gpu(v))
     made = _maker(first)
 

@@ -71,6 +71,7 @@ _LIBRARIES: list[torch.library.Library] = []
 def install() -> bool:
     """Make this process one with two GPUs, where the library of emulated_cuda.cpp was loaded before torch."""
     torch.cuda._lazy_init = lambda: None
+    torch.cuda.is_available = lambda: True
     torch.cuda.current_device = lambda: 0
     torch.cuda.current_stream = lambda device=None: SimpleNamespace(cuda_stream=0)
     torch.cuda.synchronize = lambda device=None: None
