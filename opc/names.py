@@ -86,6 +86,9 @@ FUNCTIONS = frozenset(
         *("tensor_type", "tensors", "thread_limit", "types", "work"),
         *("array_allocate", "array_copy_in", "array_copy_out", "array_is_emulated", "array_release", "array_source"),
         *("array_wait", "cuda_context", "from_lane", "switch_fibers", "torch_lend_status", "torch_status"),
+        *("plugin_check", "plugin_create", "plugin_destroy", "plugin_message", "plugin_run", "plugin_settle", "plugin_supports"),
+        *("plugin_types", "plugin_workspace", "tensorrt_creators", "tensorrt_on_load", "tensorrt_place", "tensorrt_take"),
+        "tensorrt_words",
     )
 )
 """What generated code has beside the functions of an op: an op of such a name is spelled with an underscore."""
