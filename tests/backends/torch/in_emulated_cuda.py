@@ -56,7 +56,7 @@ class Foreign:
 
     def __array_namespace__(self) -> ModuleType:
         namespace = ModuleType("foreign")
-        namespace.from_dlpack = Foreign  # type: ignore[attr-defined]  # it is made here
+        namespace.from_dlpack = Foreign
         return namespace
 
 
