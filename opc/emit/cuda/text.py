@@ -46,7 +46,8 @@ class CudaText(KernelText):
 
     def text(self, name: str) -> str:
         """Return the definition of the function under a name, with the struct of its arguments."""
-        template = ", ".join(f"typename {t.name}_stored" for t in self.types)
+        types = [f"typename {t.name}_stored" for t in self.types]
+        template = ", ".join([*types, *(["int Tiles"] if self.is_tiled else [])])
         struct, described = DESCRIPTION[self.kernel.form]
         parameters = f"OPC_PARAMETER(opc::{struct}<{len(self.kernel.operands)}>) {described}"
         lines = []
@@ -57,6 +58,11 @@ class CudaText(KernelText):
             lines.append(f"template <{template}>")
         lines.append(f"OPC_KERNEL(opc::threads_a_block) {name}({parameters}) {{")
         return "\n".join([*(line for text in lines for line in wrap(text)), *self.after])
+
+    @property
+    def is_tiled(self) -> bool:
+        """Whether the function has an instance for each shape of tiles."""
+        return bool(self.kernel.schedule.args("tile"))
 
     @property
     def arguments(self) -> tuple[Argument, ...]:

@@ -87,6 +87,10 @@ static inline void write_shared(char *to, float value) {
   check_shared(to, 4);
   memcpy(to, &value, 4);
 }
+static inline void write_shared(char *to, uint16_t value) {
+  check_shared(to, 2);
+  memcpy(to, &value, 2);
+}
 static inline void write_shared(char *to, const uint32_t (&words)[4]) {
   check_shared(to, 16);
   memcpy(to, words, 16);

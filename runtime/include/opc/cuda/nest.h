@@ -11,6 +11,14 @@ inline namespace OPC_VARIANT {
 /* Of the terms at a point: all are reduced; or a part of them, which is kept; or what was kept of all parts. */
 enum part : int32_t { whole, one_part, all_parts, places };
 
+/* How a factor of a sum of products is brought to shared memory: an element after the other, by the function of its values; or all from
+ * steps between points and between terms; or so, several at once, along the axis on which they lie together. */
+enum bringing : int32_t { by_value, in_steps, packed };
+struct factor_steps {
+  int64_t point, term; /* in elements */
+  bringing how;
+};
+
 /* A nest as kernels get it; `status` NULL: nobody asks what goes wrong. Teams of threads have a point, or one of its `parts`. */
 template <int32_t Operands>
 struct device_nest {
@@ -22,6 +30,8 @@ struct device_nest {
   int32_t team;
   part of;
   int64_t down, across, terms; /* of sums of products: points each way, and terms */
+  int32_t tiles;               /* and which of the shapes that tiles may have these have */
+  factor_steps left, right;
   int64_t items, key_count; /* of scatters: terms at points that name places, and how many places there are */
   int64_t *keys;            /* of each item; then sorted */
   int64_t *order;           /* the items, in the order of their keys */

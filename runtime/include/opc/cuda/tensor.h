@@ -63,6 +63,7 @@ OPC_DEVICE void wait_for_copies() {
 }
 
 OPC_DEVICE void write_shared(shared_place to, float value) { asm volatile("st.shared.f32 [%0], %1;" ::"r"(to), "f"(value) : "memory"); }
+OPC_DEVICE void write_shared(shared_place to, uint16_t value) { asm volatile("st.shared.b16 [%0], %1;" ::"r"(to), "h"(value) : "memory"); }
 OPC_DEVICE void write_shared(shared_place to, const uint32_t (&words)[4]) {
   asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(to), "r"(words[0]), "r"(words[1]), "r"(words[2]), "r"(words[3])
                : "memory");
@@ -152,9 +153,9 @@ using emulation::write_shared;
 
 /* The bits of an element of 16 bits that has this value, which it holds exactly. */
 template <typename Stored>
-OPC_DEVICE uint32_t bits_of_exact(float value) {
+OPC_DEVICE uint16_t bits_of_exact(float value) {
   if constexpr (Stored::bias == 127) {
-    return bits_of(value) >> 16;
+    return static_cast<uint16_t>(bits_of(value) >> 16);
   } else {
 #if defined(__CUDACC__)
     uint16_t bits;
