@@ -129,7 +129,7 @@ static inline void set_steps(factor_steps &to, const nest_operand &o, const axes
   const bool by_terms = std::is_same<Along, along_terms>::value;
   const axes_in_steps &along = by_terms ? terms : points, &other = by_terms ? points : terms;
   const int64_t bytes = itemsize(type);
-  if ((along.step == 1 || along.count == 1) && (other.count == 1 || other.step * bytes % 16 == 0) && is_aligned(o, bytes)) {
+  if ((along.step == 1 || along.count == 1) && along.count * bytes % 16 == 0 && (other.count == 1 || other.step * bytes % 16 == 0) && is_aligned(o, bytes)) {
     to.how = packed;
   }
 }
@@ -158,7 +158,8 @@ struct tile_launch {
     const bool halves = type == dtype_float16 || type == dtype_bfloat16;
     const int64_t batches = d.work;
     d.tiles = small_tiles;
-    if (type != dtype_float64 && tiles_of(d, batches, medium_tiles) >= many_tiles) d.tiles = medium_tiles;
+    const bool may_grow = halves || (type != dtype_float64 && d.left.how != by_value && d.right.how != by_value);
+    if (may_grow && tiles_of(d, batches, medium_tiles) >= many_tiles) d.tiles = medium_tiles;
     if (halves && d.left.how == packed && d.right.how == packed && tiles_of(d, batches, large_tiles) >= many_tiles &&
         bytes_of(large_tiles, type) <= most_shared()) {
       d.tiles = large_tiles;

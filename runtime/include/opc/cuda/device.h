@@ -8,6 +8,7 @@
 #if defined(__CUDACC__)
 #include <cuda_runtime.h>
 #define OPC_KERNEL(threads) __global__ void __launch_bounds__(threads)
+#define OPC_TILED_KERNEL(threads, blocks) __global__ void __launch_bounds__(threads, blocks)
 #define OPC_PARAMETER(...) const __grid_constant__ __VA_ARGS__
 #define OPC_DEVICE __device__ static inline
 #define OPC_DEVICE_MEMBER __device__ inline

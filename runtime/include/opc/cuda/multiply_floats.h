@@ -34,26 +34,38 @@ struct float_part {
     return (point ^ (moved & own)) * 4 + (term * points + (i * 4 * lanes ^ (moved & ~own))) * 4;
   }
 
-  /* Copies what lies in steps, from the first point and term of the part on. */
-  OPC_DEVICE_MEMBER static void copy(shared_place part, const float *from, const factor_steps &steps, int points_left, int terms_left) {
-    if (!by_terms && steps.how == packed) {
+  /* Copies what lies in steps, from the first point and term of the part on; what is stored narrow is widened. */
+  template <typename Stored>
+  OPC_DEVICE_MEMBER static void copy(shared_place part, const Stored *from, const factor_steps &steps, int points_left, int terms_left) {
+    constexpr bool is_float = std::is_same<Stored, float>::value;
+    if (is_float && !by_terms && steps.how == packed) {
       constexpr int pieces_a_row = points / 4, rows_at_once = threads_a_block / pieces_a_row;
       const int row = static_cast<int>(threadIdx.x) / pieces_a_row, point = static_cast<int>(threadIdx.x) % pieces_a_row * 4;
-      const float *own = from + row * steps.term + point;
-      const int left = points_left - point, bytes = left <= 0 ? 0 : left < 4 ? 4 * left : 16;
+      const Stored *own = from + row * steps.term + point;
       OPC_UNROLLED
       for (int i = 0; i < terms / rows_at_once; ++i) {
         const int term = row + i * rows_at_once;
-        copy_16_bytes(part + place(term, point), own + i * rows_at_once * steps.term, term < terms_left ? bytes : 0);
+        const bool some = point < points_left && term < terms_left;
+        copy_16_bytes(part + place(term, point), own, some ? 16 : 0);
+        own += rows_at_once * steps.term;
       }
       return;
     }
-    const float *own = from + point_of(0) * steps.point + term_of(0) * steps.term;
+    const Stored *own = from + point_of(0) * steps.point + term_of(0) * steps.term;
     OPC_UNROLLED
     for (int i = 0; i < words; ++i) {
-      const int term = term_of(i), point = point_of(i);
-      const int64_t offset = (point_of(i) - point_of(0)) * steps.point + (term_of(i) - term_of(0)) * steps.term;
-      copy_4_bytes(part + place(term, point), own + offset, point < points_left && term < terms_left ? 4 : 0);
+      const bool some = point_of(i) < points_left && term_of(i) < terms_left;
+      copy_one(part + place(term_of(i), point_of(i)), by_terms && i % 2 == 1 ? own + 8 * steps.term : own, some);
+      if (!by_terms) own += threads_a_block / points * steps.term;
+      if (by_terms && i % 2 == 1) own += threads_a_block / 8 * steps.point;
+    }
+  }
+  template <typename Stored>
+  OPC_DEVICE_MEMBER static void copy_one(shared_place to, const Stored *from, bool some) {
+    if constexpr (std::is_same<Stored, float>::value) {
+      copy_4_bytes(to, from, some ? 4 : 0);
+    } else {
+      write_shared(to, some ? load(from) : 0.0f);
     }
   }
 
@@ -70,7 +82,8 @@ struct float_part {
   }
 };
 
-/* Eight warps, each with its part of the points of the tile; lanes take every fourth point, 4 at a time. */
+/* Eight warps, each with its part of the points of the tile; lanes take every fourth point, 4 at a time. Only small tiles have functions
+ * that compute factors. */
 template <int Kind, typename LeftAlong, typename RightAlong, typename Nest, typename Left, typename LeftAt, typename Right,
           typename RightAt, typename Finish>
 OPC_DEVICE void multiply_floats(const Nest &n, const Left &left, const LeftAt &left_at, const Right &right, const RightAt &right_at,
@@ -84,79 +97,92 @@ OPC_DEVICE void multiply_floats(const Nest &n, const Left &left, const LeftAt &l
   typedef float_part<LeftAlong, shape.down> left_part;
   typedef float_part<RightAlong, shape.across> right_part;
   constexpr int stage_bytes = left_part::bytes + right_part::bytes;
-  constexpr bool left_floats = std::is_same<stored_at<LeftAt>, float>::value;
-  constexpr bool right_floats = std::is_same<stored_at<RightAt>, float>::value;
+  typedef stored_at<LeftAt> left_stored;
+  typedef stored_at<RightAt> right_stored;
+  constexpr bool left_lies = !std::is_void<left_stored>::value, right_lies = !std::is_void<right_stored>::value;
   OPC_DYNAMIC_SHARED(memory);
   const shared_place shared = place_of_shared(memory);
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
   const int own_down = warp / warps_across * warp_down + lane / lanes_across * 4;
   const int own_across = warp % warps_across * warp_across + lane % lanes_across * 4;
+  const int steps = static_cast<int>((n.terms + terms - 1) / terms), last_terms = static_cast<int>(n.terms - int64_t(steps - 1) * terms);
   for (int64_t tile = blockIdx.x; tile < n.work; tile += gridDim.x) {
     const tile_start start = start_of_tile<Kind>(n, tile);
     const int left_points = at_most(1 << 16, n.down - start.down), right_points = at_most(1 << 16, n.across - start.across);
-    const float *left_from = nullptr, *right_from = nullptr;
-    if constexpr (left_floats) left_from = left_at(start.batch) + start.down * n.left.point;
-    if constexpr (right_floats) right_from = right_at(start.batch) + start.across * n.right.point;
-    int64_t brought = 0; /* terms */
-    int slot = 0;        /* of the stages, the next one to be brought */
-    const auto bring = [&]() {
-      const shared_place part = shared + slot * stage_bytes;
-      const int terms_left = at_most(1 << 16, n.terms - brought);
-      if (left_floats && n.left.how != by_value) {
-        left_part::copy(part, left_from, n.left, left_points, terms_left);
-        left_from += terms * n.left.term;
-      } else {
-        left_part::write(part, left, start.batch, start.down, brought, left_points, terms_left);
+    const left_stored *left_from = left_at(start.batch);
+    const right_stored *right_from = right_at(start.batch);
+    if constexpr (left_lies) left_from += start.down * n.left.point;
+    if constexpr (right_lies) right_from += start.across * n.right.point;
+    /* Brings the terms of a step to a stage; steps follow each other. */
+    const auto bring = [&](int step, int stage) {
+      const shared_place part = shared + stage * stage_bytes;
+      const int terms_left = step + 1 == steps ? last_terms : terms;
+      if (left_lies && (Kind != small_tiles || n.left.how != by_value)) {
+        if constexpr (left_lies) {
+          left_part::copy(part, left_from, n.left, left_points, terms_left);
+          left_from += terms * n.left.term;
+        }
+      } else if constexpr (Kind == small_tiles) {
+        left_part::write(part, left, start.batch, start.down, static_cast<int64_t>(step) * terms, left_points, terms_left);
       }
-      if (right_floats && n.right.how != by_value) {
-        right_part::copy(part + left_part::bytes, right_from, n.right, right_points, terms_left);
-        right_from += terms * n.right.term;
-      } else {
-        right_part::write(part + left_part::bytes, right, start.batch, start.across, brought, right_points, terms_left);
+      if (right_lies && (Kind != small_tiles || n.right.how != by_value)) {
+        if constexpr (right_lies) {
+          right_part::copy(part + left_part::bytes, right_from, n.right, right_points, terms_left);
+          right_from += terms * n.right.term;
+        }
+      } else if constexpr (Kind == small_tiles) {
+        right_part::write(part + left_part::bytes, right, start.batch, start.across, static_cast<int64_t>(step) * terms,
+                          right_points, terms_left);
       }
-      brought += terms;
-      slot = slot + 1 == stages ? 0 : slot + 1;
     };
     float totals[own][own] = {};
     OPC_ROLLED
     for (int stage = 0; stage < stages - 1; ++stage) {
-      if (brought < n.terms) bring();
+      if (stage < steps) bring(stage, stage);
       end_copies();
     }
-    int current = 0;
+    int current = 0; /* stage */
     OPC_ROLLED
-    for (int64_t first = 0; first < n.terms; first += terms) {
+    for (int step = 0; step < steps; ++step) {
       wait_for_copies<stages - 2>();
       __syncthreads();
       /* Behind the barrier nobody reads the stage before this one. */
-      if (brought < n.terms) bring();
+      if (step + stages - 1 < steps) bring(step + stages - 1, current == 0 ? stages - 1 : current - 1);
       end_copies();
       const shared_place part = shared + current * stage_bytes;
       current = current + 1 == stages ? 0 : current + 1;
-      OPC_UNROLLED
-      for (int term = 0; term < terms; ++term) {
-        float a[fours][4], b[fours][4];
+      OPC_ROLLED
+      for (int first = 0; first < terms; first += 8) {
+        int down = own_down, across = own_across;
+        forget(down);
+        forget(across);
         OPC_UNROLLED
-        for (int i = 0; i < fours; ++i) {
-          read_shared(part + left_part::template place_of_group<lanes_down, fours>(term, own_down, i), a[i]);
-          read_shared(part + left_part::bytes + right_part::template place_of_group<lanes_across, fours>(term, own_across, i), b[i]);
-        }
-        OPC_UNROLLED
-        for (int i = 0; i < own; ++i) {
+        for (int term = 0; term < 8; ++term) {
+          float a[fours][4], b[fours][4];
           OPC_UNROLLED
-          for (int j = 0; j < own; ++j) totals[i][j] += a[i / 4][i % 4] * b[j / 4][j % 4];
+          for (int i = 0; i < fours; ++i) {
+            read_shared(part + first * shape.down * 4 + left_part::template place_of_group<lanes_down, fours>(term, down, i), a[i]);
+            read_shared(part + left_part::bytes + first * shape.across * 4 + right_part::template place_of_group<lanes_across, fours>(term, across, i), b[i]);
+          }
+          OPC_UNROLLED
+          for (int i = 0; i < own; ++i) {
+            OPC_UNROLLED
+            for (int j = 0; j < own; ++j) totals[i][j] += a[i / 4][i % 4] * b[j / 4][j % 4];
+          }
         }
       }
     }
     wait_for_copies<0>();
     __syncthreads();
+    forget(tile);
+    const tile_start end = start_of_tile<Kind>(n, tile);
     OPC_UNROLLED
     for (int i = 0; i < own; ++i) {
       OPC_UNROLLED
       for (int j = 0; j < own; ++j) {
-        const int64_t down = start.down + own_down + i / 4 * 4 * lanes_down + i % 4;
-        const int64_t across = start.across + own_across + j / 4 * 4 * lanes_across + j % 4;
-        if (down < n.down && across < n.across) finish(start.batch, down, across, totals[i][j]);
+        const int64_t down = end.down + own_down + i / 4 * 4 * lanes_down + i % 4;
+        const int64_t across = end.across + own_across + j / 4 * 4 * lanes_across + j % 4;
+        if (down < n.down && across < n.across) finish(end.batch, down, across, totals[i][j]);
       }
     }
   }

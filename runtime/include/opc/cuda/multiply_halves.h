@@ -9,7 +9,7 @@ inline namespace OPC_VARIANT {
 
 /* A part of a factor in shared memory, `points` by 32 terms. Along terms a point has 4 pieces of 16 bytes, along points a term has
  * `points` / 8; pieces change places with others of their row, so that no two of the 8 that are read at once lie in the same banks. */
-template <typename Along, int points>
+template <typename Along, int points, bool right>
 struct half_part {
   enum : int { terms = 32, bytes = points * terms * 2, pieces = bytes / 16 / threads_a_block };
   static constexpr bool by_terms = std::is_same<Along, along_terms>::value;
@@ -25,15 +25,14 @@ struct half_part {
     to = row * pieces_a_row * 16 + ((piece ^ (by_terms ? row >> 1 & 3 : row & 7)) << 4);
   }
 
-  /* Copies what lies in steps; `from` is the thread's first piece, of which the factor has `points_left` and `terms_left` behind. */
+  /* Copies what lies packed; `from` is the thread's first piece, and the factor has so many points and terms from there on. */
   template <typename Stored>
   OPC_DEVICE_MEMBER void copy(shared_place part, const Stored *from, int64_t step, int points_left, int terms_left) const {
+    const int rows_left = by_terms ? points_left : terms_left, left = by_terms ? terms_left : points_left;
     OPC_UNROLLED
     for (int i = 0; i < pieces; ++i) {
-      const int row_left = (by_terms ? points_left : terms_left) - i * rows_at_once;
-      const int left = by_terms ? terms_left : points_left;
-      const int bytes = row_left <= 0 || left <= 0 ? 0 : left < 8 ? 2 * left : 16;
-      copy_16_bytes(part + to + i * rows_at_once * pieces_a_row * 16, from + i * rows_at_once * step, bytes);
+      const bool some = left > 0 && rows_left > i * rows_at_once;
+      copy_16_bytes(part + to + i * rows_at_once * pieces_a_row * 16, from + i * rows_at_once * step, some ? 16 : 0);
     }
   }
 
@@ -67,19 +66,22 @@ struct half_part {
     }
   }
 
-  /* Where a lane's row is of the fragments of 16 points from `first` on. */
+  /* Where a lane's row is of the fragment of 16 points from `first` on, and of as many terms. Its matrices are those of points and terms
+   * below 8; of points beyond; of terms beyond; and of both: as a register of the left factor each. Of the right one the second and the
+   * third have changed places, so that two registers on end are 8 points. */
   OPC_DEVICE_MEMBER static int first_row(int first) {
-    const int lane = static_cast<int>(threadIdx.x) % 32;
+    const int lane = static_cast<int>(threadIdx.x) % 32, one = lane / 8 % 2, two = lane / 16;
+    const int points_on = right ? two : one, terms_on = right ? one : two;
     if constexpr (by_terms) {
-      const int point = lane % 16;
-      return (first + point) * 64 + ((lane / 16 ^ (point >> 1 & 3)) << 4);
+      const int point = lane % 8 + 8 * points_on;
+      return (first + point) * 64 + ((terms_on ^ (point >> 1 & 3)) << 4);
     } else {
-      const int term = lane % 8 + lane / 16 * 8;
-      return term * points * 2 + ((first / 8 ^ (lane / 8 & 1) ^ (lane & 7)) << 4);
+      const int term = lane % 8 + 8 * terms_on;
+      return term * points * 2 + ((first / 8 ^ points_on ^ lane % 8) << 4);
     }
   }
 
-  /* Brings the fragment number `i` behind that of terms 16 `half` and on: points and terms below 8; points beyond; terms beyond; both. */
+  /* Brings the fragment number `i` behind that, of terms 16 `half` and on. */
   OPC_DEVICE_MEMBER static void read(shared_place part, int first_row, int i, int half, uint32_t (&words)[4]) {
     if constexpr (by_terms) {
       read_matrices<false>(part + (first_row ^ half << 5) + i * 16 * 64, words);
@@ -98,8 +100,8 @@ OPC_DEVICE void multiply_halves(const Nest &n, const Left &left, const LeftAt &l
   constexpr tile_shape shape = shape_of_tiles(Kind);
   constexpr int stages = shape.half_stages, terms = shape.halves;
   constexpr int warp_down = shape.down / 2, warp_across = shape.across / 4, downs = warp_down / 16, acrosses = warp_across / 8;
-  typedef half_part<LeftAlong, shape.down> left_part;
-  typedef half_part<RightAlong, shape.across> right_part;
+  typedef half_part<LeftAlong, shape.down, false> left_part;
+  typedef half_part<RightAlong, shape.across, true> right_part;
   constexpr int stage_bytes = left_part::bytes + right_part::bytes;
   OPC_DYNAMIC_SHARED(memory);
   const shared_place shared = place_of_shared(memory);
@@ -108,7 +110,7 @@ OPC_DEVICE void multiply_halves(const Nest &n, const Left &left, const LeftAt &l
   const left_part left_own;
   const right_part right_own;
   const int left_row = left_part::first_row(own_down), right_row = right_part::first_row(own_across);
-  const int64_t steps = (n.terms + terms - 1) / terms;
+  const int steps = static_cast<int>((n.terms + terms - 1) / terms), last_terms = static_cast<int>(n.terms - int64_t(steps - 1) * terms);
   for (int64_t tile = blockIdx.x; tile < n.work; tile += gridDim.x) {
     const tile_start start = start_of_tile<Kind>(n, tile);
     /* The first point and term of a thread's pieces, how many there are from there on, and where they lie. */
@@ -122,11 +124,11 @@ OPC_DEVICE void multiply_halves(const Nest &n, const Left &left, const LeftAt &l
     const Stored *right_from = right_at(start.batch) + (start.across + right_point) * n.right.point + right_term * n.right.term;
     const int64_t left_step = left_part::by_terms ? n.left.point : n.left.term;
     const int64_t right_step = right_part::by_terms ? n.right.point : n.right.term;
-    int64_t brought = 0; /* terms */
-    int slot = 0;        /* of the stages, the next one to be brought */
-    const auto bring = [&]() {
-      const shared_place part = shared + slot * stage_bytes;
-      const int terms_left = at_most(1 << 16, n.terms - brought);
+    /* Brings the terms of a step to a stage; steps follow each other. */
+    const auto bring = [&](int step, int stage) {
+      const shared_place part = shared + stage * stage_bytes;
+      const int terms_left = step + 1 == steps ? last_terms : terms;
+      const int64_t first_term = static_cast<int64_t>(step) * terms;
       if (Kind == large_tiles || n.left.how == packed) {
         left_own.copy(part, left_from, left_step, left_points, terms_left - left_term);
         left_from += terms * n.left.term;
@@ -134,7 +136,7 @@ OPC_DEVICE void multiply_halves(const Nest &n, const Left &left, const LeftAt &l
         left_own.write_steps(part, left_from, n.left, left_points, terms_left - left_term);
         left_from += terms * n.left.term;
       } else {
-        left_own.template write<Stored>(part, left, start.batch, start.down + left_point, brought + left_term, left_points,
+        left_own.template write<Stored>(part, left, start.batch, start.down + left_point, first_term + left_term, left_points,
                                         terms_left - left_term);
       }
       if (Kind == large_tiles || n.right.how == packed) {
@@ -145,10 +147,8 @@ OPC_DEVICE void multiply_halves(const Nest &n, const Left &left, const LeftAt &l
         right_from += terms * n.right.term;
       } else {
         right_own.template write<Stored>(part + left_part::bytes, right, start.batch, start.across + right_point,
-                                         brought + right_term, right_points, terms_left - right_term);
+                                         first_term + right_term, right_points, terms_left - right_term);
       }
-      brought += terms;
-      slot = slot + 1 == stages ? 0 : slot + 1;
     };
     float totals[downs][acrosses][4] = {};
     uint32_t lefts[2][downs][4], rights[2][acrosses / 2][4];
@@ -163,24 +163,24 @@ OPC_DEVICE void multiply_halves(const Nest &n, const Left &left, const LeftAt &l
       for (int i = 0; i < downs; ++i) {
         OPC_UNROLLED
         for (int j = 0; j < acrosses; ++j) {
-          multiply_fragments<Stored>(totals[i][j], lefts[half][i], rights[half][j / 2][j % 2], rights[half][j / 2][2 + j % 2]);
+          multiply_fragments<Stored>(totals[i][j], lefts[half][i], rights[half][j / 2][j % 2 * 2], rights[half][j / 2][j % 2 * 2 + 1]);
         }
       }
     };
     OPC_ROLLED
     for (int stage = 0; stage < stages - 1; ++stage) {
-      if (brought < n.terms) bring();
+      if (stage < steps) bring(stage, stage);
       end_copies();
     }
     wait_for_copies<stages - 2>();
     __syncthreads();
-    int current = 0;
+    int current = 0; /* stage */
     read(shared, 0);
     OPC_ROLLED
-    for (int64_t step = 0; step < steps; ++step) {
+    for (int step = 0; step < steps; ++step) {
       read(shared + current * stage_bytes, 1);
       /* Behind the last barrier nobody reads the stage before this one. */
-      if (brought < n.terms) bring();
+      if (step + stages - 1 < steps) bring(step + stages - 1, current == 0 ? stages - 1 : current - 1);
       end_copies();
       multiply(0);
       current = current + 1 == stages ? 0 : current + 1;
@@ -191,6 +191,8 @@ OPC_DEVICE void multiply_halves(const Nest &n, const Left &left, const LeftAt &l
     }
     wait_for_copies<0>();
     __syncthreads();
+    forget(tile);
+    const tile_start end = start_of_tile<Kind>(n, tile);
     /* A warp's rows of points, 16 at a time, go through shared memory, so that lanes store neighbours. */
     constexpr int pitch = warp_across + 4;
     const shared_place rows = shared + warp * 16 * pitch * 4;
@@ -205,11 +207,11 @@ OPC_DEVICE void multiply_halves(const Nest &n, const Left &left, const LeftAt &l
         }
       }
       __syncwarp();
-      OPC_ROLLED
+      OPC_UNROLLED_4
       for (int point = lane; point < 16 * warp_across; point += 32) {
-        const int64_t down = start.down + own_down + 16 * i + point / warp_across;
-        const int64_t across = start.across + own_across + point % warp_across;
-        if (down < n.down && across < n.across) finish(start.batch, down, across, row[point / warp_across * pitch + point % warp_across]);
+        const int64_t down = end.down + own_down + 16 * i + point / warp_across;
+        const int64_t across = end.across + own_across + point % warp_across;
+        if (down < n.down && across < n.across) finish(end.batch, down, across, row[point / warp_across * pitch + point % warp_across]);
       }
       __syncwarp();
     }

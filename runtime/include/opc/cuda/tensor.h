@@ -114,22 +114,21 @@ OPC_DEVICE void multiply_fragments(float (&total)[4], const uint32_t (&a)[4], ui
   } else {
     /* No tensor core has this type there: lanes get the elements of their rows and columns from each other. */
     const int group = static_cast<int>(threadIdx.x % 32) / 4, own = static_cast<int>(threadIdx.x % 4);
-    OPC_UNROLLED
-    for (int half = 0; half < 2; ++half) {
-      for (int from = 0; from < 4; ++from) {
-        const uint32_t upper = __shfl_sync(0xffffffffu, a[2 * half], 4 * group + from);
-        const uint32_t lower = __shfl_sync(0xffffffffu, a[2 * half + 1], 4 * group + from);
-        const uint32_t b = half == 0 ? b0 : b1;
-        const uint32_t first = __shfl_sync(0xffffffffu, b, 8 * own + from), second = __shfl_sync(0xffffffffu, b, 8 * own + 4 + from);
-        OPC_UNROLLED
-        for (int shift = 0; shift < 32; shift += 16) {
-          const float above = widen(Stored{static_cast<uint16_t>(upper >> shift)}), below = widen(Stored{static_cast<uint16_t>(lower >> shift)});
-          const float left = widen(Stored{static_cast<uint16_t>(first >> shift)}), right = widen(Stored{static_cast<uint16_t>(second >> shift)});
-          total[0] += above * left;
-          total[1] += above * right;
-          total[2] += below * left;
-          total[3] += below * right;
-        }
+    OPC_PRAGMA(unroll 1)
+    for (int at = 0; at < 8; ++at) {
+      const int from = at % 4;
+      const uint32_t b = at < 4 ? b0 : b1;
+      const uint32_t upper = __shfl_sync(0xffffffffu, at < 4 ? a[0] : a[2], 4 * group + from);
+      const uint32_t lower = __shfl_sync(0xffffffffu, at < 4 ? a[1] : a[3], 4 * group + from);
+      const uint32_t first = __shfl_sync(0xffffffffu, b, 8 * own + from), second = __shfl_sync(0xffffffffu, b, 8 * own + 4 + from);
+      OPC_UNROLLED
+      for (int shift = 0; shift < 32; shift += 16) {
+        const float above = widen(Stored{static_cast<uint16_t>(upper >> shift)}), below = widen(Stored{static_cast<uint16_t>(lower >> shift)});
+        const float left = widen(Stored{static_cast<uint16_t>(first >> shift)}), right = widen(Stored{static_cast<uint16_t>(second >> shift)});
+        total[0] += above * left;
+        total[1] += above * right;
+        total[2] += below * left;
+        total[3] += below * right;
       }
     }
   }

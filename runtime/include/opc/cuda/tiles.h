@@ -5,11 +5,13 @@
 #include "opc/cuda/nest.h"
 #include "opc/cuda/tensor.h"
 
-/* For a loop whose body is long and seldom runs. */
+/* For a loop whose body is long and seldom runs, and one of which a few steps are to be under way at once. */
 #if defined(__CUDACC__)
 #define OPC_ROLLED OPC_PRAGMA(unroll 1)
+#define OPC_UNROLLED_4 OPC_PRAGMA(unroll 4)
 #else
 #define OPC_ROLLED
+#define OPC_UNROLLED_4
 #endif
 
 namespace opc {
@@ -17,6 +19,9 @@ namespace opc {
 /* Shapes that tiles may have: of few points, so that many blocks have some; of more, each of which is brought to shared memory less often;
  * and where tensor cores add up elements of 16 bits that are brought packed. */
 enum tile_kind : int32_t { small_tiles, medium_tiles, large_tiles };
+
+/* How many blocks of a kernel a multiprocessor is to have registers for at once, if its factors have elements of so many bytes. */
+OPC_HOST_DEVICE constexpr int blocks_of_tiles(int32_t kind, int bytes) { return kind == medium_tiles && bytes != 2 ? 2 : 1; }
 
 /* Points down and across, terms of 16 bits and of 32 that a stage of shared memory has, stages of 16 bits and of 32, and how many tiles on
  * top of each other blocks take before they go on across, so that factors are found in the cache. */
@@ -65,6 +70,15 @@ OPC_DEVICE tile_start start_of_tile(const Nest &n, int64_t tile) {
   const int64_t across = without_last(in_band, rows, row);
   return {batch, (first + row) * shape.down, across * shape.across};
 }
+
+/* Has a compiler compute anew what depends on a number, and keep nothing of it in registers meanwhile. */
+#if defined(__CUDACC__)
+OPC_DEVICE void forget(int64_t &number) { asm volatile("" : "+l"(number)); }
+OPC_DEVICE void forget(int &number) { asm volatile("" : "+r"(number)); }
+#else
+template <typename T>
+OPC_DEVICE void forget(T &) {}
+#endif
 
 }  // namespace OPC_VARIANT
 }  // namespace opc
