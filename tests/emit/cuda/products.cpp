@@ -148,7 +148,7 @@ int main() {
   check_fragments<opc::bfloat16>();
   check_ways<opc::bfloat16, opc::bfloat16, opc::large_tiles>("large", 136, 264, 168, opc::packed, opc::packed);
   check_ways<opc::float16, opc::float16, opc::medium_tiles>("medium", 136, 136, 72, opc::packed, opc::packed);
-  check_ways<opc::bfloat16, opc::bfloat16, opc::medium_tiles>("medium in steps", 129, 3, 33, opc::in_steps, opc::by_value);
+  check_ways<opc::bfloat16, opc::bfloat16, opc::medium_tiles>("medium in steps", 129, 3, 33, opc::in_steps, opc::packed);
   check_ways<opc::float16, opc::float16, opc::small_tiles>("small", 72, 8, 200, opc::packed, opc::packed);
   check_ways<opc::float16, opc::float16, opc::small_tiles>("small in steps", 65, 67, 1, opc::by_value, opc::in_steps);
   check_ways<float, float, opc::medium_tiles>("floats", 132, 136, 40, opc::packed, opc::packed);

@@ -158,7 +158,7 @@ struct tile_launch {
     const bool halves = type == dtype_float16 || type == dtype_bfloat16;
     const int64_t batches = d.work;
     d.tiles = small_tiles;
-    const bool may_grow = halves || (type != dtype_float64 && d.left.how != by_value && d.right.how != by_value);
+    const bool may_grow = type != dtype_float64 && d.left.how != by_value && d.right.how != by_value;
     if (may_grow && tiles_of(d, batches, medium_tiles) >= many_tiles) d.tiles = medium_tiles;
     if (halves && d.left.how == packed && d.right.how == packed && tiles_of(d, batches, large_tiles) >= many_tiles &&
         bytes_of(large_tiles, type) <= most_shared()) {

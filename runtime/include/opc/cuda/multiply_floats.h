@@ -109,8 +109,9 @@ OPC_DEVICE void multiply_floats(const Nest &n, const Left &left, const LeftAt &l
   for (int64_t tile = blockIdx.x; tile < n.work; tile += gridDim.x) {
     const tile_start start = start_of_tile<Kind>(n, tile);
     const int left_points = at_most(1 << 16, n.down - start.down), right_points = at_most(1 << 16, n.across - start.across);
-    const left_stored *left_from = left_at(start.batch);
-    const right_stored *right_from = right_at(start.batch);
+    /* Without terms there may be no place. */
+    const left_stored *left_from = steps > 0 ? left_at(start.batch) : nullptr;
+    const right_stored *right_from = steps > 0 ? right_at(start.batch) : nullptr;
     if constexpr (left_lies) left_from += start.down * n.left.point;
     if constexpr (right_lies) right_from += start.across * n.right.point;
     /* Brings the terms of a step to a stage; steps follow each other. */

@@ -120,8 +120,9 @@ OPC_DEVICE void multiply_halves(const Nest &n, const Left &left, const LeftAt &l
     const int right_term = right_part::by_terms ? 8 * right_own.piece : right_own.row;
     const int left_points = at_most(1 << 16, n.down - start.down) - left_point;
     const int right_points = at_most(1 << 16, n.across - start.across) - right_point;
-    const Stored *left_from = left_at(start.batch) + (start.down + left_point) * n.left.point + left_term * n.left.term;
-    const Stored *right_from = right_at(start.batch) + (start.across + right_point) * n.right.point + right_term * n.right.term;
+    /* Without terms there may be no place. */
+    const Stored *left_from = steps == 0 ? nullptr : left_at(start.batch) + (start.down + left_point) * n.left.point + left_term * n.left.term;
+    const Stored *right_from = steps == 0 ? nullptr : right_at(start.batch) + (start.across + right_point) * n.right.point + right_term * n.right.term;
     const int64_t left_step = left_part::by_terms ? n.left.point : n.left.term;
     const int64_t right_step = right_part::by_terms ? n.right.point : n.right.term;
     /* Brings the terms of a step to a stage; steps follow each other. */
@@ -132,7 +133,7 @@ OPC_DEVICE void multiply_halves(const Nest &n, const Left &left, const LeftAt &l
       if (Kind == large_tiles || n.left.how == packed) {
         left_own.copy(part, left_from, left_step, left_points, terms_left - left_term);
         left_from += terms * n.left.term;
-      } else if (n.left.how == in_steps) {
+      } else if (Kind != small_tiles || n.left.how == in_steps) {
         left_own.write_steps(part, left_from, n.left, left_points, terms_left - left_term);
         left_from += terms * n.left.term;
       } else {
@@ -142,7 +143,7 @@ OPC_DEVICE void multiply_halves(const Nest &n, const Left &left, const LeftAt &l
       if (Kind == large_tiles || n.right.how == packed) {
         right_own.copy(part + left_part::bytes, right_from, right_step, right_points, terms_left - right_term);
         right_from += terms * n.right.term;
-      } else if (n.right.how == in_steps) {
+      } else if (Kind != small_tiles || n.right.how == in_steps) {
         right_own.write_steps(part + left_part::bytes, right_from, n.right, right_points, terms_left - right_term);
         right_from += terms * n.right.term;
       } else {
