@@ -37,27 +37,30 @@ struct float_part {
   /* Copies what lies in steps, from the first point and term of the part on; what is stored narrow is widened. */
   template <typename Stored>
   OPC_DEVICE_MEMBER static void copy(shared_place part, const Stored *from, const factor_steps &steps, int points_left, int terms_left) {
-    constexpr bool is_float = std::is_same<Stored, float>::value;
-    if (is_float && !by_terms && steps.how == packed) {
+    if constexpr (by_terms) {
+      const Stored *own = from + point_of(0) * steps.point + term_of(0) * steps.term;
+      OPC_UNROLLED
+      for (int i = 0; i < words; ++i) {
+        const bool some = point_of(i) < points_left && term_of(i) < terms_left;
+        copy_one(part + place(term_of(i), point_of(i)), i % 2 == 1 ? own + 8 * steps.term : own, some);
+        if (i % 2 == 1) own += threads_a_block / 8 * steps.point;
+      }
+    } else {
       constexpr int pieces_a_row = points / 4, rows_at_once = threads_a_block / pieces_a_row;
       const int row = static_cast<int>(threadIdx.x) / pieces_a_row, point = static_cast<int>(threadIdx.x) % pieces_a_row * 4;
-      const Stored *own = from + row * steps.term + point;
+      const Stored *own = from + row * steps.term + point * steps.point;
       OPC_UNROLLED
       for (int i = 0; i < terms / rows_at_once; ++i) {
         const int term = row + i * rows_at_once;
-        const bool some = point < points_left && term < terms_left;
-        copy_16_bytes(part + place(term, point), own, some ? 16 : 0);
+        const shared_place to = part + place(term, point);
+        if (std::is_same<Stored, float>::value && steps.how == packed) {
+          copy_16_bytes(to, own, point < points_left && term < terms_left ? 16 : 0);
+        } else {
+          OPC_UNROLLED
+          for (int e = 0; e < 4; ++e) copy_one(to + 4 * e, own + e * steps.point, point + e < points_left && term < terms_left);
+        }
         own += rows_at_once * steps.term;
       }
-      return;
-    }
-    const Stored *own = from + point_of(0) * steps.point + term_of(0) * steps.term;
-    OPC_UNROLLED
-    for (int i = 0; i < words; ++i) {
-      const bool some = point_of(i) < points_left && term_of(i) < terms_left;
-      copy_one(part + place(term_of(i), point_of(i)), by_terms && i % 2 == 1 ? own + 8 * steps.term : own, some);
-      if (!by_terms) own += threads_a_block / points * steps.term;
-      if (by_terms && i % 2 == 1) own += threads_a_block / 8 * steps.point;
     }
   }
   template <typename Stored>
