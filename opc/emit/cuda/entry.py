@@ -16,7 +16,7 @@ from opc.ir.affine import Affine, Dim, GroupSize
 from opc.ir.dtypes import DType, TypeVar, ValueType
 from opc.ir.expr import Axis, BroadcastAxis, Expr, GroupAxis, GroupRef, Read, Reduce, ReduceAxis, walk
 from opc.ir.op import Family, Group, Op
-from opc.lower.cuda.products import Products, lies_along_terms, names_of, products_of, steps_of
+from opc.lower.cuda.products import Products, lies_along_terms, places_of, products_of
 from opc.lower.cuda.rows import kept
 from opc.lower.cuda.scans import scan_of, scanned_entry
 from opc.lower.cuda.scatters import entries_of_items, entries_of_keys, other_entries, scatter_of
@@ -146,6 +146,8 @@ class CudaEntryText(EntryText):
         yield f"  opc::device_nest<{len(names)}> described;"
         yield "  opc::to_device(described, nest, lent);"
         if (products := products_of(op, s)) is not None:
+            if products.split is not None:
+                yield f"  opc::set_groups(described, {products.split.entry}, {self.scalar.number(products.split.points)});"
             yield f"  opc::set_tiles(described, {self._tiles(products)});"
             yield from self._steps("left", products.factors[0], products.down, products, s, op)
             yield from self._steps("right", products.factors[1], products.across, products, s, op)
@@ -205,9 +207,16 @@ class CudaEntryText(EntryText):
     def _tiles(self, products: Products) -> str:
         """Return how many batches, points down and across, and terms there are."""
         counts = (
-            " * ".join(f"described.size[{n}]" for n in own) or "1" for own in (products.batch, products.down, products.across)
+            " * ".join(self._entry_size(products, own, n) for n in own) or "1"
+            for own in (products.batch, products.down, products.across)
         )
         return ", ".join((*counts, " * ".join(map(self._points, products.sum.axes))))
+
+    def _entry_size(self, products: Products, own: tuple[int, ...], n: int) -> str:
+        """Return how many points there are along an entry of the target: of one that is split groups, or points of a group."""
+        if products.split is None or products.split.entry != n:
+            return f"described.size[{n}]"
+        return "described.groups" if own is products.batch else "described.group_points"
 
     def _element(self, stored: ValueType | None) -> str:
         """Return the type that tensors' elements are stored as; nothing where there is none."""
@@ -225,9 +234,10 @@ class CudaEntryText(EntryText):
         """Yield what tells the steps between a factor's elements, of one that has them in steps."""
         text = self.tiles[s.name]
         assert text.nest is not None, "a nest stage has the text of a nest"
-        found = steps_of(op, factor, names_of(products, op, s, own))
-        if found is None:
+        if side in products.computed:
+            yield f"  described.{side}.how = opc::computed;"
             return
+        found = places_of(products, op, s, side)
         assert isinstance(factor, Read), "it has been found to be a read"
         declared, places = op.operand(factor.operand), self._first_axes(op.operand(factor.operand).dims)
         operand = f"operands[{text.nest.operands.index(factor.operand)}]"
@@ -245,7 +255,7 @@ class CudaEntryText(EntryText):
         for n in own:
             entry, dim = s.assign.indices[n], op.operand(s.assign.target).dims[n]
             whole = f"call.{group_member((dim.name, dim.of))}" if isinstance(dim, Group) else ""
-            yield f"  {points}.{step(entry.name if isinstance(entry, GroupRef) else str(entry), f'described.size[{n}]', whole)};"
+            yield f"  {points}.{step(entry.name if isinstance(entry, GroupRef) else str(entry), self._entry_size(products, own, n), whole)};"
         for axis in products.sum.axes:
             match axis:
                 case BroadcastAxis():

@@ -58,8 +58,9 @@ class CudaText(KernelText):
             lines.append(f"template <{template}>")
         head = "OPC_KERNEL(opc::threads_a_block)"
         if self.is_tiled:
-            halves = self.kernel.schedule.args("tensor") and self.types
-            bytes_ = f"sizeof({self.types[0].name}_stored)" if halves else "4"
+            schedule = self.kernel.schedule
+            halves = schedule.args("tensor") and self.types
+            bytes_ = "2" if schedule.args("compute") else f"sizeof({self.types[0].name}_stored)" if halves else "4"
             head = f"OPC_TILED_KERNEL(opc::threads_a_block, opc::blocks_of_tiles(Tiles, {bytes_}))"
         lines.append(f"{head} {name}({parameters}) {{")
         return "\n".join([*(line for text in lines for line in wrap(text)), *self.after])

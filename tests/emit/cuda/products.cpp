@@ -41,17 +41,22 @@ struct factor {
   opc::factor_steps steps(opc::bringing how) const { return {by_terms ? pitch : 1, by_terms ? 1 : pitch, how}; }
 };
 
-template <typename T, int Kind, typename LeftAlong, typename RightAlong, typename Left, typename Right>
+template <typename T, typename U, int Kind, bool computed, typename LeftAlong, typename RightAlong, typename Left, typename Right>
 void kernel(const sizes &n, const Left &left, const Right &right, float *to) {
   const auto left_value = [&](int64_t, int64_t p, int64_t t) { return opc::load(left.data + left.at(p, t)); };
   const auto right_value = [&](int64_t, int64_t p, int64_t t) { return opc::load(right.data + right.at(p, t)); };
-  const auto left_at = [&](int64_t) { return left.data; };
+  [[maybe_unused]] const auto left_at = [&](int64_t) { return left.data; };
   const auto right_at = [&](int64_t) { return right.data; };
   const auto finish = [&](int64_t, int64_t down, int64_t across, float total) { to[down * n.across + across] += total; };
-  opc::multiply_tiles<float, Kind, LeftAlong, RightAlong>(n, left_value, left_at, right_value, right_at, finish);
+  typedef std::conditional_t<std::is_same<T, U>::value, T, void> stored;
+  if constexpr (computed) {
+    opc::multiply_tiles<float, stored, Kind, LeftAlong, RightAlong>(n, left_value, opc::nowhere(), right_value, right_at, finish);
+  } else {
+    opc::multiply_tiles<float, stored, Kind, LeftAlong, RightAlong>(n, left_value, left_at, right_value, right_at, finish);
+  }
 }
 
-template <typename T, typename U, int Kind, typename LeftAlong, typename RightAlong>
+template <typename T, typename U, int Kind, typename LeftAlong, typename RightAlong, bool computed = false>
 void check(const char *name, int64_t down, int64_t across, int64_t terms, opc::bringing left_how, opc::bringing right_how) {
   const factor<T, LeftAlong> left(down, terms, 1);
   const factor<U, RightAlong> right(across, terms, 2);
@@ -59,13 +64,13 @@ void check(const char *name, int64_t down, int64_t across, int64_t terms, opc::b
   const sizes n = {down, across, terms, ((down + shape.down - 1) / shape.down) * ((across + shape.across - 1) / shape.across),
                    left.steps(left_how), right.steps(right_how)};
   std::vector<float> found(static_cast<size_t>(down * across));
-  const bool halves = opc::are_halves<T, U>;
+  const bool halves = opc::is_half<T> && std::is_same<T, U>::value;
   const int64_t bytes = halves ? (shape.down + shape.across) * shape.halves * 2 * shape.half_stages
                                : (shape.down + shape.across) * shape.floats * 4 * shape.float_stages;
   typedef factor<T, LeftAlong> left_type;
   typedef factor<U, RightAlong> right_type;
   /* Fewer blocks than tiles: a block takes several. */
-  OPC_LAUNCH((kernel<T, Kind, LeftAlong, RightAlong, left_type, right_type>), true, n.work < 2 ? n.work : 2, opc::threads_a_block, bytes,
+  OPC_LAUNCH((kernel<T, U, Kind, computed, LeftAlong, RightAlong, left_type, right_type>), true, n.work < 2 ? n.work : 2, opc::threads_a_block, bytes,
              nullptr, n, left, right, found.data());
   for (int64_t d = 0; d < down; ++d) {
     for (int64_t a = 0; a < across; ++a) {
@@ -157,6 +162,10 @@ int main() {
   check_ways<float, float, opc::small_tiles>("small floats", 68, 64, 20, opc::packed, opc::packed);
   check_ways<opc::bfloat16, float, opc::small_tiles>("small floats by value", 3, 70, 50, opc::by_value, opc::in_steps);
   check_ways<float, float, opc::small_tiles>("no terms", 3, 7, 0, opc::in_steps, opc::by_value);
+  check<opc::bfloat16, opc::bfloat16, opc::medium_tiles, opc::along_points, opc::along_terms, true>(
+      "computed", 129, 24, 40, opc::computed, opc::packed);
+  check<float, float, opc::medium_tiles, opc::along_terms, opc::along_points, true>("computed floats", 129, 24, 20, opc::computed,
+                                                                                   opc::packed);
   alignas(16) const float from[8] = {1, 2, 3, 4, 5, 6, 7, 8};
   float to[4];
   OPC_LAUNCH(too_early, true, 1, 1, 32, nullptr, from, to);

@@ -89,6 +89,13 @@ static inline void set_tiles(device_nest<Operands> &d, int64_t batches, int64_t 
   d.left = d.right = {0, 0, by_value};
 }
 
+/* Takes an entry of the target as groups of so many points. */
+template <int32_t Operands>
+static inline void set_groups(device_nest<Operands> &d, int32_t entry, int64_t points) {
+  d.group_points = points;
+  d.groups = points > 0 ? d.size[entry] / points : 0;
+}
+
 /* Axes that elements lie along in steps, as if they were one; they are added from the outermost on. */
 struct axes_in_steps {
   int64_t count = 1, step = 0;

@@ -65,16 +65,15 @@ OPC_DEVICE void multiply_values(const Nest &n, const Left &left, const Right &ri
 
 /* The tiles of a nest, a block each, of the shape number `Tiles`. `left(batch, down, term)` and `right(batch, across, term)` are the factors,
  * `left_at(batch)` and `right_at(batch)` tell where the elements of their first points and terms lie, or are `nowhere()`, and
- * `finish(batch, down, across, total)` stores a point. Each factor lies along terms or along points, where it is as its op has it. Terms
- * are added in their order, in the type T; tensor cores add up 16 at a time. */
-template <typename T, int Tiles, typename LeftAlong, typename RightAlong, typename Nest, typename Left, typename LeftAt,
+ * `finish(batch, down, across, total)` stores a point. Where both factors are elements of one type, or 0, it is `Stored`, and otherwise
+ * void. Each factor lies along terms or along points, where it is as its op has it. Terms are added in their order, in the type T; tensor
+ * cores add up 16 at a time. */
+template <typename T, typename Stored, int Tiles, typename LeftAlong, typename RightAlong, typename Nest, typename Left, typename LeftAt,
           typename Right, typename RightAt, typename Finish>
 OPC_DEVICE void multiply_tiles(const Nest &n, const Left &left, const LeftAt &left_at, const Right &right, const RightAt &right_at,
                                const Finish &finish) {
-  typedef stored_at<LeftAt> left_stored;
-  typedef stored_at<RightAt> right_stored;
-  if constexpr (sizeof(T) == 4 && are_halves<left_stored, right_stored>) {
-    multiply_halves<left_stored, Tiles, LeftAlong, RightAlong>(n, left, left_at, right, right_at, finish);
+  if constexpr (is_half<Stored>) {
+    multiply_halves<Stored, Tiles, LeftAlong, RightAlong>(n, left, left_at, right, right_at, finish);
   } else if constexpr (sizeof(T) == 4) {
     multiply_floats<Tiles, LeftAlong, RightAlong>(n, left, left_at, right, right_at, finish);
   } else {

@@ -113,30 +113,32 @@ OPC_DEVICE void multiply_floats(const Nest &n, const Left &left, const LeftAt &l
     const tile_start start = start_of_tile<Kind>(n, tile);
     const int left_points = at_most(1 << 16, n.down - start.down), right_points = at_most(1 << 16, n.across - start.across);
     /* Without terms there may be no place. */
-    const left_stored *left_from = steps > 0 ? left_at(start.batch) : nullptr;
-    const right_stored *right_from = steps > 0 ? right_at(start.batch) : nullptr;
-    if constexpr (left_lies) left_from += start.down * n.left.point;
-    if constexpr (right_lies) right_from += start.across * n.right.point;
+    const left_stored *left_from = nullptr;
+    const right_stored *right_from = nullptr;
+    if (steps > 0) {
+      left_from = first_element(left_at, n.left, start.batch, start.down, 0);
+      right_from = first_element(right_at, n.right, start.batch, start.across, 0);
+    }
     /* Brings the terms of a step to a stage; steps follow each other. */
     const auto bring = [&](int step, int stage) {
       const shared_place part = shared + stage * stage_bytes;
       const int terms_left = step + 1 == steps ? last_terms : terms;
-      if (left_lies && (Kind != small_tiles || n.left.how != by_value)) {
-        if constexpr (left_lies) {
-          left_part::copy(part, left_from, n.left, left_points, terms_left);
-          left_from += terms * n.left.term;
-        }
-      } else if constexpr (Kind == small_tiles) {
-        left_part::write(part, left, start.batch, start.down, static_cast<int64_t>(step) * terms, left_points, terms_left);
+      const int64_t first_term = static_cast<int64_t>(step) * terms;
+      if constexpr (left_lies) {
+        if (Kind != small_tiles || n.left.how != by_value) left_part::copy(part, left_from, n.left, left_points, terms_left);
+        left_from += terms * n.left.term;
       }
-      if (right_lies && (Kind != small_tiles || n.right.how != by_value)) {
-        if constexpr (right_lies) {
+      if (!left_lies || (Kind == small_tiles && n.left.how == by_value)) {
+        left_part::write(part, left, start.batch, start.down, first_term, left_points, terms_left);
+      }
+      if constexpr (right_lies) {
+        if (Kind != small_tiles || n.right.how != by_value) {
           right_part::copy(part + left_part::bytes, right_from, n.right, right_points, terms_left);
-          right_from += terms * n.right.term;
         }
-      } else if constexpr (Kind == small_tiles) {
-        right_part::write(part + left_part::bytes, right, start.batch, start.across, static_cast<int64_t>(step) * terms,
-                          right_points, terms_left);
+        right_from += terms * n.right.term;
+      }
+      if (!right_lies || (Kind == small_tiles && n.right.how == by_value)) {
+        right_part::write(part + left_part::bytes, right, start.batch, start.across, first_term, right_points, terms_left);
       }
     };
     float totals[own][own] = {};

@@ -103,6 +103,9 @@ OPC_DEVICE void multiply_halves(const Nest &n, const Left &left, const LeftAt &l
   typedef half_part<LeftAlong, shape.down, false> left_part;
   typedef half_part<RightAlong, shape.across, true> right_part;
   constexpr int stage_bytes = left_part::bytes + right_part::bytes;
+  typedef stored_at<LeftAt> left_stored;
+  typedef stored_at<RightAt> right_stored;
+  constexpr bool left_lies = !std::is_void<left_stored>::value, right_lies = !std::is_void<right_stored>::value;
   OPC_DYNAMIC_SHARED(memory);
   const shared_place shared = place_of_shared(memory);
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
@@ -121,8 +124,12 @@ OPC_DEVICE void multiply_halves(const Nest &n, const Left &left, const LeftAt &l
     const int left_points = at_most(1 << 16, n.down - start.down) - left_point;
     const int right_points = at_most(1 << 16, n.across - start.across) - right_point;
     /* Without terms there may be no place. */
-    const Stored *left_from = steps == 0 ? nullptr : left_at(start.batch) + (start.down + left_point) * n.left.point + left_term * n.left.term;
-    const Stored *right_from = steps == 0 ? nullptr : right_at(start.batch) + (start.across + right_point) * n.right.point + right_term * n.right.term;
+    const left_stored *left_from = nullptr;
+    const right_stored *right_from = nullptr;
+    if (steps > 0) {
+      left_from = first_element(left_at, n.left, start.batch, start.down + left_point, left_term);
+      right_from = first_element(right_at, n.right, start.batch, start.across + right_point, right_term);
+    }
     const int64_t left_step = left_part::by_terms ? n.left.point : n.left.term;
     const int64_t right_step = right_part::by_terms ? n.right.point : n.right.term;
     /* Brings the terms of a step to a stage; steps follow each other. */
@@ -130,23 +137,27 @@ OPC_DEVICE void multiply_halves(const Nest &n, const Left &left, const LeftAt &l
       const shared_place part = shared + stage * stage_bytes;
       const int terms_left = step + 1 == steps ? last_terms : terms;
       const int64_t first_term = static_cast<int64_t>(step) * terms;
-      if (Kind == large_tiles || n.left.how == packed) {
-        left_own.copy(part, left_from, left_step, left_points, terms_left - left_term);
+      if constexpr (left_lies) {
+        if (Kind == large_tiles || n.left.how == packed) {
+          left_own.copy(part, left_from, left_step, left_points, terms_left - left_term);
+        } else if (Kind != small_tiles || n.left.how == in_steps) {
+          left_own.write_steps(part, left_from, n.left, left_points, terms_left - left_term);
+        }
         left_from += terms * n.left.term;
-      } else if (Kind != small_tiles || n.left.how == in_steps) {
-        left_own.write_steps(part, left_from, n.left, left_points, terms_left - left_term);
-        left_from += terms * n.left.term;
-      } else {
+      }
+      if (!left_lies || (Kind == small_tiles && n.left.how == by_value)) {
         left_own.template write<Stored>(part, left, start.batch, start.down + left_point, first_term + left_term, left_points,
                                         terms_left - left_term);
       }
-      if (Kind == large_tiles || n.right.how == packed) {
-        right_own.copy(part + left_part::bytes, right_from, right_step, right_points, terms_left - right_term);
+      if constexpr (right_lies) {
+        if (Kind == large_tiles || n.right.how == packed) {
+          right_own.copy(part + left_part::bytes, right_from, right_step, right_points, terms_left - right_term);
+        } else if (Kind != small_tiles || n.right.how == in_steps) {
+          right_own.write_steps(part + left_part::bytes, right_from, n.right, right_points, terms_left - right_term);
+        }
         right_from += terms * n.right.term;
-      } else if (Kind != small_tiles || n.right.how == in_steps) {
-        right_own.write_steps(part + left_part::bytes, right_from, n.right, right_points, terms_left - right_term);
-        right_from += terms * n.right.term;
-      } else {
+      }
+      if (!right_lies || (Kind == small_tiles && n.right.how == by_value)) {
         right_own.template write<Stored>(part + left_part::bytes, right, start.batch, start.across + right_point,
                                          first_term + right_term, right_points, terms_left - right_term);
       }

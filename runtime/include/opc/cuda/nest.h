@@ -12,8 +12,9 @@ inline namespace OPC_VARIANT {
 enum part : int32_t { whole, one_part, all_parts, places };
 
 /* How a factor of a sum of products is brought to shared memory: an element after the other, by the function of its values; or all from
- * steps between points and between terms; or so, several at once, along the axis on which they lie together. */
-enum bringing : int32_t { by_value, in_steps, packed };
+ * steps between points and between terms; or so, several at once, along the axis on which they lie together; or by its function whatever
+ * a call's operands are. */
+enum bringing : int32_t { by_value, in_steps, packed, computed };
 struct factor_steps {
   int64_t point, term; /* in elements */
   bringing how;
@@ -32,6 +33,7 @@ struct device_nest {
   int64_t down, across, terms; /* of sums of products: points each way, and terms */
   int32_t tiles;               /* and which of the shapes that tiles may have these have */
   factor_steps left, right;
+  int64_t groups, group_points; /* of an entry that is split in groups */
   int64_t items, key_count; /* of scatters: terms at points that name places, and how many places there are */
   int64_t *keys;            /* of each item; then sorted */
   int64_t *order;           /* the items, in the order of their keys */

@@ -48,9 +48,16 @@ struct nowhere {
 template <typename At>
 using stored_at = std::remove_const_t<std::remove_pointer_t<decltype(std::declval<const At &>()(int64_t()))>>;
 
-/* Whether tensor cores multiply elements of two types. */
-template <typename Left, typename Right>
-constexpr bool are_halves = std::is_same<Left, Right>::value &&(std::is_same<Left, float16>::value || std::is_same<Left, bfloat16>::value);
+/* Whether tensor cores multiply elements of a type. */
+template <typename Stored>
+constexpr bool is_half = std::is_same<Stored, float16>::value || std::is_same<Stored, bfloat16>::value;
+
+/* Where a factor's elements of some point and term lie. */
+template <typename At>
+OPC_DEVICE const stored_at<At> *first_element(const At &at, const factor_steps &steps, int64_t batch, int64_t point, int64_t term) {
+  if constexpr (std::is_void<stored_at<At>>::value) return nullptr;
+  if constexpr (!std::is_void<stored_at<At>>::value) return at(batch) + point * steps.point + term * steps.term;
+}
 
 /* The least of two numbers, the second of which may not fit. */
 OPC_DEVICE int at_most(int most, int64_t count) { return count < most ? static_cast<int>(count) : most; }
