@@ -228,9 +228,7 @@ class CudaEntryText(EntryText):
             case _:
                 return ""
 
-    def _steps(
-        self, side: str, factor: Expr, own: tuple[int, ...], products: Products, s: NestStage, op: Op
-    ) -> Iterator[str]:
+    def _steps(self, side: str, factor: Expr, own: tuple[int, ...], products: Products, s: NestStage, op: Op) -> Iterator[str]:
         """Yield what tells the steps between a factor's elements, of one that has them in steps."""
         text = self.tiles[s.name]
         assert text.nest is not None, "a nest stage has the text of a nest"
@@ -255,7 +253,8 @@ class CudaEntryText(EntryText):
         for n in own:
             entry, dim = s.assign.indices[n], op.operand(s.assign.target).dims[n]
             whole = f"call.{group_member((dim.name, dim.of))}" if isinstance(dim, Group) else ""
-            yield f"  {points}.{step(entry.name if isinstance(entry, GroupRef) else str(entry), self._entry_size(products, own, n), whole)};"
+            name = entry.name if isinstance(entry, GroupRef) else str(entry)
+            yield f"  {points}.{step(name, self._entry_size(products, own, n), whole)};"
         for axis in products.sum.axes:
             match axis:
                 case BroadcastAxis():

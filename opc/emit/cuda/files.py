@@ -144,8 +144,8 @@ def _first(name: str, text: CudaText) -> str:
 
 
 def _instances(name: str, text: CudaText, products: Products | None) -> str:
-    """Return the initialiser of the table of a function's instances, one for each combination of stored types, and each of these for
-    each shape of tiles."""
+    """Return the initialiser of the table of a function's instances, one for each combination of stored types, and of each one
+    for each shape of tiles."""
 
     def build(types: tuple[DType, ...]) -> str:
         if len(types) < len(text.types):

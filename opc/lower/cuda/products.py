@@ -1,8 +1,8 @@
 """Sums of products on a device: tiles of two factors in shared memory, whose products warps or threads add up in registers.
 
-What the target has of an index in one factor alone goes down or across a tile, what it has in both or in none is a batch. The last
-index of the target goes across, if it is not one of a batch: neighbours are stored together. Where both factors are elements of 16
-bits, and nothing is computed of them before, tensor cores multiply them.
+What the target has of an index in one factor alone goes down or across a tile, what it has in both or in none is a batch. The
+later indices of the target go across: neighbours are stored together. Where both factors are elements of 16 bits, and nothing is
+computed of them before, tensor cores multiply them.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ from opc.records import dataclass
 from opc.transform.indices import substitute
 
 TILES = ("64 x 64", "128 x 128", "128 x 256")
-"""Points down and across of the tiles that a kernel may have, as `shape_of_tiles` of the runtime numbers them. Of the greatest each
-factor is brought 16 bytes at a time, for tensor cores."""
+"""Points down and across of the tiles that kernels may have, as the runtime's `shape_of_tiles` numbers them. Of the greatest both
+factors are brought 16 bytes at a time, for tensor cores."""
 
 HALVES = (DType.FLOAT16, DType.BFLOAT16)
 """The types that tensor cores multiply."""
@@ -64,8 +64,8 @@ HALVES = (DType.FLOAT16, DType.BFLOAT16)
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """An entry of the target that goes through groups of so many points, which one factor has a part of each of and the other as a
-    whole: the number of the group, by the name `group`, is a batch, and the place in it goes down or across."""
+    """An entry of the target that is groups of so many points, of which one factor has the points and the other the groups: the
+    number of the group, by the name `group`, is a batch, and the place in it goes down or across."""
 
     entry: int
     group: str
@@ -131,7 +131,7 @@ def products_of(op: Op, stage: NestStage) -> Products | None:
 
 
 def _split(op: Op, stage: NestStage, a: Expr, b: Expr) -> tuple[Split | None, tuple[Expr, Expr]]:
-    """Return an entry of the target whose groups one of two factors has and the other the points of, and the factors with its groups."""
+    """Return an entry of the target whose groups one of two factors has and the other its points, and the factors with groups."""
     required = {r.condition for r in op.require}
     for n, (entry, extent) in enumerate(zip(stage.assign.indices, op.operand(stage.assign.target).dims, strict=True)):
         name = str(entry)
@@ -158,7 +158,7 @@ def _affine(e: Expr) -> Iterator[Affine]:
 
 
 def _divisors(e: Affine, name: str) -> Iterator[Affine | None]:
-    """Yield what an index is divided by wherever it stands, None where it is not divided alone, or by what differs from point to point."""
+    """Yield what an index is divided by wherever it stands, None where it is not divided alone, or by what is not one number."""
     for monomial, _ in e.terms:
         for atom in monomial:
             match atom:
@@ -192,7 +192,7 @@ def _stored(op: Op, a: Expr, b: Expr) -> TypeVar | DType | None:
 
 
 def steps_of(op: Op, e: Expr, names: Collection[str]) -> Mapping[str, int] | None:
-    """Return which entry of a read each of some indices and groups is alone, None where the elements are not in steps along them."""
+    """Return which entry of a read each of some indices and groups is alone, None where elements are not in steps along them."""
     if not isinstance(e, Read) or e.pad is not None or e.checked or op.operand(e.operand) in (i for i in op.inputs if i.optional):
         return None
     found: dict[str, int] = {}
@@ -229,7 +229,7 @@ def _names_along(e: Reduce, stage: NestStage, own: tuple[int, ...]) -> tuple[str
 
 
 def places_of(products: Products, op: Op, stage: NestStage, side: str) -> Mapping[str, int]:
-    """Return which entry of a factor that is no computed one each index and group of its points, and of the terms, is that it has."""
+    """Return which entry of a factor that is not computed each index and group is that it has of its points and of the terms."""
     left = side == "left"
     own = products.down if left else products.across
     found = steps_of(op, products.factors[0 if left else 1], _names_along(products.sum, stage, own))
@@ -282,8 +282,7 @@ class _DeviceProducts(DevicePoints):
         params = ((Weak.INT, names["batch"]), (Weak.INT, names["down"]), (Weak.INT, names["across"]), (of, names["total"]))
         finish = LocalFunction(self.nest.fresh("finish"), params, finished)
         along = (Named(f"opc::along_{'terms' if lies_along_terms(f, p) else 'points'}") for f in p.factors)
-        places = (call("nowhere") if at is None else ref(at.name) for at in (left_at, right_at))
-        left_place, right_place = places
+        left_place, right_place = (call("nowhere") if at is None else ref(at.name) for at in (left_at, right_at))
         arguments = (NEST, ref(left.name), left_place, ref(right.name), right_place, ref(finish.name))
         stored = "void" if p.stored is None else StoredType(p.stored, self.nest.operands[0])
         tiles = Do(call("multiply_tiles", *arguments, types=(of, stored, "Tiles", *along)))
@@ -352,7 +351,7 @@ class _DeviceProducts(DevicePoints):
         return Let(split.group, Weak.INT, found.pop(split.entry)), *self._places_at(found)
 
     def _places_at(self, found: dict[int, Expr]) -> tuple[Let, ...]:
-        """Return the variables that hold places along entries of the target; of one that is split, places in its group are given."""
+        """Return the variables that hold places along entries of the target; of one that is split, places in groups are given."""
         split = self.products.split
         if split is not None and split.entry in found:
             first = Product((variable(split.group), Member("@nest", "group_points")))
