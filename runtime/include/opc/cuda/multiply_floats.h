@@ -108,22 +108,23 @@ OPC_DEVICE void multiply_floats(const Nest &n, const Left &left, const LeftAt &l
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
   const int own_down = warp / warps_across * warp_down + lane / lanes_across * 4;
   const int own_across = warp % warps_across * warp_across + lane % lanes_across * 4;
-  const int steps = static_cast<int>((n.terms + terms - 1) / terms), last_terms = static_cast<int>(n.terms - int64_t(steps - 1) * terms);
   for (int64_t tile = blockIdx.x; tile < n.work; tile += gridDim.x) {
     const tile_start start = start_of_tile<Kind>(n, tile);
+    const int steps = static_cast<int>((start.terms + terms - 1) / terms);
+    const int last_terms = static_cast<int>(start.terms - int64_t(steps - 1) * terms);
     const int left_points = at_most(1 << 16, n.down - start.down), right_points = at_most(1 << 16, n.across - start.across);
     /* Without terms there may be no place. */
     const left_stored *left_from = nullptr;
     const right_stored *right_from = nullptr;
     if (steps > 0) {
-      left_from = first_element(left_at, n.left, start.batch, start.down, 0);
-      right_from = first_element(right_at, n.right, start.batch, start.across, 0);
+      left_from = first_element(left_at, n.left, start.batch, start.down, start.first_term);
+      right_from = first_element(right_at, n.right, start.batch, start.across, start.first_term);
     }
     /* Brings the terms of a step to a stage; steps follow each other. */
     const auto bring = [&](int step, int stage) {
       const shared_place part = shared + stage * stage_bytes;
       const int terms_left = step + 1 == steps ? last_terms : terms;
-      const int64_t first_term = static_cast<int64_t>(step) * terms;
+      const int64_t first_term = start.first_term + static_cast<int64_t>(step) * terms;
       if constexpr (left_lies) {
         if (Kind != small_tiles || n.left.how != by_value) left_part::copy(part, left_from, n.left, left_points, terms_left);
         left_from += terms * n.left.term;
@@ -188,7 +189,7 @@ OPC_DEVICE void multiply_floats(const Nest &n, const Left &left, const LeftAt &l
       for (int j = 0; j < own; ++j) {
         const int64_t down = end.down + own_down + i / 4 * 4 * lanes_down + i % 4;
         const int64_t across = end.across + own_across + j / 4 * 4 * lanes_across + j % 4;
-        if (down < n.down && across < n.across) finish(end.batch, down, across, totals[i][j]);
+        finish_point(n, end, down, across, totals[i][j], finish);
       }
     }
   }
