@@ -72,7 +72,7 @@ void check(const char *name, int64_t down, int64_t across, int64_t terms, opc::b
   std::vector<float> kept(static_cast<size_t>(n.points * parts));
   n.kept = reinterpret_cast<char *>(kept.data());
   std::vector<float> found(static_cast<size_t>(down * across));
-  const bool halves = opc::is_half<T> && std::is_same<T, U>::value;
+  const bool halves = opc::is_for_tensors<T> && std::is_same<T, U>::value;
   const int64_t bytes = halves ? (shape.down + shape.across) * shape.halves * 2 * shape.half_stages
                                : (shape.down + shape.across) * shape.floats * 4 * shape.float_stages;
   typedef factor<T, LeftAlong> left_type;

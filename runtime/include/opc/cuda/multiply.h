@@ -77,7 +77,7 @@ OPC_DEVICE void multiply_tiles(const Nest &n, const Left &left, const LeftAt &le
     join_tiles<T>(n, finish);
     return;
   }
-  if constexpr (is_half<Stored>) {
+  if constexpr (is_for_tensors<Stored>) {
     multiply_halves<Stored, Tiles, LeftAlong, RightAlong>(n, left, left_at, right, right_at, finish);
   } else if constexpr (sizeof(T) == 4) {
     multiply_floats<Tiles, LeftAlong, RightAlong>(n, left, left_at, right, right_at, finish);

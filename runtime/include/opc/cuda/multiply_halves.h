@@ -207,7 +207,7 @@ OPC_DEVICE void multiply_halves(const Nest &n, const Left &left, const LeftAt &l
     forget(tile);
     const tile_start end = start_of_tile<Kind>(n, tile);
     /* A warp's rows of points, 16 at a time, go through shared memory, so that lanes store neighbours. */
-    constexpr int pitch = warp_across + 4;
+    constexpr int pitch = warp_across + 4, lanes_across = warp_across < 32 ? warp_across : 32;
     const shared_place rows = shared + warp * 16 * pitch * 4;
     const float *const row = reinterpret_cast<const float *>(static_cast<const char *>(memory) + warp * 16 * pitch * 4);
     OPC_UNROLLED
@@ -220,11 +220,11 @@ OPC_DEVICE void multiply_halves(const Nest &n, const Left &left, const LeftAt &l
         }
       }
       __syncwarp();
-      OPC_UNROLLED_4
-      for (int point = lane; point < 16 * warp_across; point += 32) {
-        const int64_t down = end.down + own_down + 16 * i + point / warp_across;
-        const int64_t across = end.across + own_across + point % warp_across;
-        finish_point(n, end, down, across, row[point / warp_across * pitch + point % warp_across], finish);
+      for (int c = lane % lanes_across; c < warp_across; c += lanes_across) {
+        OPC_UNROLLED_4
+        for (int r = lane / lanes_across; r < 16; r += 32 / lanes_across) {
+          finish_point(n, end, end.down + own_down + 16 * i + r, end.across + own_across + c, row[r * pitch + c], finish);
+        }
       }
       __syncwarp();
     }

@@ -50,7 +50,7 @@ using stored_at = std::remove_const_t<std::remove_pointer_t<decltype(std::declva
 
 /* Whether tensor cores multiply elements of a type. */
 template <typename Stored>
-constexpr bool is_half = std::is_same<Stored, float16>::value || std::is_same<Stored, bfloat16>::value;
+constexpr bool is_for_tensors = std::is_same<Stored, float16>::value || std::is_same<Stored, bfloat16>::value;
 
 /* Where a factor's elements of some point and term lie. */
 template <typename At>
