@@ -40,8 +40,20 @@ inline namespace OPC_VARIANT {
 struct along_terms {};
 struct along_points {};
 
-/* A factor that is no tensor's elements. */
-struct nowhere {
+/* The places of a point along entries of a target, or of a term along axes of a sum. */
+struct digits {
+  int64_t at[4];
+  template <typename... Places>
+  OPC_DEVICE_MEMBER explicit digits(Places... places) : at{places...} {}
+  digits() = default;
+};
+
+/* A factor that is computed from such places, which `points(point)` and `terms(term)` find. */
+template <typename Points, typename Terms>
+struct computed_places {
+  const Points &points;
+  const Terms &terms;
+  OPC_DEVICE_MEMBER computed_places(const Points &points_, const Terms &terms_) : points(points_), terms(terms_) {}
   OPC_DEVICE_MEMBER const void *operator()(int64_t) const { return nullptr; }
 };
 
@@ -58,6 +70,32 @@ OPC_DEVICE const stored_at<At> *first_element(const At &at, const factor_steps &
   if constexpr (std::is_void<stored_at<At>>::value) return nullptr;
   if constexpr (!std::is_void<stored_at<At>>::value) return at(batch) + point * steps.point + term * steps.term;
 }
+
+/* A factor's value at the point and the term of these numbers. */
+template <typename At, typename Value>
+OPC_DEVICE auto value_of(const At &at, const Value &value, int64_t batch, int64_t point, int64_t term) {
+  if constexpr (std::is_void<stored_at<At>>::value) {
+    return value(batch, at.points(point), at.terms(term));
+  } else {
+    return value(batch, point, term);
+  }
+}
+
+/* The places of the terms of the next steps, in shared memory, for a factor that is computed. */
+template <int stages, int count, typename At>
+struct term_table {
+  enum : int { steps = stages + 1, bytes = steps * count * static_cast<int>(sizeof(digits)) };
+  digits *table;
+  const At &at;
+  OPC_DEVICE_MEMBER term_table(char *memory, const At &at_) : table(reinterpret_cast<digits *>(memory)), at(at_) {}
+  OPC_DEVICE_MEMBER void fill(int step, int64_t first_term, int terms_left) const {
+    const int term = static_cast<int>(threadIdx.x);
+    if constexpr (std::is_void<stored_at<At>>::value) {
+      if (term < terms_left) table[step % steps * count + term] = at.terms(first_term + term);
+    }
+  }
+  OPC_DEVICE_MEMBER const digits &of(int step, int term) const { return table[step % steps * count + term]; }
+};
 
 /* The least of two numbers, the second of which may not fit. */
 OPC_DEVICE int at_most(int most, int64_t count) { return count < most ? static_cast<int>(count) : most; }
