@@ -212,15 +212,33 @@ OPC_DEVICE void multiply_floats(const Nest &n, const Left &left, const LeftAt &l
     __syncthreads();
     forget(tile);
     const tile_start end = start_of_tile<Kind>(n, tile);
+    /* A group of a warp's rows at a time goes through shared memory, so that lanes store neighbours. */
+    int thread = static_cast<int>(threadIdx.x);
+    forget(thread);
+    const int own_warp = thread / 32, own_lane = thread % 32;
+    constexpr int pitch = warp_across + 4, lanes_stored = warp_across < 32 ? warp_across : 32, rows = 4 * lanes_down;
+    const int place = (own_warp * rows + own_lane / lanes_across * 4) * pitch + own_lane % lanes_across * 4;
+    const float *const group = reinterpret_cast<const float *>(static_cast<const char *>(memory)) + own_warp * rows * pitch;
+    const int64_t first_down = end.down + own_warp / warps_across * warp_down, first_across = end.across + own_warp % warps_across * warp_across;
     OPC_UNROLLED
-    for (int i = 0; i < own; ++i) {
+    for (int i = 0; i < fours; ++i) {
       OPC_UNROLLED
-      for (int j = 0; j < own; ++j) {
-        const int64_t down = end.down + own_down + i / 4 * 4 * lanes_down + i % 4;
-        const int64_t across = end.across + own_across + j / 4 * 4 * lanes_across + j % 4;
-        finish_point(n, end, down, across, totals[i][j], finish);
+      for (int e = 0; e < 4; ++e) {
+        OPC_UNROLLED
+        for (int j = 0; j < own; ++j) {
+          write_shared(shared + (place + e * pitch + j / 4 * 4 * lanes_across + j % 4) * 4, totals[4 * i + e][j]);
+        }
       }
+      __syncwarp();
+      for (int c = own_lane % lanes_stored; c < warp_across; c += lanes_stored) {
+        OPC_UNROLLED_4
+        for (int r = own_lane / lanes_stored; r < rows; r += 32 / lanes_stored) {
+          finish_point(n, end, first_down + rows * i + r, first_across + c, group[r * pitch + c], finish);
+        }
+      }
+      __syncwarp();
     }
+    __syncthreads();
   }
 }
 
