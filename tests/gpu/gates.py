@@ -27,8 +27,8 @@ from opc.pipeline import load_family
 ROOT = Path(__file__).parents[2]
 ARCHITECTURE = "sm_90"
 
-_FLOAT32 = re.compile(r"^_ZN\w*?I(?=[a-z]*f)[a-ce-z]+E")
-"""The mangled name of an instance for float32, beside integers perhaps."""
+_FLOAT32 = re.compile(r"^_ZN\w*?I(?=[a-z]*f)[a-ce-z]+(?:Li\dE)?E")
+"""The mangled name of an instance for float32, beside integers perhaps, and of a shape of tiles."""
 
 
 def ptx(op: str, folder: Path) -> str:

@@ -121,8 +121,8 @@ OPC_DEVICE void multiply_floats(const Nest &n, const Left &left, const LeftAt &l
   const term_table<stages, terms, LeftAt> left_table(memory + stages * stage_bytes, left_at);
   const term_table<stages, terms, RightAt> right_table(memory + stages * stage_bytes + left_table.bytes, right_at);
   constexpr bool fills = !left_lies || !right_lies;
-  for (int64_t tile = blockIdx.x; tile < n.work; tile += gridDim.x) {
-    const tile_start start = start_of_tile<Kind>(n, tile);
+  for (int turn = 0; tile_at(turn) < n.work; ++turn) {
+    const tile_start start = start_of_tile<Kind>(n, tile_at(turn));
     const int steps = static_cast<int>((start.terms + terms - 1) / terms);
     const int last_terms = static_cast<int>(start.terms - int64_t(steps - 1) * terms);
     const int left_points = at_most(1 << 16, n.down - start.down), right_points = at_most(1 << 16, n.across - start.across);
@@ -210,8 +210,8 @@ OPC_DEVICE void multiply_floats(const Nest &n, const Left &left, const LeftAt &l
     }
     wait_for_copies<0>();
     __syncthreads();
-    forget(tile);
-    const tile_start end = start_of_tile<Kind>(n, tile);
+    forget(turn);
+    const tile_start end = start_of_tile<Kind>(n, tile_at(turn));
     /* A group of a warp's rows at a time goes through shared memory, so that lanes store neighbours. */
     int thread = static_cast<int>(threadIdx.x);
     forget(thread);

@@ -137,8 +137,8 @@ OPC_DEVICE void multiply_halves(const Nest &n, const Left &left, const LeftAt &l
   const term_table<stages, terms, LeftAt> left_table(memory + stages * stage_bytes, left_at);
   const term_table<stages, terms, RightAt> right_table(memory + stages * stage_bytes + left_table.bytes, right_at);
   constexpr bool fills = !left_lies || !right_lies;
-  for (int64_t tile = blockIdx.x; tile < n.work; tile += gridDim.x) {
-    const tile_start start = start_of_tile<Kind>(n, tile);
+  for (int turn = 0; tile_at(turn) < n.work; ++turn) {
+    const tile_start start = start_of_tile<Kind>(n, tile_at(turn));
     const int steps = static_cast<int>((start.terms + terms - 1) / terms);
     const int last_terms = static_cast<int>(start.terms - int64_t(steps - 1) * terms);
     /* The first point and term of a thread's pieces, how many there are from there on, and where they lie. */
@@ -249,8 +249,8 @@ OPC_DEVICE void multiply_halves(const Nest &n, const Left &left, const LeftAt &l
     }
     wait_for_copies<0>();
     __syncthreads();
-    forget(tile);
-    const tile_start end = start_of_tile<Kind>(n, tile);
+    forget(turn);
+    const tile_start end = start_of_tile<Kind>(n, tile_at(turn));
     /* A warp's rows of points, 16 at a time, go through shared memory, so that lanes store neighbours. */
     constexpr int pitch = warp_across + 4, lanes_across = warp_across < 32 ? warp_across : 32;
     const shared_place rows = shared + warp * 16 * pitch * 4;

@@ -100,6 +100,15 @@ struct term_table {
 /* The least of two numbers, the second of which may not fit. */
 OPC_DEVICE int at_most(int most, int64_t count) { return count < most ? static_cast<int>(count) : most; }
 
+/* Has a compiler compute anew what depends on a number, and keep nothing of it in registers meanwhile. */
+#if defined(__CUDACC__)
+OPC_DEVICE void forget(int64_t &number) { asm volatile("" : "+l"(number)); }
+OPC_DEVICE void forget(int &number) { asm volatile("" : "+r"(number)); }
+#else
+template <typename T>
+OPC_DEVICE void forget(T &) {}
+#endif
+
 /* Where a tile begins, and which terms are added to its points: all, or a part of them. */
 struct tile_start {
   int64_t batch, down, across;
@@ -109,7 +118,10 @@ struct tile_start {
 template <int Kind, typename Nest>
 OPC_DEVICE tile_start start_of_tile(const Nest &n, int64_t tile) {
   constexpr tile_shape shape = shape_of_tiles(Kind);
-  const int64_t down_tiles = (n.down + shape.down - 1) / shape.down, across_tiles = (n.across + shape.across - 1) / shape.across;
+  int64_t down = n.down, across_all = n.across;
+  forget(down);
+  forget(across_all);
+  const int64_t down_tiles = (down + shape.down - 1) / shape.down, across_tiles = (across_all + shape.across - 1) / shape.across;
   int64_t part = 0, in_batch, in_band, row;
   if (n.parts > 1) tile = without_last(tile, n.parts, part);
   const int64_t batch = without_last(tile, down_tiles * across_tiles, in_batch);
@@ -119,6 +131,9 @@ OPC_DEVICE tile_start start_of_tile(const Nest &n, int64_t tile) {
   const int64_t first_term = part * n.part_terms, left = n.terms - first_term;
   return {batch, (first + row) * shape.down, across * shape.across, part, first_term, left < n.part_terms ? left : n.part_terms};
 }
+
+/* The tile that a block has at a turn. */
+OPC_DEVICE int64_t tile_at(int turn) { return blockIdx.x + static_cast<int64_t>(turn) * gridDim.x; }
 
 /* Stores a point whose terms have been added up, or keeps what a part of them comes to. */
 template <typename T, typename Nest, typename Finish>
@@ -143,15 +158,6 @@ OPC_DEVICE void join_tiles(const Nest &n, const Finish &finish) {
     finish(batch, down, across, total);
   }
 }
-
-/* Has a compiler compute anew what depends on a number, and keep nothing of it in registers meanwhile. */
-#if defined(__CUDACC__)
-OPC_DEVICE void forget(int64_t &number) { asm volatile("" : "+l"(number)); }
-OPC_DEVICE void forget(int &number) { asm volatile("" : "+r"(number)); }
-#else
-template <typename T>
-OPC_DEVICE void forget(T &) {}
-#endif
 
 }  // namespace OPC_VARIANT
 }  // namespace opc
