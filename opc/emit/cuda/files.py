@@ -115,6 +115,8 @@ class _Source:
         schedules = [text.kernel.schedule for text in self.tiles.values()]
         if any("sort" in (schedule.args("scatter") or ()) for schedule in schedules):
             yield "cuda/sort"
+        if any("one pass" in (schedule.args("scan") or ()) for schedule in schedules):
+            yield "cuda/scan"
 
     def _types(self) -> Iterator[str]:
         from opc.emit.kernel.files import type_macros

@@ -36,15 +36,16 @@ static inline bool allocate(const opc_cuda_context *lent, device_temporary &t, d
   return t.data != nullptr;
 }
 
-/* Fills a temporary with zeros, in the order of the stream. */
-static inline void set_zero(const opc_cuda_context *lent, const device_temporary &t) {
+/* Fills memory with zeros, in the order of the stream. */
+static inline void set_zero(const opc_cuda_context *lent, void *data, int64_t bytes) {
   if (lent->stream == OPC_CUDA_MEASURE) return;
 #if defined(__CUDACC__)
-  cudaMemsetAsync(t.data, 0, static_cast<size_t>(t.bytes), static_cast<cudaStream_t>(lent->stream));
+  cudaMemsetAsync(data, 0, static_cast<size_t>(bytes), static_cast<cudaStream_t>(lent->stream));
 #else
-  memset(t.data, 0, static_cast<size_t>(t.bytes));
+  memset(data, 0, static_cast<size_t>(bytes));
 #endif
 }
+static inline void set_zero(const opc_cuda_context *lent, const device_temporary &t) { set_zero(lent, t.data, t.bytes); }
 
 /* The context that checks and messages take. */
 static inline opc_context host_context(const opc_cuda_context *lent) {

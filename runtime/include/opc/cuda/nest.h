@@ -11,6 +11,21 @@ inline namespace OPC_VARIANT {
 /* Of the terms at a point: all are reduced; or a part of them, which is kept; or what was kept of all parts. */
 enum part : int32_t { whole, one_part, all_parts, places };
 
+/* How a reduction is carried along an entry of the target's indices: see opc/cuda/scan.h. A line has the points of that entry; points of the
+ * entries behind it lie side by side, and lines of as many `columns` go together. */
+struct line_scan {
+  int64_t size, behind; /* points of the entry, and of those behind it */
+  int64_t sides, groups; /* of lines that go together: behind a point of the entries ahead, and all */
+  int64_t terms;         /* of a line */
+  int64_t lead, skip;    /* terms ahead of the one that is taken in at the first point, or points ahead of the one that takes in the first */
+  int64_t chunks;        /* of a line */
+  uint64_t *drawn, *board;
+  int32_t columns, reach; /* lanes of a warp that lie side by side, and that a group of lines has */
+  int32_t fan;
+  bool exclusive; /* a point has the terms before its own */
+  bool blocks; /* have a chunk each; else lanes go along all chunks of their lines */
+};
+
 /* A nest as kernels get it; `status` NULL: nobody asks what goes wrong. Teams of threads have a point, or one of its `parts`. */
 template <int32_t Operands>
 struct device_nest {
@@ -26,6 +41,7 @@ struct device_nest {
   int64_t *keys;            /* of each item; then sorted */
   int64_t *order;           /* the items, in the order of their keys */
   bool small; /* the numbers of points have 32 bits */
+  line_scan scan;
   int64_t size[max_axes];  /* of each entry of the target's indices */
   int64_t after[max_axes]; /* points of the entries behind it */
   nest_operand operands[Operands];

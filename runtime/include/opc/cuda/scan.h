@@ -1,0 +1,370 @@
+/* Running sums and the like in one pass over memory.
+ *
+ * A line is what is carried along: the positions of one index of the target, at a place of the others. Lines that lie side by side go
+ * together, so that threads read neighbours. A short line has some lanes of a warp, which go along it chunk by chunk. Of longer ones
+ * each chunk has a block. The block reads its chunk once, shows what that comes to, and gets what all chunks before it come to from the
+ * blocks that have these: they show what groups of chunks come to, and groups of groups, so that it asks few of them. It waits for blocks
+ * that have begun before it, by the number that each draws when it begins.
+ *
+ * In which order values are joined depends on sizes alone, and not on which block comes first: all that is joined is shown when its own
+ * terms are known, and a block waits for all of what it joins. */
+#ifndef OPC_CUDA_SCAN_H
+#define OPC_CUDA_SCAN_H
+
+#include "opc/cuda/call.h"
+
+namespace opc {
+inline namespace OPC_VARIANT {
+
+/* A thread has `thread_positions` positions of a chunk, in packs that are read and written at once. In the way of a warp's threads along a
+ * line, each has a pack, and then each the next one. */
+enum : int { thread_positions = 16, most_pack = 8, block_warps = threads_a_block / threads_a_warp };
+
+/* Elements of two types that go together: as many of the wider one as 16 bytes have. */
+template <typename A, typename B>
+OPC_HOST_DEVICE constexpr int pack_of() {
+  return count_packed<A, B>() < most_pack ? count_packed<A, B>() : int(most_pack);
+}
+
+/* The elements that the terms of a line are made of: term 0's is number `first(front, behind)` of `data`, each other one's `step` behind it. */
+template <typename Stored, typename First>
+struct read_along {
+  typedef std::remove_cv_t<Stored> stored;
+  enum : bool { reads = true };
+  const stored *data;
+  const First &first;
+  int64_t step;
+  OPC_DEVICE_MEMBER const stored *line(int64_t front, int64_t behind) const { return data + first(front, behind); }
+};
+
+/* Terms read for themselves. */
+template <typename Stored>
+struct nothing_along {
+  typedef Stored stored;
+  enum : bool { reads = false };
+  int64_t step;
+  OPC_DEVICE_MEMBER const stored *line(int64_t, int64_t) const { return nullptr; }
+};
+
+/* Of the elements that a thread has in a chunk, from the first of its packs on: those from `low` up to `high`, and whether all packs of
+ * `count` that begin `pitch` behind each other have all of theirs or none. */
+template <int packs, int count>
+struct pack_range {
+  int low, high;
+  bool whole;
+  OPC_DEVICE_MEMBER pack_range(int64_t from, int64_t to, int pitch) : low(within(from, pitch)), high(within(to, pitch)), whole(true) {
+    OPC_UNROLLED
+    for (int j = 0; j < packs; ++j) whole = whole && !is_inside(low - j * pitch) && !is_inside(high - j * pitch);
+  }
+  OPC_DEVICE_MEMBER bool has(int i) const { return i >= low && i < high; }
+
+ private:
+  OPC_DEVICE_MEMBER static int within(int64_t i, int pitch) {
+    const int64_t most = packs * pitch;
+    return static_cast<int>(i < 0 ? 0 : i < most ? i : most);
+  }
+  OPC_DEVICE_MEMBER static bool is_inside(int i) { return i > 0 && i < count; }
+};
+
+/* The lowest element of a pack whose first one, along a line that falls or rises, is at `first`. */
+template <bool down, int count, typename Stored>
+OPC_DEVICE Stored *lowest_of(Stored *first) {
+  return down ? first - (count - 1) : first;
+}
+template <bool down, int count, typename Stored>
+OPC_DEVICE bool lies_in_packs(Stored *first, int64_t step) {
+  const uintptr_t low = reinterpret_cast<uintptr_t>(lowest_of<down, count>(first));
+  return step == (down ? -1 : 1) && low % (sizeof(Stored) * count) == 0;
+}
+
+/* What a word of the board tells: nothing yet, or the half of a value. A value and that it is there are seen at once. */
+template <typename T>
+struct shown_value {
+  enum : int { words = sizeof(T) > 4 ? 2 : 1 };
+  OPC_DEVICE void show(uint64_t *board, T value) {
+    uint32_t halves[2] = {0, 0};
+    memcpy(halves, &value, sizeof value);
+    OPC_UNROLLED
+    for (int w = 0; w < words; ++w) reinterpret_cast<volatile uint64_t *>(board)[w] = uint64_t(1) << 32 | halves[w];
+  }
+  OPC_DEVICE T wait(const uint64_t *board) {
+    uint32_t halves[2] = {0, 0};
+    OPC_UNROLLED
+    for (int w = 0; w < words; ++w) {
+      uint64_t word;
+      OPC_WAIT_UNTIL(((word = reinterpret_cast<const volatile uint64_t *>(board)[w]) >> 32) != 0);
+      halves[w] = static_cast<uint32_t>(word);
+    }
+    T value;
+    memcpy(&value, halves, sizeof value);
+    return value;
+  }
+};
+
+/* The reduction of what lanes of a warp have for each column, over those before a lane and itself. */
+template <typename Joins, typename T>
+OPC_DEVICE T lanes_up_to(T value, int columns, int reach, int lane) {
+  for (int distance = columns; distance < reach; distance *= 2) {
+    const T before = __shfl_up_sync(0xffffffffu, value, static_cast<unsigned>(distance));
+    if (lane % reach >= distance) value = Joins::join(before, value);
+  }
+  return value;
+}
+
+/* What the warps of a block have for each column, over those before this one; `all` becomes that of all. Every thread of a warp with
+ * the same column gives the same value. */
+template <typename Joins, typename T>
+OPC_DEVICE T warps_before(T value, T start, int column, int warp, T &all) {
+  OPC_SHARED(T, totals, block_warps *threads_a_warp);
+  const int warps = static_cast<int>(blockDim.x) / threads_a_warp;
+  totals[warp * threads_a_warp + column] = value;
+  __syncthreads();
+  T before = start;
+  all = start;
+  for (int w = 0; w < warps; ++w) {
+    if (w == warp) before = all;
+    all = Joins::join(all, totals[w * threads_a_warp + column]);
+  }
+  __syncthreads();
+  return before;
+}
+
+/* What the chunks before one come to, in a column of its lines, where `own` is what it comes to itself. The chunks of a line are the
+ * leaves of a tree of which each node has `fan` children; a node is shown by the block that has its last chunk. */
+template <typename Joins, typename T, typename Nest>
+OPC_DEVICE T chunks_before(const Nest &n, T own, T start, int64_t group, int64_t chunk, int column, int part, int parts, int warp) {
+  const line_scan &s = n.scan;
+  const int slot = warp * parts + part;
+  uint64_t *level = s.board;
+  int64_t count = s.chunks, at = chunk;
+  T before = start;
+  bool last = true; /* whether the node at `at` ends with this chunk */
+  while (true) {
+    uint64_t *const nodes = level + (group * count * s.columns + column) * shown_value<T>::words;
+    const int64_t pitch = static_cast<int64_t>(s.columns) * shown_value<T>::words;
+    if (last && slot == 0) shown_value<T>::show(nodes + at * pitch, own);
+    if (at == 0) break;
+    const int64_t rank = at % s.fan;
+    T value = start;
+    if (slot < rank) value = shown_value<T>::wait(nodes + (at - rank + slot) * pitch);
+    value = lanes_up_to<Joins>(value, s.columns, threads_a_warp, static_cast<int>(threadIdx.x) % threads_a_warp);
+    value = __shfl_sync(0xffffffffu, value, static_cast<unsigned>(threads_a_warp - s.columns + column));
+    T all;
+    warps_before<Joins>(value, start, column, warp, all);
+    before = Joins::join(all, before);
+    own = Joins::join(all, own);
+    last = last && rank == s.fan - 1;
+    level += s.groups * count * pitch;
+    count /= s.fan;
+    at /= s.fan;
+    if (at == 0 && !last) break;
+  }
+  return before;
+}
+
+/* The lines of a nest, with what is read along each, as `scan_lines` says. */
+template <typename Joins, typename T, bool down, typename Nest, typename Target, typename Source, typename Term, typename Value>
+OPC_DEVICE void scan_along(const Nest &n, T start, Target *to, const Source &source, const Term &term, const Value &value) {
+  typedef typename Source::stored stored;
+  constexpr int count = pack_of<stored, Target>(), packs = thread_positions / count;
+  OPC_SHARED(int64_t, drawn, 1);
+  const line_scan &s = n.scan;
+  const int lane = static_cast<int>(threadIdx.x) % threads_a_warp, warp = static_cast<int>(threadIdx.x) / threads_a_warp;
+  const int column = lane % s.columns, part = lane % s.reach / s.columns, parts = s.reach / s.columns, pitch = parts * count;
+  int64_t group, chunk = 0, end = s.chunks;
+  if (s.blocks) {
+    int64_t number = blockIdx.x;
+    if (s.chunks > 1) {
+      if (first_thread()) drawn[0] = static_cast<int64_t>(atomicAdd(reinterpret_cast<unsigned long long *>(s.drawn), 1ull));
+      __syncthreads();
+      number = drawn[0];
+    }
+    chunk = without_last(number, s.groups, group);
+    end = chunk + 1;
+  } else {
+    group = (static_cast<int64_t>(blockIdx.x) * block_warps + warp) * (threads_a_warp / s.reach) + lane / s.reach;
+  }
+  int64_t side;
+  const int64_t front = without_last(group, s.sides, side), behind = side * s.columns + column;
+  const bool some = group < s.groups && behind < s.behind;
+  const int64_t base = front * s.size, store_step = down ? -s.behind : s.behind;
+  /* A pack of a line whose elements lie together begins where a pack of the target does, whatever its first element is. */
+  const int64_t shift = s.behind == 1 ? (down ? -(base + s.size + s.lead) : base - s.lead) & (count - 1) : 0;
+  const stored *const line = some ? source.line(front, behind) : nullptr;
+  Target *const to_line = to + (down ? base + s.size - 1 : base) * s.behind + behind;
+  const int64_t warp_chunk = static_cast<int64_t>(parts) * thread_positions, chunk_warps = s.blocks ? blockDim.x / threads_a_warp : 1;
+  T carried = start;
+  for (; chunk < end; ++chunk) {
+    const int64_t first = (chunk * chunk_warps + (s.blocks ? warp : 0)) * warp_chunk + part * count - shift;
+    const int64_t first_term = first - s.skip, first_point = first - s.lead;
+    T values[packs][count];
+    {
+      /* All elements are read before one is used. */
+      stored read[packs][count] = {};
+      const pack_range<packs, count> terms(-first_term, some ? s.terms - first_term : 0, pitch);
+      const stored *const from = line + first_term * source.step;
+      if (!Source::reads) {
+        /* There is nothing to read ahead. */
+      } else if (terms.whole && lies_in_packs<down, count>(from, source.step)) {
+        OPC_UNROLLED
+        for (int j = 0; j < packs; ++j) {
+          pack<stored, count> found = {};
+          const stored *const low = lowest_of<down, count>(from) + (down ? -j * pitch : j * pitch);
+          if (terms.has(j * pitch)) found = *reinterpret_cast<const pack<stored, count> *>(low);
+          OPC_UNROLLED
+          for (int e = 0; e < count; ++e) read[j][e] = found.elements[down ? count - 1 - e : e];
+        }
+      } else {
+        OPC_UNROLLED
+        for (int j = 0; j < packs; ++j) {
+          OPC_UNROLLED
+          for (int e = 0; e < count; ++e) {
+            if (terms.has(j * pitch + e)) read[j][e] = from[(j * pitch + e) * source.step];
+          }
+        }
+      }
+      OPC_UNROLLED
+      for (int j = 0; j < packs; ++j) {
+        OPC_UNROLLED
+        for (int e = 0; e < count; ++e) {
+          values[j][e] = start;
+          if (terms.has(j * pitch + e)) values[j][e] = term(front, behind, first_term + j * pitch + e, load(&read[j][e]));
+        }
+      }
+    }
+    /* What comes before each pack in the chunk of a warp, and what the chunk comes to. */
+    T before[packs], all = start;
+    OPC_UNROLLED
+    for (int j = 0; j < packs; ++j) {
+      OPC_UNROLLED
+      for (int e = 1; e < count; ++e) values[j][e] = Joins::join(values[j][e - 1], values[j][e]);
+      const T up_to = lanes_up_to<Joins>(values[j][count - 1], s.columns, s.reach, lane);
+      const T lower = __shfl_up_sync(0xffffffffu, up_to, static_cast<unsigned>(s.columns));
+      const int last = lane / s.reach * s.reach + s.reach - s.columns + column;
+      before[j] = part == 0 ? all : Joins::join(all, lower);
+      all = Joins::join(all, __shfl_sync(0xffffffffu, up_to, static_cast<unsigned>(last)));
+      if (s.exclusive) {
+        OPC_UNROLLED
+        for (int e = count - 1; e > 0; --e) values[j][e] = values[j][e - 1];
+        values[j][0] = start;
+      }
+    }
+    T ahead = carried;
+    if (s.blocks) {
+      T chunk_all;
+      ahead = warps_before<Joins>(all, start, column, warp, chunk_all);
+      if (s.chunks > 1) {
+        ahead = Joins::join(chunks_before<Joins>(n, chunk_all, start, group, chunk, column, part, parts, warp), ahead);
+      }
+    }
+    carried = Joins::join(carried, all);
+    const pack_range<packs, count> points(-first_point, some ? s.size - first_point : 0, pitch);
+    Target *const own_to = to_line + first_point * store_step;
+    const bool in_packs = points.whole && lies_in_packs<down, count>(own_to, store_step);
+    OPC_UNROLLED
+    for (int j = 0; j < packs; ++j) {
+      const T here = Joins::join(ahead, before[j]);
+      pack<Target, count> found;
+      OPC_UNROLLED
+      for (int e = 0; e < count; ++e) {
+        if (!points.has(j * pitch + e)) continue;
+        const int64_t at = first_point + j * pitch + e;
+        store(&found.elements[down ? count - 1 - e : e],
+              value(front, behind, down ? s.size - 1 - at : at, T(Joins::join(here, values[j][e]))));
+      }
+      if (in_packs) {
+        Target *const low = lowest_of<down, count>(own_to) + (down ? -j * pitch : j * pitch);
+        if (points.has(j * pitch)) *reinterpret_cast<pack<Target, count> *>(low) = found;
+      } else {
+        OPC_UNROLLED
+        for (int e = 0; e < count; ++e) {
+          if (points.has(j * pitch + e)) own_to[(j * pitch + e) * store_step] = found.elements[down ? count - 1 - e : e];
+        }
+      }
+    }
+  }
+}
+
+/* Carries a reduction along the lines of a nest, from `start` on, `down` from the last point of each or up. `front` and `behind` are the
+ * places of the target's indices ahead of the one that it goes along, and behind it. `term(front, behind, t, element)` is term t of a line,
+ * which is made of an element of `from`: number `first(front, behind)` for term 0, and each next one `step` behind that;
+ * `value(front, behind, i, total)` is the target at point i, whose elements begin at `to`. */
+template <typename Joins, typename T, bool down, typename Nest, typename Target, typename Stored, typename First, typename Term, typename Value>
+OPC_DEVICE void scan_lines(const Nest &n, T start, Target *to, Stored *from, const First &first, int64_t step, const Term &term,
+                           const Value &value) {
+  scan_along<Joins, T, down>(n, start, to, read_along<Stored, First>{from, first, step}, term, value);
+}
+
+/* The same with `term(front, behind, t)`, which reads for itself. */
+template <typename Joins, typename T, bool down, typename Nest, typename Target, typename Term, typename Value>
+OPC_DEVICE void scan_lines(const Nest &n, T start, Target *to, const Term &term, const Value &value) {
+  const auto alone = [&](int64_t front, int64_t behind, int64_t t, compute<Target>) { return term(front, behind, t); };
+  scan_along<Joins, T, down>(n, start, to, nothing_along<Target>{0}, alone, value);
+}
+
+}  // namespace OPC_VARIANT
+
+/* How lines are given to lanes and blocks, and the memory by which blocks tell each other what chunks come to. All of it depends on sizes
+ * alone, and so do results. */
+struct scan_launch {
+  enum : int64_t { many_groups = 8192, some_groups = 2048, few_chunks = 8 };
+  int64_t blocks = 0;
+  int64_t threads = 0; /* of a block */
+  int64_t size = 0;
+  void *memory = nullptr;
+  const opc_cuda_context *lent;
+
+  /* The lines along entry `along` of the target; `first` terms are taken in at the first point that is passed, one more at each further
+   * one; what is carried has `value_bytes` bytes. */
+  template <int32_t Operands>
+  scan_launch(device_nest<Operands> &d, const opc_cuda_context *context, int32_t along, int64_t first, int64_t value_bytes)
+      : lent(context) {
+    line_scan &s = d.scan;
+    s.size = d.size[along];
+    s.behind = d.after[along];
+    if (d.points == 0) return;
+    s.exclusive = first <= 0;
+    s.lead = first > 1 ? first - 1 : 0;
+    s.skip = first < 0 ? -first : 0;
+    s.terms = at_least_0(s.size - 1 + first);
+    s.columns = 1;
+    while (s.columns < s.behind && s.columns < threads_a_warp) s.columns *= 2;
+    s.sides = (s.behind + s.columns - 1) / s.columns;
+    s.groups = d.points / s.size / s.behind * s.sides;
+    const bool shifts = s.behind == 1 && (s.size % most_pack != 0 || s.lead % most_pack != 0);
+    const int64_t span = s.size + s.lead + (shifts ? most_pack - 1 : 0);
+    s.reach = s.columns;
+    while (s.reach < threads_a_warp && s.reach / s.columns * thread_positions < span) s.reach *= 2;
+    const int64_t warp_chunk = s.reach / s.columns * thread_positions, chunks = (span + warp_chunk - 1) / warp_chunk;
+    s.blocks = chunks > 2 && s.groups < many_groups && (chunks > few_chunks || s.groups < some_groups);
+    s.fan = s.columns > 8 ? threads_a_block / s.columns : threads_a_warp;
+    if (!s.blocks) {
+      const int64_t warps = (s.groups + threads_a_warp / s.reach - 1) / (threads_a_warp / s.reach);
+      s.chunks = chunks;
+      blocks = (warps + block_warps - 1) / block_warps;
+      threads = threads_for(warps * threads_a_warp);
+      return;
+    }
+    const int64_t warps = chunks < block_warps ? chunks : int64_t(block_warps);
+    s.chunks = (chunks + warps - 1) / warps;
+    blocks = s.groups * s.chunks;
+    threads = warps * threads_a_warp;
+    if (s.chunks == 1) return;
+    size = 2;
+    for (int64_t count = s.chunks; count > 0; count /= s.fan) size += s.groups * s.columns * count * (value_bytes > 4 ? 2 : 1);
+    size *= 8;
+    memory = device_memory(lent, size);
+    s.drawn = static_cast<uint64_t *>(memory);
+    s.board = s.drawn + 2;
+    if (memory != nullptr) set_zero(lent, memory, size);
+  }
+  scan_launch(const scan_launch &) = delete;
+  scan_launch &operator=(const scan_launch &) = delete;
+  ~scan_launch() {
+    if (memory != nullptr && lent->release != nullptr) lent->release(lent->allocator, memory, size, lent->stream);
+  }
+  bool lacks_memory() const { return size > 0 && memory == nullptr; }
+};
+
+}  // namespace opc
+#endif  // OPC_CUDA_SCAN_H
