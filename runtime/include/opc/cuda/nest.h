@@ -21,7 +21,7 @@ struct line_scan {
   int64_t chunks;        /* of a line */
   uint64_t *drawn, *board;
   int32_t columns, reach; /* lanes of a warp that lie side by side, and that a group of lines has */
-  int32_t fan;
+  int32_t fan_bits;
   bool exclusive; /* a point has the terms before its own */
   bool blocks; /* have a chunk each; else lanes go along all chunks of their lines */
 };

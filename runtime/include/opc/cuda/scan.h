@@ -16,9 +16,10 @@
 namespace opc {
 inline namespace OPC_VARIANT {
 
-/* A thread has `thread_positions` positions of a chunk, in packs that are read and written at once. In the way of a warp's threads along a
- * line, each has a pack, and then each the next one. */
-enum : int { thread_positions = 16, most_pack = 8, block_warps = threads_a_block / threads_a_warp };
+/* How many positions of a chunk a thread has, for values of so many bytes. They are in packs that are read and written at once: along a
+ * line, each lane has a pack, and then each has its next one. */
+OPC_HOST_DEVICE constexpr int thread_positions(int64_t value_bytes) { return value_bytes > 4 ? 8 : 16; }
+enum : int { most_pack = 8, block_warps = threads_a_block / threads_a_warp };
 
 /* Elements of two types that go together: as many of the wider one as 16 bytes have. */
 template <typename A, typename B>
@@ -81,18 +82,18 @@ OPC_DEVICE bool lies_in_packs(Stored *first, int64_t step) {
 template <typename T>
 struct shown_value {
   enum : int { words = sizeof(T) > 4 ? 2 : 1 };
-  OPC_DEVICE void show(uint64_t *board, T value) {
+  OPC_DEVICE void show(uint64_t *board, uint32_t node, T value) {
     uint32_t halves[2] = {0, 0};
     memcpy(halves, &value, sizeof value);
     OPC_UNROLLED
-    for (int w = 0; w < words; ++w) reinterpret_cast<volatile uint64_t *>(board)[w] = uint64_t(1) << 32 | halves[w];
+    for (int w = 0; w < words; ++w) const_cast<volatile uint64_t *>(board)[size_t(node) * words + w] = uint64_t(1) << 32 | halves[w];
   }
-  OPC_DEVICE T wait(const uint64_t *board) {
+  OPC_DEVICE T wait(const uint64_t *board, uint32_t node) {
     uint32_t halves[2] = {0, 0};
     OPC_UNROLLED
     for (int w = 0; w < words; ++w) {
       uint64_t word;
-      OPC_WAIT_UNTIL(((word = reinterpret_cast<const volatile uint64_t *>(board)[w]) >> 32) != 0);
+      OPC_WAIT_UNTIL(((word = const_cast<const volatile uint64_t *>(board)[size_t(node) * words + w]) >> 32) != 0);
       halves[w] = static_cast<uint32_t>(word);
     }
     T value;
@@ -130,33 +131,32 @@ OPC_DEVICE T warps_before(T value, T start, int column, int warp, T &all) {
 }
 
 /* What the chunks before one come to, in a column of its lines, where `own` is what it comes to itself. The chunks of a line are the
- * leaves of a tree of which each node has `fan` children; a node is shown by the block that has its last chunk. */
+ * leaves of a tree in which each node has as many children as `fan_bits` bits number; a node is shown by the block that has its last chunk. */
 template <typename Joins, typename T, typename Nest>
-OPC_DEVICE T chunks_before(const Nest &n, T own, T start, int64_t group, int64_t chunk, int column, int part, int parts, int warp) {
+OPC_DEVICE T chunks_before(const Nest &n, T own, T start, uint32_t group, uint32_t chunk, int column, int part, int parts, int warp) {
   const line_scan &s = n.scan;
-  const int slot = warp * parts + part;
-  uint64_t *level = s.board;
-  int64_t count = s.chunks, at = chunk;
+  const uint32_t slot = static_cast<uint32_t>(warp * parts + part), all_ranks = (uint32_t(1) << s.fan_bits) - 1;
+  /* Nodes are numbered level by level, the lines of each together. Few groups of lines have blocks, so that 32 bits are enough. */
+  uint32_t first = 0, count = static_cast<uint32_t>(s.chunks), at = chunk;
   T before = start;
   bool last = true; /* whether the node at `at` ends with this chunk */
   while (true) {
-    uint64_t *const nodes = level + (group * count * s.columns + column) * shown_value<T>::words;
-    const int64_t pitch = static_cast<int64_t>(s.columns) * shown_value<T>::words;
-    if (last && slot == 0) shown_value<T>::show(nodes + at * pitch, own);
+    const uint32_t node = first + (group * count + at) * static_cast<uint32_t>(s.columns) + static_cast<uint32_t>(column);
+    if (last && slot == 0) shown_value<T>::show(s.board, node, own);
     if (at == 0) break;
-    const int64_t rank = at % s.fan;
+    const uint32_t rank = at & all_ranks;
     T value = start;
-    if (slot < rank) value = shown_value<T>::wait(nodes + (at - rank + slot) * pitch);
+    if (slot < rank) value = shown_value<T>::wait(s.board, node - (rank - slot) * static_cast<uint32_t>(s.columns));
     value = lanes_up_to<Joins>(value, s.columns, threads_a_warp, static_cast<int>(threadIdx.x) % threads_a_warp);
     value = __shfl_sync(0xffffffffu, value, static_cast<unsigned>(threads_a_warp - s.columns + column));
     T all;
     warps_before<Joins>(value, start, column, warp, all);
     before = Joins::join(all, before);
     own = Joins::join(all, own);
-    last = last && rank == s.fan - 1;
-    level += s.groups * count * pitch;
-    count /= s.fan;
-    at /= s.fan;
+    last = last && rank == all_ranks;
+    first += static_cast<uint32_t>(s.groups) * count * static_cast<uint32_t>(s.columns);
+    count >>= s.fan_bits;
+    at >>= s.fan_bits;
     if (at == 0 && !last) break;
   }
   return before;
@@ -166,7 +166,7 @@ OPC_DEVICE T chunks_before(const Nest &n, T own, T start, int64_t group, int64_t
 template <typename Joins, typename T, bool down, typename Nest, typename Target, typename Source, typename Term, typename Value>
 OPC_DEVICE void scan_along(const Nest &n, T start, Target *to, const Source &source, const Term &term, const Value &value) {
   typedef typename Source::stored stored;
-  constexpr int count = pack_of<stored, Target>(), packs = thread_positions / count;
+  constexpr int positions = thread_positions(sizeof(T)), count = pack_of<stored, Target>(), packs = positions / count;
   OPC_SHARED(int64_t, drawn, 1);
   const line_scan &s = n.scan;
   const int lane = static_cast<int>(threadIdx.x) % threads_a_warp, warp = static_cast<int>(threadIdx.x) / threads_a_warp;
@@ -192,7 +192,7 @@ OPC_DEVICE void scan_along(const Nest &n, T start, Target *to, const Source &sou
   const int64_t shift = s.behind == 1 ? (down ? -(base + s.size + s.lead) : base - s.lead) & (count - 1) : 0;
   const stored *const line = some ? source.line(front, behind) : nullptr;
   Target *const to_line = to + (down ? base + s.size - 1 : base) * s.behind + behind;
-  const int64_t warp_chunk = static_cast<int64_t>(parts) * thread_positions, chunk_warps = s.blocks ? blockDim.x / threads_a_warp : 1;
+  const int64_t warp_chunk = static_cast<int64_t>(parts) * positions, chunk_warps = s.blocks ? blockDim.x / threads_a_warp : 1;
   T carried = start;
   for (; chunk < end; ++chunk) {
     const int64_t first = (chunk * chunk_warps + (s.blocks ? warp : 0)) * warp_chunk + part * count - shift;
@@ -232,8 +232,8 @@ OPC_DEVICE void scan_along(const Nest &n, T start, Target *to, const Source &sou
         }
       }
     }
-    /* What comes before each pack in the chunk of a warp, and what the chunk comes to. */
-    T before[packs], all = start;
+    /* What each position and those before it in the chunk of a warp come to, and what the chunk comes to. */
+    T all = start;
     OPC_UNROLLED
     for (int j = 0; j < packs; ++j) {
       OPC_UNROLLED
@@ -241,12 +241,14 @@ OPC_DEVICE void scan_along(const Nest &n, T start, Target *to, const Source &sou
       const T up_to = lanes_up_to<Joins>(values[j][count - 1], s.columns, s.reach, lane);
       const T lower = __shfl_up_sync(0xffffffffu, up_to, static_cast<unsigned>(s.columns));
       const int last = lane / s.reach * s.reach + s.reach - s.columns + column;
-      before[j] = part == 0 ? all : Joins::join(all, lower);
+      const T before = part == 0 ? all : Joins::join(all, lower);
       all = Joins::join(all, __shfl_sync(0xffffffffu, up_to, static_cast<unsigned>(last)));
+      OPC_UNROLLED
+      for (int e = 0; e < count; ++e) values[j][e] = Joins::join(before, values[j][e]);
       if (s.exclusive) {
         OPC_UNROLLED
         for (int e = count - 1; e > 0; --e) values[j][e] = values[j][e - 1];
-        values[j][0] = start;
+        values[j][0] = before;
       }
     }
     T ahead = carried;
@@ -254,7 +256,7 @@ OPC_DEVICE void scan_along(const Nest &n, T start, Target *to, const Source &sou
       T chunk_all;
       ahead = warps_before<Joins>(all, start, column, warp, chunk_all);
       if (s.chunks > 1) {
-        ahead = Joins::join(chunks_before<Joins>(n, chunk_all, start, group, chunk, column, part, parts, warp), ahead);
+        ahead = Joins::join(chunks_before<Joins>(n, chunk_all, start, static_cast<uint32_t>(group), static_cast<uint32_t>(chunk), column, part, parts, warp), ahead);
       }
     }
     carried = Joins::join(carried, all);
@@ -263,14 +265,13 @@ OPC_DEVICE void scan_along(const Nest &n, T start, Target *to, const Source &sou
     const bool in_packs = points.whole && lies_in_packs<down, count>(own_to, store_step);
     OPC_UNROLLED
     for (int j = 0; j < packs; ++j) {
-      const T here = Joins::join(ahead, before[j]);
       pack<Target, count> found;
       OPC_UNROLLED
       for (int e = 0; e < count; ++e) {
         if (!points.has(j * pitch + e)) continue;
         const int64_t at = first_point + j * pitch + e;
         store(&found.elements[down ? count - 1 - e : e],
-              value(front, behind, down ? s.size - 1 - at : at, T(Joins::join(here, values[j][e]))));
+              value(front, behind, down ? s.size - 1 - at : at, T(Joins::join(ahead, values[j][e]))));
       }
       if (in_packs) {
         Target *const low = lowest_of<down, count>(own_to) + (down ? -j * pitch : j * pitch);
@@ -334,10 +335,11 @@ struct scan_launch {
     const bool shifts = s.behind == 1 && (s.size % most_pack != 0 || s.lead % most_pack != 0);
     const int64_t span = s.size + s.lead + (shifts ? most_pack - 1 : 0);
     s.reach = s.columns;
-    while (s.reach < threads_a_warp && s.reach / s.columns * thread_positions < span) s.reach *= 2;
-    const int64_t warp_chunk = s.reach / s.columns * thread_positions, chunks = (span + warp_chunk - 1) / warp_chunk;
+    const int64_t positions = thread_positions(value_bytes);
+    while (s.reach < threads_a_warp && s.reach / s.columns * positions < span) s.reach *= 2;
+    const int64_t warp_chunk = s.reach / s.columns * positions, chunks = (span + warp_chunk - 1) / warp_chunk;
     s.blocks = chunks > 2 && s.groups < many_groups && (chunks > few_chunks || s.groups < some_groups);
-    s.fan = s.columns > 8 ? threads_a_block / s.columns : threads_a_warp;
+    s.fan_bits = s.columns == 32 ? 3 : s.columns == 16 ? 4 : 5; /* so many threads of a block have a column */
     if (!s.blocks) {
       const int64_t warps = (s.groups + threads_a_warp / s.reach - 1) / (threads_a_warp / s.reach);
       s.chunks = chunks;
@@ -351,7 +353,7 @@ struct scan_launch {
     threads = warps * threads_a_warp;
     if (s.chunks == 1) return;
     size = 2;
-    for (int64_t count = s.chunks; count > 0; count /= s.fan) size += s.groups * s.columns * count * (value_bytes > 4 ? 2 : 1);
+    for (int64_t count = s.chunks; count > 0; count >>= s.fan_bits) size += s.groups * s.columns * count * (value_bytes > 4 ? 2 : 1);
     size *= 8;
     memory = device_memory(lent, size);
     s.drawn = static_cast<uint64_t *>(memory);
