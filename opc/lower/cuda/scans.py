@@ -50,6 +50,13 @@ def first_terms(plan: ScanPlan) -> Affine | None:
     return at_0 - size + 1 if plan.from_here else at_0 - (size - 1) if plan.descending else at_0
 
 
+def ahead_of(nest: Nest, plan: ScanPlan) -> Read | None:
+    """Return what each term reads whatever it chooses, in steps along its number; None where there is nothing of the kind."""
+    (axis,) = plan.reduction.axes
+    assert isinstance(axis, Axis), "a scan goes along an axis"
+    return _ahead(nest, plan.reduction.body, axis.index)
+
+
 def scan_kernel(nest: Nest, plan: ScanPlan) -> Kernel:
     """Return the function of a statement, whose variables have no names of their own yet."""
     return (_DeviceScan if first_terms(plan) is None else _LineScan)(nest, plan).kernel()
@@ -128,7 +135,7 @@ class _LineScan(FlatPoints):
         plan, e, target = self.plan, self.plan.reduction, self.nest.declared
         (axis,) = e.axes
         assert isinstance(axis, Axis), "a scan goes along an axis"
-        read = _ahead(self.nest, e.body, axis.index)
+        read = ahead_of(self.nest, plan)
         functions: list[LocalFunction] = []
         body, more, given = e.body, (), []
         if read is not None:
@@ -148,8 +155,8 @@ class _LineScan(FlatPoints):
         return self.function((Comment(format_assign(self.stage.assign)), *functions, scan), schedule)
 
     def _function(self, name: str, own: _Params, axis: Axis, value: Expr, of: ValueType) -> LocalFunction:
-        """Return a function of a line's place ahead of the index that it goes along and behind it, and of `own`: the number of a term, in
-        the order in which they are taken in, or the index, and another value."""
+        """Return a function of a line's place ahead of the index that it goes along and behind it, and of `own`: the number of a
+        term, in the order in which they are taken in, or the index, and another value."""
         params, places = self._place()
         (kind, word), *more = own
         lines = list[Statement]()
@@ -185,7 +192,7 @@ class _LineScan(FlatPoints):
         return Let(axis.index, Weak.INT, IndexValue(axis.extent - 1 - t if self.plan.from_here else t))
 
     def _place(self) -> tuple[_Params, list[Let]]:
-        """Return the parameters that every function has, a line's places ahead of its index and behind, and the indices that these are."""
+        """Return the parameters that every function has, a line's places ahead of its index and behind, and what indices they are."""
         front, behind = self.nest.fresh("front"), self.nest.fresh("behind")
         places = [*self._places(front, range(self.along)), *self._places(behind, range(self.along + 1, len(self._indices)))]
         return ((Weak.INT, front), (Weak.INT, behind)), places
@@ -210,7 +217,6 @@ class _LineScan(FlatPoints):
 
 
 def _ahead(nest: Nest, body: Expr, index: str) -> Read | None:
-    """Return what a term reads whatever it chooses, in steps along its number; None where there is nothing of the kind."""
     if isinstance(body, Read):
         plain = body.pad is None and not body.checked and not nest.is_optional(body.operand)
         found = [i for i in body.indices if not isinstance(i, GroupRef)]

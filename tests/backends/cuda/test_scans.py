@@ -62,7 +62,9 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> CudaSession:
         return CudaSession(family, folder)
 
 
-def expected(x: npt.NDArray[np.generic], w: npt.NDArray[np.generic], axis: int, exclusive: bool) -> dict[str, npt.NDArray[np.generic]]:
+def expected(
+    x: npt.NDArray[np.generic], w: npt.NDArray[np.generic], axis: int, exclusive: bool
+) -> dict[str, npt.NDArray[np.generic]]:
     """Return the outputs for integers of any dtype."""
     lines = np.moveaxis(x.astype(np.int64), axis, -1)
     own = lines if exclusive else 0 * lines
@@ -93,7 +95,9 @@ def whole(shape: tuple[int, ...], dtype: type[np.generic]) -> npt.NDArray[np.gen
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.int64])
-@pytest.mark.parametrize("size", [1, 3, POSITIONS, POSITIONS + 1, WARP - 1, WARP, WARP + 8, 2 * WARP + 1, BLOCK - 3, BLOCK, BLOCK + 1])
+@pytest.mark.parametrize(
+    "size", [1, 3, POSITIONS, POSITIONS + 1, WARP - 1, WARP, WARP + 8, 2 * WARP + 1, BLOCK - 3, BLOCK, BLOCK + 1]
+)
 def test_lines_whose_elements_lie_together(session: CudaSession, size: int, dtype: type[np.generic]) -> None:
     check(session, whole((3, size), dtype), 1)
 

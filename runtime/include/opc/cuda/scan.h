@@ -16,15 +16,14 @@
 namespace opc {
 inline namespace OPC_VARIANT {
 
-/* How many positions of a chunk a thread has, for values of so many bytes. They are in packs that are read and written at once: along a
- * line, each lane has a pack, and then each has its next one. */
-OPC_HOST_DEVICE constexpr int thread_positions(int64_t value_bytes) { return value_bytes > 4 ? 8 : 16; }
-enum : int { most_pack = 8, block_warps = threads_a_block / threads_a_warp };
+/* A thread has some packs of a chunk, neighbours that are read and written at once: along a line, each lane has a pack, and then each has
+ * its next one. */
+enum : int { thread_packs = 4, most_pack = 8, block_warps = threads_a_block / threads_a_warp };
 
-/* Elements of two types that go together: as many of the wider one as 16 bytes have. */
-template <typename A, typename B>
-OPC_HOST_DEVICE constexpr int pack_of() {
-  return count_packed<A, B>() < most_pack ? count_packed<A, B>() : int(most_pack);
+/* Neighbours in a pack: as many as 16 bytes have of the wider of two types. */
+OPC_HOST_DEVICE constexpr int pack_of(int64_t a, int64_t b) {
+  const int64_t count = 16 / (a < b ? b : a);
+  return static_cast<int>(count < most_pack ? count : int64_t(most_pack));
 }
 
 /* The elements that the terms of a line are made of: term 0's is number `first(front, behind)` of `data`, each other one's `step` behind it. */
@@ -49,22 +48,52 @@ struct nothing_along {
 
 /* Of the elements that a thread has in a chunk, from the first of its packs on: those from `low` up to `high`, and whether all packs of
  * `count` that begin `pitch` behind each other have all of theirs or none. */
-template <int packs, int count>
+template <int count>
 struct pack_range {
   int low, high;
   bool whole;
   OPC_DEVICE_MEMBER pack_range(int64_t from, int64_t to, int pitch) : low(within(from, pitch)), high(within(to, pitch)), whole(true) {
     OPC_UNROLLED
-    for (int j = 0; j < packs; ++j) whole = whole && !is_inside(low - j * pitch) && !is_inside(high - j * pitch);
+    for (int j = 0; j < thread_packs; ++j) whole = whole && !is_inside(low - j * pitch) && !is_inside(high - j * pitch);
   }
   OPC_DEVICE_MEMBER bool has(int i) const { return i >= low && i < high; }
 
  private:
   OPC_DEVICE_MEMBER static int within(int64_t i, int pitch) {
-    const int64_t most = packs * pitch;
+    const int64_t most = thread_packs * pitch;
     return static_cast<int>(i < 0 ? 0 : i < most ? i : most);
   }
   OPC_DEVICE_MEMBER static bool is_inside(int i) { return i > 0 && i < count; }
+};
+
+/* A pack in registers: words, where elements are narrower, for each of these would have a register. */
+template <typename Stored, int count>
+struct kept_pack {
+  enum : int { words = sizeof(Stored) < 4 && sizeof(Stored) * count % 4 == 0 ? sizeof(Stored) * count / 4 : 0, bits = 8 * sizeof(Stored) };
+  std::conditional_t<words != 0, uint32_t, Stored> kept[words != 0 ? words : count];
+  OPC_DEVICE_MEMBER void take(const Stored *low) {
+    const pack<Stored, count> found = *reinterpret_cast<const pack<Stored, count> *>(low);
+    memcpy(kept, &found, sizeof found);
+  }
+  OPC_DEVICE_MEMBER void set(int i, Stored element) {
+    if constexpr (words == 0) {
+      kept[i] = element;
+    } else {
+      std::conditional_t<sizeof(Stored) == 1, uint8_t, uint16_t> own;
+      memcpy(&own, &element, sizeof own);
+      kept[i * bits / 32] |= static_cast<uint32_t>(own) << i * bits % 32;
+    }
+  }
+  OPC_DEVICE_MEMBER Stored get(int i) const {
+    if constexpr (words == 0) {
+      return kept[i];
+    } else {
+      const auto own = static_cast<std::conditional_t<sizeof(Stored) == 1, uint8_t, uint16_t>>(kept[i * bits / 32] >> i * bits % 32);
+      Stored element;
+      memcpy(&element, &own, sizeof own);
+      return element;
+    }
+  }
 };
 
 /* The lowest element of a pack whose first one, along a line that falls or rises, is at `first`. */
@@ -166,7 +195,7 @@ OPC_DEVICE T chunks_before(const Nest &n, T own, T start, uint32_t group, uint32
 template <typename Joins, typename T, bool down, typename Nest, typename Target, typename Source, typename Term, typename Value>
 OPC_DEVICE void scan_along(const Nest &n, T start, Target *to, const Source &source, const Term &term, const Value &value) {
   typedef typename Source::stored stored;
-  constexpr int positions = thread_positions(sizeof(T)), count = pack_of<stored, Target>(), packs = positions / count;
+  constexpr int count = pack_of(sizeof(stored), sizeof(Target));
   OPC_SHARED(int64_t, drawn, 1);
   const line_scan &s = n.scan;
   const int lane = static_cast<int>(threadIdx.x) % threads_a_warp, warp = static_cast<int>(threadIdx.x) / threads_a_warp;
@@ -192,86 +221,74 @@ OPC_DEVICE void scan_along(const Nest &n, T start, Target *to, const Source &sou
   const int64_t shift = s.behind == 1 ? (down ? -(base + s.size + s.lead) : base - s.lead) & (count - 1) : 0;
   const stored *const line = some ? source.line(front, behind) : nullptr;
   Target *const to_line = to + (down ? base + s.size - 1 : base) * s.behind + behind;
-  const int64_t warp_chunk = static_cast<int64_t>(parts) * positions, chunk_warps = s.blocks ? blockDim.x / threads_a_warp : 1;
+  const int64_t warp_chunk = static_cast<int64_t>(pitch) * thread_packs, chunk_warps = s.blocks ? blockDim.x / threads_a_warp : 1;
   T carried = start;
   for (; chunk < end; ++chunk) {
     const int64_t first = (chunk * chunk_warps + (s.blocks ? warp : 0)) * warp_chunk + part * count - shift;
     const int64_t first_term = first - s.skip, first_point = first - s.lead;
-    T values[packs][count];
-    {
-      /* All elements are read before one is used. */
-      stored read[packs][count] = {};
-      const pack_range<packs, count> terms(-first_term, some ? s.terms - first_term : 0, pitch);
-      const stored *const from = line + first_term * source.step;
-      if (!Source::reads) {
-        /* There is nothing to read ahead. */
-      } else if (terms.whole && lies_in_packs<down, count>(from, source.step)) {
-        OPC_UNROLLED
-        for (int j = 0; j < packs; ++j) {
-          pack<stored, count> found = {};
-          const stored *const low = lowest_of<down, count>(from) + (down ? -j * pitch : j * pitch);
-          if (terms.has(j * pitch)) found = *reinterpret_cast<const pack<stored, count> *>(low);
-          OPC_UNROLLED
-          for (int e = 0; e < count; ++e) read[j][e] = found.elements[down ? count - 1 - e : e];
-        }
-      } else {
-        OPC_UNROLLED
-        for (int j = 0; j < packs; ++j) {
-          OPC_UNROLLED
-          for (int e = 0; e < count; ++e) {
-            if (terms.has(j * pitch + e)) read[j][e] = from[(j * pitch + e) * source.step];
-          }
-        }
-      }
+    /* All elements are read before one is used, and kept as they are stored. */
+    kept_pack<stored, count> read[thread_packs] = {};
+    const pack_range<count> terms(-first_term, some ? s.terms - first_term : 0, pitch);
+    const stored *const from = line + first_term * source.step;
+    if (!Source::reads) {
+      /* There is nothing to read ahead. */
+    } else if (terms.whole && lies_in_packs<down, count>(from, source.step)) {
       OPC_UNROLLED
-      for (int j = 0; j < packs; ++j) {
+      for (int j = 0; j < thread_packs; ++j) {
+        if (terms.has(j * pitch)) read[j].take(lowest_of<down, count>(from) + (down ? -j * pitch : j * pitch));
+      }
+    } else {
+      OPC_UNROLLED
+      for (int j = 0; j < thread_packs; ++j) {
         OPC_UNROLLED
         for (int e = 0; e < count; ++e) {
-          values[j][e] = start;
-          if (terms.has(j * pitch + e)) values[j][e] = term(front, behind, first_term + j * pitch + e, load(&read[j][e]));
+          if (terms.has(j * pitch + e)) read[j].set(down ? count - 1 - e : e, from[(j * pitch + e) * source.step]);
         }
       }
     }
-    /* What each position and those before it in the chunk of a warp come to, and what the chunk comes to. */
-    T all = start;
+    const auto taken = [&](int j, int e) -> T {
+      const stored element = read[j].get(down ? count - 1 - e : e);
+      return terms.has(j * pitch + e) ? T(term(front, behind, first_term + j * pitch + e, load(&element))) : start;
+    };
+    /* What comes before each pack in the chunk of a warp, and what the chunk comes to. */
+    T before[thread_packs], all = start;
     OPC_UNROLLED
-    for (int j = 0; j < packs; ++j) {
+    for (int j = 0; j < thread_packs; ++j) {
+      T up_to = taken(j, 0);
       OPC_UNROLLED
-      for (int e = 1; e < count; ++e) values[j][e] = Joins::join(values[j][e - 1], values[j][e]);
-      const T up_to = lanes_up_to<Joins>(values[j][count - 1], s.columns, s.reach, lane);
+      for (int e = 1; e < count; ++e) up_to = Joins::join(up_to, taken(j, e));
+      up_to = lanes_up_to<Joins>(up_to, s.columns, s.reach, lane);
       const T lower = __shfl_up_sync(0xffffffffu, up_to, static_cast<unsigned>(s.columns));
       const int last = lane / s.reach * s.reach + s.reach - s.columns + column;
-      const T before = part == 0 ? all : Joins::join(all, lower);
+      before[j] = part == 0 ? all : Joins::join(all, lower);
       all = Joins::join(all, __shfl_sync(0xffffffffu, up_to, static_cast<unsigned>(last)));
-      OPC_UNROLLED
-      for (int e = 0; e < count; ++e) values[j][e] = Joins::join(before, values[j][e]);
-      if (s.exclusive) {
-        OPC_UNROLLED
-        for (int e = count - 1; e > 0; --e) values[j][e] = values[j][e - 1];
-        values[j][0] = before;
-      }
     }
     T ahead = carried;
     if (s.blocks) {
       T chunk_all;
       ahead = warps_before<Joins>(all, start, column, warp, chunk_all);
       if (s.chunks > 1) {
-        ahead = Joins::join(chunks_before<Joins>(n, chunk_all, start, static_cast<uint32_t>(group), static_cast<uint32_t>(chunk), column, part, parts, warp), ahead);
+        const T earlier = chunks_before<Joins>(n, chunk_all, start, static_cast<uint32_t>(group), static_cast<uint32_t>(chunk), column,
+                                               part, parts, warp);
+        ahead = Joins::join(earlier, ahead);
       }
     }
     carried = Joins::join(carried, all);
-    const pack_range<packs, count> points(-first_point, some ? s.size - first_point : 0, pitch);
+    const pack_range<count> points(-first_point, some ? s.size - first_point : 0, pitch);
     Target *const own_to = to_line + first_point * store_step;
     const bool in_packs = points.whole && lies_in_packs<down, count>(own_to, store_step);
     OPC_UNROLLED
-    for (int j = 0; j < packs; ++j) {
+    for (int j = 0; j < thread_packs; ++j) {
+      T total = Joins::join(ahead, before[j]);
       pack<Target, count> found;
       OPC_UNROLLED
       for (int e = 0; e < count; ++e) {
+        const T lower = total;
+        total = Joins::join(total, taken(j, e));
         if (!points.has(j * pitch + e)) continue;
         const int64_t at = first_point + j * pitch + e;
         store(&found.elements[down ? count - 1 - e : e],
-              value(front, behind, down ? s.size - 1 - at : at, T(Joins::join(ahead, values[j][e]))));
+              value(front, behind, down ? s.size - 1 - at : at, s.exclusive ? lower : total));
       }
       if (in_packs) {
         Target *const low = lowest_of<down, count>(own_to) + (down ? -j * pitch : j * pitch);
@@ -316,9 +333,10 @@ struct scan_launch {
   const opc_cuda_context *lent;
 
   /* The lines along entry `along` of the target; `first` terms are taken in at the first point that is passed, one more at each further
-   * one; what is carried has `value_bytes` bytes. */
+   * one; what is carried has `value_bytes` bytes, and neighbours go in packs of so many. */
   template <int32_t Operands>
-  scan_launch(device_nest<Operands> &d, const opc_cuda_context *context, int32_t along, int64_t first, int64_t value_bytes)
+  scan_launch(device_nest<Operands> &d, const opc_cuda_context *context, int32_t along, int64_t first, int64_t value_bytes,
+              int64_t pack)
       : lent(context) {
     line_scan &s = d.scan;
     s.size = d.size[along];
@@ -332,10 +350,10 @@ struct scan_launch {
     while (s.columns < s.behind && s.columns < threads_a_warp) s.columns *= 2;
     s.sides = (s.behind + s.columns - 1) / s.columns;
     s.groups = d.points / s.size / s.behind * s.sides;
-    const bool shifts = s.behind == 1 && (s.size % most_pack != 0 || s.lead % most_pack != 0);
-    const int64_t span = s.size + s.lead + (shifts ? most_pack - 1 : 0);
+    const bool shifts = s.behind == 1 && (s.size % pack != 0 || s.lead % pack != 0);
+    const int64_t span = s.size + s.lead + (shifts ? pack - 1 : 0);
     s.reach = s.columns;
-    const int64_t positions = thread_positions(value_bytes);
+    const int64_t positions = thread_packs * pack;
     while (s.reach < threads_a_warp && s.reach / s.columns * positions < span) s.reach *= 2;
     const int64_t warp_chunk = s.reach / s.columns * positions, chunks = (span + warp_chunk - 1) / warp_chunk;
     s.blocks = chunks > 2 && s.groups < many_groups && (chunks > few_chunks || s.groups < some_groups);
