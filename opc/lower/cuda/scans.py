@@ -192,7 +192,7 @@ class _LineScan(FlatPoints):
         return Let(axis.index, Weak.INT, IndexValue(axis.extent - 1 - t if self.plan.from_here else t))
 
     def _place(self) -> tuple[_Params, list[Let]]:
-        """Return the parameters that every function has, a line's places ahead of its index and behind, and what indices they are."""
+        """Return the parameters that every function has, a line's places ahead of its index and behind, and their indices."""
         front, behind = self.nest.fresh("front"), self.nest.fresh("behind")
         places = [*self._places(front, range(self.along)), *self._places(behind, range(self.along + 1, len(self._indices)))]
         return ((Weak.INT, front), (Weak.INT, behind)), places

@@ -13,6 +13,8 @@
 #define OPC_DEVICE_MEMBER __device__ inline
 #define OPC_SHARED(type, name, count) __shared__ type name[count]
 #define OPC_CHECK_INDEX(i, count) static_cast<void>(0)
+/* Hides from the compiler that a word of 32 bits is the same behind it. */
+#define OPC_FORGET(word) asm volatile("" : "+r"(word))
 /* Waits for what a block writes that has begun before this one. */
 #define OPC_WAIT_UNTIL(condition) \
   while (!(condition)) __nanosleep(32)

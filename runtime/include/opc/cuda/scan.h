@@ -84,6 +84,13 @@ struct kept_pack {
       kept[i * bits / 32] |= static_cast<uint32_t>(own) << i * bits % 32;
     }
   }
+  /* Lets the compiler forget what it has made of elements, so that it does not keep that in registers, but makes it again. */
+  OPC_DEVICE_MEMBER void forget() {
+    if constexpr (words != 0) {
+      OPC_UNROLLED
+      for (int w = 0; w < words; ++w) OPC_FORGET(kept[w]);
+    }
+  }
   OPC_DEVICE_MEMBER Stored get(int i) const {
     if constexpr (words == 0) {
       return kept[i];
@@ -263,6 +270,8 @@ OPC_DEVICE void scan_along(const Nest &n, T start, Target *to, const Source &sou
       before[j] = part == 0 ? all : Joins::join(all, lower);
       all = Joins::join(all, __shfl_sync(0xffffffffu, up_to, static_cast<unsigned>(last)));
     }
+    OPC_UNROLLED
+    for (int j = 0; j < thread_packs; ++j) read[j].forget();
     T ahead = carried;
     if (s.blocks) {
       T chunk_all;
