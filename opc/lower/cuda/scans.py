@@ -137,7 +137,7 @@ class _LineScan(FlatPoints):
         assert isinstance(axis, Axis), "a scan goes along an axis"
         read = ahead_of(self.nest, plan)
         functions: list[LocalFunction] = []
-        body, more, given = e.body, (), []
+        body, more, given = e.body, tuple[tuple[ValueType, str], ...](), list[Expr]()
         if read is not None:
             functions.append(self._first(axis, read))
             element = self.nest.fresh("element")

@@ -19,7 +19,8 @@ struct line_scan {
   int64_t terms;         /* of a line */
   int64_t lead, skip;    /* terms ahead of the one that is taken in at the first point, or points ahead of the one that takes in the first */
   int64_t chunks;        /* of a line */
-  uint64_t *drawn, *board;
+  uint32_t *drawn; /* how many blocks have begun */
+  uint64_t *board; /* what they show each other */
   int32_t columns, reach; /* lanes of a warp that lie side by side, and that a group of lines has */
   int32_t fan_bits;
   bool exclusive; /* a point has the terms before its own */

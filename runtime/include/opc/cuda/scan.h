@@ -16,15 +16,16 @@
 namespace opc {
 inline namespace OPC_VARIANT {
 
-/* A thread has some packs of a chunk, neighbours that are read and written at once: along a line, each lane has a pack, and then each has
- * its next one. */
-enum : int { thread_packs = 4, most_pack = 8, block_warps = threads_a_block / threads_a_warp };
+enum : int { most_pack = 8, block_warps = threads_a_block / threads_a_warp };
 
 /* Neighbours in a pack: as many as 16 bytes have of the wider of two types. */
 OPC_HOST_DEVICE constexpr int pack_of(int64_t a, int64_t b) {
   const int64_t count = 16 / (a < b ? b : a);
   return static_cast<int>(count < most_pack ? count : int64_t(most_pack));
 }
+
+/* How many packs of a chunk a thread has: along a line, each lane has a pack, and then each has its next one. */
+OPC_HOST_DEVICE constexpr int packs_of(int64_t pack) { return pack < most_pack ? 4 : 2; }
 
 /* The elements that the terms of a line are made of: term 0's is number `first(front, behind)` of `data`, each other one's `step` behind it. */
 template <typename Stored, typename First>
@@ -50,17 +51,18 @@ struct nothing_along {
  * `count` that begin `pitch` behind each other have all of theirs or none. */
 template <int count>
 struct pack_range {
+  enum : int { packs = packs_of(count) };
   int low, high;
   bool whole;
   OPC_DEVICE_MEMBER pack_range(int64_t from, int64_t to, int pitch) : low(within(from, pitch)), high(within(to, pitch)), whole(true) {
     OPC_UNROLLED
-    for (int j = 0; j < thread_packs; ++j) whole = whole && !is_inside(low - j * pitch) && !is_inside(high - j * pitch);
+    for (int j = 0; j < packs; ++j) whole = whole && !is_inside(low - j * pitch) && !is_inside(high - j * pitch);
   }
   OPC_DEVICE_MEMBER bool has(int i) const { return i >= low && i < high; }
 
  private:
   OPC_DEVICE_MEMBER static int within(int64_t i, int pitch) {
-    const int64_t most = thread_packs * pitch;
+    const int64_t most = packs * pitch;
     return static_cast<int>(i < 0 ? 0 : i < most ? i : most);
   }
   OPC_DEVICE_MEMBER static bool is_inside(int i) { return i > 0 && i < count; }
@@ -202,20 +204,21 @@ OPC_DEVICE T chunks_before(const Nest &n, T own, T start, uint32_t group, uint32
 template <typename Joins, typename T, bool down, typename Nest, typename Target, typename Source, typename Term, typename Value>
 OPC_DEVICE void scan_along(const Nest &n, T start, Target *to, const Source &source, const Term &term, const Value &value) {
   typedef typename Source::stored stored;
-  constexpr int count = pack_of(sizeof(stored), sizeof(Target));
-  OPC_SHARED(int64_t, drawn, 1);
+  constexpr int count = pack_of(sizeof(stored), sizeof(Target)), packs = packs_of(count);
+  OPC_SHARED(uint32_t, drawn, 1);
   const line_scan &s = n.scan;
   const int lane = static_cast<int>(threadIdx.x) % threads_a_warp, warp = static_cast<int>(threadIdx.x) / threads_a_warp;
   const int column = lane % s.columns, part = lane % s.reach / s.columns, parts = s.reach / s.columns, pitch = parts * count;
   int64_t group, chunk = 0, end = s.chunks;
   if (s.blocks) {
-    int64_t number = blockIdx.x;
+    uint32_t number = blockIdx.x;
     if (s.chunks > 1) {
-      if (first_thread()) drawn[0] = static_cast<int64_t>(atomicAdd(reinterpret_cast<unsigned long long *>(s.drawn), 1ull));
+      if (first_thread()) drawn[0] = atomicAdd(s.drawn, 1u);
       __syncthreads();
       number = drawn[0];
     }
-    chunk = without_last(number, s.groups, group);
+    chunk = number / static_cast<uint32_t>(s.groups);
+    group = number % static_cast<uint32_t>(s.groups);
     end = chunk + 1;
   } else {
     group = (static_cast<int64_t>(blockIdx.x) * block_warps + warp) * (threads_a_warp / s.reach) + lane / s.reach;
@@ -228,25 +231,25 @@ OPC_DEVICE void scan_along(const Nest &n, T start, Target *to, const Source &sou
   const int64_t shift = s.behind == 1 ? (down ? -(base + s.size + s.lead) : base - s.lead) & (count - 1) : 0;
   const stored *const line = some ? source.line(front, behind) : nullptr;
   Target *const to_line = to + (down ? base + s.size - 1 : base) * s.behind + behind;
-  const int64_t warp_chunk = static_cast<int64_t>(pitch) * thread_packs, chunk_warps = s.blocks ? blockDim.x / threads_a_warp : 1;
+  const int64_t warp_chunk = static_cast<int64_t>(pitch) * packs, chunk_warps = s.blocks ? blockDim.x / threads_a_warp : 1;
   T carried = start;
   for (; chunk < end; ++chunk) {
     const int64_t first = (chunk * chunk_warps + (s.blocks ? warp : 0)) * warp_chunk + part * count - shift;
     const int64_t first_term = first - s.skip, first_point = first - s.lead;
     /* All elements are read before one is used, and kept as they are stored. */
-    kept_pack<stored, count> read[thread_packs] = {};
+    kept_pack<stored, count> read[packs] = {};
     const pack_range<count> terms(-first_term, some ? s.terms - first_term : 0, pitch);
     const stored *const from = line + first_term * source.step;
     if (!Source::reads) {
       /* There is nothing to read ahead. */
     } else if (terms.whole && lies_in_packs<down, count>(from, source.step)) {
       OPC_UNROLLED
-      for (int j = 0; j < thread_packs; ++j) {
+      for (int j = 0; j < packs; ++j) {
         if (terms.has(j * pitch)) read[j].take(lowest_of<down, count>(from) + (down ? -j * pitch : j * pitch));
       }
     } else {
       OPC_UNROLLED
-      for (int j = 0; j < thread_packs; ++j) {
+      for (int j = 0; j < packs; ++j) {
         OPC_UNROLLED
         for (int e = 0; e < count; ++e) {
           if (terms.has(j * pitch + e)) read[j].set(down ? count - 1 - e : e, from[(j * pitch + e) * source.step]);
@@ -258,9 +261,9 @@ OPC_DEVICE void scan_along(const Nest &n, T start, Target *to, const Source &sou
       return terms.has(j * pitch + e) ? T(term(front, behind, first_term + j * pitch + e, load(&element))) : start;
     };
     /* What comes before each pack in the chunk of a warp, and what the chunk comes to. */
-    T before[thread_packs], all = start;
+    T before[packs], all = start;
     OPC_UNROLLED
-    for (int j = 0; j < thread_packs; ++j) {
+    for (int j = 0; j < packs; ++j) {
       T up_to = taken(j, 0);
       OPC_UNROLLED
       for (int e = 1; e < count; ++e) up_to = Joins::join(up_to, taken(j, e));
@@ -271,7 +274,7 @@ OPC_DEVICE void scan_along(const Nest &n, T start, Target *to, const Source &sou
       all = Joins::join(all, __shfl_sync(0xffffffffu, up_to, static_cast<unsigned>(last)));
     }
     OPC_UNROLLED
-    for (int j = 0; j < thread_packs; ++j) read[j].forget();
+    for (int j = 0; j < packs; ++j) read[j].forget();
     T ahead = carried;
     if (s.blocks) {
       T chunk_all;
@@ -287,7 +290,7 @@ OPC_DEVICE void scan_along(const Nest &n, T start, Target *to, const Source &sou
     Target *const own_to = to_line + first_point * store_step;
     const bool in_packs = points.whole && lies_in_packs<down, count>(own_to, store_step);
     OPC_UNROLLED
-    for (int j = 0; j < thread_packs; ++j) {
+    for (int j = 0; j < packs; ++j) {
       T total = Joins::join(ahead, before[j]);
       pack<Target, count> found;
       OPC_UNROLLED
@@ -362,7 +365,7 @@ struct scan_launch {
     const bool shifts = s.behind == 1 && (s.size % pack != 0 || s.lead % pack != 0);
     const int64_t span = s.size + s.lead + (shifts ? pack - 1 : 0);
     s.reach = s.columns;
-    const int64_t positions = thread_packs * pack;
+    const int64_t positions = packs_of(pack) * pack;
     while (s.reach < threads_a_warp && s.reach / s.columns * positions < span) s.reach *= 2;
     const int64_t warp_chunk = s.reach / s.columns * positions, chunks = (span + warp_chunk - 1) / warp_chunk;
     s.blocks = chunks > 2 && s.groups < many_groups && (chunks > few_chunks || s.groups < some_groups);
@@ -383,8 +386,8 @@ struct scan_launch {
     for (int64_t count = s.chunks; count > 0; count >>= s.fan_bits) size += s.groups * s.columns * count * (value_bytes > 4 ? 2 : 1);
     size *= 8;
     memory = device_memory(lent, size);
-    s.drawn = static_cast<uint64_t *>(memory);
-    s.board = s.drawn + 2;
+    s.drawn = static_cast<uint32_t *>(memory);
+    s.board = static_cast<uint64_t *>(memory) + 2;
     if (memory != nullptr) set_zero(lent, memory, size);
   }
   scan_launch(const scan_launch &) = delete;
