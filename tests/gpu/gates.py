@@ -1,7 +1,7 @@
 """What nvcc makes of kernels, which needs no GPU: `python tests/gpu/gates.py OP...` prints what is amiss in those for float32.
 
-No registers are spilled, no memory is a thread's own, nothing is computed in double precision, and stages of points and rows, and scans,
-read and write 16 bytes at a time.
+No registers are spilled, no memory is a thread's own, nothing is computed in double precision, and stages of points and rows, and
+scans, read and write 16 bytes at a time.
 """
 
 from __future__ import annotations
