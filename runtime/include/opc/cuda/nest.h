@@ -93,6 +93,7 @@ OPC_DEVICE int64_t entry_place(const Nest &n, int64_t point, int32_t entry) {
 template <typename T>
 OPC_DEVICE int64_t group_offset(const view<T> &v, int32_t axis, const extents &own, int64_t place, const extents &all) {
   int64_t offset = 0;
+  OPC_ROLLED
   for (int32_t i = own.rank - 1, a = all.rank - 1; i >= 0; --i, --a) {
     int64_t digit;
     place = without_last(place, all.size[a], digit);
@@ -113,6 +114,7 @@ OPC_HOST_DEVICE static inline bool is_broadcast(const extents &all, const extent
 /* The points along the axes of a group along which an operand is broadcast. */
 OPC_HOST_DEVICE static inline int64_t broadcast_points(const extents &all, const extents &own) {
   int64_t points = 1;
+  OPC_ROLLED
   for (int32_t a = 0; a < all.rank; ++a) points *= is_broadcast(all, own, a) || all.size[a] == 0 ? all.size[a] : 1;
   return points;
 }
@@ -120,6 +122,7 @@ OPC_HOST_DEVICE static inline int64_t broadcast_points(const extents &all, const
 /* The place in a group of point number `along` of these, where the operand itself is at `place`. */
 OPC_DEVICE int64_t broadcast_place(const extents &all, const extents &own, int64_t place, int64_t along) {
   int64_t found = 0, scale = 1;
+  OPC_ROLLED
   for (int32_t a = all.rank - 1, i = own.rank - 1; a >= 0; --a, --i) {
     int64_t digit = 0, of = 0;
     if (i >= 0) place = without_last(place, own.size[i], of);
