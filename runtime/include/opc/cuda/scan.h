@@ -140,26 +140,30 @@ struct shown_value {
   }
 };
 
-/* The reduction of what lanes of a warp have for each column, over those before a lane and itself. */
-template <typename Joins, typename T>
-OPC_DEVICE T lanes_up_to(T value, int columns, int reach, int lane) {
+/* Reduces what lanes of a warp have for each column over the lanes before a lane and itself; several values at once, which do not wait for
+ * each other. */
+template <typename Joins, int count, typename T>
+OPC_DEVICE void reduce_up_to(T (&values)[count], int columns, int reach, int lane) {
+  OPC_ROLLED
   for (int distance = columns; distance < reach; distance *= 2) {
-    const T before = __shfl_up_sync(0xffffffffu, value, static_cast<unsigned>(distance));
-    if (lane % reach >= distance) value = Joins::join(before, value);
+    OPC_UNROLLED
+    for (int j = 0; j < count; ++j) {
+      const T before = __shfl_up_sync(0xffffffffu, values[j], static_cast<unsigned>(distance));
+      if ((lane & (reach - 1)) >= distance) values[j] = Joins::join(before, values[j]);
+    }
   }
-  return value;
 }
 
-/* What the warps of a block have for each column, over those before this one; `all` becomes that of all. Every thread of a warp with
- * the same column gives the same value. */
+/* What the first `warps` of a block have for each column, over those before this one; `all` becomes that of all. Every thread of a warp
+ * with the same column gives the same value. */
 template <typename Joins, typename T>
-OPC_DEVICE T warps_before(T value, T start, int column, int warp, T &all) {
+OPC_DEVICE T warps_before(T value, T start, int warps, int column, int warp, T &all) {
   OPC_SHARED(T, totals, block_warps *threads_a_warp);
-  const int warps = static_cast<int>(blockDim.x) / threads_a_warp;
   totals[warp * threads_a_warp + column] = value;
   __syncthreads();
   T before = start;
   all = start;
+  OPC_ROLLED
   for (int w = 0; w < warps; ++w) {
     if (w == warp) before = all;
     all = Joins::join(all, totals[w * threads_a_warp + column]);
@@ -176,19 +180,20 @@ OPC_DEVICE T chunks_before(const Nest &n, T own, T start, uint32_t group, uint32
   const uint32_t slot = static_cast<uint32_t>(warp * parts + part), all_ranks = (uint32_t(1) << s.fan_bits) - 1;
   /* Nodes are numbered level by level, the lines of each together. Few groups of lines have blocks, so that 32 bits are enough. */
   uint32_t first = 0, count = static_cast<uint32_t>(s.chunks), at = chunk;
+  const int asked = (s.columns << s.fan_bits) / threads_a_warp; /* warps whose threads ask for a node */
   T before = start;
   bool last = true; /* whether the node at `at` ends with this chunk */
+  OPC_ROLLED
   while (true) {
     const uint32_t node = first + (group * count + at) * static_cast<uint32_t>(s.columns) + static_cast<uint32_t>(column);
     if (last && slot == 0) shown_value<T>::show(s.board, node, own);
     if (at == 0) break;
     const uint32_t rank = at & all_ranks;
-    T value = start;
-    if (slot < rank) value = shown_value<T>::wait(s.board, node - (rank - slot) * static_cast<uint32_t>(s.columns));
-    value = lanes_up_to<Joins>(value, s.columns, threads_a_warp, static_cast<int>(threadIdx.x) % threads_a_warp);
-    value = __shfl_sync(0xffffffffu, value, static_cast<unsigned>(threads_a_warp - s.columns + column));
-    T all;
-    warps_before<Joins>(value, start, column, warp, all);
+    T values[1] = {start}, all;
+    if (slot < rank) values[0] = shown_value<T>::wait(s.board, node - (rank - slot) * static_cast<uint32_t>(s.columns));
+    reduce_up_to<Joins>(values, s.columns, threads_a_warp, static_cast<int>(threadIdx.x) % threads_a_warp);
+    values[0] = __shfl_sync(0xffffffffu, values[0], static_cast<unsigned>(threads_a_warp - s.columns + column));
+    warps_before<Joins>(values[0], start, asked, column, warp, all);
     before = Joins::join(all, before);
     own = Joins::join(all, own);
     last = last && rank == all_ranks;
@@ -208,8 +213,10 @@ OPC_DEVICE void scan_along(const Nest &n, T start, Target *to, const Source &sou
   OPC_SHARED(uint32_t, drawn, 1);
   const line_scan &s = n.scan;
   const int lane = static_cast<int>(threadIdx.x) % threads_a_warp, warp = static_cast<int>(threadIdx.x) / threads_a_warp;
-  const int column = lane % s.columns, part = lane % s.reach / s.columns, parts = s.reach / s.columns, pitch = parts * count;
-  int64_t group, chunk = 0, end = s.chunks;
+  const int column = lane & (s.columns - 1), parts = s.reach / s.columns, part = (lane & (s.reach - 1)) / s.columns;
+  const int pitch = parts * count;
+  int64_t group;
+  uint32_t chunk = 0;
   if (s.blocks) {
     uint32_t number = blockIdx.x;
     if (s.chunks > 1) {
@@ -219,7 +226,6 @@ OPC_DEVICE void scan_along(const Nest &n, T start, Target *to, const Source &sou
     }
     chunk = number / static_cast<uint32_t>(s.groups);
     group = number % static_cast<uint32_t>(s.groups);
-    end = chunk + 1;
   } else {
     group = (static_cast<int64_t>(blockIdx.x) * block_warps + warp) * (threads_a_warp / s.reach) + lane / s.reach;
   }
@@ -233,7 +239,7 @@ OPC_DEVICE void scan_along(const Nest &n, T start, Target *to, const Source &sou
   Target *const to_line = to + (down ? base + s.size - 1 : base) * s.behind + behind;
   const int64_t warp_chunk = static_cast<int64_t>(pitch) * packs, chunk_warps = s.blocks ? blockDim.x / threads_a_warp : 1;
   T carried = start;
-  for (; chunk < end; ++chunk) {
+  do {
     const int64_t first = (chunk * chunk_warps + (s.blocks ? warp : 0)) * warp_chunk + part * count - shift;
     const int64_t first_term = first - s.skip, first_point = first - s.lead;
     /* All elements are read before one is used, and kept as they are stored. */
@@ -264,23 +270,26 @@ OPC_DEVICE void scan_along(const Nest &n, T start, Target *to, const Source &sou
     T before[packs], all = start;
     OPC_UNROLLED
     for (int j = 0; j < packs; ++j) {
-      T up_to = taken(j, 0);
+      before[j] = taken(j, 0);
       OPC_UNROLLED
-      for (int e = 1; e < count; ++e) up_to = Joins::join(up_to, taken(j, e));
-      up_to = lanes_up_to<Joins>(up_to, s.columns, s.reach, lane);
-      const T lower = __shfl_up_sync(0xffffffffu, up_to, static_cast<unsigned>(s.columns));
-      const int last = lane / s.reach * s.reach + s.reach - s.columns + column;
+      for (int e = 1; e < count; ++e) before[j] = Joins::join(before[j], taken(j, e));
+    }
+    reduce_up_to<Joins>(before, s.columns, s.reach, lane);
+    OPC_UNROLLED
+    for (int j = 0; j < packs; ++j) {
+      const T lower = __shfl_up_sync(0xffffffffu, before[j], static_cast<unsigned>(s.columns));
+      const T last = __shfl_sync(0xffffffffu, before[j], static_cast<unsigned>((lane | (s.reach - 1)) - s.columns + 1 + column));
       before[j] = part == 0 ? all : Joins::join(all, lower);
-      all = Joins::join(all, __shfl_sync(0xffffffffu, up_to, static_cast<unsigned>(last)));
+      all = Joins::join(all, last);
     }
     OPC_UNROLLED
     for (int j = 0; j < packs; ++j) read[j].forget();
     T ahead = carried;
     if (s.blocks) {
       T chunk_all;
-      ahead = warps_before<Joins>(all, start, column, warp, chunk_all);
+      ahead = warps_before<Joins>(all, start, static_cast<int>(blockDim.x) / threads_a_warp, column, warp, chunk_all);
       if (s.chunks > 1) {
-        const T earlier = chunks_before<Joins>(n, chunk_all, start, static_cast<uint32_t>(group), static_cast<uint32_t>(chunk), column,
+        const T earlier = chunks_before<Joins>(n, chunk_all, start, static_cast<uint32_t>(group), chunk, column,
                                                part, parts, warp);
         ahead = Joins::join(earlier, ahead);
       }
@@ -312,7 +321,7 @@ OPC_DEVICE void scan_along(const Nest &n, T start, Target *to, const Source &sou
         }
       }
     }
-  }
+  } while (!s.blocks && ++chunk < s.chunks);
 }
 
 /* Carries a reduction along the lines of a nest, from `start` on, `down` from the last point of each or up. `front` and `behind` are the
