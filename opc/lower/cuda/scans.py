@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from opc.ir.affine import Affine, Index
 from opc.ir.dtypes import ValueType, Weak
-from opc.ir.expr import Axis, Call, Expr, GroupRef, IndexValue, Read, Select, children, reads
+from opc.ir.expr import Axis, Call, Cast, Expr, GroupRef, IndexValue, Read, Select, children, reads
 from opc.ir.printer import format_assign
 from opc.loops.nodes import Accumulate, Body, Comment, Do, How, If, Kernel, Let, LocalFunction, Loop, Statement, Var, While
 from opc.loops.schedule import Schedule, Transformation
@@ -149,7 +149,10 @@ class _LineScan(FlatPoints):
         functions.append(self._function("value", ((Weak.INT, plan.index), (e.type, total)), axis, value, target.type))
         names = [ref(f.name) for f in functions[-2:]]
         start = Construct(e.type, start_of(e.kind, e.type))
-        types = (f"opc::joins_{e.kind}", e.type, "true" if plan.descending else "false")
+        # A zero in place of an element that there is none of changes no sum.
+        plain = e.kind == "sum" and _is_element(e.body) and read is not None and len(reads(plan.statement.value)) == 1
+        flags = ("true" if flag else "false" for flag in (plan.descending, plain))
+        types = (f"opc::joins_{e.kind}", e.type, *flags)
         scan = Do(call("scan_lines", NEST, start, Address(target.name, None), *given, *names, types=types))
         schedule = Schedule((Transformation("bind", ("lines to teams",)), Transformation("scan", (plan.index, "one pass"))))
         return self.function((Comment(format_assign(self.stage.assign)), *functions, scan), schedule)
@@ -227,6 +230,11 @@ def _ahead(nest: Nest, body: Expr, index: str) -> Read | None:
     if isinstance(body, Select) or (isinstance(body, Call) and body.fn in ("and", "or")):
         parts = parts[:1]
     return next((r for c in parts if (r := _ahead(nest, c, index)) is not None), None)
+
+
+def _is_element(e: Expr) -> bool:
+    """Whether a value is an element that is read, converted perhaps."""
+    return isinstance(e, Read) or (isinstance(e, Cast) and _is_element(children(e)[0]))
 
 
 def _is_plain(step: Affine | None) -> bool:

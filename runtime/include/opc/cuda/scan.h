@@ -16,16 +16,15 @@
 namespace opc {
 inline namespace OPC_VARIANT {
 
-enum : int { most_pack = 8, block_warps = threads_a_block / threads_a_warp };
+/* A thread has some packs of a chunk, neighbours that are read and written at once: along a line, each lane has a pack, and then each has
+ * its next one. */
+enum : int { thread_packs = 4, most_pack = 8, block_warps = threads_a_block / threads_a_warp };
 
 /* Neighbours in a pack: as many as 16 bytes have of the wider of two types. */
 OPC_HOST_DEVICE constexpr int pack_of(int64_t a, int64_t b) {
   const int64_t count = 16 / (a < b ? b : a);
   return static_cast<int>(count < most_pack ? count : int64_t(most_pack));
 }
-
-/* How many packs of a chunk a thread has: along a line, each lane has a pack, and then each has its next one. */
-OPC_HOST_DEVICE constexpr int packs_of(int64_t pack) { return pack < most_pack ? 4 : 2; }
 
 /* The elements that the terms of a line are made of: term 0's is number `first(front, behind)` of `data`, each other one's `step` behind it. */
 template <typename Stored, typename First>
@@ -51,18 +50,17 @@ struct nothing_along {
  * `count` that begin `pitch` behind each other have all of theirs or none. */
 template <int count>
 struct pack_range {
-  enum : int { packs = packs_of(count) };
   int low, high;
   bool whole;
   OPC_DEVICE_MEMBER pack_range(int64_t from, int64_t to, int pitch) : low(within(from, pitch)), high(within(to, pitch)), whole(true) {
     OPC_UNROLLED
-    for (int j = 0; j < packs; ++j) whole = whole && !is_inside(low - j * pitch) && !is_inside(high - j * pitch);
+    for (int j = 0; j < thread_packs; ++j) whole = whole && !is_inside(low - j * pitch) && !is_inside(high - j * pitch);
   }
   OPC_DEVICE_MEMBER bool has(int i) const { return i >= low && i < high; }
 
  private:
   OPC_DEVICE_MEMBER static int within(int64_t i, int pitch) {
-    const int64_t most = packs * pitch;
+    const int64_t most = thread_packs * pitch;
     return static_cast<int>(i < 0 ? 0 : i < most ? i : most);
   }
   OPC_DEVICE_MEMBER static bool is_inside(int i) { return i > 0 && i < count; }
@@ -206,10 +204,10 @@ OPC_DEVICE T chunks_before(const Nest &n, T own, T start, uint32_t group, uint32
 }
 
 /* The lines of a nest, with what is read along each, as `scan_lines` says. */
-template <typename Joins, typename T, bool down, typename Nest, typename Target, typename Source, typename Term, typename Value>
+template <typename Joins, typename T, bool down, bool plain, typename Nest, typename Target, typename Source, typename Term, typename Value>
 OPC_DEVICE void scan_along(const Nest &n, T start, Target *to, const Source &source, const Term &term, const Value &value) {
   typedef typename Source::stored stored;
-  constexpr int count = pack_of(sizeof(stored), sizeof(Target)), packs = packs_of(count);
+  constexpr int count = pack_of(sizeof(stored), sizeof(Target));
   OPC_SHARED(uint32_t, drawn, 1);
   const line_scan &s = n.scan;
   const int lane = static_cast<int>(threadIdx.x) % threads_a_warp, warp = static_cast<int>(threadIdx.x) / threads_a_warp;
@@ -237,53 +235,55 @@ OPC_DEVICE void scan_along(const Nest &n, T start, Target *to, const Source &sou
   const int64_t shift = s.behind == 1 ? (down ? -(base + s.size + s.lead) : base - s.lead) & (count - 1) : 0;
   const stored *const line = some ? source.line(front, behind) : nullptr;
   Target *const to_line = to + (down ? base + s.size - 1 : base) * s.behind + behind;
-  const int64_t warp_chunk = static_cast<int64_t>(pitch) * packs, chunk_warps = s.blocks ? blockDim.x / threads_a_warp : 1;
+  const int64_t warp_chunk = static_cast<int64_t>(pitch) * thread_packs, chunk_warps = s.blocks ? blockDim.x / threads_a_warp : 1;
   T carried = start;
   do {
     const int64_t first = (chunk * chunk_warps + (s.blocks ? warp : 0)) * warp_chunk + part * count - shift;
     const int64_t first_term = first - s.skip, first_point = first - s.lead;
     /* All elements are read before one is used, and kept as they are stored. */
-    kept_pack<stored, count> read[packs] = {};
+    kept_pack<stored, count> read[thread_packs] = {};
     const pack_range<count> terms(-first_term, some ? s.terms - first_term : 0, pitch);
     const stored *const from = line + first_term * source.step;
     if (!Source::reads) {
       /* There is nothing to read ahead. */
     } else if (terms.whole && lies_in_packs<down, count>(from, source.step)) {
       OPC_UNROLLED
-      for (int j = 0; j < packs; ++j) {
+      for (int j = 0; j < thread_packs; ++j) {
         if (terms.has(j * pitch)) read[j].take(lowest_of<down, count>(from) + (down ? -j * pitch : j * pitch));
       }
     } else {
       OPC_UNROLLED
-      for (int j = 0; j < packs; ++j) {
+      for (int j = 0; j < thread_packs; ++j) {
+        const stored *at = from + j * pitch * source.step;
         OPC_UNROLLED
         for (int e = 0; e < count; ++e) {
-          if (terms.has(j * pitch + e)) read[j].set(down ? count - 1 - e : e, from[(j * pitch + e) * source.step]);
+          if (terms.has(j * pitch + e)) read[j].set(down ? count - 1 - e : e, *at);
+          at += source.step;
         }
       }
     }
     const auto taken = [&](int j, int e) -> T {
       const stored element = read[j].get(down ? count - 1 - e : e);
-      return terms.has(j * pitch + e) ? T(term(front, behind, first_term + j * pitch + e, load(&element))) : start;
+      return plain || terms.has(j * pitch + e) ? T(term(front, behind, first_term + j * pitch + e, load(&element))) : start;
     };
     /* What comes before each pack in the chunk of a warp, and what the chunk comes to. */
-    T before[packs], all = start;
+    T before[thread_packs], all = start;
     OPC_UNROLLED
-    for (int j = 0; j < packs; ++j) {
+    for (int j = 0; j < thread_packs; ++j) {
       before[j] = taken(j, 0);
       OPC_UNROLLED
       for (int e = 1; e < count; ++e) before[j] = Joins::join(before[j], taken(j, e));
     }
     reduce_up_to<Joins>(before, s.columns, s.reach, lane);
     OPC_UNROLLED
-    for (int j = 0; j < packs; ++j) {
+    for (int j = 0; j < thread_packs; ++j) {
       const T lower = __shfl_up_sync(0xffffffffu, before[j], static_cast<unsigned>(s.columns));
       const T last = __shfl_sync(0xffffffffu, before[j], static_cast<unsigned>((lane | (s.reach - 1)) - s.columns + 1 + column));
       before[j] = part == 0 ? all : Joins::join(all, lower);
       all = Joins::join(all, last);
     }
     OPC_UNROLLED
-    for (int j = 0; j < packs; ++j) read[j].forget();
+    for (int j = 0; j < thread_packs; ++j) read[j].forget();
     T ahead = carried;
     if (s.blocks) {
       T chunk_all;
@@ -299,14 +299,14 @@ OPC_DEVICE void scan_along(const Nest &n, T start, Target *to, const Source &sou
     Target *const own_to = to_line + first_point * store_step;
     const bool in_packs = points.whole && lies_in_packs<down, count>(own_to, store_step);
     OPC_UNROLLED
-    for (int j = 0; j < packs; ++j) {
+    for (int j = 0; j < thread_packs; ++j) {
       T total = Joins::join(ahead, before[j]);
       pack<Target, count> found;
       OPC_UNROLLED
       for (int e = 0; e < count; ++e) {
         const T lower = total;
         total = Joins::join(total, taken(j, e));
-        if (!points.has(j * pitch + e)) continue;
+        if (!plain && !points.has(j * pitch + e)) continue;
         const int64_t at = first_point + j * pitch + e;
         store(&found.elements[down ? count - 1 - e : e],
               value(front, behind, down ? s.size - 1 - at : at, s.exclusive ? lower : total));
@@ -315,9 +315,11 @@ OPC_DEVICE void scan_along(const Nest &n, T start, Target *to, const Source &sou
         Target *const low = lowest_of<down, count>(own_to) + (down ? -j * pitch : j * pitch);
         if (points.has(j * pitch)) *reinterpret_cast<pack<Target, count> *>(low) = found;
       } else {
+        Target *at_to = own_to + j * pitch * store_step;
         OPC_UNROLLED
         for (int e = 0; e < count; ++e) {
-          if (points.has(j * pitch + e)) own_to[(j * pitch + e) * store_step] = found.elements[down ? count - 1 - e : e];
+          if (points.has(j * pitch + e)) *at_to = found.elements[down ? count - 1 - e : e];
+          at_to += store_step;
         }
       }
     }
@@ -327,18 +329,19 @@ OPC_DEVICE void scan_along(const Nest &n, T start, Target *to, const Source &sou
 /* Carries a reduction along the lines of a nest, from `start` on, `down` from the last point of each or up. `front` and `behind` are the
  * places of the target's indices ahead of the one that it goes along, and behind it. `term(front, behind, t, element)` is term t of a line,
  * which is made of an element of `from`: number `first(front, behind)` for term 0, and each next one `step` behind that;
- * `value(front, behind, i, total)` is the target at point i, whose elements begin at `to`. */
-template <typename Joins, typename T, bool down, typename Nest, typename Target, typename Stored, typename First, typename Term, typename Value>
+ * `value(front, behind, i, total)` is the target at point i, whose elements begin at `to`. In a `plain` one, term and value read nothing
+ * further, and a term of an element that is zero is what a reduction starts from. */
+template <typename Joins, typename T, bool down, bool plain, typename Nest, typename Target, typename Stored, typename First, typename Term, typename Value>
 OPC_DEVICE void scan_lines(const Nest &n, T start, Target *to, Stored *from, const First &first, int64_t step, const Term &term,
                            const Value &value) {
-  scan_along<Joins, T, down>(n, start, to, read_along<Stored, First>{from, first, step}, term, value);
+  scan_along<Joins, T, down, plain>(n, start, to, read_along<Stored, First>{from, first, step}, term, value);
 }
 
 /* The same with `term(front, behind, t)`, which reads for itself. */
-template <typename Joins, typename T, bool down, typename Nest, typename Target, typename Term, typename Value>
+template <typename Joins, typename T, bool down, bool plain, typename Nest, typename Target, typename Term, typename Value>
 OPC_DEVICE void scan_lines(const Nest &n, T start, Target *to, const Term &term, const Value &value) {
   const auto alone = [&](int64_t front, int64_t behind, int64_t t, compute<Target>) { return term(front, behind, t); };
-  scan_along<Joins, T, down>(n, start, to, nothing_along<Target>{0}, alone, value);
+  scan_along<Joins, T, down, plain>(n, start, to, nothing_along<Target>{0}, alone, value);
 }
 
 }  // namespace OPC_VARIANT
@@ -374,7 +377,7 @@ struct scan_launch {
     const bool shifts = s.behind == 1 && (s.size % pack != 0 || s.lead % pack != 0);
     const int64_t span = s.size + s.lead + (shifts ? pack - 1 : 0);
     s.reach = s.columns;
-    const int64_t positions = packs_of(pack) * pack;
+    const int64_t positions = thread_packs * pack;
     while (s.reach < threads_a_warp && s.reach / s.columns * positions < span) s.reach *= 2;
     const int64_t warp_chunk = s.reach / s.columns * positions, chunks = (span + warp_chunk - 1) / warp_chunk;
     s.blocks = chunks > 2 && s.groups < many_groups && (chunks > few_chunks || s.groups < some_groups);
