@@ -115,7 +115,9 @@ static inline void to_device(device_nest<Operands> &d, const nest &n, const opc_
   d.parts = 1;
   d.kept = nullptr;
   d.items = d.key_count = 0;
-  d.keys = d.order = nullptr;
+  d.keys = nullptr;
+  d.order = d.ranges = nullptr;
+  d.wide = false;
   d.team = 1;
   d.of = whole;
 }

@@ -39,8 +39,10 @@ struct device_nest {
   part of;
   int64_t down, across, terms; /* of sums of products: points each way, and terms */
   int64_t items, key_count; /* of scatters: terms at points that name places, and how many places there are */
-  int64_t *keys;            /* of each item; then sorted */
-  int64_t *order;           /* the items, in the order of their keys */
+  void *keys;                 /* of each item */
+  const void *order;          /* the items, in the order of their keys */
+  const void *ranges;         /* where the items of each key begin there, and where they end */
+  bool wide;                  /* these are words of 64 bits, and not of 32 */
   bool small; /* the numbers of points have 32 bits */
   line_scan scan;
   int64_t size[max_axes];  /* of each entry of the target's indices */
@@ -196,33 +198,33 @@ OPC_DEVICE bool finds_places(const Nest &n) {
   return n.of == places;
 }
 template <typename Nest>
-OPC_DEVICE void name_nothing(const Nest &n, int64_t item) {
-  n.keys[item] = n.key_count;
+OPC_DEVICE void name_place(const Nest &n, int64_t item, int64_t key) {
+  if (n.wide) {
+    static_cast<uint64_t *>(n.keys)[item] = static_cast<uint64_t>(key);
+  } else {
+    static_cast<uint32_t *>(n.keys)[item] = static_cast<uint32_t>(key);
+  }
 }
 template <typename Nest>
-OPC_DEVICE void name_place(const Nest &n, int64_t item, int64_t key) {
-  n.keys[item] = key;
+OPC_DEVICE void name_nothing(const Nest &n, int64_t item) {
+  name_place(n, item, n.key_count);
+}
+/* Number `i` among words of either width. */
+template <typename Nest>
+OPC_DEVICE int64_t word_of(const Nest &n, const void *words, int64_t i) {
+  return n.wide ? static_cast<int64_t>(static_cast<const uint64_t *>(words)[i]) : static_cast<const uint32_t *>(words)[i];
 }
 template <typename Nest>
 OPC_DEVICE int64_t end_of_key(const Nest &n, int64_t key) {
-  int64_t low = 0, high = n.items;
-  while (low < high) {
-    const int64_t middle = low + (high - low) / 2;
-    if (n.keys[middle] <= key) {
-      low = middle + 1;
-    } else {
-      high = middle;
-    }
-  }
-  return low;
+  return word_of(n, n.ranges, 2 * key + 1);
 }
 template <typename Nest>
 OPC_DEVICE int64_t first_of_key(const Nest &n, int64_t key) {
-  return end_of_key(n, key - 1) + thread_of_team(n);
+  return word_of(n, n.ranges, 2 * key) + thread_of_team(n);
 }
 template <typename Nest>
 OPC_DEVICE int64_t item_at(const Nest &n, int64_t place) {
-  return n.order[place];
+  return word_of(n, n.order, place);
 }
 
 /* Adds to an element that other threads may add to. */
