@@ -96,6 +96,7 @@ OPC_KERNEL(threads_a_block) sort_digit(const Word *keys, const Word *order, int6
   const int64_t tile = own_number[0], first = tile * tile_items;
   const int count = items - first < tile_items ? static_cast<int>(items - first) : int(tile_items);
   const int own = warp * thread_items * threads_a_warp + lane;
+  const int left = count - (own - lane); /* items from the warp's first one on */
   Word key[thread_items];
   int place[thread_items];
   /* Behind the last item there are greatest keys, which come last. */
@@ -107,6 +108,7 @@ OPC_KERNEL(threads_a_block) sort_digit(const Word *keys, const Word *order, int6
   /* Of items of a warp with the same digit, each comes behind those of lower lanes, and all behind those that came before. */
   OPC_UNROLLED
   for (int i = 0; i < thread_items; ++i) {
+    if (i * threads_a_warp >= left) break;
     const int digit = digit_of(key[i], shift);
     unsigned same = 0xffffffffu;
     OPC_UNROLLED
@@ -140,6 +142,7 @@ OPC_KERNEL(threads_a_block) sort_digit(const Word *keys, const Word *order, int6
   __syncthreads();
   OPC_UNROLLED
   for (int i = 0; i < thread_items; ++i) {
+    if (i * threads_a_warp >= left) break;
     place[i] += static_cast<int>(ranks[warp * all_digits + digit_of(key[i], shift)]);
     moved[place[i]] = key[i];
   }
@@ -147,21 +150,24 @@ OPC_KERNEL(threads_a_block) sort_digit(const Word *keys, const Word *order, int6
   OPC_UNROLLED
   for (int i = 0; i < thread_items; ++i) {
     const int at = i * threads_a_block + thread;
+    if (at >= count) break;
     const Word found = moved[at];
     key[i] = Word(offsets[digit_of(found, shift)] + static_cast<Word>(at));
-    if (at < count) to_keys[key[i]] = found;
+    to_keys[key[i]] = found;
   }
   __syncthreads();
   OPC_UNROLLED
   for (int i = 0; i < thread_items; ++i) {
     const int at = own + i * threads_a_warp;
+    if (i * threads_a_warp >= left) break;
     moved[place[i]] = order == nullptr ? static_cast<Word>(first + at) : at < count ? order[first + at] : Word(0);
   }
   __syncthreads();
   OPC_UNROLLED
   for (int i = 0; i < thread_items; ++i) {
     const int at = i * threads_a_block + thread;
-    if (at < count) to_order[key[i]] = moved[at];
+    if (at >= count) break;
+    to_order[key[i]] = moved[at];
   }
 }
 
