@@ -16,6 +16,7 @@ from opc.ir.affine import Affine, Dim, GroupSize
 from opc.ir.dtypes import DType, TypeVar
 from opc.ir.expr import Axis, BroadcastAxis, GroupAxis, Reduce, ReduceAxis, walk
 from opc.ir.op import Family, Group, Op
+from opc.lower.cuda.points import innermost_first
 from opc.lower.cuda.products import Products, products_of
 from opc.lower.cuda.rows import kept
 from opc.lower.cuda.scans import ahead_of, first_terms, scan_of, scanned_entry
@@ -172,7 +173,9 @@ class CudaEntryText(EntryText):
             blocks = "opc::blocks_for(described.points, opc::threads_a_block)"
             yield from self._launch(s, text, "if (described.points > 0)", "false", blocks)
             return
-        yield f"  const opc::nest_launch plan(described, lent, {self._terms(s)}, {'true' if 'parts' in shared else 'false'});"
+        last, along = len(s.assign.indices) - 1, (text.kernel.schedule.args("coalesce") or ("either",))[0]
+        parts = "true" if "parts" in shared else "false"
+        yield f"  const opc::nest_launch plan(described, {last}, lent, {self._terms(s)}, {parts}, opc::reads_along::{along});"
         yield "  if (plan.lacks_memory()) {"
         yield f'    return opc::fail(context, OPC_OUT_OF_MEMORY, "{self.op.name}: no memory for parts of {s.assign.target}");'
         yield "  }"
@@ -248,7 +251,7 @@ class CudaEntryText(EntryText):
         found: list[str] = []
         for e in walk(s.assign.value):
             if isinstance(e, Reduce) and e.axes:
-                outer = e.axes[0]
+                outer = innermost_first(e).axes[0]
                 varies = isinstance(outer, Axis) and outer.extent.indices()
                 found.append("256" if varies else self._points(outer))
         first, *rest = dict.fromkeys(found) or ("1",)

@@ -139,17 +139,21 @@ OPC_DEVICE int64_t broadcast_place(const extents &all, const extents &own, int64
   return found;
 }
 
-/* The point of a piece of work. */
+/* The point of a piece of work: neighbours are of neighbouring points, and then of the next part of each. */
 template <typename Nest>
 OPC_DEVICE int64_t point_of(const Nest &n, int64_t work) {
-  return n.of == one_part ? work / n.parts : work;
+  if (n.of != one_part) return work;
+  int64_t point;
+  without_last(work, n.points, point);
+  return point;
 }
 
 /* The terms that a thread of a team takes: the first, the step to the next, and where they end. Where all parts are joined there are none
  * left. */
 template <typename Nest>
 OPC_DEVICE int64_t first_term(const Nest &n, int64_t work) {
-  return n.of == one_part ? work % n.parts * n.team + thread_of_team(n) : thread_of_team(n);
+  int64_t point;
+  return n.of == one_part ? without_last(work, n.points, point) * n.team + thread_of_team(n) : int64_t(thread_of_team(n));
 }
 template <typename Nest>
 OPC_DEVICE int64_t term_step(const Nest &n) {
@@ -165,7 +169,7 @@ template <typename Joins, typename T, typename Nest>
 OPC_DEVICE T join_terms(const Nest &n, int64_t work, T value) {
   if (n.of == all_parts) {
     for (int64_t p = thread_of_team(n); p < n.parts; p += n.team) {
-      value = Joins::join(value, *reinterpret_cast<const T *>(n.kept + 8 * (work * n.parts + p)));
+      value = Joins::join(value, *reinterpret_cast<const T *>(n.kept + 8 * (p * n.points + work)));
     }
   }
   value = team_reduce<Joins, T>(n, value);
