@@ -34,6 +34,7 @@ HEADERS: Mapping[str, str] = {
         "buffer_of count_packed device_row_of first_of_team is_wanted load_pack new_pack row_value single_row_of store_pack "
         "team_reduce"
     ),
+    "cuda/scan": "scan_lines",
     "poplar/codelet": "saturated share_begin share_end share_first",
     "nests/windows": "combine fetch_ahead fetch_share padded_windows reach reduce_windows window_row",
 }

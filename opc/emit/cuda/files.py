@@ -11,6 +11,7 @@ from opc.emit.cuda.entry import CudaEntryText, faults_name, infer_prototype, pro
 from opc.emit.cuda.text import CudaText
 from opc.emit.dtypes import c_storage
 from opc.ir.op import Family
+from opc.loops.names import numbered
 from opc.loops.nodes import Kernel, without_comments
 from opc.lower.build.context import Nest
 from opc.lower.cuda.kernels import cuda_kernel
@@ -41,7 +42,7 @@ class _Source:
         self.faults: dict[str, int] = {}
         self.functions: dict[str, str] = {}
         self.tiles: dict[str, CudaText] = {}
-        self._written: dict[tuple[Kernel, frozenset[str]], str] = {}
+        self._written: dict[tuple[Kernel, frozenset[int]], str] = {}
         self.entries: list[CudaEntryText] = []
         for op in family.ops:
             variants = device_programs(op)
@@ -53,13 +54,14 @@ class _Source:
         op, kernel = variant.case.op, cuda_kernel(variant.case.op, stage)
         temporaries = frozenset(t.name for t in variant.program.temporaries)
         nest = Nest(op, stage) if isinstance(stage, NestStage) else None
-        function = self._written.setdefault((without_comments(kernel), temporaries.intersection(kernel.operands)), stage.name)
+        computed = frozenset(n for n, name in enumerate(kernel.operands) if name in temporaries)
+        function = self._written.setdefault((without_comments(numbered(kernel)), computed), stage.name)
         if function == stage.name:
             text = CudaText(op, kernel, temporaries, nest, self.faults)
         else:
             found = self.tiles[function].of_stage(op, kernel, nest)
             assert isinstance(found, CudaText), "it is a copy"
-            text = found
+            text, text.temporaries = found, temporaries
         self.tiles[stage.name], self.functions[stage.name] = text, function
         return text
 
@@ -115,6 +117,8 @@ class _Source:
         schedules = [text.kernel.schedule for text in self.tiles.values()]
         if any("sort" in (schedule.args("scatter") or ()) for schedule in schedules):
             yield "cuda/sort"
+        if any("one pass" in (schedule.args("scan") or ()) for schedule in schedules):
+            yield "cuda/scan"
 
     def _types(self) -> Iterator[str]:
         from opc.emit.kernel.files import type_macros

@@ -36,15 +36,16 @@ static inline bool allocate(const opc_cuda_context *lent, device_temporary &t, d
   return t.data != nullptr;
 }
 
-/* Fills a temporary with zeros, in the order of the stream. */
-static inline void set_zero(const opc_cuda_context *lent, const device_temporary &t) {
+/* Fills memory with zeros, in the order of the stream. */
+static inline void set_zero(const opc_cuda_context *lent, void *data, int64_t bytes) {
   if (lent->stream == OPC_CUDA_MEASURE) return;
 #if defined(__CUDACC__)
-  cudaMemsetAsync(t.data, 0, static_cast<size_t>(t.bytes), static_cast<cudaStream_t>(lent->stream));
+  cudaMemsetAsync(data, 0, static_cast<size_t>(bytes), static_cast<cudaStream_t>(lent->stream));
 #else
-  memset(t.data, 0, static_cast<size_t>(t.bytes));
+  memset(data, 0, static_cast<size_t>(bytes));
 #endif
 }
+static inline void set_zero(const opc_cuda_context *lent, const device_temporary &t) { set_zero(lent, t.data, t.bytes); }
 
 /* The context that checks and messages take. */
 static inline opc_context host_context(const opc_cuda_context *lent) {
@@ -126,7 +127,9 @@ static inline void to_device(device_nest<Operands> &d, const nest &n, const opc_
   d.parts = 1;
   d.kept = nullptr;
   d.items = d.key_count = 0;
-  d.keys = d.order = nullptr;
+  d.keys = nullptr;
+  d.order = d.ranges = nullptr;
+  d.wide = false;
   d.team = 1;
   d.of = whole;
   d.level = 0;

@@ -21,6 +21,9 @@
 #define OPC_DEVICE_MEMBER inline
 #define OPC_CHECK_INDEX(i, count) \
   if ((i) < 0 || (i) >= (count)) opc::emulation::stop("an index %lld of an array of %lld elements", i, count)
+#define OPC_FORGET(word) static_cast<void>(word)
+#define OPC_WAIT_UNTIL(condition) \
+  if (!(condition)) opc::emulation::stop("a block waits for what no block before it has written")
 #define OPC_SHARED(type, name, count) static thread_local opc::emulation::shared_array<type, count> name
 #define OPC_DYNAMIC_SHARED(name) opc::emulation::shared_bytes name
 #define OPC_LAUNCH(kernel, together, blocks, threads, bytes, stream, ...)                                                  \

@@ -18,6 +18,22 @@ struct divisor {
 };
 OPC_DEVICE uint32_t quotient_by(const divisor &d, uint32_t number) { return (__umulhi(number, d.magic) + number) >> d.shift; }
 
+/* How a reduction is carried along an entry of the target's indices: see opc/cuda/scan.h. A line has the points of that entry; points of the
+ * entries behind it lie side by side, and lines of as many `columns` go together. */
+struct line_scan {
+  int64_t size, behind; /* points of the entry, and of those behind it */
+  int64_t sides, groups; /* of lines that go together: behind a point of the entries ahead, and all */
+  int64_t terms;         /* of a line */
+  int64_t lead, skip;    /* terms ahead of the one that is taken in at the first point, or points ahead of the one that takes in the first */
+  int64_t chunks;        /* of a line */
+  uint32_t *drawn; /* how many blocks have begun */
+  uint64_t *board; /* what they show each other */
+  int32_t columns, reach; /* lanes of a warp that lie side by side, and that a group of lines has */
+  int32_t fan_bits;
+  bool exclusive; /* a point has the terms before its own */
+  bool blocks; /* have a chunk each; else lanes go along all chunks of their lines */
+};
+
 /* A nest as kernels get it; `status` NULL: nobody asks what goes wrong. Teams of threads have a point, or one of its `parts`. */
 template <int32_t Operands>
 struct device_nest {
@@ -31,9 +47,12 @@ struct device_nest {
   int32_t level; /* of a reduction's loops, the one that threads share */
   int64_t down, across, terms; /* of sums of products: points each way, and terms */
   int64_t items, key_count; /* of scatters: terms at points that name places, and how many places there are */
-  int64_t *keys;            /* of each item; then sorted */
-  int64_t *order;           /* the items, in the order of their keys */
+  void *keys;                 /* of each item */
+  const void *order;          /* the items, in the order of their keys */
+  const void *ranges;         /* where the items of each key begin there, and where they end */
+  bool wide;                  /* these are words of 64 bits, and not of 32 */
   bool small; /* the numbers of points have 32 bits */
+  line_scan scan;
   int64_t size[max_axes];  /* of each entry of the target's indices */
   int64_t after[max_axes]; /* points of the entries behind it */
   divisor by_size[max_axes], by_after[max_axes]; /* the same, where they are `small` */
@@ -195,33 +214,33 @@ OPC_DEVICE bool finds_places(const Nest &n) {
   return n.of == places;
 }
 template <typename Nest>
-OPC_DEVICE void name_nothing(const Nest &n, int64_t item) {
-  n.keys[item] = n.key_count;
+OPC_DEVICE void name_place(const Nest &n, int64_t item, int64_t key) {
+  if (n.wide) {
+    static_cast<uint64_t *>(n.keys)[item] = static_cast<uint64_t>(key);
+  } else {
+    static_cast<uint32_t *>(n.keys)[item] = static_cast<uint32_t>(key);
+  }
 }
 template <typename Nest>
-OPC_DEVICE void name_place(const Nest &n, int64_t item, int64_t key) {
-  n.keys[item] = key;
+OPC_DEVICE void name_nothing(const Nest &n, int64_t item) {
+  name_place(n, item, n.key_count);
+}
+/* Number `i` among words of either width. */
+template <typename Nest>
+OPC_DEVICE int64_t word_of(const Nest &n, const void *words, int64_t i) {
+  return n.wide ? static_cast<int64_t>(static_cast<const uint64_t *>(words)[i]) : static_cast<const uint32_t *>(words)[i];
 }
 template <typename Nest>
 OPC_DEVICE int64_t end_of_key(const Nest &n, int64_t key) {
-  int64_t low = 0, high = n.items;
-  while (low < high) {
-    const int64_t middle = low + (high - low) / 2;
-    if (n.keys[middle] <= key) {
-      low = middle + 1;
-    } else {
-      high = middle;
-    }
-  }
-  return low;
+  return word_of(n, n.ranges, 2 * key + 1);
 }
 template <typename Nest>
 OPC_DEVICE int64_t first_of_key(const Nest &n, int64_t key) {
-  return end_of_key(n, key - 1) + thread_of_team(n);
+  return word_of(n, n.ranges, 2 * key) + thread_of_team(n);
 }
 template <typename Nest>
 OPC_DEVICE int64_t item_at(const Nest &n, int64_t place) {
-  return n.order[place];
+  return word_of(n, n.order, place);
 }
 
 /* Adds to an element that other threads may add to. */
