@@ -25,7 +25,7 @@ HEADERS: Mapping[str, str] = {
         "interleaved_rows scratch_row load_batch load_values values_of extreme key peeled_range row_extreme row_reduction "
         "row_store"
     ),
-    "cuda/multiply": "multiply_tiles",
+    "cuda/multiply": "along_points along_terms multiply_tiles nowhere",
     "cuda/nest": (
         "add_at broadcast_place broadcast_points end_of_key end_of_terms entry_place finds_places first_of_key first_term "
         "item_at join_terms name_nothing name_place place_in point_of stores_point term_step"

@@ -80,13 +80,14 @@ static inline int64_t threads_for(int64_t count) {
 
 static inline int64_t at_least_0(int64_t size) { return size < 0 ? 0 : size; }
 
-/* Describes the tiles of sums of products: points down and across, for each of some batches. */
+/* Describes sums of products: points down and across, for each of some batches. */
 template <int32_t Operands>
 static inline void set_tiles(device_nest<Operands> &d, int64_t batches, int64_t down, int64_t across, int64_t terms) {
   d.down = down;
   d.across = across;
   d.terms = terms;
-  d.work = batches * ((down + tile_points - 1) / tile_points) * ((across + tile_points - 1) / tile_points);
+  d.work = batches; /* until there are tiles */
+  d.left = d.right = {0, 0, by_value};
 }
 
 /* What divides numbers below 2^31. */
@@ -96,6 +97,105 @@ static inline divisor divisor_of(int64_t value) {
   d.magic = static_cast<uint32_t>((uint64_t(1) << 32) * ((uint64_t(1) << d.shift) - d.value) / d.value + 1);
   return d;
 }
+
+/* Takes an entry of the target as groups of so many points. */
+template <int32_t Operands>
+static inline void set_groups(device_nest<Operands> &d, int32_t entry, int64_t points) {
+  d.group_points = points;
+  d.groups = points > 0 ? d.size[entry] / points : 0;
+}
+
+/* Axes that elements lie along in steps, as if they were one; they are added from the outermost on. */
+struct axes_in_steps {
+  int64_t count = 1, step = 0;
+  bool are_one = true;
+
+  void add(int64_t size, int64_t stride) {
+    if (size == 1) return;
+    are_one = are_one && (count == 1 || step == stride * size);
+    count *= size;
+    step = stride;
+  }
+  /* An axis that can't be one with others. */
+  void add_once(int64_t size) { are_one = are_one && size == 1; }
+  /* A group: the operand has it from `axis` on, may lack axes on the left, and is broadcast along others. */
+  void add(const nest_operand &o, int32_t axis, const extents &own, const extents &all) {
+    for (int32_t a = 0; a < all.rank; ++a) {
+      const int32_t at = a - (all.rank - own.rank);
+      add(all.size[a], is_broadcast(all, own, a) ? 0 : o.stride[axis + at]);
+    }
+  }
+};
+
+/* Whether the elements of an operand that lie along an axis of step 1 can be copied 16 bytes at a time. */
+static inline bool is_aligned(const nest_operand &o, int64_t bytes) {
+  if (reinterpret_cast<uintptr_t>(o.data) % 16 != 0) return false;
+  for (int32_t a = 0; a < o.ndim; ++a) {
+    if (o.shape[a] > 1 && o.stride[a] != 1 && o.stride[a] * bytes % 16 != 0) return false;
+  }
+  return true;
+}
+
+/* How a factor is brought whose elements lie in steps. */
+template <typename Along>
+static inline void set_steps(factor_steps &to, const nest_operand &o, const axes_in_steps &points, const axes_in_steps &terms,
+                             dtype type) {
+  if (o.data == nullptr || !points.are_one || !terms.are_one) return;
+  to = {points.step, terms.step, in_steps};
+  const bool by_terms = std::is_same<Along, along_terms>::value;
+  const axes_in_steps &along = by_terms ? terms : points, &other = by_terms ? points : terms;
+  const int64_t bytes = itemsize(type);
+  if ((along.step == 1 || along.count == 1) && along.count * bytes % 16 == 0 && (other.count == 1 || other.step * bytes % 16 == 0) && is_aligned(o, bytes)) {
+    to.how = packed;
+  }
+}
+
+/* The most shared memory that a block may ask for. */
+static inline int64_t most_shared() {
+#if defined(__CUDACC__)
+  int device = 0, bytes = 0;
+  if (cudaGetDevice(&device) != cudaSuccess) return 48 * 1024;
+  if (cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device) != cudaSuccess) return 48 * 1024;
+  return bytes;
+#else
+  return 227 * 1024;
+#endif
+}
+
+/* Which tiles sums of products have, from elements of some type: the greatest of which there are enough for a GPU. In what order terms are
+ * added does not depend on it. */
+struct tile_launch {
+  enum : int64_t { many_tiles = 100 };
+  int64_t blocks = 0;
+  int64_t bytes = 0; /* of shared memory, for each block */
+
+  template <int32_t Operands>
+  tile_launch(device_nest<Operands> &d, dtype type) {
+    const bool halves = type == dtype_float16 || type == dtype_bfloat16;
+    const int64_t batches = d.work;
+    d.tiles = small_tiles;
+    const bool may_grow = type != dtype_float64 && d.left.how != by_value && d.right.how != by_value;
+    if (may_grow && tiles_of(d, batches, medium_tiles) >= many_tiles) d.tiles = medium_tiles;
+    if (halves && d.left.how == packed && d.right.how == packed && tiles_of(d, batches, large_tiles) >= many_tiles &&
+        bytes_of(large_tiles, type) <= most_shared()) {
+      d.tiles = large_tiles;
+    }
+    d.work = tiles_of(d, batches, d.tiles);
+    bytes = bytes_of(d.tiles, type);
+    blocks = d.work < most_blocks ? d.work : int64_t(most_blocks);
+  }
+
+  template <int32_t Operands>
+  static int64_t tiles_of(const device_nest<Operands> &d, int64_t batches, int32_t kind) {
+    const tile_shape shape = shape_of_tiles(kind);
+    return batches * ((d.down + shape.down - 1) / shape.down) * ((d.across + shape.across - 1) / shape.across);
+  }
+  static int64_t bytes_of(int32_t kind, dtype type) {
+    const tile_shape shape = shape_of_tiles(kind);
+    if (type == dtype_float16 || type == dtype_bfloat16) return (shape.down + shape.across) * shape.halves * 2 * shape.half_stages;
+    return type == dtype_float64 ? 0 : (shape.down + shape.across) * shape.floats * 4 * shape.float_stages;
+  }
+};
 
 static inline int64_t greater(int64_t a, int64_t b) { return a < b ? b : a; }
 

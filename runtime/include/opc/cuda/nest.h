@@ -34,6 +34,15 @@ struct line_scan {
   bool blocks; /* have a chunk each; else lanes go along all chunks of their lines */
 };
 
+/* How a factor of a sum of products is brought to shared memory: an element after the other, by the function of its values; or all from
+ * steps between points and between terms; or so, several at once, along the axis on which they lie together; or by its function whatever
+ * a call's operands are. */
+enum bringing : int32_t { by_value, in_steps, packed, computed };
+struct factor_steps {
+  int64_t point, term; /* in elements */
+  bringing how;
+};
+
 /* A nest as kernels get it; `status` NULL: nobody asks what goes wrong. Teams of threads have a point, or one of its `parts`. */
 template <int32_t Operands>
 struct device_nest {
@@ -46,6 +55,9 @@ struct device_nest {
   part of;
   int32_t level; /* of a reduction's loops, the one that threads share */
   int64_t down, across, terms; /* of sums of products: points each way, and terms */
+  int32_t tiles;               /* and which of the shapes that tiles may have these have */
+  factor_steps left, right;
+  int64_t groups, group_points; /* of an entry that is split in groups */
   int64_t items, key_count; /* of scatters: terms at points that name places, and how many places there are */
   void *keys;                 /* of each item */
   const void *order;          /* the items, in the order of their keys */
