@@ -84,7 +84,7 @@ FUNCTIONS = frozenset(
         *("given", "host", "host_parallel_for", "inputs", "job", "lent", "message", "message_text", "outputs", "parallel_for"),
         *("plan", "pool", "pool_taken", "processors", "range_body", "set_threads", "start_workers", "take_chunks"),
         *("tensor_type", "tensors", "thread_limit", "types", "work"),
-        *("array_allocate", "array_copy_in", "array_copy_out", "array_is_emulated", "array_release", "array_source"),
+        *("array_allocate", "array_call", "array_copy_in", "array_copy_out", "array_is_emulated", "array_release", "array_source"),
         *("array_wait", "cuda_context", "from_lane", "switch_fibers", "torch_lend_status", "torch_status"),
         *("plugin_check", "plugin_create", "plugin_destroy", "plugin_message", "plugin_run", "plugin_settle", "plugin_supports"),
         *("plugin_types", "plugin_workspace", "tensorrt_creators", "tensorrt_on_load", "tensorrt_place", "tensorrt_take"),
