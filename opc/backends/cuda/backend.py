@@ -65,7 +65,9 @@ class CudaBackend(Backend):
             steps = tuple(Compile(source, made, EMULATED_FLAGS) for source, made in sources)
             return (*steps, Link((kernel, arrays), toolkit.library_path(family), ("-lm",)))
         nvcc, include = toolkit.nvcc() or "nvcc", toolkit.include()
-        reads = tuple(str(path) for path in (*sorted((include / "opc").glob("c*/*.h")), *(include / name for name in CALL_HEADERS)))
+        reads = tuple(
+            str(path) for path in (*sorted((include / "opc").glob("c*/*.h")), *(include / name for name in CALL_HEADERS))
+        )
         architectures = architecture_flags(config.load().architectures)
         command = (nvcc, *nvcc_flags(architectures), f"-I{include}", "-c")
         tools = (Tool(command, source, made, reads) for source, made in sources)

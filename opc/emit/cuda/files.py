@@ -35,7 +35,7 @@ def cuda_files(family: Family) -> dict[str, str]:
 
 
 def may_fault(family: Family, files: Mapping[str, str]) -> bool:
-    """Return whether a family's kernels, of which these are the files, look for mistakes in data, such as an index outside its axis."""
+    """Return whether a family's kernels, of which these are the files, look for mistakes in data, such as an index outside."""
     return f" {faults_name(family)} = 0 " not in files[f"kernel/{family.name}_cuda.h"]
 
 

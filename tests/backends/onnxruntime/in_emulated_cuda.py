@@ -1,7 +1,7 @@
 """Runs models in an ONNX Runtime for CPUs that is given a provider called CUDA's; started by `test_cuda.py`.
 
-It gets the provider's library, a folder with packages of the ops `picked` and `tripled`, and a library of the former's kernels that
-checks each call. That of `picked` is `y[n, d] = t[ids[n], d] * scale * w[d]`, where `w` may be absent, and `total`, its sums without w.
+It gets the provider's library, a folder with packages of the ops `picked` and `tripled`, and a library of the former's kernels
+that checks each call. That op is `y[n, d] = t[ids[n], d] * scale * w[d]`, where `w` may be absent, and sums of it without w.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Emulation:
         return packages.load(self.folder / name, part)
 
     def session(self, model: Any, *, gpu: bool = True, plain: bool = False) -> Any:
-        """Return a session that knows all ops, on the provider and the CPU or on the CPU alone; `plain`: as the model is written."""
+        """Return a session that knows all ops, on the provider and the CPU or on the latter alone; `plain`: not optimised."""
         options = ort.SessionOptions()
         options.intra_op_num_threads = 1
         if plain:
@@ -96,12 +96,17 @@ def kernels_that_do_not_fit(cuda: Emulation, model: Any, feeds: Arrays, checked:
     library = cuda.folder / "picked" / "build" / "libpicked_cuda.so"
     made = library.read_bytes()
     source = cuda.module("picked", "onnxruntime").library_path().read_bytes()
-    refused(lambda: cuda.session(model), "Picked: its kernels are for this machine's CPU: run `opc build --backend cuda` where nvcc")
+    refused(
+        lambda: cuda.session(model), "Picked: its kernels are for this machine's CPU: run `opc build --backend cuda` where nvcc"
+    )
     cuda.show()
     library.unlink()
     cuda.both(model, feeds, nodes=0)
     hashed = next(h for h in made.split(b"\0") if len(h) == 64 and h in source)
-    for data, says in ((b"no library", "its kernels can't be loaded"), (made.replace(hashed, hashed[::-1]), "from the same spec")):
+    for data, says in (
+        (b"no library", "its kernels can't be loaded"),
+        (made.replace(hashed, hashed[::-1]), "from the same spec"),
+    ):
         library.write_bytes(data)
         refused(lambda: cuda.session(model), says)
         library.unlink()
@@ -128,7 +133,7 @@ def one_node(cuda: Emulation, feeds: Arrays) -> None:
 
 
 def several_nodes(cuda: Emulation, feeds: Arrays) -> None:
-    """Check what ONNX Runtime does around such nodes: copies between providers, memory that is used again, an output in an input's."""
+    """Check what ONNX Runtime does around nodes: copies between providers, memory that is used again, or written in place."""
     nodes = [
         helper.make_node("Relu", ["t"], ["positive"]),
         helper.make_node("Picked", ["positive", "ids", "w"], ["y", "total"], domain="opc.ort_test"),

@@ -52,7 +52,9 @@ kernel: |
 
 def compiled(*command: str) -> None:
     """Run the C++ compiler, whose messages are the failure's."""
-    done = subprocess.run(["g++", "-std=c++17", "-O0", "-fPIC", f"-I{runtime_include()}", *command], capture_output=True, check=False)
+    done = subprocess.run(
+        ["g++", "-std=c++17", "-O0", "-fPIC", f"-I{runtime_include()}", *command], capture_output=True, check=False
+    )
     assert done.returncode == 0, done.stderr.decode()[-3000:]
 
 
