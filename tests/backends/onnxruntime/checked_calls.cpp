@@ -11,7 +11,7 @@ extern "C" {
 
 const void *emulated_stream();
 int emulated_device();
-bool emulated_owns(const void *address);
+bool emulated_owns(const void *address, bool for_stream);
 
 OPC_EXPORT int emulated_calls = 0, emulated_scratch = 0;
 
@@ -26,13 +26,13 @@ static void see(const DLTensor *tensor) {
   hold(tensor->device.device_type == kDLCUDA && tensor->device.device_id == emulated_device(), "a tensor is on another device");
   bool empty = false;
   for (int32_t axis = 0; axis < tensor->ndim; ++axis) empty = empty || tensor->shape[axis] == 0;
-  hold(empty || emulated_owns(tensor->data), "a tensor is not in the provider's memory");
+  hold(empty || emulated_owns(tensor->data, false), "a tensor is not in the provider's memory");
 }
 
 static void *take(void *lent, int64_t bytes, void *stream) {
   const opc_cuda_context *given = static_cast<const opc_cuda_context *>(lent);
   void *memory = given->allocate(given->allocator, bytes, stream);
-  hold(memory != nullptr && emulated_owns(memory), "scratch memory is not the provider's");
+  hold(memory != nullptr && emulated_owns(memory, true), "memory between kernels is not the provider's for the stream");
   ++emulated_scratch;
   return memory;
 }

@@ -65,15 +65,19 @@ KernelRegistry *registry = nullptr;
 
 /* What is lent, and how often something was. */
 std::mutex lock;
-std::map<const char *, size_t> blocks;
+struct Block {
+  size_t size;
+  bool for_stream;
+};
+std::map<const char *, Block> blocks;
 std::atomic<int> nodes_taken, copies, copy_nodes, runs;
 int a_stream;
 
-void *take(size_t size) {
+void *take(size_t size, bool for_stream = false) {
   const std::lock_guard<std::mutex> locked(lock);
   void *memory = aligned_alloc(256, (size + 256) / 256 * 256);
   memset(memory, 0x77, size);
-  blocks[static_cast<char *>(memory)] = size;
+  blocks[static_cast<char *>(memory)] = {size, for_stream};
   return memory;
 }
 
@@ -89,8 +93,7 @@ struct GpuAllocator {
   void *(*reserve)(GpuAllocator *, size_t) = [](GpuAllocator *, size_t size) { return take(size); };
   void *statistics = nullptr;
   void *(*alloc_on_stream)(GpuAllocator *, size_t, SyncStream *) = [](GpuAllocator *, size_t size, SyncStream *stream) {
-    if (stream == nullptr) abort();
-    return take(size);
+    return take(size, stream != nullptr);
   };
   void *later[8] = {};
 };
@@ -273,13 +276,13 @@ OPC_EXPORT int ort_cuda_is_emulated = 1;
 OPC_EXPORT const void *emulated_stream() { return &a_stream; }
 OPC_EXPORT int emulated_device() { return kDevice; }
 
-/* Whether there is memory of the provider's at an address. */
-OPC_EXPORT bool emulated_owns(const void *address) {
+/* Whether there is memory of the provider's at an address, and perhaps that it was taken for a stream. */
+OPC_EXPORT bool emulated_owns(const void *address, bool for_stream) {
   const std::lock_guard<std::mutex> locked(lock);
   const auto next = blocks.upper_bound(static_cast<const char *>(address));
   if (next == blocks.begin()) return false;
-  const auto &[begin, size] = *std::prev(next);
-  return address < begin + size;
+  const auto &[begin, block] = *std::prev(next);
+  return address < begin + block.size && (block.for_stream || !for_stream);
 }
 
 /* How many nodes the provider has taken, tensors were copied, nodes did that, runs have ended, and blocks of memory are lent. */
