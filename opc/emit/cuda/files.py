@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from opc.diagnostics import Diagnostic
 from opc.emit.cpp.layout import wrap
@@ -35,6 +35,11 @@ def cuda_files(family: Family) -> dict[str, str]:
     """Return the source of a family's kernels on a device and the header of their functions, by path in the package."""
     source = _Source(family)
     return {f"kernel/{family.name}_cuda.h": source.header(), f"kernel/{family.name}.cu": source.text()}
+
+
+def may_fault(family: Family, files: Mapping[str, str]) -> bool:
+    """Return whether a family's kernels, of which these are the files, look for mistakes in data, such as an index outside."""
+    return f" {faults_name(family)} = 0 " not in files[f"kernel/{family.name}_cuda.h"]
 
 
 class _Source:
