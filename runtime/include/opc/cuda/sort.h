@@ -231,7 +231,9 @@ struct digit_sort {
 /* The memory that a scatter of so many items by so many keys sorts in, and what is started for it. All of it depends on sizes alone. */
 struct scatter_launch {
   int64_t size = 0;
+  int64_t runs = 0;
   void *memory = nullptr;
+  char *kept = nullptr;
   const opc_cuda_context *lent;
 
   template <int32_t Operands>
@@ -240,10 +242,18 @@ struct scatter_launch {
     d.key_count = key_count;
     d.of = places;
     d.work = items;
-    d.wide = items >= int64_t(1) << 30 || key_count >= UINT32_MAX;
-    size = d.wide ? digit_sort<uint64_t>(nullptr, items, key_count).bytes() : digit_sort<uint32_t>(nullptr, items, key_count).bytes();
+    /* The words of the board that the sort uses count 30 or 62 bits. */
+    d.halves = items >= int64_t(1) << 30 || key_count >= UINT32_MAX ? 2 : 1;
+    size = d.halves == 2 ? digit_sort<uint64_t>(nullptr, items, key_count).bytes() : digit_sort<uint32_t>(nullptr, items, key_count).bytes();
+    size = (size + 7) / 8 * 8;
+    d.others = key_count > 0 ? d.points / key_count : 0;
+    runs = items / run_items;
+    const int64_t sorted = size;
+    size += 8 * runs * d.others;
+    if (items > UINT32_MAX) return; /* of which no GPU has so much that they could be sorted in it */
     memory = device_memory(lent, size);
     d.keys = memory;
+    kept = static_cast<char *>(memory) + sorted;
   }
   scatter_launch(const scatter_launch &) = delete;
   scatter_launch &operator=(const scatter_launch &) = delete;
@@ -252,15 +262,23 @@ struct scatter_launch {
   }
   bool lacks_memory() const { return memory == nullptr; }
 
-  /* Goes on from keys to sums: the first step names places, the second one adds up. */
+  /* Goes on from keys to sums: the first step names places, the second one adds up runs of items with the same key, and the third one all
+   * of each element. */
   template <int32_t Operands>
   bool next_step(device_nest<Operands> &d, int32_t step) {
     if (step == 0) return true;
-    if (step == 2) return false;
-    if (d.wide) {
-      sort<uint64_t>(d);
-    } else {
-      sort<uint32_t>(d);
+    if (step == 3) return false;
+    if (step == 1) {
+      if (d.halves == 2) {
+        sort<uint64_t>(d);
+      } else {
+        sort<uint32_t>(d);
+      }
+      d.kept = runs * d.others > 0 ? kept : nullptr;
+      d.of = one_part;
+      d.work = runs * d.others;
+      d.team = d.others < threads_a_warp ? int32_t(threads_a_warp) : 1;
+      return true;
     }
     d.of = whole;
     d.work = d.points;
@@ -274,6 +292,7 @@ struct scatter_launch {
   void sort(device_nest<Operands> &d) {
     digit_sort<Word> sorting(memory, d.items, d.key_count);
     sorting.run(lent);
+    d.keys = sorting.keys[sorting.digits % 2];
     d.order = sorting.order[sorting.digits % 2];
     d.ranges = sorting.ranges;
   }
