@@ -81,7 +81,8 @@ struct tile_count {
   }
 };
 
-/* Brings items to their places by one digit; `order` is NULL where items still have their own numbers. */
+/* Brings items to their places by one digit; `order` is NULL where items still have their own numbers. Where there is one tile, all before
+ * an item are in it, and nobody asks for `counts`. */
 template <typename Word>
 OPC_KERNEL(threads_a_block) sort_digit(const Word *keys, const Word *order, int64_t items, int32_t shift, const Word *counts, Word *board,
                                        uint32_t *drawn, Word *to_keys, Word *to_order) {
@@ -133,11 +134,13 @@ OPC_KERNEL(threads_a_block) sort_digit(const Word *keys, const Word *order, int6
   }
   Word *const shown = board + tile * all_digits + thread;
   if (tile > 0) tile_count<Word>::show(shown, total, false);
-  const Word base = sum_before(counts[thread]);
   const uint32_t local = sum_before(total);
-  const Word before = tile_count<Word>::before(board + thread, tile);
-  tile_count<Word>::show(shown, before + total, true);
-  offsets[thread] = Word(base + before - local);
+  offsets[thread] = 0;
+  if (gridDim.x > 1) {
+    const Word base = sum_before(counts[thread]), before = tile_count<Word>::before(board + thread, tile);
+    tile_count<Word>::show(shown, before + total, true);
+    offsets[thread] = Word(base + before - local);
+  }
   for (int w = 0; w < sort_warps; ++w) ranks[w * all_digits + thread] += local;
   __syncthreads();
   OPC_UNROLLED
@@ -216,7 +219,9 @@ struct digit_sort {
     if (items == 0) return;
     const int64_t some = blocks_for(items, threads_a_block);
     const Word *const first = keys[0];
-    OPC_LAUNCH(count_digits<Word>, true, some, threads_a_block, 0, stream_of(lent), first, items, digits, counts);
+    if (tiles > 1) {
+      OPC_LAUNCH(count_digits<Word>, true, some, threads_a_block, 0, stream_of(lent), first, items, digits, counts);
+    }
     for (int32_t d = 0; d < digits; ++d) {
       const Word *const from = keys[d % 2], *const before = d == 0 ? nullptr : order[d % 2];
       const Word *const own = counts + d * all_digits;
