@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from opc.ir.affine import Affine, GroupSize
 from opc.ir.dtypes import Weak
 from opc.ir.expr import (
-    EXTREMES,
     SEARCHES,
     Axis,
     BroadcastAxis,
@@ -143,7 +142,6 @@ class DevicePoints(PointLoops):
     def loops_of(self, e: Reduce) -> tuple[Body, str]:
         """As `PointLoops` says: what every point asks for, whatever it holds, has its terms shared by threads."""
         shares = bool(e.axes) and self.within == 0 and not self.divergent and e.kind not in SEARCHES
-        e = innermost_first(e) if shares else e
         self.within += 1
         body, result = super().loops_of(e)
         self.within -= 1
@@ -153,7 +151,7 @@ class DevicePoints(PointLoops):
         self.chosen = self.chosen or self.conditional
         kinds = {s.name: e.kind if s.name == result else "sum" for s in body if isinstance(s, Var)}
         self.counted = self.counted or len(kinds) > 1
-        return share_terms(body, kinds), result
+        return share_terms(body, kinds, len(e.axes)), result
 
     def loop_over(self, axis: Axis | GroupAxis | BroadcastAxis) -> Loop:
         """As `PointLoops` says."""
@@ -219,17 +217,11 @@ def _last_names(e: Read) -> frozenset[str]:
     return frozenset(name for name in last.indices() if last.coefficient(name) in units)
 
 
-def innermost_first(e: Reduce) -> Reduce:
-    """Return a reduction whose outermost loop, which threads share, goes along what they find side by side in memory."""
+def neighbouring_axis(e: Reduce) -> int | None:
+    """Return which axis of a reduction its largest reads go along, neighbour by neighbour, None where there is not one."""
     names = _neighbours(e.body)
-    first = [a for a in e.axes if isinstance(a, Axis | GroupAxis) and all(_axis_name(a) in n for n in names)]
-    # The kinds left out tell which loops they found nothing in, in order.
-    fixed = e.kind in EXTREMES or any(
-        isinstance(a, BroadcastAxis) or (isinstance(a, Axis) and bool(a.extent.indices())) for a in e.axes
-    )
-    if fixed or not names or len(first) != 1:
-        return e
-    return replace(e, axes=(*first, *(a for a in e.axes if a is not first[0])))
+    found = [k for k, a in enumerate(e.axes) if isinstance(a, Axis | GroupAxis) and all(_axis_name(a) in n for n in names)]
+    return found[0] if names and len(found) == 1 else None
 
 
 def place_of(of: Expr, behind: Sequence[Expr], size: Expr) -> Expr:

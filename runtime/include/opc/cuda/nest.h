@@ -14,18 +14,26 @@ enum part : int32_t { whole, one_part, all_parts, places };
 /* How a reduction is carried along an entry of the target's indices: see opc/cuda/scan.h. A line has the points of that entry; points of the
  * entries behind it lie side by side, and lines of as many `columns` go together. */
 struct line_scan {
-  int64_t size, behind; /* points of the entry, and of those behind it */
+  int64_t size, behind;  /* points of the entry, and of those behind it */
   int64_t sides, groups; /* of lines that go together: behind a point of the entries ahead, and all */
   int64_t terms;         /* of a line */
-  int64_t lead, skip;    /* terms ahead of the one that is taken in at the first point, or points ahead of the one that takes in the first */
+  int64_t lead, skip;    /* terms ahead of the one that the first point is first to take in, or points ahead of the first that takes one */
   int64_t chunks;        /* of a line */
-  uint32_t *drawn; /* how many blocks have begun */
-  uint64_t *board; /* what they show each other */
-  int32_t columns, reach; /* lanes of a warp that lie side by side, and that a group of lines has */
-  int32_t fan_bits;
-  bool exclusive; /* a point has the terms before its own */
-  bool blocks; /* have a chunk each; else lanes go along all chunks of their lines */
+  uint32_t *drawn;       /* how many blocks have begun */
+  uint64_t *board;       /* what they show each other */
+  int32_t columns;       /* lanes of a warp that lie side by side */
+  int32_t reach;         /* lanes of a warp that a group of lines has */
+  int32_t fan_bits;      /* of a number among the chunks of a group, and the groups of the next one */
+  bool exclusive;        /* a point has the terms before its own */
+  bool blocks;           /* have a chunk each; else lanes go along all chunks of their lines */
 };
+
+/* A divisor of numbers below 2^31, as a factor and a shift: Granlund and Montgomery, Division by Invariant Integers using
+ * Multiplication, 1994. */
+struct divisor {
+  uint32_t value, magic, shift;
+};
+OPC_DEVICE uint32_t quotient_by(const divisor &d, uint32_t number) { return (__umulhi(number, d.magic) + number) >> d.shift; }
 
 /* A nest as kernels get it; `status` NULL: nobody asks what goes wrong. Teams of threads have a point, or one of its `parts`. */
 template <int32_t Operands>
@@ -37,6 +45,7 @@ struct device_nest {
   int64_t *status;
   int32_t team;
   part of;
+  int32_t level; /* of a reduction's loops, the one that threads share */
   int64_t down, across, terms; /* of sums of products: points each way, and terms */
   int64_t items, key_count; /* of scatters: terms at points that name places, and how many places there are */
   int64_t others;             /* points of the target that share each of these */
@@ -48,6 +57,7 @@ struct device_nest {
   line_scan scan;
   int64_t size[max_axes];  /* of each entry of the target's indices */
   int64_t after[max_axes]; /* points of the entries behind it */
+  divisor by_size[max_axes], by_after[max_axes]; /* the same, where they are `small` */
   nest_operand operands[Operands];
 };
 
@@ -88,7 +98,8 @@ OPC_DEVICE int64_t place_in(int64_t number, int64_t after, int64_t size) {
 template <typename Nest>
 OPC_DEVICE int64_t entry_place(const Nest &n, int64_t point, int32_t entry) {
   if (!n.small) return point / n.after[entry] % n.size[entry];
-  return static_cast<uint32_t>(point) / static_cast<uint32_t>(n.after[entry]) % static_cast<uint32_t>(n.size[entry]);
+  const uint32_t left = quotient_by(n.by_after[entry], static_cast<uint32_t>(point));
+  return entry == 0 ? left : left - quotient_by(n.by_size[entry], left) * n.by_size[entry].value;
 }
 
 /* The offset of a place in an axis group of an operand, whose axes begin at `axis`. `own` are the operand's sizes: it may have fewer axes
@@ -98,8 +109,8 @@ OPC_DEVICE int64_t group_offset(const view<T> &v, int32_t axis, const extents &o
   int64_t offset = 0;
   OPC_ROLLED
   for (int32_t i = own.rank - 1, a = all.rank - 1; i >= 0; --i, --a) {
-    int64_t digit;
-    place = without_last(place, all.size[a], digit);
+    int64_t digit = place; /* of the first axis, all that is left */
+    if (a > 0) place = without_last(place, all.size[a], digit);
     if (own.size[i] != 1) offset += digit * v.stride[axis + i];
   }
   return offset;
@@ -149,15 +160,17 @@ OPC_DEVICE int64_t point_of(const Nest &n, int64_t work) {
   return point;
 }
 
-/* The terms that a thread of a team takes: the first, the step to the next, and where they end. Where all parts are joined there are none
+/* The terms that a thread of a team takes, of the loop that its threads share, and all of others: the first, the step to the next, and where they end. Where all parts are joined there are none
  * left. */
 template <typename Nest>
-OPC_DEVICE int64_t first_term(const Nest &n, int64_t work) {
+OPC_DEVICE int64_t first_term(const Nest &n, int64_t work, int32_t level) {
+  if (level != n.level) return 0;
   int64_t point;
   return n.of == one_part ? without_last(work, n.points, point) * n.team + thread_of_team(n) : int64_t(thread_of_team(n));
 }
 template <typename Nest>
-OPC_DEVICE int64_t term_step(const Nest &n) {
+OPC_DEVICE int64_t term_step(const Nest &n, int32_t level) {
+  if (level != n.level) return 1;
   return n.of == all_parts ? 0 : n.of == one_part ? n.parts * n.team : n.team;
 }
 template <typename Nest>
