@@ -27,17 +27,24 @@ inputs: {x: 'T[*A, N, *B]', w: 'T[N]'}
 attributes:
   axis: {type: axis, dim: N, default: 0, doc: The axis.}
   exclusive: {type: bool, default: false, doc: Each sum leaves its own element out.}
-outputs: {up: 'T[*A, N, *B]', down: 'T[*A, N, *B]', turned: 'T[*A, N, *B]', most: 'T[*A, N, *B]', later: 'T[*A, N, *B]'}
+outputs:
+  up: T[*A, N, *B]
+  down: T[*A, N, *B]
+  turned: T[*A, N, *B]
+  most: T[*A, N, *B]
+  later: T[*A, N, *B]
+  early: T[*A, N, *B]
 kernel: |
   up[*A, i, *B] = cast(T, sum[k:i + (0 if exclusive else 1)](x[*A, k, *B]))
   down[*A, i, *B] = cast(T, sum[k:N - i - (1 if exclusive else 0)](x[*A, i + k + (1 if exclusive else 0), *B]))
   turned[*A, i, *B] = cast(T, sum[k:N - i](x[*A, N - 1 - k, *B] * w[k]))
   most[*A, i, *B] = max[k:i + 1](x[*A, k, *B] if w[k] > 0 else 0)
   later[*A, i, *B] = cast(T, sum[k:i - 4](x[*A, k, *B]))
+  early[*A, i, *B] = cast(T, sum[k:i + 4](x[*A, k, *B] if k < N else 0))
 gradient: none
 """
-POSITIONS, WARP, BLOCK = 16, 512, 4096
-"""Positions of a line that a thread, a warp and a block have at once, where lines do not lie side by side."""
+POSITIONS = {np.float16: 32, np.float32: 16, np.int64: 8}
+"""Positions of a line that a thread has at once, by dtype."""
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +83,8 @@ def expected(
     most = np.maximum.accumulate(np.where(weights > 0, lines, 0), -1)
     sums = np.cumsum(lines, -1)
     later = np.concatenate([0 * sums[..., :5], sums[..., : sums.shape[-1] - 5]], -1)[..., : sums.shape[-1]]
-    found = {"up": up, "down": down, "turned": turned, "most": most, "later": later}
+    early = np.concatenate([sums[..., 3:], *[sums[..., -1:]] * min(3, sums.shape[-1])], -1)
+    found = {"early": early, "up": up, "down": down, "turned": turned, "most": most, "later": later}
     return {name: np.moveaxis(y, -1, axis).astype(x.dtype) for name, y in found.items()}
 
 
@@ -95,11 +103,10 @@ def whole(shape: tuple[int, ...], dtype: type[np.generic]) -> npt.NDArray[np.gen
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.int64])
-@pytest.mark.parametrize(
-    "size", [1, 3, POSITIONS, POSITIONS + 1, WARP - 1, WARP, WARP + 8, 2 * WARP + 1, BLOCK - 3, BLOCK, BLOCK + 1]
-)
-def test_lines_whose_elements_lie_together(session: CudaSession, size: int, dtype: type[np.generic]) -> None:
-    check(session, whole((3, size), dtype), 1)
+@pytest.mark.parametrize(("threads", "more"), [(0, 1), (1, 0), (1, 1), (32, -1), (32, 8), (64, 1), (256, -3), (256, 0), (256, 1)])
+def test_lines_whose_elements_lie_together(session: CudaSession, threads: int, more: int, dtype: type[np.generic]) -> None:
+    """As many positions as so many threads have, and some more."""
+    check(session, whole((3, threads * POSITIONS[dtype] + more), dtype), 1)
 
 
 @pytest.mark.parametrize(
@@ -122,13 +129,12 @@ def test_lines_side_by_side(session: CudaSession, shape: tuple[int, ...], axis: 
 
 def test_blocks_tell_each_other_what_groups_of_chunks_come_to(session: CudaSession) -> None:
     """More chunks than a group has, and more groups."""
-    check(session, whole((2, 33 * BLOCK + 5), np.float32), 1)
-    check(session, whole((8 * 8 * 128 + 130, 32), np.float32), 0)
-    check(session, whole((40 * BLOCK // 2,), np.int64), 0)
+    check(session, whole((33 * 256 * POSITIONS[np.int64] + 5,), np.int64), 0)
+    check(session, whole((9 * 8 * POSITIONS[np.float32] * 8 + 130, 20), np.float32), 0)
 
 
 def test_views(session: CudaSession) -> None:
-    wide = whole((3, 2 * BLOCK + 6), np.float32)
+    wide = whole((3, 256 * POSITIONS[np.float32] + 7), np.float32)
     check(session, wide[:, ::-1], 1)
     check(session, wide[:, ::2], 1)
     check(session, wide[:, 1:], 1)
@@ -137,7 +143,7 @@ def test_views(session: CudaSession) -> None:
 
 def test_sums_depend_on_sizes_alone(session: CudaSession) -> None:
     """Where elements lie changes how they are read, and not how they are added up."""
-    x = np.random.default_rng(0).standard_normal((2, BLOCK + 100)).astype(np.float32)
+    x = np.random.default_rng(0).standard_normal((2, 256 * POSITIONS[np.float32] + 100)).astype(np.float32)
     memory = np.zeros(x.size + 1, np.float32)
     memory[1:] = x.ravel()
     w = np.ones(x.shape[1], np.float32)

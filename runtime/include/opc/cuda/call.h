@@ -226,10 +226,10 @@ static inline void to_device(device_nest<Operands> &d, const nest &n, const opc_
   d.work = d.points;
   d.parts = 1;
   d.kept = nullptr;
-  d.items = d.key_count = 0;
+  d.items = d.key_count = d.others = 0;
   d.keys = nullptr;
   d.order = d.ranges = nullptr;
-  d.wide = false;
+  d.halves = 1;
   d.team = 1;
   d.of = whole;
   d.level = 0;

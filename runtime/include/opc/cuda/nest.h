@@ -21,17 +21,18 @@ OPC_DEVICE uint32_t quotient_by(const divisor &d, uint32_t number) { return (__u
 /* How a reduction is carried along an entry of the target's indices: see opc/cuda/scan.h. A line has the points of that entry; points of the
  * entries behind it lie side by side, and lines of as many `columns` go together. */
 struct line_scan {
-  int64_t size, behind; /* points of the entry, and of those behind it */
+  int64_t size, behind;  /* points of the entry, and of those behind it */
   int64_t sides, groups; /* of lines that go together: behind a point of the entries ahead, and all */
   int64_t terms;         /* of a line */
-  int64_t lead, skip;    /* terms ahead of the one that is taken in at the first point, or points ahead of the one that takes in the first */
+  int64_t lead, skip;    /* terms ahead of the one that the first point is first to take in, or points ahead of the first that takes one */
   int64_t chunks;        /* of a line */
-  uint32_t *drawn; /* how many blocks have begun */
-  uint64_t *board; /* what they show each other */
-  int32_t columns, reach; /* lanes of a warp that lie side by side, and that a group of lines has */
-  int32_t fan_bits;
-  bool exclusive; /* a point has the terms before its own */
-  bool blocks; /* have a chunk each; else lanes go along all chunks of their lines */
+  uint32_t *drawn;       /* how many blocks have begun */
+  uint64_t *board;       /* what they show each other */
+  int32_t columns;       /* lanes of a warp that lie side by side */
+  int32_t reach;         /* lanes of a warp that a group of lines has */
+  int32_t fan_bits;      /* of a number among the chunks of a group, and the groups of the next one */
+  bool exclusive;        /* a point has the terms before its own */
+  bool blocks;           /* have a chunk each; else lanes go along all chunks of their lines */
 };
 
 /* How a factor of a sum of products is brought to shared memory: an element after the other, by the function of its values; or all from
@@ -59,10 +60,11 @@ struct device_nest {
   factor_steps left, right;
   int64_t groups, group_points; /* of an entry that is split in groups */
   int64_t items, key_count; /* of scatters: terms at points that name places, and how many places there are */
-  void *keys;                 /* of each item */
+  int64_t others;             /* points of the target that share each of these */
+  void *keys;                 /* of each item; then sorted */
   const void *order;          /* the items, in the order of their keys */
   const void *ranges;         /* where the items of each key begin there, and where they end */
-  bool wide;                  /* these are words of 64 bits, and not of 32 */
+  int32_t halves;             /* of 32 bits in a word of these: 2 where there are more keys than one numbers, else 1 */
   bool small; /* the numbers of points have 32 bits */
   line_scan scan;
   int64_t size[max_axes];  /* of each entry of the target's indices */
@@ -227,7 +229,7 @@ OPC_DEVICE bool finds_places(const Nest &n) {
 }
 template <typename Nest>
 OPC_DEVICE void name_place(const Nest &n, int64_t item, int64_t key) {
-  if (n.wide) {
+  if (n.halves == 2) {
     static_cast<uint64_t *>(n.keys)[item] = static_cast<uint64_t>(key);
   } else {
     static_cast<uint32_t *>(n.keys)[item] = static_cast<uint32_t>(key);
@@ -237,22 +239,61 @@ template <typename Nest>
 OPC_DEVICE void name_nothing(const Nest &n, int64_t item) {
   name_place(n, item, n.key_count);
 }
-/* Number `i` among words of either width. */
+/* Word `i` among those that number items, whose lower half is enough. */
 template <typename Nest>
-OPC_DEVICE int64_t word_of(const Nest &n, const void *words, int64_t i) {
-  return n.wide ? static_cast<int64_t>(static_cast<const uint64_t *>(words)[i]) : static_cast<const uint32_t *>(words)[i];
-}
-template <typename Nest>
-OPC_DEVICE int64_t end_of_key(const Nest &n, int64_t key) {
-  return word_of(n, n.ranges, 2 * key + 1);
-}
-template <typename Nest>
-OPC_DEVICE int64_t first_of_key(const Nest &n, int64_t key) {
-  return word_of(n, n.ranges, 2 * key) + thread_of_team(n);
+OPC_DEVICE int64_t item_number(const Nest &n, const void *words, int64_t i) {
+  return static_cast<const uint32_t *>(words)[i * n.halves];
 }
 template <typename Nest>
 OPC_DEVICE int64_t item_at(const Nest &n, int64_t place) {
-  return word_of(n, n.order, place);
+  return item_number(n, n.order, place);
+}
+
+/* Sorted items are in runs of `run_items`. What a run comes to whose items all have one key is kept, for each point that has this key, so
+ * that many share the items of a key that nearly all have. */
+enum : int { run_items = 128 };
+template <typename Nest>
+OPC_DEVICE bool adds_runs(const Nest &n) {
+  return n.of == one_part;
+}
+template <typename Nest>
+OPC_DEVICE int64_t key_of_run(const Nest &n, int64_t run) {
+  const int64_t first = run * run_items, last = first + run_items - 1;
+  if (n.halves == 1) {
+    const uint32_t *keys = static_cast<const uint32_t *>(n.keys);
+    return keys[first] == keys[last] ? keys[first] : n.key_count;
+  }
+  const uint64_t *keys = static_cast<const uint64_t *>(n.keys);
+  return keys[first] == keys[last] ? static_cast<int64_t>(keys[first]) : n.key_count;
+}
+/* The sum of what the threads of a team, which is one or a warp, have added up; that of a run is kept. */
+template <typename T, typename Nest>
+OPC_DEVICE T join_items(const Nest &n, int64_t work, T value) {
+  if (n.team > 1) value = warp_reduce<joins_sum>(value);
+  if (n.of == one_part && first_of_team(n)) *reinterpret_cast<T *>(n.kept + 8 * work) = value;
+  return value;
+}
+
+/* The items of a key: those that are added up one by one, and the runs between them. */
+struct key_items {
+  int64_t first, head, tail, count, first_run, end_run;
+  /* The place of the item that is number `i` of those that are added up one by one. */
+  OPC_DEVICE_MEMBER int64_t at(int64_t i) const { return i < head ? first + i : tail + (i - head); }
+};
+template <typename Nest>
+OPC_DEVICE key_items items_of_key(const Nest &n, int64_t key) {
+  const int64_t first = item_number(n, n.ranges, 2 * key), end = item_number(n, n.ranges, 2 * key + 1);
+  const int64_t first_run = (first + run_items - 1) / run_items, end_run = end / run_items;
+  if (n.kept == nullptr || first_run >= end_run) return {first, end - first, end, end - first, 0, 0};
+  const int64_t head = first_run * run_items - first, tail = end_run * run_items;
+  return {first, head, tail, head + end - tail, first_run, end_run};
+}
+template <typename T, typename Nest>
+OPC_DEVICE T add_runs(const Nest &n, const key_items &items, int64_t other, T total) {
+  for (int64_t run = items.first_run + thread_of_team(n); run < items.end_run; run += n.team) {
+    total = T(total + *reinterpret_cast<const T *>(n.kept + 8 * (run * n.others + other)));
+  }
+  return total;
 }
 
 /* Adds to an element that other threads may add to. */

@@ -81,7 +81,8 @@ struct tile_count {
   }
 };
 
-/* Brings items to their places by one digit; `order` is NULL where items still have their own numbers. */
+/* Brings items to their places by one digit; `order` is NULL where items still have their own numbers. Where there is one tile, all before
+ * an item are in it, and nobody asks for `counts`. */
 template <typename Word>
 OPC_KERNEL(threads_a_block) sort_digit(const Word *keys, const Word *order, int64_t items, int32_t shift, const Word *counts, Word *board,
                                        uint32_t *drawn, Word *to_keys, Word *to_order) {
@@ -133,11 +134,13 @@ OPC_KERNEL(threads_a_block) sort_digit(const Word *keys, const Word *order, int6
   }
   Word *const shown = board + tile * all_digits + thread;
   if (tile > 0) tile_count<Word>::show(shown, total, false);
-  const Word base = sum_before(counts[thread]);
   const uint32_t local = sum_before(total);
-  const Word before = tile_count<Word>::before(board + thread, tile);
-  tile_count<Word>::show(shown, before + total, true);
-  offsets[thread] = Word(base + before - local);
+  offsets[thread] = 0;
+  if (gridDim.x > 1) {
+    const Word base = sum_before(counts[thread]), before = tile_count<Word>::before(board + thread, tile);
+    tile_count<Word>::show(shown, before + total, true);
+    offsets[thread] = Word(base + before - local);
+  }
   for (int w = 0; w < sort_warps; ++w) ranks[w * all_digits + thread] += local;
   __syncthreads();
   OPC_UNROLLED
@@ -216,7 +219,9 @@ struct digit_sort {
     if (items == 0) return;
     const int64_t some = blocks_for(items, threads_a_block);
     const Word *const first = keys[0];
-    OPC_LAUNCH(count_digits<Word>, true, some, threads_a_block, 0, stream_of(lent), first, items, digits, counts);
+    if (tiles > 1) {
+      OPC_LAUNCH(count_digits<Word>, true, some, threads_a_block, 0, stream_of(lent), first, items, digits, counts);
+    }
     for (int32_t d = 0; d < digits; ++d) {
       const Word *const from = keys[d % 2], *const before = d == 0 ? nullptr : order[d % 2];
       const Word *const own = counts + d * all_digits;
@@ -231,7 +236,9 @@ struct digit_sort {
 /* The memory that a scatter of so many items by so many keys sorts in, and what is started for it. All of it depends on sizes alone. */
 struct scatter_launch {
   int64_t size = 0;
+  int64_t runs = 0;
   void *memory = nullptr;
+  char *kept = nullptr;
   const opc_cuda_context *lent;
 
   template <int32_t Operands>
@@ -240,10 +247,18 @@ struct scatter_launch {
     d.key_count = key_count;
     d.of = places;
     d.work = items;
-    d.wide = items >= int64_t(1) << 30 || key_count >= UINT32_MAX;
-    size = d.wide ? digit_sort<uint64_t>(nullptr, items, key_count).bytes() : digit_sort<uint32_t>(nullptr, items, key_count).bytes();
+    /* The words of the board that the sort uses count 30 or 62 bits. */
+    d.halves = items >= int64_t(1) << 30 || key_count >= UINT32_MAX ? 2 : 1;
+    size = d.halves == 2 ? digit_sort<uint64_t>(nullptr, items, key_count).bytes() : digit_sort<uint32_t>(nullptr, items, key_count).bytes();
+    size = (size + 7) / 8 * 8;
+    d.others = key_count > 0 ? d.points / key_count : 0;
+    runs = items / run_items;
+    const int64_t sorted = size;
+    size += 8 * runs * d.others;
+    if (items > UINT32_MAX) return; /* of which no GPU has so much that they could be sorted in it */
     memory = device_memory(lent, size);
     d.keys = memory;
+    kept = static_cast<char *>(memory) + sorted;
   }
   scatter_launch(const scatter_launch &) = delete;
   scatter_launch &operator=(const scatter_launch &) = delete;
@@ -252,15 +267,23 @@ struct scatter_launch {
   }
   bool lacks_memory() const { return memory == nullptr; }
 
-  /* Goes on from keys to sums: the first step names places, the second one adds up. */
+  /* Goes on from keys to sums: the first step names places, the second one adds up runs of items with the same key, and the third one all
+   * of each element. */
   template <int32_t Operands>
   bool next_step(device_nest<Operands> &d, int32_t step) {
     if (step == 0) return true;
-    if (step == 2) return false;
-    if (d.wide) {
-      sort<uint64_t>(d);
-    } else {
-      sort<uint32_t>(d);
+    if (step == 3) return false;
+    if (step == 1) {
+      if (d.halves == 2) {
+        sort<uint64_t>(d);
+      } else {
+        sort<uint32_t>(d);
+      }
+      d.kept = runs * d.others > 0 ? kept : nullptr;
+      d.of = one_part;
+      d.work = runs * d.others;
+      d.team = d.others < threads_a_warp ? int32_t(threads_a_warp) : 1;
+      return true;
     }
     d.of = whole;
     d.work = d.points;
@@ -274,6 +297,7 @@ struct scatter_launch {
   void sort(device_nest<Operands> &d) {
     digit_sort<Word> sorting(memory, d.items, d.key_count);
     sorting.run(lent);
+    d.keys = sorting.keys[sorting.digits % 2];
     d.order = sorting.order[sorting.digits % 2];
     d.ranges = sorting.ranges;
   }
