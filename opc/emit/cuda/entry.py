@@ -153,8 +153,12 @@ class CudaEntryText(EntryText):
             yield from self._steps("left", products.factors[0], products.down, products, s, op)
             yield from self._steps("right", products.factors[1], products.across, products, s, op)
             element = self._element(products.stored) or dtype_text(products.sum.type)
-            yield f"  const opc::tile_launch plan(described, {element});"
-            yield from self._launch(s, text, "if (described.work > 0)", "true", "plan.blocks", shared="plan.bytes")
+            yield f"  opc::tile_launch plan(described, lent, {element});"
+            yield "  if (plan.lacks_memory()) {"
+            yield f'    return opc::fail(context, OPC_OUT_OF_MEMORY, "{self.op.name}: no memory for parts of {s.assign.target}");'
+            yield "  }"
+            steps = "for (int32_t step = 0; described.work > 0 && plan.next_step(described, step); ++step)"
+            yield from self._launch(s, text, steps, "true", "plan.blocks", shared="plan.bytes")
             return
         if (scan := scan_of(s)) is not None:
             if (first := first_terms(scan)) is not None:

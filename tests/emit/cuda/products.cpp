@@ -9,10 +9,7 @@
 
 namespace {
 
-struct sizes {
-  int64_t down, across, terms, work;
-  opc::factor_steps left, right;
-};
+typedef opc::device_nest<1> sizes;
 
 template <typename T>
 T element_of(int value) {
@@ -57,14 +54,25 @@ void kernel(const sizes &n, const Left &left, const Right &right, float *to) {
 }
 
 template <typename T, typename U, int Kind, typename LeftAlong, typename RightAlong, bool computed = false>
-void check(const char *name, int64_t down, int64_t across, int64_t terms, opc::bringing left_how, opc::bringing right_how) {
+void check(const char *name, int64_t down, int64_t across, int64_t terms, opc::bringing left_how, opc::bringing right_how,
+           int64_t parts = 1) {
   const factor<T, LeftAlong> left(down, terms, 1);
   const factor<U, RightAlong> right(across, terms, 2);
   constexpr opc::tile_shape shape = opc::shape_of_tiles(Kind);
-  const sizes n = {down, across, terms, ((down + shape.down - 1) / shape.down) * ((across + shape.across - 1) / shape.across),
-                   left.steps(left_how), right.steps(right_how)};
+  sizes n = {};
+  n.down = down;
+  n.across = across;
+  n.points = down * across;
+  n.terms = n.part_terms = terms;
+  n.parts = parts;
+  if (parts > 1) n.part_terms = (terms / parts + 31) / 32 * 32;
+  n.work = ((down + shape.down - 1) / shape.down) * ((across + shape.across - 1) / shape.across) * parts;
+  n.left = left.steps(left_how);
+  n.right = right.steps(right_how);
+  std::vector<float> kept(static_cast<size_t>(n.points * parts));
+  n.kept = reinterpret_cast<char *>(kept.data());
   std::vector<float> found(static_cast<size_t>(down * across));
-  const bool halves = opc::is_half<T> && std::is_same<T, U>::value;
+  const bool halves = opc::is_for_tensors<T> && std::is_same<T, U>::value;
   const int64_t bytes = halves ? (shape.down + shape.across) * shape.halves * 2 * shape.half_stages
                                : (shape.down + shape.across) * shape.floats * 4 * shape.float_stages;
   typedef factor<T, LeftAlong> left_type;
@@ -72,6 +80,11 @@ void check(const char *name, int64_t down, int64_t across, int64_t terms, opc::b
   /* Fewer blocks than tiles: a block takes several. */
   OPC_LAUNCH((kernel<T, U, Kind, computed, LeftAlong, RightAlong, left_type, right_type>), true, n.work < 2 ? n.work : 2, opc::threads_a_block, bytes,
              nullptr, n, left, right, found.data());
+  if (parts > 1) {
+    n.of = opc::all_parts;
+    OPC_LAUNCH((kernel<T, U, Kind, computed, LeftAlong, RightAlong, left_type, right_type>), true, 2, opc::threads_a_block, 0, nullptr, n,
+               left, right, found.data());
+  }
   for (int64_t d = 0; d < down; ++d) {
     for (int64_t a = 0; a < across; ++a) {
       double total = 0;
@@ -166,6 +179,10 @@ int main() {
       "computed", 129, 24, 40, opc::computed, opc::packed);
   check<float, float, opc::medium_tiles, opc::along_terms, opc::along_points, true>("computed floats", 129, 24, 20, opc::computed,
                                                                                    opc::packed);
+  check<opc::float16, opc::float16, opc::small_tiles, opc::along_points, opc::along_points>("parts", 72, 8, 200, opc::packed,
+                                                                                           opc::packed, 3);
+  check<float, float, opc::small_tiles, opc::along_points, opc::along_points>("parts of floats", 65, 8, 200, opc::in_steps,
+                                                                             opc::by_value, 3);
   alignas(16) const float from[8] = {1, 2, 3, 4, 5, 6, 7, 8};
   float to[4];
   OPC_LAUNCH(too_early, true, 1, 1, 32, nullptr, from, to);

@@ -85,7 +85,7 @@ template <int32_t Operands>
 static inline void set_tiles(device_nest<Operands> &d, int64_t batches, int64_t down, int64_t across, int64_t terms) {
   d.down = down;
   d.across = across;
-  d.terms = terms;
+  d.terms = d.part_terms = terms;
   d.work = batches; /* until there are tiles */
   d.left = d.right = {0, 0, by_value};
 }
@@ -162,15 +162,24 @@ static inline int64_t most_shared() {
 #endif
 }
 
+/* Blocks for a thread a point, as many as there may be. */
+static inline int64_t blocks_for(int64_t points, int64_t threads) {
+  const int64_t blocks = (points + threads - 1) / threads;
+  return blocks < most_blocks ? blocks : int64_t(most_blocks);
+}
+
 /* Which tiles sums of products have, from elements of some type: the greatest of which there are enough for a GPU. In what order terms are
- * added does not depend on it. */
+ * added depends on sizes alone: of few tiles with many terms, several blocks add up a part each. */
 struct tile_launch {
-  enum : int64_t { many_tiles = 100 };
+  enum : int64_t { many_tiles = 100, few_tiles = 33, terms_a_part = 512 };
   int64_t blocks = 0;
   int64_t bytes = 0; /* of shared memory, for each block */
+  int64_t size = 0;
+  void *kept = nullptr;
+  const opc_cuda_context *lent;
 
   template <int32_t Operands>
-  tile_launch(device_nest<Operands> &d, dtype type) {
+  tile_launch(device_nest<Operands> &d, const opc_cuda_context *context, dtype type) : lent(context) {
     const bool halves = type == dtype_float16 || type == dtype_bfloat16;
     const int64_t batches = d.work;
     d.tiles = small_tiles;
@@ -182,7 +191,42 @@ struct tile_launch {
     }
     d.work = tiles_of(d, batches, d.tiles);
     bytes = bytes_of(d.tiles, type);
-    blocks = d.work < most_blocks ? d.work : int64_t(most_blocks);
+    if (d.work > 0) take_parts(d, type == dtype_float64 ? 8 : 4);
+    blocks = blocks_for(d.work, 1);
+  }
+  tile_launch(const tile_launch &) = delete;
+  tile_launch &operator=(const tile_launch &) = delete;
+  ~tile_launch() {
+    if (kept != nullptr && lent->release != nullptr) lent->release(lent->allocator, kept, size, lent->stream);
+  }
+  bool lacks_memory() const { return size > 0 && kept == nullptr; }
+
+  /* Goes on to joining parts; false where all is done. */
+  template <int32_t Operands>
+  bool next_step(device_nest<Operands> &d, int32_t step) {
+    if (step == 0) return true;
+    if (step == 2 || d.parts == 1) return false;
+    d.of = all_parts;
+    blocks = blocks_for(d.points, threads_a_block);
+    bytes = 0;
+    return true;
+  }
+
+  template <int32_t Operands>
+  void take_parts(device_nest<Operands> &d, int64_t sum_bytes) {
+    if (d.work >= few_tiles) return;
+    /* A call that measures may lack so much. */
+    const int64_t most = OPC_CUDA_PARTS_BYTES / (d.points * sum_bytes);
+    const int64_t wanted = 4 * few_tiles / d.work, there = d.terms / terms_a_part;
+    const int64_t parts = wanted < most ? wanted : most, so_many = there < parts ? there : parts;
+    if (so_many < 2) return;
+    /* Whole stages of terms, whichever tiles there are. */
+    d.part_terms = ((d.terms + so_many - 1) / so_many + 31) / 32 * 32;
+    d.parts = (d.terms + d.part_terms - 1) / d.part_terms;
+    d.work *= d.parts;
+    size = d.parts * d.points * sum_bytes;
+    kept = device_memory(lent, size);
+    d.kept = static_cast<char *>(kept);
   }
 
   template <int32_t Operands>
@@ -198,12 +242,6 @@ struct tile_launch {
 };
 
 static inline int64_t greater(int64_t a, int64_t b) { return a < b ? b : a; }
-
-/* Blocks for a thread a point, as many as there may be. */
-static inline int64_t blocks_for(int64_t points, int64_t threads) {
-  const int64_t blocks = (points + threads - 1) / threads;
-  return blocks < most_blocks ? blocks : int64_t(most_blocks);
-}
 
 /* A nest as kernels get it. */
 template <int32_t Operands>

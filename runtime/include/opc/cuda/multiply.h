@@ -21,22 +21,23 @@ OPC_DEVICE void multiply_values(const Nest &n, const Left &left, const Right &ri
   for (int64_t tile = blockIdx.x; tile < n.work; tile += gridDim.x) {
     const tile_start start = start_of_tile<small_tiles>(n, tile);
     const int64_t first_across = start.across, first_down = start.down, batch = start.batch;
+    const int64_t end = start.first_term + start.terms;
     T totals[own_points][own_points] = {};
-    for (int64_t first = 0; first < n.terms; first += tile_terms) {
+    for (int64_t first = start.first_term; first < end; first += tile_terms) {
       for (int e = static_cast<int>(threadIdx.x); e < tile_points * tile_terms; e += threads_a_block) {
         const int term = e % tile_terms, point = e / tile_terms;
-        const bool some = first + term < n.terms;
+        const bool some = first + term < end;
         lefts[term * tile_pitch + point] = some && first_down + point < n.down ? left(batch, first_down + point, first + term) : T(0);
       }
       for (int e = static_cast<int>(threadIdx.x); e < tile_points * tile_terms; e += threads_a_block) {
         const int term = e / tile_points, point = e % tile_points;
-        const bool some = first + term < n.terms;
+        const bool some = first + term < end;
         rights[term * tile_pitch + point] =
             some && first_across + point < n.across ? right(batch, first_across + point, first + term) : T(0);
       }
       __syncthreads();
       /* Beyond the last term there is none: a zero times an infinity would be one. */
-      const int terms = n.terms - first < tile_terms ? static_cast<int>(n.terms - first) : int(tile_terms);
+      const int terms = end - first < tile_terms ? static_cast<int>(end - first) : int(tile_terms);
       for (int term = 0; term < terms; ++term) {
         T a[own_points], b[own_points];
         OPC_UNROLLED
@@ -57,7 +58,7 @@ OPC_DEVICE void multiply_values(const Nest &n, const Left &left, const Right &ri
       OPC_UNROLLED
       for (int j = 0; j < own_points; ++j) {
         const int64_t down = first_down + own_down + i * side, across = first_across + own_across + j * side;
-        if (down < n.down && across < n.across) finish(batch, down, across, totals[i][j]);
+        finish_point(n, start, down, across, totals[i][j], finish);
       }
     }
   }
@@ -67,12 +68,16 @@ OPC_DEVICE void multiply_values(const Nest &n, const Left &left, const Right &ri
  * `left_at(batch)` and `right_at(batch)` tell where the elements of their first points and terms lie, or are `nowhere()`, and
  * `finish(batch, down, across, total)` stores a point. Where both factors are elements of one type, or 0, it is `Stored`, and otherwise
  * void. Each factor lies along terms or along points, where it is as its op has it. Terms are added in their order, in the type T; tensor
- * cores add up 16 at a time. */
+ * cores add up 16 at a time. Of few points with many terms several blocks take a part each, and the kernel runs again to join them. */
 template <typename T, typename Stored, int Tiles, typename LeftAlong, typename RightAlong, typename Nest, typename Left, typename LeftAt,
           typename Right, typename RightAt, typename Finish>
 OPC_DEVICE void multiply_tiles(const Nest &n, const Left &left, const LeftAt &left_at, const Right &right, const RightAt &right_at,
                                const Finish &finish) {
-  if constexpr (is_half<Stored>) {
+  if (n.of == all_parts) {
+    join_tiles<T>(n, finish);
+    return;
+  }
+  if constexpr (is_for_tensors<Stored>) {
     multiply_halves<Stored, Tiles, LeftAlong, RightAlong>(n, left, left_at, right, right_at, finish);
   } else if constexpr (sizeof(T) == 4) {
     multiply_floats<Tiles, LeftAlong, RightAlong>(n, left, left_at, right, right_at, finish);

@@ -15,12 +15,10 @@ struct float_part {
   static constexpr bool by_terms = std::is_same<Along, along_terms>::value;
 
   /* A thread's word number `i`. Along terms 8 lanes have neighbours, along points all. */
-  OPC_DEVICE_MEMBER static int term_of(int i) {
-    const int thread = static_cast<int>(threadIdx.x);
+  OPC_DEVICE_MEMBER static int term_of(int thread, int i) {
     return by_terms ? thread % 8 + i % 2 * 8 : thread / points + i * (threads_a_block / points);
   }
-  OPC_DEVICE_MEMBER static int point_of(int i) {
-    const int thread = static_cast<int>(threadIdx.x);
+  OPC_DEVICE_MEMBER static int point_of(int thread, int i) {
     return by_terms ? thread / 8 + i / 2 * (threads_a_block / 8) : thread % points;
   }
   OPC_DEVICE_MEMBER static int place(int term, int point) { return (term * points + (point ^ term % 8 * 4)) * 4; }
@@ -37,17 +35,20 @@ struct float_part {
   /* Copies what lies in steps, from the first point and term of the part on; what is stored narrow is widened. */
   template <typename Stored>
   OPC_DEVICE_MEMBER static void copy(shared_place part, const Stored *from, const factor_steps &steps, int points_left, int terms_left) {
+    /* Places are found anew each time: registers are for points. */
+    int thread = static_cast<int>(threadIdx.x);
+    forget(thread);
     if constexpr (by_terms) {
-      const Stored *own = from + point_of(0) * steps.point + term_of(0) * steps.term;
+      const Stored *own = from + point_of(thread, 0) * steps.point + term_of(thread, 0) * steps.term;
       OPC_UNROLLED
       for (int i = 0; i < words; ++i) {
-        const bool some = point_of(i) < points_left && term_of(i) < terms_left;
-        copy_one(part + place(term_of(i), point_of(i)), i % 2 == 1 ? own + 8 * steps.term : own, some);
+        const bool some = point_of(thread, i) < points_left && term_of(thread, i) < terms_left;
+        copy_one(part + place(term_of(thread, i), point_of(thread, i)), i % 2 == 1 ? own + 8 * steps.term : own, some);
         if (i % 2 == 1) own += threads_a_block / 8 * steps.point;
       }
     } else {
       constexpr int pieces_a_row = points / 4, rows_at_once = threads_a_block / pieces_a_row;
-      const int row = static_cast<int>(threadIdx.x) / pieces_a_row, point = static_cast<int>(threadIdx.x) % pieces_a_row * 4;
+      const int row = thread / pieces_a_row, point = thread % pieces_a_row * 4;
       const Stored *own = from + row * steps.term + point * steps.point;
       OPC_UNROLLED
       for (int i = 0; i < terms / rows_at_once; ++i) {
@@ -76,9 +77,10 @@ struct float_part {
   template <typename Value>
   OPC_DEVICE_MEMBER static void write(shared_place part, const Value &value, int64_t batch, int64_t first_point, int64_t first_term,
                                       int points_left, int terms_left) {
+    const int thread = static_cast<int>(threadIdx.x);
     OPC_ROLLED
     for (int i = 0; i < words; ++i) {
-      const int term = term_of(i), point = point_of(i);
+      const int term = term_of(thread, i), point = point_of(thread, i);
       const bool some = point < points_left && term < terms_left;
       write_shared(part + place(term, point), some ? value(batch, first_point + point, first_term + term) : 0.0f);
     }
@@ -108,22 +110,23 @@ OPC_DEVICE void multiply_floats(const Nest &n, const Left &left, const LeftAt &l
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
   const int own_down = warp / warps_across * warp_down + lane / lanes_across * 4;
   const int own_across = warp % warps_across * warp_across + lane % lanes_across * 4;
-  const int steps = static_cast<int>((n.terms + terms - 1) / terms), last_terms = static_cast<int>(n.terms - int64_t(steps - 1) * terms);
   for (int64_t tile = blockIdx.x; tile < n.work; tile += gridDim.x) {
     const tile_start start = start_of_tile<Kind>(n, tile);
+    const int steps = static_cast<int>((start.terms + terms - 1) / terms);
+    const int last_terms = static_cast<int>(start.terms - int64_t(steps - 1) * terms);
     const int left_points = at_most(1 << 16, n.down - start.down), right_points = at_most(1 << 16, n.across - start.across);
     /* Without terms there may be no place. */
     const left_stored *left_from = nullptr;
     const right_stored *right_from = nullptr;
     if (steps > 0) {
-      left_from = first_element(left_at, n.left, start.batch, start.down, 0);
-      right_from = first_element(right_at, n.right, start.batch, start.across, 0);
+      left_from = first_element(left_at, n.left, start.batch, start.down, start.first_term);
+      right_from = first_element(right_at, n.right, start.batch, start.across, start.first_term);
     }
     /* Brings the terms of a step to a stage; steps follow each other. */
     const auto bring = [&](int step, int stage) {
       const shared_place part = shared + stage * stage_bytes;
       const int terms_left = step + 1 == steps ? last_terms : terms;
-      const int64_t first_term = static_cast<int64_t>(step) * terms;
+      const int64_t first_term = start.first_term + static_cast<int64_t>(step) * terms;
       if constexpr (left_lies) {
         if (Kind != small_tiles || n.left.how != by_value) left_part::copy(part, left_from, n.left, left_points, terms_left);
         left_from += terms * n.left.term;
@@ -188,7 +191,7 @@ OPC_DEVICE void multiply_floats(const Nest &n, const Left &left, const LeftAt &l
       for (int j = 0; j < own; ++j) {
         const int64_t down = end.down + own_down + i / 4 * 4 * lanes_down + i % 4;
         const int64_t across = end.across + own_across + j / 4 * 4 * lanes_across + j % 4;
-        if (down < n.down && across < n.across) finish(end.batch, down, across, totals[i][j]);
+        finish_point(n, end, down, across, totals[i][j], finish);
       }
     }
   }

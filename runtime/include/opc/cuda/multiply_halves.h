@@ -113,9 +113,10 @@ OPC_DEVICE void multiply_halves(const Nest &n, const Left &left, const LeftAt &l
   const left_part left_own;
   const right_part right_own;
   const int left_row = left_part::first_row(own_down), right_row = right_part::first_row(own_across);
-  const int steps = static_cast<int>((n.terms + terms - 1) / terms), last_terms = static_cast<int>(n.terms - int64_t(steps - 1) * terms);
   for (int64_t tile = blockIdx.x; tile < n.work; tile += gridDim.x) {
     const tile_start start = start_of_tile<Kind>(n, tile);
+    const int steps = static_cast<int>((start.terms + terms - 1) / terms);
+    const int last_terms = static_cast<int>(start.terms - int64_t(steps - 1) * terms);
     /* The first point and term of a thread's pieces, how many there are from there on, and where they lie. */
     const int left_point = left_part::by_terms ? left_own.row : 8 * left_own.piece;
     const int left_term = left_part::by_terms ? 8 * left_own.piece : left_own.row;
@@ -127,8 +128,8 @@ OPC_DEVICE void multiply_halves(const Nest &n, const Left &left, const LeftAt &l
     const left_stored *left_from = nullptr;
     const right_stored *right_from = nullptr;
     if (steps > 0) {
-      left_from = first_element(left_at, n.left, start.batch, start.down + left_point, left_term);
-      right_from = first_element(right_at, n.right, start.batch, start.across + right_point, right_term);
+      left_from = first_element(left_at, n.left, start.batch, start.down + left_point, start.first_term + left_term);
+      right_from = first_element(right_at, n.right, start.batch, start.across + right_point, start.first_term + right_term);
     }
     const int64_t left_step = left_part::by_terms ? n.left.point : n.left.term;
     const int64_t right_step = right_part::by_terms ? n.right.point : n.right.term;
@@ -136,7 +137,7 @@ OPC_DEVICE void multiply_halves(const Nest &n, const Left &left, const LeftAt &l
     const auto bring = [&](int step, int stage) {
       const shared_place part = shared + stage * stage_bytes;
       const int terms_left = step + 1 == steps ? last_terms : terms;
-      const int64_t first_term = static_cast<int64_t>(step) * terms;
+      const int64_t first_term = start.first_term + static_cast<int64_t>(step) * terms;
       if constexpr (left_lies) {
         if (Kind == large_tiles || n.left.how == packed) {
           left_own.copy(part, left_from, left_step, left_points, terms_left - left_term);
@@ -206,7 +207,7 @@ OPC_DEVICE void multiply_halves(const Nest &n, const Left &left, const LeftAt &l
     forget(tile);
     const tile_start end = start_of_tile<Kind>(n, tile);
     /* A warp's rows of points, 16 at a time, go through shared memory, so that lanes store neighbours. */
-    constexpr int pitch = warp_across + 4;
+    constexpr int pitch = warp_across + 4, lanes_across = warp_across < 32 ? warp_across : 32;
     const shared_place rows = shared + warp * 16 * pitch * 4;
     const float *const row = reinterpret_cast<const float *>(static_cast<const char *>(memory) + warp * 16 * pitch * 4);
     OPC_UNROLLED
@@ -219,11 +220,11 @@ OPC_DEVICE void multiply_halves(const Nest &n, const Left &left, const LeftAt &l
         }
       }
       __syncwarp();
-      OPC_UNROLLED_4
-      for (int point = lane; point < 16 * warp_across; point += 32) {
-        const int64_t down = end.down + own_down + 16 * i + point / warp_across;
-        const int64_t across = end.across + own_across + point % warp_across;
-        if (down < n.down && across < n.across) finish(end.batch, down, across, row[point / warp_across * pitch + point % warp_across]);
+      for (int c = lane % lanes_across; c < warp_across; c += lanes_across) {
+        OPC_UNROLLED_4
+        for (int r = lane / lanes_across; r < 16; r += 32 / lanes_across) {
+          finish_point(n, end, end.down + own_down + 16 * i + r, end.across + own_across + c, row[r * pitch + c], finish);
+        }
       }
       __syncwarp();
     }

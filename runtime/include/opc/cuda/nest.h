@@ -50,12 +50,13 @@ struct device_nest {
   int64_t points;
   int64_t work; /* for teams: points, or parts of them */
   int64_t parts;
-  char *kept; /* for each part of each point 8 bytes */
+  char *kept; /* for each part of each point 8 bytes, or a sum of products */
   int64_t *status;
   int32_t team;
   part of;
   int32_t level; /* of a reduction's loops, the one that threads share */
   int64_t down, across, terms; /* of sums of products: points each way, and terms */
+  int64_t part_terms;          /* as many as a tile adds up, where its points have parts */
   int32_t tiles;               /* and which of the shapes that tiles may have these have */
   factor_steps left, right;
   int64_t groups, group_points; /* of an entry that is split in groups */

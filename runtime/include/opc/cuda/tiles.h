@@ -50,7 +50,7 @@ using stored_at = std::remove_const_t<std::remove_pointer_t<decltype(std::declva
 
 /* Whether tensor cores multiply elements of a type. */
 template <typename Stored>
-constexpr bool is_half = std::is_same<Stored, float16>::value || std::is_same<Stored, bfloat16>::value;
+constexpr bool is_for_tensors = std::is_same<Stored, float16>::value || std::is_same<Stored, bfloat16>::value;
 
 /* Where a factor's elements of some point and term lie. */
 template <typename At>
@@ -62,20 +62,48 @@ OPC_DEVICE const stored_at<At> *first_element(const At &at, const factor_steps &
 /* The least of two numbers, the second of which may not fit. */
 OPC_DEVICE int at_most(int most, int64_t count) { return count < most ? static_cast<int>(count) : most; }
 
-/* Where a tile begins. */
+/* Where a tile begins, and which terms are added to its points: all, or a part of them. */
 struct tile_start {
   int64_t batch, down, across;
+  int64_t part, first_term;
+  int64_t terms;
 };
 template <int Kind, typename Nest>
 OPC_DEVICE tile_start start_of_tile(const Nest &n, int64_t tile) {
   constexpr tile_shape shape = shape_of_tiles(Kind);
   const int64_t down_tiles = (n.down + shape.down - 1) / shape.down, across_tiles = (n.across + shape.across - 1) / shape.across;
-  int64_t in_batch, in_band, row;
+  int64_t part = 0, in_batch, in_band, row;
+  if (n.parts > 1) tile = without_last(tile, n.parts, part);
   const int64_t batch = without_last(tile, down_tiles * across_tiles, in_batch);
   const int64_t first = without_last(in_batch, shape.band * across_tiles, in_band) * shape.band;
   const int64_t rows = down_tiles - first < shape.band ? down_tiles - first : int64_t(shape.band);
   const int64_t across = without_last(in_band, rows, row);
-  return {batch, (first + row) * shape.down, across * shape.across};
+  const int64_t first_term = part * n.part_terms, left = n.terms - first_term;
+  return {batch, (first + row) * shape.down, across * shape.across, part, first_term, left < n.part_terms ? left : n.part_terms};
+}
+
+/* Stores a point whose terms have been added up, or keeps what a part of them comes to. */
+template <typename T, typename Nest, typename Finish>
+OPC_DEVICE void finish_point(const Nest &n, const tile_start &start, int64_t down, int64_t across, T total, const Finish &finish) {
+  if (down >= n.down || across >= n.across) return;
+  if (n.parts == 1) {
+    finish(start.batch, down, across, total);
+  } else {
+    reinterpret_cast<T *>(n.kept)[start.part * n.points + (start.batch * n.down + down) * n.across + across] = total;
+  }
+}
+
+/* Adds up what the parts of all points have come to, in their order. */
+template <typename T, typename Nest, typename Finish>
+OPC_DEVICE void join_tiles(const Nest &n, const Finish &finish) {
+  const T *const kept = reinterpret_cast<const T *>(n.kept);
+  for (int64_t point = own_thread(); point < n.points; point += all_threads()) {
+    T total = 0;
+    for (int64_t part = 0; part < n.parts; ++part) total += kept[part * n.points + point];
+    int64_t across, down;
+    const int64_t batch = without_last(without_last(point, n.across, across), n.down, down);
+    finish(batch, down, across, total);
+  }
 }
 
 /* Has a compiler compute anew what depends on a number, and keep nothing of it in registers meanwhile. */
