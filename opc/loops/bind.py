@@ -12,7 +12,7 @@ from opc.ir.dtypes import DType, Weak
 from opc.ir.expr import Expr, IndexValue, children, with_children
 from opc.loops.nodes import Accumulate, Body, How, If, Let, Loop, PassGroup, Statement, Store, Var, map_values
 from opc.loops.row_loops import reductions_of
-from opc.loops.values import Local, Member, Named, Pointer, Word, call, number, variable
+from opc.loops.values import Local, Member, Named, Pointer, Sum, Word, call, number, variable
 from opc.records import replace
 
 TILE = Word("tile")
@@ -96,6 +96,7 @@ def share_terms(body: Body, kinds: Mapping[str, str]) -> Body:
             found.append(s)
             continue
         first, step = call("first_term", NEST, variable(_WORK)), call("term_step", NEST)
+        first = first if s.low == number(0) else Sum((s.low, first))
         found.append(replace(s, low=first, high=call("end_of_terms", NEST, s.high), step=step))
         for v in (v for v in body if isinstance(v, Var) and v.name in kinds):
             assert not isinstance(v.kind, Named | Pointer), "it has the type of a value"

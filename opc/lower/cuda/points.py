@@ -8,17 +8,28 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from opc.ir.affine import Affine, GroupSize
+from opc.ir.affine import Affine, GroupSize, Index
 from opc.ir.dtypes import Weak
-from opc.ir.expr import SEARCHES, Axis, BroadcastAxis, Expr, GroupAxis, GroupRef, IndexValue, Read, Reduce
+from opc.ir.expr import EXTREMES, SEARCHES, Axis, BroadcastAxis, Expr, GroupAxis, GroupRef, IndexValue, Read, Reduce
 from opc.ir.op import Group
 from opc.ir.printer import format_assign
 from opc.loops.bind import bind_points, share_terms
-from opc.loops.nodes import Body, Comment, Do, How, Kernel, Let, Loop, Statement, Var, View, values_of
+from opc.loops.nodes import Accumulate, Body, Comment, Do, How, If, Kernel, Let, Loop, Statement, Var, View, values_of
 from opc.loops.schedule import Schedule, Transformation
-from opc.loops.values import Address, Axes, Construct, Member, Product, call, number, variable, variables
+from opc.loops.values import Address, Axes, Construct, Local, Member, Product, call, number, variable, variables
 from opc.lower.build.context import NEST, Nest
 from opc.lower.build.points import PointLoops
+from opc.lower.build.reduction import start_of
+from opc.lower.cuda.reductions import (
+    extents_of,
+    joined_search,
+    narrowed,
+    nothing_along,
+    position_of,
+    search_step,
+    terms_that_count,
+    with_offsets_ahead,
+)
 from opc.records import replace
 
 _POINT = "@point"
@@ -39,7 +50,12 @@ class DevicePoints(PointLoops):
         self.shared: list[Reduce] = []
         """The reductions whose terms a team takes in turns."""
         self.counted = False
-        """Whether terms are counted beside what they are reduced to."""
+        self.known: dict[Reduce, Expr] = {}
+        """What every point asks for and has been computed."""
+        entries = ((index, dim) for index, dim in self.entries if isinstance(index, str) and isinstance(dim, Affine))
+        self.bounded = {Affine.of(Index(index)): dim for index, dim in entries}
+        """The extents that indices are within."""
+        """Whether threads that share terms find more than one value, or none that is joined by itself."""
 
     def kernel(self) -> Kernel:
         """Return the function."""
@@ -86,18 +102,62 @@ class DevicePoints(PointLoops):
             steps.append(Transformation("share", ("terms", *parts)))
         return Schedule(tuple(steps))
 
+    def reduction(self, e: Reduce) -> Expr:
+        """As `PointLoops` says; what every point asks for is computed once, however often it stands in the value."""
+        if self.within == 0 and e in self.known:
+            return self.known[e]
+        everywhere = self.within == 0 and not self.conditional
+        found = super().reduction(e)
+        if everywhere:
+            self.known[e] = found
+        return found
+
     def loops_of(self, e: Reduce) -> tuple[Body, str]:
         """As `PointLoops` says: what every point asks for, whatever it holds, has its terms shared by threads."""
-        shares = bool(e.axes) and self.within == 0 and not self.conditional and e.kind not in SEARCHES
+        outermost, extents = self.within == 0, extents_of(e)
         self.within += 1
-        body, result = super().loops_of(e)
+        counts = extents is None and e.kind in EXTREMES
+        if counts:
+            body, result = super().loops_of(e)
+            kinds = {s.name: e.kind if s.name == result else "sum" for s in body if isinstance(s, Var)}
+            joined: Body = ()
+        else:
+            body, result, joined = self._loops(e, extents or ())
+            kinds = {} if joined else {result: e.kind}
         self.within -= 1
-        if not shares:
-            return body, result
-        self.shared.append(e)
-        kinds = {s.name: e.kind if s.name == result else "sum" for s in body if isinstance(s, Var)}
-        self.counted = self.counted or len(kinds) > 1
-        return share_terms(body, kinds), result
+        if e.axes and outermost and not self.conditional and not (counts and e.kind in SEARCHES):
+            self.shared.append(e)
+            # A part of the terms keeps one value.
+            self.counted = self.counted or len(kinds) != 1
+            body = (*share_terms(body, kinds), *joined)
+        return with_offsets_ahead(body, self.nest.fresh) if outermost else body, result
+
+    def _loops(self, e: Reduce, extents: Sequence[Affine]) -> tuple[Body, str, Body]:
+        """Return the loops over the terms that count, the name of the result, and what joins what threads have searched."""
+        nest, kind = self.nest, e.kind.removeprefix("arg")
+        search, result = e.kind in SEARCHES, nest.fresh({"sum": "total", "prod": "product"}.get(e.kind, e.kind))
+        head: list[Statement] = [Var(result, e.type, number(0) if search else start_of(e.kind, e.type))]
+        if e.kind in EXTREMES and self.may_be_of_nothing(e):
+            over = ", ".join(a.index if isinstance(a, Axis) else str(a) for a in e.axes)
+            if (nothing := nothing_along(extents, nest.positive)) is not None:
+                head.append(If(nothing, (Do(self.nothing(e.kind, over)),)))
+        before, lines, conditional, bounded = dict(self.groups), self.lines, self.conditional, dict(self.bounded)
+        self.lines, self.conditional = [], False
+        heads = [(a, self.loop_over(a)) for a in e.axes]
+        self.bounded |= {Affine.of(Index(a.index)): a.extent for a in e.axes if isinstance(a, Axis)}
+        guards, term = terms_that_count(e, nest.sizes, self.bounded, nest.positive)
+        value = self.value(term)
+        joined: Body = ()
+        if search:
+            best, here = nest.fresh("best"), nest.fresh("here")
+            head.insert(0, Var(best, e.body.type, Construct(e.body.type, start_of(kind, e.body.type))))
+            self.lines += search_step(e, value, position_of([loop.index for _, loop in heads], extents), best, result, here)
+            joined = (joined_search(e, best, result),)
+        else:
+            self.lines.append(Accumulate(Local(result, e.type), e.kind, value))
+        body = narrowed(heads, guards, tuple(self.lines), nest.fresh)
+        self.groups, self.lines, self.conditional, self.bounded = before, lines, conditional, bounded
+        return (*head, *body), result, joined
 
     def loop_over(self, axis: Axis | GroupAxis | BroadcastAxis) -> Loop:
         """As `PointLoops` says."""
@@ -131,9 +191,9 @@ class FlatPoints(DevicePoints):
 
     def inside(self, e: Expr) -> tuple[Body, Expr]:
         """Return a value, and the statements that it needs, in a body of their own."""
-        before, self.lines = self.lines, []
+        before, known, self.lines, self.known = self.lines, self.known, [], {}
         value = self.value(e)
-        own, self.lines = tuple(self.lines), before
+        own, self.lines, self.known = tuple(self.lines), before, known
         return own, value
 
 

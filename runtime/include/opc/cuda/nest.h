@@ -120,6 +120,28 @@ OPC_DEVICE int64_t broadcast_place(const extents &all, const extents &own, int64
   return found;
 }
 
+/* A number divided by a greater one than 0, rounded down; in 32 bits where these are enough. */
+OPC_DEVICE int64_t divided_by(int64_t number, int64_t by) {
+  if (number >= 0 && number <= INT32_MAX && by <= INT32_MAX) return static_cast<uint32_t>(number) / static_cast<uint32_t>(by);
+  return number >= 0 ? number / by : -((by - 1 - number) / by);
+}
+
+/* Narrows [low, high) to the i with factor * i + rest >= 0; what is left lies within it, also where that is nothing. Most ranges need no
+ * narrowing, and a division takes long. */
+OPC_DEVICE void narrow(int64_t &low, int64_t &high, int64_t factor, int64_t rest) {
+  if (factor > 0) {
+    if (factor * low + rest >= 0) return;
+    const int64_t first = divided_by(factor - 1 - rest, factor);
+    low = first < high ? first : high;
+  } else if (factor < 0) {
+    if (factor * (high - 1) + rest >= 0) return;
+    const int64_t end = rest < 0 ? low : divided_by(rest, -factor) + 1;
+    high = end > low ? end : low;
+  } else if (rest < 0) {
+    high = low;
+  }
+}
+
 /* The point of a piece of work. */
 template <typename Nest>
 OPC_DEVICE int64_t point_of(const Nest &n, int64_t work) {
