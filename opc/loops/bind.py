@@ -96,8 +96,8 @@ def share_terms(body: Body, kinds: Mapping[str, str]) -> Body:
             found.append(s)
             continue
         first, step = call("first_term", NEST, variable(_WORK)), call("term_step", NEST)
-        first = first if s.low == number(0) else Sum((s.low, first))
-        found.append(replace(s, low=first, high=call("end_of_terms", NEST, s.high), step=step))
+        low = first if s.low == number(0) else Sum((s.low, first))
+        found.append(replace(s, low=low, high=call("end_of_terms", NEST, s.high), step=step))
         for v in (v for v in body if isinstance(v, Var) and v.name in kinds):
             assert not isinstance(v.kind, Named | Pointer), "it has the type of a value"
             own = Local(v.name, v.kind)

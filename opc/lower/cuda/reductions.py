@@ -48,6 +48,8 @@ def terms_that_count(
     """Return the affine expressions that are not negative where a term counts, and the term under the other conditions."""
     kind = e.kind.removeprefix("arg")
     found, body = peel(kind, e.body, sizes, bounded, positive)
+    if not any(isinstance(g, Affine) for g in found):
+        return (), e.body
     for g in reversed(found):
         if not isinstance(g, Affine):
             body = Select(g, body, Const(IDENTITY[kind], body.type), body.type)
