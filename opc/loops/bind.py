@@ -21,7 +21,7 @@ TILE = Word("tile")
 NEST = Word("nest")
 """The argument of one that describes a nest."""
 
-_WORK = "@work"
+WORK = "@work"
 """The piece of work that a team has: a point, or a part of the terms at one."""
 
 
@@ -79,10 +79,10 @@ def bind_points(loop: Loop, shared: bool) -> Loop:
     if not shared:
         return replace(loop, how=How.GRID)
     *rest, store = loop.body
-    point = Let(loop.index, Weak.INT, call("point_of", NEST, variable(_WORK)))
+    point = Let(loop.index, Weak.INT, call("point_of", NEST, variable(WORK)))
     stores = call("stores_point", NEST, type=DType.BOOL)
     body = (point, *rest, If(stores, (store,)))
-    return replace(loop, how=How.TEAMS, index=_WORK, high=Member("@nest", "work"), body=body)
+    return replace(loop, how=How.TEAMS, index=WORK, high=Member("@nest", "work"), body=body)
 
 
 def share_terms(body: Body, kinds: Mapping[str, str]) -> Body:
@@ -95,12 +95,12 @@ def share_terms(body: Body, kinds: Mapping[str, str]) -> Body:
         if not isinstance(s, Loop):
             found.append(s)
             continue
-        first, step = call("first_term", NEST, variable(_WORK)), call("term_step", NEST)
+        first, step = call("first_term", NEST, variable(WORK)), call("term_step", NEST)
         low = first if s.low == number(0) else Sum((s.low, first))
         found.append(replace(s, low=low, high=call("end_of_terms", NEST, s.high), step=step))
         for v in (v for v in body if isinstance(v, Var) and v.name in kinds):
             assert not isinstance(v.kind, Named | Pointer), "it has the type of a value"
             own = Local(v.name, v.kind)
             types = (f"opc::joins_{kinds[v.name]}", v.kind)
-            found.append(Store(own, call("join_terms", NEST, variable(_WORK), own, type=own.type, types=types)))
+            found.append(Store(own, call("join_terms", NEST, variable(WORK), own, type=own.type, types=types)))
     return tuple(found)

@@ -32,7 +32,7 @@ kernel: y = 2 * x
 
 
 def close(found: Any, expected: Any) -> None:
-    """Assert that results on a GPU are those of the CPU, but for a few roundings of the largest of them: others may be its parts."""
+    """Assert that results on a GPU are those of the CPU, but for a few roundings of the largest."""
     pairs = zip(found, expected, strict=True) if isinstance(found, tuple) else [(found, expected)]
     for a, b in pairs:
         assert a.is_cuda, a.device

@@ -13,8 +13,9 @@ from opc.emit.kernel.entry import EntryText
 from opc.emit.kernel.nests import dtype_text
 from opc.emit.shapes.cpp import checks, group_member, struct_name, type_member
 from opc.ir.affine import Affine, Dim, GroupSize
-from opc.ir.expr import Axis, BroadcastAxis, GroupAxis, Reduce, ReduceAxis, walk
+from opc.ir.expr import Axis, BroadcastAxis, GroupAxis, ReduceAxis
 from opc.ir.op import Family, Group, Op
+from opc.lower.cuda.points import most_terms
 from opc.lower.cuda.products import Products, products_of
 from opc.lower.cuda.rows import kept
 from opc.lower.cuda.scans import scan_of, scanned_entry
@@ -168,7 +169,10 @@ class CudaEntryText(EntryText):
             blocks = "opc::blocks_for(described.points, opc::threads_a_block)"
             yield from self._launch(s, text, "if (described.points > 0)", "false", blocks)
             return
-        yield f"  const opc::nest_launch plan(described, lent, {self._terms(s)}, {'true' if 'parts' in shared else 'false'});"
+        last, along = len(s.assign.indices) - 1, (text.kernel.schedule.args("coalesce") or ("either",))[0]
+        kept = 2 if "pairs" in shared else 1 if "parts" in shared else 0
+        terms = self._terms(s, op)
+        yield f"  const opc::nest_launch plan(described, {last}, lent, {terms}, {kept}, opc::reads_along::{along});"
         yield "  if (plan.lacks_memory()) {"
         yield f'    return opc::fail(context, OPC_OUT_OF_MEMORY, "{self.op.name}: no memory for parts of {s.assign.target}");'
         yield "  }"
@@ -216,14 +220,15 @@ class CudaEntryText(EntryText):
                 whole, own = group_member((axis.name, None)), group_member((axis.name, axis.operand))
                 return f"opc::broadcast_points(call.{whole}, call.{own})"
 
-    def _terms(self, s: NestStage) -> str:
+    def _terms(self, s: NestStage, op: Op) -> str:
         """Return about how many terms the threads of a team share: the most along the outermost axis of a reduction."""
         found: list[str] = []
-        for e in walk(s.assign.value):
-            if isinstance(e, Reduce) and e.axes:
-                outer = e.axes[0]
-                varies = isinstance(outer, Axis) and outer.extent.indices()
-                found.append("256" if varies else self._points(outer))
+        for outer, most in most_terms(op, s):
+            varies = isinstance(outer, Axis) and outer.extent.indices()
+            terms = "256" if varies else self._points(outer)
+            for width in most:
+                terms = f"opc::lesser({terms}, opc::at_least_0({self.scalar.number(width)}))"
+            found.append(terms)
         first, *rest = dict.fromkeys(found) or ("1",)
         for other in rest:
             first = f"opc::greater({first}, {other})"

@@ -10,8 +10,25 @@ from collections.abc import Sequence
 
 from opc.ir.affine import Affine, GroupSize, Index
 from opc.ir.dtypes import Weak
-from opc.ir.expr import EXTREMES, SEARCHES, Axis, BroadcastAxis, Expr, GroupAxis, GroupRef, IndexValue, Read, Reduce
-from opc.ir.op import Group
+from opc.ir.expr import (
+    EXTREMES,
+    SEARCHES,
+    Axis,
+    BroadcastAxis,
+    Expr,
+    GroupAxis,
+    GroupIndex,
+    GroupRef,
+    IndexValue,
+    Read,
+    Reduce,
+    ReduceAxis,
+    Select,
+    free_indices,
+    reads,
+    walk,
+)
+from opc.ir.op import Group, Op
 from opc.ir.printer import format_assign
 from opc.loops.bind import bind_points, share_terms
 from opc.loops.nodes import Accumulate, Body, Comment, Do, How, If, Kernel, Let, Loop, Statement, Var, View, values_of
@@ -28,8 +45,10 @@ from opc.lower.cuda.reductions import (
     position_of,
     search_step,
     terms_that_count,
+    widths,
     with_offsets_ahead,
 )
+from opc.lower.loop_ir import NestStage
 from opc.records import replace
 
 _POINT = "@point"
@@ -50,17 +69,32 @@ class DevicePoints(PointLoops):
         self.shared: list[Reduce] = []
         """The reductions whose terms a team takes in turns."""
         self.counted = False
+        """Whether terms are counted beside what they are reduced to."""
+        self.pairs = False
+        """Whether threads that share terms find a value and a position."""
+        self.most: list[tuple[ReduceAxis, tuple[Affine, ...]]] = []
+        """Of each reduction whose terms are shared, the outermost axis, and what else bounds the number of terms along it."""
         self.known: dict[Reduce, Expr] = {}
         """What every point asks for and has been computed."""
         entries = ((index, dim) for index, dim in self.entries if isinstance(index, str) and isinstance(dim, Affine))
         self.bounded = {Affine.of(Index(index)): dim for index, dim in entries}
         """The extents that indices are within."""
-        """Whether threads that share terms find more than one value, or none that is joined by itself."""
+        self.divergent = False
+        """Whether not all threads of a team may come to what is made."""
+        self.uniform = False
+        """Whether all threads take the same side of the conditional that is made."""
+        self.chosen = False
+        """Whether a side of a conditional has terms that a team takes in turns."""
 
     def kernel(self) -> Kernel:
         """Return the function."""
         places = self.places({n: call("entry_place", NEST, variable(_POINT), number(n)) for n in range(len(self.entries))})
         value = self.value(self.stage.assign.value)
+        if self.chosen:
+            # A team makes it together, before one of its threads stores it.
+            name, type_ = self.nest.fresh("value"), self.nest.declared.type
+            self.lines.append(Let(name, type_, Construct(type_, value)))
+            value = Local(name, type_)
         inside = used_places(places, (*self.lines, self.stored(variable(_POINT), value)))
         loop = Loop(How.SERIAL, _POINT, number(0), Member("@nest", "points"), inside)
         body: Body = (Comment(format_assign(self.stage.assign)), bind_points(loop, bool(self.shared)))
@@ -98,9 +132,36 @@ class DevicePoints(PointLoops):
     def _schedule(self) -> Schedule:
         steps = [Transformation("bind", ("points to teams",) if self.shared else ("points to all threads",))]
         if self.shared:
-            parts = ("parts",) if len(self.shared) == 1 and not self.counted else ()
+            parts = ("pairs" if self.pairs else "parts",) if len(self.shared) == 1 and not self.counted else ()
             steps.append(Transformation("share", ("terms", *parts)))
+            if along := self._reads_along():
+                steps.append(Transformation("coalesce", (along,)))
         return Schedule(tuple(steps))
+
+    def value(self, e: Expr) -> Expr:
+        """As `PointLoops` says."""
+        before, self.uniform = self.uniform, isinstance(e, Select) and _is_uniform(e.cond)
+        found = super().value(e)
+        self.uniform = before
+        return found
+
+    def lazy(self, e: Expr) -> Expr:
+        """As `PointLoops` says: what is asked for where an operand is present, all threads ask for."""
+        before, self.divergent = self.divergent, self.divergent or not self.uniform
+        found = super().lazy(e)
+        self.divergent = before
+        return found
+
+    def _reads_along(self) -> str | None:
+        """Return along what the shared terms lie together, "terms" or "points" of the target's last entry; None: it varies."""
+        last = self.entries[-1][0] if self.entries else ""
+        own = last.name if isinstance(last, GroupRef) else last
+        found: set[str | None] = set()
+        for e in self.shared:
+            axes = {_axis_name(a) for a in e.axes if isinstance(a, Axis | GroupAxis)}
+            names = _neighbours(e.body)
+            found |= {"terms" if n & axes else "points" if own in n else None for n in names}
+        return found.pop() if len(found) == 1 else None
 
     def reduction(self, e: Reduce) -> Expr:
         """As `PointLoops` says; what every point asks for is computed once, however often it stands in the value."""
@@ -115,25 +176,30 @@ class DevicePoints(PointLoops):
     def loops_of(self, e: Reduce) -> tuple[Body, str]:
         """As `PointLoops` says: what every point asks for, whatever it holds, has its terms shared by threads."""
         outermost, extents = self.within == 0, extents_of(e)
-        self.within += 1
         counts = extents is None and e.kind in EXTREMES
+        shares = bool(e.axes) and outermost and not self.divergent and not (counts and e.kind in SEARCHES)
+        e = innermost_first(e) if shares else e
+        self.within += 1
+        most: tuple[Affine, ...] = ()
         if counts:
             body, result = super().loops_of(e)
             kinds = {s.name: e.kind if s.name == result else "sum" for s in body if isinstance(s, Var)}
             joined: Body = ()
         else:
-            body, result, joined = self._loops(e, extents or ())
+            body, result, joined, most = self._loops(e, extents or ())
             kinds = {} if joined else {result: e.kind}
         self.within -= 1
-        if e.axes and outermost and not self.conditional and not (counts and e.kind in SEARCHES):
+        if shares:
             self.shared.append(e)
-            # A part of the terms keeps one value.
-            self.counted = self.counted or len(kinds) != 1
+            self.most.append((e.axes[0], most))
+            self.chosen = self.chosen or self.conditional
+            self.counted, self.pairs = self.counted or len(kinds) > 1, bool(joined)
             body = (*share_terms(body, kinds), *joined)
         return with_offsets_ahead(body, self.nest.fresh) if outermost else body, result
 
-    def _loops(self, e: Reduce, extents: Sequence[Affine]) -> tuple[Body, str, Body]:
-        """Return the loops over the terms that count, the name of the result, and what joins what threads have searched."""
+    def _loops(self, e: Reduce, extents: Sequence[Affine]) -> tuple[Body, str, Body, tuple[Affine, ...]]:
+        """Return the loops over the terms that count, the name of the result, what joins what threads have searched, and what
+        bounds the number of terms along the outermost axis."""
         nest, kind = self.nest, e.kind.removeprefix("arg")
         search, result = e.kind in SEARCHES, nest.fresh({"sum": "total", "prod": "product"}.get(e.kind, e.kind))
         head: list[Statement] = [Var(result, e.type, number(0) if search else start_of(e.kind, e.type))]
@@ -157,7 +223,7 @@ class DevicePoints(PointLoops):
             self.lines.append(Accumulate(Local(result, e.type), e.kind, value))
         body = narrowed(heads, guards, tuple(self.lines), nest.fresh)
         self.groups, self.lines, self.conditional, self.bounded = before, lines, conditional, bounded
-        return (*head, *body), result, joined
+        return (*head, *body), result, joined, widths(e.axes[0], guards, nest.positive) if e.axes else ()
 
     def loop_over(self, axis: Axis | GroupAxis | BroadcastAxis) -> Loop:
         """As `PointLoops` says."""
@@ -195,6 +261,52 @@ class FlatPoints(DevicePoints):
         value = self.value(e)
         own, self.lines, self.known = tuple(self.lines), before, known
         return own, value
+
+
+def most_terms(op: Op, stage: NestStage) -> tuple[tuple[ReduceAxis, tuple[Affine, ...]], ...]:
+    """Return the outermost axis of each reduction of a statement whose terms are shared, and what else bounds their number."""
+    points = DevicePoints(Nest(op, stage))
+    points.kernel()
+    return tuple(points.most)
+
+
+def _is_uniform(cond: Expr) -> bool:
+    """Whether a condition is the same at all points: it depends on which operands are present, on attributes and sizes."""
+    return not free_indices(cond) and not any(isinstance(n, Read | Reduce | GroupIndex) for n in walk(cond))
+
+
+def _axis_name(axis: Axis | GroupAxis) -> str:
+    return axis.index if isinstance(axis, Axis) else axis.name
+
+
+def _neighbours(e: Expr) -> set[frozenset[str]]:
+    """Return the indices, or groups, that the last axes of an expression's largest reads go along, neighbour by neighbour."""
+    found = [r for r in reads(e) if r.indices]
+    most = max((len(r.indices) for r in found), default=0)
+    return {_last_names(r) for r in found if len(r.indices) == most}
+
+
+def _last_names(e: Read) -> frozenset[str]:
+    last = e.indices[-1]
+    if isinstance(last, GroupRef):
+        return frozenset((last.name,))
+    if not isinstance(last, Affine):
+        return frozenset()
+    units = (Affine.of(1), Affine.of(-1))
+    return frozenset(name for name in last.indices() if last.coefficient(name) in units)
+
+
+def innermost_first(e: Reduce) -> Reduce:
+    """Return a reduction whose outermost loop, which threads share, goes along what they find side by side in memory."""
+    names = _neighbours(e.body)
+    first = [a for a in e.axes if isinstance(a, Axis | GroupAxis) and all(_axis_name(a) in n for n in names)]
+    # The kinds left out tell which loops they found nothing in, in order.
+    fixed = e.kind in EXTREMES or any(
+        isinstance(a, BroadcastAxis) or (isinstance(a, Axis) and bool(a.extent.indices())) for a in e.axes
+    )
+    if fixed or not names or len(first) != 1:
+        return e
+    return replace(e, axes=(*first, *(a for a in e.axes if a is not first[0])))
 
 
 def place_of(of: Expr, behind: Sequence[Expr], size: Expr) -> Expr:

@@ -25,6 +25,7 @@ from opc.ir.expr import (
     walk,
     with_children,
 )
+from opc.loops.bind import WORK
 from opc.loops.nodes import Body, Do, If, Let, Loop, Statement, Store, Var, map_values, own_values, statements
 from opc.loops.values import Block, Intrinsic, Local, Product, call, compare, number, ref, sum_of, variable, variables
 from opc.lower.build.context import NEST
@@ -92,6 +93,20 @@ def narrowed(
     return *ahead, *body
 
 
+def widths(axis: ReduceAxis, guards: Sequence[Affine], positive: Callable[[Affine], bool]) -> tuple[Affine, ...]:
+    """Return how many points along an axis lie between guards that bound it from both sides, whatever the other indices are."""
+    found: list[Affine] = []
+    if not isinstance(axis, Axis):
+        return ()
+    for low in guards:
+        step = low.coefficient(axis.index)
+        if step is None or not step.terms or not positive(step):
+            continue
+        between = (low + high for high in guards if high.coefficient(axis.index) == -step)
+        found += [both // step + 1 for both in between if not both.indices()]
+    return tuple(dict.fromkeys(found))
+
+
 def _narrow(g: Affine, index: str, low: str, high: str) -> Statement:
     coefficient = g.coefficient(index)
     assert coefficient is not None, "it is affine in the index"
@@ -137,7 +152,7 @@ def joined_search(e: Reduce, best: str, result: str) -> Statement:
     """Return what joins the positions that the threads of a team have found."""
     own, of = Local(result, e.type), e.body.type
     types = (f"opc::finds_{e.kind.removeprefix('arg')}", of)
-    return Store(own, call("join_search", NEST, Local(best, of), own, type=e.type, types=types))
+    return Store(own, call("join_search", NEST, variable(WORK), Local(best, of), own, type=e.type, types=types))
 
 
 def with_offsets_ahead(body: Body, fresh: Callable[[str], str]) -> Body:

@@ -89,6 +89,7 @@ static inline void set_tiles(device_nest<Operands> &d, int64_t batches, int64_t 
 }
 
 static inline int64_t greater(int64_t a, int64_t b) { return a < b ? b : a; }
+static inline int64_t lesser(int64_t a, int64_t b) { return a < b ? a : b; }
 
 /* Blocks for a thread a point, as many as there may be. */
 static inline int64_t blocks_for(int64_t points, int64_t threads) {
@@ -119,23 +120,37 @@ static inline void to_device(device_nest<Operands> &d, const nest &n, const opc_
   d.of = whole;
 }
 
+/* Along what the reads of a nest lie together: its terms, or the points of the last entry of its target; or it is not known. */
+enum class reads_along { either, terms, points };
+
 /* How the points of a nest whose threads share terms are given to teams, for about so many terms at each point, and the memory for parts
- * of them. All of it depends on sizes alone, and so do results. */
+ * of them: so many words a part, none where terms can't be taken in parts. Where neighbouring points read neighbours, a point has one thread, and several for parts of its terms. All of it depends on
+ * sizes alone, and so do results. */
 struct nest_launch {
   enum : int64_t { many_points = 1 << 15, few_points = 1 << 7, many_terms = 1 << 12, terms_a_part = 1 << 11, most_parts = 512 };
+  enum : int64_t { neighbours = 8, terms_a_thread = 32, most_threads = OPC_CUDA_PARTS_BYTES / 8 };
   int64_t size = 0;
   void *kept = nullptr;
   const opc_cuda_context *lent;
 
   template <int32_t Operands>
-  nest_launch(device_nest<Operands> &d, const opc_cuda_context *context, int64_t terms, bool may_part) : lent(context) {
-    if (d.points >= many_points || terms < threads_a_warp) return;
-    d.team = terms >= threads_a_block && d.points < many_points / 8 ? int32_t(threads_a_block) : int32_t(threads_a_warp);
-    if (!may_part || d.points == 0 || d.points >= few_points || terms < many_terms) return;
-    const int64_t parts = terms / terms_a_part;
-    d.parts = parts < most_parts ? parts : int64_t(most_parts);
-    static_assert(8 * most_parts * few_points <= OPC_CUDA_PARTS_BYTES, "a call that measures may lack so much");
-    size = 8 * d.parts * d.points;
+  nest_launch(device_nest<Operands> &d, int32_t last, const opc_cuda_context *context, int64_t terms, int64_t words, reads_along along)
+      : lent(context) {
+    const bool may_part = words > 0;
+    if (d.points == 0 || terms < threads_a_warp) return;
+    if (along == reads_along::points && d.size[last] >= neighbours && (may_part || d.points >= many_points)) {
+      const int64_t parts = terms / terms_a_thread, room = may_part ? most_threads / words / d.points : 0;
+      d.parts = !may_part || room <= 1 ? 1 : parts < room ? greater(parts, 1) : room;
+    } else {
+      if (d.points >= many_points && along == reads_along::either) return;
+      d.team = terms >= threads_a_block && d.points < many_points / 8 ? int32_t(threads_a_block) : int32_t(threads_a_warp);
+      if (!may_part || d.points >= few_points || terms < many_terms) return;
+      const int64_t parts = terms / terms_a_part;
+      d.parts = parts < most_parts ? parts : int64_t(most_parts);
+      static_assert(2 * 8 * most_parts * few_points <= OPC_CUDA_PARTS_BYTES, "a call that measures may lack so much");
+    }
+    if (d.parts == 1) return;
+    size = 8 * words * d.parts * d.points;
     kept = device_memory(lent, size);
     d.kept = static_cast<char *>(kept);
   }
@@ -225,7 +240,10 @@ static inline void to_device(device_tile<Operands> &d, const stage &s, int32_t b
   d.buffers = buffers;
   d.pitch = (d.columns * 8 + 15) / 16 * 16;
   d.scratch = nullptr;
-  d.team = d.columns >= 1024 ? int32_t(threads_a_block) : int32_t(threads_a_warp);
+  /* A row has as many threads as take something of it at once; a block where that leaves each thread enough, or rows are few. */
+  const int64_t taken = packed ? (d.columns + lanes - 1) / lanes : d.columns;
+  d.team = taken >= 512 || (taken >= 128 && d.rows < 1024) ? int32_t(threads_a_block) : int32_t(threads_a_warp);
+  while (d.team < threads_a_block && d.team > 1 && d.team / 2 >= taken) d.team /= 2;
 }
 
 /* Blocks for the points of a stage: a thread takes as many at once as there are in 16 bytes, where it can. */
@@ -246,6 +264,7 @@ struct row_launch {
 
   template <int32_t Operands>
   row_launch(device_tile<Operands> &d, const opc_cuda_context *context) : lent(context) {
+    while (d.team < threads_a_warp && d.buffers * d.pitch * (threads_a_block / d.team) > most_shared) d.team *= 2;
     if (d.buffers * d.pitch * (threads_a_block / d.team) > most_shared) d.team = threads_a_block;
     const int64_t teams = threads_a_block / d.team;
     blocks = blocks_for(d.rows, teams);

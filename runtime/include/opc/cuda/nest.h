@@ -17,7 +17,7 @@ struct device_nest {
   int64_t points;
   int64_t work; /* for teams: points, or parts of them */
   int64_t parts;
-  char *kept; /* for each part of each point 8 bytes */
+  char *kept; /* for each part of each point 8 bytes; of searches behind these as many for positions */
   int64_t *status;
   int32_t team;
   part of;
@@ -142,17 +142,21 @@ OPC_DEVICE void narrow(int64_t &low, int64_t &high, int64_t factor, int64_t rest
   }
 }
 
-/* The point of a piece of work. */
+/* The point of a piece of work: neighbours are of neighbouring points, and then of the next part of each. */
 template <typename Nest>
 OPC_DEVICE int64_t point_of(const Nest &n, int64_t work) {
-  return n.of == one_part ? work / n.parts : work;
+  if (n.of != one_part) return work;
+  int64_t point;
+  without_last(work, n.points, point);
+  return point;
 }
 
 /* The terms that a thread of a team takes: the first, the step to the next, and where they end. Where all parts are joined there are none
  * left. */
 template <typename Nest>
 OPC_DEVICE int64_t first_term(const Nest &n, int64_t work) {
-  return n.of == one_part ? work % n.parts * n.team + thread_of_team(n) : thread_of_team(n);
+  int64_t point;
+  return n.of == one_part ? without_last(work, n.points, point) * n.team + thread_of_team(n) : int64_t(thread_of_team(n));
 }
 template <typename Nest>
 OPC_DEVICE int64_t term_step(const Nest &n) {
@@ -168,12 +172,32 @@ template <typename Joins, typename T, typename Nest>
 OPC_DEVICE T join_terms(const Nest &n, int64_t work, T value) {
   if (n.of == all_parts) {
     for (int64_t p = thread_of_team(n); p < n.parts; p += n.team) {
-      value = Joins::join(value, *reinterpret_cast<const T *>(n.kept + 8 * (work * n.parts + p)));
+      value = Joins::join(value, *reinterpret_cast<const T *>(n.kept + 8 * (p * n.points + work)));
     }
   }
   value = team_reduce<Joins, T>(n, value);
   if (n.of == one_part && first_of_team(n)) *reinterpret_cast<T *>(n.kept + 8 * work) = value;
   return value;
+}
+
+/* The position that a search at a point finds, of whose terms a thread has searched its own. */
+template <typename Finds, typename T, typename Nest>
+OPC_DEVICE int64_t join_search(const Nest &n, int64_t work, T value, int64_t position) {
+  if (n.of == all_parts) {
+    const int64_t *const positions = reinterpret_cast<const int64_t *>(n.kept) + n.parts * n.points;
+    for (int64_t p = thread_of_team(n); p < n.parts; p += n.team) {
+      const int64_t kept = p * n.points + work;
+      const T other = *reinterpret_cast<const T *>(n.kept + 8 * kept);
+      const int64_t at = positions[kept];
+      join_found<Finds>(value, position, other, at);
+    }
+  }
+  team_search<Finds, T>(n, value, position);
+  if (n.of == one_part && first_of_team(n)) {
+    *reinterpret_cast<T *>(n.kept + 8 * work) = value;
+    reinterpret_cast<int64_t *>(n.kept)[n.parts * n.points + work] = position;
+  }
+  return position;
 }
 
 /* Whether this thread writes what its team has computed. */

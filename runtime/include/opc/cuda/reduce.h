@@ -40,6 +40,16 @@ OPC_DEVICE T warp_reduce(T value) {
   return value;
 }
 
+/* The same of so many lanes side by side, a power of two; the other lanes of the warp may be elsewhere. */
+template <typename Joins, typename T>
+OPC_DEVICE T lanes_reduce(int32_t lanes, T value) {
+  const unsigned first = threadIdx.x % threads_a_warp / unsigned(lanes) * unsigned(lanes);
+  const unsigned own = ((1u << lanes) - 1u) << first;
+  OPC_ROLLED
+  for (int distance = lanes / 2; distance > 0; distance /= 2) value = Joins::join(value, __shfl_xor_sync(own, value, distance));
+  return value;
+}
+
 /* The reduction of the threads' partial results, which every thread of the block gets: lanes of each warp, then warps. Blocks have whole
  * warps. */
 template <typename Joins, typename T>
@@ -76,8 +86,8 @@ OPC_DEVICE bool first_of_team(const Tile &t) {
 /* The reduction of the partial results of a team's threads, which each of them gets. */
 template <typename Joins, typename T, typename Tile>
 OPC_DEVICE T team_reduce(const Tile &t, T value) {
-  if (t.team == 1) return value;
-  return t.team == threads_a_warp ? warp_reduce<Joins>(value) : block_reduce<Joins>(value);
+  if (t.team == threads_a_block) return block_reduce<Joins>(value);
+  return t.team == threads_a_warp ? warp_reduce<Joins>(value) : lanes_reduce<Joins>(t.team, value);
 }
 
 /* How the positions that searches find are joined: the first NaN, or else the first of the best values. No term is as good as the first
@@ -100,16 +110,19 @@ OPC_INLINE void join_found(T &value, int64_t &position, T other, int64_t at) {
   }
 }
 
-/* The position that a team's threads have found, which each of them gets. */
+/* The best value that a team's threads have found, and its position, which each of them gets. */
 template <typename Finds, typename T, typename Tile>
-OPC_DEVICE int64_t join_search(const Tile &t, T value, int64_t position) {
-  if (t.team == 1) return position;
-  for (int distance = threads_a_warp / 2; distance > 0; distance /= 2) {
-    const T other = T(__shfl_xor_sync(0xffffffffu, value, distance));
-    const int64_t at = __shfl_xor_sync(0xffffffffu, position, distance);
+OPC_DEVICE void team_search(const Tile &t, T &value, int64_t &position) {
+  const int lanes = t.team < threads_a_warp ? t.team : int(threads_a_warp);
+  const unsigned first = threadIdx.x % threads_a_warp / unsigned(lanes) * unsigned(lanes);
+  const unsigned own = lanes == threads_a_warp ? 0xffffffffu : ((1u << lanes) - 1u) << first;
+  OPC_ROLLED
+  for (int distance = lanes / 2; distance > 0; distance /= 2) {
+    const T other = T(__shfl_xor_sync(own, value, distance));
+    const int64_t at = __shfl_xor_sync(own, position, distance);
     join_found<Finds>(value, position, other, at);
   }
-  if (t.team == threads_a_warp) return position;
+  if (t.team <= threads_a_warp) return;
   OPC_SHARED(T, values, threads_a_block / threads_a_warp);
   OPC_SHARED(int64_t, positions, threads_a_block / threads_a_warp);
   const int warps = static_cast<int>(blockDim.x) / threads_a_warp;
@@ -126,7 +139,6 @@ OPC_DEVICE int64_t join_search(const Tile &t, T value, int64_t position) {
     join_found<Finds>(value, position, other, at);
   }
   __syncthreads();
-  return position;
 }
 
 }  // namespace OPC_VARIANT
