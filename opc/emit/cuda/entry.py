@@ -15,7 +15,7 @@ from opc.emit.shapes.cpp import checks, group_member, struct_name, type_member
 from opc.ir.affine import Affine, Dim, GroupSize
 from opc.ir.expr import Axis, BroadcastAxis, GroupAxis, ReduceAxis
 from opc.ir.op import Family, Group, Op
-from opc.lower.cuda.points import most_terms
+from opc.lower.cuda.points import neighbouring_axis, shared_terms
 from opc.lower.cuda.products import Products, products_of
 from opc.lower.cuda.rows import kept
 from opc.lower.cuda.scans import scan_of, scanned_entry
@@ -171,8 +171,9 @@ class CudaEntryText(EntryText):
             return
         last, along = len(s.assign.indices) - 1, (text.kernel.schedule.args("coalesce") or ("either",))[0]
         kept = 2 if "pairs" in shared else 1 if "parts" in shared else 0
-        terms = self._terms(s, op)
-        yield f"  const opc::nest_launch plan(described, {last}, lent, {terms}, {kept}, opc::reads_along::{along});"
+        counts, side = self._terms(s, op)
+        yield f"  const int64_t counts[] = {{{', '.join(counts)}}};"
+        yield f"  const opc::nest_launch plan(described, {last}, lent, counts, {side}, {kept}, opc::reads_along::{along});"
         yield "  if (plan.lacks_memory()) {"
         yield f'    return opc::fail(context, OPC_OUT_OF_MEMORY, "{self.op.name}: no memory for parts of {s.assign.target}");'
         yield "  }"
@@ -220,16 +221,25 @@ class CudaEntryText(EntryText):
                 whole, own = group_member((axis.name, None)), group_member((axis.name, axis.operand))
                 return f"opc::broadcast_points(call.{whole}, call.{own})"
 
-    def _terms(self, s: NestStage, op: Op) -> str:
-        """Return about how many terms the threads of a team share: the most along the outermost axis of a reduction."""
-        found: list[str] = []
-        for outer, most in most_terms(op, s):
-            varies = isinstance(outer, Axis) and outer.extent.indices()
-            terms = "256" if varies else self._points(outer)
-            for width in most:
-                terms = f"opc::lesser({terms}, opc::at_least_0({self.scalar.number(width)}))"
-            found.append(terms)
-        first, *rest = dict.fromkeys(found) or ("1",)
+    def _terms(self, s: NestStage, op: Op) -> tuple[list[str], int]:
+        """Return about how many terms there are along the axes of reductions, the outermost first, and along which they are read
+        side by side, -1 where there is not one."""
+        found: list[list[str]] = []
+        sides: set[int | None] = set()
+        for e, most in shared_terms(op, s):
+            sides.add(neighbouring_axis(e))
+            found += [[] for _ in e.axes[len(found) :]]
+            for level, axis in enumerate(e.axes):
+                varies = isinstance(axis, Axis) and axis.extent.indices()
+                terms = "256" if varies else self._points(axis)
+                for width in most[level]:
+                    terms = f"opc::lesser({terms}, opc::at_least_0({self.scalar.number(width)}))"
+                found[level].append(terms)
+        side = sides.pop() if len(sides) == 1 else None
+        return [self._greatest(counts) for counts in found], -1 if side is None else side
+
+    def _greatest(self, counts: list[str]) -> str:
+        first, *rest = dict.fromkeys(counts)
         for other in rest:
             first = f"opc::greater({first}, {other})"
         return first

@@ -22,7 +22,6 @@ from opc.ir.expr import (
     IndexValue,
     Read,
     Reduce,
-    ReduceAxis,
     Select,
     free_indices,
     reads,
@@ -38,6 +37,7 @@ from opc.lower.build.context import NEST, Nest
 from opc.lower.build.points import PointLoops
 from opc.lower.build.reduction import start_of
 from opc.lower.cuda.reductions import (
+    Widths,
     extents_of,
     joined_search,
     narrowed,
@@ -72,8 +72,8 @@ class DevicePoints(PointLoops):
         """Whether terms are counted beside what they are reduced to."""
         self.pairs = False
         """Whether threads that share terms find a value and a position."""
-        self.most: list[tuple[ReduceAxis, tuple[Affine, ...]]] = []
-        """Of each reduction whose terms are shared, the outermost axis, and what else bounds the number of terms along it."""
+        self.most: list[tuple[Reduce, Widths]] = []
+        """Of each of these, what bounds the number of terms along each axis beside its extent."""
         self.known: dict[Reduce, Expr] = {}
         """What every point asks for and has been computed."""
         entries = ((index, dim) for index, dim in self.entries if isinstance(index, str) and isinstance(dim, Affine))
@@ -178,9 +178,8 @@ class DevicePoints(PointLoops):
         outermost, extents = self.within == 0, extents_of(e)
         counts = extents is None and e.kind in EXTREMES
         shares = bool(e.axes) and outermost and not self.divergent and not (counts and e.kind in SEARCHES)
-        e = innermost_first(e) if shares else e
         self.within += 1
-        most: tuple[Affine, ...] = ()
+        most: Widths = ()
         if counts:
             body, result = super().loops_of(e)
             kinds = {s.name: e.kind if s.name == result else "sum" for s in body if isinstance(s, Var)}
@@ -191,15 +190,15 @@ class DevicePoints(PointLoops):
         self.within -= 1
         if shares:
             self.shared.append(e)
-            self.most.append((e.axes[0], most))
+            self.most.append((e, most or tuple(() for _ in e.axes)))
             self.chosen = self.chosen or self.conditional
             self.counted, self.pairs = self.counted or len(kinds) > 1, bool(joined)
-            body = (*share_terms(body, kinds), *joined)
+            body = (*share_terms(body, kinds, len(e.axes)), *joined)
         return with_offsets_ahead(body, self.nest.fresh) if outermost else body, result
 
-    def _loops(self, e: Reduce, extents: Sequence[Affine]) -> tuple[Body, str, Body, tuple[Affine, ...]]:
+    def _loops(self, e: Reduce, extents: Sequence[Affine]) -> tuple[Body, str, Body, Widths]:
         """Return the loops over the terms that count, the name of the result, what joins what threads have searched, and what
-        bounds the number of terms along the outermost axis."""
+        bounds the number of terms along each axis."""
         nest, kind = self.nest, e.kind.removeprefix("arg")
         search, result = e.kind in SEARCHES, nest.fresh({"sum": "total", "prod": "product"}.get(e.kind, e.kind))
         head: list[Statement] = [Var(result, e.type, number(0) if search else start_of(e.kind, e.type))]
@@ -223,7 +222,7 @@ class DevicePoints(PointLoops):
             self.lines.append(Accumulate(Local(result, e.type), e.kind, value))
         body = narrowed(heads, guards, tuple(self.lines), nest.fresh)
         self.groups, self.lines, self.conditional, self.bounded = before, lines, conditional, bounded
-        return (*head, *body), result, joined, widths(e.axes[0], guards, nest.positive) if e.axes else ()
+        return (*head, *body), result, joined, tuple(widths(a, guards, nest.positive) for a in e.axes)
 
     def loop_over(self, axis: Axis | GroupAxis | BroadcastAxis) -> Loop:
         """As `PointLoops` says."""
@@ -263,8 +262,8 @@ class FlatPoints(DevicePoints):
         return own, value
 
 
-def most_terms(op: Op, stage: NestStage) -> tuple[tuple[ReduceAxis, tuple[Affine, ...]], ...]:
-    """Return the outermost axis of each reduction of a statement whose terms are shared, and what else bounds their number."""
+def shared_terms(op: Op, stage: NestStage) -> tuple[tuple[Reduce, Widths], ...]:
+    """Return the reductions of a statement whose terms are shared, each with what bounds their number along its axes."""
     points = DevicePoints(Nest(op, stage))
     points.kernel()
     return tuple(points.most)
@@ -296,17 +295,11 @@ def _last_names(e: Read) -> frozenset[str]:
     return frozenset(name for name in last.indices() if last.coefficient(name) in units)
 
 
-def innermost_first(e: Reduce) -> Reduce:
-    """Return a reduction whose outermost loop, which threads share, goes along what they find side by side in memory."""
+def neighbouring_axis(e: Reduce) -> int | None:
+    """Return which axis of a reduction its largest reads go along, neighbour by neighbour, None where there is not one."""
     names = _neighbours(e.body)
-    first = [a for a in e.axes if isinstance(a, Axis | GroupAxis) and all(_axis_name(a) in n for n in names)]
-    # The kinds left out tell which loops they found nothing in, in order.
-    fixed = e.kind in EXTREMES or any(
-        isinstance(a, BroadcastAxis) or (isinstance(a, Axis) and bool(a.extent.indices())) for a in e.axes
-    )
-    if fixed or not names or len(first) != 1:
-        return e
-    return replace(e, axes=(*first, *(a for a in e.axes if a is not first[0])))
+    found = [k for k, a in enumerate(e.axes) if isinstance(a, Axis | GroupAxis) and all(_axis_name(a) in n for n in names)]
+    return found[0] if names and len(found) == 1 else None
 
 
 def place_of(of: Expr, behind: Sequence[Expr], size: Expr) -> Expr:

@@ -8,6 +8,7 @@ that threads can search terms of their own and then join what they found.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TypeAlias
 
 from opc.ir.affine import Affine, GroupSize, Index
 from opc.ir.dtypes import DType, Weak
@@ -31,6 +32,9 @@ from opc.loops.values import Block, Intrinsic, Local, Product, call, compare, nu
 from opc.lower.build.context import NEST
 from opc.lower.guards import IDENTITY, peel
 from opc.records import replace
+
+Widths: TypeAlias = tuple[tuple[Affine, ...], ...]
+"""For each axis of a reduction, numbers of points that there are no more of."""
 
 
 def extents_of(e: Reduce) -> tuple[Affine, ...] | None:

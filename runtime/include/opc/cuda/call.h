@@ -88,6 +88,14 @@ static inline void set_tiles(device_nest<Operands> &d, int64_t batches, int64_t 
   d.work = batches * ((down + tile_points - 1) / tile_points) * ((across + tile_points - 1) / tile_points);
 }
 
+/* What divides numbers below 2^31. */
+static inline divisor divisor_of(int64_t value) {
+  divisor d = {static_cast<uint32_t>(value < 1 ? 1 : value), 0, 0};
+  while ((uint64_t(1) << d.shift) < d.value) ++d.shift;
+  d.magic = static_cast<uint32_t>((uint64_t(1) << 32) * ((uint64_t(1) << d.shift) - d.value) / d.value + 1);
+  return d;
+}
+
 static inline int64_t greater(int64_t a, int64_t b) { return a < b ? b : a; }
 static inline int64_t lesser(int64_t a, int64_t b) { return a < b ? a : b; }
 
@@ -110,6 +118,10 @@ static inline void to_device(device_nest<Operands> &d, const nest &n, const opc_
     d.points *= d.size[e];
   }
   d.small = d.points <= INT32_MAX;
+  for (int32_t e = 0; d.small && e < n.entries; ++e) {
+    d.by_size[e] = divisor_of(d.size[e]);
+    d.by_after[e] = divisor_of(d.after[e]);
+  }
   for (int32_t k = 0; k < Operands; ++k) d.operands[k] = n.operands[k];
   d.work = d.points;
   d.parts = 1;
@@ -118,6 +130,7 @@ static inline void to_device(device_nest<Operands> &d, const nest &n, const opc_
   d.keys = d.order = nullptr;
   d.team = 1;
   d.of = whole;
+  d.level = 0;
 }
 
 /* Along what the reads of a nest lie together: its terms, or the points of the last entry of its target; or it is not known. */
@@ -133,10 +146,17 @@ struct nest_launch {
   void *kept = nullptr;
   const opc_cuda_context *lent;
 
-  template <int32_t Operands>
-  nest_launch(device_nest<Operands> &d, int32_t last, const opc_cuda_context *context, int64_t terms, int64_t words, reads_along along)
+  template <int32_t Operands, int32_t Levels>
+  nest_launch(device_nest<Operands> &d, int32_t last, const opc_cuda_context *context, const int64_t (&counts)[Levels], int32_t side,
+              int64_t words, reads_along along)
       : lent(context) {
     const bool may_part = words > 0;
+    /* Threads share the loop whose terms are side by side, unless it is short and another is longer. */
+    d.level = side < 0 ? 0 : side;
+    for (int32_t k = 0; k < Levels; ++k) {
+      if (counts[d.level] < threads_a_warp && counts[k] > counts[d.level]) d.level = k;
+    }
+    const int64_t terms = counts[d.level];
     if (d.points == 0 || terms < threads_a_warp) return;
     if (along == reads_along::points && d.size[last] >= neighbours && (may_part || d.points >= many_points)) {
       const int64_t parts = terms / terms_a_thread, room = may_part ? most_threads / words / d.points : 0;
