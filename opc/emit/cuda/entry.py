@@ -14,9 +14,9 @@ from opc.emit.kernel.nests import dtype_text
 from opc.emit.shapes.cpp import checks, group_member, struct_name, type_member
 from opc.ir.affine import Affine, Dim, GroupSize
 from opc.ir.dtypes import DType, TypeVar, ValueType
-from opc.ir.expr import Axis, BroadcastAxis, Expr, GroupAxis, GroupRef, Read, Reduce, ReduceAxis, walk
+from opc.ir.expr import Axis, BroadcastAxis, Expr, GroupAxis, GroupRef, Read, ReduceAxis
 from opc.ir.op import Family, Group, Op
-from opc.lower.cuda.points import neighbouring_axis
+from opc.lower.cuda.points import neighbouring_axis, shared_terms
 from opc.lower.cuda.products import Products, lies_along_terms, places_of, products_of
 from opc.lower.cuda.rows import kept
 from opc.lower.cuda.scans import ahead_of, first_terms, scan_of, scanned_entry
@@ -183,10 +183,10 @@ class CudaEntryText(EntryText):
             yield from self._launch(s, text, "if (described.points > 0)", "false", blocks)
             return
         last, along = len(s.assign.indices) - 1, (text.kernel.schedule.args("coalesce") or ("either",))[0]
-        parts = "true" if "parts" in shared else "false"
-        counts, side = self._terms(s)
+        kept = 2 if "pairs" in shared else 1 if "parts" in shared else 0
+        counts, side = self._terms(s, op)
         yield f"  const int64_t counts[] = {{{', '.join(counts)}}};"
-        yield f"  const opc::nest_launch plan(described, {last}, lent, counts, {side}, {parts}, opc::reads_along::{along});"
+        yield f"  const opc::nest_launch plan(described, {last}, lent, counts, {side}, {kept}, opc::reads_along::{along});"
         yield "  if (plan.lacks_memory()) {"
         yield f'    return opc::fail(context, OPC_OUT_OF_MEMORY, "{self.op.name}: no memory for parts of {s.assign.target}");'
         yield "  }"
@@ -325,18 +325,20 @@ class CudaEntryText(EntryText):
                 whole, own = group_member((axis.name, None)), group_member((axis.name, axis.operand))
                 return f"opc::broadcast_points(call.{whole}, call.{own})"
 
-    def _terms(self, s: NestStage) -> tuple[list[str], int]:
+    def _terms(self, s: NestStage, op: Op) -> tuple[list[str], int]:
         """Return about how many terms there are along the axes of reductions, the outermost first, and along which they are read
         side by side, -1 where there is not one."""
         found: list[list[str]] = []
         sides: set[int | None] = set()
-        for e in walk(s.assign.value):
-            if isinstance(e, Reduce) and e.axes:
-                sides.add(neighbouring_axis(e))
-                found += [[] for _ in e.axes[len(found) :]]
-                for level, axis in enumerate(e.axes):
-                    varies = isinstance(axis, Axis) and axis.extent.indices()
-                    found[level].append("256" if varies else self._points(axis))
+        for e, most in shared_terms(op, s):
+            sides.add(neighbouring_axis(e))
+            found += [[] for _ in e.axes[len(found) :]]
+            for level, axis in enumerate(e.axes):
+                varies = isinstance(axis, Axis) and axis.extent.indices()
+                terms = "256" if varies else self._points(axis)
+                for width in most[level]:
+                    terms = f"opc::lesser({terms}, opc::at_least_0({self.scalar.number(width)}))"
+                found[level].append(terms)
         side = sides.pop() if len(sides) == 1 else None
         return [self._greatest(counts) for counts in found], -1 if side is None else side
 
