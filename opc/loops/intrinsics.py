@@ -28,7 +28,7 @@ HEADERS: Mapping[str, str] = {
     "cuda/multiply": "along_points along_terms multiply_tiles nowhere",
     "cuda/nest": (
         "add_at add_runs adds_runs broadcast_place broadcast_points end_of_terms entry_place finds_places first_term item_at "
-        "items_of_key join_items join_search join_terms key_of_run name_nothing name_place narrow place_in point_of stores_point "
+        "items_of_key join_items join_search join_terms key_of_run name_nothing name_place narrow_range place_in point_of stores_point "
         "term_step thread_of_team"
     ),
     "cuda/rows": (

@@ -244,7 +244,6 @@ struct tile_launch {
   }
 };
 
-
 /* A nest as kernels get it. */
 template <int32_t Operands>
 static inline void to_device(device_nest<Operands> &d, const nest &n, const opc_cuda_context *lent) {

@@ -172,7 +172,7 @@ OPC_DEVICE int64_t divided_by(int64_t number, int64_t by) {
 
 /* Narrows [low, high) to the i with factor * i + rest >= 0; what is left lies within it, also where that is nothing. Most ranges need no
  * narrowing, and a division takes long. */
-OPC_DEVICE void narrow(int64_t &low, int64_t &high, int64_t factor, int64_t rest) {
+OPC_DEVICE void narrow_range(int64_t &low, int64_t &high, int64_t factor, int64_t rest) {
   if (factor > 0) {
     if (factor * low + rest >= 0) return;
     const int64_t first = divided_by(factor - 1 - rest, factor);
