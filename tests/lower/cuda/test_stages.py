@@ -38,7 +38,7 @@ def schedules(op: str) -> dict[str, str]:
             "conv2d",
             {"conv2d_y": "bind(tiles to blocks), tile(64 x 64, 128 x 128), tensor(float16, bfloat16), compute(right)"},
         ),
-        ("max_pool2d", {"max_pool2d_y": "bind(points to teams), share(terms)"}),
+        ("max_pool2d", {"max_pool2d_y": "bind(points to teams), share(terms, parts)"}),
     ],
 )
 def test_schedules(op: str, expected: dict[str, str]) -> None:
