@@ -14,14 +14,14 @@ from opc.emit.kernel.nests import dtype_text
 from opc.emit.shapes.cpp import checks, group_member, struct_name, type_member
 from opc.ir.affine import Affine, Dim, GroupSize
 from opc.ir.dtypes import DType, TypeVar, ValueType
-from opc.ir.expr import Axis, BroadcastAxis, Expr, GroupAxis, GroupRef, Read, Reduce, ReduceAxis, walk
+from opc.ir.expr import Axis, BroadcastAxis, Expr, GroupAxis, GroupRef, Read, ReduceAxis
 from opc.ir.op import Family, Group, Op
-from opc.lower.cuda.points import neighbouring_axis
+from opc.lower.cuda.points import neighbouring_axis, shared_terms
 from opc.lower.cuda.products import Products, lies_along_terms, places_of, products_of
 from opc.lower.cuda.rows import kept
-from opc.lower.cuda.scans import scan_of, scanned_entry
+from opc.lower.cuda.scans import ahead_of, first_terms, scan_of, scanned_entry
 from opc.lower.cuda.scatters import entries_of_items, entries_of_keys, other_entries, scatter_of
-from opc.lower.loop_ir import GroupLoop, IndexLoop, NestStage, RowStage, ScatterPlan, Stage, Temporary
+from opc.lower.loop_ir import GroupLoop, IndexLoop, NestStage, RowStage, ScanPlan, ScatterPlan, Stage, Temporary
 from opc.lower.lower import SpecialisedProgram
 
 _BLOCK = "opc::threads_a_block"
@@ -161,6 +161,9 @@ class CudaEntryText(EntryText):
             yield from self._launch(s, text, steps, "true", "plan.blocks", shared="plan.bytes")
             return
         if (scan := scan_of(s)) is not None:
+            if (first := first_terms(scan)) is not None:
+                yield from self._scanned(s, text, scan, first)
+                return
             yield f"  described.work = described.points == 0 ? 0 : described.points / described.size[{scanned_entry(scan)}];"
             blocks = "opc::blocks_for(described.work, opc::threads_a_block)"
             yield from self._launch(s, text, "if (described.work > 0)", "false", blocks)
@@ -180,10 +183,10 @@ class CudaEntryText(EntryText):
             yield from self._launch(s, text, "if (described.points > 0)", "false", blocks)
             return
         last, along = len(s.assign.indices) - 1, (text.kernel.schedule.args("coalesce") or ("either",))[0]
-        parts = "true" if "parts" in shared else "false"
-        counts, side = self._terms(s)
+        kept = 2 if "pairs" in shared else 1 if "parts" in shared else 0
+        counts, side = self._terms(s, op)
         yield f"  const int64_t counts[] = {{{', '.join(counts)}}};"
-        yield f"  const opc::nest_launch plan(described, {last}, lent, counts, {side}, {parts}, opc::reads_along::{along});"
+        yield f"  const opc::nest_launch plan(described, {last}, lent, counts, {side}, {kept}, opc::reads_along::{along});"
         yield "  if (plan.lacks_memory()) {"
         yield f'    return opc::fail(context, OPC_OUT_OF_MEMORY, "{self.op.name}: no memory for parts of {s.assign.target}");'
         yield "  }"
@@ -191,6 +194,29 @@ class CudaEntryText(EntryText):
         blocks = "opc::blocks_for(described.work * described.team, opc::threads_a_block)"
         threads = "opc::threads_for(described.work * described.team)"
         yield from self._launch(s, text, steps, "described.team > 1", blocks, threads)
+
+    def _scanned(self, s: NestStage, text: CudaText, scan: ScanPlan, first: Affine) -> Iterator[str]:
+        """Yield what starts a scan in one pass, at whose first point so many terms are taken in."""
+        value = f"opc::itemsize({dtype_text(scan.reduction.type)})"
+        assert text.nest is not None, "a scan has a nest"
+        read = ahead_of(text.nest, scan)
+        names = (s.assign.target, s.assign.target if read is None else read.operand)
+        pack = ", ".join(self._stored_size(text, name) for name in names)
+        arguments = f"described, lent, {scanned_entry(scan)}, {self.scalar.number(first)}, {value}, opc::pack_of({pack})"
+        yield f"  const opc::scan_launch plan({arguments});"
+        yield "  if (plan.lacks_memory()) {"
+        yield f'    return opc::fail(context, OPC_OUT_OF_MEMORY, "{self.op.name}: no memory for chunks of {s.assign.target}");'
+        yield "  }"
+        yield from self._launch(s, text, "if (plan.blocks > 0)", "true", "plan.blocks", "plan.threads")
+
+    @staticmethod
+    def _stored_size(text: CudaText, name: str) -> str:
+        """Return the C++ expression of the bytes of an element of an operand of a function."""
+        of = text.op.operand(name).type
+        if name in text.temporaries or not isinstance(of, DType | TypeVar):
+            return f"opc::itemsize({dtype_text(of)})"
+        stored = f"opc::dtype_{of}" if isinstance(of, DType) else f"call.{type_member(of.name)}.element"
+        return f"opc::itemsize({stored})"
 
     def _items(self, entries: tuple[int, ...], scatter: ScatterPlan) -> str:
         """Return how many terms there are at the points of entries of the target."""
@@ -299,18 +325,20 @@ class CudaEntryText(EntryText):
                 whole, own = group_member((axis.name, None)), group_member((axis.name, axis.operand))
                 return f"opc::broadcast_points(call.{whole}, call.{own})"
 
-    def _terms(self, s: NestStage) -> tuple[list[str], int]:
+    def _terms(self, s: NestStage, op: Op) -> tuple[list[str], int]:
         """Return about how many terms there are along the axes of reductions, the outermost first, and along which they are read
         side by side, -1 where there is not one."""
         found: list[list[str]] = []
         sides: set[int | None] = set()
-        for e in walk(s.assign.value):
-            if isinstance(e, Reduce) and e.axes:
-                sides.add(neighbouring_axis(e))
-                found += [[] for _ in e.axes[len(found) :]]
-                for level, axis in enumerate(e.axes):
-                    varies = isinstance(axis, Axis) and axis.extent.indices()
-                    found[level].append("256" if varies else self._points(axis))
+        for e, most in shared_terms(op, s):
+            sides.add(neighbouring_axis(e))
+            found += [[] for _ in e.axes[len(found) :]]
+            for level, axis in enumerate(e.axes):
+                varies = isinstance(axis, Axis) and axis.extent.indices()
+                terms = "256" if varies else self._points(axis)
+                for width in most[level]:
+                    terms = f"opc::lesser({terms}, opc::at_least_0({self.scalar.number(width)}))"
+                found[level].append(terms)
         side = sides.pop() if len(sides) == 1 else None
         return [self._greatest(counts) for counts in found], -1 if side is None else side
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from opc.diagnostics import Diagnostic
 from opc.emit.cpp.layout import wrap
@@ -12,6 +12,7 @@ from opc.emit.cuda.text import CudaText
 from opc.emit.dtypes import c_storage
 from opc.ir.dtypes import DType
 from opc.ir.op import Family
+from opc.loops.names import numbered
 from opc.loops.nodes import Kernel, without_comments
 from opc.lower.build.context import Nest
 from opc.lower.cuda.kernels import cuda_kernel
@@ -36,6 +37,11 @@ def cuda_files(family: Family) -> dict[str, str]:
     return {f"kernel/{family.name}_cuda.h": source.header(), f"kernel/{family.name}.cu": source.text()}
 
 
+def may_fault(family: Family, files: Mapping[str, str]) -> bool:
+    """Return whether a family's kernels, of which these are the files, look for mistakes in data, such as an index outside."""
+    return f" {faults_name(family)} = 0 " not in files[f"kernel/{family.name}_cuda.h"]
+
+
 class _Source:
     def __init__(self, family: Family) -> None:
         self.family = family
@@ -43,8 +49,8 @@ class _Source:
         self.faults: dict[str, int] = {}
         self.functions: dict[str, str] = {}
         self.tiles: dict[str, CudaText] = {}
+        self._written: dict[tuple[Kernel, frozenset[int]], str] = {}
         self.products: dict[str, Products] = {}
-        self._written: dict[tuple[Kernel, frozenset[str]], str] = {}
         self.entries: list[CudaEntryText] = []
         for op in family.ops:
             variants = device_programs(op)
@@ -58,13 +64,14 @@ class _Source:
         nest = Nest(op, stage) if isinstance(stage, NestStage) else None
         if isinstance(stage, NestStage) and (products := products_of(op, stage)) is not None:
             self.products[stage.name] = products
-        function = self._written.setdefault((without_comments(kernel), temporaries.intersection(kernel.operands)), stage.name)
+        computed = frozenset(n for n, name in enumerate(kernel.operands) if name in temporaries)
+        function = self._written.setdefault((without_comments(numbered(kernel)), computed), stage.name)
         if function == stage.name:
             text = CudaText(op, kernel, temporaries, nest, self.faults)
         else:
             found = self.tiles[function].of_stage(op, kernel, nest)
             assert isinstance(found, CudaText), "it is a copy"
-            text = found
+            text, text.temporaries = found, temporaries
         self.tiles[stage.name], self.functions[stage.name] = text, function
         return text
 
@@ -120,6 +127,8 @@ class _Source:
         schedules = [text.kernel.schedule for text in self.tiles.values()]
         if any("sort" in (schedule.args("scatter") or ()) for schedule in schedules):
             yield "cuda/sort"
+        if any("one pass" in (schedule.args("scan") or ()) for schedule in schedules):
+            yield "cuda/scan"
 
     def _types(self) -> Iterator[str]:
         from opc.emit.kernel.files import type_macros

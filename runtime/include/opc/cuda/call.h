@@ -36,15 +36,16 @@ static inline bool allocate(const opc_cuda_context *lent, device_temporary &t, d
   return t.data != nullptr;
 }
 
-/* Fills a temporary with zeros, in the order of the stream. */
-static inline void set_zero(const opc_cuda_context *lent, const device_temporary &t) {
+/* Fills memory with zeros, in the order of the stream. */
+static inline void set_zero(const opc_cuda_context *lent, void *data, int64_t bytes) {
   if (lent->stream == OPC_CUDA_MEASURE) return;
 #if defined(__CUDACC__)
-  cudaMemsetAsync(t.data, 0, static_cast<size_t>(t.bytes), static_cast<cudaStream_t>(lent->stream));
+  cudaMemsetAsync(data, 0, static_cast<size_t>(bytes), static_cast<cudaStream_t>(lent->stream));
 #else
-  memset(t.data, 0, static_cast<size_t>(t.bytes));
+  memset(data, 0, static_cast<size_t>(bytes));
 #endif
 }
+static inline void set_zero(const opc_cuda_context *lent, const device_temporary &t) { set_zero(lent, t.data, t.bytes); }
 
 /* The context that checks and messages take. */
 static inline opc_context host_context(const opc_cuda_context *lent) {
@@ -161,6 +162,9 @@ static inline int64_t most_shared() {
 #endif
 }
 
+static inline int64_t greater(int64_t a, int64_t b) { return a < b ? b : a; }
+static inline int64_t lesser(int64_t a, int64_t b) { return a < b ? a : b; }
+
 /* Blocks for a thread a point, as many as there may be. */
 static inline int64_t blocks_for(int64_t points, int64_t threads) {
   const int64_t blocks = (points + threads - 1) / threads;
@@ -240,8 +244,6 @@ struct tile_launch {
   }
 };
 
-static inline int64_t greater(int64_t a, int64_t b) { return a < b ? b : a; }
-
 /* A nest as kernels get it. */
 template <int32_t Operands>
 static inline void to_device(device_nest<Operands> &d, const nest &n, const opc_cuda_context *lent) {
@@ -263,8 +265,10 @@ static inline void to_device(device_nest<Operands> &d, const nest &n, const opc_
   d.work = d.points;
   d.parts = 1;
   d.kept = nullptr;
-  d.items = d.key_count = 0;
-  d.keys = d.order = nullptr;
+  d.items = d.key_count = d.others = 0;
+  d.keys = nullptr;
+  d.order = d.ranges = nullptr;
+  d.halves = 1;
   d.team = 1;
   d.of = whole;
   d.level = 0;
@@ -274,7 +278,7 @@ static inline void to_device(device_nest<Operands> &d, const nest &n, const opc_
 enum class reads_along { either, terms, points };
 
 /* How the points of a nest whose threads share terms are given to teams, for about so many terms at each point, and the memory for parts
- * of them. Where neighbouring points read neighbours, a point has one thread, and several for parts of its terms. All of it depends on
+ * of them: so many words a part, none where terms can't be taken in parts. Where neighbouring points read neighbours, a point has one thread, and several for parts of its terms. All of it depends on
  * sizes alone, and so do results. */
 struct nest_launch {
   enum : int64_t { many_points = 1 << 15, few_points = 1 << 7, many_terms = 1 << 12, terms_a_part = 1 << 11, most_parts = 512 };
@@ -285,8 +289,9 @@ struct nest_launch {
 
   template <int32_t Operands, int32_t Levels>
   nest_launch(device_nest<Operands> &d, int32_t last, const opc_cuda_context *context, const int64_t (&counts)[Levels], int32_t side,
-              bool may_part, reads_along along)
+              int64_t words, reads_along along)
       : lent(context) {
+    const bool may_part = words > 0;
     /* Threads share the loop whose terms are side by side, unless it is short and another is longer. */
     d.level = side < 0 ? 0 : side;
     for (int32_t k = 0; k < Levels; ++k) {
@@ -295,7 +300,7 @@ struct nest_launch {
     const int64_t terms = counts[d.level];
     if (d.points == 0 || terms < threads_a_warp) return;
     if (along == reads_along::points && d.size[last] >= neighbours && (may_part || d.points >= many_points)) {
-      const int64_t parts = terms / terms_a_thread, room = most_threads / d.points;
+      const int64_t parts = terms / terms_a_thread, room = may_part ? most_threads / words / d.points : 0;
       d.parts = !may_part || room <= 1 ? 1 : parts < room ? greater(parts, 1) : room;
     } else {
       if (d.points >= many_points && along == reads_along::either) return;
@@ -303,10 +308,10 @@ struct nest_launch {
       if (!may_part || d.points >= few_points || terms < many_terms) return;
       const int64_t parts = terms / terms_a_part;
       d.parts = parts < most_parts ? parts : int64_t(most_parts);
-      static_assert(8 * most_parts * few_points <= OPC_CUDA_PARTS_BYTES, "a call that measures may lack so much");
+      static_assert(2 * 8 * most_parts * few_points <= OPC_CUDA_PARTS_BYTES, "a call that measures may lack so much");
     }
     if (d.parts == 1) return;
-    size = 8 * d.parts * d.points;
+    size = 8 * words * d.parts * d.points;
     kept = device_memory(lent, size);
     d.kept = static_cast<char *>(kept);
   }

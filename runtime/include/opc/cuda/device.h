@@ -14,6 +14,11 @@
 #define OPC_DEVICE_MEMBER __device__ inline
 #define OPC_SHARED(type, name, count) __shared__ type name[count]
 #define OPC_CHECK_INDEX(i, count) static_cast<void>(0)
+/* Hides from the compiler that a word of 32 bits is the same behind it. */
+#define OPC_FORGET(word) asm volatile("" : "+r"(word))
+/* Waits for what a block writes that has begun before this one. */
+#define OPC_WAIT_UNTIL(condition) \
+  while (!(condition)) __nanosleep(32)
 #define OPC_DYNAMIC_SHARED(name) extern __shared__ __align__(16) char name[]
 /* Beyond this much shared memory a kernel has to be allowed to have it. */
 #define OPC_ALLOW_SHARED(kernel, bytes) \

@@ -140,6 +140,12 @@ static inline void shown(unsigned lane, void *value, size_t bytes) {
   memcpy(value, &b.lanes[b.thread.x / 32][(b.fibers[b.thread.x].turns - 1) % 2][lane], bytes);
 }
 
+/* What all lanes of a warp have shown. */
+static inline const uint64_t *all_shown() {
+  block_of_threads &b = block();
+  return b.lanes[b.thread.x / 32][(b.fibers[b.thread.x].turns - 1) % 2];
+}
+
 static inline unsigned any_of(block_of_threads &b, unsigned count) {
   b.random ^= b.random << 13;
   b.random ^= b.random >> 7;
