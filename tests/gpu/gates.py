@@ -1,8 +1,8 @@
 """What nvcc makes of kernels, which needs no GPU: `python tests/gpu/gates.py OP...` prints what is amiss in those for float32.
 
 No registers are spilled, no memory is a thread's own, nothing is computed in double precision, and stages of points and rows, and
-scans, read and write 16 bytes at a time. Sums of products of bfloat16 are made by tensor cores, whose operands are copied 16 bytes
-at a time.
+scans, read and write 16 bytes at a time. Sums of products of bfloat16 are made by tensor cores, whose operands are copied
+so.
 """
 
 from __future__ import annotations

@@ -145,9 +145,8 @@ static inline void set_steps(factor_steps &to, const nest_operand &o, const axes
   const bool by_terms = std::is_same<Along, along_terms>::value;
   const axes_in_steps &along = by_terms ? terms : points, &other = by_terms ? points : terms;
   const int64_t bytes = itemsize(type);
-  if ((along.step == 1 || along.count == 1) && along.count * bytes % 16 == 0 && (other.count == 1 || other.step * bytes % 16 == 0) && is_aligned(o, bytes)) {
-    to.how = packed;
-  }
+  const bool together = (along.step == 1 || along.count == 1) && along.count * bytes % 16 == 0;
+  if (together && (other.count == 1 || other.step * bytes % 16 == 0) && is_aligned(o, bytes)) to.how = packed;
 }
 
 /* The most shared memory that a block may ask for. */

@@ -134,8 +134,11 @@ OPC_DEVICE void multiply_floats(const Nest &n, const Left &left, const LeftAt &l
       right_from = first_element(right_at, n.right, start.batch, start.across, start.first_term);
     }
     digits left_own, right_own;
-    if constexpr (!left_lies) left_own = left_at.points(start.down + at_most(left_part::point_of(static_cast<int>(threadIdx.x), 0), left_points - 1));
-    if constexpr (!right_lies) right_own = right_at.points(start.across + at_most(right_part::point_of(static_cast<int>(threadIdx.x), 0), right_points - 1));
+    [[maybe_unused]] const int thread_now = static_cast<int>(threadIdx.x);
+    if constexpr (!left_lies) left_own = left_at.points(start.down + at_most(left_part::point_of(thread_now, 0), left_points - 1));
+    if constexpr (!right_lies) {
+      right_own = right_at.points(start.across + at_most(right_part::point_of(thread_now, 0), right_points - 1));
+    }
     const auto fill = [&](int step) {
       const int64_t first_term = start.first_term + static_cast<int64_t>(step) * terms;
       const int terms_left = step + 1 == steps ? last_terms : step < steps ? terms : 0;
@@ -198,7 +201,9 @@ OPC_DEVICE void multiply_floats(const Nest &n, const Left &left, const LeftAt &l
           OPC_UNROLLED
           for (int i = 0; i < fours; ++i) {
             read_shared(part + first * shape.down * 4 + left_part::template place_of_group<lanes_down, fours>(term, down, i), a[i]);
-            read_shared(part + left_part::bytes + first * shape.across * 4 + right_part::template place_of_group<lanes_across, fours>(term, across, i), b[i]);
+            read_shared(part + left_part::bytes + first * shape.across * 4 +
+                            right_part::template place_of_group<lanes_across, fours>(term, across, i),
+                        b[i]);
           }
           OPC_UNROLLED
           for (int i = 0; i < own; ++i) {
