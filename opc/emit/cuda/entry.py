@@ -281,7 +281,7 @@ class CudaEntryText(EntryText):
             dim = declared.dims[found[name]]
             if isinstance(dim, Group):
                 return f"add({operand}, {places[found[name]]}, call.{group_member((dim.name, dim.of))}, {whole})"
-            return f"add({size}, {operand}.stride[{places[found[name]]}])"
+            return f"add({size}, {operand}, {places[found[name]]})"
 
         points, terms = f"{side}_points", f"{side}_terms"
         yield f"  opc::axes_in_steps {points}, {terms};"

@@ -109,6 +109,7 @@ static inline void set_groups(device_nest<Operands> &d, int32_t entry, int64_t p
 struct axes_in_steps {
   int64_t count = 1, step = 0;
   bool are_one = true;
+  uint64_t axes = 0; /* of the operand */
 
   void add(int64_t size, int64_t stride) {
     if (size == 1) return;
@@ -116,22 +117,31 @@ struct axes_in_steps {
     count *= size;
     step = stride;
   }
+  /* An axis of an operand. */
+  void add(int64_t size, const nest_operand &o, int32_t axis) {
+    axes |= uint64_t(1) << axis;
+    add(size, o.stride[axis]);
+  }
   /* An axis that can't be one with others. */
   void add_once(int64_t size) { are_one = are_one && size == 1; }
   /* A group: the operand has it from `axis` on, may lack axes on the left, and is broadcast along others. */
   void add(const nest_operand &o, int32_t axis, const extents &own, const extents &all) {
     for (int32_t a = 0; a < all.rank; ++a) {
       const int32_t at = a - (all.rank - own.rank);
-      add(all.size[a], is_broadcast(all, own, a) ? 0 : o.stride[axis + at]);
+      if (is_broadcast(all, own, a)) {
+        add(all.size[a], 0);
+      } else {
+        add(all.size[a], o, axis + at);
+      }
     }
   }
 };
 
-/* Whether the elements of an operand that lie along an axis of step 1 can be copied 16 bytes at a time. */
-static inline bool is_aligned(const nest_operand &o, int64_t bytes) {
+/* Whether an operand begins at a multiple of 16 bytes, at whatever points along other axes than `some`. */
+static inline bool is_aligned(const nest_operand &o, uint64_t some, int64_t bytes) {
   if (reinterpret_cast<uintptr_t>(o.data) % 16 != 0) return false;
   for (int32_t a = 0; a < o.ndim; ++a) {
-    if (o.shape[a] > 1 && o.stride[a] != 1 && o.stride[a] * bytes % 16 != 0) return false;
+    if ((some >> a & 1) == 0 && o.shape[a] > 1 && o.stride[a] * bytes % 16 != 0) return false;
   }
   return true;
 }
@@ -146,7 +156,9 @@ static inline void set_steps(factor_steps &to, const nest_operand &o, const axes
   const axes_in_steps &along = by_terms ? terms : points, &other = by_terms ? points : terms;
   const int64_t bytes = itemsize(type);
   const bool together = (along.step == 1 || along.count == 1) && along.count * bytes % 16 == 0;
-  if (together && (other.count == 1 || other.step * bytes % 16 == 0) && is_aligned(o, bytes)) to.how = packed;
+  if (together && (other.count == 1 || other.step * bytes % 16 == 0) && is_aligned(o, points.axes | terms.axes, bytes)) {
+    to.how = packed;
+  }
 }
 
 /* The most shared memory that a block may ask for. */
