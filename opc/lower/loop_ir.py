@@ -371,9 +371,27 @@ class Temporary:
 
 
 @dataclass(frozen=True, slots=True)
+class FusedRows:
+    """The axis whose points all stages of a program take in blocks, of which each runs through all stages before the next one.
+
+    The axis has the size `dim`; it is the first one behind those of `group`, None where there is no group. `first` is a size of
+    the call that only loops know: the point that a block begins with.
+    """
+
+    group: str | None
+    dim: str
+    first: str
+
+
+@dataclass(frozen=True, slots=True)
 class Program:
-    """The stages of one op, in order, and the temporaries between them."""
+    """The stages of one op, in order, and the temporaries between them.
+
+    With `fused` the stages are those of one block of rows, and temporaries have as many rows as a block.
+    """
 
     name: str
     stages: tuple[Stage, ...]
     temporaries: tuple[Temporary, ...]
+    fused: FusedRows | None = None
+    schedule: Schedule = field(default_factory=Schedule)

@@ -14,6 +14,7 @@ from opc.lower.contractions.factors import AxisIndex
 from opc.lower.loop_ir import (
     Action,
     ContractionStage,
+    GroupLoop,
     NestStage,
     Pass,
     Program,
@@ -51,6 +52,10 @@ def _value(case: Specialisation, name: str, value: int | bool | Equal) -> str:
 def format_program(op: Op, program: Program, when: str = "", loops: bool = False) -> str:
     """Return a program, one pass or action a line, and with `loops` what the C++ is printed from, ending in a line break."""
     lines = [f"program {program.name}{when}"]
+    if (rows := program.fused) is not None:
+        lines.append(f"  schedule: {program.schedule}")
+        of = "" if rows.group is None else f" of each point of {GroupLoop(rows.group)}"
+        lines.append(f"  for each block of rows along {rows.dim}, from {rows.first} on,{of}:")
     lines += [
         f"  temporary {t.name}: {t.type}{_loops(t.loops)}{'' if t.stored else ', in no memory'}" for t in program.temporaries
     ]

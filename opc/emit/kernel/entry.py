@@ -51,7 +51,7 @@ class EntryText:
         self.slices = SliceText(family, op, variants)
         self.scalar = CppScalarText(
             op,
-            dim=lambda name: f"call.{dim_member(name)}",
+            dim=self.slices.dim,
             group=lambda name: f"call.{group_member((name, None))}",
             axis=lambda name: f"call.{axis_member(name)}",
         )
@@ -61,7 +61,7 @@ class EntryText:
         op = self.op
         if not self.variants:
             return self._native()
-        sliced = self.slices.group is not None
+        sliced = self.slices.used
         lines = [f"{kernel_prototype(self.family, op)} {{", f"  {struct_name(op)} call;"]
         begin = [
             f"  int32_t code = begin_{op.name}(inputs, outputs, attributes, call, context);",
@@ -174,6 +174,8 @@ class EntryText:
         inputs = [o.name for o in self.op.inputs]
         sizes = {size_member(Dim(name)): Affine.of(Dim(name)) for name in self._dims()}
         sizes |= {size_member(GroupSize(name)): Affine.of(GroupSize(name)) for name in self._groups()}
+        if (rows := self.slices.rows) is not None:
+            sizes[size_member(Dim(rows.first))] = Affine.of(Dim(rows.first))
         groups = {axes_member(name, of): group_member((name, of)) for name, of in self._own_groups()}
         for kind, name in members:
             if (kind, name) not in own:
@@ -260,7 +262,7 @@ class EntryText:
         return [f"({condition})" if " || " in condition else condition] if condition else []
 
     def _temporary(self, t: Temporary) -> Iterator[str]:
-        if self.slices.group is None:
+        if not self.slices.used:
             yield f"  opc::temporary {t.name};"
         else:
             yield f"  opc::temporary &{t.name} = memory[{self.slices.position(t.name)}];"
