@@ -19,7 +19,7 @@ gradient: none
 broadcast: true
 inputs: {q: 'T[..., L, E]', k: 'T[..., S, E]', v: 'T[..., S, V]', 'mask?': 'T[..., L, S]'}
 attributes: {is_causal: {type: bool, default: false}}
-outputs: {y: 'T[..., L, V]', 't?': 'T[..., L]'}
+outputs: {y: 'T[..., L, V]', t: 'T[..., L]'}
 require: [S > 0]
 kernel: |
   s[..., i, j] = (sum[e](q[..., i, e] * k[..., j, e]) + (mask[..., i, j] if present(mask) else 0)
@@ -63,7 +63,7 @@ def _expected(q: Array, k: Array, v: Array, mask: Array | None = None, is_causal
 
 
 def _call(library: KernelLibrary, given: dict[str, Any], is_causal: bool, parallel_for: Any = None) -> dict[str, Array]:
-    chosen = KernelLibrary(library.family, library.path, parallel_for) if parallel_for is not None else library
+    chosen = KernelLibrary(library.family, Path(library.library._name), parallel_for)
     return chosen.call(library.family.forward, given, {"is_causal": is_causal})
 
 
@@ -72,7 +72,7 @@ SIZES = [
     ((2, 3), 393, 301),  # and shorter
     ((5,), 17, 4000),  # one row is left
     ((), 300, 1024),  # no slices but blocks
-    ((2,), 5, 40000),  # fewer rows than a block has
+    ((4,), 5, 40000),  # fewer rows than a block has
 ]
 
 
@@ -107,14 +107,6 @@ def test_operands_may_have_any_strides_and_broadcast(fused: KernelLibrary, plain
         np.testing.assert_allclose(one["y"].astype(np.float32), other["y"].astype(np.float32), rtol=2e-3, atol=1e-4)
 
 
-def test_a_part_of_the_outputs_is_computed_alone(fused: KernelLibrary) -> None:
-    rng = np.random.default_rng(2)
-    q, k, v = (rng.standard_normal((3, n, m)).astype(np.float32) for n, m in ((400, 8), (300, 8), (300, 5)))
-    both = _call(fused, {"q": q, "k": k, "v": v}, False)
-    alone = fused.call(fused.family.forward, {"q": q, "k": k, "v": v}, {"is_causal": False}, wanted=["y"])
-    np.testing.assert_array_equal(both["y"], alone["y"])
-
-
 def test_what_a_block_leaves_out_is_not_read(fused: KernelLibrary) -> None:
     """A NaN in one row stays there."""
     rng = np.random.default_rng(3)
@@ -122,4 +114,4 @@ def test_what_a_block_leaves_out_is_not_read(fused: KernelLibrary) -> None:
     q[1, 37, 2] = np.nan
     y = _call(fused, {"q": q, "k": k, "v": v}, False)["y"]
     bad = np.isnan(y).any(-1)
-    assert bad[1, 37] and bad.sum() == 1
+    assert np.argwhere(bad).tolist() == [[1, 37]]
