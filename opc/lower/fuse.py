@@ -21,6 +21,7 @@ from opc.ir.verify import VerifyError
 from opc.loops.schedule import Decisions, Override, active
 from opc.lower.loop_ir import ContractionStage, FusedRows, GroupLoop, IndexLoop, NestStage, Program, RowStage, Stage
 from opc.lower.lower import SpecialisedProgram, lower, staged
+from opc.lower.memory import read_by, with_shared_memory, written_by
 from opc.records import dataclass, replace
 from opc.transform.indices import Namer, index_names, op_names
 
@@ -142,28 +143,12 @@ def _gains(program: Program, dim: str) -> bool:
                 return True
             made.add(stage.assign.target)
         elif made.intersection(read_by(stage)):
-            made.update(_written_by(stage))
+            made.update(written_by(stage))
     return False
 
 
 def _is(loop: object, dim: str) -> bool:
     return isinstance(loop, IndexLoop) and loop.extent == Affine.of(Dim(dim))
-
-
-def read_by(stage: Stage) -> Iterator[str]:
-    """Yield the operands that a stage reads."""
-    match stage:
-        case RowStage():
-            yield from (o.name for o in stage.operands if not o.written)
-        case _:
-            yield from (r.operand for r in reads(stage.assign.value))
-
-
-def _written_by(stage: Stage) -> Iterator[str]:
-    if isinstance(stage, RowStage):
-        yield from (o.name for o in stage.products)
-    else:
-        yield stage.assign.target
 
 
 def _fused(variant: SpecialisedProgram, rows: FusedRows) -> SpecialisedProgram:
@@ -172,7 +157,7 @@ def _fused(variant: SpecialisedProgram, rows: FusedRows) -> SpecialisedProgram:
     body = tuple(_from_first(s, rows) for s in op.body)
     if any(a is not b for a, b in zip(op.body, body, strict=True)):
         variant = staged(variant, op.with_body(body))
-    return replace(variant, program=replace(variant.program, fused=rows))
+    return replace(variant, program=replace(with_shared_memory(variant.program), fused=rows))
 
 
 def _from_first(s: Assign, rows: FusedRows) -> Assign:

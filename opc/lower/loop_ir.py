@@ -360,7 +360,8 @@ Stage: TypeAlias = RowStage | NestStage | ContractionStage
 class Temporary:
     """A tensor in memory between stages; `needed_by` lists the outputs that it is there for.
 
-    One that is not `stored` has no memory: the nest that computes it just adds it up.
+    One that is not `stored` has no memory: the nest that computes it just adds it up. One with a `host` is in the memory of that
+    temporary, whose values nothing needs any more.
     """
 
     name: str
@@ -368,6 +369,7 @@ class Temporary:
     loops: tuple[Loop, ...]
     needed_by: tuple[str, ...]
     stored: bool = True
+    host: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

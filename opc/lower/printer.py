@@ -23,6 +23,7 @@ from opc.lower.loop_ir import (
     RowLet,
     RowStage,
     StageOperand,
+    Temporary,
 )
 from opc.lower.lower import SpecialisedProgram
 from opc.lower.specialise import Equal, Specialisation
@@ -56,9 +57,7 @@ def format_program(op: Op, program: Program, when: str = "", loops: bool = False
         lines.append(f"  schedule: {program.schedule}")
         of = "" if rows.group is None else f" of each point of {GroupLoop(rows.group)}"
         lines.append(f"  for each block of rows along {rows.dim}, from {rows.first} on,{of}:")
-    lines += [
-        f"  temporary {t.name}: {t.type}{_loops(t.loops)}{'' if t.stored else ', in no memory'}" for t in program.temporaries
-    ]
+    lines += [f"  temporary {t.name}: {t.type}{_loops(t.loops)}{_memory(t)}" for t in program.temporaries]
     for stage in program.stages:
         kernel = stage_kernel(op, stage)
         match stage:
@@ -71,6 +70,12 @@ def format_program(op: Op, program: Program, when: str = "", loops: bool = False
         if loops:
             lines += [f"    {line}" for line in format_kernel(stage.name, kernel)]
     return "\n".join(lines) + "\n"
+
+
+def _memory(t: Temporary) -> str:
+    if t.host is not None:
+        return f", in the memory of {t.host}"
+    return "" if t.stored else ", in no memory"
 
 
 def _loops(loops: tuple[object, ...]) -> str:

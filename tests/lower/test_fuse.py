@@ -33,8 +33,8 @@ program f
   schedule: fuse(L)
   for each block of rows along L, from L_first on, of each point of ...:
   temporary s: T[..., L:L, S:S]
-  temporary w: T[..., L:L, S:S]
-  temporary p: T[..., L:L, S:S]
+  temporary w: T[..., L:L, S:S], in the memory of s
+  temporary p: T[..., L:L, S:S], in the memory of w
   temporary y_sum: T[..., L:L]
   contraction in blocks [..., i, j]: f_s
     for e in 0..E: s_sum += q[..., i, e] * k[..., j, e]
@@ -148,3 +148,14 @@ def test_the_verifier_finds_a_result_without_rows() -> None:
     rows = FusedRows(None, "H", "H_first")
     with pytest.raises(VerifyError, match="f_h does not stay in its block of rows along H: h"):
         verify_fused(variant.case.op, replace(variant.program, fused=rows))
+
+
+def test_a_temporary_that_is_needed_later_keeps_its_memory() -> None:
+    text = ATTENTION.replace("outputs: {", "outputs: {z: 'T[..., L, V]', ")
+    (variant,) = variants(f"{text}  z[..., i, d] = sum[j](w[..., i, j] * v[..., j, d])\n", "f: fuse")
+    hosts = {t.name: t.host for t in variant.program.temporaries}
+    assert (hosts["w"], hosts["p"]) == ("s", None)
+
+
+def test_other_programs_keep_what_they_have_apart() -> None:
+    assert all(t.host is None for v in variants(ATTENTION) for t in v.program.temporaries)

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator
 
 from opc.emit.cpp.scalars import CppScalarText
 from opc.emit.shapes.cpp import group_member
-from opc.ir.affine import Affine
+from opc.ir.affine import Affine, Dim
 from opc.ir.dtypes import ValueType
 from opc.ir.expr import Axis, BroadcastAxis, GroupAxis, GroupRef
 from opc.ir.op import Group, Op
 from opc.lower.contractions.factors import AxisIndex, Factor, Part
-from opc.lower.loop_ir import ContractionStage, Term
+from opc.lower.loop_ir import ContractionStage, FusedRows, Term
 
 _ANY_SIZE = "opc::any_size"
 
@@ -20,12 +20,22 @@ class ContractionText:
     """Writes the call of one contraction inside an entry function.
 
     `computed` gives the C++ text of the dtype that values of a type are computed in; `function` is the epilogue's tile function.
+    `rows` is the axis of which the contraction computes a block, None where it computes everything; `kept` is then the place of
+    what it keeps for the next block.
     """
 
     def __init__(
-        self, op: Op, stage: ContractionStage, scalar: CppScalarText, computed: Callable[[ValueType], str], function: str
+        self,
+        op: Op,
+        stage: ContractionStage,
+        scalar: CppScalarText,
+        computed: Callable[[ValueType], str],
+        function: str,
+        rows: FusedRows | None = None,
+        kept: int = 0,
     ) -> None:
         self.op, self.stage, self.scalar, self.computed, self.function = op, stage, scalar, computed, function
+        self.rows, self.kept = rows, kept
         self.inputs = [o.name for o in op.inputs]
         self.outputs = [o.name for o in op.outputs]
         self.axes: dict[str | GroupRef, str] = {}
@@ -52,6 +62,8 @@ class ContractionText:
         yield f"  opc::term terms[{len(s.terms)}];"
         yield "  opc::contraction sum;"
         yield "  opc::start(sum, stage, terms);"
+        if self.rows is not None:
+            yield f"  if (rows.kept != nullptr) sum.kept = rows.kept + {self.kept};"
         for term in s.terms:
             condition = " && ".join(self._condition(c) for c in self._conditions(term))
             yield f"  if ({condition}) {{" if condition else "  {"
@@ -120,6 +132,8 @@ class ContractionText:
         else:
             tensor = f"opc::temporary_factor({slot}, {name}, {self.computed(self.op.operand(name).type)})"
         yield f"  opc::factor_axes {local} = {tensor};"
+        if self.rows is not None and name in self.inputs and Affine.of(Dim(self.rows.dim)) not in self.op.operand(name).dims:
+            yield f"  {slot}.stays = true;"
         for axis, dim in zip(f.axes, self.op.operand(name).dims, strict=True):
             if isinstance(axis, GroupRef):
                 assert isinstance(dim, Group), "a group is indexed by a group"

@@ -234,7 +234,7 @@ class EntryText:
             case RowStage():
                 yield from self._stage(s, op)
             case ContractionStage():
-                yield from ContractionText(op, s, self.scalar, dtype_text, self._function(s.name)).lines()
+                yield from ContractionText(op, s, self.scalar, dtype_text, self._function(s.name), *self.slices.kept(s)).lines()
             case _:
                 yield from self._nest(s, op)
 
@@ -262,6 +262,9 @@ class EntryText:
         return [f"({condition})" if " || " in condition else condition] if condition else []
 
     def _temporary(self, t: Temporary) -> Iterator[str]:
+        if t.host is not None:
+            yield f"  opc::temporary &{t.name} = {t.host};"
+            return
         if not self.slices.used:
             yield f"  opc::temporary {t.name};"
         else:

@@ -8,12 +8,15 @@ from opc.emit.abi import attributes_type
 from opc.emit.shapes.cpp import dim_member, group_member, struct_name
 from opc.ir.affine import Affine, Dim
 from opc.ir.op import Family, Group, Op, Operand
-from opc.lower.loop_ir import IndexLoop, Temporary
+from opc.lower.loop_ir import ContractionStage, FusedRows, IndexLoop, Temporary
 from opc.lower.lower import SpecialisedProgram
 from opc.lower.slices import sliced_group
 
 MOST_SLICED = 64
 """How many temporaries a slice can have: `most_sliced` of `opc/core/slices.h`."""
+
+MOST_KEPT = 8
+"""How many stages keep something from one block of rows to the next: `most_kept` of `opc/core/slices.h`."""
 
 
 class SliceText:
@@ -29,6 +32,10 @@ class SliceText:
         few = len(self.names) <= MOST_SLICED
         self.group = groups.pop() if len(groups) == 1 and few else None
         self.rows = self.rows if few else None
+        self.keeping: dict[str, int] = {}
+        for v in variants if self.rows is not None else ():
+            contractions = [s.name for s in v.program.stages if isinstance(s, ContractionStage)]
+            self.keeping |= {name: n for n, name in enumerate(contractions[:MOST_KEPT])}
 
     @property
     def used(self) -> bool:
@@ -39,6 +46,13 @@ class SliceText:
         """Return the position of a temporary among those of all programs: each program has others, by the same names or not."""
         return self.names.index(temporary)
 
+    def kept(self, stage: ContractionStage) -> tuple[FusedRows | None, int]:
+        """Return the axis whose blocks a contraction is computed in, and the place of what it keeps for the next block.
+
+        The axis is None where it keeps nothing.
+        """
+        return (None, 0) if stage.name not in self.keeping else (self.rows, self.keeping[stage.name])
+
     def dim(self, name: str) -> str:
         """Return the size of a dimension inside the function that runs the stages."""
         return f"call.{dim_member(name)}" if self.rows is None or name != self.rows.first else "rows.first"
@@ -47,7 +61,7 @@ class SliceText:
         """Yield the head of the function that runs the stages on one slice or on everything."""
         op = self.op
         rows = "" if self.rows is None else "rows"
-        yield f"static int32_t run_{op.name}(const void *sizes, const opc::row_range &{rows},"
+        yield f"static int32_t run_{op.name}(const void *sizes, const opc::row_block &{rows},"
         yield "    const DLTensor *const *inputs, DLTensor *const *outputs, const void *values, const opc_context *context,"
         yield "    opc::temporary *memory) {"
         if self.rows is None:
@@ -76,13 +90,17 @@ class SliceText:
             yield "  const opc::extents alone = {};"
         yield f"  const opc::extents *const own[] = {{{own}}};"
         yield f"  const int64_t elements = {elements};"
-        everything, blocks, rows = "{0, 0}", "", ""
+        everything, blocks, rows = "{}", "", ""
         if self.rows is not None:
             size = f"call.{dim_member(self.rows.dim)}.size"
             has = ", ".join("true" if self._has_rows(o) else "false" for o in operands)
             yield f"  const bool in_rows[] = {{{has}}};"
             yield f"  const int64_t block = opc::block_of_rows({size}, elements);"
-            everything, blocks, rows = f"{{0, {size}}}", f", opc::blocks_of_rows({size}, block)", f", in_rows, {size}, block"
+            everything, blocks, rows = (
+                f"{{0, {size}, nullptr}}",
+                f", opc::blocks_of_rows({size}, block)",
+                f", in_rows, {size}, block",
+            )
         counts = f"{len(op.inputs)}, outputs, {len(op.outputs)}"
         yield f"  if (!opc::pays_to_slice({joint}, own, {counts}, elements{blocks})) {{"
         yield f"    opc::temporary memory[{count}];"

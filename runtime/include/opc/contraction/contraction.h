@@ -11,6 +11,8 @@
 
 namespace opc {
 
+struct kept_memory; /* opc/core/call.h */
+
 enum { max_contraction_loops = 2 * max_axes, max_terms = 8, max_parts = 6, max_guards = 6 };
 
 /* What the index i of one loop adds to an index of a tensor: times * floor((scale * i + shift) / divisor). */
@@ -40,6 +42,7 @@ struct axis_index {
 struct factor {
   const char *data;
   dtype stored;
+  bool stays; /* it is the same for all blocks of rows of a slice */
   int32_t entries;
   axis_index at[OPC_MAX_RANK + max_guards];
 };
@@ -50,9 +53,11 @@ struct term {
   factor factors[2];
 };
 
-/* Loops [0, rank) are the axes of the stage; those of the terms follow. */
+/* Loops [0, rank) are the axes of the stage; those of the terms follow. Where a block of rows of a slice is computed, what is packed of a
+ * factor that stays is `kept` for the next block. */
 struct contraction {
   stage *s;
+  kept_memory *kept;
   int32_t loops;
   int32_t terms;
   int64_t size[max_contraction_loops];
@@ -131,6 +136,7 @@ static inline void add_sum(stage &s, dtype computed) { add_operand(s, role_input
 
 static inline void start(contraction &c, stage &s, term *terms) {
   c.s = &s;
+  c.kept = nullptr;
   c.loops = s.rank;
   c.terms = 0;
   c.term_list = terms;
@@ -169,6 +175,7 @@ static inline factor_axes strided_factor(factor &f, char *data, dtype stored, in
                                          const int64_t *strides) {
   f.data = data;
   f.stored = stored;
+  f.stays = false;
   f.entries = 0;
   factor_axes result = {&f, 0, ndim, shape, {}};
   int64_t contiguous = 1;

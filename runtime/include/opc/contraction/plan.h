@@ -13,6 +13,8 @@ enum : int64_t {
   joined_rows = 512,         /* rows that one thread takes together, packing their columns once, unless it keeps them all */
   kept_bytes = 1 << 22,      /* packed rows that are kept for the next block of columns */
   kept_columns_bytes = 1 << 20, /* packed columns that are kept for the next block of rows */
+  kept_slice_bytes = 1 << 22, /* packed columns that are kept for the next rows of a slice */
+  few_panels = 2,            /* so few panels of columns don't repay the packing of rows that are in a cache */
   few_strips = 2,            /* so few strips of rows don't repay the packing of columns */
   few_rows = 2,              /* so few rows are multiplied one by one; at most half a strip */
   unit_work = 1 << 18        /* multiplications worth a thread */
@@ -110,6 +112,8 @@ struct contraction_plan {
   int64_t parts; /* of the steps, which are summed up apart */
   char *partial; /* the sums of each part, where there are several */
   struct memory_pool *pool;
+  struct packed_key *kept_keys; /* of packed columns that stay, by blocks of columns and steps; NULL where none are kept */
+  char *kept_panels;
   int64_t work; /* multiplications */
   int64_t row_strips, row_blocks, column_panels, column_blocks, joined_blocks;
   int64_t most_inner, most_rows, most_columns;

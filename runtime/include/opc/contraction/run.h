@@ -10,11 +10,13 @@
 
 #include "opc/contraction/split.h"
 #include "opc/contraction/steps.h"
+#include "opc/core/call.h"
 
 namespace opc {
 
 /* Sets the columns of a block of a contraction: `number` is its place among them. */
 static void choose_columns(const contraction_plan &p, int64_t number, contraction_block &b) {
+  b.column_block = number;
   if (p.padded_input.used) {
     const padded_plan &of = p.padded_input;
     const int64_t piece = number % of.point_blocks;
@@ -185,11 +187,37 @@ static void run_units(contraction_plan &p, int64_t units, int64_t work, opc_rang
   }
 }
 
+/* Takes the packed columns that earlier blocks of rows have left, or makes room for them; without memory none are kept. */
+static void take_kept(contraction_plan &p) {
+  p.kept_keys = nullptr;
+  kept_memory *kept = p.c->kept;
+  if (kept == nullptr || p.padded_input.used || p.windows.used || !any_factor(*p.c, [](const factor &f) { return f.stays; })) return;
+  for (int32_t loop = 0; loop < p.c->loops; ++loop) {
+    if (p.size[loop] != p.c->size[loop]) return; /* one of several parts, which would take the place of each other */
+  }
+  const int64_t slots = p.steps * p.column_blocks;
+  const int64_t keys = round_up(slots * static_cast<int64_t>(sizeof(packed_key)), page_bytes);
+  const int64_t panel = p.most_inner * p.most_columns * itemsize(p.computed);
+  if (slots * panel > kept_slice_bytes) return;
+  const int64_t layout[4] = {p.steps, p.column_blocks, panel, p.computed};
+  if (kept->data == nullptr || memcmp(kept->layout, layout, sizeof layout) != 0) {
+    free(kept->data);
+    kept->data = nullptr;
+    if (posix_memalign(&kept->data, page_bytes, static_cast<size_t>(keys + slots * panel)) != 0) kept->data = nullptr;
+    if (kept->data == nullptr) return;
+    memcpy(kept->layout, layout, sizeof layout);
+    for (int64_t n = 0; n < slots; ++n) static_cast<packed_key *>(kept->data)[n].count = -1;
+  }
+  p.kept_keys = static_cast<packed_key *>(kept->data);
+  p.kept_panels = static_cast<char *>(kept->data) + keys;
+}
+
 /* Computes a contraction whose loops are all affine: `p` holds their sizes and beginnings. */
 static int32_t run_planned(contraction_plan &p) {
   const opc_context *context = p.c->s->context;
   int64_t units = 0;
   if (!plan_blocks(p, &units)) return OPC_OK;
+  take_kept(p);
   int64_t offsets[strip_vectors][inner_block];
   for (int32_t v = 0; v < strip_vectors; ++v) {
     for (int64_t k = 0; k < p.most_inner; ++k) offsets[v][k] = k * (v + 1) * p.f->lanes;

@@ -147,13 +147,26 @@ static void pack_columns(const contraction_plan &p, const contraction_memory &m,
 /* Packs the columns of a step over a block, unless they are kept. */
 static void keep_columns(const contraction_plan &p, contraction_memory &m, const contraction_block &b, int64_t step,
                          const contraction_step &at) {
-  if (!p.keeps_columns) return pack_columns(p, m, b, at);
   const contraction_factor &f = p.term[at.term].factors[1];
+  const bool stays = p.kept_keys != nullptr && f.f->stays;
+  m.panels = m.all_panels;
+  if (!stays && !p.keeps_columns) return pack_columns(p, m, b, at);
   const packed_key key = key_of(f, b.column, b.column_count);
-  m.panels = m.all_panels + step * p.most_inner * p.most_columns * itemsize(p.computed);
-  if (same_key(m.kept_columns[step], key, f.guards)) return;
+  const int64_t slot = stays ? b.column_block * p.steps + step : step;
+  m.panels = (stays ? p.kept_panels : m.all_panels) + slot * p.most_inner * p.most_columns * itemsize(p.computed);
+  packed_key &kept = (stays ? p.kept_keys : m.kept_columns)[slot];
+  if (same_key(kept, key, f.guards)) return;
   pack_columns(p, m, b, at);
-  m.kept_columns[step] = key;
+  kept = key;
+}
+
+/* Whether the rows of a step over a block are multiplied where they lie: they have just been computed, and there are few columns. */
+static bool rows_in_place(const contraction_plan &p, const contraction_memory &m, const contraction_block &b, const contraction_step &at,
+                          column_way way) {
+  const contraction_term &t = p.term[at.term];
+  const contraction_factor &f = t.factors[0];
+  if (p.c->kept == nullptr || way != columns_packed || p.windows.used || t.skips || f.guards > 0 || f.f->stored != p.computed) return false;
+  return b.column_count <= few_panels * strip_vectors * p.f->lanes && follow(m.inner[0].offset, at.depth);
 }
 
 /* Packs what a step over a block reads from a padded input, too. */
@@ -264,25 +277,32 @@ static void add_step(const contraction_plan &p, contraction_memory &m, const con
   if (p.windows.used) fill_windows(p, m, b, at);
   if (way == columns_packed) keep_columns(p, m, b, step, at);
   if (way == columns_in_lines || way == columns_in_dots) return add_few_rows(p, m, b, step, at, way);
-  const char *strips = p.windows.used ? m.rows_packed : packed_rows(p, m, b, step, at);
+  if (p.c->kept != nullptr) fill_tables(p, m, b, at, 0);
+  const bool in_place = rows_in_place(p, m, b, at, way);
+  const contraction_factor &left = p.term[at.term].factors[0];
+  const char *strips = p.windows.used ? m.rows_packed : in_place ? left.data : packed_rows(p, m, b, step, at);
+  /* The rows that fill up the last strip are copies of its first. */
+  for (int64_t row = b.row_count; in_place && row % p.f->rows != 0; ++row) m.rows.offset[row] = m.rows.offset[row / p.f->rows * p.f->rows];
   const bool add = step > b.first_step;
   const bool done = p.term[at.term].skips && add_nonfinite(p, m, b, at, strips, add);
   const int64_t count = done ? 0 : list_panels(p, m, b, at, way);
   fetched_lines ahead = {};
-  if (way == columns_packed && count > 0) ahead = next_columns(p, m, b, step, at, count * blocks_of(b.row_count, p.f->rows));
+  if (way == columns_packed && count > 0 && p.c->kept == nullptr) ahead = next_columns(p, m, b, step, at, count * blocks_of(b.row_count, p.f->rows));
   for (int64_t row = 0; row < b.row_count; row += p.f->rows) {
     const int64_t rows = least_of(b.row_count - row, p.f->rows);
     const bool half = 2 * rows <= p.f->rows;
     char *sums = m.sums + (p.whole_sums ? row * m.pitch * item : 0);
     strip_position place = {};
-    if (is_last(p, b, step)) place = position_of_strip(p, b.row + row, rows);
+    if (is_last(p, b, step) && p.c->kept == nullptr) place = position_of_strip(p, b.row + row, rows);
     for (const column_panel *panel = m.list; panel < m.list + count; ++panel) {
       char *to = sums + panel->at * item;
       fetch_results(p, *panel, place);
       fetch_share(ahead);
-      if (p.whole_sums) fetch_sums(p, m, *panel, to, rows);
+      if (p.whole_sums && p.c->kept == nullptr) fetch_sums(p, m, *panel, to, rows);
       if (p.windows.used) {
         p.f->windows[panel->vectors - 1](at.depth, m.padded_input, m.row_offset + row, m.padded_offset, panel->from, to, m.pitch, add);
+      } else if (in_place) {
+        p.f->windows[panel->vectors - 1](at.depth, strips, m.rows.offset + row, m.inner[0].offset, panel->from, to, m.pitch, add);
       } else {
         p.f->kernel[half][panel->vectors - 1](at.depth, strips + row * at.depth * item, panel->from, panel->offsets, to, m.pitch, add);
       }

@@ -17,12 +17,7 @@ enum : int64_t {
   block_elements = OPC_BLOCK_ELEMENTS, /* of a temporary, in a block of rows */
   block_strip = 16                     /* rows that a block is a multiple of */
 };
-enum { most_sliced = 64 };
-
-/* The rows of a block. */
-struct row_range {
-  int64_t first, count;
-};
+enum { most_sliced = 64, most_kept = 8 };
 
 /* An op to be sliced: its operands, inputs first, and for each of them the sizes of its leading axes that belong to the group, NULL for
  * none. `call` is the call of one slice. Where slices go in blocks of rows, `in_rows` tells which operands have the axis of `rows` points
@@ -36,7 +31,7 @@ struct slicing {
   const extents *const *own;
   const void *call;
   const void *attributes;
-  int32_t (*run)(const void *call, const row_range &rows, const DLTensor *const *inputs, DLTensor *const *outputs,
+  int32_t (*run)(const void *call, const row_block &rows, const DLTensor *const *inputs, DLTensor *const *outputs,
                  const void *attributes, const opc_context *context, temporary *memory);
   int32_t code;
   const bool *in_rows = nullptr;
@@ -73,7 +68,7 @@ static bool pays_to_slice(const extents &group, const extents *const *own, int32
 /* Sets `slice` to a tensor at a position in the group, of which NULL stands for a tensor without it. With `rows` the axis behind the group
  * has these; `shape` is there for the sizes that the slice has then. */
 static void take_slice(DLTensor &slice, const DLTensor &whole, const extents *own, const int64_t *at, int32_t rank,
-                       const row_range *rows, int64_t *shape) {
+                       const row_block *rows, int64_t *shape) {
   slice = whole;
   const int32_t leading = own != nullptr ? own->rank : 0;
   int64_t offset = 0;
@@ -105,10 +100,11 @@ static void run_slice_range(void *argument, int64_t begin, int64_t end) {
   const DLTensor *inputs[most_sliced];
   DLTensor *outputs[most_sliced];
   int64_t shapes[most_sliced][OPC_MAX_RANK];
+  kept_memory kept[most_kept];
   const int64_t blocks = s.in_rows != nullptr ? blocks_of_rows(s.rows, s.block) : 1;
   for (int64_t unit = begin; unit < end; ++unit) {
     const int64_t first = unit % blocks * s.block;
-    const row_range rows = {first, s.rows - first < s.block ? s.rows - first : s.block};
+    const row_block rows = {first, s.rows - first < s.block ? s.rows - first : s.block, blocks > 1 ? kept : nullptr};
     int64_t at[OPC_MAX_RANK];
     int64_t rest = unit / blocks;
     for (int32_t i = s.group->rank - 1; i >= 0; --i) {
@@ -118,7 +114,7 @@ static void run_slice_range(void *argument, int64_t begin, int64_t end) {
     for (int32_t k = 0; k < s.input_count + s.output_count; ++k) {
       const bool input = k < s.input_count;
       const DLTensor *whole = input ? s.inputs[k] : s.outputs[k - s.input_count];
-      const row_range *own_rows = s.in_rows != nullptr && s.in_rows[k] ? &rows : nullptr;
+      const row_block *own_rows = s.in_rows != nullptr && s.in_rows[k] ? &rows : nullptr;
       if (whole != nullptr) take_slice(tensors[k], *whole, s.own[k], at, s.group->rank, own_rows, shapes[k]);
       DLTensor *slice = whole != nullptr ? &tensors[k] : nullptr;
       if (input) {
