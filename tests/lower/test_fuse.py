@@ -152,7 +152,7 @@ def test_the_verifier_finds_a_result_without_rows() -> None:
 
 def test_a_temporary_that_is_needed_later_keeps_its_memory() -> None:
     text = ATTENTION.replace("outputs: {", "outputs: {z: 'T[..., L, V]', ")
-    (variant,) = variants(f"{text}  z[..., i, d] = sum[j](w[..., i, j] * v[..., j, d])\n", "f: fuse")
+    (variant,) = variants(f"{text}  z[..., i, d] = y[..., i, d] + sum[j](w[..., i, j] * v[..., j, d])\n", "f: fuse")
     hosts = {t.name: t.host for t in variant.program.temporaries}
     assert (hosts["w"], hosts["p"]) == ("s", None)
 

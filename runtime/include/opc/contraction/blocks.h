@@ -24,7 +24,9 @@ static void plan_strips(contraction_plan &p) {
   plan_runs(p, p.rows);
   plan_runs(p, p.columns);
   p.row_strips = blocks_of(p.rows.points, p.f->rows);
-  p.column_panels = blocks_of(p.columns.points, strip_vectors * p.f->lanes);
+  /* Two panels of two vectors are quicker than one of three and one of one: with few sums in registers, products wait for each other. */
+  p.panel_vectors = p.c->kept != nullptr && blocks_of(p.columns.points, p.f->lanes) == strip_vectors + 1 ? 2 : strip_vectors;
+  p.column_panels = blocks_of(p.columns.points, p.panel_vectors * p.f->lanes);
   p.steps = 0;
   p.most_inner = 1;
   for (int32_t t = 0; t < p.terms; ++t) {
@@ -37,7 +39,7 @@ static void plan_strips(contraction_plan &p) {
 
 /* Plans the columns as packed blocks. */
 static void plan_columns(contraction_plan &p) {
-  const int64_t panel = strip_vectors * p.f->lanes;
+  const int64_t panel = p.panel_vectors * p.f->lanes;
   int64_t panels = packed_bytes / (p.most_inner * panel * itemsize(p.computed));
   if (panels > 16) panels = 16;
   p.column_blocks = blocks_of(p.column_panels, panels);

@@ -115,6 +115,7 @@ struct contraction_plan {
   struct packed_key *kept_keys; /* of packed columns that stay, by blocks of columns and steps; NULL where none are kept */
   char *kept_panels;
   int64_t work; /* multiplications */
+  int32_t panel_vectors; /* of a packed panel of columns, at most */
   int64_t row_strips, row_blocks, column_panels, column_blocks, joined_blocks;
   int64_t most_inner, most_rows, most_columns;
   int64_t operand_offset[max_operands];

@@ -30,7 +30,7 @@ static void choose_columns(const contraction_plan &p, int64_t number, contractio
     b.column_count = count * b.line;
     return;
   }
-  const int64_t panel = strip_vectors * p.f->lanes;
+  const int64_t panel = p.panel_vectors * p.f->lanes;
   b.column = block_start(p.column_panels, p.column_blocks, number) * panel;
   b.column_count = block_start(p.column_panels, p.column_blocks, number + 1) * panel;
   b.column_count = (b.column_count < p.columns.points ? b.column_count : p.columns.points) - b.column;

@@ -131,7 +131,7 @@ static void add_exactly(const contraction_plan &p, const contraction_memory &m, 
       for (int64_t k = 0; k < at.depth; ++k) {
         if (!counts(f[0], m.rows, m.inner[0], i, k) || !counts(f[1], m.columns, m.inner[1], j, k)) continue;
         sum += packed_element<T>(strips, i, k, b.row_count, p.f->rows, p.f->rows / 2, at.depth) *
-               packed_element<T>(m.panels, j, k, b.column_count, lanes * strip_vectors, lanes, at.depth);
+               packed_element<T>(m.panels, j, k, b.column_count, lanes * p.panel_vectors, lanes, at.depth);
       }
       total = sum;
     }
@@ -141,7 +141,7 @@ static void add_exactly(const contraction_plan &p, const contraction_memory &m, 
 /* Packs the columns of a step over a block. */
 static void pack_columns(const contraction_plan &p, const contraction_memory &m, const contraction_block &b, const contraction_step &at) {
   const int64_t lanes = p.f->lanes;
-  pack_points(p, p.term[at.term].factors[1], m.columns, m.inner[1], at.depth, b.column_count, lanes * strip_vectors, lanes, m.panels);
+  pack_points(p, p.term[at.term].factors[1], m.columns, m.inner[1], at.depth, b.column_count, lanes * p.panel_vectors, lanes, m.panels);
 }
 
 /* Packs the columns of a step over a block, unless they are kept. */
