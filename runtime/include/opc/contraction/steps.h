@@ -293,7 +293,7 @@ static void add_step(const contraction_plan &p, contraction_memory &m, const con
     const bool half = 2 * rows <= p.f->rows;
     char *sums = m.sums + (p.whole_sums ? row * m.pitch * item : 0);
     strip_position place = {};
-    if (is_last(p, b, step) && p.c->kept == nullptr) place = position_of_strip(p, b.row + row, rows);
+    if (is_last(p, b, step)) place = position_of_strip(p, b.row + row, rows);
     for (const column_panel *panel = m.list; panel < m.list + count; ++panel) {
       char *to = sums + panel->at * item;
       fetch_results(p, *panel, place);

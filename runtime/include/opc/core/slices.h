@@ -19,6 +19,46 @@ enum : int64_t {
 };
 enum { most_sliced = 64, most_kept = 8 };
 
+/* What a thread works in, from one slice or block to the next; nothing at first, which all bytes 0 are, too. */
+struct slice_memory {
+  temporary temporaries[most_sliced];
+  kept_memory kept[most_kept];
+};
+
+/* The memory of the threads of a call. A host may run many short ranges of slices: what one has made is there for the next. */
+struct slice_pool {
+  enum { most = 64 };
+  bool taken[most] = {};
+  slice_memory *memory[most] = {};
+
+  slice_pool() = default;
+  slice_pool(const slice_pool &) = delete;
+  slice_pool &operator=(const slice_pool &) = delete;
+  ~slice_pool() {
+    for (slice_memory *each : memory) release(each);
+  }
+
+  /* Returns what is free, with its place, or what nobody else has, with the place `most`; NULL where there is no memory. */
+  slice_memory *take(int32_t &place) {
+    place = 0;
+    while (place < most && __atomic_exchange_n(&taken[place], true, __ATOMIC_ACQUIRE)) ++place;
+    if (place == most) return make();
+    if (memory[place] == nullptr) memory[place] = make();
+    return memory[place];
+  }
+
+  void give_back(slice_memory *m, int32_t place) {
+    if (place == most) return release(m);
+    __atomic_store_n(&taken[place], false, __ATOMIC_RELEASE);
+  }
+
+  static slice_memory *make() { return static_cast<slice_memory *>(calloc(1, sizeof(slice_memory))); }
+  static void release(slice_memory *m) {
+    if (m != nullptr) m->~slice_memory();
+    free(m);
+  }
+};
+
 /* An op to be sliced: its operands, inputs first, and for each of them the sizes of its leading axes that belong to the group, NULL for
  * none. `call` is the call of one slice. Where slices go in blocks of rows, `in_rows` tells which operands have the axis of `rows` points
  * behind those of the group; a block has `block` of them, the last one what is left. */
@@ -37,6 +77,7 @@ struct slicing {
   const bool *in_rows = nullptr;
   int64_t rows = 0;
   int64_t block = 0;
+  slice_pool *pool = nullptr;
 };
 
 /* How many rows of a slice go together, whose temporaries have `elements` each. It depends on sizes alone, so that the sums do, too. */
@@ -95,16 +136,21 @@ static void run_slice_range(void *argument, int64_t begin, int64_t end) {
   opc_context alone = {};
   if (s.context != nullptr) alone = *s.context;
   alone.parallel_for = nullptr;
-  temporary memory[most_sliced];
+  int32_t place;
+  slice_memory *const memory = s.pool->take(place);
+  if (memory == nullptr) {
+    s.pool->give_back(memory, place);
+    __atomic_store_n(&s.code, fail(&alone, OPC_OUT_OF_MEMORY, "no memory for slices"), __ATOMIC_RELAXED);
+    return;
+  }
   DLTensor tensors[most_sliced];
   const DLTensor *inputs[most_sliced];
   DLTensor *outputs[most_sliced];
   int64_t shapes[most_sliced][OPC_MAX_RANK];
-  kept_memory kept[most_kept];
   const int64_t blocks = s.in_rows != nullptr ? blocks_of_rows(s.rows, s.block) : 1;
   for (int64_t unit = begin; unit < end; ++unit) {
     const int64_t first = unit % blocks * s.block;
-    const row_block rows = {first, s.rows - first < s.block ? s.rows - first : s.block, blocks > 1 ? kept : nullptr};
+    const row_block rows = {first, s.rows - first < s.block ? s.rows - first : s.block, blocks > 1 ? memory->kept : nullptr};
     int64_t at[OPC_MAX_RANK];
     int64_t rest = unit / blocks;
     for (int32_t i = s.group->rank - 1; i >= 0; --i) {
@@ -123,15 +169,18 @@ static void run_slice_range(void *argument, int64_t begin, int64_t end) {
         outputs[k - s.input_count] = slice;
       }
     }
-    const int32_t code = s.run(s.call, rows, inputs, outputs, s.attributes, &alone, memory);
+    const int32_t code = s.run(s.call, rows, inputs, outputs, s.attributes, &alone, memory->temporaries);
     if (code != OPC_OK) {
       __atomic_store_n(&s.code, code, __ATOMIC_RELAXED);
-      return;
+      break;
     }
   }
+  s.pool->give_back(memory, place);
 }
 
 static int32_t run_slices(slicing &s) {
+  slice_pool pool;
+  s.pool = &pool;
   s.code = OPC_OK;
   const int64_t points = count(*s.group) * (s.in_rows != nullptr ? blocks_of_rows(s.rows, s.block) : 1);
   if (s.context == nullptr || s.context->parallel_for == nullptr) {
