@@ -8,7 +8,7 @@
 namespace opc {
 
 #ifndef OPC_BLOCK_ELEMENTS
-#define OPC_BLOCK_ELEMENTS (1 << 18)
+#define OPC_BLOCK_ELEMENTS (1 << 19)
 #endif
 
 enum : int64_t {
