@@ -22,6 +22,7 @@ from opc.loops.schedule import Decisions, Override, active
 from opc.lower.loop_ir import ContractionStage, FusedRows, GroupLoop, IndexLoop, NestStage, Program, RowStage, Stage
 from opc.lower.lower import SpecialisedProgram, lower, staged
 from opc.lower.memory import read_by, with_shared_memory, written_by
+from opc.lower.slices import stays_at_point
 from opc.records import dataclass, replace
 from opc.transform.indices import Namer, index_names, op_names
 
@@ -96,7 +97,7 @@ def _stays(op: Op, s: Assign, group: str | None, size: Dim) -> bool:
     row = s.indices[at]
     if not isinstance(row, str) or not _has_once(op.operand(s.target), group, size):
         return False
-    if group is not None and s.indices[0] != GroupRef(group):
+    if group is not None and not (s.indices[0] == GroupRef(group) and stays_at_point(op, s.value, GroupRef(group))):
         return False
     return all(_reads_row(op, e, row, group, size) for e in walk(s.value))
 

@@ -111,6 +111,7 @@ def test_the_first_row_has_a_name_of_its_own() -> None:
         ("sum[j](p[..., i, j] * v", "sum[j](p[..., (i + 1) % L, j] * v"),  # a row of its own needs another
         ("/ sum[j](p[..., i, j])", "/ sum[a, j](p[..., a, j])"),  # a sum over rows
         ("i + reach else", "i + L else"),  # counts the rows
+        ("/ sum[j](p[..., i, j])", "/ sum[..., j](p[..., i, j])"),  # a sum over the group
         ("outputs: {y: 'T[..., L, V]'}", "outputs: {y: 'T[..., L, V]', z: 'T[..., S]'}"),  # an output without rows
     ],
 )
