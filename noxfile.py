@@ -39,15 +39,18 @@ KEPT = ("leaky_relu", "dual_residual")
 # A file's tests run in one process, so that what they share is built once; files keep their order, for few tests may take long.
 SPREAD = ("-n", "auto", "--dist", "loadfile", "--no-loadscope-reorder")
 
-# Tests that draw at random, of which `nox -s fuzz` draws more.
+# Tests that draw at random or run at many points, of which `nox -s fuzz` takes more.
 DRAWING = (
     "analysis",
     "diagnostics",
+    "emit/test_runtime.py",
     "emit/test_shape_c.py",
     "emit/test_shape_python.py",
     "fuzz/test_classes.py",
     "fuzz/test_written.py",
+    "ir/test_functions.py",
     "spec",
+    "testing/test_gradcheck.py",
     "transform",
 )
 

@@ -1,4 +1,4 @@
-"""How much of what is drawn at random the tests draw."""
+"""How much of what is drawn at random the tests draw, and at how many points they hold something."""
 
 import os
 

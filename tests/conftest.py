@@ -5,9 +5,25 @@ As in `opc.__main__`, garbage is looked for seldom: what is imported and compile
 
 import gc
 import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from filelock import FileLock
 
 os.environ.setdefault("OPC_VARIANT", "native")
 gc.set_threshold(100_000)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Import the test modules in one worker after the other: in a fresh clone, what the first compiles the others read."""
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        return (yield)
+    lock = Path(__file__).parents[1] / ".pytest_cache" / "collection.lock"
+    lock.parent.mkdir(exist_ok=True)
+    with FileLock(lock):
+        return (yield)
 
 
 def pytest_collection_finish() -> None:

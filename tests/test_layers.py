@@ -35,7 +35,7 @@ LAYERS = (
     ("records",),
 )
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
-FRAMEWORKS = {"torch", "onnx", "onnxruntime", "onnxscript", "paddle", "mindspore", "rknn", "popart", "popxl", "poprt"}
+FRAMEWORKS = {"torch", "onnx", "onnxruntime", "onnxscript", "paddle", "mindspore", "rknn", "popart", "popxl", "poprt", "tensorrt"}
 # The only places that may import a framework at all, and then inside a function (see `test_frameworks_are_imported_late`).
 FRAMEWORK_FOLDERS = {"backends", "testing", "api", "emit"}
 
@@ -160,4 +160,4 @@ def test_backends_do_not_import_each_other(path: Path) -> None:
     for target, line, _ in imports(path):
         other = target.split(".")
         if other[:2] == ["opc", "backends"] and len(other) > 2:
-            assert other[2] in (parts[2], "kernel", "poplar", *shared), f"{path}:{line}: imports {target}"
+            assert other[2] in (parts[2], "kernel", "poplar", "cuda", *shared), f"{path}:{line}: imports {target}"

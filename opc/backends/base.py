@@ -67,7 +67,7 @@ class Compile:
     optimisation. `header` is what the source includes before anything else, spelled as there; the build system may compile it
     ahead for all packages, which changes no object. `kept` is a folder for the compiled header, which then serves all output
     folders: that of the environment whose headers are most of it. It then has the headers `also`, which some sources include
-    later, and beside it lies an object with the inline functions of opc's headers and of those in the folders `shared`.
+    later, and beside it lies an object with the inline functions of opc's headers and of those in the folders `inlined`.
     """
 
     source: str
@@ -79,7 +79,7 @@ class Compile:
     header: str = ""
     kept: str = ""
     also: tuple[str, ...] = ()
-    shared: tuple[str, ...] = ()
+    inlined: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +87,7 @@ class Link:
     """One linker call: objects to a shared library or a `program`, paths relative to the package directory.
 
     An object may be another step's shared library. `$ORIGIN` in a flag is kept as it is. `compiler` is that of the objects.
+    `shared` are steps that make more objects, of sources of the runtime by absolute paths: one for all packages that ask for it.
     """
 
     objects: tuple[str, ...]
@@ -94,6 +95,7 @@ class Link:
     flags: tuple[str, ...] = ()
     program: bool = False
     compiler: tuple[str, ...] = ()
+    shared: tuple[Compile, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,6 +243,9 @@ class Backend(ABC):
 
     on_device: bool = False
     """Whether it has kernels of its own for a device, and so depends on what these hold and on no framework."""
+
+    size_expressions: bool = False
+    """Whether its framework computes with sizes as expressions, and its code depends on an op's shape rules and signature."""
 
     takes_name: bool = False
     """Whether a spec may give the op another name for it."""

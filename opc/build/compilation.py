@@ -11,7 +11,7 @@ from opc.backends.base import BuildStep
 from opc.backends.kernel import libraries
 from opc.backends.kernel.backend import KernelBackend
 from opc.backends.package import BUILD
-from opc.build import files, headers, locks, ninja, stamp
+from opc.build import files, headers, locks, ninja, shared, stamp
 from opc.build.generate import Generated
 from opc.build.toolchain import Toolchain
 from opc.diagnostics import NO_SPAN, Diagnostic, Severity, Source, Span, SpecError
@@ -76,13 +76,18 @@ def compile_packages(
         if header.kept:
             continue
         _write_if_changed(out / header.folder / ninja.FILE, ninja.header_file(header))
-    known = [*out.glob(f"*/{BUILD}/{ninja.FILE}"), *out.glob(f"{headers.FOLDER}/*/{ninja.FILE}")]
+    common = {name: shared.of(step for own in steps.values() for step in own) for name, steps in edges.items()}
+    for step in dict.fromkeys(step for own in common.values() for step in own):
+        _write_if_changed(out / shared.folder(step) / ninja.FILE, ninja.shared_file(step))
+    folders = (f"*/{BUILD}", f"{headers.FOLDER}/*", f"{shared.FOLDER}/*")
+    known = [path for folder in folders for path in out.glob(f"{folder}/{ninja.FILE}")]
     taken = sorted(path.parent.relative_to(out).as_posix() for path in known)
     _write_if_changed(out / locks.FOLDER / ninja.FILE, ninja.main_file(toolchain, taken))
     _write_if_changed(out / ninja.IDENTITY, toolchain.identity + "\n")
     failures = ninja.run(out, targets, lock, progress, jobs) if targets else ()
     for family, _ in packages:
-        own = [f for f in failures if f.target.startswith(f"{family.name}/")]
+        needed = {shared.path(step) for step in common[family.name]}
+        own = [f for f in failures if f.target.startswith(f"{family.name}/") or f.target in needed]
         result[family.name].diagnostics = tuple(d for failure in own for d in _explain(failure, out, family))
         result[family.name].made = tuple(made[family.name])
         result[family.name].signatures |= stamp.signatures(made[family.name])

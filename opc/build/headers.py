@@ -43,14 +43,14 @@ class Header:
     """A header of the runtime and the arguments that all who begin with it are compiled with.
 
     `kept` is the folder of an environment that it is kept in, empty for one of an output folder; `also` are headers that it has
-    there, and `shared` folders of headers whose inline functions are compiled there, beside opc's.
+    there, and `inlined` folders of headers whose inline functions are compiled there, beside opc's.
     """
 
     name: str
     flags: tuple[str, ...]
     kept: str = ""
     also: tuple[str, ...] = ()
-    shared: tuple[str, ...] = ()
+    inlined: tuple[str, ...] = ()
 
     @property
     def folder(self) -> str:
@@ -83,7 +83,7 @@ def of(step: BuildStep) -> Header | None:
     """Return the header that a step's source begins with, if it can be compiled ahead."""
     if not isinstance(step, Compile) or not step.header or step.compiler:
         return None
-    return Header(step.header, flags(step), step.kept, step.also, step.shared)
+    return Header(step.header, flags(step), step.kept, step.also, step.inlined)
 
 
 def worth(packages: Iterable[Iterable[BuildStep]], out: Path, toolchain: Toolchain) -> frozenset[Header]:
@@ -148,8 +148,8 @@ def _compile(header: Header, toolchain: Toolchain) -> list[str]:
     source = compiled.with_name(f"{compiled.name}.all.h")
     source.write_text(included)
     read = [path for path in _dependencies(run("-x", "c++", "-M", source)) if path != str(source)]
-    shared = tuple(f"{folder}/" for folder in (str(runtime_include()), *header.shared))
-    own = "".join(f"# 1 {_quoted(path)}\n#pragma interface {_quoted(header.name)}\n" for path in read if path.startswith(shared))
+    inlined = tuple(f"{folder}/" for folder in (str(runtime_include()), *header.inlined))
+    own = "".join(f"# 1 {_quoted(path)}\n#pragma interface {_quoted(header.name)}\n" for path in read if path.startswith(inlined))
     text = f'{own}# 1 "ahead"\n{included}'
     assert header.object is not None
     with ThreadPoolExecutor(2) as pool:

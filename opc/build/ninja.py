@@ -19,7 +19,7 @@ from pathlib import Path
 import ninja
 
 from opc.backends.base import BuildStep, Compile, Link, Script, Tool
-from opc.build import headers
+from opc.build import headers, shared
 from opc.build.locks import FOLDER
 from opc.build.toolchain import CXX_FLAGS, Toolchain, runtime_include
 from opc.diagnostics import Diagnostic, SpecError
@@ -134,6 +134,12 @@ def header_file(header: headers.Header) -> str:
     return f"build {_path(header.compiled)}: header {source} | {IDENTITY}\n  flags = {words(header.flags)}\n"
 
 
+def shared_file(step: Compile) -> str:
+    """Return the ninja file of an object that packages share."""
+    flags = words(headers.flags(step))
+    return f"build {_path(shared.path(step))}: cxx {_path(step.source)} | {IDENTITY}\n  flags = {flags}\n"
+
+
 def main_file(toolchain: Toolchain, taken: Sequence[str]) -> str:
     """Return the main ninja file: rules, and the files of the folders of packages and headers taken in."""
     include = f"-I{runtime_include()}"
@@ -221,7 +227,7 @@ def _edge(package: str, step: BuildStep, begun: Mapping[str, headers.Header]) ->
         case Tool():
             read = "".join(f" {_path(path)}" for path in step.reads)
             return f"build {made}: tool {_path(package, step.source)} |{read} {needs}\n  tool = {words(step.command)}\n"
-    inputs = " ".join(_path(package, source) for source in sources)
+    inputs = " ".join((*(_path(package, source) for source in sources), *(_path(shared.path(s)) for s in shared.of((step,)))))
     own = {"flags": words(flags)}
     if step.compiler:
         own |= {"cxx": words(step.compiler), "cxxflags": "$crossflags", "linkflags": "-shared"}

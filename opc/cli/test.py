@@ -51,15 +51,16 @@ def prove(
 
     from opc.testing import keeping as kept
     from opc.testing import report as reports
-    from opc.testing.codelets import sanitize_codelets
     from opc.testing.results import as_json as data
     from opc.testing.runner import run_tests
-    from opc.testing.sanitize import run_sanitized
 
     kinds = _sanitizers(sanitize, backend)
     tiers = _tiers(chosen, out) if cover else None
     with progress_line() as progress:
         if kinds:
+            from opc.testing.codelets import sanitize_codelets
+            from opc.testing.sanitize import run_sanitized
+
             sanitized = chosen if tiers is None else [*tiers.chosen]
             threaded = None if tiers is None else tiers.loops
             report = run_sanitized(sanitized, kinds, jobs, threaded=threaded, progress=progress)
@@ -158,6 +159,7 @@ def _tiers(specs: Sequence[Path], out: Path) -> Tiers:
     for part, some in _parts(chosen).items():
         note(f"{part}, {len(some)} of these: {', '.join(sorted(c.name for c in some))}")
     note(f"kernels on a device, {len(found.device)} of {len(specs)} ops: {', '.join(sorted(found.device))}")
+    note(f"sizes as expressions, {len(found.expressions)} of {len(specs)} ops: {', '.join(sorted(found.expressions))}")
     if touched:
         note(f"changed: {', '.join(s.stem for s in touched)}")
     if joined:
@@ -168,8 +170,8 @@ def _tiers(specs: Sequence[Path], out: Path) -> Tiers:
         return [s for s in specs if s in kept]
 
     interface, signature, loops = (with_touched(c.spec for c in part) for part in _parts(chosen).values())
-    device = with_touched(found.device.values())
-    return Tiers(with_touched(c.spec for c in chosen), interface, signature, loops, device, whole=touched)
+    device, expressions = with_touched(found.device.values()), with_touched(found.expressions.values())
+    return Tiers(with_touched(c.spec for c in chosen), interface, signature, loops, device, expressions, whole=touched)
 
 
 def _parts(chosen: Sequence[Chosen]) -> dict[str, list[Chosen]]:
@@ -202,6 +204,8 @@ def cover(
     for part, some in _parts(chosen).items():
         say(f"{len(some)} of these have all features of {part}: {', '.join(sorted(c.name for c in some))}.")
     say(f"{len(found.device)} ops have all features of kernels on a device: {', '.join(sorted(found.device))}.")
+    plugins = ", ".join(sorted(found.expressions))
+    say(f"{len(found.expressions)} ops have all features of plugins with sizes as expressions: {plugins}.")
     touched = changed(files)
     say(f"Changed: {', '.join(s.stem for s in touched) or 'none'}.")
     joined = joining(files, [c.spec for c in chosen], out)

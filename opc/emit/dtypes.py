@@ -66,6 +66,11 @@ def header() -> str:
             "POPART_DTYPES",
             ((d, *d.row.popart) for d in DTYPES if d.row.popart),
         ),
+        _list(
+            "TensorRT's: X(name, number).",
+            "TENSORRT_DTYPES",
+            ((d, d.row.tensorrt) for d in DTYPES if d.row.tensorrt is not None),
+        ),
     )
     return "\n".join(
         (

@@ -75,6 +75,7 @@ class DTypeRow:
         rknn: The number in RKNN's enumeration `rknn_tensor_type`.
         rknn_models: Whether the models of RKNN's toolkit hold tensors of it.
         popart: The names in Graphcore's `popart::DataType` and among the constants of `poplar::Type`.
+        tensorrt: The number in `nvinfer1::DataType`, of types that tensors between layers have.
 
     A framework that has no such type, or no tensors of it in a CPU's memory, has None.
     """
@@ -93,6 +94,7 @@ class DTypeRow:
     rknn: int | None = None
     rknn_models: bool = False
     popart: tuple[str, str] | None = None
+    tensorrt: int | None = None
 
 
 class DType(Enum):
@@ -104,17 +106,17 @@ class DType(Enum):
     FLOAT16 = "float16", DTypeRow(
         kind="float", bits=16, dlpack=2, sets=("floating", "any"), minifloat=Minifloat(fraction=10, bias=15, top="ieee"),
         onnx=("FLOAT16", 10), torch=("float16", "Half"), paddle="FLOAT16", paddle_graphs=True,
-        mindspore=42, rknn=1, rknn_models=True, popart=("FLOAT16", "HALF"),
+        mindspore=42, rknn=1, rknn_models=True, popart=("FLOAT16", "HALF"), tensorrt=1,
     )  # fmt: skip
     BFLOAT16 = "bfloat16", DTypeRow(
         kind="float", bits=16, dlpack=4, sets=("floating", "any"), minifloat=Minifloat(fraction=7, bias=127, top="ieee"),
         numpy="ml_dtypes", onnx=("BFLOAT16", 16), torch=("bfloat16", "BFloat16"), paddle="BFLOAT16", paddle_graphs=True,
-        mindspore=45,
+        mindspore=45, tensorrt=7,
     )  # fmt: skip
     FLOAT32 = "float32", DTypeRow(
         kind="float", bits=32, dlpack=2, sets=("floating", "any"),
         onnx=("FLOAT", 1), torch=("float32", "Float"), paddle="FLOAT32", paddle_graphs=True,
-        mindspore=43, rknn=0, rknn_models=True, popart=("FLOAT", "FLOAT"),
+        mindspore=43, rknn=0, rknn_models=True, popart=("FLOAT", "FLOAT"), tensorrt=0,
     )  # fmt: skip
     FLOAT64 = "float64", DTypeRow(
         kind="float", bits=64, dlpack=2, sets=("floating", "any"),
@@ -124,7 +126,7 @@ class DType(Enum):
     INT8 = "int8", DTypeRow(
         kind="int", bits=8, dlpack=0, sets=("integer", "any"),
         onnx=("INT8", 3), torch=("int8", "Char"), paddle="INT8", paddle_graphs=True,
-        mindspore=32, rknn=2, rknn_models=True, popart=("INT8", "SIGNED_CHAR"),
+        mindspore=32, rknn=2, rknn_models=True, popart=("INT8", "SIGNED_CHAR"), tensorrt=2,
     )  # fmt: skip
     INT16 = "int16", DTypeRow(
         kind="int", bits=16, dlpack=0, sets=("integer", "any"),
@@ -134,12 +136,12 @@ class DType(Enum):
     INT32 = "int32", DTypeRow(
         kind="int", bits=32, dlpack=0, sets=("integer", "any"),
         onnx=("INT32", 6), torch=("int32", "Int"), paddle="INT32", paddle_graphs=True,
-        mindspore=34, rknn=6, rknn_models=True, popart=("INT32", "INT"),
+        mindspore=34, rknn=6, rknn_models=True, popart=("INT32", "INT"), tensorrt=3,
     )  # fmt: skip
     INT64 = "int64", DTypeRow(
         kind="int", bits=64, dlpack=0, sets=("integer", "any"),
         onnx=("INT64", 7), torch=("int64", "Long"), paddle="INT64", paddle_graphs=True,
-        mindspore=35, rknn=8, rknn_models=True,
+        mindspore=35, rknn=8, rknn_models=True, tensorrt=8,
     )  # fmt: skip
     UINT8 = "uint8", DTypeRow(
         kind="uint", bits=8, dlpack=1, sets=("integer", "any", "unsigned"),
@@ -166,6 +168,7 @@ class DType(Enum):
     FLOAT8_E4M3FN = "float8_e4m3fn", DTypeRow(
         kind="float", bits=8, dlpack=10, sets=("float8",), minifloat=Minifloat(fraction=3, bias=7, top="nan"),
         numpy="ml_dtypes", onnx=("FLOAT8E4M3FN", 17), torch=("float8_e4m3fn", "Float8_e4m3fn"), paddle="FLOAT8_E4M3FN",
+        tensorrt=6,
     )  # fmt: skip
     FLOAT8_E5M2 = "float8_e5m2", DTypeRow(
         kind="float", bits=8, dlpack=12, sets=("float8",), minifloat=Minifloat(fraction=2, bias=15, top="ieee"),

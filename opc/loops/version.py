@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from opc.ir.affine import Affine
-from opc.ir.expr import Expr, IndexValue, walk
+from opc.ir.expr import Call, Expr, IndexValue, walk
 from opc.ir.expr import rewrite as rewrite_value
+from opc.ir.function import DEAR
+from opc.ir.functions import FUNCTIONS
 from opc.loops.nodes import (
     Body,
     CallWithBody,
@@ -59,8 +61,11 @@ def _versions(loop: Loop, fresh: Callable[[str], str], often: bool) -> Statement
     stored = {e.view for e in loads if e.stored}
     if len(stored) == 1 and often:
         (view,) = stored
-        # A loop that may have to report a place is no vector loop.
-        how = How.UNROLLED if any(isinstance(s, Refuse) for s in _all_statements(loop)) else loop.how
+        # A loop that may have to report a place is no vector loop. Where it takes long, to ask for the type each time does not.
+        refuses = any(isinstance(s, Refuse) for s in _all_statements(loop))
+        if refuses and any(isinstance(e, Call) and FUNCTIONS[e.fn].cost == DEAR for v in values_of(loop.body) for e in walk(v)):
+            return loop
+        how = How.UNROLLED if refuses else loop.how
         return CallWithBody(call("with_stored", ref(view)), (("auto", view),), (replace(loop, how=how),), True)
     return loop
 

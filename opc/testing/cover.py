@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
@@ -19,8 +20,9 @@ from typing import Any
 from opc.build import files, locks, stamp
 from opc.build.locks import FOLDER
 from opc.diagnostics import Span, SpecError
+from opc.emit.shapes.builder import CPP, builder_calls
 from opc.ir.affine import Affine
-from opc.ir.dtypes import DType, TypeVar
+from opc.ir.dtypes import Acc, DType, TypeVar
 from opc.ir.expr import walk
 from opc.ir.op import CodeLine, Example, Family, Group, Op, Operand
 from opc.loops.nodes import Body, Loop, bodies, values_of
@@ -77,11 +79,13 @@ class Chosen:
 class Covering:
     """The covering set, and the specs of a few ops, by name, that have all features of `DEVICE`.
 
-    Kernels on a device run what has these: ops outside the covering set too, as they need no framework and are small.
+    Kernels on a device run what has these: ops outside the covering set too, as they need no framework and are small. Those of
+    `expressions` have all of `expressions()`, as far as they can be of those of `device`, whose kernels are compiled anyway.
     """
 
     chosen: tuple[Chosen, ...]
     device: Mapping[str, Path]
+    expressions: Mapping[str, Path]
 
 
 def features(family: Family) -> frozenset[str]:
@@ -136,6 +140,33 @@ def _statements(body: Body) -> Iterator[str]:
             yield from _statements(part)
     for value in values_of(body):
         yield from (f"function {e.name}" for e in walk(value) if isinstance(e, Intrinsic))
+
+
+def expressions(family: Family) -> frozenset[str]:
+    """Return what plugins of an op hold whose host computes with sizes as expressions: TensorRT's, which run the op itself.
+
+    These are the calls that its shape rules become, kinds of attributes and what they are used for, operands that may be left
+    out, how many inputs and outputs, and element types. An op without kernels on a device, or without any type of theirs for an
+    operand, has no such plugin, and nothing of this.
+    """
+    op = family.forward
+    carried = [(o, d) for o, d in _dtypes(op) if d.row.tensorrt is not None]
+    typed = {o.name for o, _ in carried} | {o.name for o in op.outputs if isinstance(o.type, Acc)}
+    if any(o.opaque for o in family.ops) or not typed >= {o.name for o in (*op.inputs, *op.outputs)}:
+        return frozenset()
+    found = {f"{'input' if o in op.inputs else 'output'} {d.value}" for o, d in carried}
+    found |= {f"{_several(op.inputs)} input", f"{_several(op.outputs)} output", f"{_several(op.types)} type variable"}
+    found |= {"optional input" for o in op.inputs if o.optional} | {"type of sums" for o in op.outputs if isinstance(o.type, Acc)}
+    for call in builder_calls(op, CPP):
+        found |= {f"size {name}" for name in re.findall(r"\bs\.(\w+)\(", call)}
+        found |= {
+            f"size of {'a list' if of_list else 'a number'}" for of_list in re.findall(r"number\(attributes\.\w+(\[?)", call)
+        }
+    for a in op.attributes:
+        listed = "" if a.length is None else " list"
+        found.add(f"attribute {a.kind.value}{listed}")
+        found |= {f"attribute with {name}" for name in ("binds", "values", "default") if getattr(a, name) not in (None, ())}
+    return frozenset(found)
 
 
 def _several(items: Collection[Any]) -> str:
@@ -253,13 +284,18 @@ def covering_set(specs: Sequence[Path], out: Path) -> Covering:
     flagged = tuple(
         Chosen(name, families[name], adds, name in interface, name in signature, name in loops) for name, adds in chosen.items()
     )
-    return Covering(flagged, {name: families[name] for name in covering(found, DEVICE)})
+    device = covering(found, DEVICE)
+    plugins = {e["name"]: frozenset(e["expressions"]) for e in now.values()}
+    # A kernel takes longer to compile than all else of a plugin.
+    by_expressions = cover(plugins, {name: cost[name] * (0.5 if name in device else 1.0) for name in plugins})
+    return Covering(flagged, {name: families[name] for name in device}, {name: families[name] for name in by_expressions})
 
 
 def _entry(family: Family) -> dict[str, Any]:
     # How long the proof of an op takes goes with its calls, which all ops have, and with what its kernels and bodies hold.
     cost = 20.0 + sum(_size(op) for op in family.ops)
-    return {"name": family.name, "features": sorted(features(family)), "cost": cost}
+    found, plugin = sorted(features(family)), sorted(expressions(family))
+    return {"name": family.name, "features": found, "expressions": plugin, "cost": cost}
 
 
 def digest(paths: Iterable[str]) -> str:
@@ -274,4 +310,4 @@ def _size(op: Op) -> int:
     return sum(1 for statement in op.body for _ in walk(statement.value)) + len(op.inputs)
 
 
-__all__ = ["DEVICE", "EVERY_OP", "INTERFACE", "LOOPS", "SIGNATURE", "Chosen", "cover", "covering_set", "features"]
+__all__ = ["DEVICE", "EVERY_OP", "INTERFACE", "LOOPS", "SIGNATURE", "Chosen", "cover", "covering_set", "expressions", "features"]

@@ -22,8 +22,9 @@ from opc.testing.cases.calls import Case
 from opc.testing.explanation import inputs_of
 from opc.testing.extent import Extent
 from opc.testing.functions import function_items
-from opc.testing.oracle.bounds import Array, Bounds, flushed, rounded
+from opc.testing.oracle.bounds import Array, Bounds
 from opc.testing.oracle.evaluation import Bounded
+from opc.testing.oracle.rounding import flushed, rounded
 from opc.testing.oracle.tolerance import Comparison, compare
 from opc.testing.plan import Item, ProofPlan
 from opc.testing.results import Result, Status

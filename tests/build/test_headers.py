@@ -128,10 +128,15 @@ def test_functions_of_one_of_an_environment_are_compiled_once(
     own = 'extern "C" __attribute__((visibility("default"))) int more(int x) { return sum(x) + Other().more(); }\n'
     glue.files = {"fake/more.cpp": f'{HEADER}#include "opc/shared.h"\n{own}'}
     defined = []
-    for folder, shared in (("", ()), ("env", ()), ("both", (str(other),))):
+    for folder, inlined in (("", ()), ("env", ()), ("both", (str(other),))):
         environment = str(tmp_path / folder) if folder else ""
         kept(
-            Path(environment), monkeypatch, flags=("-isystem", str(other)), header="opc/shared.h", kept=environment, shared=shared
+            Path(environment),
+            monkeypatch,
+            flags=("-isystem", str(other)),
+            header="opc/shared.h",
+            kept=environment,
+            inlined=inlined,
         )
         out = tmp_path / f"out_{folder}"
         build(out, "op")

@@ -9,8 +9,9 @@ import pytest
 from opc.diagnostics import SpecError
 from opc.ir.dtypes import TYPE_SETS, Acc, DType, TypeVar, accumulated, candidates
 from opc.pipeline import compile_text
-from opc.testing.oracle.bounds import Bounds, between, exact, rounded
+from opc.testing.oracle.bounds import Bounds, between, exact
 from opc.testing.oracle.evaluation import evaluate
+from opc.testing.oracle.rounding import rounded
 
 HEAD = "op: probe\ndomain: test\nversion: 1\ndoc: A test.\ngradient: none\n"
 U64 = HEAD + "inputs: {u: 'uint64[N]', x: 'float32[N]'}\nattributes: {n: {type: int, default: 3}}\n"

@@ -8,7 +8,6 @@ import re
 import subprocess
 from collections.abc import Callable, Mapping
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import ml_dtypes
@@ -20,6 +19,7 @@ from opc.backends.kernel.backend import COMMON_FLAGS, LOOP_FLAGS, VARIANTS, inst
 from opc.ir.dtypes import DTYPES, numpy_dtype
 from opc.ir.functions import FUNCTIONS
 from opc.testing.oracle.enclosures import numpy_function
+from tests.amounts import MANY
 from tests.emit.compilers import COMPILERS, run_compiler
 from tests.emit.kernel_library import INCLUDE
 
@@ -87,17 +87,32 @@ EXPORT void same_double(double *to, const double *from, int64_t n, double y) { L
 ) + "".join(f"FORMAT({f})\nCONVERSIONS({f})\n" for f in OTHERS.values()) + "}\n"  # fmt: skip
 
 
+Library = tuple[ctypes.CDLL, str]
+"""A loaded library, and the assembly that it was made from."""
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str], Library]:
+    """Return a function that compiles the source by a compiler for an instruction set, once for all tests."""
+
+    @cache
+    def made(compiler: str, machine: str) -> Library:
+        directory = tmp_path_factory.mktemp("runtime")
+        (directory / "runtime.cpp").write_text(SOURCE)
+        flags = [*COMMON_FLAGS, *LOOP_FLAGS, *VARIANTS[machine], f"-I{INCLUDE}"]
+        text, loops, linked = directory / "runtime.s", directory / "runtime.o", directory / "runtime.so"
+        run_compiler(COMPILERS[compiler], *flags, "-S", directory / "runtime.cpp", "-o", text)
+        run_compiler(COMPILERS[compiler], *VARIANTS[machine], "-c", text, "-o", loops)
+        # No -lm nor -lmvec: what the functions are written with is here.
+        subprocess.run(["g++", "-shared", "-nodefaultlibs", "-Wl,--no-undefined", loops, "-o", linked], check=True)
+        return ctypes.CDLL(str(linked)), text.read_text()
+
+    return made
+
+
 @pytest.fixture(scope="module", params=[(c, m) for c in COMPILERS for m in ("baseline", "v3")], ids="-".join)
-def convert(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Convert:
-    compiler, machine = request.param
-    directory = tmp_path_factory.mktemp("runtime")
-    (directory / "runtime.cpp").write_text(SOURCE)
-    library, loops = directory / "runtime.so", directory / "runtime.o"
-    flags = [*COMMON_FLAGS, *LOOP_FLAGS, *VARIANTS[machine], f"-I{INCLUDE}"]
-    run_compiler(COMPILERS[compiler], *flags, "-c", directory / "runtime.cpp", "-o", loops)
-    # No -lm nor -lmvec: what the functions are written with is here.
-    subprocess.run(["g++", "-shared", "-nodefaultlibs", "-Wl,--no-undefined", loops, "-o", library], check=True)
-    loaded = ctypes.CDLL(str(library))
+def convert(request: pytest.FixtureRequest, library: Callable[[str, str], Library]) -> Convert:
+    loaded, _ = library(*request.param)
 
     def call(name: str, values: Array, dtype: Any) -> Array:
         result = np.empty(values.shape[-1:], dtype)
@@ -234,23 +249,31 @@ def hold(got: Array, want: Array, ulp: float, absolute: float = 0.0) -> None:
     assert float(error[worst]) < ulp, got[finite][worst]
 
 
-@pytest.mark.parametrize("kind", [np.float32, np.float64])
-@pytest.mark.parametrize("name", ACCURACY)
-def test_accuracy(convert: Convert, name: str, kind: Any) -> None:
-    reference, ulp = ACCURACY[name]
+@cache
+def exact_results(name: str, kind: Any) -> tuple[Array, Array]:
+    """Return arguments of a function and its results, which all compilers are held to; few where mpmath takes long."""
+    reference, _ = ACCURACY[name]
     slow = reference.__module__ == __name__ and name != "sigmoid"
-    values = floats(2_000_003 if slow else 4099) if kind is np.float32 else doubles(400 if slow else 60_000)
+    step, count = (2_000_003 if MANY else 6_000_017, 400 if MANY else 150) if slow else (4099, 60_000)
+    values = floats(step) if kind is np.float32 else doubles(count)
     if name == "exp_below":
         values = np.minimum(values, kind(89 if kind is np.float32 else 710))
     with np.errstate(all="ignore"):
-        want = reference(values.astype(np.longdouble if kind is np.float64 else np.float64)).astype(np.longdouble)
-    got = convert(f"{name}_{'float' if kind is np.float32 else 'double'}", values, kind)
-    hold(got, want, ulp, FUNCTIONS[name].absolute if name in FUNCTIONS else 0.0)
+        return values, reference(values.astype(np.longdouble if kind is np.float64 else np.float64)).astype(np.longdouble)
 
 
 @pytest.mark.parametrize("kind", [np.float32, np.float64])
-@pytest.mark.parametrize(("name", "ulp"), [("hypot", 1.5), ("atan2", 3.5)])
-def test_accuracy_of_two_arguments(convert: Convert, name: str, ulp: float, kind: Any) -> None:
+@pytest.mark.parametrize("name", ACCURACY)
+def test_accuracy(convert: Convert, name: str, kind: Any) -> None:
+    values, want = exact_results(name, kind)
+    got = convert(f"{name}_{'float' if kind is np.float32 else 'double'}", values, kind)
+    _, ulp = ACCURACY[name]
+    hold(got, want, ulp, FUNCTIONS[name].absolute if name in FUNCTIONS else 0.0)
+
+
+@cache
+def exact_results_of_two(name: str, kind: Any) -> tuple[Array, Array]:
+    """Return pairs of arguments, none of them 0, and the results."""
     rng, row = np.random.default_rng(5), FUNCTIONS[name]
     every = floats(1_600_021) if kind is np.float32 else doubles(250)
     x = every[np.isfinite(every)]
@@ -272,7 +295,14 @@ def test_accuracy_of_two_arguments(convert: Convert, name: str, ulp: float, kind
     small = np.array([abs(w) <= 1e-280 for _, w in parts])
     want[small] = np.ldexp(want[small], -900)
     sure = (x != 0) & (y != 0)
-    hold(convert(f"{name}_{'float' if kind is np.float32 else 'double'}", np.stack([x[sure], y[sure]]), kind), want[sure], ulp)
+    return np.stack([x[sure], y[sure]]), want[sure]
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+@pytest.mark.parametrize(("name", "ulp"), [("hypot", 1.5), ("atan2", 3.5)])
+def test_accuracy_of_two_arguments(convert: Convert, name: str, ulp: float, kind: Any) -> None:
+    row, (values, want) = FUNCTIONS[name], exact_results_of_two(name, kind)
+    hold(convert(f"{name}_{'float' if kind is np.float32 else 'double'}", values, kind), want, ulp)
     # C's annex F, as NumPy has it.
     edges = np.array([0.0, 1.0, 2.5, np.inf, np.nan, np.finfo(kind).max, np.finfo(kind).smallest_subnormal], kind)
     x, y = (a.ravel() for a in np.meshgrid(*[np.concatenate([edges, -edges])] * 2))
@@ -306,9 +336,10 @@ EDGES = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "ulp"), [(np.float32, 0.6), (np.float64, 2.0)])
-def test_accuracy_of_powers(convert: Convert, kind: Any, ulp: float) -> None:
-    rng, name = np.random.default_rng(5), "pow_float" if kind is np.float32 else "pow_double"
+@cache
+def exact_powers(kind: Any) -> tuple[Array, Array]:
+    """Return bases with exponents, and their powers, which are normal numbers."""
+    rng = np.random.default_rng(5)
     x = np.exp2(np.concatenate([rng.uniform(-5, 5, 1000), rng.uniform(-0.01, 0.01, 500), rng.uniform(-120, 120, 500)])).astype(
         kind
     )
@@ -317,8 +348,13 @@ def test_accuracy_of_powers(convert: Convert, kind: Any, ulp: float) -> None:
         exact = [mpmath.power(float(a), float(b)) for a, b in zip(x, y)]
         want = np.array([np.longdouble(float(v)) + np.longdouble(float(v - float(v))) for v in exact])
     normal = want > np.finfo(kind).smallest_normal
-    x, y, want = x[normal], y[normal], want[normal]
-    hold(convert(name, np.concatenate([[x], [y]]), kind), want, ulp)
+    return np.stack([x[normal], y[normal]]), want[normal]
+
+
+@pytest.mark.parametrize(("kind", "ulp"), [(np.float32, 0.6), (np.float64, 2.0)])
+def test_accuracy_of_powers(convert: Convert, kind: Any, ulp: float) -> None:
+    name, (values, want) = "pow_float" if kind is np.float32 else "pow_double", exact_powers(kind)
+    hold(convert(name, values, kind), want, ulp)
     # What NumPy has of C's annex F.
     with np.errstate(all="ignore"):
         edges = np.array([*EDGES, *(-v for v in EDGES)]).astype(kind)
@@ -330,12 +366,10 @@ def test_accuracy_of_powers(convert: Convert, kind: Any, ulp: float) -> None:
 
 
 @pytest.mark.parametrize("compiler", COMPILERS)
-def test_loops_over_functions_are_vectorised(compiler: str, tmp_path: Path) -> None:
+def test_loops_over_functions_are_vectorised(compiler: str, library: Callable[[str, str], Library]) -> None:
     """Each function's loop has products of whole vectors and calls nothing; clang++ called tanhf element by element once."""
-    (tmp_path / "runtime.cpp").write_text(SOURCE)
-    flags = [*COMMON_FLAGS, *LOOP_FLAGS, "-march=x86-64-v3", f"-I{INCLUDE}"]
-    run_compiler(COMPILERS[compiler], *flags, "-S", tmp_path / "runtime.cpp", "-o", tmp_path / "runtime.s")
-    parts = re.split(r"^([a-z]\w*):", (tmp_path / "runtime.s").read_text(), flags=re.MULTILINE)
+    _, text = library(compiler, "v3")
+    parts = re.split(r"^([a-z]\w*):", text, flags=re.MULTILINE)
     bodies = dict(zip(parts[1::2], parts[2::2]))
     names = [f"{name}_{kind}" for name in (*UNARY, *HIDDEN, "hypot", "atan2", "pow", "same") for kind in ("float", "double")]
     scalar = [n for n in names if not re.search(r"\bvfn?m(add|sub)\w+p[sd]\s.*%ymm", bodies[n])]
@@ -343,19 +377,13 @@ def test_loops_over_functions_are_vectorised(compiler: str, tmp_path: Path) -> N
     assert not [n for n in names if re.search(r"^\s+call", bodies[n], re.MULTILINE)]
 
 
-def test_compilers_agree_to_the_bit(tmp_path: Path) -> None:
+def test_compilers_agree_to_the_bit(library: Callable[[str, str], Library]) -> None:
     """The functions are text, with no call into a library: what one compiler makes of it, another does."""
-    (tmp_path / "runtime.cpp").write_text(SOURCE)
-    flags = [*COMMON_FLAGS, *LOOP_FLAGS, "-march=x86-64-v3", f"-I{INCLUDE}", "-c", tmp_path / "runtime.cpp"]
-    loaded = []
-    for name, compiler in COMPILERS.items():
-        run_compiler(compiler, *flags, "-o", tmp_path / f"{name}.o")
-        subprocess.run(["g++", "-shared", tmp_path / f"{name}.o", "-o", tmp_path / f"{name}.so"], check=True)
-        loaded.append(ctypes.CDLL(str(tmp_path / f"{name}.so")))
+    loaded = [library(compiler, "v3")[0] for compiler in COMPILERS]
     for name in (*UNARY, *HIDDEN):
         for kind, values in (("float", floats(40_009)), ("double", doubles(4000))):
             results = [np.empty_like(values) for _ in loaded]
-            for library, result in zip(loaded, results):
+            for one, result in zip(loaded, results):
                 pointers = (ctypes.c_void_p(a.ctypes.data) for a in (result, values))
-                library[f"{name}_{kind}"](*pointers, ctypes.c_int64(values.size))
+                one[f"{name}_{kind}"](*pointers, ctypes.c_int64(values.size))
             np.testing.assert_array_equal(*results, err_msg=f"{name} of {kind}")

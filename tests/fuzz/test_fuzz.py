@@ -34,8 +34,9 @@ OPEN: dict[int, str] = {}
 @cache
 def covering() -> list[int]:
     """Return the numbers of ops that have every construct together, short ones first."""
-    having = {n: constructs(text) & every() for n in range(DRAWN) if n not in OPEN and len(text := drawn(SEED, n)) < 1400}
-    lengths = {n: len(drawn(SEED, n)) for n in having}
+    texts = {n: text for n in range(DRAWN) if n not in OPEN and len(text := drawn(SEED, n)) < 1400}
+    having = {n: constructs(text) & every() for n, text in texts.items()}
+    lengths = {n: len(text) for n, text in texts.items()}
     missing, chosen = every(), []
     while missing and (best := max(having, key=lambda n: len(having[n] & missing) / (lengths[n] + 400))) not in chosen:
         chosen.append(best)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import ast
 import importlib
 import json
-import os
 import re
 import shlex
 import subprocess
@@ -26,10 +25,12 @@ from tests.backends import guide
 from tests.backends.guide import write_package
 from tests.docs.pages import PAGES, page_id
 from tests.packaging.environments import ROOT, run
-from tests.packaging.index import make_index, requirements
+from tests.packaging.index import make_index, requirements, without_files
+from tests.packaging.pip_calls import Pip
 from tests.packaging.scaled import SPEC
 
 SOURCES = [p for p in sorted((ROOT / "opc").rglob("*")) if p.is_file() and p.suffix != ".pyc"]
+MAKER = re.compile(r"\binstall(_extra)?\(")
 LINE = re.compile(r"pip install ([^`\n&|]+)")
 # The parts of opc that hold such a line as text: where lines are made, and what is copied into packages, which run without opc.
 WRITERS = {"opc/distribution.py", "opc/backends/numpy/shipped/support.py"}
@@ -52,9 +53,9 @@ def written() -> list[tuple[str, str]]:
         name = path.relative_to(ROOT).as_posix()
         if name == "opc/backends/numpy/shipped/support.py":
             found += [(name, line) for line in lines(path.read_text())]
-        if path.suffix != ".py":
+        if path.suffix != ".py" or not MAKER.search(text := path.read_text()):
             continue
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in ast.walk(ast.parse(text)):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("install", "install_extra"):
                 module = importlib.import_module(name.removesuffix(".py").replace("/", "."))
                 maker = getattr(module, node.func.id, None) or getattr(distribution, node.func.id)
@@ -81,7 +82,8 @@ def third_party(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def index(wheel: Path, third_party: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
-    return make_index(tmp_path_factory.mktemp("index"), [wheel, third_party])
+    told = without_files(wheel, tmp_path_factory.mktemp("told"))  # the wheel itself is installed into `bare`
+    return make_index(tmp_path_factory.mktemp("index"), [told, third_party])
 
 
 def meant(argument: str) -> str:
@@ -95,26 +97,22 @@ def meant(argument: str) -> str:
     return tomllib.loads((folder / "pyproject.toml").read_text())["project"]["name"] + bracket + extras
 
 
-def try_line(index: str, line: str, folder: Path) -> None:
+@pytest.fixture(scope="module")
+def pip() -> Iterator[Pip]:
+    found = Pip()
+    yield found
+    found.end()
+
+
+def try_line(pip: Pip, index: str, line: str, folder: Path) -> None:
     """Run `pip install LINE` into an empty folder; what it asks for must be there afterwards."""
     arguments = [meant(a) for a in shlex.split(line) if a != "-e"]
-    isolated = {k: v for k, v in os.environ.items() if not k.startswith("PIP_")} | {"PIP_CONFIG_FILE": os.devnull}
     # With a target folder pip disregards what is installed, so it resolves as in a fresh environment.
-    pip = [
-        sys.executable,
-        "-m",
-        "pip",
-        "install",
-        "--target",
-        str(folder),
-        "--index-url",
-        index,
-        "--no-cache-dir",
-        "--no-compile",
-    ]
-    done = subprocess.run([*pip, *arguments], capture_output=True, text=True, env=isolated, cwd=folder.parent, check=False)
-    assert done.returncode == 0, f"pip install {line}\n{done.stdout}{done.stderr}"
-    assert "does not provide the extra" not in done.stdout + done.stderr, f"pip install {line}\n{done.stderr}"
+    options = ["--target", str(folder), "--index-url", index, "--no-cache-dir", "--no-compile"]
+    options += ["--no-warn-conflicts"]  # looking through all that is installed here takes most of the time
+    status, printed = pip.run(folder.parent, "install", *options, *arguments)
+    assert status == 0, f"pip install {line}\n{printed}"
+    assert "does not provide the extra" not in printed, f"pip install {line}\n{printed}"
     for wanted in (Requirement(a) for a in arguments if not a.startswith("-")):
         (found,) = folder.glob(f"{re.sub('[-.]', '_', wanted.name)}-*.dist-info")
         assert found.name.split("-")[0] != "opc"
@@ -128,8 +126,8 @@ def test_there_are_lines_to_try() -> None:
 
 
 @pytest.mark.parametrize("line", KNOWN, ids=[f"{place}: {line}" for line, place in KNOWN.items()])
-def test_line_installs_what_it_names(index: str, tmp_path: Path, line: str) -> None:
-    try_line(index, line, tmp_path)
+def test_line_installs_what_it_names(pip: Pip, index: str, tmp_path: Path, line: str) -> None:
+    try_line(pip, index, line, tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -140,9 +138,9 @@ def test_line_installs_what_it_names(index: str, tmp_path: Path, line: str) -> N
         ('"opc-compiler[mindspore,rknn]"', "conflicting dependencies"),
     ],
 )
-def test_a_line_that_is_not_true_fails(index: str, tmp_path: Path, line: str, said: str) -> None:
+def test_a_line_that_is_not_true_fails(pip: Pip, index: str, tmp_path: Path, line: str, said: str) -> None:
     with pytest.raises(AssertionError, match=said):
-        try_line(index, line, tmp_path)
+        try_line(pip, index, line, tmp_path)
 
 
 def test_lines_are_made_in_one_place() -> None:
@@ -150,7 +148,7 @@ def test_lines_are_made_in_one_place() -> None:
     assert holders == WRITERS
 
 
-def test_what_opc_prints_where_nothing_else_is_installed(bare: Path, wheel: Path, index: str, tmp_path: Path) -> None:
+def test_what_opc_prints_where_nothing_else_is_installed(pip: Pip, bare: Path, wheel: Path, index: str, tmp_path: Path) -> None:
     (tmp_path / "scaled.yaml").write_text(SPEC)
     (tmp_path / "model.onnx").write_bytes(b"")
     extras = {extra for r in requirements(wheel) if r.marker for extra in re.findall(r'extra == "([^"]+)"', str(r.marker))}
@@ -190,4 +188,4 @@ for path in {native!r}.splitlines():
     assert {"cmeel-eigen", *(f'"{distribution.NAME}[{e}]"' for e in ("torch", "onnx", "onnxruntime", "prove"))} <= {*printed}
     assert {"all", "test", "mindspore", "rknn"} <= extras
     for number, line in enumerate({*printed} - KNOWN.keys()):
-        try_line(index, line, tmp_path / str(number))
+        try_line(pip, index, line, tmp_path / str(number))

@@ -8,7 +8,7 @@ import pytest
 
 from opc.pipeline import load_family
 from opc.testing import cover as covers
-from opc.testing.cover import DEVICE, INTERFACE, LOOPS, SIGNATURE, cover, covering_set, features
+from opc.testing.cover import DEVICE, INTERFACE, LOOPS, SIGNATURE, cover, covering_set, expressions, features
 
 SPECS = Path(__file__).parents[2] / "specs"
 FEW = [SPECS / f"{name}.yaml" for name in ("add", "argmax", "leaky_relu", "relu", "sigmoid", "softmax")]
@@ -54,6 +54,9 @@ def test_the_set_of_specs_has_every_feature_and_is_kept(tmp_path: Path, monkeypa
     on_device = frozenset[str]().union(*(features(load_family(spec)) for spec in covering.device.values()))
     assert {f for f in every if f.startswith(DEVICE)} == {f for f in on_device if f.startswith(DEVICE)}
     assert len(covering.device) < len(specs)
+    plugins = frozenset[str]().union(*(expressions(load_family(spec)) for spec in specs))
+    assert frozenset[str]().union(*(expressions(load_family(s)) for s in covering.expressions.values())) == plugins
+    assert len(covering.expressions) < len(specs)
     # A second time nothing is compiled.
     monkeypatch.setattr(covers, "features", None)
     assert covering_set(specs, tmp_path) == covering

@@ -7,9 +7,11 @@ import pytest
 
 from opc.ir.dtypes import DType
 from opc.ir.functions import FUNCTIONS
-from opc.testing.oracle.bounds import PRECISIONS, Array, Bounds, add, choose, exact, flushed, multiply, rounded, square, union
+from opc.testing.oracle.arithmetic import add, multiply, square
+from opc.testing.oracle.bounds import PRECISIONS, Array, Bounds, choose, exact, union
 from opc.testing.oracle.enclosures import binary, compare, numpy_function, unary
 from opc.testing.oracle.reductions import reduce
+from opc.testing.oracle.rounding import flushed, rounded
 
 SINGLE = PRECISIONS[DType.FLOAT32]
 INF = np.inf

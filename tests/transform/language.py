@@ -2,22 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from opc.ir.op import Op
 from opc.testing.cases.calls import Case
 from opc.testing.references.gradcheck import points
+from tests.amounts import MANY
 
 FEW_ELEMENTS = 40
 """How many elements inputs have together where derivatives are proved: rules know no sizes, and `opc test` takes larger ones."""
 
 
+def of_each_kind(points: Iterable[Case]) -> list[Case]:
+    """Return those calls that differ in more than sizes: in attributes, in what is absent, in ranks; with OPC_FUZZ all."""
+    kept: dict[object, Case] = {}
+    for number, case in enumerate(points):
+        ranks = [(n, None if a is None else a.data.ndim) for n, a in case.inputs.items()]
+        kept.setdefault(number if MANY else repr((sorted(case.attributes.items()), ranks)), case)
+    return [*kept.values()]
+
+
 def small_points(op: Op) -> list[Case]:
-    """Return the calls to differentiate an op at that are small, at least two."""
+    """Return the calls to differentiate an op at that are small, at least two, and without OPC_FUZZ one of each kind beside."""
 
     def elements(case: Case) -> int:
         return sum(a.data.size for a in case.inputs.values() if a is not None)
 
     found = sorted(points(op), key=elements)
-    return [*found[:2], *(c for c in found[2:] if elements(c) <= FEW_ELEMENTS)]
+    few = of_each_kind(c for c in found if elements(c) <= FEW_ELEMENTS)
+    return [*found[:2], *(c for c in few if not any(c is known for known in found[:2]))]
 
 
 HEAD = "op: {name}\ndomain: test\nversion: 1\ndoc: A test.\n"

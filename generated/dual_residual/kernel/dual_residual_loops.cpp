@@ -60,7 +60,7 @@ void dual_residual_backward(const opc::tile &tile, const void *call) {
 }
 
 template <typename T, bool want_d_d_u, bool want_d_d_v>
-void dual_residual_backward_backward(const opc::tile &tile, const void *call) {
+OPC_SELDOM void dual_residual_backward_backward(const opc::tile &tile, const void *call) {
   const call_arguments &arguments = *static_cast<const call_arguments *>(call);
   const T alpha = T(arguments.attributes->alpha);
   const int32_t has_d_d_x = arguments.has_d_d_x;
@@ -87,7 +87,7 @@ void dual_residual_backward_backward(const opc::tile &tile, const void *call) {
 }
 
 template <typename T>
-void dual_residual_jvp(const opc::tile &tile, const void *call) {
+OPC_SELDOM void dual_residual_jvp(const opc::tile &tile, const void *call) {
   const call_arguments &arguments = *static_cast<const call_arguments *>(call);
   const T alpha = T(arguments.attributes->alpha);
   const int32_t has_t_x = arguments.has_t_x;
@@ -110,7 +110,7 @@ void dual_residual_jvp(const opc::tile &tile, const void *call) {
 }
 
 template <typename T>
-void dual_residual_backward_jvp(const opc::tile &tile, const void *call) {
+OPC_SELDOM void dual_residual_backward_jvp(const opc::tile &tile, const void *call) {
   const call_arguments &arguments = *static_cast<const call_arguments *>(call);
   const T alpha = T(arguments.attributes->alpha);
   const int32_t has_t_d_u = arguments.has_t_d_u;

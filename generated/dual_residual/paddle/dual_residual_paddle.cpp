@@ -3,6 +3,9 @@
 // The operators of dual_residual for Paddle: the op with its gradient and second gradient for
 // static graphs, and each op of the family by itself.
 #include "opc/adapters/paddle.h"
+#if defined(PADDLE_WITH_TENSORRT)
+#include "opc/adapters/paddle_tensorrt.h"
+#endif
 
 #include "../kernel/dual_residual.h"
 
@@ -205,6 +208,28 @@ constexpr Op<Attributes> dual_residual_backward_gradient =
 constexpr Op<Attributes> dual_residual_backward_backward_gradient =
     opc::pd::gradient(dual_residual_backward_backward_op, nullptr);
 
+#if defined(PADDLE_WITH_TENSORRT)
+// What a plugin of Paddle's needs to run the op inside TensorRT.
+constexpr opc::trt::Operand tensorrt_operands[] = {
+    {"x", false, -1, false, 0},
+    {"y", false, -1, false, 0},
+};
+
+void tensorrt_sizes(opc::trt::Shapes &s, const Attributes &attributes) {
+  static_cast<void>(attributes);
+  s.operand(0, 0, true);
+  s.next_group("...", s.rest(0));
+  s.operand(1, 0, true);
+  s.next_group("...", s.rest(0));
+  s.start();
+  s.append_group("...");
+  s.start();
+  s.append_group("...");
+}
+
+constexpr opc::pd::Expressions<Attributes> expressions = {tensorrt_operands, tensorrt_sizes};
+#endif
+
 }  // namespace
 
 PD_BUILD_OP(opc_nn_dual_residual)
@@ -213,7 +238,15 @@ PD_BUILD_OP(opc_nn_dual_residual)
     .Attrs({"alpha: std::string"})
     .SetKernelFn(opc::pd::kernel<dual_residual_op>)
     .SetInferShapeFn(opc::pd::infer_shapes<dual_residual_op>)
-    .SetInferDtypeFn(opc::pd::infer_types<dual_residual_op>);
+    .SetInferDtypeFn(opc::pd::infer_types<dual_residual_op>)
+#if defined(PADDLE_WITH_TENSORRT)
+    .SetTrtInferShapeFn(opc::pd::tensorrt_sizes<dual_residual_op, expressions>)
+    .SetTrtSupportsFormatConfig({
+        "float16:LINEAR+float16:LINEAR+float16:LINEAR+float16:LINEAR",
+        "float32:LINEAR+float32:LINEAR+float32:LINEAR+float32:LINEAR",
+    })
+#endif
+    ;
 
 PD_BUILD_GRAD_OP(opc_nn_dual_residual)
     .Inputs({paddle::Grad("u"), paddle::Grad("v")})

@@ -44,7 +44,7 @@ void leaky_relu_backward(const opc::tile &tile, const void *call) {
 }
 
 template <typename T, bool want_d_x, bool want_d_d_y>
-void leaky_relu_backward_backward(const opc::tile &tile, const void *call) {
+OPC_SELDOM void leaky_relu_backward_backward(const opc::tile &tile, const void *call) {
   const call_arguments &arguments = *static_cast<const call_arguments *>(call);
   const T alpha = T(arguments.attributes->alpha);
   for (int64_t row = 0; row < tile.rows; ++row) {
@@ -69,7 +69,7 @@ void leaky_relu_backward_backward(const opc::tile &tile, const void *call) {
 }
 
 template <typename T>
-void leaky_relu_jvp(const opc::tile &tile, const void *call) {
+OPC_SELDOM void leaky_relu_jvp(const opc::tile &tile, const void *call) {
   const call_arguments &arguments = *static_cast<const call_arguments *>(call);
   const T alpha = T(arguments.attributes->alpha);
   for (int64_t row = 0; row < tile.rows; ++row) {
@@ -87,7 +87,7 @@ void leaky_relu_jvp(const opc::tile &tile, const void *call) {
 }
 
 template <typename T>
-void leaky_relu_backward_jvp(const opc::tile &tile, const void *call) {
+OPC_SELDOM void leaky_relu_backward_jvp(const opc::tile &tile, const void *call) {
   const call_arguments &arguments = *static_cast<const call_arguments *>(call);
   const T alpha = T(arguments.attributes->alpha);
   const int32_t has_t_d_y = arguments.has_t_d_y;

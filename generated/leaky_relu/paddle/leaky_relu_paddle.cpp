@@ -3,6 +3,9 @@
 // The operators of leaky_relu for Paddle: the op with its gradient and second gradient for
 // static graphs, and each op of the family by itself.
 #include "opc/adapters/paddle.h"
+#if defined(PADDLE_WITH_TENSORRT)
+#include "opc/adapters/paddle_tensorrt.h"
+#endif
 
 #include "../kernel/leaky_relu.h"
 
@@ -187,6 +190,23 @@ constexpr int leaky_relu_backward_backward_like[] = {-1, 0};
 constexpr Op<Attributes> leaky_relu_backward_backward_gradient =
     opc::pd::gradient(leaky_relu_backward_backward_op, leaky_relu_backward_backward_like);
 
+#if defined(PADDLE_WITH_TENSORRT)
+// What a plugin of Paddle's needs to run the op inside TensorRT.
+constexpr opc::trt::Operand tensorrt_operands[] = {
+    {"x", false, -1, false, 0},
+};
+
+void tensorrt_sizes(opc::trt::Shapes &s, const Attributes &attributes) {
+  static_cast<void>(attributes);
+  s.operand(0, 0, true);
+  s.next_group("...", s.rest(0));
+  s.start();
+  s.append_group("...");
+}
+
+constexpr opc::pd::Expressions<Attributes> expressions = {tensorrt_operands, tensorrt_sizes};
+#endif
+
 constexpr int in_place[] = {0};
 
 }  // namespace
@@ -197,7 +217,12 @@ PD_BUILD_OP(opc_nn_leaky_relu)
     .Attrs({"alpha: std::string"})
     .SetKernelFn(opc::pd::kernel<leaky_relu_op>)
     .SetInferShapeFn(opc::pd::infer_shapes<leaky_relu_op>)
-    .SetInferDtypeFn(opc::pd::infer_types<leaky_relu_op>);
+    .SetInferDtypeFn(opc::pd::infer_types<leaky_relu_op>)
+#if defined(PADDLE_WITH_TENSORRT)
+    .SetTrtInferShapeFn(opc::pd::tensorrt_sizes<leaky_relu_op, expressions>)
+    .SetTrtSupportsFormatConfig({"float16:LINEAR+float16:LINEAR", "float32:LINEAR+float32:LINEAR"})
+#endif
+    ;
 
 PD_BUILD_GRAD_OP(opc_nn_leaky_relu)
     .Inputs({"x", paddle::Grad("y")})

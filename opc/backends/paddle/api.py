@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from opc.backends.derived import cotangent, derivation, differentiable, gradient_of
 from opc.backends.paddle.library import in_place_positions, templates
-from opc.backends.paddle.signature import has_mask, in_place_name, likes, operator_name
+from opc.backends.paddle.signature import has_mask, in_place_name, likes
+from opc.backends.paddle_names import operator_name
 from opc.backends.python_api import PythonApi, documentation
 from opc.emit.python.text import Bracket, docstring, literal, quoted, tuple_of
 from opc.ir.op import Attribute, AttributeKind, Family, Op, Operand, Role

@@ -18,7 +18,8 @@ from opc.backends.kernel.backend import KernelBackend
 from opc.backends.paddle.api import api_source, dispatch_source, operators_source
 from opc.backends.paddle.embedding import embedding_files
 from opc.backends.paddle.library import cuda_source, library_source, templates, threads_source
-from opc.backends.paddle.signature import MAX_OPERANDS, operator_name
+from opc.backends.paddle.signature import MAX_OPERANDS
+from opc.backends.paddle_names import operator_name
 from opc.diagnostics import Diagnostic, SpecError
 from opc.ir.op import Family
 

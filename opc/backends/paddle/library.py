@@ -6,7 +6,9 @@ from collections.abc import Sequence
 
 from opc.backends.attribute_code import read_attribute
 from opc.backends.derived import derivation, gradient_of
-from opc.backends.paddle.signature import MASK, attribute_type, has_mask, in_place_name, likes, operator_name
+from opc.backends.paddle import tensorrt
+from opc.backends.paddle.signature import MASK, attribute_type, has_mask, in_place_name, likes
+from opc.backends.paddle_names import operator_name
 from opc.backends.templates import Templates
 from opc.emit.abi import attributes_type, function_name, header_path, infer_name
 from opc.emit.cpp.layout import wrap
@@ -30,6 +32,7 @@ class _Registration:
     attributes: list[str]
     op: str
     in_place: tuple[str, ...] = ()
+    tensorrt: tuple[str, ...] = ()
 
     @property
     def calls(self) -> list[str]:
@@ -42,6 +45,13 @@ class _Registration:
         functions = {"SetKernelFn": kernel, "SetInferShapeFn": shapes, "SetInferDtypeFn": types}
         texts = [_list(method, items) for method, items in lists.items()]
         return [*texts, *(f"    .{method}(opc::pd::{function})" for method, function in functions.items())]
+
+    @property
+    def tensorrt_calls(self) -> list[str]:
+        """The calls by which Paddle runs the operator inside TensorRT; none where it can't."""
+        formats = [string_literal(text) for text in self.tensorrt]
+        shapes = f"    .SetTrtInferShapeFn(opc::pd::tensorrt_sizes<{self.op}, expressions>)"
+        return [shapes, _list("SetTrtSupportsFormatConfig", formats)] if formats else []
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +86,9 @@ def library_source(family: Family) -> str:
         gradients=_gradient_ops(family),
         in_place=in_place_positions(op),
         registrations=_registrations(family),
+        has_tensorrt=bool(tensorrt.formats(op)),
+        tensorrt_operands=tensorrt.operands(op),
+        tensorrt_sizes=[line for call in tensorrt.size_calls(op) for line in wrap(f"  {call}")],
     )
 
 
@@ -145,11 +158,14 @@ def _registrations(family: Family) -> list[_Registration]:
     """
     found = []
     for op in family.ops:
-        found.append(_plain(family, op))
+        plain = _plain(family, op)
         if op is family.forward:
+            found.append(replace(plain, tensorrt=tensorrt.formats(op)))
             found += _gradients(family)
             if in_place_positions(op) is not None:
                 found.append(_in_place(family))
+        else:
+            found.append(plain)
     return found
 
 

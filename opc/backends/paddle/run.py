@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from opc.backends import environments
 from opc.backends.array_files import OutputFile, load_array, load_families, load_inputs, save_array
-from opc.backends.paddle.signature import operator_name
+from opc.backends.paddle_names import operator_name
 from opc.diagnostics import Diagnostic, Diagnostics, SpecError, did_you_mean
 from opc.records import dataclass
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import re
-
 from opc.backends.derived import chooses_outputs, derivation
+from opc.backends.paddle_names import operator_name
 from opc.ir.op import Attribute, AttributeKind, Family, Op, Role
-from opc.names import registered
 
 MAX_RANK = 9
 """The most axes of a Paddle tensor."""
@@ -26,12 +24,6 @@ _TYPES = {
     AttributeKind.DTYPE: "std::string",
 }
 _LISTS = _TYPES | {AttributeKind.BOOL: "int64_t"}
-
-
-def operator_name(family: Family, op: Op) -> str:
-    """Return the name Paddle knows an op by, the domain in front: `opc_nn_leaky_relu`."""
-    namespace = re.sub(r"\W", "_", family.forward.domain)
-    return f"{namespace}_{registered(op.name)}"
 
 
 def in_place_name(family: Family) -> str:

@@ -73,7 +73,7 @@ class PopxlBackend(Backend):
         flags = (*FLAGS, *used.include, *python.include)
         source, made = f"popxl/{name}.cpp", f"build/{name}.o"
         return (
-            Compile(source, made, flags, glue=True, header=HEADER, kept=used.kept, also=ALSO, shared=(python.pybind11,)),
+            Compile(source, made, flags, glue=True, header=HEADER, kept=used.kept, also=ALSO, inlined=(python.pybind11,)),
             Link((made,), f"build/popxl/{name}{python.suffix}", used.link),
             *codelet_steps(family, used),
         )

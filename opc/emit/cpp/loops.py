@@ -7,15 +7,14 @@ from copy import copy
 from functools import cached_property
 from typing import Any, ClassVar
 
-from opc.emit.cpp.expressions import CppText, ExprText, c_compute, number
-from opc.emit.cpp.layout import ARGUMENTS, present_member, size_member, spec_names, wrap
-from opc.emit.cpp.text import comment, message_literal
+from opc.emit.cpp.expressions import c_compute
+from opc.emit.cpp.layout import ARGUMENTS, spec_names, wrap
+from opc.emit.cpp.text import comment
+from opc.emit.cpp.values import ValueText
 from opc.emit.dtypes import c_storage
-from opc.ir.affine import Affine, Dim, GroupSize, Index
-from opc.ir.dtypes import DType, TypeVar, ValueType, Weak
-from opc.ir.expr import ELLIPSIS, NOTHING, STATEMENTS, Const, Expr, Extension, IndexValue, StrConst, traits, walk
+from opc.ir.dtypes import DType, TypeVar, Weak
+from opc.ir.expr import NOTHING, STATEMENTS, Expr, IndexValue, traits, walk
 from opc.ir.op import AttributeKind, Op
-from opc.loops.intrinsics import HEADER, HEADER_OF_FORM
 from opc.loops.names import PARAMETERS
 from opc.loops.nodes import (
     Accumulate,
@@ -46,28 +45,14 @@ from opc.loops.nodes import (
     values_of,
 )
 from opc.loops.values import (
-    Address,
-    As,
-    Axes,
     Block,
-    Construct,
-    Deref,
     Init,
     IntegerChoice,
-    Intrinsic,
     Kind,
-    Lambda,
-    Load,
-    Local,
-    Member,
     Named,
     Pointer,
     Product,
-    Rank,
-    ReferenceType,
-    Static,
     Sum,
-    Word,
 )
 from opc.lower.build.context import Nest
 
@@ -83,11 +68,6 @@ _HEADS = {
 """What stands before and after the name of a function of each form."""
 
 
-def axes_member(name: str, of: str | None) -> str:
-    """Return the member of the arguments struct that points to a group's sizes."""
-    return f"axes_{'ellipsis' if name == ELLIPSIS else name}" + ("" if of is None else f"_of_{of}")
-
-
 def symbol_type(member: str) -> str:
     """Return the C++ type of a member of the arguments struct."""
     if member.startswith("has_"):
@@ -95,7 +75,7 @@ def symbol_type(member: str) -> str:
     return "const opc::extents *" if member.startswith("axes_") else "int64_t"
 
 
-class KernelText(ExprText):
+class KernelText(ValueText):
     """The text of one function. `symbols` are the members of the arguments struct that it reads."""
 
     HEAD: Mapping[str, tuple[str, str]] = _HEADS
@@ -104,17 +84,12 @@ class KernelText(ExprText):
     """What writes each class of statements without a body, each of which is one text."""
 
     def __init__(self, op: Op, kernel: Kernel, temporaries: frozenset[str] = NOTHING, nest: Nest | None = None) -> None:
-        super().__init__(op)
+        super().__init__(op, kernel)
         self.nest = nest
-        self.kernel, self.types, self.temporaries = kernel, kernel.types, temporaries
+        self.head = ""
+        """What stands before the function."""
+        self.types, self.temporaries = kernel.types, temporaries
         self.attributes: dict[tuple[str, int, str], str] = {}
-        self.symbols: dict[str, None] = {}
-        self.read: set[str] = set()
-        """The variables and operands that have been written."""
-        self.runtime = {HEADER_OF_FORM[kernel.form]}
-        """The headers of what has been written of the runtime's."""
-        self.block: ValueType | None = None
-        self._integers: dict[Affine, str] = {}
         self.forms = [(f, KernelText(op, f.kernel)) for f in kernel.forms]
         body = self._body(kernel.body, "  ")
         for _, text in self.forms:
@@ -129,13 +104,19 @@ class KernelText(ExprText):
         other.op, other.kernel, other.nest = op, kernel, nest
         return other
 
+    def mark_seldom(self) -> None:
+        """Have the function compiled as one that training seldom calls."""
+        self.head = "OPC_SELDOM "
+        for _, text in self.forms:
+            text.mark_seldom()
+
     def text(self, name: str) -> str:
         """Return the definition of the function under a name: stages that compute alike are written once."""
         stored = "_stored" if self.kernel.form == "nest" else ""
         flags = self.kernel.flags
         template = ", ".join([*(f"typename {t.name}{stored}" for t in self.types), *(f"bool {f}" for f in flags)])
         lines = [f"template <{template}>"] if template else []
-        lines.append(name.join(self.HEAD[self.kernel.form]))
+        lines.append(self.head + name.join(self.HEAD[self.kernel.form]))
         chosen = ", ".join([*(t.name for t in self.types), *flags])
         for form in self.kernel.forms:
             callee = f"{form.prefix}{name}{form.suffix}" + (f"<{chosen}>" if chosen else "")
@@ -211,149 +192,6 @@ class KernelText(ExprText):
             name, count = f"{wanted}_{count}", count + 1
         self.used.add(name)
         return name
-
-    def symbol(self, symbol: Dim | GroupSize | Index) -> str:
-        """As `ExprText.symbol` says."""
-        return symbol.name if isinstance(symbol, Index) else self._of_call(size_member(symbol))
-
-    def present(self, operand: str) -> str:
-        """As `ExprText.present` says."""
-        return self._of_call(present_member(operand))
-
-    def _of_call(self, member: str) -> str:
-        self.symbols[member] = None
-        return member
-
-    # Values.
-
-    def affine(self, value: Affine) -> str:
-        """As `AffineDialect.affine` says: the same text wherever it stands in the function."""
-        text = self._integers.get(value)
-        if text is None:
-            text = self._integers[value] = super().affine(value)
-        return text
-
-    def _local(self, e: Local) -> CppText:
-        self.read.add(e.name)
-        at = "" if e.index is None else f"[{self.integer(e.index)}]"
-        return CppText(f"{e.name}{'.' if e.member else ''}{e.member}{at}", _ATOM, e.type)
-
-    def _member(self, e: Member) -> CppText:
-        self.read.add(e.owner)
-        entry = "" if e.entry is None else f"[{e.entry if isinstance(e.entry, int) else self.integer(e.entry)}]"
-        return CppText(f"{e.owner}.{e.field}{entry}", _ATOM, e.type)
-
-    def _axes(self, e: Rank | Axes) -> CppText:
-        axes = self._of_call(axes_member(e.group, e.of))
-        return CppText(f"{axes}->rank" if isinstance(e, Rank) else f"*{axes}", _ATOM, e.type)
-
-    def _sum(self, e: Sum) -> CppText:
-        return CppText(" + ".join([self.integer(t) for t in e.terms]), _SUM, e.type)
-
-    def _product(self, e: Product) -> CppText:
-        return CppText(" * ".join([self._integer(f).at(_ATOM) for f in e.factors]), _PRODUCT, e.type)
-
-    def _choice(self, e: IntegerChoice) -> CppText:
-        cond, then, other = self.expr(e.cond), self._bare(e.then), self._bare(e.other)
-        return CppText(f"{cond.at(_OR)} ? {then} : {other}", _TERNARY, e.type)
-
-    def _construct(self, e: Construct) -> CppText:
-        kind = self._kind(e.kind)
-        value = self.integer(e.value) if isinstance(e.kind, Named | Pointer) else self._within(e.value, e.kind)
-        return CppText(f"{kind}({value})", _ATOM, e.type)
-
-    def _static(self, e: Static) -> CppText:
-        return CppText(f"{self._kind(e.owner)}{'::' if e.name else ''}{e.name}", _ATOM, e.type)
-
-    def _init(self, e: Init) -> CppText:
-        return CppText(f"{{{', '.join(map(self.integer, e.members))}}}", _ATOM, e.type)
-
-    def _address(self, e: Address) -> CppText:
-        self.read.add(e.view)
-        offset = "" if e.offset is None else f" + ({self.integer(e.offset)})"
-        return CppText(f"{e.view}.data{offset}", _SUM, e.type)
-
-    def _lambda(self, e: Lambda) -> CppText:
-        captures = "".join([f", {c}" for c in e.captures])
-        head = f"[&{captures}]({self._params(e.params)}) OPC_INLINED {{"
-        return CppText("\n".join([head, *self._body(e.body, "  "), "}"]), _ATOM, e.type)
-
-    def _within(self, e: Expr, kind: ValueType) -> str:
-        """Return a value inside of a conversion to a type: a literal has none of its own."""
-        return number(e.value, kind).text if isinstance(e, Const) else self.expr(e).text
-
-    def _bare(self, e: Expr) -> str:
-        return self.integer(e) if isinstance(e, IndexValue) else self.expr(e).at(_TERNARY)
-
-    def integer(self, e: Expr) -> str:
-        """Return an integer, or an argument that has no value type."""
-        return self._integer(e).text
-
-    def _integer(self, e: Expr) -> CppText:
-        if not isinstance(e, IndexValue):
-            return self.expr(e)
-        is_atom = e.value.single is not None or (e.value.constant is not None and e.value.constant >= 0)
-        return CppText(self.affine(e.value), _ATOM if is_atom else _SUM, Weak.INT)
-
-    def _load(self, e: Load) -> CppText:
-        return CppText(self._element(e), _ATOM, e.type)
-
-    def _element(self, e: Load) -> str:
-        view, offset = e.view, self.integer(e.offset)
-        self.read.add(view)
-        if self.kernel.form == "nest":
-            return f"opc::load({view}.data + {offset})"
-        if e.along is None:
-            return f"{view}.at({offset})" if e.stored else f"{view}.data[{offset}]"
-        zero = isinstance(e.offset, IndexValue) and e.offset.value.constant == 0
-        whole = self.integer(e.along) if zero else f"{offset} + {self.integer(e.along)}"
-        if e.stored:
-            return f"{view}.at({whole})"
-        if isinstance(e.along, IndexValue):
-            return f"{view}.data[{whole}]"
-        return f"opc::element({view}.data, {offset}, {self.integer(e.along)})"
-
-    def _intrinsic(self, e: Intrinsic) -> str:
-        """Return a call."""
-        return f"{self._callee(e)}({', '.join([self.integer(a) for a in e.args])})"
-
-    def _opened(self, e: Intrinsic, last: str) -> str:
-        """Return a call up to its last argument, of which `last` is the first line."""
-        return f"{self._callee(e)}({', '.join([*map(self.integer, e.args), last])}"
-
-    def _callee(self, e: Intrinsic) -> str:
-        prefix = "" if "." in e.name else "opc::"
-        if prefix:
-            self.runtime.add(HEADER[e.name])
-        types = f"<{', '.join([self._kind(t) for t in e.types])}>" if e.types else ""
-        return f"{prefix}{e.name}{types}"
-
-    def _kind(self, kind: Kind | ReferenceType | Extension | str | int) -> str:
-        match kind:
-            case str() | int():
-                return str(kind)
-            case Named(name="const", of=(of,)):
-                return f"const {self._kind(of)}"
-            case Named():
-                if kind.name.startswith("opc::"):
-                    self.runtime.add(HEADER[kind.name.removeprefix("opc::")])
-                return kind.name + (f"<{', '.join(map(self._kind, kind.of))}>" if kind.of else "")
-            case Pointer():
-                return f"{c_compute(kind.to)} *"
-            case ReferenceType():
-                return f"{self._kind(kind.to)} &"
-            case Extension():
-                return self.integer(kind)
-            case _:
-                return c_compute(kind)
-
-    def _inline(self, e: Block) -> str:
-        """Return statements as a function called in place."""
-        before, self.block = self.block, e.type
-        lines = list(self._body(e.body, "  "))
-        value = self.convert(e.value, e.type).text
-        self.block = before
-        return "\n".join([f"[&]() -> {c_compute(e.type)} {{", *lines, f"  return {value};", "}()"])
 
     # Statements.
 
@@ -454,19 +292,6 @@ class KernelText(ExprText):
         step = f"++{i}" if s.step is None else f"{i} += {self.integer(s.step)}"
         return f"for (int64_t {i} = {low}; {i} < {high}; {step}{after})"
 
-    def _params(self, params: tuple[tuple[Kind | ReferenceType | str, str], ...]) -> str:
-        return ", ".join(self._declared(of, name, not isinstance(of, str | Pointer)) for of, name in params)
-
-    def _declared(self, kind: Kind | ReferenceType | str, name: str, const: bool) -> str:
-        if isinstance(kind, str):
-            return f"{kind}{'' if kind.endswith('&') else ' '}{name}"
-        if isinstance(kind, ReferenceType):
-            return f"{self._kind(kind.to)} &{name}"
-        if isinstance(kind, Pointer):
-            constant = "const " if kind.constant else ""
-            return f"{constant}{c_compute(kind.to)} *{'const ' if const else ''}{name}"
-        return f"{'const ' if const else ''}{self._kind(kind)} {name}"
-
     def _started(self, value: Expr, kind: Kind) -> str:
         """Return the value of a variable as it is declared; a struct gets its members."""
         return self.expr(value).text if isinstance(value, Init) else f" = {self._initial(value, kind)}"
@@ -503,29 +328,6 @@ KernelText.STATEMENTS = {
     Yield: KernelText._yield,
     Continue: lambda text, s: "continue;",
     Return: lambda text, s: "return;",
-}
-
-KernelText.WRITERS = {
-    **ExprText.WRITERS,
-    Local: KernelText._local,
-    Load: KernelText._load,
-    Member: KernelText._member,
-    Rank: KernelText._axes,
-    Axes: KernelText._axes,
-    Sum: KernelText._sum,
-    Product: KernelText._product,
-    IntegerChoice: KernelText._choice,
-    Construct: KernelText._construct,
-    Static: KernelText._static,
-    Init: KernelText._init,
-    Address: KernelText._address,
-    Intrinsic: lambda text, e: CppText(text._intrinsic(e), _ATOM, e.type),
-    Word: lambda text, e: CppText(e.word, _ATOM, e.type),
-    Block: lambda text, e: CppText(text._inline(e), _ATOM, e.type),
-    Lambda: KernelText._lambda,
-    As: lambda text, e: text.convert(e.value, e.type),
-    Deref: lambda text, e: CppText(f"*{text.expr(e.pointer).text}", _ATOM, e.type),
-    StrConst: lambda text, e: CppText(message_literal(e.value), _ATOM, e.type),
 }
 
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from opc.emit.abi import attributes_type
 from opc.emit.cpp.layout import present_member, size_member, wrap
-from opc.emit.cpp.loops import axes_member
 from opc.emit.cpp.text import message_literal
+from opc.emit.cpp.values import axes_member
 from opc.emit.cuda.text import Argument, CudaText
 from opc.emit.kernel.entry import EntryText
 from opc.emit.kernel.nests import dtype_text

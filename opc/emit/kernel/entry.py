@@ -9,9 +9,10 @@ from opc.analysis.shapes.plan import plan
 from opc.emit.abi import kernel_prototype
 from opc.emit.cpp.expressions import compute_types
 from opc.emit.cpp.layout import ARGUMENTS, present_member, size_member, wrap
-from opc.emit.cpp.loops import KernelText, axes_member, symbol_type
+from opc.emit.cpp.loops import KernelText, symbol_type
 from opc.emit.cpp.scalars import CppScalarText
 from opc.emit.cpp.text import message_literal
+from opc.emit.cpp.values import axes_member
 from opc.emit.kernel.asked import asked_for, written_by
 from opc.emit.kernel.contraction import ContractionText
 from opc.emit.kernel.native import call_struct, prepare_prototype
@@ -19,6 +20,7 @@ from opc.emit.kernel.nests import dtype_text, row_nest_lines
 from opc.emit.kernel.slices import SliceText
 from opc.emit.shapes.cpp import axis_member, definitions, dim_member, group_member, struct_name, type_member
 from opc.ir.affine import Affine, Dim, GroupSize
+from opc.ir.dtypes import TypeVar
 from opc.ir.expr import ELLIPSIS, has_reduction
 from opc.ir.op import AttributeKind, Family, Group, Op
 from opc.lower.loop_ir import (
@@ -46,9 +48,18 @@ def by_point(text: KernelText) -> bool:
 class EntryText:
     """Writes the kernel function of one op, given its programs and their tile functions by stage name."""
 
-    def __init__(self, family: Family, op: Op, variants: tuple[SpecialisedProgram, ...], tiles: dict[str, KernelText]) -> None:
+    def __init__(
+        self,
+        family: Family,
+        op: Op,
+        variants: tuple[SpecialisedProgram, ...],
+        tiles: dict[str, KernelText],
+        wide: tuple[TypeVar, ...] = (),
+    ) -> None:
         self.family, self.op, self.variants, self.tiles = family, op, variants, tiles
         self.slices = SliceText(family, op, variants)
+        self.wide = wide if self.slices.group is None else ()
+        """The types whose operands the loops take as int64."""
         self.scalar = CppScalarText(
             op,
             dim=self.slices.dim,
@@ -72,7 +83,7 @@ class EntryText:
         if sliced:
             lines = [*self.slices.prologue(), "  int32_t code = OPC_OK;"]
         else:
-            lines += begin
+            lines += [*begin, *self._widened()]
         lines += [
             f"  const {self.family.name}_loops::table &loops = {self.family.name}_loops::best();",
             *self._arguments(members),
@@ -160,6 +171,17 @@ class EntryText:
         )
         yield "  if (code != OPC_OK) return code;"
 
+    def _widened(self) -> Iterator[str]:
+        """Yield what copies operands as int64."""
+        inputs = [n for n, o in enumerate(self.op.inputs) if o.type in self.wide]
+        if not inputs:
+            return
+        message = message_literal(f"{self.op.name}: no memory for indices of int64")
+        yield f"  opc::wide_inputs<{len(self.op.inputs)}> wide_inputs(inputs);"
+        for n in inputs:
+            yield f"  if (!wide_inputs.widen({n}, context)) return opc::fail(context, OPC_OUT_OF_MEMORY, {message});"
+        yield "  inputs = wide_inputs.tensors;"
+
     def members(self) -> list[tuple[str, str]]:
         """Return the members of the arguments struct that this op fills, besides the attributes: C++ type and name."""
         found: dict[tuple[str, str], None] = {}
@@ -197,7 +219,7 @@ class EntryText:
         """Yield the positions of the bound types among those the functions are instantiated for."""
         functions = [self.tiles[s.name] for v in self.variants for s in v.program.stages]
         for t in self.op.types:
-            element = f"call.{type_member(t.name)}.element"
+            element = "opc::dtype_int64" if t in self.wide else f"call.{type_member(t.name)}.element"
             computed = ", ".join(f"opc::dtype_{d}" for d in compute_types(t))
             if len(compute_types(t)) > 1 and any(t in f.types for f in functions if not by_point(f)):
                 yield f"  const int32_t index_{t.name} = opc::type_index<{computed}>({element});"

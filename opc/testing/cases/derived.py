@@ -16,8 +16,10 @@ from opc.ir.op import Derivation, Family, Op, Role
 from opc.testing.cases.calls import Case
 from opc.testing.cases.fitting import volume
 from opc.testing.cases.sizes import Shapes
-from opc.testing.oracle.bounds import PRECISIONS, Array, Bounds, add, exact, rounded
+from opc.testing.oracle.arithmetic import add
+from opc.testing.oracle.bounds import PRECISIONS, Array, Bounds, exact
 from opc.testing.oracle.evaluation import Bounded, evaluate
+from opc.testing.oracle.rounding import rounded
 
 Value = Array | Bounds | Bounded | None
 
@@ -99,13 +101,16 @@ def gradient(
     *,
     binding: Binding | None = None,
     precise: bool = False,
+    saved: Mapping[str, Value] | None = None,
 ) -> dict[str, Bounded]:
     """Return the gradients of the floating inputs by input name, computed as a framework does: forward, then backward.
 
-    `binding` is what the inputs' dtypes imply unless given; with `precise` all is computed in float64.
+    `binding` is what the inputs' dtypes imply unless given; with `precise` all is computed in float64. `saved` are all outputs of
+    the forward op where they are known.
     """
     binding = binding or binding_of(forward, inputs, attributes)
-    saved: Mapping[str, Value] = evaluate(forward, inputs, attributes, binding=binding, precise=precise)
+    if saved is None:
+        saved = evaluate(forward, inputs, attributes, binding=binding, precise=precise)
     given = derived_inputs(backward, inputs, saved, cotangents)
     found = evaluate(backward, given, attributes, binding=binding, precise=precise)
     names = gradient_names(backward)
@@ -123,15 +128,17 @@ def second_gradient(
     *,
     binding: Binding | None = None,
     precise: bool = False,
+    saved: Mapping[str, Value] | None = None,
 ) -> dict[str, Bounded]:
     """Return the gradients of sum(gradient[x] * directions[x]) for the inputs, and for the cotangents as `d_<output>`.
 
     `second` is the gradient of `backward` with its saved outputs held apart; what arrives at a saved output goes on through the
     forward op's gradient, and the two parts are added in the stored type, as autograd does. `binding` is what the inputs' dtypes
-    imply unless given; with `precise` all is computed in float64.
+    imply unless given; with `precise` all is computed in float64. `saved` are as for `gradient`.
     """
     binding = binding or binding_of(forward, inputs, attributes)
-    saved: Mapping[str, Value] = evaluate(forward, inputs, attributes, binding=binding, precise=precise)
+    if saved is None:
+        saved = evaluate(forward, inputs, attributes, binding=binding, precise=precise)
     given = derived_inputs(backward, inputs, saved, cotangents)
     names = gradient_names(backward)
     seeds = {o: directions[of] for o, of in names.items() if of in directions}

@@ -40,7 +40,8 @@ def volume(op: Op, env: ShapeEnv) -> int:
     and be evaluated all the same.
     """
     held = [math.prod(env.shape_of(o)) for o in op.inputs if o.name in env.present]
-    return max([1, *(n // ELEMENTS for n in held), *(_points(env, nest) for nest in _nests(op))])
+    known: dict[Affine, int] = {}
+    return max([1, *(n // ELEMENTS for n in held), *(_points(env, nest, known) for nest in _nests(op))])
 
 
 Loop = tuple[str, Affine] | Group | BroadcastAxis
@@ -76,8 +77,8 @@ def _nests(op: Op) -> tuple[tuple[Loop, ...], ...]:
     return tuple(found)
 
 
-def _points(env: ShapeEnv, nest: tuple[Loop, ...]) -> int:
-    """Return the number of points of a nest."""
+def _points(env: ShapeEnv, nest: tuple[Loop, ...], known: dict[Affine, int]) -> int:
+    """Return the number of points of a nest; `known` has the extents of the call so far that no index is in."""
     points, ranges = 1, dict[str, int]()
     for loop in nest:
         match loop:
@@ -86,7 +87,9 @@ def _points(env: ShapeEnv, nest: tuple[Loop, ...]) -> int:
             case BroadcastAxis():
                 points *= _group_size(env, Group(loop.name)) // max(1, _group_size(env, Group(loop.name, loop.operand)))
             case (index, extent):
-                ranges[index] = _greatest(env, extent, ranges)
+                ranges[index] = known[extent] if extent in known else _greatest(env, extent, ranges)
+                if not extent.indices():
+                    known[extent] = ranges[index]
                 points *= ranges[index]
     return points
 

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from opc.ir.dtypes import DType, numpy_dtype
+from opc.ir.dtypes import DType
 
 Array = NDArray[Any]
 
@@ -27,7 +27,7 @@ _WIDE = np.longdouble
 _INF = np.inf
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Precision:
     """A floating compute type: unit roundoff, smallest denormal, least magnitude that rounds to infinity.
 
@@ -69,28 +69,49 @@ def held(dtype: DType) -> Any:
     return np.bool_ if dtype is DType.BOOL else np.int64 if dtype.is_whole else np.uint64
 
 
-@dataclass(frozen=True, slots=True)
+def some(where: Array) -> bool:
+    """Whether any of some bools is true. Most arrays here are so small that NumPy's `any` takes three times as long."""
+    return bool(np.count_nonzero(where))
+
+
+def stretched(values: Array, shape: tuple[int, ...]) -> Array:
+    """Return values broadcast to a shape: themselves where they have it, which takes NumPy as long as several operations."""
+    return values if values.shape == shape else np.broadcast_to(values, shape)
+
+
+def every(where: Array) -> bool:
+    """Whether all of some bools are true."""
+    return bool(np.count_nonzero(where) == where.size)
+
+
+@dataclass(slots=True, eq=False)
 class Bounds:
     """At every point the set of possible values: `low` to `high`, and NaN where `nan`. Only NaN is possible where low > high.
 
     The ends are as `held` says; a bool set is (surely true, maybe true). A zero end keeps its sign: a set whose ends are both the
     same zero is that signed zero. `number` has value numbers where they are kept; see `opc.testing.oracle.numbering`.
+    Sets share arrays, so nobody writes into one. To have Python hold the fields too would take longer than most operations.
     """
 
-    low: Array
-    high: Array
-    nan: Array
-    number: Array | None = None
+    low: Final[Array]
+    high: Final[Array]
+    nan: Final[Array]
+    number: Final[Array | None] = None
 
     @property
     def is_float(self) -> bool:
         """Whether the values are floating."""
-        return bool(self.low.dtype == np.float64)
+        return self.low.dtype.type is np.float64
 
     @property
     def is_bool(self) -> bool:
         """Whether the values are bools."""
-        return bool(self.low.dtype == np.bool_)
+        return self.low.dtype.type is np.bool_
+
+    @property
+    def ends(self) -> tuple[Array, ...]:
+        """The least and the greatest values: one array where every set is a single point, as `exact` makes them."""
+        return (self.low,) if self.high is self.low else (self.low, self.high)
 
     @property
     def empty(self) -> Array:
@@ -107,6 +128,12 @@ class Bounds:
         low = change(self.low)
         number = None if self.number is None else change(self.number)
         return Bounds(low, low if self.high is self.low else change(self.high), change(self.nan), number)
+
+    def spanning(self, shape: tuple[int, ...]) -> Bounds:
+        """Return the sets broadcast to a shape."""
+        if self.low.shape == self.high.shape == self.nan.shape == shape and self.number is None:
+            return self
+        return self.map(lambda v: stretched(v, shape))
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +184,7 @@ def exact(values: Array) -> Bounds:
         return Bounds(whole, whole, np.zeros(values.shape, np.bool_))
     real = values.astype(np.float64)
     nan = np.isnan(real)
-    if not nan.any():
+    if not some(nan):
         return Bounds(real, real, nan)
     return Bounds(np.where(nan, _INF, real), np.where(nan, -_INF, real), nan)
 
@@ -173,12 +200,12 @@ def hull(candidates: list[Array]) -> tuple[Array, Array]:
 
     Zeros of both signs among them give a set from -0 to +0.
     """
-    if len(candidates) == 1 and not np.isnan(candidates[0]).any():
+    if len(candidates) == 1 and not some(np.isnan(candidates[0])):
         return candidates[0], candidates[0]
-    return _end(candidates, np.fmin, _INF), _end(candidates, np.fmax, -_INF)
+    return end_of(candidates, np.fmin, _INF), end_of(candidates, np.fmax, -_INF)
 
 
-def _end(candidates: list[Array], extreme: np.ufunc, nothing: float) -> Array:
+def end_of(candidates: list[Array], extreme: np.ufunc, nothing: float) -> Array:
     """Return the least or the greatest of the candidates at every point, which `extreme` chooses; `nothing` where all are NaN.
 
     Of zeros, -0 is the lesser.
@@ -187,31 +214,32 @@ def _end(candidates: list[Array], extreme: np.ufunc, nothing: float) -> Array:
     for c in candidates[1:]:
         end = extreme(end, c)
     missing = np.isnan(end)
-    if missing.any():
+    if some(missing):
         end = np.where(missing, nothing, end)
-    zero = end == 0
-    if zero.any():
-        end, wanted = np.array(end), extreme is np.fmin
-        found = np.zeros(np.count_nonzero(zero), np.bool_)
-        for c in candidates:
-            at = np.broadcast_to(c, end.shape)[zero]
-            found |= (at == 0) & (np.signbit(at) == wanted)
-        end[zero] = np.where(found == wanted, end.dtype.type(-0.0), end.dtype.type(0.0))
+    return end if end.all() else signed(end, candidates, extreme is np.fmin)
+
+
+def signed(end: Array, candidates: list[Array], least: bool) -> Array:
+    """Return an end with the sign that its zeros have among the candidates: of those -0 if `least`, else +0."""
+    zero, end = end == 0, np.array(end)
+    found = np.zeros(np.count_nonzero(zero), np.bool_)
+    for c in candidates:
+        at = stretched(c, end.shape)[zero]
+        found |= (at == 0) & (np.signbit(at) == least)
+    end[zero] = np.where(found == least, end.dtype.type(-0.0), end.dtype.type(0.0))
     return end
-
-
-def _finite(*ends: Array) -> bool:
-    """Whether no end is infinite or NaN anywhere."""
-    return all(bool(np.isfinite(v).all()) for v in ends)
 
 
 def union(a: Bounds, b: Bounds) -> Bounds:
     """Return the smallest set that holds both."""
+    if a is b and a.number is None:
+        return a
     if a.is_bool:
         return Bounds(a.low & b.low, a.high | b.high, a.nan | b.nan)
     if not a.is_float:
         return Bounds(np.minimum(a.low, b.low), np.maximum(a.high, b.high), a.nan | b.nan)
-    return Bounds(_end([a.low, b.low], np.fmin, _INF), _end([a.high, b.high], np.fmax, -_INF), a.nan | b.nan)
+    low = end_of([a.low, b.low], np.fmin, _INF)
+    return Bounds(low, end_of([a.high, b.high], np.fmax, -_INF), a.nan | b.nan)
 
 
 def over_all(a: Bounds) -> Bounds:
@@ -233,7 +261,7 @@ def choose(cond: Bounds, then: Bounds, other: Bounds) -> Bounds:
     if then.number is not None or other.number is not None:
         taken, left = (UNKNOWN if v.number is None else v.number for v in (then, other))
         number = np.where(yes, taken, np.where(no, left, UNKNOWN))
-    if (yes | no).all():
+    if every(yes | no):
         low = np.where(yes, then.low, other.low)
         points = then.high is then.low and other.high is other.low
         high = low if points else np.where(yes, then.high, other.high)
@@ -245,97 +273,7 @@ def choose(cond: Bounds, then: Bounds, other: Bounds) -> Bounds:
 
 
 def _over(low: Array, number: Array | None) -> Array | None:
-    return None if number is None else np.broadcast_to(number, low.shape)
-
-
-def spread(
-    low: Array, high: Array, p: Precision, ulps: float, own: float = 1.0, underflow: bool = True, fused: bool = False
-) -> tuple[Array, Array]:
-    """Round the ends outward by `ulps` units in the last place of `p`, and by `own` roundoffs of the type they are held in.
-
-    A value `v` has spacing at most `2 * unit * |v|`, and `tiny` where it is denormal, so the error is at most
-    `ulps * (2 * unit * |v| + tiny)`; with `underflow` false denormal results are exact (sums are). Rounding keeps the sign, and
-    zero is exact. Ends beyond the largest number become infinite; when `fused` they may also stay as they are, because the
-    result goes into a sum without being rounded.
-    """
-    kind = low.dtype.type
-    relative = kind(ulps * 2 * p.unit + own * float(np.finfo(low.dtype).eps) / 2)
-    denormal = kind(ulps * p.tiny if underflow else 0.0)
-
-    limit = kind(p.overflow)
-    if low.size:
-        sizes = (np.abs(low), np.abs(high))
-        least, most = min(s.min() for s in sizes), max(s.max() for s in sizes)
-        if least > 8 * ulps * p.tiny and most < limit / 2:
-            # Nothing is zero, denormal, infinite or NaN, or becomes so: the general way below says the same.
-            return low - (relative * sizes[0] + denormal), high + (relative * sizes[1] + denormal)
-
-    def error(v: Array) -> Array:
-        return np.asarray(np.where(np.isfinite(v) & (v != 0), relative * np.abs(v) + denormal, kind(0)))
-
-    down, up = error(low), error(high)
-    # The sign of a zero end must survive, so nothing is added to it.
-    down_to = np.where(down == 0, low, np.where(low > 0, np.maximum(low - down, kind(0)), low - down))
-    up_to = np.where(up == 0, high, np.where(high < 0, np.minimum(high + up, kind(-0.0)), high + up))
-    if not fused:
-        return _overflow(down_to, limit), _overflow(up_to, limit)
-    infinity = kind(_INF)
-    return np.where(down_to <= -limit, -infinity, down_to), np.where(up_to >= limit, infinity, up_to)
-
-
-def _overflow(v: Array, limit: Any) -> Array:
-    return np.where(v >= limit, v.dtype.type(_INF), np.where(v <= -limit, v.dtype.type(-_INF), v))
-
-
-def widened(a: Bounds, p: Precision, ulps: float) -> Bounds:
-    """Return the set with its ends moved outward by `ulps` units in the last place of `p`."""
-    low, high = spread(a.low.astype(p.wide), a.high.astype(p.wide), p, ulps, fused=True)
-    return narrow(np.where(a.empty, _INF, low), np.where(a.empty, -_INF, high), a.nan)
-
-
-def narrow(low: Array, high: Array, nan: Array) -> Bounds:
-    """Return the set with ends of a wider type rounded outward to float64."""
-    if low.dtype != np.float64:
-        l64, h64 = low.astype(np.float64), high.astype(np.float64)
-        # A finite end beyond double's range is an overflow that `spread` left undecided: its infinite side is possible.
-        low = np.where(l64.astype(low.dtype) > low, np.nextafter(l64, -_INF), l64)
-        high = np.where(h64.astype(high.dtype) < high, np.nextafter(h64, _INF), h64)
-    if nan.shape and low.shape == high.shape == nan.shape:
-        return Bounds(low, high, nan)
-    shape = np.broadcast_shapes(low.shape, nan.shape)
-    if nan.shape != shape:
-        nan = np.broadcast_to(nan, shape)
-    return Bounds(np.broadcast_to(low, shape), np.broadcast_to(high, shape), nan)
-
-
-def corners(fn: Callable[[Array, Array], Array], a: Bounds, b: Bounds, p: Precision) -> list[Array]:
-    """Return `fn` at the ends of both sets, in the wide type; once where both are single points.
-
-    At an infinite end `fn` may have no value (0 * inf) where it has one at the large numbers beside it, so those are taken too.
-    """
-    if a.high is a.low and b.high is b.low:
-        return [fn(a.low.astype(p.wide), b.low.astype(p.wide))]
-    pairs = [(a, b)]
-    if not _finite(a.low, a.high, b.low, b.high):
-        inner = [_beside_infinity(v, p.most) for v in (a, b)]
-        if inner[0] is not a or inner[1] is not b:
-            pairs += [(inner[0], b), (a, inner[1]), (inner[0], inner[1])]
-    return [
-        fn(x.astype(p.wide), y.astype(p.wide))
-        for left, right in pairs
-        for x in (left.low, left.high)
-        for y in (right.low, right.high)
-    ]
-
-
-def _beside_infinity(a: Bounds, large: float) -> Bounds:
-    """Return the set with an infinite end that is not its only member replaced by the largest number of that sign."""
-    low = (a.low == -_INF) & (a.high > -_INF)
-    high = (a.high == _INF) & (a.low < _INF)
-    if not (low.any() or high.any()):
-        return a
-    # An unrounded end may be larger still.
-    return Bounds(np.where(low, np.minimum(-large, a.high), a.low), np.where(high, np.maximum(large, a.low), a.high), a.nan)
+    return None if number is None else stretched(number, low.shape)
 
 
 def holds(a: Bounds, value: float) -> Array:
@@ -351,104 +289,3 @@ def has_minus_zero(a: Bounds) -> Array:
 def has_plus_zero(a: Bounds) -> Array:
     """Where +0 is in the set."""
     return np.asarray(holds(a, 0.0) & ((a.high > 0) | ~np.signbit(a.high)))
-
-
-def add(a: Bounds, b: Bounds, p: Precision, fused: bool = False) -> Bounds:
-    """a + b: exact when the result is denormal (Higham 2.2), opposite infinities give NaN."""
-    low = a.low.astype(p.wide) + b.low.astype(p.wide)
-    high = low if a.high is a.low and b.high is b.low else a.high.astype(p.wide) + b.high.astype(p.wide)
-    if _finite(low, high):
-        # No end is infinite, and so no set is empty: the general way below says the same.
-        return narrow(*spread(low, high, p, 0.5, underflow=False, fused=fused), a.nan | b.nan)
-    nan = a.nan | b.nan | (holds(a, _INF) & holds(b, -_INF)) | (holds(a, -_INF) & holds(b, _INF))
-    # An infinite end meeting the opposite infinity has no number there; what is left starts at the other infinity.
-    low, high = np.where(np.isnan(low), _INF, low), np.where(np.isnan(high), -_INF, high)
-    low, high = np.where(a.empty | b.empty, _INF, low), np.where(a.empty | b.empty, -_INF, high)
-    low, high = spread(low, high, p, 0.5, underflow=False, fused=fused)
-    return narrow(low, high, nan)
-
-
-def square(a: Bounds, p: Precision, fused: bool = False) -> Bounds:
-    """a * a, which is never negative: both factors are the same number."""
-    low, high = np.abs(a.low.astype(p.wide)), np.abs(a.high.astype(p.wide))
-    inside = (a.low <= 0) & (a.high >= 0)
-    least = np.where(inside, p.wide(0), np.minimum(low, high))
-    most = np.maximum(low, high)
-    least, most = spread(least * least, most * most, p, 0.5, fused=fused)
-    return narrow(np.where(a.empty, _INF, least), np.where(a.empty, -_INF, most), a.nan)
-
-
-def negate(a: Bounds) -> Bounds:
-    """-a, exact."""
-    low = -a.high
-    return Bounds(low, low if a.high is a.low else -a.low, a.nan)
-
-
-def multiply(a: Bounds, b: Bounds, p: Precision, fused: bool = False) -> Bounds:
-    """a * b; zero times infinity gives NaN."""
-    if _finite(a.low, a.high, b.low, b.high):
-        # No set is empty either: the general way below says the same.
-        return narrow(*spread(*hull(corners(np.multiply, a, b, p)), p, 0.5, fused=fused), a.nan | b.nan)
-    infinite = (holds(a, _INF) | holds(a, -_INF), holds(b, _INF) | holds(b, -_INF))
-    nan = a.nan | b.nan | (holds(a, 0.0) & infinite[1]) | (holds(b, 0.0) & infinite[0])
-    low, high = hull(corners(np.multiply, a, b, p))
-    low, high = np.where(a.empty | b.empty, _INF, low), np.where(a.empty | b.empty, -_INF, high)
-    low, high = spread(low, high, p, 0.5, fused=fused)
-    return narrow(low, high, nan)
-
-
-def divide(a: Bounds, b: Bounds, p: Precision) -> Bounds:
-    """a / b; 0/0 and inf/inf give NaN, and a divisor that may be a zero of either sign gives the whole line."""
-    zero = np.asarray((a.low == 0) & (a.high == 0))
-    nan = a.nan | b.nan | (holds(a, 0.0) & holds(b, 0.0))
-    nan = nan | ((holds(a, _INF) | holds(a, -_INF)) & (holds(b, _INF) | holds(b, -_INF)))
-    low, high = hull(corners(np.divide, a, b, p))
-    straddles = ((b.low < 0) & (b.high > 0)) | (holds(b, 0.0) & (np.signbit(b.low) != np.signbit(b.high)))
-    whole = straddles & ~zero
-    low, high = np.where(whole, -_INF, low), np.where(whole, _INF, high)
-    low = np.where(straddles & zero, low.dtype.type(-0.0), low)
-    high = np.where(straddles & zero, high.dtype.type(0.0), high)
-    low, high = np.where(a.empty | b.empty, _INF, low), np.where(a.empty | b.empty, -_INF, high)
-    low, high = spread(low, high, p, 0.5)
-    return narrow(low, high, nan)
-
-
-def rounded(a: Bounds, dtype: DType) -> Bounds:
-    """Return the set rounded to a floating `dtype` as stored: rounding is monotone, so the ends are rounded.
-
-    Narrower types are reached from float32, in which they are computed, or directly; the set holds both. Where a type has no
-    infinity, NaN is what overflows.
-    """
-    if dtype is DType.FLOAT64:
-        return a
-    single_low, single_high = a.low.astype(np.float32), a.high.astype(np.float32)
-    if dtype is DType.FLOAT32:
-        return Bounds(single_low.astype(np.float64), single_high.astype(np.float64), a.nan)
-    kind = numpy_dtype(dtype)
-    lows, highs = ([v.astype(kind).astype(np.float64) for v in ends] for ends in ((single_low, a.low), (single_high, a.high)))
-    if dtype.row.minifloat is None or dtype.row.minifloat.top == "ieee":
-        return Bounds(_end(lows, np.fmin, _INF), _end(highs, np.fmax, -_INF), a.nan)
-    largest, nan = float(_finfo(dtype).max), a.nan
-    for low, high in zip(lows, highs, strict=True):
-        nan = nan | np.isnan(low) | np.isnan(high)
-    # What is left of a set of which one end overflows reaches to the largest number; of one that overflows as a whole, nothing.
-    lows = [np.where(np.isnan(v), np.where(a.low < 0, -largest, _INF), v) for v in lows]
-    highs = [np.where(np.isnan(v), np.where(a.high > 0, largest, -_INF), v) for v in highs]
-    return Bounds(_end(lows, np.fmin, _INF), _end(highs, np.fmax, -_INF), nan)
-
-
-def _finfo(dtype: DType) -> Any:
-    import ml_dtypes
-
-    return ml_dtypes.finfo(numpy_dtype(dtype))
-
-
-def flushed(a: Bounds, dtype: DType, parts: int) -> Bounds:
-    """Return the set of sums of `parts` numbers by an adder that flushes denormal numbers; `a` is that of one that does not.
-
-    Each of the parts and the sum itself lose at most what is below the smallest normal number of the type that is added in, which
-    for float16 is float32.
-    """
-    added = np.float64 if dtype is DType.FLOAT64 else np.float32
-    lost = (parts + 1) * float(np.finfo(added).tiny)
-    return Bounds(a.low - lost, a.high + lost, a.nan)

@@ -8,8 +8,9 @@ import numpy as np
 
 from opc.ir.dtypes import DType
 from opc.testing.oracle import integers
-from opc.testing.oracle.bounds import Array, Bounds, held, rounded, union
+from opc.testing.oracle.bounds import Array, Bounds, held, union
 from opc.testing.oracle.enclosures import compare
+from opc.testing.oracle.rounding import rounded
 
 
 def promote(a: Bounds, source: DType | None, dtype: DType) -> Bounds:

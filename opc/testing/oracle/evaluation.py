@@ -32,7 +32,6 @@ from opc.testing.oracle.bounds import (
     Bounds,
     exact,
     held,
-    rounded,
     union,
 )
 from opc.testing.oracle.expressions import Expressions
@@ -40,6 +39,7 @@ from opc.testing.oracle.frame import EMPTY, DomainError, EmptyReductionError, Un
 from opc.testing.oracle.needed import needed
 from opc.testing.oracle.numbering import ValueNumbers
 from opc.testing.oracle.opaque import evaluate_opaque
+from opc.testing.oracle.rounding import rounded
 
 __all__ = ["Bounded", "DomainError", "EmptyReductionError", "askable", "evaluate"]
 
@@ -157,8 +157,8 @@ class _Evaluation(Expressions):
         ctx = self.compute(target.type)
         ways = self.operand_ways(value, frame, None, ctx)
         settled = ways.settled
-        result = settled.map(lambda v: np.broadcast_to(v, shape))
-        kept = result if settled is ways.bounds else ways.bounds.map(lambda v: np.broadcast_to(v, shape))
+        result = settled.spanning(shape)
+        kept = result if settled is ways.bounds else ways.bounds.spanning(shape)
         if not result.is_float:
             return result, result
         if ways.precision is not None:

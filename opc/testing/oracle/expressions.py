@@ -26,24 +26,27 @@ from opc.ir.expr import (
     StrConst,
 )
 from opc.ir.functions import FUNCTIONS
-from opc.ir.op import Op
+from opc.ir.op import Group, Op
 from opc.testing.oracle import conversions, enclosures, integers
+from opc.testing.oracle.arithmetic import square
 from opc.testing.oracle.bounds import (
     PRECISIONS,
     Array,
     Bounds,
     Precision,
     choose,
+    every,
     exact,
     held,
-    square,
-    widened,
+    some,
 )
 from opc.testing.oracle.frame import DomainError, EmptyReductionError, Frame, affine, asked, gather
 from opc.testing.oracle.numbering import ValueNumbers
 from opc.testing.oracle.orders import Ways, contraction, either, product, reaching, total
 from opc.testing.oracle.ranges import numbered, part_of
 from opc.testing.oracle.reductions import gamma, identity, reduce
+from opc.testing.oracle.rounding import widened
+from opc.testing.oracle.shared import constant, known_of, literal
 from opc.testing.oracle.terms import ADDING, REARRANGED, addends, count_terms, guarded, joined, takes_off_a_sum
 
 
@@ -61,6 +64,8 @@ class Expressions:
     ) -> None:
         self.op, self.env, self.binding, self.values, self.precise = op, env, binding, values, precise
         self.numbers = numbers
+        known = known_of(op, precise, tuple(sorted(binding.items(), key=lambda b: b[0])))
+        self.dtypes, self.kept, self.operations = known.dtypes, known.kept, known.operations
         self.most: dict[str, Array | None] = {}
         """Of operands that are sums and products, as `Ways.most` has it: statements are no boundary to what is rearranged."""
         self.merged = 0
@@ -72,8 +77,11 @@ class Expressions:
         """Return the dtype values of type `t` are computed in; a weak float takes the context's."""
         if t is Weak.FLOAT:
             return context if context in PRECISIONS else DType.FLOAT64
-        dtype = compute_dtype(t, self.binding)
-        return DType.FLOAT64 if self.precise and dtype.is_floating else dtype
+        dtype = self.dtypes.get(t)
+        if dtype is None:
+            dtype = compute_dtype(t, self.binding)
+            dtype = self.dtypes[t] = DType.FLOAT64 if self.precise and dtype.is_floating else dtype
+        return dtype
 
     def convert(self, a: Bounds, source: ValueType, dtype: DType) -> Bounds:
         """Return values of type `source` taken as operands of an operation in `dtype`."""
@@ -104,7 +112,7 @@ class Expressions:
         """Return the set of what is not made of sums and products."""
         match e:
             case Const():
-                return exact(frame.constant(e.value))
+                return constant(e, type(e.value), frame.rank)
             case AttrRef():
                 return exact(frame.constant(self.env.attribute(e.name, e.element)))
             case IndexValue():
@@ -125,9 +133,9 @@ class Expressions:
         dtype = self.compute(e.type, ctx)
         then_mask = _both(mask, cond.high)
         other_mask = _both(mask, ~cond.low)
-        if not then_mask.any():
+        if not some(then_mask):
             return self.operand_ways(e.other, frame, other_mask, dtype)
-        if not other_mask.any():
+        if not some(other_mask):
             return self.operand_ways(e.then, frame, then_mask, dtype)
         then = asked(lambda m: self.operand_ways(e.then, frame, m, dtype), then_mask, _both(mask, cond.low))
         other = asked(lambda m: self.operand_ways(e.other, frame, m, dtype), other_mask, _both(mask, ~cond.high))
@@ -139,7 +147,16 @@ class Expressions:
 
     def operand_ways(self, e: Expr, frame: Frame, mask: Array | None, dtype: DType) -> Ways:
         """Return the same of what may be rearranged with the operation."""
+        if isinstance(e, Const):
+            source = None if isinstance(e.type, Weak) else self.compute(e.type)
+            return literal(e, type(e.value), frame.rank, source, dtype)
         found = self.ways(e, frame, mask, dtype)
+        kept = self.kept.get((e.type, dtype))
+        if kept is None:
+            same = dtype is DType.FLOAT64 or (not isinstance(e.type, Weak) and self.compute(e.type) is dtype)
+            kept = self.kept[e.type, dtype] = dtype.is_floating and same
+        if kept and found.bounds.is_float and (found.precision is None or found.precision.dtype is dtype):
+            return found
         if found.precision is not None and found.precision.dtype is not dtype:
             return Ways(self.convert(found.settled, e.type, dtype))
         return found.of(self.convert(found.bounds, e.type, dtype))
@@ -154,9 +171,12 @@ class Expressions:
             return Ways(self.logic(e, frame, mask, ctx))
         before = self.merged
         self.merged = (before or count_terms(e, frame, self.env)) if e.fn in ADDING else 0
-        dtype = self.joined(e.args, ctx)
-        if fn.types == "float" and not dtype.is_floating:
-            dtype = ctx if ctx in PRECISIONS else DType.FLOAT64
+        dtype = self.operations.get((e, ctx))
+        if dtype is None:
+            dtype = self.joined(e.args, ctx)
+            if fn.types == "float" and not dtype.is_floating:
+                dtype = ctx if ctx in PRECISIONS else DType.FLOAT64
+            self.operations[e, ctx] = dtype
         args = [self.operand_ways(a, frame, mask, dtype) for a in e.args]
         if dtype.is_floating and e.fn in REARRANGED:
             result = self.rearranged(e, args, frame, PRECISIONS[dtype])
@@ -208,7 +228,7 @@ class Expressions:
         if e.fn == "not":
             return Bounds(~left.high, ~left.low, left.nan)
         undecided = _both(mask, left.high if e.fn == "and" else ~left.low)
-        if not undecided.any():
+        if not some(undecided):
             return left
         sure = left.low if e.fn == "and" else ~left.high
         right = asked(lambda m: self.eval(e.args[1], frame, m, ctx), undecided, _both(mask, sure))
@@ -223,14 +243,18 @@ class Expressions:
         source = self.values[e.operand]
         shape = source.low.shape
         axes: list[int | Array | Bounds] = []
-        inside = exact(frame.constant(True))
-        fixed = len(e.indices) - sum(isinstance(i, GroupRef) for i in e.indices)
-        groups = [d for d in self.op.operand(e.operand).dims if not isinstance(d, Affine)]
+        inside: Bounds | None = None
+        groups: list[Group] | None = None
         for entry in e.indices:
             axis = len(axes)
             if isinstance(entry, GroupRef):
-                rank = len(self.env.groups.get((groups[0].name, groups[0].of), ())) if groups else len(shape) - fixed
-                groups = groups[1:]
+                if groups is None:
+                    groups = [d for d in self.op.operand(e.operand).dims if not isinstance(d, Affine)]
+                if groups:
+                    group = groups.pop(0)
+                    rank = len(self.env.groups.get((group.name, group.of), ()))
+                else:
+                    rank = len(shape) - sum(not isinstance(i, GroupRef) for i in e.indices)
                 positions = frame.groups[entry.name]
                 positions = positions[len(positions) - rank :]
                 for k, position in enumerate(positions):
@@ -245,10 +269,15 @@ class Expressions:
                 where = exact(affine(entry, frame, self.env.symbol))
             else:
                 where = self.eval(entry, frame, mask, DType.INT64)
+            if where.low.size and where.low.min() >= 0 and where.high.max() < shape[axis]:
+                axes.append(where)
+                continue
             sure, maybe = (where.low >= 0) & (where.high < shape[axis]), (where.high >= 0) & (where.low < shape[axis])
             if e.pad is None and 0 not in frame.sizes and not bool(np.all(maybe | ~_both(mask, frame.constant(True)))):
                 raise DomainError(f"an index of {e.operand} is outside axis {axis} of size {shape[axis]}")
-            inside = Bounds(inside.low & sure, inside.high & maybe, inside.nan)
+            inside = (
+                Bounds(sure, maybe, where.nan) if inside is None else Bounds(inside.low & sure, inside.high & maybe, where.nan)
+            )
             top = max(shape[axis] - 1, 0)
             low = np.clip(where.low, 0, top)
             axes.append(Bounds(low, low if where.high is where.low else np.clip(where.high, 0, top), where.nan))
@@ -264,6 +293,10 @@ class Expressions:
                 found = reaching(found.bounds, most, PRECISIONS[dtype])
         if e.pad is None:
             return found
+        if inside is None:
+            if found.precision is None and isinstance(e.pad, Const):
+                return found
+            inside = exact(frame.constant(True))
         return either(inside, found, self.operand_ways(e.pad, frame, _both(mask, ~inside.low), dtype))
 
     def nothing(self, frame: Frame, dtype: DType) -> Bounds:
@@ -354,7 +387,7 @@ class Expressions:
         Points beyond an extent that varies, which are no `part` of the reduction, change nothing.
         """
         dtype = self.compute(e.body.type if e.kind.startswith("arg") else e.type, ctx)
-        varies = not bool(part.all())
+        varies = not every(part)
         before, self.merged = self.merged, 0
         # The sum of a + b may be the sum of a and that of b: the terms of both in any order.
         parts = addends(e.body) if e.kind == "sum" and axes and dtype.is_floating else [(e.body, False)]
@@ -368,7 +401,7 @@ class Expressions:
                 body = choose(exact(part), body, exact(inner.constant(identity(e.kind, dtype))))
             # Along a reduction axis the body does not use, it repeats; and no result is wanted where there are no points.
             shape = [inner.sizes[a] if a in axes or not inner.sizes[a] else s for a, s in enumerate(body.low.shape)]
-            bodies.append(ways.of(body.map(lambda v, shape=shape: np.broadcast_to(v, shape))))  # type: ignore[misc]  # a default binds the loop's value
+            bodies.append(ways.of(body.spanning(tuple(shape))))
         self.merged = before
         return bodies, dtype
 

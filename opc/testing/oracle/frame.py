@@ -9,14 +9,14 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
 
 from opc.backends.base import Unsupported
 from opc.ir.affine import Affine, Atom, FloorDiv, Index, Minimum, Mod, Symbol
-from opc.testing.oracle.bounds import Array, Bounds, over_all, union
+from opc.testing.oracle.bounds import Array, Bounds, every, over_all, some, union
 
 T = TypeVar("T")
 
@@ -45,7 +45,7 @@ def asked(value: Callable[[Array], T], may: Array, must: Array) -> T:
     except UndecidedError:
         raise
     except DomainError as error:
-        if must.any():
+        if some(must):
             value(must)
         raise UndecidedError(f"rounding decides whether it counts that {error}") from error
 
@@ -70,7 +70,7 @@ class Frame:
     def with_group(self, name: str, sizes: tuple[int, ...]) -> Frame:
         """Return the frame with the axes of a group at the end; an outer group of that name is hidden."""
         positions = tuple(range(self.rank, self.rank + len(sizes)))
-        return replace(self, sizes=(*self.sizes, *sizes), groups={**self.groups, name: positions})
+        return Frame((*self.sizes, *sizes), self.index, {**self.groups, name: positions})
 
     def constant(self, value: Any) -> Array:
         """Return a scalar as a value over the frame."""
@@ -95,26 +95,27 @@ EMPTY = Frame((), {}, {})
 def affine(e: Affine, frame: Frame, symbol: Callable[[Symbol], int]) -> Array:
     """Return the value of an integer expression at every point; `symbol` gives what is no index variable."""
 
-    def atom(a: Atom) -> Array:
+    def atom(a: Atom) -> Any:
         match a:
             case Index():
                 return frame.positions(a.name)
             case FloorDiv():
-                return np.asarray(affine(a.numerator, frame, symbol) // affine(a.denominator, frame, symbol))
+                return affine(a.numerator, frame, symbol) // affine(a.denominator, frame, symbol)
             case Mod():
-                return np.asarray(affine(a.numerator, frame, symbol) % affine(a.denominator, frame, symbol))
+                return affine(a.numerator, frame, symbol) % affine(a.denominator, frame, symbol)
             case Minimum():
                 return np.minimum(affine(a.left, frame, symbol), affine(a.right, frame, symbol))
             case _:
-                return frame.constant(np.int64(symbol(a)))
+                return np.int64(symbol(a))
 
-    total = frame.constant(np.int64(0))
+    total: Any = np.int64(0)
     for monomial, coefficient in e.terms:
-        term = frame.constant(np.int64(coefficient))
+        term: Any = np.int64(coefficient)
         for a in monomial:
             term = term * atom(a)
         total = total + term
-    return total
+    # What no index variable is in is a number so far.
+    return total if total.ndim else frame.constant(total)
 
 
 def gather(source: Bounds, axes: list[int | Array | Bounds], frame: Frame) -> Bounds:
@@ -123,9 +124,11 @@ def gather(source: Bounds, axes: list[int | Array | Bounds], frame: Frame) -> Bo
     Indices are inside. An index that is one of two neighbours, because it was computed from uncertain values, gives the elements
     at both, and one that may be more gives every element of the operand.
     """
-    if all(isinstance(a, int) for a in axes) and len(set(map(str, axes))) == len(axes):
+    positions = [a for a in axes if isinstance(a, int)]
+    if len(positions) == len(axes) == len(set(positions)):
         # Bare indices, each once: the operand's axes are the frame's, in another order and with axes of size 1 between.
-        positions = [a for a in axes if isinstance(a, int)]
+        if positions == list(range(frame.rank)):
+            return source
         order = sorted(range(len(positions)), key=positions.__getitem__)
         shape = [1] * frame.rank
         for axis, position in enumerate(positions):
@@ -141,7 +144,7 @@ def gather(source: Bounds, axes: list[int | Array | Bounds], frame: Frame) -> Bo
             shape[a] = source.low.shape[axis]
             choices.append([np.arange(source.low.shape[axis]).reshape(shape)])
         elif isinstance(a, Bounds):
-            if a.high is a.low or np.array_equal(a.low, a.high):
+            if a.high is a.low or every(a.low == a.high):
                 choices.append([a.low])
                 continue
             vague = vague | (a.high - a.low > 1)
@@ -152,7 +155,7 @@ def gather(source: Bounds, axes: list[int | Array | Bounds], frame: Frame) -> Bo
     found = source.map(lambda v: v[places[0]])
     for place in places[1:]:
         found = union(found, source.map(lambda v, place=place: v[place]))  # type: ignore[misc]  # a default binds the loop's value
-    if vague.any():
+    if some(vague):
         whole = over_all(source)
         parts = (found.low, whole.low), (found.high, whole.high), (found.nan, whole.nan)
         found = Bounds(*(np.where(vague, every, one) for one, every in parts))

@@ -16,8 +16,9 @@ import numpy as np
 from opc.analysis.shapes.inference import ShapeEnv
 from opc.ir.dtypes import Binding, resolve
 from opc.ir.op import Op
-from opc.testing.oracle.bounds import PRECISIONS, Array, Bounded, Bounds, between, held, rounded
+from opc.testing.oracle.bounds import PRECISIONS, Array, Bounded, Bounds, between, held
 from opc.testing.oracle.frame import DomainError, UndecidedError
+from opc.testing.oracle.rounding import rounded
 from opc.testing.references.torch_expression import evaluate as evaluate_text
 from opc.testing.references.torch_expression import parse
 

@@ -10,14 +10,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import reduce
 from itertools import compress
+from typing import Final
 
 import numpy as np
 
 from opc.ir.dtypes import DType
-from opc.testing.oracle.bounds import Array, Bounds, Precision, add, choose, holds, multiply, narrow, negate, square
+from opc.testing.oracle.arithmetic import add, multiply, negate, square
+from opc.testing.oracle.bounds import Array, Bounds, Precision, choose, holds, some
+from opc.testing.oracle.rounding import narrow
 
 COARSE = 2.0**32
 """Below it one bound for all elements will do: it takes a factor or a number of terms of 2^96 to overflow."""
@@ -28,7 +31,7 @@ Masses = tuple[Array, Array]
 _NOTHING: Masses = np.zeros(()), np.zeros(())
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Ways:
     """What an expression may be, and what its partial results may be in another order.
 
@@ -37,12 +40,12 @@ class Ways:
     reductions add, else 1.
     """
 
-    bounds: Bounds
-    precision: Precision | None = None
-    factors: tuple[Bounds, ...] = ()
-    addends: tuple[Bounds, ...] = ()
-    masses: Masses | None = None
-    terms: int = 1
+    bounds: Final[Bounds]
+    precision: Final[Precision | None] = None
+    factors: Final[tuple[Bounds, ...]] = ()
+    addends: Final[tuple[Bounds, ...]] = ()
+    masses: Final[Masses | None] = None
+    terms: Final[int] = 1
 
     @property
     def settled(self) -> Bounds:
@@ -74,7 +77,9 @@ class Ways:
 
     def of(self, bounds: Bounds) -> Ways:
         """Return the same of a set that the expression is converted to, or moved by roundings."""
-        return self if bounds is self.bounds else replace(self, bounds=bounds)
+        if bounds is self.bounds:
+            return self
+        return Ways(bounds, self.precision, self.factors, self.addends, self.masses, self.terms)
 
     def negative(self) -> Ways:
         """Return what `-e` may be."""
@@ -89,7 +94,7 @@ class Ways:
 
 def _is_held(b: Bounds, p: Precision) -> bool:
     """Whether no set lies beyond the numbers of the type, nor begins or ends there with the largest."""
-    return bool(b.low.max(initial=0.0) < p.most and b.high.min(initial=0.0) > -p.most)
+    return not b.low.size or bool(np.maximum.reduce(b.low, None) < p.most and np.minimum.reduce(b.high, None) > -p.most)
 
 
 def reaching(bounds: Bounds, most: Array | None, p: Precision) -> Ways:
@@ -213,7 +218,7 @@ def moved(a: Bounds, error: Array, p: Precision, signed: bool) -> Bounds:
 def _overflowed(found: Bounds, masses: Masses, p: Precision, zero: Array | None = None) -> Bounds:
     """Return the set with the infinities of partial results that overflow; they may meet one another, or a 0 where `zero`."""
     up, down = (m >= p.overflow for m in masses)
-    if not (np.any(up) or np.any(down)):
+    if not (some(np.asarray(up)) or some(np.asarray(down))):
         return found
     low, high, nan = found.low, found.high, found.nan | (up & down)
     if zero is not None:

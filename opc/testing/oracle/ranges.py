@@ -35,6 +35,7 @@ def part_of(e: Reduce, inner: Frame, env: ShapeEnv) -> Array:
     """Return which points of `inner`, where each axis has its greatest extent, a reduction runs over."""
     part: Array = np.ones((1,) * inner.rank, np.bool_)
     for axis in e.axes:
-        if isinstance(axis, Axis):
+        # An axis that is equally long everywhere is part of it as a whole.
+        if isinstance(axis, Axis) and (axis.extent.indices() or not inner.sizes[inner.index[axis.index]]):
             part = part & (inner.positions(axis.index) < affine(axis.extent, inner, env.symbol))
     return part

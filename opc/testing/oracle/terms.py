@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import numpy as np
@@ -31,7 +32,7 @@ def count_terms(e: Expr, frame: Frame, env: ShapeEnv) -> int:
                     size = int(affine(axis.extent, frame, env.symbol).max(initial=0))
                     frame = frame.with_index(axis.index, size)
                 else:
-                    size = int(np.prod(env.groups.get((axis.name, None), ()), dtype=np.int64))
+                    size = math.prod(env.groups.get((axis.name, None), ()))
                 total *= size
             return total
         case Call(fn="add" | "sub" | "neg", args=args):

@@ -1,11 +1,16 @@
-"""What users of RKNN's toolkit do with dual_residual, run by the interpreter that has it: `python on_simulator.py PACKAGE NAME`.
+"""What users of RKNN's toolkit do with dual_residual, run by the interpreter that has it.
+
+`python on_simulator.py PACKAGE NAME ...` runs each of them in a fork of a process that has imported it, what it prints in a file.
 
 Every answer is held to the oracle's sets for what the op was given, which a watched twin of the op records; and what the op was
 given is held to what the toolkit rounds to: float16, or the quantised grid. Convolutions have weights and inputs that are small
 integers, and so are exact in float16, whatever the order of their sums.
 """
 
+import importlib
+import os
 import sys
+import traceback
 from pathlib import Path
 
 import numpy as np
@@ -16,8 +21,9 @@ from opc.backends import package as packages
 from opc.backends.rknn.toolkit import PLATFORM, ToolkitError, simulate
 from opc.ir.dtypes import DType
 from opc.pipeline import load_family
-from opc.testing.oracle.bounds import Bounds, rounded
+from opc.testing.oracle.bounds import Bounds
 from opc.testing.oracle.evaluation import Bounded, evaluate
+from opc.testing.oracle.rounding import rounded
 from opc.testing.oracle.tolerance import compare
 
 SPEC = Path(__file__).parents[3] / "specs" / "dual_residual.yaml"
@@ -217,6 +223,28 @@ def failure(model, feeds, register):
     raise AssertionError("was accepted")
 
 
+def forked(name, package):
+    """Run one of these in a fork, whose output goes into a file of its name; return its exit status."""
+    child = os.fork()
+    if child != 0:
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    status = 1
+    try:
+        with open(f"{name}.log", "w") as printed:
+            os.dup2(printed.fileno(), 1)
+            os.dup2(printed.fileno(), 2)
+        globals()[name](package)
+        status = 0
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
+
+
 if __name__ == "__main__":
     assert PLATFORM == "rk3588"
-    globals()[sys.argv[2]](Path(sys.argv[1]))
+    importlib.import_module("rknn.api")  # takes longer than what is done with it
+    for chosen in sys.argv[2:]:
+        print(chosen, forked(chosen, Path(sys.argv[1])), flush=True)

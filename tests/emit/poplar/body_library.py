@@ -10,7 +10,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +49,7 @@ HEAD = """\
 #include <cstring>
 #include <map>
 
-#include "{name}_body.hpp"
+{included}
 
 struct argument {{
   int type, rank;
@@ -128,32 +128,10 @@ class Argument(ctypes.Structure):
 
 
 class BodyLibrary:
-    """The bodies of a family, compiled into a folder; `headers` is what `precompiled` made."""
+    """The bodies of a family, in a loaded library, and the file of its codelets where it has any."""
 
-    def __init__(
-        self,
-        family: Family,
-        folder: Path,
-        *flags: str,
-        headers: Path | None = None,
-        programs: Mapping[str, PoplarProgram] | None = None,
-    ) -> None:
-        self.family = family
-        files = poplar_files(family, programs)
-        for path, text in files.items():
-            (folder / Path(path).name).write_text(text, encoding="utf-8")
-        source, library = folder / "driver.cpp", folder / "driver.so"
-        source.write_text(_driver(family), encoding="utf-8")
-        # Of a header that was compiled ahead, g++ forgets where it switched off a warning.
-        ahead = [*COMPILE] if headers is None else [*built(), "-include", str(headers), "-Wno-init-list-lifetime"]
-        linked = ["-ldl"] if headers is None else [f"-L{sdk() / 'lib'}", f"-Wl,-rpath,{sdk() / 'lib'}", *LINKED]
-        run([*ahead, "-shared", *flags, f"-I{folder}", str(source), "-o", str(library), *linked])
-        self.library = ctypes.CDLL(str(library))
-        codelets = folder / f"{family.name}_codelets.cpp"
-        self.codelets = codelets.with_suffix(".gp") if f"poplar/{codelets.name}" in files else None
-        if self.codelets is not None:
-            popc = str(EMULATION / "bin" / "popc")
-            run([sys.executable, popc, "-O0", f"-I{RUNTIME / 'include'}", str(codelets), "-o", str(self.codelets)])
+    def __init__(self, family: Family, library: ctypes.CDLL, codelets: Path | None) -> None:
+        self.family, self.library, self.codelets = family, library, codelets
 
     def call(
         self,
@@ -218,13 +196,28 @@ def built() -> tuple[str, ...]:
     return (*OPTIONS, f"-I{sdk() / 'include'}")
 
 
-def precompiled(folder: Path) -> Path:
-    """Return a header in a folder, compiled, that has what every library includes."""
-    header = folder / "ahead.h"
-    names = ("poplar/Engine.hpp", "poplar/IPUModel.hpp", "opc/poplar/body.h", "opc/poplar/convolution.h", "opc/poplar/placing.h")
-    header.write_text("".join(f"#include <{name}>\n" for name in names), encoding="utf-8")
-    run([*built(), "-x", "c++-header", str(header), "-o", f"{header}.gch"])
-    return header
+def build(folder: Path, families: Mapping[str, tuple[Family, Mapping[str, PoplarProgram] | None]]) -> dict[str, BodyLibrary]:
+    """Compile the bodies of families with different names into one library, and their codelets into one file.
+
+    Headers take most of the time, which one library needs once. Programs of a family may be given.
+    """
+    codelets: list[str] = []
+    for family, programs in families.values():
+        for path, text in poplar_files(family, programs).items():
+            (folder / Path(path).name).write_text(text, encoding="utf-8")
+            codelets += [text] if path.endswith("_codelets.cpp") else []
+    source, library = folder / "driver.cpp", folder / "driver.so"
+    source.write_text(_driver([family for family, _ in families.values()]), encoding="utf-8")
+    linked = [f"-L{sdk() / 'lib'}", f"-Wl,-rpath,{sdk() / 'lib'}", *LINKED]
+    run([*built(), "-shared", f"-I{folder}", str(source), "-o", str(library), *linked])
+    made = folder / "all_codelets.gp" if codelets else None
+    if made is not None:
+        joined = made.with_suffix(".cpp")
+        joined.write_text("\n".join(codelets), encoding="utf-8")
+        popc = str(EMULATION / "bin" / "popc")
+        run([sys.executable, popc, "-O0", f"-I{RUNTIME / 'include'}", str(joined), "-o", str(made)])
+    loaded = ctypes.CDLL(str(library))
+    return {name: BodyLibrary(family, loaded, made) for name, (family, _) in families.items()}
 
 
 def run(command: list[str]) -> None:
@@ -261,10 +254,11 @@ def _held(dtype: DType) -> DType:
     return DType.INT32 if dtype is DType.INT64 else dtype
 
 
-def _driver(family: Family) -> str:
+def _driver(families: Sequence[Family]) -> str:
     types = ", ".join(f"poplar::{name}" for name in TYPES.values())
-    head = HEAD.format(name=family.name, types=types)
-    return "\n".join([head, *(line for op in reached(family) for line in _function(family, op))]) + "\n"
+    included = "\n".join(f'#include "{family.name}_body.hpp"' for family in families)
+    head = HEAD.format(included=included, types=types)
+    return "\n".join([head, *(line for f in families for op in reached(f) for line in _function(f, op))]) + "\n"
 
 
 def _function(family: Family, op: Op) -> Iterator[str]:

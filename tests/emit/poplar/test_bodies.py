@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
@@ -20,25 +19,21 @@ from opc.testing.cases.calls import accepted
 from opc.testing.extent import Extent
 from opc.testing.oracle.evaluation import DomainError, evaluate
 from opc.testing.oracle.tolerance import compare
-from tests.emit.poplar.body_library import COMPILE, BodyError, BodyLibrary, can_carry, run
+from tests.emit.poplar.body_library import COMPILE, BodyError, BodyLibrary, build, can_carry, run
 
 SPECS = Path(__file__).parents[3] / "specs"
 GOLDEN = Path(__file__).parent / "golden"
-HEAD = "op: f\ndomain: opc.test\nversion: 1\ndoc: A test.\n"
-Build = Callable[[Family], BodyLibrary]
+HEAD = "op: {name}\ndomain: opc.test\nversion: 1\ndoc: A test.\n"
+F = HEAD.format(name="f")
+OPS = ("softmax", "instance_norm", "matmul", "conv2d")
+"""Optional operands and outputs, sums over rows, broadcast products, groups of channels."""
 
 
-@pytest.fixture(scope="session")
-def build(headers: Path, tmp_path_factory: pytest.TempPathFactory) -> Build:
-    """Return a function that builds the bodies of a family, those of a spec once for all tests."""
-    built: dict[int, BodyLibrary] = {}
-
-    def of(family: Family) -> BodyLibrary:
-        if id(family) not in built:
-            built[id(family)] = BodyLibrary(family, tmp_path_factory.mktemp("bodies"), headers=headers)
-        return built[id(family)]
-
-    return of
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> dict[str, BodyLibrary]:
+    """The ops of this file by name, in one library."""
+    families = [*map(of_spec, OPS), functions(), *(compile_text(text, "own.yaml") for text in (INTEGERS, MAXIMUM))]
+    return build(tmp_path_factory.mktemp("bodies"), {f.name: (f, None) for f in families})
 
 
 @cache
@@ -62,11 +57,11 @@ def functions() -> Family:
     declared = "".join(f"  {n}: '{kind}[...]'\n" for n, (kind, _) in outputs.items())
     body = "".join(f"  {n} = {e}\n" for n, (_, e) in outputs.items())
     types = "types: {T: [float16, float32]}\ninputs: {x: 'T[...]', z: 'T[...]'}\n"
-    return compile_text(f"{HEAD}{types}outputs:\n{declared}gradient: none\nkernel: |\n{body}", "f.yaml")
+    return compile_text(f"{HEAD.format(name='functions')}{types}outputs:\n{declared}gradient: none\nkernel: |\n{body}", "f.yaml")
 
 
 INTEGERS = (
-    HEAD
+    HEAD.format(name="integers")
     + """\
 types: {I: [int8, int16, int32, uint8]}
 inputs: {x: 'I[...]', z: 'I[...]'}
@@ -83,6 +78,19 @@ kernel: |
   g = sign(x) * z
   h = x < z
   i = cast(I, cast(float32, x) / 2)
+"""
+)
+
+MAXIMUM = (
+    HEAD.format(name="maximum")
+    + """\
+types: {T: [float32]}
+inputs: {x: 'T[*A, N]'}
+outputs: {y: 'T[*A]', z: 'T[*A, N]'}
+gradient: none
+kernel: |
+  y[*A] = max[n](x[*A, n])
+  z[*A, n] = x[*A, n] - y[*A]
 """
 )
 
@@ -119,70 +127,66 @@ def test_text() -> None:
 
 
 def test_all_specs_compile_without_a_warning(tmp_path: Path) -> None:
-    """The bodies of all specs, in one file: as C++14, with -Wall -Wextra."""
-    names = []
+    """The bodies of all specs in one file, and their codelets in another: as C++14, with -Wall -Wextra."""
+    names, codelets = [], []
     for spec in sorted(SPECS.glob("*.yaml")):
         family = load_family(spec)
         assert not refused(family)
         for path, text in poplar_files(family).items():
             (tmp_path / Path(path).name).write_text(text)
+            codelets += [text] if path.endswith("_codelets.cpp") else []
         names.append(f"{family.name}_body.hpp")
-    source = tmp_path / "all.cpp"
-    source.write_text("".join(f'#include "{name}"\n' for name in names))
-    run([*COMPILE, "-fsyntax-only", f"-I{tmp_path}", str(source)])
+    (tmp_path / "all.cpp").write_text("".join(f'#include "{name}"\n' for name in names))
+    (tmp_path / "codelets.cpp").write_text("\n".join(codelets))
+    for source in ("all.cpp", "codelets.cpp"):
+        run([*COMPILE, "-fsyntax-only", f"-I{tmp_path}", str(tmp_path / source)])
     assert len(names) > 60
+    assert len(codelets) > 20
 
 
-def test_functions_and_operators(build: Build) -> None:
-    family = functions()
-    count, found = wrong(family, build(family))
+def test_functions_and_operators(built: dict[str, BodyLibrary]) -> None:
+    count, found = wrong(built["functions"].family, built["functions"])
     assert count > 10
     assert not found, "\n".join(found[:10])
 
 
-def test_integers(build: Build) -> None:
-    family = compile_text(INTEGERS, "f.yaml")
-    count, found = wrong(family, build(family))
+def test_integers(built: dict[str, BodyLibrary]) -> None:
+    count, found = wrong(built["integers"].family, built["integers"])
     assert count > 10
     assert not found, "\n".join(found[:10])
 
 
-@pytest.mark.parametrize("name", ["softmax", "instance_norm", "matmul", "conv2d"])
-def test_calls(name: str, build: Build) -> None:
-    """Optional operands and outputs, sums over rows, broadcast products, groups of channels."""
-    family = of_spec(name)
-    count, found = wrong(family, build(family))
+@pytest.mark.parametrize("name", OPS)
+def test_calls(name: str, built: dict[str, BodyLibrary]) -> None:
+    count, found = wrong(built[name].family, built[name])
     assert count > 30
     assert not found, "\n".join(found[:10])
 
 
-def test_zeros_around_an_image_without_rows_are_multiplied(build: Build) -> None:
-    family = of_spec("conv2d")
-    built = build(family)
+def test_zeros_around_an_image_without_rows_are_multiplied(built: dict[str, BodyLibrary]) -> None:
+    library, family = built["conv2d"], built["conv2d"].family
     w = np.full((5, 1, 1, 2), np.inf, np.float32)
     images = {"x": np.zeros((1, 5, 0, 3), np.float32), "w": w, "b": np.ones(5, np.float32)}
     attributes = {"padding": [1, 0], "groups": 5, "dilation": [1, 2]}
-    y = built.call(family.forward, images, attributes)["y"]
+    y = library.call(family.forward, images, attributes)["y"]
     assert y.shape == (1, 5, 2, 1)
     assert np.isnan(y).all()
     images["x"] = np.zeros((1, 0, 0, 3), np.float32)
     images["w"] = w[:, :0]
-    np.testing.assert_array_equal(built.call(family.forward, images, attributes)["y"], np.ones((1, 5, 2, 1)))
+    np.testing.assert_array_equal(library.call(family.forward, images, attributes)["y"], np.ones((1, 5, 2, 1)))
 
 
-def test_a_maximum_of_nothing_is_refused_where_it_is_used(build: Build) -> None:
-    text = "types: {T: [float32]}\ninputs: {x: 'T[*A, N]'}\noutputs: {y: 'T[*A]', z: 'T[*A, N]'}\ngradient: none\nkernel: |\n"
-    family = compile_text(f"{HEAD}{text}  y[*A] = max[n](x[*A, n])\n  z[*A, n] = x[*A, n] - y[*A]\n", "f.yaml")
-    built = build(family)
-    with pytest.raises(BodyError, match="f: max over n of nothing: its size is 0"):
-        built.call(family.forward, {"x": np.zeros((2, 0), np.float32)})
-    assert built.call(family.forward, {"x": np.zeros((0, 0), np.float32)})["z"].shape == (0, 0)
-    softmax = of_spec("softmax")
-    assert build(softmax).call(softmax.forward, {"x": np.zeros((2, 0), np.float32)})["y"].shape == (2, 0)
+def test_a_maximum_of_nothing_is_refused_where_it_is_used(built: dict[str, BodyLibrary]) -> None:
+    library, family = built["maximum"], built["maximum"].family
+    with pytest.raises(BodyError, match="maximum: max over n of nothing: its size is 0"):
+        library.call(family.forward, {"x": np.zeros((2, 0), np.float32)})
+    assert library.call(family.forward, {"x": np.zeros((0, 0), np.float32)})["z"].shape == (0, 0)
+    softmax = built["softmax"]
+    assert softmax.call(softmax.family.forward, {"x": np.zeros((2, 0), np.float32)})["y"].shape == (2, 0)
 
 
 def test_what_poplar_has_no_type_for_is_refused_with_its_place() -> None:
-    text = f"{HEAD}types: {{T: [float32]}}\ninputs: {{x: 'T[N]'}}\noutputs: {{y: 'T[N]'}}\ngradient: none\n"
+    text = f"{F}types: {{T: [float32]}}\ninputs: {{x: 'T[N]'}}\noutputs: {{y: 'T[N]'}}\ngradient: none\n"
     family = compile_text(f"{text}kernel: 'y[n] = cast(T, cast(float64, x[n]) * 2)'\n", "f.yaml")
     (reason,) = refused(family)
     assert reason.message == "f computes in float64, which Poplar has no type for"
@@ -191,7 +195,7 @@ def test_what_poplar_has_no_type_for_is_refused_with_its_place() -> None:
 
 def test_attributes_have_their_defaults() -> None:
     text = (
-        f"{HEAD}types: {{T: [float32]}}\ninputs: {{x: 'T[N]'}}\nattributes:\n  a: {{type: 'float[2]', default: [0.5, 2.0]}}\n"
+        f"{F}types: {{T: [float32]}}\ninputs: {{x: 'T[N]'}}\nattributes:\n  a: {{type: 'float[2]', default: [0.5, 2.0]}}\n"
         "  b: {type: str, values: [sum, mean], default: mean}\n  c: {type: bool, default: true}\n  d: int\n"
         "outputs: {y: 'T[N]'}\ngradient: none\nkernel: \"y[n] = x[n] * a[0] + (d if b == 'sum' and c else a[1])\"\n"
     )

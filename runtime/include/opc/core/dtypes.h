@@ -133,4 +133,14 @@
   X(uint16, UINT16, UNSIGNED_SHORT) \
   X(uint32, UINT32, UNSIGNED_INT)
 
+/* TensorRT's: X(name, number). */
+#define OPC_TENSORRT_DTYPES(X) \
+  X(float16, 1)                \
+  X(bfloat16, 7)               \
+  X(float32, 0)                \
+  X(int8, 2)                   \
+  X(int32, 3)                  \
+  X(int64, 8)                  \
+  X(float8_e4m3fn, 6)
+
 #endif  // OPC_CORE_DTYPES_H

@@ -20,6 +20,15 @@
 #define OPC_INLINE static inline
 #endif
 
+/* Of functions that training seldom calls: those passes of -O2 alone that their loops gain by, since all take as long again. */
+#if defined(__OPTIMIZE__) && defined(__GNUC__) && !defined(__clang__)
+#define OPC_SELDOM                                                                                                     \
+  __attribute__((optimize("O1", "tree-vrp", "tree-pre", "gcse", "schedule-insns2", "expensive-optimizations",         \
+                          "inline-small-functions", "rerun-cse-after-loop", "align-loops", "align-jumps", "caller-saves")))
+#else
+#define OPC_SELDOM
+#endif
+
 /* What a GPU calls too. */
 #if defined(__CUDACC__)
 #define OPC_HOST_DEVICE __host__ __device__

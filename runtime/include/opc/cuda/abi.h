@@ -13,6 +13,10 @@
  * What only the data tell, such as an index outside its axis, is found on the device: nothing outside is read, what depends on it has
  * no value, and the first that is found is written to `status`. The host copies these words when it likes, and the third function
  * returns the code and the message that the CPU's function would have returned.
+ *
+ * A call on the stream OPC_CUDA_MEASURE starts nothing and reads no tensor: it asks `allocate` for the memory that the same call would need,
+ * which depends on sizes and types alone, so that a host that gives workspace beforehand knows how much. Memory that is got need not be
+ * there, but has to lie elsewhere than the operands. With greater sizes a call needs as much or more, but for OPC_CUDA_PARTS_BYTES.
  */
 #ifndef OPC_CUDA_ABI_H
 #define OPC_CUDA_ABI_H
@@ -23,7 +27,10 @@
 extern "C" {
 #endif
 
+#define OPC_CUDA_MEASURE ((void *)(intptr_t)-1)
+
 enum {
+  OPC_CUDA_PARTS_BYTES = 1 << 19, /* the most that parts of long sums take, of which there are none where points are many */
   OPC_CUDA_STATUS_WORDS = 4, /* what was found, 0 for nothing; the axis; the value; the size */
   OPC_DEVICE_FAILED = 4      /* beside the codes of opc_code: a kernel could not be started */
 };

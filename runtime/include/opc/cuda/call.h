@@ -37,10 +37,10 @@ static inline bool allocate(const opc_cuda_context *lent, device_temporary &t, d
 
 /* Fills a temporary with zeros, in the order of the stream. */
 static inline void set_zero(const opc_cuda_context *lent, const device_temporary &t) {
+  if (lent->stream == OPC_CUDA_MEASURE) return;
 #if defined(__CUDACC__)
   cudaMemsetAsync(t.data, 0, static_cast<size_t>(t.bytes), static_cast<cudaStream_t>(lent->stream));
 #else
-  static_cast<void>(lent);
   memset(t.data, 0, static_cast<size_t>(t.bytes));
 #endif
 }
@@ -152,6 +152,7 @@ struct nest_launch {
     if (!may_part || d.points == 0 || d.points >= few_points || terms < many_terms) return;
     const int64_t parts = terms / terms_a_part;
     d.parts = parts < most_parts ? parts : int64_t(most_parts);
+    static_assert(8 * most_parts * few_points <= OPC_CUDA_PARTS_BYTES, "a call that measures may lack so much");
     size = 8 * d.parts * d.points;
     kept = device_memory(lent, size);
     d.kept = static_cast<char *>(kept);

@@ -13,8 +13,9 @@
 #define OPC_SHARED(type, name, count) __shared__ type name[count]
 #define OPC_CHECK_INDEX(i, count) static_cast<void>(0)
 #define OPC_DYNAMIC_SHARED(name) extern __shared__ __align__(16) char name[]
-/* Starts a kernel; `together` tells whether its threads wait for each other. */
+/* Starts a kernel, but not on the stream of a call that measures; `together` tells whether its threads wait for each other. */
 #define OPC_LAUNCH(kernel, together, blocks, threads, bytes, stream, ...)                                        \
+  if ((stream) != OPC_CUDA_MEASURE)                                                                     \
   kernel<<<static_cast<unsigned>(blocks), static_cast<unsigned>(threads), static_cast<size_t>(bytes), \
            static_cast<cudaStream_t>(stream)>>>(__VA_ARGS__)
 #else

@@ -24,7 +24,7 @@
 #define OPC_SHARED(type, name, count) static thread_local opc::emulation::shared_array<type, count> name
 #define OPC_DYNAMIC_SHARED(name) opc::emulation::shared_bytes name
 #define OPC_LAUNCH(kernel, together, blocks, threads, bytes, stream, ...)                                                  \
-  (static_cast<void>(stream),                                                                                              \
+  ((stream) == OPC_CUDA_MEASURE ? static_cast<void>(0) :                                                                  \
    opc::emulation::launch(kernel, together, static_cast<unsigned>(blocks), static_cast<unsigned>(threads), \
                           static_cast<size_t>(bytes), __VA_ARGS__))
 

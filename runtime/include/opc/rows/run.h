@@ -293,7 +293,7 @@ static inline int32_t run(const stage &s, const row_functions &rows, tile_functi
 
 /* Runs a stage with optional outputs, the operands listed in `optional`. functions[0] computes all of them together and
  * functions[1 + i] only optional[i]. The first is called when more than half of them are wanted, and what it computes of the rest is
- * dropped; else the others one by one. */
+ * dropped; else the others one by one. NULL is one of those that no call comes to, unless what else is wanted has no elements. */
 template <int32_t Count>
 static inline int32_t run_wanted(const stage &s, const row_functions &rows, const tile_function (&functions)[Count + 1],
                                  const void *arguments, const int32_t (&optional)[Count]) {
@@ -303,6 +303,7 @@ static inline int32_t run_wanted(const stage &s, const row_functions &rows, cons
   int32_t code = OPC_OK;
   for (int32_t i = 0; i < Count && code == OPC_OK; ++i) {
     if (s.operands[optional[i]].data == nullptr) continue;
+    if (functions[1 + i] == nullptr) return run(s, rows, functions[0], arguments);
     code = run_one(s, rows, functions[1 + i], arguments, optional, Count, optional[i]);
   }
   return code;

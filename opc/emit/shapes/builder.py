@@ -1,0 +1,206 @@
+"""The sizes of an op's outputs as calls of a builder, for hosts whose sizes are expressions: TensorRT's `IExprBuilder`.
+
+`Shapes` of `runtime/include/opc/adapters/tensorrt_shapes.h` in C++, and of a package's `tensorrt/support.py` in Python, have
+these calls; their texts are the same but for how a language writes a truth value and a list. For `x: T[*A, N, *B]`, `softmax` has
+
+    s.operand(0, 1, true)
+    s.place("axis", attributes.axis, 0, 0)
+    s.next_group("*A", s.up_to("axis", 0, 1))
+    s.next_dim("N")
+    s.next_group("*B", s.rest(0))
+    s.start()
+    s.append_group("*A")
+    s.append(s.dim("N"))
+    s.append_group("*B")
+
+Every operator of sizes has a form here: a remainder is `a - a // b * b`, a greater size `a + b - min(a, b)`. What steps check
+beyond the sizes themselves is left to the kernel, which checks a call when sizes are numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Protocol
+
+from opc.analysis.shapes.plan import plan
+from opc.analysis.shapes.steps import (
+    BroadcastGroup,
+    DeriveDim,
+    GroupLength,
+    MatchDim,
+    MatchGroup,
+    MatchOperand,
+    Rest,
+    SizeOutput,
+    UpTo,
+    symbol_text,
+)
+from opc.emit.cpp.text import string_literal, whole_number
+from opc.emit.python.text import quoted
+from opc.emit.scalar.affine import AffineDialect, terms_of
+from opc.ir.affine import Affine, Atom, AttrInt, Dim, FloorDiv, GroupSize, Index, Minimum, Mod, parts_of
+from opc.ir.op import Group, Op
+from opc.records import dataclass
+
+
+class Language(Protocol):
+    """How a language writes what the calls are made of."""
+
+    @property
+    def text(self) -> Callable[[str], str]:
+        """Return a literal of a text."""
+
+    @property
+    def number(self) -> Callable[[int], str]:
+        """Return a literal of a whole number."""
+
+    @property
+    def true(self) -> str:
+        """The truth value of what holds."""
+
+    @property
+    def false(self) -> str:
+        """The truth value of what does not hold."""
+
+    @property
+    def brackets(self) -> str:
+        """What stands around the elements of a list."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Language:
+    text: Callable[[str], str]
+    number: Callable[[int], str]
+    true: str
+    false: str
+    brackets: str
+
+
+CPP: Language = _Language(string_literal, whole_number, "true", "false", "{}")
+PYTHON: Language = _Language(quoted, str, "True", "False", "()")
+
+
+def builder_calls(op: Op, language: Language) -> list[str]:
+    """Return the calls, without what ends a statement.
+
+    Raises:
+        opc.analysis.shapes.plan.UndeterminedError: when the inputs do not determine every size of the outputs.
+    """
+    return list(_BuilderCalls(op, language).calls())
+
+
+class SizeText(AffineDialect):
+    """Writes sizes as calls of the builder."""
+
+    def __init__(self, language: Language) -> None:
+        self.language = language
+
+    def literal(self, value: int, alone: bool) -> str:
+        """Return a number as a size."""
+        return f"s.number({self.language.number(value)})"
+
+    def atom(self, atom: Atom, factor: bool) -> str:
+        """Return a symbol or an operation.
+
+        Raises:
+            ValueError: for an index variable, which no size has.
+        """
+        match atom:
+            case Dim():
+                return f"s.dim({self.language.text(atom.name)})"
+            case GroupSize():
+                return f"s.points({self.language.text(symbol_text((atom.name, None)))})"
+            case AttrInt():
+                place = f"[{atom.element}]" if atom.element >= 0 else ""
+                return f"s.number(attributes.{atom.name}{place})"
+            case FloorDiv() | Mod() | Minimum():
+                name = {FloorDiv: "floor_divide", Mod: "modulo", Minimum: "minimum"}[type(atom)]
+                left, right = map(self.affine, parts_of(atom))
+                return f"s.{name}({left}, {right})"
+            case Index():
+                raise ValueError(f"the index {atom.name} is no size")
+
+    def times(self, left: str, right: str) -> str:
+        """Return a product."""
+        return f"s.multiply({left}, {right})"
+
+    def first(self, term: str, negative: bool) -> str:
+        """Return a sum that begins with a term."""
+        return f"s.subtract(s.number(0), {term})" if negative else term
+
+    def joined(self, total: str, term: str, negative: bool) -> str:
+        """Return a sum with one more term."""
+        return f"s.{'subtract' if negative else 'add'}({total}, {term})"
+
+    def affine(self, value: Affine) -> str:
+        """Return a size; what is added comes before what is taken away, so that nothing is taken from a 0."""
+        terms = terms_of(value)
+        if not terms or not terms[0].negative:
+            return super().affine(value)
+        ordered = sorted(terms, key=lambda t: t.negative)
+        if ordered[0].negative:
+            return super().affine(value)
+        total = self.product(ordered[0], ordered[0].is_product)
+        for term in ordered[1:]:
+            total = self.joined(total, self.product(term, term.is_product), term.negative)
+        return total
+
+
+class _BuilderCalls:
+    def __init__(self, op: Op, language: Language) -> None:
+        self.op, self.language = op, language
+        self.sizes = SizeText(language)
+
+    def calls(self) -> Iterator[str]:
+        text = self.language.text
+        for step in plan(self.op).steps:
+            match step:
+                case MatchOperand():
+                    yield from self._operand(step)
+                case BroadcastGroup():
+                    sources = self._list(map(symbol_text, step.sources))
+                    yield f"s.broadcast({text(symbol_text((step.name, None)))}, {sources})"
+                case DeriveDim():
+                    yield f"s.derive({text(step.dim)}, {self.sizes.affine(step.size)})"
+                case SizeOutput():
+                    yield "s.start()"
+                    for dim in step.operand.dims:
+                        if isinstance(dim, Group):
+                            yield f"s.append_group({text(symbol_text((dim.name, dim.of)))})"
+                        else:
+                            yield f"s.append({self.sizes.affine(dim)})"
+                case _:
+                    pass
+
+    def _operand(self, step: MatchOperand) -> Iterator[str]:
+        text = self.language.text
+        more = self.language.false if step.exact else self.language.true
+        yield f"s.operand({self.op.inputs.index(step.operand)}, {step.fixed}, {more})"
+        for place in step.places:
+            name = place.attribute.name
+            yield f"s.place({text(name)}, attributes.{name}, {place.first}, {place.last})"
+        for axis in step.axes:
+            match axis:
+                case MatchDim():
+                    yield f"s.next_dim({text(axis.dim)})"
+                case MatchGroup():
+                    name = symbol_text(axis.group)
+                    yield f"s.next_group({text(name)}, {self._length(axis.length, name)})"
+                case _:
+                    yield "s.skip()"
+
+    def _length(self, length: GroupLength, name: str) -> str:
+        text = self.language.text
+        match length:
+            case Rest():
+                behind = f", {self._list(map(symbol_text, length.groups))}" if length.groups else ""
+                return f"s.rest({length.after}{behind})"
+            case UpTo():
+                return f"s.up_to({text(length.attribute)}, {length.before}, {length.after})"
+            case _:
+                return f"s.same({text(name)}, {length.after})"
+
+    def _list(self, names: Iterable[str]) -> str:
+        elements = [self.language.text(name) for name in names]
+        comma = "," if len(elements) == 1 and self.language.brackets == "()" else ""
+        return f"{self.language.brackets[0]}{', '.join(elements)}{comma}{self.language.brackets[1]}"

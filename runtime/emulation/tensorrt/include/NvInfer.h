@@ -1,0 +1,2 @@
+/* TensorRT's other name for what plugins use. */
+#include "NvInferRuntime.h"
