@@ -11,6 +11,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from opc.backends import exchange
 from opc.backends import package as packages
 from opc.build import builder, cache
 from opc.diagnostics import Diagnostic, SpecError
@@ -47,6 +48,7 @@ class LoadedOp:
         described = getattr(self.numpy, f"_{package.name}")
         self._arrays, self._inputs = _PLAIN | {np.ndarray}, tuple(o.name for o in described.inputs)
         outputs = described.outputs
+        self._with_gpu: set[str] = set()
         self._result = _result_type(package.name, tuple(o.name for o in outputs))
         self.__doc__ = self._function.__doc__
         self.__wrapped__ = self._function
@@ -63,11 +65,17 @@ class LoadedOp:
                     self._check_alike(args, kwargs)
                 if name not in self.__dict__:
                     self._build_for(name)
+                if name not in self._with_gpu and getattr(values[owners.index(name)], "is_cuda", False):
+                    self._build_for_gpu(name)
                 try:
                     return self._named(getattr(getattr(self, name), self.__name__)(*args, **kwargs))
                 except NotImplementedError as error:
                     self._check_readable(args, kwargs, error)
                     raise
+            foreign = any(not owner and exchange.is_on_gpu(value) for value, owner in zip(values, owners))
+            # Without, the function says by name what is not in the CPU's memory.
+            if foreign and exchange.has_gpu():
+                return exchange.through_torch(self, args, kwargs)
         return self._named(self._function(*args, **kwargs))
 
     def _given(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
@@ -107,7 +115,7 @@ class LoadedOp:
             backend = registry.owner(value)
             reason = "" if backend is None else backend.unreadable(value)
             if reason:
-                text = f"{self.__name__}: {name} {reason}, but there are kernels for dense tensors in the CPU's memory"
+                text = f"{self.__name__}: {name} {reason}, but there are kernels for dense tensors in the CPU's memory or CUDA's"
                 raise NotImplementedError(text) from error
 
     def _build_for(self, framework: str) -> bool:
@@ -117,6 +125,22 @@ class LoadedOp:
 
     # `torch.compile`, which could not follow a build, calls it and goes on.
     _build_for._dynamo_marked_constant = True  # type: ignore[attr-defined]  # a mark that torch reads off functions
+
+    def _build_for_gpu(self, framework: str) -> bool:
+        """Build the kernels for GPUs that a framework's module calls, beside it, where that has not been done yet."""
+        from opc.backends import registry
+
+        kernels = registry.load(framework).on_gpu
+        if kernels:
+            spec = cache.keep_spec(self._out, self._spec.name, self._text)
+            if Path(str(getattr(self, framework).__file__)).is_relative_to(self._package):
+                _build(spec, self._out, kernels)
+            else:
+                self._build_beside(spec, kernels)
+        self._with_gpu.add(framework)
+        return True
+
+    _build_for_gpu._dynamo_marked_constant = True  # type: ignore[attr-defined]  # as above
 
     def __getattr__(self, name: str) -> ModuleType:
         """Return the generated module of a backend, built when it is first needed.
@@ -210,6 +234,8 @@ def load(spec: str | os.PathLike[str]) -> LoadedOp:
         leaky_relu(numpy.array([-1.0, 2.0]), alpha=0.1)
         leaky_relu(torch.tensor([-1.0, 2.0], requires_grad=True)).sum().backward()
         leaky_relu(paddle.to_tensor([-1.0, 2.0]))
+        leaky_relu(torch.tensor([-1.0, 2.0], device="cuda"))  # on the GPU, whose kernels are then built
+        leaky_relu(cupy.array([-1.0, 2.0]))                   # there too, by way of torch, as all that has `__dlpack__`
 
     Raises:
         SpecError: with every mistake in the spec, or the reason it can't be built.

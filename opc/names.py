@@ -72,7 +72,8 @@ MEMBERS = frozenset(
 FUNCTIONS = frozenset(
     (
         # What the modules with an op's Python functions use or define at their top.
-        *("all", "annotations", "any", "cache", "check_in_graph", "constant", "cppimport", "custom_translation_table"),
+        *("all", "annotations", "any", "cache", "check_gpu", "check_in_graph", "constant", "cppimport"),
+        *("custom_translation_table",),
         *("dispatch", "get_current_context", "get_num_threads", "grad_enabled", "load", "map", "not_to_static"),
         *("op_debug_context", "or_zeros", "popart", "primitive", "register_onnx_symbolic", "set_num_threads", "shape"),
         *("staticmethod", "str", "torch", "zero"),
@@ -83,8 +84,11 @@ FUNCTIONS = frozenset(
         *("given", "host", "host_parallel_for", "inputs", "job", "lent", "message", "message_text", "outputs", "parallel_for"),
         *("plan", "pool", "pool_taken", "processors", "range_body", "set_threads", "start_workers", "take_chunks"),
         *("tensor_type", "tensors", "thread_limit", "types", "work"),
-        *("array_allocate", "array_copy_in", "array_copy_out", "array_is_emulated", "array_release", "array_wait"),
-        *("cuda_context", "from_lane", "switch_fibers"),
+        *("array_allocate", "array_copy_in", "array_copy_out", "array_is_emulated", "array_release", "array_source"),
+        *("array_wait", "cuda_context", "from_lane", "switch_fibers", "torch_lend_status", "torch_status"),
+        *("plugin_check", "plugin_create", "plugin_destroy", "plugin_message", "plugin_run", "plugin_settle", "plugin_supports"),
+        *("plugin_types", "plugin_workspace", "tensorrt_creators", "tensorrt_on_load", "tensorrt_place", "tensorrt_take"),
+        "tensorrt_words",
     )
 )
 """What generated code has beside the functions of an op: an op of such a name is spelled with an underscore."""

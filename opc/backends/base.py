@@ -244,6 +244,9 @@ class Backend(ABC):
     on_device: bool = False
     """Whether it has kernels of its own for a device, and so depends on what these hold and on no framework."""
 
+    on_gpu: str = ""
+    """The backend whose library its code calls for tensors in a GPU's memory, which say so by `is_cuda`."""
+
     size_expressions: bool = False
     """Whether its framework computes with sizes as expressions, and its code depends on an op's shape rules and signature."""
 

@@ -55,7 +55,7 @@ class Header:
     @property
     def folder(self) -> str:
         """The folder that is searched for it, relative to the output folder."""
-        told = "\0".join((str(runtime_include()), self.name, *self.flags, *self.also))
+        told = "\0".join((str(runtime_include()), self.name, *self.flags, *self.also, *self.inlined))
         return f"{self.kept or FOLDER}/{hashlib.sha256(told.encode()).hexdigest()[:16]}"
 
     @property

@@ -26,7 +26,10 @@ from opc.names import op_name
 NAME = "build/stamp.json"
 """The stamp's path inside a package."""
 
-SETTINGS = ("CXX", "CXXFLAGS", "LDFLAGS", "PATH", "CPATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH", "OPC_VARIANT", "OPC_OPTIMIZE")
+SETTINGS = (
+    *("CXX", "CXXFLAGS", "LDFLAGS", "PATH", "CPATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH", "OPC_VARIANT", "OPC_OPTIMIZE"),
+    *("CUDA_HOME", "OPC_CUDA"),
+)
 """Environment variables that change what a compiler does or which one is found."""
 
 _NAME = re.compile(rb"^op:[ \t]*[\"']?([A-Za-z][A-Za-z0-9_]*)", re.MULTILINE)
@@ -156,13 +159,15 @@ def project() -> str:
 def settings() -> str:
     """Return a digest of what counts besides files' contents.
 
-    That is the interpreter, environment variables, which pyproject.toml holds, and the state of the folders that packages are
-    installed in, whose frameworks' headers a build may read.
+    That is the interpreter, environment variables, which pyproject.toml holds, whether there are nvcc and a GPU, and the state of
+    the folders that packages are installed in, whose frameworks' headers a build may read.
     """
+    programs = [os.path.join(folder, "nvcc") for folder in os.environ.get("PATH", "").split(os.pathsep)]
     values = [
         sys.executable,
         sys.version,
         str(config.find(Path.cwd())),
+        *(f"{path}={os.path.exists(path)}" for path in ("/dev/nvidia0", *programs)),
         *(f"{name}={os.environ.get(name, '')}" for name in SETTINGS),
         *(f"{place}={installed(place)}" for place in environments.installed()),
     ]

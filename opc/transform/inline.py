@@ -136,6 +136,6 @@ def _covers(r: Read, domain: Domain) -> bool:
 
 def _inlined(user: Assign, definition: Assign) -> Assign:
     def rule(e: Expr) -> Expr:
-        return put(definition, e) if isinstance(e, Read) and e.operand == definition.target else scalar.retyped(e)
+        return put(definition, e) if isinstance(e, Read) and e.operand == definition.target else e
 
-    return replace(user, value=rewrite(user.value, rule))
+    return replace(user, value=scalar.rewritten(user.value, rule))

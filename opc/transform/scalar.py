@@ -196,6 +196,8 @@ def rebuilt(e: Expr, new: tuple[Expr, ...]) -> Expr:
             new = tuple(cast_literal(old.type, n) for old, n in zip(children(e), new, strict=True))
     elif isinstance(e, Reduce):
         new = (cast_literal(e.body.type, new[0]),)
+    elif isinstance(e, Select) and _common(new[1:]) != _common((e.then, e.other)):
+        new = (new[0], cast_literal(e.then.type, new[1]), cast_literal(e.other.type, new[2]))
     return retyped(with_children(e, new))
 
 

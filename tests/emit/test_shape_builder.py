@@ -102,7 +102,7 @@ def struct_values(family: Family, call: ShapeCall) -> tuple[list[str], list[str]
         a = family.forward.attribute(field.attribute)
         value = encode(a, values(family, call)[a.name])
         if field.is_length:
-            members.append(str(len(value)))  # type: ignore[arg-type]  # a list has a length
+            members.append(str(len(value)))
         elif isinstance(value, tuple):
             text = f"{{{', '.join(map(number, value))}}}"
             if field.count is not None and field.count < 0:

@@ -197,6 +197,13 @@ FORMS = {
         """y[i, *A] = maximum(alpha * s[()], maximum(x[*A], s[()])) ** 2
   z[i] = minimum(minimum(alpha * N, v[i]) * alpha, alpha * i) ** 3""",
     ),
+    "literals_beside_attributes_alone": (
+        "inputs: {x: 'T[M, N]'}\noutputs: {y: 'T[M, N]', z: 'T[M]'}\nattributes: {alpha: {type: float, default: 0.5}}\n",
+        """t[i] = max[k:N + 1](sin(alpha) * pad(x[i, k], 0))
+  u[i] = max[k:N + 1](pad(x[i, k], 0)) if alpha > 2 else 3
+  y[i, j] = x[i, j] if 2 > 0.25 else t[i] + u[i] * alpha
+  z[i] = u[i] * alpha""",
+    ),
     "running_sums_over_less_than_nothing": (
         "inputs: {z: 'T[..., N]', x: 'T[..., N, N]'}\noutputs: {y: 'T[..., N, N]', u: 'T[..., N, N]'}\n",
         """y[..., i, j] = sum[k:i](sum[l:k](sum[m:l](z[..., j])))

@@ -1,6 +1,7 @@
 #!/bin/sh
 # Proves ops on this machine's GPU: tests/gpu/run.sh [OP...]. It needs nvcc and python3 with what opc depends on, and installs nothing.
 # What nvcc makes of their kernels, without a GPU: python3 tests/gpu/gates.py OP...
+# Where there is a torch with CUDA too, in_torch.py calls ops on the GPU from there.
 # The report is left in $OUT, or .opc/gpu: results.json and gpu.md. With the ops below it takes about five minutes on 16 processors.
 set -e
 cd "$(dirname "$0")/../.."
@@ -16,6 +17,16 @@ for op in $ops; do specs="$specs specs/$op.yaml"; done
 # shellcheck disable=SC2086 # a word for each spec
 PYTHONPATH=. OPC_VARIANT=native OPC_OPTIMIZE=0 python3 -m opc test $specs --backend cuda --cover --again --strict \
   --out "$out/packages" --results "$out/results.json" --markdown "$out/gpu.md"
+if python3 -c "import sys, torch; sys.exit(not torch.cuda.is_available())" 2> /dev/null; then
+  # The proof may have left out one of these ops, or its library for GPUs.
+  for op in leaky_relu layer_norm gather; do
+    PYTHONPATH=. OPC_VARIANT=native OPC_OPTIMIZE=0 python3 -m opc build "specs/$op.yaml" --backend cuda --backend torch \
+      --out "$out/packages"
+  done
+  PYTHONPATH=. OPC_VARIANT=native OPC_OPTIMIZE=0 OPC_CACHE_DIR="$out/cache" python3 tests/gpu/in_torch.py "$out/packages"
+else
+  echo "there is no torch with CUDA: calls from torch are left out"
+fi
 if command -v compute-sanitizer > /dev/null && [ -n "$SANITIZE" ]; then
   PYTHONPATH=. compute-sanitizer --target-processes all --error-exitcode 1 \
     python3 -m opc test specs/softmax.yaml specs/matmul.yaml --backend cuda --cover --again --out "$out/packages"

@@ -6,6 +6,9 @@
 
 #include "opc/cuda/abi.h"
 
+/* How many kinds of mistakes the kernels find in data. */
+enum { opc_dual_residual_cuda_faults = 0 };
+
 #ifdef __cplusplus
 extern "C" {
 #endif

@@ -67,6 +67,7 @@ constexpr Op<Attributes> dual_residual_op = {
     types_dual_residual,
     opc_dual_residual_infer,
     opc_dual_residual,
+    OPC_ON_DEVICE(dual_residual, dual_residual),
 };
 
 // The gradient.
@@ -114,6 +115,7 @@ constexpr Op<Attributes> dual_residual_backward_op = {
     types_dual_residual_backward,
     opc_dual_residual_backward_infer,
     opc_dual_residual_backward,
+    OPC_ON_DEVICE(dual_residual_backward, dual_residual),
 };
 
 // The gradient of the gradient.
@@ -161,6 +163,7 @@ constexpr Op<Attributes> dual_residual_backward_backward_op = {
     types_dual_residual_backward_backward,
     opc_dual_residual_backward_backward_infer,
     opc_dual_residual_backward_backward,
+    OPC_ON_DEVICE(dual_residual_backward_backward, dual_residual),
 };
 
 // Forward mode.
@@ -208,6 +211,7 @@ constexpr Op<Attributes> dual_residual_jvp_op = {
     types_dual_residual_jvp,
     opc_dual_residual_jvp_infer,
     opc_dual_residual_jvp,
+    OPC_ON_DEVICE(dual_residual_jvp, dual_residual),
 };
 
 // Forward mode of the gradient.
@@ -255,6 +259,7 @@ constexpr Op<Attributes> dual_residual_backward_jvp_op = {
     types_dual_residual_backward_jvp,
     opc_dual_residual_backward_jvp_infer,
     opc_dual_residual_backward_jvp,
+    OPC_ON_DEVICE(dual_residual_backward_jvp, dual_residual),
 };
 
 }  // namespace
@@ -263,7 +268,7 @@ extern "C" {
 
 OPC_EXPORT int DualResidual(int count, void **data, int *ndims, int64_t **shapes, const char **types,
                             void *stream, void *extra) {
-  return run(dual_residual_op, count, data, ndims, shapes, types, stream, extra);
+  return run<OPC_MINDSPORE_TARGET>(dual_residual_op, count, data, ndims, shapes, types, stream, extra);
 }
 
 OPC_EXPORT std::vector<Shape> DualResidualInferShape(int *ndims, int64_t **shapes, AotExtra *extra) {
@@ -281,7 +286,7 @@ OPC_EXPORT int32_t DualResidualTypes(const int64_t *values, int64_t count, const
 
 OPC_EXPORT int DualResidualBackward(int count, void **data, int *ndims, int64_t **shapes, const char **types,
                                     void *stream, void *extra) {
-  return run(dual_residual_backward_op, count, data, ndims, shapes, types, stream, extra);
+  return run<OPC_MINDSPORE_TARGET>(dual_residual_backward_op, count, data, ndims, shapes, types, stream, extra);
 }
 
 OPC_EXPORT std::vector<Shape> DualResidualBackwardInferShape(int *ndims, int64_t **shapes, AotExtra *extra) {
@@ -299,7 +304,7 @@ OPC_EXPORT int32_t DualResidualBackwardTypes(const int64_t *values, int64_t coun
 
 OPC_EXPORT int DualResidualBackwardBackward(int count, void **data, int *ndims, int64_t **shapes, const char **types,
                                             void *stream, void *extra) {
-  return run(dual_residual_backward_backward_op, count, data, ndims, shapes, types, stream, extra);
+  return run<OPC_MINDSPORE_TARGET>(dual_residual_backward_backward_op, count, data, ndims, shapes, types, stream, extra);
 }
 
 OPC_EXPORT std::vector<Shape> DualResidualBackwardBackwardInferShape(int *ndims, int64_t **shapes, AotExtra *extra) {
@@ -317,7 +322,7 @@ OPC_EXPORT int32_t DualResidualBackwardBackwardTypes(const int64_t *values, int6
 
 OPC_EXPORT int DualResidualJvp(int count, void **data, int *ndims, int64_t **shapes, const char **types,
                                void *stream, void *extra) {
-  return run(dual_residual_jvp_op, count, data, ndims, shapes, types, stream, extra);
+  return run<OPC_MINDSPORE_TARGET>(dual_residual_jvp_op, count, data, ndims, shapes, types, stream, extra);
 }
 
 OPC_EXPORT std::vector<Shape> DualResidualJvpInferShape(int *ndims, int64_t **shapes, AotExtra *extra) {
@@ -335,7 +340,7 @@ OPC_EXPORT int32_t DualResidualJvpTypes(const int64_t *values, int64_t count, co
 
 OPC_EXPORT int DualResidualBackwardJvp(int count, void **data, int *ndims, int64_t **shapes, const char **types,
                                        void *stream, void *extra) {
-  return run(dual_residual_backward_jvp_op, count, data, ndims, shapes, types, stream, extra);
+  return run<OPC_MINDSPORE_TARGET>(dual_residual_backward_jvp_op, count, data, ndims, shapes, types, stream, extra);
 }
 
 OPC_EXPORT std::vector<Shape> DualResidualBackwardJvpInferShape(int *ndims, int64_t **shapes, AotExtra *extra) {

@@ -56,6 +56,7 @@ constexpr Op<Attributes> dual_residual_op = {
     },
     opc_dual_residual_infer,
     opc_dual_residual,
+    OPC_ON_DEVICE(dual_residual, dual_residual),
 };
 
 constexpr bool dual_residual_backward_optional[] = {true, true};
@@ -92,6 +93,7 @@ constexpr Op<Attributes> dual_residual_backward_op = {
     },
     opc_dual_residual_backward_infer,
     opc_dual_residual_backward,
+    OPC_ON_DEVICE(dual_residual_backward, dual_residual),
 };
 
 constexpr bool dual_residual_backward_backward_optional[] = {true, true};
@@ -128,6 +130,7 @@ constexpr Op<Attributes> dual_residual_backward_backward_op = {
     },
     opc_dual_residual_backward_backward_infer,
     opc_dual_residual_backward_backward,
+    OPC_ON_DEVICE(dual_residual_backward_backward, dual_residual),
 };
 
 constexpr bool dual_residual_jvp_optional[] = {true, true};
@@ -164,6 +167,7 @@ constexpr Op<Attributes> dual_residual_jvp_op = {
     },
     opc_dual_residual_jvp_infer,
     opc_dual_residual_jvp,
+    OPC_ON_DEVICE(dual_residual_jvp, dual_residual),
 };
 
 constexpr bool dual_residual_backward_jvp_optional[] = {true, true};
@@ -200,6 +204,7 @@ constexpr Op<Attributes> dual_residual_backward_jvp_op = {
     },
     opc_dual_residual_backward_jvp_infer,
     opc_dual_residual_backward_jvp,
+    OPC_ON_DEVICE(dual_residual_backward_jvp, dual_residual),
 };
 
 constexpr Op<Attributes> dual_residual_backward_gradient =

@@ -12,7 +12,12 @@ from . import operators as _operators
 from . import sharding as _sharding
 from .onnx import custom_translation_table, register_onnx_symbolic
 
-__all__ = ["custom_translation_table", "dual_residual", "register_onnx_symbolic"]
+__all__ = (
+    "check_gpu",
+    "custom_translation_table",
+    "dual_residual",
+    "register_onnx_symbolic",
+)
 
 _op = _operators.dual_residual.op
 _out = _operators.dual_residual.out
@@ -24,7 +29,21 @@ _transforms_active = _dispatch.transforms_active
 _any_requires_grad = _dispatch.any_requires_grad
 _grad_enabled = _dispatch.grad_enabled
 _sharding.register_when_imported()
-_is_autocast_enabled = torch.is_autocast_enabled
+_is_any_autocast_enabled = torch._C._is_any_autocast_enabled
+
+
+def check_gpu(device: torch.device | str | int | None = None) -> None:
+    """Raise what calls on a GPU met in their data.
+
+    Calls do not wait for what only the data tell: of an index outside its axis nothing
+    is read, and what depends on it has no value. The first time, this has the kernels
+    note down such an index from then on. Later it waits for the GPU, the current one
+    where none is named, and raises the first that was noted, once.
+
+    Raises:
+        RuntimeError: with the message that a call on the CPU raises.
+    """
+    _dispatch.raise_reported(_op.overloadpacket, device)
 
 
 def dual_residual(
@@ -59,7 +78,7 @@ def dual_residual(
         or _transforms_active()
         or _forward_ad._current_level >= 0
         or (_any_requires_grad(x, y) and _grad_enabled())
-        or _is_autocast_enabled("cpu")
+        or _is_any_autocast_enabled()
     ):
         return _op(x, y, alpha)
     return _raw(x, y, alpha)

@@ -2,12 +2,13 @@
 """How this package's operators take part in torch's dispatcher; the same for every op.
 
 Each operator stands twice in torch's registry. `leaky_relu` has kernels for autograd and
-vmap, which are Python functions made here; `_leaky_relu` has the CPU kernel only, and
-serves calls that need neither, without the few microseconds Python takes.
+vmap, which are Python functions made here; `_leaky_relu` has those of the CPU and of
+GPUs only, and serves calls that need neither, without the few microseconds Python takes.
 """
 
 from __future__ import annotations
 
+import ctypes
 import functools
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -49,8 +50,36 @@ def open_library(
     if not path.exists():
         raise ImportError(f"{path} does not exist: build it with `opc build`")
     torch.ops.load_library(path)
-    getattr(packets, name).opc_source = source
+    packet = getattr(packets, name)
+    packet.opc_source, packet.lent_on_gpus = source, (path, {})
     return torch.library.Library(namespace, "IMPL")
+
+
+def raise_reported(packet: Any, device: Any) -> None:
+    """Raise what the kernels of a family reported on a GPU; see `check_gpu` of its package.
+
+    `packet` is the family's first operator, which its library is known by.
+    """
+    place = torch.device("cuda" if device is None else device)
+    index = torch.cuda.current_device() if place.index is None else place.index
+    path, lent = packet.lent_on_gpus
+    library = ctypes.CDLL(str(path))
+    words = lent.get(index)
+    if words is None:
+        words = torch.zeros(4, dtype=torch.int64, device=torch.device("cuda", index))
+    # What is not done yet may be on any stream.
+    torch.cuda.synchronize(index)
+    if index not in lent:
+        lent[index] = words
+        library.opc_torch_lend_status(index, ctypes.c_void_p(words.data_ptr()))
+        return
+    found = words.cpu()
+    message = ctypes.create_string_buffer(512)
+    address, size = ctypes.c_void_p(found.data_ptr()), ctypes.c_int64(len(message))
+    if library.opc_torch_status(address, message, size) != 0:
+        words.zero_()
+        torch.cuda.synchronize(index)
+        raise RuntimeError(message.value.decode(errors="replace"))
 
 
 def tracked(*arguments: Any) -> bool:
@@ -68,7 +97,7 @@ def tracked(*arguments: Any) -> bool:
 
 
 class Operator:
-    """One operator: `op` is the overload with all kernels, `raw` the one for the CPU."""
+    """One operator: `op` is the overload with all kernels, `raw` that without Python's."""
 
     def __init__(self, namespace: str, name: str) -> None:
         packets = getattr(torch.ops, namespace)
@@ -178,7 +207,7 @@ def register(
     batch_axes: int | None = None,
     promoted: Sequence[int] = (),
 ) -> None:
-    """Register all kernels of an operator but the one for the CPU.
+    """Register all kernels of an operator but those of its library.
 
     `promoted` are the positions of operands that must have one dtype: under autocast,
     they are brought to the widest one among them. `shapes` and `types` tell those of the results from those of the operands and from
@@ -226,12 +255,15 @@ def register(
     out = f"{library.ns}::{operator.name}.out"
     torch.library.register_fake(out, lambda *_, **outputs: None, lib=library)
     if promoted:
-        library.impl(operator.name, _promoting(operator, promoted), "AutocastCPU")
+        for key in ("AutocastCPU", "AutocastCUDA"):
+            library.impl(operator.name, _promoting(operator, promoted, key), key)
 
 
-def _promoting(operator: Operator, positions: Sequence[int]) -> Callable[..., Any]:
+def _promoting(
+    operator: Operator, positions: Sequence[int], key: str
+) -> Callable[..., Any]:
     """Return the kernel that brings operands to one dtype."""
-    autocast = torch._C.DispatchKeySet(torch._C.DispatchKey.AutocastCPU)
+    autocast = torch._C.DispatchKeySet(getattr(torch._C.DispatchKey, key))
 
     def promote(*given: Any) -> Any:
         arguments = operator.complete(given)

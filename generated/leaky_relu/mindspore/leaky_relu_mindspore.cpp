@@ -56,6 +56,7 @@ constexpr Op<Attributes> leaky_relu_op = {
     types_leaky_relu,
     opc_leaky_relu_infer,
     opc_leaky_relu,
+    OPC_ON_DEVICE(leaky_relu, leaky_relu),
 };
 
 // The gradient.
@@ -102,6 +103,7 @@ constexpr Op<Attributes> leaky_relu_backward_op = {
     types_leaky_relu_backward,
     opc_leaky_relu_backward_infer,
     opc_leaky_relu_backward,
+    OPC_ON_DEVICE(leaky_relu_backward, leaky_relu),
 };
 
 // The gradient of the gradient.
@@ -153,6 +155,7 @@ constexpr Op<Attributes> leaky_relu_backward_backward_op = {
     types_leaky_relu_backward_backward,
     opc_leaky_relu_backward_backward_infer,
     opc_leaky_relu_backward_backward,
+    OPC_ON_DEVICE(leaky_relu_backward_backward, leaky_relu),
 };
 
 // Forward mode.
@@ -199,6 +202,7 @@ constexpr Op<Attributes> leaky_relu_jvp_op = {
     types_leaky_relu_jvp,
     opc_leaky_relu_jvp_infer,
     opc_leaky_relu_jvp,
+    OPC_ON_DEVICE(leaky_relu_jvp, leaky_relu),
 };
 
 // Forward mode of the gradient.
@@ -247,6 +251,7 @@ constexpr Op<Attributes> leaky_relu_backward_jvp_op = {
     types_leaky_relu_backward_jvp,
     opc_leaky_relu_backward_jvp_infer,
     opc_leaky_relu_backward_jvp,
+    OPC_ON_DEVICE(leaky_relu_backward_jvp, leaky_relu),
 };
 
 }  // namespace
@@ -255,7 +260,7 @@ extern "C" {
 
 OPC_EXPORT int LeakyRelu(int count, void **data, int *ndims, int64_t **shapes, const char **types,
                          void *stream, void *extra) {
-  return run(leaky_relu_op, count, data, ndims, shapes, types, stream, extra);
+  return run<OPC_MINDSPORE_TARGET>(leaky_relu_op, count, data, ndims, shapes, types, stream, extra);
 }
 
 OPC_EXPORT Shape LeakyReluInferShape(int *ndims, int64_t **shapes, AotExtra *extra) {
@@ -273,7 +278,7 @@ OPC_EXPORT int32_t LeakyReluTypes(const int64_t *values, int64_t count, const in
 
 OPC_EXPORT int LeakyReluBackward(int count, void **data, int *ndims, int64_t **shapes, const char **types,
                                  void *stream, void *extra) {
-  return run(leaky_relu_backward_op, count, data, ndims, shapes, types, stream, extra);
+  return run<OPC_MINDSPORE_TARGET>(leaky_relu_backward_op, count, data, ndims, shapes, types, stream, extra);
 }
 
 OPC_EXPORT Shape LeakyReluBackwardInferShape(int *ndims, int64_t **shapes, AotExtra *extra) {
@@ -291,7 +296,7 @@ OPC_EXPORT int32_t LeakyReluBackwardTypes(const int64_t *values, int64_t count, 
 
 OPC_EXPORT int LeakyReluBackwardBackward(int count, void **data, int *ndims, int64_t **shapes, const char **types,
                                          void *stream, void *extra) {
-  return run(leaky_relu_backward_backward_op, count, data, ndims, shapes, types, stream, extra);
+  return run<OPC_MINDSPORE_TARGET>(leaky_relu_backward_backward_op, count, data, ndims, shapes, types, stream, extra);
 }
 
 OPC_EXPORT std::vector<Shape> LeakyReluBackwardBackwardInferShape(int *ndims, int64_t **shapes, AotExtra *extra) {
@@ -309,7 +314,7 @@ OPC_EXPORT int32_t LeakyReluBackwardBackwardTypes(const int64_t *values, int64_t
 
 OPC_EXPORT int LeakyReluJvp(int count, void **data, int *ndims, int64_t **shapes, const char **types,
                             void *stream, void *extra) {
-  return run(leaky_relu_jvp_op, count, data, ndims, shapes, types, stream, extra);
+  return run<OPC_MINDSPORE_TARGET>(leaky_relu_jvp_op, count, data, ndims, shapes, types, stream, extra);
 }
 
 OPC_EXPORT Shape LeakyReluJvpInferShape(int *ndims, int64_t **shapes, AotExtra *extra) {
@@ -327,7 +332,7 @@ OPC_EXPORT int32_t LeakyReluJvpTypes(const int64_t *values, int64_t count, const
 
 OPC_EXPORT int LeakyReluBackwardJvp(int count, void **data, int *ndims, int64_t **shapes, const char **types,
                                     void *stream, void *extra) {
-  return run(leaky_relu_backward_jvp_op, count, data, ndims, shapes, types, stream, extra);
+  return run<OPC_MINDSPORE_TARGET>(leaky_relu_backward_jvp_op, count, data, ndims, shapes, types, stream, extra);
 }
 
 OPC_EXPORT Shape LeakyReluBackwardJvpInferShape(int *ndims, int64_t **shapes, AotExtra *extra) {

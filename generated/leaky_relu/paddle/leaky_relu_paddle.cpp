@@ -50,6 +50,7 @@ constexpr Op<Attributes> leaky_relu_op = {
     },
     opc_leaky_relu_infer,
     opc_leaky_relu,
+    OPC_ON_DEVICE(leaky_relu, leaky_relu),
 };
 
 constexpr bool leaky_relu_backward_optional[] = {false, false};
@@ -81,6 +82,7 @@ constexpr Op<Attributes> leaky_relu_backward_op = {
     },
     opc_leaky_relu_backward_infer,
     opc_leaky_relu_backward,
+    OPC_ON_DEVICE(leaky_relu_backward, leaky_relu),
 };
 
 constexpr bool leaky_relu_backward_backward_optional[] = {false, false};
@@ -117,6 +119,7 @@ constexpr Op<Attributes> leaky_relu_backward_backward_op = {
     },
     opc_leaky_relu_backward_backward_infer,
     opc_leaky_relu_backward_backward,
+    OPC_ON_DEVICE(leaky_relu_backward_backward, leaky_relu),
 };
 
 constexpr bool leaky_relu_jvp_optional[] = {false, false};
@@ -148,6 +151,7 @@ constexpr Op<Attributes> leaky_relu_jvp_op = {
     },
     opc_leaky_relu_jvp_infer,
     opc_leaky_relu_jvp,
+    OPC_ON_DEVICE(leaky_relu_jvp, leaky_relu),
 };
 
 constexpr bool leaky_relu_backward_jvp_optional[] = {false, true, true};
@@ -180,6 +184,7 @@ constexpr Op<Attributes> leaky_relu_backward_jvp_op = {
     },
     opc_leaky_relu_backward_jvp_infer,
     opc_leaky_relu_backward_jvp,
+    OPC_ON_DEVICE(leaky_relu_backward_jvp, leaky_relu),
 };
 
 constexpr int leaky_relu_backward_like[] = {-1, 0};

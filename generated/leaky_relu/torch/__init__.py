@@ -12,7 +12,12 @@ from . import operators as _operators
 from . import sharding as _sharding
 from .onnx import custom_translation_table, register_onnx_symbolic
 
-__all__ = ["custom_translation_table", "leaky_relu", "register_onnx_symbolic"]
+__all__ = (
+    "check_gpu",
+    "custom_translation_table",
+    "leaky_relu",
+    "register_onnx_symbolic",
+)
 
 _op = _operators.leaky_relu.op
 _out = _operators.leaky_relu.out
@@ -23,6 +28,20 @@ _is_dynamo_compiling = torch.compiler.is_dynamo_compiling
 _transforms_active = _dispatch.transforms_active
 _grad_enabled = _dispatch.grad_enabled
 _sharding.register_when_imported()
+
+
+def check_gpu(device: torch.device | str | int | None = None) -> None:
+    """Raise what calls on a GPU met in their data.
+
+    Calls do not wait for what only the data tell: of an index outside its axis nothing
+    is read, and what depends on it has no value. The first time, this has the kernels
+    note down such an index from then on. Later it waits for the GPU, the current one
+    where none is named, and raises the first that was noted, once.
+
+    Raises:
+        RuntimeError: with the message that a call on the CPU raises.
+    """
+    _dispatch.raise_reported(_op.overloadpacket, device)
 
 
 def leaky_relu(x: Tensor, alpha: float = 0.01, *, out: Tensor | None = None) -> Tensor:

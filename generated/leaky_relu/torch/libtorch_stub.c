@@ -20,9 +20,12 @@ void aoti_torch_dtype_float8_e5m2(void) {}
 void aoti_torch_check(void) {}
 void aoti_torch_delete_tensor_object(void) {}
 void aoti_torch_device_type_cpu(void) {}
+void aoti_torch_device_type_cuda(void) {}
 void aoti_torch_dtype_complex128(void) {}
 void aoti_torch_dtype_complex64(void) {}
 void aoti_torch_empty_strided(void) {}
+void aoti_torch_get_device_index(void) {}
+void aoti_torch_get_device_type(void) {}
 void aoti_torch_get_dim(void) {}
 void aoti_torch_get_dtype(void) {}
 void aoti_torch_get_sizes(void) {}
@@ -41,3 +44,11 @@ void torch_list_size(void) {}
 void torch_parallel_for(void) {}
 void torch_string_c_str(void) {}
 void torch_string_length(void) {}
+
+/* These are the C library's. Linked against it, they would be asked for in its own version, which older
+ * ones lack. */
+void dladdr(void) {}
+void dlclose(void) {}
+void dlerror(void) {}
+void dlopen(void) {}
+void dlsym(void) {}

@@ -16,7 +16,7 @@ from opc.backends.dtypes import lacking
 from opc.backends.kernel import libraries
 from opc.backends.kernel.backend import NATIVE_FLAGS, KernelBackend
 from opc.backends.mindspore.api import api_source
-from opc.backends.mindspore.library import MAX_OPERANDS, cuda_source, library_source, native_code, templates, threads_source
+from opc.backends.mindspore.library import MAX_OPERANDS, cuda_files, library_source, native_code, templates, threads_source
 from opc.backends.mindspore.operators import operators_source, support_source
 from opc.diagnostics import Diagnostic, SpecError
 from opc.emit.kernel.native import native_files, source_path
@@ -60,7 +60,7 @@ class MindSporeBackend(Backend):
             "mindspore/support.py": support_source(family),
             "mindspore/threads.c": threads_source(family),
             f"mindspore/{family.name}_mindspore.cpp": library_source(family),
-            f"mindspore/{family.name}_mindspore.cu": cuda_source(family),
+            **cuda_files(family),
             **(native_files(family, "torch") if native_code(family) else {}),
             **_test(family),
         }

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from opc.backends.derived import title
 from opc.backends.templates import Templates
 from opc.emit.abi import attributes_type, c_type, function_name, header_path, infer_name
+from opc.emit.cuda.files import refused
 from opc.emit.kernel.native import header_path as native_header_path
 from opc.emit.kernel.native import torch_function
 from opc.emit.shapes.cpp_types import types_definition, types_name
@@ -62,6 +63,14 @@ class _Op:
         return " " * len(f"OPC_EXPORT int {self.symbol}(")
 
 
+@dataclass(frozen=True, slots=True)
+class _Init:
+    """One op of the family as the template of the library for GPUs sees it."""
+
+    name: str
+    symbol: str
+
+
 def symbol(op: Op) -> str:
     """Return the name of the function that computes an op for MindSpore: `LeakyRelu`."""
     return op.class_name
@@ -93,9 +102,12 @@ def library_source(family: Family) -> str:
     )
 
 
-def cuda_source(family: Family) -> str:
-    """Return the text of `mindspore/<op>_mindspore.cu`."""
-    return templates.render("library.cu.j2", family)
+def cuda_files(family: Family) -> dict[str, str]:
+    """Return the library for GPUs, by its path in the package; nothing for a family that has no kernels there."""
+    if refused(family):
+        return {}
+    ops = [_Init(op.name, symbol(op)) for op in family.ops]
+    return {f"mindspore/{family.name}_mindspore.cu": templates.render("library.cu.j2", family, ops=ops)}
 
 
 def threads_source(family: Family) -> str:

@@ -17,7 +17,7 @@ from opc.backends.example_text import test_file
 from opc.backends.kernel.backend import KernelBackend
 from opc.backends.paddle.api import api_source, dispatch_source, operators_source
 from opc.backends.paddle.embedding import embedding_files
-from opc.backends.paddle.library import cuda_source, library_source, templates, threads_source
+from opc.backends.paddle.library import cuda_files, library_source, templates, threads_source
 from opc.backends.paddle.signature import MAX_OPERANDS
 from opc.backends.paddle_names import operator_name
 from opc.diagnostics import Diagnostic, SpecError
@@ -71,7 +71,7 @@ class PaddleBackend(Backend):
             "paddle/dispatch.py": dispatch_source(family),
             "paddle/operators.py": operators_source(family),
             f"paddle/{name}_paddle.cpp": library_source(family),
-            f"paddle/{name}_paddle.cu": cuda_source(family),
+            **cuda_files(family),
             "paddle/threads.c": threads_source(family),
             **embedding_files(family),
             **test_file(family, templates, "paddle"),

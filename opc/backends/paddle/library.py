@@ -13,6 +13,7 @@ from opc.backends.templates import Templates
 from opc.emit.abi import attributes_type, function_name, header_path, infer_name
 from opc.emit.cpp.layout import wrap
 from opc.emit.cpp.text import WIDTH, string_literal
+from opc.emit.cuda.files import refused
 from opc.emit.shapes.output_axes import OutputAxes
 from opc.ir.dtypes import Acc, DType, ElementType, TypeVar, candidates
 from opc.ir.op import AttributeKind, Family, Op, Operand, Role
@@ -258,9 +259,9 @@ def _gradient_ops(family: Family) -> list[_Gradient]:
     return found
 
 
-def cuda_source(family: Family) -> str:
-    """Return the text of `paddle/<op>_paddle.cu`."""
-    return templates.render("library.cu.j2", family)
+def cuda_files(family: Family) -> dict[str, str]:
+    """Return the library for GPUs, by its path in the package; nothing for a family that has no kernels there."""
+    return {} if refused(family) else {f"paddle/{family.name}_paddle.cu": templates.render("library.cu.j2", family)}
 
 
 def threads_source(family: Family) -> str:

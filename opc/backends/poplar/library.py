@@ -23,8 +23,8 @@ from opc.backends.poplar.files import (
 from opc.backends.poplar.recent import of_family
 from opc.ir.op import Family, camel_case
 
-FLAGS = ("-std=c++14", "-O1", "-Wall", "-Wextra", "-DONNX_NAMESPACE=onnx")
-"""What libraries are compiled with beside the SDK's folders."""
+FLAGS = ("-std=c++14", "-Wall", "-Wextra", "-DONNX_NAMESPACE=onnx")
+"""What libraries are compiled with beside the SDK's own arguments."""
 
 HEADER = "opc/adapters/popart.h"
 """What a library's source includes first."""
@@ -52,7 +52,7 @@ def build_steps(family: Family) -> tuple[BuildStep, ...]:
     used = sdk.need()
     made = f"build/{family.name}_popart.o"
     return (
-        Compile(source_path(family), made, (*FLAGS, *used.include), glue=True, header=HEADER, kept=used.kept, also=ALSO),
+        Compile(source_path(family), made, (*FLAGS, *used.flags), glue=True, header=HEADER, kept=used.kept, also=ALSO),
         Link((made,), library_path(family), used.link),
         *codelet_steps(family, used),
     )

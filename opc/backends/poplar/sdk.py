@@ -41,12 +41,15 @@ class Sdk:
         return self.root is not None
 
     @property
-    def include(self) -> tuple[str, ...]:
-        """The compiler's arguments for its headers, whose warnings are not the user's.
+    def flags(self) -> tuple[str, ...]:
+        """The compiler's arguments for what makes graphs, and for its headers, whose warnings are not the user's.
 
-        The emulation's define everything themselves, so that they do as a folder of headers; here its libraries do.
+        The emulation's headers define everything themselves, so that they do as a folder of headers; here its libraries do. Its
+        graphs are small, so that to optimise what makes them would take longer than it saves.
         """
-        return () if self.root is None else ("-isystem", str(self.root / "include"), "-DPOPLAR_EMULATION_LIBRARIES")
+        if self.root is None:
+            return ("-O1",)
+        return ("-O0", "-isystem", str(self.root / "include"), "-DPOPLAR_EMULATION_LIBRARIES")
 
     @property
     def link(self) -> tuple[str, ...]:

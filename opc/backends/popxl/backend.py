@@ -70,7 +70,7 @@ class PopxlBackend(Backend):
         """
         used, python = sdk.need(), sdk.python_build()
         name = module_name(family)
-        flags = (*FLAGS, *used.include, *python.include)
+        flags = (*FLAGS, *used.flags, *python.include)
         source, made = f"popxl/{name}.cpp", f"build/{name}.o"
         return (
             Compile(source, made, flags, glue=True, header=HEADER, kept=used.kept, also=ALSO, inlined=(python.pybind11,)),

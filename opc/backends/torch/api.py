@@ -5,7 +5,7 @@ from __future__ import annotations
 from opc.backends.python_api import PythonApi, documentation, tensors
 from opc.backends.torch.library import templates
 from opc.backends.torch.schema import out_names, shared_type
-from opc.emit.python.layout import bracketed
+from opc.emit.python.layout import bracketed, tupled
 from opc.emit.python.text import docstring, quoted
 from opc.ir.op import AttributeKind, Family, Op
 
@@ -17,11 +17,12 @@ def api_source(family: Family) -> str:
     op = family.forward
     count = len(op.outputs)
     passed = [*(x.name for x in op.inputs), *(a.name for a in op.attributes)]
+    exported = ("check_gpu", "custom_translation_table", family.name, "register_onnx_symbolic")
     given = ["out=out"] if count == 1 else [f"{name}=out[{i}]" for i, name in enumerate(out_names(op))]
     return templates.render(
         "init.py.j2",
         family,
-        exported=sorted(map(quoted, ("custom_translation_table", family.name, "register_onnx_symbolic"))),
+        exported=tupled("__all__ = ", sorted(map(quoted, exported)), 0),
         signature=API.signature(op, family.name, [f"out: {tensors(op)} | None = None"]),
         doc=docstring(_document(op), 4),
         write=bracketed("_out(", [*passed, *given], ")", 8),

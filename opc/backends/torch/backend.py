@@ -1,8 +1,10 @@
 """The PyTorch backend: operators on libtorch's stable C shim, built without torch's headers.
 
-A package's `torch/` holds the C++ library, which registers schemas and CPU kernels (`library`), its Python side with fake
-kernels, derivatives and vmap (`operators`, `derivatives`, `batching`), the function people call (`api`), and the export to ONNX
-(`export`). The shim's functions that are used are those of torch 2.10 and later.
+A package's `torch/` holds the C++ library, which registers schemas and kernels (`library`), its Python side with fake kernels,
+derivatives and vmap (`operators`, `derivatives`, `batching`), the function people call (`api`), and the export to ONNX
+(`export`). The shim's functions that are used are those of torch 2.10 and later. Calls on a GPU go to the library that the CUDA
+backend makes of the op: `opc/adapters/torch_cuda.h` finds it when the first one comes, with what torch's own library for CUDA has
+of the shim.
 """
 
 from __future__ import annotations
@@ -59,6 +61,7 @@ class TorchBackend(Backend):
     title = "PyTorch"
     tensor = "torch.Tensor"
     wraps = True
+    on_gpu = "cuda"
     imports = (
         "torch",
         # What torch.library.opcheck, torch.compile and torch.onnx.export import when they are first called.
@@ -147,9 +150,9 @@ class TorchBackend(Backend):
         return TorchChecks(session).all()
 
     def unreadable(self, value: Any) -> str:
-        """Return what keeps a tensor from a kernel for dense ones in the CPU's memory."""
+        """Return what keeps a tensor from a kernel for dense ones in the memory of the CPU or a GPU of CUDA's."""
         if str(value.layout) != "torch.strided":
             return f"has the layout {value.layout}"
         if value.is_quantized:
             return "is quantized"
-        return "" if value.device.type in ("cpu", "meta") else f"is on {value.device}"
+        return "" if value.device.type in ("cpu", "cuda", "meta") else f"is on {value.device}"

@@ -22,9 +22,12 @@ SHIM_FUNCTIONS = (
     "aoti_torch_check",
     "aoti_torch_delete_tensor_object",
     "aoti_torch_device_type_cpu",
+    "aoti_torch_device_type_cuda",
     "aoti_torch_dtype_complex128",
     "aoti_torch_dtype_complex64",
     "aoti_torch_empty_strided",
+    "aoti_torch_get_device_index",
+    "aoti_torch_get_device_type",
     "aoti_torch_get_dim",
     "aoti_torch_get_dtype",
     "aoti_torch_get_sizes",
@@ -44,7 +47,7 @@ SHIM_FUNCTIONS = (
     "torch_string_c_str",
     "torch_string_length",
 )
-"""The functions of libtorch that `opc/adapters/torch.h` declares."""
+"""The functions of libtorch that `opc/adapters/torch_shim.h` declares."""
 
 
 templates = Templates("opc.backends.torch")
@@ -54,11 +57,13 @@ templates = Templates("opc.backends.torch")
 class _LibraryOperator:
     """One op of the family as the template sees it.
 
-    `takes` are the calls that take its inputs, with a comment each; the schemas are string literals, in several lines.
+    `takes` are the calls that take its inputs, with a comment each; the schemas are string literals, in several lines; `on_gpu`
+    are its name, and those of its inputs and outputs, as arguments.
     """
 
     name: str
     signature: str
+    on_gpu: str
     schema: str
     out_schema: str
     inputs: int
@@ -77,6 +82,7 @@ def library_source(family: Family) -> str:
         family,
         header=native_header_path(family) if family.native_for("torch") else header_path(family),
         namespace=namespace(family),
+        source_hash=family.source_hash,
         attributes_type=attributes_type(family),
         choices=[(a.name, ", ".join(map(string_literal, a.values))) for a in family.forward.attributes if a.values],
         attributes=[read_attribute(a, named=False) for a in family.forward.attributes],
@@ -90,8 +96,8 @@ def stub_source(family: Family) -> str:
     return templates.render("libtorch_stub.c.j2", family, functions=SHIM_FUNCTIONS)
 
 
-def _schema_literal(text: str) -> str:
-    """Return a schema as a C string literal of several lines; all its characters are plain ones."""
+def _literal(text: str) -> str:
+    """Return a text as a C string literal of several lines; all its characters are plain ones."""
     lines = textwrap.wrap(text, 100, break_long_words=False, break_on_hyphens=False)
     return "\n     ".join(f'"{line}{" " if i < len(lines) - 1 else ""}"' for i, line in enumerate(lines))
 
@@ -105,12 +111,14 @@ def _function(family: Family, op: Op) -> str:
 def _operator(op: Op, batched: bool, function: str) -> _LibraryOperator:
     calls = ["call.optional_input();" if x.optional else "call.input();" for x in op.inputs]
     width = max(map(len, calls))
+    operands = _literal(" ".join(o.name for o in (*op.inputs, *op.outputs)))
     inputs = ", ".join(f"{x.name}?" if x.optional else x.name for x in op.inputs)
     return _LibraryOperator(
         name=op.name,
         signature="\n// ".join(textwrap.wrap(f"{op.name}({inputs}) -> {', '.join(o.name for o in op.outputs)}", 107)),
-        schema=_schema_literal(schema(op, batched=batched)),
-        out_schema=_schema_literal(out_schema(op)),
+        on_gpu=f'"{op.name}", {operands}' if len(op.name + operands) < 80 else f'"{op.name}",\n     {operands}',
+        schema=_literal(schema(op, batched=batched)),
+        out_schema=_literal(out_schema(op)),
         inputs=len(op.inputs),
         outputs=len(op.outputs),
         takes=tuple(f"{call:{width}}  // {x.name}" for call, x in zip(calls, op.inputs, strict=True)),

@@ -47,6 +47,11 @@ def status_prototype(family: Family) -> str:
     return f"int32_t opc_{family.name}_cuda_status(const int64_t *status, const opc_cuda_context *lent)"
 
 
+def faults_name(family: Family) -> str:
+    """Return the name of the constant that tells how many kinds of mistakes a family's kernels find in data."""
+    return f"opc_{family.name}_cuda_faults"
+
+
 class CudaEntryText(EntryText):
     """Writes the function of one op on a device, given its programs there and their functions by stage name."""
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from opc.diagnostics import Diagnostic
 from opc.emit.cpp.layout import wrap
 from opc.emit.cpp.text import comment, message_literal
-from opc.emit.cuda.entry import CudaEntryText, infer_prototype, prototype, status_prototype
+from opc.emit.cuda.entry import CudaEntryText, faults_name, infer_prototype, prototype, status_prototype
 from opc.emit.cuda.text import CudaText
 from opc.emit.dtypes import c_storage
 from opc.ir.op import Family
@@ -72,6 +72,8 @@ class _Source:
         return (
             f"{self.banner}\n#ifndef {guard}\n#define {guard}\n\n"
             f'#include "{family.name}.h"\n\n#include "opc/cuda/abi.h"\n\n'
+            f"/* How many kinds of mistakes the kernels find in data. */\n"
+            f"enum {{ {faults_name(family)} = {len(self.faults)} }};\n\n"
             f'#ifdef __cplusplus\nextern "C" {{\n#endif\n\n{declared}\n\n'
             f"#ifdef __cplusplus\n}}\n#endif\n#endif /* {guard} */\n"
         )

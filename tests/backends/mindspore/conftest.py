@@ -5,9 +5,10 @@ from pathlib import Path
 import pytest
 
 from opc.backends import environments
-from opc.backends.mindspore.backend import MindSporeBackend
+from opc.backends.mindspore.backend import MindSporeBackend, library_path
 from opc.build.builder import build_families, build_specs
 from opc.pipeline import compile_text
+from tests.backends import gpu_library
 from tests.narrow import narrow
 
 SPECS = Path(__file__).parents[3] / "specs"
@@ -57,6 +58,10 @@ def packages(interpreter: Path, pytestconfig: pytest.Config) -> Path:
     specs = [narrow(name, out / "specs", types) for name, types in OPS.items()]
     built = [*built, *build_specs([*specs, SPECS / "native" / "leaky_relu_aten.yaml"], out, ["mindspore"])]
     assert [d.render() for b in built for d in b.diagnostics] == []
+    family, shelf = gpu_library.shelf(), out.absolute() / "shelf"
+    objects = gpu_library.kernels(family, shelf)
+    gpu_library.write({**MindSporeBackend().emit(family), "__init__.py": ""}, shelf)
+    gpu_library.for_mindspore(shelf, objects, library_path(family), "-fvisibility=hidden", "-DIN_MINDSPORE")
     return out.absolute()
 
 

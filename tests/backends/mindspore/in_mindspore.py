@@ -3,6 +3,7 @@
 The last line tells in JSON of each check that failed, by its name, how.
 """
 
+import ctypes
 import importlib
 import sys
 from pathlib import Path
@@ -168,6 +169,34 @@ class Activation(nn.Cell):
 
     def construct(self, x):
         return self.function(x)
+
+
+def on_an_emulated_gpu():
+    """The library for GPUs, by emulated_gpu.cpp: its kernels compute, forward and backward."""
+    from shelf.mindspore import operators, shelf
+
+    counts = (ctypes.c_int * 2).in_dll(ctypes.CDLL(str(operators.LIBRARY)), "emulated_calls")
+    t, w = np.arange(12, dtype=np.float32).reshape(4, 3), np.float32([1, 10, 100])
+    for calls, mode in enumerate((mindspore.PYNATIVE_MODE, mindspore.GRAPH_MODE)):
+        mindspore.set_context(mode=mode)
+        call = mindspore.jit(shelf) if mode == mindspore.GRAPH_MODE else shelf
+        for ids in (np.int64([2, 0, 2]), np.full(200, 1, np.int64)):
+            y, total = call(Tensor(t), Tensor(ids), Tensor(w))
+            np.testing.assert_array_equal(y.asnumpy(), 0.5 * t[ids] * w)
+            np.testing.assert_allclose(total.asnumpy(), 0.5 * t[ids].sum(0))
+        assert counts[0] == 2 * calls + 2, list(counts)
+    mindspore.set_context(mode=mindspore.PYNATIVE_MODE)
+    gradient = mindspore.grad(lambda t, w: shelf(t, Tensor(ids), w)[0].sum(), (0, 1))
+    d_t, d_w = gradient(Tensor(t), Tensor(w))
+    np.testing.assert_array_equal(d_t.asnumpy(), np.where(np.arange(4)[:, None] == 1, 100 * w, np.float32(0)))
+    np.testing.assert_allclose(d_w.asnumpy(), 0.5 * t[ids].sum(0))
+    for call, text in (
+        (lambda: shelf(Tensor(t), Tensor(np.int64([4])), Tensor(w)), "an index of t is 4, outside axis 0 of size 4"),
+        (lambda: shelf(Tensor(t), Tensor(ids), Tensor(w), scale=-1.0), "shelf: scale = -1 violates its check: scale >= 0"),
+    ):
+        said = refusal(call)
+        assert text in said, said
+    assert counts[1] == 0
 
 
 def aten():

@@ -20,7 +20,17 @@ def failures(interpreter: Path, packages: Path, folder: Path, *names: str) -> di
 
 
 def test_in_mindspore(interpreter: Path, packages: Path, tmp_path: Path) -> None:
-    names = ("attributes", "signs_of_zero", "bad_calls", "out_of_range", "ranks_of_zero", "denormals", "training", "aten")
+    names = (
+        "attributes",
+        "signs_of_zero",
+        "bad_calls",
+        "out_of_range",
+        "ranks_of_zero",
+        "denormals",
+        "training",
+        "on_an_emulated_gpu",
+        "aten",
+    )
     # A name that no check has shows that a check that fails is told.
     found = failures(interpreter, packages, tmp_path, *names, "no_such_check")
     assert "KeyError: 'no_such_check'" in found.pop("no_such_check")

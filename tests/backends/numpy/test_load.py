@@ -217,7 +217,7 @@ def test_tensors_that_no_kernel_reads_are_refused_by_name(mixer: LoadedOp) -> No
     with pytest.raises(RuntimeError, match="mixer: x is on meta, but w is on cpu"):
         mixer(t.to("meta"), t)
     assert mixer(t.to("meta"), t.to("meta")).device.type == "meta"
-    # What lies on a GPU is told by its device alone.
-    elsewhere = SimpleNamespace(layout=torch.strided, is_quantized=False, device=torch.device("cuda", 1))
-    assert TorchBackend().unreadable(elsewhere) == "is on cuda:1"
+    # What lies on another device is told by that alone.
+    elsewhere = SimpleNamespace(layout=torch.strided, is_quantized=False, device=torch.device("xpu", 1))
+    assert TorchBackend().unreadable(elsewhere) == "is on xpu:1"
     assert TorchBackend().unreadable(t) == ""

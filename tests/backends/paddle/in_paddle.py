@@ -3,7 +3,6 @@
 The last line tells in JSON of each test that failed, by its name, how.
 """
 
-import ctypes
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -93,17 +92,6 @@ def another_library_is_refused() -> None:
     open_library(operators.LIBRARY, [NAME], paddle._opc_operators[NAME])
     message = refusal(lambda: open_library(operators.LIBRARY, [NAME], "another spec"), ImportError)
     assert "new process" in message, message
-
-
-def copies_of_an_emulated_gpu() -> None:
-    """Of a library over emulated_gpu.cu: every operand is copied once, and the numbers are those of the other library."""
-    copies = (ctypes.c_int * 2).in_dll(ctypes.CDLL(str(operators.LIBRARY)), "emulated_copies")
-    pantry(paddle.to_tensor(X), paddle.to_tensor([1.0, 10.0, 100.0], "float64"))
-    assert list(copies) == [2, 2], list(copies)
-    every_attribute_arrives()
-    wrong_attributes_are_refused()
-    strided_inputs()
-    gradients_of_some_inputs()
 
 
 if __name__ == "__main__":

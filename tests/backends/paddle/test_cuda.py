@@ -1,7 +1,7 @@
-"""The twin for GPUs: compiled by nvcc, and run where host memory plays the part of a GPU's."""
+"""The library for GPUs: compiled by nvcc, and run on host memory in place of a GPU's, where the CPU executes the kernels."""
 
+import json
 import os
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -9,47 +9,66 @@ import pytest
 
 import opc
 from opc.backends import environments
-from opc.backends.paddle.backend import LIBRARIES
+from opc.backends.cuda import toolkit
+from opc.backends.cuda.backend import CudaBackend
+from opc.backends.kernel.backend import KernelBackend
+from opc.backends.paddle.backend import LIBRARIES, PaddleBackend
 from opc.build.toolchain import runtime_include
+from opc.pipeline import load_family
+from tests.backends import gpu_library
 
 HERE = Path(__file__).parent
+ROOT = HERE.parents[2]
+FLAGS = ("-std=c++17", "-O0", "-DPADDLE_NO_PYTHON", "-I", str(runtime_include()))
 
 
-def run(command: list[str], folder: Path) -> str:
-    env = {**os.environ, "PYTHONPATH": str(Path(opc.__file__).parents[1]), "OMP_WAIT_POLICY": "passive"}
-    done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr[-3000:]
-    return done.stdout
-
-
-def compile_library(source: str, package: Path, made: Path, *flags: str) -> None:
-    """Compile a source by nvcc, and link it with the kernels of the package and Paddle."""
-    nvcc = shutil.which("nvcc")
-    if nvcc is None:
-        pytest.skip("nvcc is not installed")
+def headers() -> tuple[str, ...]:
+    """Return the flags that say where Paddle's headers are."""
     paddle = environments.folder("paddle", "paddle")
     assert paddle is not None
     include = paddle / "include"
-    command = [nvcc, "-std=c++17", "-DPADDLE_WITH_CUDA", "-DPADDLE_NO_PYTHON", "-diag-suppress", "20012", *flags]
-    command += ["-I", str(runtime_include()), "-isystem", str(include), "-isystem", str(include / "third_party")]
-    objects = [package / "build" / "paddle_threads.o", *sorted((package / "build" / "kernel").glob("*.o"))]
-    libraries = [path for name in LIBRARIES if (path := paddle / "libs" / name).exists()]
-    command += ["-Xcompiler", "-fPIC,-fvisibility=hidden", "-shared", "-o", str(made), source]
-    run([*command, *map(str, [*objects, *libraries]), "-lmvec", "-lm"], package)
+    return "-isystem", str(include), "-isystem", str(include / "third_party")
 
 
-def test_compiles(package: Path, tmp_path: Path) -> None:
-    """It is compiled and linked, not executed: Paddle's package for CPUs has no memory of GPUs."""
-    made = tmp_path / "twin.so"
-    compile_library("paddle/pantry_paddle.cu", package, made)
-    assert "paddle::Tensor::stream() const" in run(["nm", "-DC", "--undefined-only", str(made)], tmp_path)
+def test_compiles(tmp_path: Path) -> None:
+    """It is compiled, not linked and not executed: Paddle's package for CPUs has no memory of GPUs."""
+    nvcc = toolkit.nvcc()
+    if nvcc is None:
+        pytest.skip("nvcc is not installed")
+    family = gpu_library.shelf()
+    for backend in (KernelBackend(), CudaBackend(), PaddleBackend()):
+        gpu_library.write(backend.emit(family), tmp_path)
+    flags = (*FLAGS, *headers(), "-DPADDLE_WITH_CUDA", "-arch=compute_75", "-diag-suppress", "20012", "-Xcompiler", "-fPIC")
+    gpu_library.run([nvcc, *flags, "-c", "paddle/shelf_paddle.cu", "-o", "twin.o"], tmp_path)
+    missing = subprocess.run(["nm", "-C", "-u", "twin.o"], cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+    for symbol in ("paddle::Tensor::stream() const", "opc_shelf_cuda", "opc_shelf_backward_cuda", "opc_shelf_cuda_status"):
+        assert f" {symbol}\n" in missing, symbol
+    assert "cudaMemcpy" not in missing
 
 
-def test_emulated(package: Path, tmp_path: Path) -> None:
-    """Every operand is copied to the host, and every result back; see emulated_gpu.cu."""
-    copied = Path(shutil.copytree(package, tmp_path / "pantry"))
-    library = copied / "build" / "libpantry_paddle.so"
-    twin = f'-DTWIN=\\"{copied / "paddle" / "pantry_paddle.cu"}\\"'
-    compile_library(str(HERE / "emulated_gpu.cu"), copied, library, twin)
-    script = [str(HERE / "in_paddle.py"), str(copied), "copies_of_an_emulated_gpu"]
-    run([str(environments.interpreter("paddle")), "-W", "ignore", *script], tmp_path)
+def test_emulated(tmp_path: Path) -> None:
+    """Calls, gradients and refusals; see emulated_gpu.cpp and on_emulated_gpu.py."""
+    family = gpu_library.shelf()
+    package = tmp_path / "shelf"
+    objects = gpu_library.kernels(family, package)
+    gpu_library.write({**PaddleBackend().emit(family), "__init__.py": "", "manifest.json": "{}"}, package)
+    twin = f'-DTWIN="{package / "paddle" / "shelf_paddle.cu"}"'
+    made = ("-fPIC", "-fvisibility=hidden")
+    gpu_library.run(["g++", *FLAGS, *headers(), *made, twin, "-w", "-c", str(HERE / "emulated_gpu.cpp"), "-o", "twin.o"], package)
+    gpu_library.run(["gcc", "-D_GNU_SOURCE", *FLAGS[3:], *made, "-c", "paddle/threads.c", "-o", "threads.o"], package)
+    paddle = environments.folder("paddle", "paddle")
+    assert paddle is not None
+    libraries = [str(path) for name in LIBRARIES if (path := paddle / "libs" / name).exists()]
+    command = ["g++", "-shared", "twin.o", "threads.o", *map(str, objects), *libraries, "-lmvec", "-lm", "-lpthread"]
+    gpu_library.run([*command, "-o", "build/libshelf_paddle.so"], package)
+    env = {**os.environ, "PYTHONPATH": str(Path(opc.__file__).parents[1]), "OMP_WAIT_POLICY": "passive"}
+    tests = ("kernels_of_the_gpu_compute", "gradients", "refusals")
+    script = [str(environments.interpreter("paddle")), "-W", "ignore", str(HERE / "on_emulated_gpu.py"), str(package), *tests]
+    done = subprocess.run(script, cwd=tmp_path, env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert json.loads(done.stdout.splitlines()[-1]) == {}
+
+
+def test_native_code_has_no_kernels_on_a_gpu() -> None:
+    family = load_family(ROOT / "specs" / "native" / "inverse.yaml")
+    assert [path for path in PaddleBackend().emit(family) if path.endswith(".cu")] == []

@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+import yaml
 
 from opc.backends.tensorrt import files
 from opc.backends.tensorrt.backend import declarations
@@ -67,7 +68,6 @@ def test_headers_of_tensorrt_are_not_part_of_a_package() -> None:
 
 def test_declarations_are_those_of_the_table() -> None:
     """The virtual functions of each interface, in order, in each version: the table was made from the public headers."""
-    yaml = pytest.importorskip("yaml")
     folder = ROOT / "runtime" / "emulation" / "tensorrt"
     table = yaml.safe_load((folder / "api" / "tensorrt.yaml").read_text())
     for version in VERSIONS:

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "opc/abi.h"
+#include "opc/adapters/on_device.h"
 #include "opc/core/denormals.h"
 #include "opc/core/output_axes.h"
 #include "opc/core/shape.h"
@@ -36,7 +37,8 @@ namespace mindspore {
 
 using Shape = std::vector<int64_t>;
 
-/* MindSpore's AotExtra as far as it is used: these functions stand in this order in its table. */
+/* MindSpore's AotExtra as far as it is used: these functions stand in this order in its table, and the sizes of the memory that an
+ * `FnInit` asks for come first in an object. */
 class AotExtra {
  public:
   virtual ~AotExtra() = default;
@@ -46,6 +48,8 @@ class AotExtra {
   virtual float GetAttrFloat(std::string name) = 0;
   virtual std::string GetAttrStr(std::string name) = 0;
   virtual std::vector<int64_t> GetAttrIntVec(std::string name) = 0;
+
+  std::vector<size_t> workspace;
 };
 
 /* MindSpore's number of an element type. */
@@ -163,6 +167,7 @@ struct Op {
   int32_t (*types)(const DLTensor *const *, const A *, opc_tensor_type *, const opc_context *);
   int32_t (*infer)(const DLTensor *const *, const A *, opc_tensor_type *, const opc_context *);
   int32_t (*kernel)(const DLTensor *const *, DLTensor *const *, const A *, const opc_context *);
+  OnDevice<A> device;
 };
 
 /* One call: its attributes, and where a refusal's message goes. */
@@ -326,51 +331,65 @@ int32_t tell_types(const Op<A> &op, const int64_t *values, int64_t count, const 
 
 /* ---- Kernel ------------------------------------------------------------------------------------------------------------------ */
 
-/* Operands that lie where the kernel can read and write them. */
-struct HostMemory {
-  explicit HostMemory(void *) {}
-  void *input(void *data, size_t) { return data; }
-  void *output(void *data, size_t) { return data; }
-  void begin() {}
-  void end() {}
+/* Computes in the host's memory. "opc/adapters/mindspore_cuda.h" has another target. */
+struct HostTarget {
+  explicit HostTarget(void *) {}
+  static DLDevice device() { return {kDLCPU, 0}; }
+
+  template <class A>
+  static int32_t compute(const Op<A> &op, const Call<A> &call, const DLTensor *const *inputs, DLTensor *const *outputs, void *,
+                         const AotExtra *) {
+    const KeptDenormals denormals;
+    return op.kernel(inputs, outputs, &call.attributes, &call.context);
+  }
 };
 
-#ifndef OPC_MINDSPORE_MEMORY
-#define OPC_MINDSPORE_MEMORY HostMemory
+#ifndef OPC_MINDSPORE_TARGET
+#define OPC_MINDSPORE_TARGET HostTarget
 #endif
 
-inline size_t size_of(const DLTensor &view) {
-  size_t size = view.dtype.bits / 8;
-  for (int32_t axis = 0; axis < view.ndim; ++axis) size *= static_cast<size_t>(view.shape[axis]);
-  return size;
-}
-
-/* `Fn`: computes. MindSpore passes all inputs, those that are not given as NULL, and behind them the wanted outputs. */
-template <class A>
-int run(const Op<A> &op, int count, void **data, int *ndims, int64_t **shapes, const char **types, void *stream, void *extra) {
-  Call<A> call(op, static_cast<AotExtra *>(extra));
-  OPC_MINDSPORE_MEMORY memory(stream);
+/* The operands of a call. MindSpore has all inputs, those that are not given with a type of none, and behind them the wanted outputs. */
+struct Operands {
   DLTensor views[2 * max_operands];
+  int32_t at[2 * max_operands]; /* where MindSpore has the operand of each view, -1 for one that is not there */
   const DLTensor *inputs[max_operands] = {};
   DLTensor *outputs[max_operands] = {};
-  for (int i = 0; i < op.inputs; ++i) {
-    if (!call.arguments.given(i)) continue;
-    views[i] = {nullptr, {kDLCPU, 0}, ndims[i], to_dlpack(types[i]), shapes[i], nullptr, 0};
-    views[i].data = memory.input(data[i], size_of(views[i]));
-    inputs[i] = &views[i];
+  DLDevice device;
+  int32_t count; /* of what MindSpore has */
+
+  bool is_there(int view) const { return at[view] >= 0; }
+
+  template <class A>
+  void describe(const Op<A> &op, const Arguments &arguments, const int *ndims, int64_t **shapes, const char **types, DLDevice place) {
+    device = place;
+    count = op.inputs;
+    for (int32_t &position : at) position = -1;
+    for (int i = 0; i < op.inputs; ++i)
+      if (arguments.given(i)) inputs[i] = add(i, i, ndims, shapes, types);
+    for (int i = 0; i < op.outputs; ++i)
+      if (arguments.wanted(i)) outputs[i] = add(max_operands + i, count++, ndims, shapes, types);
   }
-  for (int i = 0, next = op.inputs; i < op.outputs && next < count; ++i) {
-    if (!call.arguments.wanted(i)) continue;
-    DLTensor &view = views[op.inputs + i];
-    view = {nullptr, {kDLCPU, 0}, ndims[next], to_dlpack(types[next]), shapes[next], nullptr, 0};
-    view.data = memory.output(data[next], size_of(view));
-    outputs[i] = &view;
-    ++next;
+
+ private:
+  DLTensor *add(int view, int32_t position, const int *ndims, int64_t **shapes, const char **types) {
+    at[view] = position;
+    views[view] = {nullptr, device, ndims[position], to_dlpack(types[position]), shapes[position], nullptr, 0};
+    return &views[view];
   }
-  memory.begin();
-  const KeptDenormals denormals;
-  call.check(op.kernel(inputs, outputs, &call.attributes, &call.context));
-  memory.end();
+};
+
+/* `Fn`: computes. MindSpore passes the operands, and behind them the memory that `FnInit` has asked for. */
+template <class Target, class A>
+int run(const Op<A> &op, int count, void **data, int *ndims, int64_t **shapes, const char **types, void *stream, void *extra) {
+  AotExtra *const asked = static_cast<AotExtra *>(extra);
+  Call<A> call(op, asked);
+  Target target(stream);
+  Operands operands;
+  operands.describe(op, call.arguments, ndims, shapes, types, target.device());
+  for (int i = 0; i < 2 * max_operands; ++i)
+    if (operands.is_there(i)) operands.views[i].data = data[operands.at[i]];
+  void *const given = count > operands.count ? data[operands.count] : nullptr;
+  call.check(target.compute(op, call, operands.inputs, operands.outputs, given, asked));
   return 0;
 }
 

@@ -1,73 +1,146 @@
-/* What makes a generated MindSpore library one for its GPU kernels: operands lie in device memory, in the order of a stream.
+/* What makes a generated MindSpore library one for GPUs too: a call with a stream goes to the op's kernels on the current GPU, any other
+ * to the CPU's kernel.
  *
- * The kernel computes on the host. Inputs are copied there, and outputs back. Include this file before "opc/adapters/mindspore.h".
+ * Memory between kernels is what `FnInit` asks MindSpore for, which calls it once, with the shapes of then. Where these are not known, or
+ * a later call needs more, the rest comes from CUDA's own pool, in the order of the stream.
+ *
+ * A generated `.cu` file includes this and then the source of the library.
  */
 #ifndef OPC_ADAPTERS_MINDSPORE_CUDA_H
 #define OPC_ADAPTERS_MINDSPORE_CUDA_H
 
-#include <cuda_runtime_api.h>
-#include <stddef.h>
+#include <stdint.h>
 
-#include <forward_list>
-#include <stdexcept>
-#include <string>
-#include <utility>
+#include <algorithm>
 #include <vector>
+
+#include "opc/adapters/cuda_call.h"
+
+namespace opc {
+namespace mindspore {
+class DeviceTarget;
+}
+}  // namespace opc
+
+/* The stream of a call, from the one that MindSpore passes; NULL for a call on the CPU. */
+#ifndef OPC_MINDSPORE_STREAM
+#define OPC_MINDSPORE_STREAM(stream) (stream)
+#endif
+
+#define OPC_MINDSPORE_TARGET DeviceTarget
+#include "opc/adapters/mindspore.h"
 
 namespace opc {
 namespace mindspore {
 
-/* The host's copies of one call's operands. */
-class DeviceMemory {
+inline int32_t current_device() {
+#if defined(__CUDACC__)
+  int device = 0;
+  return cudaGetDevice(&device) == cudaSuccess ? device : 0;
+#else
+  return 0;
+#endif
+}
+
+/* Memory that MindSpore has given to a call, lent piece by piece in the order of the stream, and CUDA's where it is not enough. */
+class Workspace {
  public:
-  explicit DeviceMemory(void *stream) : stream_(static_cast<cudaStream_t>(stream)) {}
+  Workspace(void *memory, size_t size) : memory_(static_cast<char *>(memory)), size_(static_cast<int64_t>(size)) {}
 
-  /* Where the kernel reads an input. */
-  void *input(void *data, size_t size) {
-    void *copy = room(size);
-    check(cudaMemcpyAsync(copy, data, size, cudaMemcpyDeviceToHost, stream_));
-    return copy;
+  int64_t most = 0; /* the most bytes of the given memory that were lent at once */
+
+  static void *allocate(void *workspace, int64_t bytes, void *stream) { return static_cast<Workspace *>(workspace)->lend(bytes, stream); }
+  static void release(void *workspace, void *memory, int64_t, void *stream) { static_cast<Workspace *>(workspace)->take(memory, stream); }
+
+ private:
+  struct Piece {
+    int64_t begin, end;
+  };
+
+  void *lend(int64_t bytes, void *stream) {
+    const int64_t begin = pieces_.empty() ? 0 : pieces_.back().end, end = begin + (bytes + 255) / 256 * 256;
+    if (memory_ == nullptr || end > size_) return of_cuda(bytes, stream);
+    pieces_.push_back({begin, end});
+    most = std::max(most, end);
+    return memory_ + begin;
   }
 
-  /* Where the kernel writes an output. */
-  void *output(void *data, size_t size) {
-    outputs_.push_back({data, room(size), size});
-    return outputs_.back().host;
+  void take(void *memory, void *stream) {
+    for (size_t i = pieces_.size(); i-- > 0;) {
+      if (memory_ + pieces_[i].begin != memory) continue;
+      pieces_.erase(pieces_.begin() + static_cast<std::ptrdiff_t>(i));
+      return;
+    }
+#if defined(__CUDACC__)
+    cudaFreeAsync(memory, static_cast<cudaStream_t>(stream));
+#else
+    static_cast<void>(stream);
+    free(memory);
+#endif
   }
 
-  /* The inputs are there. */
-  void begin() { check(cudaStreamSynchronize(stream_)); }
+  static void *of_cuda(int64_t bytes, void *stream) {
+#if defined(__CUDACC__)
+    void *memory = nullptr;
+    const cudaStream_t order = static_cast<cudaStream_t>(stream);
+    return cudaMallocAsync(&memory, static_cast<size_t>(bytes), order) == cudaSuccess ? memory : nullptr;
+#else
+    static_cast<void>(stream);
+    return malloc(static_cast<size_t>(bytes));
+#endif
+  }
 
-  /* The outputs are there. */
-  void end() {
-    for (const Output &o : outputs_) check(cudaMemcpyAsync(o.device, o.host, o.size, cudaMemcpyHostToDevice, stream_));
-    check(cudaStreamSynchronize(stream_));
+  char *memory_;
+  int64_t size_;
+  std::vector<Piece> pieces_;
+};
+
+/* Computes where the operands of one call lie. */
+class DeviceTarget {
+ public:
+  explicit DeviceTarget(void *stream)
+      : stream_(OPC_MINDSPORE_STREAM(stream)), device_(stream_ == nullptr ? 0 : current_device()) {}
+
+  DLDevice device() const { return {stream_ == nullptr ? kDLCPU : kDLCUDA, device_}; }
+
+  /* `given` is the memory that MindSpore adds to a call for what `FnInit` has asked; NULL for none. */
+  template <class A>
+  int32_t compute(const Op<A> &op, Call<A> &call, const DLTensor *const *inputs, DLTensor *const *outputs, void *given,
+                  const AotExtra *extra) {
+    if (stream_ == nullptr) return HostTarget::compute(op, call, inputs, outputs, nullptr, extra);
+    Workspace workspace(given, given == nullptr ? 0 : extra->workspace[0]);
+    const opc_cuda_context lent = {stream_,    device_, Workspace::allocate, Workspace::release,
+                                   &workspace, nullptr, call.message,        sizeof call.message};
+    return call_on_device(op.device, op.name, inputs, outputs, call.attributes, lent);
   }
 
  private:
-  struct Output {
-    void *device, *host;
-    size_t size;
-  };
-
-  static void check(cudaError_t error) {
-    if (error != cudaSuccess) throw std::runtime_error(std::string("CUDA: ") + cudaGetErrorString(error));
-  }
-
-  void *room(size_t size) {
-    memory_.emplace_front(size + 1);
-    return memory_.front().data();
-  }
-
-  cudaStream_t stream_;
-  std::forward_list<std::vector<char>> memory_;
-  std::vector<Output> outputs_;
+  void *stream_;
+  int32_t device_;
 };
+
+/* `FnInit`: tells how much memory the kernels need beside the operands, by a call that starts nothing. */
+template <class A>
+int init(const Op<A> &op, const int *ndims, int64_t **shapes, const char **types, AotExtra *extra) {
+  Call<A> call(op, extra);
+  Operands operands;
+  operands.describe(op, call.arguments, ndims, shapes, types, {kDLCUDA, current_device()});
+  for (int i = 0; i < 2 * max_operands; ++i) {
+    /* Far from each other, and never read. */
+    operands.views[i].data = reinterpret_cast<void *>(static_cast<uintptr_t>(i + 1) << 40);
+    for (int32_t axis = 0; operands.is_there(i) && axis < operands.views[i].ndim; ++axis)
+      if (operands.views[i].shape[axis] < 0) return 0;
+  }
+  Workspace workspace(reinterpret_cast<void *>(static_cast<uintptr_t>(2 * max_operands + 1) << 40), SIZE_MAX / 2);
+  const opc_cuda_context lent = {OPC_CUDA_MEASURE, operands.device.device_id, Workspace::allocate, Workspace::release,
+                                 &workspace,       nullptr,                   call.message,        sizeof call.message};
+  const int32_t code = op.device.kernel(operands.inputs, operands.outputs, &call.attributes, &lent);
+  /* A call that can't be is refused when it is made. */
+  if (code == OPC_OK && workspace.most > 0) extra->workspace = {static_cast<size_t>(workspace.most)};
+  return 0;
+}
 
 }  // namespace mindspore
 }  // namespace opc
-
-#define OPC_MINDSPORE_MEMORY opc::mindspore::DeviceMemory
-#include "opc/adapters/mindspore.h"
 
 #endif /* OPC_ADAPTERS_MINDSPORE_CUDA_H */

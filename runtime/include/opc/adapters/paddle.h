@@ -15,6 +15,7 @@
 #include "opc/core/denormals.h"
 #include "opc/core/output_axes.h"
 #include "opc/core/pages.h"
+#include "opc/adapters/on_device.h"
 #include "opc/adapters/paddle_arguments.h"
 #include "opc/core/tensor.h"
 #include "paddle/phi/api/include/api.h"
@@ -44,6 +45,7 @@ struct Op {
   void (*types)(const A &, const dtype *inputs, dtype *outputs);   /* the outputs' element types */
   int32_t (*infer)(const DLTensor *const *, const A *, opc_tensor_type *, const opc_context *);
   int32_t (*kernel)(const DLTensor *const *, DLTensor *const *, const A *, const opc_context *);
+  OnDevice<A> device;
 };
 
 /* The first element type that is known: a type variable is that of any of its operands that is given. */
@@ -73,8 +75,8 @@ class Views {
     DLTensor &view = views_[index];
     const auto &sizes = tensor.dims();
     shapes_[index].assign(sizes.Get(), sizes.Get() + sizes.size());
-    view = {const_cast<void *>(tensor.data()), {tensor.is_cpu() ? kDLCPU : kDLCUDA, 0}, sizes.size(), to_dlpack(tensor.dtype()),
-            shapes_[index].data(), nullptr, 0};
+    view = {const_cast<void *>(tensor.data()), {tensor.is_gpu() ? kDLCUDA : kDLCPU, tensor.place().GetDeviceId()}, sizes.size(),
+            to_dlpack(tensor.dtype()), shapes_[index].data(), nullptr, 0};
     if (!tensor.is_contiguous()) {
       const auto &steps = tensor.strides();
       strides_[index].assign(steps.Get(), steps.Get() + steps.size());
@@ -84,12 +86,11 @@ class Views {
   }
 
   /* Zeros of the shape of another view: one element, read again and again. */
-  DLTensor *zeros(int index, const DLTensor &like) {
-    static uint64_t zero = 0;
+  DLTensor *zeros(int index, const DLTensor &like, void *zero) {
     DLTensor &view = views_[index];
     strides_[index].assign(static_cast<size_t>(like.ndim), 0);
     view = like;
-    view.data = &zero;
+    view.data = zero;
     view.strides = strides_[index].data();
     view.byte_offset = 0;
     return &view;
@@ -139,38 +140,52 @@ A attributes_of(const Op<A> &op, Arguments &arguments) {
   return attributes;
 }
 
-/* Infers the outputs, which needs all sizes of the inputs. */
-template <class A>
-void infer(const Op<A> &op, const A &attributes, const DLTensor *const *inputs, opc_tensor_type *types) {
-  char message[1024] = "";
-  const opc_context context = {nullptr, nullptr, message, sizeof message};
-  check(op.infer(inputs, &attributes, types, &context), op.name, message);
-}
-
-/* Where the operands of a call lie: in the host's memory, where the kernel reads and writes them. "opc/adapters/paddle_cuda.h" has
- * another. */
-class HostMemory {
+/* Computes in the host's memory. "opc/adapters/paddle_cuda.h" has another target. */
+class HostTarget {
  public:
+  static void see(const char *, const Tensor &) {}
   static phi::Place place() { return phi::CPUPlace(); }
-  static void input(const Tensor &, DLTensor &) {}
-  static void output(const Tensor &, DLTensor &) {}
-  static void in_place(const DLTensor &) {}
-  static void begin() {}
-  static void end() {}
+  static void made(const DLTensor &view, size_t bytes) { opc_advise_huge_pages(view.data, bytes); }
+  static void *zeros() {
+    static uint64_t zero = 0;
+    return &zero;
+  }
+
+  template <class A>
+  static int32_t infer(const Op<A> &op, const A &attributes, const DLTensor *const *inputs, opc_tensor_type *types, char *message,
+                       int64_t size) {
+    const opc_context lent = {nullptr, nullptr, message, size};
+    return op.infer(inputs, &attributes, types, &lent);
+  }
+
+  template <class A>
+  static int32_t compute(const Op<A> &op, const A &attributes, const DLTensor *const *inputs, DLTensor *const *outputs, char *message,
+                         int64_t size) {
+    const KeptDenormals denormals;
+    const opc_context lent = {opc_host_parallel_for, nullptr, message, size};
+    return op.kernel(inputs, outputs, &attributes, &lent);
+  }
 };
 
-#ifndef OPC_PADDLE_MEMORY
-#define OPC_PADDLE_MEMORY HostMemory
+#ifndef OPC_PADDLE_TARGET
+#define OPC_PADDLE_TARGET HostTarget
 #endif
+
+/* Infers the outputs, which needs all sizes of the inputs. */
+template <class Target, class A>
+void infer(Target &target, const Op<A> &op, const A &attributes, const DLTensor *const *inputs, opc_tensor_type *types) {
+  char message[1024] = "";
+  check(target.infer(op, attributes, inputs, types, message, sizeof message), op.name, message);
+}
 
 /* Runs the kernel: what Paddle calls in every mode. An output that is not wanted, or whose shape only absent operands have,
  * becomes a tensor of no elements. `in_place` holds the position of the input that each output is written to. */
-template <class A>
+template <class Target, class A>
 void run(const Op<A> &op, CustomOpKernelContext *context, const int *in_place = nullptr) {
   const Values &values = context->Attrs();
   Arguments arguments(op.name, values);
   const A attributes = attributes_of(op, arguments);
-  OPC_PADDLE_MEMORY memory;
+  Target target;
   Views views, results;
   const DLTensor *inputs[max_operands];
   for (int i = 0; i < op.inputs; ++i) {
@@ -178,20 +193,18 @@ void run(const Op<A> &op, CustomOpKernelContext *context, const int *in_place = 
     const auto &range = context->InputRangeAt(i);
     if (range.first == range.second || !is_given(context->InputAt(range.first))) continue;
     const Tensor &tensor = context->InputAt(range.first);
-    DLTensor *view = views.of(i, tensor);
-    memory.input(tensor, *view);
-    inputs[i] = view;
+    target.see(op.name, tensor);
+    inputs[i] = views.of(i, tensor);
   }
   for (int i = 0; op.like != nullptr && i < op.inputs; ++i)
-    if (inputs[i] == nullptr && op.like[i] >= 0) inputs[i] = views.zeros(i, *inputs[op.like[i]]);
+    if (inputs[i] == nullptr && op.like[i] >= 0) inputs[i] = views.zeros(i, *inputs[op.like[i]], target.zeros());
   opc_tensor_type types[max_operands];
-  infer(op, attributes, inputs, types);
+  infer(target, op, attributes, inputs, types);
   DLTensor *outputs[max_operands] = {};
   std::vector<Tensor> made;
   for (int i = 0; i < op.outputs; ++i) {
     if (in_place != nullptr) {
       outputs[i] = const_cast<DLTensor *>(inputs[in_place[i]]);
-      memory.in_place(*outputs[i]);
       continue;
     }
     const auto &range = context->OutputRangeAt(i);
@@ -201,18 +214,13 @@ void run(const Op<A> &op, CustomOpKernelContext *context, const int *in_place = 
     std::vector<int64_t> sizes(type.shape, type.shape + (computed ? type.ndim : 0));
     if (!computed) sizes.push_back(0);
     const DataType element = to_paddle(type.dtype);  // not known where only absent operands have it
-    made.push_back(::paddle::experimental::empty(sizes, element == DataType::UNDEFINED ? DataType::FLOAT32 : element, memory.place()));
+    made.push_back(::paddle::experimental::empty(sizes, element == DataType::UNDEFINED ? DataType::FLOAT32 : element, target.place()));
     if (!computed) continue;
     outputs[i] = results.of(i, made.back());
-    memory.output(made.back(), *outputs[i]);
-    opc_advise_huge_pages(outputs[i]->data, static_cast<size_t>(made.back().numel()) * (type.dtype.bits / 8));
+    target.made(*outputs[i], static_cast<size_t>(made.back().numel()) * (type.dtype.bits / 8));
   }
   char message[1024] = "";
-  const KeptDenormals denormals;
-  const opc_context lent = {opc_host_parallel_for, nullptr, message, sizeof message};
-  memory.begin();
-  check(op.kernel(inputs, outputs, &attributes, &lent), op.name, message);
-  memory.end();
+  check(target.compute(op, attributes, inputs, outputs, message, sizeof message), op.name, message);
   if (in_place == nullptr) context->ValidateAndAssignOutputs(made);
 }
 
@@ -268,7 +276,8 @@ Shapes known_shapes(const Op<A> &op, const A &attributes, const Shapes &given, c
   for (int i = 0; i < op.inputs; ++i)
     inputs[i] = missing[i] ? nullptr : views.of_shape(i, given[static_cast<size_t>(i)], elements[i]);
   opc_tensor_type types[max_operands];
-  infer(op, attributes, inputs, types);
+  HostTarget target;
+  infer(target, op, attributes, inputs, types);
   Shapes found;
   for (int i = 0; i < op.outputs; ++i) {
     const bool made = types[i].ndim >= 0 && wanted(op, values, i);
@@ -326,13 +335,13 @@ DTypes types(const Op<A> &op, const DTypes &given, const Values &values) {
 /* The functions that Paddle's macros take, for one operator each. */
 template <const auto &op>
 void kernel(CustomOpKernelContext *context) {
-  run(op, context);
+  run<OPC_PADDLE_TARGET>(op, context);
 }
 
 /* Writes each output to the input that Paddle's map of in-place operands names for it. */
 template <const auto &op, const auto &positions>
 void kernel_in_place(CustomOpKernelContext *context) {
-  run(op, context, positions);
+  run<OPC_PADDLE_TARGET>(op, context, positions);
 }
 
 template <const auto &op>

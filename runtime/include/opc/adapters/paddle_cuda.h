@@ -1,106 +1,107 @@
-/* What makes a generated Paddle library one for GPUs: operands may lie in device memory, in the order of Paddle's stream.
+/* What makes a generated Paddle library one for GPUs too: a call with a tensor there goes to the op's kernels on that GPU, on Paddle's
+ * stream and with Paddle's memory between kernels. Any other call goes to the CPU's kernel.
  *
- * The kernel computes on the host. Inputs are copied there, and outputs back. Include this file before "opc/adapters/paddle.h", and
- * compile with PADDLE_WITH_CUDA.
+ * A generated `.cu` file includes this and then the source of the library, which is compiled with PADDLE_WITH_CUDA.
  */
 #ifndef OPC_ADAPTERS_PADDLE_CUDA_H
 #define OPC_ADAPTERS_PADDLE_CUDA_H
 
-#include <cuda_runtime_api.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <memory>
+#include <exception>
 #include <vector>
 
-#include "opc/core/tensor.h"
-#include "paddle/common/enforce.h"
-#include "paddle/common/errors.h"
-#include "paddle/phi/api/include/api.h"
+#include "opc/adapters/cuda_call.h"
+
+namespace opc {
+namespace pd {
+class DeviceTarget;
+}
+}  // namespace opc
+
+/* The stream that Paddle computes a tensor on. */
+#ifndef OPC_PADDLE_STREAM
+#define OPC_PADDLE_STREAM(tensor) static_cast<void *>((tensor).stream())
+#endif
+
+#define OPC_PADDLE_TARGET DeviceTarget
+#include "opc/adapters/paddle.h"
 
 namespace opc {
 namespace pd {
 
-/* The host's copies of one call's operands. Results lie where the first operand in device memory does, or on the host without such. */
-class DeviceMemory {
+/* Computes where the tensors of one call lie. */
+class DeviceTarget {
  public:
+  void see(const char *op, const Tensor &tensor) {
+    if (!tensor.is_gpu()) return;
+    if (!on_gpu_) {
+      on_gpu_ = true;
+      place_ = tensor.place();
+      stream_ = OPC_PADDLE_STREAM(tensor);
+    } else if (tensor.place() != place_) {
+      refuse("%s: operands lie on different GPUs", op);
+    }
+  }
+
   /* Where results are made. */
   const phi::Place &place() const { return place_; }
 
-  /* Has the kernel read an input on the host. */
-  void input(const ::paddle::Tensor &tensor, DLTensor &view) {
-    if (!tensor.is_gpu()) return;
-    if (copies_.empty()) {
-      place_ = tensor.place();
-      stream_ = tensor.stream();
-    }
-    const Copy &copy = add(view, false);
-    check(cudaMemcpyAsync(copy.host.get(), copy.device, copy.size, cudaMemcpyDeviceToHost, stream_));
+  void made(const DLTensor &view, size_t bytes) const {
+    if (!on_gpu_) HostTarget::made(view, bytes);
   }
 
-  /* Has the kernel write a result on the host. */
-  void output(const ::paddle::Tensor &tensor, DLTensor &view) {
-    if (tensor.is_gpu()) add(view, true);
+  /* Zeros of any element type. */
+  void *zeros() {
+    if (!on_gpu_) return HostTarget::zeros();
+    blocks_.push_back(::paddle::experimental::full(std::vector<int64_t>{sizeof(uint64_t)}, 0, DataType::UINT8, place_));
+    return blocks_.back().data();
   }
 
-  /* The kernel writes to an input. */
-  void in_place(const DLTensor &view) {
-    for (Copy &copy : copies_) copy.changed = copy.changed || copy.host.get() == view.data;
+  template <class A>
+  int32_t infer(const Op<A> &op, const A &attributes, const DLTensor *const *inputs, opc_tensor_type *types, char *message, int64_t size) {
+    if (!on_gpu_) return HostTarget::infer(op, attributes, inputs, types, message, size);
+    const opc_cuda_context lent = context(message, size);
+    return op.device.infer(inputs, &attributes, types, &lent);
   }
 
-  /* The inputs are there. */
-  void begin() const {
-    if (!copies_.empty()) check(cudaStreamSynchronize(stream_));
-  }
-
-  /* The results are there. */
-  void end() const {
-    for (const Copy &copy : copies_)
-      if (copy.changed) check(cudaMemcpyAsync(copy.device, copy.host.get(), copy.size, cudaMemcpyHostToDevice, stream_));
-    begin();
+  template <class A>
+  int32_t compute(const Op<A> &op, const A &attributes, const DLTensor *const *inputs, DLTensor *const *outputs, char *message,
+                  int64_t size) {
+    if (!on_gpu_) return HostTarget::compute(op, attributes, inputs, outputs, message, size);
+    return call_on_device(op.device, op.name, inputs, outputs, attributes, context(message, size));
   }
 
  private:
-  struct Copy {
-    void *device;
-    std::unique_ptr<char[]> host;
-    size_t size;
-    bool changed;
-  };
-
-  static void check(cudaError_t error) {
-    if (error != cudaSuccess)
-      throw ::common::enforce::EnforceNotMet(::common::errors::External("CUDA: %s", cudaGetErrorString(error)), __FILE__, __LINE__);
+  opc_cuda_context context(char *message, int64_t size) {
+    return {stream_, place_.GetDeviceId(), allocate, release, this, nullptr, message, size};
   }
 
-  /* The bytes from a view's first element to its last. */
-  static size_t extent(const DLTensor &view) {
-    int64_t last = 0, dense = 1;
-    for (int32_t axis = view.ndim - 1; axis >= 0; --axis) {
-      if (view.shape[axis] == 0) return 0;
-      last += (view.shape[axis] - 1) * (view.strides == nullptr ? dense : view.strides[axis]);
-      dense *= view.shape[axis];
+  /* Memory of Paddle's, which gives out again what was given back to it in the order of its stream. */
+  static void *allocate(void *target, int64_t bytes, void *) {
+    DeviceTarget &own = *static_cast<DeviceTarget *>(target);
+    try {
+      own.blocks_.push_back(::paddle::experimental::empty(std::vector<int64_t>{bytes}, DataType::UINT8, own.place_));
+    } catch (const std::exception &) {
+      return nullptr; /* the kernels' function says for what there was no memory */
     }
-    return static_cast<size_t>(last + 1) * (view.dtype.bits / 8);
+    return own.blocks_.back().data();
   }
 
-  const Copy &add(DLTensor &view, bool changed) {
-    const size_t size = extent(view);
-    copies_.push_back({view.data, std::unique_ptr<char[]>(new char[size + 1]), size, changed});
-    view.data = copies_.back().host.get();
-    view.device = {kDLCPU, 0};
-    return copies_.back();
+  static void release(void *target, void *memory, int64_t, void *) {
+    std::vector<Tensor> &blocks = static_cast<DeviceTarget *>(target)->blocks_;
+    for (size_t i = blocks.size(); i-- > 0;) {
+      if (blocks[i].data() != memory) continue;
+      blocks.erase(blocks.begin() + static_cast<std::ptrdiff_t>(i));
+      return;
+    }
   }
 
+  bool on_gpu_ = false;
   phi::Place place_ = phi::CPUPlace();
-  cudaStream_t stream_ = nullptr;
-  std::vector<Copy> copies_;
+  void *stream_ = nullptr;
+  std::vector<Tensor> blocks_;
 };
 
 }  // namespace pd
 }  // namespace opc
-
-#define OPC_PADDLE_MEMORY opc::pd::DeviceMemory
-#include "opc/adapters/paddle.h"
 
 #endif /* OPC_ADAPTERS_PADDLE_CUDA_H */

@@ -3,259 +3,13 @@
 #ifndef OPC_ADAPTERS_TORCH_H
 #define OPC_ADAPTERS_TORCH_H
 
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <new>
-
-#include "opc/abi.h"
-#include "opc/core/pages.h"
-#include "opc/core/tensor.h"
-#include "opc/adapters/torch_shim.h"
+#include "opc/adapters/torch_arguments.h"
 
 namespace opc {
 namespace torch {
 
 /* The version of torch whose boxing this file follows: 2.10. */
 constexpr uint64_t boxing_version = (uint64_t{2} << 56) | (uint64_t{10} << 48);
-
-template <class T>
-T unbox(StableIValue value) {
-  T result;
-  memcpy(&result, &value, sizeof result);  // the low bytes: little endian
-  return result;
-}
-
-/* A dtype as torch and as kernels number it. */
-struct DType {
-  int32_t torch;
-  opc::dtype element;
-};
-
-/* The element type of a torch dtype; dtype_unknown for one that opc does not know (a quantised one, ...). */
-inline opc::dtype element_type(int32_t torch_dtype) {
-  static const DType table[] = {
-#define OPC_ROW(name, c, cpp) {aoti_torch_dtype_##c(), dtype_##name},
-      OPC_TORCH_DTYPES(OPC_ROW)
-#undef OPC_ROW
-      {aoti_torch_dtype_complex64(), dtype_complex64},
-      {aoti_torch_dtype_complex128(), dtype_complex128},
-  };
-  for (const DType &row : table)
-    if (row.torch == torch_dtype) return row.element;
-  return dtype_unknown;
-}
-
-constexpr uint8_t kDLOpaqueHandle = 3;
-
-/* What kernels are told of a torch dtype; of one that no operand may have, its name at most, with which they refuse it. */
-inline DLDataType to_dlpack(int32_t torch_dtype) {
-  const opc::dtype element = element_type(torch_dtype);
-  return element == dtype_unknown ? DLDataType{kDLOpaqueHandle, 0, 1} : row_of(element).dlpack;
-}
-
-/* The torch dtype of an output; -1 where torch has none. */
-inline int32_t to_torch(DLDataType type) {
-  switch (opc::dtype_of(type)) {
-#define OPC_CASE(name, c, cpp) \
-  case dtype_##name: return aoti_torch_dtype_##c();
-    OPC_TORCH_DTYPES(OPC_CASE)
-#undef OPC_CASE
-    default: return -1;
-  }
-}
-
-/* A tensor that this call owns a reference to, and the view of it that kernels take; empty for an absent optional one. */
-class Tensor {
- public:
-  Tensor() = default;
-  Tensor(const Tensor &) = delete;
-  Tensor &operator=(const Tensor &) = delete;
-  ~Tensor() {
-    if (handle_) aoti_torch_delete_tensor_object(handle_);
-  }
-
-  /* Takes over `handle`. Only a tensor that will be written may be asked for its data mutably: that ends sharing on write. */
-  void take(AtenTensorHandle handle, bool written) {
-    handle_ = handle;
-    int64_t ndim = 0;
-    int32_t dtype = 0;
-    aoti_torch_get_dim(handle, &ndim);
-    aoti_torch_get_sizes(handle, &view_.shape);
-    aoti_torch_get_strides(handle, &view_.strides);
-    aoti_torch_get_dtype(handle, &dtype);
-    if (written) {
-      torch_get_mutable_data_ptr(handle, &view_.data);
-    } else {
-      const void *data = nullptr;
-      torch_get_const_data_ptr(handle, &data);
-      view_.data = const_cast<void *>(data);
-    }
-    view_.ndim = static_cast<int32_t>(ndim);
-    view_.dtype = to_dlpack(dtype);
-    view_.device = {kDLCPU, 0};
-  }
-
-  /* Becomes a fresh contiguous tensor with the axes `front` and behind them those of `type`; false when torch has no memory. */
-  bool allocate(const int64_t *front, int32_t front_count, const opc_tensor_type &type) {
-    const int32_t ndim = front_count + type.ndim;
-    int64_t elements = 1;
-    int64_t stride = 1;
-    for (int32_t axis = ndim - 1; axis >= 0; --axis) {
-      const int64_t size = axis < front_count ? front[axis] : type.shape[axis - front_count];
-      shape_[axis] = size;
-      strides_[axis] = stride;
-      elements *= size;
-      stride *= size > 1 ? size : 1;
-    }
-    const int32_t device = aoti_torch_device_type_cpu();
-    if (aoti_torch_empty_strided(ndim, shape_, strides_, to_torch(type.dtype), device, 0, &handle_) != 0) return false;
-    void *data = nullptr;
-    torch_get_mutable_data_ptr(handle_, &data);
-    opc_advise_huge_pages(data, static_cast<size_t>(elements) * (type.dtype.bits / 8));
-    view_ = {data, {kDLCPU, 0}, ndim, type.dtype, shape_, strides_, 0};
-    return true;
-  }
-
-  /* Gives the reference back to torch; an undefined tensor, None in Python, for an empty one. */
-  StableIValue release() {
-    if (!handle_) aoti_torch_new_uninitialized_tensor(&handle_);
-    StableIValue value = 0;
-    memcpy(&value, &handle_, sizeof handle_);
-    handle_ = nullptr;
-    return value;
-  }
-
-  DLTensor *view() { return handle_ ? &view_ : nullptr; }
-
- private:
-  AtenTensorHandle handle_ = nullptr;
-  DLTensor view_ = {};
-  int64_t shape_[2 * OPC_MAX_RANK]; /* of a tensor that was allocated here */
-  int64_t strides_[2 * OPC_MAX_RANK];
-};
-
-/* The arguments of a call, taken off torch's stack one after the other.
- *
- * All of them must be taken before anything may fail, since an argument that stays on the stack is never freed. So a bad value
- * is only noted, and `check` raises the first one. */
-class Arguments {
- public:
-  Arguments(const char *op, StableIValue *stack) : op_(op), next_(stack) { message_[0] = '\0'; }
-  Arguments(const Arguments &) = delete;
-  Arguments &operator=(const Arguments &) = delete;
-  ~Arguments() {
-    while (kept_) {
-      Block *block = kept_;
-      kept_ = block->previous;
-      free(block);
-    }
-  }
-
-  double number() { return unbox<double>(*next_++); }
-  int64_t integer() { return unbox<int64_t>(*next_++); }
-  int32_t boolean() { return unbox<uint8_t>(*next_++) != 0; }
-
-  /* An element type. */
-  int64_t dtype(const char *name) {
-    const opc::dtype element = element_type(unbox<int32_t>(*next_++));
-    const bool known = element >= 0 && element < dtype_count;
-    if (!known) note("%s: %s must be a dtype that opc knows", op_, name);
-    return known ? element : dtype_unknown;
-  }
-
-  const char *text() {
-    StringHandle handle = unbox<StringHandle>(*next_++);
-    const char *characters = nullptr;
-    size_t length = 0;
-    torch_string_c_str(handle, &characters);
-    torch_string_length(handle, &length);
-    char *copy = keep<char>(length + 1);
-    memcpy(copy, characters, length);
-    copy[length] = '\0';
-    torch_delete_string(handle);
-    return copy;
-  }
-
-  /* The position of a string among the `count` values an attribute admits; `admitted` names them for the message. */
-  int64_t choice(const char *name, const char *const *values, int64_t count, const char *admitted) {
-    const char *given = text();
-    for (int64_t i = 0; i < count; ++i)
-      if (strcmp(values[i], given) == 0) return i;
-    note("%s: %s = '%s' is not one of %s", op_, name, given, admitted);
-    return 0;
-  }
-
-  /* The elements of a list, whose length goes to `length`; they live as long as this object. */
-  template <class T>
-  const T *list(int64_t *length) {
-    StableListHandle handle = unbox<StableListHandle>(*next_++);
-    size_t size = 0;
-    torch_list_size(handle, &size);
-    T *elements = keep<T>(size);
-    for (size_t i = 0; i < size; ++i) {
-      StableIValue item = 0;
-      torch_list_get_item(handle, i, &item);
-      elements[i] = unbox<T>(item);
-    }
-    torch_delete_list(handle);
-    *length = static_cast<int64_t>(size);
-    return elements;
-  }
-
-  /* The elements of a list that must have `length` of them. */
-  template <class T>
-  void list(const char *name, T *elements, int64_t length) {
-    int64_t given = 0;
-    const T *source = list<T>(&given);
-    if (given == length)
-      memcpy(elements, source, sizeof(T) * static_cast<size_t>(length));
-    else
-      note("%s: %s must have %lld elements, but has %lld", op_, name, static_cast<long long>(length),
-           static_cast<long long>(given));
-  }
-
-  void tensor(Tensor &target, bool written = false) { target.take(unbox<AtenTensorHandle>(*next_++), written); }
-
-  void optional_tensor(Tensor &target) {
-    StableIValue *boxed = unbox<StableIValue *>(*next_++);
-    if (!boxed) return;
-    target.take(unbox<AtenTensorHandle>(*boxed), false);
-    ::operator delete(boxed);
-  }
-
- protected:
-  template <class... Values>
-  void note(const char *format, Values... values) {
-    if (!message_[0]) snprintf(message_, sizeof message_, format, values...);
-  }
-
-  /* Raises the message that was noted here or that a kernel left, if there is one, as torch's error. */
-  void check() {
-    if (message_[0]) aoti_torch_check(false, op_, op_, 0, message_);
-  }
-
-  const char *op_;
-  char message_[512];
-
- private:
-  struct Block {
-    Block *previous;
-  };
-
-  template <class T>
-  T *keep(size_t count) {
-    Block *block = static_cast<Block *>(malloc(sizeof(Block) + sizeof(T) * count));
-    block->previous = kept_;
-    kept_ = block;
-    return reinterpret_cast<T *>(block + 1);
-  }
-
-  StableIValue *next_;
-  Block *kept_ = nullptr;
-};
 
 /* Runs a kernel's loop on torch's threads. */
 inline void parallel_for(void *, int64_t count, int64_t grain, opc_range_body body, void *argument) {
@@ -280,6 +34,12 @@ inline void parallel_for(void *, int64_t count, int64_t grain, opc_range_body bo
       &ranges);
 }
 
+/* What torch calls a function for: with results that go to tensors of the caller's, and for a GPU. */
+struct Form {
+  bool given;
+  bool cuda;
+};
+
 /* One call of an operator with `InputCount` tensors in and `OutputCount` out.
  *
  * Take the arguments in the order of the schema: inputs, then what the operator has of attributes, `output_mask`, `batch_axes`
@@ -287,12 +47,12 @@ inline void parallel_for(void *, int64_t count, int64_t grain, opc_range_body bo
 template <int InputCount, int OutputCount>
 class Call : public Arguments {
  public:
-  Call(const char *op, StableIValue *stack) : Arguments(op, stack) {
+  Call(const char *op, StableIValue *stack, Form form) : Arguments(op, stack), form_(form) {
     for (bool &wanted : wanted_) wanted = true;
   }
 
-  void input() { tensor(inputs_[taken_++]); }
-  void optional_input() { optional_tensor(inputs_[taken_++]); }
+  void input() { tensor(inputs_[taken_++], false, form_.cuda); }
+  void optional_input() { optional_tensor(inputs_[taken_++], form_.cuda); }
 
   /* Which outputs are wanted: the others are not computed. */
   void output_mask() { list<bool>("output_mask", wanted_, OutputCount); }
@@ -302,26 +62,40 @@ class Call : public Arguments {
 
   /* The tensors to write to, instead of fresh ones. */
   void given_outputs() {
-    for (Tensor &output : outputs_) tensor(output, true);
-    given_ = true;
+    for (Tensor &output : outputs_) tensor(output, true, form_.cuda);
   }
 
+  /* Runs the function of the CPU, or what `on_gpu` finds in its place. */
   template <class Attributes>
   void run(int32_t (*infer)(const DLTensor *const *, const Attributes *, opc_tensor_type *, const opc_context *),
            int32_t (*kernel)(const DLTensor *const *, DLTensor *const *, const Attributes *, const opc_context *),
-           const Attributes &attributes) {
+           const Attributes &attributes, CudaOp &on_gpu) {
     check();
     const opc_context context = {parallel_for, nullptr, message_, sizeof message_};
+    CudaCall gpu;
+    int32_t (*gpu_infer)(const DLTensor *const *, const Attributes *, opc_tensor_type *, const opc_cuda_context *) = nullptr;
+    int32_t (*gpu_kernel)(const DLTensor *const *, DLTensor *const *, const Attributes *, const opc_cuda_context *) = nullptr;
+    DLDevice device = {kDLCPU, 0};
+    if (form_.cuda) {
+      device = one_device(on_gpu.operands);
+      gpu.begin(on_gpu, op_, device.device_id, {message_, sizeof message_});
+      check();
+      memcpy(&gpu_infer, &on_gpu.infer, sizeof gpu_infer);
+      memcpy(&gpu_kernel, &on_gpu.kernel, sizeof gpu_kernel);
+    }
     DLTensor *views[InputCount + OutputCount];
     DLTensor **outputs = views + InputCount;
     for (int i = 0; i < InputCount; ++i) views[i] = inputs_[i].view();
     strip_batch_axes(views, InputCount);
-    if (!given_) {
+    if (!form_.given) {
       opc_tensor_type types[OutputCount];
-      infer(views, &attributes, types, &context);
+      if (form_.cuda)
+        gpu_infer(views, &attributes, types, &gpu.context);
+      else
+        infer(views, &attributes, types, &context);
       check();
       for (int i = 0; i < OutputCount; ++i)
-        if (wanted_[i] && !outputs_[i].allocate(batch_shape_, batch_axes_, types[i]))
+        if (wanted_[i] && !outputs_[i].allocate(device, batch_shape_, batch_axes_, types[i]))
           note("%s: torch has no memory for the outputs", op_);
       check();
     }
@@ -330,7 +104,12 @@ class Call : public Arguments {
     const int64_t points = batch_points();
     for (int64_t point = 0; point < points; ++point) {
       if (batch_axes_ > 0) move_to(point, views);
-      kernel(views, outputs, &attributes, &context);
+      if (form_.cuda) {
+        gpu_kernel(views, outputs, &attributes, &gpu.context);
+        gpu.release();
+      } else {
+        kernel(views, outputs, &attributes, &context);
+      }
       check();
     }
   }
@@ -341,6 +120,25 @@ class Call : public Arguments {
   }
 
  private:
+  /* The device that all tensors are on; refuses those on several, by their names. */
+  DLDevice one_device(const char *names) {
+    int first = -1;
+    DLDevice device = {kDLCPU, 0};
+    for (int i = 0; i < InputCount + OutputCount; ++i) {
+      const DLTensor *view = i < InputCount ? inputs_[i].view() : outputs_[i - InputCount].view();
+      if (!view) continue;
+      if (first < 0) {
+        first = i;
+        device = view->device;
+      } else if (view->device.device_type != device.device_type || view->device.device_id != device.device_id) {
+        note("%s: %s is on %s, but %s is on %s", op_, OperandText(names, first).text, DeviceText(device).text,
+             OperandText(names, i).text, DeviceText(view->device).text);
+      }
+    }
+    check();
+    return device;
+  }
+
   /* Takes the batch axes off the views and checks that all have the same ones. */
   void strip_batch_axes(DLTensor **views, int count) {
     if (batch_axes_ == 0) return;
@@ -381,46 +179,63 @@ class Call : public Arguments {
   Tensor inputs_[InputCount];
   Tensor outputs_[OutputCount];
   bool wanted_[OutputCount];
-  bool given_ = false;
+  const Form form_;
   int taken_ = 0;
   int32_t batch_axes_ = 0;
   const int64_t *batch_shape_ = nullptr;
 };
 
-/* One operator: the schemas that return fresh tensors and that write to given ones, and their functions for the CPU. */
+/* The functions that torch calls for an operator, by whether results go to given tensors, and whether they are on a GPU. */
+struct Functions {
+  opc_torch_function call[2], write[2];
+};
+
+template <void (*function)(StableIValue *, Form), bool given, bool cuda>
+void boxed(StableIValue *stack, uint64_t, uint64_t) {
+  function(stack, {given, cuda});
+}
+
+template <void (*function)(StableIValue *, Form)>
+constexpr Functions functions = {{boxed<function, false, false>, boxed<function, false, true>},
+                                 {boxed<function, true, false>, boxed<function, true, true>}};
+
+/* One operator: the schemas that return fresh tensors and that write to given ones, and its functions. */
 struct Registration {
   const char *schema;
   const char *out_schema;
-  opc_torch_function call;
-  opc_torch_function write;
+  const Functions *functions;
 };
 
-/* Makes operators known to torch: `name`, to which Python adds kernels for autograd and vmap, `_name`, which has none but the
- * CPU's, and `name.out`. torch keeps the library for the rest of the process, as these functions stay loaded. */
+/* Makes a family's operators known to torch: `name`, to which Python adds kernels for autograd and vmap, `_name`, which has none but
+ * the CPU's and those of GPUs, and `name.out`. torch keeps the library for the rest of the process, as these functions stay loaded. */
 class Library {
  public:
   template <int Count>
-  Library(const char *name_space, const char *file, const Registration (&operators)[Count]) {
+  Library(const char *name_space, const char *family, const char *source, const char *file, const Registration (&operators)[Count]) {
+    cuda_library.name(family, source);
     bool ok = aoti_torch_library_init_fragment(name_space, file, 0, &schemas_) == 0 &&
-              aoti_torch_library_init_impl(name_space, "CPU", file, 0, &kernels_) == 0;
+              aoti_torch_library_init_impl(name_space, "CPU", file, 0, &kernels_[0]) == 0 &&
+              aoti_torch_library_init_impl(name_space, "CUDA", file, 0, &kernels_[1]) == 0;
     for (const Registration &op : operators) {
       char raw[4096];
       snprintf(raw, sizeof raw, "_%s", op.schema);
-      ok = ok && add(op.schema, op.call) && add(raw, op.call) && add(op.out_schema, op.write);
+      const Functions &own = *op.functions;
+      ok = ok && add(op.schema, own.call) && add(raw, own.call) && add(op.out_schema, own.write);
     }
   }
 
  private:
   /* Says whether torch took the operator; if not, it has said why on stderr, and loading the package fails for lack of it. */
-  bool add(const char *schema, opc_torch_function function) {
+  bool add(const char *schema, const opc_torch_function (&functions)[2]) {
     char name[512];
     snprintf(name, sizeof name, "%.*s", static_cast<int>(strcspn(schema, "(")), schema);
     return aoti_torch_library_def(schemas_, schema) == 0 &&
-           torch_library_impl(kernels_, name, function, boxing_version) == 0;
+           torch_library_impl(kernels_[0], name, functions[0], boxing_version) == 0 &&
+           torch_library_impl(kernels_[1], name, functions[1], boxing_version) == 0;
   }
 
   TorchLibraryHandle schemas_ = nullptr;
-  TorchLibraryHandle kernels_ = nullptr;
+  TorchLibraryHandle kernels_[2] = {};
 };
 
 }  // namespace torch

@@ -36,6 +36,8 @@ int32_t aoti_torch_get_dim(AtenTensorHandle tensor, int64_t *dim);
 int32_t aoti_torch_get_sizes(AtenTensorHandle tensor, int64_t **sizes);
 int32_t aoti_torch_get_strides(AtenTensorHandle tensor, int64_t **strides);
 int32_t aoti_torch_get_dtype(AtenTensorHandle tensor, int32_t *dtype);
+int32_t aoti_torch_get_device_type(AtenTensorHandle tensor, int32_t *device_type);
+int32_t aoti_torch_get_device_index(AtenTensorHandle tensor, int32_t *device_index);
 int32_t torch_get_const_data_ptr(AtenTensorHandle tensor, const void **data);
 int32_t torch_get_mutable_data_ptr(AtenTensorHandle tensor, void **data);
 
@@ -50,6 +52,7 @@ int32_t torch_parallel_for(int64_t begin, int64_t end, int64_t grain, void (*bod
 void aoti_torch_check(bool condition, const char *function, const char *file, uint32_t line, const char *message);
 
 int32_t aoti_torch_device_type_cpu();
+int32_t aoti_torch_device_type_cuda();
 #define OPC_DECLARE(name, c, cpp) int32_t aoti_torch_dtype_##c();
 OPC_TORCH_DTYPES(OPC_DECLARE)
 #undef OPC_DECLARE

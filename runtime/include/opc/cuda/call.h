@@ -4,6 +4,7 @@
 
 #include "opc/core/call.h"
 #include "opc/cuda/abi.h"
+#include "opc/cuda/device_guard.h"
 #include "opc/cuda/multiply.h"
 #include "opc/cuda/nest.h"
 #include "opc/cuda/rows.h"
@@ -56,25 +57,6 @@ static inline opc_context host_context(const opc_cuda_context *lent) {
 }
 
 static inline void *stream_of(const opc_cuda_context *lent) { return lent == nullptr ? nullptr : lent->stream; }
-
-/* Makes the context's device the current one for the time of a call. */
-struct device_guard {
-#if defined(__CUDACC__)
-  int before = -1;
-  explicit device_guard(const opc_cuda_context *lent) {
-    int now = 0;
-    if (lent == nullptr || cudaGetDevice(&now) != cudaSuccess || now == lent->device) return;
-    if (cudaSetDevice(lent->device) == cudaSuccess) before = now;
-  }
-  ~device_guard() {
-    if (before >= 0) cudaSetDevice(before);
-  }
-#else
-  explicit device_guard(const opc_cuda_context *) {}
-#endif
-  device_guard(const device_guard &) = delete;
-  device_guard &operator=(const device_guard &) = delete;
-};
 
 /* Whether what was started before could be. */
 static inline int32_t started(const char *op, const opc_context *context) {

@@ -3,6 +3,7 @@
 #define OPC_CUDA_DEVICE_H
 
 #include "opc/core/variant.h"
+#include "opc/cuda/abi.h"
 
 #if defined(__CUDACC__)
 #include <cuda_runtime.h>
