@@ -51,9 +51,8 @@ def _programs(same: _Same, overrides: tuple[Override, ...]) -> tuple[Specialised
     variants = lower(same.op)
     names = frozenset[str]().union(*(op_names(v.case.op) | index_names(v.case.op) for v in variants))
     rows = _common(same.op, variants, Namer(names))
-    # Experimental: kernels are not fused unless a schedule asks for it.
     decisions = Decisions(same.op.name, overrides)
-    if rows is None or not decisions.take("fuse", rows.dim, worth=False):
+    if rows is None or not decisions.take("fuse", rows.dim):
         return variants
     fused = tuple(_fused(v, rows) for v in variants)
     for v in fused:

@@ -75,29 +75,29 @@ def variants(text: str, *changes: str) -> tuple[SpecialisedProgram, ...]:
 
 
 def fused(text: str) -> FusedRows | None:
-    (variant,) = variants(text, "f: fuse")
+    (variant,) = variants(text)
     return variant.program.fused
 
 
 def test_attention_is_fused_along_its_queries() -> None:
-    (variant,) = variants(ATTENTION, "f: fuse")
+    (variant,) = variants(ATTENTION)
     assert variant.program.fused == FusedRows("...", "L", "L_first")
     assert format_variant(variant) == FUSED
     # An index that is used as a number counts from the first row of the block.
     assert "if j <= i + L_first + reach else -1000" in FUSED
-    assert "if j <= i + reach else -1000" in format_variant(variants(ATTENTION)[0])
+    assert "if j <= i + reach else -1000" in format_variant(variants(ATTENTION, "f: -fuse")[0])
 
 
-def test_fusion_is_off_unless_asked_for() -> None:
+def test_a_schedule_leaves_fusion_out() -> None:
     op = compile_text(HEAD + ATTENTION).forward
-    assert cpu_programs(op) is lower(op)
+    assert cpu_programs(op) is not lower(op)
     with overridden(overrides(["f: -fuse"])):
         assert cpu_programs(op) is lower(op)
 
 
 def test_rows_need_no_group() -> None:
     assert fused(TWO_LAYERS) == FusedRows(None, "B", "B_first")
-    assert "L_first" not in format_variant(variants(TWO_LAYERS, "f: fuse")[0])
+    assert "L_first" not in format_variant(variants(TWO_LAYERS)[0])
 
 
 def test_the_first_row_has_a_name_of_its_own() -> None:
@@ -131,7 +131,7 @@ def test_what_no_contraction_reads_is_not_fused() -> None:
 
 
 def test_the_verifier_finds_a_read_of_another_row() -> None:
-    (variant,) = variants(TWO_LAYERS, "f: fuse")
+    (variant,) = variants(TWO_LAYERS)
     verify_fused(variant.case.op, variant.program)
     first, second = variant.program.stages
     assert isinstance(second, ContractionStage)
@@ -145,7 +145,7 @@ def test_the_verifier_finds_a_read_of_another_row() -> None:
 
 
 def test_the_verifier_finds_a_result_without_rows() -> None:
-    (variant,) = variants(TWO_LAYERS, "f: fuse")
+    (variant,) = variants(TWO_LAYERS)
     rows = FusedRows(None, "H", "H_first")
     with pytest.raises(VerifyError, match="f_h does not stay in its block of rows along H: h"):
         verify_fused(variant.case.op, replace(variant.program, fused=rows))
@@ -153,10 +153,10 @@ def test_the_verifier_finds_a_result_without_rows() -> None:
 
 def test_a_temporary_that_is_needed_later_keeps_its_memory() -> None:
     text = ATTENTION.replace("outputs: {", "outputs: {z: 'T[..., L, V]', ")
-    (variant,) = variants(f"{text}  z[..., i, d] = y[..., i, d] + sum[j](w[..., i, j] * v[..., j, d])\n", "f: fuse")
+    (variant,) = variants(f"{text}  z[..., i, d] = y[..., i, d] + sum[j](w[..., i, j] * v[..., j, d])\n")
     hosts = {t.name: t.host for t in variant.program.temporaries}
     assert (hosts["w"], hosts["p"]) == ("s", None)
 
 
 def test_other_programs_keep_what_they_have_apart() -> None:
-    assert all(t.host is None for v in variants(ATTENTION) for t in v.program.temporaries)
+    assert all(t.host is None for v in variants(ATTENTION, "f: -fuse") for t in v.program.temporaries)

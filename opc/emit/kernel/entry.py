@@ -58,7 +58,7 @@ class EntryText:
     ) -> None:
         self.family, self.op, self.variants, self.tiles = family, op, variants, tiles
         self.slices = SliceText(family, op, variants)
-        self.wide = wide if self.slices.group is None else ()
+        self.wide = () if self.slices.used else wide
         """The types whose operands the loops take as int64."""
         self.scalar = CppScalarText(
             op,
