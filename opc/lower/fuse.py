@@ -19,6 +19,7 @@ from opc.ir.expr import Axis, BroadcastAxis, Expr, GroupRef, IndexValue, Read, R
 from opc.ir.op import Assign, AttributeKind, Group, Op, Operand
 from opc.ir.verify import VerifyError
 from opc.loops.schedule import Decisions, Override, active
+from opc.lower.columns import needed_columns
 from opc.lower.loop_ir import ContractionStage, FusedRows, GroupLoop, IndexLoop, NestStage, Program, RowStage, Stage
 from opc.lower.lower import SpecialisedProgram, lower, staged
 from opc.lower.memory import read_by, with_shared_memory, written_by
@@ -157,7 +158,8 @@ def _fused(variant: SpecialisedProgram, rows: FusedRows) -> SpecialisedProgram:
     body = tuple(_from_first(s, rows) for s in op.body)
     if any(a is not b for a, b in zip(op.body, body, strict=True)):
         variant = staged(variant, op.with_body(body))
-    return replace(variant, program=replace(with_shared_memory(variant.program), fused=rows))
+    columns = needed_columns(variant.case.op, rows)
+    return replace(variant, program=replace(with_shared_memory(variant.program), fused=rows, columns=columns))
 
 
 def _from_first(s: Assign, rows: FusedRows) -> Assign:

@@ -386,14 +386,29 @@ class FusedRows:
 
 
 @dataclass(frozen=True, slots=True)
+class NeededColumns:
+    """The columns that stages on a block of rows need: the first `count` points of the axis with the size `dim`, at least one.
+
+    All others are dropped in every row of the block by a condition: they add 0 to sums where all elements of the operands
+    `finite` are finite. Anywhere else 0 times them is not 0, and all columns are needed.
+    """
+
+    dim: str
+    count: Affine
+    finite: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Program:
     """The stages of one op, in order, and the temporaries between them.
 
-    With `fused` the stages are those of one block of rows, and temporaries have as many rows as a block.
+    With `fused` the stages are those of one block of rows, and temporaries have as many rows as a block; with `columns` they have
+    as many columns as the block needs.
     """
 
     name: str
     stages: tuple[Stage, ...]
     temporaries: tuple[Temporary, ...]
     fused: FusedRows | None = None
+    columns: NeededColumns | None = None
     schedule: Schedule = field(default_factory=Schedule)

@@ -57,6 +57,9 @@ def format_program(op: Op, program: Program, when: str = "", loops: bool = False
         lines.append(f"  schedule: {program.schedule}")
         of = "" if rows.group is None else f" of each point of {GroupLoop(rows.group)}"
         lines.append(f"  for each block of rows along {rows.dim}, from {rows.first} on,{of}:")
+    if (columns := program.columns) is not None:
+        finite = f", if {' and '.join(columns.finite)} is finite" if columns.finite else ""
+        lines.append(f"  only the first {columns.count} points along {columns.dim}{finite}")
     lines += [f"  temporary {t.name}: {t.type}{_loops(t.loops)}{_memory(t)}" for t in program.temporaries]
     for stage in program.stages:
         kernel = stage_kernel(op, stage)

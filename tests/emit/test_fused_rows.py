@@ -18,12 +18,12 @@ ATTENTION = """\
 gradient: none
 broadcast: true
 inputs: {q: 'T[..., L, E]', k: 'T[..., S, E]', v: 'T[..., S, V]', 'mask?': 'T[..., L, S]'}
-attributes: {is_causal: {type: bool, default: false}}
+attributes: {is_causal: {type: bool, default: false}, reach: {type: int, default: 0}}
 outputs: {y: 'T[..., L, V]', t: 'T[..., L]'}
 require: [S > 0]
 kernel: |
   s[..., i, j] = (sum[e](q[..., i, e] * k[..., j, e]) + (mask[..., i, j] if present(mask) else 0)
-                  if j <= i or not is_causal else -inf)
+                  if j <= i + reach or not is_causal else -inf)
   m[..., i] = max[j](s[..., i, j])
   p[..., i, j] = exp(s[..., i, j] - m[..., i])
   t[..., i] = sum[j](p[..., i, j])
@@ -62,9 +62,11 @@ def _expected(q: Array, k: Array, v: Array, mask: Array | None = None, is_causal
     return p @ v / t[..., None], t
 
 
-def _call(library: KernelLibrary, given: dict[str, Any], is_causal: bool, parallel_for: Any = None) -> dict[str, Array]:
+def _call(
+    library: KernelLibrary, given: dict[str, Any], is_causal: bool, parallel_for: Any = None, reach: int = 0
+) -> dict[str, Array]:
     chosen = KernelLibrary(library.family, Path(library.library._name), parallel_for)
-    return chosen.call(library.family.forward, given, {"is_causal": is_causal})
+    return chosen.call(library.family.forward, given, {"is_causal": is_causal, "reach": reach})
 
 
 SIZES = [
@@ -115,3 +117,40 @@ def test_what_a_block_leaves_out_is_not_read(fused: KernelLibrary) -> None:
     y = _call(fused, {"q": q, "k": k, "v": v}, False)["y"]
     bad = np.isnan(y).any(-1)
     assert np.argwhere(bad).tolist() == [[1, 37]]
+
+
+def _random(seed: int, dtype: type[Any], batch: int, rows: int, keys: int) -> dict[str, Array]:
+    rng = np.random.default_rng(seed)
+    return {n: rng.standard_normal((batch, m, w)).astype(dtype) for n, m, w in (("q", rows, 8), ("k", keys, 8), ("v", keys, 5))}
+
+
+@pytest.mark.parametrize("reach", [0, -40, 7, 250, 2000])
+@pytest.mark.parametrize(("rows", "keys"), [(400, 300), (393, 1301)])
+def test_columns_that_no_row_of_a_block_needs_are_left_out(
+    fused: KernelLibrary, plain: KernelLibrary, reach: int, rows: int, keys: int
+) -> None:
+    """Some rows need none where they reach back, and then are NaN; with others, some block needs all."""
+    given = _random(4, np.float32, 3, rows, keys)
+    for way in (None, odd_parallel_for):
+        one, other = _call(fused, given, True, way, reach), _call(plain, given, True, None, reach)
+        for name in ("y", "t"):
+            np.testing.assert_allclose(one[name], other[name], rtol=2e-5, atol=2e-6)
+    assert np.isnan(one["y"]).any() == (reach < 0)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32])
+@pytest.mark.parametrize("strided", [False, True])
+@pytest.mark.parametrize("bad", [np.inf, np.nan])
+def test_no_column_is_left_out_where_0_times_it_is_not_0(
+    fused: KernelLibrary, plain: KernelLibrary, dtype: type[Any], strided: bool, bad: float
+) -> None:
+    given = _random(5, dtype, 4, 400, 300)
+    given["v"][2, 290, 3] = bad
+    if strided:
+        given["v"] = np.repeat(given["v"], 2, axis=-1)[..., ::2]
+    one, other = (_call(library, given, True) for library in (fused, plain))
+    np.testing.assert_array_equal(np.isnan(one["y"]), np.isnan(other["y"]))
+    assert np.isnan(one["y"]).any(1).tolist() == [[n == 2 and d == 3 for d in range(5)] for n in range(4)]
+    # It adds 0 times that to every row before it.
+    assert np.isnan(one["y"][2, :290, 3]).all()
+    np.testing.assert_allclose(one["y"].astype(np.float64), other["y"].astype(np.float64), rtol=2e-3, atol=1e-3)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from opc.ir.affine import Affine, Index
+from opc.ir.affine import Affine, AttrInt, Dim, Index
 from opc.ir.verify import VerifyError
 from opc.loops.schedule import overridden, overrides
 from opc.lower.fuse import cpu_programs, verify_fused
-from opc.lower.loop_ir import ContractionStage, FusedRows
+from opc.lower.loop_ir import ContractionStage, FusedRows, NeededColumns
 from opc.lower.lower import SpecialisedProgram, lower
 from opc.lower.printer import format_variant
 from opc.pipeline import compile_text
@@ -160,3 +160,67 @@ def test_a_temporary_that_is_needed_later_keeps_its_memory() -> None:
 
 def test_other_programs_keep_what_they_have_apart() -> None:
     assert all(t.host is None for v in variants(ATTENTION, "f: -fuse") for t in v.program.temporaries)
+
+
+MASKED = ATTENTION.replace("else -1000", "else -inf")
+
+
+def needed(text: str) -> NeededColumns | None:
+    return variants(text)[0].program.columns
+
+
+def test_columns_that_a_condition_drops_in_a_whole_block_are_left_out() -> None:
+    count = Affine.of(Dim("L")) + Dim("L_first") + AttrInt("reach")
+    assert needed(MASKED) == NeededColumns("S", count, ("v",))
+    text = format_variant(variants(MASKED)[0])
+    assert "  only the first L + L_first + reach points along S, if v is finite\n" in text
+    shifted = MASKED.replace("- m[..., i])", "- c[..., i])").replace(
+        "  p[...", "  c[..., i] = 0 if isinf(m[..., i]) else m[..., i]\n  p[..."
+    )
+    assert needed(shifted) == needed(MASKED)
+
+
+@pytest.mark.parametrize(
+    ("condition", "count"),
+    [
+        ("j < i + reach", "L + L_first + reach - 1"),
+        ("2*i - reach >= j", "L*2 + L_first*2 - reach - 1"),
+        ("j + i - reach < 0", "-L_first + reach"),
+        ("j <= 7", None),  # the same in all blocks
+        ("j >= i + reach", None),  # the first columns are dropped
+        ("2*j <= i + reach", None),
+        ("j % 3 <= i", None),
+        ("j <= i + reach + S", None),  # counts the columns
+        ("j <= i or j == 3", None),
+    ],
+)
+def test_the_last_column_follows_from_the_condition(condition: str, count: str | None) -> None:
+    found = needed(MASKED.replace("j <= i + reach", condition))
+    assert (None if found is None else str(found.count)) == count
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("else -inf", "else -1000"),  # its exponential may be what others are
+        ("exp(w[..., i, j] - m[..., i])", "exp(m[..., i] - w[..., i, j])"),
+        ("exp(w[..., i, j] - m[..., i])", "exp(w[..., i, j] - 2 * m[..., i])"),  # may be -inf, too
+        ("exp(w[..., i, j] - m[..., i])", "maximum(w[..., i, j], -1) - m[..., i]"),
+        ("sum[j](p[..., i, j] * v[..., j, d]) /", "sum[j]((p[..., i, j] + 1) * v[..., j, d]) /"),
+        ("/ sum[j](p[..., i, j])", "/ sum[j](s[..., i, j])"),  # what is not masked
+        ("/ sum[j](p[..., i, j])", "/ (sum[j](p[..., i, j]) / S)"),  # counts the columns
+        ("/ sum[j](p[..., i, j])", "/ sum[j](p[..., i, 0] + p[..., i, j])"),
+        ("/ sum[j](p[..., i, j])", "/ max[j](p[..., i, j])"),
+    ],
+)
+def test_columns_that_would_be_missed_are_computed(old: str, new: str) -> None:
+    text = MASKED.replace(old, new)
+    assert text != MASKED
+    assert variants(text)[0].program.fused is not None
+    assert needed(text) is None
+
+
+def test_outputs_have_all_columns() -> None:
+    text = MASKED.replace("outputs: {", "outputs: {z: 'T[..., L, S]', ") + "  z[..., i, j] = p[..., i, j] + 1\n"
+    assert variants(text)[0].program.fused is not None
+    assert needed(text) is None

@@ -101,7 +101,13 @@ class EntryText:
         if len(self.variants) > 1:
             lines.append("  }")
         lines += ["  return code;", "}"]
-        kernel = [f"{kernel_prototype(self.family, op)} {{", f"  {struct_name(op)} call;", *begin, *self.slices.call(), "}"]
+        kernel = [
+            f"{kernel_prototype(self.family, op)} {{",
+            f"  {struct_name(op)} call;",
+            *begin,
+            *self.slices.call(self._leaving_out()),
+            "}",
+        ]
         text = _wrapped(lines)
         if sliced:
             return f"{definitions(self.family, op)}\n{text}\n\nOPC_EXPORT\n{_wrapped(kernel)}\n"
@@ -155,6 +161,12 @@ class EntryText:
         if isinstance(value, Equal):
             return f"attributes->{name} {value}"
         return f"attributes->{name} {'!=' if value is True else '=='} {0 if isinstance(value, bool) else value}"
+
+    def _leaving_out(self) -> str:
+        """Return the condition of the calls in which blocks of rows leave columns out, empty where there are none."""
+        if all(v.program.columns is not None for v in self.variants):
+            return "true"
+        return " || ".join(" && ".join(self._conditions(v)) for v in self.variants if v.program.columns is not None)
 
     def _overlap(self) -> Iterator[str]:
         op = self.op
@@ -236,6 +248,7 @@ class EntryText:
         return {d.name for o in (*self.op.inputs, *self.op.outputs) for d in o.dims if not isinstance(d, Affine)}
 
     def _program(self, variant: SpecialisedProgram) -> Iterator[str]:
+        yield from self.slices.columns(variant.program.columns, self.scalar)
         for t in variant.program.temporaries:
             yield from self._temporary(t)
         several, lazy = len(variant.program.stages) > 1, asked_for(self.op, variant)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from opc.emit.abi import attributes_type
+from opc.emit.cpp.scalars import CppScalarText
 from opc.emit.shapes.cpp import dim_member, group_member, struct_name
 from opc.ir.affine import Affine, Dim
 from opc.ir.op import Family, Group, Op, Operand
-from opc.lower.loop_ir import ContractionStage, FusedRows, IndexLoop, Temporary
+from opc.lower.loop_ir import ContractionStage, FusedRows, IndexLoop, NeededColumns, Temporary
 from opc.lower.lower import SpecialisedProgram
 from opc.lower.slices import sliced_group
 
@@ -75,8 +76,28 @@ class SliceText:
         else:
             yield "  static_cast<void>(values);"
 
-    def call(self) -> Iterator[str]:
-        """Yield the calls of that function, slice by slice where that pays."""
+    def columns(self, needed: NeededColumns | None, scalar: CppScalarText) -> Iterator[str]:
+        """Yield what lets the stages of a program do without the columns that a block of rows does not need."""
+        if needed is None or self.rows is None or len(needed.finite) > MOST_KEPT:
+            return
+        size = f"call.{dim_member(needed.dim)}.size"
+        inputs = [o.name for o in self.op.inputs]
+        finite = [
+            f"opc::all_finite(rows.kept[{n}], *inputs[{inputs.index(name)}], loops.sums, loops.rows)"
+            for n, name in enumerate(needed.finite)
+        ]
+        yield "  if (rows.kept != nullptr) {"
+        yield f"    const int64_t needed = {scalar.number(needed.count)};"
+        yield f"    if ({' && '.join([f'needed < {size}', *finite])}) {{"
+        yield f"      {size} = needed > 0 ? needed : 1;"
+        yield "    }"
+        yield "  }"
+
+    def call(self, leaving_out: str) -> Iterator[str]:
+        """Yield the calls of that function, slice by slice where that pays.
+
+        `leaving_out` is the condition of the calls whose blocks of rows need fewer columns the earlier they come.
+        """
         if not self.used:
             return
         op = self.op
@@ -95,7 +116,8 @@ class SliceText:
             size = f"call.{dim_member(self.rows.dim)}.size"
             has = ", ".join("true" if self._has_rows(o) else "false" for o in operands)
             yield f"  const bool in_rows[] = {{{has}}};"
-            yield f"  const int64_t block = opc::block_of_rows({size}, elements);"
+            fewer = f", {leaving_out}" if leaving_out else ""
+            yield f"  const int64_t block = opc::block_of_rows({size}, elements{fewer});"
             everything, blocks, rows = (
                 f"{{0, {size}, nullptr}}",
                 f", opc::blocks_of_rows({size}, block)",

@@ -12,8 +12,10 @@ enum : int64_t {
   partial_bytes = 1 << 22
 };
 
-/* Cuts the inner points of a term into steps of about the same length. */
-static void cut_evenly(contraction_term &t) {
+/* Cuts the inner points of a term into steps of about the same length; where what is packed is kept for the next block of rows, which may
+ * need more or fewer of them, into steps that begin at the same points. */
+static void cut_evenly(const contraction_plan &p, contraction_term &t) {
+  t.step_size = p.c->kept != nullptr ? inner_block : 0;
   t.cut_size = t.depth;
   t.cut_points = 1;
   t.cuts = t.blocks = blocks_of(t.depth, inner_block);
@@ -32,7 +34,8 @@ static void plan_strips(contraction_plan &p) {
   for (int32_t t = 0; t < p.terms; ++t) {
     const contraction_term &of = p.term[t];
     p.steps += of.blocks;
-    const int64_t deepest = of.blocks > 0 ? blocks_of(of.cut_size, of.cuts) * of.cut_points : 0;
+    const int64_t longest = of.step_size > 0 ? least_of(of.step_size, of.cut_size) : blocks_of(of.cut_size, of.cuts);
+    const int64_t deepest = of.blocks > 0 ? longest * of.cut_points : 0;
     if (deepest > p.most_inner) p.most_inner = deepest;
   }
 }
@@ -43,7 +46,8 @@ static void plan_columns(contraction_plan &p) {
   int64_t panels = packed_bytes / (p.most_inner * panel * itemsize(p.computed));
   if (panels > 16) panels = 16;
   p.column_blocks = blocks_of(p.column_panels, panels);
-  p.most_columns = blocks_of(p.column_panels, p.column_blocks) * panel;
+  p.block_panels = p.c->kept != nullptr ? panels : 0;
+  p.most_columns = (p.c->kept != nullptr ? least_of(p.column_panels, panels) : blocks_of(p.column_panels, p.column_blocks)) * panel;
 }
 
 /* Plans windows in rows, if one of the factors has them and the other does not come from a padded input; then that factor's are the
@@ -63,7 +67,7 @@ static bool use_windows(contraction_plan &p) {
   }
   if (used) return true;
   if (swapped) swap_sides(p);
-  cut_evenly(p.term[0]);
+  cut_evenly(p, p.term[0]);
   plan_strips(p);
   return false;
 }
@@ -88,7 +92,7 @@ static bool plan_blocks(contraction_plan &p, int64_t *units) {
   p.batches = points_of(p, p.batch);
   p.work = 0;
   for (int32_t t = 0; t < p.terms; ++t) {
-    cut_evenly(p.term[t]);
+    cut_evenly(p, p.term[t]);
     p.work += p.term[t].depth;
   }
   plan_strips(p);

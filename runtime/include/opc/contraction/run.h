@@ -14,6 +14,12 @@
 
 namespace opc {
 
+/* The panel that a block of columns begins with. */
+static inline int64_t first_panel(const contraction_plan &p, int64_t block) {
+  if (p.block_panels > 0) return least_of(block * p.block_panels, p.column_panels);
+  return block_start(p.column_panels, p.column_blocks, block);
+}
+
 /* Sets the columns of a block of a contraction: `number` is its place among them. */
 static void choose_columns(const contraction_plan &p, int64_t number, contraction_block &b) {
   b.column_block = number;
@@ -31,8 +37,8 @@ static void choose_columns(const contraction_plan &p, int64_t number, contractio
     return;
   }
   const int64_t panel = p.panel_vectors * p.f->lanes;
-  b.column = block_start(p.column_panels, p.column_blocks, number) * panel;
-  b.column_count = block_start(p.column_panels, p.column_blocks, number + 1) * panel;
+  b.column = first_panel(p, number) * panel;
+  b.column_count = first_panel(p, number + 1) * panel;
   b.column_count = (b.column_count < p.columns.points ? b.column_count : p.columns.points) - b.column;
   b.line = b.line_pitch = b.column_count;
 }
@@ -187,7 +193,8 @@ static void run_units(contraction_plan &p, int64_t units, int64_t work, opc_rang
   }
 }
 
-/* Takes the packed columns that earlier blocks of rows have left, or makes room for them; without memory none are kept. */
+/* Takes the packed columns that earlier blocks of rows have left, or makes room for them; without memory none are kept. Blocks that need
+ * fewer columns use part of the room. */
 static void take_kept(contraction_plan &p) {
   p.kept_keys = nullptr;
   kept_memory *kept = p.c->kept;
@@ -199,8 +206,9 @@ static void take_kept(contraction_plan &p) {
   const int64_t keys = round_up(slots * static_cast<int64_t>(sizeof(packed_key)), page_bytes);
   const int64_t panel = p.most_inner * p.most_columns * itemsize(p.computed);
   if (slots * panel > kept_slice_bytes) return;
-  const int64_t layout[4] = {p.steps, p.column_blocks, panel, p.computed};
-  if (kept->data == nullptr || memcmp(kept->layout, layout, sizeof layout) != 0) {
+  const int64_t layout[4] = {slots, keys, panel, p.computed};
+  const bool fits = kept->data != nullptr && slots <= kept->layout[0] && panel == kept->layout[2] && p.computed == kept->layout[3];
+  if (!fits) {
     free(kept->data);
     kept->data = nullptr;
     if (posix_memalign(&kept->data, page_bytes, static_cast<size_t>(keys + slots * panel)) != 0) kept->data = nullptr;
@@ -209,7 +217,7 @@ static void take_kept(contraction_plan &p) {
     for (int64_t n = 0; n < slots; ++n) static_cast<packed_key *>(kept->data)[n].count = -1;
   }
   p.kept_keys = static_cast<packed_key *>(kept->data);
-  p.kept_panels = static_cast<char *>(kept->data) + keys;
+  p.kept_panels = static_cast<char *>(kept->data) + kept->layout[1];
 }
 
 /* Computes a contraction whose loops are all affine: `p` holds their sizes and beginnings. */

@@ -62,9 +62,9 @@ static void fill_tables(const contraction_plan &p, contraction_memory &m, const 
   held = {at.term, at.inner, point, count};
 }
 
-/* What points [point, point + count) of a factor are packed from. */
-static packed_key key_of(const contraction_factor &f, int64_t point, int64_t count) {
-  packed_key key = {point, count, f.data, {}};
+/* What points [point, point + count) of a factor are packed from at one step. */
+static packed_key key_of(const contraction_factor &f, const contraction_step &at, int64_t point, int64_t count) {
+  packed_key key = {point, count, at.inner, at.depth, f.data, {}};
   for (int32_t g = 0; g < f.guards; ++g) key.base[g] = f.base[g];
   return key;
 }
@@ -84,7 +84,7 @@ static const char *packed_rows(const contraction_plan &p, contraction_memory &m,
   for (int64_t n = b.first_block; n < b.first_block + b.blocks; ++n) {
     const int64_t first = block_start(p.row_strips, p.row_blocks, n) * width;
     const int64_t end = least_of(block_start(p.row_strips, p.row_blocks, n + 1) * width, p.rows.points);
-    const packed_key key = key_of(f, first, end - first);
+    const packed_key key = key_of(f, at, first, end - first);
     packed_key &kept = m.kept[step * p.row_blocks + n];
     if (same_key(kept, key, f.guards)) continue;
     fill_tables(p, m, b, at, 0);
@@ -151,7 +151,7 @@ static void keep_columns(const contraction_plan &p, contraction_memory &m, const
   const bool stays = p.kept_keys != nullptr && f.f->stays;
   m.panels = m.all_panels;
   if (!stays && !p.keeps_columns) return pack_columns(p, m, b, at);
-  const packed_key key = key_of(f, b.column, b.column_count);
+  const packed_key key = key_of(f, at, b.column, b.column_count);
   const int64_t slot = stays ? b.column_block * p.steps + step : step;
   m.panels = (stays ? p.kept_panels : m.all_panels) + slot * p.most_inner * p.most_columns * itemsize(p.computed);
   packed_key &kept = (stays ? p.kept_keys : m.kept_columns)[slot];

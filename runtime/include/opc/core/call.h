@@ -133,10 +133,13 @@ struct temporary {
   }
 };
 
-/* Memory that one thread keeps from one block of rows to the next, and what it is laid out for. */
+/* Memory that one thread keeps from one block of rows to the next, and what it is laid out for; and whether the elements at `checked` were
+ * all finite. */
 struct kept_memory {
   void *data = nullptr;
   int64_t layout[4] = {};
+  const void *checked = nullptr;
+  bool finite = false;
   kept_memory() = default;
   kept_memory(const kept_memory &) = delete;
   kept_memory &operator=(const kept_memory &) = delete;

@@ -15,7 +15,8 @@ enum : int64_t {
   least_slices = 4,
   sliced_elements = 1 << 18,
   block_elements = OPC_BLOCK_ELEMENTS, /* of a temporary, in a block of rows */
-  block_strip = 16                     /* rows that a block is a multiple of */
+  block_strip = 16,                    /* rows that a block is a multiple of */
+  staircase = 8                        /* blocks of a slice, at least, where the first ones need fewer columns */
 };
 enum { most_sliced = 64, most_kept = 8 };
 
@@ -80,11 +81,13 @@ struct slicing {
   slice_pool *pool = nullptr;
 };
 
-/* How many rows of a slice go together, whose temporaries have `elements` each. It depends on sizes alone, so that the sums do, too. */
-static inline int64_t block_of_rows(int64_t rows, int64_t elements) {
-  if (elements <= block_elements) return rows;
+/* How many rows of a slice go together, whose temporaries have `elements` each. It depends on sizes alone, so that the sums do, too. Where
+ * the earlier of them need `fewer` columns, there are several blocks of a smaller slice, too. */
+static inline int64_t block_of_rows(int64_t rows, int64_t elements, bool fewer = false) {
+  const int64_t most = !fewer ? block_elements : elements / staircase < block_elements ? elements / staircase : block_elements;
+  if (elements <= (fewer ? block_elements / staircase : block_elements)) return rows;
   const int64_t each = elements / rows;
-  const int64_t block = (block_elements / each + block_strip - 1) / block_strip * block_strip;
+  const int64_t block = (most / each + block_strip - 1) / block_strip * block_strip;
   return block < block_strip ? block_strip : block;
 }
 
@@ -149,7 +152,8 @@ static void run_slice_range(void *argument, int64_t begin, int64_t end) {
   int64_t shapes[most_sliced][OPC_MAX_RANK];
   const int64_t blocks = s.in_rows != nullptr ? blocks_of_rows(s.rows, s.block) : 1;
   for (int64_t unit = begin; unit < end; ++unit) {
-    const int64_t first = unit % blocks * s.block;
+    /* The last rows first: where others need fewer columns, memory for these is there then. */
+    const int64_t first = (blocks - 1 - unit % blocks) * s.block;
     const row_block rows = {first, s.rows - first < s.block ? s.rows - first : s.block, blocks > 1 ? memory->kept : nullptr};
     int64_t at[OPC_MAX_RANK];
     int64_t rest = unit / blocks;
