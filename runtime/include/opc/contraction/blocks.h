@@ -34,9 +34,9 @@ static void plan_strips(contraction_plan &p) {
   for (int32_t t = 0; t < p.terms; ++t) {
     const contraction_term &of = p.term[t];
     p.steps += of.blocks;
+    if (of.blocks == 0) continue;
     const int64_t longest = of.step_size > 0 ? least_of(of.step_size, of.cut_size) : blocks_of(of.cut_size, of.cuts);
-    const int64_t deepest = of.blocks > 0 ? longest * of.cut_points : 0;
-    if (deepest > p.most_inner) p.most_inner = deepest;
+    if (longest * of.cut_points > p.most_inner) p.most_inner = longest * of.cut_points;
   }
 }
 
