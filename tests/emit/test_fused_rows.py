@@ -12,17 +12,17 @@ from opc.loops.schedule import overridden, overrides
 from opc.pipeline import compile_text
 from tests.emit.kernel_library import Array, KernelLibrary, compile_kernel, odd_parallel_for, split_everywhere
 
-HEAD = "op: f\ndomain: opc.test\nversion: 1\ndoc: A test.\ntypes: {T: [float16, float32]}\n"
+HEAD = "op: f\ndomain: opc.test\nversion: 1\ndoc: A test.\ntypes: {T: [float16, float32, float64]}\n"
 
 ATTENTION = """\
 gradient: none
 broadcast: true
 inputs: {q: 'T[..., L, E]', k: 'T[..., S, E]', v: 'T[..., S, V]', 'mask?': 'T[..., L, S]'}
-attributes: {is_causal: {type: bool, default: false}, reach: {type: int, default: 0}}
+attributes: {is_causal: {type: bool, default: false}, reach: {type: int, default: 0}, scale: {type: float, default: 0.7}}
 outputs: {y: 'T[..., L, V]', t: 'T[..., L]'}
 require: [S > 0]
 kernel: |
-  s[..., i, j] = (sum[e](q[..., i, e] * k[..., j, e]) + (mask[..., i, j] if present(mask) else 0)
+  s[..., i, j] = (scale * sum[e](q[..., i, e] * k[..., j, e]) + (mask[..., i, j] if present(mask) else 0)
                   if j <= i + reach or not is_causal else -inf)
   m[..., i] = max[j](s[..., i, j])
   p[..., i, j] = exp(s[..., i, j] - m[..., i])
@@ -52,7 +52,7 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> KernelLibrary:
 
 def _expected(q: Array, k: Array, v: Array, mask: Array | None = None, is_causal: bool = False) -> tuple[Array, Array]:
     q, k, v = (x.astype(np.float64) for x in (q, k, v))
-    s = q @ k.swapaxes(-1, -2)
+    s = 0.7 * (q @ k.swapaxes(-1, -2))
     if mask is not None:
         s = s + mask
     if is_causal:
@@ -154,3 +154,16 @@ def test_no_column_is_left_out_where_0_times_it_is_not_0(
     # It adds 0 times that to every row before it.
     assert np.isnan(one["y"][2, :290, 3]).all()
     np.testing.assert_allclose(one["y"].astype(np.float64), other["y"].astype(np.float64), rtol=2e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("rows", [393, 400])
+@pytest.mark.parametrize("keys", [288, 301, 1301])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_scores_are_written_as_they_are_summed_up(fused: KernelLibrary, rows: int, keys: int, dtype: type[Any]) -> None:
+    """Whole panels of scores come scaled out of registers; what is left of rows and columns does not."""
+    given = _random(6, dtype, 3, rows, keys)
+    y, t = _expected(given["q"], given["k"], given["v"])
+    found = _call(fused, given, False, odd_parallel_for)
+    few = {"rtol": 2e-5, "atol": 2e-6} if dtype is np.float32 else {"rtol": 1e-12, "atol": 1e-13}
+    np.testing.assert_allclose(found["y"], y, **few)
+    np.testing.assert_allclose(found["t"], t, **few)

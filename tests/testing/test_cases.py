@@ -58,6 +58,7 @@ def test_an_op_fused_by_rows_is_called_with_several_blocks_of_them() -> None:
     for extent in (Extent.WHOLE, Extent.SAMPLE):
         cases = [c for c in accepted(family("attention").forward, extent=extent) if "-blocks" in c.name]
         assert [c.attributes for c in cases] == [{"is_causal": True}, {}]
+        assert [c.inputs["mask"] is None for c in cases] == [False, True]
         for case in cases:
             q, k = case.inputs["q"], case.inputs["k"]
             assert q is not None

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator
 from opc.emit.cpp.scalars import CppScalarText
 from opc.emit.shapes.cpp import group_member
 from opc.ir.affine import Affine, Dim
-from opc.ir.dtypes import ValueType
-from opc.ir.expr import Axis, BroadcastAxis, GroupAxis, GroupRef
+from opc.ir.dtypes import ValueType, Weak
+from opc.ir.expr import Axis, BroadcastAxis, Call, Const, GroupAxis, GroupRef, Present, Read, Select, free_indices, walk
 from opc.ir.op import Group, Op
 from opc.lower.contractions.factors import AxisIndex, Factor, Part
-from opc.lower.loop_ir import ContractionStage, FusedRows, Term
+from opc.lower.loop_ir import ContractionStage, FusedRows, RowStore, Term
 
 _ANY_SIZE = "opc::any_size"
 
@@ -64,6 +64,7 @@ class ContractionText:
         yield "  opc::start(sum, stage, terms);"
         if self.rows is not None:
             yield f"  if (rows.kept != nullptr) sum.kept = rows.kept + {self.kept};"
+            yield from self._scaled()
         for term in s.terms:
             condition = " && ".join(self._condition(c) for c in self._conditions(term))
             yield f"  if ({condition}) {{" if condition else "  {"
@@ -71,6 +72,31 @@ class ContractionText:
             yield "  }"
         sums = "loops.sums[computed == opc::dtype_float64]"
         yield f"  code = opc::run(sum, {sums}, loops.rows, computed, {self.function}, &arguments);"
+
+    def _scaled(self) -> Iterator[str]:
+        """Yield what says that results are sums times a number of the call, where no optional operand is added to them.
+
+        What stands for such an operand is a zero: that of a sum changes -0, and -0 changes nothing.
+        """
+        store = self.stage.epilogue.passes[-1].body[-1]
+        if not isinstance(store, RowStore) or store.source is None:
+            return
+        value, added = store.source.value, "-0.0"
+        missing: str | None = None
+        match value:
+            case Call(fn="add", args=(product, Select(cond=Present() as given, then=Read(), other=Const(value=0)))):
+                value, added, missing = product, "0.0", given.operand
+        match value:
+            case Call(fn="mul", args=(number, Read() as total)) | Call(fn="mul", args=(Read() as total, number)):
+                scale = None if any(isinstance(e, Read) for e in walk(number)) or free_indices(number) else number
+            case Read() as total:
+                scale = Const(1.0, Weak.FLOAT)
+            case _:
+                return
+        if scale is None or total.operand != self.stage.total or scale.type is not Weak.FLOAT:
+            return
+        absent = "" if missing is None else f"if (inputs[{self.inputs.index(missing)}] == nullptr) "
+        yield f"  {absent}opc::scale(sum, {self.scalar.condition(scale)}, {added});"
 
     def _axis(self, entry: str | GroupRef) -> str:
         wanted = "axes" if isinstance(entry, GroupRef) and entry.name == "..." else f"axis_{getattr(entry, 'name', entry)}"

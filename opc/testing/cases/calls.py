@@ -218,8 +218,10 @@ class Maker:
         yield from self.optional(middle)
         limit = LARGE if self.op.derivation is None else LARGE // 2
         flags = {a.name: not a.default for a in self.op.attributes if a.kind is AttributeKind.BOOL}
-        for (sizes, keep), chosen in itertools.product(in_blocks(self.op), (flags, {}) if flags else ({},)):
-            yield self.make("blocks", sizes, None, chosen, limit=LARGE, keep=keep)
+        optional = frozenset(o.name for o in self.op.inputs if o.optional and o.name not in self.seeds)
+        for (sizes, keep), alone in itertools.product(in_blocks(self.op), (False, True)):
+            absent = optional if alone else frozenset[str]()
+            yield self.make("blocks", sizes, None, {} if alone else flags, absent=absent, limit=LARGE, keep=keep)
         for sizes, keep in self.large():
             yield self.make("large", sizes, negative_axis=True, limit=limit, keep=keep)
 

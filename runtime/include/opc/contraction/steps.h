@@ -161,12 +161,14 @@ static void keep_columns(const contraction_plan &p, contraction_memory &m, const
 }
 
 /* Whether the rows of a step over a block are multiplied where they lie: they have just been computed, and there are few columns. */
-static bool rows_in_place(const contraction_plan &p, const contraction_memory &m, const contraction_block &b, const contraction_step &at,
+static bool rows_in_place(const contraction_plan &p, contraction_memory &m, const contraction_block &b, const contraction_step &at,
                           column_way way) {
   const contraction_term &t = p.term[at.term];
   const contraction_factor &f = t.factors[0];
   if (p.c->kept == nullptr || way != columns_packed || p.windows.used || t.skips || f.guards > 0 || f.f->stored != p.computed) return false;
-  return b.column_count <= few_panels * strip_vectors * p.f->lanes && follow(m.inner[0].offset, at.depth);
+  if (b.column_count > few_panels * strip_vectors * p.f->lanes) return false;
+  fill_tables(p, m, b, at, 0);
+  return follow(m.inner[0].offset, at.depth);
 }
 
 /* Packs what a step over a block reads from a padded input, too. */
@@ -265,6 +267,23 @@ static void add_few_rows(const contraction_plan &p, contraction_memory &m, const
   if (is_last(p, b, step)) finish_strip(p, m, b, m.sums, 0, b.row_count);
 }
 
+/* Whether sums of whole strips and panels are written as results, without a tile function: they are scaled, summed up in one step, and lie
+ * as they come. */
+static bool writes_results(const contraction_plan &p, column_way way) {
+  const int32_t result = result_of(p);
+  const operand &o = p.c->s->operands[result];
+  if (p.c->kept == nullptr || !p.c->scaled || p.whole_sums || p.parts > 1 || way != columns_packed || p.windows.used) return false;
+  return o.stored == p.computed && p.columns.stride[result] == 1 && p.columns.run == p.columns.points && p.rows.run == p.rows.points;
+}
+
+/* The columns of a block from a place on. */
+static contraction_block rest_of(const contraction_block &b, int64_t done) {
+  contraction_block rest = b;
+  rest.column += done;
+  rest.column_count = rest.line = rest.line_pitch = b.column_count - done;
+  return rest;
+}
+
 /* Adds one step of the sums, a term over a block of its inner points, to a block of the result. */
 static void add_step(const contraction_plan &p, contraction_memory &m, const contraction_block &b, int64_t step) {
   const contraction_step at = step_of(p, step);
@@ -277,7 +296,6 @@ static void add_step(const contraction_plan &p, contraction_memory &m, const con
   if (p.windows.used) fill_windows(p, m, b, at);
   if (way == columns_packed) keep_columns(p, m, b, step, at);
   if (way == columns_in_lines || way == columns_in_dots) return add_few_rows(p, m, b, step, at, way);
-  if (p.c->kept != nullptr) fill_tables(p, m, b, at, 0);
   const bool in_place = rows_in_place(p, m, b, at, way);
   const contraction_factor &left = p.term[at.term].factors[0];
   const char *strips = p.windows.used ? m.rows_packed : in_place ? left.data : packed_rows(p, m, b, step, at);
@@ -286,6 +304,7 @@ static void add_step(const contraction_plan &p, contraction_memory &m, const con
   const bool add = step > b.first_step;
   const bool done = p.term[at.term].skips && add_nonfinite(p, m, b, at, strips, add);
   const int64_t count = done ? 0 : list_panels(p, m, b, at, way);
+  const bool writes = !done && !in_place && writes_results(p, way);
   fetched_lines ahead = {};
   if (way == columns_packed && count > 0 && p.c->kept == nullptr) ahead = next_columns(p, m, b, step, at, count * blocks_of(b.row_count, p.f->rows));
   for (int64_t row = 0; row < b.row_count; row += p.f->rows) {
@@ -294,7 +313,15 @@ static void add_step(const contraction_plan &p, contraction_memory &m, const con
     char *sums = m.sums + (p.whole_sums ? row * m.pitch * item : 0);
     strip_position place = {};
     if (is_last(p, b, step)) place = position_of_strip(p, b.row + row, rows);
-    for (const column_panel *panel = m.list; panel < m.list + count; ++panel) {
+    const column_panel *panel = m.list;
+    int64_t written = 0; /* columns */
+    for (; writes && rows == p.f->rows && panel < m.list + count && panel->vectors == strip_vectors; ++panel) {
+      if (panel->at + strip_vectors * p.f->lanes > b.column_count) break;
+      char *to = const_cast<char *>(panel->result) + place.offset;
+      p.f->scaled(at.depth, strips + row * at.depth * item, panel->from, to, place.pitch / item, p.c->scale, p.c->added);
+      written = panel->at + strip_vectors * p.f->lanes;
+    }
+    for (; panel < m.list + count; ++panel) {
       char *to = sums + panel->at * item;
       fetch_results(p, *panel, place);
       fetch_share(ahead);
@@ -307,7 +334,8 @@ static void add_step(const contraction_plan &p, contraction_memory &m, const con
         p.f->kernel[half][panel->vectors - 1](at.depth, strips + row * at.depth * item, panel->from, panel->offsets, to, m.pitch, add);
       }
     }
-    if (is_last(p, b, step)) finish_strip(p, m, b, sums, row, rows);
+    if (!is_last(p, b, step) || written == b.column_count) continue;
+    finish_strip(p, m, written > 0 ? rest_of(b, written) : b, sums + written * item, row, rows);
   }
 }
 
