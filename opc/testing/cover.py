@@ -30,7 +30,7 @@ from opc.loops.values import Intrinsic
 from opc.lower.build.stage import stage_schedule
 from opc.lower.cuda.kernels import cuda_kernel
 from opc.lower.cuda.stages import device_programs
-from opc.lower.lower import lower
+from opc.lower.fuse import cpu_programs
 from opc.pipeline import load_family
 
 EVERY_OP = ("numpy", "torch")
@@ -96,9 +96,10 @@ def features(family: Family) -> frozenset[str]:
         _add((op.inputs, op.outputs), "operand", found)
         _add(op.attributes, "attribute", found)
         if not (op is family.forward and family.native_for("cpp") is not None):
-            for variant in lower(op):
+            for variant in cpu_programs(op):
                 _add(variant.program, "loops", found)
-                steps = (t for s in variant.program.stages for t in stage_schedule(variant.case.op, s).steps)
+                stages = (stage_schedule(variant.case.op, s) for s in variant.program.stages)
+                steps = (t for schedule in (variant.program.schedule, *stages) for t in schedule.steps)
                 found |= {f"loops schedule {t.name}" for t in steps}
     found |= {f"type {'input' if o in family.forward.inputs else 'output'} {d.value}" for o, d in _dtypes(family.forward)}
     found |= {f"rank {_rank(o)}" for o in (*family.forward.inputs, *family.forward.outputs)}

@@ -33,6 +33,12 @@ def test_features_are_constructs_loops_types_and_ranks() -> None:
     assert "language Reduce.kind=sum" not in relu
 
 
+def test_stages_fused_by_rows_are_a_feature() -> None:
+    fused = {"loops schedule fuse", "loops FusedRows.group given", "loops Temporary.host given"}
+    assert fused <= features(load_family(SPECS / "attention.yaml"))
+    assert not fused & features(load_family(SPECS / "softmax.yaml"))
+
+
 def test_the_set_of_specs_has_every_feature_and_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     bad = tmp_path / "bad.yaml"
     bad.write_text("op: bad\n")
