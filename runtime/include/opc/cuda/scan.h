@@ -249,7 +249,7 @@ OPC_DEVICE void scan_along(const Nest &n, T start, Target *to, const Source &sou
   const int64_t base = front * s.size, store_step = down ? -s.behind : s.behind;
   /* A pack of a line whose elements lie together begins where a pack of the target does, whatever its first element is. */
   const int64_t shift = s.behind == 1 ? (down ? -(base + s.size + s.lead) : base - s.lead) & (count - 1) : 0;
-  const stored *const line = some ? source.line(front, behind) : nullptr;
+  const stored *const line = source.line(some ? front : 0, some ? behind : 0);
   Target *const to_line = to + (down ? base + s.size - 1 : base) * s.behind + behind;
   const int64_t warp_chunk = static_cast<int64_t>(pitch) * thread_packs, chunk_warps = s.blocks ? blockDim.x / threads_a_warp : 1;
   T carried = start;
