@@ -14,6 +14,7 @@ from opc.ir.expr import Expr, Read, reads, rewrite
 from opc.ir.op import Assign, Group, Op
 from opc.ir.verify import VerifyError
 from opc.loops.schedule import Override, active
+from opc.lower.cuda.places import with_places_in_memory
 from opc.lower.cuda.rows import is_bound
 from opc.lower.cuda.scatters import plan_of, scatters_atomically
 from opc.lower.loop_ir import GroupLoop, IndexLoop, Loop, NestStage, Program, RowStage, ScanPlan, Stage, Temporary
@@ -49,7 +50,7 @@ def _on_device(variant: SpecialisedProgram) -> SpecialisedProgram:
     """Return a program whose stages are bound to a device, with the temporaries that lie between them."""
     program = variant.program
     alone = _alone(variant.case.op, program)
-    op, copies = _with_own_memory(variant.case.op, alone)
+    op, copies = _with_own_memory(with_places_in_memory(variant.case.op, alone), alone)
     variant = replace(variant, case=replace(variant.case, op=op))
     last = {name: n for n, stage in enumerate(program.stages) for name in _statements(stage)}
     body = {s.target: s for s in op.body}

@@ -117,6 +117,16 @@ def test_many_terms_that_name_the_same_are_added_in_runs(adding: CudaSession, ro
     np.testing.assert_array_equal(found, t)
 
 
+def test_long_sums_of_products_are_taken_in_parts(loaded: Loaded) -> None:
+    """Of two tiles there are four parts here, the last of which is short; small integers make sums exact."""
+    random, session = np.random.default_rng(2), loaded("linear")
+    numbers = [random.integers(-1, 2, (rows, 2100)) for rows in (3, 70)]
+    for dtype in ("float16", "float32", "float64"):
+        x, w = (each.astype(dtype) for each in numbers)
+        found = session.call("linear", {"x": x, "w": w}, {})["y"]
+        np.testing.assert_array_equal(found, (numbers[0] @ numbers[1].T).astype(dtype))
+
+
 def test_a_tensor_of_the_cpu_is_refused(loaded: Loaded, monkeypatch: pytest.MonkeyPatch) -> None:
     session = loaded("leaky_relu")
     monkeypatch.setattr("opc.backends.cuda.session._GPU", 1)

@@ -29,9 +29,16 @@ def schedules(op: str) -> dict[str, str]:
         ("leaky_relu", {"leaky_relu": "bind(points to all threads), pack(16 bytes)"}),
         ("softmax", {"softmax": "bind(rows to teams, points to threads), pack(16 bytes)"}),
         ("gather", {"gather_y": "bind(points to all threads)"}),
-        ("matmul", {"matmul_y": "bind(tiles to blocks), tile(64, 64, 16)"}),
-        ("conv2d", {"conv2d_y": "bind(points to teams), share(terms, parts)"}),
         ("cumsum", {"cumsum_y_reverse": "bind(lines to teams), scan(i, one pass)"}),
+        (
+            "matmul",
+            {"matmul_y": "bind(tiles to blocks), tile(64 x 64, 128 x 128, 128 x 256), tensor(float16, bfloat16)"},
+        ),
+        (
+            "conv2d",
+            {"conv2d_y": "bind(tiles to blocks), tile(64 x 64, 128 x 128), tensor(float16, bfloat16), compute(right)"},
+        ),
+        ("max_pool2d", {"max_pool2d_y": "bind(points to teams), share(terms, parts)"}),
     ],
 )
 def test_schedules(op: str, expected: dict[str, str]) -> None:

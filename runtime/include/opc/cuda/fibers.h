@@ -59,6 +59,8 @@ struct fiber {
 struct block_of_threads {
   index3 thread, number, threads, blocks;
   char *dynamic = nullptr;
+  size_t dynamic_bytes = 0;
+  uint64_t run = 0; /* how many blocks have been started */
   bool together = false;
   void (*body)(const void *) = nullptr;
   const void *argument = nullptr;
@@ -223,6 +225,7 @@ static void run_grid(bool together, unsigned blocks, unsigned threads, size_t by
   b.body = body;
   b.argument = argument;
   b.dynamic = bytes == 0 ? nullptr : static_cast<char *>(malloc(bytes));
+  b.dynamic_bytes = bytes;
   for (unsigned t = 0; t < threads; ++t) b.order[t] = t;
   unsigned *const numbers = static_cast<unsigned *>(malloc(blocks * sizeof(unsigned)));
   if (numbers == nullptr && blocks > 0) stop("no memory for the order of %lld blocks", blocks);
@@ -235,6 +238,7 @@ static void run_grid(bool together, unsigned blocks, unsigned threads, size_t by
   }
   for (unsigned n = 0; n < blocks; ++n) {
     b.number.x = numbers[n];
+    ++b.run;
     if (together) {
       run_block(b);
       continue;

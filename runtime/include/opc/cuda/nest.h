@@ -11,6 +11,13 @@ inline namespace OPC_VARIANT {
 /* Of the terms at a point: all are reduced; or a part of them, which is kept; or what was kept of all parts. */
 enum part : int32_t { whole, one_part, all_parts, places };
 
+/* A divisor of numbers below 2^31, as a factor and a shift: Granlund and Montgomery, Division by Invariant Integers using
+ * Multiplication, 1994. */
+struct divisor {
+  uint32_t value, magic, shift;
+};
+OPC_DEVICE uint32_t quotient_by(const divisor &d, uint32_t number) { return (__umulhi(number, d.magic) + number) >> d.shift; }
+
 /* How a reduction is carried along an entry of the target's indices: see opc/cuda/scan.h. A line has the points of that entry; points of the
  * entries behind it lie side by side, and lines of as many `columns` go together. */
 struct line_scan {
@@ -28,12 +35,14 @@ struct line_scan {
   bool blocks;           /* have a chunk each; else lanes go along all chunks of their lines */
 };
 
-/* A divisor of numbers below 2^31, as a factor and a shift: Granlund and Montgomery, Division by Invariant Integers using
- * Multiplication, 1994. */
-struct divisor {
-  uint32_t value, magic, shift;
+/* How a factor of a sum of products is brought to shared memory: an element after the other, by the function of its values; or all from
+ * steps between points and between terms; or so, several at once, along the axis on which they lie together; or by its function whatever
+ * a call's operands are. */
+enum bringing : int32_t { by_value, in_steps, packed, computed };
+struct factor_steps {
+  int64_t point, term; /* in elements */
+  bringing how;
 };
-OPC_DEVICE uint32_t quotient_by(const divisor &d, uint32_t number) { return (__umulhi(number, d.magic) + number) >> d.shift; }
 
 /* A nest as kernels get it; `status` NULL: nobody asks what goes wrong. Teams of threads have a point, or one of its `parts`. */
 template <int32_t Operands>
@@ -41,12 +50,16 @@ struct device_nest {
   int64_t points;
   int64_t work; /* for teams: points, or parts of them */
   int64_t parts;
-  char *kept; /* for each part of each point 8 bytes */
+  char *kept; /* for each part of each point 8 bytes, or a sum of products; of searches behind these as many for positions */
   int64_t *status;
   int32_t team;
   part of;
   int32_t level; /* of a reduction's loops, the one that threads share */
   int64_t down, across, terms; /* of sums of products: points each way, and terms */
+  int64_t part_terms;          /* as many as a tile adds up, where its points have parts */
+  int32_t tiles;               /* and which of the shapes that tiles may have these have */
+  factor_steps left, right;
+  int64_t groups, group_points; /* of an entry that is split in groups */
   int64_t items, key_count; /* of scatters: terms at points that name places, and how many places there are */
   int64_t others;             /* points of the target that share each of these */
   void *keys;                 /* of each item; then sorted */
@@ -151,6 +164,28 @@ OPC_DEVICE int64_t broadcast_place(const extents &all, const extents &own, int64
   return found;
 }
 
+/* A number divided by a greater one than 0, rounded down; in 32 bits where these are enough. */
+OPC_DEVICE int64_t divided_by(int64_t number, int64_t by) {
+  if (number >= 0 && number <= INT32_MAX && by <= INT32_MAX) return static_cast<uint32_t>(number) / static_cast<uint32_t>(by);
+  return number >= 0 ? number / by : -((by - 1 - number) / by);
+}
+
+/* Narrows [low, high) to the i with factor * i + rest >= 0; what is left lies within it, also where that is nothing. Most ranges need no
+ * narrowing, and a division takes long. */
+OPC_DEVICE void narrow_range(int64_t &low, int64_t &high, int64_t factor, int64_t rest) {
+  if (factor > 0) {
+    if (factor * low + rest >= 0) return;
+    const int64_t first = divided_by(factor - 1 - rest, factor);
+    low = first < high ? first : high;
+  } else if (factor < 0) {
+    if (factor * (high - 1) + rest >= 0) return;
+    const int64_t end = rest < 0 ? low : divided_by(rest, -factor) + 1;
+    high = end > low ? end : low;
+  } else if (rest < 0) {
+    high = low;
+  }
+}
+
 /* The point of a piece of work: neighbours are of neighbouring points, and then of the next part of each. */
 template <typename Nest>
 OPC_DEVICE int64_t point_of(const Nest &n, int64_t work) {
@@ -189,6 +224,26 @@ OPC_DEVICE T join_terms(const Nest &n, int64_t work, T value) {
   value = team_reduce<Joins, T>(n, value);
   if (n.of == one_part && first_of_team(n)) *reinterpret_cast<T *>(n.kept + 8 * work) = value;
   return value;
+}
+
+/* The position that a search at a point finds, of whose terms a thread has searched its own. */
+template <typename Finds, typename T, typename Nest>
+OPC_DEVICE int64_t join_search(const Nest &n, int64_t work, T value, int64_t position) {
+  if (n.of == all_parts) {
+    const int64_t *const positions = reinterpret_cast<const int64_t *>(n.kept) + n.parts * n.points;
+    for (int64_t p = thread_of_team(n); p < n.parts; p += n.team) {
+      const int64_t kept = p * n.points + work;
+      const T other = *reinterpret_cast<const T *>(n.kept + 8 * kept);
+      const int64_t at = positions[kept];
+      join_found<Finds>(value, position, other, at);
+    }
+  }
+  team_search<Finds, T>(n, value, position);
+  if (n.of == one_part && first_of_team(n)) {
+    *reinterpret_cast<T *>(n.kept + 8 * work) = value;
+    reinterpret_cast<int64_t *>(n.kept)[n.parts * n.points + work] = position;
+  }
+  return position;
 }
 
 /* Whether this thread writes what its team has computed. */
