@@ -39,9 +39,12 @@ Widths: TypeAlias = tuple[tuple[Affine, ...], ...]
 
 def extents_of(e: Reduce) -> tuple[Affine, ...] | None:
     """Return the number of points along each axis of a reduction, None where one depends on another or on an operand."""
-    if any(isinstance(a, BroadcastAxis) or (isinstance(a, Axis) and a.extent.indices()) for a in e.axes):
+    own = {a.index for a in e.axes if isinstance(a, Axis)}
+    if any(isinstance(a, BroadcastAxis) or (isinstance(a, Axis) and a.extent.indices() & own) for a in e.axes):
         return None
-    return tuple(a.extent if isinstance(a, Axis) else Affine.of(GroupSize(a.name)) for a in e.axes)
+    return tuple(
+        a.extent if isinstance(a, Axis) else Affine.of(GroupSize(a.name)) for a in e.axes if not isinstance(a, BroadcastAxis)
+    )
 
 
 def terms_that_count(
