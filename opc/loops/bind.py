@@ -12,7 +12,7 @@ from opc.ir.dtypes import DType, Weak
 from opc.ir.expr import Expr, IndexValue, children, with_children
 from opc.loops.nodes import Accumulate, Body, How, If, Let, Loop, PassGroup, Statement, Store, Var, map_values
 from opc.loops.row_loops import reductions_of
-from opc.loops.values import Local, Member, Named, Pointer, Sum, Word, call, number, variable
+from opc.loops.values import Local, Member, Named, Pointer, Product, Sum, Word, call, number, variable
 from opc.records import replace
 
 TILE = Word("tile")
@@ -106,7 +106,10 @@ def share_terms(body: Body, kinds: Mapping[str, str], depth: int) -> Body:
 
 def _shared_loop(s: Loop, level: int, depth: int) -> Loop:
     """Return one of the loops of a reduction, and those in it: a call decides by their levels which one threads share."""
-    first, step = call("first_term", NEST, variable(WORK), number(level)), call("term_step", NEST, number(level))
+    first: Expr = call("first_term", NEST, variable(WORK), number(level))
+    step: Expr = call("term_step", NEST, number(level))
+    if s.step is not None:
+        first, step = Product((s.step, first)), Product((s.step, step))
     low = first if s.low == number(0) else Sum((s.low, first))
     body = _inner_loops(s.body, level + 1, depth) if level + 1 < depth else s.body
     return replace(s, low=low, high=call("end_of_terms", NEST, s.high), step=step, body=body)

@@ -8,9 +8,11 @@ that threads can search terms of their own and then join what they found.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import field
 from typing import TypeAlias
 
-from opc.ir.affine import Affine, GroupSize, Index
+from opc.analysis.value_types import affine_of
+from opc.ir.affine import Affine, GroupSize, Index, Mod
 from opc.ir.dtypes import DType, Weak
 from opc.ir.expr import (
     Axis,
@@ -27,11 +29,11 @@ from opc.ir.expr import (
     with_children,
 )
 from opc.loops.bind import WORK
-from opc.loops.nodes import Body, Do, If, Let, Loop, Statement, Store, Var, map_values, own_values, statements
+from opc.loops.nodes import Accumulate, Body, Do, If, Let, Loop, Statement, Store, Var, map_values, own_values, statements
 from opc.loops.values import Block, Intrinsic, Local, Product, call, compare, number, ref, sum_of, variable, variables
 from opc.lower.build.context import NEST
 from opc.lower.guards import IDENTITY, peel
-from opc.records import replace
+from opc.records import dataclass, replace
 
 Widths: TypeAlias = tuple[tuple[Affine, ...], ...]
 """For each axis of a reduction, numbers of points that there are no more of."""
@@ -47,27 +49,71 @@ def extents_of(e: Reduce) -> tuple[Affine, ...] | None:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Ranges:
+    """Where the terms of a reduction count: affine expressions that are not negative there, and remainders that are 0 there, by
+    the innermost index in each."""
+
+    guards: tuple[Affine, ...] = ()
+    steps: Mapping[str, Mod] = field(default_factory=dict)
+
+
 def terms_that_count(
     e: Reduce,
     sizes: Callable[[str], tuple[Affine, ...]],
     bounded: Mapping[Affine, Affine],
     positive: Callable[[Affine], bool],
-) -> tuple[tuple[Affine, ...], Expr]:
-    """Return the affine expressions that are not negative where a term counts, and the term under the other conditions."""
+) -> tuple[Ranges, Expr]:
+    """Return where the terms of a reduction count, and the term under the other conditions."""
     kind = e.kind.removeprefix("arg")
     found, body = peel(kind, e.body, sizes, bounded, positive)
-    if not any(isinstance(g, Affine) for g in found):
-        return (), e.body
-    for g in reversed(found):
-        if not isinstance(g, Affine):
-            body = Select(g, body, Const(IDENTITY[kind], body.type), body.type)
-    return tuple(g for g in found if isinstance(g, Affine)), body
+    steps: dict[str, Mod] = {}
+    left: list[Expr] = []
+    for g in found:
+        if isinstance(g, Affine):
+            continue
+        step = _step(g, e, positive)
+        if step is not None and step[0] not in steps:
+            steps[step[0]] = step[1]
+        else:
+            left.append(g)
+    ranges = Ranges(tuple(g for g in found if isinstance(g, Affine)), steps)
+    if not ranges.guards and not ranges.steps:
+        return ranges, e.body
+    for g in reversed(left):
+        body = Select(g, body, Const(IDENTITY[kind], body.type), body.type)
+    return ranges, body
 
 
-def narrowed(
-    heads: Sequence[tuple[ReduceAxis, Loop]], guards: Sequence[Affine], inner: Body, fresh: Callable[[str], str]
-) -> Body:
-    """Return loops within one another around a body, each over the range in which the guards hold that are affine in its index.
+def _step(g: Expr, e: Reduce, positive: Callable[[Affine], bool]) -> tuple[str, Mod] | None:
+    """Return the innermost index that a condition on a remainder asks for, and the remainder, where it fixes the index's own."""
+    if not isinstance(g, Call) or g.fn != "eq":
+        return None
+    a, b = map(affine_of, g.args)
+    terms = (a - b).terms if a is not None and b is not None else ()
+    if len(terms) != 1 or len(terms[0][0]) != 1 or abs(terms[0][1]) != 1:
+        return None
+    (of,) = terms[0][0]
+    own = [x.index for x in e.axes if isinstance(x, Axis)]
+    if not isinstance(of, Mod) or of.denominator.indices() & set(own) or not positive(of.denominator):
+        return None
+    index = next((i for i in reversed(own) if i in of.numerator.indices()), None)
+    if index is None or of.numerator.coefficient(index) not in (Affine.of(1), Affine.of(-1)):
+        return None
+    return index, of
+
+
+def _first(of: Mod, index: str, low: str) -> Statement:
+    """Return what moves the start of a loop on to the first index whose remainder is 0."""
+    rises = of.numerator.coefficient(index) == Affine.of(1)
+    rest = of.numerator - Index(index) if rises else of.numerator + Index(index)
+    ahead = ((-rest if rises else rest) - Index(low)) % of.denominator
+    return Accumulate(Local(low, Weak.INT), "sum", IndexValue(ahead))
+
+
+def narrowed(heads: Sequence[tuple[ReduceAxis, Loop]], found: Ranges, inner: Body, fresh: Callable[[str], str]) -> Body:
+    """Return loops within one another around a body, each over the range in which the guards hold that are affine in its index,
+    in steps where it has a remainder.
 
     A range that is the same in all iterations of the loops around it is found ahead of them.
     """
@@ -85,33 +131,42 @@ def narrowed(
         body = within(n + 1, tuple(g for g in guards if g not in due), opened)
         for g in reversed([g for g in due if g not in ranges]):
             body = (If(compare("ge", IndexValue(g), number(0)), body),)
-        if not ranges:
+        step = found.steps.get(index)
+        if not ranges and step is None:
             return (replace(loop, body=body),)
         low, high = fresh("low"), fresh("high")
         bounds = Var(low, Weak.INT, number(0)), Var(high, Weak.INT, loop.high), *(_narrow(g, index, low, high) for g in ranges)
         loop = replace(loop, low=variable(low), high=variable(high), body=body)
+        if step is not None:
+            bounds = *bounds, _first(step, index, low)
+            loop = replace(loop, step=IndexValue(step.denominator))
+            ranges = *ranges, step.numerator
         used = frozenset().union(*(g.indices() for g in ranges)) | (axis.extent.indices() if isinstance(axis, Axis) else set())
         if used & own <= {index}:
             ahead.extend(bounds)
             return (loop,)
         return *bounds, loop
 
-    body = within(0, tuple(guards), frozenset())
+    body = within(0, found.guards, frozenset())
     return *ahead, *body
 
 
-def widths(axis: ReduceAxis, guards: Sequence[Affine], positive: Callable[[Affine], bool]) -> tuple[Affine, ...]:
-    """Return how many points along an axis lie between guards that bound it from both sides, whatever the other indices are."""
-    found: list[Affine] = []
+def widths(axis: ReduceAxis, found: Ranges, positive: Callable[[Affine], bool]) -> tuple[Affine, ...]:
+    """Return how many terms there are at most along an axis, whatever the other indices are: between guards that bound it from
+    both sides, and in steps."""
     if not isinstance(axis, Axis):
         return ()
-    for low in guards:
-        step = low.coefficient(axis.index)
-        if step is None or not step.terms or not positive(step):
+    apart: list[Affine] = []
+    for low in found.guards:
+        factor = low.coefficient(axis.index)
+        if factor is None or not factor.terms or not positive(factor):
             continue
-        between = (low + high for high in guards if high.coefficient(axis.index) == -step)
-        found += [both // step + 1 for both in between if not both.indices()]
-    return tuple(dict.fromkeys(found))
+        between = (low + high for high in found.guards if high.coefficient(axis.index) == -factor)
+        apart += [both // factor for both in between if not both.indices()]
+    if axis.index in found.steps:
+        step = found.steps[axis.index].denominator
+        apart = [] if step.indices() or axis.extent.indices() else [x // step for x in (axis.extent - 1, *apart)]
+    return tuple(dict.fromkeys(x + 1 for x in apart))
 
 
 def _narrow(g: Affine, index: str, low: str, high: str) -> Statement:

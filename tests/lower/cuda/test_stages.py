@@ -61,7 +61,7 @@ def test_places_of_windows_are_searched_for_once() -> None:
     (variant,) = device_programs(family.backward)
     place, d_x = variant.program.stages
     assert [t.name for t in variant.program.temporaries] == ["d_x_place"]
-    assert isinstance(place, NestStage) and "argmax" in str(place.assign.value)
+    assert isinstance(place, NestStage)
     found = format_kernel("f", cuda_kernel(variant.case.op, place))
     assert sum("var argmax" in line for line in found) == 1
     text = "\n".join(format_kernel("f", cuda_kernel(variant.case.op, d_x)))
