@@ -27,8 +27,8 @@ HEADERS: Mapping[str, str] = {
     ),
     "cuda/multiply": "multiply_tiles",
     "cuda/nest": (
-        "add_at broadcast_place broadcast_points end_of_key end_of_terms entry_place finds_places first_of_key first_term "
-        "item_at join_search join_terms name_nothing name_place narrow place_in point_of stores_point term_step"
+        "add_at broadcast_place broadcast_points count_terms end_of_key end_of_terms entry_place finds_places first_of_key "
+        "first_term item_at join_search join_terms leads name_nothing name_place narrow place_in point_of stores_point term_step"
     ),
     "cuda/rows": (
         "buffer_of count_packed device_row_of first_of_team is_wanted load_pack new_pack row_value single_row_of store_pack "

@@ -187,13 +187,6 @@ def nothing_along(extents: Iterable[Affine], positive: Callable[[Affine], bool])
     return total
 
 
-def better(kind: str, here: Local, best: Local) -> Expr:
-    """Return whether a value comes before the best of those before it: it is ahead, or the first NaN."""
-    nan = Call("and", (Call("ne", (here, here), DType.BOOL), Call("eq", (best, best), DType.BOOL)), DType.BOOL)
-    ahead = Call("gt" if kind == "argmax" else "lt", (here, best), DType.BOOL)
-    return Call("or", (ahead, nan), DType.BOOL)
-
-
 def position_of(indices: Sequence[str], extents: Sequence[Affine]) -> Expr:
     """Return the position of a term, in row-major order of the axes."""
     terms = []
@@ -207,14 +200,19 @@ def search_step(e: Reduce, value: Expr, position: Expr, best: str, result: str, 
     """Return what takes a term into a search."""
     of = e.body.type
     found = Store(Local(best, of), Local(here, of)), Store(Local(result, e.type), position)
-    return Let(here, of, value), If(better(e.kind, Local(here, of), Local(best, of)), found)
+    leads = call("leads", Local(here, of), Local(best, of), type=DType.BOOL, types=(_finds(e), of))
+    return Let(here, of, value), If(leads, found)
 
 
 def joined_search(e: Reduce, best: str, result: str) -> Statement:
     """Return what joins the positions that the threads of a team have found."""
     own, of = Local(result, e.type), e.body.type
-    types = (f"opc::finds_{e.kind.removeprefix('arg')}", of)
+    types = _finds(e), of
     return Store(own, call("join_search", NEST, variable(WORK), Local(best, of), own, type=e.type, types=types))
+
+
+def _finds(e: Reduce) -> str:
+    return f"opc::finds_{e.kind.removeprefix('arg')}"
 
 
 def with_offsets_ahead(body: Body, fresh: Callable[[str], str]) -> Body:
