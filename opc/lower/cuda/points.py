@@ -309,7 +309,11 @@ def place_of(of: Expr, behind: Sequence[Expr], size: Expr) -> Expr:
 
 
 def used_places(places: tuple[Let, ...], body: Body) -> Body:
-    """Return a body behind the places that are used in it."""
+    """Return a body behind the places that are used in it, and in those."""
     used = {name for v in values_of(body) for name in variables(v)}
-    found: tuple[Statement, ...] = tuple(p for p in places if p.name in used)
+    found: list[Statement] = []
+    for place in reversed(places):
+        if place.name in used:
+            found.insert(0, place)
+            used |= set(variables(place.value))
     return (*found, *body)

@@ -173,7 +173,7 @@ def _narrow(g: Affine, index: str, low: str, high: str) -> Statement:
     coefficient = g.coefficient(index)
     assert coefficient is not None, "it is affine in the index"
     rest = g - coefficient * Affine.of(Index(index))
-    return Do(call("narrow", ref(low), ref(high), IndexValue(coefficient), IndexValue(rest)))
+    return Do(call("narrow_range", ref(low), ref(high), IndexValue(coefficient), IndexValue(rest)))
 
 
 def nothing_along(extents: Iterable[Affine], positive: Callable[[Affine], bool]) -> Expr | None:
