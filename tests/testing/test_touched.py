@@ -72,6 +72,10 @@ def test_ops_that_opc_writes_otherwise_join(tmp_path: Path, monkeypatch: pytest.
     with monkeypatch.context() as patch:
         patch.setattr(touched, "_differences", None)
         assert joining(specs, specs[:1], out) == (specs[2],)
+    # Where all specs are chosen, nothing is written.
+    with monkeypatch.context() as patch:
+        patch.setattr(touched, "_differences", None)
+        assert joining(specs, specs, out) == ()
     # What all packages have is shown by one that has all of it.
     git(repository, "checkout", "runtime")
     edit(repository / "opc" / "backends" / "numpy" / "templates" / "binding.h.j2", "edits are lost.", "edits are all lost.")
