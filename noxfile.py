@@ -33,8 +33,9 @@ SANITIZED = ("test", "specs", "--cover", "--sanitize", SANITIZERS)
 
 SPECS = ("specs", "specs/native")
 
-# Generated packages that are kept in the repository.
+# Generated packages that are kept in the repository, and the backends whose tests in them can run in the environments below.
 KEPT = ("leaky_relu", "dual_residual")
+RUN_IN_THEM = ("mindspore", "numpy", "onnx", "onnxruntime", "paddle", "rknn", "torch")
 
 # A file's tests run in one process, so that what they share is built once; files keep their order, for few tests may take long.
 SPREAD = ("-n", "auto", "--dist", "loadfile", "--no-loadscope-reorder")
@@ -127,12 +128,14 @@ def tests(session: nox.Session) -> None:
 
 def suite(session: nox.Session, programs: Path) -> None:
     """Run the tests, those that need MindSpore beside the others."""
-    session.run(programs / "opc", "build", *(f"specs/{name}.yaml" for name in KEPT), env=QUICK, external=True)
+    specs = [f"specs/{name}.yaml" for name in KEPT]
+    backends = [part for name in RUN_IN_THEM for part in ("--backend", name)]
+    session.run(programs / "opc", "build", *specs, *backends, env=BUILDING, external=True)
     generated = [f"generated/{name}" for name in KEPT]
     # What is skipped in the tests for want of MindSpore, which takes longer to import than to test.
     python = ".opc/env/mindspore/venv/bin/python"
     skipped = [f"{package}/tests/test_mindspore.py" for package in generated]
-    with meanwhile(session, python, "-m", "pytest", "-p", "no:cacheprovider", *skipped, env=QUICK):
+    with meanwhile(session, python, "-m", "pytest", "-p", "no:cacheprovider", *skipped, env=BUILDING):
         session.run(programs / "pytest", *SPREAD, "tests", *generated, *session.posargs, env=BUILDING, external=True)
 
 

@@ -22,7 +22,7 @@ from opc.testing.markdown import markdown
 from opc.testing.process import CrashedError, Worker, Workers
 from opc.testing.report import print_report, write_junit
 from opc.testing.results import ORACLE, Column, Report, Result, Status, as_json
-from opc.testing.schedule import BuiltPackage, Scheduler
+from opc.testing.schedule import FEWEST, BuiltPackage, Scheduler
 from tests.testing import fakes
 
 ROOT = Path(__file__).parents[2]
@@ -156,6 +156,32 @@ def test_an_interpreter_that_does_not_exist_is_a_failure(tmp_path: Path) -> None
     schedule.ready = schedule.run_tasks(package)
     schedule.run(1)
     assert "can't start" in report.results[0].message
+
+
+def test_a_framework_is_imported_twice_only_where_much_is_left(tmp_path: Path) -> None:
+    report = Report()
+    package = BuiltPackage("relu", ROOT / "specs" / "relu.yaml", tmp_path, {"fake": sys.executable, "careless": sys.executable})
+    schedule = Scheduler(report, [package], tmp_path, FAKES, None, Workers(tmp_path))
+    fake, careless = schedule.run_tasks(package)
+    schedule.ready = [*[fake] * FEWEST, *[careless] * 2]
+    # The first thread takes what there is most of, and stays with it; the second takes something else.
+    assert schedule.choose(None, 1) is fake
+    schedule.serving[1] = "fake"
+    assert schedule.choose("fake", 1) is fake
+    assert schedule.choose(None, 2) is careless
+    schedule.serving[2] = "careless"
+    schedule.ready = [fake] * FEWEST
+    assert schedule.choose("careless", 2) is fake
+    schedule.ready.pop()
+    assert schedule.choose("careless", 2) is None
+    assert schedule.choose("fake", 1) is fake
+    # What no thread is at is taken, however little it is, and plans before all.
+    schedule.ready.append(careless)
+    assert schedule.choose(None, 3) is None
+    del schedule.serving[2]
+    assert schedule.choose(None, 3) is careless
+    schedule.ready.append(schedule.plan_task(package))
+    assert schedule.choose(None, 3) is schedule.ready[-1]
 
 
 def test_workers_start_ahead_and_import(tmp_path: Path) -> None:
