@@ -38,6 +38,8 @@ class Tiers:
         interface: Those for backends that wrap the kernel.
         signature: Those for backends that wrap another one; all backends that wrap run the checks of these alone.
         loops: Those for the thread sanitizer, whose kernels are compiled as they are shipped.
+        bodies: Those for backends that are made from the body.
+        memory: Those for the other sanitizers.
         device: Those for backends whose kernels run on a device.
         expressions: Those for backends whose framework computes with sizes as expressions.
         whole: Those of which all is run.
@@ -47,13 +49,15 @@ class Tiers:
     interface: Collection[Path] | None = None
     signature: Collection[Path] | None = None
     loops: Collection[Path] | None = None
+    bodies: Collection[Path] | None = None
+    memory: Collection[Path] | None = None
     device: Collection[Path] | None = None
     expressions: Collection[Path] | None = None
     whole: Collection[Path] | None = None
 
     def runs(self, spec: Path, backend: Backend) -> bool:
         """Whether a backend runs a spec."""
-        some = self.signature if backend.library_of else self.interface if backend.wraps else None
+        some = self.signature if backend.library_of else self.interface if backend.wraps else self.bodies
         some = self.device if backend.on_device else self.expressions if backend.size_expressions else some
         return backend.name in EVERY_OP or spec in (self.chosen if some is None else some)
 
