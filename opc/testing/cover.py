@@ -33,9 +33,6 @@ from opc.lower.cuda.stages import device_programs
 from opc.lower.lower import lower
 from opc.pipeline import load_family
 
-EVERY_OP = ("numpy", "torch")
-"""The backends that every op is run on; all others are run on the covering set, or a part of it, and on what has changed."""
-
 INTERFACE = ("attribute ", "op ", "operand ", "rank ", "type ")
 """What a backend's code depends on where it calls the compiled kernel: not what is computed, nor in what loops."""
 
@@ -324,7 +321,6 @@ def _size(op: Op) -> int:
 __all__ = [
     "BODY",
     "DEVICE",
-    "EVERY_OP",
     "INTERFACE",
     "LOOPS",
     "MEMORY",

@@ -46,7 +46,7 @@ def run_tests(
     Packages are generated and built below `out`, by default `generated`. `jobs` is the number of workers at once, by default one
     for each processor. A backend whose framework is not installed is reported with the line that installs it.
     What passed before on the same bytes is not run, unless `again` is given; `opc.testing.memory` says what counts.
-    With `tiers`, the backends that are not in `cover.EVERY_OP` run the chosen specs only, or of these, where they wrap the kernel
+    With `tiers`, the backends that are not in `EVERY_OP` run the chosen specs only, or of these, where they wrap the kernel
     or another backend, those that are said. EVERY_OP runs a sample of the calls of the other ops. Of the chosen ones all calls
     are run, or only of those that are said. Kernels for this machine alone are compiled without optimisation but for those of
     the ops that together have every form of loops.

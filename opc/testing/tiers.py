@@ -10,8 +10,7 @@ from pathlib import Path
 
 from opc.backends.base import Backend
 from opc.backends.kernel.backend import OPTIMIZE
-from opc.testing.cover import EVERY_OP
-from opc.testing.extent import Extent
+from opc.testing.extent import EVERY_OP, Extent
 
 THINNED = "a part of the calls was run, for the op is in the covering set and has not changed; without --cover all of them are"
 """What is said of an op of the covering set on every backend."""
