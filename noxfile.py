@@ -114,7 +114,7 @@ def types(session: nox.Session) -> None:
 
 @nox.session(venv_backend="none")
 def cover(session: nox.Session) -> None:
-    """The proof of every op on NumPy and PyTorch, of the covering set and of what has changed on every backend."""
+    """The proof of every op on NumPy, of the covering set and of what has changed on every backend."""
     programs = frameworks(session)
     outcome = ("--report", "report.html", "--junit", "junit.xml")
     session.run(programs / "opc", "test", *SPECS, "--cover", "--strict", *outcome, env=QUICK, external=True)

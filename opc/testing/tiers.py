@@ -10,7 +10,7 @@ from pathlib import Path
 
 from opc.backends.base import Backend
 from opc.backends.kernel.backend import OPTIMIZE
-from opc.testing.extent import EVERY_OP, Extent
+from opc.testing.extent import EVERY_CALL, EVERY_OP, Extent
 
 THINNED = "a part of the calls was run, for the op is in the covering set and has not changed; without --cover all of them are"
 """What is said of an op of the covering set on every backend."""
@@ -22,7 +22,7 @@ UNCHECKED = (
 """What is said of an op of the covering set on backends that call its kernel, where others of the set have its signature."""
 
 SAMPLED = "a sample of the calls and checks was run, for the op is outside the covering set; without --cover all of them are"
-"""What is said of an op on the backends that run every op."""
+"""What is said of an op outside the covering set on the backends that run every op."""
 
 OUTSIDE = "outside the covering set, which this backend is run on; without --cover it runs"
 """Why an op was not run on a backend."""
@@ -58,7 +58,8 @@ class Tiers:
         """Whether a backend runs a spec."""
         some = self.signature if backend.library_of else self.interface if backend.wraps else self.bodies
         some = self.device if backend.on_device else self.expressions if backend.size_expressions else some
-        return backend.name in EVERY_OP or spec in (self.chosen if some is None else some)
+        chosen = self.chosen if some is None or backend.name in EVERY_CALL else some
+        return backend.name in EVERY_OP or spec in chosen
 
     def extent(self, spec: Path) -> Extent:
         """Return how much of the proof of a spec is run."""
