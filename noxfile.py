@@ -47,6 +47,7 @@ DRAWING = (
     "emit/test_runtime.py",
     "emit/test_shape_c.py",
     "emit/test_shape_python.py",
+    "emulation/test_poplar.py",
     "fuzz/test_classes.py",
     "fuzz/test_written.py",
     "ir/test_functions.py",
