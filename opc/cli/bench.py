@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,6 +18,14 @@ from opc.cli.schedule import Schedules, check_stages, rescheduled, stage_names
 
 if TYPE_CHECKING:
     from opc.testing.bench.benchmark import Benchmark, Settings
+
+
+class Device(StrEnum):
+    """What ops are measured on."""
+
+    CPU = "cpu"
+    CUDA = "cuda"
+
 
 BACKENDS = ("numpy", "onnxruntime", "torch")
 """The backends that are measured."""
@@ -35,6 +44,12 @@ def bench(
     backward: Annotated[bool, typer.Option("--backward", help="The gradients of the ops; as --section backward.")] = False,
     size: Annotated[int, typer.Option("--size", min=1, help="Elements of the large tensors.")] = 1 << 24,
     rounds: Annotated[int, typer.Option("--rounds", min=3, help="Rounds the medians are taken over.")] = 15,
+    device: Annotated[
+        Device, typer.Option("--device", help="Where ops run: what cuda measures are sections of their own.")
+    ] = Device.CPU,
+    eager: Annotated[
+        bool, typer.Option("--eager", help="On a GPU, leave out torch.compile, which compiles for minutes.")
+    ] = False,
     threads: Annotated[int | None, typer.Option("--threads", min=1, help="Threads of each contender; one a processor.")] = None,
     out: Out = GENERATED,
     as_json: Json = False,
@@ -48,7 +63,7 @@ def bench(
     their gradients with --backward, unless sections are named; by default, all that a speed is promised of is measured.
     With --schedule, kernels to that schedule are built in a folder of their own, and called in turn with opc's.
     """
-    from opc.testing.bench.benchmark import SECTIONS, Settings, cores
+    from opc.testing.bench.benchmark import GPU_SECTIONS, SECTIONS, Settings, cores
     from opc.testing.bench.report import as_markdown, as_text
 
     if list_sections:
@@ -63,9 +78,18 @@ def bench(
         raise WrongUse(f"--schedule measures the section '{SCHEDULES}' alone")
     if SCHEDULES in (section or ()) and not schedule:
         raise WrongUse(f"the section '{SCHEDULES}' measures what --schedule asks for: give it")
+    if device is Device.CUDA and (schedule or set(section or ()) - set(GPU_SECTIONS)):
+        raise WrongUse(f"--device cuda measures the sections {', '.join(GPU_SECTIONS)}")
+    if device is Device.CPU and set(section or ()) & set(GPU_SECTIONS):
+        raise WrongUse("what is measured on a GPU needs --device cuda")
     every = {p.stem: p for p in find_specs([_spec(path) for path in specs] if specs else None)}
-    settings = Settings({}, (), str(out.absolute()), (), size, rounds, threads or cores())
-    found = _experiment(schedule, every, settings) if schedule else _measured(every, bool(specs), section, backward, settings)
+    settings = Settings({}, (), str(out.absolute()), (), size, rounds, threads or cores(), compiled=not eager)
+    if device is Device.CUDA:
+        found = _on_gpu(every, tuple(section or GPU_SECTIONS[1:2] if backward else section or GPU_SECTIONS), settings)
+    elif schedule:
+        found = _experiment(schedule, every, settings)
+    else:
+        found = _measured(every, bool(specs), section, backward, settings)
     if found is None:
         return FAILED
     if as_json:
@@ -118,6 +142,24 @@ def _measured(
     return found
 
 
+def _on_gpu(every: Mapping[str, Path], sections: tuple[str, ...], settings: Settings) -> Benchmark | None:
+    """Measure ops on the GPU; None where one could not be built, of which the user was told."""
+    from opc.testing.bench import gpu, gpu_cases
+    from opc.testing.bench.benchmark import Benchmark
+
+    specs = {n: p for n, p in every.items() if n in {c.op for c in gpu_cases.CASES}}
+    if not specs:
+        raise WrongUse(f"there is no benchmark of {', '.join(every)} on a GPU")
+    if (missing := gpu.missing()) is not None:
+        raise WrongUse(f"--device cuda needs {missing}")
+    packages = _built(specs, Path(settings.out), gpu.BACKENDS)
+    if packages is None:
+        return None
+    found = Benchmark()
+    gpu.measure(found, replace(settings, specs=packages, sections=sections), note)
+    return found
+
+
 def _experiment(texts: Sequence[str], every: Mapping[str, Path], settings: Settings) -> Benchmark | None:
     """Measure kernels to another schedule beside opc's; None where one could not be built, of which the user was told."""
     from opc.compiler import Stage, compile_spec
@@ -156,13 +198,13 @@ def _built(specs: Mapping[str, Path], out: Path, backends: Sequence[str]) -> dic
 
 def _sections(sections: Sequence[str] | None, backward: bool, given: bool, known: bool) -> tuple[str, ...]:
     """Return the sections to measure, in order; `known` says that all ops given have a case of their own."""
-    from opc.testing.bench.benchmark import SECTIONS
+    from opc.testing.bench.benchmark import GPU_SECTIONS, SECTIONS
 
     chosen = set(sections or ())
     if backward:
         chosen.add("backward")
     if not chosen:
-        chosen = set(SECTIONS) - {SCHEDULES} if not given else {"ops"} if known else {"large", "fresh", "tiny"}
+        chosen = set(SECTIONS) - {SCHEDULES, *GPU_SECTIONS} if not given else {"ops"} if known else {"large", "fresh", "tiny"}
     return tuple(s for s in SECTIONS if s in chosen)
 
 

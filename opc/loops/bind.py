@@ -85,8 +85,8 @@ def bind_points(loop: Loop, shared: bool) -> Loop:
     return replace(loop, how=How.TEAMS, index=_WORK, high=Member("@nest", "work"), body=body)
 
 
-def share_terms(body: Body, kinds: Mapping[str, str]) -> Body:
-    """Return the loops of a reduction at a point, of which a team's threads take the outermost in turns.
+def share_terms(body: Body, kinds: Mapping[str, str], depth: int) -> Body:
+    """Return the `depth` loops of a reduction at a point, of which a team's threads take one in turns: which, a call decides.
 
     `kinds` are the variables that a thread reduces its own terms to, each by a kind, which are joined when the loop is over.
     """
@@ -95,11 +95,21 @@ def share_terms(body: Body, kinds: Mapping[str, str]) -> Body:
         if not isinstance(s, Loop):
             found.append(s)
             continue
-        first, step = call("first_term", NEST, variable(_WORK)), call("term_step", NEST)
-        found.append(replace(s, low=first, high=call("end_of_terms", NEST, s.high), step=step))
+        found.append(_shared_loop(s, 0, depth))
         for v in (v for v in body if isinstance(v, Var) and v.name in kinds):
             assert not isinstance(v.kind, Named | Pointer), "it has the type of a value"
             own = Local(v.name, v.kind)
             types = (f"opc::joins_{kinds[v.name]}", v.kind)
             found.append(Store(own, call("join_terms", NEST, variable(_WORK), own, type=own.type, types=types)))
     return tuple(found)
+
+
+def _shared_loop(s: Loop, level: int, depth: int) -> Loop:
+    """Return one of the loops of a reduction, and those in it: a call decides by their levels which one threads share."""
+    first, step = call("first_term", NEST, variable(_WORK), number(level)), call("term_step", NEST, number(level))
+    body = s.body
+    if level + 1 < depth:
+        *lines, inner = body
+        assert isinstance(inner, Loop), "the loops of a reduction lie in each other"
+        body = (*lines, _shared_loop(inner, level + 1, depth))
+    return replace(s, low=first, high=call("end_of_terms", NEST, s.high), step=step, body=body)

@@ -15,6 +15,7 @@ from opc.emit.shapes.cpp import checks, group_member, struct_name, type_member
 from opc.ir.affine import Affine, Dim, GroupSize
 from opc.ir.expr import Axis, BroadcastAxis, GroupAxis, Reduce, ReduceAxis, walk
 from opc.ir.op import Family, Group, Op
+from opc.lower.cuda.points import neighbouring_axis
 from opc.lower.cuda.products import Products, products_of
 from opc.lower.cuda.rows import kept
 from opc.lower.cuda.scans import scan_of, scanned_entry
@@ -168,7 +169,11 @@ class CudaEntryText(EntryText):
             blocks = "opc::blocks_for(described.points, opc::threads_a_block)"
             yield from self._launch(s, text, "if (described.points > 0)", "false", blocks)
             return
-        yield f"  const opc::nest_launch plan(described, lent, {self._terms(s)}, {'true' if 'parts' in shared else 'false'});"
+        last, along = len(s.assign.indices) - 1, (text.kernel.schedule.args("coalesce") or ("either",))[0]
+        parts = "true" if "parts" in shared else "false"
+        counts, side = self._terms(s)
+        yield f"  const int64_t counts[] = {{{', '.join(counts)}}};"
+        yield f"  const opc::nest_launch plan(described, {last}, lent, counts, {side}, {parts}, opc::reads_along::{along});"
         yield "  if (plan.lacks_memory()) {"
         yield f'    return opc::fail(context, OPC_OUT_OF_MEMORY, "{self.op.name}: no memory for parts of {s.assign.target}");'
         yield "  }"
@@ -216,15 +221,23 @@ class CudaEntryText(EntryText):
                 whole, own = group_member((axis.name, None)), group_member((axis.name, axis.operand))
                 return f"opc::broadcast_points(call.{whole}, call.{own})"
 
-    def _terms(self, s: NestStage) -> str:
-        """Return about how many terms the threads of a team share: the most along the outermost axis of a reduction."""
-        found: list[str] = []
+    def _terms(self, s: NestStage) -> tuple[list[str], int]:
+        """Return about how many terms there are along the axes of reductions, the outermost first, and along which they are read
+        side by side, -1 where there is not one."""
+        found: list[list[str]] = []
+        sides: set[int | None] = set()
         for e in walk(s.assign.value):
             if isinstance(e, Reduce) and e.axes:
-                outer = e.axes[0]
-                varies = isinstance(outer, Axis) and outer.extent.indices()
-                found.append("256" if varies else self._points(outer))
-        first, *rest = dict.fromkeys(found) or ("1",)
+                sides.add(neighbouring_axis(e))
+                found += [[] for _ in e.axes[len(found) :]]
+                for level, axis in enumerate(e.axes):
+                    varies = isinstance(axis, Axis) and axis.extent.indices()
+                    found[level].append("256" if varies else self._points(axis))
+        side = sides.pop() if len(sides) == 1 else None
+        return [self._greatest(counts) for counts in found], -1 if side is None else side
+
+    def _greatest(self, counts: list[str]) -> str:
+        first, *rest = dict.fromkeys(counts)
         for other in rest:
             first = f"opc::greater({first}, {other})"
         return first

@@ -10,13 +10,28 @@ from collections.abc import Sequence
 
 from opc.ir.affine import Affine, GroupSize
 from opc.ir.dtypes import Weak
-from opc.ir.expr import SEARCHES, Axis, BroadcastAxis, Expr, GroupAxis, GroupRef, IndexValue, Read, Reduce
+from opc.ir.expr import (
+    SEARCHES,
+    Axis,
+    BroadcastAxis,
+    Expr,
+    GroupAxis,
+    GroupIndex,
+    GroupRef,
+    IndexValue,
+    Read,
+    Reduce,
+    Select,
+    free_indices,
+    reads,
+    walk,
+)
 from opc.ir.op import Group
 from opc.ir.printer import format_assign
 from opc.loops.bind import bind_points, share_terms
 from opc.loops.nodes import Body, Comment, Do, How, Kernel, Let, Loop, Statement, Var, View, values_of
 from opc.loops.schedule import Schedule, Transformation
-from opc.loops.values import Address, Axes, Construct, Member, Product, call, number, variable, variables
+from opc.loops.values import Address, Axes, Construct, Local, Member, Product, call, number, variable, variables
 from opc.lower.build.context import NEST, Nest
 from opc.lower.build.points import PointLoops
 from opc.records import replace
@@ -40,11 +55,22 @@ class DevicePoints(PointLoops):
         """The reductions whose terms a team takes in turns."""
         self.counted = False
         """Whether terms are counted beside what they are reduced to."""
+        self.divergent = False
+        """Whether not all threads of a team may come to what is made."""
+        self.uniform = False
+        """Whether all threads take the same side of the conditional that is made."""
+        self.chosen = False
+        """Whether a side of a conditional has terms that a team takes in turns."""
 
     def kernel(self) -> Kernel:
         """Return the function."""
         places = self.places({n: call("entry_place", NEST, variable(_POINT), number(n)) for n in range(len(self.entries))})
         value = self.value(self.stage.assign.value)
+        if self.chosen:
+            # A team makes it together, before one of its threads stores it.
+            name, type_ = self.nest.fresh("value"), self.nest.declared.type
+            self.lines.append(Let(name, type_, Construct(type_, value)))
+            value = Local(name, type_)
         inside = used_places(places, (*self.lines, self.stored(variable(_POINT), value)))
         loop = Loop(How.SERIAL, _POINT, number(0), Member("@nest", "points"), inside)
         body: Body = (Comment(format_assign(self.stage.assign)), bind_points(loop, bool(self.shared)))
@@ -84,20 +110,48 @@ class DevicePoints(PointLoops):
         if self.shared:
             parts = ("parts",) if len(self.shared) == 1 and not self.counted else ()
             steps.append(Transformation("share", ("terms", *parts)))
+            if along := self._reads_along():
+                steps.append(Transformation("coalesce", (along,)))
         return Schedule(tuple(steps))
+
+    def value(self, e: Expr) -> Expr:
+        """As `PointLoops` says."""
+        before, self.uniform = self.uniform, isinstance(e, Select) and _is_uniform(e.cond)
+        found = super().value(e)
+        self.uniform = before
+        return found
+
+    def lazy(self, e: Expr) -> Expr:
+        """As `PointLoops` says: what is asked for where an operand is present, all threads ask for."""
+        before, self.divergent = self.divergent, self.divergent or not self.uniform
+        found = super().lazy(e)
+        self.divergent = before
+        return found
+
+    def _reads_along(self) -> str | None:
+        """Return along what the shared terms lie together, "terms" or "points" of the target's last entry; None: it varies."""
+        last = self.entries[-1][0] if self.entries else ""
+        own = last.name if isinstance(last, GroupRef) else last
+        found: set[str | None] = set()
+        for e in self.shared:
+            axes = {_axis_name(a) for a in e.axes if isinstance(a, Axis | GroupAxis)}
+            names = _neighbours(e.body)
+            found |= {"terms" if n & axes else "points" if own in n else None for n in names}
+        return found.pop() if len(found) == 1 else None
 
     def loops_of(self, e: Reduce) -> tuple[Body, str]:
         """As `PointLoops` says: what every point asks for, whatever it holds, has its terms shared by threads."""
-        shares = bool(e.axes) and self.within == 0 and not self.conditional and e.kind not in SEARCHES
+        shares = bool(e.axes) and self.within == 0 and not self.divergent and e.kind not in SEARCHES
         self.within += 1
         body, result = super().loops_of(e)
         self.within -= 1
         if not shares:
             return body, result
         self.shared.append(e)
+        self.chosen = self.chosen or self.conditional
         kinds = {s.name: e.kind if s.name == result else "sum" for s in body if isinstance(s, Var)}
         self.counted = self.counted or len(kinds) > 1
-        return share_terms(body, kinds), result
+        return share_terms(body, kinds, len(e.axes)), result
 
     def loop_over(self, axis: Axis | GroupAxis | BroadcastAxis) -> Loop:
         """As `PointLoops` says."""
@@ -135,6 +189,39 @@ class FlatPoints(DevicePoints):
         value = self.value(e)
         own, self.lines = tuple(self.lines), before
         return own, value
+
+
+def _is_uniform(cond: Expr) -> bool:
+    """Whether a condition is the same at all points: it depends on which operands are present, on attributes and sizes."""
+    return not free_indices(cond) and not any(isinstance(n, Read | Reduce | GroupIndex) for n in walk(cond))
+
+
+def _axis_name(axis: Axis | GroupAxis) -> str:
+    return axis.index if isinstance(axis, Axis) else axis.name
+
+
+def _neighbours(e: Expr) -> set[frozenset[str]]:
+    """Return the indices, or groups, that the last axes of an expression's largest reads go along, neighbour by neighbour."""
+    found = [r for r in reads(e) if r.indices]
+    most = max((len(r.indices) for r in found), default=0)
+    return {_last_names(r) for r in found if len(r.indices) == most}
+
+
+def _last_names(e: Read) -> frozenset[str]:
+    last = e.indices[-1]
+    if isinstance(last, GroupRef):
+        return frozenset((last.name,))
+    if not isinstance(last, Affine):
+        return frozenset()
+    units = (Affine.of(1), Affine.of(-1))
+    return frozenset(name for name in last.indices() if last.coefficient(name) in units)
+
+
+def neighbouring_axis(e: Reduce) -> int | None:
+    """Return which axis of a reduction its largest reads go along, neighbour by neighbour, None where there is not one."""
+    names = _neighbours(e.body)
+    found = [k for k, a in enumerate(e.axes) if isinstance(a, Axis | GroupAxis) and all(_axis_name(a) in n for n in names)]
+    return found[0] if names and len(found) == 1 else None
 
 
 def place_of(of: Expr, behind: Sequence[Expr], size: Expr) -> Expr:

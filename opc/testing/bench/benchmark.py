@@ -36,9 +36,15 @@ SECTIONS: Mapping[str, str] = {
     "build": "building packages, as processes",
     "commands": "commands, as processes",
     "compiler": "opc itself, as processes: the processor's time",
+    "gpu": "on this machine's GPU, output as each makes it",
+    "gpu-backward": "gradients on this machine's GPU",
+    "gpu-tiny": "tiny tensors on this machine's GPU: the cost of a call",
     "growth": "opc itself on chains of statements: the processor's time from a spec to the text of its package",
 }
 """The sections of a benchmark in order, and their titles."""
+
+GPU_SECTIONS = ("gpu", "gpu-backward", "gpu-tiny")
+"""Those that run on a GPU."""
 
 SPEED_SPECS = ("leaky_relu", "gelu", "silu", "softmax", "layer_norm")
 """The ops of the sections on large and tiny tensors when none are named."""
@@ -127,7 +133,8 @@ class Benchmark:
 class Settings:
     """What to measure: specs by op name, sections, elements of a large tensor, rounds and threads.
 
-    `plain` are the ops of the sections on large and tiny tensors, which know only elementwise and row ops.
+    `plain` are the ops of the sections on large and tiny tensors, which know only elementwise and row ops. Without `compiled`,
+    torch.compile is left out of those on a GPU.
     """
 
     specs: Mapping[str, str]
@@ -137,6 +144,7 @@ class Settings:
     size: int
     rounds: int
     threads: int
+    compiled: bool = True
 
     def dumps(self) -> str:
         """Return the settings as the worker reads them."""

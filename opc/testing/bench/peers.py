@@ -149,6 +149,16 @@ def torch_text(problem: Problem) -> tuple[Callable[..., Any], list[Any]]:
     """Return the op's torch reference as a function of its inputs, and the inputs; None where one is absent."""
     import torch
 
+    names = [o.name for o in problem.family.forward.inputs]
+    return reference(problem), [torch.from_numpy(problem.inputs[n]) if n in problem.inputs else None for n in names]
+
+
+def reference(problem: Problem) -> Callable[..., Any]:
+    """Return the op's torch reference as a function of its inputs.
+
+    Raises:
+        ImportError: when the op has none.
+    """
     from opc.testing.references.torch_expression import evaluate, parse
 
     text = problem.family.reference.torch
@@ -156,13 +166,12 @@ def torch_text(problem: Problem) -> tuple[Callable[..., Any], list[Any]]:
         raise ImportError("the op has no torch reference")
     expression = parse(text)
     names = [o.name for o in problem.family.forward.inputs]
-    tensors = [torch.from_numpy(problem.inputs[n]) if n in problem.inputs else None for n in names]
     attributes = problem.attributes
 
     def function(*inputs: Any) -> Any:
         return evaluate(expression, {**attributes, **dict(zip(names, inputs, strict=True))})
 
-    return function, tensors
+    return function
 
 
 def torch_eager(problem: Problem) -> Call:

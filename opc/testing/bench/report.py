@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from opc.testing.bench.benchmark import SECTIONS, Benchmark, Measurement
 
 _HEADER = ("op", "contender", "time", "ours / theirs", "GB/s", "of memcpy", "of memory", "GFLOP/s", "of peak", "")
-_MEASURED = ("ops", "backward", "large", "fresh", "frameworks")
+_MEASURED = ("ops", "backward", "large", "fresh", "frameworks", "gpu", "gpu-backward")
 """The sections whose times are those of work, not of calls."""
 
 _SIDE_BY_SIDE = ("compilers", "schedules")

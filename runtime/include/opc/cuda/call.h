@@ -88,6 +88,14 @@ static inline void set_tiles(device_nest<Operands> &d, int64_t batches, int64_t 
   d.work = batches * ((down + tile_points - 1) / tile_points) * ((across + tile_points - 1) / tile_points);
 }
 
+/* What divides numbers below 2^31. */
+static inline divisor divisor_of(int64_t value) {
+  divisor d = {static_cast<uint32_t>(value < 1 ? 1 : value), 0, 0};
+  while ((uint64_t(1) << d.shift) < d.value) ++d.shift;
+  d.magic = static_cast<uint32_t>((uint64_t(1) << 32) * ((uint64_t(1) << d.shift) - d.value) / d.value + 1);
+  return d;
+}
+
 static inline int64_t greater(int64_t a, int64_t b) { return a < b ? b : a; }
 
 /* Blocks for a thread a point, as many as there may be. */
@@ -109,6 +117,10 @@ static inline void to_device(device_nest<Operands> &d, const nest &n, const opc_
     d.points *= d.size[e];
   }
   d.small = d.points <= INT32_MAX;
+  for (int32_t e = 0; d.small && e < n.entries; ++e) {
+    d.by_size[e] = divisor_of(d.size[e]);
+    d.by_after[e] = divisor_of(d.after[e]);
+  }
   for (int32_t k = 0; k < Operands; ++k) d.operands[k] = n.operands[k];
   d.work = d.points;
   d.parts = 1;
@@ -117,24 +129,45 @@ static inline void to_device(device_nest<Operands> &d, const nest &n, const opc_
   d.keys = d.order = nullptr;
   d.team = 1;
   d.of = whole;
+  d.level = 0;
 }
 
+/* Along what the reads of a nest lie together: its terms, or the points of the last entry of its target; or it is not known. */
+enum class reads_along { either, terms, points };
+
 /* How the points of a nest whose threads share terms are given to teams, for about so many terms at each point, and the memory for parts
- * of them. All of it depends on sizes alone, and so do results. */
+ * of them. Where neighbouring points read neighbours, a point has one thread, and several for parts of its terms. All of it depends on
+ * sizes alone, and so do results. */
 struct nest_launch {
   enum : int64_t { many_points = 1 << 15, few_points = 1 << 7, many_terms = 1 << 12, terms_a_part = 1 << 11, most_parts = 512 };
+  enum : int64_t { neighbours = 8, terms_a_thread = 32, most_threads = OPC_CUDA_PARTS_BYTES / 8 };
   int64_t size = 0;
   void *kept = nullptr;
   const opc_cuda_context *lent;
 
-  template <int32_t Operands>
-  nest_launch(device_nest<Operands> &d, const opc_cuda_context *context, int64_t terms, bool may_part) : lent(context) {
-    if (d.points >= many_points || terms < threads_a_warp) return;
-    d.team = terms >= threads_a_block && d.points < many_points / 8 ? int32_t(threads_a_block) : int32_t(threads_a_warp);
-    if (!may_part || d.points == 0 || d.points >= few_points || terms < many_terms) return;
-    const int64_t parts = terms / terms_a_part;
-    d.parts = parts < most_parts ? parts : int64_t(most_parts);
-    static_assert(8 * most_parts * few_points <= OPC_CUDA_PARTS_BYTES, "a call that measures may lack so much");
+  template <int32_t Operands, int32_t Levels>
+  nest_launch(device_nest<Operands> &d, int32_t last, const opc_cuda_context *context, const int64_t (&counts)[Levels], int32_t side,
+              bool may_part, reads_along along)
+      : lent(context) {
+    /* Threads share the loop whose terms are side by side, unless it is short and another is longer. */
+    d.level = side < 0 ? 0 : side;
+    for (int32_t k = 0; k < Levels; ++k) {
+      if (counts[d.level] < threads_a_warp && counts[k] > counts[d.level]) d.level = k;
+    }
+    const int64_t terms = counts[d.level];
+    if (d.points == 0 || terms < threads_a_warp) return;
+    if (along == reads_along::points && d.size[last] >= neighbours && (may_part || d.points >= many_points)) {
+      const int64_t parts = terms / terms_a_thread, room = most_threads / d.points;
+      d.parts = !may_part || room <= 1 ? 1 : parts < room ? greater(parts, 1) : room;
+    } else {
+      if (d.points >= many_points && along == reads_along::either) return;
+      d.team = terms >= threads_a_block && d.points < many_points / 8 ? int32_t(threads_a_block) : int32_t(threads_a_warp);
+      if (!may_part || d.points >= few_points || terms < many_terms) return;
+      const int64_t parts = terms / terms_a_part;
+      d.parts = parts < most_parts ? parts : int64_t(most_parts);
+      static_assert(8 * most_parts * few_points <= OPC_CUDA_PARTS_BYTES, "a call that measures may lack so much");
+    }
+    if (d.parts == 1) return;
     size = 8 * d.parts * d.points;
     kept = device_memory(lent, size);
     d.kept = static_cast<char *>(kept);
@@ -225,7 +258,10 @@ static inline void to_device(device_tile<Operands> &d, const stage &s, int32_t b
   d.buffers = buffers;
   d.pitch = (d.columns * 8 + 15) / 16 * 16;
   d.scratch = nullptr;
-  d.team = d.columns >= 1024 ? int32_t(threads_a_block) : int32_t(threads_a_warp);
+  /* A row has as many threads as take something of it at once; a block where that leaves each thread enough, or rows are few. */
+  const int64_t taken = packed ? (d.columns + lanes - 1) / lanes : d.columns;
+  d.team = taken >= 512 || (taken >= 128 && d.rows < 1024) ? int32_t(threads_a_block) : int32_t(threads_a_warp);
+  while (d.team < threads_a_block && d.team > 1 && d.team / 2 >= taken) d.team /= 2;
 }
 
 /* Blocks for the points of a stage: a thread takes as many at once as there are in 16 bytes, where it can. */
@@ -246,6 +282,7 @@ struct row_launch {
 
   template <int32_t Operands>
   row_launch(device_tile<Operands> &d, const opc_cuda_context *context) : lent(context) {
+    while (d.team < threads_a_warp && d.buffers * d.pitch * (threads_a_block / d.team) > most_shared) d.team *= 2;
     if (d.buffers * d.pitch * (threads_a_block / d.team) > most_shared) d.team = threads_a_block;
     const int64_t teams = threads_a_block / d.team;
     blocks = blocks_for(d.rows, teams);

@@ -73,6 +73,9 @@ static inline T opc_from_lane(unsigned lanes, T value, unsigned lane) {
   opc::emulation::shown(lane, &value, sizeof value);
   return value;
 }
+static inline unsigned __umulhi(unsigned a, unsigned b) {
+  return static_cast<unsigned>((static_cast<unsigned long long>(a) * b) >> 32);
+}
 template <typename T>
 static inline T __shfl_xor_sync(unsigned lanes, T value, unsigned distance) {
   return opc_from_lane(lanes, value, (threadIdx.x % 32) ^ distance);

@@ -11,11 +11,55 @@
 namespace opc {
 inline namespace OPC_VARIANT {
 
+#if defined(__CUDA_ARCH__)
+/* The types that a GPU converts itself: to the same numbers, but every NaN becomes the same one. */
+template <typename Stored>
+inline constexpr bool is_half = Stored::fraction == 10 && Stored::bias == 15 && Stored::top == top_encodings::ieee;
+template <typename Stored>
+inline constexpr bool is_bfloat = Stored::fraction == 7 && Stored::bias == 127 && Stored::top == top_encodings::ieee;
+
+template <typename Stored>
+OPC_DEVICE float device_widen(Stored value) {
+  if constexpr (is_half<Stored>) {
+    float wide;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(wide) : "h"(value.bits));
+    return wide;
+  } else {
+    return widen(value);
+  }
+}
+template <typename Stored>
+OPC_DEVICE Stored device_narrow(float value) {
+  if constexpr (is_half<Stored>) {
+    Stored found;
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(found.bits) : "f"(value));
+    return found;
+#if __CUDA_ARCH__ >= 800
+  } else if constexpr (is_bfloat<Stored>) {
+    Stored found;
+    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(found.bits) : "f"(value));
+    return found;
+#endif
+  } else {
+    return narrow<Stored>(value);
+  }
+}
+#else
+template <typename Stored>
+OPC_INLINE float device_widen(Stored value) {
+  return widen(value);
+}
+template <typename Stored>
+OPC_INLINE Stored device_narrow(float value) {
+  return narrow<Stored>(value);
+}
+#endif
+
 /* An element in the type it is computed in. */
 template <typename Stored>
 OPC_INLINE compute<Stored> load(const Stored *element) {
   if constexpr (sizeof(compute<Stored>) != sizeof(Stored)) {
-    return widen(*element);
+    return device_widen(*element);
   } else {
     return *element;
   }
@@ -25,7 +69,7 @@ OPC_INLINE compute<Stored> load(const Stored *element) {
 template <typename Stored>
 OPC_INLINE void store(Stored *element, compute<Stored> value) {
   if constexpr (sizeof(compute<Stored>) != sizeof(Stored)) {
-    *element = narrow<Stored>(value);
+    *element = device_narrow<Stored>(value);
   } else {
     *element = value;
   }

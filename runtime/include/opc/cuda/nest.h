@@ -11,6 +11,13 @@ inline namespace OPC_VARIANT {
 /* Of the terms at a point: all are reduced; or a part of them, which is kept; or what was kept of all parts. */
 enum part : int32_t { whole, one_part, all_parts, places };
 
+/* A divisor of numbers below 2^31, as a factor and a shift: Granlund and Montgomery, Division by Invariant Integers using
+ * Multiplication, 1994. */
+struct divisor {
+  uint32_t value, magic, shift;
+};
+OPC_DEVICE uint32_t quotient_by(const divisor &d, uint32_t number) { return (__umulhi(number, d.magic) + number) >> d.shift; }
+
 /* A nest as kernels get it; `status` NULL: nobody asks what goes wrong. Teams of threads have a point, or one of its `parts`. */
 template <int32_t Operands>
 struct device_nest {
@@ -21,6 +28,7 @@ struct device_nest {
   int64_t *status;
   int32_t team;
   part of;
+  int32_t level; /* of a reduction's loops, the one that threads share */
   int64_t down, across, terms; /* of sums of products: points each way, and terms */
   int64_t items, key_count; /* of scatters: terms at points that name places, and how many places there are */
   int64_t *keys;            /* of each item; then sorted */
@@ -28,6 +36,7 @@ struct device_nest {
   bool small; /* the numbers of points have 32 bits */
   int64_t size[max_axes];  /* of each entry of the target's indices */
   int64_t after[max_axes]; /* points of the entries behind it */
+  divisor by_size[max_axes], by_after[max_axes]; /* the same, where they are `small` */
   nest_operand operands[Operands];
 };
 
@@ -68,7 +77,8 @@ OPC_DEVICE int64_t place_in(int64_t number, int64_t after, int64_t size) {
 template <typename Nest>
 OPC_DEVICE int64_t entry_place(const Nest &n, int64_t point, int32_t entry) {
   if (!n.small) return point / n.after[entry] % n.size[entry];
-  return static_cast<uint32_t>(point) / static_cast<uint32_t>(n.after[entry]) % static_cast<uint32_t>(n.size[entry]);
+  const uint32_t left = quotient_by(n.by_after[entry], static_cast<uint32_t>(point));
+  return entry == 0 ? left : left - quotient_by(n.by_size[entry], left) * n.by_size[entry].value;
 }
 
 /* The offset of a place in an axis group of an operand, whose axes begin at `axis`. `own` are the operand's sizes: it may have fewer axes
@@ -76,9 +86,10 @@ OPC_DEVICE int64_t entry_place(const Nest &n, int64_t point, int32_t entry) {
 template <typename T>
 OPC_DEVICE int64_t group_offset(const view<T> &v, int32_t axis, const extents &own, int64_t place, const extents &all) {
   int64_t offset = 0;
+  OPC_ROLLED
   for (int32_t i = own.rank - 1, a = all.rank - 1; i >= 0; --i, --a) {
-    int64_t digit;
-    place = without_last(place, all.size[a], digit);
+    int64_t digit = place; /* of the first axis, all that is left */
+    if (a > 0) place = without_last(place, all.size[a], digit);
     if (own.size[i] != 1) offset += digit * v.stride[axis + i];
   }
   return offset;
@@ -96,6 +107,7 @@ OPC_HOST_DEVICE static inline bool is_broadcast(const extents &all, const extent
 /* The points along the axes of a group along which an operand is broadcast. */
 OPC_HOST_DEVICE static inline int64_t broadcast_points(const extents &all, const extents &own) {
   int64_t points = 1;
+  OPC_ROLLED
   for (int32_t a = 0; a < all.rank; ++a) points *= is_broadcast(all, own, a) || all.size[a] == 0 ? all.size[a] : 1;
   return points;
 }
@@ -103,6 +115,7 @@ OPC_HOST_DEVICE static inline int64_t broadcast_points(const extents &all, const
 /* The place in a group of point number `along` of these, where the operand itself is at `place`. */
 OPC_DEVICE int64_t broadcast_place(const extents &all, const extents &own, int64_t place, int64_t along) {
   int64_t found = 0, scale = 1;
+  OPC_ROLLED
   for (int32_t a = all.rank - 1, i = own.rank - 1; a >= 0; --a, --i) {
     int64_t digit = 0, of = 0;
     if (i >= 0) place = without_last(place, own.size[i], of);
@@ -117,20 +130,26 @@ OPC_DEVICE int64_t broadcast_place(const extents &all, const extents &own, int64
   return found;
 }
 
-/* The point of a piece of work. */
+/* The point of a piece of work: neighbours are of neighbouring points, and then of the next part of each. */
 template <typename Nest>
 OPC_DEVICE int64_t point_of(const Nest &n, int64_t work) {
-  return n.of == one_part ? work / n.parts : work;
+  if (n.of != one_part) return work;
+  int64_t point;
+  without_last(work, n.points, point);
+  return point;
 }
 
-/* The terms that a thread of a team takes: the first, the step to the next, and where they end. Where all parts are joined there are none
+/* The terms that a thread of a team takes, of the loop that its threads share, and all of others: the first, the step to the next, and where they end. Where all parts are joined there are none
  * left. */
 template <typename Nest>
-OPC_DEVICE int64_t first_term(const Nest &n, int64_t work) {
-  return n.of == one_part ? work % n.parts * n.team + thread_of_team(n) : thread_of_team(n);
+OPC_DEVICE int64_t first_term(const Nest &n, int64_t work, int32_t level) {
+  if (level != n.level) return 0;
+  int64_t point;
+  return n.of == one_part ? without_last(work, n.points, point) * n.team + thread_of_team(n) : int64_t(thread_of_team(n));
 }
 template <typename Nest>
-OPC_DEVICE int64_t term_step(const Nest &n) {
+OPC_DEVICE int64_t term_step(const Nest &n, int32_t level) {
+  if (level != n.level) return 1;
   return n.of == all_parts ? 0 : n.of == one_part ? n.parts * n.team : n.team;
 }
 template <typename Nest>
@@ -143,7 +162,7 @@ template <typename Joins, typename T, typename Nest>
 OPC_DEVICE T join_terms(const Nest &n, int64_t work, T value) {
   if (n.of == all_parts) {
     for (int64_t p = thread_of_team(n); p < n.parts; p += n.team) {
-      value = Joins::join(value, *reinterpret_cast<const T *>(n.kept + 8 * (work * n.parts + p)));
+      value = Joins::join(value, *reinterpret_cast<const T *>(n.kept + 8 * (p * n.points + work)));
     }
   }
   value = team_reduce<Joins, T>(n, value);

@@ -40,6 +40,16 @@ OPC_DEVICE T warp_reduce(T value) {
   return value;
 }
 
+/* The same of so many lanes side by side, a power of two; the other lanes of the warp may be elsewhere. */
+template <typename Joins, typename T>
+OPC_DEVICE T lanes_reduce(int32_t lanes, T value) {
+  const unsigned first = threadIdx.x % threads_a_warp / unsigned(lanes) * unsigned(lanes);
+  const unsigned own = ((1u << lanes) - 1u) << first;
+  OPC_ROLLED
+  for (int distance = lanes / 2; distance > 0; distance /= 2) value = Joins::join(value, __shfl_xor_sync(own, value, distance));
+  return value;
+}
+
 /* The reduction of the threads' partial results, which every thread of the block gets: lanes of each warp, then warps. Blocks have whole
  * warps. */
 template <typename Joins, typename T>
@@ -76,8 +86,8 @@ OPC_DEVICE bool first_of_team(const Tile &t) {
 /* The reduction of the partial results of a team's threads, which each of them gets. */
 template <typename Joins, typename T, typename Tile>
 OPC_DEVICE T team_reduce(const Tile &t, T value) {
-  if (t.team == 1) return value;
-  return t.team == threads_a_warp ? warp_reduce<Joins>(value) : block_reduce<Joins>(value);
+  if (t.team == threads_a_block) return block_reduce<Joins>(value);
+  return t.team == threads_a_warp ? warp_reduce<Joins>(value) : lanes_reduce<Joins>(t.team, value);
 }
 
 }  // namespace OPC_VARIANT

@@ -56,6 +56,7 @@ struct element<const Stored> {
 /* Where along some axes point number `i` lies, in elements from the first. */
 OPC_DEVICE int64_t offset_along(const int64_t *size, const int64_t *stride, int32_t axes, int64_t i) {
   int64_t offset = 0;
+  OPC_ROLLED
   for (int32_t a = axes - 1; a > 0; --a) {
     if (i <= INT32_MAX && size[a] <= INT32_MAX) {
       const uint32_t small = static_cast<uint32_t>(i), of = static_cast<uint32_t>(size[a]);
