@@ -69,9 +69,14 @@ class Tiers:
             return Extent.WHOLE
         return Extent.COVER if self.signature is None or spec in self.signature else Extent.LOOPS
 
-    def shipped(self, spec: Path) -> bool:
-        """Whether the kernels of a spec are compiled as they are shipped: those that together have every form of loops."""
-        return spec in (self.chosen if self.loops is None else self.loops)
+    def optimised(self, spec: Path) -> str | None:
+        """Return how the kernels of a spec are compiled, as `OPC_OPTIMIZE` says it; None for as they are shipped.
+
+        Those of all ops together that have every form of loops are optimised, but for what training seldom calls.
+        """
+        if spec not in (self.chosen if self.loops is None else self.loops):
+            return "0"
+        return None if self.extent(spec) is Extent.WHOLE else "1"
 
     def left_out(self, spec: Path, backends: Iterable[Backend], ran: Collection[str]) -> Iterator[tuple[str, str]]:
         """Yield the backends that run a spec in part or not at all, and why; a backend that refuses it is not in `ran`."""
@@ -85,14 +90,15 @@ class Tiers:
 
 
 @contextmanager
-def unoptimised() -> Iterator[None]:
-    """Compile the kernels of libraries for this machine alone without optimisation, which takes a quarter of the time."""
+def compiled(optimised: str | None) -> Iterator[None]:
+    """Compile the kernels of libraries for this machine alone with less optimisation, unless there is none already."""
     before = os.environ.get(OPTIMIZE)
-    os.environ[OPTIMIZE] = "0"
+    if optimised is not None and before != "0":
+        os.environ[OPTIMIZE] = optimised
     try:
         yield
     finally:
         if before is None:
-            del os.environ[OPTIMIZE]
+            os.environ.pop(OPTIMIZE, None)
         else:
             os.environ[OPTIMIZE] = before
