@@ -63,7 +63,8 @@ def prove(
 
             memory, threaded = (None, None) if tiers is None else (tiers.memory, tiers.loops)
             sanitized = [s for s in chosen if memory is None or threaded is None or s in memory or s in threaded]
-            report = run_sanitized(sanitized, kinds, jobs, memory=memory, threaded=threaded, progress=progress)
+            whole = () if tiers is None else tiers.whole or ()
+            report = run_sanitized(sanitized, kinds, jobs, memory=memory, threaded=threaded, whole=whole, progress=progress)
             # Codelets are made from bodies, and their libraries are there for the ops that the proof of these runs.
             bodies = None if tiers is None else tiers.bodies
             sanitize_codelets(report, [s for s in chosen if bodies is None or s in bodies], kinds, out, jobs)

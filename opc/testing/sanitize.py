@@ -66,12 +66,13 @@ def run_sanitized(
     *,
     memory: Collection[Path] | None = None,
     threaded: Collection[Path] | None = None,
+    whole: Collection[Path] = (),
     progress: Callable[[int, int, str], None] | None = None,
 ) -> Report:
     """Run the kernels of specs under sanitizers and return what they reported, in a column for those that go together.
 
-    The thread sanitizer runs those of `threaded`, where that is given, and the others those of `memory`. With `memory`, they do
-    not look at pointers before these are read through.
+    The thread sanitizer runs those of `threaded`, where that is given, and the others those of `memory`. With `memory`, they
+    look at pointers before these are read through in those of `whole` alone.
 
     Raises:
         SpecError: when there is no compiler here.
@@ -90,7 +91,8 @@ def run_sanitized(
                 family = narrowed(load_family(spec))
                 folder = Path(scratch) / family.name
                 chosen = [s for s in sanitizers if (some := threaded if s == "thread" else memory) is None or spec in some]
-                return list(check_family(family, folder, compiler.command, chosen, pointers=memory is None, shared=Path(scratch)))
+                pointers = memory is None or spec in whole
+                return list(check_family(family, folder, compiler.command, chosen, pointers=pointers, shared=Path(scratch)))
             except SpecError as error:
                 return str(error)
 
