@@ -12,7 +12,7 @@ from opc.ir.dtypes import DType, Weak
 from opc.ir.expr import Expr, IndexValue, children, with_children
 from opc.loops.nodes import Accumulate, Body, How, If, Let, Loop, PassGroup, Statement, Store, Var, map_values
 from opc.loops.row_loops import reductions_of
-from opc.loops.values import Local, Member, Named, Pointer, Word, call, number, variable
+from opc.loops.values import Local, Member, Named, Pointer, Sum, Word, call, number, variable
 from opc.records import replace
 
 TILE = Word("tile")
@@ -21,7 +21,7 @@ TILE = Word("tile")
 NEST = Word("nest")
 """The argument of one that describes a nest."""
 
-_WORK = "@work"
+WORK = "@work"
 """The piece of work that a team has: a point, or a part of the terms at one."""
 
 
@@ -79,10 +79,10 @@ def bind_points(loop: Loop, shared: bool) -> Loop:
     if not shared:
         return replace(loop, how=How.GRID)
     *rest, store = loop.body
-    point = Let(loop.index, Weak.INT, call("point_of", NEST, variable(_WORK)))
+    point = Let(loop.index, Weak.INT, call("point_of", NEST, variable(WORK)))
     stores = call("stores_point", NEST, type=DType.BOOL)
     body = (point, *rest, If(stores, (store,)))
-    return replace(loop, how=How.TEAMS, index=_WORK, high=Member("@nest", "work"), body=body)
+    return replace(loop, how=How.TEAMS, index=WORK, high=Member("@nest", "work"), body=body)
 
 
 def share_terms(body: Body, kinds: Mapping[str, str], depth: int) -> Body:
@@ -100,16 +100,22 @@ def share_terms(body: Body, kinds: Mapping[str, str], depth: int) -> Body:
             assert not isinstance(v.kind, Named | Pointer), "it has the type of a value"
             own = Local(v.name, v.kind)
             types = (f"opc::joins_{kinds[v.name]}", v.kind)
-            found.append(Store(own, call("join_terms", NEST, variable(_WORK), own, type=own.type, types=types)))
+            found.append(Store(own, call("join_terms", NEST, variable(WORK), own, type=own.type, types=types)))
     return tuple(found)
 
 
 def _shared_loop(s: Loop, level: int, depth: int) -> Loop:
     """Return one of the loops of a reduction, and those in it: a call decides by their levels which one threads share."""
-    first, step = call("first_term", NEST, variable(_WORK), number(level)), call("term_step", NEST, number(level))
-    body = s.body
-    if level + 1 < depth:
-        *lines, inner = body
-        assert isinstance(inner, Loop), "the loops of a reduction lie in each other"
-        body = (*lines, _shared_loop(inner, level + 1, depth))
-    return replace(s, low=first, high=call("end_of_terms", NEST, s.high), step=step, body=body)
+    first, step = call("first_term", NEST, variable(WORK), number(level)), call("term_step", NEST, number(level))
+    low = first if s.low == number(0) else Sum((s.low, first))
+    body = _inner_loops(s.body, level + 1, depth) if level + 1 < depth else s.body
+    return replace(s, low=low, high=call("end_of_terms", NEST, s.high), step=step, body=body)
+
+
+def _inner_loops(body: Body, level: int, depth: int) -> Body:
+    """Return what stands in one of the loops: the next one is the last statement, under conditions perhaps."""
+    *lines, inner = body
+    if isinstance(inner, If):
+        return (*lines, replace(inner, then=_inner_loops(inner.then, level, depth)))
+    assert isinstance(inner, Loop), "the loops of a reduction lie in each other"
+    return (*lines, _shared_loop(inner, level, depth))

@@ -25,15 +25,17 @@ HEADERS: Mapping[str, str] = {
         "interleaved_rows scratch_row load_batch load_values values_of extreme key peeled_range row_extreme row_reduction "
         "row_store"
     ),
-    "cuda/multiply": "multiply_tiles",
+    "cuda/multiply": "along_points along_terms multiply_tiles nowhere",
     "cuda/nest": (
-        "add_at broadcast_place broadcast_points end_of_key end_of_terms entry_place finds_places first_of_key first_term "
-        "item_at join_terms name_nothing name_place place_in point_of stores_point term_step"
+        "add_at add_runs adds_runs broadcast_place broadcast_points end_of_terms entry_place finds_places first_term item_at "
+        "items_of_key join_items join_search join_terms key_of_run name_nothing name_place narrow_range place_in point_of "
+        "stores_point term_step thread_of_team"
     ),
     "cuda/rows": (
         "buffer_of count_packed device_row_of first_of_team is_wanted load_pack new_pack row_value single_row_of store_pack "
         "team_reduce"
     ),
+    "cuda/scan": "scan_lines",
     "poplar/codelet": "saturated share_begin share_end share_first",
     "nests/windows": "combine fetch_ahead fetch_share padded_windows reach reduce_windows window_row",
 }

@@ -55,6 +55,15 @@ def _fixed(body: Body) -> Iterator[str]:
                 yield from (name[1:] for _, name in params if name.startswith("@"))
 
 
+def numbered(kernel: Kernel) -> Kernel:
+    """Return a function whose operands and variables have numbers for names: functions that compute alike are the same then."""
+    names = {name: f"operand {n}" for n, name in enumerate(kernel.operands)}
+    views = {v.name: names.get(v.name, names[kernel.operands[v.entry]]) for v in kernel.views}
+    body = _Numberer(frozenset(), frozenset()).body(kernel.body, {**names, **views})
+    found = tuple(replace(v, name=views[v.name]) for v in kernel.views)
+    return replace(kernel, operands=tuple(names.values()), views=found, body=body)
+
+
 class _Namer:
     def __init__(self, taken: frozenset[str], operands: frozenset[str]) -> None:
         self.taken, self.operands = taken, operands
@@ -174,6 +183,19 @@ class _Namer:
         if isinstance(kind, Named):
             return Named(kind.name, tuple([self._kind(t, env) for t in kind.of])) if kind.of else kind
         return self._value(kind, env) if isinstance(kind, Extension) else kind
+
+
+class _Numberer(_Namer):
+    """Gives variables the numbers of their declarations."""
+
+    def __init__(self, taken: frozenset[str], operands: frozenset[str]) -> None:
+        super().__init__(taken, operands)
+        self.count = 0
+
+    def _fresh(self, name: str, env: dict[str, str]) -> str:
+        env[name] = found = f"variable {self.count}"
+        self.count += 1
+        return found
 
 
 _RULES: Mapping[type, Callable[[_Namer, Any, Mapping[str, str]], Expr]] = {

@@ -1,7 +1,7 @@
 """What nvcc makes of kernels, which needs no GPU: `python tests/gpu/gates.py OP...` prints what is amiss in those for float32.
 
-No registers are spilled, no memory is a thread's own, nothing is computed in double precision, and stages of points and rows read
-and write 16 bytes at a time.
+No registers are spilled, no memory is a thread's own, nothing is computed in double precision, and stages of points and rows, and
+scans, read and write 16 bytes at a time.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from opc.backends.cuda import toolkit
 from opc.backends.cuda.backend import NAMESPACE
 from opc.emit.cuda.files import cuda_files
 from opc.emit.kernel.files import kernel_files
+from opc.lower.cuda.scans import first_terms, scan_of
 from opc.lower.cuda.stages import device_programs
-from opc.lower.loop_ir import RowStage
+from opc.lower.loop_ir import NestStage, RowStage
 from opc.pipeline import load_family
 
 ROOT = Path(__file__).parents[2]
@@ -71,6 +72,10 @@ def mistakes(op: str, folder: Path) -> Iterator[str]:
     rows = [s for s in stages if isinstance(s, RowStage)]
     reading = {s.name for s in rows if any(o.along_row and not o.written for o in s.operands)}
     writing = {s.name for s in rows if any(o.along_row and o.written for o in s.operands)}
+    scans = {
+        s.name for s in stages if isinstance(s, NestStage) and (plan := scan_of(s)) is not None and first_terms(plan) is not None
+    }
+    reading, writing = reading | scans, writing | scans
     frames = spilled(op, folder)
     if not found:
         yield "no kernel for float32"

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Proves ops on this machine's GPU: tests/gpu/run.sh [OP...]. It needs nvcc and python3 with what opc depends on, and installs nothing.
 # What nvcc makes of their kernels, without a GPU: python3 tests/gpu/gates.py OP...
-# Where there is a torch with CUDA too, in_torch.py calls ops on the GPU from there.
+# Where there is a torch or an ONNX Runtime with CUDA too, in_torch.py and in_onnxruntime.py call ops on the GPU from there.
 # The report is left in $OUT, or .opc/gpu: results.json and gpu.md. With the ops below it takes about five minutes on 16 processors.
 set -e
 cd "$(dirname "$0")/../.."
@@ -26,6 +26,15 @@ if python3 -c "import sys, torch; sys.exit(not torch.cuda.is_available())" 2> /d
   PYTHONPATH=. OPC_VARIANT=native OPC_OPTIMIZE=0 OPC_CACHE_DIR="$out/cache" python3 tests/gpu/in_torch.py "$out/packages"
 else
   echo "there is no torch with CUDA: calls from torch are left out"
+fi
+if python3 -c "import sys, onnx, onnxruntime as o; sys.exit('CUDAExecutionProvider' not in o.get_available_providers())" 2> /dev/null; then
+  for op in leaky_relu layer_norm gather; do
+    PYTHONPATH=. OPC_VARIANT=native OPC_OPTIMIZE=0 python3 -m opc build "specs/$op.yaml" --backend cuda --backend onnx \
+      --backend onnxruntime --out "$out/packages"
+  done
+  PYTHONPATH=. python3 tests/gpu/in_onnxruntime.py "$out/packages"
+else
+  echo "there is no ONNX Runtime with CUDA: runs of models are left out"
 fi
 if command -v compute-sanitizer > /dev/null && [ -n "$SANITIZE" ]; then
   PYTHONPATH=. compute-sanitizer --target-processes all --error-exitcode 1 \

@@ -39,6 +39,7 @@ def library_source(family: Family) -> str:
         "library.cpp.j2",
         family,
         domain=family.forward.domain,
+        source_hash=family.source_hash,
         types=[op.class_name for op in family.ops],
         attributes_type=attributes_type(family),
         enumerations=[{"name": a.name, "text": ", ".join(map(json.dumps, a.values))} for a in attributes if a.values],

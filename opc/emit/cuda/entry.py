@@ -13,14 +13,15 @@ from opc.emit.kernel.entry import EntryText
 from opc.emit.kernel.nests import dtype_text
 from opc.emit.shapes.cpp import checks, group_member, struct_name, type_member
 from opc.ir.affine import Affine, Dim, GroupSize
-from opc.ir.expr import Axis, BroadcastAxis, GroupAxis, Reduce, ReduceAxis, walk
+from opc.ir.dtypes import DType, TypeVar, ValueType
+from opc.ir.expr import Axis, BroadcastAxis, Expr, GroupAxis, GroupRef, Read, ReduceAxis
 from opc.ir.op import Family, Group, Op
-from opc.lower.cuda.points import neighbouring_axis
-from opc.lower.cuda.products import Products, products_of
+from opc.lower.cuda.points import neighbouring_axis, shared_terms
+from opc.lower.cuda.products import Products, lies_along_terms, places_of, products_of
 from opc.lower.cuda.rows import kept
-from opc.lower.cuda.scans import scan_of, scanned_entry
+from opc.lower.cuda.scans import ahead_of, first_terms, scan_of, scanned_entry
 from opc.lower.cuda.scatters import entries_of_items, entries_of_keys, other_entries, scatter_of
-from opc.lower.loop_ir import GroupLoop, IndexLoop, NestStage, RowStage, ScatterPlan, Stage, Temporary
+from opc.lower.loop_ir import GroupLoop, IndexLoop, NestStage, RowStage, ScanPlan, ScatterPlan, Stage, Temporary
 from opc.lower.lower import SpecialisedProgram
 
 _BLOCK = "opc::threads_a_block"
@@ -146,11 +147,23 @@ class CudaEntryText(EntryText):
         yield f"  opc::device_nest<{len(names)}> described;"
         yield "  opc::to_device(described, nest, lent);"
         if (products := products_of(op, s)) is not None:
+            if products.split is not None:
+                yield f"  opc::set_groups(described, {products.split.entry}, {self.scalar.number(products.split.points)});"
             yield f"  opc::set_tiles(described, {self._tiles(products)});"
-            blocks = "described.work < opc::most_blocks ? described.work : int64_t(opc::most_blocks)"
-            yield from self._launch(s, text, "if (described.work > 0)", "true", blocks)
+            yield from self._steps("left", products.factors[0], products.down, products, s, op)
+            yield from self._steps("right", products.factors[1], products.across, products, s, op)
+            element = self._element(products.stored) or dtype_text(products.sum.type)
+            yield f"  opc::tile_launch plan(described, lent, {element});"
+            yield "  if (plan.lacks_memory()) {"
+            yield f'    return opc::fail(context, OPC_OUT_OF_MEMORY, "{self.op.name}: no memory for parts of {s.assign.target}");'
+            yield "  }"
+            steps = "for (int32_t step = 0; described.work > 0 && plan.next_step(described, step); ++step)"
+            yield from self._launch(s, text, steps, "true", "plan.blocks", shared="plan.bytes")
             return
         if (scan := scan_of(s)) is not None:
+            if (first := first_terms(scan)) is not None:
+                yield from self._scanned(s, text, scan, first)
+                return
             yield f"  described.work = described.points == 0 ? 0 : described.points / described.size[{scanned_entry(scan)}];"
             blocks = "opc::blocks_for(described.work, opc::threads_a_block)"
             yield from self._launch(s, text, "if (described.work > 0)", "false", blocks)
@@ -170,10 +183,10 @@ class CudaEntryText(EntryText):
             yield from self._launch(s, text, "if (described.points > 0)", "false", blocks)
             return
         last, along = len(s.assign.indices) - 1, (text.kernel.schedule.args("coalesce") or ("either",))[0]
-        parts = "true" if "parts" in shared else "false"
-        counts, side = self._terms(s)
+        kept = 2 if "pairs" in shared else 1 if "parts" in shared else 0
+        counts, side = self._terms(s, op)
         yield f"  const int64_t counts[] = {{{', '.join(counts)}}};"
-        yield f"  const opc::nest_launch plan(described, {last}, lent, counts, {side}, {parts}, opc::reads_along::{along});"
+        yield f"  const opc::nest_launch plan(described, {last}, lent, counts, {side}, {kept}, opc::reads_along::{along});"
         yield "  if (plan.lacks_memory()) {"
         yield f'    return opc::fail(context, OPC_OUT_OF_MEMORY, "{self.op.name}: no memory for parts of {s.assign.target}");'
         yield "  }"
@@ -181,6 +194,29 @@ class CudaEntryText(EntryText):
         blocks = "opc::blocks_for(described.work * described.team, opc::threads_a_block)"
         threads = "opc::threads_for(described.work * described.team)"
         yield from self._launch(s, text, steps, "described.team > 1", blocks, threads)
+
+    def _scanned(self, s: NestStage, text: CudaText, scan: ScanPlan, first: Affine) -> Iterator[str]:
+        """Yield what starts a scan in one pass, at whose first point so many terms are taken in."""
+        value = f"opc::itemsize({dtype_text(scan.reduction.type)})"
+        assert text.nest is not None, "a scan has a nest"
+        read = ahead_of(text.nest, scan)
+        names = (s.assign.target, s.assign.target if read is None else read.operand)
+        pack = ", ".join(self._stored_size(text, name) for name in names)
+        arguments = f"described, lent, {scanned_entry(scan)}, {self.scalar.number(first)}, {value}, opc::pack_of({pack})"
+        yield f"  const opc::scan_launch plan({arguments});"
+        yield "  if (plan.lacks_memory()) {"
+        yield f'    return opc::fail(context, OPC_OUT_OF_MEMORY, "{self.op.name}: no memory for chunks of {s.assign.target}");'
+        yield "  }"
+        yield from self._launch(s, text, "if (plan.blocks > 0)", "true", "plan.blocks", "plan.threads")
+
+    @staticmethod
+    def _stored_size(text: CudaText, name: str) -> str:
+        """Return the C++ expression of the bytes of an element of an operand of a function."""
+        of = text.op.operand(name).type
+        if name in text.temporaries or not isinstance(of, DType | TypeVar):
+            return f"opc::itemsize({dtype_text(of)})"
+        stored = f"opc::dtype_{of}" if isinstance(of, DType) else f"call.{type_member(of.name)}.element"
+        return f"opc::itemsize({stored})"
 
     def _items(self, entries: tuple[int, ...], scatter: ScatterPlan) -> str:
         """Return how many terms there are at the points of entries of the target."""
@@ -206,9 +242,77 @@ class CudaEntryText(EntryText):
     def _tiles(self, products: Products) -> str:
         """Return how many batches, points down and across, and terms there are."""
         counts = (
-            " * ".join(f"described.size[{n}]" for n in own) or "1" for own in (products.batch, products.down, products.across)
+            " * ".join(self._entry_size(products, own, n) for n in own) or "1"
+            for own in (products.batch, products.down, products.across)
         )
         return ", ".join((*counts, " * ".join(map(self._points, products.sum.axes))))
+
+    def _entry_size(self, products: Products, own: tuple[int, ...], n: int) -> str:
+        """Return how many points there are along an entry of the target: of one that is split groups, or points of a group."""
+        if products.split is None or products.split.entry != n:
+            return f"described.size[{n}]"
+        return "described.groups" if own is products.batch else "described.group_points"
+
+    def _element(self, stored: ValueType | None) -> str:
+        """Return the type that tensors' elements are stored as; nothing where there is none."""
+        match stored:
+            case DType():
+                return f"opc::dtype_{stored}"
+            case TypeVar():
+                return f"call.{type_member(stored.name)}.element"
+            case _:
+                return ""
+
+    def _steps(self, side: str, factor: Expr, own: tuple[int, ...], products: Products, s: NestStage, op: Op) -> Iterator[str]:
+        """Yield what tells the steps between a factor's elements, of one that has them in steps."""
+        text = self.tiles[s.name]
+        assert text.nest is not None, "a nest stage has the text of a nest"
+        if side in products.computed:
+            yield f"  described.{side}.how = opc::computed;"
+            return
+        found = places_of(products, op, s, side)
+        assert isinstance(factor, Read), "it has been found to be a read"
+        declared, places = op.operand(factor.operand), self._first_axes(op.operand(factor.operand).dims)
+        operand = f"operands[{text.nest.operands.index(factor.operand)}]"
+
+        def step(name: str, size: str, whole: str) -> str:
+            if name not in found:
+                return f"add({size}, 0)"
+            dim = declared.dims[found[name]]
+            if isinstance(dim, Group):
+                return f"add({operand}, {places[found[name]]}, call.{group_member((dim.name, dim.of))}, {whole})"
+            return f"add({size}, {operand}.stride[{places[found[name]]}])"
+
+        points, terms = f"{side}_points", f"{side}_terms"
+        yield f"  opc::axes_in_steps {points}, {terms};"
+        for n in own:
+            entry, dim = s.assign.indices[n], op.operand(s.assign.target).dims[n]
+            whole = f"call.{group_member((dim.name, dim.of))}" if isinstance(dim, Group) else ""
+            name = entry.name if isinstance(entry, GroupRef) else str(entry)
+            yield f"  {points}.{step(name, self._entry_size(products, own, n), whole)};"
+        for axis in products.sum.axes:
+            match axis:
+                case BroadcastAxis():
+                    yield f"  {terms}.add_once({self._points(axis)});"
+                case GroupAxis():
+                    yield f"  {terms}.{step(axis.name, self._points(axis), f'call.{group_member((axis.name, None))}')};"
+                case Axis():
+                    yield f"  {terms}.{step(axis.index, self._points(axis), '')};"
+        along = "opc::along_terms" if lies_along_terms(factor, products) else "opc::along_points"
+        of = self._element(declared.type) if factor.operand not in text.temporaries else ""
+        of = of or dtype_text(declared.type)
+        yield f"  opc::set_steps<{along}>(described.{side}, {operand}, {points}, {terms}, {of});"
+
+    def _first_axes(self, dims: tuple[Affine | Group, ...]) -> list[str]:
+        """Return the first axis of each entry of a tensor's shape."""
+        found, ranks, fixed = list[str](), list[str](), 0
+        for dim in dims:
+            found.append(" + ".join([*ranks, str(fixed)]) if fixed or not ranks else " + ".join(ranks))
+            if isinstance(dim, Group):
+                ranks.append(f"call.{group_member((dim.name, dim.of))}.rank")
+            else:
+                fixed += 1
+        return found
 
     def _points(self, axis: ReduceAxis) -> str:
         """Return how many terms there are along an axis of a sum."""
@@ -221,18 +325,20 @@ class CudaEntryText(EntryText):
                 whole, own = group_member((axis.name, None)), group_member((axis.name, axis.operand))
                 return f"opc::broadcast_points(call.{whole}, call.{own})"
 
-    def _terms(self, s: NestStage) -> tuple[list[str], int]:
+    def _terms(self, s: NestStage, op: Op) -> tuple[list[str], int]:
         """Return about how many terms there are along the axes of reductions, the outermost first, and along which they are read
         side by side, -1 where there is not one."""
         found: list[list[str]] = []
         sides: set[int | None] = set()
-        for e in walk(s.assign.value):
-            if isinstance(e, Reduce) and e.axes:
-                sides.add(neighbouring_axis(e))
-                found += [[] for _ in e.axes[len(found) :]]
-                for level, axis in enumerate(e.axes):
-                    varies = isinstance(axis, Axis) and axis.extent.indices()
-                    found[level].append("256" if varies else self._points(axis))
+        for e, most in shared_terms(op, s):
+            sides.add(neighbouring_axis(e))
+            found += [[] for _ in e.axes[len(found) :]]
+            for level, axis in enumerate(e.axes):
+                varies = isinstance(axis, Axis) and axis.extent.indices()
+                terms = "256" if varies else self._points(axis)
+                for width in most[level]:
+                    terms = f"opc::lesser({terms}, opc::at_least_0({self.scalar.number(width)}))"
+                found[level].append(terms)
         side = sides.pop() if len(sides) == 1 else None
         return [self._greatest(counts) for counts in found], -1 if side is None else side
 
@@ -284,7 +390,7 @@ class CudaEntryText(EntryText):
             values = ", ".join(map(self._argument, text.arguments))
             yield f"  const {self.family.name}_cuda::{function}_arguments arguments = {{{values}}};"
             own += ", arguments"
-        kernel = f"{self.family.name}_cuda::{function}_kernels{index}"
+        kernel = f"{self.family.name}_cuda::{function}_kernels{index}{'[described.tiles]' if text.is_tiled else ''}"
         yield f"  {head} {{"
         yield f"    OPC_LAUNCH({kernel}, {together}, {blocks}, {threads}, {shared}, opc::stream_of(lent), {own});"
         yield "  }"

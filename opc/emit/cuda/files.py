@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from opc.diagnostics import Diagnostic
 from opc.emit.cpp.layout import wrap
@@ -10,10 +10,13 @@ from opc.emit.cpp.text import comment, message_literal
 from opc.emit.cuda.entry import CudaEntryText, faults_name, infer_prototype, prototype, status_prototype
 from opc.emit.cuda.text import CudaText
 from opc.emit.dtypes import c_storage
+from opc.ir.dtypes import DType
 from opc.ir.op import Family
+from opc.loops.names import numbered
 from opc.loops.nodes import Kernel, without_comments
 from opc.lower.build.context import Nest
 from opc.lower.cuda.kernels import cuda_kernel
+from opc.lower.cuda.products import Products, products_of
 from opc.lower.cuda.stages import device_programs
 from opc.lower.loop_ir import NestStage, Stage
 from opc.lower.lower import SpecialisedProgram
@@ -34,6 +37,11 @@ def cuda_files(family: Family) -> dict[str, str]:
     return {f"kernel/{family.name}_cuda.h": source.header(), f"kernel/{family.name}.cu": source.text()}
 
 
+def may_fault(family: Family, files: Mapping[str, str]) -> bool:
+    """Return whether a family's kernels, of which these are the files, look for mistakes in data, such as an index outside."""
+    return f" {faults_name(family)} = 0 " not in files[f"kernel/{family.name}_cuda.h"]
+
+
 class _Source:
     def __init__(self, family: Family) -> None:
         self.family = family
@@ -41,7 +49,8 @@ class _Source:
         self.faults: dict[str, int] = {}
         self.functions: dict[str, str] = {}
         self.tiles: dict[str, CudaText] = {}
-        self._written: dict[tuple[Kernel, frozenset[str]], str] = {}
+        self._written: dict[tuple[Kernel, frozenset[int]], str] = {}
+        self.products: dict[str, Products] = {}
         self.entries: list[CudaEntryText] = []
         for op in family.ops:
             variants = device_programs(op)
@@ -53,13 +62,16 @@ class _Source:
         op, kernel = variant.case.op, cuda_kernel(variant.case.op, stage)
         temporaries = frozenset(t.name for t in variant.program.temporaries)
         nest = Nest(op, stage) if isinstance(stage, NestStage) else None
-        function = self._written.setdefault((without_comments(kernel), temporaries.intersection(kernel.operands)), stage.name)
+        if isinstance(stage, NestStage) and (products := products_of(op, stage)) is not None:
+            self.products[stage.name] = products
+        computed = frozenset(n for n, name in enumerate(kernel.operands) if name in temporaries)
+        function = self._written.setdefault((without_comments(numbered(kernel)), computed), stage.name)
         if function == stage.name:
             text = CudaText(op, kernel, temporaries, nest, self.faults)
         else:
             found = self.tiles[function].of_stage(op, kernel, nest)
             assert isinstance(found, CudaText), "it is a copy"
-            text = found
+            text, text.temporaries = found, temporaries
         self.tiles[stage.name], self.functions[stage.name] = text, function
         return text
 
@@ -115,6 +127,8 @@ class _Source:
         schedules = [text.kernel.schedule for text in self.tiles.values()]
         if any("sort" in (schedule.args("scatter") or ()) for schedule in schedules):
             yield "cuda/sort"
+        if any("one pass" in (schedule.args("scan") or ()) for schedule in schedules):
+            yield "cuda/scan"
 
     def _types(self) -> Iterator[str]:
         from opc.emit.kernel.files import type_macros
@@ -124,8 +138,8 @@ class _Source:
     def _kernel(self, name: str) -> str:
         """Return a function and the table of its instances."""
         text = self.tiles[name]
-        sizes = "".join(f"[{len(t.dtypes)}]" for t in text.types if len(t.dtypes) > 1)
-        shown = _instances(name, text)
+        sizes = "".join(f"[{len(t.dtypes)}]" for t in text.types if len(t.dtypes) > 1) + ("[3]" if text.is_tiled else "")
+        shown = _instances(name, text, self.products.get(name))
         table = f"static constexpr auto {name}_kernels = {shown};"
         if sizes:
             first = _first(name, text)
@@ -134,16 +148,24 @@ class _Source:
 
 
 def _first(name: str, text: CudaText) -> str:
-    return f"{name}<{', '.join(c_storage(t.dtypes[0]) for t in text.types)}>"
+    arguments = [c_storage(t.dtypes[0]) for t in text.types] + (["0"] if text.is_tiled else [])
+    return f"{name}<{', '.join(arguments)}>"
 
 
-def _instances(name: str, text: CudaText) -> str:
-    """Return the initialiser of the table of a function's instances, one for each combination of stored types."""
+def _instances(name: str, text: CudaText, products: Products | None) -> str:
+    """Return the initialiser of the table of a function's instances, one for each combination of stored types, and of each one
+    for each shape of tiles."""
 
-    def build(types: tuple[str, ...], rest: int) -> str:
-        if rest == len(text.types):
-            return name + (f"<{', '.join(types)}>" if types else "")
-        parts = [build((*types, c_storage(d)), rest + 1) for d in text.types[rest].dtypes]
-        return parts[0] if len(parts) == 1 else f"{{{', '.join(parts)}}}"
+    def build(types: tuple[DType, ...]) -> str:
+        if len(types) < len(text.types):
+            parts = [build((*types, d)) for d in text.types[len(types)].dtypes]
+            return parts[0] if len(parts) == 1 else f"{{{', '.join(parts)}}}"
+        stored = [c_storage(d) for d in types]
+        if not text.is_tiled:
+            return name + (f"<{', '.join(stored)}>" if stored else "")
+        assert products is not None, "sums of products have tiles"
+        kinds = products.kinds(dict(zip(text.types, types, strict=True)))
+        found = (", ".join([*stored, str(kind)]) for kind in kinds)
+        return f"{{{', '.join(f'{name}<{arguments}>' for arguments in found)}}}"
 
-    return build((), 0)
+    return build(())

@@ -46,7 +46,8 @@ class CudaText(KernelText):
 
     def text(self, name: str) -> str:
         """Return the definition of the function under a name, with the struct of its arguments."""
-        template = ", ".join(f"typename {t.name}_stored" for t in self.types)
+        types = [f"typename {t.name}_stored" for t in self.types]
+        template = ", ".join([*types, *(["int Tiles"] if self.is_tiled else [])])
         struct, described = DESCRIPTION[self.kernel.form]
         parameters = f"OPC_PARAMETER(opc::{struct}<{len(self.kernel.operands)}>) {described}"
         lines = []
@@ -55,8 +56,19 @@ class CudaText(KernelText):
             lines += [f"struct {name}_arguments {{", *(f"  {a.type} {a.name};" for a in self.arguments), "};"]
         if template:
             lines.append(f"template <{template}>")
-        lines.append(f"OPC_KERNEL(opc::threads_a_block) {name}({parameters}) {{")
+        head = "OPC_KERNEL(opc::threads_a_block)"
+        if self.is_tiled:
+            schedule = self.kernel.schedule
+            halves = schedule.args("tensor") and self.types
+            bytes_ = "2" if schedule.args("compute") else f"sizeof({self.types[0].name}_stored)" if halves else "4"
+            head = f"OPC_TILED_KERNEL(opc::threads_a_block, opc::blocks_of_tiles(Tiles, {bytes_}))"
+        lines.append(f"{head} {name}({parameters}) {{")
         return "\n".join([*(line for text in lines for line in wrap(text)), *self.after])
+
+    @property
+    def is_tiled(self) -> bool:
+        """Whether the function has an instance for each shape of tiles."""
+        return bool(self.kernel.schedule.args("tile"))
 
     @property
     def arguments(self) -> tuple[Argument, ...]:

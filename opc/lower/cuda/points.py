@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from opc.ir.affine import Affine, GroupSize
+from opc.ir.affine import Affine, GroupSize, Index
 from opc.ir.dtypes import Weak
 from opc.ir.expr import (
+    EXTREMES,
     SEARCHES,
     Axis,
     BroadcastAxis,
@@ -26,14 +27,28 @@ from opc.ir.expr import (
     reads,
     walk,
 )
-from opc.ir.op import Group
+from opc.ir.op import Group, Op
 from opc.ir.printer import format_assign
 from opc.loops.bind import bind_points, share_terms
-from opc.loops.nodes import Body, Comment, Do, How, Kernel, Let, Loop, Statement, Var, View, values_of
+from opc.loops.nodes import Accumulate, Body, Comment, Do, How, If, Kernel, Let, Loop, Statement, Var, View, values_of
 from opc.loops.schedule import Schedule, Transformation
 from opc.loops.values import Address, Axes, Construct, Local, Member, Product, call, number, variable, variables
 from opc.lower.build.context import NEST, Nest
 from opc.lower.build.points import PointLoops
+from opc.lower.build.reduction import start_of
+from opc.lower.cuda.reductions import (
+    Widths,
+    extents_of,
+    joined_search,
+    narrowed,
+    nothing_along,
+    position_of,
+    search_step,
+    terms_that_count,
+    widths,
+    with_offsets_ahead,
+)
+from opc.lower.loop_ir import NestStage
 from opc.records import replace
 
 _POINT = "@point"
@@ -55,6 +70,15 @@ class DevicePoints(PointLoops):
         """The reductions whose terms a team takes in turns."""
         self.counted = False
         """Whether terms are counted beside what they are reduced to."""
+        self.pairs = False
+        """Whether threads that share terms find a value and a position."""
+        self.most: list[tuple[Reduce, Widths]] = []
+        """Of each of these, what bounds the number of terms along each axis beside its extent."""
+        self.known: dict[Reduce, Expr] = {}
+        """What every point asks for and has been computed."""
+        entries = ((index, dim) for index, dim in self.entries if isinstance(index, str) and isinstance(dim, Affine))
+        self.bounded = {Affine.of(Index(index)): dim for index, dim in entries}
+        """The extents that indices are within."""
         self.divergent = False
         """Whether not all threads of a team may come to what is made."""
         self.uniform = False
@@ -108,7 +132,7 @@ class DevicePoints(PointLoops):
     def _schedule(self) -> Schedule:
         steps = [Transformation("bind", ("points to teams",) if self.shared else ("points to all threads",))]
         if self.shared:
-            parts = ("parts",) if len(self.shared) == 1 and not self.counted else ()
+            parts = ("pairs" if self.pairs else "parts",) if len(self.shared) == 1 and not self.counted else ()
             steps.append(Transformation("share", ("terms", *parts)))
             if along := self._reads_along():
                 steps.append(Transformation("coalesce", (along,)))
@@ -139,19 +163,66 @@ class DevicePoints(PointLoops):
             found |= {"terms" if n & axes else "points" if own in n else None for n in names}
         return found.pop() if len(found) == 1 else None
 
+    def reduction(self, e: Reduce) -> Expr:
+        """As `PointLoops` says; what every point asks for is computed once, however often it stands in the value."""
+        if self.within == 0 and e in self.known:
+            return self.known[e]
+        everywhere = self.within == 0 and not self.conditional
+        found = super().reduction(e)
+        if everywhere:
+            self.known[e] = found
+        return found
+
     def loops_of(self, e: Reduce) -> tuple[Body, str]:
         """As `PointLoops` says: what every point asks for, whatever it holds, has its terms shared by threads."""
-        shares = bool(e.axes) and self.within == 0 and not self.divergent and e.kind not in SEARCHES
+        outermost, extents = self.within == 0, extents_of(e)
+        counts = extents is None and e.kind in EXTREMES
+        shares = bool(e.axes) and outermost and not self.divergent and not (counts and e.kind in SEARCHES)
         self.within += 1
-        body, result = super().loops_of(e)
+        most: Widths = ()
+        if counts:
+            body, result = super().loops_of(e)
+            kinds = {s.name: e.kind if s.name == result else "sum" for s in body if isinstance(s, Var)}
+            joined: Body = ()
+        else:
+            body, result, joined, most = self._loops(e, extents or ())
+            kinds = {} if joined else {result: e.kind}
         self.within -= 1
-        if not shares:
-            return body, result
-        self.shared.append(e)
-        self.chosen = self.chosen or self.conditional
-        kinds = {s.name: e.kind if s.name == result else "sum" for s in body if isinstance(s, Var)}
-        self.counted = self.counted or len(kinds) > 1
-        return share_terms(body, kinds, len(e.axes)), result
+        if shares:
+            self.shared.append(e)
+            self.most.append((e, most or tuple(() for _ in e.axes)))
+            self.chosen = self.chosen or self.conditional
+            self.counted, self.pairs = self.counted or len(kinds) > 1, bool(joined)
+            body = (*share_terms(body, kinds, len(e.axes)), *joined)
+        return with_offsets_ahead(body, self.nest.fresh) if outermost else body, result
+
+    def _loops(self, e: Reduce, extents: Sequence[Affine]) -> tuple[Body, str, Body, Widths]:
+        """Return the loops over the terms that count, the name of the result, what joins what threads have searched, and what
+        bounds the number of terms along each axis."""
+        nest, kind = self.nest, e.kind.removeprefix("arg")
+        search, result = e.kind in SEARCHES, nest.fresh({"sum": "total", "prod": "product"}.get(e.kind, e.kind))
+        head: list[Statement] = [Var(result, e.type, number(0) if search else start_of(e.kind, e.type))]
+        if e.kind in EXTREMES and self.may_be_of_nothing(e):
+            over = ", ".join(a.index if isinstance(a, Axis) else str(a) for a in e.axes)
+            if (nothing := nothing_along(extents, nest.positive)) is not None:
+                head.append(If(nothing, (Do(self.nothing(e.kind, over)),)))
+        before, lines, conditional, bounded = dict(self.groups), self.lines, self.conditional, dict(self.bounded)
+        self.lines, self.conditional = [], False
+        heads = [(a, self.loop_over(a)) for a in e.axes]
+        self.bounded |= {Affine.of(Index(a.index)): a.extent for a in e.axes if isinstance(a, Axis)}
+        guards, term = terms_that_count(e, nest.sizes, self.bounded, nest.positive)
+        value = self.value(term)
+        joined: Body = ()
+        if search:
+            best, here = nest.fresh("best"), nest.fresh("here")
+            head.insert(0, Var(best, e.body.type, Construct(e.body.type, start_of(kind, e.body.type))))
+            self.lines += search_step(e, value, position_of([loop.index for _, loop in heads], extents), best, result, here)
+            joined = (joined_search(e, best, result),)
+        else:
+            self.lines.append(Accumulate(Local(result, e.type), e.kind, value))
+        body = narrowed(heads, guards, tuple(self.lines), nest.fresh)
+        self.groups, self.lines, self.conditional, self.bounded = before, lines, conditional, bounded
+        return (*head, *body), result, joined, tuple(widths(a, guards, nest.positive) for a in e.axes)
 
     def loop_over(self, axis: Axis | GroupAxis | BroadcastAxis) -> Loop:
         """As `PointLoops` says."""
@@ -185,10 +256,17 @@ class FlatPoints(DevicePoints):
 
     def inside(self, e: Expr) -> tuple[Body, Expr]:
         """Return a value, and the statements that it needs, in a body of their own."""
-        before, self.lines = self.lines, []
+        before, known, self.lines, self.known = self.lines, self.known, [], {}
         value = self.value(e)
-        own, self.lines = tuple(self.lines), before
+        own, self.lines, self.known = tuple(self.lines), before, known
         return own, value
+
+
+def shared_terms(op: Op, stage: NestStage) -> tuple[tuple[Reduce, Widths], ...]:
+    """Return the reductions of a statement whose terms are shared, each with what bounds their number along its axes."""
+    points = DevicePoints(Nest(op, stage))
+    points.kernel()
+    return tuple(points.most)
 
 
 def _is_uniform(cond: Expr) -> bool:
@@ -231,7 +309,11 @@ def place_of(of: Expr, behind: Sequence[Expr], size: Expr) -> Expr:
 
 
 def used_places(places: tuple[Let, ...], body: Body) -> Body:
-    """Return a body behind the places that are used in it."""
+    """Return a body behind the places that are used in it, and in those."""
     used = {name for v in values_of(body) for name in variables(v)}
-    found: tuple[Statement, ...] = tuple(p for p in places if p.name in used)
+    found: list[Statement] = []
+    for place in reversed(places):
+        if place.name in used:
+            found.insert(0, place)
+            used |= set(variables(place.value))
     return (*found, *body)

@@ -13,13 +13,28 @@ from opc.loops.packs import COUNT, with_packs
 from opc.loops.schedule import Schedule, Transformation
 from opc.loops.values import Construct, IntegerChoice, Local, Named, StoredType, call, number, variable
 from opc.lower.build.row_stage import RowLoops, type_variables, wanted
-from opc.lower.loop_ir import RowBuffer, RowStage
+from opc.lower.loop_ir import RowBuffer, RowStage, RowStore
 from opc.records import replace
 
 
-def is_bound(stage: RowStage) -> bool:
-    """Whether a stage has a kernel as it is; else its statements have one each."""
-    return all(o.reduction is None for o in stage.operands)
+def bound_part(stage: RowStage) -> RowStage | None:
+    """Return what of a stage has a kernel: all but the products that it reduces over its points. None where nothing is left."""
+    reduced = {o.name for o in stage.operands if o.reduction is not None}
+    if not reduced:
+        return stage
+    operands = tuple(o for o in stage.operands if o.name not in reduced)
+    passes = tuple(
+        replace(
+            p,
+            prologue=tuple(a for a in p.prologue if not (isinstance(a, RowStore) and a.name in reduced)),
+            body=tuple(a for a in p.body if not (isinstance(a, RowStore) and a.name in reduced)),
+        )
+        for p in stage.passes
+    )
+    needed = {name: by - reduced for name, by in stage.needed.items() if name not in reduced and by - reduced}
+    optional = tuple(name for name in stage.optional if name not in reduced)
+    part = replace(stage, operands=operands, passes=passes, needed=needed, optional=optional, once=None)
+    return part if part.products else None
 
 
 def row_kernel(op: Op, stage: RowStage) -> Kernel:

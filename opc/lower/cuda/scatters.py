@@ -1,8 +1,9 @@
 """Scatters on a device: the terms of a sum go to the elements that they name.
 
-In a fixed order they are sorted by these: a kernel runs twice, first to find what each term names, and then, when the runtime has
-sorted that, to add up the terms of each element. Where a spec permits atomic additions, a thread for each term at each point of
-the other indices adds to the element in a temporary of zeros, which is as wide as what is computed.
+In a fixed order they are sorted by these: a kernel runs three times, first to find what each term names, then, when the runtime
+has sorted that, to add up runs of terms that name the same, and at last to add up the terms of each element. Where a spec permits
+atomic additions, a thread for each term at each point of the other indices adds to the element in a temporary of zeros, which is
+as wide as what is computed.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from opc.ir.op import Assign, Op, ScatterMode
 from opc.ir.printer import format_assign
 from opc.loops.nodes import Accumulate, Body, Comment, Continue, Do, How, If, Kernel, Let, Loop, Statement, Store, Var
 from opc.loops.schedule import Schedule, Transformation
-from opc.loops.values import Address, Construct, Local, Member, Product, call, compare, number, sum_of, variable
+from opc.loops.values import Address, Construct, Local, Member, Named, Product, Word, call, compare, number, ref, sum_of, variable
 from opc.lower.build.context import NEST, Nest
 from opc.lower.build.reduction import start_of
 from opc.lower.cuda.points import FlatPoints, place_of, used_places
@@ -25,7 +26,7 @@ from opc.lower.loop_ir import NestStage, ScatterPlan
 from opc.lower.nests.scatter import scatter_plan
 from opc.records import replace
 
-_TERM, _POINT = "@term", "@point"
+_TERM, _POINT, _PART = "@term", "@point", "@part"
 
 _ADDED = frozenset({DType.FLOAT32, DType.FLOAT64, DType.INT32, DType.INT64, DType.UINT32, DType.UINT64})
 """The types whose elements a GPU adds to atomically."""
@@ -101,7 +102,8 @@ class _DeviceScatter(FlatPoints):
                 (Transformation("bind", ("terms to all threads",)), Transformation("scatter", (*named, "atomic")))
             )
             return self.function((comment, self._added()), schedule)
-        steps = If(call("finds_places", NEST, type=DType.BOOL), (self._named(),), (self._sums(),))
+        sums = If(call("adds_runs", NEST, type=DType.BOOL), (self._runs(),), (self._sums(),))
+        steps = If(call("finds_places", NEST, type=DType.BOOL), (self._named(),), (sums,))
         schedule = Schedule((Transformation("bind", ("points to teams",)), Transformation("scatter", (*named, "sort"))))
         return self.function((comment, steps), schedule)
 
@@ -123,30 +125,65 @@ class _DeviceScatter(FlatPoints):
         places = used_places(self._digits(_TERM, digits), (*self._place(), name))
         return Loop(How.GRID, _TERM, number(0), Member("@nest", "work"), (nothing, *places))
 
+    def _runs(self) -> Loop:
+        """Return the loop over runs of sorted items, at each point of the indices that no key has, which vary fastest."""
+        nest, plan = self.nest, self.plan
+        run, other, key, others = (nest.fresh(word) for word in ("run", "other", "key", "others"))
+        own = self._total()
+        count = Member("@nest", "others")
+        head: Body = (
+            Let(others, Weak.INT, count),
+            Let(run, Weak.INT, place_of(variable(_PART), [variable(others)], Member("@nest", "items"))),
+            Let(other, Weak.INT, place_of(variable(_PART), (), variable(others))),
+            Let(key, Weak.INT, call("key_of_run", NEST, variable(run))),
+            If(compare("ge", variable(key), Member("@nest", "key_count")), (Continue(),)),
+        )
+        places = self._digits(key, [self._entry(n) for n in entries_of_keys(plan)])
+        places = (*places, *self._digits(other, [self._entry(n) for n in self._others()]))
+        at = nest.fresh("at")
+        first = sum_of([Product((variable(run), Word("opc::run_items"))), call("thread_of_team", NEST)])
+        end = Product((sum_of([variable(run), number(1)]), Word("opc::run_items")))
+        terms = Loop(How.SERIAL, at, first, end, self._taken(variable(at), own), step=Member("@nest", "team"))
+        joined = call("join_items", NEST, variable(_PART), own, type=own.type, types=(own.type,))
+        start = Var(own.name, own.type, start_of("sum", own.type))
+        body = (start, terms, Store(own, joined))
+        return Loop(How.TEAMS, _PART, number(0), Member("@nest", "work"), (*head, *used_places(places, body)))
+
     def _sums(self) -> Loop:
         """Return the loop over points of the target, in which each adds up the items that name it."""
-        plan, e, nest = self.plan, self.plan.sum, self.nest
-        total, at, end, item = (nest.fresh(word) for word in ("total", "at", "end", "item"))
+        nest = self.nest
+        i, items = nest.fresh("i"), nest.fresh("items")
+        own = self._total()
         places = tuple(
             Let(index, Weak.INT, call("entry_place", NEST, variable(_POINT), number(n)))
-            for n, index in enumerate(plan.statement.indices)
+            for n, index in enumerate(self.plan.statement.indices)
         )
-        lines, value = self.inside(plan.body)
-        own = Local(total, e.type)
-        taken = used_places(self._digits(item, self._axes()), (*lines, Accumulate(own, "sum", value)))
-        terms = Loop(
-            How.SERIAL,
-            at,
-            call("first_of_key", NEST, self._key()),
-            variable(end),
-            (Let(item, Weak.INT, call("item_at", NEST, variable(at))), *taken),
-            step=Member("@nest", "team"),
-        )
-        joined = call("join_terms", NEST, variable(_POINT), own, type=e.type, types=("opc::joins_sum", e.type))
+        found = Let(items, Named("auto"), call("items_of_key", NEST, self._key()))
+        first, count = call("thread_of_team", NEST), Local(items, Weak.INT, None, "count")
+        at = call(f"{items}.at", variable(i))
+        terms = Loop(How.SERIAL, i, first, count, self._taken(at, own), step=Member("@nest", "team"))
+        runs = call("add_runs", NEST, ref(items), self._number(self._others()), own, type=own.type, types=(own.type,))
+        joined = call("join_items", NEST, variable(_POINT), own, type=own.type, types=(own.type,))
         stores = If(call("stores_point", NEST, type=DType.BOOL), (self.stored(variable(_POINT), own),))
-        last = Let(end, Weak.INT, call("end_of_key", NEST, self._key()))
-        body = (Var(total, e.type, start_of("sum", e.type)), last, terms, Store(own, joined), stores)
+        start = Var(own.name, own.type, start_of("sum", own.type))
+        body = (start, found, terms, Store(own, runs), Store(own, joined), stores)
         return Loop(How.TEAMS, _POINT, number(0), Member("@nest", "work"), used_places(places, body))
+
+    def _total(self) -> Local:
+        """Return a variable for a sum."""
+        return Local(self.nest.fresh("total"), self.plan.sum.type)
+
+    def _taken(self, at: Expr, total: Local) -> Body:
+        """Return what adds the item at a place in their order to a sum."""
+        item = self.nest.fresh("item")
+        lines, value = self.inside(self.plan.body)
+        taken = used_places(self._digits(item, self._axes()), (*lines, Accumulate(total, "sum", value)))
+        return (Let(item, Weak.INT, call("item_at", NEST, at)), *taken)
+
+    def _others(self) -> tuple[int, ...]:
+        """Return the entries of the target's indices that no key has."""
+        keys = entries_of_keys(self.plan)
+        return tuple(n for n in range(len(self.plan.statement.indices)) if n not in keys)
 
     def _place(self) -> Body:
         """Return the variables of what a term names; a term that does not count goes on to the next."""
@@ -171,9 +208,12 @@ class _DeviceScatter(FlatPoints):
 
     def _key(self) -> Expr:
         """Return the number of a place among those that items are sorted by."""
-        entries, indices = entries_of_keys(self.plan), self.plan.statement.indices
-        sizes = [Member("@nest", "size", n) for n in entries]
-        return sum_of([Product((variable(indices[n]), *sizes[k + 1 :])) for k, n in enumerate(entries)])
+        return self._number(entries_of_keys(self.plan))
+
+    def _number(self, entries: Sequence[int]) -> Expr:
+        """Return the number of a place along some entries of the target's indices."""
+        indices, sizes = self.plan.statement.indices, [Member("@nest", "size", n) for n in entries]
+        return sum_of([Product((variable(indices[n]), *sizes[k + 1 :])) for k, n in enumerate(entries)] or [number(0)])
 
     def _axes(self) -> tuple[tuple[str, Expr], ...]:
         """Return the axes of the sum with their sizes."""

@@ -5,21 +5,28 @@ What the CPU keeps in a row of a cache lies in memory between kernels there, in 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 
 from opc.analysis.needs import outputs_that_need
 from opc.ir.affine import Affine
-from opc.ir.expr import Expr, Read, reads, rewrite
+from opc.ir.expr import Expr, Read, has_reduction, reads, rewrite, size
 from opc.ir.op import Assign, Group, Op
 from opc.ir.verify import VerifyError
 from opc.loops.schedule import Override, active
-from opc.lower.cuda.rows import is_bound
+from opc.lower.cuda.places import with_places_in_memory
+from opc.lower.cuda.products import products_of
+from opc.lower.cuda.rows import bound_part
 from opc.lower.cuda.scatters import plan_of, scatters_atomically
-from opc.lower.loop_ir import GroupLoop, IndexLoop, Loop, NestStage, Program, RowStage, ScanPlan, Stage, Temporary
+from opc.lower.loop_ir import GroupLoop, IndexLoop, Loop, NestStage, Program, RowStage, RowStore, ScanPlan, Stage, Temporary
 from opc.lower.lower import SpecialisedProgram, lower
 from opc.records import dataclass, replace
+from opc.transform import scalar
 from opc.transform.indices import Namer, bare, index_names, op_names
+from opc.transform.normalize import placed, put
+
+_BRIEF, _LONG = 32, 128
+"""The most nodes that the value of a temporary may have to be made where it is read, and that a statement may grow to by that."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,8 +55,9 @@ def _programs(same: _Same, overrides: tuple[Override, ...]) -> tuple[Specialised
 def _on_device(variant: SpecialisedProgram) -> SpecialisedProgram:
     """Return a program whose stages are bound to a device, with the temporaries that lie between them."""
     program = variant.program
+    before = {t.name for t in variant.case.op.temporaries}
     alone = _alone(variant.case.op, program)
-    op, copies = _with_own_memory(variant.case.op, alone)
+    op, copies = _with_own_memory(with_places_in_memory(variant.case.op, alone), alone)
     variant = replace(variant, case=replace(variant.case, op=op))
     last = {name: n for n, stage in enumerate(program.stages) for name in _statements(stage)}
     body = {s.target: s for s in op.body}
@@ -60,19 +68,30 @@ def _on_device(variant: SpecialisedProgram) -> SpecialisedProgram:
         stages.append(stage)
         memory.update(written_by(stage))
 
+    brief = {s.target: s for s in op.body if s.target in before and _is_brief(s)}
+
     def run_alone(assign: Assign, stage: Stage) -> None:
-        """Run a statement behind those that it reads and that no stage has left in memory."""
-        for name in dict.fromkeys(r.operand for r in reads(assign.value)):
+        """Run a statement behind those that it reads and that no stage has left in memory; brief ones are made in it instead."""
+        if products_of(op, nest := _nest(variant, assign, stage)) is None and not nest.plans:
+            found = _with_values(assign, {name: s for name, s in brief.items() if name not in memory})
+            nest = _nest(variant, found, stage) if found is not assign else nest
+        bring((r.operand for r in reads(nest.assign.value)), stage)
+        run(nest)
+
+    def bring(names: Iterable[str], stage: Stage) -> None:
+        for name in dict.fromkeys(names):
             if name in body and name not in memory:
                 run_alone(body[name], stage)
-        run(_nest(variant, assign, stage))
 
     for n, stage in enumerate(program.stages):
-        if isinstance(stage, RowStage) and not alone.intersection(_statements(stage)):
-            run(replace(stage, once=None))
-            continue
+        part = bound_part(stage) if isinstance(stage, RowStage) else None
+        bound = part is not None and not alone.intersection(_statements(part))
+        if part is not None and bound:
+            bring(_read(part), stage)
+            run(replace(part, once=None))
         for s in op.body:
-            if last.get(copies.get(s.target, s.target)) == n and s.target not in memory:
+            own = copies.get(s.target, s.target)
+            if last.get(own) == n and s.target not in memory and s.target not in brief and (own in alone or not bound):
                 run_alone(s, stage)
     _verify(op, stages)
     return replace(variant, program=Program(program.name, tuple(stages), tuple(_temporaries(variant, stages))))
@@ -102,15 +121,46 @@ def _alone(op: Op, program: Program) -> frozenset[str]:
     """Return the statements, by target, that run by themselves: those of stages that are not bound, of stages that share one with
     these, and of stages that read a part of a statement from one."""
     rows = [s for s in program.stages if isinstance(s, RowStage)]
-    others = (_statements(s) for s in program.stages if not (isinstance(s, RowStage) and is_bound(s)))
-    found, whole = frozenset[str]().union(*others), {s.target for s in op.body} | {i.name for i in op.inputs}
+    parts = {s.name: bound_part(s) for s in rows}
+    found, whole = frozenset[str](), {s.target for s in op.body} | {i.name for i in op.inputs}
+    for s in program.stages:
+        part = parts[s.name] if isinstance(s, RowStage) else None
+        found |= _statements(s) if part is None or not isinstance(s, RowStage) else _reduced(s)
     while True:
-        bound = [s for s in rows if not found & _statements(s)]
-        memory = whole.union(*(written_by(s) for s in bound))
-        more = [s for s in rows if not _statements(s) <= found and (s not in bound or not _read(s) <= memory)]
+        bound = [p for p in parts.values() if p is not None and not found & _statements(p)]
+        memory = whole.union(*(written_by(p) for p in bound))
+        kept = {p.name for p in bound if _read(p) <= memory}
+        more = [s for s in rows if s.name not in kept and not _statements(s) <= found]
         if not more:
             return found
         found = found.union(*map(_statements, more))
+
+
+def _reduced(stage: RowStage) -> frozenset[str]:
+    """Return the targets of the statements that a stage reduces over its points."""
+    names = {o.name for o in stage.operands if o.reduction is not None}
+    actions = (a for p in stage.passes for a in (*p.prologue, *p.body))
+    return frozenset(a.source.target for a in actions if isinstance(a, RowStore) and a.name in names)
+
+
+def _is_brief(s: Assign) -> bool:
+    """Whether the value of a temporary is made anew where it is read, which takes a device less time than to read it."""
+    return not has_reduction(s.value) and size(s.value) <= _BRIEF and all(map(placed, reads(s.value)))
+
+
+def _with_values(assign: Assign, brief: Mapping[str, Assign]) -> Assign:
+    """Return a statement with the values of brief temporaries in place of reads, as long as it does not become long."""
+
+    def rule(e: Expr) -> Expr:
+        found = brief.get(e.operand) if isinstance(e, Read) else None
+        if found is None or not isinstance(e, Read) or e.pad is not None or not placed(e):
+            return e
+        return rewrite(put(found, e), rule)
+
+    if not any(r.operand in brief for r in reads(assign.value)):
+        return assign
+    value = scalar.rewritten(assign.value, rule)
+    return assign if size(value) > _LONG else assign.with_value(value)
 
 
 def _read(stage: RowStage) -> frozenset[str]:

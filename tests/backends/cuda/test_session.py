@@ -102,6 +102,31 @@ def test_terms_are_added_to_what_they_name(adding: CudaSession, dtype: str, rows
     np.testing.assert_array_equal(found.astype(float), expected)
 
 
+@pytest.mark.parametrize(("rows", "terms"), [(3, 20), (200, 90)])
+def test_many_terms_that_name_the_same_are_added_in_runs(adding: CudaSession, rows: int, terms: int) -> None:
+    """Nearly all name one element, so that there are runs of terms between those that are added up one by one."""
+    random = np.random.default_rng(2)
+    ids, d_y = random.integers(-1, rows + 1, (terms, 50)), random.integers(-2, 3, (terms, 50, 2, 3)).astype(np.float32)
+    ids[random.random(ids.shape) < 0.9] = 1
+    t, backward = np.zeros((rows, 2, 3), np.float32), adding.family.backward
+    assert backward is not None
+    given = {"t": t, "ids": ids, "d_y": d_y}
+    found = adding.call(backward.name, {o.name: given[o.name] for o in backward.inputs}, {})["d_t"]
+    inside = (ids >= 0) & (ids < rows)
+    np.add.at(t, ids[inside], d_y[inside])
+    np.testing.assert_array_equal(found, t)
+
+
+def test_long_sums_of_products_are_taken_in_parts(loaded: Loaded) -> None:
+    """Of two tiles there are four parts here, the last of which is short; small integers make sums exact."""
+    random, session = np.random.default_rng(2), loaded("linear")
+    numbers = [random.integers(-1, 2, (rows, 2100)) for rows in (3, 70)]
+    for dtype in ("float16", "float32", "float64"):
+        x, w = (each.astype(dtype) for each in numbers)
+        found = session.call("linear", {"x": x, "w": w}, {})["y"]
+        np.testing.assert_array_equal(found, (numbers[0] @ numbers[1].T).astype(dtype))
+
+
 def test_a_tensor_of_the_cpu_is_refused(loaded: Loaded, monkeypatch: pytest.MonkeyPatch) -> None:
     session = loaded("leaky_relu")
     monkeypatch.setattr("opc.backends.cuda.session._GPU", 1)

@@ -13,13 +13,15 @@ import pytest
 HEADER = Path(__file__).parents[3] / "runtime" / "include" / "opc" / "adapters" / "onnxruntime.h"
 INDEX = {name: int(index) for name, index in re.findall(r"using (\w+) = Entry<(\d+),", HEADER.read_text())}
 
-# What only ONNX Runtime can call us with; `test_library.py` proves these by what a library sees.
+# What only ONNX Runtime can call us with; `test_library.py` and `test_cuda.py` prove these by what a library sees.
 INSIDE = {
     "CustomOpDomainAdd", "GetTensorMutableData", "GetTensorTypeAndShape", "KernelInfoFloat", "KernelInfoInt", "KernelInfoString",
     "KernelInfoFloats", "KernelInfoInts", "GetInputCount", "GetInput", "GetOutput", "InferInputCount", "InferInputType",
-    "InferAttribute", "InferSetOutput", "ReadOpAttr", "ParallelFor",
+    "InferAttribute", "InferSetOutput", "ReadOpAttr", "ParallelFor", "GetGpuComputeStream", "GetScratchBuffer",
+    "KernelInfoGetAllocator", "ReleaseAllocator",
 }  # fmt: skip
 GET_ERROR_CODE, GET_ERROR_MESSAGE, CREATE_SESSION_OPTIONS, RELEASE_SESSION_OPTIONS = 1, 2, 10, 100
+GET_DEFAULT_ALLOCATOR = 78
 
 Pointer = ctypes.c_void_p
 
@@ -91,6 +93,18 @@ def test_type_and_shape(table: Table) -> None:
     table.ok("GetSymbolicDimensions", info, names, ctypes.c_size_t(3))
     assert list(names) == [b"", b"N", b""]
     table.call("ReleaseTypeAndShape", info, result=None)
+
+
+def test_allocator(table: Table) -> None:
+    allocator, memory, place = Pointer(), Pointer(), Pointer()
+    table.ok(GET_DEFAULT_ALLOCATOR, ctypes.byref(allocator))
+    table.ok("AllocatorAlloc", allocator, ctypes.c_size_t(64), ctypes.byref(memory))
+    ctypes.memset(memory, 0, 64)
+    table.ok("AllocatorFree", allocator, memory)
+    table.ok("AllocatorGetInfo", allocator, ctypes.byref(place))
+    device = ctypes.c_int(7)
+    table.ok("MemoryInfoGetId", place, ctypes.byref(device))
+    assert device.value == 0
 
 
 def test_session_configuration(table: Table, options: Pointer) -> None:

@@ -12,28 +12,42 @@ ROOT = Path(__file__).parents[3]
 SOURCE = Path(__file__).parent / "emulated.cpp"
 
 
-@pytest.fixture(scope="module")
-def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("emulated") / "program"
-    command = ["g++", "-std=c++17", "-O1", "-Wall", "-Wextra", "-Werror", f"-I{ROOT / 'runtime' / 'include'}", str(SOURCE)]
+def compiled(source: Path, path: Path) -> Path:
+    command = ["g++", "-std=c++17", "-O1", "-Wall", "-Wextra", "-Werror", f"-I{ROOT / 'runtime' / 'include'}", str(source)]
     subprocess.run([*command, "-o", str(path)], check=True)
     return path
 
 
-def run(program: Path, case: str, seed: int = 0) -> subprocess.CompletedProcess[str]:
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return compiled(SOURCE, tmp_path_factory.mktemp("emulated") / "program")
+
+
+@pytest.fixture(scope="module")
+def sorting(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return compiled(SOURCE.parent / "sorted.cpp", tmp_path_factory.mktemp("sorted") / "program")
+
+
+def run(program: Path, *arguments: str, seed: int = 0) -> subprocess.CompletedProcess[str]:
     env = {**os.environ, **({"OPC_CUDA_SEED": str(seed)} if seed else {})}
-    return subprocess.run([str(program), case], capture_output=True, text=True, check=False, env=env)
+    return subprocess.run([str(program), *arguments], capture_output=True, text=True, check=False, env=env)
+
+
+@pytest.mark.parametrize("keys", [1, 255, 256, 70000])
+@pytest.mark.parametrize("items", [0, 1, 4095, 4097, 20000])
+def test_items_are_sorted_in_their_order(sorting: Path, items: int, keys: int) -> None:
+    assert run(sorting, str(items), str(keys), seed=items).stdout == "1 1\n"
 
 
 @pytest.mark.parametrize("seed", [0, 1, 77])
 def test_words_mean_what_they_do_on_a_gpu(program: Path, seed: int) -> None:
-    assert run(program, "pass_barrier", seed).stdout == "1024\n"
-    assert run(program, "lanes", seed).stdout == "512\n"
-    assert run(program, "sums", seed).stdout == "33151 33151 33151\n"
+    assert run(program, "pass_barrier", seed=seed).stdout == "1024\n"
+    assert run(program, "lanes", seed=seed).stdout == "512\n"
+    assert run(program, "sums", seed=seed).stdout == "33151 33151 33151\n"
 
 
 def test_a_missing_barrier_shows_in_another_order(program: Path) -> None:
-    found = {run(program, "pass_without", seed).stdout for seed in (0, 1, 2)}
+    found = {run(program, "pass_without", seed=seed).stdout for seed in (0, 1, 2)}
     assert len(found) == 3
     assert "1024\n" not in found
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from opc.emit.cuda.files import cuda_files
 from opc.lower.cuda.kernels import cuda_kernel
 from opc.lower.cuda.stages import device_programs, written_by
 from opc.lower.loop_ir import NestStage, RowStage
@@ -28,12 +29,42 @@ def schedules(op: str) -> dict[str, str]:
         ("leaky_relu", {"leaky_relu": "bind(points to all threads), pack(16 bytes)"}),
         ("softmax", {"softmax": "bind(rows to teams, points to threads), pack(16 bytes)"}),
         ("gather", {"gather_y": "bind(points to all threads)"}),
-        ("matmul", {"matmul_y": "bind(tiles to blocks), tile(64, 64, 16)"}),
-        ("conv2d", {"conv2d_y": "bind(points to teams), share(terms, parts)"}),
+        ("cumsum", {"cumsum_y_reverse": "bind(lines to teams), scan(i, one pass)"}),
+        (
+            "matmul",
+            {"matmul_y": "bind(tiles to blocks), tile(64 x 64, 128 x 128, 128 x 256), tensor(float16, bfloat16)"},
+        ),
+        (
+            "conv2d",
+            {"conv2d_y": "bind(tiles to blocks), tile(64 x 64, 128 x 128), tensor(float16, bfloat16), compute(right)"},
+        ),
+        ("max_pool2d", {"max_pool2d_y": "bind(points to teams), share(terms, parts)"}),
     ],
 )
 def test_schedules(op: str, expected: dict[str, str]) -> None:
     assert schedules(op) == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("sum[k:i + 1](x[n, k])", "bind(lines to teams), scan(i, one pass)"),
+        ("sum[k:N - i](x[n, i + k])", "bind(lines to teams), scan(i, one pass)"),
+        ("sum[k:i - 2*n](x[0, k])", "bind(rows to all threads), scan(i)"),
+    ],
+)
+def test_lines_that_take_in_as_many_terms_are_read_in_one_pass(value: str, expected: str) -> None:
+    spec = f"inputs: {{x: 'T[M, N]'}}\noutputs: {{y: 'T[M, N]'}}\nkernel: 'y[n, i] = cast(T, {value})'\ngradient: none\n"
+    (variant,) = device_programs(compile_text(HEAD + spec, "f.yaml").forward)
+    assert [str(cuda_kernel(variant.case.op, s).schedule) for s in variant.program.stages] == [expected]
+
+
+def test_kernels_that_compute_alike_are_one_whatever_their_operands_are_called() -> None:
+    family = load_family(ROOT / "specs" / "cumsum.yaml")
+    text = cuda_files(family)["kernel/cumsum.cu"]
+    stages = [s for op in family.ops for v in device_programs(op) for s in v.program.stages]
+    assert len(stages) == 10
+    assert text.count("OPC_KERNEL(") == 5
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <map>
-#include <mutex>
+#include <atomic>
 
 #include "opc/cuda/abi.h"
 #include "opc/cuda/device.h"
@@ -69,10 +68,11 @@ struct found_places {
 
 /* The places of a device, of which the host's is made once, and never given back. */
 inline found_places places_of(int32_t device) {
-  static std::mutex lock;
-  static std::map<int32_t, found_places> every;
-  const std::lock_guard<std::mutex> locked(lock);
-  found_places &places = every[device];
+  constexpr int32_t most_devices = 64;
+  static std::atomic<int64_t *> every_found[most_devices];
+  static std::atomic<volatile int64_t *> every_shown[most_devices];
+  if (device < 0 || device >= most_devices) return {};
+  const found_places places = {every_found[device].load(), every_shown[device].load()};
   if (places.found != nullptr && places.shown != nullptr) return places;
 #if defined(__CUDACC__)
   void *found = nullptr, *shown = nullptr;
@@ -81,14 +81,17 @@ inline found_places places_of(int32_t device) {
   if (cudaGetSymbolAddress(&found, found_in_data) == cudaSuccess &&
       cudaHostAlloc(&shown, sizeof found_in_data, cudaHostAllocMapped | cudaHostAllocPortable) == cudaSuccess) {
     memset(shown, 0, sizeof found_in_data);
-    places = {static_cast<int64_t *>(found), static_cast<volatile int64_t *>(shown)};
+    every_found[device] = static_cast<int64_t *>(found);
+    volatile int64_t *none = nullptr; /* another thread may have been faster */
+    if (!every_shown[device].compare_exchange_strong(none, static_cast<volatile int64_t *>(shown))) cudaFreeHost(shown);
   }
   cudaThreadExchangeStreamCaptureMode(&mode);
 #else
   static int64_t shown[OPC_CUDA_STATUS_WORDS];
-  places = {found_in_data, shown};
+  every_found[device] = found_in_data;
+  every_shown[device] = shown;
 #endif
-  return places;
+  return {every_found[device].load(), every_shown[device].load()};
 }
 
 /* The code and the message of what the host can see now. */
@@ -101,7 +104,8 @@ int32_t told(const OnDevice<A> &op, volatile int64_t *shown, const opc_cuda_cont
   return op.status(words, &lent);
 }
 
-/* Starts the kernels of an op; its code. `name` is what is printed. */
+/* Starts the kernels of an op; its code. `name` is what is printed. Where it is not in the library of the kernels, they are called by
+ * `opc_array_call`, which OPC_ARRAY_CALL defines. */
 template <class A>
 int32_t call_on_device(const OnDevice<A> &op, const char *name, const DLTensor *const *inputs, DLTensor *const *outputs,
                        const A &attributes, opc_cuda_context lent) {
@@ -129,5 +133,14 @@ int32_t call_on_device(const OnDevice<A> &op, const char *name, const DLTensor *
 
 }  // namespace
 }  // namespace opc
+
+/* A function of the library of a family's kernels that starts one of them so. */
+#define OPC_ARRAY_CALL(family)                                                                                                    \
+  extern "C" OPC_EXPORT int32_t opc_array_call(decltype(&opc_##family##_cuda) kernel, const char *name,                           \
+                                               const DLTensor *const *inputs, DLTensor *const *outputs,                           \
+                                               const opc_##family##_attributes *attributes, const opc_cuda_context *lent) {       \
+    const opc::OnDevice<opc_##family##_attributes> op = {nullptr, kernel, opc_##family##_cuda_status, opc_##family##_cuda_faults}; \
+    return opc::call_on_device(op, name, inputs, outputs, *attributes, *lent);                                                    \
+  }
 
 #endif /* OPC_ADAPTERS_CUDA_CALL_H */

@@ -1,5 +1,5 @@
 /* What a generated ONNX Runtime custom-op library needs: ONNX Runtime's C interface as far as it is used, and the adapter between it
- * and the kernel C ABI of opc/abi.h.
+ * and the kernel C ABI of opc/abi.h, and for CUDA's provider that of opc/cuda/abi.h.
  *
  * No header of ONNX Runtime is included, for it ships none with its packages. `OrtApi` is a table of function pointers that only ever
  * grows at its end, so that a function is known by its index for good; `OrtCustomOp` is a struct of function pointers that grows
@@ -16,8 +16,10 @@
 #include <new>
 
 #include "opc/abi.h"
+#include "opc/adapters/cuda_library.h"
 #include "opc/core/output_axes.h"
 #include "opc/core/tensor.h"
+#include "opc/cuda/abi.h"
 
 namespace opc::ort {
 
@@ -34,6 +36,8 @@ struct ShapeInferContext;
 struct TypeAndShape;
 struct Value;
 struct OpAttr;
+struct Allocator;
+struct MemoryInfo;
 
 enum ErrorCode { kFail = 1, kInvalidArgument = 2, kRuntimeException = 6 };
 enum Characteristic { kRequired = 0, kOptional = 1 };
@@ -80,6 +84,10 @@ using GetDimensionsCount = Entry<61, Status *(const TypeAndShape *, size_t *)>;
 using GetDimensions = Entry<62, Status *(const TypeAndShape *, int64_t *, size_t)>;
 using GetSymbolicDimensions = Entry<63, Status *(const TypeAndShape *, const char **, size_t)>;
 using GetTensorTypeAndShape = Entry<65, Status *(const Value *, TypeAndShape **)>;
+using MemoryInfoGetId = Entry<72, Status *(const MemoryInfo *, int *)>;
+using AllocatorAlloc = Entry<75, Status *(Allocator *, size_t, void **)>;
+using AllocatorFree = Entry<76, Status *(Allocator *, void *)>;
+using AllocatorGetInfo = Entry<77, Status *(const Allocator *, const MemoryInfo **)>;
 using KernelInfoFloat = Entry<85, Status *(const KernelInfo *, const char *, float *)>;
 using KernelInfoInt = Entry<86, Status *(const KernelInfo *, const char *, int64_t *)>;
 using KernelInfoString = Entry<87, Status *(const KernelInfo *, const char *, char *, size_t *)>;
@@ -89,8 +97,10 @@ using GetOutput = Entry<91, Status *(KernelContext *, size_t, const int64_t *, s
 using ReleaseStatus = Entry<93, void(Status *)>;
 using ReleaseTypeAndShape = Entry<99, void(TypeAndShape *)>;
 using AddSessionConfigEntry = Entry<130, Status *(SessionOptions *, const char *, const char *)>;
+using ReleaseAllocator = Entry<132, void(Allocator *)>;
 using KernelInfoFloats = Entry<162, Status *(const KernelInfo *, const char *, float *, size_t *)>;
 using KernelInfoInts = Entry<163, Status *(const KernelInfo *, const char *, int64_t *, size_t *)>;
+using GetGpuComputeStream = Entry<193, Status *(const KernelContext *, void **)>;
 using HasSessionConfigEntry = Entry<237, Status *(const SessionOptions *, const char *, int *)>;
 using GetSessionConfigEntry = Entry<238, Status *(const SessionOptions *, const char *, char *, size_t *)>;
 using InferInputCount = Entry<267, Status *(const ShapeInferContext *, size_t *)>;
@@ -100,6 +110,8 @@ using InferSetOutput = Entry<270, Status *(const ShapeInferContext *, size_t, co
 using SetSymbolicDimensions = Entry<271, Status *(TypeAndShape *, const char **, size_t)>;
 using ReadOpAttr = Entry<272, Status *(const OpAttr *, OpAttrType, void *, size_t, size_t *)>;
 using ParallelFor = Entry<274, Status *(const KernelContext *, void (*)(void *, size_t), size_t, size_t, void *)>;
+using GetScratchBuffer = Entry<277, Status *(const KernelContext *, const MemoryInfo *, size_t, void **)>;
+using KernelInfoGetAllocator = Entry<278, Status *(const KernelInfo *, int memory_type, Allocator **)>;
 
 /* ONNX Runtime's OrtCustomOp, version 18. Members that stay NULL are those it allows to. */
 struct CustomOp {
@@ -162,10 +174,11 @@ using ::opc::Axes;
 using ::opc::OutputShape;
 using ::opc::Place;
 
-/* One op of a family. `A` is the family's attribute struct. */
+/* One op of a family, by the name of its type and that of its functions. `A` is the family's attribute struct. */
 template <typename A>
 struct Op {
   const char *type;
+  const char *name;
   int version;
   int input_count, output_count;
   const Operand *inputs, *outputs;
@@ -187,16 +200,17 @@ struct Overload {
   const ElementType *types;
 };
 
-/* The library: what RegisterCustomOps registers. `api` is set then. */
+/* The library: what RegisterCustomOps registers, and a hash of the spec that it is made from. `api` is set then. */
 template <typename A>
 struct Library {
   const char *family;
+  const char *source;
   const char *domain;
   const A *defaults;
   int attribute_count;
   const Attribute *attributes;
   int overload_count;
-  const Overload<A> *overloads;
+  const Overload<A> *overloads, *cuda_overloads; /* as many */
   const Api *api;
 };
 
@@ -217,7 +231,8 @@ inline bool succeeded(const Api *api, Status *status) {
   } while (0)
 
 inline Status *status_of(const Api *api, int32_t code, const char *message) {
-  return code == OPC_OK ? nullptr : CreateStatus::call(api, code == OPC_OUT_OF_MEMORY ? kRuntimeException : kInvalidArgument, message);
+  if (code == OPC_OK) return nullptr;
+  return CreateStatus::call(api, code == OPC_OUT_OF_MEMORY || code == OPC_DEVICE_FAILED ? kRuntimeException : kInvalidArgument, message);
 }
 
 /* ---- Element types ----------------------------------------------------------------------------------------------------------- */
@@ -242,6 +257,8 @@ inline DLDataType dlpack_type(ElementType type) {
 }  // namespace opc::ort
 
 #include "opc/adapters/onnxruntime_attributes.h"
+#include "opc/adapters/onnxruntime_cuda.h"
+#include "opc/adapters/onnxruntime_kernel.h"
 #include "opc/adapters/onnxruntime_library.h"
 
 #endif /* OPC_ADAPTERS_ONNXRUNTIME_H */

@@ -7,12 +7,11 @@
 #ifndef OPC_ADAPTERS_TORCH_CUDA_H
 #define OPC_ADAPTERS_TORCH_CUDA_H
 
-#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "opc/adapters/cuda_library.h"
 #include "opc/adapters/torch_shim.h"
 #include "opc/cuda/abi.h"
 
@@ -26,53 +25,22 @@ struct CudaShim {
   int32_t (*delete_guard)(void *guard);
 };
 
-/* Where the message of a call that is refused goes. */
-struct Message {
-  char *text;
-  size_t size;
-
-  template <class... Values>
-  bool refuse(const char *format, Values... values) const {
-    snprintf(text, size, format, values...);
-    return false;
-  }
-};
-
-/* The library with a family's kernels for GPUs, beside that of this code. */
-class CudaLibrary {
+/* The library with a family's kernels for GPUs, beside that of this code, and what its calls need of torch. */
+class CudaLibrary : public ::opc::CudaLibrary {
  public:
   enum { most_devices = 64 };
 
   CudaShim shim = {};
 
-  /* What it is found by: the family's name, and the spec that both libraries are made from. */
-  void name(const char *family, const char *source) {
-    family_ = family;
-    source_ = source;
-  }
-
   /* Loads it where that has not been done; false, with the reason, where it can't be. Threads that do so at once do the same. */
   bool load(const char *op, const Message &message) {
-    if (__atomic_load_n(&handle_, __ATOMIC_ACQUIRE)) return true;
-    char path[4096];
-    if (!place(path, sizeof path)) return message.refuse("%s: the place of its library is not known", op);
-    if (access(path, F_OK) != 0)
-      return message.refuse("%s: built without CUDA: run `opc build --backend cuda` on its spec, where nvcc is, to make %s", op, path);
-    void *kernels = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (!kernels) return message.refuse("%s: its kernels can't be loaded: %s", op, dlerror());
-    if (!fits(kernels, op, path, message)) {
-      dlclose(kernels);  // another may be made at its place
-      return false;
-    }
-    __atomic_store_n(&handle_, kernels, __ATOMIC_RELEASE);
-    return true;
-  }
-
-  /* The address of `opc_<name><suffix>`, NULL where there is none. */
-  void *function(const char *name, const char *suffix) const {
-    char symbol[512];
-    snprintf(symbol, sizeof symbol, "opc_%s%s", name, suffix);
-    return dlsym(handle_, symbol);
+    if (is_loaded()) return true;
+    void *torch = dlopen("libtorch_cuda.so", RTLD_LAZY | RTLD_NOLOAD);
+    if (!torch || !find(torch, shim.current_stream, "aoti_torch_get_current_cuda_stream") ||
+        !find(torch, shim.create_guard, "aoti_torch_create_cuda_guard") ||
+        !find(torch, shim.delete_guard, "aoti_torch_delete_cuda_guard"))
+      return message.refuse("%s: this torch has no CUDA", op);
+    return ::opc::CudaLibrary::load(op, dlsym(torch, "torch_cuda_is_emulated") != nullptr, message);
   }
 
   /* The words that kernels on a device report in; see opc/cuda/abi.h. */
@@ -85,45 +53,7 @@ class CudaLibrary {
     return true;
   }
 
-  const char *family() const { return family_; }
-
  private:
-  /* Whether kernels are of the same spec and compute where torch's tensors are; finds what they need of torch. */
-  bool fits(void *kernels, const char *op, const char *path, const Message &message) {
-    const char *(*source)(void) = nullptr;
-    if (!find(kernels, source, "opc_array_source") || strcmp(source(), source_) != 0)
-      return message.refuse("%s: its kernels are not made from the same spec: run `opc build --backend cuda` on it to make %s", op, path);
-    void *torch = dlopen("libtorch_cuda.so", RTLD_LAZY | RTLD_NOLOAD);
-    if (!torch || !find(torch, shim.current_stream, "aoti_torch_get_current_cuda_stream") ||
-        !find(torch, shim.create_guard, "aoti_torch_create_cuda_guard") ||
-        !find(torch, shim.delete_guard, "aoti_torch_delete_cuda_guard"))
-      return message.refuse("%s: this torch has no CUDA", op);
-    /* Kernels that compute on the CPU can't read a GPU's memory; where that is emulated too, they can. */
-    int32_t (*emulated)(void) = nullptr;
-    if (!find(kernels, emulated, "opc_array_is_emulated") ||
-        (emulated() != 0) != (dlsym(torch, "torch_cuda_is_emulated") != nullptr))
-      return message.refuse("%s: its kernels are for this machine's CPU: run `opc build --backend cuda` where nvcc and a GPU are", op);
-    return true;
-  }
-
-  template <class Function>
-  static bool find(void *library, Function &function, const char *name) {
-    void *found = dlsym(library, name);
-    memcpy(&function, &found, sizeof found);
-    return found != nullptr;
-  }
-
-  bool place(char *path, size_t size) const {
-    Dl_info own;
-    if (!dladdr(family_, &own) || !own.dli_fname) return false;
-    const char *slash = strrchr(own.dli_fname, '/');
-    const int folder = slash ? static_cast<int>(slash + 1 - own.dli_fname) : 0;
-    return snprintf(path, size, "%.*slib%s_cuda.so", folder, own.dli_fname, family_) < static_cast<int>(size);
-  }
-
-  const char *family_ = "";
-  const char *source_ = "";
-  void *handle_ = nullptr;
   int64_t *status_[most_devices] = {};
 };
 

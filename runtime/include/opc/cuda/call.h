@@ -36,15 +36,16 @@ static inline bool allocate(const opc_cuda_context *lent, device_temporary &t, d
   return t.data != nullptr;
 }
 
-/* Fills a temporary with zeros, in the order of the stream. */
-static inline void set_zero(const opc_cuda_context *lent, const device_temporary &t) {
+/* Fills memory with zeros, in the order of the stream. */
+static inline void set_zero(const opc_cuda_context *lent, void *data, int64_t bytes) {
   if (lent->stream == OPC_CUDA_MEASURE) return;
 #if defined(__CUDACC__)
-  cudaMemsetAsync(t.data, 0, static_cast<size_t>(t.bytes), static_cast<cudaStream_t>(lent->stream));
+  cudaMemsetAsync(data, 0, static_cast<size_t>(bytes), static_cast<cudaStream_t>(lent->stream));
 #else
-  memset(t.data, 0, static_cast<size_t>(t.bytes));
+  memset(data, 0, static_cast<size_t>(bytes));
 #endif
 }
+static inline void set_zero(const opc_cuda_context *lent, const device_temporary &t) { set_zero(lent, t.data, t.bytes); }
 
 /* The context that checks and messages take. */
 static inline opc_context host_context(const opc_cuda_context *lent) {
@@ -79,13 +80,14 @@ static inline int64_t threads_for(int64_t count) {
 
 static inline int64_t at_least_0(int64_t size) { return size < 0 ? 0 : size; }
 
-/* Describes the tiles of sums of products: points down and across, for each of some batches. */
+/* Describes sums of products: points down and across, for each of some batches. */
 template <int32_t Operands>
 static inline void set_tiles(device_nest<Operands> &d, int64_t batches, int64_t down, int64_t across, int64_t terms) {
   d.down = down;
   d.across = across;
-  d.terms = terms;
-  d.work = batches * ((down + tile_points - 1) / tile_points) * ((across + tile_points - 1) / tile_points);
+  d.terms = d.part_terms = terms;
+  d.work = batches; /* until there are tiles */
+  d.left = d.right = {0, 0, by_value};
 }
 
 /* What divides numbers below 2^31. */
@@ -96,13 +98,151 @@ static inline divisor divisor_of(int64_t value) {
   return d;
 }
 
+/* Takes an entry of the target as groups of so many points. */
+template <int32_t Operands>
+static inline void set_groups(device_nest<Operands> &d, int32_t entry, int64_t points) {
+  d.group_points = points;
+  d.groups = points > 0 ? d.size[entry] / points : 0;
+}
+
+/* Axes that elements lie along in steps, as if they were one; they are added from the outermost on. */
+struct axes_in_steps {
+  int64_t count = 1, step = 0;
+  bool are_one = true;
+
+  void add(int64_t size, int64_t stride) {
+    if (size == 1) return;
+    are_one = are_one && (count == 1 || step == stride * size);
+    count *= size;
+    step = stride;
+  }
+  /* An axis that can't be one with others. */
+  void add_once(int64_t size) { are_one = are_one && size == 1; }
+  /* A group: the operand has it from `axis` on, may lack axes on the left, and is broadcast along others. */
+  void add(const nest_operand &o, int32_t axis, const extents &own, const extents &all) {
+    for (int32_t a = 0; a < all.rank; ++a) {
+      const int32_t at = a - (all.rank - own.rank);
+      add(all.size[a], is_broadcast(all, own, a) ? 0 : o.stride[axis + at]);
+    }
+  }
+};
+
+/* Whether the elements of an operand that lie along an axis of step 1 can be copied 16 bytes at a time. */
+static inline bool is_aligned(const nest_operand &o, int64_t bytes) {
+  if (reinterpret_cast<uintptr_t>(o.data) % 16 != 0) return false;
+  for (int32_t a = 0; a < o.ndim; ++a) {
+    if (o.shape[a] > 1 && o.stride[a] != 1 && o.stride[a] * bytes % 16 != 0) return false;
+  }
+  return true;
+}
+
+/* How a factor is brought whose elements lie in steps. */
+template <typename Along>
+static inline void set_steps(factor_steps &to, const nest_operand &o, const axes_in_steps &points, const axes_in_steps &terms,
+                             dtype type) {
+  if (o.data == nullptr || !points.are_one || !terms.are_one) return;
+  to = {points.step, terms.step, in_steps};
+  const bool by_terms = std::is_same<Along, along_terms>::value;
+  const axes_in_steps &along = by_terms ? terms : points, &other = by_terms ? points : terms;
+  const int64_t bytes = itemsize(type);
+  if ((along.step == 1 || along.count == 1) && along.count * bytes % 16 == 0 && (other.count == 1 || other.step * bytes % 16 == 0) && is_aligned(o, bytes)) {
+    to.how = packed;
+  }
+}
+
+/* The most shared memory that a block may ask for. */
+static inline int64_t most_shared() {
+#if defined(__CUDACC__)
+  int device = 0, bytes = 0;
+  if (cudaGetDevice(&device) != cudaSuccess) return 48 * 1024;
+  if (cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device) != cudaSuccess) return 48 * 1024;
+  return bytes;
+#else
+  return 227 * 1024;
+#endif
+}
+
 static inline int64_t greater(int64_t a, int64_t b) { return a < b ? b : a; }
+static inline int64_t lesser(int64_t a, int64_t b) { return a < b ? a : b; }
 
 /* Blocks for a thread a point, as many as there may be. */
 static inline int64_t blocks_for(int64_t points, int64_t threads) {
   const int64_t blocks = (points + threads - 1) / threads;
   return blocks < most_blocks ? blocks : int64_t(most_blocks);
 }
+
+/* Which tiles sums of products have, from elements of some type: the greatest of which there are enough for a GPU. In what order terms are
+ * added depends on sizes alone: of few tiles with many terms, several blocks add up a part each. */
+struct tile_launch {
+  enum : int64_t { many_tiles = 100, few_tiles = 33, terms_a_part = 512 };
+  int64_t blocks = 0;
+  int64_t bytes = 0; /* of shared memory, for each block */
+  int64_t size = 0;
+  void *kept = nullptr;
+  const opc_cuda_context *lent;
+
+  template <int32_t Operands>
+  tile_launch(device_nest<Operands> &d, const opc_cuda_context *context, dtype type) : lent(context) {
+    const bool halves = type == dtype_float16 || type == dtype_bfloat16;
+    const int64_t batches = d.work;
+    d.tiles = small_tiles;
+    const bool may_grow = type != dtype_float64 && d.left.how != by_value && d.right.how != by_value;
+    if (may_grow && tiles_of(d, batches, medium_tiles) >= many_tiles) d.tiles = medium_tiles;
+    if (halves && d.left.how == packed && d.right.how == packed && tiles_of(d, batches, large_tiles) >= many_tiles &&
+        bytes_of(large_tiles, type) <= most_shared()) {
+      d.tiles = large_tiles;
+    }
+    d.work = tiles_of(d, batches, d.tiles);
+    bytes = bytes_of(d.tiles, type);
+    if (d.work > 0) take_parts(d, type == dtype_float64 ? 8 : 4);
+    blocks = blocks_for(d.work, 1);
+  }
+  tile_launch(const tile_launch &) = delete;
+  tile_launch &operator=(const tile_launch &) = delete;
+  ~tile_launch() {
+    if (kept != nullptr && lent->release != nullptr) lent->release(lent->allocator, kept, size, lent->stream);
+  }
+  bool lacks_memory() const { return size > 0 && kept == nullptr; }
+
+  /* Goes on to joining parts; false where all is done. */
+  template <int32_t Operands>
+  bool next_step(device_nest<Operands> &d, int32_t step) {
+    if (step == 0) return true;
+    if (step == 2 || d.parts == 1) return false;
+    d.of = all_parts;
+    blocks = blocks_for(d.points, threads_a_block);
+    bytes = 0;
+    return true;
+  }
+
+  template <int32_t Operands>
+  void take_parts(device_nest<Operands> &d, int64_t sum_bytes) {
+    if (d.work >= few_tiles) return;
+    /* A call that measures may lack so much. */
+    const int64_t most = OPC_CUDA_PARTS_BYTES / (d.points * sum_bytes);
+    const int64_t wanted = 4 * few_tiles / d.work, there = d.terms / terms_a_part;
+    const int64_t parts = wanted < most ? wanted : most, so_many = there < parts ? there : parts;
+    if (so_many < 2) return;
+    /* Whole stages of terms, whichever tiles there are. */
+    d.part_terms = ((d.terms + so_many - 1) / so_many + 31) / 32 * 32;
+    d.parts = (d.terms + d.part_terms - 1) / d.part_terms;
+    d.work *= d.parts;
+    size = d.parts * d.points * sum_bytes;
+    kept = device_memory(lent, size);
+    d.kept = static_cast<char *>(kept);
+  }
+
+  template <int32_t Operands>
+  static int64_t tiles_of(const device_nest<Operands> &d, int64_t batches, int32_t kind) {
+    const tile_shape shape = shape_of_tiles(kind);
+    return batches * ((d.down + shape.down - 1) / shape.down) * ((d.across + shape.across - 1) / shape.across);
+  }
+  static int64_t bytes_of(int32_t kind, dtype type) {
+    const tile_shape shape = shape_of_tiles(kind);
+    if (type == dtype_float16 || type == dtype_bfloat16) return (shape.down + shape.across) * shape.halves * 2 * shape.half_stages;
+    return type == dtype_float64 ? 0 : (shape.down + shape.across) * shape.floats * 4 * shape.float_stages;
+  }
+};
 
 /* A nest as kernels get it. */
 template <int32_t Operands>
@@ -125,8 +265,10 @@ static inline void to_device(device_nest<Operands> &d, const nest &n, const opc_
   d.work = d.points;
   d.parts = 1;
   d.kept = nullptr;
-  d.items = d.key_count = 0;
-  d.keys = d.order = nullptr;
+  d.items = d.key_count = d.others = 0;
+  d.keys = nullptr;
+  d.order = d.ranges = nullptr;
+  d.halves = 1;
   d.team = 1;
   d.of = whole;
   d.level = 0;
@@ -136,7 +278,7 @@ static inline void to_device(device_nest<Operands> &d, const nest &n, const opc_
 enum class reads_along { either, terms, points };
 
 /* How the points of a nest whose threads share terms are given to teams, for about so many terms at each point, and the memory for parts
- * of them. Where neighbouring points read neighbours, a point has one thread, and several for parts of its terms. All of it depends on
+ * of them: so many words a part, none where terms can't be taken in parts. Where neighbouring points read neighbours, a point has one thread, and several for parts of its terms. All of it depends on
  * sizes alone, and so do results. */
 struct nest_launch {
   enum : int64_t { many_points = 1 << 15, few_points = 1 << 7, many_terms = 1 << 12, terms_a_part = 1 << 11, most_parts = 512 };
@@ -147,8 +289,9 @@ struct nest_launch {
 
   template <int32_t Operands, int32_t Levels>
   nest_launch(device_nest<Operands> &d, int32_t last, const opc_cuda_context *context, const int64_t (&counts)[Levels], int32_t side,
-              bool may_part, reads_along along)
+              int64_t words, reads_along along)
       : lent(context) {
+    const bool may_part = words > 0;
     /* Threads share the loop whose terms are side by side, unless it is short and another is longer. */
     d.level = side < 0 ? 0 : side;
     for (int32_t k = 0; k < Levels; ++k) {
@@ -157,7 +300,7 @@ struct nest_launch {
     const int64_t terms = counts[d.level];
     if (d.points == 0 || terms < threads_a_warp) return;
     if (along == reads_along::points && d.size[last] >= neighbours && (may_part || d.points >= many_points)) {
-      const int64_t parts = terms / terms_a_thread, room = most_threads / d.points;
+      const int64_t parts = terms / terms_a_thread, room = may_part ? most_threads / words / d.points : 0;
       d.parts = !may_part || room <= 1 ? 1 : parts < room ? greater(parts, 1) : room;
     } else {
       if (d.points >= many_points && along == reads_along::either) return;
@@ -165,10 +308,10 @@ struct nest_launch {
       if (!may_part || d.points >= few_points || terms < many_terms) return;
       const int64_t parts = terms / terms_a_part;
       d.parts = parts < most_parts ? parts : int64_t(most_parts);
-      static_assert(8 * most_parts * few_points <= OPC_CUDA_PARTS_BYTES, "a call that measures may lack so much");
+      static_assert(2 * 8 * most_parts * few_points <= OPC_CUDA_PARTS_BYTES, "a call that measures may lack so much");
     }
     if (d.parts == 1) return;
-    size = 8 * d.parts * d.points;
+    size = 8 * words * d.parts * d.points;
     kept = device_memory(lent, size);
     d.kept = static_cast<char *>(kept);
   }

@@ -8,16 +8,25 @@
 #if defined(__CUDACC__)
 #include <cuda_runtime.h>
 #define OPC_KERNEL(threads) __global__ void __launch_bounds__(threads)
+#define OPC_TILED_KERNEL(threads, blocks) __global__ void __launch_bounds__(threads, blocks)
 #define OPC_PARAMETER(...) const __grid_constant__ __VA_ARGS__
 #define OPC_DEVICE __device__ static inline
 #define OPC_DEVICE_MEMBER __device__ inline
 #define OPC_SHARED(type, name, count) __shared__ type name[count]
 #define OPC_CHECK_INDEX(i, count) static_cast<void>(0)
+/* Hides from the compiler that a word of 32 bits is the same behind it. */
+#define OPC_FORGET(word) asm volatile("" : "+r"(word))
+/* Waits for what a block writes that has begun before this one. */
+#define OPC_WAIT_UNTIL(condition) \
+  while (!(condition)) __nanosleep(32)
 #define OPC_DYNAMIC_SHARED(name) extern __shared__ __align__(16) char name[]
+/* Beyond this much shared memory a kernel has to be allowed to have it. */
+#define OPC_ALLOW_SHARED(kernel, bytes) \
+  ((bytes) > 48 * 1024 ? static_cast<void>(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes))) : static_cast<void>(0))
 /* Starts a kernel, but not on the stream of a call that measures; `together` tells whether its threads wait for each other. */
 #define OPC_LAUNCH(kernel, together, blocks, threads, bytes, stream, ...)                                        \
   if ((stream) != OPC_CUDA_MEASURE)                                                                     \
-  kernel<<<static_cast<unsigned>(blocks), static_cast<unsigned>(threads), static_cast<size_t>(bytes), \
+  OPC_ALLOW_SHARED(kernel, bytes), kernel<<<static_cast<unsigned>(blocks), static_cast<unsigned>(threads), static_cast<size_t>(bytes), \
            static_cast<cudaStream_t>(stream)>>>(__VA_ARGS__)
 #else
 #include "opc/cuda/host.h"

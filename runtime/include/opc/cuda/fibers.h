@@ -59,6 +59,8 @@ struct fiber {
 struct block_of_threads {
   index3 thread, number, threads, blocks;
   char *dynamic = nullptr;
+  size_t dynamic_bytes = 0;
+  uint64_t run = 0; /* how many blocks have been started */
   bool together = false;
   void (*body)(const void *) = nullptr;
   const void *argument = nullptr;
@@ -136,6 +138,12 @@ static inline void show(const void *value, size_t bytes) {
 static inline void shown(unsigned lane, void *value, size_t bytes) {
   block_of_threads &b = block();
   memcpy(value, &b.lanes[b.thread.x / 32][(b.fibers[b.thread.x].turns - 1) % 2][lane], bytes);
+}
+
+/* What all lanes of a warp have shown. */
+static inline const uint64_t *all_shown() {
+  block_of_threads &b = block();
+  return b.lanes[b.thread.x / 32][(b.fibers[b.thread.x].turns - 1) % 2];
 }
 
 static inline unsigned any_of(block_of_threads &b, unsigned count) {
@@ -217,9 +225,11 @@ static void run_grid(bool together, unsigned blocks, unsigned threads, size_t by
   b.body = body;
   b.argument = argument;
   b.dynamic = bytes == 0 ? nullptr : static_cast<char *>(malloc(bytes));
+  b.dynamic_bytes = bytes;
   for (unsigned t = 0; t < threads; ++t) b.order[t] = t;
   for (unsigned n = 0; n < blocks; ++n) {
     b.number.x = n;
+    ++b.run;
     if (together) {
       run_block(b);
       continue;

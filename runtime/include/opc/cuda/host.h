@@ -16,11 +16,15 @@
 #include "opc/cuda/fibers.h"
 
 #define OPC_KERNEL(threads) static void
+#define OPC_TILED_KERNEL(threads, blocks) static void
 #define OPC_PARAMETER(...) const __VA_ARGS__ &
 #define OPC_DEVICE static inline
 #define OPC_DEVICE_MEMBER inline
 #define OPC_CHECK_INDEX(i, count) \
   if ((i) < 0 || (i) >= (count)) opc::emulation::stop("an index %lld of an array of %lld elements", i, count)
+#define OPC_FORGET(word) static_cast<void>(word)
+#define OPC_WAIT_UNTIL(condition) \
+  if (!(condition)) opc::emulation::stop("a block waits for what no block before it has written")
 #define OPC_SHARED(type, name, count) static thread_local opc::emulation::shared_array<type, count> name
 #define OPC_DYNAMIC_SHARED(name) opc::emulation::shared_bytes name
 #define OPC_LAUNCH(kernel, together, blocks, threads, bytes, stream, ...)                                                  \
@@ -95,16 +99,13 @@ static inline T __shfl_sync(unsigned lanes, T value, unsigned lane) {
   return opc_from_lane(lanes, value, lane % 32);
 }
 static inline unsigned __ballot_sync(unsigned lanes, bool condition) {
-  const uint32_t own = condition;
+  const uint64_t own = condition;
   opc::emulation::show(&own, sizeof own);
   opc::emulation::wait(opc::emulation::at_warp, lanes);
+  const uint64_t *const all = opc::emulation::all_shown();
   unsigned votes = 0;
-  for (unsigned lane = 0; lane < 32; ++lane) {
-    uint32_t vote = 0;
-    if (lanes >> lane & 1) opc::emulation::shown(lane, &vote, sizeof vote);
-    votes |= vote << lane;
-  }
-  return votes;
+  for (unsigned lane = 0; lane < 32; ++lane) votes |= static_cast<unsigned>(all[lane] & 1) << lane;
+  return votes & lanes;
 }
 static inline bool __any_sync(unsigned lanes, bool condition) { return __ballot_sync(lanes, condition) != 0; }
 static inline bool __all_sync(unsigned lanes, bool condition) { return __ballot_sync(lanes, !condition) == 0; }

@@ -14,13 +14,13 @@ inline namespace OPC_VARIANT {
 #if defined(__CUDA_ARCH__)
 /* The types that a GPU converts itself: to the same numbers, but every NaN becomes the same one. */
 template <typename Stored>
-inline constexpr bool is_half = Stored::fraction == 10 && Stored::bias == 15 && Stored::top == top_encodings::ieee;
+inline constexpr bool is_float16 = Stored::fraction == 10 && Stored::bias == 15 && Stored::top == top_encodings::ieee;
 template <typename Stored>
-inline constexpr bool is_bfloat = Stored::fraction == 7 && Stored::bias == 127 && Stored::top == top_encodings::ieee;
+inline constexpr bool is_bfloat16 = Stored::fraction == 7 && Stored::bias == 127 && Stored::top == top_encodings::ieee;
 
 template <typename Stored>
 OPC_DEVICE float device_widen(Stored value) {
-  if constexpr (is_half<Stored>) {
+  if constexpr (is_float16<Stored>) {
     float wide;
     asm("cvt.f32.f16 %0, %1;" : "=f"(wide) : "h"(value.bits));
     return wide;
@@ -30,12 +30,12 @@ OPC_DEVICE float device_widen(Stored value) {
 }
 template <typename Stored>
 OPC_DEVICE Stored device_narrow(float value) {
-  if constexpr (is_half<Stored>) {
+  if constexpr (is_float16<Stored>) {
     Stored found;
     asm("cvt.rn.f16.f32 %0, %1;" : "=h"(found.bits) : "f"(value));
     return found;
 #if __CUDA_ARCH__ >= 800
-  } else if constexpr (is_bfloat<Stored>) {
+  } else if constexpr (is_bfloat16<Stored>) {
     Stored found;
     asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(found.bits) : "f"(value));
     return found;

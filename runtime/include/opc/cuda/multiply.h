@@ -1,44 +1,43 @@
-/* Sums of products in tiles: a block's threads bring parts of two factors to shared memory, and each adds up products in registers. */
+/* Sums of products in tiles: a block's threads bring parts of two factors to shared memory, and add up products in registers, by tensor
+ * cores where both factors are elements of 16 bits. */
 #ifndef OPC_CUDA_MULTIPLY_H
 #define OPC_CUDA_MULTIPLY_H
 
-#include "opc/cuda/nest.h"
+#include "opc/cuda/multiply_floats.h"
+#include "opc/cuda/multiply_halves.h"
 
 namespace opc {
 inline namespace OPC_VARIANT {
 
-/* A tile has `tile_points` points each way, a thread `own_points` of these; `tile_terms` terms are in shared memory at once. */
+/* A tile of any type: `tile_terms` terms are in shared memory at once. */
 enum : int { tile_points = 64, tile_terms = 16, own_points = 4, tile_pitch = tile_points + 1 };
 
-/* The tiles of a nest, a block each. `left(batch, down, term)` and `right(batch, across, term)` are the factors, and
- * `finish(batch, down, across, total)` stores a point. Terms are added in their order. */
 template <typename T, typename Nest, typename Left, typename Right, typename Finish>
-OPC_DEVICE void multiply_tiles(const Nest &n, const Left &left, const Right &right, const Finish &finish) {
+OPC_DEVICE void multiply_values(const Nest &n, const Left &left, const Right &right, const Finish &finish) {
   OPC_SHARED(T, lefts, tile_terms *tile_pitch);
   OPC_SHARED(T, rights, tile_terms *tile_pitch);
   constexpr int side = tile_points / own_points;
   const int own_down = static_cast<int>(threadIdx.x) / side, own_across = static_cast<int>(threadIdx.x) % side;
   for (int64_t tile = blockIdx.x; tile < n.work; tile += gridDim.x) {
-    const int64_t across_tiles = (n.across + tile_points - 1) / tile_points, down_tiles = (n.down + tile_points - 1) / tile_points;
-    const int64_t first_across = tile % across_tiles * tile_points;
-    const int64_t first_down = tile / across_tiles % down_tiles * tile_points;
-    const int64_t batch = tile / across_tiles / down_tiles;
+    const tile_start start = start_of_tile<small_tiles>(n, tile);
+    const int64_t first_across = start.across, first_down = start.down, batch = start.batch;
+    const int64_t end = start.first_term + start.terms;
     T totals[own_points][own_points] = {};
-    for (int64_t first = 0; first < n.terms; first += tile_terms) {
+    for (int64_t first = start.first_term; first < end; first += tile_terms) {
       for (int e = static_cast<int>(threadIdx.x); e < tile_points * tile_terms; e += threads_a_block) {
         const int term = e % tile_terms, point = e / tile_terms;
-        const bool some = first + term < n.terms;
+        const bool some = first + term < end;
         lefts[term * tile_pitch + point] = some && first_down + point < n.down ? left(batch, first_down + point, first + term) : T(0);
       }
       for (int e = static_cast<int>(threadIdx.x); e < tile_points * tile_terms; e += threads_a_block) {
         const int term = e / tile_points, point = e % tile_points;
-        const bool some = first + term < n.terms;
+        const bool some = first + term < end;
         rights[term * tile_pitch + point] =
             some && first_across + point < n.across ? right(batch, first_across + point, first + term) : T(0);
       }
       __syncthreads();
       /* Beyond the last term there is none: a zero times an infinity would be one. */
-      const int terms = n.terms - first < tile_terms ? static_cast<int>(n.terms - first) : int(tile_terms);
+      const int terms = end - first < tile_terms ? static_cast<int>(end - first) : int(tile_terms);
       for (int term = 0; term < terms; ++term) {
         T a[own_points], b[own_points];
         OPC_UNROLLED
@@ -59,9 +58,31 @@ OPC_DEVICE void multiply_tiles(const Nest &n, const Left &left, const Right &rig
       OPC_UNROLLED
       for (int j = 0; j < own_points; ++j) {
         const int64_t down = first_down + own_down + i * side, across = first_across + own_across + j * side;
-        if (down < n.down && across < n.across) finish(batch, down, across, totals[i][j]);
+        finish_point(n, start, down, across, totals[i][j], finish);
       }
     }
+  }
+}
+
+/* The tiles of a nest, a block each, of the shape number `Tiles`. `left(batch, down, term)` and `right(batch, across, term)` are the factors,
+ * `left_at(batch)` and `right_at(batch)` tell where the elements of their first points and terms lie, or are `nowhere()`, and
+ * `finish(batch, down, across, total)` stores a point. Where both factors are elements of one type, or 0, it is `Stored`, and otherwise
+ * void. Each factor lies along terms or along points, where it is as its op has it. Terms are added in their order, in the type T; tensor
+ * cores add up 16 at a time. Of few points with many terms several blocks take a part each, and the kernel runs again to join them. */
+template <typename T, typename Stored, int Tiles, typename LeftAlong, typename RightAlong, typename Nest, typename Left, typename LeftAt,
+          typename Right, typename RightAt, typename Finish>
+OPC_DEVICE void multiply_tiles(const Nest &n, const Left &left, const LeftAt &left_at, const Right &right, const RightAt &right_at,
+                               const Finish &finish) {
+  if (n.of == all_parts) {
+    join_tiles<T>(n, finish);
+    return;
+  }
+  if constexpr (is_for_tensors<Stored>) {
+    multiply_halves<Stored, Tiles, LeftAlong, RightAlong>(n, left, left_at, right, right_at, finish);
+  } else if constexpr (sizeof(T) == 4) {
+    multiply_floats<Tiles, LeftAlong, RightAlong>(n, left, left_at, right, right_at, finish);
+  } else {
+    multiply_values<T>(n, left, right, finish);
   }
 }
 

@@ -18,22 +18,56 @@ struct divisor {
 };
 OPC_DEVICE uint32_t quotient_by(const divisor &d, uint32_t number) { return (__umulhi(number, d.magic) + number) >> d.shift; }
 
+/* How a reduction is carried along an entry of the target's indices: see opc/cuda/scan.h. A line has the points of that entry; points of the
+ * entries behind it lie side by side, and lines of as many `columns` go together. */
+struct line_scan {
+  int64_t size, behind;  /* points of the entry, and of those behind it */
+  int64_t sides, groups; /* of lines that go together: behind a point of the entries ahead, and all */
+  int64_t terms;         /* of a line */
+  int64_t lead, skip;    /* terms ahead of the one that the first point is first to take in, or points ahead of the first that takes one */
+  int64_t chunks;        /* of a line */
+  uint32_t *drawn;       /* how many blocks have begun */
+  uint64_t *board;       /* what they show each other */
+  int32_t columns;       /* lanes of a warp that lie side by side */
+  int32_t reach;         /* lanes of a warp that a group of lines has */
+  int32_t fan_bits;      /* of a number among the chunks of a group, and the groups of the next one */
+  bool exclusive;        /* a point has the terms before its own */
+  bool blocks;           /* have a chunk each; else lanes go along all chunks of their lines */
+};
+
+/* How a factor of a sum of products is brought to shared memory: an element after the other, by the function of its values; or all from
+ * steps between points and between terms; or so, several at once, along the axis on which they lie together; or by its function whatever
+ * a call's operands are. */
+enum bringing : int32_t { by_value, in_steps, packed, computed };
+struct factor_steps {
+  int64_t point, term; /* in elements */
+  bringing how;
+};
+
 /* A nest as kernels get it; `status` NULL: nobody asks what goes wrong. Teams of threads have a point, or one of its `parts`. */
 template <int32_t Operands>
 struct device_nest {
   int64_t points;
   int64_t work; /* for teams: points, or parts of them */
   int64_t parts;
-  char *kept; /* for each part of each point 8 bytes */
+  char *kept; /* for each part of each point 8 bytes, or a sum of products; of searches behind these as many for positions */
   int64_t *status;
   int32_t team;
   part of;
   int32_t level; /* of a reduction's loops, the one that threads share */
   int64_t down, across, terms; /* of sums of products: points each way, and terms */
+  int64_t part_terms;          /* as many as a tile adds up, where its points have parts */
+  int32_t tiles;               /* and which of the shapes that tiles may have these have */
+  factor_steps left, right;
+  int64_t groups, group_points; /* of an entry that is split in groups */
   int64_t items, key_count; /* of scatters: terms at points that name places, and how many places there are */
-  int64_t *keys;            /* of each item; then sorted */
-  int64_t *order;           /* the items, in the order of their keys */
+  int64_t others;             /* points of the target that share each of these */
+  void *keys;                 /* of each item; then sorted */
+  const void *order;          /* the items, in the order of their keys */
+  const void *ranges;         /* where the items of each key begin there, and where they end */
+  int32_t halves;             /* of 32 bits in a word of these: 2 where there are more keys than one numbers, else 1 */
   bool small; /* the numbers of points have 32 bits */
+  line_scan scan;
   int64_t size[max_axes];  /* of each entry of the target's indices */
   int64_t after[max_axes]; /* points of the entries behind it */
   divisor by_size[max_axes], by_after[max_axes]; /* the same, where they are `small` */
@@ -130,6 +164,28 @@ OPC_DEVICE int64_t broadcast_place(const extents &all, const extents &own, int64
   return found;
 }
 
+/* A number divided by a greater one than 0, rounded down; in 32 bits where these are enough. */
+OPC_DEVICE int64_t divided_by(int64_t number, int64_t by) {
+  if (number >= 0 && number <= INT32_MAX && by <= INT32_MAX) return static_cast<uint32_t>(number) / static_cast<uint32_t>(by);
+  return number >= 0 ? number / by : -((by - 1 - number) / by);
+}
+
+/* Narrows [low, high) to the i with factor * i + rest >= 0; what is left lies within it, also where that is nothing. Most ranges need no
+ * narrowing, and a division takes long. */
+OPC_DEVICE void narrow_range(int64_t &low, int64_t &high, int64_t factor, int64_t rest) {
+  if (factor > 0) {
+    if (factor * low + rest >= 0) return;
+    const int64_t first = divided_by(factor - 1 - rest, factor);
+    low = first < high ? first : high;
+  } else if (factor < 0) {
+    if (factor * (high - 1) + rest >= 0) return;
+    const int64_t end = rest < 0 ? low : divided_by(rest, -factor) + 1;
+    high = end > low ? end : low;
+  } else if (rest < 0) {
+    high = low;
+  }
+}
+
 /* The point of a piece of work: neighbours are of neighbouring points, and then of the next part of each. */
 template <typename Nest>
 OPC_DEVICE int64_t point_of(const Nest &n, int64_t work) {
@@ -170,6 +226,26 @@ OPC_DEVICE T join_terms(const Nest &n, int64_t work, T value) {
   return value;
 }
 
+/* The position that a search at a point finds, of whose terms a thread has searched its own. */
+template <typename Finds, typename T, typename Nest>
+OPC_DEVICE int64_t join_search(const Nest &n, int64_t work, T value, int64_t position) {
+  if (n.of == all_parts) {
+    const int64_t *const positions = reinterpret_cast<const int64_t *>(n.kept) + n.parts * n.points;
+    for (int64_t p = thread_of_team(n); p < n.parts; p += n.team) {
+      const int64_t kept = p * n.points + work;
+      const T other = *reinterpret_cast<const T *>(n.kept + 8 * kept);
+      const int64_t at = positions[kept];
+      join_found<Finds>(value, position, other, at);
+    }
+  }
+  team_search<Finds, T>(n, value, position);
+  if (n.of == one_part && first_of_team(n)) {
+    *reinterpret_cast<T *>(n.kept + 8 * work) = value;
+    reinterpret_cast<int64_t *>(n.kept)[n.parts * n.points + work] = position;
+  }
+  return position;
+}
+
 /* Whether this thread writes what its team has computed. */
 template <typename Nest>
 OPC_DEVICE bool stores_point(const Nest &n) {
@@ -195,33 +271,72 @@ OPC_DEVICE bool finds_places(const Nest &n) {
   return n.of == places;
 }
 template <typename Nest>
-OPC_DEVICE void name_nothing(const Nest &n, int64_t item) {
-  n.keys[item] = n.key_count;
-}
-template <typename Nest>
 OPC_DEVICE void name_place(const Nest &n, int64_t item, int64_t key) {
-  n.keys[item] = key;
-}
-template <typename Nest>
-OPC_DEVICE int64_t end_of_key(const Nest &n, int64_t key) {
-  int64_t low = 0, high = n.items;
-  while (low < high) {
-    const int64_t middle = low + (high - low) / 2;
-    if (n.keys[middle] <= key) {
-      low = middle + 1;
-    } else {
-      high = middle;
-    }
+  if (n.halves == 2) {
+    static_cast<uint64_t *>(n.keys)[item] = static_cast<uint64_t>(key);
+  } else {
+    static_cast<uint32_t *>(n.keys)[item] = static_cast<uint32_t>(key);
   }
-  return low;
 }
 template <typename Nest>
-OPC_DEVICE int64_t first_of_key(const Nest &n, int64_t key) {
-  return end_of_key(n, key - 1) + thread_of_team(n);
+OPC_DEVICE void name_nothing(const Nest &n, int64_t item) {
+  name_place(n, item, n.key_count);
+}
+/* Word `i` among those that number items, whose lower half is enough. */
+template <typename Nest>
+OPC_DEVICE int64_t item_number(const Nest &n, const void *words, int64_t i) {
+  return static_cast<const uint32_t *>(words)[i * n.halves];
 }
 template <typename Nest>
 OPC_DEVICE int64_t item_at(const Nest &n, int64_t place) {
-  return n.order[place];
+  return item_number(n, n.order, place);
+}
+
+/* Sorted items are in runs of `run_items`. What a run comes to whose items all have one key is kept, for each point that has this key, so
+ * that many share the items of a key that nearly all have. */
+enum : int { run_items = 128 };
+template <typename Nest>
+OPC_DEVICE bool adds_runs(const Nest &n) {
+  return n.of == one_part;
+}
+template <typename Nest>
+OPC_DEVICE int64_t key_of_run(const Nest &n, int64_t run) {
+  const int64_t first = run * run_items, last = first + run_items - 1;
+  if (n.halves == 1) {
+    const uint32_t *keys = static_cast<const uint32_t *>(n.keys);
+    return keys[first] == keys[last] ? keys[first] : n.key_count;
+  }
+  const uint64_t *keys = static_cast<const uint64_t *>(n.keys);
+  return keys[first] == keys[last] ? static_cast<int64_t>(keys[first]) : n.key_count;
+}
+/* The sum of what the threads of a team, which is one or a warp, have added up; that of a run is kept. */
+template <typename T, typename Nest>
+OPC_DEVICE T join_items(const Nest &n, int64_t work, T value) {
+  if (n.team > 1) value = warp_reduce<joins_sum>(value);
+  if (n.of == one_part && first_of_team(n)) *reinterpret_cast<T *>(n.kept + 8 * work) = value;
+  return value;
+}
+
+/* The items of a key: those that are added up one by one, and the runs between them. */
+struct key_items {
+  int64_t first, head, tail, count, first_run, end_run;
+  /* The place of the item that is number `i` of those that are added up one by one. */
+  OPC_DEVICE_MEMBER int64_t at(int64_t i) const { return i < head ? first + i : tail + (i - head); }
+};
+template <typename Nest>
+OPC_DEVICE key_items items_of_key(const Nest &n, int64_t key) {
+  const int64_t first = item_number(n, n.ranges, 2 * key), end = item_number(n, n.ranges, 2 * key + 1);
+  const int64_t first_run = (first + run_items - 1) / run_items, end_run = end / run_items;
+  if (n.kept == nullptr || first_run >= end_run) return {first, end - first, end, end - first, 0, 0};
+  const int64_t head = first_run * run_items - first, tail = end_run * run_items;
+  return {first, head, tail, head + end - tail, first_run, end_run};
+}
+template <typename T, typename Nest>
+OPC_DEVICE T add_runs(const Nest &n, const key_items &items, int64_t other, T total) {
+  for (int64_t run = items.first_run + thread_of_team(n); run < items.end_run; run += n.team) {
+    total = T(total + *reinterpret_cast<const T *>(n.kept + 8 * (run * n.others + other)));
+  }
+  return total;
 }
 
 /* Adds to an element that other threads may add to. */

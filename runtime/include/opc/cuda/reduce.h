@@ -90,6 +90,57 @@ OPC_DEVICE T team_reduce(const Tile &t, T value) {
   return t.team == threads_a_warp ? warp_reduce<Joins>(value) : lanes_reduce<Joins>(t.team, value);
 }
 
+/* How the positions that searches find are joined: the first NaN, or else the first of the best values. No term is as good as the first
+ * position with the worst value. */
+struct finds_max {
+  template <typename T>
+  OPC_INLINE bool ahead(T a, T b) { return a > b; }
+};
+struct finds_min {
+  template <typename T>
+  OPC_INLINE bool ahead(T a, T b) { return a < b; }
+};
+template <typename Finds, typename T>
+OPC_INLINE void join_found(T &value, int64_t &position, T other, int64_t at) {
+  const bool nan = value != value, other_nan = other != other;
+  const bool tie = nan ? other_nan : !other_nan && !Finds::ahead(value, other) && !Finds::ahead(other, value);
+  if (tie ? at < position : other_nan || (!nan && Finds::ahead(other, value))) {
+    value = other;
+    position = at;
+  }
+}
+
+/* The best value that a team's threads have found, and its position, which each of them gets. */
+template <typename Finds, typename T, typename Tile>
+OPC_DEVICE void team_search(const Tile &t, T &value, int64_t &position) {
+  const int lanes = t.team < threads_a_warp ? t.team : int(threads_a_warp);
+  const unsigned first = threadIdx.x % threads_a_warp / unsigned(lanes) * unsigned(lanes);
+  const unsigned own = lanes == threads_a_warp ? 0xffffffffu : ((1u << lanes) - 1u) << first;
+  OPC_ROLLED
+  for (int distance = lanes / 2; distance > 0; distance /= 2) {
+    const T other = T(__shfl_xor_sync(own, value, distance));
+    const int64_t at = __shfl_xor_sync(own, position, distance);
+    join_found<Finds>(value, position, other, at);
+  }
+  if (t.team <= threads_a_warp) return;
+  OPC_SHARED(T, values, threads_a_block / threads_a_warp);
+  OPC_SHARED(int64_t, positions, threads_a_block / threads_a_warp);
+  const int warps = static_cast<int>(blockDim.x) / threads_a_warp;
+  if (threadIdx.x % threads_a_warp == 0) {
+    values[threadIdx.x / threads_a_warp] = value;
+    positions[threadIdx.x / threads_a_warp] = position;
+  }
+  __syncthreads();
+  value = values[0];
+  position = positions[0];
+  for (int warp = 1; warp < warps; ++warp) {
+    const T other = values[warp];
+    const int64_t at = positions[warp];
+    join_found<Finds>(value, position, other, at);
+  }
+  __syncthreads();
+}
+
 }  // namespace OPC_VARIANT
 }  // namespace opc
 #endif  // OPC_CUDA_REDUCE_H

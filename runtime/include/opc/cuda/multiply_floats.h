@@ -1,0 +1,202 @@
+/* Sums of products in float32: a thread adds up 8 x 8 points, or 4 x 4, in registers. */
+#ifndef OPC_CUDA_MULTIPLY_FLOATS_H
+#define OPC_CUDA_MULTIPLY_FLOATS_H
+
+#include "opc/cuda/tiles.h"
+
+namespace opc {
+inline namespace OPC_VARIANT {
+
+/* A part of a factor in shared memory, 16 terms of `points` points each. Of term t, point p is at p ^ 4 (t % 8), so that neither those that
+ * bring elements along terms nor those that read 4 points meet in a bank. */
+template <typename Along, int points>
+struct float_part {
+  enum : int { terms = 16, bytes = points * terms * 4, words = points * terms / threads_a_block };
+  static constexpr bool by_terms = std::is_same<Along, along_terms>::value;
+
+  /* A thread's word number `i`. Along terms 8 lanes have neighbours, along points all. */
+  OPC_DEVICE_MEMBER static int term_of(int thread, int i) {
+    return by_terms ? thread % 8 + i % 2 * 8 : thread / points + i * (threads_a_block / points);
+  }
+  OPC_DEVICE_MEMBER static int point_of(int thread, int i) {
+    return by_terms ? thread / 8 + i / 2 * (threads_a_block / 8) : thread % points;
+  }
+  OPC_DEVICE_MEMBER static int place(int term, int point) { return (term * points + (point ^ term % 8 * 4)) * 4; }
+  /* Where `lanes` lanes with 4 points each find group number `i` of theirs, the first of which is at `point`: what does not depend on the
+   * lane is a constant. */
+  template <int lanes, int groups>
+  OPC_DEVICE_MEMBER static int place_of_group(int term, int point, int i) {
+    if constexpr (groups == 1) return place(term, point);
+    constexpr int own = 4 * lanes - 4;
+    const int moved = term % 8 * 4;
+    return (point ^ (moved & own)) * 4 + (term * points + (i * 4 * lanes ^ (moved & ~own))) * 4;
+  }
+
+  /* Copies what lies in steps, from the first point and term of the part on; what is stored narrow is widened. */
+  template <typename Stored>
+  OPC_DEVICE_MEMBER static void copy(shared_place part, const Stored *from, const factor_steps &steps, int points_left, int terms_left) {
+    /* Places are found anew each time: registers are for points. */
+    int thread = static_cast<int>(threadIdx.x);
+    forget(thread);
+    if constexpr (by_terms) {
+      const Stored *own = from + point_of(thread, 0) * steps.point + term_of(thread, 0) * steps.term;
+      OPC_UNROLLED
+      for (int i = 0; i < words; ++i) {
+        const bool some = point_of(thread, i) < points_left && term_of(thread, i) < terms_left;
+        copy_one(part + place(term_of(thread, i), point_of(thread, i)), i % 2 == 1 ? own + 8 * steps.term : own, some);
+        if (i % 2 == 1) own += threads_a_block / 8 * steps.point;
+      }
+    } else {
+      constexpr int pieces_a_row = points / 4, rows_at_once = threads_a_block / pieces_a_row;
+      const int row = thread / pieces_a_row, point = thread % pieces_a_row * 4;
+      const Stored *own = from + row * steps.term + point * steps.point;
+      OPC_UNROLLED
+      for (int i = 0; i < terms / rows_at_once; ++i) {
+        const int term = row + i * rows_at_once;
+        const shared_place to = part + place(term, point);
+        if (std::is_same<Stored, float>::value && steps.how == packed) {
+          copy_16_bytes(to, own, point < points_left && term < terms_left ? 16 : 0);
+        } else {
+          OPC_UNROLLED
+          for (int e = 0; e < 4; ++e) copy_one(to + 4 * e, own + e * steps.point, point + e < points_left && term < terms_left);
+        }
+        own += rows_at_once * steps.term;
+      }
+    }
+  }
+  template <typename Stored>
+  OPC_DEVICE_MEMBER static void copy_one(shared_place to, const Stored *from, bool some) {
+    if constexpr (std::is_same<Stored, float>::value) {
+      copy_4_bytes(to, from, some ? 4 : 0);
+    } else {
+      write_shared(to, some ? load(from) : 0.0f);
+    }
+  }
+
+  /* Writes the values of a function. */
+  template <typename Value>
+  OPC_DEVICE_MEMBER static void write(shared_place part, const Value &value, int64_t batch, int64_t first_point, int64_t first_term,
+                                      int points_left, int terms_left) {
+    const int thread = static_cast<int>(threadIdx.x);
+    OPC_ROLLED
+    for (int i = 0; i < words; ++i) {
+      const int term = term_of(thread, i), point = point_of(thread, i);
+      const bool some = point < points_left && term < terms_left;
+      write_shared(part + place(term, point), some ? value(batch, first_point + point, first_term + term) : 0.0f);
+    }
+  }
+};
+
+/* Eight warps, each with its part of the points of the tile; lanes take every fourth point, 4 at a time. Only small tiles have functions
+ * that compute factors. */
+template <int Kind, typename LeftAlong, typename RightAlong, typename Nest, typename Left, typename LeftAt, typename Right,
+          typename RightAt, typename Finish>
+OPC_DEVICE void multiply_floats(const Nest &n, const Left &left, const LeftAt &left_at, const Right &right, const RightAt &right_at,
+                                const Finish &finish) {
+  constexpr tile_shape shape = shape_of_tiles(Kind);
+  constexpr int stages = shape.float_stages, terms = shape.floats;
+  /* Of 64 x 64 points two rows of four warps have 32 x 16 each, and a thread 4 x 4; of 128 x 128 four rows of two have 32 x 64, and 8 x 8. */
+  constexpr int own = shape.down == 64 ? 4 : 8, fours = own / 4, warps_across = shape.down == 64 ? 4 : 2;
+  constexpr int lanes_down = shape.down == 64 ? 8 : 4, lanes_across = 32 / lanes_down;
+  constexpr int warp_down = lanes_down * own, warp_across = lanes_across * own;
+  typedef float_part<LeftAlong, shape.down> left_part;
+  typedef float_part<RightAlong, shape.across> right_part;
+  constexpr int stage_bytes = left_part::bytes + right_part::bytes;
+  typedef stored_at<LeftAt> left_stored;
+  typedef stored_at<RightAt> right_stored;
+  constexpr bool left_lies = !std::is_void<left_stored>::value, right_lies = !std::is_void<right_stored>::value;
+  OPC_DYNAMIC_SHARED(memory);
+  const shared_place shared = place_of_shared(memory);
+  const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
+  const int own_down = warp / warps_across * warp_down + lane / lanes_across * 4;
+  const int own_across = warp % warps_across * warp_across + lane % lanes_across * 4;
+  for (int64_t tile = blockIdx.x; tile < n.work; tile += gridDim.x) {
+    const tile_start start = start_of_tile<Kind>(n, tile);
+    const int steps = static_cast<int>((start.terms + terms - 1) / terms);
+    const int last_terms = static_cast<int>(start.terms - int64_t(steps - 1) * terms);
+    const int left_points = at_most(1 << 16, n.down - start.down), right_points = at_most(1 << 16, n.across - start.across);
+    /* Without terms there may be no place. */
+    const left_stored *left_from = nullptr;
+    const right_stored *right_from = nullptr;
+    if (steps > 0) {
+      left_from = first_element(left_at, n.left, start.batch, start.down, start.first_term);
+      right_from = first_element(right_at, n.right, start.batch, start.across, start.first_term);
+    }
+    /* Brings the terms of a step to a stage; steps follow each other. */
+    const auto bring = [&](int step, int stage) {
+      const shared_place part = shared + stage * stage_bytes;
+      const int terms_left = step + 1 == steps ? last_terms : terms;
+      const int64_t first_term = start.first_term + static_cast<int64_t>(step) * terms;
+      if constexpr (left_lies) {
+        if (Kind != small_tiles || n.left.how != by_value) left_part::copy(part, left_from, n.left, left_points, terms_left);
+        left_from += terms * n.left.term;
+      }
+      if (!left_lies || (Kind == small_tiles && n.left.how == by_value)) {
+        left_part::write(part, left, start.batch, start.down, first_term, left_points, terms_left);
+      }
+      if constexpr (right_lies) {
+        if (Kind != small_tiles || n.right.how != by_value) {
+          right_part::copy(part + left_part::bytes, right_from, n.right, right_points, terms_left);
+        }
+        right_from += terms * n.right.term;
+      }
+      if (!right_lies || (Kind == small_tiles && n.right.how == by_value)) {
+        right_part::write(part + left_part::bytes, right, start.batch, start.across, first_term, right_points, terms_left);
+      }
+    };
+    float totals[own][own] = {};
+    OPC_ROLLED
+    for (int stage = 0; stage < stages - 1; ++stage) {
+      if (stage < steps) bring(stage, stage);
+      end_copies();
+    }
+    int current = 0; /* stage */
+    OPC_ROLLED
+    for (int step = 0; step < steps; ++step) {
+      wait_for_copies<stages - 2>();
+      __syncthreads();
+      /* Behind the barrier nobody reads the stage before this one. */
+      if (step + stages - 1 < steps) bring(step + stages - 1, current == 0 ? stages - 1 : current - 1);
+      end_copies();
+      const shared_place part = shared + current * stage_bytes;
+      current = current + 1 == stages ? 0 : current + 1;
+      OPC_ROLLED
+      for (int first = 0; first < terms; first += 8) {
+        int down = own_down, across = own_across;
+        forget(down);
+        forget(across);
+        OPC_UNROLLED
+        for (int term = 0; term < 8; ++term) {
+          float a[fours][4], b[fours][4];
+          OPC_UNROLLED
+          for (int i = 0; i < fours; ++i) {
+            read_shared(part + first * shape.down * 4 + left_part::template place_of_group<lanes_down, fours>(term, down, i), a[i]);
+            read_shared(part + left_part::bytes + first * shape.across * 4 + right_part::template place_of_group<lanes_across, fours>(term, across, i), b[i]);
+          }
+          OPC_UNROLLED
+          for (int i = 0; i < own; ++i) {
+            OPC_UNROLLED
+            for (int j = 0; j < own; ++j) totals[i][j] += a[i / 4][i % 4] * b[j / 4][j % 4];
+          }
+        }
+      }
+    }
+    wait_for_copies<0>();
+    __syncthreads();
+    forget(tile);
+    const tile_start end = start_of_tile<Kind>(n, tile);
+    OPC_UNROLLED
+    for (int i = 0; i < own; ++i) {
+      OPC_UNROLLED
+      for (int j = 0; j < own; ++j) {
+        const int64_t down = end.down + own_down + i / 4 * 4 * lanes_down + i % 4;
+        const int64_t across = end.across + own_across + j / 4 * 4 * lanes_across + j % 4;
+        finish_point(n, end, down, across, totals[i][j], finish);
+      }
+    }
+  }
+}
+
+}  // namespace OPC_VARIANT
+}  // namespace opc
+#endif  // OPC_CUDA_MULTIPLY_FLOATS_H

@@ -1,0 +1,237 @@
+/* Sums of products of elements of 16 bits by tensor cores. */
+#ifndef OPC_CUDA_MULTIPLY_HALVES_H
+#define OPC_CUDA_MULTIPLY_HALVES_H
+
+#include "opc/cuda/tiles.h"
+
+namespace opc {
+inline namespace OPC_VARIANT {
+
+/* A part of a factor in shared memory, `points` by 32 terms. Along terms a point has 4 pieces of 16 bytes, along points a term has
+ * `points` / 8; pieces change places with others of their row, so that no two of the 8 that are read at once lie in the same banks. */
+template <typename Along, int points, bool right>
+struct half_part {
+  enum : int { terms = 32, bytes = points * terms * 2, pieces = bytes / 16 / threads_a_block };
+  static constexpr bool by_terms = std::is_same<Along, along_terms>::value;
+  enum : int { pieces_a_row = by_terms ? terms / 8 : points / 8, rows_at_once = threads_a_block / pieces_a_row };
+
+  /* A thread's pieces lie in column `piece` of rows `row`, `row` + rows_at_once and so on. */
+  int row, piece, to;
+
+  OPC_DEVICE_MEMBER half_part() {
+    const int thread = static_cast<int>(threadIdx.x);
+    row = thread / pieces_a_row;
+    piece = thread % pieces_a_row;
+    to = row * pieces_a_row * 16 + ((piece ^ (by_terms ? row >> 1 & 3 : row & 7)) << 4);
+  }
+
+  /* Copies what lies packed; `from` is the thread's first piece, and the factor has so many points and terms from there on. */
+  template <typename Stored>
+  OPC_DEVICE_MEMBER void copy(shared_place part, const Stored *from, int64_t step, int points_left, int terms_left) const {
+    const int rows_left = by_terms ? points_left : terms_left, left = by_terms ? terms_left : points_left;
+    OPC_UNROLLED
+    for (int i = 0; i < pieces; ++i) {
+      const bool some = left > 0 && rows_left > i * rows_at_once;
+      copy_16_bytes(part + to + i * rows_at_once * pieces_a_row * 16, from + i * rows_at_once * step, some ? 16 : 0);
+    }
+  }
+
+  /* Brings what lies in other steps, an element after the other. */
+  template <typename Stored>
+  OPC_DEVICE_MEMBER void write_steps(shared_place part, const Stored *from, const factor_steps &steps, int points_left, int terms_left) const {
+    const int64_t step = by_terms ? steps.point : steps.term, next = by_terms ? steps.term : steps.point;
+    OPC_UNROLLED
+    for (int i = 0; i < pieces; ++i) {
+      const Stored *const own = from + i * rows_at_once * step;
+      const int left = (by_terms ? points_left : terms_left) <= i * rows_at_once ? 0 : by_terms ? terms_left : points_left;
+      uint32_t words[4] = {0, 0, 0, 0};
+      OPC_UNROLLED
+      for (int e = 0; e < 8; ++e) {
+        if (e < left) words[e / 2] |= static_cast<uint32_t>(own[e * next].bits) << (16 * (e % 2));
+      }
+      write_shared(part + to + i * rows_at_once * pieces_a_row * 16, words);
+    }
+  }
+
+  /* Writes the values of a function. */
+  template <typename Stored, typename Value>
+  OPC_DEVICE_MEMBER void write(shared_place part, const Value &value, int64_t batch, int64_t point, int64_t term, int points_left,
+                               int terms_left) const {
+    OPC_ROLLED
+    for (int i = 0; i < 8 * pieces; ++i) {
+      const int row_on = i / 8 * rows_at_once, on = i % 8, points_on = by_terms ? row_on : on, terms_on = by_terms ? on : row_on;
+      const bool some = points_on < points_left && terms_on < terms_left;
+      const uint16_t bits = some ? bits_of_exact<Stored>(value(batch, point + points_on, term + terms_on)) : uint16_t(0);
+      write_shared(part + to + row_on * pieces_a_row * 16 + 2 * on, bits);
+    }
+  }
+
+  /* Where a lane's row is of the fragment of 16 points from `first` on, and of as many terms. Its matrices are those of points and terms
+   * below 8; of points beyond; of terms beyond; and of both: as a register of the left factor each. Of the right one the second and the
+   * third have changed places, so that two registers on end are 8 points. */
+  OPC_DEVICE_MEMBER static int first_row(int first) {
+    const int lane = static_cast<int>(threadIdx.x) % 32, one = lane / 8 % 2, two = lane / 16;
+    const int points_on = right ? two : one, terms_on = right ? one : two;
+    if constexpr (by_terms) {
+      const int point = lane % 8 + 8 * points_on;
+      return (first + point) * 64 + ((terms_on ^ (point >> 1 & 3)) << 4);
+    } else {
+      const int term = lane % 8 + 8 * terms_on;
+      return term * points * 2 + ((first / 8 ^ points_on ^ lane % 8) << 4);
+    }
+  }
+
+  /* Brings the fragment number `i` behind that, of terms 16 `half` and on. */
+  OPC_DEVICE_MEMBER static void read(shared_place part, int first_row, int i, int half, uint32_t (&words)[4]) {
+    if constexpr (by_terms) {
+      read_matrices<false>(part + (first_row ^ half << 5) + i * 16 * 64, words);
+    } else {
+      read_matrices<true>(part + (first_row ^ i << 5) + half * 16 * points * 2, words);
+    }
+  }
+};
+
+/* Eight warps, in two rows of four, each with its part of the points of the tile. While they multiply one stage of shared memory, the next
+ * ones are on their way. */
+template <typename Stored, int Kind, typename LeftAlong, typename RightAlong, typename Nest, typename Left, typename LeftAt,
+          typename Right, typename RightAt, typename Finish>
+OPC_DEVICE void multiply_halves(const Nest &n, const Left &left, const LeftAt &left_at, const Right &right, const RightAt &right_at,
+                                const Finish &finish) {
+  constexpr tile_shape shape = shape_of_tiles(Kind);
+  constexpr int stages = shape.half_stages, terms = shape.halves;
+  constexpr int warp_down = shape.down / 2, warp_across = shape.across / 4, downs = warp_down / 16, acrosses = warp_across / 8;
+  typedef half_part<LeftAlong, shape.down, false> left_part;
+  typedef half_part<RightAlong, shape.across, true> right_part;
+  constexpr int stage_bytes = left_part::bytes + right_part::bytes;
+  typedef stored_at<LeftAt> left_stored;
+  typedef stored_at<RightAt> right_stored;
+  constexpr bool left_lies = !std::is_void<left_stored>::value, right_lies = !std::is_void<right_stored>::value;
+  OPC_DYNAMIC_SHARED(memory);
+  const shared_place shared = place_of_shared(memory);
+  const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
+  const int own_down = warp / 4 * warp_down, own_across = warp % 4 * warp_across;
+  const left_part left_own;
+  const right_part right_own;
+  const int left_row = left_part::first_row(own_down), right_row = right_part::first_row(own_across);
+  for (int64_t tile = blockIdx.x; tile < n.work; tile += gridDim.x) {
+    const tile_start start = start_of_tile<Kind>(n, tile);
+    const int steps = static_cast<int>((start.terms + terms - 1) / terms);
+    const int last_terms = static_cast<int>(start.terms - int64_t(steps - 1) * terms);
+    /* The first point and term of a thread's pieces, how many there are from there on, and where they lie. */
+    const int left_point = left_part::by_terms ? left_own.row : 8 * left_own.piece;
+    const int left_term = left_part::by_terms ? 8 * left_own.piece : left_own.row;
+    const int right_point = right_part::by_terms ? right_own.row : 8 * right_own.piece;
+    const int right_term = right_part::by_terms ? 8 * right_own.piece : right_own.row;
+    const int left_points = at_most(1 << 16, n.down - start.down) - left_point;
+    const int right_points = at_most(1 << 16, n.across - start.across) - right_point;
+    /* Without terms there may be no place. */
+    const left_stored *left_from = nullptr;
+    const right_stored *right_from = nullptr;
+    if (steps > 0) {
+      left_from = first_element(left_at, n.left, start.batch, start.down + left_point, start.first_term + left_term);
+      right_from = first_element(right_at, n.right, start.batch, start.across + right_point, start.first_term + right_term);
+    }
+    const int64_t left_step = left_part::by_terms ? n.left.point : n.left.term;
+    const int64_t right_step = right_part::by_terms ? n.right.point : n.right.term;
+    /* Brings the terms of a step to a stage; steps follow each other. */
+    const auto bring = [&](int step, int stage) {
+      const shared_place part = shared + stage * stage_bytes;
+      const int terms_left = step + 1 == steps ? last_terms : terms;
+      const int64_t first_term = start.first_term + static_cast<int64_t>(step) * terms;
+      if constexpr (left_lies) {
+        if (Kind == large_tiles || n.left.how == packed) {
+          left_own.copy(part, left_from, left_step, left_points, terms_left - left_term);
+        } else if (Kind != small_tiles || n.left.how == in_steps) {
+          left_own.write_steps(part, left_from, n.left, left_points, terms_left - left_term);
+        }
+        left_from += terms * n.left.term;
+      }
+      if (!left_lies || (Kind == small_tiles && n.left.how == by_value)) {
+        left_own.template write<Stored>(part, left, start.batch, start.down + left_point, first_term + left_term, left_points,
+                                        terms_left - left_term);
+      }
+      if constexpr (right_lies) {
+        if (Kind == large_tiles || n.right.how == packed) {
+          right_own.copy(part + left_part::bytes, right_from, right_step, right_points, terms_left - right_term);
+        } else if (Kind != small_tiles || n.right.how == in_steps) {
+          right_own.write_steps(part + left_part::bytes, right_from, n.right, right_points, terms_left - right_term);
+        }
+        right_from += terms * n.right.term;
+      }
+      if (!right_lies || (Kind == small_tiles && n.right.how == by_value)) {
+        right_own.template write<Stored>(part + left_part::bytes, right, start.batch, start.across + right_point,
+                                         first_term + right_term, right_points, terms_left - right_term);
+      }
+    };
+    float totals[downs][acrosses][4] = {};
+    uint32_t lefts[2][downs][4], rights[2][acrosses / 2][4];
+    const auto read = [&](shared_place part, int half) {
+      OPC_UNROLLED
+      for (int i = 0; i < downs; ++i) left_part::read(part, left_row, i, half, lefts[half][i]);
+      OPC_UNROLLED
+      for (int i = 0; i < acrosses / 2; ++i) right_part::read(part + left_part::bytes, right_row, i, half, rights[half][i]);
+    };
+    const auto multiply = [&](int half) {
+      OPC_UNROLLED
+      for (int i = 0; i < downs; ++i) {
+        OPC_UNROLLED
+        for (int j = 0; j < acrosses; ++j) {
+          multiply_fragments<Stored>(totals[i][j], lefts[half][i], rights[half][j / 2][j % 2 * 2], rights[half][j / 2][j % 2 * 2 + 1]);
+        }
+      }
+    };
+    OPC_ROLLED
+    for (int stage = 0; stage < stages - 1; ++stage) {
+      if (stage < steps) bring(stage, stage);
+      end_copies();
+    }
+    wait_for_copies<stages - 2>();
+    __syncthreads();
+    int current = 0; /* stage */
+    read(shared, 0);
+    OPC_ROLLED
+    for (int step = 0; step < steps; ++step) {
+      read(shared + current * stage_bytes, 1);
+      /* Behind the last barrier nobody reads the stage before this one. */
+      if (step + stages - 1 < steps) bring(step + stages - 1, current == 0 ? stages - 1 : current - 1);
+      end_copies();
+      multiply(0);
+      current = current + 1 == stages ? 0 : current + 1;
+      wait_for_copies<stages - 2>();
+      __syncthreads();
+      read(shared + current * stage_bytes, 0);
+      multiply(1);
+    }
+    wait_for_copies<0>();
+    __syncthreads();
+    forget(tile);
+    const tile_start end = start_of_tile<Kind>(n, tile);
+    /* A warp's rows of points, 16 at a time, go through shared memory, so that lanes store neighbours. */
+    constexpr int pitch = warp_across + 4, lanes_across = warp_across < 32 ? warp_across : 32;
+    const shared_place rows = shared + warp * 16 * pitch * 4;
+    const float *const row = reinterpret_cast<const float *>(static_cast<const char *>(memory) + warp * 16 * pitch * 4);
+    OPC_UNROLLED
+    for (int i = 0; i < downs; ++i) {
+      OPC_UNROLLED
+      for (int j = 0; j < acrosses; ++j) {
+        OPC_UNROLLED
+        for (int e = 0; e < 4; ++e) {
+          write_shared(rows + ((lane / 4 + e / 2 * 8) * pitch + 8 * j + lane % 4 * 2 + e % 2) * 4, totals[i][j][e]);
+        }
+      }
+      __syncwarp();
+      for (int c = lane % lanes_across; c < warp_across; c += lanes_across) {
+        OPC_UNROLLED_4
+        for (int r = lane / lanes_across; r < 16; r += 32 / lanes_across) {
+          finish_point(n, end, end.down + own_down + 16 * i + r, end.across + own_across + c, row[r * pitch + c], finish);
+        }
+      }
+      __syncwarp();
+    }
+    __syncthreads();
+  }
+}
+
+}  // namespace OPC_VARIANT
+}  // namespace opc
+#endif  // OPC_CUDA_MULTIPLY_HALVES_H

@@ -1,0 +1,120 @@
+/* The shapes of the tiles of sums of products, and where their factors' elements are. */
+#ifndef OPC_CUDA_TILES_H
+#define OPC_CUDA_TILES_H
+
+#include "opc/cuda/nest.h"
+#include "opc/cuda/tensor.h"
+
+/* For a loop whose body is long and seldom runs, and one of which a few steps are to be under way at once. */
+#if defined(__CUDACC__)
+#define OPC_ROLLED OPC_PRAGMA(unroll 1)
+#define OPC_UNROLLED_4 OPC_PRAGMA(unroll 4)
+#else
+#define OPC_ROLLED
+#define OPC_UNROLLED_4
+#endif
+
+namespace opc {
+
+/* Shapes that tiles may have: of few points, so that many blocks have some; of more, each of which is brought to shared memory less often;
+ * and where tensor cores add up elements of 16 bits that are brought packed. */
+enum tile_kind : int32_t { small_tiles, medium_tiles, large_tiles };
+
+/* How many blocks of a kernel a multiprocessor is to have registers for at once, if its factors have elements of so many bytes. */
+OPC_HOST_DEVICE constexpr int blocks_of_tiles(int32_t kind, int bytes) { return kind == medium_tiles && bytes != 2 ? 2 : 1; }
+
+/* Points down and across, terms of 16 bits and of 32 that a stage of shared memory has, stages of 16 bits and of 32, and how many tiles on
+ * top of each other blocks take before they go on across, so that factors are found in the cache. */
+struct tile_shape {
+  int32_t down, across, halves, floats, half_stages, float_stages, band;
+};
+OPC_HOST_DEVICE constexpr tile_shape shape_of_tiles(int32_t kind) {
+  return kind == large_tiles    ? tile_shape{128, 256, 32, 16, 4, 0, 16}
+         : kind == medium_tiles ? tile_shape{128, 128, 32, 16, 3, 3, 8}
+                                : tile_shape{64, 64, 32, 16, 3, 3, 8};
+}
+
+inline namespace OPC_VARIANT {
+
+/* Where a factor's elements lie together. */
+struct along_terms {};
+struct along_points {};
+
+/* A factor that is no tensor's elements. */
+struct nowhere {
+  OPC_DEVICE_MEMBER const void *operator()(int64_t) const { return nullptr; }
+};
+
+template <typename At>
+using stored_at = std::remove_const_t<std::remove_pointer_t<decltype(std::declval<const At &>()(int64_t()))>>;
+
+/* Whether tensor cores multiply elements of a type. */
+template <typename Stored>
+constexpr bool is_for_tensors = std::is_same<Stored, float16>::value || std::is_same<Stored, bfloat16>::value;
+
+/* Where a factor's elements of some point and term lie. */
+template <typename At>
+OPC_DEVICE const stored_at<At> *first_element(const At &at, const factor_steps &steps, int64_t batch, int64_t point, int64_t term) {
+  if constexpr (std::is_void<stored_at<At>>::value) return nullptr;
+  if constexpr (!std::is_void<stored_at<At>>::value) return at(batch) + point * steps.point + term * steps.term;
+}
+
+/* The least of two numbers, the second of which may not fit. */
+OPC_DEVICE int at_most(int most, int64_t count) { return count < most ? static_cast<int>(count) : most; }
+
+/* Where a tile begins, and which terms are added to its points: all, or a part of them. */
+struct tile_start {
+  int64_t batch, down, across;
+  int64_t part, first_term;
+  int64_t terms;
+};
+template <int Kind, typename Nest>
+OPC_DEVICE tile_start start_of_tile(const Nest &n, int64_t tile) {
+  constexpr tile_shape shape = shape_of_tiles(Kind);
+  const int64_t down_tiles = (n.down + shape.down - 1) / shape.down, across_tiles = (n.across + shape.across - 1) / shape.across;
+  int64_t part = 0, in_batch, in_band, row;
+  if (n.parts > 1) tile = without_last(tile, n.parts, part);
+  const int64_t batch = without_last(tile, down_tiles * across_tiles, in_batch);
+  const int64_t first = without_last(in_batch, shape.band * across_tiles, in_band) * shape.band;
+  const int64_t rows = down_tiles - first < shape.band ? down_tiles - first : int64_t(shape.band);
+  const int64_t across = without_last(in_band, rows, row);
+  const int64_t first_term = part * n.part_terms, left = n.terms - first_term;
+  return {batch, (first + row) * shape.down, across * shape.across, part, first_term, left < n.part_terms ? left : n.part_terms};
+}
+
+/* Stores a point whose terms have been added up, or keeps what a part of them comes to. */
+template <typename T, typename Nest, typename Finish>
+OPC_DEVICE void finish_point(const Nest &n, const tile_start &start, int64_t down, int64_t across, T total, const Finish &finish) {
+  if (down >= n.down || across >= n.across) return;
+  if (n.parts == 1) {
+    finish(start.batch, down, across, total);
+  } else {
+    reinterpret_cast<T *>(n.kept)[start.part * n.points + (start.batch * n.down + down) * n.across + across] = total;
+  }
+}
+
+/* Adds up what the parts of all points have come to, in their order. */
+template <typename T, typename Nest, typename Finish>
+OPC_DEVICE void join_tiles(const Nest &n, const Finish &finish) {
+  const T *const kept = reinterpret_cast<const T *>(n.kept);
+  for (int64_t point = own_thread(); point < n.points; point += all_threads()) {
+    T total = 0;
+    for (int64_t part = 0; part < n.parts; ++part) total += kept[part * n.points + point];
+    int64_t across, down;
+    const int64_t batch = without_last(without_last(point, n.across, across), n.down, down);
+    finish(batch, down, across, total);
+  }
+}
+
+/* Has a compiler compute anew what depends on a number, and keep nothing of it in registers meanwhile. */
+#if defined(__CUDACC__)
+OPC_DEVICE void forget(int64_t &number) { asm volatile("" : "+l"(number)); }
+OPC_DEVICE void forget(int &number) { asm volatile("" : "+r"(number)); }
+#else
+template <typename T>
+OPC_DEVICE void forget(T &) {}
+#endif
+
+}  // namespace OPC_VARIANT
+}  // namespace opc
+#endif  // OPC_CUDA_TILES_H
