@@ -27,6 +27,9 @@ BUILDING = {**QUICK, "OPC_OPTIMIZE": "0"}
 # Backends whose frameworks can't live beside the others; what goes into their environments, the extras of pyproject.toml say.
 ENVIRONMENTS = ("mindspore", "popart", "rknn")
 
+# Those that a session of this run has made, or found to be up to date.
+MADE: set[str] = set()
+
 SANITIZERS = "address,undefined,thread"
 # The kernels of the covering set, and of what changed.
 SANITIZED = ("test", "specs", "--cover", "--sanitize", SANITIZERS)
@@ -93,7 +96,9 @@ def meanwhile(session: nox.Session, *command: str | Path, env: Mapping[str, str]
 def frameworks(session: nox.Session) -> Path:
     """Return the shared environment's programs, with the environments of the frameworks that can't live in it."""
     programs = installed(session)
-    session.run(programs / "opc", "env", "create", *ENVIRONMENTS, external=True)
+    if not MADE:
+        session.run(programs / "opc", "env", "create", *ENVIRONMENTS, external=True)
+        MADE.update(ENVIRONMENTS)
     return programs
 
 
@@ -111,6 +116,7 @@ def types(session: nox.Session) -> None:
     programs = installed(session)
     with meanwhile(session, programs / "opc", "env", "create", *ENVIRONMENTS):
         session.run(programs / "mypy", external=True)
+    MADE.update(ENVIRONMENTS)
 
 
 @nox.session(venv_backend="none")
