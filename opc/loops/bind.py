@@ -12,7 +12,7 @@ from opc.ir.dtypes import DType, Weak
 from opc.ir.expr import Expr, IndexValue, children, with_children
 from opc.loops.nodes import Accumulate, Body, How, If, Let, Loop, PassGroup, Statement, Store, Var, map_values
 from opc.loops.row_loops import reductions_of
-from opc.loops.values import Local, Member, Named, Pointer, Sum, Word, call, number, variable
+from opc.loops.values import Local, Member, Named, Pointer, Product, Sum, Word, call, number, variable
 from opc.records import replace
 
 TILE = Word("tile")
@@ -95,7 +95,7 @@ def share_terms(body: Body, kinds: Mapping[str, str], depth: int) -> Body:
         if not isinstance(s, Loop):
             found.append(s)
             continue
-        found.append(_shared_loop(s, 0, depth))
+        found += _shared_loop(s, 0, depth)
         for v in (v for v in body if isinstance(v, Var) and v.name in kinds):
             assert not isinstance(v.kind, Named | Pointer), "it has the type of a value"
             own = Local(v.name, v.kind)
@@ -104,12 +104,26 @@ def share_terms(body: Body, kinds: Mapping[str, str], depth: int) -> Body:
     return tuple(found)
 
 
-def _shared_loop(s: Loop, level: int, depth: int) -> Loop:
-    """Return one of the loops of a reduction, and those in it: a call decides by their levels which one threads share."""
-    first, step = call("first_term", NEST, variable(WORK), number(level)), call("term_step", NEST, number(level))
+def _shared_loop(s: Loop, level: int, depth: int) -> Body:
+    """Return one of the loops of a reduction, and those in it: a call decides by their levels which one threads share.
+
+    A thread counts its own terms, so that a compiler knows how often the loop runs and reads ahead for several terms at once.
+    """
+    first: Expr = call("first_term", NEST, variable(WORK), number(level))
+    step: Expr = call("term_step", NEST, number(level))
+    if s.step is not None:
+        first, step = Product((s.step, first)), Product((s.step, step))
     low = first if s.low == number(0) else Sum((s.low, first))
+    names = tuple(f"{word}#{s.index}" for word in ("first", "step", "terms", "term"))
+    own, by, count, term = map(variable, names)
     body = _inner_loops(s.body, level + 1, depth) if level + 1 < depth else s.body
-    return replace(s, low=low, high=call("end_of_terms", NEST, s.high), step=step, body=body)
+    index = Let(s.index, Weak.INT, Sum((own, Product((term, by)))))
+    return (
+        Let(names[0], Weak.INT, low),
+        Let(names[1], Weak.INT, step),
+        Let(names[2], Weak.INT, call("count_terms", own, call("end_of_terms", NEST, s.high), by)),
+        replace(s, index=names[3], low=number(0), high=count, step=None, body=(index, *body)),
+    )
 
 
 def _inner_loops(body: Body, level: int, depth: int) -> Body:
@@ -118,4 +132,4 @@ def _inner_loops(body: Body, level: int, depth: int) -> Body:
     if isinstance(inner, If):
         return (*lines, replace(inner, then=_inner_loops(inner.then, level, depth)))
     assert isinstance(inner, Loop), "the loops of a reduction lie in each other"
-    return (*lines, _shared_loop(inner, level, depth))
+    return (*lines, *_shared_loop(inner, level, depth))

@@ -92,7 +92,8 @@ def mistakes(op: str, folder: Path) -> Iterator[str]:
             yield f"{name}: has memory of its own for each thread"
         if _is_of(name, reading) and not re.search(r"ld\.global\S*\.v4\.(f32|u32|b32)", body):
             yield f"{name}: reads no 16 bytes at once"
-        if _is_of(name, writing) and not re.search(r"st\.global\S*\.v[24]\.", body):
+        width = "4" if _is_of(name, scans) else "[24]"
+        if _is_of(name, writing) and not re.search(rf"st\.global\S*\.v{width}\.", body):
             yield f"{name}: writes no 16 bytes at once"
 
     tensor = {s.name for each in family.ops for s, kernel in _kernels(each) if kernel.schedule.args("tensor")}

@@ -8,9 +8,11 @@ that threads can search terms of their own and then join what they found.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import field
 from typing import TypeAlias
 
-from opc.ir.affine import Affine, GroupSize, Index
+from opc.analysis.value_types import affine_of
+from opc.ir.affine import Affine, GroupSize, Index, Mod
 from opc.ir.dtypes import DType, Weak
 from opc.ir.expr import (
     Axis,
@@ -27,11 +29,11 @@ from opc.ir.expr import (
     with_children,
 )
 from opc.loops.bind import WORK
-from opc.loops.nodes import Body, Do, If, Let, Loop, Statement, Store, Var, map_values, own_values, statements
+from opc.loops.nodes import Accumulate, Body, Do, If, Let, Loop, Statement, Store, Var, map_values, own_values, statements
 from opc.loops.values import Block, Intrinsic, Local, Product, call, compare, number, ref, sum_of, variable, variables
 from opc.lower.build.context import NEST
 from opc.lower.guards import IDENTITY, peel
-from opc.records import replace
+from opc.records import dataclass, replace
 
 Widths: TypeAlias = tuple[tuple[Affine, ...], ...]
 """For each axis of a reduction, numbers of points that there are no more of."""
@@ -39,9 +41,21 @@ Widths: TypeAlias = tuple[tuple[Affine, ...], ...]
 
 def extents_of(e: Reduce) -> tuple[Affine, ...] | None:
     """Return the number of points along each axis of a reduction, None where one depends on another or on an operand."""
-    if any(isinstance(a, BroadcastAxis) or (isinstance(a, Axis) and a.extent.indices()) for a in e.axes):
+    own = {a.index for a in e.axes if isinstance(a, Axis)}
+    if any(isinstance(a, BroadcastAxis) or (isinstance(a, Axis) and a.extent.indices() & own) for a in e.axes):
         return None
-    return tuple(a.extent if isinstance(a, Axis) else Affine.of(GroupSize(a.name)) for a in e.axes)
+    return tuple(
+        a.extent if isinstance(a, Axis) else Affine.of(GroupSize(a.name)) for a in e.axes if not isinstance(a, BroadcastAxis)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Ranges:
+    """Where the terms of a reduction count: affine expressions that are not negative there, and remainders that are 0 there, by
+    the innermost index in each."""
+
+    guards: tuple[Affine, ...] = ()
+    steps: Mapping[str, Mod] = field(default_factory=dict)
 
 
 def terms_that_count(
@@ -49,22 +63,57 @@ def terms_that_count(
     sizes: Callable[[str], tuple[Affine, ...]],
     bounded: Mapping[Affine, Affine],
     positive: Callable[[Affine], bool],
-) -> tuple[tuple[Affine, ...], Expr]:
-    """Return the affine expressions that are not negative where a term counts, and the term under the other conditions."""
+) -> tuple[Ranges, Expr]:
+    """Return where the terms of a reduction count, and the term under the other conditions."""
     kind = e.kind.removeprefix("arg")
     found, body = peel(kind, e.body, sizes, bounded, positive)
-    if not any(isinstance(g, Affine) for g in found):
-        return (), e.body
-    for g in reversed(found):
-        if not isinstance(g, Affine):
-            body = Select(g, body, Const(IDENTITY[kind], body.type), body.type)
-    return tuple(g for g in found if isinstance(g, Affine)), body
+    steps: dict[str, Mod] = {}
+    left: list[Expr] = []
+    for g in found:
+        if isinstance(g, Affine):
+            continue
+        step = _step(g, e, positive)
+        if step is not None and step[0] not in steps:
+            steps[step[0]] = step[1]
+        else:
+            left.append(g)
+    ranges = Ranges(tuple(g for g in found if isinstance(g, Affine)), steps)
+    if not ranges.guards and not ranges.steps:
+        return ranges, e.body
+    for g in reversed(left):
+        body = Select(g, body, Const(IDENTITY[kind], body.type), body.type)
+    return ranges, body
 
 
-def narrowed(
-    heads: Sequence[tuple[ReduceAxis, Loop]], guards: Sequence[Affine], inner: Body, fresh: Callable[[str], str]
-) -> Body:
-    """Return loops within one another around a body, each over the range in which the guards hold that are affine in its index.
+def _step(g: Expr, e: Reduce, positive: Callable[[Affine], bool]) -> tuple[str, Mod] | None:
+    """Return the innermost index that a condition on a remainder asks for, and the remainder, where it fixes the index's own."""
+    if not isinstance(g, Call) or g.fn != "eq":
+        return None
+    a, b = map(affine_of, g.args)
+    terms = (a - b).terms if a is not None and b is not None else ()
+    if len(terms) != 1 or len(terms[0][0]) != 1 or abs(terms[0][1]) != 1:
+        return None
+    (of,) = terms[0][0]
+    own = [x.index for x in e.axes if isinstance(x, Axis)]
+    if not isinstance(of, Mod) or of.denominator.indices() & set(own) or not positive(of.denominator):
+        return None
+    index = next((i for i in reversed(own) if i in of.numerator.indices()), None)
+    if index is None or of.numerator.coefficient(index) not in (Affine.of(1), Affine.of(-1)):
+        return None
+    return index, of
+
+
+def _first(of: Mod, index: str, low: str) -> Statement:
+    """Return what moves the start of a loop on to the first index whose remainder is 0."""
+    rises = of.numerator.coefficient(index) == Affine.of(1)
+    rest = of.numerator - Index(index) if rises else of.numerator + Index(index)
+    ahead = ((-rest if rises else rest) - Index(low)) % of.denominator
+    return Accumulate(Local(low, Weak.INT), "sum", IndexValue(ahead))
+
+
+def narrowed(heads: Sequence[tuple[ReduceAxis, Loop]], found: Ranges, inner: Body, fresh: Callable[[str], str]) -> Body:
+    """Return loops within one another around a body, each over the range in which the guards hold that are affine in its index,
+    in steps where it has a remainder.
 
     A range that is the same in all iterations of the loops around it is found ahead of them.
     """
@@ -82,33 +131,42 @@ def narrowed(
         body = within(n + 1, tuple(g for g in guards if g not in due), opened)
         for g in reversed([g for g in due if g not in ranges]):
             body = (If(compare("ge", IndexValue(g), number(0)), body),)
-        if not ranges:
+        step = found.steps.get(index)
+        if not ranges and step is None:
             return (replace(loop, body=body),)
         low, high = fresh("low"), fresh("high")
         bounds = Var(low, Weak.INT, number(0)), Var(high, Weak.INT, loop.high), *(_narrow(g, index, low, high) for g in ranges)
         loop = replace(loop, low=variable(low), high=variable(high), body=body)
+        if step is not None:
+            bounds = *bounds, _first(step, index, low)
+            loop = replace(loop, step=IndexValue(step.denominator))
+            ranges = *ranges, step.numerator
         used = frozenset().union(*(g.indices() for g in ranges)) | (axis.extent.indices() if isinstance(axis, Axis) else set())
         if used & own <= {index}:
             ahead.extend(bounds)
             return (loop,)
         return *bounds, loop
 
-    body = within(0, tuple(guards), frozenset())
+    body = within(0, found.guards, frozenset())
     return *ahead, *body
 
 
-def widths(axis: ReduceAxis, guards: Sequence[Affine], positive: Callable[[Affine], bool]) -> tuple[Affine, ...]:
-    """Return how many points along an axis lie between guards that bound it from both sides, whatever the other indices are."""
-    found: list[Affine] = []
+def widths(axis: ReduceAxis, found: Ranges, positive: Callable[[Affine], bool]) -> tuple[Affine, ...]:
+    """Return how many terms there are at most along an axis, whatever the other indices are: between guards that bound it from
+    both sides, and in steps."""
     if not isinstance(axis, Axis):
         return ()
-    for low in guards:
-        step = low.coefficient(axis.index)
-        if step is None or not step.terms or not positive(step):
+    apart: list[Affine] = []
+    for low in found.guards:
+        factor = low.coefficient(axis.index)
+        if factor is None or not factor.terms or not positive(factor):
             continue
-        between = (low + high for high in guards if high.coefficient(axis.index) == -step)
-        found += [both // step + 1 for both in between if not both.indices()]
-    return tuple(dict.fromkeys(found))
+        between = (low + high for high in found.guards if high.coefficient(axis.index) == -factor)
+        apart += [both // factor for both in between if not both.indices()]
+    if axis.index in found.steps:
+        step = found.steps[axis.index].denominator
+        apart = [] if step.indices() or axis.extent.indices() else [x // step for x in (axis.extent - 1, *apart)]
+    return tuple(dict.fromkeys(x + 1 for x in apart))
 
 
 def _narrow(g: Affine, index: str, low: str, high: str) -> Statement:
@@ -129,13 +187,6 @@ def nothing_along(extents: Iterable[Affine], positive: Callable[[Affine], bool])
     return total
 
 
-def better(kind: str, here: Local, best: Local) -> Expr:
-    """Return whether a value comes before the best of those before it: it is ahead, or the first NaN."""
-    nan = Call("and", (Call("ne", (here, here), DType.BOOL), Call("eq", (best, best), DType.BOOL)), DType.BOOL)
-    ahead = Call("gt" if kind == "argmax" else "lt", (here, best), DType.BOOL)
-    return Call("or", (ahead, nan), DType.BOOL)
-
-
 def position_of(indices: Sequence[str], extents: Sequence[Affine]) -> Expr:
     """Return the position of a term, in row-major order of the axes."""
     terms = []
@@ -149,14 +200,19 @@ def search_step(e: Reduce, value: Expr, position: Expr, best: str, result: str, 
     """Return what takes a term into a search."""
     of = e.body.type
     found = Store(Local(best, of), Local(here, of)), Store(Local(result, e.type), position)
-    return Let(here, of, value), If(better(e.kind, Local(here, of), Local(best, of)), found)
+    leads = call("leads", Local(here, of), Local(best, of), type=DType.BOOL, types=(_finds(e), of))
+    return Let(here, of, value), If(leads, found)
 
 
 def joined_search(e: Reduce, best: str, result: str) -> Statement:
     """Return what joins the positions that the threads of a team have found."""
     own, of = Local(result, e.type), e.body.type
-    types = (f"opc::finds_{e.kind.removeprefix('arg')}", of)
+    types = _finds(e), of
     return Store(own, call("join_search", NEST, variable(WORK), Local(best, of), own, type=e.type, types=types))
+
+
+def _finds(e: Reduce) -> str:
+    return f"opc::finds_{e.kind.removeprefix('arg')}"
 
 
 def with_offsets_ahead(body: Body, fresh: Callable[[str], str]) -> Body:

@@ -46,10 +46,24 @@ def test_words_mean_what_they_do_on_a_gpu(program: Path, seed: int) -> None:
     assert run(program, "sums", seed=seed).stdout == "33151 33151 33151\n"
 
 
+@pytest.mark.parametrize("seed", [0, 5])
+def test_teams_find_what_one_thread_finds(program: Path, seed: int) -> None:
+    """Of equal values the first, of NaNs the first of them, and where nothing is better than nothing the first position."""
+    assert run(program, "searches", seed=seed).stdout == 4 * f"{7 * 512}\n"
+
+
 def test_a_missing_barrier_shows_in_another_order(program: Path) -> None:
     found = {run(program, "pass_without", seed=seed).stdout for seed in (0, 1, 2)}
     assert len(found) == 3
     assert "1024\n" not in found
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_blocks_wait_for_those_that_have_begun(program: Path, seed: int) -> None:
+    assert run(program, "in_turn_drawn", seed=seed).stdout == "64\n"
+    done = run(program, "in_turn_numbered", seed=seed)
+    message = "CUDA's emulation: a block waits for what no block before it has written\n"
+    assert (done.stdout, done.stderr) == (("64\n", "") if seed == 0 else ("", message))
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from opc.emit.cuda.files import cuda_files
+from opc.loops.printer import format_kernel
 from opc.lower.cuda.kernels import cuda_kernel
 from opc.lower.cuda.stages import device_programs, written_by
 from opc.lower.loop_ir import NestStage, RowStage
@@ -29,6 +30,7 @@ def schedules(op: str) -> dict[str, str]:
         ("leaky_relu", {"leaky_relu": "bind(points to all threads), pack(16 bytes)"}),
         ("softmax", {"softmax": "bind(rows to teams, points to threads), pack(16 bytes)"}),
         ("gather", {"gather_y": "bind(points to all threads)"}),
+        ("argmax", {"argmax_y_select_last_index": "bind(points to teams), share(terms, pairs), coalesce(points)"}),
         ("cumsum", {"cumsum_y_reverse": "bind(lines to teams), scan(i, one pass)"}),
         (
             "matmul",
@@ -83,15 +85,54 @@ def test_terms_are_added_atomically_where_a_spec_permits_it(order: str, expected
     assert [re.sub(r"scatter\(\w+", "scatter(v", text) for text in found] == expected
 
 
-def test_rows_that_add_up_over_rows_are_statements_by_themselves() -> None:
+def test_places_of_windows_are_searched_for_once() -> None:
+    """Each term has its search once; an element then goes over the windows that hold it alone."""
+    family = load_family(ROOT / "specs" / "max_pool2d.yaml")
+    assert family.backward is not None
+    (variant,) = device_programs(family.backward)
+    place, d_x = variant.program.stages
+    assert [t.name for t in variant.program.temporaries] == ["d_x_place"]
+    assert isinstance(place, NestStage)
+    found = format_kernel("f", cuda_kernel(variant.case.op, place))
+    assert sum("var argmax" in line for line in found) == 1
+    text = "\n".join(format_kernel("f", cuda_kernel(variant.case.op, d_x)))
+    assert "argmax" not in text
+    assert text.count("narrow_range(") == 4
+
+
+def test_places_that_no_window_bounds_are_sorted() -> None:
+    spec = "inputs: {t: 'T[K]', x: 'T[N]'}\noutputs: {y: 'T[N]'}\nkernel: 'y[n] = t[argmax[k:K](pad(x[n + k], -inf))]'\n"
+    family = compile_text(HEAD + spec, "f.yaml")
+    assert family.backward is not None
+    (variant,) = device_programs(family.backward)
+    found = {s.name: str(cuda_kernel(variant.case.op, s).schedule) for s in variant.program.stages}
+    assert [t.name for t in variant.program.temporaries] == ["d_t_found"]
+    assert re.fullmatch(r"bind\(points to teams\), scatter\(\w+, sort\)", found["f_backward_d_t"])
+
+
+def test_sums_over_rows_are_statements_beside_the_rows() -> None:
+    """What they add up is made anew in them, not read from memory."""
     family = load_family(ROOT / "specs" / "layer_norm.yaml")
     assert family.backward is not None
     (variant,) = device_programs(family.backward)
-    assert all(isinstance(s, NestStage) for s in variant.program.stages)
-    written = [n for s in variant.program.stages for n in written_by(s)]
-    assert len(written) == len(set(written))
-    assert {"d_x", "d_w", "d_b"} <= set(written)
-    assert {t.name for t in variant.program.temporaries} == set(written) - {"d_x", "d_w", "d_b"}
+    rows, *sums = variant.program.stages
+    assert isinstance(rows, RowStage)
+    assert written_by(rows) == ("d_x",)
+    assert [written_by(s) for s in sums] == [("d_w",), ("d_b",)]
+    assert all(isinstance(s, NestStage) for s in sums)
+    assert variant.program.temporaries == ()
+    (first, _) = (cuda_kernel(variant.case.op, s) for s in sums)
+    assert str(first.schedule) == "bind(points to teams), share(terms, parts), coalesce(points)"
+
+
+def test_what_a_product_reads_stays_in_memory() -> None:
+    """Its factors are elements, which tiles are copied from and tensor cores take."""
+    spec = "inputs: {a: 'T[M, K]', b: 'T[K, N]'}\noutputs: {y: 'T[M, N]'}\nkernel: |\n  c[m, k] = 2 * a[m, k]\n"
+    spec += "  d[m] = sum[k](c[m, k])\n  y[m, n] = sum[k](c[m, k] * b[k, n]) + d[m]\ngradient: none\n"
+    (variant,) = device_programs(compile_text(HEAD + spec, "f.yaml").forward)
+    schedules = {written_by(s)[-1]: str(cuda_kernel(variant.case.op, s).schedule) for s in variant.program.stages}
+    assert schedules["y"].startswith("bind(tiles to blocks)")
+    assert {n for s in variant.program.stages for n in written_by(s)} == {"c", "d", "y"}
 
 
 def test_a_statement_in_two_stages_runs_once() -> None:

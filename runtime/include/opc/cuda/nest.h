@@ -164,10 +164,10 @@ OPC_DEVICE int64_t broadcast_place(const extents &all, const extents &own, int64
   return found;
 }
 
-/* A number divided by a greater one than 0, rounded down; in 32 bits where these are enough. */
+/* A number of at least 0 divided by one of at least 1; in 32 bits where these are enough. */
 OPC_DEVICE int64_t divided_by(int64_t number, int64_t by) {
-  if (number >= 0 && number <= INT32_MAX && by <= INT32_MAX) return static_cast<uint32_t>(number) / static_cast<uint32_t>(by);
-  return number >= 0 ? number / by : -((by - 1 - number) / by);
+  if (number <= INT32_MAX && by <= INT32_MAX) return static_cast<uint32_t>(number) / static_cast<uint32_t>(by);
+  return number / by;
 }
 
 /* Narrows [low, high) to the i with factor * i + rest >= 0; what is left lies within it, also where that is nothing. Most ranges need no
@@ -195,8 +195,8 @@ OPC_DEVICE int64_t point_of(const Nest &n, int64_t work) {
   return point;
 }
 
-/* The terms that a thread of a team takes, of the loop that its threads share, and all of others: the first, the step to the next, and where they end. Where all parts are joined there are none
- * left. */
+/* The terms that a thread of a team takes, of the loop that its threads share, and all of others: the first, the step to the next, where
+ * they end, and how many there are. Where all parts are joined there are none left. */
 template <typename Nest>
 OPC_DEVICE int64_t first_term(const Nest &n, int64_t work, int32_t level) {
   if (level != n.level) return 0;
@@ -211,6 +211,10 @@ OPC_DEVICE int64_t term_step(const Nest &n, int32_t level) {
 template <typename Nest>
 OPC_DEVICE int64_t end_of_terms(const Nest &n, int64_t end) {
   return n.of == all_parts ? 0 : end;
+}
+OPC_DEVICE int64_t count_terms(int64_t first, int64_t end, int64_t step) {
+  if (first >= end) return 0;
+  return step == 1 ? end - first : divided_by(end - first + step - 1, step);
 }
 
 /* What the terms at a point come to, of which a thread has reduced its own. */

@@ -95,11 +95,23 @@ OPC_DEVICE T team_reduce(const Tile &t, T value) {
 struct finds_max {
   template <typename T>
   OPC_INLINE bool ahead(T a, T b) { return a > b; }
+  template <typename T>
+  OPC_INLINE bool behind(T a, T b) { return a <= b; }
 };
 struct finds_min {
   template <typename T>
   OPC_INLINE bool ahead(T a, T b) { return a < b; }
+  template <typename T>
+  OPC_INLINE bool behind(T a, T b) { return a >= b; }
 };
+
+/* Whether a value comes before the best of those before it: it is ahead, or the first NaN. Without a branch, so that a thread reads the
+ * next values meanwhile. */
+template <typename Finds, typename T>
+OPC_INLINE bool leads(T here, T best) {
+  return static_cast<bool>(int(!Finds::behind(here, best)) & int(best == best));
+}
+
 template <typename Finds, typename T>
 OPC_INLINE void join_found(T &value, int64_t &position, T other, int64_t at) {
   const bool nan = value != value, other_nan = other != other;
