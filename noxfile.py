@@ -27,14 +27,18 @@ BUILDING = {**QUICK, "OPC_OPTIMIZE": "0"}
 # Backends whose frameworks can't live beside the others; what goes into their environments, the extras of pyproject.toml say.
 ENVIRONMENTS = ("mindspore", "popart", "rknn")
 
+# Those that a session of this run has made, or found to be up to date.
+MADE: set[str] = set()
+
 SANITIZERS = "address,undefined,thread"
 # The kernels of the covering set, and of what changed.
 SANITIZED = ("test", "specs", "--cover", "--sanitize", SANITIZERS)
 
 SPECS = ("specs", "specs/native")
 
-# Generated packages that are kept in the repository.
+# Generated packages that are kept in the repository, and the backends whose tests in them can run in the environments below.
 KEPT = ("leaky_relu", "dual_residual")
+RUN_IN_THEM = ("mindspore", "numpy", "onnx", "onnxruntime", "paddle", "rknn", "torch")
 
 # A file's tests run in one process, so that what they share is built once; files keep their order, for few tests may take long.
 SPREAD = ("-n", "auto", "--dist", "loadfile", "--no-loadscope-reorder")
@@ -46,6 +50,7 @@ DRAWING = (
     "emit/test_runtime.py",
     "emit/test_shape_c.py",
     "emit/test_shape_python.py",
+    "emulation/test_poplar.py",
     "fuzz/test_classes.py",
     "fuzz/test_written.py",
     "ir/test_functions.py",
@@ -91,7 +96,9 @@ def meanwhile(session: nox.Session, *command: str | Path, env: Mapping[str, str]
 def frameworks(session: nox.Session) -> Path:
     """Return the shared environment's programs, with the environments of the frameworks that can't live in it."""
     programs = installed(session)
-    session.run(programs / "opc", "env", "create", *ENVIRONMENTS, external=True)
+    if not MADE:
+        session.run(programs / "opc", "env", "create", *ENVIRONMENTS, external=True)
+        MADE.update(ENVIRONMENTS)
     return programs
 
 
@@ -109,11 +116,12 @@ def types(session: nox.Session) -> None:
     programs = installed(session)
     with meanwhile(session, programs / "opc", "env", "create", *ENVIRONMENTS):
         session.run(programs / "mypy", external=True)
+    MADE.update(ENVIRONMENTS)
 
 
 @nox.session(venv_backend="none")
 def cover(session: nox.Session) -> None:
-    """The proof of every op on NumPy and PyTorch, of the covering set and of what has changed on every backend."""
+    """The proof of every op on NumPy, of the covering set and of what has changed on every backend."""
     programs = frameworks(session)
     outcome = ("--report", "report.html", "--junit", "junit.xml")
     session.run(programs / "opc", "test", *SPECS, "--cover", "--strict", *outcome, env=QUICK, external=True)
@@ -127,12 +135,14 @@ def tests(session: nox.Session) -> None:
 
 def suite(session: nox.Session, programs: Path) -> None:
     """Run the tests, those that need MindSpore beside the others."""
-    session.run(programs / "opc", "build", *(f"specs/{name}.yaml" for name in KEPT), env=QUICK, external=True)
+    specs = [f"specs/{name}.yaml" for name in KEPT]
+    backends = [part for name in RUN_IN_THEM for part in ("--backend", name)]
+    session.run(programs / "opc", "build", *specs, *backends, env=BUILDING, external=True)
     generated = [f"generated/{name}" for name in KEPT]
     # What is skipped in the tests for want of MindSpore, which takes longer to import than to test.
     python = ".opc/env/mindspore/venv/bin/python"
     skipped = [f"{package}/tests/test_mindspore.py" for package in generated]
-    with meanwhile(session, python, "-m", "pytest", "-p", "no:cacheprovider", *skipped, env=QUICK):
+    with meanwhile(session, python, "-m", "pytest", "-p", "no:cacheprovider", *skipped, env=BUILDING):
         session.run(programs / "pytest", *SPREAD, "tests", *generated, *session.posargs, env=BUILDING, external=True)
 
 

@@ -21,7 +21,8 @@ from opc.emit.shapes import python as shape_python
 from opc.emit.shapes import tests as shape_tests
 from opc.ir.budget import within_depth
 from opc.ir.op import Family
-from opc.lower.lower import SpecialisedProgram, lower
+from opc.lower.fuse import cpu_programs
+from opc.lower.lower import SpecialisedProgram
 from opc.pipeline import derived_family, forward_op
 from opc.records import dataclass
 from opc.spec.loader import Spec, load
@@ -75,7 +76,7 @@ def compile_spec(
     if to < Stage.PROGRAMS:
         return Compiled(family)
     # Statements become loops: rows, contractions, nests.
-    programs = {o.name: lower(o) for o in family.ops if o is not family.forward or family.native_for("cpp") is None}
+    programs = {o.name: cpu_programs(o) for o in family.ops if o is not family.forward or family.native_for("cpp") is None}
     if to < Stage.FILES:
         return Compiled(family, programs)
     # Kernels, shape rules, and the bindings and tests of each backend become text.

@@ -39,7 +39,8 @@ def rescheduled(texts: Sequence[str]) -> Iterator[tuple[Override, ...]]:
 
 
 def stage_names(compiled: Compiled) -> Iterator[str]:
-    """Yield the names of the stages of a spec's kernels."""
+    """Yield the names of the programs of a spec's kernels, and of their stages."""
+    yield from (v.program.name for variants in compiled.programs.values() for v in variants)
     yield from (s.name for variants in compiled.programs.values() for v in variants for s in v.program.stages)
 
 

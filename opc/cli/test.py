@@ -61,10 +61,13 @@ def prove(
             from opc.testing.codelets import sanitize_codelets
             from opc.testing.sanitize import run_sanitized
 
-            sanitized = chosen if tiers is None else [*tiers.chosen]
-            threaded = None if tiers is None else tiers.loops
-            report = run_sanitized(sanitized, kinds, jobs, threaded=threaded, progress=progress)
-            sanitize_codelets(report, sanitized, kinds, out, jobs)
+            memory, threaded = (None, None) if tiers is None else (tiers.memory, tiers.loops)
+            sanitized = [s for s in chosen if memory is None or threaded is None or s in memory or s in threaded]
+            whole = () if tiers is None else tiers.whole or ()
+            report = run_sanitized(sanitized, kinds, jobs, memory=memory, threaded=threaded, whole=whole, progress=progress)
+            # Codelets are made from bodies, and their libraries are there for the ops that the proof of these runs.
+            bodies = None if tiers is None else tiers.bodies
+            sanitize_codelets(report, [s for s in chosen if bodies is None or s in bodies], kinds, out, jobs)
         else:
             report = run_tests(
                 chosen,
@@ -169,9 +172,10 @@ def _tiers(specs: Sequence[Path], out: Path) -> Tiers:
         kept = {*some, *touched, *joined}
         return [s for s in specs if s in kept]
 
-    interface, signature, loops = (with_touched(c.spec for c in part) for part in _parts(chosen).values())
+    interface, signature, loops, bodies, memory = (with_touched(c.spec for c in part) for part in _parts(chosen).values())
     device, expressions = with_touched(found.device.values()), with_touched(found.expressions.values())
-    return Tiers(with_touched(c.spec for c in chosen), interface, signature, loops, device, expressions, whole=touched)
+    every = with_touched(c.spec for c in chosen)
+    return Tiers(every, interface, signature, loops, bodies, memory, device, expressions, whole=touched)
 
 
 def _parts(chosen: Sequence[Chosen]) -> dict[str, list[Chosen]]:
@@ -180,6 +184,8 @@ def _parts(chosen: Sequence[Chosen]) -> dict[str, list[Chosen]]:
         "interfaces": [c for c in chosen if c.interface],
         "signatures": [c for c in chosen if c.signature],
         "loops": [c for c in chosen if c.loops],
+        "bodies": [c for c in chosen if c.body],
+        "accesses to memory": [c for c in chosen if c.memory],
     }
 
 

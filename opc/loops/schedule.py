@@ -17,6 +17,7 @@ from fnmatch import fnmatchcase
 from opc.records import dataclass
 
 NAMES = (
+    "fuse",
     "vectorise",
     "peel",
     "nontemporal",

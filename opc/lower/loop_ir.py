@@ -360,7 +360,8 @@ Stage: TypeAlias = RowStage | NestStage | ContractionStage
 class Temporary:
     """A tensor in memory between stages; `needed_by` lists the outputs that it is there for.
 
-    One that is not `stored` has no memory: the nest that computes it just adds it up.
+    One that is not `stored` has no memory: the nest that computes it just adds it up. One with a `host` is in the memory of that
+    temporary, whose values nothing needs any more.
     """
 
     name: str
@@ -368,12 +369,46 @@ class Temporary:
     loops: tuple[Loop, ...]
     needed_by: tuple[str, ...]
     stored: bool = True
+    host: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FusedRows:
+    """The axis whose points all stages of a program take in blocks, of which each runs through all stages before the next one.
+
+    The axis has the size `dim`; it is the first one behind those of `group`, None where there is no group. `first` is a size of
+    the call that only loops know: the point that a block begins with.
+    """
+
+    group: str | None
+    dim: str
+    first: str
+
+
+@dataclass(frozen=True, slots=True)
+class NeededColumns:
+    """The columns that stages on a block of rows need: the first `count` points of the axis with the size `dim`, at least one.
+
+    All others are dropped in every row of the block by a condition: they add 0 to sums where all elements of the operands
+    `finite` are finite. Anywhere else 0 times them is not 0, and all columns are needed.
+    """
+
+    dim: str
+    count: Affine
+    finite: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """The stages of one op, in order, and the temporaries between them."""
+    """The stages of one op, in order, and the temporaries between them.
+
+    With `fused` the stages are those of one block of rows, and temporaries have as many rows as a block; with `columns` they have
+    as many columns as the block needs.
+    """
 
     name: str
     stages: tuple[Stage, ...]
     temporaries: tuple[Temporary, ...]
+    fused: FusedRows | None = None
+    columns: NeededColumns | None = None
+    schedule: Schedule = field(default_factory=Schedule)

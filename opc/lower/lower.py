@@ -99,8 +99,18 @@ def _variant(case: Specialisation) -> SpecialisedProgram:
         except IrregularError:
             op = with_short_sums(with_tables(inline_searches(with_long_rows(rfactor(_with_own_memory(op))))))
             program = with_sums_in_nests(op, partition(op, lazy))
-    verify_reads(op)
     verify_bounded(case.op, op)
+    return _named(case, op, program)
+
+
+def staged(variant: SpecialisedProgram, op: Op) -> SpecialisedProgram:
+    """Return a program with the stages of another op, whose statements are those of the program's with other values."""
+    return _named(variant.case, op, with_sums_in_nests(op, partition(op, bool(variant.case.empty))))
+
+
+def _named(case: Specialisation, op: Op, program: Program) -> SpecialisedProgram:
+    """Return the program of a case with its stages under the names that the case gives them."""
+    verify_reads(op)
     stages = tuple(_finished(s, s.name + case.suffix, op) for s in program.stages)
     return SpecialisedProgram(replace(case, op=op), replace(program, stages=stages))
 

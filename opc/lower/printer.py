@@ -14,6 +14,7 @@ from opc.lower.contractions.factors import AxisIndex
 from opc.lower.loop_ir import (
     Action,
     ContractionStage,
+    GroupLoop,
     NestStage,
     Pass,
     Program,
@@ -22,6 +23,7 @@ from opc.lower.loop_ir import (
     RowLet,
     RowStage,
     StageOperand,
+    Temporary,
 )
 from opc.lower.lower import SpecialisedProgram
 from opc.lower.specialise import Equal, Specialisation
@@ -51,9 +53,14 @@ def _value(case: Specialisation, name: str, value: int | bool | Equal) -> str:
 def format_program(op: Op, program: Program, when: str = "", loops: bool = False) -> str:
     """Return a program, one pass or action a line, and with `loops` what the C++ is printed from, ending in a line break."""
     lines = [f"program {program.name}{when}"]
-    lines += [
-        f"  temporary {t.name}: {t.type}{_loops(t.loops)}{'' if t.stored else ', in no memory'}" for t in program.temporaries
-    ]
+    if (rows := program.fused) is not None:
+        lines.append(f"  schedule: {program.schedule}")
+        of = "" if rows.group is None else f" of each point of {GroupLoop(rows.group)}"
+        lines.append(f"  for each block of rows along {rows.dim}, from {rows.first} on,{of}:")
+    if (columns := program.columns) is not None:
+        finite = f", if {' and '.join(columns.finite)} is finite" if columns.finite else ""
+        lines.append(f"  only the first {columns.count} points along {columns.dim}{finite}")
+    lines += [f"  temporary {t.name}: {t.type}{_loops(t.loops)}{_memory(t)}" for t in program.temporaries]
     for stage in program.stages:
         kernel = stage_kernel(op, stage)
         match stage:
@@ -66,6 +73,12 @@ def format_program(op: Op, program: Program, when: str = "", loops: bool = False
         if loops:
             lines += [f"    {line}" for line in format_kernel(stage.name, kernel)]
     return "\n".join(lines) + "\n"
+
+
+def _memory(t: Temporary) -> str:
+    if t.host is not None:
+        return f", in the memory of {t.host}"
+    return "" if t.stored else ", in no memory"
 
 
 def _loops(loops: tuple[object, ...]) -> str:

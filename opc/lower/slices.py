@@ -23,12 +23,12 @@ def sliced_group(op: Op, program: Program) -> str | None:
     stored = {x.name for t in program.temporaries for x in t.loops[:1] if isinstance(x, GroupLoop) and len(t.loops) > 1}
     for name in sorted(stored):
         group = GroupRef(name)
-        if all(s.indices[:1] == (group,) and _stays(op, s.value, group) for s in op.body):
+        if all(s.indices[:1] == (group,) and stays_at_point(op, s.value, group) for s in op.body):
             return name
     return None
 
 
-def _stays(op: Op, e: Expr, group: GroupRef) -> bool:
+def stays_at_point(op: Op, e: Expr, group: GroupRef) -> bool:
     """Whether an expression at one point of a group needs that point only."""
     for node in walk(e):
         match node:

@@ -30,11 +30,8 @@ from opc.loops.values import Intrinsic
 from opc.lower.build.stage import stage_schedule
 from opc.lower.cuda.kernels import cuda_kernel
 from opc.lower.cuda.stages import device_programs
-from opc.lower.lower import lower
+from opc.lower.fuse import cpu_programs
 from opc.pipeline import load_family
-
-EVERY_OP = ("numpy", "torch")
-"""The backends that every op is run on; all others are run on the covering set, or a part of it, and on what has changed."""
 
 INTERFACE = ("attribute ", "op ", "operand ", "rank ", "type ")
 """What a backend's code depends on where it calls the compiled kernel: not what is computed, nor in what loops."""
@@ -42,14 +39,23 @@ INTERFACE = ("attribute ", "op ", "operand ", "rank ", "type ")
 SIGNATURE = ("attribute Attribute.", "op no ", "op one ", "op several ", "op with ", "operand Operand.")
 """What it depends on where it wraps the code of another backend, which has types and checks: how the features begin."""
 
+BODY = (*INTERFACE, "language ")
+"""What it depends on where it is made from the body: not in what loops the kernel computes that."""
+
 LOOPS = ("loops ",)
 """What it depends on where threads meet in memory: not what is computed, nor what calls it."""
+
+MEMORY = (*LOOPS, "language ")
+"""What it depends on which elements are accessed, and how: not what calls it."""
 
 DEVICE = ("device ",)
 """What kernels on a device are made of: how loops are bound to threads, and what these do together."""
 
 NAMED = ("kind", "fn")
 """Fields whose text is one of few words of the language; any other text is a name or a message."""
+
+FUNCTION = "language Call.fn="
+"""How what is left out begins: which functions a body calls. Each has tests of its own, by the table of functions, everywhere."""
 
 COUNTED = ("axes", "plans", "terms", "passes", "places", "optional")
 """Fields of which it counts whether they hold one thing or several."""
@@ -64,7 +70,8 @@ class Chosen:
 
     The ops of an `interface` alone have all features of `INTERFACE`; backends that wrap the kernel run these. Those of a
     `signature`, some of these, have all features of `SIGNATURE`; backends that wrap another run these. Those of `loops` have all
-    features of `LOOPS`; the thread sanitizer runs these.
+    features of `LOOPS`; the thread sanitizer runs these. Those of a `body` have all features of `BODY`, for backends made of
+    bodies, and those of `memory` all of `MEMORY`, for the other sanitizers.
     """
 
     name: str
@@ -73,6 +80,8 @@ class Chosen:
     interface: bool
     signature: bool
     loops: bool
+    body: bool
+    memory: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,15 +105,16 @@ def features(family: Family) -> frozenset[str]:
         _add((op.inputs, op.outputs), "operand", found)
         _add(op.attributes, "attribute", found)
         if not (op is family.forward and family.native_for("cpp") is not None):
-            for variant in lower(op):
+            for variant in cpu_programs(op):
                 _add(variant.program, "loops", found)
-                steps = (t for s in variant.program.stages for t in stage_schedule(variant.case.op, s).steps)
+                stages = (stage_schedule(variant.case.op, s) for s in variant.program.stages)
+                steps = (t for schedule in (variant.program.schedule, *stages) for t in schedule.steps)
                 found |= {f"loops schedule {t.name}" for t in steps}
     found |= {f"type {'input' if o in family.forward.inputs else 'output'} {d.value}" for o, d in _dtypes(family.forward)}
     found |= {f"rank {_rank(o)}" for o in (*family.forward.inputs, *family.forward.outputs)}
     if not any(op.opaque for op in family.ops):
         found |= {f"device {text}" for op in family.ops for text in _on_device(op)}
-    return frozenset(found)
+    return frozenset(text for text in found if not text.startswith(FUNCTION))
 
 
 def _own(family: Family) -> Iterator[str]:
@@ -280,10 +290,9 @@ def covering_set(specs: Sequence[Path], out: Path) -> Covering:
         return cover({name: frozenset(f for f in found[name] if f.startswith(kinds)) for name in names}, cost)
 
     interface, loops = covering(chosen, INTERFACE), covering(chosen, LOOPS)
-    signature = covering(interface, SIGNATURE)
-    flagged = tuple(
-        Chosen(name, families[name], adds, name in interface, name in signature, name in loops) for name, adds in chosen.items()
-    )
+    signature, body, memory = covering(interface, SIGNATURE), covering(chosen, BODY), covering(chosen, MEMORY)
+    parts = interface, signature, loops, body, memory
+    flagged = tuple(Chosen(name, families[name], adds, *(name in part for part in parts)) for name, adds in chosen.items())
     device = covering(found, DEVICE)
     plugins = {e["name"]: frozenset(e["expressions"]) for e in now.values()}
     # A kernel takes longer to compile than all else of a plugin.
@@ -310,4 +319,16 @@ def _size(op: Op) -> int:
     return sum(1 for statement in op.body for _ in walk(statement.value)) + len(op.inputs)
 
 
-__all__ = ["DEVICE", "EVERY_OP", "INTERFACE", "LOOPS", "SIGNATURE", "Chosen", "cover", "covering_set", "expressions", "features"]
+__all__ = [
+    "BODY",
+    "DEVICE",
+    "INTERFACE",
+    "LOOPS",
+    "MEMORY",
+    "SIGNATURE",
+    "Chosen",
+    "cover",
+    "covering_set",
+    "expressions",
+    "features",
+]

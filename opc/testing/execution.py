@@ -6,6 +6,7 @@ import pickle
 import re
 import time
 import traceback
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
@@ -31,6 +32,9 @@ from opc.testing.results import Result, Status
 
 SAMPLED_OPINFO = 12
 """How many of torch's own samples are run of an op of which a sample of calls is run."""
+
+HALVED = ("forward", "derived", "gradient", "second gradient")
+"""The kinds of calls of which a backend that wraps the kernel runs half of those that are alike."""
 
 EMULATED = ("forward", "example", "ONNX node case")
 """The kinds of calls that are run on emulations too."""
@@ -61,8 +65,9 @@ def steps(backend: Backend, plan: ProofPlan, package: Path) -> Iterator[ProofSte
     After a crash the run goes on behind the step that crashed, so the order must not depend on what happened.
     """
     session = backend.session(plan.family, package)
-    session.prepare((i.case.op, i.case.arrays(), i.case.attributes) for i in plan.items if i.expected is not None)
-    for item in plan.items:
+    items = some(backend, plan)
+    session.prepare((i.case.op, i.case.arrays(), i.case.attributes) for i in items if i.expected is not None)
+    for item in items:
         yield ProofStep(item.kind, item.case.name, partial(run_item, session, plan.family, item), item.case.place)
     for check in backend.checks(session) if plan.extent.checks(backend.wraps) else ():
         yield ProofStep("check", f"{plan.family.name}/{check.name}", partial(_check, check.run))
@@ -71,12 +76,38 @@ def steps(backend: Backend, plan: ProofPlan, package: Path) -> Iterator[ProofSte
             action = partial(_run_function, session, plan.family, item)
             yield ProofStep("function", f"{item.case.name}-function", action, item.case.place)
     for kind, call in session.emulations().items():
-        for item in plan.items:
+        for item in items:
             if item.kind in EMULATED and item.expected is not None:
                 action = partial(_run_emulated, call, plan.family, item)
                 yield ProofStep(kind, f"{item.case.name}-{kind}", action, item.case.place)
     if backend.name == "torch":
         yield from _torch_steps(session, plan)
+
+
+def some(backend: Backend, plan: ProofPlan) -> list[Item]:
+    """Return the calls of a plan that a backend runs: all, or of those that are alike the first, the third and so on.
+
+    Alike are calls of one op, of a kind such as `sizes` or `special`, without the same operands; those about element types are so
+    with the same ones. A call with an element type that none before it had is kept.
+    """
+    if not plan.extent.halves(backend.name, backend.wraps):
+        return [*plan.items]
+    alike: Counter[tuple[object, ...]] = Counter()
+    types: set[tuple[str, str, str]] = set()
+    found = []
+    for item in plan.items:
+        case = item.case
+        if item.kind in HALVED and item.expected is not None:
+            own = {(item.kind, case.op, str(a.data.dtype)) for a in case.inputs.values() if a is not None}
+            absent = (n for n, a in case.inputs.items() if a is None)
+            about = case.name.partition("-")[2] if case.kind in ("attribute", "wanted") else case.kind
+            key = (item.kind, case.op, about, *sorted(own if case.kind == "dtype" else ()), *absent)
+            alike[key] += 1
+            if alike[key] % 2 == 0 and own <= types:
+                continue
+            types |= own
+        found.append(item)
+    return found
 
 
 def run(step: ProofStep, op: str, backend: str, done: Status = Status.PASSED) -> Result:

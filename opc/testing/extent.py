@@ -4,6 +4,12 @@ from __future__ import annotations
 
 from enum import Enum
 
+EVERY_OP = ("numpy",)
+"""The backends that every op is run on; all others are run on the covering set, or a part of it, and on what has changed."""
+
+EVERY_CALL = ("numpy", "torch")
+"""Those that make all calls of the covering set."""
+
 
 class Extent(Enum):
     """The whole proof of an op, that of an op of the covering set, or that of any other op.
@@ -27,6 +33,10 @@ class Extent(Enum):
         """Whether the checks of a framework are run; `wraps` says that its code calls the compiled kernel."""
         return self is not Extent.SAMPLE and not (self is Extent.LOOPS and wraps)
 
+    def halves(self, backend: str, wraps: bool) -> bool:
+        """Whether a backend runs half of the calls that are alike: its code calls the kernel, and `EVERY_CALL` makes them all."""
+        return self in (Extent.COVER, Extent.LOOPS) and wraps and backend not in EVERY_CALL
+
     def limit(self, sample: int) -> int | None:
         """Return how many there are of what a sample has that many of; None for no limit."""
         return None if self.times is None else self.times * sample
@@ -36,4 +46,4 @@ class Extent(Enum):
         return every if self.times is None else min(every, every * self.times // part)
 
 
-__all__ = ["Extent"]
+__all__ = ["EVERY_CALL", "EVERY_OP", "Extent"]

@@ -11,7 +11,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -23,7 +22,7 @@ from opc.testing.memory import Memory
 from opc.testing.process import PATIENCE, Workers
 from opc.testing.results import BUILD, IDLE, ORACLE, Column, Report, Result, Status
 from opc.testing.schedule import BuiltPackage, Progress, Scheduler, entry, start_ahead
-from opc.testing.tiers import SAMPLED, THINNED, Tiers, unoptimised
+from opc.testing.tiers import SAMPLED, THINNED, Tiers, compiled
 
 Build = Callable[[Sequence[Path], Sequence[Backend]], list[BuiltPackage]]
 """Brings packages up to date for some backends."""
@@ -46,7 +45,7 @@ def run_tests(
     Packages are generated and built below `out`, by default `generated`. `jobs` is the number of workers at once, by default one
     for each processor. A backend whose framework is not installed is reported with the line that installs it.
     What passed before on the same bytes is not run, unless `again` is given; `opc.testing.memory` says what counts.
-    With `tiers`, the backends that are not in `cover.EVERY_OP` run the chosen specs only, or of these, where they wrap the kernel
+    With `tiers`, the backends that are not in `EVERY_OP` run the chosen specs only, or of these, where they wrap the kernel
     or another backend, those that are said. EVERY_OP runs a sample of the calls of the other ops. Of the chosen ones all calls
     are run, or only of those that are said. Kernels for this machine alone are compiled without optimisation but for those of
     the ops that together have every form of loops.
@@ -155,13 +154,16 @@ def _build_in_tiers(
     report: Report, specs: Sequence[Path], backends: Sequence[Backend], tiers: Tiers, build: Build
 ) -> list[BuiltPackage]:
     """Bring the packages up to date, each for the backends that run it; say of each what is not run."""
-    groups: dict[tuple[bool, ...], list[Path]] = {}
+    groups: dict[tuple[str, tuple[bool, ...]], list[Path]] = {}
     for spec in specs:
-        groups.setdefault((tiers.shipped(spec), *(tiers.runs(spec, b) for b in backends)), []).append(spec)
+        runs = tuple(tiers.runs(spec, b) for b in backends)
+        groups.setdefault((tiers.optimised(spec) or "", runs), []).append(spec)
     found: list[BuiltPackage] = []
-    for (shipped, *runs), group in sorted(groups.items(), reverse=True):
+    # First those that take longest to compile.
+    order = ("", "1", "0")
+    for (optimised, runs), group in sorted(groups.items(), key=lambda g: (order.index(g[0][0]), [not own for own in g[0][1]])):
         wanted = [b for b, own in zip(backends, runs, strict=True) if own]
-        with nullcontext() if shipped else unoptimised():
+        with compiled(optimised or None):
             built = build(group, wanted) if wanted else []
         found += [replace(package, extent=tiers.extent(package.spec)) for package in built]
     for package in found:

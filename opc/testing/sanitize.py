@@ -11,6 +11,7 @@ import os
 import re
 import subprocess
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -54,6 +55,7 @@ OPTIONS = {
     "OPC_NUM_THREADS": "4",
 }
 """What sanitizers are told in the environment of a process."""
+_DRIVER = threading.Lock()
 _SIGNS = re.compile(r"runtime error:|Sanitizer")
 
 
@@ -62,12 +64,15 @@ def run_sanitized(
     sanitizers: Sequence[str],
     jobs: int | None = None,
     *,
+    memory: Collection[Path] | None = None,
     threaded: Collection[Path] | None = None,
+    whole: Collection[Path] = (),
     progress: Callable[[int, int, str], None] | None = None,
 ) -> Report:
     """Run the kernels of specs under sanitizers and return what they reported, in a column for those that go together.
 
-    The thread sanitizer runs those of `threaded`, where that is given.
+    The thread sanitizer runs those of `threaded`, where that is given, and the others those of `memory`. With `memory`, they
+    look at pointers before these are read through in those of `whole` alone.
 
     Raises:
         SpecError: when there is no compiler here.
@@ -85,8 +90,9 @@ def run_sanitized(
             try:
                 family = narrowed(load_family(spec))
                 folder = Path(scratch) / family.name
-                chosen = [s for s in sanitizers if s != "thread" or threaded is None or spec in threaded]
-                return list(check_family(family, folder, compiler.command, chosen))
+                chosen = [s for s in sanitizers if (some := threaded if s == "thread" else memory) is None or spec in some]
+                pointers = memory is None or spec in whole
+                return list(check_family(family, folder, compiler.command, chosen, pointers=pointers, shared=Path(scratch)))
             except SpecError as error:
                 return str(error)
 
@@ -126,16 +132,26 @@ def narrowed(family: Family, most: int = 2) -> Family:
 
 
 def check_family(
-    family: Family, folder: Path, compiler: Sequence[str], sanitizers: Sequence[str], calls: Sequence[KernelCall] | None = None
+    family: Family,
+    folder: Path,
+    compiler: Sequence[str],
+    sanitizers: Sequence[str],
+    calls: Sequence[KernelCall] | None = None,
+    *,
+    pointers: bool = True,
+    shared: Path | None = None,
 ) -> Iterator[Result]:
-    """Compile the kernels of a family in `folder` and yield what became of each call: of these, or of all kinds."""
+    """Compile the kernels of a family in `folder` and yield what became of each call: of these, or of all kinds.
+
+    `pointers` is whether they are looked at before they are read through. In `shared` lies what other families use too.
+    """
     _write_sources(family, folder)
     calls = [*calls_of(family)] if calls is None else calls
     (folder / "calls").write_bytes(call_file(family, calls))
     for group in together(sanitizers):
         name = "+".join(group)
         try:
-            program = build(family, folder, compiler, group)
+            program = build(family, folder, compiler, group, pointers=pointers, shared=shared)
         except subprocess.CalledProcessError as error:
             yield Result(family.name, name, "build", family.name, Status.FAILED, float("inf"), message=error.stderr.strip())
         else:
@@ -163,10 +179,17 @@ def _write_sources(family: Family, folder: Path) -> None:
     for path, text in KernelBackend().emit(family).items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_text(text)
-    (folder / "driver.c").write_text(resources.files("opc.testing").joinpath("templates/sanitize_driver.c").read_text())
 
 
-def build(family: Family, folder: Path, compiler: Sequence[str], sanitizers: Sequence[str]) -> Path:
+def build(
+    family: Family,
+    folder: Path,
+    compiler: Sequence[str],
+    sanitizers: Sequence[str],
+    *,
+    pointers: bool = True,
+    shared: Path | None = None,
+) -> Path:
     """Compile the kernels in `folder`, for this machine's instruction set alone, and the driver with sanitizers that go together.
 
     Raises:
@@ -176,7 +199,7 @@ def build(family: Family, folder: Path, compiler: Sequence[str], sanitizers: Seq
     variant = instruction_sets()[0]
     made = folder / "+".join(sanitizers)
     made.mkdir(exist_ok=True)
-    flags = sanitizer_flags(sanitizers)
+    flags = sanitizer_flags(sanitizers, pointers)
     include = [f"-I{toolchain.runtime_include()}", f"-I{folder}"]
     objects = []
     for step in backend.build(family):
@@ -189,21 +212,34 @@ def build(family: Family, folder: Path, compiler: Sequence[str], sanitizers: Seq
         own += [f"-DOPC_FORCE_VARIANT={variant}", "-DOPC_CACHE_BYTES=1", "-w"]
         objects.append(made / f"{Path(step.object).name}")
         _call([*compiler, *own, *flags, *include, "-c", folder / step.source, "-o", objects[-1]])
-    objects.append(made / "driver.o")
-    _call([*compiler, "-x", "c", "-std=c11", "-O1", *flags, *include, "-c", folder / "driver.c", "-o", objects[-1]])
+    objects.append(_driver(shared or folder, compiler, sanitizers, flags))
     program = made / "driver"
     _call([*compiler, *flags, "-rdynamic", "-o", program, *objects, "-pthread", "-ldl", *backend.link_flags(family)])
     return program
 
 
-def sanitizer_flags(sanitizers: Sequence[str]) -> list[str]:
-    """Return what code is compiled and linked with under sanitizers that go together."""
+def _driver(folder: Path, compiler: Sequence[str], sanitizers: Sequence[str], flags: Sequence[str]) -> Path:
+    """Return the object of the driver, which calls the kernels of any family, compiled unless it is there."""
+    made = folder / f"driver-{'+'.join(sanitizers)}.o"
+    with _DRIVER:
+        if not made.exists():
+            text = resources.files("opc.testing").joinpath("templates/sanitize_driver.c").read_bytes()
+            include = f"-I{toolchain.runtime_include()}"
+            command = [*compiler, "-x", "c", "-std=c11", "-O1", *flags, include, "-c", "-", "-o", str(made)]
+            subprocess.run(command, input=text, check=True, capture_output=True)
+    return made
+
+
+def sanitizer_flags(sanitizers: Sequence[str], pointers: bool = True) -> list[str]:
+    """Return what code is compiled and linked with under sanitizers that go together; see `check_family` for `pointers`."""
     # Reports name lines. Run-time types, which one check of undefined behaviour would need, kernels do without.
     flags = [f"-fsanitize={','.join(sanitizers)}", "-fno-omit-frame-pointer", "-g1"]
     # Calls check an access as code in its place would, and compile in two thirds of the time.
     outlined = ["-fsanitize-recover=address", "--param", "asan-instrumentation-with-call-threshold=0"]
     flags += outlined if "address" in sanitizers else []
-    return flags + (["-fno-sanitize=vptr"] if "undefined" in sanitizers else [])
+    # What looks at pointers is half of what there is to compile.
+    left_out = "vptr" if pointers else "vptr,null,alignment,pointer-overflow"
+    return flags + ([f"-fno-sanitize={left_out}"] if "undefined" in sanitizers else [])
 
 
 def _call(command: Sequence[str | Path]) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 import threading
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -21,6 +22,9 @@ from opc.testing.results import ORACLE, Report, Result, Status
 
 Progress = Callable[[int, int, str], None]
 """Called with the number of finished tasks, their total, and what was finished."""
+
+FEWEST = 4
+"""How many tasks of a backend that another thread works on are worth a second worker, which imports the framework again."""
 
 MOST_CRASHES = 25
 """After so many crashes of one op on one backend the rest of its calls is given up."""
@@ -87,6 +91,7 @@ class Scheduler:
         self.total = len(packages) + sum(len(p.backends) for p in packages)
         self.finished = 0
         self.running = 0
+        self.serving: dict[int, str] = {}
         self.changed = threading.Condition()
 
     def plan_task(self, package: BuiltPackage) -> Task:
@@ -128,20 +133,35 @@ class Scheduler:
 
     def take(self, last: str | None) -> Task | None:
         """Return the next task, one for the worker at hand where there is one; None when no more will come."""
+        this = threading.get_ident()
         with self.changed:
-            while not self.ready:
+            while (task := self.choose(last, this)) is None:
                 if not self.running:
+                    self.serving.pop(this, None)
                     self.changed.notify_all()
                     return None
                 self.changed.wait()
-            # Plans first, since everything waits for them; then what the thread's own worker can do, or one that waits.
-            same = [t for t in self.ready if t.backend == last]
-            plans = [t for t in self.ready if t.backend == ORACLE]
-            begun = [t for t in self.ready if self.workers.waits(t.python, t.backend)]
-            task = (same or plans or begun or self.ready)[0]
             self.ready.remove(task)
             self.running += 1
+            self.serving[this] = task.backend
             return task
+
+    def choose(self, last: str | None, this: int) -> Task | None:
+        """Return what is to be done next; None where only another thread should do what there is.
+
+        Plans first, since everything waits for them; then what the thread's own worker can do, what one can that waits, and the
+        backend with most to do. What another thread is at is left to it, unless much is left.
+        """
+        same = [t for t in self.ready if t.backend == last]
+        plans = [t for t in self.ready if t.backend == ORACLE]
+        if same or plans:
+            return (same or plans)[0]
+        others = {backend for thread, backend in self.serving.items() if thread != this}
+        left = Counter(t.backend for t in self.ready)
+        open_ = [t for t in self.ready if t.backend not in others]
+        begun = [t for t in open_ if self.workers.waits(t.python, t.backend)]
+        much = [t for t in self.ready if left[t.backend] >= FEWEST]
+        return max(begun or open_ or much, key=lambda t: left[t.backend], default=None)
 
     def finish(self, task: Task, more: list[Task]) -> None:
         """Record that a task is over and what it makes possible."""

@@ -10,8 +10,7 @@ from pathlib import Path
 
 from opc.backends.base import Backend
 from opc.backends.kernel.backend import OPTIMIZE
-from opc.testing.cover import EVERY_OP
-from opc.testing.extent import Extent
+from opc.testing.extent import EVERY_CALL, EVERY_OP, Extent
 
 THINNED = "a part of the calls was run, for the op is in the covering set and has not changed; without --cover all of them are"
 """What is said of an op of the covering set on every backend."""
@@ -23,7 +22,7 @@ UNCHECKED = (
 """What is said of an op of the covering set on backends that call its kernel, where others of the set have its signature."""
 
 SAMPLED = "a sample of the calls and checks was run, for the op is outside the covering set; without --cover all of them are"
-"""What is said of an op on the backends that run every op."""
+"""What is said of an op outside the covering set on the backends that run every op."""
 
 OUTSIDE = "outside the covering set, which this backend is run on; without --cover it runs"
 """Why an op was not run on a backend."""
@@ -38,6 +37,8 @@ class Tiers:
         interface: Those for backends that wrap the kernel.
         signature: Those for backends that wrap another one; all backends that wrap run the checks of these alone.
         loops: Those for the thread sanitizer, whose kernels are compiled as they are shipped.
+        bodies: Those for backends that are made from the body.
+        memory: Those for the other sanitizers.
         device: Those for backends whose kernels run on a device.
         expressions: Those for backends whose framework computes with sizes as expressions.
         whole: Those of which all is run.
@@ -47,15 +48,18 @@ class Tiers:
     interface: Collection[Path] | None = None
     signature: Collection[Path] | None = None
     loops: Collection[Path] | None = None
+    bodies: Collection[Path] | None = None
+    memory: Collection[Path] | None = None
     device: Collection[Path] | None = None
     expressions: Collection[Path] | None = None
     whole: Collection[Path] | None = None
 
     def runs(self, spec: Path, backend: Backend) -> bool:
         """Whether a backend runs a spec."""
-        some = self.signature if backend.library_of else self.interface if backend.wraps else None
+        some = self.signature if backend.library_of else self.interface if backend.wraps else self.bodies
         some = self.device if backend.on_device else self.expressions if backend.size_expressions else some
-        return backend.name in EVERY_OP or spec in (self.chosen if some is None else some)
+        chosen = self.chosen if some is None or backend.name in EVERY_CALL else some
+        return backend.name in EVERY_OP or spec in chosen
 
     def extent(self, spec: Path) -> Extent:
         """Return how much of the proof of a spec is run."""
@@ -65,9 +69,14 @@ class Tiers:
             return Extent.WHOLE
         return Extent.COVER if self.signature is None or spec in self.signature else Extent.LOOPS
 
-    def shipped(self, spec: Path) -> bool:
-        """Whether the kernels of a spec are compiled as they are shipped: those that together have every form of loops."""
-        return spec in (self.chosen if self.loops is None else self.loops)
+    def optimised(self, spec: Path) -> str | None:
+        """Return how the kernels of a spec are compiled, as `OPC_OPTIMIZE` says it; None for as they are shipped.
+
+        Those of all ops together that have every form of loops are optimised, but for what training seldom calls.
+        """
+        if spec not in (self.chosen if self.loops is None else self.loops):
+            return "0"
+        return None if self.extent(spec) is Extent.WHOLE else "1"
 
     def left_out(self, spec: Path, backends: Iterable[Backend], ran: Collection[str]) -> Iterator[tuple[str, str]]:
         """Yield the backends that run a spec in part or not at all, and why; a backend that refuses it is not in `ran`."""
@@ -81,14 +90,15 @@ class Tiers:
 
 
 @contextmanager
-def unoptimised() -> Iterator[None]:
-    """Compile the kernels of libraries for this machine alone without optimisation, which takes a quarter of the time."""
+def compiled(optimised: str | None) -> Iterator[None]:
+    """Compile the kernels of libraries for this machine alone with less optimisation, unless there is none already."""
     before = os.environ.get(OPTIMIZE)
-    os.environ[OPTIMIZE] = "0"
+    if optimised is not None and before != "0":
+        os.environ[OPTIMIZE] = optimised
     try:
         yield
     finally:
         if before is None:
-            del os.environ[OPTIMIZE]
+            os.environ.pop(OPTIMIZE, None)
         else:
             os.environ[OPTIMIZE] = before

@@ -83,6 +83,8 @@ def joining(specs: Sequence[Path], chosen: Collection[Path], out: Path) -> tuple
     if not run_git(begin.root, "diff", "--name-only", begin.commit, "--", *places):
         return ()
     others = sorted({*specs} - {*chosen} - {*changed(specs)})
+    if not others:  # `opc generate` without specs would write those of the folder that it runs in
+        return ()
     known = out / FOLDER / "touched.json"
     told = "\0".join((begin.commit, digest(stamp.own_files()), digest(map(str, others))))
     key = hashlib.sha256(told.encode()).hexdigest()

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from opc.backends.base import Compile
-from opc.backends.kernel.backend import VARIANT, VARIANTS, KernelBackend, instruction_sets
+from opc.backends.kernel.backend import OPTIMIZE, VARIANT, VARIANTS, KernelBackend, instruction_sets
 from opc.build import headers
 from opc.build.builder import build_specs
+from opc.build.toolchain import runtime_include
 from opc.diagnostics import SpecError
 from opc.pipeline import load_family
 
@@ -37,6 +39,22 @@ def test_one_alone(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     assert "-O0" in entry
     assert f"-DOPC_VARIANT={name}" in loops
     assert len(KernelBackend().objects(load_family(SPEC))) == 2
+
+
+def test_how_much_of_one_alone_is_optimised(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All, all but what training seldom calls, or nothing; libraries of all variants are always optimised."""
+    monkeypatch.setenv(VARIANT, "baseline")
+    (name,) = {*re.findall(r"OPC_SELDOM_[A-Z]+", (Path(runtime_include()) / "opc/core/variant.h").read_text())}
+    seldom = f"-D{name}"
+    for optimise, marks in (("", set()), ("1", {seldom}), ("0", {"-O0"})):
+        monkeypatch.setenv(OPTIMIZE, optimise)
+        _, loops = compiled()
+        assert {*loops} & {"-O0", seldom} == marks
+        assert "-O2" in loops
+    monkeypatch.delenv(VARIANT)
+    for optimise in ("0", "1"):
+        monkeypatch.setenv(OPTIMIZE, optimise)
+        assert not any({*flags} & {"-O0", seldom} for flags in compiled())
 
 
 def test_native_is_the_best_that_runs_here(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,8 @@
-"""docs/benchmarks.md: its tables are what runs of `opc bench --markdown` printed.
+"""docs/benchmarks.md and docs/gpu_benchmarks.md: their tables are what runs of `opc bench --markdown` printed.
 
 `python tests/docs/benchmarks_page.py RUN.md...` puts the sections of these runs in the place of the page's own, the figures of
-targets too, and says how many targets the page then shows as missed. What stands between the tables is written by hand.
+targets too, and says how many targets the page then shows as missed; `--gpu` in front of the runs means the page of GPUs. What
+stands between the tables is written by hand.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 PAGE = Path(__file__).parents[2] / "docs" / "benchmarks.md"
+GPU_PAGE = PAGE.with_name("gpu_benchmarks.md")
 TARGETS = "Targets"
 
 
@@ -51,6 +53,8 @@ def missed(page: str) -> int:
 
 
 if __name__ == "__main__":
-    page = updated(PAGE.read_text(), (Path(name).read_text() for name in sys.argv[1:]))
-    PAGE.write_text(page)
+    gpu = sys.argv[1:2] == ["--gpu"]
+    path, names = (GPU_PAGE, sys.argv[2:]) if gpu else (PAGE, sys.argv[1:])
+    page = updated(path.read_text(), (Path(name).read_text() for name in names))
+    path.write_text(page)
     print(f"{missed(page)} targets are missed")

@@ -80,11 +80,13 @@ def test_the_page_on_packages_names_every_file() -> None:
     assert named == shown
 
 
-def test_the_benchmark_page_shows_every_section_and_says_what_is_missed() -> None:
-    from opc.testing.bench.benchmark import SECTIONS
+@pytest.mark.parametrize("name_of_page", ["benchmarks.md", "gpu_benchmarks.md"])
+def test_a_benchmark_page_shows_every_section_and_says_what_is_missed(name_of_page: str) -> None:
+    from opc.testing.bench.benchmark import GPU_SECTIONS, SECTIONS
 
-    page = (ROOT / "docs" / "benchmarks.md").read_text()
-    for title in SECTIONS.values():
+    own = {name for name in SECTIONS if (name in GPU_SECTIONS) == (name_of_page == "gpu_benchmarks.md")}
+    page = (ROOT / "docs" / name_of_page).read_text()
+    for title in (SECTIONS[name] for name in own):
         assert f"## {title[0].upper()}{title[1:]}" in page
     rows = [line for line in page.split("## Targets")[1].splitlines() if line.startswith("| ")][1:]
     verdicts = [row.rstrip(" |").rpartition("| ")[2] for row in rows]

@@ -8,18 +8,23 @@ from pathlib import Path
 
 import pytest
 
+import opc
+from tests.amounts import MANY
 from tests.emulation.sdk import EMULATION, sdk, shell
 
 CASES = Path(__file__).parent / "poplar"
 PARTS = ("tensors", "expressions", "reductions", "products", "vertices", "programs")
 NAMES = [name for part in PARTS for name in re.findall(r"^CASE\((\w+)\)", (CASES / f"{part}.cpp").read_text(), flags=re.M)]
 WARNINGS = "-std=c++14 -Wall -Wextra -Werror"
+INCLUDED = "".join(p.read_text() for p in (Path(opc.__file__).parents[1] / "runtime/include/opc/adapters").glob("pop*.h"))
 SANITIZERS = "-fsanitize=address,undefined -g"
 HEADERS = sorted(
     str(header.relative_to(EMULATION / "include"))
     for library in ("poplar", "popops", "poputil", "poplin")
     for header in (EMULATION / "include" / library).glob("*.hpp")
 )
+# Those that packages include; `nox -s fuzz` takes all, of which one alone takes as long to read as all together.
+STANDING = HEADERS if MANY else [h for h in HEADERS if f"#include <{h}>" in INCLUDED]
 
 
 @functools.cache
@@ -52,7 +57,8 @@ def test_case(name: str) -> None:
 
 
 def test_every_header_of_a_built_sdk_stands_alone(tmp_path: Path) -> None:
-    for i, header in enumerate(HEADERS):
+    assert len(STANDING) > 4
+    for i, header in enumerate(STANDING):
         (tmp_path / f"header{i}.cpp").write_text(f"#include <{header}>\n")
     shell(f"g++ {WARNINGS} -fsyntax-only *.cpp", tmp_path)
 

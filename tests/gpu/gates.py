@@ -1,7 +1,8 @@
 """What nvcc makes of kernels, which needs no GPU: `python tests/gpu/gates.py OP...` prints what is amiss in those for float32.
 
 No registers are spilled, no memory is a thread's own, nothing is computed in double precision, and stages of points and rows, and
-scans, read and write 16 bytes at a time.
+scans, read and write 16 bytes at a time. Sums of products of bfloat16 are made by tensor cores, whose operands are copied
+so.
 """
 
 from __future__ import annotations
@@ -17,16 +18,19 @@ from opc.backends.cuda import toolkit
 from opc.backends.cuda.backend import NAMESPACE
 from opc.emit.cuda.files import cuda_files
 from opc.emit.kernel.files import kernel_files
+from opc.ir.op import Op
+from opc.loops.nodes import Kernel
+from opc.lower.cuda.kernels import cuda_kernel
 from opc.lower.cuda.scans import first_terms, scan_of
 from opc.lower.cuda.stages import device_programs
-from opc.lower.loop_ir import NestStage, RowStage
+from opc.lower.loop_ir import NestStage, RowStage, Stage
 from opc.pipeline import load_family
 
 ROOT = Path(__file__).parents[2]
 ARCHITECTURE = "sm_90"
 
-_FLOAT32 = re.compile(r"^_ZN\w*?I(?=[a-z]*f)[a-ce-z]+E")
-"""The mangled name of an instance for float32, beside integers perhaps."""
+_FLOAT32 = re.compile(r"^_ZN\w*?I(?=[a-z]*f)[a-ce-z]+(?:Li\dE)?E")
+"""The mangled name of an instance for float32, beside integers perhaps, and of a shape of tiles."""
 
 
 def ptx(op: str, folder: Path) -> str:
@@ -88,8 +92,24 @@ def mistakes(op: str, folder: Path) -> Iterator[str]:
             yield f"{name}: has memory of its own for each thread"
         if _is_of(name, reading) and not re.search(r"ld\.global\S*\.v4\.(f32|u32|b32)", body):
             yield f"{name}: reads no 16 bytes at once"
-        if _is_of(name, writing) and not re.search(r"st\.global\S*\.v[24]\.", body):
+        width = "4" if _is_of(name, scans) else "[24]"
+        if _is_of(name, writing) and not re.search(rf"st\.global\S*\.v{width}\.", body):
             yield f"{name}: writes no 16 bytes at once"
+
+    tensor = {s.name for each in family.ops for s, kernel in _kernels(each) if kernel.schedule.args("tensor")}
+    for name, body in kernels((folder / f"{op}.ptx").read_text()).items():
+        if not _is_of(name, tensor) or "bfloat16" not in name:
+            continue
+        if any(frames[name]) or ".local" in body:
+            yield f"{name}: {frames[name]} bytes of stack, spill stores and spill loads"
+        if "mma.sync.aligned.m16n8k16" not in body or "ldmatrix" not in body:
+            yield f"{name}: uses no tensor cores"
+        if "cp.async.cg.shared.global" not in body:
+            yield f"{name}: copies no 16 bytes at once"
+
+
+def _kernels(op: Op) -> Iterator[tuple[Stage, Kernel]]:
+    return ((s, cuda_kernel(v.case.op, s)) for v in device_programs(op) for s in v.program.stages)
 
 
 def _is_of(mangled: str, stages: Collection[str]) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -49,6 +50,25 @@ def test_cases_are_deterministic(name: str) -> None:
             if arg is not None and other is not None:
                 assert arg.layout == other.layout
                 assert arg.data.tobytes() == other.data.tobytes()
+
+
+def test_an_op_fused_by_rows_is_called_with_several_blocks_of_them() -> None:
+    header = SPECS.parent / "runtime" / "include" / "opc" / "core" / "slices.h"
+    (shift,) = re.findall(r"define OPC_BLOCK_ELEMENTS \(1 << (\d+)\)", header.read_text())
+    for extent in (Extent.WHOLE, Extent.SAMPLE):
+        cases = [c for c in accepted(family("attention").forward, extent=extent) if "-blocks" in c.name]
+        assert [c.attributes for c in cases] == [{"is_causal": True}, {}]
+        assert [c.inputs["mask"] is None for c in cases] == [False, True]
+        for case in cases:
+            q, k = case.inputs["q"], case.inputs["k"]
+            assert q is not None
+            assert k is not None
+            heads, rows, _ = q.data.shape
+            scores = rows * k.data.shape[1]
+            # From four blocks on a call goes through its stages block by block.
+            assert scores > 1 << int(shift)
+            assert heads * -(-scores // (1 << int(shift))) >= 4
+    assert not [c for c in accepted(family("softmax").forward) if "-blocks" in c.name]
 
 
 @pytest.mark.parametrize("name", ["softmax", "layer_norm", "add", "conv2d"])

@@ -8,10 +8,10 @@ import pytest
 
 from opc.pipeline import load_family
 from opc.testing import cover as covers
-from opc.testing.cover import DEVICE, INTERFACE, LOOPS, SIGNATURE, cover, covering_set, expressions, features
+from opc.testing.cover import BODY, DEVICE, INTERFACE, LOOPS, MEMORY, SIGNATURE, cover, covering_set, expressions, features
 
 SPECS = Path(__file__).parents[2] / "specs"
-FEW = [SPECS / f"{name}.yaml" for name in ("add", "argmax", "leaky_relu", "relu", "sigmoid", "softmax")]
+FEW = [SPECS / f"{name}.yaml" for name in ("add", "argmax", "cumsum", "leaky_relu", "relu", "softmax")]
 
 
 def test_a_cover_has_all_and_nothing_superfluous() -> None:
@@ -26,11 +26,21 @@ def test_features_are_constructs_loops_types_and_ranks() -> None:
     assert {"attribute Attribute.kind=float", "op with inplace", "rank *", "type input bfloat16"} <= relu
     assert {
         "language Reduce.kind=sum",
-        "language Call.fn=exp",
+        "language Call",
         "loops RowStage.whole_rows",
         "loops RowAccumulate.kind=max",
     } <= softmax
     assert "language Reduce.kind=sum" not in relu
+    # Which functions are called is none, but in what attributes have to be.
+    gelu, normalised = (features(load_family(SPECS / f"{name}.yaml")) for name in ("gelu", "lp_normalize"))
+    assert not any(text.startswith("language Call.fn") for text in gelu)
+    assert "attribute Call.fn=or" in normalised
+
+
+def test_stages_fused_by_rows_are_a_feature() -> None:
+    fused = {"loops schedule fuse", "loops FusedRows.group given", "loops Temporary.host given"}
+    assert fused <= features(load_family(SPECS / "attention.yaml"))
+    assert not fused & features(load_family(SPECS / "softmax.yaml"))
 
 
 def test_the_set_of_specs_has_every_feature_and_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -44,10 +54,11 @@ def test_the_set_of_specs_has_every_feature_and_is_kept(tmp_path: Path, monkeypa
     every = frozenset[str]().union(*(features(load_family(spec)) for spec in FEW))
     assert {text for c in chosen for text in c.adds} == every
     assert len({"relu", "relu_again"} & {c.name for c in chosen}) < 2
-    # Few of them have all that interfaces, signatures or loops have.
-    for kinds, part in ((INTERFACE, "interface"), (SIGNATURE, "signature"), (LOOPS, "loops")):
+    # Few of them have all that interfaces, signatures, loops, bodies or accesses to memory have.
+    kinds_of = {"interface": INTERFACE, "signature": SIGNATURE, "loops": LOOPS, "body": BODY, "memory": MEMORY}
+    for part, kinds in kinds_of.items():
         few = [c for c in chosen if getattr(c, part)]
-        assert len(few) < len(chosen)
+        assert len(few) < len(chosen) or part in ("body", "memory")
         found = frozenset[str]().union(*(features(load_family(c.spec)) for c in few))
         assert {f for f in every if f.startswith(kinds)} == {f for f in found if f.startswith(kinds)}
     assert all(c.interface for c in chosen if c.signature)

@@ -22,7 +22,7 @@ from opc.testing.markdown import markdown
 from opc.testing.process import CrashedError, Worker, Workers
 from opc.testing.report import print_report, write_junit
 from opc.testing.results import ORACLE, Column, Report, Result, Status, as_json
-from opc.testing.schedule import BuiltPackage, Scheduler
+from opc.testing.schedule import FEWEST, BuiltPackage, Scheduler
 from tests.testing import fakes
 
 ROOT = Path(__file__).parents[2]
@@ -158,6 +158,32 @@ def test_an_interpreter_that_does_not_exist_is_a_failure(tmp_path: Path) -> None
     assert "can't start" in report.results[0].message
 
 
+def test_a_framework_is_imported_twice_only_where_much_is_left(tmp_path: Path) -> None:
+    report = Report()
+    package = BuiltPackage("relu", ROOT / "specs" / "relu.yaml", tmp_path, {"fake": sys.executable, "careless": sys.executable})
+    schedule = Scheduler(report, [package], tmp_path, FAKES, None, Workers(tmp_path))
+    fake, careless = schedule.run_tasks(package)
+    schedule.ready = [*[fake] * FEWEST, *[careless] * 2]
+    # The first thread takes what there is most of, and stays with it; the second takes something else.
+    assert schedule.choose(None, 1) is fake
+    schedule.serving[1] = "fake"
+    assert schedule.choose("fake", 1) is fake
+    assert schedule.choose(None, 2) is careless
+    schedule.serving[2] = "careless"
+    schedule.ready = [fake] * FEWEST
+    assert schedule.choose("careless", 2) is fake
+    schedule.ready.pop()
+    assert schedule.choose("careless", 2) is None
+    assert schedule.choose("fake", 1) is fake
+    # What no thread is at is taken, however little it is, and plans before all.
+    schedule.ready.append(careless)
+    assert schedule.choose(None, 3) is None
+    del schedule.serving[2]
+    assert schedule.choose(None, 3) is careless
+    schedule.ready.append(schedule.plan_task(package))
+    assert schedule.choose(None, 3) is schedule.ready[-1]
+
+
 def test_workers_start_ahead_and_import(tmp_path: Path) -> None:
     (tmp_path / "slow_framework.py").write_text("print('a framework that prints')\n")
     (tmp_path / "broken_framework.py").write_text("raise RuntimeError\n")
@@ -255,18 +281,23 @@ def test_the_covering_tier_builds_a_spec_for_the_backends_that_run_it(monkeypatc
     found = runner._build_in_tiers(report, specs, backends, which, build)
     assert asked == [
         (["d"], ["numpy", "onnx", "paddle", "torch"], None),
-        (["c"], ["numpy", "onnx", "torch"], None),
+        (["c"], ["numpy", "onnx", "torch"], "1"),
         (["b"], ["numpy", "onnx", "paddle", "torch"], "0"),
-        (["a"], ["numpy", "torch"], "0"),
+        (["a"], ["numpy"], "0"),
     ]
     assert "OPC_OPTIMIZE" not in os.environ
+    # What is compiled without optimisation anyway stays so.
+    monkeypatch.setenv("OPC_OPTIMIZE", "0")
+    asked.clear()
+    runner._build_in_tiers(Report(), specs, backends, which, build)
+    assert {optimised for _, _, optimised in asked} == {"0"}
     assert {p.op: p.extent for p in found} == {"a": Extent.SAMPLE, "b": Extent.COVER, "c": Extent.LOOPS, "d": Extent.WHOLE}
     assert all(r.status is Status.NOT_RUN for r in report.results)
     assert {(r.op, r.backend): r.message for r in report.results} == {
         ("a", "numpy"): tiers.SAMPLED,
         ("a", "onnx"): tiers.OUTSIDE,
         ("a", "paddle"): tiers.OUTSIDE,
-        ("a", "torch"): tiers.SAMPLED,
+        ("a", "torch"): tiers.OUTSIDE,
         ("c", "paddle"): tiers.OUTSIDE,
         **{("b", backend.name): tiers.THINNED for backend in backends},
         ("c", "onnx"): tiers.THINNED,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
@@ -10,12 +11,13 @@ import pytest
 
 from opc import config
 from opc.build import toolchain
+from opc.ir.op import Family
 from opc.pipeline import compile_text, load_family
 from opc.testing import sanitize
 from opc.testing.call_file import KernelCall, call_file
 from opc.testing.cases.arguments import TensorArg
 from opc.testing.cases.calls import Case
-from opc.testing.results import Status
+from opc.testing.results import Result, Status
 from opc.testing.sanitize import calls_of, check_family, narrowed, run_sanitized, verdicts
 
 SPECS = Path(__file__).parents[2] / "specs"
@@ -55,6 +57,25 @@ def test_threads_are_looked_at_where_that_is_said(monkeypatch: pytest.MonkeyPatc
     report = run_sanitized(specs, ("thread",), 2, threaded=specs[:1])
     assert report.ok
     assert {(r.op, r.backend) for r in report.results} == {("relu", "thread")}
+
+
+def test_pointers_are_looked_at_where_all_is_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    specs = [SPECS / f"{name}.yaml" for name in ("relu", "clamp", "add")]
+    asked: list[tuple[str, bool]] = []
+
+    def check(family: Family, *_: object, pointers: bool, **__: object) -> Iterator[Result]:
+        asked.append((family.name, pointers))
+        return iter(())
+
+    monkeypatch.setattr(sanitize, "check_family", check)
+    run_sanitized(specs, ("address",), 1)
+    assert asked == [("relu", True), ("clamp", True), ("add", True)]
+    asked.clear()
+    run_sanitized(specs, ("address",), 1, memory=specs[:2], threaded=[], whole=specs[1:2])
+    assert asked[:2] == [("relu", False), ("clamp", True)]
+    flags = [sanitize.sanitizer_flags(("address", "undefined"), pointers)[-1] for pointers in (True, False)]
+    assert flags == ["-fno-sanitize=vptr", "-fno-sanitize=vptr,null,alignment,pointer-overflow"]
+    assert sanitize.sanitizer_flags(("thread",), True) == sanitize.sanitizer_flags(("thread",), False)
 
 
 @pytest.mark.parametrize(

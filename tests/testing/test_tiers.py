@@ -1,14 +1,23 @@
 """The quick tier runs a sample of the calls of an op outside the covering set, says so, and keeps it apart from the whole."""
 
 import io
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 from rich.console import Console
 
+from opc.backends.base import Backend
 from opc.pipeline import load_family
 from opc.testing import tiers
+from opc.testing.cases.calls import Case
+from opc.testing.execution import some
+from opc.testing.extent import Extent
+from opc.testing.plan import Item, ProofPlan, make_plan
 from opc.testing.references.gradcheck import FEW, check_family, check_sample, points
 from opc.testing.report import print_report
 from opc.testing.results import Report, Status, as_json
@@ -68,6 +77,31 @@ def test_an_op_whose_signature_others_have_is_not_checked_where_the_kernel_is_ca
     assert found.ok
     assert found.totals().keys() == whole.totals().keys() - {"check"}
     assert [(r.op, r.backend) for r in found.results if r.message == tiers.UNCHECKED] == [("leaky_relu", "numpy")]
+
+
+def test_backends_that_wrap_the_kernel_run_half_of_the_calls_that_are_alike(spec: Path) -> None:
+    plan, _ = make_plan(load_family(spec), Extent.COVER)
+
+    def runs(plan: ProofPlan, name: str, wraps: bool) -> list[Item]:
+        return some(cast(Backend, SimpleNamespace(name=name, wraps=wraps)), plan)
+
+    def has(items: Iterable[Item], what: Callable[[Case], Iterable[str]]) -> set[tuple[str, str, str]]:
+        return {(i.kind, i.case.op, text) for i in items for text in what(i.case)}
+
+    every, half = [*plan.items], runs(plan, "mindspore", True)
+    assert len(every) / 2 < len(half) < len(every) * 3 / 4
+    assert [i for i in every if i in half] == half
+    # No kind of call is lost, no element type, no missing operand, nothing that is to be refused.
+    assert has(half, lambda c: [c.kind]) == has(every, lambda c: [c.kind])
+    types = [has(given, lambda c: (str(a.data.dtype) for a in c.inputs.values() if a is not None)) for given in (half, every)]
+    assert types[0] == types[1]
+    absent = [has(given, lambda c: (n for n, a in c.inputs.items() if a is None)) for given in (half, every)]
+    assert absent[0] == absent[1]
+    assert [i for i in half if i.expected is None] == [i for i in every if i.expected is None]
+    # All run what is made from the body, the two that run every op, and what is run as a whole or as a sample anyway.
+    assert runs(plan, "onnx", False) == runs(plan, "torch", True) == every
+    assert runs(replace(plan, extent=Extent.WHOLE), "mindspore", True) == every
+    assert runs(replace(plan, extent=Extent.SAMPLE), "mindspore", True) == every
 
 
 def test_a_sample_is_told(sample: Report) -> None:

@@ -50,7 +50,8 @@ def edit(path: Path, old: str, new: str) -> None:
 def test_ops_that_opc_writes_otherwise_join(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     repository, out = tmp_path / "repository", tmp_path / "out"
     for name in ("opc", "runtime"):
-        shutil.copytree(ROOT / name, repository / name, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(ROOT / name, repository / name)  # with what Python has compiled
+    (repository / ".gitignore").write_text("__pycache__\n")
     specs = [repository / "specs" / f"{name}.yaml" for name in ("add", "elu", "gather", "relu", "sigmoid", "silu")]
     specs[0].parent.mkdir()
     for spec in specs:
@@ -62,16 +63,18 @@ def test_ops_that_opc_writes_otherwise_join(tmp_path: Path, monkeypatch: pytest.
     git(repository, "checkout", "-b", "work")
     git(repository, "commit", "--allow-empty", "-m", "second")
     assert joining(specs, specs[:1], out) == ()
-    # What packages are not made of touches no op.
+    # What packages are not made of touches no op. Few ops join if only few are written otherwise, or include what has changed.
     edit(repository / "opc" / "testing" / "tiers.py", "quick tier", "short tier")
-    assert joining(specs, specs[:1], out) == ()
-    # Few ops join if only few are written otherwise, or include what has changed.
     edit(repository / "runtime" / "include" / "opc" / "nests" / "scatter.h", "#include", "/* changed */\n#include")
     assert joining(specs, specs[:1], out) == (specs[2],)
     # The answer is kept.
     with monkeypatch.context() as patch:
         patch.setattr(touched, "_differences", None)
         assert joining(specs, specs[:1], out) == (specs[2],)
+    # Where all specs are chosen, nothing is written.
+    with monkeypatch.context() as patch:
+        patch.setattr(touched, "_differences", None)
+        assert joining(specs, specs, out) == ()
     # What all packages have is shown by one that has all of it.
     git(repository, "checkout", "runtime")
     edit(repository / "opc" / "backends" / "numpy" / "templates" / "binding.h.j2", "edits are lost.", "edits are all lost.")

@@ -48,7 +48,8 @@ VARIANT = "OPC_VARIANT"
 takes a third of the time; without it all are compiled, and a call chooses among them."""
 
 OPTIMIZE = "OPC_OPTIMIZE"
-"""Environment variable: with 0, kernels of the only variant are compiled unoptimised, in a quarter of the time."""
+"""Environment variable: with 0, kernels of the only variant are compiled unoptimised, in a quarter of the time; with 1, those of
+their functions that training seldom calls."""
 
 NATIVE = "native"
 """Stands for the variant that this machine's kernels choose."""
@@ -73,7 +74,7 @@ class KernelBackend:
         source = f"kernel/{family.name}"
         only = only_variant()
         forced = () if only is None else (f"-DOPC_FORCE_VARIANT={only}",)
-        loop_flags = (*COMMON_FLAGS, *LOOP_FLAGS, *(("-O0",) if unoptimised() else ()))
+        loop_flags = (*COMMON_FLAGS, *LOOP_FLAGS, *_less_optimised())
         # It checks shapes, and takes long to compile with optimisation.
         entry = Compile(f"{source}.cpp", _object(f"{family.name}"), (*COMMON_FLAGS, *ENTRY_FLAGS, *forced), glue=True)
         loops = [
@@ -160,6 +161,11 @@ def only_variant() -> str | None:
 def unoptimised() -> bool:
     """Return whether what computes is compiled without optimisation, which it is for this machine alone."""
     return only_variant() is not None and os.environ.get(OPTIMIZE) == "0"
+
+
+def _less_optimised() -> tuple[str, ...]:
+    chosen = os.environ.get(OPTIMIZE, "") if only_variant() is not None else ""
+    return {"0": ("-O0",), "1": ("-DOPC_SELDOM_UNOPTIMISED",)}.get(chosen, ())
 
 
 def _variants() -> dict[str, tuple[str, ...]]:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import torch
     from torch import Tensor
 
-HUGE = 1 << 19
+HUGE = 1 << 18
 """Elements of the outputs that the leak check makes: large enough for pages of their own."""
 
 CALLS = 48

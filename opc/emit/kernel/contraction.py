@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator
 
 from opc.emit.cpp.scalars import CppScalarText
 from opc.emit.shapes.cpp import group_member
-from opc.ir.affine import Affine
-from opc.ir.dtypes import ValueType
-from opc.ir.expr import Axis, BroadcastAxis, GroupAxis, GroupRef
+from opc.ir.affine import Affine, Dim
+from opc.ir.dtypes import ValueType, Weak
+from opc.ir.expr import Axis, BroadcastAxis, Call, Const, GroupAxis, GroupRef, Present, Read, Select, free_indices, walk
 from opc.ir.op import Group, Op
 from opc.lower.contractions.factors import AxisIndex, Factor, Part
-from opc.lower.loop_ir import ContractionStage, Term
+from opc.lower.loop_ir import ContractionStage, FusedRows, RowStore, Term
 
 _ANY_SIZE = "opc::any_size"
 
@@ -20,12 +20,22 @@ class ContractionText:
     """Writes the call of one contraction inside an entry function.
 
     `computed` gives the C++ text of the dtype that values of a type are computed in; `function` is the epilogue's tile function.
+    `rows` is the axis of which the contraction computes a block, None where it computes everything; `kept` is then the place of
+    what it keeps for the next block.
     """
 
     def __init__(
-        self, op: Op, stage: ContractionStage, scalar: CppScalarText, computed: Callable[[ValueType], str], function: str
+        self,
+        op: Op,
+        stage: ContractionStage,
+        scalar: CppScalarText,
+        computed: Callable[[ValueType], str],
+        function: str,
+        rows: FusedRows | None = None,
+        kept: int = 0,
     ) -> None:
         self.op, self.stage, self.scalar, self.computed, self.function = op, stage, scalar, computed, function
+        self.rows, self.kept = rows, kept
         self.inputs = [o.name for o in op.inputs]
         self.outputs = [o.name for o in op.outputs]
         self.axes: dict[str | GroupRef, str] = {}
@@ -52,6 +62,9 @@ class ContractionText:
         yield f"  opc::term terms[{len(s.terms)}];"
         yield "  opc::contraction sum;"
         yield "  opc::start(sum, stage, terms);"
+        if self.rows is not None:
+            yield f"  if (rows.kept != nullptr) sum.kept = rows.kept + {self.kept};"
+            yield from self._scaled()
         for term in s.terms:
             condition = " && ".join(self._condition(c) for c in self._conditions(term))
             yield f"  if ({condition}) {{" if condition else "  {"
@@ -59,6 +72,31 @@ class ContractionText:
             yield "  }"
         sums = "loops.sums[computed == opc::dtype_float64]"
         yield f"  code = opc::run(sum, {sums}, loops.rows, computed, {self.function}, &arguments);"
+
+    def _scaled(self) -> Iterator[str]:
+        """Yield what says that results are sums times a number of the call, where no optional operand is added to them.
+
+        What stands for such an operand is a zero: that of a sum changes -0, and -0 changes nothing.
+        """
+        store = self.stage.epilogue.passes[-1].body[-1]
+        if not isinstance(store, RowStore) or store.source is None:
+            return
+        value, added = store.source.value, "-0.0"
+        missing: str | None = None
+        match value:
+            case Call(fn="add", args=(product, Select(cond=Present() as given, then=Read(), other=Const(value=0)))):
+                value, added, missing = product, "0.0", given.operand
+        match value:
+            case Call(fn="mul", args=(number, Read() as total)) | Call(fn="mul", args=(Read() as total, number)):
+                scale = None if any(isinstance(e, Read) for e in walk(number)) or free_indices(number) else number
+            case Read() as total:
+                scale = Const(1.0, Weak.FLOAT)
+            case _:
+                return
+        if scale is None or total.operand != self.stage.total or scale.type is not Weak.FLOAT:
+            return
+        absent = "" if missing is None else f"if (inputs[{self.inputs.index(missing)}] == nullptr) "
+        yield f"  {absent}opc::scale(sum, {self.scalar.condition(scale)}, {added});"
 
     def _axis(self, entry: str | GroupRef) -> str:
         wanted = "axes" if isinstance(entry, GroupRef) and entry.name == "..." else f"axis_{getattr(entry, 'name', entry)}"
@@ -120,6 +158,8 @@ class ContractionText:
         else:
             tensor = f"opc::temporary_factor({slot}, {name}, {self.computed(self.op.operand(name).type)})"
         yield f"  opc::factor_axes {local} = {tensor};"
+        if self.rows is not None and name in self.inputs and Affine.of(Dim(self.rows.dim)) not in self.op.operand(name).dims:
+            yield f"  {slot}.stays = true;"
         for axis, dim in zip(f.axes, self.op.operand(name).dims, strict=True):
             if isinstance(axis, GroupRef):
                 assert isinstance(dim, Group), "a group is indexed by a group"

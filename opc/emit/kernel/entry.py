@@ -58,11 +58,11 @@ class EntryText:
     ) -> None:
         self.family, self.op, self.variants, self.tiles = family, op, variants, tiles
         self.slices = SliceText(family, op, variants)
-        self.wide = wide if self.slices.group is None else ()
+        self.wide = () if self.slices.used else wide
         """The types whose operands the loops take as int64."""
         self.scalar = CppScalarText(
             op,
-            dim=lambda name: f"call.{dim_member(name)}",
+            dim=self.slices.dim,
             group=lambda name: f"call.{group_member((name, None))}",
             axis=lambda name: f"call.{axis_member(name)}",
         )
@@ -72,7 +72,7 @@ class EntryText:
         op = self.op
         if not self.variants:
             return self._native()
-        sliced = self.slices.group is not None
+        sliced = self.slices.used
         lines = [f"{kernel_prototype(self.family, op)} {{", f"  {struct_name(op)} call;"]
         begin = [
             f"  int32_t code = begin_{op.name}(inputs, outputs, attributes, call, context);",
@@ -101,7 +101,13 @@ class EntryText:
         if len(self.variants) > 1:
             lines.append("  }")
         lines += ["  return code;", "}"]
-        kernel = [f"{kernel_prototype(self.family, op)} {{", f"  {struct_name(op)} call;", *begin, *self.slices.call(), "}"]
+        kernel = [
+            f"{kernel_prototype(self.family, op)} {{",
+            f"  {struct_name(op)} call;",
+            *begin,
+            *self.slices.call(self._leaving_out()),
+            "}",
+        ]
         text = _wrapped(lines)
         if sliced:
             return f"{definitions(self.family, op)}\n{text}\n\nOPC_EXPORT\n{_wrapped(kernel)}\n"
@@ -156,6 +162,12 @@ class EntryText:
             return f"attributes->{name} {value}"
         return f"attributes->{name} {'!=' if value is True else '=='} {0 if isinstance(value, bool) else value}"
 
+    def _leaving_out(self) -> str:
+        """Return the condition of the calls in which blocks of rows leave columns out, empty where there are none."""
+        if all(v.program.columns is not None for v in self.variants):
+            return "true"
+        return " || ".join(" && ".join(self._conditions(v)) for v in self.variants if v.program.columns is not None)
+
     def _overlap(self) -> Iterator[str]:
         op = self.op
         names = ", ".join(message_literal(o.name) for o in (*op.inputs, *op.outputs))
@@ -196,6 +208,8 @@ class EntryText:
         inputs = [o.name for o in self.op.inputs]
         sizes = {size_member(Dim(name)): Affine.of(Dim(name)) for name in self._dims()}
         sizes |= {size_member(GroupSize(name)): Affine.of(GroupSize(name)) for name in self._groups()}
+        if (rows := self.slices.rows) is not None:
+            sizes[size_member(Dim(rows.first))] = Affine.of(Dim(rows.first))
         groups = {axes_member(name, of): group_member((name, of)) for name, of in self._own_groups()}
         for kind, name in members:
             if (kind, name) not in own:
@@ -234,6 +248,7 @@ class EntryText:
         return {d.name for o in (*self.op.inputs, *self.op.outputs) for d in o.dims if not isinstance(d, Affine)}
 
     def _program(self, variant: SpecialisedProgram) -> Iterator[str]:
+        yield from self.slices.columns(variant.program.columns, self.scalar)
         for t in variant.program.temporaries:
             yield from self._temporary(t)
         several, lazy = len(variant.program.stages) > 1, asked_for(self.op, variant)
@@ -254,7 +269,7 @@ class EntryText:
             case RowStage():
                 yield from self._stage(s, op)
             case ContractionStage():
-                yield from ContractionText(op, s, self.scalar, dtype_text, self._function(s.name)).lines()
+                yield from ContractionText(op, s, self.scalar, dtype_text, self._function(s.name), *self.slices.kept(s)).lines()
             case _:
                 yield from self._nest(s, op)
 
@@ -282,7 +297,10 @@ class EntryText:
         return [f"({condition})" if " || " in condition else condition] if condition else []
 
     def _temporary(self, t: Temporary) -> Iterator[str]:
-        if self.slices.group is None:
+        if t.host is not None:
+            yield f"  opc::temporary &{t.name} = {t.host};"
+            return
+        if not self.slices.used:
             yield f"  opc::temporary {t.name};"
         else:
             yield f"  opc::temporary &{t.name} = memory[{self.slices.position(t.name)}];"

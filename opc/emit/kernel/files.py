@@ -17,9 +17,10 @@ from opc.ir.op import Family
 from opc.loops.nodes import Kernel, outline, without_comments
 from opc.lower.build.context import Nest
 from opc.lower.build.stage import stage_kernel
+from opc.lower.fuse import cpu_programs
 from opc.lower.heuristics import runs_often
 from opc.lower.loop_ir import ContractionStage, NestStage, ScanPlan, ScatterPlan, Stage
-from opc.lower.lower import SpecialisedProgram, lower
+from opc.lower.lower import SpecialisedProgram
 from opc.lower.wide import widened_types
 
 
@@ -57,7 +58,7 @@ class _Kernel:
         """What has been written, comments aside, with its name, by what is quickly told of it: to hash a function takes long."""
         for op in family.ops:
             native = op is family.forward and family.native_for("cpp") is not None
-            variants = () if native else lower(op)
+            variants = () if native else cpu_programs(op)
             own = {stage.name: self._tile(v, stage) for v in variants for stage in v.program.stages}
             # Where all functions are those of ops before, instances for either type are there.
             new = {t for name in own if self.functions[name] in own for t in own[name].types}
@@ -107,7 +108,9 @@ class _Kernel:
 
     def _entry_headers(self) -> tuple[str, ...]:
         contraction = ["contraction/run"] if self._contractions else []
-        slices = ["core/slices"] if any(e.slices.group is not None for e in self.entries) else []
+        slices = ["core/slices"] if any(e.slices.used for e in self.entries) else []
+        if any(v.program.columns is not None for e in self.entries for v in e.variants):
+            slices.append("contraction/finite")
         nests = "nests/scatter" if self._cut_otherwise else self._nests("nests/rows", "rows/run")
         stages = (s for e in self.entries for v in e.variants for s in v.program.stages)
         wide = ["core/wide_inputs"] if any(e.wide for e in self.entries) else []

@@ -5,58 +5,128 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from opc.emit.abi import attributes_type
+from opc.emit.cpp.scalars import CppScalarText
 from opc.emit.shapes.cpp import dim_member, group_member, struct_name
-from opc.ir.affine import Dim
+from opc.ir.affine import Affine, Dim
 from opc.ir.op import Family, Group, Op, Operand
-from opc.lower.loop_ir import IndexLoop, Temporary
+from opc.lower.loop_ir import ContractionStage, FusedRows, IndexLoop, NeededColumns, Temporary
 from opc.lower.lower import SpecialisedProgram
 from opc.lower.slices import sliced_group
 
 MOST_SLICED = 64
 """How many temporaries a slice can have: `most_sliced` of `opc/core/slices.h`."""
 
+MOST_KEPT = 8
+"""How many stages keep something from one block of rows to the next: `most_kept` of `opc/core/slices.h`."""
+
 
 class SliceText:
-    """Writes how an op is sliced; `group` is the group that it is sliced along, None for an op that is not."""
+    """Writes how an op is sliced: along `group`, None for an op that is not, and in blocks of `rows`, None where these are not
+    fused."""
 
     def __init__(self, family: Family, op: Op, variants: tuple[SpecialisedProgram, ...]) -> None:
         self.family, self.op = family, op
-        groups = {sliced_group(v.case.op, v.program) for v in variants}
         self.temporaries = [list(v.program.temporaries) for v in variants]
         self.names = list(dict.fromkeys(t.name for ts in self.temporaries for t in ts))
-        self.group = groups.pop() if len(groups) == 1 and len(self.names) <= MOST_SLICED else None
+        self.rows = next((v.program.fused for v in variants), None)
+        groups = {sliced_group(v.case.op, v.program) for v in variants} if self.rows is None else {self.rows.group}
+        few = len(self.names) <= MOST_SLICED
+        self.group = groups.pop() if len(groups) == 1 and few else None
+        self.rows = self.rows if few else None
+        self.keeping: dict[str, int] = {}
+        for v in variants if self.rows is not None else ():
+            contractions = [s.name for s in v.program.stages if isinstance(s, ContractionStage)]
+            self.keeping |= {name: n for n, name in enumerate(contractions[:MOST_KEPT])}
+
+    @property
+    def used(self) -> bool:
+        """Whether the op is run one slice at a time."""
+        return self.group is not None or self.rows is not None
 
     def position(self, temporary: str) -> int:
         """Return the position of a temporary among those of all programs: each program has others, by the same names or not."""
         return self.names.index(temporary)
 
+    def kept(self, stage: ContractionStage) -> tuple[FusedRows | None, int]:
+        """Return the axis whose blocks a contraction is computed in, and the place of what it keeps for the next block.
+
+        The axis is None where it keeps nothing.
+        """
+        return (None, 0) if stage.name not in self.keeping else (self.rows, self.keeping[stage.name])
+
+    def dim(self, name: str) -> str:
+        """Return the size of a dimension inside the function that runs the stages."""
+        return f"call.{dim_member(name)}" if self.rows is None or name != self.rows.first else "rows.first"
+
     def prologue(self) -> Iterator[str]:
         """Yield the head of the function that runs the stages on one slice or on everything."""
         op = self.op
-        yield f"static int32_t run_{op.name}(const void *sizes, const DLTensor *const *inputs, DLTensor *const *outputs,"
-        yield "    const void *values, const opc_context *context, opc::temporary *memory) {"
-        yield f"  const {struct_name(op)} &call = *static_cast<const {struct_name(op)} *>(sizes);"
+        rows = "" if self.rows is None else "rows"
+        yield f"static int32_t run_{op.name}(const void *sizes, const opc::row_block &{rows},"
+        yield "    const DLTensor *const *inputs, DLTensor *const *outputs, const void *values, const opc_context *context,"
+        yield "    opc::temporary *memory) {"
+        if self.rows is None:
+            yield f"  const {struct_name(op)} &call = *static_cast<const {struct_name(op)} *>(sizes);"
+        else:
+            yield f"  {struct_name(op)} call = *static_cast<const {struct_name(op)} *>(sizes);"
+            yield f"  call.{dim_member(self.rows.dim)}.size = rows.count;"
         if op.attributes:
             kind = attributes_type(self.family)
             yield f"  const {kind} *attributes = static_cast<const {kind} *>(values);"
         else:
             yield "  static_cast<void>(values);"
 
-    def call(self) -> Iterator[str]:
-        """Yield the calls of that function, slice by slice where that pays."""
-        if self.group is None:
+    def columns(self, needed: NeededColumns | None, scalar: CppScalarText) -> Iterator[str]:
+        """Yield what lets the stages of a program do without the columns that a block of rows does not need."""
+        if needed is None or self.rows is None or len(needed.finite) > MOST_KEPT:
             return
-        op, joint = self.op, f"call.{group_member((self.group, None))}"
+        size = f"call.{dim_member(needed.dim)}.size"
+        inputs = [o.name for o in self.op.inputs]
+        finite = [
+            f"opc::all_finite(rows.kept[{n}], *inputs[{inputs.index(name)}], loops.sums, loops.rows)"
+            for n, name in enumerate(needed.finite)
+        ]
+        yield "  if (rows.kept != nullptr) {"
+        yield f"    const int64_t needed = {scalar.number(needed.count)};"
+        yield f"    if ({' && '.join([f'needed < {size}', *finite])}) {{"
+        yield f"      {size} = needed > 0 ? needed : 1;"
+        yield "    }"
+        yield "  }"
+
+    def call(self, leaving_out: str) -> Iterator[str]:
+        """Yield the calls of that function, slice by slice where that pays.
+
+        `leaving_out` is the condition of the calls whose blocks of rows need fewer columns the earlier they come.
+        """
+        if not self.used:
+            return
+        op = self.op
+        joint = "alone" if self.group is None else f"call.{group_member((self.group, None))}"
         operands = (*op.inputs, *op.outputs)
         own = ", ".join(self._own(o) for o in operands)
         count = len(self.names)
         elements = " + ".join(dict.fromkeys(self._elements(t) for ts in self.temporaries for t in ts))
         attributes = "attributes" if op.attributes else "nullptr"
+        if self.group is None:
+            yield "  const opc::extents alone = {};"
         yield f"  const opc::extents *const own[] = {{{own}}};"
         yield f"  const int64_t elements = {elements};"
-        yield f"  if (!opc::pays_to_slice({joint}, own, {len(op.inputs)}, outputs, {len(op.outputs)}, elements)) {{"
+        everything, blocks, rows = "{}", "", ""
+        if self.rows is not None:
+            size = f"call.{dim_member(self.rows.dim)}.size"
+            has = ", ".join("true" if self._has_rows(o) else "false" for o in operands)
+            yield f"  const bool in_rows[] = {{{has}}};"
+            fewer = f", {leaving_out}" if leaving_out else ""
+            yield f"  const int64_t block = opc::block_of_rows({size}, elements{fewer});"
+            everything, blocks, rows = (
+                f"{{0, {size}, nullptr}}",
+                f", opc::blocks_of_rows({size}, block)",
+                f", in_rows, {size}, block",
+            )
+        counts = f"{len(op.inputs)}, outputs, {len(op.outputs)}"
+        yield f"  if (!opc::pays_to_slice({joint}, own, {counts}, elements{blocks})) {{"
         yield f"    opc::temporary memory[{count}];"
-        yield f"    return run_{op.name}(&call, inputs, outputs, {attributes}, context, memory);"
+        yield f"    return run_{op.name}(&call, {everything}, inputs, outputs, {attributes}, context, memory);"
         yield "  }"
         yield f"  {struct_name(op)} slice = call;"
         for name in dict.fromkeys(group_member((d.name, d.of)) for o in operands for d in o.dims if isinstance(d, Group)):
@@ -64,7 +134,7 @@ class SliceText:
                 yield f"  slice.{name}.rank = 0;"
         yield (
             f"  opc::slicing slices = {{context, &{joint}, inputs, outputs, {len(op.inputs)}, {len(op.outputs)}, own, "
-            f"&slice, {attributes}, run_{op.name}, OPC_OK}};"
+            f"&slice, {attributes}, run_{op.name}, OPC_OK{rows}}};"
         )
         yield "  return opc::run_slices(slices);"
 
@@ -75,6 +145,9 @@ class SliceText:
     def _own(self, o: Operand) -> str:
         group = next((d for d in o.dims if isinstance(d, Group) and d.name == self.group), None)
         return "nullptr" if group is None else f"&call.{group_member((group.name, group.of))}"
+
+    def _has_rows(self, o: Operand) -> bool:
+        return self.rows is not None and Affine.of(Dim(self.rows.dim)) in o.dims
 
     def _elements(self, t: Temporary) -> str:
         """Return the number of elements a temporary has in one slice, as far as its axes are dimensions."""

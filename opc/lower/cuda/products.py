@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 
 from opc.ir.affine import Affine, FloorDiv, Index, Minimum, Mod
-from opc.ir.dtypes import DType, TypeVar, ValueType, Weak, is_floating
+from opc.ir.dtypes import DType, TypeVar, Weak, is_floating
 from opc.ir.expr import (
     Axis,
     Call,
@@ -57,6 +57,9 @@ from opc.transform.indices import substitute
 TILES = ("64 x 64", "128 x 128", "128 x 256")
 """Points down and across of the tiles that kernels may have, as the runtime's `shape_of_tiles` numbers them. Of the greatest both
 factors are brought 16 bytes at a time, for tensor cores."""
+
+MOST_DIGITS = 4
+"""Of how many places along indices a factor is computed at most."""
 
 HALVES = (DType.FLOAT16, DType.BFLOAT16)
 """The types that tensor cores multiply."""
@@ -127,6 +130,8 @@ def products_of(op: Op, stage: NestStage) -> Products | None:
         a, b, down, across = b, a, across, down
     sides = {"left": (a, down), "right": (b, across)}
     computed = tuple(side for side, (f, points) in sides.items() if steps_of(op, f, _names_along(e, stage, points)) is None)
+    if computed and max(len(down), len(across), len(e.axes)) > MOST_DIGITS:
+        return None
     return Products(e, (a, b), batch, down, across, split, _stored(op, a, b), computed)
 
 
@@ -268,10 +273,10 @@ class _DeviceProducts(DevicePoints):
     def kernel(self) -> Kernel:
         """Return the function."""
         p, of = self.products, self.products.sum.type
-        left = self._factor("left", p.factors[0], (("batch", p.batch), ("down", p.down)), of)
-        left_at = None if "left" in p.computed else self._place("left_at", p.factors[0], p.down)
-        right = self._factor("right", p.factors[1], (("batch", p.batch), ("across", p.across)), of)
-        right_at = None if "right" in p.computed else self._place("right_at", p.factors[1], p.across)
+        left = self._factor("left", p.factors[0], "down", p.down)
+        left_at = self._at("left", p.factors[0], p.down)
+        right = self._factor("right", p.factors[1], "across", p.across)
+        right_at = self._at("right", p.factors[1], p.across)
         names = {k: self.nest.fresh(k) for k in ("batch", "down", "across", "total")}
         places = (*self._entries(names["batch"], p.batch), *self._entries(names["down"], p.down))
         places = (*places, *self._entries(names["across"], p.across))
@@ -282,11 +287,13 @@ class _DeviceProducts(DevicePoints):
         params = ((Weak.INT, names["batch"]), (Weak.INT, names["down"]), (Weak.INT, names["across"]), (of, names["total"]))
         finish = LocalFunction(self.nest.fresh("finish"), params, finished)
         along = (Named(f"opc::along_{'terms' if lies_along_terms(f, p) else 'points'}") for f in p.factors)
-        left_place, right_place = (call("nowhere") if at is None else ref(at.name) for at in (left_at, right_at))
+        left_place, right_place = (
+            ref(at[0].name) if len(at) == 1 else call("computed_places", *(ref(f.name) for f in at)) for at in (left_at, right_at)
+        )
         arguments = (NEST, ref(left.name), left_place, ref(right.name), right_place, ref(finish.name))
         stored = "void" if p.stored is None else StoredType(p.stored, self.nest.operands[0])
         tiles = Do(call("multiply_tiles", *arguments, types=(of, stored, "Tiles", *along)))
-        functions = [f for f in (left, left_at, right, right_at, finish) if f is not None]
+        functions = (left, *left_at, right, *right_at, finish)
         return self.function((Comment(format_assign(self.stage.assign)), *functions, tiles), self._tiled())
 
     def _tiled(self) -> Schedule:
@@ -301,23 +308,36 @@ class _DeviceProducts(DevicePoints):
             steps.append(Transformation("compute", p.computed))
         return Schedule(tuple(steps))
 
-    def _factor(self, name: str, value: Expr, entries: tuple[tuple[str, tuple[int, ...]], ...], of: ValueType) -> LocalFunction:
-        """Return the function of a factor: of its batch, its place down or across, and the number of a term."""
-        params, places = [], list[Let]()
-        for word, own in entries:
-            param = self.nest.fresh(word)
-            params.append((Weak.INT, param))
-            places += self._entries(param, own)
-        term = self.nest.fresh("term")
-        params.append((Weak.INT, term))
+    def _factor(self, name: str, value: Expr, word: str, own: tuple[int, ...]) -> LocalFunction:
+        """Return the function of a factor: of its batch, its place down or across, and the number of a term, or of digits."""
+        of, batch, point, term = self.products.sum.type, *map(self.nest.fresh, ("batch", word, "term"))
+        digits = name in self.products.computed
+        places = list(self._entries(batch, self.products.batch))
+        places += self._places_at({n: Member(point, "at", k) for k, n in enumerate(own)}) if digits else self._entries(point, own)
         before, self.lines = self.lines, []
-        places += self._terms(term)
+        places += self._terms(term, digits)
         result = Construct(of, self.value(value))
         body: Body = tuple(self.lines)
         self.lines = before
         # What only the result uses is used too.
         used = used_places(tuple(places), (*body, Do(call("store", result))))[:-1]
-        return LocalFunction(self.nest.fresh(name), tuple(params), used, result, of)
+        kind = Named("opc::digits") if digits else Weak.INT
+        return LocalFunction(self.nest.fresh(name), ((Weak.INT, batch), (kind, point), (kind, term)), used, result, of)
+
+    def _at(self, side: str, value: Expr, own: tuple[int, ...]) -> tuple[LocalFunction, ...]:
+        """Return the function that tells where a factor's first element lies, or those of the digits that it is computed from."""
+        if side not in self.products.computed:
+            return (self._place(f"{side}_at", value, own),)
+        point, term = self.nest.fresh("point"), self.nest.fresh("term")
+        before, self.lines = self.lines, []
+        sizes = [self._size(n, "group_points") for n in own]
+        points = call("digits", *(place_of(variable(point), sizes[k + 1 :], size) for k, size in enumerate(sizes)))
+        terms = call("digits", *(let.value for let in self._terms(term)))
+        self.lines = before
+        return (
+            LocalFunction(self.nest.fresh(f"{side}_points"), ((Weak.INT, point),), (), points),
+            LocalFunction(self.nest.fresh(f"{side}_terms"), ((Weak.INT, term),), (), terms),
+        )
 
     def _place(self, name: str, value: Expr, own: tuple[int, ...]) -> LocalFunction:
         """Return the function that tells where a factor's element of the first point and term of a batch lies."""
@@ -337,18 +357,18 @@ class _DeviceProducts(DevicePoints):
     def _entries(self, param: str, entries: tuple[int, ...]) -> tuple[Let, ...]:
         """Return the places along entries of the target, of a number that counts their points."""
         split, found = self.products.split, dict[int, Expr]()
-
-        def size(n: int) -> Expr:
-            if split is None or split.entry != n:
-                return Member("@nest", "size", n)
-            return Member("@nest", "groups" if entries is self.products.batch else "group_points")
-
+        part = "groups" if entries is self.products.batch else "group_points"
         for k, n in enumerate(entries):
-            behind = [size(m) for m in entries[k + 1 :]]
-            found[n] = variable(param) if len(entries) == 1 else place_of(variable(param), behind, size(n))
+            behind = [self._size(m, part) for m in entries[k + 1 :]]
+            found[n] = variable(param) if len(entries) == 1 else place_of(variable(param), behind, self._size(n, part))
         if split is None or split.entry not in entries or entries is not self.products.batch:
             return self._places_at(found)
         return Let(split.group, Weak.INT, found.pop(split.entry)), *self._places_at(found)
+
+    def _size(self, entry: int, part: str) -> Expr:
+        """Return how many points there are along an entry of the target, or of one that is split, of this part of it."""
+        split = self.products.split
+        return Member("@nest", part) if split is not None and split.entry == entry else Member("@nest", "size", entry)
 
     def _places_at(self, found: dict[int, Expr]) -> tuple[Let, ...]:
         """Return the variables that hold places along entries of the target; of one that is split, places in groups are given."""
@@ -360,10 +380,12 @@ class _DeviceProducts(DevicePoints):
         self.whole |= {n: let.name for n, let in zip(found, lets, strict=True)}
         return lets
 
-    def _terms(self, param: str) -> tuple[Let, ...]:
-        """Return the places along the axes of the sum, of the number of a term."""
+    def _terms(self, param: str, digits: bool = False) -> tuple[Let, ...]:
+        """Return the places along the axes of the sum, of the number of a term, or of its digits."""
         loops = [self.loop_over(axis) for axis in self.products.sum.axes]
         sizes = [loop.high for loop in loops]
+        if digits:
+            return tuple(Let(loop.index, Weak.INT, Member(param, "at", k)) for k, loop in enumerate(loops))
         places = (place_of(variable(param), sizes[k + 1 :], size) for k, size in enumerate(sizes))
         found = [variable(param)] if len(loops) == 1 else places
         return tuple(Let(loop.index, Weak.INT, place) for loop, place in zip(loops, found, strict=True))

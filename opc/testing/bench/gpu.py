@@ -114,7 +114,7 @@ class _Worker:
         for problem, name, group, once in self.problems():
             if "gpu" in self.settings.sections:
                 self.emit({"doing": name})
-                copies = [attempt("copy", lambda p=problem: _copy(p))] if group == "elementwise" else []  # type: ignore[misc]
+                copies = [attempt("copy", partial(_copy, problem))] if group == "elementwise" else []
                 self.compare("gpu", name, [*_agreeing(self.forward(problem)), *copies], problem.cost, LIMITS[group])
             if "gpu-backward" in self.settings.sections and problem.family.backward is not None and not once:
                 self.emit({"doing": f"{name}, gradient"})

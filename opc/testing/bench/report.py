@@ -118,7 +118,7 @@ def as_markdown(found: Benchmark) -> str:
     for section, title in SECTIONS.items():
         cells = table(section, found)
         if len(cells) > 1:
-            lines += ["", f"### {title.capitalize()}", "", *_markdown(cells)]
+            lines += ["", f"### {title[0].upper()}{title[1:]}", "", *_markdown(cells)]
     if found.targets:
         cells = [(a, c, d, e) for a, _, c, d, e in _targets(found)]
         lines += ["", "### Targets", "", *_markdown(cells)]

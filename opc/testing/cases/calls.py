@@ -1,7 +1,7 @@
 """Test calls of an op, made from the op alone: a deterministic table, and random ones by hypothesis.
 
 The table goes through element types, ranks and sizes, memory layouts, broadcasting, special values, attributes, optional inputs,
-outputs that are not wanted, and one large call. Everything is seeded by the op's name, so that the same op gives the same cases.
+outputs that are not wanted, and large calls. Everything is seeded by the op's name, so that the same op gives the same cases.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from opc.testing.cases.sizes import (
     broadcast_variants,
     dims_of,
     groups_of,
+    in_blocks,
     shapes_of,
     table_sizes,
     windows_of,
@@ -46,7 +47,7 @@ FEW = 54
 LARGE = 2_000_000
 """The number of points the largest loop of a large case may have; of a derived op half as many."""
 
-SAMPLE = {"sizes": 4, "dtype": 2, "broadcast": 2, "axis": 4, "attributes": 3, "large": 1, "random": 5}
+SAMPLE = {"sizes": 4, "dtype": 2, "broadcast": 2, "axis": 4, "attributes": 3, "large": 1, "blocks": 2, "random": 5}
 """How many calls of a kind there are in a sample, one of each other kind; of kinds that differ by element type, one for each
 type."""
 
@@ -216,6 +217,11 @@ class Maker:
         yield from self.attributes(middle)
         yield from self.optional(middle)
         limit = LARGE if self.op.derivation is None else LARGE // 2
+        flags = {a.name: not a.default for a in self.op.attributes if a.kind is AttributeKind.BOOL}
+        optional = frozenset(o.name for o in self.op.inputs if o.optional and o.name not in self.seeds)
+        for (sizes, keep), alone in itertools.product(in_blocks(self.op), (False, True)):
+            absent = optional if alone else frozenset[str]()
+            yield self.make("blocks", sizes, None, {} if alone else flags, absent=absent, limit=LARGE, keep=keep)
         for sizes, keep in self.large():
             yield self.make("large", sizes, negative_axis=True, limit=limit, keep=keep)
 

@@ -11,6 +11,8 @@ from typing import Any
 from opc.analysis.shapes.inference import ShapeError
 from opc.ir.affine import Affine, AttrInt, Dim, FloorDiv, GroupSize, Minimum, Symbol
 from opc.ir.op import AttributeKind, Group, Op
+from opc.lower.fuse import cpu_programs
+from opc.lower.loop_ir import IndexLoop
 
 Shape = tuple[int, ...]
 Shapes = dict[str, "Shape | None"]
@@ -45,6 +47,10 @@ def dims_of(op: Op) -> tuple[str, ...]:
 def groups_of(op: Op) -> tuple[str, ...]:
     """Return the names of the axis groups of the inputs, in order of appearance."""
     return tuple(dict.fromkeys(d.name for o in op.inputs for d in o.dims if isinstance(d, Group)))
+
+
+FUSED = (1031, 523)
+"""Rows and columns of which a slice has two blocks: more than `block_elements` of `opc/core/slices.h`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,3 +210,19 @@ def axis_attributes(op: Op, sizes: Sizes, negative: bool = False) -> dict[str, i
                 before += 0 if seen else length
             result[attribute.name] = before - rank if negative else before
     return result
+
+
+def in_blocks(op: Op) -> Iterator[tuple[Sizes, tuple[str, ...]]]:
+    """Yield sizes with which stages fused by rows run on several blocks of them, and the dimensions to keep so long.
+
+    All other dimensions are 1. There are none for an op whose stages are not fused.
+    """
+    program = next((v.program for v in cpu_programs(op)), None)
+    if program is None or program.fused is None:
+        return
+    rows = program.fused.dim
+    found = {a.name: None for t in program.temporaries for x in t.loops if isinstance(x, IndexLoop) for a in x.extent.atoms()}
+    columns = [d for d in dims_of(op) if d in found and d != rows]
+    long = dict(zip((rows, *columns), FUSED))
+    sizes = dict.fromkeys(dims_of(op), 1) | long
+    yield Sizes(sizes, {g: (2,) if i == 0 else () for i, g in enumerate(groups_of(op))}, {}), tuple(long)

@@ -80,6 +80,13 @@ OPC_KERNEL(threads_a_block) some_wait(int *to) {
   *to = 1;
 }
 
+/* Each block waits for the one before it: by the numbers that blocks draw when they begin, or by those that they have. */
+OPC_KERNEL(threads_a_block) in_turn(int *to, unsigned *drawn, bool draws) {
+  const unsigned number = draws ? atomicAdd(drawn, 1u) : blockIdx.x;
+  if (number > 0) OPC_WAIT_UNTIL(to[number - 1] != 0);
+  to[number] = static_cast<int>(number) + 1;
+}
+
 int main(int, char **arguments) {
   static int to[1024];
   static double sum[4];
@@ -89,6 +96,10 @@ int main(int, char **arguments) {
     int right = 0;
     for (int i = 0; i < 1024; ++i) right += to[i] == i / 256 * 256 + (i + 1) % 256;
     printf("%d\n", right);
+  } else if (strncmp(name, "in_turn", 7) == 0) {
+    static unsigned drawn = 0;
+    OPC_LAUNCH(in_turn, false, 64, 1, 0, nullptr, to, &drawn, strcmp(name, "in_turn_drawn") == 0);
+    printf("%d\n", to[63]);
   } else if (strcmp(name, "lanes") == 0) {
     OPC_LAUNCH(lanes, true, 2, threads_a_block, 0, nullptr, to);
     printf("%d\n", to[0]);

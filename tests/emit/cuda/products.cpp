@@ -40,14 +40,20 @@ struct factor {
 
 template <typename T, typename U, int Kind, bool computed, typename LeftAlong, typename RightAlong, typename Left, typename Right>
 void kernel(const sizes &n, const Left &left, const Right &right, float *to) {
-  const auto left_value = [&](int64_t, int64_t p, int64_t t) { return opc::load(left.data + left.at(p, t)); };
+  [[maybe_unused]] const auto left_value = [&](int64_t, int64_t p, int64_t t) { return opc::load(left.data + left.at(p, t)); };
   const auto right_value = [&](int64_t, int64_t p, int64_t t) { return opc::load(right.data + right.at(p, t)); };
   [[maybe_unused]] const auto left_at = [&](int64_t) { return left.data; };
   const auto right_at = [&](int64_t) { return right.data; };
   const auto finish = [&](int64_t, int64_t down, int64_t across, float total) { to[down * n.across + across] += total; };
   typedef std::conditional_t<std::is_same<T, U>::value, T, void> stored;
   if constexpr (computed) {
-    opc::multiply_tiles<float, stored, Kind, LeftAlong, RightAlong>(n, left_value, opc::nowhere(), right_value, right_at, finish);
+    const auto value = [&](int64_t, const opc::digits &p, const opc::digits &t) {
+      return opc::load(left.data + left.at(p.at[0] * 4 + p.at[1], t.at[0] * 3 + t.at[1]));
+    };
+    const auto points = [&](int64_t point) { return opc::digits(point / 4, point % 4); };
+    const auto term_places = [&](int64_t term) { return opc::digits(term / 3, term % 3); };
+    const opc::computed_places places(points, term_places);
+    opc::multiply_tiles<float, stored, Kind, LeftAlong, RightAlong>(n, value, places, right_value, right_at, finish);
   } else {
     opc::multiply_tiles<float, stored, Kind, LeftAlong, RightAlong>(n, left_value, left_at, right_value, right_at, finish);
   }
@@ -75,11 +81,12 @@ void check(const char *name, int64_t down, int64_t across, int64_t terms, opc::b
   const bool halves = opc::is_for_tensors<T> && std::is_same<T, U>::value;
   const int64_t bytes = halves ? (shape.down + shape.across) * shape.halves * 2 * shape.half_stages
                                : (shape.down + shape.across) * shape.floats * 4 * shape.float_stages;
+  const int64_t all_bytes = bytes + (computed ? 8192 : 0);
   typedef factor<T, LeftAlong> left_type;
   typedef factor<U, RightAlong> right_type;
   /* Fewer blocks than tiles: a block takes several. */
-  OPC_LAUNCH((kernel<T, U, Kind, computed, LeftAlong, RightAlong, left_type, right_type>), true, n.work < 2 ? n.work : 2, opc::threads_a_block, bytes,
-             nullptr, n, left, right, found.data());
+  OPC_LAUNCH((kernel<T, U, Kind, computed, LeftAlong, RightAlong, left_type, right_type>), true, n.work < 2 ? n.work : 2, opc::threads_a_block,
+             all_bytes, nullptr, n, left, right, found.data());
   if (parts > 1) {
     n.of = opc::all_parts;
     OPC_LAUNCH((kernel<T, U, Kind, computed, LeftAlong, RightAlong, left_type, right_type>), true, 2, opc::threads_a_block, 0, nullptr, n,
@@ -177,7 +184,9 @@ int main() {
   check_ways<float, float, opc::small_tiles>("no terms", 3, 7, 0, opc::in_steps, opc::by_value);
   check<opc::bfloat16, opc::bfloat16, opc::medium_tiles, opc::along_points, opc::along_terms, true>(
       "computed", 129, 24, 40, opc::computed, opc::packed);
-  check<float, float, opc::medium_tiles, opc::along_terms, opc::along_points, true>("computed floats", 129, 24, 20, opc::computed,
+  check<opc::float16, opc::float16, opc::small_tiles, opc::along_terms, opc::along_terms, true>("computed along terms", 65, 24, 200,
+                                                                                               opc::computed, opc::packed);
+  check<float, float, opc::medium_tiles, opc::along_terms, opc::along_points, true>("computed floats", 129, 24, 100, opc::computed,
                                                                                    opc::packed);
   check<opc::float16, opc::float16, opc::small_tiles, opc::along_points, opc::along_points>("parts", 72, 8, 200, opc::packed,
                                                                                            opc::packed, 3);

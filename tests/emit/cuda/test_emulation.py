@@ -58,6 +58,14 @@ def test_a_missing_barrier_shows_in_another_order(program: Path) -> None:
     assert "1024\n" not in found
 
 
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_blocks_wait_for_those_that_have_begun(program: Path, seed: int) -> None:
+    assert run(program, "in_turn_drawn", seed=seed).stdout == "64\n"
+    done = run(program, "in_turn_numbered", seed=seed)
+    message = "CUDA's emulation: a block waits for what no block before it has written\n"
+    assert (done.stdout, done.stderr) == (("64\n", "") if seed == 0 else ("", message))
+
+
 @pytest.mark.parametrize(
     ("case", "message"),
     [

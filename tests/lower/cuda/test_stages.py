@@ -110,15 +110,29 @@ def test_places_that_no_window_bounds_are_sorted() -> None:
     assert re.fullmatch(r"bind\(points to teams\), scatter\(\w+, sort\)", found["f_backward_d_t"])
 
 
-def test_rows_that_add_up_over_rows_are_statements_by_themselves() -> None:
+def test_sums_over_rows_are_statements_beside_the_rows() -> None:
+    """What they add up is made anew in them, not read from memory."""
     family = load_family(ROOT / "specs" / "layer_norm.yaml")
     assert family.backward is not None
     (variant,) = device_programs(family.backward)
-    assert all(isinstance(s, NestStage) for s in variant.program.stages)
-    written = [n for s in variant.program.stages for n in written_by(s)]
-    assert len(written) == len(set(written))
-    assert {"d_x", "d_w", "d_b"} <= set(written)
-    assert {t.name for t in variant.program.temporaries} == set(written) - {"d_x", "d_w", "d_b"}
+    rows, *sums = variant.program.stages
+    assert isinstance(rows, RowStage)
+    assert written_by(rows) == ("d_x",)
+    assert [written_by(s) for s in sums] == [("d_w",), ("d_b",)]
+    assert all(isinstance(s, NestStage) for s in sums)
+    assert variant.program.temporaries == ()
+    (first, _) = (cuda_kernel(variant.case.op, s) for s in sums)
+    assert str(first.schedule) == "bind(points to teams), share(terms, parts), coalesce(points)"
+
+
+def test_what_a_product_reads_stays_in_memory() -> None:
+    """Its factors are elements, which tiles are copied from and tensor cores take."""
+    spec = "inputs: {a: 'T[M, K]', b: 'T[K, N]'}\noutputs: {y: 'T[M, N]'}\nkernel: |\n  c[m, k] = 2 * a[m, k]\n"
+    spec += "  d[m] = sum[k](c[m, k])\n  y[m, n] = sum[k](c[m, k] * b[k, n]) + d[m]\ngradient: none\n"
+    (variant,) = device_programs(compile_text(HEAD + spec, "f.yaml").forward)
+    schedules = {written_by(s)[-1]: str(cuda_kernel(variant.case.op, s).schedule) for s in variant.program.stages}
+    assert schedules["y"].startswith("bind(tiles to blocks)")
+    assert {n for s in variant.program.stages for n in written_by(s)} == {"c", "d", "y"}
 
 
 def test_a_statement_in_two_stages_runs_once() -> None:

@@ -12,8 +12,10 @@ enum : int64_t {
   partial_bytes = 1 << 22
 };
 
-/* Cuts the inner points of a term into steps of about the same length. */
-static void cut_evenly(contraction_term &t) {
+/* Cuts the inner points of a term into steps of about the same length; where what is packed is kept for the next block of rows, which may
+ * need more or fewer of them, into steps that begin at the same points. */
+static void cut_evenly(const contraction_plan &p, contraction_term &t) {
+  t.step_size = p.c->kept != nullptr ? inner_block : 0;
   t.cut_size = t.depth;
   t.cut_points = 1;
   t.cuts = t.blocks = blocks_of(t.depth, inner_block);
@@ -24,24 +26,28 @@ static void plan_strips(contraction_plan &p) {
   plan_runs(p, p.rows);
   plan_runs(p, p.columns);
   p.row_strips = blocks_of(p.rows.points, p.f->rows);
-  p.column_panels = blocks_of(p.columns.points, strip_vectors * p.f->lanes);
+  /* Two panels of two vectors are quicker than one of three and one of one: with few sums in registers, products wait for each other. */
+  p.panel_vectors = p.c->kept != nullptr && blocks_of(p.columns.points, p.f->lanes) == strip_vectors + 1 ? 2 : strip_vectors;
+  p.column_panels = blocks_of(p.columns.points, p.panel_vectors * p.f->lanes);
   p.steps = 0;
   p.most_inner = 1;
   for (int32_t t = 0; t < p.terms; ++t) {
     const contraction_term &of = p.term[t];
     p.steps += of.blocks;
-    const int64_t deepest = of.blocks > 0 ? blocks_of(of.cut_size, of.cuts) * of.cut_points : 0;
-    if (deepest > p.most_inner) p.most_inner = deepest;
+    if (of.blocks == 0) continue;
+    const int64_t longest = of.step_size > 0 ? least_of(of.step_size, of.cut_size) : blocks_of(of.cut_size, of.cuts);
+    if (longest * of.cut_points > p.most_inner) p.most_inner = longest * of.cut_points;
   }
 }
 
 /* Plans the columns as packed blocks. */
 static void plan_columns(contraction_plan &p) {
-  const int64_t panel = strip_vectors * p.f->lanes;
+  const int64_t panel = p.panel_vectors * p.f->lanes;
   int64_t panels = packed_bytes / (p.most_inner * panel * itemsize(p.computed));
   if (panels > 16) panels = 16;
   p.column_blocks = blocks_of(p.column_panels, panels);
-  p.most_columns = blocks_of(p.column_panels, p.column_blocks) * panel;
+  p.block_panels = p.c->kept != nullptr ? panels : 0;
+  p.most_columns = (p.c->kept != nullptr ? least_of(p.column_panels, panels) : blocks_of(p.column_panels, p.column_blocks)) * panel;
 }
 
 /* Plans windows in rows, if one of the factors has them and the other does not come from a padded input; then that factor's are the
@@ -61,7 +67,7 @@ static bool use_windows(contraction_plan &p) {
   }
   if (used) return true;
   if (swapped) swap_sides(p);
-  cut_evenly(p.term[0]);
+  cut_evenly(p, p.term[0]);
   plan_strips(p);
   return false;
 }
@@ -86,7 +92,7 @@ static bool plan_blocks(contraction_plan &p, int64_t *units) {
   p.batches = points_of(p, p.batch);
   p.work = 0;
   for (int32_t t = 0; t < p.terms; ++t) {
-    cut_evenly(p.term[t]);
+    cut_evenly(p, p.term[t]);
     p.work += p.term[t].depth;
   }
   plan_strips(p);

@@ -11,6 +11,8 @@
 
 namespace opc {
 
+struct kept_memory; /* opc/core/call.h */
+
 enum { max_contraction_loops = 2 * max_axes, max_terms = 8, max_parts = 6, max_guards = 6 };
 
 /* What the index i of one loop adds to an index of a tensor: times * floor((scale * i + shift) / divisor). */
@@ -40,6 +42,7 @@ struct axis_index {
 struct factor {
   const char *data;
   dtype stored;
+  bool stays; /* it is the same for all blocks of rows of a slice */
   int32_t entries;
   axis_index at[OPC_MAX_RANK + max_guards];
 };
@@ -50,9 +53,14 @@ struct term {
   factor factors[2];
 };
 
-/* Loops [0, rank) are the axes of the stage; those of the terms follow. */
+/* Loops [0, rank) are the axes of the stage; those of the terms follow. Where a block of rows of a slice is computed, what is packed of a
+ * factor that stays is `kept` for the next block; and where the result is `scaled`, it is scale * sum + added in the type of the sum, of which
+ * the last is 0 or -0. */
 struct contraction {
   stage *s;
+  kept_memory *kept;
+  bool scaled;
+  double scale, added;
   int32_t loops;
   int32_t terms;
   int64_t size[max_contraction_loops];
@@ -111,12 +119,16 @@ typedef void (*contraction_dots)(int64_t depth, const void *a, const void *b, co
 typedef void (*contraction_windows)(int64_t depth, const void *a, const int64_t *rows, const int64_t *inner, const void *b, void *c,
                                     int64_t pitch, bool add);
 
+/* For a strip of rows and packed columns: c[i * pitch + j] = scale * the sum + added. */
+typedef void (*contraction_scaled)(int64_t depth, const void *a, const void *b, void *c, int64_t pitch, double scale, double added);
+
 /* The inner functions of one instruction-set variant for one type of sums. */
 struct contraction_functions {
   int32_t rows;  /* of a full strip; kernel[0] is for that, kernel[1] for half as many */
   int32_t lanes; /* columns of a vector */
   contraction_kernel kernel[2][3];
   contraction_windows windows[3]; /* of a full strip */
+  contraction_scaled scaled;      /* of a full strip and three vectors */
   contraction_line line;
   contraction_dots dots;
   void (*pack)(const packing &);
@@ -131,10 +143,18 @@ static inline void add_sum(stage &s, dtype computed) { add_operand(s, role_input
 
 static inline void start(contraction &c, stage &s, term *terms) {
   c.s = &s;
+  c.kept = nullptr;
+  c.scaled = false;
   c.loops = s.rank;
   c.terms = 0;
   c.term_list = terms;
   for (int32_t a = 0; a < s.rank; ++a) c.size[a] = s.size[a];
+}
+
+static inline void scale(contraction &c, double scale, double added) {
+  c.scaled = true;
+  c.scale = scale;
+  c.added = added;
 }
 
 static inline term &add_term(contraction &c) {
@@ -169,6 +189,7 @@ static inline factor_axes strided_factor(factor &f, char *data, dtype stored, in
                                          const int64_t *strides) {
   f.data = data;
   f.stored = stored;
+  f.stays = false;
   f.entries = 0;
   factor_axes result = {&f, 0, ndim, shape, {}};
   int64_t contiguous = 1;

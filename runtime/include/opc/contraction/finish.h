@@ -11,6 +11,7 @@ namespace opc {
  * columns, `line_pitch` apart; they are of steps [first_step, end_step). */
 struct contraction_block {
   int64_t row, row_count, column, column_count, line, line_pitch;
+  int64_t column_block; /* its place among the blocks of columns */
   int64_t first_step, end_step;
   int64_t first_block, blocks; /* the blocks of rows that it is made of */
 };

@@ -106,6 +106,42 @@ OPC_CONTRACTED static void multiply_windows(int64_t depth, const void *left, con
   }
 }
 
+/* The same with packed rows and columns, and sums that are results but for a factor and a zero of either sign that is added: so it makes no
+ * difference whether products are rounded before. */
+template <typename T, int Vectors>
+OPC_CONTRACTED static void multiply_scaled(int64_t depth, const void *left, const void *right, void *results, int64_t pitch,
+                                           double scale, double added) {
+  OPC_CONTRACT_PRODUCTS
+  typedef typename vector_of<T>::type vector;
+  constexpr int lanes = vector_bytes / sizeof(T);
+  const T *a = static_cast<const T *>(left);
+  const T *b = static_cast<const T *>(right);
+  T *c = static_cast<T *>(results);
+  vector sum[strip_rows][Vectors];
+#pragma GCC unroll 8
+  for (int i = 0; i < strip_rows; ++i) {
+#pragma GCC unroll 3
+    for (int v = 0; v < Vectors; ++v) sum[i][v] = vector{};
+  }
+  for (int64_t k = 0; k < depth; ++k, a += strip_rows, b += Vectors * lanes) {
+    vector column[Vectors];
+#pragma GCC unroll 3
+    for (int v = 0; v < Vectors; ++v) column[v] = *reinterpret_cast<const vector *>(b + v * lanes);
+#pragma GCC unroll 8
+    for (int i = 0; i < strip_rows; ++i) {
+#pragma GCC unroll 3
+      for (int v = 0; v < Vectors; ++v) sum[i][v] += a[i] * column[v];
+    }
+  }
+#pragma GCC unroll 8
+  for (int i = 0; i < strip_rows; ++i) {
+#pragma GCC unroll 3
+    for (int v = 0; v < Vectors; ++v) {
+      *reinterpret_cast<vector *>(c + i * pitch + v * lanes) = sum[i][v] * T(scale) + T(added);
+    }
+  }
+}
+
 /* Four lines at a time, so that the sums are read and written once for four products; the next four are fetched meanwhile. */
 template <typename T>
 OPC_CONTRACTED static void add_lines(int64_t depth, const void *left, const void *right, const int64_t *offsets, void *sums,
@@ -230,6 +266,7 @@ static constexpr contraction_functions contraction_of(void (*pack)(const packing
           {{multiply_panel<T, strip_rows, 1>, multiply_panel<T, strip_rows, 2>, multiply_panel<T, strip_rows, 3>},
            {multiply_panel<T, strip_rows / 2, 1>, multiply_panel<T, strip_rows / 2, 2>, multiply_panel<T, strip_rows / 2, 3>}},
           {multiply_windows<T, 1>, multiply_windows<T, 2>, multiply_windows<T, 3>},
+          multiply_scaled<T, strip_vectors>,
           add_lines<T>,
           add_dots<T>,
           pack,

@@ -9,13 +9,13 @@ namespace opc {
 
 /* What packed rows or columns are of: a block of points of a factor that is somewhere. */
 struct packed_key {
-  int64_t point, count;
+  int64_t point, count, inner, depth;
   const char *data;
   int64_t base[max_guards];
 };
 
 static inline bool same_key(const packed_key &a, const packed_key &b, int32_t guards) {
-  bool same = a.point == b.point && a.count == b.count && a.data == b.data;
+  bool same = a.point == b.point && a.count == b.count && a.inner == b.inner && a.depth == b.depth && a.data == b.data;
   for (int32_t g = 0; g < guards; ++g) same = same && a.base[g] == b.base[g];
   return same;
 }

@@ -27,9 +27,8 @@ static int64_t list_panels(const contraction_plan &p, const contraction_memory &
   for (int64_t line = 0; line < lines; ++line) {
     for (int64_t c = 0; c < columns;) {
       column_panel &to = m.list[count++];
-      /* Two panels of two vectors are quicker than one of three and one of one: with few sums in registers, products wait for each other. */
       const int64_t left = blocks_of(columns - c, lanes);
-      to.vectors = in_padded_input && left == strip_vectors + 1 ? 2 : least_of(left, strip_vectors);
+      to.vectors = in_padded_input && left == strip_vectors + 1 ? 2 : least_of(left, p.panel_vectors);
       to.at = line * b.line_pitch + c;
       to.offsets = p.panel_offset[to.vectors - 1];
       if (in_padded_input) {

@@ -13,6 +13,8 @@ enum : int64_t {
   joined_rows = 512,         /* rows that one thread takes together, packing their columns once, unless it keeps them all */
   kept_bytes = 1 << 22,      /* packed rows that are kept for the next block of columns */
   kept_columns_bytes = 1 << 20, /* packed columns that are kept for the next block of rows */
+  kept_slice_bytes = 1 << 22, /* packed columns that are kept for the next rows of a slice */
+  few_panels = 2,            /* so few panels of columns don't repay the packing of rows that are in a cache */
   few_strips = 2,            /* so few strips of rows don't repay the packing of columns */
   few_rows = 2,              /* so few rows are multiplied one by one; at most half a strip */
   unit_work = 1 << 18        /* multiplications worth a thread */
@@ -54,6 +56,7 @@ struct contraction_term {
   int64_t depth;
   /* The inner points fall into whole runs of `cut_size` times `cut_points`, each of which is cut into `cuts` steps. */
   int64_t cut_size, cut_points, cuts;
+  int64_t step_size; /* of each of these but the last, 0 where they are of about the same length */
   int64_t blocks; /* all steps */
   contraction_factor factors[2]; /* of the rows, of the columns */
   bool skips; /* there are products that don't count */
@@ -110,8 +113,12 @@ struct contraction_plan {
   int64_t parts; /* of the steps, which are summed up apart */
   char *partial; /* the sums of each part, where there are several */
   struct memory_pool *pool;
+  struct packed_key *kept_keys; /* of packed columns that stay, by blocks of columns and steps; NULL where none are kept */
+  char *kept_panels;
   int64_t work; /* multiplications */
+  int32_t panel_vectors; /* of a packed panel of columns, at most */
   int64_t row_strips, row_blocks, column_panels, column_blocks, joined_blocks;
+  int64_t block_panels; /* of each block of columns but the last, 0 where they are about as wide */
   int64_t most_inner, most_rows, most_columns;
   int64_t operand_offset[max_operands];
   int32_t staged;
@@ -386,13 +393,18 @@ static inline int64_t block_start(int64_t count, int64_t blocks, int64_t block) 
 
 static inline int64_t blocks_of(int64_t count, int64_t size) { return (count + size - 1) / size; }
 
+/* Where cut `cut` of a run begins. */
+static inline int64_t cut_start(const contraction_term &t, int64_t cut) {
+  return t.step_size > 0 ? least_of(cut * t.step_size, t.cut_size) : block_start(t.cut_size, t.cuts, cut);
+}
+
 static inline contraction_step step_of(const contraction_plan &p, int64_t step) {
   int32_t t = 0;
   for (; step >= p.term[t].blocks; ++t) step -= p.term[t].blocks;
   const contraction_term &of = p.term[t];
   const int64_t before = step / of.cuts * of.cut_size;
-  const int64_t begin = before + block_start(of.cut_size, of.cuts, step % of.cuts);
-  const int64_t end = before + block_start(of.cut_size, of.cuts, step % of.cuts + 1);
+  const int64_t begin = before + cut_start(of, step % of.cuts);
+  const int64_t end = before + cut_start(of, step % of.cuts + 1);
   return {t, begin * of.cut_points, (end - begin) * of.cut_points};
 }
 

@@ -10,11 +10,19 @@
 
 #include "opc/contraction/split.h"
 #include "opc/contraction/steps.h"
+#include "opc/core/call.h"
 
 namespace opc {
 
+/* The panel that a block of columns begins with. */
+static inline int64_t first_panel(const contraction_plan &p, int64_t block) {
+  if (p.block_panels > 0) return least_of(block * p.block_panels, p.column_panels);
+  return block_start(p.column_panels, p.column_blocks, block);
+}
+
 /* Sets the columns of a block of a contraction: `number` is its place among them. */
 static void choose_columns(const contraction_plan &p, int64_t number, contraction_block &b) {
+  b.column_block = number;
   if (p.padded_input.used) {
     const padded_plan &of = p.padded_input;
     const int64_t piece = number % of.point_blocks;
@@ -28,9 +36,9 @@ static void choose_columns(const contraction_plan &p, int64_t number, contractio
     b.column_count = count * b.line;
     return;
   }
-  const int64_t panel = strip_vectors * p.f->lanes;
-  b.column = block_start(p.column_panels, p.column_blocks, number) * panel;
-  b.column_count = block_start(p.column_panels, p.column_blocks, number + 1) * panel;
+  const int64_t panel = p.panel_vectors * p.f->lanes;
+  b.column = first_panel(p, number) * panel;
+  b.column_count = first_panel(p, number + 1) * panel;
   b.column_count = (b.column_count < p.columns.points ? b.column_count : p.columns.points) - b.column;
   b.line = b.line_pitch = b.column_count;
 }
@@ -185,11 +193,39 @@ static void run_units(contraction_plan &p, int64_t units, int64_t work, opc_rang
   }
 }
 
+/* Takes the packed columns that earlier blocks of rows have left, or makes room for them; without memory none are kept. Blocks that need
+ * fewer columns use part of the room. */
+static void take_kept(contraction_plan &p) {
+  p.kept_keys = nullptr;
+  kept_memory *kept = p.c->kept;
+  if (kept == nullptr || p.padded_input.used || p.windows.used || !any_factor(*p.c, [](const factor &f) { return f.stays; })) return;
+  for (int32_t loop = 0; loop < p.c->loops; ++loop) {
+    if (p.size[loop] != p.c->size[loop]) return; /* one of several parts, which would take the place of each other */
+  }
+  const int64_t slots = p.steps * p.column_blocks;
+  const int64_t keys = round_up(slots * static_cast<int64_t>(sizeof(packed_key)), page_bytes);
+  const int64_t panel = p.most_inner * p.most_columns * itemsize(p.computed);
+  if (slots * panel > kept_slice_bytes) return;
+  const int64_t layout[4] = {slots, keys, panel, p.computed};
+  const bool fits = kept->data != nullptr && slots <= kept->layout[0] && panel == kept->layout[2] && p.computed == kept->layout[3];
+  if (!fits) {
+    free(kept->data);
+    kept->data = nullptr;
+    if (posix_memalign(&kept->data, page_bytes, static_cast<size_t>(keys + slots * panel)) != 0) kept->data = nullptr;
+    if (kept->data == nullptr) return;
+    memcpy(kept->layout, layout, sizeof layout);
+    for (int64_t n = 0; n < slots; ++n) static_cast<packed_key *>(kept->data)[n].count = -1;
+  }
+  p.kept_keys = static_cast<packed_key *>(kept->data);
+  p.kept_panels = static_cast<char *>(kept->data) + kept->layout[1];
+}
+
 /* Computes a contraction whose loops are all affine: `p` holds their sizes and beginnings. */
 static int32_t run_planned(contraction_plan &p) {
   const opc_context *context = p.c->s->context;
   int64_t units = 0;
   if (!plan_blocks(p, &units)) return OPC_OK;
+  take_kept(p);
   int64_t offsets[strip_vectors][inner_block];
   for (int32_t v = 0; v < strip_vectors; ++v) {
     for (int64_t k = 0; k < p.most_inner; ++k) offsets[v][k] = k * (v + 1) * p.f->lanes;

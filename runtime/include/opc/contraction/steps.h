@@ -62,9 +62,9 @@ static void fill_tables(const contraction_plan &p, contraction_memory &m, const 
   held = {at.term, at.inner, point, count};
 }
 
-/* What points [point, point + count) of a factor are packed from. */
-static packed_key key_of(const contraction_factor &f, int64_t point, int64_t count) {
-  packed_key key = {point, count, f.data, {}};
+/* What points [point, point + count) of a factor are packed from at one step. */
+static packed_key key_of(const contraction_factor &f, const contraction_step &at, int64_t point, int64_t count) {
+  packed_key key = {point, count, at.inner, at.depth, f.data, {}};
   for (int32_t g = 0; g < f.guards; ++g) key.base[g] = f.base[g];
   return key;
 }
@@ -84,7 +84,7 @@ static const char *packed_rows(const contraction_plan &p, contraction_memory &m,
   for (int64_t n = b.first_block; n < b.first_block + b.blocks; ++n) {
     const int64_t first = block_start(p.row_strips, p.row_blocks, n) * width;
     const int64_t end = least_of(block_start(p.row_strips, p.row_blocks, n + 1) * width, p.rows.points);
-    const packed_key key = key_of(f, first, end - first);
+    const packed_key key = key_of(f, at, first, end - first);
     packed_key &kept = m.kept[step * p.row_blocks + n];
     if (same_key(kept, key, f.guards)) continue;
     fill_tables(p, m, b, at, 0);
@@ -131,7 +131,7 @@ static void add_exactly(const contraction_plan &p, const contraction_memory &m, 
       for (int64_t k = 0; k < at.depth; ++k) {
         if (!counts(f[0], m.rows, m.inner[0], i, k) || !counts(f[1], m.columns, m.inner[1], j, k)) continue;
         sum += packed_element<T>(strips, i, k, b.row_count, p.f->rows, p.f->rows / 2, at.depth) *
-               packed_element<T>(m.panels, j, k, b.column_count, lanes * strip_vectors, lanes, at.depth);
+               packed_element<T>(m.panels, j, k, b.column_count, lanes * p.panel_vectors, lanes, at.depth);
       }
       total = sum;
     }
@@ -141,19 +141,34 @@ static void add_exactly(const contraction_plan &p, const contraction_memory &m, 
 /* Packs the columns of a step over a block. */
 static void pack_columns(const contraction_plan &p, const contraction_memory &m, const contraction_block &b, const contraction_step &at) {
   const int64_t lanes = p.f->lanes;
-  pack_points(p, p.term[at.term].factors[1], m.columns, m.inner[1], at.depth, b.column_count, lanes * strip_vectors, lanes, m.panels);
+  pack_points(p, p.term[at.term].factors[1], m.columns, m.inner[1], at.depth, b.column_count, lanes * p.panel_vectors, lanes, m.panels);
 }
 
 /* Packs the columns of a step over a block, unless they are kept. */
 static void keep_columns(const contraction_plan &p, contraction_memory &m, const contraction_block &b, int64_t step,
                          const contraction_step &at) {
-  if (!p.keeps_columns) return pack_columns(p, m, b, at);
   const contraction_factor &f = p.term[at.term].factors[1];
-  const packed_key key = key_of(f, b.column, b.column_count);
-  m.panels = m.all_panels + step * p.most_inner * p.most_columns * itemsize(p.computed);
-  if (same_key(m.kept_columns[step], key, f.guards)) return;
+  const bool stays = p.kept_keys != nullptr && f.f->stays;
+  m.panels = m.all_panels;
+  if (!stays && !p.keeps_columns) return pack_columns(p, m, b, at);
+  const packed_key key = key_of(f, at, b.column, b.column_count);
+  const int64_t slot = stays ? b.column_block * p.steps + step : step;
+  m.panels = (stays ? p.kept_panels : m.all_panels) + slot * p.most_inner * p.most_columns * itemsize(p.computed);
+  packed_key &kept = (stays ? p.kept_keys : m.kept_columns)[slot];
+  if (same_key(kept, key, f.guards)) return;
   pack_columns(p, m, b, at);
-  m.kept_columns[step] = key;
+  kept = key;
+}
+
+/* Whether the rows of a step over a block are multiplied where they lie: they have just been computed, and there are few columns. */
+static bool rows_in_place(const contraction_plan &p, contraction_memory &m, const contraction_block &b, const contraction_step &at,
+                          column_way way) {
+  const contraction_term &t = p.term[at.term];
+  const contraction_factor &f = t.factors[0];
+  if (p.c->kept == nullptr || way != columns_packed || p.windows.used || t.skips || f.guards > 0 || f.f->stored != p.computed) return false;
+  if (b.column_count > few_panels * strip_vectors * p.f->lanes) return false;
+  fill_tables(p, m, b, at, 0);
+  return follow(m.inner[0].offset, at.depth);
 }
 
 /* Packs what a step over a block reads from a padded input, too. */
@@ -252,6 +267,23 @@ static void add_few_rows(const contraction_plan &p, contraction_memory &m, const
   if (is_last(p, b, step)) finish_strip(p, m, b, m.sums, 0, b.row_count);
 }
 
+/* Whether sums of whole strips and panels are written as results, without a tile function: they are scaled, summed up in one step, and lie
+ * as they come. */
+static bool writes_results(const contraction_plan &p, column_way way) {
+  const int32_t result = result_of(p);
+  const operand &o = p.c->s->operands[result];
+  if (p.c->kept == nullptr || !p.c->scaled || p.whole_sums || p.parts > 1 || way != columns_packed || p.windows.used) return false;
+  return o.stored == p.computed && p.columns.stride[result] == 1 && p.columns.run == p.columns.points && p.rows.run == p.rows.points;
+}
+
+/* The columns of a block from a place on. */
+static contraction_block rest_of(const contraction_block &b, int64_t done) {
+  contraction_block rest = b;
+  rest.column += done;
+  rest.column_count = rest.line = rest.line_pitch = b.column_count - done;
+  return rest;
+}
+
 /* Adds one step of the sums, a term over a block of its inner points, to a block of the result. */
 static void add_step(const contraction_plan &p, contraction_memory &m, const contraction_block &b, int64_t step) {
   const contraction_step at = step_of(p, step);
@@ -264,30 +296,46 @@ static void add_step(const contraction_plan &p, contraction_memory &m, const con
   if (p.windows.used) fill_windows(p, m, b, at);
   if (way == columns_packed) keep_columns(p, m, b, step, at);
   if (way == columns_in_lines || way == columns_in_dots) return add_few_rows(p, m, b, step, at, way);
-  const char *strips = p.windows.used ? m.rows_packed : packed_rows(p, m, b, step, at);
+  const bool in_place = rows_in_place(p, m, b, at, way);
+  const contraction_factor &left = p.term[at.term].factors[0];
+  const char *strips = p.windows.used ? m.rows_packed : in_place ? left.data : packed_rows(p, m, b, step, at);
+  /* The rows that fill up the last strip are copies of its first. */
+  for (int64_t row = b.row_count; in_place && row % p.f->rows != 0; ++row) m.rows.offset[row] = m.rows.offset[row / p.f->rows * p.f->rows];
   const bool add = step > b.first_step;
   const bool done = p.term[at.term].skips && add_nonfinite(p, m, b, at, strips, add);
   const int64_t count = done ? 0 : list_panels(p, m, b, at, way);
+  const bool writes = !done && !in_place && writes_results(p, way);
   fetched_lines ahead = {};
-  if (way == columns_packed && count > 0) ahead = next_columns(p, m, b, step, at, count * blocks_of(b.row_count, p.f->rows));
+  if (way == columns_packed && count > 0 && p.c->kept == nullptr) ahead = next_columns(p, m, b, step, at, count * blocks_of(b.row_count, p.f->rows));
   for (int64_t row = 0; row < b.row_count; row += p.f->rows) {
     const int64_t rows = least_of(b.row_count - row, p.f->rows);
     const bool half = 2 * rows <= p.f->rows;
     char *sums = m.sums + (p.whole_sums ? row * m.pitch * item : 0);
     strip_position place = {};
     if (is_last(p, b, step)) place = position_of_strip(p, b.row + row, rows);
-    for (const column_panel *panel = m.list; panel < m.list + count; ++panel) {
+    const column_panel *panel = m.list;
+    int64_t written = 0; /* columns */
+    for (; writes && rows == p.f->rows && panel < m.list + count && panel->vectors == strip_vectors; ++panel) {
+      if (panel->at + strip_vectors * p.f->lanes > b.column_count) break;
+      char *to = const_cast<char *>(panel->result) + place.offset;
+      p.f->scaled(at.depth, strips + row * at.depth * item, panel->from, to, place.pitch / item, p.c->scale, p.c->added);
+      written = panel->at + strip_vectors * p.f->lanes;
+    }
+    for (; panel < m.list + count; ++panel) {
       char *to = sums + panel->at * item;
       fetch_results(p, *panel, place);
       fetch_share(ahead);
-      if (p.whole_sums) fetch_sums(p, m, *panel, to, rows);
+      if (p.whole_sums && p.c->kept == nullptr) fetch_sums(p, m, *panel, to, rows);
       if (p.windows.used) {
         p.f->windows[panel->vectors - 1](at.depth, m.padded_input, m.row_offset + row, m.padded_offset, panel->from, to, m.pitch, add);
+      } else if (in_place) {
+        p.f->windows[panel->vectors - 1](at.depth, strips, m.rows.offset + row, m.inner[0].offset, panel->from, to, m.pitch, add);
       } else {
         p.f->kernel[half][panel->vectors - 1](at.depth, strips + row * at.depth * item, panel->from, panel->offsets, to, m.pitch, add);
       }
     }
-    if (is_last(p, b, step)) finish_strip(p, m, b, sums, row, rows);
+    if (!is_last(p, b, step) || written == b.column_count) continue;
+    finish_strip(p, m, written > 0 ? rest_of(b, written) : b, sums + written * item, row, rows);
   }
 }
 

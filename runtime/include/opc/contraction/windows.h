@@ -64,6 +64,7 @@ static bool rows_overlap(const contraction_plan &p) {
 /* Cuts the inner points of a term whose rows overlap into steps: pieces of whole lines, of which one or more are run through at a time. */
 static void cut_at_lines(const contraction_plan &p, contraction_term &t) {
   t.cut_size = t.cut_points = 1;
+  t.step_size = 0;
   for (int32_t i = t.inner.count - 1; i >= 0; --i) {
     t.cut_points *= t.cut_size;
     t.cut_size = p.size[t.inner.loop[i]];

@@ -133,6 +133,25 @@ struct temporary {
   }
 };
 
+/* Memory that one thread keeps from one block of rows to the next, and what it is laid out for; and whether the elements at `checked` were
+ * all finite. */
+struct kept_memory {
+  void *data = nullptr;
+  int64_t layout[4] = {};
+  const void *checked = nullptr;
+  bool finite = false;
+  kept_memory() = default;
+  kept_memory(const kept_memory &) = delete;
+  kept_memory &operator=(const kept_memory &) = delete;
+  ~kept_memory() { free(data); }
+};
+
+/* The rows of a block of a slice; `kept` is there for its stages, NULL where there is one block only. */
+struct row_block {
+  int64_t first, count;
+  kept_memory *kept;
+};
+
 /* A size below zero is none: what looks an element up compares its place with the size that stands here. */
 static inline void append_axes(temporary &t, int64_t size) { t.shape[t.ndim++] = size < 0 ? 0 : size; }
 static inline void append_axes(temporary &t, const extents &group) {

@@ -1,4 +1,5 @@
-/* Runs an op that is one independent problem for each point of an axis group: a slice of every tensor at a time, on each thread. */
+/* Runs an op that is one independent problem for each point of an axis group: a slice of every tensor at a time, on each thread. Where
+ * the rows of a slice are independent, too, a few rows at a time. */
 #ifndef OPC_CORE_SLICES_H
 #define OPC_CORE_SLICES_H
 
@@ -6,11 +7,62 @@
 
 namespace opc {
 
-enum : int64_t { least_slices = 4, sliced_elements = 1 << 18 };
-enum { most_sliced = 64 };
+#ifndef OPC_BLOCK_ELEMENTS
+#define OPC_BLOCK_ELEMENTS (1 << 19)
+#endif
+
+enum : int64_t {
+  least_slices = 4,
+  sliced_elements = 1 << 18,
+  block_elements = OPC_BLOCK_ELEMENTS, /* of a temporary, in a block of rows */
+  block_strip = 16,                    /* rows that a block is a multiple of */
+  staircase = 8                        /* blocks of a slice, at least, where the first ones need fewer columns */
+};
+enum { most_sliced = 64, most_kept = 8 };
+
+/* What a thread works in, from one slice or block to the next; nothing at first, which all bytes 0 are, too. */
+struct slice_memory {
+  temporary temporaries[most_sliced];
+  kept_memory kept[most_kept];
+};
+
+/* The memory of the threads of a call. A host may run many short ranges of slices: what one has made is there for the next. */
+struct slice_pool {
+  enum { most = 64 };
+  bool taken[most] = {};
+  slice_memory *memory[most] = {};
+
+  slice_pool() = default;
+  slice_pool(const slice_pool &) = delete;
+  slice_pool &operator=(const slice_pool &) = delete;
+  ~slice_pool() {
+    for (slice_memory *each : memory) release(each);
+  }
+
+  /* Returns what is free, with its place, or what nobody else has, with the place `most`; NULL where there is no memory. */
+  slice_memory *take(int32_t &place) {
+    place = 0;
+    while (place < most && __atomic_exchange_n(&taken[place], true, __ATOMIC_ACQUIRE)) ++place;
+    if (place == most) return make();
+    if (memory[place] == nullptr) memory[place] = make();
+    return memory[place];
+  }
+
+  void give_back(slice_memory *m, int32_t place) {
+    if (place == most) return release(m);
+    __atomic_store_n(&taken[place], false, __ATOMIC_RELEASE);
+  }
+
+  static slice_memory *make() { return static_cast<slice_memory *>(calloc(1, sizeof(slice_memory))); }
+  static void release(slice_memory *m) {
+    if (m != nullptr) m->~slice_memory();
+    free(m);
+  }
+};
 
 /* An op to be sliced: its operands, inputs first, and for each of them the sizes of its leading axes that belong to the group, NULL for
- * none. `call` is the call of one slice. */
+ * none. `call` is the call of one slice. Where slices go in blocks of rows, `in_rows` tells which operands have the axis of `rows` points
+ * behind those of the group; a block has `block` of them, the last one what is left. */
 struct slicing {
   const opc_context *context;
   const extents *group;
@@ -20,19 +72,35 @@ struct slicing {
   const extents *const *own;
   const void *call;
   const void *attributes;
-  int32_t (*run)(const void *call, const DLTensor *const *inputs, DLTensor *const *outputs, const void *attributes,
-                 const opc_context *context, temporary *memory);
+  int32_t (*run)(const void *call, const row_block &rows, const DLTensor *const *inputs, DLTensor *const *outputs,
+                 const void *attributes, const opc_context *context, temporary *memory);
   int32_t code;
+  const bool *in_rows = nullptr;
+  int64_t rows = 0;
+  int64_t block = 0;
+  slice_pool *pool = nullptr;
 };
+
+/* How many rows of a slice go together, whose temporaries have `elements` each. It depends on sizes alone, so that the sums do, too. Where
+ * the earlier of them need `fewer` columns, there are several blocks of a smaller slice, too. */
+static inline int64_t block_of_rows(int64_t rows, int64_t elements, bool fewer = false) {
+  const int64_t most = !fewer ? block_elements : elements / staircase < block_elements ? elements / staircase : block_elements;
+  if (elements <= (fewer ? block_elements / staircase : block_elements)) return rows;
+  const int64_t each = elements / rows;
+  const int64_t block = (most / each + block_strip - 1) / block_strip * block_strip;
+  return block < block_strip ? block_strip : block;
+}
+
+static inline int64_t blocks_of_rows(int64_t rows, int64_t block) { return rows > 0 ? (rows + block - 1) / block : 0; }
 
 /* Whether slicing pays: there are enough slices, their temporaries, of `elements` each, don't fit a cache all together, and no result
  * is broadcast along the group. */
 static bool pays_to_slice(const extents &group, const extents *const *own, int32_t input_count, DLTensor *const *outputs,
-                          int32_t output_count, int64_t elements) {
-  if (group.rank == 0 || count(group) < least_slices || count(group) * elements < sliced_elements) return false;
+                          int32_t output_count, int64_t elements, int64_t blocks = 1) {
+  if (count(group) * blocks < least_slices || count(group) * elements < sliced_elements) return false;
   if (input_count + output_count > most_sliced) return false;
   for (int32_t k = input_count; k < input_count + output_count; ++k) {
-    if (outputs[k - input_count] == nullptr) continue;
+    if (outputs[k - input_count] == nullptr || group.rank == 0) continue;
     if (own[k] == nullptr || own[k]->rank != group.rank) return false;
     for (int32_t i = 0; i < group.rank; ++i) {
       if (own[k]->size[i] != group.size[i]) return false;
@@ -41,22 +109,29 @@ static bool pays_to_slice(const extents &group, const extents *const *own, int32
   return true;
 }
 
-/* Sets `slice` to a tensor at a position in the group. */
-static void take_slice(DLTensor &slice, const DLTensor &whole, const extents *own, const int64_t *at, int32_t rank) {
+/* Sets `slice` to a tensor at a position in the group, of which NULL stands for a tensor without it. With `rows` the axis behind the group
+ * has these; `shape` is there for the sizes that the slice has then. */
+static void take_slice(DLTensor &slice, const DLTensor &whole, const extents *own, const int64_t *at, int32_t rank,
+                       const row_block *rows, int64_t *shape) {
   slice = whole;
-  if (own == nullptr) return;
+  const int32_t leading = own != nullptr ? own->rank : 0;
   int64_t offset = 0;
   int64_t contiguous = 1;
   for (int32_t i = whole.ndim - 1; i >= 0; --i) {
-    if (i < own->rank && own->size[i] != 1) {
-      offset += at[rank - own->rank + i] * (whole.strides != nullptr ? whole.strides[i] : contiguous);
-    }
+    const int64_t stride = whole.strides != nullptr ? whole.strides[i] : contiguous;
+    if (i < leading && own->size[i] != 1) offset += at[rank - leading + i] * stride;
+    if (i == leading && rows != nullptr) offset += rows->first * stride;
     contiguous *= whole.shape[i];
   }
   slice.byte_offset += static_cast<uint64_t>(offset * (whole.dtype.bits / 8));
-  slice.ndim -= own->rank;
-  slice.shape += own->rank;
-  if (slice.strides != nullptr) slice.strides += own->rank;
+  slice.ndim -= leading;
+  slice.shape += leading;
+  if (slice.strides != nullptr) slice.strides += leading;
+  if (rows != nullptr) {
+    for (int32_t i = 0; i < slice.ndim; ++i) shape[i] = slice.shape[i];
+    shape[0] = rows->count;
+    slice.shape = shape;
+  }
 }
 
 static void run_slice_range(void *argument, int64_t begin, int64_t end) {
@@ -64,13 +139,24 @@ static void run_slice_range(void *argument, int64_t begin, int64_t end) {
   opc_context alone = {};
   if (s.context != nullptr) alone = *s.context;
   alone.parallel_for = nullptr;
-  temporary memory[most_sliced];
+  int32_t place;
+  slice_memory *const memory = s.pool->take(place);
+  if (memory == nullptr) {
+    s.pool->give_back(memory, place);
+    __atomic_store_n(&s.code, fail(&alone, OPC_OUT_OF_MEMORY, "no memory for slices"), __ATOMIC_RELAXED);
+    return;
+  }
   DLTensor tensors[most_sliced];
   const DLTensor *inputs[most_sliced];
   DLTensor *outputs[most_sliced];
-  for (int64_t point = begin; point < end; ++point) {
+  int64_t shapes[most_sliced][OPC_MAX_RANK];
+  const int64_t blocks = s.in_rows != nullptr ? blocks_of_rows(s.rows, s.block) : 1;
+  for (int64_t unit = begin; unit < end; ++unit) {
+    /* The last rows first: where others need fewer columns, memory for these is there then. */
+    const int64_t first = (blocks - 1 - unit % blocks) * s.block;
+    const row_block rows = {first, s.rows - first < s.block ? s.rows - first : s.block, blocks > 1 ? memory->kept : nullptr};
     int64_t at[OPC_MAX_RANK];
-    int64_t rest = point;
+    int64_t rest = unit / blocks;
     for (int32_t i = s.group->rank - 1; i >= 0; --i) {
       at[i] = rest % s.group->size[i];
       rest /= s.group->size[i];
@@ -78,7 +164,8 @@ static void run_slice_range(void *argument, int64_t begin, int64_t end) {
     for (int32_t k = 0; k < s.input_count + s.output_count; ++k) {
       const bool input = k < s.input_count;
       const DLTensor *whole = input ? s.inputs[k] : s.outputs[k - s.input_count];
-      if (whole != nullptr) take_slice(tensors[k], *whole, s.own[k], at, s.group->rank);
+      const row_block *own_rows = s.in_rows != nullptr && s.in_rows[k] ? &rows : nullptr;
+      if (whole != nullptr) take_slice(tensors[k], *whole, s.own[k], at, s.group->rank, own_rows, shapes[k]);
       DLTensor *slice = whole != nullptr ? &tensors[k] : nullptr;
       if (input) {
         inputs[k] = slice;
@@ -86,17 +173,20 @@ static void run_slice_range(void *argument, int64_t begin, int64_t end) {
         outputs[k - s.input_count] = slice;
       }
     }
-    const int32_t code = s.run(s.call, inputs, outputs, s.attributes, &alone, memory);
+    const int32_t code = s.run(s.call, rows, inputs, outputs, s.attributes, &alone, memory->temporaries);
     if (code != OPC_OK) {
       __atomic_store_n(&s.code, code, __ATOMIC_RELAXED);
-      return;
+      break;
     }
   }
+  s.pool->give_back(memory, place);
 }
 
 static int32_t run_slices(slicing &s) {
+  slice_pool pool;
+  s.pool = &pool;
   s.code = OPC_OK;
-  const int64_t points = count(*s.group);
+  const int64_t points = count(*s.group) * (s.in_rows != nullptr ? blocks_of_rows(s.rows, s.block) : 1);
   if (s.context == nullptr || s.context->parallel_for == nullptr) {
     run_slice_range(&s, 0, points);
   } else {

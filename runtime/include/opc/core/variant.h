@@ -20,11 +20,16 @@
 #define OPC_INLINE static inline
 #endif
 
-/* Of functions that training seldom calls: those passes of -O2 alone that their loops gain by, since all take as long again. */
+/* Of functions that training seldom calls: those passes of -O2 alone that their loops gain by, since all take as long again. A proof
+ * on this machine alone may do without these too. */
 #if defined(__OPTIMIZE__) && defined(__GNUC__) && !defined(__clang__)
+#if defined(OPC_SELDOM_UNOPTIMISED)
+#define OPC_SELDOM __attribute__((optimize("O0")))
+#else
 #define OPC_SELDOM                                                                                                     \
   __attribute__((optimize("O1", "tree-vrp", "tree-pre", "gcse", "schedule-insns2", "expensive-optimizations",         \
                           "inline-small-functions", "rerun-cse-after-loop", "align-loops", "align-jumps", "caller-saves")))
+#endif
 #else
 #define OPC_SELDOM
 #endif

@@ -145,9 +145,8 @@ static inline void set_steps(factor_steps &to, const nest_operand &o, const axes
   const bool by_terms = std::is_same<Along, along_terms>::value;
   const axes_in_steps &along = by_terms ? terms : points, &other = by_terms ? points : terms;
   const int64_t bytes = itemsize(type);
-  if ((along.step == 1 || along.count == 1) && along.count * bytes % 16 == 0 && (other.count == 1 || other.step * bytes % 16 == 0) && is_aligned(o, bytes)) {
-    to.how = packed;
-  }
+  const bool together = (along.step == 1 || along.count == 1) && along.count * bytes % 16 == 0;
+  if (together && (other.count == 1 || other.step * bytes % 16 == 0) && is_aligned(o, bytes)) to.how = packed;
 }
 
 /* The most shared memory that a block may ask for. */
@@ -174,7 +173,7 @@ static inline int64_t blocks_for(int64_t points, int64_t threads) {
 /* Which tiles sums of products have, from elements of some type: the greatest of which there are enough for a GPU. In what order terms are
  * added depends on sizes alone: of few tiles with many terms, several blocks add up a part each. */
 struct tile_launch {
-  enum : int64_t { many_tiles = 100, few_tiles = 33, terms_a_part = 512 };
+  enum : int64_t { many_tiles = 100, few_tiles = 33, terms_a_part = 512, tables_bytes = 8192 };
   int64_t blocks = 0;
   int64_t bytes = 0; /* of shared memory, for each block */
   int64_t size = 0;
@@ -193,7 +192,7 @@ struct tile_launch {
       d.tiles = large_tiles;
     }
     d.work = tiles_of(d, batches, d.tiles);
-    bytes = bytes_of(d.tiles, type);
+    bytes = bytes_of(d.tiles, type) + (d.left.how == computed || d.right.how == computed ? int64_t(tables_bytes) : 0);
     if (d.work > 0) take_parts(d, type == dtype_float64 ? 8 : 4);
     blocks = blocks_for(d.work, 1);
   }

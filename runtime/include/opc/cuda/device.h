@@ -22,7 +22,9 @@
 #define OPC_DYNAMIC_SHARED(name) extern __shared__ __align__(16) char name[]
 /* Beyond this much shared memory a kernel has to be allowed to have it. */
 #define OPC_ALLOW_SHARED(kernel, bytes) \
-  ((bytes) > 48 * 1024 ? static_cast<void>(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes))) : static_cast<void>(0))
+  ((bytes) > 48 * 1024 ? static_cast<void>(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, \
+                                                                static_cast<int>(bytes)))                           \
+                       : static_cast<void>(0))
 /* Starts a kernel, but not on the stream of a call that measures; `together` tells whether its threads wait for each other. */
 #define OPC_LAUNCH(kernel, together, blocks, threads, bytes, stream, ...)                                        \
   if ((stream) != OPC_CUDA_MEASURE)                                                                     \

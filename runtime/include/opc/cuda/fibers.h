@@ -227,8 +227,17 @@ static void run_grid(bool together, unsigned blocks, unsigned threads, size_t by
   b.dynamic = bytes == 0 ? nullptr : static_cast<char *>(malloc(bytes));
   b.dynamic_bytes = bytes;
   for (unsigned t = 0; t < threads; ++t) b.order[t] = t;
+  unsigned *const numbers = static_cast<unsigned *>(malloc(blocks * sizeof(unsigned)));
+  if (numbers == nullptr && blocks > 0) stop("no memory for the order of %lld blocks", blocks);
   for (unsigned n = 0; n < blocks; ++n) {
-    b.number.x = n;
+    /* Each comes before or behind any of those so far. */
+    const unsigned other = b.random == 0 ? n : any_of(b, n + 1);
+    numbers[n] = n;
+    numbers[n] = numbers[other];
+    numbers[other] = n;
+  }
+  for (unsigned n = 0; n < blocks; ++n) {
+    b.number.x = numbers[n];
     ++b.run;
     if (together) {
       run_block(b);
@@ -240,6 +249,7 @@ static void run_grid(bool together, unsigned blocks, unsigned threads, size_t by
       body(argument);
     }
   }
+  free(numbers);
   free(b.dynamic);
   b.dynamic = nullptr;
 }

@@ -2,7 +2,7 @@
  *
  * The threads of a block are fibers of the calling thread, in the order of their numbers, or with OPC_CUDA_SEED in a random order that
  * changes from one barrier to the next: what depends on it lacks a barrier. A kernel that waits for nobody needs no fibers. Blocks
- * run one after the other. Shared arrays are checked for their bounds; a mistake ends the process with a message. Not shown are races
+ * run one after the other, in a random order too: none may wait for one of a lower number, but only for one that has begun. Shared arrays are checked for their bounds; a mistake ends the process with a message. Not shown are races
  * between blocks, the order of memory, alignment, and speed.
  */
 #ifndef OPC_CUDA_HOST_H

@@ -12,8 +12,9 @@ inline namespace OPC_VARIANT {
 /* A tile of any type: `tile_terms` terms are in shared memory at once. */
 enum : int { tile_points = 64, tile_terms = 16, own_points = 4, tile_pitch = tile_points + 1 };
 
-template <typename T, typename Nest, typename Left, typename Right, typename Finish>
-OPC_DEVICE void multiply_values(const Nest &n, const Left &left, const Right &right, const Finish &finish) {
+template <typename T, typename Nest, typename Left, typename LeftAt, typename Right, typename RightAt, typename Finish>
+OPC_DEVICE void multiply_values(const Nest &n, const Left &left, const LeftAt &left_at, const Right &right, const RightAt &right_at,
+                                const Finish &finish) {
   OPC_SHARED(T, lefts, tile_terms *tile_pitch);
   OPC_SHARED(T, rights, tile_terms *tile_pitch);
   constexpr int side = tile_points / own_points;
@@ -27,13 +28,14 @@ OPC_DEVICE void multiply_values(const Nest &n, const Left &left, const Right &ri
       for (int e = static_cast<int>(threadIdx.x); e < tile_points * tile_terms; e += threads_a_block) {
         const int term = e % tile_terms, point = e / tile_terms;
         const bool some = first + term < end;
-        lefts[term * tile_pitch + point] = some && first_down + point < n.down ? left(batch, first_down + point, first + term) : T(0);
+        lefts[term * tile_pitch + point] = 
+            some && first_down + point < n.down ? T(value_of(left_at, left, batch, first_down + point, first + term)) : T(0);
       }
       for (int e = static_cast<int>(threadIdx.x); e < tile_points * tile_terms; e += threads_a_block) {
         const int term = e / tile_points, point = e % tile_points;
         const bool some = first + term < end;
         rights[term * tile_pitch + point] =
-            some && first_across + point < n.across ? right(batch, first_across + point, first + term) : T(0);
+            some && first_across + point < n.across ? T(value_of(right_at, right, batch, first_across + point, first + term)) : T(0);
       }
       __syncthreads();
       /* Beyond the last term there is none: a zero times an infinity would be one. */
@@ -65,7 +67,8 @@ OPC_DEVICE void multiply_values(const Nest &n, const Left &left, const Right &ri
 }
 
 /* The tiles of a nest, a block each, of the shape number `Tiles`. `left(batch, down, term)` and `right(batch, across, term)` are the factors,
- * `left_at(batch)` and `right_at(batch)` tell where the elements of their first points and terms lie, or are `nowhere()`, and
+ * `left_at(batch)` and `right_at(batch)` tell where the elements of their first points and terms lie, or are `computed_places` whose digits
+ * the factors are computed from, and
  * `finish(batch, down, across, total)` stores a point. Where both factors are elements of one type, or 0, it is `Stored`, and otherwise
  * void. Each factor lies along terms or along points, where it is as its op has it. Terms are added in their order, in the type T; tensor
  * cores add up 16 at a time. Of few points with many terms several blocks take a part each, and the kernel runs again to join them. */
@@ -82,7 +85,7 @@ OPC_DEVICE void multiply_tiles(const Nest &n, const Left &left, const LeftAt &le
   } else if constexpr (sizeof(T) == 4) {
     multiply_floats<Tiles, LeftAlong, RightAlong>(n, left, left_at, right, right_at, finish);
   } else {
-    multiply_values<T>(n, left, right, finish);
+    multiply_values<T>(n, left, left_at, right, right_at, finish);
   }
 }
 

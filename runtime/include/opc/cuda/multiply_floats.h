@@ -73,16 +73,24 @@ struct float_part {
     }
   }
 
-  /* Writes the values of a function. */
-  template <typename Value>
-  OPC_DEVICE_MEMBER static void write(shared_place part, const Value &value, int64_t batch, int64_t first_point, int64_t first_term,
-                                      int points_left, int terms_left) {
+  /* Writes the values of a function; of one that is computed, `own` are the places of the one point that a thread has along points. */
+  template <typename At, typename Value, typename Table>
+  OPC_DEVICE_MEMBER static void write(shared_place part, const At &at, const Value &value, const Table &table, const digits &own, int64_t batch,
+                                      int64_t first_point, int64_t first_term, int step, int points_left, int terms_left) {
     const int thread = static_cast<int>(threadIdx.x);
     OPC_ROLLED
     for (int i = 0; i < words; ++i) {
       const int term = term_of(thread, i), point = point_of(thread, i);
       const bool some = point < points_left && term < terms_left;
-      write_shared(part + place(term, point), some ? value(batch, first_point + point, first_term + term) : 0.0f);
+      float found = 0;
+      if constexpr (!std::is_void<stored_at<At>>::value) {
+        if (some) found = value(batch, first_point + point, first_term + term);
+      } else if constexpr (by_terms) {
+        if (some) found = value(batch, at.points(first_point + point), table.of(step, term));
+      } else {
+        if (some) found = value(batch, own, table.of(step, term));
+      }
+      write_shared(part + place(term, point), found);
     }
   }
 };
@@ -110,8 +118,11 @@ OPC_DEVICE void multiply_floats(const Nest &n, const Left &left, const LeftAt &l
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
   const int own_down = warp / warps_across * warp_down + lane / lanes_across * 4;
   const int own_across = warp % warps_across * warp_across + lane % lanes_across * 4;
-  for (int64_t tile = blockIdx.x; tile < n.work; tile += gridDim.x) {
-    const tile_start start = start_of_tile<Kind>(n, tile);
+  const term_table<stages, terms, LeftAt> left_table(memory + stages * stage_bytes, left_at);
+  const term_table<stages, terms, RightAt> right_table(memory + stages * stage_bytes + left_table.bytes, right_at);
+  constexpr bool fills = !left_lies || !right_lies;
+  for (int turn = 0; tile_at(turn) < n.work; ++turn) {
+    const tile_start start = start_of_tile<Kind>(n, tile_at(turn));
     const int steps = static_cast<int>((start.terms + terms - 1) / terms);
     const int last_terms = static_cast<int>(start.terms - int64_t(steps - 1) * terms);
     const int left_points = at_most(1 << 16, n.down - start.down), right_points = at_most(1 << 16, n.across - start.across);
@@ -122,6 +133,18 @@ OPC_DEVICE void multiply_floats(const Nest &n, const Left &left, const LeftAt &l
       left_from = first_element(left_at, n.left, start.batch, start.down, start.first_term);
       right_from = first_element(right_at, n.right, start.batch, start.across, start.first_term);
     }
+    digits left_own, right_own;
+    [[maybe_unused]] const int thread_now = static_cast<int>(threadIdx.x);
+    if constexpr (!left_lies) left_own = left_at.points(start.down + at_most(left_part::point_of(thread_now, 0), left_points - 1));
+    if constexpr (!right_lies) {
+      right_own = right_at.points(start.across + at_most(right_part::point_of(thread_now, 0), right_points - 1));
+    }
+    const auto fill = [&](int step) {
+      const int64_t first_term = start.first_term + static_cast<int64_t>(step) * terms;
+      const int terms_left = step + 1 == steps ? last_terms : step < steps ? terms : 0;
+      left_table.fill(step, first_term, terms_left);
+      right_table.fill(step, first_term, terms_left);
+    };
     /* Brings the terms of a step to a stage; steps follow each other. */
     const auto bring = [&](int step, int stage) {
       const shared_place part = shared + stage * stage_bytes;
@@ -132,7 +155,7 @@ OPC_DEVICE void multiply_floats(const Nest &n, const Left &left, const LeftAt &l
         left_from += terms * n.left.term;
       }
       if (!left_lies || (Kind == small_tiles && n.left.how == by_value)) {
-        left_part::write(part, left, start.batch, start.down, first_term, left_points, terms_left);
+        left_part::write(part, left_at, left, left_table, left_own, start.batch, start.down, first_term, step, left_points, terms_left);
       }
       if constexpr (right_lies) {
         if (Kind != small_tiles || n.right.how != by_value) {
@@ -141,10 +164,16 @@ OPC_DEVICE void multiply_floats(const Nest &n, const Left &left, const LeftAt &l
         right_from += terms * n.right.term;
       }
       if (!right_lies || (Kind == small_tiles && n.right.how == by_value)) {
-        right_part::write(part + left_part::bytes, right, start.batch, start.across, first_term, right_points, terms_left);
+        right_part::write(part + left_part::bytes, right_at, right, right_table, right_own, start.batch, start.across, first_term, step,
+                          right_points, terms_left);
       }
     };
     float totals[own][own] = {};
+    if constexpr (fills) {
+      OPC_ROLLED
+      for (int stage = 0; stage < stages; ++stage) fill(stage);
+      __syncthreads();
+    }
     OPC_ROLLED
     for (int stage = 0; stage < stages - 1; ++stage) {
       if (stage < steps) bring(stage, stage);
@@ -157,6 +186,7 @@ OPC_DEVICE void multiply_floats(const Nest &n, const Left &left, const LeftAt &l
       __syncthreads();
       /* Behind the barrier nobody reads the stage before this one. */
       if (step + stages - 1 < steps) bring(step + stages - 1, current == 0 ? stages - 1 : current - 1);
+      if constexpr (fills) fill(step + stages);
       end_copies();
       const shared_place part = shared + current * stage_bytes;
       current = current + 1 == stages ? 0 : current + 1;
@@ -171,7 +201,9 @@ OPC_DEVICE void multiply_floats(const Nest &n, const Left &left, const LeftAt &l
           OPC_UNROLLED
           for (int i = 0; i < fours; ++i) {
             read_shared(part + first * shape.down * 4 + left_part::template place_of_group<lanes_down, fours>(term, down, i), a[i]);
-            read_shared(part + left_part::bytes + first * shape.across * 4 + right_part::template place_of_group<lanes_across, fours>(term, across, i), b[i]);
+            read_shared(part + left_part::bytes + first * shape.across * 4 +
+                            right_part::template place_of_group<lanes_across, fours>(term, across, i),
+                        b[i]);
           }
           OPC_UNROLLED
           for (int i = 0; i < own; ++i) {
@@ -183,17 +215,35 @@ OPC_DEVICE void multiply_floats(const Nest &n, const Left &left, const LeftAt &l
     }
     wait_for_copies<0>();
     __syncthreads();
-    forget(tile);
-    const tile_start end = start_of_tile<Kind>(n, tile);
+    forget(turn);
+    const tile_start end = start_of_tile<Kind>(n, tile_at(turn));
+    /* A group of a warp's rows at a time goes through shared memory, so that lanes store neighbours. */
+    int thread = static_cast<int>(threadIdx.x);
+    forget(thread);
+    const int own_warp = thread / 32, own_lane = thread % 32;
+    constexpr int pitch = warp_across + 4, lanes_stored = warp_across < 32 ? warp_across : 32, rows = 4 * lanes_down;
+    const int place = (own_warp * rows + own_lane / lanes_across * 4) * pitch + own_lane % lanes_across * 4;
+    const float *const group = reinterpret_cast<const float *>(static_cast<const char *>(memory)) + own_warp * rows * pitch;
+    const int64_t first_down = end.down + own_warp / warps_across * warp_down, first_across = end.across + own_warp % warps_across * warp_across;
     OPC_UNROLLED
-    for (int i = 0; i < own; ++i) {
+    for (int i = 0; i < fours; ++i) {
       OPC_UNROLLED
-      for (int j = 0; j < own; ++j) {
-        const int64_t down = end.down + own_down + i / 4 * 4 * lanes_down + i % 4;
-        const int64_t across = end.across + own_across + j / 4 * 4 * lanes_across + j % 4;
-        finish_point(n, end, down, across, totals[i][j], finish);
+      for (int e = 0; e < 4; ++e) {
+        OPC_UNROLLED
+        for (int j = 0; j < own; ++j) {
+          write_shared(shared + (place + e * pitch + j / 4 * 4 * lanes_across + j % 4) * 4, totals[4 * i + e][j]);
+        }
       }
+      __syncwarp();
+      for (int c = own_lane % lanes_stored; c < warp_across; c += lanes_stored) {
+        OPC_UNROLLED_4
+        for (int r = own_lane / lanes_stored; r < rows; r += 32 / lanes_stored) {
+          finish_point(n, end, first_down + rows * i + r, first_across + c, group[r * pitch + c], finish);
+        }
+      }
+      __syncwarp();
     }
+    __syncthreads();
   }
 }
 

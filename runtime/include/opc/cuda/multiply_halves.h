@@ -66,6 +66,27 @@ struct half_part {
     }
   }
 
+  /* Writes the values of one that is computed from the places of terms in a table, and of points: a thread has one point, `own`, or along
+   * terms one term. */
+  OPC_DEVICE_MEMBER static int own_point() { return static_cast<int>(threadIdx.x) % points; }
+  template <typename Stored, typename At, typename Value, typename Table>
+  OPC_DEVICE_MEMBER static void compute(shared_place part, const At &at, const Value &value, const Table &table, const digits &own,
+                                        int64_t batch, int64_t first_point, int step, int points_left, int terms_left) {
+    const int thread = static_cast<int>(threadIdx.x);
+    constexpr int lanes = by_terms ? int(terms) : points, others = by_terms ? points : int(terms), at_once = threads_a_block / lanes;
+    OPC_UNROLLED_4
+    for (int other = thread / lanes; other < others; other += at_once) {
+      const int point = by_terms ? other : thread % lanes, term = by_terms ? thread % lanes : other;
+      uint16_t bits = 0;
+      if (point < points_left && term < terms_left) {
+        if constexpr (by_terms) bits = bits_of_exact<Stored>(value(batch, at.points(first_point + point), table.of(step, term)));
+        if constexpr (!by_terms) bits = bits_of_exact<Stored>(value(batch, own, table.of(step, term)));
+      }
+      const int row = by_terms ? point : term, in_row = by_terms ? term : point;
+      write_shared(part + row * pieces_a_row * 16 + ((in_row / 8 ^ (by_terms ? row >> 1 & 3 : row & 7)) << 4) + in_row % 8 * 2, bits);
+    }
+  }
+
   /* Where a lane's row is of the fragment of 16 points from `first` on, and of as many terms. Its matrices are those of points and terms
    * below 8; of points beyond; of terms beyond; and of both: as a register of the left factor each. Of the right one the second and the
    * third have changed places, so that two registers on end are 8 points. */
@@ -113,8 +134,11 @@ OPC_DEVICE void multiply_halves(const Nest &n, const Left &left, const LeftAt &l
   const left_part left_own;
   const right_part right_own;
   const int left_row = left_part::first_row(own_down), right_row = right_part::first_row(own_across);
-  for (int64_t tile = blockIdx.x; tile < n.work; tile += gridDim.x) {
-    const tile_start start = start_of_tile<Kind>(n, tile);
+  const term_table<stages, terms, LeftAt> left_table(memory + stages * stage_bytes, left_at);
+  const term_table<stages, terms, RightAt> right_table(memory + stages * stage_bytes + left_table.bytes, right_at);
+  constexpr bool fills = !left_lies || !right_lies;
+  for (int turn = 0; tile_at(turn) < n.work; ++turn) {
+    const tile_start start = start_of_tile<Kind>(n, tile_at(turn));
     const int steps = static_cast<int>((start.terms + terms - 1) / terms);
     const int last_terms = static_cast<int>(start.terms - int64_t(steps - 1) * terms);
     /* The first point and term of a thread's pieces, how many there are from there on, and where they lie. */
@@ -133,6 +157,15 @@ OPC_DEVICE void multiply_halves(const Nest &n, const Left &left, const LeftAt &l
     }
     const int64_t left_step = left_part::by_terms ? n.left.point : n.left.term;
     const int64_t right_step = right_part::by_terms ? n.right.point : n.right.term;
+    digits left_places, right_places;
+    if constexpr (!left_lies) left_places = left_at.points(start.down + at_most(left_part::own_point(), n.down - start.down - 1));
+    if constexpr (!right_lies) right_places = right_at.points(start.across + at_most(right_part::own_point(), n.across - start.across - 1));
+    const auto fill = [&](int step) {
+      const int64_t first_term = start.first_term + static_cast<int64_t>(step) * terms;
+      const int terms_left = step + 1 == steps ? last_terms : step < steps ? terms : 0;
+      left_table.fill(step, first_term, terms_left);
+      right_table.fill(step, first_term, terms_left);
+    };
     /* Brings the terms of a step to a stage; steps follow each other. */
     const auto bring = [&](int step, int stage) {
       const shared_place part = shared + stage * stage_bytes;
@@ -146,9 +179,12 @@ OPC_DEVICE void multiply_halves(const Nest &n, const Left &left, const LeftAt &l
         }
         left_from += terms * n.left.term;
       }
-      if (!left_lies || (Kind == small_tiles && n.left.how == by_value)) {
-        left_own.template write<Stored>(part, left, start.batch, start.down + left_point, first_term + left_term, left_points,
-                                        terms_left - left_term);
+      if constexpr (!left_lies) {
+        left_part::template compute<Stored>(part, left_at, left, left_table, left_places, start.batch, start.down, step,
+                                           left_points + left_point, terms_left);
+      } else if (Kind == small_tiles && n.left.how == by_value) {
+        left_own.template write<Stored>(part, left, start.batch, start.down + left_point, first_term + left_term,
+                                        left_points, terms_left - left_term);
       }
       if constexpr (right_lies) {
         if (Kind == large_tiles || n.right.how == packed) {
@@ -158,9 +194,12 @@ OPC_DEVICE void multiply_halves(const Nest &n, const Left &left, const LeftAt &l
         }
         right_from += terms * n.right.term;
       }
-      if (!right_lies || (Kind == small_tiles && n.right.how == by_value)) {
-        right_own.template write<Stored>(part + left_part::bytes, right, start.batch, start.across + right_point,
-                                         first_term + right_term, right_points, terms_left - right_term);
+      if constexpr (!right_lies) {
+        right_part::template compute<Stored>(part + left_part::bytes, right_at, right, right_table, right_places, start.batch, start.across, step,
+                                           right_points + right_point, terms_left);
+      } else if (Kind == small_tiles && n.right.how == by_value) {
+        right_own.template write<Stored>(part + left_part::bytes, right, start.batch, start.across + right_point, first_term + right_term,
+                                        right_points, terms_left - right_term);
       }
     };
     float totals[downs][acrosses][4] = {};
@@ -180,6 +219,11 @@ OPC_DEVICE void multiply_halves(const Nest &n, const Left &left, const LeftAt &l
         }
       }
     };
+    if constexpr (fills) {
+      OPC_ROLLED
+      for (int stage = 0; stage < stages; ++stage) fill(stage);
+      __syncthreads();
+    }
     OPC_ROLLED
     for (int stage = 0; stage < stages - 1; ++stage) {
       if (stage < steps) bring(stage, stage);
@@ -194,6 +238,7 @@ OPC_DEVICE void multiply_halves(const Nest &n, const Left &left, const LeftAt &l
       read(shared + current * stage_bytes, 1);
       /* Behind the last barrier nobody reads the stage before this one. */
       if (step + stages - 1 < steps) bring(step + stages - 1, current == 0 ? stages - 1 : current - 1);
+      if constexpr (fills) fill(step + stages);
       end_copies();
       multiply(0);
       current = current + 1 == stages ? 0 : current + 1;
@@ -204,8 +249,8 @@ OPC_DEVICE void multiply_halves(const Nest &n, const Left &left, const LeftAt &l
     }
     wait_for_copies<0>();
     __syncthreads();
-    forget(tile);
-    const tile_start end = start_of_tile<Kind>(n, tile);
+    forget(turn);
+    const tile_start end = start_of_tile<Kind>(n, tile_at(turn));
     /* A warp's rows of points, 16 at a time, go through shared memory, so that lanes store neighbours. */
     constexpr int pitch = warp_across + 4, lanes_across = warp_across < 32 ? warp_across : 32;
     const shared_place rows = shared + warp * 16 * pitch * 4;

@@ -103,6 +103,22 @@ struct kept_pack {
   }
 };
 
+/* Writes a pack at once. The compiler would divide the assignment of one whose elements are found from the last one on. */
+template <bool down, typename Stored, int count>
+OPC_DEVICE void write_pack(Stored *low, const pack<Stored, count> &found) {
+#if defined(__CUDA_ARCH__)
+  if constexpr (down && sizeof found == 16) {
+    uint32_t words[4];
+    memcpy(words, &found, sizeof found);
+    asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(__cvta_generic_to_global(low)), "r"(words[0]), "r"(words[1]),
+                 "r"(words[2]), "r"(words[3])
+                 : "memory");
+    return;
+  }
+#endif
+  *reinterpret_cast<pack<Stored, count> *>(low) = found;
+}
+
 /* The lowest element of a pack whose first one, along a line that falls or rises, is at `first`. */
 template <bool down, int count, typename Stored>
 OPC_DEVICE Stored *lowest_of(Stored *first) {
@@ -233,7 +249,7 @@ OPC_DEVICE void scan_along(const Nest &n, T start, Target *to, const Source &sou
   const int64_t base = front * s.size, store_step = down ? -s.behind : s.behind;
   /* A pack of a line whose elements lie together begins where a pack of the target does, whatever its first element is. */
   const int64_t shift = s.behind == 1 ? (down ? -(base + s.size + s.lead) : base - s.lead) & (count - 1) : 0;
-  const stored *const line = some ? source.line(front, behind) : nullptr;
+  const stored *const line = source.line(some ? front : 0, some ? behind : 0);
   Target *const to_line = to + (down ? base + s.size - 1 : base) * s.behind + behind;
   const int64_t warp_chunk = static_cast<int64_t>(pitch) * thread_packs, chunk_warps = s.blocks ? blockDim.x / threads_a_warp : 1;
   T carried = start;
@@ -301,24 +317,27 @@ OPC_DEVICE void scan_along(const Nest &n, T start, Target *to, const Source &sou
     OPC_UNROLLED
     for (int j = 0; j < thread_packs; ++j) {
       T total = Joins::join(ahead, before[j]);
-      pack<Target, count> found;
+      Target own[count];
       OPC_UNROLLED
       for (int e = 0; e < count; ++e) {
         const T lower = total;
         total = Joins::join(total, taken(j, e));
         if (!plain && !points.has(j * pitch + e)) continue;
         const int64_t at = first_point + j * pitch + e;
-        store(&found.elements[down ? count - 1 - e : e],
-              value(front, behind, down ? s.size - 1 - at : at, s.exclusive ? lower : total));
+        store(own + e, value(front, behind, down ? s.size - 1 - at : at, s.exclusive ? lower : total));
       }
       if (in_packs) {
         Target *const low = lowest_of<down, count>(own_to) + (down ? -j * pitch : j * pitch);
-        if (points.has(j * pitch)) *reinterpret_cast<pack<Target, count> *>(low) = found;
+        if (!points.has(j * pitch)) continue;
+        pack<Target, count> found;
+        OPC_UNROLLED
+        for (int e = 0; e < count; ++e) found.elements[e] = own[down ? count - 1 - e : e];
+        write_pack<down>(low, found);
       } else {
         Target *at_to = own_to + j * pitch * store_step;
         OPC_UNROLLED
         for (int e = 0; e < count; ++e) {
-          if (points.has(j * pitch + e)) *at_to = found.elements[down ? count - 1 - e : e];
+          if (points.has(j * pitch + e)) *at_to = own[e];
           at_to += store_step;
         }
       }

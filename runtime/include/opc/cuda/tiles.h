@@ -40,8 +40,20 @@ inline namespace OPC_VARIANT {
 struct along_terms {};
 struct along_points {};
 
-/* A factor that is no tensor's elements. */
-struct nowhere {
+/* The places of a point along entries of a target, or of a term along axes of a sum. */
+struct digits {
+  int64_t at[4];
+  template <typename... Places>
+  OPC_DEVICE_MEMBER explicit digits(Places... places) : at{places...} {}
+  digits() = default;
+};
+
+/* A factor that is computed from such places, which `points(point)` and `terms(term)` find. */
+template <typename Points, typename Terms>
+struct computed_places {
+  const Points &points;
+  const Terms &terms;
+  OPC_DEVICE_MEMBER computed_places(const Points &points_, const Terms &terms_) : points(points_), terms(terms_) {}
   OPC_DEVICE_MEMBER const void *operator()(int64_t) const { return nullptr; }
 };
 
@@ -59,8 +71,43 @@ OPC_DEVICE const stored_at<At> *first_element(const At &at, const factor_steps &
   if constexpr (!std::is_void<stored_at<At>>::value) return at(batch) + point * steps.point + term * steps.term;
 }
 
+/* A factor's value at the point and the term of these numbers. */
+template <typename At, typename Value>
+OPC_DEVICE auto value_of(const At &at, const Value &value, int64_t batch, int64_t point, int64_t term) {
+  if constexpr (std::is_void<stored_at<At>>::value) {
+    return value(batch, at.points(point), at.terms(term));
+  } else {
+    return value(batch, point, term);
+  }
+}
+
+/* The places of the terms of the next steps, in shared memory, for a factor that is computed. */
+template <int stages, int count, typename At>
+struct term_table {
+  enum : int { steps = stages + 1, bytes = steps * count * static_cast<int>(sizeof(digits)) };
+  digits *table;
+  const At &at;
+  OPC_DEVICE_MEMBER term_table(char *memory, const At &at_) : table(reinterpret_cast<digits *>(memory)), at(at_) {}
+  OPC_DEVICE_MEMBER void fill(int step, int64_t first_term, int terms_left) const {
+    const int term = static_cast<int>(threadIdx.x);
+    if constexpr (std::is_void<stored_at<At>>::value) {
+      if (term < terms_left) table[step % steps * count + term] = at.terms(first_term + term);
+    }
+  }
+  OPC_DEVICE_MEMBER const digits &of(int step, int term) const { return table[step % steps * count + term]; }
+};
+
 /* The least of two numbers, the second of which may not fit. */
 OPC_DEVICE int at_most(int most, int64_t count) { return count < most ? static_cast<int>(count) : most; }
+
+/* Has a compiler compute anew what depends on a number, and keep nothing of it in registers meanwhile. */
+#if defined(__CUDACC__)
+OPC_DEVICE void forget(int64_t &number) { asm volatile("" : "+l"(number)); }
+OPC_DEVICE void forget(int &number) { asm volatile("" : "+r"(number)); }
+#else
+template <typename T>
+OPC_DEVICE void forget(T &) {}
+#endif
 
 /* Where a tile begins, and which terms are added to its points: all, or a part of them. */
 struct tile_start {
@@ -71,7 +118,10 @@ struct tile_start {
 template <int Kind, typename Nest>
 OPC_DEVICE tile_start start_of_tile(const Nest &n, int64_t tile) {
   constexpr tile_shape shape = shape_of_tiles(Kind);
-  const int64_t down_tiles = (n.down + shape.down - 1) / shape.down, across_tiles = (n.across + shape.across - 1) / shape.across;
+  int64_t down = n.down, across_all = n.across;
+  forget(down);
+  forget(across_all);
+  const int64_t down_tiles = (down + shape.down - 1) / shape.down, across_tiles = (across_all + shape.across - 1) / shape.across;
   int64_t part = 0, in_batch, in_band, row;
   if (n.parts > 1) tile = without_last(tile, n.parts, part);
   const int64_t batch = without_last(tile, down_tiles * across_tiles, in_batch);
@@ -81,6 +131,9 @@ OPC_DEVICE tile_start start_of_tile(const Nest &n, int64_t tile) {
   const int64_t first_term = part * n.part_terms, left = n.terms - first_term;
   return {batch, (first + row) * shape.down, across * shape.across, part, first_term, left < n.part_terms ? left : n.part_terms};
 }
+
+/* The tile that a block has at a turn. */
+OPC_DEVICE int64_t tile_at(int turn) { return blockIdx.x + static_cast<int64_t>(turn) * gridDim.x; }
 
 /* Stores a point whose terms have been added up, or keeps what a part of them comes to. */
 template <typename T, typename Nest, typename Finish>
@@ -105,15 +158,6 @@ OPC_DEVICE void join_tiles(const Nest &n, const Finish &finish) {
     finish(batch, down, across, total);
   }
 }
-
-/* Has a compiler compute anew what depends on a number, and keep nothing of it in registers meanwhile. */
-#if defined(__CUDACC__)
-OPC_DEVICE void forget(int64_t &number) { asm volatile("" : "+l"(number)); }
-OPC_DEVICE void forget(int &number) { asm volatile("" : "+r"(number)); }
-#else
-template <typename T>
-OPC_DEVICE void forget(T &) {}
-#endif
 
 }  // namespace OPC_VARIANT
 }  // namespace opc
