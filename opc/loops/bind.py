@@ -111,8 +111,6 @@ def _shared_loop(s: Loop, level: int, depth: int) -> Body:
     """
     first: Expr = call("first_term", NEST, variable(WORK), number(level))
     step: Expr = call("term_step", NEST, number(level))
-    if s.step is not None:
-        first, step = Product((s.step, first)), Product((s.step, step))
     low = first if s.low == number(0) else Sum((s.low, first))
     names = tuple(f"{word}#{s.index}" for word in ("first", "step", "terms", "term"))
     own, by, count, term = map(variable, names)
@@ -122,7 +120,7 @@ def _shared_loop(s: Loop, level: int, depth: int) -> Body:
         Let(names[0], Weak.INT, low),
         Let(names[1], Weak.INT, step),
         Let(names[2], Weak.INT, call("count_terms", own, call("end_of_terms", NEST, s.high), by)),
-        replace(s, index=names[3], low=number(0), high=count, step=None, body=(index, *body)),
+        replace(s, index=names[3], low=number(0), high=count, body=(index, *body)),
     )
 
 

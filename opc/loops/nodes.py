@@ -26,6 +26,7 @@ class How(Enum):
     SERIAL = "for"
     VECTOR = "vector"
     UNROLLED = "unrolled"
+    ROLLED = "rolled"
     REDUCTION = "vector reduction"
     LANES = "lane by lane"
     TEAMS = "teams"

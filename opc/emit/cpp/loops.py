@@ -59,7 +59,7 @@ from opc.lower.build.context import Nest
 _TERNARY, _OR, _SUM, _PRODUCT, _ATOM = 0, 1, 5, 6, 8
 _OPERATOR = {"sum": "+", "prod": "*", "any": "||", "all": "&&", "max": "max", "min": "min"}
 _BITS = {"any": "|", "all": "&"}
-_PRAGMA = {How.VECTOR: "OPC_SIMD", How.UNROLLED: "OPC_UNROLLED"}
+_PRAGMA = {How.VECTOR: "OPC_SIMD", How.UNROLLED: "OPC_UNROLLED", How.ROLLED: "OPC_ROLLED"}
 _HEADS = {
     "tile": ("void ", "(const opc::tile &tile, const void *call) {"),
     "row_nest": ("OPC_ROW_NEST void ", "(const opc::row_nest &nest, const void *call, int64_t begin, int64_t end) {"),

@@ -210,7 +210,7 @@ class DevicePoints(PointLoops):
         self.lines, self.conditional = [], False
         heads = [(a, self.loop_over(a)) for a in e.axes]
         self.bounded |= {Affine.of(Index(a.index)): a.extent for a in e.axes if isinstance(a, Axis)}
-        guards, term = terms_that_count(e, nest.sizes, self.bounded, nest.positive)
+        guards, term = terms_that_count(e, nest.sizes, self.bounded, nest.positive, nest.fresh)
         value = self.value(term)
         joined: Body = ()
         if search:

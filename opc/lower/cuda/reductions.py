@@ -15,6 +15,7 @@ from opc.analysis.value_types import affine_of
 from opc.ir.affine import Affine, GroupSize, Index, Mod
 from opc.ir.dtypes import DType, Weak
 from opc.ir.expr import (
+    SEARCHES,
     Axis,
     BroadcastAxis,
     Call,
@@ -29,11 +30,12 @@ from opc.ir.expr import (
     with_children,
 )
 from opc.loops.bind import WORK
-from opc.loops.nodes import Accumulate, Body, Do, If, Let, Loop, Statement, Store, Var, map_values, own_values, statements
+from opc.loops.nodes import Accumulate, Body, Do, How, If, Let, Loop, Statement, Store, Var, map_values, own_values, statements
 from opc.loops.values import Block, Intrinsic, Local, Product, call, compare, number, ref, sum_of, variable, variables
 from opc.lower.build.context import NEST
 from opc.lower.guards import IDENTITY, peel
 from opc.records import dataclass, replace
+from opc.transform.indices import substitute
 
 Widths: TypeAlias = tuple[tuple[Affine, ...], ...]
 """For each axis of a reduction, numbers of points that there are no more of."""
@@ -56,6 +58,8 @@ class Ranges:
 
     guards: tuple[Affine, ...] = ()
     steps: Mapping[str, Mod] = field(default_factory=dict)
+    names: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    """For each of these indices, the variables that hold the first that counts and the number of steps from there."""
 
 
 def terms_that_count(
@@ -63,26 +67,31 @@ def terms_that_count(
     sizes: Callable[[str], tuple[Affine, ...]],
     bounded: Mapping[Affine, Affine],
     positive: Callable[[Affine], bool],
+    fresh: Callable[[str], str],
 ) -> tuple[Ranges, Expr]:
-    """Return where the terms of a reduction count, and the term under the other conditions."""
+    """Return where the terms of a reduction count, and the term under the other conditions; `fresh` names variables."""
     kind = e.kind.removeprefix("arg")
     found, body = peel(kind, e.body, sizes, bounded, positive)
     steps: dict[str, Mod] = {}
     left: list[Expr] = []
+    own = {a.index for a in e.axes if isinstance(a, Axis)}
+    apart = {i for g in found if isinstance(g, Affine) and len(g.indices() & own) > 1 for i in g.indices()}
     for g in found:
         if isinstance(g, Affine):
             continue
-        step = _step(g, e, positive)
-        if step is not None and step[0] not in steps:
+        step = _step(g, e, positive) if e.kind not in SEARCHES else None
+        if step is not None and step[0] not in steps and not apart.intersection(step[1].numerator.indices()):
             steps[step[0]] = step[1]
         else:
             left.append(g)
-    ranges = Ranges(tuple(g for g in found if isinstance(g, Affine)), steps)
+    names = {index: (fresh("low"), fresh("taken")) for index in steps}
+    ranges = Ranges(tuple(g for g in found if isinstance(g, Affine)), steps, names)
     if not ranges.guards and not ranges.steps:
         return ranges, e.body
     for g in reversed(left):
         body = Select(g, body, Const(IDENTITY[kind], body.type), body.type)
-    return ranges, body
+    at = {i: Affine.of(Index(first)) + steps[i].denominator * Index(taken) for i, (first, taken) in names.items()}
+    return ranges, substitute(body, at)
 
 
 def _step(g: Expr, e: Reduce, positive: Callable[[Affine], bool]) -> tuple[str, Mod] | None:
@@ -98,7 +107,11 @@ def _step(g: Expr, e: Reduce, positive: Callable[[Affine], bool]) -> tuple[str, 
     if not isinstance(of, Mod) or of.denominator.indices() & set(own) or not positive(of.denominator):
         return None
     index = next((i for i in reversed(own) if i in of.numerator.indices()), None)
-    if index is None or of.numerator.coefficient(index) not in (Affine.of(1), Affine.of(-1)):
+    if (
+        index is None
+        or len(of.numerator.indices().intersection(own)) > 1
+        or of.numerator.coefficient(index) not in (Affine.of(1), Affine.of(-1))
+    ):
         return None
     return index, of
 
@@ -134,12 +147,15 @@ def narrowed(heads: Sequence[tuple[ReduceAxis, Loop]], found: Ranges, inner: Bod
         step = found.steps.get(index)
         if not ranges and step is None:
             return (replace(loop, body=body),)
-        low, high = fresh("low"), fresh("high")
+        low, high = found.names[index][0] if step is not None else fresh("low"), fresh("high")
         bounds = Var(low, Weak.INT, number(0)), Var(high, Weak.INT, loop.high), *(_narrow(g, index, low, high) for g in ranges)
         loop = replace(loop, low=variable(low), high=variable(high), body=body)
         if step is not None:
-            bounds = *bounds, _first(step, index, low)
-            loop = replace(loop, step=IndexValue(step.denominator))
+            count = fresh("count")
+            counted = call("count_terms", variable(low), variable(high), IndexValue(step.denominator))
+            bounds = *bounds, _first(step, index, low), Let(count, Weak.INT, counted)
+            # Its body is long, and it has few iterations.
+            loop = replace(loop, how=How.ROLLED, index=found.names[index][1], low=number(0), high=variable(count))
             ranges = *ranges, step.numerator
         used = frozenset().union(*(g.indices() for g in ranges)) | (axis.extent.indices() if isinstance(axis, Axis) else set())
         if used & own <= {index}:

@@ -100,6 +100,18 @@ def test_places_of_windows_are_searched_for_once() -> None:
     assert text.count("narrow_range(") == 4
 
 
+def test_a_remainder_makes_a_loop_go_in_steps() -> None:
+    """Of a window's places, one in so many as a step is wide may have added an element."""
+    family = load_family(ROOT / "specs" / "avg_pool2d.yaml")
+    assert family.backward is not None
+    variant = device_programs(family.backward)[0]
+    (stage,) = [s for s in variant.program.stages if written_by(s) == ("d_x",)]
+    found = [line.strip() for line in format_kernel("f", cuda_kernel(variant.case.op, stage))]
+    assert sum(line.startswith("rolled for") for line in found) == 2
+    divided = [line for line in found if "%" in line and not line.startswith("#")]
+    assert [line.split(" += ")[0] for line in divided] == ["low", "low_2"]
+
+
 def test_places_that_no_window_bounds_are_sorted() -> None:
     spec = "inputs: {t: 'T[K]', x: 'T[N]'}\noutputs: {y: 'T[N]'}\nkernel: 'y[n] = t[argmax[k:K](pad(x[n + k], -inf))]'\n"
     family = compile_text(HEAD + spec, "f.yaml")
