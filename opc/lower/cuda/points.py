@@ -194,7 +194,7 @@ class DevicePoints(PointLoops):
             self.chosen = self.chosen or self.conditional
             self.counted, self.pairs = self.counted or len(kinds) > 1, bool(joined)
             body = (*share_terms(body, kinds, len(e.axes)), *joined)
-        return with_offsets_ahead(body, self.nest.fresh) if outermost else body, result
+        return with_offsets_ahead(body, self.nest.fresh, self.nest.is_optional) if outermost else body, result
 
     def _loops(self, e: Reduce, extents: Sequence[Affine]) -> tuple[Body, str, Body, Widths]:
         """Return the loops over the terms that count, the name of the result, what joins what threads have searched, and what

@@ -231,16 +231,17 @@ def _finds(e: Reduce) -> str:
     return f"opc::finds_{e.kind.removeprefix('arg')}"
 
 
-def with_offsets_ahead(body: Body, fresh: Callable[[str], str]) -> Body:
+def with_offsets_ahead(body: Body, fresh: Callable[[str], str], is_optional: Callable[[str], bool]) -> Body:
     """Return the loops of a reduction with the offsets of places in axis groups that don't change along them ahead of them.
 
-    A compiler takes no loop out of another, and such an offset is one over the axes of a group.
+    A compiler takes no loop out of another, and such an offset is one over the axes of a group. What may be absent has no axes
+    then: its offset stays behind the test.
     """
     declared = frozenset(_declared(body))
     found: dict[Expr, str] = {}
 
     def rule(e: Expr) -> Expr:
-        if isinstance(e, Intrinsic) and e.name == "group_offset" and not declared.intersection(variables(e)):
+        if _is_offset(e, is_optional) and not declared.intersection(variables(e)):
             if e not in found:
                 found[e] = fresh("offset")
             return variable(found[e])
@@ -250,6 +251,13 @@ def with_offsets_ahead(body: Body, fresh: Callable[[str], str]) -> Body:
     first = next((n for n, s in enumerate(body) if isinstance(s, Loop)), len(body))
     loops = map_values(body[first:], rule)
     return *body[:first], *(Let(name, Weak.INT, e) for e, name in found.items()), *loops
+
+
+def _is_offset(e: Expr, is_optional: Callable[[str], bool]) -> bool:
+    """Whether a value is the offset of a place in a group of an operand that is there."""
+    if not isinstance(e, Intrinsic) or e.name != "group_offset":
+        return False
+    return isinstance(e.args[0], Local) and not is_optional(e.args[0].name)
 
 
 def _declared(body: Body) -> Iterator[str]:
