@@ -23,6 +23,7 @@ from opc.lower.cuda.scans import ahead_of, first_terms, scan_of, scanned_entry
 from opc.lower.cuda.scatters import entries_of_items, entries_of_keys, other_entries, scatter_of
 from opc.lower.loop_ir import GroupLoop, IndexLoop, NestStage, RowStage, ScanPlan, ScatterPlan, Stage, Temporary
 from opc.lower.lower import SpecialisedProgram
+from opc.records import replace
 
 _BLOCK = "opc::threads_a_block"
 """How many threads a block has where all may have something to do."""
@@ -108,6 +109,10 @@ class CudaEntryText(EntryText):
             "\n".join(line for piece in text for part in piece.split("\n") for line in wrap(part)) for text in (lines, infer)
         ]
         return f"{checks(self.family, op)}\nOPC_EXPORT\n{texts[0]}\n\nOPC_EXPORT\n{texts[1]}\n"
+
+    def _stage_condition(self, stage: Stage, variant: SpecialisedProgram, lazy: set[str]) -> list[str]:
+        """As `EntryText` says: rows run where one of their products is wanted, for an op may make others elsewhere."""
+        return super()._stage_condition(replace(stage, optional=()) if isinstance(stage, RowStage) else stage, variant, lazy)
 
     def _positions(self) -> Iterator[str]:
         """Yield the positions of the bound types among those the functions are instantiated for."""

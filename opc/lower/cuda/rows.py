@@ -31,8 +31,10 @@ def bound_part(stage: RowStage) -> RowStage | None:
         )
         for p in stage.passes
     )
-    needed = {name: by - reduced for name, by in stage.needed.items() if name not in reduced and by - reduced}
+    # A single product needs no care: nothing runs without it.
     optional = tuple(name for name in stage.optional if name not in reduced)
+    optional = optional if len(optional) > 1 else ()
+    needed = {name: by - reduced for name, by in stage.needed.items() if optional and by - reduced}
     part = replace(stage, operands=operands, passes=passes, needed=needed, optional=optional, once=None)
     return part if part.products else None
 
