@@ -125,6 +125,13 @@ class Tool:
 BuildStep = Compile | Link | Script | Tool
 
 
+class DeviceLostError(BaseException):
+    """A device has failed in a call, after which it takes no other from this process.
+
+    It is no `Exception`: whoever proves an op one call after the other takes those for the failure of a call, and would go on.
+    """
+
+
 class OpError(Exception):
     """An op call was refused: the framework's own error for a wrong dtype, rank, size or attribute, with its message."""
 

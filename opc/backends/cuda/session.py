@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opc.backends.base import OpError, Session, Unsupported
+from opc.backends.base import DeviceLostError, OpError, Session, Unsupported
 from opc.backends.cuda.toolkit import library_path
 from opc.backends.derived import chooses_outputs, computable
 from opc.emit import abi
@@ -140,7 +140,7 @@ class CudaSession(Session):
             outputs = [memory.tensor(made[o.name]) if o.name in made else None for o in op.outputs]
             self._check(getattr(self.library, f"opc_{op.name}_cuda")(given, _pointers(outputs), values, lent), message)
             if self.library.opc_array_wait() != 0:
-                raise RuntimeError(f"the kernels of {op.name} failed on the GPU")
+                raise DeviceLostError(f"the kernels of {op.name} failed on the GPU")
             found = np.zeros(4, np.int64)
             memory.copy_out(status, found)
             code = getattr(self.library, f"opc_{self.family.name}_cuda_status")(found.ctypes.data_as(ctypes.c_void_p), lent)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from opc.backends.base import Compile, Link, OpError
+from opc.backends.base import Compile, DeviceLostError, Link, OpError
 from opc.backends.cuda import toolkit
 from opc.backends.cuda.backend import CudaBackend
 from opc.backends.cuda.session import CudaSession
@@ -110,7 +110,7 @@ def test_many_terms_that_name_the_same_are_added_in_runs(adding: CudaSession, ro
     ids[random.random(ids.shape) < 0.9] = 1
     t, backward = np.zeros((rows, 2, 3), np.float32), adding.family.backward
     assert backward is not None
-    given = {"t": t, "ids": ids, "d_y": d_y}
+    given: dict[str, Any] = {"t": t, "ids": ids, "d_y": d_y}
     found = adding.call(backward.name, {o.name: given[o.name] for o in backward.inputs}, {})["d_t"]
     inside = (ids >= 0) & (ids < rows)
     np.add.at(t, ids[inside], d_y[inside])
@@ -151,3 +151,18 @@ def test_memory_that_there_is_none_of(loaded: Loaded, monkeypatch: pytest.Monkey
     monkeypatch.setattr(CudaSession, "_call", without)
     with pytest.raises(OpError, match="mse_loss: no memory for parts of y"):
         session.call("mse_loss", {"x": x, "target": 3 * x}, {})
+
+
+def test_a_process_whose_gpu_has_failed_is_not_used_again(loaded: Loaded, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No handler of what a call raises may take it: the worker ends, and another one makes the calls that are left."""
+    session = loaded("leaky_relu")
+
+    class Failed:
+        def __getattr__(self, name: str) -> Any:
+            return (lambda: 1) if name == "opc_array_wait" else getattr(library, name)
+
+    library = session.library
+    monkeypatch.setattr(session, "library", Failed())
+    with pytest.raises(DeviceLostError, match="the kernels of leaky_relu failed on the GPU") as found:
+        session.call("leaky_relu", {"x": np.ones(3, np.float32)}, {})
+    assert not isinstance(found.value, Exception)
