@@ -461,21 +461,23 @@ int32_t opc_leaky_relu_backward_backward_cuda(const DLTensor *const *inputs, DLT
   const opc::device_guard guard(lent);
   const int32_t stored_T = opc::stored_index<opc::dtype_float16, opc::dtype_bfloat16, opc::dtype_float32,
       opc::dtype_float64>(call.type_T.element);
-  opc::operand operands[4];
-  opc::stage stage;
-  opc::start(stage, context, operands);
-  const opc::axes axes = opc::add_axes(stage, call.group_ellipsis);
-  opc::add_tensor(stage, opc::role_input, opc::in_rows, inputs[0], axes);
-  opc::add_tensor(stage, opc::role_input, opc::in_rows, inputs[1], axes);
-  opc::add_tensor(stage, opc::role_output, opc::in_rows, outputs[0], axes);
-  opc::add_tensor(stage, opc::role_output, opc::in_rows, outputs[1], axes);
-  opc::device_tile<4> described;
-  opc::to_device(described, stage, 0);
-  const leaky_relu_cuda::leaky_relu_backward_backward_arguments arguments =
-      {opc::real_number(attributes->alpha)};
-  if (described.rows > 0 && described.columns > 0) {
-    OPC_LAUNCH(leaky_relu_cuda::leaky_relu_backward_backward_kernels[stored_T], false,
-        opc::blocks_for(described), opc::threads_a_block, 0, opc::stream_of(lent), described, arguments);
+  if ((opc::wanted(outputs[0]) || opc::wanted(outputs[1]))) {
+    opc::operand operands[4];
+    opc::stage stage;
+    opc::start(stage, context, operands);
+    const opc::axes axes = opc::add_axes(stage, call.group_ellipsis);
+    opc::add_tensor(stage, opc::role_input, opc::in_rows, inputs[0], axes);
+    opc::add_tensor(stage, opc::role_input, opc::in_rows, inputs[1], axes);
+    opc::add_tensor(stage, opc::role_output, opc::in_rows, outputs[0], axes);
+    opc::add_tensor(stage, opc::role_output, opc::in_rows, outputs[1], axes);
+    opc::device_tile<4> described;
+    opc::to_device(described, stage, 0);
+    const leaky_relu_cuda::leaky_relu_backward_backward_arguments arguments =
+        {opc::real_number(attributes->alpha)};
+    if (described.rows > 0 && described.columns > 0) {
+      OPC_LAUNCH(leaky_relu_cuda::leaky_relu_backward_backward_kernels[stored_T], false,
+          opc::blocks_for(described), opc::threads_a_block, 0, opc::stream_of(lent), described, arguments);
+    }
   }
   return code == OPC_OK ? opc::started("leaky_relu_backward_backward", context) : code;
 }
