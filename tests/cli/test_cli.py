@@ -403,7 +403,7 @@ def test_bench(opc: Opc) -> None:
     sections = [line.split()[0] for line in done.out.splitlines()]
     assert sections == [
         "ops", "backward", "large", "fresh", "frameworks", "tiny", "compilers", "schedules", "build", "commands", "compiler",
-        "growth",
+        "gpu", "gpu-backward", "gpu-tiny", "growth",
     ]  # fmt: skip
     done = opc("bench", "--section", "huge")
     assert done.code == 2

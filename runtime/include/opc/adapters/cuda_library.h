@@ -9,6 +9,16 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "opc/core/first_glibc.h"
+
+#if defined(OPC_FIRST_GLIBC)
+__asm__(".symver dlopen, dlopen@" OPC_FIRST_GLIBC);
+__asm__(".symver dlsym, dlsym@" OPC_FIRST_GLIBC);
+__asm__(".symver dlerror, dlerror@" OPC_FIRST_GLIBC);
+__asm__(".symver dlclose, dlclose@" OPC_FIRST_GLIBC);
+__asm__(".symver dladdr, dladdr@" OPC_FIRST_GLIBC);
+#endif
+
 namespace opc {
 
 /* Where the message of a call that is refused goes. */

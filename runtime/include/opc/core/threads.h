@@ -25,12 +25,8 @@
 
 #include "opc/abi.h"
 
-/* Since 2.34 glibc has these under a newer version, which would keep a library off older systems; they are what they were. */
-#if defined(__GLIBC__) && defined(__x86_64__)
-#define OPC_FIRST_GLIBC "GLIBC_2.2.5"
-#elif defined(__GLIBC__) && defined(__aarch64__)
-#define OPC_FIRST_GLIBC "GLIBC_2.17"
-#endif
+#include "opc/core/first_glibc.h"
+
 #if defined(OPC_FIRST_GLIBC)
 __asm__(".symver pthread_create, pthread_create@" OPC_FIRST_GLIBC);
 __asm__(".symver pthread_detach, pthread_detach@" OPC_FIRST_GLIBC);

@@ -28,7 +28,7 @@ OPC_DEVICE void multiply_values(const Nest &n, const Left &left, const LeftAt &l
       for (int e = static_cast<int>(threadIdx.x); e < tile_points * tile_terms; e += threads_a_block) {
         const int term = e % tile_terms, point = e / tile_terms;
         const bool some = first + term < end;
-        lefts[term * tile_pitch + point] = 
+        lefts[term * tile_pitch + point] =
             some && first_down + point < n.down ? T(value_of(left_at, left, batch, first_down + point, first + term)) : T(0);
       }
       for (int e = static_cast<int>(threadIdx.x); e < tile_points * tile_terms; e += threads_a_block) {
