@@ -28,14 +28,13 @@ from opc.testing.bench.onnxruntime import Call
 from opc.testing.bench.peers import attempt, reference
 from opc.testing.bench.problem import Problem, case_problem
 from opc.testing.bench.timing import Contender, Timing
+from opc.testing.bench.worker import ALIKE
 
 BACKENDS = ("torch", "cuda")
 CACHED = 1 << 28
 """Bytes that are more than any GPU's caches hold."""
 
 TINY, TINY_CALLS, TINY_LIMIT = 4, 1000, 1.2
-ALIKE = 1e-2
-"""The relative error, in the norm, by which a contender's answer may differ: what differs more computes something else."""
 
 
 class DeviceProblem(Problem):

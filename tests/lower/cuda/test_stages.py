@@ -137,6 +137,14 @@ def test_sums_over_rows_are_statements_beside_the_rows() -> None:
     assert str(first.schedule) == "bind(points to teams), share(terms, parts), coalesce(points)"
 
 
+def test_rows_that_are_left_with_one_product_run_where_it_is_wanted() -> None:
+    """The sum beside them may be all that a call asks for: they would write to nowhere."""
+    text = cuda_files(load_family(ROOT / "specs" / "outer.yaml"))["kernel/outer.cu"]
+    body = text.split("int32_t opc_outer_backward_cuda(")[1]
+    before, _ = body.split("opc::operand operands[4];", 1)
+    assert before.rstrip().endswith("if (opc::wanted(outputs[0])) {")
+
+
 def test_what_a_product_reads_stays_in_memory() -> None:
     """Its factors are elements, which tiles are copied from and tensor cores take."""
     spec = "inputs: {a: 'T[M, K]', b: 'T[K, N]'}\noutputs: {y: 'T[M, N]'}\nkernel: |\n  c[m, k] = 2 * a[m, k]\n"
