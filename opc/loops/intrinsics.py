@@ -25,7 +25,8 @@ HEADERS: Mapping[str, str] = {
         "interleaved_rows scratch_row load_batch load_values values_of extreme key peeled_range row_extreme row_reduction "
         "row_store"
     ),
-    "cuda/multiply": "along_points along_terms computed_places digits multiply_tiles",
+    "cuda/move": "move_axis",
+    "cuda/multiply": "along_points along_terms computed_places digits gathered_places multiply_tiles placed",
     "cuda/nest": (
         "add_at add_runs adds_runs broadcast_place broadcast_points count_terms end_of_terms entry_place finds_places first_term "
         "item_at items_of_key join_items join_search join_terms key_of_run leads name_nothing name_place narrow_range place_in "

@@ -361,7 +361,7 @@ class Temporary:
     """A tensor in memory between stages; `needed_by` lists the outputs that it is there for.
 
     One that is not `stored` has no memory: the nest that computes it just adds it up. One with a `host` is in the memory of that
-    temporary, whose values nothing needs any more.
+    temporary, whose values nothing needs any more. One that is `copied` holds elements as an input has them.
     """
 
     name: str
@@ -370,6 +370,7 @@ class Temporary:
     needed_by: tuple[str, ...]
     stored: bool = True
     host: str | None = None
+    copied: bool = False
 
 
 @dataclass(frozen=True, slots=True)

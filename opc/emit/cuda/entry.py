@@ -16,6 +16,8 @@ from opc.ir.affine import Affine, Dim, GroupSize
 from opc.ir.dtypes import DType, TypeVar, ValueType
 from opc.ir.expr import Axis, BroadcastAxis, Expr, GroupAxis, GroupRef, Read, ReduceAxis
 from opc.ir.op import Family, Group, Op
+from opc.lower.cuda.gathered import Gathered
+from opc.lower.cuda.moves import moved_axis
 from opc.lower.cuda.points import neighbouring_axis, shared_terms
 from opc.lower.cuda.products import Products, lies_along_terms, places_of, products_of
 from opc.lower.cuda.rows import kept
@@ -126,7 +128,8 @@ class CudaEntryText(EntryText):
         yield f"  opc::device_temporary {t.name};"
         sizes = "".join(f", {self._extent(loop)}" for loop in t.loops)
         # What only outputs need that are not wanted is read and written all the same, where kernels do more than one thing.
-        yield f"  if (!opc::allocate(lent, {t.name}, {dtype_text(t.type)}{sizes})) {{"
+        type_ = self._element(t.type) if t.copied else dtype_text(t.type)
+        yield f"  if (!opc::allocate(lent, {t.name}, {type_}{sizes})) {{"
         yield f'    return opc::fail(context, OPC_OUT_OF_MEMORY, "{self.op.name}: no memory for the temporary {t.name}");'
         yield "  }"
 
@@ -164,6 +167,12 @@ class CudaEntryText(EntryText):
             yield "  }"
             steps = "for (int32_t step = 0; described.work > 0 && plan.next_step(described, step); ++step)"
             yield from self._launch(s, text, steps, "true", "plan.blocks", shared="plan.bytes")
+            return
+        if (axis := moved_axis(op, s)) is not None:
+            last = len(s.assign.indices) - 1
+            batches, across = ("".join(f" * described.size[{n}]" for n in r) for r in (range(axis), range(axis, last)))
+            yield f"  opc::set_move(described, 1{batches}, 1{across}, described.size[{last}]);"
+            yield from self._launch(s, text, "if (described.work > 0)", "true", "opc::blocks_for(described.work, 1)")
             return
         if (scan := scan_of(s)) is not None:
             if (first := first_terms(scan)) is not None:
@@ -275,6 +284,9 @@ class CudaEntryText(EntryText):
         if side in products.computed:
             yield f"  described.{side}.how = opc::computed;"
             return
+        if (gathered := products.gathered.get(side)) is not None:
+            yield self._gathered(side, gathered, products, s, op)
+            return
         found = places_of(products, op, s, side)
         assert isinstance(factor, Read), "it has been found to be a read"
         declared, places = op.operand(factor.operand), self._first_axes(op.operand(factor.operand).dims)
@@ -303,10 +315,28 @@ class CudaEntryText(EntryText):
                     yield f"  {terms}.{step(axis.name, self._points(axis), f'call.{group_member((axis.name, None))}')};"
                 case Axis():
                     yield f"  {terms}.{step(axis.index, self._points(axis), '')};"
-        along = "opc::along_terms" if lies_along_terms(factor, products) else "opc::along_points"
+        along = "opc::along_terms" if lies_along_terms(side, products) else "opc::along_points"
         of = self._element(declared.type) if factor.operand not in text.temporaries else ""
         of = of or dtype_text(declared.type)
         yield f"  opc::set_steps<{along}>(described.{side}, {operand}, {points}, {terms}, {of});"
+
+    def _gathered(self, side: str, found: Gathered, products: Products, s: NestStage, op: Op) -> str:
+        """Return what tells how a factor is brought whose elements are found by their places."""
+        text = self.tiles[s.name]
+        assert text.nest is not None, "a nest stage has the text of a nest"
+        name = found.read.operand
+        axis, count = len(found.read.indices) - 1 if found.along is not None else -1, "0"
+        for a in products.sum.axes:
+            if isinstance(a, Axis) and a.index == found.along:
+                count = self._points(a)
+        for n, entry in enumerate(s.assign.indices):
+            if entry == found.along:
+                count = f"described.size[{n}]"
+        if products.split is not None and found.along == products.split.place:
+            count = "described.group_points"
+        own = f"operands[{text.nest.operands.index(name)}]"
+        bytes_ = f"int32_t(sizeof(opc::placed<{found.numbers}>))"
+        return f"  opc::set_places(described.{side}, {own}, {axis}, {count}, {self._element(op.operand(name).type)}, {bytes_});"
 
     def _first_axes(self, dims: tuple[Affine | Group, ...]) -> list[str]:
         """Return the first axis of each entry of a tensor's shape."""

@@ -60,7 +60,7 @@ class _Source:
     def _tile(self, variant: SpecialisedProgram, stage: Stage) -> CudaText:
         """Return the function of a stage; stages that compute alike share the text of one."""
         op, kernel = variant.case.op, cuda_kernel(variant.case.op, stage)
-        temporaries = frozenset(t.name for t in variant.program.temporaries)
+        temporaries = frozenset(t.name for t in variant.program.temporaries if not t.copied)
         nest = Nest(op, stage) if isinstance(stage, NestStage) else None
         if isinstance(stage, NestStage) and (products := products_of(op, stage)) is not None:
             self.products[stage.name] = products

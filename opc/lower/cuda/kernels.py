@@ -9,8 +9,10 @@ from opc.loops.nodes import Kernel
 from opc.loops.verify import verify_kernel
 from opc.lower.build.context import Nest
 from opc.lower.build.kernel import spec_names
+from opc.lower.cuda.moves import move_kernel, moved_axis
 from opc.lower.cuda.points import point_kernel
-from opc.lower.cuda.products import product_kernel, products_of
+from opc.lower.cuda.product_kernels import product_kernel
+from opc.lower.cuda.products import products_of
 from opc.lower.cuda.rows import row_kernel
 from opc.lower.cuda.scans import scan_kernel, scan_of
 from opc.lower.cuda.scatters import scatter_kernel, scatter_of
@@ -38,5 +40,7 @@ def _statement(op: Op, stage: NestStage) -> Kernel:
         return scan_kernel(nest, scan)
     if (scatter := scatter_of(stage)) is not None:
         return scatter_kernel(nest, scatter)
+    if moved_axis(op, stage) is not None:
+        return move_kernel(nest)
     products = products_of(op, stage)
     return point_kernel(nest) if products is None else product_kernel(nest, products)

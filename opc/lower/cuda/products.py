@@ -24,34 +24,16 @@ from opc.ir.expr import (
     children,
     free_groups,
     free_indices,
+    rewrite,
     walk,
 )
 from opc.ir.op import Op
-from opc.ir.printer import format_assign
-from opc.loops.nodes import Body, Comment, Do, Kernel, Let, LocalFunction
-from opc.loops.schedule import Schedule, Transformation
-from opc.loops.values import (
-    Address,
-    Construct,
-    Load,
-    Local,
-    Member,
-    Named,
-    Product,
-    StoredType,
-    Sum,
-    call,
-    computed_as,
-    number,
-    ref,
-    sum_of,
-    variable,
-)
-from opc.lower.build.context import NEST, Nest
-from opc.lower.cuda.points import DevicePoints, place_of, used_places
-from opc.lower.guards import replace_node
+from opc.loops.values import computed_as
+from opc.lower.build.context import Nest
+from opc.lower.cuda.gathered import Gathered, gathered_of, known_of, multiples
+from opc.lower.guards import Guard, guard_indices, peel
 from opc.lower.loop_ir import NestStage
-from opc.records import dataclass
+from opc.records import dataclass, replace
 from opc.transform.indices import substitute
 
 TILES = ("64 x 64", "128 x 128", "128 x 256")
@@ -68,11 +50,14 @@ HALVES = (DType.FLOAT16, DType.BFLOAT16)
 @dataclass(frozen=True, slots=True)
 class Split:
     """An entry of the target that is groups of so many points, of which one factor has the points and the other the groups: the
-    number of the group, by the name `group`, is a batch, and the place in it goes down or across."""
+    number of the group, by the name `group`, is a batch, and the place in it goes down or across, by the name `place` where a
+    factor has that alone."""
 
     entry: int
     group: str
+    place: str
     points: Affine
+    groups: Affine
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,16 +73,30 @@ class Products:
     stored: TypeVar | DType | None
     """The type of the elements of an input or an output that both factors are, or else 0, where they are."""
     computed: tuple[str, ...]
-    """Which of the factors, "left" and "right", are no elements in steps along points and terms."""
+    """Which of the factors, "left" and "right", are no elements in steps along points and terms, nor gathered."""
+    gathered: Mapping[str, Gathered]
+    """Which of the factors are elements that are found by their places."""
+    guarded: bool
+    """Whether terms do not count that are added as products with 0."""
 
     def kinds(self, dtypes: Mapping[TypeVar, DType]) -> tuple[int, ...]:
         """Return which tiles of `TILES` stand for each, where type variables are these: others would be the same function."""
         stored = dtypes.get(self.stored) if isinstance(self.stored, TypeVar) else self.stored
         if stored in HALVES:
-            return (0, 1, 1) if self.computed else (0, 1, 2)
+            return (0, 1, 2) if self.may_be_packed else (0, 1, 1)
         of = computed_as(self.sum.type)
         computed = dtypes.get(of) if isinstance(of, TypeVar) else of
         return (0, 1, 1) if isinstance(computed, DType) and computed.compute is DType.FLOAT32 else (0, 0, 0)
+
+    @property
+    def may_be_packed(self) -> bool:
+        """Whether both factors may be brought 16 bytes at a time."""
+        return not self.computed and all(g.along is not None for g in self.gathered.values())
+
+    @property
+    def terms(self) -> tuple[str, ...]:
+        """The indices and groups of the sum."""
+        return tuple(a.index if isinstance(a, Axis) else a.name for a in self.sum.axes)
 
 
 def products_of(op: Op, stage: NestStage) -> Products | None:
@@ -110,7 +109,8 @@ def products_of(op: Op, stage: NestStage) -> Products | None:
     plain = not any(isinstance(a, Axis) and a.extent.indices() for a in e.axes)
     if e.kind != "sum" or not e.axes or not plain or not is_floating(e.type):
         return None
-    match e.body:
+    guards, body = _guarded(op, stage, e)
+    match body:
         case Call(fn="mul", args=(a, b)) if is_floating(a.type) and is_floating(b.type):
             left, right = _names(a), _names(b)
         case _:
@@ -119,7 +119,7 @@ def products_of(op: Op, stage: NestStage) -> Products | None:
     split = None
     if left.isdisjoint(own) or right.isdisjoint(own) or not (left & set(own) - right and right & set(own) - left):
         split, (a, b) = _split(op, stage, a, b)
-        left, right = _names(a), _names(b)
+        left, right = (_names(f, {split.place: own[split.entry]} if split is not None else {}) for f in (a, b))
     down = tuple(n for n, name in enumerate(own) if name in left and name not in right)
     across = tuple(n for n, name in enumerate(own) if name in right and name not in left)
     if not down or not across:
@@ -129,15 +129,73 @@ def products_of(op: Op, stage: NestStage) -> Products | None:
     if down[-1] > across[-1]:
         a, b, down, across = b, a, across, down
     sides = {"left": (a, down), "right": (b, across)}
-    computed = tuple(side for side, (f, points) in sides.items() if steps_of(op, f, _names_along(e, stage, points)) is None)
-    if computed and max(len(down), len(across), len(e.axes)) > MOST_DIGITS:
+    computed, gathered = list[str](), dict[str, Gathered]()
+    for side, (f, points) in sides.items():
+        names = {own[n] for n in (*points, *batch)} | set(_names_along(e, stage, points, split)) | ({split.group} if split else set())
+        held = guards if all(guard_indices(g) <= names for g in guards) else ()
+        if not held and steps_of(op, f, _names_along(e, stage, points, split)) is not None:
+            continue
+        found = _gathered(op, stage, e, f, held, points, split)
+        if found is None and held:
+            found, held = _gathered(op, stage, e, f, (), points, split), ()
+        if found is not None:
+            gathered[side] = found
+            guards = () if held else guards
+        else:
+            computed.append(side)
+    if guards or (computed and max(len(down), len(across), len(e.axes)) > MOST_DIGITS):
         return None
-    return Products(e, (a, b), batch, down, across, split, _stored(op, a, b), computed)
+    guarded = body is not e.body
+    down, across = (
+        _behind(points, gathered.get(side), own, split) for side, points in (("left", down), ("right", across))
+    )
+    return Products(e, (a, b), batch, down, across, split, _stored(op, a, b), tuple(computed), gathered, guarded)
+
+
+def _guarded(op: Op, stage: NestStage, e: Reduce) -> tuple[tuple[Guard, ...], Expr]:
+    """Return the conditions under which the terms of a sum count, and the terms."""
+    if not isinstance(e.body, Select):
+        return (), e.body
+    nest = Nest(op, stage)
+    return peel("sum", e.body, nest.sizes, {}, nest.positive)
+
+
+def _gathered(
+    op: Op, stage: NestStage, e: Reduce, f: Expr, guards: tuple[Guard, ...], own: tuple[int, ...], split: Split | None
+) -> Gathered | None:
+    """Return a factor as one that is found by its places, None where it is none."""
+    dims = op.operand(stage.assign.target).dims
+    extents = {a.index: a.extent for a in e.axes if isinstance(a, Axis)}
+    terms = frozenset(extents)
+    if len(terms) < len(e.axes):
+        return None
+    for n, (entry, dim) in enumerate(zip(stage.assign.indices, dims, strict=True)):
+        if isinstance(entry, str) and isinstance(dim, Affine):
+            extents[entry] = dim
+            if split is not None and split.entry == n and n in own:
+                extents[split.place] = split.points
+    groups = {} if split is None else {split.group: split.groups}
+    found = gathered_of(op, f, guards, terms, extents, groups, Nest(op, stage).positive)
+    if found is None or found.along is None:
+        return found
+    # Of terms the last ones lie together, and of points those of this factor.
+    names = _names_along(Reduce(e.kind, (), e.body, e.type), stage, own, split)
+    last = e.axes[-1]
+    together = found.along in names or (isinstance(last, Axis) and found.along == last.index)
+    return found if together else replace(found, along=None)
+
+
+def _behind(points: tuple[int, ...], found: Gathered | None, own: list[str], split: Split | None) -> tuple[int, ...]:
+    """Return entries of the target with the one behind the others along which the elements of a factor lie together."""
+    place = {} if split is None else {split.place: own[split.entry]}
+    along = None if found is None else place.get(found.along or "", found.along)
+    last = tuple(n for n in points if own[n] == along)
+    return (*(n for n in points if n not in last), *last)
 
 
 def _split(op: Op, stage: NestStage, a: Expr, b: Expr) -> tuple[Split | None, tuple[Expr, Expr]]:
     """Return an entry of the target whose groups one of two factors has and the other its points, and the factors with groups."""
-    required = {r.condition for r in op.require}
+    required = known_of(op)
     for n, (entry, extent) in enumerate(zip(stage.assign.indices, op.operand(stage.assign.target).dims, strict=True)):
         name = str(entry)
         if isinstance(entry, GroupRef) or not isinstance(extent, Affine) or name not in _names(a) & _names(b):
@@ -145,12 +203,41 @@ def _split(op: Op, stage: NestStage, a: Expr, b: Expr) -> tuple[Split | None, tu
         for m, factor in enumerate((a, b)):
             sizes = {d for i in _affine(factor) for d in _divisors(i, name)}
             points = next(iter(sizes)) if len(sizes) == 1 else None
-            if points is None or not _divides(points, extent, required):
+            groups = None if points is None else multiples(extent, points, required)
+            if points is None or groups is None:
                 continue
-            group = f"group_of_{name}#"
-            whole = substitute(factor, {name: Affine.of(Index(group)) * points})
-            return Split(n, group, points), (whole, b) if m == 0 else (a, whole)
+            split = Split(n, f"group_of_{name}#", f"{name}_in_group#", points, groups)
+            whole = substitute(factor, {name: Affine.of(Index(split.group)) * points})
+            other = _in_groups((a, b)[1 - m], name, split)
+            return split, (whole, other) if m == 0 else (other, whole)
     return None, (a, b)
+
+
+def _in_groups(e: Expr, name: str, split: Split) -> Expr:
+    """Return a factor whose index, where it is divided by the points of a group, is that of a group and of a point in it."""
+    if not any(d is None or d == split.points for i in _affine(e) for d in _divisors(i, name) if name in i.indices()):
+        return e
+    if all(i.index == name or name not in i.indices() for i in _affine(e)):
+        return e
+    place = Affine.of(Index(split.place))
+    whole = substitute(e, {name: split.points * Index(split.group) + place})
+    known = {Affine.of(FloorDiv(place, split.points)): Affine.of(0), Affine.of(Mod(place, split.points)): place}
+
+    def known_of(a: Affine) -> Affine:
+        found = Affine.of(0)
+        for monomial, c in a.terms:
+            product = Affine.of(c)
+            for atom in monomial:
+                product = product * known.get(Affine.of(atom), Affine.of(atom))
+            found += product
+        return found
+
+    def rule(node: Expr) -> Expr:
+        if isinstance(node, Read):
+            return replace(node, indices=tuple(known_of(i) if isinstance(i, Affine) else i for i in node.indices))
+        return IndexValue(known_of(node.value), node.span) if isinstance(node, IndexValue) else node
+
+    return rewrite(whole, rule)
 
 
 def _affine(e: Expr) -> Iterator[Affine]:
@@ -178,20 +265,11 @@ def _divisors(e: Affine, name: str) -> Iterator[Affine | None]:
                     yield from (None,) if name in Affine.of(atom).indices() else ()
 
 
-def _divides(points: Affine, extent: Affine, required: Collection[Expr]) -> bool:
-    """Whether groups of so many points fill an extent: there are as many as a call is required to have it divided by."""
-    match points.terms:
-        case (((FloorDiv(numerator=numerator, denominator=groups),), 1),) if numerator == extent:
-            condition = Call("eq", (IndexValue(extent % groups), Const(0, Weak.INT)), DType.BOOL)
-            return condition in required
-    return False
-
-
 def _stored(op: Op, a: Expr, b: Expr) -> TypeVar | DType | None:
     """Return the type that both of two values are stored as; None where one is computed, or stored as it is computed."""
     if not (isinstance(a, Read) and isinstance(b, Read)) or any(r.pad not in (None, Const(0, Weak.INT)) for r in (a, b)):
         return None
-    known = {o.name: o.type for o in (*op.inputs, *op.outputs)}
+    known = {o.name: o.type for o in (*op.inputs, *op.outputs, *(t for t in op.temporaries if t.copied))}
     found = known.get(a.operand)
     return found if isinstance(found, TypeVar | DType) and found == known.get(b.operand) else None
 
@@ -216,9 +294,13 @@ def steps_of(op: Op, e: Expr, names: Collection[str]) -> Mapping[str, int] | Non
     return found
 
 
-def lies_along_terms(e: Expr, products: Products) -> bool:
+def lies_along_terms(side: str, products: Products) -> bool:
     """Whether the last index of the first element that a factor reads is one of the sum's."""
-    terms = {a.index if isinstance(a, Axis) else a.name for a in products.sum.axes}
+    terms = set(products.terms)
+    gathered = products.gathered.get(side)
+    if gathered is not None and gathered.along is not None:
+        return gathered.along in terms
+    e = products.factors[0 if side == "left" else 1]
     last = next((r.indices[-1:] for r in walk(e) if isinstance(r, Read)), ())
     return any(terms >= found and found for found in ({i.name} if isinstance(i, GroupRef) else _indices(i) for i in last))
 
@@ -227,23 +309,30 @@ def _indices(e: Affine | Expr) -> frozenset[str]:
     return frozenset(e.indices()) if isinstance(e, Affine) else free_indices(e)
 
 
-def _names_along(e: Reduce, stage: NestStage, own: tuple[int, ...]) -> tuple[str, ...]:
+def _names_along(e: Reduce, stage: NestStage, own: tuple[int, ...], split: Split | None) -> tuple[str, ...]:
     entries = [stage.assign.indices[n] for n in own]
-    points = (i.name if isinstance(i, GroupRef) else str(i) for i in entries)
+    points = [i.name if isinstance(i, GroupRef) else str(i) for i in entries]
+    if split is not None and split.entry in own:
+        points.append(split.place)
     return (*points, *(a.index if isinstance(a, Axis) else a.name for a in e.axes))
 
 
 def places_of(products: Products, op: Op, stage: NestStage, side: str) -> Mapping[str, int]:
-    """Return which entry of a factor that is not computed each index and group is that it has of its points and of the terms."""
+    """Return which entry of a factor that is in steps each index and group is that it has of its points and of the terms; places
+    in groups go by the name of the entry of the target."""
     left = side == "left"
-    own = products.down if left else products.across
-    found = steps_of(op, products.factors[0 if left else 1], _names_along(products.sum, stage, own))
+    own, split = products.down if left else products.across, products.split
+    names = _names_along(products.sum, stage, own, split)
+    found = steps_of(op, products.factors[0 if left else 1], names)
     assert found is not None, "the factor is elements in steps"
-    return found
+    if split is None or split.place not in found:
+        return found
+    return {str(stage.assign.indices[split.entry]) if name == split.place else name: n for name, n in found.items()}
 
 
-def _names(e: Expr) -> frozenset[str]:
-    return frozenset(free_indices(e) | free_groups(e))
+def _names(e: Expr, places: Mapping[str, str] = {}) -> frozenset[str]:  # noqa: B006  # it is read alone
+    """Return the indices and groups of a value; those of places in groups are those of the target's entry."""
+    return frozenset(places.get(name, name) for name in free_indices(e) | free_groups(e))
 
 
 def _is_computed(value: Expr, e: Reduce) -> bool:
@@ -254,138 +343,3 @@ def _is_computed(value: Expr, e: Reduce) -> bool:
     if isinstance(value, Select) or (isinstance(value, Call) and value.fn in ("and", "or")):
         parts = parts[:1]
     return any(_is_computed(c, e) for c in parts)
-
-
-def product_kernel(nest: Nest, products: Products) -> Kernel:
-    """Return the function of a statement, whose variables have no names of their own yet."""
-    return _DeviceProducts(nest, products).kernel()
-
-
-class _DeviceProducts(DevicePoints):
-    """Makes the functions that read the factors and store the points of a tile."""
-
-    def __init__(self, nest: Nest, products: Products) -> None:
-        super().__init__(nest)
-        self.products = products
-        self.whole: dict[int, str] = {}
-        """The variables that hold places along entries of the target, as they were last declared."""
-
-    def kernel(self) -> Kernel:
-        """Return the function."""
-        p, of = self.products, self.products.sum.type
-        left = self._factor("left", p.factors[0], "down", p.down)
-        left_at = self._at("left", p.factors[0], p.down)
-        right = self._factor("right", p.factors[1], "across", p.across)
-        right_at = self._at("right", p.factors[1], p.across)
-        names = {k: self.nest.fresh(k) for k in ("batch", "down", "across", "total")}
-        places = (*self._entries(names["batch"], p.batch), *self._entries(names["down"], p.down))
-        places = (*places, *self._entries(names["across"], p.across))
-        value = self.value(replace_node(self.stage.assign.value, p.sum, Local(names["total"], of)))
-        whole = sorted((n, name) for n, name in self.whole.items())
-        terms = [Product((variable(name), Member("@nest", "after", n))) for n, name in whole]
-        finished = used_places(places, (*self.lines, self.stored(sum_of(terms), value)))
-        params = ((Weak.INT, names["batch"]), (Weak.INT, names["down"]), (Weak.INT, names["across"]), (of, names["total"]))
-        finish = LocalFunction(self.nest.fresh("finish"), params, finished)
-        along = (Named(f"opc::along_{'terms' if lies_along_terms(f, p) else 'points'}") for f in p.factors)
-        left_place, right_place = (
-            ref(at[0].name) if len(at) == 1 else call("computed_places", *(ref(f.name) for f in at)) for at in (left_at, right_at)
-        )
-        arguments = (NEST, ref(left.name), left_place, ref(right.name), right_place, ref(finish.name))
-        stored = "void" if p.stored is None else StoredType(p.stored, self.nest.operands[0])
-        tiles = Do(call("multiply_tiles", *arguments, types=(of, stored, "Tiles", *along)))
-        functions = (left, *left_at, right, *right_at, finish)
-        return self.function((Comment(format_assign(self.stage.assign)), *functions, tiles), self._tiled())
-
-    def _tiled(self) -> Schedule:
-        """Return the schedule: which tiles there may be, and which types tensor cores multiply."""
-        p = self.products
-        halves = [d for d in (p.stored.dtypes if isinstance(p.stored, TypeVar) else (p.stored,)) if d in HALVES]
-        steps = [Transformation("bind", ("tiles to blocks",))]
-        steps.append(Transformation("tile", TILES if halves and not p.computed else TILES[:2]))
-        if halves:
-            steps.append(Transformation("tensor", tuple(map(str, halves))))
-        if p.computed:
-            steps.append(Transformation("compute", p.computed))
-        return Schedule(tuple(steps))
-
-    def _factor(self, name: str, value: Expr, word: str, own: tuple[int, ...]) -> LocalFunction:
-        """Return the function of a factor: of its batch, its place down or across, and the number of a term, or of digits."""
-        of, batch, point, term = self.products.sum.type, *map(self.nest.fresh, ("batch", word, "term"))
-        digits = name in self.products.computed
-        places = list(self._entries(batch, self.products.batch))
-        places += self._places_at({n: Member(point, "at", k) for k, n in enumerate(own)}) if digits else self._entries(point, own)
-        before, self.lines = self.lines, []
-        places += self._terms(term, digits)
-        result = Construct(of, self.value(value))
-        body: Body = tuple(self.lines)
-        self.lines = before
-        # What only the result uses is used too.
-        used = used_places(tuple(places), (*body, Do(call("store", result))))[:-1]
-        kind = Named("opc::digits") if digits else Weak.INT
-        return LocalFunction(self.nest.fresh(name), ((Weak.INT, batch), (kind, point), (kind, term)), used, result, of)
-
-    def _at(self, side: str, value: Expr, own: tuple[int, ...]) -> tuple[LocalFunction, ...]:
-        """Return the function that tells where a factor's first element lies, or those of the digits that it is computed from."""
-        if side not in self.products.computed:
-            return (self._place(f"{side}_at", value, own),)
-        point, term = self.nest.fresh("point"), self.nest.fresh("term")
-        before, self.lines = self.lines, []
-        sizes = [self._size(n, "group_points") for n in own]
-        points = call("digits", *(place_of(variable(point), sizes[k + 1 :], size) for k, size in enumerate(sizes)))
-        terms = call("digits", *(let.value for let in self._terms(term)))
-        self.lines = before
-        return (
-            LocalFunction(self.nest.fresh(f"{side}_points"), ((Weak.INT, point),), (), points),
-            LocalFunction(self.nest.fresh(f"{side}_terms"), ((Weak.INT, term),), (), terms),
-        )
-
-    def _place(self, name: str, value: Expr, own: tuple[int, ...]) -> LocalFunction:
-        """Return the function that tells where a factor's element of the first point and term of a batch lies."""
-        p = self.products
-        batch = self.nest.fresh("batch")
-        before, self.lines = self.lines, []
-        places = [*self._entries(batch, p.batch), *self._places_at({n: number(0) for n in own})]
-        places += [Let(loop.index, Weak.INT, number(0)) for loop in map(self.loop_over, p.sum.axes)]
-        element = self.value(value)
-        body: Body = tuple(self.lines)
-        self.lines = before
-        assert isinstance(element, Load), "the factor is elements in steps"
-        result = Address(element.view, element.offset)
-        used = used_places(tuple(places), (*body, Do(call("store", result))))[:-1]
-        return LocalFunction(self.nest.fresh(name), ((Weak.INT, batch),), used, result)
-
-    def _entries(self, param: str, entries: tuple[int, ...]) -> tuple[Let, ...]:
-        """Return the places along entries of the target, of a number that counts their points."""
-        split, found = self.products.split, dict[int, Expr]()
-        part = "groups" if entries is self.products.batch else "group_points"
-        for k, n in enumerate(entries):
-            behind = [self._size(m, part) for m in entries[k + 1 :]]
-            found[n] = variable(param) if len(entries) == 1 else place_of(variable(param), behind, self._size(n, part))
-        if split is None or split.entry not in entries or entries is not self.products.batch:
-            return self._places_at(found)
-        return Let(split.group, Weak.INT, found.pop(split.entry)), *self._places_at(found)
-
-    def _size(self, entry: int, part: str) -> Expr:
-        """Return how many points there are along an entry of the target, or of one that is split, of this part of it."""
-        split = self.products.split
-        return Member("@nest", part) if split is not None and split.entry == entry else Member("@nest", "size", entry)
-
-    def _places_at(self, found: dict[int, Expr]) -> tuple[Let, ...]:
-        """Return the variables that hold places along entries of the target; of one that is split, places in groups are given."""
-        split = self.products.split
-        if split is not None and split.entry in found:
-            first = Product((variable(split.group), Member("@nest", "group_points")))
-            found = {n: Sum((first, place)) if n == split.entry else place for n, place in found.items()}
-        lets = self.places(found)
-        self.whole |= {n: let.name for n, let in zip(found, lets, strict=True)}
-        return lets
-
-    def _terms(self, param: str, digits: bool = False) -> tuple[Let, ...]:
-        """Return the places along the axes of the sum, of the number of a term, or of its digits."""
-        loops = [self.loop_over(axis) for axis in self.products.sum.axes]
-        sizes = [loop.high for loop in loops]
-        if digits:
-            return tuple(Let(loop.index, Weak.INT, Member(param, "at", k)) for k, loop in enumerate(loops))
-        places = (place_of(variable(param), sizes[k + 1 :], size) for k, size in enumerate(sizes))
-        found = [variable(param)] if len(loops) == 1 else places
-        return tuple(Let(loop.index, Weak.INT, place) for loop, place in zip(loops, found, strict=True))

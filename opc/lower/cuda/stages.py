@@ -14,6 +14,7 @@ from opc.ir.expr import Expr, Read, has_reduction, reads, rewrite, size
 from opc.ir.op import Assign, Group, Op
 from opc.ir.verify import VerifyError
 from opc.loops.schedule import Override, active
+from opc.lower.cuda.moves import with_moved_axes
 from opc.lower.cuda.places import with_places_in_memory
 from opc.lower.cuda.products import products_of
 from opc.lower.cuda.rows import bound_part
@@ -57,7 +58,7 @@ def _on_device(variant: SpecialisedProgram) -> SpecialisedProgram:
     program = variant.program
     before = {t.name for t in variant.case.op.temporaries}
     alone = _alone(variant.case.op, program)
-    op, copies = _with_own_memory(with_places_in_memory(variant.case.op, alone), alone)
+    op, copies = _with_own_memory(with_moved_axes(with_places_in_memory(variant.case.op, alone), alone), alone)
     variant = replace(variant, case=replace(variant.case, op=op))
     last = {name: n for n, stage in enumerate(program.stages) for name in _statements(stage)}
     body = {s.target: s for s in op.body}
@@ -225,7 +226,8 @@ def _temporaries(variant: SpecialisedProgram, stages: list[Stage]) -> Iterator[T
             yield replace(known[name], stored=True)
         else:
             dims = tuple(map(_loop, op.operand(name).dims))
-            yield Temporary(name, op.operand(name).type, dims, tuple(o.name for o in op.outputs if o.name in needs[name]))
+            declared, needed = op.operand(name), tuple(o.name for o in op.outputs if o.name in needs[name])
+            yield Temporary(name, declared.type, dims, needed, copied=declared.copied)
 
 
 def written_by(stage: Stage) -> tuple[str, ...]:

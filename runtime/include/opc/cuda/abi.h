@@ -30,7 +30,7 @@ extern "C" {
 #define OPC_CUDA_MEASURE ((void *)(intptr_t)-1)
 
 enum {
-  OPC_CUDA_PARTS_BYTES = 1 << 22, /* the most that parts of long sums take, of which there are none where points are many */
+  OPC_CUDA_PARTS_BYTES = 1 << 24, /* the most that parts of long sums take, of which there are none where points are many */
   OPC_CUDA_STATUS_WORDS = 4, /* what was found, 0 for nothing; the axis; the value; the size */
   OPC_DEVICE_FAILED = 4      /* beside the codes of opc_code: a kernel could not be started */
 };

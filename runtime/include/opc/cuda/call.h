@@ -5,6 +5,7 @@
 #include "opc/core/call.h"
 #include "opc/cuda/abi.h"
 #include "opc/cuda/device_guard.h"
+#include "opc/cuda/move.h"
 #include "opc/cuda/multiply.h"
 #include "opc/cuda/nest.h"
 #include "opc/cuda/rows.h"
@@ -87,7 +88,16 @@ static inline void set_tiles(device_nest<Operands> &d, int64_t batches, int64_t 
   d.across = across;
   d.terms = d.part_terms = terms;
   d.work = batches; /* until there are tiles */
-  d.left = d.right = {0, 0, by_value};
+  d.left = d.right = {0, 0, by_value, 0};
+}
+
+/* Describes the copy of a tensor whose axis of so many points goes behind those across, for each of some batches. */
+template <int32_t Operands>
+static inline void set_move(device_nest<Operands> &d, int64_t batches, int64_t across, int64_t axis) {
+  d.down = axis;
+  d.across = across;
+  const int64_t across_tiles = (across + moved_points - 1) / moved_points, axis_tiles = (axis + moved_points - 1) / moved_points;
+  d.work = batches * across_tiles * axis_tiles;
 }
 
 /* What divides numbers below 2^31. */
@@ -151,7 +161,7 @@ template <typename Along>
 static inline void set_steps(factor_steps &to, const nest_operand &o, const axes_in_steps &points, const axes_in_steps &terms,
                              dtype type) {
   if (o.data == nullptr || !points.are_one || !terms.are_one) return;
-  to = {points.step, terms.step, in_steps};
+  to = {points.step, terms.step, in_steps, 0};
   const bool by_terms = std::is_same<Along, along_terms>::value;
   const axes_in_steps &along = by_terms ? terms : points, &other = by_terms ? points : terms;
   const int64_t bytes = itemsize(type);
@@ -159,6 +169,15 @@ static inline void set_steps(factor_steps &to, const nest_operand &o, const axes
   if (together && (other.count == 1 || other.step * bytes % 16 == 0) && is_aligned(o, points.axes | terms.axes, bytes)) {
     to.how = packed;
   }
+}
+
+/* How a factor is brought whose elements are found by their places, each of so many bytes. Where `count` neighbours on end lie along an axis,
+ * -1 where there is none, they may be brought several at once. */
+static inline void set_places(factor_steps &to, const nest_operand &o, int32_t axis, int64_t count, dtype type, int32_t place_bytes) {
+  to = {0, 0, in_steps, place_bytes};
+  const int64_t bytes = itemsize(type);
+  const bool together = axis >= 0 && (o.stride[axis] == 1 || o.shape[axis] == 1) && count * bytes % 16 == 0;
+  if (together && is_aligned(o, uint64_t(1) << axis, bytes)) to.how = packed;
 }
 
 /* The most shared memory that a block may ask for. */
@@ -185,7 +204,7 @@ static inline int64_t blocks_for(int64_t points, int64_t threads) {
 /* Which tiles sums of products have, from elements of some type: the greatest of which there are enough for a GPU. In what order terms are
  * added depends on sizes alone: of few tiles with many terms, several blocks add up a part each. */
 struct tile_launch {
-  enum : int64_t { many_tiles = 100, few_tiles = 33, terms_a_part = 512, tables_bytes = 8192 };
+  enum : int64_t { many_tiles = 100, enough_tiles = 132, terms_a_part = 512 };
   int64_t blocks = 0;
   int64_t bytes = 0; /* of shared memory, for each block */
   int64_t size = 0;
@@ -198,14 +217,17 @@ struct tile_launch {
     const int64_t batches = d.work;
     d.tiles = small_tiles;
     const bool may_grow = type != dtype_float64 && d.left.how != by_value && d.right.how != by_value;
-    if (may_grow && tiles_of(d, batches, medium_tiles) >= many_tiles) d.tiles = medium_tiles;
+    const int64_t medium = tiles_of(d, batches, medium_tiles);
+    const int64_t sum_bytes = type == dtype_float64 ? 8 : 4;
+    if (may_grow && (medium >= many_tiles || medium * parts_of(d, medium, sum_bytes) >= many_tiles / 2)) d.tiles = medium_tiles;
     if (halves && d.left.how == packed && d.right.how == packed && tiles_of(d, batches, large_tiles) >= many_tiles &&
-        bytes_of(large_tiles, type) <= most_shared()) {
+        bytes_of(large_tiles, type) + tables_of(d, large_tiles, type) <= most_shared()) {
       d.tiles = large_tiles;
     }
     d.work = tiles_of(d, batches, d.tiles);
-    bytes = bytes_of(d.tiles, type) + (d.left.how == computed || d.right.how == computed ? int64_t(tables_bytes) : 0);
-    if (d.work > 0) take_parts(d, type == dtype_float64 ? 8 : 4);
+    bytes = bytes_of(d.tiles, type);
+    if (bytes > 0) bytes += tables_of(d, d.tiles, type);
+    if (d.work > 0) take_parts(d, sum_bytes);
     blocks = blocks_for(d.work, 1);
   }
   tile_launch(const tile_launch &) = delete;
@@ -226,13 +248,18 @@ struct tile_launch {
     return true;
   }
 
+  /* Of how many parts the sums of so many tiles are: as many as a GPU has something to do with. */
   template <int32_t Operands>
-  void take_parts(device_nest<Operands> &d, int64_t sum_bytes) {
-    if (d.work >= few_tiles) return;
+  static int64_t parts_of(const device_nest<Operands> &d, int64_t tiles, int64_t sum_bytes) {
+    if (tiles == 0 || d.points == 0) return 1;
     /* A call that measures may lack so much. */
     const int64_t most = OPC_CUDA_PARTS_BYTES / (d.points * sum_bytes);
-    const int64_t wanted = 4 * few_tiles / d.work, there = d.terms / terms_a_part;
-    const int64_t parts = wanted < most ? wanted : most, so_many = there < parts ? there : parts;
+    const int64_t wanted = enough_tiles / tiles, there = d.terms / terms_a_part;
+    return greater(lesser(lesser(wanted, most), there), 1);
+  }
+  template <int32_t Operands>
+  void take_parts(device_nest<Operands> &d, int64_t sum_bytes) {
+    const int64_t so_many = parts_of(d, d.work, sum_bytes);
     if (so_many < 2) return;
     /* Whole stages of terms, whichever tiles there are. */
     d.part_terms = ((d.terms + so_many - 1) / so_many + 31) / 32 * 32;
@@ -247,6 +274,17 @@ struct tile_launch {
   static int64_t tiles_of(const device_nest<Operands> &d, int64_t batches, int32_t kind) {
     const tile_shape shape = shape_of_tiles(kind);
     return batches * ((d.down + shape.down - 1) / shape.down) * ((d.across + shape.across - 1) / shape.across);
+  }
+  /* The bytes of tables of places. */
+  template <int32_t Operands>
+  static int64_t tables_of(const device_nest<Operands> &d, int32_t kind, dtype type) {
+    const tile_shape shape = shape_of_tiles(kind);
+    const bool halves = type == dtype_float16 || type == dtype_bfloat16;
+    const int64_t terms = halves ? (shape.half_stages + 1) * shape.halves : (shape.float_stages + 1) * shape.floats;
+    const auto of = [&](const factor_steps &side, int64_t points) {
+      return (side.how == computed ? terms * int64_t(sizeof(digits)) : 0) + (side.place_bytes > 0 ? (points + terms) * side.place_bytes : 0);
+    };
+    return of(d.left, shape.down) + of(d.right, shape.across);
   }
   static int64_t bytes_of(int32_t kind, dtype type) {
     const tile_shape shape = shape_of_tiles(kind);
@@ -293,7 +331,7 @@ enum class reads_along { either, terms, points };
  * sizes alone, and so do results. */
 struct nest_launch {
   enum : int64_t { many_points = 1 << 15, few_points = 1 << 7, many_terms = 1 << 12, terms_a_part = 1 << 11, most_parts = 512 };
-  enum : int64_t { neighbours = 8, terms_a_thread = 32, most_threads = OPC_CUDA_PARTS_BYTES / 8 };
+  enum : int64_t { neighbours = 8, terms_a_thread = 32, most_threads = 1 << 19 };
   int64_t size = 0;
   void *kept = nullptr;
   const opc_cuda_context *lent;

@@ -12,9 +12,9 @@ inline namespace OPC_VARIANT {
 /* A tile of any type: `tile_terms` terms are in shared memory at once. */
 enum : int { tile_points = 64, tile_terms = 16, own_points = 4, tile_pitch = tile_points + 1 };
 
-template <typename T, typename Nest, typename Left, typename LeftAt, typename Right, typename RightAt, typename Finish>
+template <typename T, typename Nest, typename Left, typename LeftAt, typename Right, typename RightAt, typename Finishing>
 OPC_DEVICE void multiply_values(const Nest &n, const Left &left, const LeftAt &left_at, const Right &right, const RightAt &right_at,
-                                const Finish &finish) {
+                                const Finishing &f) {
   OPC_SHARED(T, lefts, tile_terms *tile_pitch);
   OPC_SHARED(T, rights, tile_terms *tile_pitch);
   constexpr int side = tile_points / own_points;
@@ -60,7 +60,13 @@ OPC_DEVICE void multiply_values(const Nest &n, const Left &left, const LeftAt &l
       OPC_UNROLLED
       for (int j = 0; j < own_points; ++j) {
         const int64_t down = first_down + own_down + i * side, across = first_across + own_across + j * side;
-        finish_point(n, start, down, across, totals[i][j], finish);
+        T total = totals[i][j];
+        if (down >= n.down || across >= n.across) continue;
+        const digits places = f.ends(across);
+        if constexpr (!Finishing::is_exact) {
+          if (n.parts == 1 && is_doubtful(total)) total = T(f.again(batch, down, places));
+        }
+        finish_point(n, start, down, across, places, total, f.finish);
       }
     }
   }
@@ -68,24 +74,25 @@ OPC_DEVICE void multiply_values(const Nest &n, const Left &left, const LeftAt &l
 
 /* The tiles of a nest, a block each, of the shape number `Tiles`. `left(batch, down, term)` and `right(batch, across, term)` are the factors,
  * `left_at(batch)` and `right_at(batch)` tell where the elements of their first points and terms lie, or are `computed_places` whose digits
- * the factors are computed from, and
- * `finish(batch, down, across, total)` stores a point. Where both factors are elements of one type, or 0, it is `Stored`, and otherwise
- * void. Each factor lies along terms or along points, where it is as its op has it. Terms are added in their order, in the type T; tensor
- * cores add up 16 at a time. Of few points with many terms several blocks take a part each, and the kernel runs again to join them. */
+ * the factors are computed from, or what is `gathered`. `ends(across)`, `finish(batch, down, places, total)` and `again(batch, down, places)` are those of `finishing`. Where both factors are elements of one
+ * type, or 0, it is `Stored`, and otherwise void. Each factor lies along terms or along points, where it is as its op has it. Terms are
+ * added in their order, in the type T; tensor cores add up 16 at a time. Of few points with many terms several blocks take a part each, and
+ * the kernel runs again to join them. */
 template <typename T, typename Stored, int Tiles, typename LeftAlong, typename RightAlong, typename Nest, typename Left, typename LeftAt,
-          typename Right, typename RightAt, typename Finish>
+          typename Right, typename RightAt, typename Ends, typename Finish, typename Again = never_again>
 OPC_DEVICE void multiply_tiles(const Nest &n, const Left &left, const LeftAt &left_at, const Right &right, const RightAt &right_at,
-                               const Finish &finish) {
+                               const Ends &ends, const Finish &finish, const Again &again = Again()) {
+  const finishing<Ends, Finish, Again> f(ends, finish, again);
   if (n.of == all_parts) {
-    join_tiles<T>(n, finish);
+    join_tiles<T>(n, f);
     return;
   }
   if constexpr (is_for_tensors<Stored>) {
-    multiply_halves<Stored, Tiles, LeftAlong, RightAlong>(n, left, left_at, right, right_at, finish);
+    multiply_halves<Stored, Tiles, LeftAlong, RightAlong>(n, left, left_at, right, right_at, f);
   } else if constexpr (sizeof(T) == 4) {
-    multiply_floats<Tiles, LeftAlong, RightAlong>(n, left, left_at, right, right_at, finish);
+    multiply_floats<Tiles, LeftAlong, RightAlong>(n, left, left_at, right, right_at, f);
   } else {
-    multiply_values<T>(n, left, left_at, right, right_at, finish);
+    multiply_values<T>(n, left, left_at, right, right_at, f);
   }
 }
 

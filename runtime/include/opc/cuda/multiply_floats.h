@@ -2,7 +2,7 @@
 #ifndef OPC_CUDA_MULTIPLY_FLOATS_H
 #define OPC_CUDA_MULTIPLY_FLOATS_H
 
-#include "opc/cuda/tiles.h"
+#include "opc/cuda/gather.h"
 
 namespace opc {
 inline namespace OPC_VARIANT {
@@ -73,6 +73,33 @@ struct float_part {
     }
   }
 
+  /* Copies what lies at places of a table. */
+  template <typename Table>
+  OPC_DEVICE_MEMBER static void gather(shared_place part, const Table &table, bool packs, int step, int points_left, int terms_left) {
+    typedef stored_at<std::remove_const_t<std::remove_reference_t<decltype(table.at)>>> stored;
+    int thread = static_cast<int>(threadIdx.x);
+    forget(thread);
+    if constexpr (!by_terms && std::is_same<stored, float>::value) {
+      if (packs) {
+        constexpr int pieces_a_row = points / 4, rows_at_once = threads_a_block / pieces_a_row;
+        const int row = thread / pieces_a_row, point = thread % pieces_a_row * 4;
+        OPC_UNROLLED
+        for (int i = 0; i < terms / rows_at_once; ++i) {
+          const int term = row + i * rows_at_once;
+          const float *const from = point < points_left && term < terms_left ? table.find(point, step, term) : nullptr;
+          copy_16_bytes(part + place(term, point), from == nullptr ? table.at.data : from, from == nullptr ? 0 : 16);
+        }
+        return;
+      }
+    }
+    OPC_UNROLLED
+    for (int i = 0; i < words; ++i) {
+      const int term = term_of(thread, i), point = point_of(thread, i);
+      const stored *const from = point < points_left && term < terms_left ? table.find(point, step, term) : nullptr;
+      copy_one(part + place(term, point), from == nullptr ? table.at.data : from, from != nullptr);
+    }
+  }
+
   /* Writes the values of a function; of one that is computed, `own` are the places of the one point that a thread has along points. */
   template <typename At, typename Value, typename Table>
   OPC_DEVICE_MEMBER static void write(shared_place part, const At &at, const Value &value, const Table &table, const digits &own, int64_t batch,
@@ -83,7 +110,7 @@ struct float_part {
       const int term = term_of(thread, i), point = point_of(thread, i);
       const bool some = point < points_left && term < terms_left;
       float found = 0;
-      if constexpr (!std::is_void<stored_at<At>>::value) {
+      if constexpr (!is_computed<At>) {
         if (some) found = value(batch, first_point + point, first_term + term);
       } else if constexpr (by_terms) {
         if (some) found = value(batch, at.points(first_point + point), table.of(step, term));
@@ -98,9 +125,9 @@ struct float_part {
 /* Eight warps, each with its part of the points of the tile; lanes take every fourth point, 4 at a time. Only small tiles have functions
  * that compute factors. */
 template <int Kind, typename LeftAlong, typename RightAlong, typename Nest, typename Left, typename LeftAt, typename Right,
-          typename RightAt, typename Finish>
+          typename RightAt, typename Finishing>
 OPC_DEVICE void multiply_floats(const Nest &n, const Left &left, const LeftAt &left_at, const Right &right, const RightAt &right_at,
-                                const Finish &finish) {
+                                const Finishing &f) {
   constexpr tile_shape shape = shape_of_tiles(Kind);
   constexpr int stages = shape.float_stages, terms = shape.floats;
   /* Of 64 x 64 points two rows of four warps have 32 x 16 each, and a thread 4 x 4; of 128 x 128 four rows of two have 32 x 64, and 8 x 8. */
@@ -112,14 +139,16 @@ OPC_DEVICE void multiply_floats(const Nest &n, const Left &left, const LeftAt &l
   constexpr int stage_bytes = left_part::bytes + right_part::bytes;
   typedef stored_at<LeftAt> left_stored;
   typedef stored_at<RightAt> right_stored;
-  constexpr bool left_lies = !std::is_void<left_stored>::value, right_lies = !std::is_void<right_stored>::value;
+  constexpr bool left_lies = lies_in_steps<LeftAt>, right_lies = lies_in_steps<RightAt>;
   OPC_DYNAMIC_SHARED(memory);
   const shared_place shared = place_of_shared(memory);
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
   const int own_down = warp / warps_across * warp_down + lane / lanes_across * 4;
   const int own_across = warp % warps_across * warp_across + lane % lanes_across * 4;
-  const term_table<stages, terms, LeftAt> left_table(memory + stages * stage_bytes, left_at);
-  const term_table<stages, terms, RightAt> right_table(memory + stages * stage_bytes + left_table.bytes, right_at);
+  typedef factor_table<shape.down, stages, terms, LeftAt> left_places;
+  typedef factor_table<shape.across, stages, terms, RightAt> right_places;
+  const left_places left_table(memory + stages * stage_bytes, left_at);
+  const right_places right_table(memory + stages * stage_bytes + left_places::bytes, right_at);
   constexpr bool fills = !left_lies || !right_lies;
   for (int turn = 0; tile_at(turn) < n.work; ++turn) {
     const tile_start start = start_of_tile<Kind>(n, tile_at(turn));
@@ -135,8 +164,8 @@ OPC_DEVICE void multiply_floats(const Nest &n, const Left &left, const LeftAt &l
     }
     digits left_own, right_own;
     [[maybe_unused]] const int thread_now = static_cast<int>(threadIdx.x);
-    if constexpr (!left_lies) left_own = left_at.points(start.down + at_most(left_part::point_of(thread_now, 0), left_points - 1));
-    if constexpr (!right_lies) {
+    if constexpr (is_computed<LeftAt>) left_own = left_at.points(start.down + at_most(left_part::point_of(thread_now, 0), left_points - 1));
+    if constexpr (is_computed<RightAt>) {
       right_own = right_at.points(start.across + at_most(right_part::point_of(thread_now, 0), right_points - 1));
     }
     const auto fill = [&](int step) {
@@ -154,7 +183,9 @@ OPC_DEVICE void multiply_floats(const Nest &n, const Left &left, const LeftAt &l
         if (Kind != small_tiles || n.left.how != by_value) left_part::copy(part, left_from, n.left, left_points, terms_left);
         left_from += terms * n.left.term;
       }
-      if (!left_lies || (Kind == small_tiles && n.left.how == by_value)) {
+      if constexpr (is_gathered<LeftAt>) {
+        left_part::gather(part, left_table, n.left.how == packed, step, left_points, terms_left);
+      } else if (!left_lies || (Kind == small_tiles && n.left.how == by_value)) {
         left_part::write(part, left_at, left, left_table, left_own, start.batch, start.down, first_term, step, left_points, terms_left);
       }
       if constexpr (right_lies) {
@@ -163,13 +194,17 @@ OPC_DEVICE void multiply_floats(const Nest &n, const Left &left, const LeftAt &l
         }
         right_from += terms * n.right.term;
       }
-      if (!right_lies || (Kind == small_tiles && n.right.how == by_value)) {
+      if constexpr (is_gathered<RightAt>) {
+        right_part::gather(part + left_part::bytes, right_table, n.right.how == packed, step, right_points, terms_left);
+      } else if (!right_lies || (Kind == small_tiles && n.right.how == by_value)) {
         right_part::write(part + left_part::bytes, right_at, right, right_table, right_own, start.batch, start.across, first_term, step,
                           right_points, terms_left);
       }
     };
     float totals[own][own] = {};
     if constexpr (fills) {
+      left_table.fill_points(start.batch, start.down, left_points);
+      right_table.fill_points(start.batch, start.across, right_points);
       OPC_ROLLED
       for (int stage = 0; stage < stages; ++stage) fill(stage);
       __syncthreads();
@@ -225,6 +260,7 @@ OPC_DEVICE void multiply_floats(const Nest &n, const Left &left, const LeftAt &l
     const int place = (own_warp * rows + own_lane / lanes_across * 4) * pitch + own_lane % lanes_across * 4;
     const float *const group = reinterpret_cast<const float *>(static_cast<const char *>(memory)) + own_warp * rows * pitch;
     const int64_t first_down = end.down + own_warp / warps_across * warp_down, first_across = end.across + own_warp % warps_across * warp_across;
+    [[maybe_unused]] doubts<fours> doubtful;
     OPC_UNROLLED
     for (int i = 0; i < fours; ++i) {
       OPC_UNROLLED
@@ -235,13 +271,27 @@ OPC_DEVICE void multiply_floats(const Nest &n, const Left &left, const LeftAt &l
         }
       }
       __syncwarp();
-      for (int c = own_lane % lanes_stored; c < warp_across; c += lanes_stored) {
+      constexpr int rows_at_once = 32 / lanes_stored, turns = rows / rows_at_once;
+      for (int c = 0; c < warp_across / lanes_stored; ++c) {
+        const int along = own_lane % lanes_stored + c * lanes_stored;
+        const int64_t across = first_across + along;
+        const digits places = f.ends(across);
         OPC_UNROLLED_4
-        for (int r = own_lane / lanes_stored; r < rows; r += 32 / lanes_stored) {
-          finish_point(n, end, first_down + rows * i + r, first_across + c, group[r * pitch + c], finish);
+        for (int t = 0; t < turns; ++t) {
+          const int r = own_lane / lanes_stored + t * rows_at_once;
+          const float total = group[r * pitch + along];
+          finish_point(n, end, first_down + rows * i + r, across, places, total, f.finish);
+          if constexpr (!Finishing::is_exact) doubtful.add(i, c * turns + t, is_doubtful(total));
         }
       }
       __syncwarp();
+    }
+    if constexpr (!Finishing::is_exact) {
+      doubtful.template settle<float>(n, end, f, [&](int i, int place, int64_t &down, int64_t &across) {
+        constexpr int rows_at_once = 32 / lanes_stored, turns = rows / rows_at_once;
+        down = first_down + rows * i + own_lane / lanes_stored + place % turns * rows_at_once;
+        across = first_across + own_lane % lanes_stored + place / turns * lanes_stored;
+      });
     }
     __syncthreads();
   }

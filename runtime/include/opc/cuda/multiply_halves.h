@@ -2,7 +2,7 @@
 #ifndef OPC_CUDA_MULTIPLY_HALVES_H
 #define OPC_CUDA_MULTIPLY_HALVES_H
 
-#include "opc/cuda/tiles.h"
+#include "opc/cuda/gather.h"
 
 namespace opc {
 inline namespace OPC_VARIANT {
@@ -50,6 +50,33 @@ struct half_part {
         if (e < left) words[e / 2] |= static_cast<uint32_t>(own[e * next].bits) << (16 * (e % 2));
       }
       write_shared(part + to + i * rows_at_once * pieces_a_row * 16, words);
+    }
+  }
+
+  /* Brings what lies at places of a table: whole pieces where they are packed, or an element after the other. */
+  template <bool alone, typename Table>
+  OPC_DEVICE_MEMBER void gather(shared_place part, const Table &table, bool packs, int step, int points_left, int terms_left) const {
+    const int own = 8 * piece;
+    if (alone || packs) {
+      OPC_UNROLLED
+      for (int i = 0; i < pieces; ++i) {
+        const int on = row + i * rows_at_once, point = by_terms ? on : own, term = by_terms ? own : on;
+        const auto *const from = point < points_left && term < terms_left ? table.find(point, step, term) : nullptr;
+        copy_16_bytes(part + to + i * rows_at_once * pieces_a_row * 16, from == nullptr ? table.at.data : from, from == nullptr ? 0 : 16);
+      }
+    } else {
+      OPC_ROLLED
+      for (int i = 0; i < pieces; ++i) {
+        const int on = row + i * rows_at_once;
+        uint32_t words[4] = {0, 0, 0, 0};
+        OPC_UNROLLED
+        for (int e = 0; e < 8; ++e) {
+          const int point = by_terms ? on : own + e, term = by_terms ? own + e : on;
+          const auto *const from = point < points_left && term < terms_left ? table.find(point, step, term) : nullptr;
+          if (from != nullptr) words[e / 2] |= static_cast<uint32_t>(from->bits) << (16 * (e % 2));
+        }
+        write_shared(part + to + i * rows_at_once * pieces_a_row * 16, words);
+      }
     }
   }
 
@@ -115,9 +142,9 @@ struct half_part {
 /* Eight warps, in two rows of four, each with its part of the points of the tile. While they multiply one stage of shared memory, the next
  * ones are on their way. */
 template <typename Stored, int Kind, typename LeftAlong, typename RightAlong, typename Nest, typename Left, typename LeftAt,
-          typename Right, typename RightAt, typename Finish>
+          typename Right, typename RightAt, typename Finishing>
 OPC_DEVICE void multiply_halves(const Nest &n, const Left &left, const LeftAt &left_at, const Right &right, const RightAt &right_at,
-                                const Finish &finish) {
+                                const Finishing &f) {
   constexpr tile_shape shape = shape_of_tiles(Kind);
   constexpr int stages = shape.half_stages, terms = shape.halves;
   constexpr int warp_down = shape.down / 2, warp_across = shape.across / 4, downs = warp_down / 16, acrosses = warp_across / 8;
@@ -126,7 +153,7 @@ OPC_DEVICE void multiply_halves(const Nest &n, const Left &left, const LeftAt &l
   constexpr int stage_bytes = left_part::bytes + right_part::bytes;
   typedef stored_at<LeftAt> left_stored;
   typedef stored_at<RightAt> right_stored;
-  constexpr bool left_lies = !std::is_void<left_stored>::value, right_lies = !std::is_void<right_stored>::value;
+  constexpr bool left_lies = lies_in_steps<LeftAt>, right_lies = lies_in_steps<RightAt>;
   OPC_DYNAMIC_SHARED(memory);
   const shared_place shared = place_of_shared(memory);
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
@@ -134,8 +161,10 @@ OPC_DEVICE void multiply_halves(const Nest &n, const Left &left, const LeftAt &l
   const left_part left_own;
   const right_part right_own;
   const int left_row = left_part::first_row(own_down), right_row = right_part::first_row(own_across);
-  const term_table<stages, terms, LeftAt> left_table(memory + stages * stage_bytes, left_at);
-  const term_table<stages, terms, RightAt> right_table(memory + stages * stage_bytes + left_table.bytes, right_at);
+  typedef factor_table<shape.down, stages, terms, LeftAt> left_places_table;
+  typedef factor_table<shape.across, stages, terms, RightAt> right_places_table;
+  const left_places_table left_table(memory + stages * stage_bytes, left_at);
+  const right_places_table right_table(memory + stages * stage_bytes + left_places_table::bytes, right_at);
   constexpr bool fills = !left_lies || !right_lies;
   for (int turn = 0; tile_at(turn) < n.work; ++turn) {
     const tile_start start = start_of_tile<Kind>(n, tile_at(turn));
@@ -158,8 +187,8 @@ OPC_DEVICE void multiply_halves(const Nest &n, const Left &left, const LeftAt &l
     const int64_t left_step = left_part::by_terms ? n.left.point : n.left.term;
     const int64_t right_step = right_part::by_terms ? n.right.point : n.right.term;
     digits left_places, right_places;
-    if constexpr (!left_lies) left_places = left_at.points(start.down + at_most(left_part::own_point(), n.down - start.down - 1));
-    if constexpr (!right_lies) right_places = right_at.points(start.across + at_most(right_part::own_point(), n.across - start.across - 1));
+    if constexpr (is_computed<LeftAt>) left_places = left_at.points(start.down + at_most(left_part::own_point(), n.down - start.down - 1));
+    if constexpr (is_computed<RightAt>) right_places = right_at.points(start.across + at_most(right_part::own_point(), n.across - start.across - 1));
     const auto fill = [&](int step) {
       const int64_t first_term = start.first_term + static_cast<int64_t>(step) * terms;
       const int terms_left = step + 1 == steps ? last_terms : step < steps ? terms : 0;
@@ -179,7 +208,9 @@ OPC_DEVICE void multiply_halves(const Nest &n, const Left &left, const LeftAt &l
         }
         left_from += terms * n.left.term;
       }
-      if constexpr (!left_lies) {
+      if constexpr (is_gathered<LeftAt>) {
+        left_own.template gather<Kind == large_tiles>(part, left_table, n.left.how == packed, step, left_points + left_point, terms_left);
+      } else if constexpr (!left_lies) {
         left_part::template compute<Stored>(part, left_at, left, left_table, left_places, start.batch, start.down, step,
                                            left_points + left_point, terms_left);
       } else if (Kind == small_tiles && n.left.how == by_value) {
@@ -194,7 +225,10 @@ OPC_DEVICE void multiply_halves(const Nest &n, const Left &left, const LeftAt &l
         }
         right_from += terms * n.right.term;
       }
-      if constexpr (!right_lies) {
+      if constexpr (is_gathered<RightAt>) {
+        right_own.template gather<Kind == large_tiles>(part + left_part::bytes, right_table, n.right.how == packed, step,
+                                                       right_points + right_point, terms_left);
+      } else if constexpr (!right_lies) {
         right_part::template compute<Stored>(part + left_part::bytes, right_at, right, right_table, right_places, start.batch, start.across, step,
                                            right_points + right_point, terms_left);
       } else if (Kind == small_tiles && n.right.how == by_value) {
@@ -220,6 +254,8 @@ OPC_DEVICE void multiply_halves(const Nest &n, const Left &left, const LeftAt &l
       }
     };
     if constexpr (fills) {
+      left_table.fill_points(start.batch, start.down, left_points + left_point);
+      right_table.fill_points(start.batch, start.across, right_points + right_point);
       OPC_ROLLED
       for (int stage = 0; stage < stages; ++stage) fill(stage);
       __syncthreads();
@@ -253,6 +289,8 @@ OPC_DEVICE void multiply_halves(const Nest &n, const Left &left, const LeftAt &l
     const tile_start end = start_of_tile<Kind>(n, tile_at(turn));
     /* A warp's rows of points, 16 at a time, go through shared memory, so that lanes store neighbours. */
     constexpr int pitch = warp_across + 4, lanes_across = warp_across < 32 ? warp_across : 32;
+    constexpr int rows_at_once = 32 / lanes_across, turns = 16 / rows_at_once;
+    [[maybe_unused]] doubts<downs> doubtful;
     const shared_place rows = shared + warp * 16 * pitch * 4;
     const float *const row = reinterpret_cast<const float *>(static_cast<const char *>(memory) + warp * 16 * pitch * 4);
     OPC_UNROLLED
@@ -265,13 +303,25 @@ OPC_DEVICE void multiply_halves(const Nest &n, const Left &left, const LeftAt &l
         }
       }
       __syncwarp();
-      for (int c = lane % lanes_across; c < warp_across; c += lanes_across) {
+      for (int c = 0; c < warp_across / lanes_across; ++c) {
+        const int along = lane % lanes_across + c * lanes_across;
+        const int64_t across = end.across + own_across + along;
+        const digits places = f.ends(across);
         OPC_UNROLLED_4
-        for (int r = lane / lanes_across; r < 16; r += 32 / lanes_across) {
-          finish_point(n, end, end.down + own_down + 16 * i + r, end.across + own_across + c, row[r * pitch + c], finish);
+        for (int t = 0; t < turns; ++t) {
+          const int r = lane / lanes_across + t * rows_at_once;
+          const float total = row[r * pitch + along];
+          finish_point(n, end, end.down + own_down + 16 * i + r, across, places, total, f.finish);
+          if constexpr (!Finishing::is_exact) doubtful.add(i, c * turns + t, is_doubtful(total));
         }
       }
       __syncwarp();
+    }
+    if constexpr (!Finishing::is_exact) {
+      doubtful.template settle<float>(n, end, f, [&](int i, int place, int64_t &down, int64_t &across) {
+        down = end.down + own_down + 16 * i + lane / lanes_across + place % turns * rows_at_once;
+        across = end.across + own_across + lane % lanes_across + place / turns * lanes_across;
+      });
     }
     __syncthreads();
   }

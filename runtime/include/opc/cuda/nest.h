@@ -42,6 +42,7 @@ enum bringing : int32_t { by_value, in_steps, packed, computed };
 struct factor_steps {
   int64_t point, term; /* in elements */
   bringing how;
+  int32_t place_bytes; /* of a place in the tables of one whose elements are found by their places; 0: it has none */
 };
 
 /* A nest as kernels get it; `status` NULL: nobody asks what goes wrong. Teams of threads have a point, or one of its `parts`. */

@@ -57,8 +57,33 @@ struct computed_places {
   OPC_DEVICE_MEMBER const void *operator()(int64_t) const { return nullptr; }
 };
 
+/* What the elements of a factor are stored as, by what tells where they lie; void where they are computed. */
 template <typename At>
-using stored_at = std::remove_const_t<std::remove_pointer_t<decltype(std::declval<const At &>()(int64_t()))>>;
+struct element_of_factor {
+  typedef std::remove_const_t<std::remove_pointer_t<decltype(std::declval<const At &>()(int64_t()))>> type;
+};
+template <typename At>
+using stored_at = typename element_of_factor<At>::type;
+
+/* Factors that are windows: see opc/cuda/gather.h. */
+template <int Tests, int Remainders, typename Element, typename Points, typename Terms>
+struct gathered;
+template <typename At>
+struct gathers : std::false_type {};
+template <int Tests, int Remainders, typename Element, typename Points, typename Terms>
+struct gathers<gathered<Tests, Remainders, Element, Points, Terms>> : std::true_type {};
+template <typename At>
+constexpr bool is_gathered = gathers<At>::value;
+template <int Tests, int Remainders, typename Element, typename Points, typename Terms>
+struct element_of_factor<gathered<Tests, Remainders, Element, Points, Terms>> {
+  typedef Element type;
+};
+
+/* Whether the elements of a factor are computed, or lie in steps along points and terms. */
+template <typename At>
+constexpr bool is_computed = std::is_void<stored_at<At>>::value;
+template <typename At>
+constexpr bool lies_in_steps = !is_computed<At> && !is_gathered<At>;
 
 /* Whether tensor cores multiply elements of a type. */
 template <typename Stored>
@@ -67,14 +92,16 @@ constexpr bool is_for_tensors = std::is_same<Stored, float16>::value || std::is_
 /* Where a factor's elements of some point and term lie. */
 template <typename At>
 OPC_DEVICE const stored_at<At> *first_element(const At &at, const factor_steps &steps, int64_t batch, int64_t point, int64_t term) {
-  if constexpr (std::is_void<stored_at<At>>::value) return nullptr;
-  if constexpr (!std::is_void<stored_at<At>>::value) return at(batch) + point * steps.point + term * steps.term;
+  if constexpr (!lies_in_steps<At>) return nullptr;
+  if constexpr (lies_in_steps<At>) return at(batch) + point * steps.point + term * steps.term;
 }
 
 /* A factor's value at the point and the term of these numbers. */
 template <typename At, typename Value>
 OPC_DEVICE auto value_of(const At &at, const Value &value, int64_t batch, int64_t point, int64_t term) {
-  if constexpr (std::is_void<stored_at<At>>::value) {
+  if constexpr (is_gathered<At>) {
+    return at.value(batch, point, term);
+  } else if constexpr (is_computed<At>) {
     return value(batch, at.points(point), at.terms(term));
   } else {
     return value(batch, point, term);
@@ -90,11 +117,19 @@ struct term_table {
   OPC_DEVICE_MEMBER term_table(char *memory, const At &at_) : table(reinterpret_cast<digits *>(memory)), at(at_) {}
   OPC_DEVICE_MEMBER void fill(int step, int64_t first_term, int terms_left) const {
     const int term = static_cast<int>(threadIdx.x);
-    if constexpr (std::is_void<stored_at<At>>::value) {
-      if (term < terms_left) table[step % steps * count + term] = at.terms(first_term + term);
-    }
+    if (term < terms_left) table[step % steps * count + term] = at.terms(first_term + term);
   }
+  OPC_DEVICE_MEMBER void fill_points(int64_t, int64_t, int) const {}
   OPC_DEVICE_MEMBER const digits &of(int step, int term) const { return table[step % steps * count + term]; }
+};
+
+/* For a factor whose elements lie in steps there is nothing to keep. */
+template <typename At>
+struct no_table {
+  enum : int { bytes = 0 };
+  OPC_DEVICE_MEMBER no_table(char *, const At &) {}
+  OPC_DEVICE_MEMBER void fill(int, int64_t, int) const {}
+  OPC_DEVICE_MEMBER void fill_points(int64_t, int64_t, int) const {}
 };
 
 /* The least of two numbers, the second of which may not fit. */
@@ -137,25 +172,77 @@ OPC_DEVICE int64_t tile_at(int turn) { return blockIdx.x + static_cast<int64_t>(
 
 /* Stores a point whose terms have been added up, or keeps what a part of them comes to. */
 template <typename T, typename Nest, typename Finish>
-OPC_DEVICE void finish_point(const Nest &n, const tile_start &start, int64_t down, int64_t across, T total, const Finish &finish) {
+OPC_DEVICE void finish_point(const Nest &n, const tile_start &start, int64_t down, int64_t across, const digits &places, T total,
+                             const Finish &finish) {
   if (down >= n.down || across >= n.across) return;
   if (n.parts == 1) {
-    finish(start.batch, down, across, total);
+    finish(start.batch, down, places, total);
   } else {
     reinterpret_cast<T *>(n.kept)[start.part * n.points + (start.batch * n.down + down) * n.across + across] = total;
   }
 }
 
+/* What stores points, of which `ends(across)` tells the places across: `finish(batch, down, places, total)`. Where terms that do not count
+ * have been added as products with 0, `again(batch, down, places)` adds up what counts, for a point whose total is no number or infinite. */
+struct never_again {};
+template <typename Ends, typename Finish, typename Again>
+struct finishing {
+  const Ends &ends;
+  const Finish &finish;
+  const Again &again;
+  static constexpr bool is_exact = std::is_same<Again, never_again>::value;
+  OPC_DEVICE_MEMBER finishing(const Ends &ends_, const Finish &finish_, const Again &again_) : ends(ends_), finish(finish_), again(again_) {}
+};
+template <typename T>
+OPC_DEVICE bool is_doubtful(T total) {
+  return !(total - total == T(0));
+}
+
+/* Which of its points a thread has found doubtful: of some groups of up to 32 each. Few have any. */
+template <int groups>
+struct doubts {
+  uint32_t own[groups];
+  OPC_DEVICE_MEMBER doubts() {
+    OPC_UNROLLED
+    for (int g = 0; g < groups; ++g) own[g] = 0;
+  }
+  OPC_DEVICE_MEMBER void add(int group, int place, bool doubtful) { own[group] |= static_cast<uint32_t>(doubtful) << place; }
+  /* Adds up again what `point(group, place, down, across)` says where it is. */
+  template <typename T, typename Nest, typename Finishing, typename Point>
+  OPC_DEVICE_MEMBER void settle(const Nest &n, const tile_start &start, const Finishing &f, const Point &point) const {
+    uint32_t any = 0;
+    OPC_UNROLLED
+    for (int g = 0; g < groups; ++g) any |= own[g];
+    if (any == 0 || n.parts > 1) return;
+    OPC_ROLLED
+    for (int e = 0; e < groups * 32; ++e) {
+      uint32_t found = 0;
+      OPC_UNROLLED
+      for (int g = 0; g < groups; ++g) found = e / 32 == g ? own[g] : found;
+      if ((found >> e % 32 & 1) == 0) continue;
+      int64_t down, across;
+      point(e / 32, e % 32, down, across);
+      if (down >= n.down || across >= n.across) continue;
+      const digits places = f.ends(across);
+      f.finish(start.batch, down, places, T(f.again(start.batch, down, places)));
+    }
+  }
+};
+
 /* Adds up what the parts of all points have come to, in their order. */
-template <typename T, typename Nest, typename Finish>
-OPC_DEVICE void join_tiles(const Nest &n, const Finish &finish) {
+template <typename T, typename Nest, typename Finishing>
+OPC_DEVICE void join_tiles(const Nest &n, const Finishing &f) {
   const T *const kept = reinterpret_cast<const T *>(n.kept);
   for (int64_t point = own_thread(); point < n.points; point += all_threads()) {
     T total = 0;
     for (int64_t part = 0; part < n.parts; ++part) total += kept[part * n.points + point];
     int64_t across, down;
     const int64_t batch = without_last(without_last(point, n.across, across), n.down, down);
-    finish(batch, down, across, total);
+    const digits places = f.ends(across);
+    if constexpr (!Finishing::is_exact) {
+      if (is_doubtful(total)) total = T(f.again(batch, down, places));
+    }
+    f.finish(batch, down, places, total);
   }
 }
 
