@@ -127,7 +127,7 @@ def _is_apart(a: Affine, terms: frozenset[str]) -> bool:
     return True
 
 
-def of_terms(a: Affine, terms: Collection[str]) -> Affine:
+def of_terms(a: Affine, terms: tuple[str, ...]) -> Affine:
     """Return the part of an index that terms tell."""
     found = Affine.of(0)
     for monomial, c in a.terms:
@@ -137,7 +137,7 @@ def of_terms(a: Affine, terms: Collection[str]) -> Affine:
     return found
 
 
-def of_points(a: Affine, terms: Collection[str]) -> Affine:
+def of_points(a: Affine, terms: tuple[str, ...]) -> Affine:
     """Return the part of an index that points tell, and what is the same everywhere."""
     return a - of_terms(a, terms)
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TypeAlias
 
-from opc.ir.affine import Affine, FloorDiv
+from opc.ir.affine import Affine, FloorDiv, Index
 from opc.ir.dtypes import DType, TypeVar, Weak
 from opc.ir.expr import Expr, IndexValue, Read
 from opc.ir.printer import format_assign
-from opc.loops.nodes import Body, Comment, Do, Kernel, Let, LocalFunction
+from opc.loops.nodes import Body, Comment, Do, How, Kernel, Let, LocalFunction, Loop
 from opc.loops.schedule import Schedule, Transformation
 from opc.loops.values import (
     Address,
@@ -28,6 +29,7 @@ from opc.loops.values import (
     variable,
 )
 from opc.lower.build.context import NEST, Nest
+from opc.lower.build.points import PointLoops
 from opc.lower.cuda.gathered import Gathered, of_points, of_terms
 from opc.lower.cuda.points import DevicePoints, place_of, used_places
 from opc.lower.cuda.products import HALVES, MOST_DIGITS, TILES, Products, lies_along_terms
@@ -40,6 +42,11 @@ Params: TypeAlias = tuple[tuple[Kind, str], ...]
 def product_kernel(nest: Nest, products: Products) -> Kernel:
     """Return the function of a statement, whose variables have no names of their own yet."""
     return _DeviceProducts(nest, products).kernel()
+
+
+def _rolled(body: Body) -> Body:
+    """Return loops that a compiler does not unroll."""
+    return tuple(replace(s, how=How.ROLLED, body=_rolled(s.body)) if isinstance(s, Loop) else s for s in body)
 
 
 class _DeviceProducts(DevicePoints):
@@ -122,12 +129,10 @@ class _DeviceProducts(DevicePoints):
     def _again(self) -> LocalFunction:
         """Return the function that adds up the terms of a point that count, and no others."""
         params, places = self._point()
-        before, self.lines = self.lines, []
-        self.within += 1
-        total = self.value(self.products.sum)
-        self.within -= 1
-        body, self.lines = tuple(self.lines), before
-        used = used_places(places, (*body, Do(call("store", total))))[:-1]
+        # It seldom runs, and is to be short: conditions are tested, and no ranges are found.
+        loops, result = PointLoops.loops_of(self, self.products.sum)
+        total = Local(result, self.products.sum.type)
+        used = used_places(places, (*_rolled(loops), Do(call("store", total))))[:-1]
         return LocalFunction(self.nest.fresh("again"), params, used, total, self.products.sum.type)
 
     def _tiled(self) -> Schedule:
@@ -146,44 +151,38 @@ class _DeviceProducts(DevicePoints):
 
     def _places_of(self, side: str, found: Gathered, word: str, own: tuple[int, ...]) -> tuple[LocalFunction, LocalFunction]:
         """Return the functions that tell what a point, and what a term, adds to the place of an element."""
-        terms = self.products.terms
         batch, point, term = map(self.nest.fresh, ("batch", word, "term"))
-        before, self.lines = self.lines, []
         points = (*self._entries(batch, self.products.batch), *self._entries(point, own))
-        at_point = self._placed(found, [of_points(t, terms) for t, _ in found.tests], [(-of_points(n, terms), d) for n, d in found.steps])
-        of_point, self.lines = self._offset(found, True), before
-        digits = self._terms(term)
-        at_term = self._placed(found, [of_terms(t, terms) for t, _ in found.tests], [(of_terms(n, terms), d) for n, d in found.steps])
-        of_term, self.lines = self._offset(found, False), before
-        made = []
-        for name, params, lets, offset, rest in (
-            ("points", (batch, point), points, of_point, at_point),
-            ("terms", (term,), digits, of_term, at_term),
-        ):
-            result = call("placed", offset, *rest, types=(str(found.numbers),))
-            used = used_places(tuple(lets), (Do(call("store", result)),))[:-1]
-            made.append(LocalFunction(self.nest.fresh(f"{side}_{name}"), tuple(("[[maybe_unused]] int64_t", n) for n in params), used, result))
-        return made[0], made[1]
+        at_point = self._placed(f"{side}_points", (batch, point), points, found, of_points)
+        return at_point, self._placed(f"{side}_terms", (term,), self._terms(term), found, of_terms)
 
-    def _placed(self, found: Gathered, tests: list[Affine], steps: list[tuple[Affine, Affine]]) -> tuple[Expr, ...]:
-        """Return the numbers of a place: coordinates, and remainders."""
-        return (*map(IndexValue, tests), *(IndexValue(numerator % divisor) for numerator, divisor in steps))
-
-    def _offset(self, found: Gathered, point: bool) -> Expr:
-        """Return what a point, or a term, adds to the offset of an element."""
-        terms, divided = self.products.terms, {FloorDiv(*s) for s in found.steps}
+    def _placed(
+        self, name: str, params: tuple[str, ...], places: tuple[Let, ...], found: Gathered, part: Callable[[Affine, tuple[str, ...]], Affine]
+    ) -> LocalFunction:
+        """Return the function that tells what a point or a term, the `part` of each index, adds to the place of an element."""
+        terms = self.products.terms
+        divided: dict[FloorDiv, Affine] = {}
+        lets, numbers = list(places), [IndexValue(part(t, terms)) for t, _ in found.tests]
+        rests: list[Expr] = []
+        for numerator, divisor in found.steps:
+            # Of a point what a term completes is left, so that it is rounded up.
+            sign = -1 if part is of_points else 1
+            own, by, quotient = IndexValue(part(numerator, terms) * sign), IndexValue(divisor), self.nest.fresh("quotient")
+            lets.append(Let(quotient, Weak.INT, call("quotient_down", own, by)))
+            rests.append(call("remainder_of", own, by))
+            divided[FloorDiv(numerator, divisor)] = Affine.of(Index(quotient)) * sign
         indices = []
         for index in found.read.indices:
             assert isinstance(index, Affine), "it is found by its places"
-            if isinstance(index.single, FloorDiv) and index.single in divided:
-                n, d = index.single.numerator, index.single.denominator
-                # What is left of the point is what the term completes.
-                indices.append(-(-of_points(n, terms) // d) if point else of_terms(n, terms) // d)
-            else:
-                indices.append(of_points(index, terms) if point else of_terms(index, terms))
+            single = index.single
+            indices.append(divided[single] if isinstance(single, FloorDiv) and single in divided else part(index, terms))
+        before, self.lines = self.lines, []
         element = self.value(replace(found.read, indices=tuple(indices)))
+        self.lines = before
         assert isinstance(element, Load), "what it reads is there"
-        return element.offset
+        result = call("placed", element.offset, *numbers, *rests, types=(str(found.numbers),))
+        used = used_places(tuple(lets), (Do(call("store", result)),))[:-1]
+        return LocalFunction(self.nest.fresh(name), tuple(("[[maybe_unused]] int64_t", n) for n in params), used, result)
 
     def _factor(self, name: str, value: Expr, word: str, own: tuple[int, ...]) -> LocalFunction:
         """Return the function of a factor: of its batch, its place down or across, and the number of a term, or of digits."""

@@ -219,7 +219,10 @@ struct tile_launch {
     const bool may_grow = type != dtype_float64 && d.left.how != by_value && d.right.how != by_value;
     const int64_t medium = tiles_of(d, batches, medium_tiles);
     const int64_t sum_bytes = type == dtype_float64 ? 8 : 4;
-    if (may_grow && (medium >= many_tiles || medium * parts_of(d, medium, sum_bytes) >= many_tiles / 2)) d.tiles = medium_tiles;
+    if (may_grow && (medium >= many_tiles || medium * parts_of(d, medium, sum_bytes) >= many_tiles / 2) &&
+        bytes_of(medium_tiles, type) + tables_of(d, medium_tiles, type) <= most_shared()) {
+      d.tiles = medium_tiles;
+    }
     if (halves && d.left.how == packed && d.right.how == packed && tiles_of(d, batches, large_tiles) >= many_tiles &&
         bytes_of(large_tiles, type) + tables_of(d, large_tiles, type) <= most_shared()) {
       d.tiles = large_tiles;
@@ -280,9 +283,10 @@ struct tile_launch {
   static int64_t tables_of(const device_nest<Operands> &d, int32_t kind, dtype type) {
     const tile_shape shape = shape_of_tiles(kind);
     const bool halves = type == dtype_float16 || type == dtype_bfloat16;
-    const int64_t terms = halves ? (shape.half_stages + 1) * shape.halves : (shape.float_stages + 1) * shape.floats;
+    const int64_t steps = halves ? shape.half_stages + 1 : shape.float_stages + 1, terms = halves ? shape.halves : shape.floats;
     const auto of = [&](const factor_steps &side, int64_t points) {
-      return (side.how == computed ? terms * int64_t(sizeof(digits)) : 0) + (side.place_bytes > 0 ? (points + terms) * side.place_bytes : 0);
+      const int64_t places = place_table_head + (points + place_table_terms) * side.place_bytes;
+      return side.how == computed ? steps * terms * int64_t(sizeof(digits)) : side.place_bytes > 0 ? places : int64_t(0);
     };
     return of(d.left, shape.down) + of(d.right, shape.across);
   }

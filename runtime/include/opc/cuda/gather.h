@@ -60,27 +60,43 @@ OPC_DEVICE gathered<Tests, Remainders, std::remove_const_t<Element>, Points, Ter
   return {data, points, terms, {static_cast<uint32_t>(sizes)...}};
 }
 
-/* The places of a tile's points, and of the terms of the next steps, in shared memory. */
-template <int points, int stages, int count, typename At>
+/* The places of a tile's points, and of its next terms, in shared memory, behind the number of the first term and how many there are: what
+ * few threads need is in no register. A thread finds the place of a term for many steps at once. */
+enum : int { place_table_head = 16, place_table_terms = 2 * threads_a_block };
+template <int points, int count, typename At>
 struct place_table {
-  enum : int { steps = stages + 1, entries = points + steps * count, bytes = entries * static_cast<int>(sizeof(typename At::place)) };
   typedef typename At::place place;
-  place *table;
+  enum : int { steps = threads_a_block / count, entries = points + place_table_terms };
+  enum : int { bytes = place_table_head + entries * static_cast<int>(sizeof(place)) };
+  char *memory;
   const At &at;
-  OPC_DEVICE_MEMBER place_table(char *memory, const At &at_) : table(reinterpret_cast<place *>(memory)), at(at_) {}
-  OPC_DEVICE_MEMBER void fill_points(int64_t batch, int64_t first_point, int points_left) const {
+  OPC_DEVICE_MEMBER place_table(char *memory_, const At &at_) : memory(memory_), at(at_) {}
+  OPC_DEVICE_MEMBER place &point(int p) const { return reinterpret_cast<place *>(memory + place_table_head)[p]; }
+  OPC_DEVICE_MEMBER place &term(int step, int t) const {
+    return reinterpret_cast<place *>(memory + place_table_head)[points + (step * count + t) % place_table_terms];
+  }
+  OPC_DEVICE_MEMBER void begin(int64_t batch, int64_t first_point, int points_left, int64_t first_term, int64_t terms) const {
     for (int p = static_cast<int>(threadIdx.x); p < points; p += threads_a_block) {
-      if (p < points_left) table[p] = at.points(batch, first_point + p);
+      if (p < points_left) point(p) = at.points(batch, first_point + p);
+    }
+    if (!first_thread()) return;
+    reinterpret_cast<int64_t *>(memory)[0] = first_term;
+    reinterpret_cast<int64_t *>(memory)[1] = terms;
+  }
+  /* The first terms; and where a step begins to use the last ones that there are, those behind them. Nobody uses any more those before. */
+  OPC_DEVICE_MEMBER void fill(int next_step, int) const {
+    const int step = next_step - 1;
+    if (step >= 0 && (step == 0 || step % steps != 0)) return;
+    const int64_t *const head = reinterpret_cast<const int64_t *>(memory);
+    OPC_ROLLED
+    for (int ahead = step < 0 ? 0 : step + steps; ahead <= step + steps; ahead += steps) {
+      const int64_t own = static_cast<int64_t>(ahead) * count + threadIdx.x;
+      if (own < head[1]) term(ahead, static_cast<int>(threadIdx.x)) = at.terms(head[0] + own);
     }
   }
-  OPC_DEVICE_MEMBER void fill(int step, int64_t first_term, int terms_left) const {
-    const int term = static_cast<int>(threadIdx.x);
-    if (term < terms_left) table[points + step % steps * count + term] = at.terms(first_term + term);
-  }
-  /* Where the element of a point and a term of a step lies; null where there is none. Both are there. */
-  OPC_DEVICE_MEMBER const typename At::element *find(int point, int step, int term) const {
-    const place &own = table[point], &other = table[points + step % steps * count + term];
-    return at.holds(own, other) ? at.at(own, other) : nullptr;
+  /* Where the element of a point and a term lies; null where there is none. */
+  OPC_DEVICE_MEMBER const typename At::element *find(const place &point, const place &term) const {
+    return at.holds(point, term) ? at.at(point, term) : nullptr;
   }
 };
 
@@ -94,7 +110,7 @@ struct table_of_factor<points, stages, count, At, true, false> {
 };
 template <int points, int stages, int count, typename At>
 struct table_of_factor<points, stages, count, At, false, true> {
-  typedef place_table<points, stages, count, At> type;
+  typedef place_table<points, count, At> type;
 };
 template <int points, int stages, int count, typename At>
 using factor_table = typename table_of_factor<points, stages, count, At, is_computed<At>, is_gathered<At>>::type;

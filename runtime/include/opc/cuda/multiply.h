@@ -55,19 +55,22 @@ OPC_DEVICE void multiply_values(const Nest &n, const Left &left, const LeftAt &l
       }
       __syncthreads();
     }
+    [[maybe_unused]] doubts<1, own_points *own_points> doubtful;
     OPC_UNROLLED
-    for (int i = 0; i < own_points; ++i) {
+    for (int j = 0; j < own_points; ++j) {
+      const int64_t across = first_across + own_across + j * side;
+      const digits places = f.ends(across);
       OPC_UNROLLED
-      for (int j = 0; j < own_points; ++j) {
-        const int64_t down = first_down + own_down + i * side, across = first_across + own_across + j * side;
-        T total = totals[i][j];
-        if (down >= n.down || across >= n.across) continue;
-        const digits places = f.ends(across);
-        if constexpr (!Finishing::is_exact) {
-          if (n.parts == 1 && is_doubtful(total)) total = T(f.again(batch, down, places));
-        }
-        finish_point(n, start, down, across, places, total, f.finish);
+      for (int i = 0; i < own_points; ++i) {
+        finish_point(n, start, first_down + own_down + i * side, across, places, totals[i][j], f.finish);
+        if constexpr (!Finishing::is_exact) doubtful.add(0, i * own_points + j, is_doubtful(totals[i][j]));
       }
+    }
+    if constexpr (!Finishing::is_exact) {
+      doubtful.template settle<T>(n, start, f, [&](int, int place, int64_t &down, int64_t &across) {
+        down = first_down + own_down + place / own_points * side;
+        across = first_across + own_across + place % own_points * side;
+      });
     }
   }
 }

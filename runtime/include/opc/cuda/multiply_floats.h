@@ -83,20 +83,30 @@ struct float_part {
       if (packs) {
         constexpr int pieces_a_row = points / 4, rows_at_once = threads_a_block / pieces_a_row;
         const int row = thread / pieces_a_row, point = thread % pieces_a_row * 4;
+        const auto own = table.point(point);
         OPC_UNROLLED
         for (int i = 0; i < terms / rows_at_once; ++i) {
           const int term = row + i * rows_at_once;
-          const float *const from = point < points_left && term < terms_left ? table.find(point, step, term) : nullptr;
+          const float *const from = point < points_left && term < terms_left ? table.find(own, table.term(step, term)) : nullptr;
           copy_16_bytes(part + place(term, point), from == nullptr ? table.at.data : from, from == nullptr ? 0 : 16);
         }
         return;
       }
     }
+    /* A thread has two terms with some points each, or a point with some terms. */
+    constexpr int turns = by_terms ? 2 : 1;
     OPC_UNROLLED
-    for (int i = 0; i < words; ++i) {
-      const int term = term_of(thread, i), point = point_of(thread, i);
-      const stored *const from = point < points_left && term < terms_left ? table.find(point, step, term) : nullptr;
-      copy_one(part + place(term, point), from == nullptr ? table.at.data : from, from != nullptr);
+    for (int k = 0; k < turns; ++k) {
+      const auto own = by_terms ? table.term(step, term_of(thread, k)) : table.point(point_of(thread, 0));
+      OPC_UNROLLED_2
+      for (int i = k; i < words; i += turns) {
+        const int term = term_of(thread, i), point = point_of(thread, i);
+        const stored *from = nullptr;
+        if (point < points_left && term < terms_left) {
+          from = by_terms ? table.find(table.point(point), own) : table.find(own, table.term(step, term));
+        }
+        copy_one(part + place(term, point), from == nullptr ? table.at.data : from, from != nullptr);
+      }
     }
   }
 
@@ -147,14 +157,15 @@ OPC_DEVICE void multiply_floats(const Nest &n, const Left &left, const LeftAt &l
   const int own_across = warp % warps_across * warp_across + lane % lanes_across * 4;
   typedef factor_table<shape.down, stages, terms, LeftAt> left_places;
   typedef factor_table<shape.across, stages, terms, RightAt> right_places;
-  const left_places left_table(memory + stages * stage_bytes, left_at);
-  const right_places right_table(memory + stages * stage_bytes + left_places::bytes, right_at);
+  left_places left_table(memory + stages * stage_bytes, left_at);
+  right_places right_table(memory + stages * stage_bytes + left_places::bytes, right_at);
   constexpr bool fills = !left_lies || !right_lies;
   for (int turn = 0; tile_at(turn) < n.work; ++turn) {
     const tile_start start = start_of_tile<Kind>(n, tile_at(turn));
     const int steps = static_cast<int>((start.terms + terms - 1) / terms);
-    const int last_terms = static_cast<int>(start.terms - int64_t(steps - 1) * terms);
-    const int left_points = at_most(1 << 16, n.down - start.down), right_points = at_most(1 << 16, n.across - start.across);
+    /* How many points there are each way, and terms in the last step, in one register. */
+    const int counts = at_most(shape.down, n.down - start.down) | at_most(shape.across, n.across - start.across) << 10 |
+                       static_cast<int>(start.terms - int64_t(steps - 1) * terms) << 20;
     /* Without terms there may be no place. */
     const left_stored *left_from = nullptr;
     const right_stored *right_from = nullptr;
@@ -164,20 +175,21 @@ OPC_DEVICE void multiply_floats(const Nest &n, const Left &left, const LeftAt &l
     }
     digits left_own, right_own;
     [[maybe_unused]] const int thread_now = static_cast<int>(threadIdx.x);
-    if constexpr (is_computed<LeftAt>) left_own = left_at.points(start.down + at_most(left_part::point_of(thread_now, 0), left_points - 1));
+    if constexpr (is_computed<LeftAt>) left_own = left_at.points(start.down + at_most(left_part::point_of(thread_now, 0), n.down - start.down - 1));
     if constexpr (is_computed<RightAt>) {
-      right_own = right_at.points(start.across + at_most(right_part::point_of(thread_now, 0), right_points - 1));
+      right_own = right_at.points(start.across + at_most(right_part::point_of(thread_now, 0), n.across - start.across - 1));
     }
     const auto fill = [&](int step) {
-      const int64_t first_term = start.first_term + static_cast<int64_t>(step) * terms;
-      const int terms_left = step + 1 == steps ? last_terms : step < steps ? terms : 0;
-      left_table.fill(step, first_term, terms_left);
-      right_table.fill(step, first_term, terms_left);
+      const int terms_left = step + 1 == steps ? counts >> 20 : step < steps ? terms : 0;
+      left_table.fill(step, terms_left);
+      right_table.fill(step, terms_left);
     };
     /* Brings the terms of a step to a stage; steps follow each other. */
     const auto bring = [&](int step, int stage) {
       const shared_place part = shared + stage * stage_bytes;
-      const int terms_left = step + 1 == steps ? last_terms : terms;
+      int now = counts;
+      forget(now);
+      const int left_points = now & 1023, right_points = now >> 10 & 1023, terms_left = step + 1 == steps ? now >> 20 : terms;
       const int64_t first_term = start.first_term + static_cast<int64_t>(step) * terms;
       if constexpr (left_lies) {
         if (Kind != small_tiles || n.left.how != by_value) left_part::copy(part, left_from, n.left, left_points, terms_left);
@@ -203,8 +215,9 @@ OPC_DEVICE void multiply_floats(const Nest &n, const Left &left, const LeftAt &l
     };
     float totals[own][own] = {};
     if constexpr (fills) {
-      left_table.fill_points(start.batch, start.down, left_points);
-      right_table.fill_points(start.batch, start.across, right_points);
+      left_table.begin(start.batch, start.down, counts & 1023, start.first_term, start.terms);
+      right_table.begin(start.batch, start.across, counts >> 10 & 1023, start.first_term, start.terms);
+      if constexpr (is_gathered<LeftAt> || is_gathered<RightAt>) __syncthreads();
       OPC_ROLLED
       for (int stage = 0; stage < stages; ++stage) fill(stage);
       __syncthreads();
@@ -260,7 +273,8 @@ OPC_DEVICE void multiply_floats(const Nest &n, const Left &left, const LeftAt &l
     const int place = (own_warp * rows + own_lane / lanes_across * 4) * pitch + own_lane % lanes_across * 4;
     const float *const group = reinterpret_cast<const float *>(static_cast<const char *>(memory)) + own_warp * rows * pitch;
     const int64_t first_down = end.down + own_warp / warps_across * warp_down, first_across = end.across + own_warp % warps_across * warp_across;
-    [[maybe_unused]] doubts<fours> doubtful;
+    constexpr int rows_at_once = 32 / lanes_stored, turns = rows / rows_at_once, widths = warp_across / lanes_stored;
+    [[maybe_unused]] doubts<fours, turns * widths> doubtful;
     OPC_UNROLLED
     for (int i = 0; i < fours; ++i) {
       OPC_UNROLLED
@@ -271,8 +285,7 @@ OPC_DEVICE void multiply_floats(const Nest &n, const Left &left, const LeftAt &l
         }
       }
       __syncwarp();
-      constexpr int rows_at_once = 32 / lanes_stored, turns = rows / rows_at_once;
-      for (int c = 0; c < warp_across / lanes_stored; ++c) {
+      for (int c = 0; c < widths; ++c) {
         const int along = own_lane % lanes_stored + c * lanes_stored;
         const int64_t across = first_across + along;
         const digits places = f.ends(across);
@@ -288,7 +301,6 @@ OPC_DEVICE void multiply_floats(const Nest &n, const Left &left, const LeftAt &l
     }
     if constexpr (!Finishing::is_exact) {
       doubtful.template settle<float>(n, end, f, [&](int i, int place, int64_t &down, int64_t &across) {
-        constexpr int rows_at_once = 32 / lanes_stored, turns = rows / rows_at_once;
         down = first_down + rows * i + own_lane / lanes_stored + place % turns * rows_at_once;
         across = first_across + own_lane % lanes_stored + place / turns * lanes_stored;
       });

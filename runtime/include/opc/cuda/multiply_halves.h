@@ -57,11 +57,13 @@ struct half_part {
   template <bool alone, typename Table>
   OPC_DEVICE_MEMBER void gather(shared_place part, const Table &table, bool packs, int step, int points_left, int terms_left) const {
     const int own = 8 * piece;
+    const auto place = by_terms ? table.term(step, own) : table.point(own);
     if (alone || packs) {
-      OPC_UNROLLED
+      OPC_UNROLLED_2
       for (int i = 0; i < pieces; ++i) {
         const int on = row + i * rows_at_once, point = by_terms ? on : own, term = by_terms ? own : on;
-        const auto *const from = point < points_left && term < terms_left ? table.find(point, step, term) : nullptr;
+        const auto &other = by_terms ? table.point(point) : table.term(step, term);
+        const auto *const from = point < points_left && term < terms_left ? table.find(place, other) : nullptr;
         copy_16_bytes(part + to + i * rows_at_once * pieces_a_row * 16, from == nullptr ? table.at.data : from, from == nullptr ? 0 : 16);
       }
     } else {
@@ -72,7 +74,8 @@ struct half_part {
         OPC_UNROLLED
         for (int e = 0; e < 8; ++e) {
           const int point = by_terms ? on : own + e, term = by_terms ? own + e : on;
-          const auto *const from = point < points_left && term < terms_left ? table.find(point, step, term) : nullptr;
+          const bool some = point < points_left && term < terms_left;
+          const auto *const from = some ? table.find(table.point(point), table.term(step, term)) : nullptr;
           if (from != nullptr) words[e / 2] |= static_cast<uint32_t>(from->bits) << (16 * (e % 2));
         }
         write_shared(part + to + i * rows_at_once * pieces_a_row * 16, words);
@@ -163,20 +166,20 @@ OPC_DEVICE void multiply_halves(const Nest &n, const Left &left, const LeftAt &l
   const int left_row = left_part::first_row(own_down), right_row = right_part::first_row(own_across);
   typedef factor_table<shape.down, stages, terms, LeftAt> left_places_table;
   typedef factor_table<shape.across, stages, terms, RightAt> right_places_table;
-  const left_places_table left_table(memory + stages * stage_bytes, left_at);
-  const right_places_table right_table(memory + stages * stage_bytes + left_places_table::bytes, right_at);
+  left_places_table left_table(memory + stages * stage_bytes, left_at);
+  right_places_table right_table(memory + stages * stage_bytes + left_places_table::bytes, right_at);
   constexpr bool fills = !left_lies || !right_lies;
   for (int turn = 0; tile_at(turn) < n.work; ++turn) {
     const tile_start start = start_of_tile<Kind>(n, tile_at(turn));
     const int steps = static_cast<int>((start.terms + terms - 1) / terms);
-    const int last_terms = static_cast<int>(start.terms - int64_t(steps - 1) * terms);
-    /* The first point and term of a thread's pieces, how many there are from there on, and where they lie. */
+    /* How many points there are each way, and terms in the last step, in one register. */
+    const int counts = at_most(shape.down, n.down - start.down) | at_most(shape.across, n.across - start.across) << 10 |
+                       static_cast<int>(start.terms - int64_t(steps - 1) * terms) << 20;
+    /* The first point and term of a thread's pieces, and where they lie. */
     const int left_point = left_part::by_terms ? left_own.row : 8 * left_own.piece;
     const int left_term = left_part::by_terms ? 8 * left_own.piece : left_own.row;
     const int right_point = right_part::by_terms ? right_own.row : 8 * right_own.piece;
     const int right_term = right_part::by_terms ? 8 * right_own.piece : right_own.row;
-    const int left_points = at_most(1 << 16, n.down - start.down) - left_point;
-    const int right_points = at_most(1 << 16, n.across - start.across) - right_point;
     /* Without terms there may be no place. */
     const left_stored *left_from = nullptr;
     const right_stored *right_from = nullptr;
@@ -190,15 +193,17 @@ OPC_DEVICE void multiply_halves(const Nest &n, const Left &left, const LeftAt &l
     if constexpr (is_computed<LeftAt>) left_places = left_at.points(start.down + at_most(left_part::own_point(), n.down - start.down - 1));
     if constexpr (is_computed<RightAt>) right_places = right_at.points(start.across + at_most(right_part::own_point(), n.across - start.across - 1));
     const auto fill = [&](int step) {
-      const int64_t first_term = start.first_term + static_cast<int64_t>(step) * terms;
-      const int terms_left = step + 1 == steps ? last_terms : step < steps ? terms : 0;
-      left_table.fill(step, first_term, terms_left);
-      right_table.fill(step, first_term, terms_left);
+      const int terms_left = step + 1 == steps ? counts >> 20 : step < steps ? terms : 0;
+      left_table.fill(step, terms_left);
+      right_table.fill(step, terms_left);
     };
     /* Brings the terms of a step to a stage; steps follow each other. */
     const auto bring = [&](int step, int stage) {
       const shared_place part = shared + stage * stage_bytes;
-      const int terms_left = step + 1 == steps ? last_terms : terms;
+      int now = counts;
+      forget(now);
+      const int left_points = (now & 1023) - left_point, right_points = (now >> 10 & 1023) - right_point;
+      const int terms_left = step + 1 == steps ? now >> 20 : terms;
       const int64_t first_term = start.first_term + static_cast<int64_t>(step) * terms;
       if constexpr (left_lies) {
         if (Kind == large_tiles || n.left.how == packed) {
@@ -254,8 +259,9 @@ OPC_DEVICE void multiply_halves(const Nest &n, const Left &left, const LeftAt &l
       }
     };
     if constexpr (fills) {
-      left_table.fill_points(start.batch, start.down, left_points + left_point);
-      right_table.fill_points(start.batch, start.across, right_points + right_point);
+      left_table.begin(start.batch, start.down, counts & 1023, start.first_term, start.terms);
+      right_table.begin(start.batch, start.across, counts >> 10 & 1023, start.first_term, start.terms);
+      if constexpr (is_gathered<LeftAt> || is_gathered<RightAt>) __syncthreads();
       OPC_ROLLED
       for (int stage = 0; stage < stages; ++stage) fill(stage);
       __syncthreads();
@@ -289,8 +295,8 @@ OPC_DEVICE void multiply_halves(const Nest &n, const Left &left, const LeftAt &l
     const tile_start end = start_of_tile<Kind>(n, tile_at(turn));
     /* A warp's rows of points, 16 at a time, go through shared memory, so that lanes store neighbours. */
     constexpr int pitch = warp_across + 4, lanes_across = warp_across < 32 ? warp_across : 32;
-    constexpr int rows_at_once = 32 / lanes_across, turns = 16 / rows_at_once;
-    [[maybe_unused]] doubts<downs> doubtful;
+    constexpr int rows_at_once = 32 / lanes_across, turns = 16 / rows_at_once, widths = warp_across / lanes_across;
+    [[maybe_unused]] doubts<downs, turns * widths> doubtful;
     const shared_place rows = shared + warp * 16 * pitch * 4;
     const float *const row = reinterpret_cast<const float *>(static_cast<const char *>(memory) + warp * 16 * pitch * 4);
     OPC_UNROLLED
@@ -303,7 +309,7 @@ OPC_DEVICE void multiply_halves(const Nest &n, const Left &left, const LeftAt &l
         }
       }
       __syncwarp();
-      for (int c = 0; c < warp_across / lanes_across; ++c) {
+      for (int c = 0; c < widths; ++c) {
         const int along = lane % lanes_across + c * lanes_across;
         const int64_t across = end.across + own_across + along;
         const digits places = f.ends(across);

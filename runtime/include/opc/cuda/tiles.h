@@ -8,9 +8,11 @@
 /* For a loop whose body is long and seldom runs, and one of which a few steps are to be under way at once. */
 #if defined(__CUDACC__)
 #define OPC_ROLLED OPC_PRAGMA(unroll 1)
+#define OPC_UNROLLED_2 OPC_PRAGMA(unroll 2)
 #define OPC_UNROLLED_4 OPC_PRAGMA(unroll 4)
 #else
 #define OPC_ROLLED
+#define OPC_UNROLLED_2
 #define OPC_UNROLLED_4
 #endif
 
@@ -114,12 +116,13 @@ struct term_table {
   enum : int { steps = stages + 1, bytes = steps * count * static_cast<int>(sizeof(digits)) };
   digits *table;
   const At &at;
+  int64_t first_term = 0;
   OPC_DEVICE_MEMBER term_table(char *memory, const At &at_) : table(reinterpret_cast<digits *>(memory)), at(at_) {}
-  OPC_DEVICE_MEMBER void fill(int step, int64_t first_term, int terms_left) const {
+  OPC_DEVICE_MEMBER void begin(int64_t, int64_t, int, int64_t first_term_, int64_t) { first_term = first_term_; }
+  OPC_DEVICE_MEMBER void fill(int step, int terms_left) const {
     const int term = static_cast<int>(threadIdx.x);
-    if (term < terms_left) table[step % steps * count + term] = at.terms(first_term + term);
+    if (term < terms_left) table[step % steps * count + term] = at.terms(first_term + static_cast<int64_t>(step) * count + term);
   }
-  OPC_DEVICE_MEMBER void fill_points(int64_t, int64_t, int) const {}
   OPC_DEVICE_MEMBER const digits &of(int step, int term) const { return table[step % steps * count + term]; }
 };
 
@@ -128,8 +131,8 @@ template <typename At>
 struct no_table {
   enum : int { bytes = 0 };
   OPC_DEVICE_MEMBER no_table(char *, const At &) {}
-  OPC_DEVICE_MEMBER void fill(int, int64_t, int) const {}
-  OPC_DEVICE_MEMBER void fill_points(int64_t, int64_t, int) const {}
+  OPC_DEVICE_MEMBER void begin(int64_t, int64_t, int, int64_t, int64_t) {}
+  OPC_DEVICE_MEMBER void fill(int, int) const {}
 };
 
 /* The least of two numbers, the second of which may not fit. */
@@ -198,30 +201,28 @@ OPC_DEVICE bool is_doubtful(T total) {
   return !(total - total == T(0));
 }
 
-/* Which of its points a thread has found doubtful: of some groups of up to 32 each. Few have any. */
-template <int groups>
+/* Which of its points a thread has found doubtful: of some groups of so many each, up to 128. Few have any. */
+template <int groups, int each>
 struct doubts {
-  uint32_t own[groups];
-  OPC_DEVICE_MEMBER doubts() {
-    OPC_UNROLLED
-    for (int g = 0; g < groups; ++g) own[g] = 0;
+  static_assert(groups * each <= 128, "two words");
+  uint64_t first = 0, second = 0;
+  OPC_DEVICE_MEMBER void add(int group, int place, bool doubtful) {
+    const int at = group * each + place;
+    if (at < 64) {
+      first |= static_cast<uint64_t>(doubtful) << at;
+    } else {
+      second |= static_cast<uint64_t>(doubtful) << (at - 64);
+    }
   }
-  OPC_DEVICE_MEMBER void add(int group, int place, bool doubtful) { own[group] |= static_cast<uint32_t>(doubtful) << place; }
   /* Adds up again what `point(group, place, down, across)` says where it is. */
   template <typename T, typename Nest, typename Finishing, typename Point>
   OPC_DEVICE_MEMBER void settle(const Nest &n, const tile_start &start, const Finishing &f, const Point &point) const {
-    uint32_t any = 0;
-    OPC_UNROLLED
-    for (int g = 0; g < groups; ++g) any |= own[g];
-    if (any == 0 || n.parts > 1) return;
+    if ((first | second) == 0 || n.parts > 1) return;
     OPC_ROLLED
-    for (int e = 0; e < groups * 32; ++e) {
-      uint32_t found = 0;
-      OPC_UNROLLED
-      for (int g = 0; g < groups; ++g) found = e / 32 == g ? own[g] : found;
-      if ((found >> e % 32 & 1) == 0) continue;
+    for (int at = 0; at < groups * each; ++at) {
+      if (((at < 64 ? first >> at : second >> (at - 64)) & 1) == 0) continue;
       int64_t down, across;
-      point(e / 32, e % 32, down, across);
+      point(at / each, at % each, down, across);
       if (down >= n.down || across >= n.across) continue;
       const digits places = f.ends(across);
       f.finish(start.batch, down, places, T(f.again(start.batch, down, places)));
