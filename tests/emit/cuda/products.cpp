@@ -3,7 +3,9 @@
 #define OPC_ON_GPU
 #include "opc/abi.h"
 #include "opc/core/call.h"
-#include "opc/cuda/multiply.h"
+#include "opc/cuda/call.h"
+
+#include <math.h>
 
 #include <vector>
 
@@ -35,7 +37,7 @@ struct factor {
   }
   int64_t at(int64_t p, int64_t t) const { return by_terms ? p * pitch + t : t * pitch + p; }
   double value(int64_t p, int64_t t) const { return opc::load(data + at(p, t)); }
-  opc::factor_steps steps(opc::bringing how) const { return {by_terms ? pitch : 1, by_terms ? 1 : pitch, how}; }
+  opc::factor_steps steps(opc::bringing how) const { return {by_terms ? pitch : 1, by_terms ? 1 : pitch, how, 0}; }
 };
 
 template <typename T, typename U, int Kind, bool computed, typename LeftAlong, typename RightAlong, typename Left, typename Right>
@@ -44,7 +46,8 @@ void kernel(const sizes &n, const Left &left, const Right &right, float *to) {
   const auto right_value = [&](int64_t, int64_t p, int64_t t) { return opc::load(right.data + right.at(p, t)); };
   [[maybe_unused]] const auto left_at = [&](int64_t) { return left.data; };
   const auto right_at = [&](int64_t) { return right.data; };
-  const auto finish = [&](int64_t, int64_t down, int64_t across, float total) { to[down * n.across + across] += total; };
+  const auto ends = [](int64_t across) { return opc::digits(across); };
+  const auto finish = [&](int64_t, int64_t down, const opc::digits &across, float total) { to[down * n.across + across.at[0]] += total; };
   typedef std::conditional_t<std::is_same<T, U>::value, T, void> stored;
   if constexpr (computed) {
     const auto value = [&](int64_t, const opc::digits &p, const opc::digits &t) {
@@ -53,9 +56,9 @@ void kernel(const sizes &n, const Left &left, const Right &right, float *to) {
     const auto points = [&](int64_t point) { return opc::digits(point / 4, point % 4); };
     const auto term_places = [&](int64_t term) { return opc::digits(term / 3, term % 3); };
     const opc::computed_places places(points, term_places);
-    opc::multiply_tiles<float, stored, Kind, LeftAlong, RightAlong>(n, value, places, right_value, right_at, finish);
+    opc::multiply_tiles<float, stored, Kind, LeftAlong, RightAlong>(n, value, places, right_value, right_at, ends, finish);
   } else {
-    opc::multiply_tiles<float, stored, Kind, LeftAlong, RightAlong>(n, left_value, left_at, right_value, right_at, finish);
+    opc::multiply_tiles<float, stored, Kind, LeftAlong, RightAlong>(n, left_value, left_at, right_value, right_at, ends, finish);
   }
 }
 
@@ -110,6 +113,129 @@ void check_ways(const char *name, int64_t down, int64_t across, int64_t terms, o
   check<T, U, Kind, opc::along_terms, opc::along_points>(name, down, across, terms, left, right);
   check<T, U, Kind, opc::along_points, opc::along_terms>(name, down, across, terms, left, right);
   check<T, U, Kind, opc::along_points, opc::along_points>(name, down, across, terms, left, right);
+}
+
+/* A factor that is a window turned round: point i and term k read at (i + 3 - k) / 2, where that is whole and inside; `inner` neighbours lie
+ * on end, and go along terms or along points. */
+template <typename T, typename Along>
+struct window {
+  typedef opc::placed<2> placed;
+  static constexpr bool by_terms = std::is_same<Along, opc::along_terms>::value;
+  int64_t size, inner;
+  std::vector<T> all;
+  const T *data;
+  window(int64_t size_, int64_t inner_) : size(size_), inner(inner_), all(static_cast<size_t>(size_ * inner_ + 16)) {
+    T *own = all.data();
+    while (reinterpret_cast<uintptr_t>(own) % 16 != 0) ++own;
+    data = own;
+    for (int64_t i = 0; i < size * inner; ++i) own[i] = element_of<T>(static_cast<int>(i * 5 % 7) - 3);
+  }
+  placed at_point(int64_t p) const {
+    const int64_t i = (by_terms ? p : p / inner) + 3;
+    return placed((i + 1) / 2 * inner + (by_terms ? 0 : p % inner), i, i % 2);
+  }
+  placed at_term(int64_t t) const {
+    const int64_t k = by_terms ? t / inner : t;
+    return placed(-((k + 1) / 2) * inner + (by_terms ? t % inner : 0), -k, k % 2);
+  }
+  bool holds(int64_t p, int64_t t) const {
+    const int64_t position = (by_terms ? p : p / inner) + 3 - (by_terms ? t / inner : t);
+    return position % 2 == 0 && position >= 0 && position < 2 * size;
+  }
+  double value(int64_t p, int64_t t) const {
+    const int64_t position = (by_terms ? p : p / inner) + 3 - (by_terms ? t / inner : t);
+    return holds(p, t) ? static_cast<double>(opc::load(data + position / 2 * inner + (by_terms ? t : p) % inner)) : 0.0;
+  }
+};
+
+template <typename T, int Kind, typename Along, typename Right>
+void gathering(const sizes &n, const window<T, Along> &left, const Right &right, float *to) {
+  const auto points = [&](int64_t, int64_t point) { return left.at_point(point); };
+  const auto terms = [&](int64_t term) { return left.at_term(term); };
+  const auto right_value = [&](int64_t, int64_t p, int64_t t) { return opc::load(right.data + right.at(p, t)); };
+  const auto right_at = [&](int64_t) { return right.data; };
+  const auto ends = [](int64_t across) { return opc::digits(across); };
+  const auto finish = [&](int64_t, int64_t down, const opc::digits &across, float total) { to[down * n.across + across.at[0]] = total; };
+  const auto again = [&](int64_t, int64_t down, const opc::digits &across) {
+    float total = 0;
+    for (int64_t t = 0; t < n.terms; ++t) {
+      if (left.holds(down, t)) total += static_cast<float>(left.value(down, t)) * opc::load(right.data + right.at(across.at[0], t));
+    }
+    return total;
+  };
+  const auto places = opc::gathered_places<1, 1>(left.data, points, terms, 2 * left.size);
+  opc::multiply_tiles<float, std::conditional_t<sizeof(T) == 2, T, void>, Kind, Along, opc::along_terms>(n, points, places, right_value,
+                                                                                                       right_at, ends, finish, again);
+}
+
+/* What is not inside does not count, even where the other factor is infinite there. */
+template <typename T, int Kind, typename Along>
+void check_window(const char *name, int64_t down, int64_t across, int64_t terms, int64_t inner, opc::bringing how, int64_t parts = 1) {
+  const window<T, Along> left(9, inner);
+  factor<T, opc::along_terms> right(across, terms, 2);
+  const int64_t infinite = terms - 1;
+  opc::store(&right.all[static_cast<size_t>(right.data - right.all.data() + right.at(1, infinite))], INFINITY);
+  constexpr opc::tile_shape shape = opc::shape_of_tiles(Kind);
+  sizes n = {};
+  n.down = down;
+  n.across = across;
+  n.points = down * across;
+  n.terms = n.part_terms = terms;
+  n.parts = parts;
+  if (parts > 1) n.part_terms = (terms / parts + 31) / 32 * 32;
+  n.work = ((down + shape.down - 1) / shape.down) * ((across + shape.across - 1) / shape.across) * parts;
+  n.left = {0, 0, how, int32_t(sizeof(opc::placed<2>))};
+  n.right = right.steps(opc::packed);
+  std::vector<float> kept(static_cast<size_t>(n.points * parts)), found(static_cast<size_t>(down * across));
+  n.kept = reinterpret_cast<char *>(kept.data());
+  const int64_t bytes = sizeof(T) == 2 ? (shape.down + shape.across) * shape.halves * 2 * shape.half_stages
+                                       : (shape.down + shape.across) * shape.floats * 4 * shape.float_stages;
+  const int64_t all_bytes = bytes + opc::place_table_head + (shape.down + opc::place_table_terms) * n.left.place_bytes;
+  OPC_LAUNCH((gathering<T, Kind, Along, factor<T, opc::along_terms>>), true, n.work < 2 ? n.work : 2, opc::threads_a_block, all_bytes, nullptr, n,
+             left, right, found.data());
+  if (parts > 1) {
+    n.of = opc::all_parts;
+    OPC_LAUNCH((gathering<T, Kind, Along, factor<T, opc::along_terms>>), true, 2, opc::threads_a_block, 0, nullptr, n, left, right, found.data());
+  }
+  for (int64_t d = 0; d < down; ++d) {
+    for (int64_t a = 0; a < across; ++a) {
+      double total = 0;
+      for (int64_t t = 0; t < terms; ++t) {
+        if (left.holds(d, t)) total += left.value(d, t) * static_cast<double>(opc::load(right.data + right.at(a, t)));
+      }
+      const double own = static_cast<double>(found[static_cast<size_t>(d * across + a)]);
+      if (own == total || (own != own && total != total)) continue;
+      printf("%s: %g and not %g at %d, %d\n", name, own, total, static_cast<int>(d), static_cast<int>(a));
+      return;
+    }
+  }
+}
+
+/* A copy whose second axis of three is the last one. */
+template <typename T>
+void moving(const sizes &n, const T *from, T *to) {
+  const auto start = [&](int64_t batch, int64_t across) { return from + batch * n.down * n.across + across; };
+  opc::move_axis(n, start, n.across, to);
+}
+template <typename T>
+void check_move(int64_t batches, int64_t axis, int64_t across) {
+  sizes n = {};
+  opc::set_move(n, batches, across, axis);
+  std::vector<T> from(static_cast<size_t>(batches * axis * across)), to(from.size() + 16);
+  T *own = to.data();
+  while (reinterpret_cast<uintptr_t>(own) % 16 != 0) ++own;
+  for (size_t i = 0; i < from.size(); ++i) from[i] = element_of<T>(static_cast<int>(i * 7 % 113));
+  OPC_LAUNCH(moving<T>, true, 2, opc::threads_a_block, 0, nullptr, n, from.data(), own);
+  for (int64_t b = 0; b < batches; ++b) {
+    for (int64_t m = 0; m < axis; ++m) {
+      for (int64_t a = 0; a < across; ++a) {
+        if (opc::load(own + (b * across + a) * axis + m) == opc::load(&from[static_cast<size_t>((b * axis + m) * across + a)])) continue;
+        printf("moved %d x %d x %d: wrong at %d, %d, %d\n", static_cast<int>(batches), static_cast<int>(axis), static_cast<int>(across),
+               static_cast<int>(b), static_cast<int>(m), static_cast<int>(a));
+        return;
+      }
+    }
+  }
 }
 
 /* A warp's product, a register after the other as the PTX ISA lays fragments out. */
@@ -192,6 +318,17 @@ int main() {
                                                                                            opc::packed, 3);
   check<float, float, opc::small_tiles, opc::along_points, opc::along_points>("parts of floats", 65, 8, 200, opc::in_steps,
                                                                              opc::by_value, 3);
+  check_window<opc::bfloat16, opc::large_tiles, opc::along_terms>("window", 20, 9, 24 * 16, 16, opc::packed);
+  check_window<opc::float16, opc::medium_tiles, opc::along_terms>("window in steps", 21, 5, 22 * 3, 3, opc::in_steps);
+  check_window<opc::float16, opc::medium_tiles, opc::along_points>("window along points", 17 * 8, 5, 40, 8, opc::packed);
+  check_window<opc::bfloat16, opc::small_tiles, opc::along_points>("small window", 23 * 3, 5, 40, 3, opc::in_steps);
+  check_window<float, opc::medium_tiles, opc::along_terms>("window of floats", 20, 9, 24 * 20, 20, opc::packed);
+  check_window<float, opc::small_tiles, opc::along_points>("window of floats along points", 23 * 4, 9, 40, 4, opc::packed);
+  check_window<float, opc::medium_tiles, opc::along_points>("window of floats in steps", 23 * 3, 9, 40, 3, opc::in_steps);
+  check_window<float, opc::small_tiles, opc::along_terms>("window in parts", 20, 9, 24 * 16, 16, opc::packed, 3);
+  check_move<opc::float16>(3, 72, 70);
+  check_move<float>(2, 5, 130);
+  check_move<double>(1, 66, 9);
   alignas(16) const float from[8] = {1, 2, 3, 4, 5, 6, 7, 8};
   float to[4];
   OPC_LAUNCH(too_early, true, 1, 1, 32, nullptr, from, to);

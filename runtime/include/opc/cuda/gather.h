@@ -88,8 +88,9 @@ struct place_table {
     const int step = next_step - 1;
     if (step >= 0 && (step == 0 || step % steps != 0)) return;
     const int64_t *const head = reinterpret_cast<const int64_t *>(memory);
+    const int last = step < 0 ? int(steps) : step + steps;
     OPC_ROLLED
-    for (int ahead = step < 0 ? 0 : step + steps; ahead <= step + steps; ahead += steps) {
+    for (int ahead = step < 0 ? 0 : last; ahead <= last; ahead += steps) {
       const int64_t own = static_cast<int64_t>(ahead) * count + threadIdx.x;
       if (own < head[1]) term(ahead, static_cast<int>(threadIdx.x)) = at.terms(head[0] + own);
     }
