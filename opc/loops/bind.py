@@ -12,7 +12,7 @@ from opc.ir.dtypes import DType, Weak
 from opc.ir.expr import Expr, IndexValue, children, with_children
 from opc.loops.nodes import Accumulate, Body, How, If, Let, Loop, PassGroup, Statement, Store, Var, map_values
 from opc.loops.row_loops import reductions_of
-from opc.loops.values import Local, Member, Named, Pointer, Product, Sum, Word, call, number, variable
+from opc.loops.values import Local, Member, Named, Pointer, Product, Sum, Word, call, number, variable, variables
 from opc.records import replace
 
 TILE = Word("tile")
@@ -116,12 +116,29 @@ def _shared_loop(s: Loop, level: int, depth: int) -> Body:
     own, by, count, term = map(variable, names)
     body = _inner_loops(s.body, level + 1, depth) if level + 1 < depth else s.body
     index = Let(s.index, Weak.INT, Sum((own, Product((term, by)))))
+    ahead, body = _same_each_time((index, *body), frozenset((s.index, names[3])))
     return (
+        *ahead,
         Let(names[0], Weak.INT, low),
         Let(names[1], Weak.INT, step),
         Let(names[2], Weak.INT, call("count_terms", own, call("end_of_terms", NEST, s.high), by)),
-        replace(s, index=names[3], low=number(0), high=count, body=(index, *body)),
+        replace(s, index=names[3], low=number(0), high=count, body=body),
     )
+
+
+def _same_each_time(body: Body, changing: frozenset[str]) -> tuple[Body, Body]:
+    """Return the variables of a loop's body that hold the same each time, of those that count terms, and what is left of it."""
+    counting = ("first#", "step#", "terms#")
+    ahead, left = list[Statement](), list[Statement]()
+    for s in body:
+        own = frozenset(variables(s.value)) if isinstance(s, Let) else frozenset()
+        if isinstance(s, Let) and s.name.startswith(counting) and not own & changing:
+            ahead.append(s)
+            continue
+        if isinstance(s, Let | Var):
+            changing |= {s.name}
+        left.append(s)
+    return tuple(ahead), tuple(left)
 
 
 def _inner_loops(body: Body, level: int, depth: int) -> Body:

@@ -38,7 +38,13 @@ def schedules(op: str) -> dict[str, str]:
         ),
         (
             "conv2d",
-            {"conv2d_y": "bind(tiles to blocks), tile(64 x 64, 128 x 128), tensor(float16, bfloat16), compute(right)"},
+            {
+                "conv2d_w_moved": "bind(tiles to blocks), move(j)",
+                "conv2d_x_moved": "bind(tiles to blocks), move(j)",
+                "conv2d_y": (
+                    "bind(tiles to blocks), tile(64 x 64, 128 x 128, 128 x 256), tensor(float16, bfloat16), gather(right)"
+                ),
+            },
         ),
         ("max_pool2d", {"max_pool2d_y": "bind(points to teams), share(terms, parts)"}),
     ],
@@ -153,6 +159,55 @@ def test_what_a_product_reads_stays_in_memory() -> None:
     schedules = {written_by(s)[-1]: str(cuda_kernel(variant.case.op, s).schedule) for s in variant.program.stages}
     assert schedules["y"].startswith("bind(tiles to blocks)")
     assert {n for s in variant.program.stages for n in written_by(s)} == {"c", "d", "y"}
+
+
+TURNED = (
+    "inputs: {x: 'T[N, C, L]', w: 'T[O, C, K]'}\nattributes: {s: {type: int, check: s > 0}}\noutputs: {y: 'T[N, O, M]'}\n"
+    "shape: {M: (L - 1)*s + K - 2}\nkernel: |\n  y[n, o, i] = sum[c, p](w[o, c, p] * x[n, c, (i - p + 1) // s]\n"
+    "    if (i - p + 1) % s == 0 and (i - p + 1) // s >= 0 and (i - p + 1) // s < L else 0)\ngradient: none\n"
+)
+
+
+def test_a_window_turned_round_is_found_by_places() -> None:
+    """A point and a term tell together where an element lies: what is left of one is what completes the other."""
+    (variant,) = device_programs(compile_text(HEAD + TURNED, "f.yaml").forward)
+    assert [s.name for s in variant.program.stages] == ["f_w_moved", "f_x_moved", "f_y"]
+    assert all(t.copied for t in variant.program.temporaries)
+    kernel = cuda_kernel(variant.case.op, variant.program.stages[-1])
+    text = "\n".join(format_kernel("f", kernel))
+    schedule = "bind(tiles to blocks), tile(64 x 64, 128 x 128), gather(right)"
+    assert str(kernel.schedule) == schedule
+    expected = [
+        "let quotient: int64 = quotient_down(-i - 1, s)",
+        "result placed<2>((n*x_moved.stride[0] + (-quotient)*x_moved.stride[1] + 0*x_moved.stride[2]), i + 1, remainder_of(-i - 1, s))",
+        "let quotient: int64 = quotient_down(-p, s)",
+        "result placed<2>((0*x_moved.stride[0] + quotient*x_moved.stride[1] + c*x_moved.stride[2]), -p, remainder_of(-p, s))",
+        "gathered_places<1, 1>(&x_moved[0], right_points, right_terms, L*s)",
+    ]
+    assert [line for line in expected if line not in text] == []
+    # What does not count is not to make infinite times 0: such points are added up again.
+    assert text.count("function again(") == 1
+
+
+def test_channels_of_images_are_moved_once_for_both_gradients() -> None:
+    family = load_family(ROOT / "specs" / "conv2d.yaml")
+    assert family.backward is not None
+    (variant,) = device_programs(family.backward)
+    names = ["w_moved", "d_y_moved", "d_x", "x_moved", "d_w", "d_b"]
+    assert [s.name.removeprefix("conv2d_backward_") for s in variant.program.stages] == names
+    found = {t.name: t.needed_by for t in variant.program.temporaries}
+    assert found == {"w_moved": ("d_x",), "d_y_moved": ("d_x", "d_w"), "x_moved": ("d_w",)}
+    schedules = [str(cuda_kernel(variant.case.op, s).schedule) for s in variant.program.stages]
+    assert schedules[2].endswith("gather(left, right)")
+    assert schedules[4].endswith("gather(right)")
+
+
+def test_images_that_a_window_reads_along_channels_are_not_moved() -> None:
+    spec = "inputs: {x: 'T[N, L, C]', w: 'T[O, K, C]'}\noutputs: {y: 'T[N, M, O]'}\nshape: {M: L}\n"
+    spec += "kernel: 'y[n, i, o] = sum[p, c](w[o, p, c] * pad(x[n, i + p, c], 0))'\ngradient: none\n"
+    (variant,) = device_programs(compile_text(HEAD + spec, "f.yaml").forward)
+    assert [s.name for s in variant.program.stages] == ["f_y"]
+    assert str(cuda_kernel(variant.case.op, variant.program.stages[0]).schedule).endswith("gather(left)")
 
 
 def test_a_statement_in_two_stages_runs_once() -> None:

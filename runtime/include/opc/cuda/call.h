@@ -344,13 +344,26 @@ struct nest_launch {
   nest_launch(device_nest<Operands> &d, int32_t last, const opc_cuda_context *context, const int64_t (&counts)[Levels], int32_t side,
               int64_t words, reads_along along)
       : lent(context) {
-    const bool may_part = words > 0;
     /* Threads share the loop whose terms are side by side, unless it is short and another is longer. */
     d.level = side < 0 ? 0 : side;
     for (int32_t k = 0; k < Levels; ++k) {
       if (counts[d.level] < threads_a_warp && counts[k] > counts[d.level]) d.level = k;
     }
-    const int64_t terms = counts[d.level];
+    share(d, last, counts[d.level], words, along);
+    /* A thread that has all terms of a point needs not ask which are its own. */
+    if (d.team == 1 && d.parts == 1) d.level = -1;
+  }
+  nest_launch(const nest_launch &) = delete;
+  nest_launch &operator=(const nest_launch &) = delete;
+  ~nest_launch() {
+    if (kept != nullptr && lent->release != nullptr) lent->release(lent->allocator, kept, size, lent->stream);
+  }
+  bool lacks_memory() const { return size > 0 && kept == nullptr; }
+
+ private:
+  template <int32_t Operands>
+  void share(device_nest<Operands> &d, int32_t last, int64_t terms, int64_t words, reads_along along) {
+    const bool may_part = words > 0;
     if (d.points == 0 || terms < threads_a_warp) return;
     if (along == reads_along::points && d.size[last] >= neighbours && (may_part || d.points >= many_points)) {
       const int64_t parts = terms / terms_a_thread, room = may_part ? most_threads / words / d.points : 0;
@@ -368,12 +381,6 @@ struct nest_launch {
     kept = device_memory(lent, size);
     d.kept = static_cast<char *>(kept);
   }
-  nest_launch(const nest_launch &) = delete;
-  nest_launch &operator=(const nest_launch &) = delete;
-  ~nest_launch() {
-    if (kept != nullptr && lent->release != nullptr) lent->release(lent->allocator, kept, size, lent->stream);
-  }
-  bool lacks_memory() const { return size > 0 && kept == nullptr; }
 };
 
 /* Goes on to the parts of points, and then to joining them; false where that is done. */
