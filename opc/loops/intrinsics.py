@@ -30,7 +30,7 @@ HEADERS: Mapping[str, str] = {
     "cuda/nest": (
         "add_at add_runs adds_runs broadcast_place broadcast_points count_terms end_of_terms entry_place finds_places first_term "
         "item_at items_of_key join_items join_search join_terms key_of_run leads name_nothing name_place narrow_range place_in "
-        "point_of quotient_down remainder_of stores_point term_step thread_of_team"
+        "point_of quotient_down stores_point term_step thread_of_team"
     ),
     "cuda/rows": (
         "buffer_of count_packed device_row_of first_of_team is_wanted load_pack new_pack row_value single_row_of store_pack "

@@ -167,9 +167,9 @@ class _DeviceProducts(DevicePoints):
         for numerator, divisor in found.steps:
             # Of a point what a term completes is left, so that it is rounded up.
             sign = -1 if part is of_points else 1
-            own, by, quotient = IndexValue(part(numerator, terms) * sign), IndexValue(divisor), self.nest.fresh("quotient")
-            lets.append(Let(quotient, Weak.INT, call("quotient_down", own, by)))
-            rests.append(call("remainder_of", own, by))
+            own, quotient = part(numerator, terms) * sign, self.nest.fresh("quotient")
+            lets.append(Let(quotient, Weak.INT, call("quotient_down", IndexValue(own), IndexValue(divisor))))
+            rests.append(IndexValue(own - divisor * Index(quotient)))
             divided[FloorDiv(numerator, divisor)] = Affine.of(Index(quotient)) * sign
         indices = []
         for index in found.read.indices:

@@ -10,7 +10,7 @@ inline namespace OPC_VARIANT {
 /* What a point, or a term, adds to the place of an element: to the offset, and to each of some coordinates; and behind these, where places
  * are divided, which remainder a term has, or one needs to have for a point. Axes have at most 2^31 points. */
 template <int Count>
-struct placed {
+struct alignas(Count > 2 ? 8 : 16) placed {
   int64_t offset;
   int32_t at[Count > 0 ? Count : 1];
   template <typename... Places>

@@ -171,11 +171,10 @@ OPC_DEVICE int64_t divided_by(int64_t number, int64_t by) {
   return number / by;
 }
 
-/* A number divided by one of at least 1, rounded down, and what is left; in 32 bits where these are enough. */
+/* A number divided by one of at least 1, rounded down; in 32 bits where these are enough. */
 OPC_DEVICE int64_t quotient_down(int64_t number, int64_t by) {
   return number >= 0 ? divided_by(number, by) : -divided_by(by - 1 - number, by);
 }
-OPC_DEVICE int64_t remainder_of(int64_t number, int64_t by) { return number - quotient_down(number, by) * by; }
 
 /* Narrows [low, high) to the i with factor * i + rest >= 0; what is left lies within it, also where that is nothing. Most ranges need no
  * narrowing, and a division takes long. */
