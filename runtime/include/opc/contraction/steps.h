@@ -310,6 +310,7 @@ static void add_step(const contraction_plan &p, contraction_memory &m, const con
   for (int64_t row = 0; row < b.row_count; row += p.f->rows) {
     const int64_t rows = least_of(b.row_count - row, p.f->rows);
     const bool half = 2 * rows <= p.f->rows;
+    const char *const packed = strips + row * at.depth * item;
     char *sums = m.sums + (p.whole_sums ? row * m.pitch * item : 0);
     strip_position place = {};
     if (is_last(p, b, step)) place = position_of_strip(p, b.row + row, rows);
@@ -318,7 +319,7 @@ static void add_step(const contraction_plan &p, contraction_memory &m, const con
     for (; writes && rows == p.f->rows && panel < m.list + count && panel->vectors == strip_vectors; ++panel) {
       if (panel->at + strip_vectors * p.f->lanes > b.column_count) break;
       char *to = const_cast<char *>(panel->result) + place.offset;
-      p.f->scaled(at.depth, strips + row * at.depth * item, panel->from, to, place.pitch / item, p.c->scale, p.c->added);
+      p.f->scaled({at.depth, packed, panel->from, nullptr, to, place.pitch / item, false, p.c->scale, p.c->added, nullptr, nullptr});
       written = panel->at + strip_vectors * p.f->lanes;
     }
     for (; panel < m.list + count; ++panel) {
@@ -326,12 +327,14 @@ static void add_step(const contraction_plan &p, contraction_memory &m, const con
       fetch_results(p, *panel, place);
       fetch_share(ahead);
       if (p.whole_sums && p.c->kept == nullptr) fetch_sums(p, m, *panel, to, rows);
-      if (p.windows.used) {
-        p.f->windows[panel->vectors - 1](at.depth, m.padded_input, m.row_offset + row, m.padded_offset, panel->from, to, m.pitch, add);
-      } else if (in_place) {
-        p.f->windows[panel->vectors - 1](at.depth, strips, m.rows.offset + row, m.inner[0].offset, panel->from, to, m.pitch, add);
+      panel_product product = {at.depth, packed, panel->from, panel->offsets, to, m.pitch, add, 1, 0, nullptr, nullptr};
+      if (p.windows.used || in_place) {
+        product.a = p.windows.used ? m.padded_input : strips;
+        product.rows = (p.windows.used ? m.row_offset : m.rows.offset) + row;
+        product.inner = p.windows.used ? m.padded_offset : m.inner[0].offset;
+        p.f->windows[panel->vectors - 1](product);
       } else {
-        p.f->kernel[half][panel->vectors - 1](at.depth, strips + row * at.depth * item, panel->from, panel->offsets, to, m.pitch, add);
+        p.f->kernel[half][panel->vectors - 1](product);
       }
     }
     if (!is_last(p, b, step) || written == b.column_count) continue;
