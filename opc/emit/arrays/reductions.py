@@ -110,14 +110,6 @@ class ReducingEmitter(ArrayEmitter):
         """A reduction over axes or whole groups of a box; if `lazy`, an empty reduction has any value, since it is not used."""
 
     @abstractmethod
-    def affine(self, value: Affine, index: Mapping[str, PythonText] | None = None) -> PythonText:
-        """An integer expression, with the given texts for its index variables."""
-
-    @abstractmethod
-    def index(self, name: str, scope: FrameScope) -> PythonText:
-        """The values of an index variable, along its axis of the frame."""
-
-    @abstractmethod
     def sum_to(self, body: PythonText, own: Group, scope: FrameScope) -> str:
         """The sum over the axes along which an operand was broadcast, of the shape that the operand's own group has."""
 
@@ -361,16 +353,11 @@ class ReducingEmitter(ArrayEmitter):
             value = self.contract(c, e, scope)
             return None if value is None else self.put_back(value, outer, scope)
         # A type variable that may be an integer: its products wrap around before they are summed in a wider type.
-        lines, found = self.capture(lambda: self.contract(c, e, scope) or PythonText(""))
-        if not found.text:
+        products = self.capture(lambda: self.contract(c, e, scope) or PythonText(""))
+        if not products[1].text:
             return None
-        general, other = self.capture(lambda: self.boxed(e, replace(scope, frame=outer)))
-        name = self.names.fresh()
-        self.line(f"if {self.computes_floating(e.body.type)}:")
-        self.lines += [f"    {line}" for line in (*lines, f"{name} = {found.text}")]
-        self.line("else:")
-        self.lines += [f"    {line}" for line in (*general, f"{name} = {other.text}")]
-        return self.put_back(PythonText(name, ATOM, found.support & other.support), outer, scope)
+        general = self.capture(lambda: self.boxed(e, replace(scope, frame=outer)))
+        return self.put_back(self.either(self.computes_floating(e.body.type), products, general), outer, scope)
 
     def scattered(self, e: Reduce, scope: FrameScope) -> PythonText | None:
         """A scatter, where it is one and runs over no condition of its own."""

@@ -91,10 +91,6 @@ class OnnxArrays(OnnxSizes):
         inner = replace(scope, frame=frame)
         return self.named(self.filled(self.expr(e, inner), inner)).text
 
-    def full_support(self, frame: Sequence[Entry]) -> frozenset[str]:
-        """Return the support of a value with its full size along a frame."""
-        return frozenset[str]().union(*(self.full(i) for i in frame))
-
     # ---- reads -------------------------------------------------------------------------------------------------------
 
     def gather(self, e: Read, scope: FrameScope) -> PythonText:

@@ -62,14 +62,10 @@ class OnnxWindows(OnnxArrays):
         x, w = self.local[c.x.operand], self.local[c.w.operand]
         text = f"{BUILDER}.convolution({x}, {w}, {', '.join([*options, groups])})"
         outer = tuple(i for i in scope.frame if i in c.entries)
-        general, other = self.capture(lambda: self.contracted(e, replace(scope, frame=outer)) or self.boxed(e, scope))
-        name = self.names.fresh()
-        self.line(f"if {BUILDER}.has_convolution({quoted(self.variable(e.type))}):")
-        lines, found = self.capture(lambda: PythonText(self.permuted(text, c.entries, outer)))
-        self.lines += [f"    {line}" for line in (*lines, f"{name} = {found.text}")]
-        self.line("else:")
-        self.lines += [f"    {line}" for line in (*general, f"{name} = {other.text}")]
-        return self.put_back(PythonText(name, ATOM, self.full_support(outer)), outer, scope)
+        general = self.capture(lambda: self.contracted(e, replace(scope, frame=outer)) or self.boxed(e, scope))
+        own = self.capture(lambda: PythonText(self.permuted(text, c.entries, outer)))
+        name = self.either(f"{BUILDER}.has_convolution({quoted(self.variable(e.type))})", own, general)
+        return self.put_back(name.over(self.full_support(outer)), outer, scope)
 
     def pooled(self, p: Pooling, method: str, e: Reduce, scope: FrameScope) -> PythonText | None:
         """Pooling."""
@@ -87,12 +83,10 @@ class OnnxWindows(OnnxArrays):
             return self.put_back(PythonText(text, ATOM, self.full_support(outer)), outer, scope)
         general, other = self.capture(lambda: self.boxed(e, replace(scope, frame=outer)))
         count = self.fit(self.count_of(p), e.type, FrameScope(()))
-        name = self.names.fresh()
-        self.line(f"if {BUILDER}.has_convolution({quoted(self.variable(e.type))}):")
-        self.line(f"    {name} = {text}")
-        self.line("else:")
-        self.lines += [f"    {line}" for line in (*general, f"{name} = {BUILDER}.Div({other.text}, {count.text})")]
-        return self.put_back(PythonText(name, ATOM, self.full_support(outer)), outer, scope)
+        average = PythonText(f"{BUILDER}.Div({other.text}, {count.text})")
+        has_one = f"{BUILDER}.has_convolution({quoted(self.variable(e.type))})"
+        name = self.either(has_one, ([], PythonText(text)), (general, average))
+        return self.put_back(name.over(self.full_support(outer)), outer, scope)
 
     def count_of(self, p: Pooling) -> Expr:
         """Return the number of elements of a window."""
