@@ -12,7 +12,7 @@ that generated code is formatted as `ruff format` would.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import ClassVar
 
@@ -24,7 +24,6 @@ from opc.emit.arrays.frames import (
     TERNARY,
     Frame,
     FrameScope,
-    LocalNames,
     NotExpressible,
     Position,
     PythonText,
@@ -32,6 +31,7 @@ from opc.emit.arrays.frames import (
     missing_entries,
     with_ordered_temporaries,
 )
+from opc.emit.arrays.lines import LIMIT, Lines
 from opc.emit.python.text import quoted
 from opc.ir.affine import Affine
 from opc.ir.dtypes import DType
@@ -56,30 +56,20 @@ from opc.ir.op import Assign, DimSpec, Group, Op, Operand
 from opc.records import replace
 from opc.transform.scalar import negation
 
-LIMIT = 60
-"""The longest text of an expression; beyond it, subexpressions get names of their own."""
-
-SHORT = 8
-"""A text that gains nothing from a name."""
-
 _COMPARISON = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
 
 
-class ArrayEmitter(ABC):
+class ArrayEmitter(Lines, ABC):
     """Writes one op as a Python function body over whole arrays; see the module's docstring."""
 
     def __init__(self, op: Op, reserved: Sequence[str]) -> None:
+        super().__init__(reserved)
         op = with_ordered_temporaries(op)
         self.op = op
-        self.names = LocalNames(reserved)
         operands = (*op.inputs, *op.outputs, *op.temporaries)
         self.local = {o.name: self.names.fresh(o.name) for o in operands}
         self.attribute_local = {a.name: self.names.fresh(a.name) for a in op.attributes}
         self.operands = {o.name: o for o in operands}
-        self.lines: list[str] = []
-        self.blocks: list[dict[object, str]] = [{}]
-        self.uses: set[str] = set()
-        """The functions and modules that the text names, which a generated module imports or carries along."""
 
     # ---- the dialect -------------------------------------------------------------------------------------------------
 
@@ -183,6 +173,15 @@ class ArrayEmitter(ABC):
         """Return the extent of each index variable of a statement."""
         return {i: d for i, d in zip(indices, target.dims, strict=True) if isinstance(i, str) and not isinstance(d, Group)}
 
+    def is_read(self, target: str) -> bool:
+        """Whether a later statement reads an output."""
+        return target in self.read_anywhere
+
+    @cached_property
+    def read_anywhere(self) -> frozenset[str]:
+        """The operands that statements read."""
+        return frozenset(r.operand for s in self.op.body for r in reads(s.value))
+
     def sharers(self, group: str) -> Sequence[str]:
         """Return whose own groups a group is broadcast from, as `Group.of` names them; empty where nothing is broadcast."""
         return self._sharers.get(group, ())
@@ -240,69 +239,6 @@ class ArrayEmitter(ABC):
     def is_full(self, value: PythonText, wanted: Sequence[set[str]]) -> bool:
         """Whether a value has its full size along every axis."""
         return all(w <= value.support for w in wanted)
-
-    # ---- lines -------------------------------------------------------------------------------------------------------
-
-    def using(self, name: str) -> str:
-        """Return the name of a function or module, which the text needs from here on."""
-        self.uses.add(name)
-        return name
-
-    def line(self, text: str) -> None:
-        """Add one line at the current depth."""
-        self.lines.append(text)
-
-    def capture(self, write: Callable[[], PythonText]) -> tuple[list[str], PythonText]:
-        """Return the lines that `write` adds, not added, and its result."""
-        outer, self.lines = self.lines, []
-        self.blocks.append({})
-        try:
-            result = write()
-            return self.lines, result
-        finally:
-            self.lines = outer
-            self.blocks.pop()
-
-    def named(self, value: PythonText, wanted: str | None = None) -> PythonText:
-        """Put a value into a local variable, unless it is one."""
-        if wanted is None and value.text.isidentifier():
-            return value
-        name = self.names.fresh(wanted)
-        self.line(f"{name} = {value.text}")
-        return PythonText(name, ATOM, value.support)
-
-    def named_once(self, text: str, wanted: str | None = None) -> str:
-        """Put a text into a local variable, or return that which holds it already."""
-        for block in self.blocks:
-            if text in block:
-                return block[text]
-        self.blocks[-1][text] = self.named(PythonText(text), wanted).text
-        return self.blocks[-1][text]
-
-    def is_read(self, target: str) -> bool:
-        """Whether a later statement reads an output."""
-        return target in self.read_anywhere
-
-    @cached_property
-    def read_anywhere(self) -> frozenset[str]:
-        """The operands that statements read."""
-        return frozenset(r.operand for s in self.op.body for r in reads(s.value))
-
-    def composed(self, parts: Sequence[PythonText], build: Callable[[Sequence[PythonText]], PythonText]) -> PythonText:
-        """Return what `build` makes of some values, of which the longest are named until the result fits a line."""
-        parts = list(parts)
-        while True:
-            lines, block = len(self.lines), dict(self.blocks[-1])
-            result = build(parts)
-            # A name gets no shorter by another name.
-            left = [i for i, part in enumerate(parts) if len(part.text) > SHORT and not part.text.isidentifier()]
-            if len(result.text) <= LIMIT or not left:
-                return result
-            # What a rejected text was built on is not needed.
-            del self.lines[lines:]
-            self.blocks[-1] = block
-            longest = max(left, key=lambda i: len(parts[i].text))
-            parts[longest] = self.named(parts[longest])
 
     # ---- expressions -------------------------------------------------------------------------------------------------
 
@@ -413,13 +349,6 @@ class ArrayEmitter(ABC):
         if not then_lines and not other_lines and short:
             return PythonText(f"{then.at(COMPARE)} if {condition} else {other.text}", TERNARY, then.support & other.support)
         return self.either(condition, *ways)
-
-    def either(self, condition: str, then: tuple[list[str], PythonText], other: tuple[list[str], PythonText]) -> PythonText:
-        """Write one or the other way to compute a value, as a condition says; return the variable that holds it."""
-        name = self.names.fresh()
-        for head, (lines, value) in ((f"if {condition}:", then), ("else:", other)):
-            self.lines += [head, *(f"    {line}" for line in (*lines, f"{name} = {value.text}"))]
-        return PythonText(name, ATOM, then[1].support & other[1].support)
 
     def side(self, side: Expr, e: Select, scope: FrameScope) -> PythonText:
         """One side of a conditional."""

@@ -28,7 +28,7 @@ from opc.analysis.patterns import (
 )
 from opc.analysis.windows import Split, divisor, split_reduction, split_value
 from opc.emit.arrays.boxes import NEUTRAL, Boxes
-from opc.emit.arrays.emitter import LIMIT, ArrayEmitter
+from opc.emit.arrays.emitter import ArrayEmitter
 from opc.emit.arrays.frames import (
     ATOM,
     Frame,
@@ -40,6 +40,7 @@ from opc.emit.arrays.frames import (
     missing_entries,
     position,
 )
+from opc.emit.arrays.lines import LIMIT
 from opc.ir.affine import Affine, GroupSize, Index
 from opc.ir.dtypes import DType, ValueType, Weak, is_bool, is_floating, is_integer
 from opc.ir.expr import (

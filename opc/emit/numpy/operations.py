@@ -8,7 +8,6 @@ from functools import cache
 from math import prod
 
 from opc.analysis.patterns import Contraction, Entry, ScanPattern, ScatterPattern, conjunction, entries_of, is_uniform
-from opc.emit.arrays.emitter import LIMIT
 from opc.emit.arrays.frames import (
     ATOM,
     PRODUCT,
@@ -22,8 +21,9 @@ from opc.emit.arrays.frames import (
     factor_frame,
     missing_entries,
 )
+from opc.emit.arrays.lines import LIMIT
+from opc.emit.dtypes import type_variable
 from opc.emit.numpy.sizes import NumpySizes
-from opc.emit.onnx.types import type_variable
 from opc.emit.python.carried import names_in_row
 from opc.emit.python.text import quoted
 from opc.ir.affine import Affine, GroupSize, Index

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 
 from opc.analysis.patterns import Contraction, Entry, Roles, ScanPattern, ScatterPattern, conjunction, entries_of, is_uniform
 from opc.emit.arrays.frames import ATOM, Frame, FrameScope, Position, PythonText, factor_frame, missing_entries
+from opc.emit.dtypes import type_variable
 from opc.emit.onnx.sizes import BUILDER, OnnxSizes
-from opc.emit.onnx.types import type_variable
 from opc.emit.python.text import quoted
 from opc.ir.affine import Affine
 from opc.ir.dtypes import DType, ValueType, Weak, accumulated, candidates, is_bool, is_floating, is_integer

@@ -16,9 +16,9 @@ from collections.abc import Sequence
 from opc.analysis.patterns import own_entries
 from opc.emit.arrays.boxes import neutral_of
 from opc.emit.arrays.frames import ATOM, Frame, FrameScope, NotExpressible, Position, PythonText, missing_entries
+from opc.emit.dtypes import type_variable
 from opc.emit.onnx.formulas import is_single, nested, texts_of
 from opc.emit.onnx.sizes import BUILDER
-from opc.emit.onnx.types import type_variable
 from opc.emit.onnx.windows import OnnxWindows
 from opc.emit.python.layout import laid_out
 from opc.emit.python.text import WIDTH, docstring, quoted
