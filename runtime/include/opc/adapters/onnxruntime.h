@@ -16,6 +16,7 @@
 #include <new>
 
 #include "opc/abi.h"
+#include "opc/adapters/blocks.h"
 #include "opc/adapters/cuda_library.h"
 #include "opc/core/output_axes.h"
 #include "opc/core/tensor.h"
@@ -173,6 +174,7 @@ struct Operand {
 using ::opc::Axes;
 using ::opc::OutputShape;
 using ::opc::Place;
+using ::opc::SymbolicShape;
 
 /* One op of a family, by the name of its type and that of its functions. `A` is the family's attribute struct. */
 template <typename A>
@@ -238,7 +240,7 @@ inline Status *status_of(const Api *api, int32_t code, const char *message) {
 /* ---- Element types ----------------------------------------------------------------------------------------------------------- */
 
 /* The position of an element type in the kernel's list of dtypes, or -1. */
-inline int64_t dtype_position(int64_t onnx) {
+inline dtype dtype_position(int64_t onnx) {
   switch (onnx) {
 #define OPC_CASE(name, number, ...) \
   case number: return dtype_##name;
@@ -248,11 +250,7 @@ inline int64_t dtype_position(int64_t onnx) {
   }
 }
 
-inline DLDataType dlpack_type(ElementType type) {
-  constexpr uint8_t opaque = 3;
-  const int64_t position = dtype_position(type);
-  return position < 0 ? DLDataType{opaque, 0, 1} : row_of(static_cast<dtype>(position)).dlpack;
-}
+inline DLDataType dlpack_type(ElementType type) { return dlpack_of(dtype_position(type)); }
 
 }  // namespace opc::ort
 

@@ -50,11 +50,7 @@ inline DataType to_paddle(opc::dtype element) {
 }
 
 /* A type that no operand may have becomes an opaque one, which kernels refuse. */
-inline DLDataType to_dlpack(DataType type) {
-  constexpr uint8_t opaque = 3;
-  const opc::dtype element = element_type(type);
-  return element == dtype_unknown ? DLDataType{opaque, 0, 1} : row_of(element).dlpack;
-}
+inline DLDataType to_dlpack(DataType type) { return dlpack_of(element_type(type)); }
 
 inline DataType to_paddle(DLDataType type) { return to_paddle(dtype_of(type)); }
 

@@ -62,7 +62,7 @@ inline DLDataType dlpack_of(popart::DataType type) {
     case popart::DataType::BFLOAT16: return row_of(dtype_bfloat16).dlpack;
     case popart::DataType::COMPLEX64: return row_of(dtype_complex64).dlpack;
     case popart::DataType::COMPLEX128: return row_of(dtype_complex128).dlpack;
-    default: return {3, 0, 1};
+    default: return dlpack_of(dtype_unknown);
   }
 }
 

@@ -348,7 +348,7 @@ class Core {
   }
 
   std::vector<char> attributes_;
-  Memory memory_;
+  Blocks memory_;
   bool said_ = false;           /* whether it is known which inputs are given, */
   std::vector<int32_t> given_; /* namely these */
   std::vector<nvinfer1::PluginField> fields_;

@@ -10,6 +10,7 @@
 #include <new>
 
 #include "opc/abi.h"
+#include "opc/adapters/blocks.h"
 #include "opc/core/pages.h"
 #include "opc/core/tensor.h"
 #include "opc/adapters/torch_cuda.h"
@@ -45,13 +46,8 @@ inline opc::dtype element_type(int32_t torch_dtype) {
   return dtype_unknown;
 }
 
-constexpr uint8_t kDLOpaqueHandle = 3;
-
-/* What kernels are told of a torch dtype; of one that no operand may have, its name at most, with which they refuse it. */
-inline DLDataType to_dlpack(int32_t torch_dtype) {
-  const opc::dtype element = element_type(torch_dtype);
-  return element == dtype_unknown ? DLDataType{kDLOpaqueHandle, 0, 1} : row_of(element).dlpack;
-}
+/* A torch dtype as kernels see it; one that no operand may have keeps its name at most, with which they refuse it. */
+inline DLDataType to_dlpack(int32_t torch_dtype) { return dlpack_of(element_type(torch_dtype)); }
 
 /* The torch dtype of an output; -1 where torch has none. */
 inline int32_t to_torch(DLDataType type) {
@@ -146,13 +142,6 @@ class Arguments {
   Arguments(const char *op, StableIValue *stack) : op_(op), next_(stack) { message_[0] = '\0'; }
   Arguments(const Arguments &) = delete;
   Arguments &operator=(const Arguments &) = delete;
-  ~Arguments() {
-    while (kept_) {
-      Block *block = kept_;
-      kept_ = block->previous;
-      free(block);
-    }
-  }
 
   double number() { return unbox<double>(*next_++); }
   int64_t integer() { return unbox<int64_t>(*next_++); }
@@ -172,9 +161,8 @@ class Arguments {
     size_t length = 0;
     torch_string_c_str(handle, &characters);
     torch_string_length(handle, &length);
-    char *copy = keep<char>(length + 1);
+    char *copy = kept_.take<char>(length);
     memcpy(copy, characters, length);
-    copy[length] = '\0';
     torch_delete_string(handle);
     return copy;
   }
@@ -194,7 +182,7 @@ class Arguments {
     StableListHandle handle = unbox<StableListHandle>(*next_++);
     size_t size = 0;
     torch_list_size(handle, &size);
-    T *elements = keep<T>(size);
+    T *elements = kept_.take<T>(size);
     for (size_t i = 0; i < size; ++i) {
       StableIValue item = 0;
       torch_list_get_item(handle, i, &item);
@@ -241,20 +229,8 @@ class Arguments {
   char message_[512];
 
  private:
-  struct Block {
-    Block *previous;
-  };
-
-  template <class T>
-  T *keep(size_t count) {
-    Block *block = static_cast<Block *>(malloc(sizeof(Block) + sizeof(T) * count));
-    block->previous = kept_;
-    kept_ = block;
-    return reinterpret_cast<T *>(block + 1);
-  }
-
   StableIValue *next_;
-  Block *kept_ = nullptr;
+  Blocks kept_;
 };
 
 }  // namespace torch

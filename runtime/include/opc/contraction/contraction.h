@@ -195,11 +195,7 @@ static inline factor_axes strided_factor(factor &f, char *data, dtype stored, in
   f.stays = false;
   f.entries = 0;
   factor_axes result = {&f, 0, ndim, shape, {}};
-  int64_t contiguous = 1;
-  for (int32_t a = ndim - 1; a >= 0; --a) {
-    result.stride[a] = strides != nullptr ? strides[a] : contiguous;
-    contiguous *= shape[a];
-  }
+  find_strides(ndim, shape, strides, result.stride);
   return result;
 }
 

@@ -187,11 +187,7 @@ static int32_t run_slices(slicing &s) {
   s.pool = &pool;
   s.code = OPC_OK;
   const int64_t points = count(*s.group) * (s.in_rows != nullptr ? blocks_of_rows(s.rows, s.block) : 1);
-  if (s.context == nullptr || s.context->parallel_for == nullptr) {
-    run_slice_range(&s, 0, points);
-  } else {
-    s.context->parallel_for(s.context->pool, points, 1, run_slice_range, &s);
-  }
+  over_range(s.context, points, 1, run_slice_range, &s);
   return s.code;
 }
 

@@ -90,12 +90,7 @@ static void narrow_range(void *argument, int64_t begin, int64_t end) {
 }
 
 static void over_bytes(const row_nest &n, opc_range_body body, bytes_call &call, int64_t count) {
-  const int64_t grain = 1 << 18;
-  if (n.context == nullptr || n.context->parallel_for == nullptr || count <= grain) {
-    body(&call, 0, count);
-  } else {
-    n.context->parallel_for(n.context->pool, count, grain, body, &call);
-  }
+  over_range(n.context, count, 1 << 18, body, &call);
 }
 
 /* A scan into a target: `outer` lists its entries that are neither the one it runs along nor the vector axis, which is -1 for none. */
@@ -157,7 +152,7 @@ static int32_t run_scatter(row_nest &n, nest_copies &copies, row_nest_function f
   if (!n.owns_range) over_bytes(n, zero_range, call, elements * itemsize(n.stored));
   split_row_nest(n, function, arguments, count_units(n), 1);
   narrow_target(n, elements);
-  return outcome(n);
+  return outcome(n.context, *n.fault);
 }
 
 /* Runs a scan. */
@@ -168,7 +163,7 @@ static int32_t run_scan(row_nest &n, nest_copies &copies, row_nest_function func
   const int64_t work = n.piece * n.scan_size;
   split_row_nest(n, function, arguments, count_units(n), work > 0 && work < nest_grain ? nest_grain / work : 1);
   narrow_target(n, elements);
-  return outcome(n);
+  return outcome(n.context, *n.fault);
 }
 
 }  // namespace opc
