@@ -7,6 +7,9 @@ fetched ahead of the loop.
 
 from __future__ import annotations
 
+from abc import abstractmethod
+
+from opc.analysis.patterns import conjunction
 from opc.analysis.value_types import presence
 from opc.ir.affine import Affine, Index
 from opc.ir.dtypes import DType, Weak
@@ -49,22 +52,25 @@ from opc.records import replace
 NOWHERE = Word("opc::nowhere")
 
 
-class Accesses:
-    """Turns the reads in expressions over one range into loads. What must be computed ahead of the loop goes into `before`."""
+class Loads:
+    """Turns the reads in expressions into loads.
 
-    def __init__(self, known: LoopContext, over: VectorRange, lazy: bool = False) -> None:
-        self.known, self.nest, self.over = known, known.nest, over
-        self.given = known.given
-        self.lazy = lazy
-        self.before: list[Statement] = []
-        self.inner: set[str] = set()
-        self._rows: dict[Read, str] = {}
+    `given` are the optional operands known to be present where an expression stands; nothing of a `lazy` one may be computed
+    ahead of it.
+    """
+
+    def __init__(self, given: frozenset[str], lazy: bool) -> None:
+        self.given, self.lazy = given, lazy
+
+    @abstractmethod
+    def read(self, e: Read) -> Expr:
+        """Return what a read becomes."""
 
     def value(self, e: Expr) -> Expr:
         """Return an expression with loads for its reads."""
         match e:
             case Read():
-                return self._read(e)
+                return self.read(e)
             case Select():
                 cond, before = self.value(e.cond), self.given
                 self.given = before | presence(e.cond, False)
@@ -85,11 +91,23 @@ class Accesses:
         self.lazy = before
         return found
 
+
+class Accesses(Loads):
+    """Turns the reads in expressions over one range into loads. What must be computed ahead of the loop goes into `before`."""
+
+    def __init__(self, known: LoopContext, over: VectorRange, lazy: bool = False) -> None:
+        super().__init__(known.given, lazy)
+        self.known, self.nest, self.over = known, known.nest, over
+        self.before: list[Statement] = []
+        self.inner: set[str] = set()
+        self._rows: dict[Read, str] = {}
+
     def index(self, index: Affine | Expr) -> Expr:
         """Return an index of a read as an integer."""
         return IndexValue(index) if isinstance(index, Affine) else self.value(index)
 
-    def _read(self, e: Read) -> Expr:
+    def read(self, e: Read) -> Expr:
+        """As `Loads.read` says."""
         local = self.known.locals.get(e.operand)
         if local is not None:
             return Local(local.name, local.type, variable(self.over.vector_axis) if local.row else None, local.member)
@@ -291,9 +309,4 @@ def pointer_to(e: Read) -> Kind:
 
 def _under(conditions: list[Expr], then: Expr, other: Expr) -> Expr:
     """Return a value where all conditions hold, and another elsewhere."""
-    if not conditions:
-        return then
-    cond = conditions[0]
-    for c in conditions[1:]:
-        cond = Call("and", (cond, c), DType.BOOL)
-    return Select(cond, then, other, then.type)
+    return Select(conjunction(conditions), then, other, then.type) if conditions else then
