@@ -56,26 +56,11 @@ class AotExtra {
 /* MindSpore's number of an element type. */
 using TypeId = int32_t;
 
-/* The element type of one of MindSpore's; dtype_unknown for another one. */
-inline dtype element_type(TypeId id) {
-  switch (id) {
-#define OPC_CASE(name, number) \
-  case number: return dtype_##name;
-    OPC_MINDSPORE_DTYPES(OPC_CASE)
-#undef OPC_CASE
-    default: return dtype_unknown;
-  }
-}
-
-inline TypeId to_mindspore(dtype element) {
-  switch (element) {
-#define OPC_CASE(name, number) \
-  case dtype_##name: return number;
-    OPC_MINDSPORE_DTYPES(OPC_CASE)
-#undef OPC_CASE
-    default: return 0;
-  }
-}
+constexpr dtype_number<TypeId> dtype_numbers[] = {
+#define OPC_ROW(name, number) {dtype_##name, number},
+    OPC_MINDSPORE_DTYPES(OPC_ROW)
+#undef OPC_ROW
+};
 
 inline DLDataType to_dlpack(const char *name) {
   for (int32_t i = 0; i < dtype_count; ++i)
@@ -248,9 +233,9 @@ std::vector<TypeId> infer_types(const Op<A> &op, const std::vector<TypeId> &give
   dtype elements[max_operands];
   size_t next = 0;
   for (int i = 0; i < op.inputs; ++i)
-    elements[i] = call.arguments.given(i) && next < given.size() ? element_type(given[next++]) : dtype_unknown;
+    elements[i] = call.arguments.given(i) && next < given.size() ? element_of(dtype_numbers, given[next++]) : dtype_unknown;
   std::vector<TypeId> found;
-  for (const dtype element : types_of(op, call, elements)) found.push_back(to_mindspore(element));
+  for (const dtype element : types_of(op, call, elements)) found.push_back(number_of(dtype_numbers, element, 0));
   return found;
 }
 

@@ -239,18 +239,13 @@ inline Status *status_of(const Api *api, int32_t code, const char *message) {
 
 /* ---- Element types ----------------------------------------------------------------------------------------------------------- */
 
-/* The position of an element type in the kernel's list of dtypes, or -1. */
-inline dtype dtype_position(int64_t onnx) {
-  switch (onnx) {
-#define OPC_CASE(name, number, ...) \
-  case number: return dtype_##name;
-    OPC_ONNX_DTYPES(OPC_CASE)
-#undef OPC_CASE
-    default: return dtype_unknown;
-  }
-}
+constexpr dtype_number<int64_t> dtype_numbers[] = {
+#define OPC_ROW(name, number, ...) {dtype_##name, number},
+    OPC_ONNX_DTYPES(OPC_ROW)
+#undef OPC_ROW
+};
 
-inline DLDataType dlpack_type(ElementType type) { return dlpack_of(dtype_position(type)); }
+inline DLDataType dlpack_type(ElementType type) { return dlpack_of(element_of(dtype_numbers, int64_t{type})); }
 
 }  // namespace opc::ort
 

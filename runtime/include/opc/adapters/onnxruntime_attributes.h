@@ -91,21 +91,14 @@ class AttributeReader {
     return *reinterpret_cast<T *>(struct_ + offset);
   }
 
-  bool given(const char *name) const {
-    int64_t integer;
-    float number;
-    size_t size = 0;
-    return source_.integer(name, &integer) || source_.number(name, &number) || source_.text(name, nullptr, &size) ||
-           source_.integers(name, nullptr, &size) || source_.numbers(name, nullptr, &size);
-  }
-
-  /* Whether what reads as an empty list is an attribute of another type. */
-  bool given_otherwise(const char *name) const {
+  /* Whether there is an attribute of that name; of an empty list, whether what reads as one is an attribute of another type. */
+  bool given(const char *name, bool empty_list = false) const {
     int64_t integer;
     float number;
     size_t integers = 0, numbers = 0, size = 0;
     return source_.integer(name, &integer) || source_.number(name, &number) || source_.text(name, nullptr, &size) ||
-           (source_.integers(name, nullptr, &integers) && integers != 0) || (source_.numbers(name, nullptr, &numbers) && numbers != 0);
+           (source_.integers(name, nullptr, &integers) && (integers != 0 || !empty_list)) ||
+           (source_.numbers(name, nullptr, &numbers) && (numbers != 0 || !empty_list));
   }
 
   bool read_scalar(const Attribute &a) {
@@ -126,7 +119,7 @@ class AttributeReader {
     size_t count = 0;
     const bool found = a.kind == kFloat ? source_.numbers(a.name, nullptr, &count) : source_.integers(a.name, nullptr, &count);
     if (!found) return false;
-    if (count == 0 && given_otherwise(a.name)) return false;
+    if (count == 0 && given(a.name, true)) return false;
     if (a.length > 0 && count != static_cast<size_t>(a.length)) {
       snprintf(message_, sizeof message_, "%s: attribute '%s' must have %d values, not %zu", op_, a.name, a.length, count);
       return true;
@@ -191,7 +184,7 @@ class AttributeReader {
       static_cast<int32_t *>(target)[i] = static_cast<int32_t>(value);
       return;
     }
-    const int64_t position = a.kind == kDtype ? int64_t{dtype_position(value)} : value;
+    const int64_t position = a.kind == kDtype ? int64_t{element_of(dtype_numbers, value)} : value;
     if (position < 0 && a.kind == kDtype)
       snprintf(message_, sizeof message_, "%s: attribute '%s' is no known element type: %lld", op_, a.name, static_cast<long long>(value));
     static_cast<int64_t *>(target)[i] = position;

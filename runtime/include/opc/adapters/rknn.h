@@ -155,15 +155,13 @@ inline int refused(const char *message) {
   return RKNN_ERR_PARAM_INVALID;
 }
 
-inline DLDataType dtype_of(rknn_tensor_type type) {
-  switch (type) {
-#define OPC_CASE(name, number) \
-  case number: return dlpack_of(dtype_##name);
-    OPC_RKNN_DTYPES(OPC_CASE)
-#undef OPC_CASE
-    default: return dlpack_of(dtype_unknown);
-  }
-}
+constexpr dtype_number<int32_t> dtype_numbers[] = {
+#define OPC_ROW(name, number) {dtype_##name, number},
+    OPC_RKNN_DTYPES(OPC_ROW)
+#undef OPC_ROW
+};
+
+inline DLDataType dtype_of(rknn_tensor_type type) { return dlpack_of(element_of(dtype_numbers, static_cast<int32_t>(type))); }
 
 /* A tensor of the runtime as the kernel takes it. */
 struct Tensor {

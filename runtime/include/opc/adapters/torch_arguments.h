@@ -26,39 +26,26 @@ T unbox(StableIValue value) {
   return result;
 }
 
-/* A dtype as torch and as kernels number it. */
-struct DType {
-  int32_t torch;
-  opc::dtype element;
-};
-
-/* The element type of a torch dtype; dtype_unknown for one that opc does not know (a quantised one, ...). */
-inline opc::dtype element_type(int32_t torch_dtype) {
-  static const DType table[] = {
-#define OPC_ROW(name, c, cpp) {aoti_torch_dtype_##c(), dtype_##name},
+/* The dtypes that torch has numbers for, which it tells when it runs. */
+inline const auto &dtype_numbers() {
+  static const dtype_number<int32_t> table[] = {
+#define OPC_ROW(name, c, cpp) {dtype_##name, aoti_torch_dtype_##c()},
       OPC_TORCH_DTYPES(OPC_ROW)
 #undef OPC_ROW
-      {aoti_torch_dtype_complex64(), dtype_complex64},
-      {aoti_torch_dtype_complex128(), dtype_complex128},
+      {dtype_complex64, aoti_torch_dtype_complex64()},
+      {dtype_complex128, aoti_torch_dtype_complex128()},
   };
-  for (const DType &row : table)
-    if (row.torch == torch_dtype) return row.element;
-  return dtype_unknown;
+  return table;
 }
+
+/* The element type of a torch dtype; dtype_unknown for one that opc does not know (a quantised one, ...). */
+inline opc::dtype element_type(int32_t torch_dtype) { return element_of(dtype_numbers(), torch_dtype); }
 
 /* A torch dtype as kernels see it; one that no operand may have keeps its name at most, with which they refuse it. */
 inline DLDataType to_dlpack(int32_t torch_dtype) { return dlpack_of(element_type(torch_dtype)); }
 
 /* The torch dtype of an output; -1 where torch has none. */
-inline int32_t to_torch(DLDataType type) {
-  switch (opc::dtype_of(type)) {
-#define OPC_CASE(name, c, cpp) \
-  case dtype_##name: return aoti_torch_dtype_##c();
-    OPC_TORCH_DTYPES(OPC_CASE)
-#undef OPC_CASE
-    default: return -1;
-  }
-}
+inline int32_t to_torch(DLDataType type) { return number_of(dtype_numbers(), opc::dtype_of(type), int32_t{-1}); }
 
 /* A tensor that this call owns a reference to, and the view of it that kernels take; empty for an absent optional one. */
 class Tensor {

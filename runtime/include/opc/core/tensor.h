@@ -58,6 +58,27 @@ static inline const char *dtype_name(dtype type) { return type == dtype_unknown 
 /* In DLPack's terms; an unknown type is an opaque one, which kernels refuse. */
 static inline DLDataType dlpack_of(dtype type) { return type == dtype_unknown ? DLDataType{3, 0, 1} : row_of(type).dlpack; }
 
+/* What a framework calls a dtype: a table of these has those that it knows. */
+template <class Number>
+struct dtype_number {
+  dtype element;
+  Number number;
+};
+
+/* The dtype of a framework's number, dtype_unknown of one that is not in its table; and the number of a dtype, or `none`. */
+template <class Number, size_t Count>
+constexpr dtype element_of(const dtype_number<Number> (&table)[Count], Number number) {
+  for (const dtype_number<Number> &row : table)
+    if (row.number == number) return row.element;
+  return dtype_unknown;
+}
+template <class Number, size_t Count>
+constexpr Number number_of(const dtype_number<Number> (&table)[Count], dtype element, Number none) {
+  for (const dtype_number<Number> &row : table)
+    if (row.element == element) return row.number;
+  return none;
+}
+
 static inline int64_t itemsize(dtype type) { return row_of(type).dlpack.bits / 8; }
 
 static inline dtype compute_dtype(dtype type) { return row_of(type).computed; }
