@@ -156,13 +156,8 @@ class Accesses(Loads):
         indices: dict[int, Expr] = {}
         lazy, self.lazy = self.lazy, True
         for n in range(len(e.indices)) if e.pad is not None else self._checks(e):
-            index = e.indices[n]
-            assert not isinstance(index, GroupRef), "a flat statement has no groups"
-            at = self.nest.fresh(f"{e.operand}_at")
-            body.append(Let(at, Weak.INT, self.index(index)))
-            indices[n] = variable(at)
-            self.inner.add(at)
-            outside = call("outside", indices[n], self.nest.size(e.operand, n), type=DType.BOOL)
+            indices[n] = self._named(e, n, body)
+            outside = self._outside(e, n, indices[n])
             if e.pad is not None:
                 body.append(If(outside, (Yield(self.branch(e.pad)),)))
             else:
@@ -170,6 +165,18 @@ class Accesses(Loads):
         load = self.load(e, indices)
         self.lazy = lazy
         return Block(tuple(body), load, e.type)
+
+    def _named(self, e: Read, entry: int, body: list[Statement]) -> Expr:
+        """Append the computing of an index, and return the variable that holds it."""
+        index = e.indices[entry]
+        assert not isinstance(index, GroupRef), "a flat statement has no groups"
+        at = self.nest.fresh(f"{e.operand}_at")
+        body.append(Let(at, Weak.INT, self.index(index)))
+        self.inner.add(at)
+        return variable(at)
+
+    def _outside(self, e: Read, entry: int, at: Expr) -> Expr:
+        return call("outside", at, self.nest.size(e.operand, entry), type=DType.BOOL)
 
     def load(self, e: Read, indices: dict[int, Expr]) -> Load:
         """Return the load of an element, whose computed indices are in `indices`."""
@@ -203,13 +210,8 @@ class Accesses(Loads):
         body: list[Statement] = []
         found: dict[int, Expr] = {}
         for n in self._checks(e):
-            index = e.indices[n]
-            assert not isinstance(index, GroupRef), "a flat statement has no groups"
-            at = self.nest.fresh(f"{e.operand}_at")
-            body.append(Let(at, Weak.INT, self.index(index)))
-            found[n] = variable(at)
-            outside = call("outside", found[n], self.nest.size(e.operand, n), type=DType.BOOL)
-            body.append(Refuse(outside, self.nest.outside(e.operand, n, found[n])))
+            found[n] = self._named(e, n, body)
+            body.append(Refuse(self._outside(e, n, found[n]), self.nest.outside(e.operand, n, found[n])))
         return tuple(body), found
 
     def _row(self, e: Read) -> str:
@@ -238,7 +240,7 @@ class Accesses(Loads):
         position = sum_of(product_of(at, None if n == unit else self.nest.stride(e.operand, n)) for n, at in names.items())
         for n, at in reversed(names.items()):
             if self._is_tested(e, n):
-                position = IntegerChoice(call("outside", at, self.nest.size(e.operand, n), type=DType.BOOL), NOWHERE, position)
+                position = IntegerChoice(self._outside(e, n, at), NOWHERE, position)
         body.append(Store(Local(row, Weak.INT, variable(self.over.vector_axis)), position))
         return Loop(How.VECTOR, self.over.vector_axis, self.over.low, self.over.high, tuple(body))
 
@@ -247,14 +249,8 @@ class Accesses(Loads):
 
     def _index_names(self, e: Read, body: list[Statement]) -> dict[int, Expr]:
         """Append the indices of the entries that vary or are tested, and return the variables that hold them by entry."""
-        names: dict[int, Expr] = {}
         lazy, self.lazy = self.lazy, True
-        for n, index in self.gather_key(e)[1]:
-            assert not isinstance(index, GroupRef), "a flat statement has no groups"
-            at = self.nest.fresh(f"{e.operand}_at")
-            body.append(Let(at, Weak.INT, self.index(index)))
-            names[n] = variable(at)
-            self.inner.add(at)
+        names = {n: self._named(e, n, body) for n, _ in self.gather_key(e)[1]}
         self.lazy = lazy
         return names
 
@@ -286,8 +282,7 @@ class Accesses(Loads):
         body: list[Statement] = []
         for n, at in self._index_names(e, body).items():
             if self._is_tested(e, n):
-                outside = call("outside", at, self.nest.size(e.operand, n), type=DType.BOOL)
-                body.append(If(outside, (Do(self.nest.outside(e.operand, n, at)),)))
+                body.append(If(self._outside(e, n, at), (Do(self.nest.outside(e.operand, n, at)),)))
         return Loop(How.SERIAL, self.over.vector_axis, self.over.low, self.over.high, tuple(body)), Return()
 
 
