@@ -85,12 +85,9 @@ class _OnnxEmitter(OnnxWindows):
         parameters = [BUILDER, *(self.local[o.name] for o in self.op.inputs), *(["*"] if static else []), *static]
         if any(o.optional for o in self.op.outputs):
             parameters += [*([] if static else ["*"]), "wanted"]
-        names = [self.result(o) for o in self.op.outputs]
         one = f"def {body_name(self.op)}({', '.join(parameters)}):"
         definition = [one] if len(one) <= WIDTH else [f"def {body_name(self.op)}(", *(f"    {p}," for p in parameters), "):"]
-        returned = f"return ({names[0]},)" if len(names) == 1 else f"return {', '.join(names)}"
-        if len(returned) + 4 > WIDTH:
-            returned = "\n".join(["return (", *(f"        {n}," for n in names), "    )"])
+        returned = self.returned([self.result(o) for o in self.op.outputs])
         lines = [*self.reading(), *self.prologue.values(), *self.lines, returned]
         title = docstring(f"Write the nodes of {self.op.class_name}; return the names of its outputs.", 4)
         return "\n".join([*definition, title, *(laid_out(f"    {line}") for line in lines)]) + "\n"
