@@ -222,7 +222,7 @@ static void fill_padded_input(const contraction_plan &p, contraction_memory &m, 
   int64_t index[max_contraction_loops];
   locate(p, p.columns.loops, b.column, index);
   padded_copy job;
-  describe_copy(p, s, index, m.padded_input, job);
+  describe_copy(p, p.term[0].factors[1], s, p.columns.loops, index, m.padded_input, job);
   p.f->copy(job);
 }
 
@@ -236,7 +236,7 @@ static void fill_windows(const contraction_plan &p, contraction_memory &m, const
   /* The rows that fill up the last strip are copies of its first. */
   for (int64_t row = b.row_count; row % p.f->rows != 0; ++row) m.row_offset[row] = m.row_offset[row / p.f->rows * p.f->rows];
   padded_copy job;
-  describe_windows(p, s, m.padded_input, job);
+  describe_copy(p, t.factors[0], s, {}, nullptr, m.padded_input, job);
   p.f->copy(job);
 }
 

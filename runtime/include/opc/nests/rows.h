@@ -206,6 +206,24 @@ static int32_t add_flat(row_nest &n, nest_copies &copies, const DLTensor *t, pas
   return OPC_OK;
 }
 
+/* Cuts the vector axis into pieces of so many lanes, or fewer where it is shorter. */
+static inline void set_pieces(row_nest &n, int64_t lanes) {
+  n.piece = n.columns < lanes ? n.columns : lanes;
+  n.pieces = n.piece == 0 ? 0 : (n.columns + n.piece - 1) / n.piece;
+}
+
+/* Sets where results go, and the outer loops, which are entries `outer` of the target. */
+static inline void set_outer(row_nest &n, const flat_operand &o, int32_t entries, int32_t outer_count, const int32_t *outer) {
+  n.target = o.data;
+  n.stored = o.stored;
+  n.entries = entries;
+  n.outer = outer_count;
+  for (int32_t a = 0; a < outer_count; ++a) {
+    n.size[a] = o.size[outer[a]];
+    n.stride[a] = o.stride[outer[a]];
+  }
+}
+
 /* The target: contiguous, its sizes the loops of the nest. The vector axis is entry `vector_axis`, or -1 for none. */
 static inline void set_target(row_nest &n, const flat_operand &o, int32_t entries, int32_t vector_axis) {
   n.target = o.data;
@@ -216,8 +234,7 @@ static inline void set_target(row_nest &n, const flat_operand &o, int32_t entrie
   }
   n.outer = vector_axis < 0 ? entries : vector_axis;
   n.columns = vector_axis < 0 ? 1 : o.size[vector_axis];
-  n.piece = n.columns < nest_columns ? n.columns : int64_t(nest_columns);
-  n.pieces = n.piece == 0 ? 0 : (n.columns + n.piece - 1) / n.piece;
+  set_pieces(n, nest_columns);
   n.entries = entries;
 }
 
@@ -225,19 +242,11 @@ static inline void set_target(row_nest &n, const flat_operand &o, int32_t entrie
  * axis is entry `vector_axis`. */
 static inline void set_gather_target(row_nest &n, const flat_operand &o, int32_t entries, int32_t outer_count, const int32_t *outer,
                                      int32_t inner, int32_t vector_axis) {
-  n.target = o.data;
-  n.stored = o.stored;
-  n.entries = entries;
-  n.outer = outer_count;
+  set_outer(n, o, entries, outer_count, outer);
   n.inner = inner;
-  for (int32_t a = 0; a < outer_count; ++a) {
-    n.size[a] = o.size[outer[a]];
-    n.stride[a] = o.stride[outer[a]];
-  }
   n.columns = o.size[vector_axis];
   n.stride[outer_count] = o.stride[vector_axis];
-  n.piece = n.columns < gather_columns ? n.columns : int64_t(gather_columns);
-  n.pieces = n.piece == 0 ? 0 : (n.columns + n.piece - 1) / n.piece;
+  set_pieces(n, gather_columns);
 }
 
 struct row_nest_call {
