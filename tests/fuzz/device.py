@@ -1,4 +1,4 @@
-"""Kernels of random ops for a GPU, on the emulation of one: held to the oracle, and to themselves with threads in another order."""
+"""Kernels of ops for a GPU, on the emulation of one: held to the oracle, and to themselves with threads in another order."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import random
 import resource
 import subprocess
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 
@@ -70,6 +70,12 @@ def wrong_call(session: CudaSession, op: Op, case: Case, want: dict[str, Bounded
     yield from (c.message for n, a in got.items() if not (c := compare(n, a, want[n])).ok)
 
 
+def wrong_in(session: CudaSession, made: Iterable[tuple[Op, Case]]) -> Iterator[str]:
+    """Yield what is wrong with the answers to some calls."""
+    for op, case, want in answers(made):
+        yield from (f"{case.name}: {message}" for message in islice(wrong_call(session, op, case, want), 1))
+
+
 def wrong_on_device(family: Family, session: CudaSession, rng: random.Random, count: int) -> Iterator[str]:
     """Yield what is wrong with kernels, at most one thing for each op of the family."""
     seen = set()
@@ -83,7 +89,7 @@ def wrong_on_device(family: Family, session: CudaSession, rng: random.Random, co
 
 
 def compiled(texts: Sequence[str], folder: Path) -> bool:
-    """Return whether the kernels of several ops could be compiled as one library, which takes a part of the time of one for each."""
+    """Return whether the kernels of several ops could be compiled as one library, which is quicker than one for each."""
 
     def run() -> list[str]:
         compile_together([f for text in texts for f in families(text)], folder)
@@ -103,7 +109,7 @@ def families(text: str) -> Iterator[Family]:
 
 
 def check(text: str, seed: str, count: int = 2, seconds: int = SECONDS, folder: Path | None = None) -> list[str]:
-    """Return what is wrong with an op's kernels for a device, a crash or a hang too; `folder` is one of a library that has them."""
+    """Return what is wrong with an op's kernels for a device, a crash or a hang too; `folder` holds a library of them."""
 
     def run(place: Path) -> Iterator[str]:
         for family in families(text):

@@ -357,7 +357,7 @@ class _DeviceProducts(DevicePoints):
         return LocalFunction(self.nest.fresh(name), ((Weak.INT, batch),), used, result)
 
     def _take_places(self, places: list[Let]) -> None:
-        """Move the places of what is broadcast to the others: a factor without that group uses none, nor has what they begin with."""
+        """Move the places of what is broadcast to the others: a factor without that group uses none of them."""
         places += (s for s in self.lines if isinstance(s, Let))
         self.lines = [s for s in self.lines if not isinstance(s, Let)]
 
