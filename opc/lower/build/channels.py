@@ -72,7 +72,7 @@ class ChannelBlocks:
         )
 
     def _tap(self, a: WindowAxis) -> LocalFunction:
-        """Return a function that tells the place of a point of a window, or -1."""
+        """Return a function that finds the place of a point of a window, or -1."""
         params = ("int64_t", a.index), ("int64_t", a.axis.index)
         position = self.windows.element.indices[_entry(self.windows.element, a)]
         assert isinstance(position, Affine), "an element of a plane lies at an affine place"

@@ -212,7 +212,7 @@ class PointLoops(Loads):
         return (*head, *body, *tail), result
 
     def may_be_of_nothing(self, e: Reduce) -> bool:
-        """Whether a greatest or least element is tested for being one of nothing."""
+        """Whether it must be tested that there is an element of which the greatest or least is taken."""
         return True
 
     def nothing(self, kind: str, over: str) -> Intrinsic:

@@ -223,7 +223,7 @@ def _own_statement(op: Op, s: Assign, e: Expr, under: tuple[Expr, ...]) -> tuple
     if under and (checked or any(ReadsInside(probe).outside(alone))):
         kept = tuple(c for c in under if free_indices(c) <= own and free_groups(c) <= groups)
         if not kept or (checked and len(kept) < len(under)):
-            return None  # the reduction around it tells what is looked up
+            return None  # the reduction around it decides what is looked up
         typed = _with_conditions(typed, kept)
         alone = replace(alone, value=typed)
         if scatter_plan(probe, alone) is None or any(ReadsInside(probe).outside(alone)):

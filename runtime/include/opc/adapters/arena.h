@@ -38,7 +38,7 @@ class Arena {
     return false;
   }
 
-  /* An address that is never read, far from those of other numbers: where sizes alone are asked for. */
+  /* An address that is never read, far from those of other numbers: for calls that only measure. */
   static void *fake_address(int32_t i) { return reinterpret_cast<void *>(static_cast<uintptr_t>(i) << 40); }
 
  private:

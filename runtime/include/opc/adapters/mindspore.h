@@ -125,7 +125,7 @@ class Arguments {
 /* The most operands an op may have on one side: as many as a mask has bits. */
 constexpr int max_operands = 32;
 
-/* One op. `A` is the family's attribute struct. `sample` are dtypes that fit the inputs, for inferring shapes alone; `types` tells
+/* One op. `A` is the family's attribute struct. `sample` are dtypes that fit the inputs, for inferring shapes alone; `types` finds
  * the outputs' dtypes from the inputs' alone. `axis` finds the axis attribute. */
 template <class A>
 struct Op {

@@ -76,7 +76,7 @@ class DeviceTarget {
 
   DLDevice device() const { return {stream_ == nullptr ? kDLCPU : kDLCUDA, device_}; }
 
-  /* `given` is the memory that MindSpore adds to a call for what `FnInit` has asked; NULL for none. */
+  /* `given` is the memory that MindSpore adds to a call because `FnInit` has requested it; NULL for none. */
   template <class A>
   int32_t compute(const Op<A> &op, Call<A> &call, const DLTensor *const *inputs, DLTensor *const *outputs, void *given,
                   const AotExtra *extra) {
@@ -92,7 +92,7 @@ class DeviceTarget {
   int32_t device_;
 };
 
-/* `FnInit`: tells how much memory the kernels need beside the operands, by a call that starts nothing. */
+/* `FnInit`: finds how much memory the kernels need beside the operands, by a call that starts nothing. */
 template <class A>
 int init(const Op<A> &op, const int *ndims, int64_t **shapes, const char **types, AotExtra *extra) {
   Call<A> call(op, extra);

@@ -1,6 +1,6 @@
 /* What a generated custom op of RKNN's C runtime is made of: callbacks on the board's processor, over the kernel C ABI of opc/abi.h.
  *
- * The runtime hands an op tensors in float32 where they are floating, with the axes of the ONNX model. A refused call is told on
+ * The runtime hands an op tensors in float32 where they are floating, with the axes of the ONNX model. A refused call is reported on
  * standard error, since a callback returns nothing but a number.
  */
 #ifndef OPC_ADAPTERS_RKNN_H

@@ -15,7 +15,7 @@
 namespace opc {
 namespace trt {
 
-/* The names of all dtypes, by which attributes tell them. */
+/* The names of all dtypes, which attributes carry. */
 inline const char *const *dtype_names() {
   static constexpr const char *names[] = {
 #define OPC_NAME(name, ...) #name,

@@ -108,7 +108,7 @@ struct Op {
   void (*shapes)(Shapes &s, const void *attributes);
   int32_t (*infer)(const DLTensor *const *inputs, const void *attributes, opc_tensor_type *outputs, const opc_cuda_context *context);
   int32_t (*run)(const DLTensor *const *inputs, DLTensor *const *outputs, const void *attributes, const opc_cuda_context *context);
-  int64_t *(*status)(); /* where kernels write what only data tell, on the current device; null where that can't be had */
+  int64_t *(*status)(); /* where kernels write what they find in data, on the current device; null where that can't be had */
 };
 
 /* ---- dtypes ---- */

@@ -26,7 +26,7 @@ T unbox(StableIValue value) {
   return result;
 }
 
-/* The dtypes that torch has numbers for, which it tells when it runs. */
+/* Torch's numbers of dtypes, which functions of its own return. */
 inline const auto &dtype_numbers() {
   static const dtype_number<int32_t> table[] = {
 #define OPC_ROW(name, c, cpp) {dtype_##name, aoti_torch_dtype_##c()},

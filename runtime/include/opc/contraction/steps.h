@@ -186,7 +186,7 @@ static void pack_padded_input(const contraction_plan &p, contraction_memory &m, 
   }
 }
 
-/* Adds a step in that way if it has to be; tells whether it did. */
+/* Adds a step in that way if it has to be; returns whether it did. */
 static bool add_nonfinite(const contraction_plan &p, contraction_memory &m, const contraction_block &b, const contraction_step &at,
                           const char *strips, bool add) {
   const int64_t packed_rows = round_up(b.row_count, p.f->rows / 2) * at.depth;

@@ -229,7 +229,7 @@ OPC_INLINE void finish_row(int64_t i, int64_t columns, const Ahead &ahead, const
 }
 
 /* Runs `step` at each element of a row with the partial results it adds to. Unlike those of an OpenMP reduction, these start and end
- * in vectors, which tells in short rows. A step that is `quick` takes less time than adding up. */
+ * in vectors, which matters in short rows. A step that is `quick` takes less time than adding up. */
 template <int Lanes, bool Quick = false, typename Ahead, typename Step, typename... Reductions>
 OPC_INLINE void reduce_row(int64_t columns, const Ahead &ahead, const Step &step, Reductions &...reductions) {
   (start_reduction(reductions), ...);

@@ -309,7 +309,7 @@ OPC_INLINE T key_value(typename limits<T>::key key) {
 /* Marks a loop whose iterations do not depend on each other, save through the reductions named. */
 #define OPC_PRAGMA(text) _Pragma(#text)
 #define OPC_SIMD OPC_PRAGMA(omp simd)
-/* The same for a loop over the lanes of one vector, which clang unrolls before it looks for vectors unless told not to. */
+/* The same for a loop over the lanes of one vector, which clang would unroll before it looks for vectors. */
 #if defined(__clang__)
 #define OPC_SIMD_LANES OPC_PRAGMA(clang loop vectorize(assume_safety) unroll(disable))
 #else

@@ -16,7 +16,7 @@ struct Place {
 };
 
 /* Some axes of an output's shape: axes [from, to) of an input, a fixed size, what several inputs' axes broadcast to, or one that only
- * the kernel's own inference can tell: `size` of them, or -1 when even their number is not known. `more` continues a broadcast. */
+ * the kernel's own inference finds: `size` of them, or -1 when even their number is not known. `more` continues a broadcast. */
 struct Axes {
   enum Kind { kCopy, kSize, kBroadcast, kComputed } kind;
   int input;

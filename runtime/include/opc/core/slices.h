@@ -61,7 +61,7 @@ struct slice_pool {
 };
 
 /* An op to be sliced: its operands, inputs first, and for each of them the sizes of its leading axes that belong to the group, NULL for
- * none. `call` is the call of one slice. Where slices go in blocks of rows, `in_rows` tells which operands have the axis of `rows` points
+ * none. `call` is the call of one slice. Where slices go in blocks of rows, `in_rows` says which operands have the axis of `rows` points
  * behind those of the group; a block has `block` of them, the last one what is left. */
 struct slicing {
   const opc_context *context;

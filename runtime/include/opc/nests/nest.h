@@ -32,7 +32,7 @@ struct nest_fault {
               static_cast<int>(f.axis), static_cast<long long>(f.size));
 }
 
-/* `start` tells for each entry of the target's indices its first axis. */
+/* `start` is the first axis of each entry of the target's indices. */
 struct nest {
   const opc_context *context;
   nest_operand *operands;
