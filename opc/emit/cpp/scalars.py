@@ -1,6 +1,6 @@
 """Conditions and sizes of a spec as C++ text over a call's attributes and sizes.
 
-Integers are `opc::integer` of "opc/core/shape.h", which marks overflow and division by zero; floating values are double.
+Integers are `opc::integer` of "opc/core/integer.h", which marks overflow and division by zero; floating values are double.
 """
 
 from __future__ import annotations

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Collection, Mapping, Sequence
-from functools import cache
+from collections.abc import Collection, Sequence
 from math import prod
 
 from opc.analysis.patterns import Contraction, Entry, ScanPattern, ScatterPattern, conjunction, entries_of, is_uniform
@@ -12,7 +10,6 @@ from opc.emit.arrays.frames import (
     ATOM,
     PRODUCT,
     SUM,
-    TERNARY,
     UNARY,
     Frame,
     FrameScope,
@@ -20,6 +17,8 @@ from opc.emit.arrays.frames import (
     PythonText,
     factor_frame,
     missing_entries,
+    size_of,
+    strength_of,
 )
 from opc.emit.arrays.lines import LIMIT
 from opc.emit.dtypes import type_variable
@@ -43,11 +42,9 @@ from opc.ir.expr import (
     Select,
 )
 from opc.ir.functions import FUNCTIONS
-from opc.ir.op import DimSpec, Group, Operand
+from opc.ir.op import Group, Operand
 from opc.ir.precedence import NUMPY
 from opc.records import replace
-
-_ROOTS: Mapping[type[ast.operator], int] = {ast.Add: SUM, ast.Sub: SUM, ast.Mult: PRODUCT, ast.Div: PRODUCT}
 
 
 class NumpyOperations(NumpySizes):
@@ -116,7 +113,7 @@ class NumpyOperations(NumpySizes):
             return PythonText(f"{base}{'**' if base.isidentifier() else ' ** '}{args[1].text}", UNARY)
         if e.fn not in NUMPY.strength:
             self.uses |= names_in_row(fn.numpy)
-            return PythonText(fn.numpy.format(*(a.text for a in args)), _strength(fn.numpy))
+            return PythonText(fn.numpy.format(*(a.text for a in args)), strength_of(fn.numpy))
         own = NUMPY.strength[e.fn]
         sides = (own,) if fn.arity == 1 else NUMPY.sides(e.fn)
         self.uses |= names_in_row(fn.numpy)
@@ -415,17 +412,3 @@ class NumpyOperations(NumpySizes):
     def truth(self, e: Expr) -> PythonText:
         """As `ArrayEmitter.truth` says."""
         return self.static_text(e)
-
-
-def size_of(dim: DimSpec) -> Affine:
-    """Return the size of a dimension, or the number of points of a group."""
-    return dim if isinstance(dim, Affine) else Affine.of(GroupSize(dim.name))
-
-
-@cache
-def _strength(text: str) -> int:
-    """Return how strongly a text of the function table binds that is no operator's alone."""
-    root = ast.parse(text.format("x", "y"), mode="eval").body
-    if not isinstance(root, ast.BinOp) or root.col_offset > 0:
-        return ATOM
-    return _ROOTS.get(type(root.op), TERNARY)
