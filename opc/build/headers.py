@@ -70,7 +70,7 @@ class Header:
 
     @property
     def memory(self) -> tuple[str, ...]:
-        """The arguments of GCC for what begins with it: a kept header fills so much memory that garbage would be looked for at once."""
+        """Arguments of GCC for what begins with it: a kept one fills so much memory that garbage would be looked for at once."""
         return ("--param", "ggc-min-heapsize=600000") if self.kept else ()
 
     @property
