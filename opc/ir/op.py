@@ -46,8 +46,8 @@ DimSpec: TypeAlias = Affine | Group
 class Operand:
     """An input, output or temporary: name, element type and shape.
 
-    An optional input may be absent. An optional output may be left out by the caller: it is then not computed. A temporary that is
-    `copied` holds elements of an input as they are stored there, in another order.
+    An optional input may be absent. An optional output may be left out by the caller: it is then not computed. A temporary that
+    is `copied` holds elements of an input as they are stored there, in another order.
     """
 
     name: str

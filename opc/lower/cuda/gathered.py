@@ -1,7 +1,7 @@
 """Factors of sums of products that are windows: an element lies where a point and a term tell together, or is 0.
 
-What an index is made of is either a point's or a term's, so that both can be found ahead, and added up for each element. Where it is
-divided, as it is where a window is turned round, a term's remainder has to be the one that completes the point's.
+What an index is made of is either a point's or a term's, so that both can be found ahead, and added up for each element. Where it
+is divided, as it is where a window is turned round, a term's remainder has to be the one that completes the point's.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _MOST_TESTS = 4
 
 @dataclass(frozen=True, slots=True)
 class Gathered:
-    """A factor whose element is `read` where the coordinates of `tests` are within their sizes and `steps` divide without rest."""
+    """A factor that is `read` where the coordinates of `tests` are within their sizes and `steps` divide without rest, else 0."""
 
     read: Read
     tests: tuple[tuple[Affine, Affine], ...]
@@ -48,8 +48,8 @@ def gathered_of(
 ) -> Gathered | None:
     """Return a factor as one that is found by places; None where it is none.
 
-    `terms` are the indices of the sum, `extents` what indices are within, and `groups` how many groups an index counts; `positive`
-    tells which divisors are known to be.
+    `terms` are the indices of the sum, `extents` what indices are within, and `groups` how many groups an index counts;
+    `positive` tells which divisors are known to be.
     """
     optional = {i.name for i in op.inputs if i.optional}
     if not isinstance(e, Read) or e.checked or e.operand in optional or e.pad not in (None, Const(0, Weak.INT)):
@@ -190,4 +190,3 @@ def _other(a: Affine, r: Call) -> Iterable[Affine]:
     sides = [affine_of(x) for x in r.args]
     if a in sides:
         yield from (x for x in sides if x is not None and x != a)
-

@@ -1,8 +1,8 @@
 """Copies of inputs in which one axis is the last one, so that windows of sums of products are brought 16 bytes at a time.
 
-Images of a convolution lie along their rows, where a window begins anywhere: what it reads is not aligned. Along channels each of its
-places reads whole pieces. So the factors of such a sum are read from copies in which channels lie together, and the sum goes over
-them last. Copies are made by a kernel of their own, and are as many bytes as what they are copies of.
+Images of a convolution lie along their rows, where a window begins anywhere: what it reads is not aligned. Along channels each of
+its places reads whole pieces. So the factors of such a sum are read from copies in which channels lie together, and the sum goes
+over them last. Copies are made by a kernel of their own, and are as many bytes as what they are copies of.
 """
 
 from __future__ import annotations
@@ -26,12 +26,11 @@ from opc.lower.loop_ir import NestStage
 from opc.records import replace
 from opc.transform.indices import INDEX_NAMES, Namer, bare, index_names, op_names
 
-
 T = TypeVar("T")
 
 
 def with_moved_axes(op: Op, alone: frozenset[str]) -> Op:
-    """Return an op whose sums of products over windows, among the statements `alone`, read copies in which neighbours lie together."""
+    """Return an op whose sums of products over windows, of the statements `alone`, read copies whose neighbours lie together."""
     moves = _Moves(op)
     body = [moves.statement(s) if s.target in alone else s for s in op.body]
     if not moves.temporaries:
@@ -102,7 +101,7 @@ class _Moves:
         return a.indices() - {name} <= groups
 
     def _axis_of_other(self, other: Read, products: Products, s: Assign, window: str, term: str | None) -> int | None:
-        """Return the axis of the other factor that is to be the last one: that of a term, or one that a point of its own goes along."""
+        """Return the axis of the other factor that is to be the last: a term's, or one that a point of its own goes along."""
         indices = list(other.indices)
         if term is not None:
             found = [n for n, i in enumerate(indices) if isinstance(i, Affine) and term in i.indices()]
@@ -180,7 +179,8 @@ class _DeviceMove(DevicePoints):
     def kernel(self) -> Kernel:
         """Return the function."""
         s, axis = self.stage.assign, moved_axis(self.op, self.stage)
-        assert axis is not None and isinstance(s.value, Read), "it copies an input"
+        assert axis is not None, "it copies an input"
+        assert isinstance(s.value, Read), "it copies an input"
         batch, across = self.nest.fresh("batch"), self.nest.fresh("across")
         count = len(s.indices) - 1
         found = {count: number(0)}
@@ -193,7 +193,9 @@ class _DeviceMove(DevicePoints):
         assert isinstance(element, Load), "an input is there"
         at = Address(element.view, element.offset)
         used = used_places(places, (Do(call("store", at)),))[:-1]
-        start = LocalFunction(self.nest.fresh("from"), (("[[maybe_unused]] int64_t", batch), ("[[maybe_unused]] int64_t", across)), used, at)
+        start = LocalFunction(
+            self.nest.fresh("from"), (("[[maybe_unused]] int64_t", batch), ("[[maybe_unused]] int64_t", across)), used, at
+        )
         step = Member(s.value.operand, "stride", axis)
         move = Do(call("move_axis", NEST, ref(start.name), step, Address(s.target, None)))
         schedule = Schedule((Transformation("bind", ("tiles to blocks",)), Transformation("move", (str(s.indices[-1]),))))

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from opc.ir.affine import Affine, FloorDiv, Index
-from opc.ir.dtypes import DType, TypeVar, Weak
+from opc.ir.dtypes import TypeVar, Weak
 from opc.ir.expr import Expr, IndexValue, Read
 from opc.ir.printer import format_assign
 from opc.loops.nodes import Body, Comment, Do, How, Kernel, Let, LocalFunction, Loop
@@ -157,7 +157,12 @@ class _DeviceProducts(DevicePoints):
         return at_point, self._placed(f"{side}_terms", (term,), self._terms(term), found, of_terms)
 
     def _placed(
-        self, name: str, params: tuple[str, ...], places: tuple[Let, ...], found: Gathered, part: Callable[[Affine, tuple[str, ...]], Affine]
+        self,
+        name: str,
+        params: tuple[str, ...],
+        places: tuple[Let, ...],
+        found: Gathered,
+        part: Callable[[Affine, tuple[str, ...]], Affine],
     ) -> LocalFunction:
         """Return the function that tells what a point or a term, the `part` of each index, adds to the place of an element."""
         terms = self.products.terms
@@ -192,6 +197,7 @@ class _DeviceProducts(DevicePoints):
         places += self._places_at({n: Member(point, "at", k) for k, n in enumerate(own)}) if digits else self._entries(point, own)
         before, self.lines = self.lines, []
         places += self._terms(term, digits)
+        self._take_places(places)
         result = Construct(of, self.value(value))
         body: Body = tuple(self.lines)
         self.lines = before
@@ -222,6 +228,7 @@ class _DeviceProducts(DevicePoints):
         before, self.lines = self.lines, []
         places = [*self._entries(batch, p.batch), *self._places_at({n: number(0) for n in own})]
         places += [Let(loop.index, Weak.INT, number(0)) for loop in map(self.loop_over, p.sum.axes)]
+        self._take_places(places)
         element = self.value(value)
         body: Body = tuple(self.lines)
         self.lines = before
@@ -229,6 +236,11 @@ class _DeviceProducts(DevicePoints):
         result = Address(element.view, element.offset)
         used = used_places(tuple(places), (*body, Do(call("store", result))))[:-1]
         return LocalFunction(self.nest.fresh(name), ((Weak.INT, batch),), used, result)
+
+    def _take_places(self, places: list[Let]) -> None:
+        """Move the places of what is broadcast to the others: a factor without that group uses none of them."""
+        places += (s for s in self.lines if isinstance(s, Let))
+        self.lines = [s for s in self.lines if not isinstance(s, Let)]
 
     def _entries(self, param: str, entries: tuple[int, ...]) -> tuple[Let, ...]:
         """Return the places along entries of the target, of a number that counts their points."""

@@ -131,9 +131,10 @@ def products_of(op: Op, stage: NestStage) -> Products | None:
     sides = {"left": (a, down), "right": (b, across)}
     computed, gathered = list[str](), dict[str, Gathered]()
     for side, (f, points) in sides.items():
-        names = {own[n] for n in (*points, *batch)} | set(_names_along(e, stage, points, split)) | ({split.group} if split else set())
+        along = _names_along(e, stage, points, split)
+        names = {own[n] for n in (*points, *batch)}.union(along, (split.group,) if split else ())
         held = guards if all(guard_indices(g) <= names for g in guards) else ()
-        if not held and steps_of(op, f, _names_along(e, stage, points, split)) is not None:
+        if not held and steps_of(op, f, along) is not None:
             continue
         found = _gathered(op, stage, e, f, held, points, split)
         if found is None and held:
@@ -146,9 +147,7 @@ def products_of(op: Op, stage: NestStage) -> Products | None:
     if guards or (computed and max(len(down), len(across), len(e.axes)) > MOST_DIGITS):
         return None
     guarded = body is not e.body
-    down, across = (
-        _behind(points, gathered.get(side), own, split) for side, points in (("left", down), ("right", across))
-    )
+    down, across = (_behind(points, gathered.get(side), own, split) for side, points in (("left", down), ("right", across)))
     return Products(e, (a, b), batch, down, across, split, _stored(op, a, b), tuple(computed), gathered, guarded)
 
 
@@ -330,7 +329,7 @@ def places_of(products: Products, op: Op, stage: NestStage, side: str) -> Mappin
     return {str(stage.assign.indices[split.entry]) if name == split.place else name: n for name, n in found.items()}
 
 
-def _names(e: Expr, places: Mapping[str, str] = {}) -> frozenset[str]:  # noqa: B006  # it is read alone
+def _names(e: Expr, places: Mapping[str, str] = {}) -> frozenset[str]:  # it is read alone
     """Return the indices and groups of a value; those of places in groups are those of the target's entry."""
     return frozenset(places.get(name, name) for name in free_indices(e) | free_groups(e))
 

@@ -179,7 +179,8 @@ def test_a_window_turned_round_is_found_by_places() -> None:
     assert str(kernel.schedule) == schedule
     expected = [
         "let quotient: int64 = quotient_down(-i - 1, s)",
-        "result placed<2>((n*x_moved.stride[0] + (-quotient)*x_moved.stride[1] + 0*x_moved.stride[2]), i + 1, -i - quotient*s - 1)",
+        "result placed<2>((n*x_moved.stride[0] + (-quotient)*x_moved.stride[1] + 0*x_moved.stride[2]), i + 1, ",
+        " -i - quotient*s - 1)",
         "let quotient: int64 = quotient_down(-p, s)",
         "result placed<2>((0*x_moved.stride[0] + quotient*x_moved.stride[1] + c*x_moved.stride[2]), -p, -p - quotient*s)",
         "gathered_places<1, 1>(&x_moved[0], right_points, right_terms, L*s)",
