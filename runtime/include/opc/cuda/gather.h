@@ -10,7 +10,7 @@ inline namespace OPC_VARIANT {
 /* What a point, or a term, adds to the place of an element: to the offset, and to each of some coordinates; and behind these, where places
  * are divided, which remainder a term has, or one needs to have for a point. Axes have at most 2^31 points. */
 template <int Count>
-struct alignas(Count > 2 ? 8 : 16) placed {
+struct placed {
   int64_t offset;
   int32_t at[Count > 0 ? Count : 1];
   template <typename... Places>
@@ -63,7 +63,7 @@ OPC_DEVICE gathered<Tests, Remainders, std::remove_const_t<Element>, Points, Ter
 /* The places of a tile's points, and of its next terms, in shared memory, behind the number of the first term and how many there are: what
  * few threads need is in no register. A thread finds the place of a term for many steps at once. */
 enum : int { place_table_head = 16, place_table_terms = 2 * threads_a_block };
-template <int points, int count, typename At>
+template <int points, int stages, int count, typename At>
 struct place_table {
   typedef typename At::place place;
   enum : int { steps = threads_a_block / count, entries = points + place_table_terms };
@@ -83,17 +83,15 @@ struct place_table {
     reinterpret_cast<int64_t *>(memory)[0] = first_term;
     reinterpret_cast<int64_t *>(memory)[1] = terms;
   }
-  /* The first terms; and where a step begins to use the last ones that there are, those behind them. Nobody uses any more those before. */
+  /* Of the first two steps of all, the first terms and those behind them; of another that is the first to use some, those behind these.
+   * Nobody uses any more those before. */
   OPC_DEVICE_MEMBER void fill(int next_step, int) const {
-    const int step = next_step - 1;
-    if (step >= 0 && (step == 0 || step % steps != 0)) return;
+    static_assert(stages >= 2, "the first two steps fill the table");
+    if (next_step >= 2 && (next_step - 1) % steps != 0) return;
+    const int ahead = next_step < 2 ? next_step * steps : next_step - 1 + steps;
     const int64_t *const head = reinterpret_cast<const int64_t *>(memory);
-    const int last = step < 0 ? int(steps) : step + steps;
-    OPC_ROLLED
-    for (int ahead = step < 0 ? 0 : last; ahead <= last; ahead += steps) {
-      const int64_t own = static_cast<int64_t>(ahead) * count + threadIdx.x;
-      if (own < head[1]) term(ahead, static_cast<int>(threadIdx.x)) = at.terms(head[0] + own);
-    }
+    const int64_t own = static_cast<int64_t>(ahead) * count + threadIdx.x;
+    if (own < head[1]) term(ahead, static_cast<int>(threadIdx.x)) = at.terms(head[0] + own);
   }
   /* Where the element of a point and a term lies; null where there is none. */
   OPC_DEVICE_MEMBER const typename At::element *find(const place &point, const place &term) const {
@@ -111,7 +109,7 @@ struct table_of_factor<points, stages, count, At, true, false> {
 };
 template <int points, int stages, int count, typename At>
 struct table_of_factor<points, stages, count, At, false, true> {
-  typedef place_table<points, count, At> type;
+  typedef place_table<points, stages, count, At> type;
 };
 template <int points, int stages, int count, typename At>
 using factor_table = typename table_of_factor<points, stages, count, At, is_computed<At>, is_gathered<At>>::type;
