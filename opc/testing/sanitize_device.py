@@ -11,7 +11,7 @@ import os
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -34,7 +34,13 @@ LARGEST = 20_000
 """The most points of the largest loop of a call: threads that take turns are slow under a sanitizer."""
 
 
-def sanitize_device(report: Report, specs: Sequence[Path], sanitizers: Sequence[str], jobs: int | None = None) -> None:
+def sanitize_device(
+    report: Report,
+    specs: Sequence[Path],
+    sanitizers: Sequence[str],
+    jobs: int | None = None,
+    progress: Callable[[int, int, str], None] | None = None,
+) -> None:
     """Run the kernels of specs for a GPU under sanitizers, on the CPU, and add what these reported in a column.
 
     Raises:
@@ -49,17 +55,22 @@ def sanitize_device(report: Report, specs: Sequence[Path], sanitizers: Sequence[
     report.backends[name] = Column(name, compiler.command[0].rsplit("/", 1)[-1])
     with tempfile.TemporaryDirectory(prefix="opc-sanitize-") as scratch, ThreadPoolExecutor(jobs or os.cpu_count() or 1) as pool:
         prove = partial(_prove, folder=Path(scratch), compiler=compiler.command, sanitizers=group, name=name)
-        for found in pool.map(prove, specs):
-            report.add(found)
+        for done, (spec, found) in enumerate(zip(specs, pool.map(prove, specs)), 1):
+            if isinstance(found, str):
+                report.mistakes[str(spec)] = found
+            else:
+                report.add(found)
+            if progress is not None:
+                progress(done, len(specs), spec.stem)
     report.seconds += time.monotonic() - start
 
 
-def _prove(spec: Path, folder: Path, compiler: Sequence[str], sanitizers: Sequence[str], name: str) -> list[Result]:
-    """Return what became of the calls of a spec; nothing of one with mistakes, which the kernels of the CPU report."""
+def _prove(spec: Path, folder: Path, compiler: Sequence[str], sanitizers: Sequence[str], name: str) -> list[Result] | str:
+    """Return what became of the calls of a spec, or what is wrong with it."""
     try:
         family = load_family(spec)
-    except SpecError:
-        return []
+    except SpecError as error:
+        return str(error)
     if reasons := CudaBackend().requires(family):
         why = "; ".join(d.message for d in reasons)
         return [Result(family.name, name, "build", family.name, Status.REFUSED, message=why)]
