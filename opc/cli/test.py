@@ -221,9 +221,8 @@ def cover(
     say(f"{len(found.device)} ops have all features of kernels on a device: {', '.join(sorted(found.device))}.")
     plugins = ", ".join(sorted(found.expressions))
     say(f"{len(found.expressions)} ops have all features of plugins with sizes as expressions: {plugins}.")
-    say(
-        f"{len(found.on_gpu)} of those on a device have all features of calls from a framework: {', '.join(sorted(found.on_gpu))}."
-    )
+    called = ", ".join(sorted(found.on_gpu))
+    say(f"{len(found.on_gpu)} of those on a device have all features of calls from a framework: {called}.")
     touched = changed(files)
     say(f"Changed: {', '.join(s.stem for s in touched) or 'none'}.")
     joined = joining(files, [c.spec for c in chosen], out)
