@@ -50,10 +50,10 @@ def test_what_sizes_refuse_comes_before_any_kernel() -> None:
     family = load_family(ROOT / "specs" / "cross_entropy.yaml")
     text = cuda_files(family)["kernel/cross_entropy.cu"]
     entry = text[text.index("int32_t opc_cross_entropy_cuda(") : text.index("int32_t opc_cross_entropy_cuda_infer(")]
-    refused = [match.start() for match in re.finditer("max over c of nothing", entry)]
-    branches = [match.start() for match in re.finditer(r"attributes->reduction == ", entry)]
-    launches = [match.start() for match in re.finditer("OPC_LAUNCH", entry)]
-    assert len(refused) >= 2
-    for place in refused:
-        branch = max((b for b in branches if b < place), default=0)
-        assert not [at for at in launches if branch < at < place]
+    branches = re.split(r"\n  (?:if \(attributes->reduction|\} else)", entry)
+    assert len(branches) == 3
+    for branch in branches[1:]:
+        before, said, behind = branch.partition("max over c of nothing")
+        assert said
+        assert "OPC_LAUNCH" in behind
+        assert "OPC_LAUNCH" not in before
