@@ -72,8 +72,8 @@ def prove(
                 # Codelets are made from bodies, and their libraries are there for the ops that the proof of these runs.
                 bodies = None if tiers is None else tiers.bodies
                 sanitize_codelets(report, [s for s in chosen if bodies is None or s in bodies], kinds, out, jobs)
-            device = None if tiers is None else tiers.device
-            sanitize_device(report, [s for s in chosen if device is None or s in device], kinds, jobs, progress)
+            on_gpu = None if tiers is None else tiers.on_gpu
+            sanitize_device(report, [s for s in chosen if on_gpu is None or s in on_gpu], kinds, jobs, progress)
         else:
             report = run_tests(
                 chosen,

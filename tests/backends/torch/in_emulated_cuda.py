@@ -130,9 +130,11 @@ def main(spec: Path) -> None:
     same(picked(gpu[0], gpu[1], half), picked(t, ids, w.half().float()))
     torch.set_autocast_enabled("cuda", False)
 
-    # An index outside, of which nothing is said until it is asked for.
+    # An index outside, which a call tells here, where no GPU is stopped; from then on it is noted down, and told when that is asked.
     wrong = to_gpu(torch.tensor([3, 7, 0, -9]))
-    picked(gpu[0], wrong)
+    for _ in range(2):
+        refused(lambda: picked(gpu[0], wrong), "an index of t is 7, outside axis 0 of size 5")
+        same(picked(*gpu, scale=2.0), expected)
     op.torch.check_gpu()
     op.torch.check_gpu("cuda:0")
     same(picked(*gpu, scale=2.0), expected)
