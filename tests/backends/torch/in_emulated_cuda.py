@@ -130,7 +130,7 @@ def main(spec: Path) -> None:
     same(picked(gpu[0], gpu[1], half), picked(t, ids, w.half().float()))
     torch.set_autocast_enabled("cuda", False)
 
-    # An index outside, which a call tells here, where no GPU is stopped; from then on it is noted down, and told when that is asked.
+    # An index outside: a call tells of it here, where no GPU is stopped. Once that is asked for, it is noted down instead.
     wrong = to_gpu(torch.tensor([3, 7, 0, -9]))
     for _ in range(2):
         refused(lambda: picked(gpu[0], wrong), "an index of t is 7, outside axis 0 of size 5")
