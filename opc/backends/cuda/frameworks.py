@@ -78,8 +78,10 @@ def emulation(name: str) -> str:
 def emulated_library(family: Family, framework: str, flags: Sequence[str]) -> tuple[Compile, ...]:
     """Return the steps that compile the kernels for the CPU, and a framework's library for GPUs as its header emulates them."""
     source, made = f"{framework}/{family.name}_{framework}.cu", f"build/on_gpu/{framework}.o"
+    # The CUDA backend's own where it makes them for the CPU too.
+    folder = "build/cuda" if toolkit.is_emulated() else "build/on_gpu/kernel"
     return (
-        Compile(f"kernel/{family.name}.cu", f"build/cuda/{family.name}.o", EMULATED_FLAGS),
+        Compile(f"kernel/{family.name}.cu", f"{folder}/{family.name}.o", EMULATED_FLAGS),
         Compile(source, made, ("-x", "c++", "-include", emulation(f"{framework}.h"), *flags), glue=True),
     )
 

@@ -53,7 +53,7 @@ def headers(family: Family) -> tuple[str, ...]:
     # -isystem: the warnings of Paddle's headers are not the user's. The version has the file compiled anew after an update.
     version = f'-DOPC_PADDLE_VERSION="{environments.version("paddle", "paddlepaddle")}"'
     places = ("-isystem", str(include), "-isystem", str(include / "third_party"))
-    return ("-std=c++17", "-DPADDLE_NO_PYTHON", version, *places)
+    return ("-DPADDLE_NO_PYTHON", version, *places)
 
 
 def linked_libraries() -> list[str]:
@@ -109,7 +109,7 @@ class PaddleBackend(Backend):
         Raises:
             SpecError: when Paddle, whose headers are compiled, is not installed.
         """
-        flags, kernel = ("-O1", *headers(family)), KernelBackend()
+        flags, kernel = ("-O1", "-std=c++17", *headers(family)), KernelBackend()
         adapter, threads = f"build/{family.name}_paddle.o", "build/paddle_threads.o"
         return (
             *kernel.build(family),

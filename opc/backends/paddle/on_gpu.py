@@ -59,7 +59,7 @@ class PaddleOnGpuBackend(OnGpuBackend):
         objects = ("build/paddle_threads.o", *kernel.objects(family))
         users = [s for s in PaddleBackend().build(family) if not isinstance(s, Link)]
         if not self.native:
-            steps = emulated_library(family, "paddle", ("-O1", *flags))
+            steps = emulated_library(family, "paddle", ("-O1", "-std=c++17", *flags))
             link = (*linked_libraries(), *kernel.link_flags(family), "-lpthread")
             return (*users, *steps, Link((*(s.object for s in steps), *objects), made, link))
         nvcc, include = toolkit.nvcc() or "nvcc", toolkit.include()
