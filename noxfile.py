@@ -46,6 +46,7 @@ SPREAD = ("-n", "auto", "--dist", "loadfile", "--no-loadscope-reorder")
 # Tests that draw at random or run at many points, of which `nox -s fuzz` takes more.
 DRAWING = (
     "analysis",
+    "backends/popart/test_warnings.py",
     "diagnostics",
     "emit/test_runtime.py",
     "emit/test_shape_c.py",
