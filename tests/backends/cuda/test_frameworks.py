@@ -14,6 +14,7 @@ from opc.backends.cuda.frameworks import beside, linked, refuse_what_stops
 from opc.backends.cuda.session import CudaSession
 from opc.build import generate
 from opc.pipeline import load_family
+from opc.testing.runner import run_tests
 
 SPECS = Path(__file__).parents[3] / "specs"
 NAMES = ("mindspore_cuda", "onnxruntime_cuda", "paddle_cuda", "torch_cuda")
@@ -79,3 +80,9 @@ def test_data_that_stop_a_gpu_are_not_given_to_it() -> None:
     refuse_what_stops(cast(CudaSession, _Kernels(False)), "relu", {}, {})
     with pytest.raises(Unsupported, match="outside axis 0 of size 4"):
         refuse_what_stops(cast(CudaSession, _Kernels(True)), "relu", {}, {})
+
+
+def test_opc_test_has_a_column_of_each(tmp_path: Path) -> None:
+    titles = [column.title for column in run_tests([], None, tmp_path).backends.values()]
+    for framework in ("ONNX Runtime", "PyTorch", "MindSpore", "Paddle"):
+        assert titles[titles.index(framework) + 1] == f"{framework} CUDA"
