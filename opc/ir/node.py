@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import weakref
+from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields
 from threading import RLock
@@ -167,6 +168,30 @@ _MOST_KEPT = 1 << 15
 def memoised(compute: _F) -> _F:
     """Have a pure function of interned nodes, numbers and strings keep its latest answers, found by identity."""
     return cast(_F, functools.lru_cache(maxsize=_MOST_KEPT)(compute))
+
+
+_MOST_RECENT = 8
+"""How many objects a function of the object itself keeps its answers of: what works on one asks them one after the other."""
+
+
+def of_recent(compute: Callable[[_N], _R]) -> Callable[[_N], _R]:
+    """Have a function of an object that takes long to compare, such as a family of ops, keep its latest answers.
+
+    The object is found by identity.
+    """
+    kept: deque[tuple[_N, _R]] = deque(maxlen=_MOST_RECENT)
+
+    @functools.wraps(compute)
+    def ask(about: _N) -> _R:
+        # Other threads may add to it meanwhile.
+        for known, answer in tuple(kept):
+            if known is about:
+                return answer
+        answer = compute(about)
+        kept.append((about, answer))
+        return answer
+
+    return ask
 
 
 _INTERNING = RLock()

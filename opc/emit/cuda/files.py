@@ -11,6 +11,7 @@ from opc.emit.cuda.entry import CudaEntryText, faults_name, infer_prototype, pro
 from opc.emit.cuda.text import CudaText
 from opc.emit.dtypes import c_storage
 from opc.ir.dtypes import DType
+from opc.ir.node import of_recent
 from opc.ir.op import Family
 from opc.loops.names import numbered
 from opc.loops.nodes import Kernel, without_comments
@@ -31,8 +32,12 @@ def refused(family: Family) -> tuple[Diagnostic, ...]:
     )
 
 
-def cuda_files(family: Family) -> dict[str, str]:
-    """Return the source of a family's kernels on a device and the header of their functions, by path in the package."""
+@of_recent
+def cuda_files(family: Family) -> Mapping[str, str]:
+    """Return the source of a family's kernels on a device and the header of their functions, by path in the package.
+
+    Several backends have these files, so they are made once.
+    """
     source = _Source(family)
     return {f"kernel/{family.name}_cuda.h": source.header(), f"kernel/{family.name}.cu": source.text()}
 
