@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import field
 from operator import attrgetter, is_
 from typing import Any, ClassVar, TypeAlias
@@ -310,6 +310,16 @@ def _read_children(e: Read) -> tuple[Expr, ...]:
     return data if e.pad is None else (*data, e.pad)
 
 
+def _single(get: Callable[[Any], Any]) -> Callable[[Any], tuple[Any, ...]]:
+    """Return what returns the direct subexpressions that one field holds."""
+
+    def found(e: Any) -> tuple[Any, ...]:
+        held = get(e)
+        return held if held.__class__ is tuple else () if held is None else (held,)
+
+    return found
+
+
 class _Children(dict[type, Callable[[Any], tuple[Expr, ...]]]):
     """What returns the direct subexpressions of each class of expressions; of a lower IR's, found when it is first asked for."""
 
@@ -318,6 +328,8 @@ class _Children(dict[type, Callable[[Any], tuple[Expr, ...]]]):
         if issubclass(cls, Extension):
             if cls.parts is not Extension.parts:
                 found = cls.parts
+            elif len(cls.PARTS) == 1:
+                found = _single(attrgetter(*cls.PARTS))
             elif cls.PARTS:
                 found = functools.partial(parts_of, fields=cls.PARTS)
         self[cls] = found
@@ -336,16 +348,18 @@ _CHILDREN = _Children(
 """Asked more often than anything else, of every node of every op: a table is faster than a `match`."""
 
 
-def is_same(old: tuple[object, ...], new: tuple[object, ...]) -> bool:
-    """Whether two tuples of one length hold the very same objects: what changes nothing need not make a new node."""
+def is_same(old: Sequence[object], new: Sequence[object]) -> bool:
+    """Whether two sequences of one length hold the very same objects: what changes nothing need not make a new node."""
     return all(map(is_, old, new))
 
 
 def with_children(e: Expr, new: tuple[Expr, ...]) -> Expr:
     """Return `e` with its direct subexpressions replaced, in the order of `children`."""
-    if not new or is_same(new, _CHILDREN[e.__class__](e)):
+    cls = e.__class__
+    if not new or all(map(is_, new, _CHILDREN[cls](e))):
         return e
-    return e.with_parts(new) if isinstance(e, Extension) else _REBUILT[e.__class__](e, new)
+    build = _REBUILT.get(cls)
+    return e.with_parts(new) if build is None else build(e, new)  # type: ignore[union-attr]  # it is an `Extension`
 
 
 def with_indices(e: Read, indices: tuple[Affine | GroupRef | Expr, ...]) -> Read:

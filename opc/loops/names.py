@@ -85,24 +85,27 @@ class _Namer:
         return tuple([self._statement(s, known) for s in body])
 
     def _statement(self, s: Statement, env: dict[str, str]) -> Statement:
-        if isinstance(s, Loop | CallWithBody | LocalFunction | GroupPoints):
-            return self._with_scope(s, env)
-        if isinstance(s, PassGroup):
-            return PassGroup(tuple([self._statement(t, env) for t in s.body]))
-        if isinstance(s, Let | Var):
-            value = None if s.value is None else self._value(s.value, env)
-            kind = self._kind(s.kind, env)
-            return s.__class__(self._fresh(s.name, env), kind, value)  # type: ignore[arg-type]  # a `Let` has a value
-        s = with_own_values(s, self._values(own_values(s), env))
-        s = with_bodies(s, tuple([self.body(b, env) for b in bodies(s)]))
-        match s:
-            case Buffer():
-                size = s.size if isinstance(s.size, str) else self._value(s.size, env)
-                return replace(s, name=self._fresh(s.name, env), size=size)
-            case Alias():
-                return replace(s, variable=env.get(s.variable, s.variable))
-            case _:
-                return s
+        rule = _STATEMENTS.get(s.__class__)
+        if rule is not None:
+            return rule(self, s, env)
+        if values := own_values(s):
+            s = with_own_values(s, self._values(values, env))
+        return with_bodies(s, tuple([self.body(b, env) for b in inner])) if (inner := bodies(s)) else s
+
+    def _group(self, s: PassGroup, env: dict[str, str]) -> PassGroup:
+        return PassGroup(tuple([self._statement(t, env) for t in s.body]))
+
+    def _let(self, s: Let, env: dict[str, str]) -> Let:
+        value, kind = self._value(s.value, env), s.kind
+        return Let(self._fresh(s.name, env), self._kind(kind, env) if isinstance(kind, Named) else kind, value)
+
+    def _var(self, s: Var, env: dict[str, str]) -> Var:
+        value, kind = None if s.value is None else self._value(s.value, env), self._kind(s.kind, env)
+        return Var(self._fresh(s.name, env), kind, value)
+
+    def _buffer(self, s: Buffer, env: dict[str, str]) -> Buffer:
+        size = s.size if isinstance(s.size, str) else self._value(s.size, env)
+        return replace(s, name=self._fresh(s.name, env), size=size)
 
     def _with_scope(self, s: Loop | CallWithBody | LocalFunction | GroupPoints, env: dict[str, str]) -> Statement:
         inner = dict(env)
@@ -139,15 +142,17 @@ class _Namer:
 
     def _value(self, e: Expr, env: Mapping[str, str]) -> Expr:
         rule = _RULES.get(e.__class__)
-        return self._parts(e, env) if rule is None else rule(self, e, env)
-
-    def _parts(self, e: Expr, env: Mapping[str, str]) -> Expr:
+        if rule is not None:
+            return rule(self, e, env)
         below = children(e)
         return with_children(e, tuple([self._value(c, env) for c in below])) if below else e
 
     def _index(self, e: IndexValue, env: Mapping[str, str]) -> IndexValue:
-        value = e.value.rename(env)
-        return e if value is e.value else IndexValue(value, e.span)
+        old = e.value
+        if not old.indices():
+            return e
+        value = old.rename(env)
+        return e if value is old else IndexValue(value, e.span)
 
     def _block(self, e: Block, env: Mapping[str, str]) -> Block:
         known = dict(env)
@@ -197,6 +202,19 @@ class _Numberer(_Namer):
         self.count += 1
         return found
 
+
+_STATEMENTS: Mapping[type, Callable[[_Namer, Any, dict[str, str]], Statement]] = {
+    Loop: _Namer._with_scope,
+    CallWithBody: _Namer._with_scope,
+    LocalFunction: _Namer._with_scope,
+    GroupPoints: _Namer._with_scope,
+    PassGroup: _Namer._group,
+    Let: _Namer._let,
+    Var: _Namer._var,
+    Buffer: _Namer._buffer,
+    Alias: lambda namer, s, env: replace(s, variable=env.get(s.variable, s.variable)),
+}
+"""What is done to the statements that have names in them; of the others, the values and bodies are renamed."""
 
 _RULES: Mapping[type, Callable[[_Namer, Any, Mapping[str, str]], Expr]] = {
     IndexValue: _Namer._index,

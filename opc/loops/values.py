@@ -101,6 +101,10 @@ class Local(Extension):
         member = f".{self.member}" if self.member else ""
         return f"{self.name}{member}" if self.index is None else f"{self.name}[{format_expr(self.index)}]"
 
+    def with_parts(self, new: tuple[Expr, ...]) -> Local:
+        """As `Extension` says."""
+        return Local(self.name, self.type, new[0], self.member)
+
 
 @remembering
 @dataclass(frozen=True, slots=True)
@@ -156,6 +160,10 @@ class Sum(Integer):
         """Return the sum in parentheses."""
         return f"({' + '.join(map(format_expr, self.terms))})"
 
+    def with_parts(self, new: tuple[Expr, ...]) -> Sum:
+        """As `Extension` says."""
+        return Sum(new)
+
 
 @remembering
 @dataclass(frozen=True, slots=True)
@@ -170,6 +178,10 @@ class Product(Integer):
         """Return the product, with sums in parentheses."""
         return "*".join(t if _is_word(t) else f"({t})" for t in map(format_expr, self.factors))
 
+    def with_parts(self, new: tuple[Expr, ...]) -> Product:
+        """As `Extension` says."""
+        return Product(new)
+
 
 @remembering
 @dataclass(frozen=True, slots=True)
@@ -179,8 +191,6 @@ class Load(Extension):
     A `stored` operand is read in the type that it is stored in. `along` is the part of the offset that changes from one lane to
     the next, where that is kept separate.
     """
-
-    PARTS: ClassVar = ("offset", "along")
 
     view: str
     offset: Expr
@@ -192,6 +202,14 @@ class Load(Extension):
         """Return `view[offset]`."""
         along = "" if self.along is None else f" + {format_expr(self.along)}"
         return f"{self.view}[{format_expr(self.offset).removeprefix('(').removesuffix(')')}{along}]"
+
+    def parts(self) -> tuple[Expr, ...]:
+        """As `Extension` says."""
+        return (self.offset,) if self.along is None else (self.offset, self.along)
+
+    def with_parts(self, new: tuple[Expr, ...]) -> Load:
+        """As `Extension` says."""
+        return Load(self.view, new[0], self.type, self.stored, None if self.along is None else new[1])
 
 
 @remembering
@@ -248,6 +266,10 @@ class Construct(Extension):
         """Return `kind(value)`."""
         return f"{type_text(self.kind)}({format_expr(self.value)})"
 
+    def with_parts(self, new: tuple[Expr, ...]) -> Construct:
+        """As `Extension` says."""
+        return Construct(self.kind, new[0])
+
 
 @remembering
 @dataclass(frozen=True, slots=True)
@@ -296,6 +318,10 @@ class Intrinsic(Extension):
         types = f"<{', '.join(map(type_text, self.types))}>" if self.types else ""
         return f"{self.name}{types}({', '.join(map(format_expr, self.args))})"
 
+    def with_parts(self, new: tuple[Expr, ...]) -> Intrinsic:
+        """As `Extension` says."""
+        return Intrinsic(self.name, new, self.type, self.types)
+
 
 @remembering
 @dataclass(frozen=True, slots=True)
@@ -342,8 +368,6 @@ class Static(Extension):
 class IntegerChoice(Integer):
     """One of two integers, or of what else has no value type."""
 
-    PARTS: ClassVar = ("cond", "then", "other")
-
     cond: Expr
     then: Expr
     other: Expr
@@ -351,6 +375,14 @@ class IntegerChoice(Integer):
     def text(self) -> str:
         """Return the choice."""
         return f"({format_expr(self.then)} if {format_expr(self.cond)} else {format_expr(self.other)})"
+
+    def parts(self) -> tuple[Expr, ...]:
+        """As `Extension` says."""
+        return self.cond, self.then, self.other
+
+    def with_parts(self, new: tuple[Expr, ...]) -> IntegerChoice:
+        """As `Extension` says."""
+        return IntegerChoice(*new)
 
 
 @remembering

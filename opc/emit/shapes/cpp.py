@@ -40,7 +40,7 @@ from opc.analysis.shapes.steps import (
     SizeOutput,
 )
 from opc.emit.abi import attributes_type, infer_prototype
-from opc.emit.cpp.layout import wrap
+from opc.emit.cpp.layout import wrapped
 from opc.emit.cpp.text import WIDTH, message_literal
 from opc.emit.shapes.cpp_steps import (
     StepText,
@@ -75,14 +75,14 @@ def definitions(family: Family, op: Op) -> str:
     """Return the struct, the functions `bind_<op>` and `begin_<op>`, and `opc_<op>_infer`, as file-scope C++ text."""
     emitter = _Emitter(family, op)
     text = "\n\n".join([emitter.struct(), emitter.bind(), emitter.begin(), emitter.infer()])
-    return "\n".join(piece for line in text.split("\n") for piece in wrap(line)) + "\n"
+    return "\n".join(wrapped(text.split("\n"))) + "\n"
 
 
 def checks(family: Family, op: Op) -> str:
     """Return the struct and the functions `bind_<op>` and `begin_<op>`: `definitions` without what the C ABI has of them."""
     emitter = _Emitter(family, op)
     text = "\n\n".join([emitter.struct(), emitter.bind(), emitter.begin()])
-    return "\n".join(piece for line in text.split("\n") for piece in wrap(line)) + "\n"
+    return "\n".join(wrapped(text.split("\n"))) + "\n"
 
 
 def rules(family: Family, op: Op) -> str:
@@ -92,7 +92,7 @@ def rules(family: Family, op: Op) -> str:
     """
     emitter = _Emitter(family, op)
     text = "\n\n".join([emitter.struct(), emitter.bind()])
-    return "\n".join(piece for line in text.split("\n") for piece in wrap(line)) + "\n"
+    return "\n".join(wrapped(text.split("\n"))) + "\n"
 
 
 def type_sets(of: ShapePlan) -> Iterator[str]:
