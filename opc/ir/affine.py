@@ -119,7 +119,7 @@ def _factor(e: Affine) -> str:
     return text if atomic else f"({text})"
 
 
-@remembered("_order")
+@remembered("_order", often=True)
 def _order(atom: Atom) -> tuple[int, str]:
     rank = {Index: 0, Dim: 1, GroupSize: 2, AttrInt: 3, FloorDiv: 4, Mod: 5, Minimum: 6}[type(atom)]
     return rank, str(atom)
@@ -271,7 +271,7 @@ class Affine(AffineNode):
                 rest[monomial] = coefficient
         return Affine._make(whole), Affine._make(rest)
 
-    @remembered("_atoms")
+    @remembered("_atoms", often=True)
     def atoms(self) -> frozenset[Symbol]:
         """Return every symbol in the expression, those inside divisions included."""
         found: set[Symbol] = set()
@@ -283,7 +283,7 @@ class Affine(AffineNode):
                     found.add(atom)
         return frozenset(found)
 
-    @remembered("_indices")
+    @remembered("_indices", often=True)
     def indices(self) -> frozenset[str]:
         """Return the names of the index variables in the expression."""
         return frozenset(a.name for a in self.atoms() if isinstance(a, Index))
@@ -302,7 +302,7 @@ class Affine(AffineNode):
                 terms[rest] = terms.get(rest, 0) + c
         return Affine._make(terms)
 
-    @remembered("_minima")
+    @remembered("_minima", often=True)
     def minima(self) -> frozenset[Minimum]:
         """Return every minimum in the expression, those inside others included."""
         inner = [a for m, _ in self.terms for a in m if isinstance(a, FloorDiv | Mod | Minimum)]
@@ -344,8 +344,12 @@ class Affine(AffineNode):
 
     def rename(self, names: Mapping[str, str]) -> Affine:
         """Return the expression with index variables renamed."""
-        renamed = [n for n in self.indices() if n in names]
-        return self._with(tuple([(Index(n), Affine.of(Index(names[n]))) for n in sorted(renamed)])) if renamed else self
+        new = tuple([(n, names[n]) for n in self.indices() if n in names and names[n] != n])
+        return self._renamed(new) if new else self
+
+    @memoised
+    def _renamed(self, new: tuple[tuple[str, str], ...]) -> Affine:
+        return self._substituted({Index(n): Affine.of(Index(m)) for n, m in new}.get, None)
 
     def evaluate(self, value: Callable[[Symbol], int]) -> int:
         """Return the value of the expression, given the value of each symbol.
@@ -368,7 +372,7 @@ class Affine(AffineNode):
             total += product
         return total
 
-    @remembered("_text")
+    @remembered("_text", often=True)
     def __str__(self) -> str:
         if not self.terms:
             return "0"

