@@ -103,7 +103,8 @@ what its value asks for and is absent, and what it reads."""
 class Cut:
     """One dimension cut, with some optional inputs absent.
 
-    `known` and `entries`, what of each operand is cut, may be shared by cuts of one op along one dimension: calls differ in what few statements ask of optional inputs.
+    `known`, and `entries`, what of each operand is cut, may be shared by cuts of one op along one dimension: calls differ in what
+    few statements ask of optional inputs.
     """
 
     op: Op

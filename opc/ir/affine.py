@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field
+from operator import floordiv, mod
 from typing import TypeAlias
 
 from opc.ir.dtypes import INT64_MIN
@@ -111,6 +112,10 @@ Symbol: TypeAlias = Index | Dim | GroupSize | AttrInt
 Atom: TypeAlias = Symbol | FloorDiv | Mod | Minimum
 Monomial: TypeAlias = tuple[Atom, ...]
 """A product of atoms, sorted; the empty tuple is 1."""
+
+
+_OPERATIONS: Mapping[type, Callable[[int, int], int]] = {FloorDiv: floordiv, Mod: mod, Minimum: min}
+"""The atoms that are made of two expressions, and what they compute of the values of these."""
 
 
 def _factor(e: Affine) -> str:
@@ -349,7 +354,8 @@ class Affine(AffineNode):
 
     @memoised
     def _renamed(self, new: tuple[tuple[str, str], ...]) -> Affine:
-        return self._substituted({Index(n): Affine.of(Index(m)) for n, m in new}.get, None)
+        found: dict[Symbol, Affine] = {Index(n): Affine.of(Index(m)) for n, m in new}
+        return self._substituted(found.get, None)
 
     def evaluate(self, value: Callable[[Symbol], int]) -> int:
         """Return the value of the expression, given the value of each symbol.
@@ -361,14 +367,12 @@ class Affine(AffineNode):
         for m, c in self.terms:
             product = c
             for atom in m:
-                if isinstance(atom, FloorDiv):
-                    product *= atom.numerator.evaluate(value) // atom.denominator.evaluate(value)
-                elif isinstance(atom, Mod):
-                    product *= atom.numerator.evaluate(value) % atom.denominator.evaluate(value)
-                elif isinstance(atom, Minimum):
-                    product *= min(atom.left.evaluate(value), atom.right.evaluate(value))
+                # Most atoms are symbols, of which there are as many classes as of others.
+                if atom.__class__ in _OPERATIONS:
+                    left, right = [part.evaluate(value) for part in parts_of(atom)]  # type: ignore[arg-type]  # it is an operation
+                    product *= _OPERATIONS[atom.__class__](left, right)
                 else:
-                    product *= value(atom)
+                    product *= value(atom)  # type: ignore[arg-type]  # it is a symbol
             total += product
         return total
 

@@ -107,27 +107,35 @@ class _Namer:
         size = s.size if isinstance(s.size, str) else self._value(s.size, env)
         return replace(s, name=self._fresh(s.name, env), size=size)
 
-    def _with_scope(self, s: Loop | CallWithBody | LocalFunction | GroupPoints, env: dict[str, str]) -> Statement:
+    def _loop(self, s: Loop, env: dict[str, str]) -> Loop:
         inner = dict(env)
-        if isinstance(s, LocalFunction):
-            own = self._fresh(s.name, env)
-            params = tuple((of, self._fresh(name, inner)) for of, name in s.params)
-            body = tuple([self._statement(t, inner) for t in s.body])
-            result = None if s.result is None else self._value(s.result, inner)
-            return replace(s, name=own, params=params, body=body, result=result)
-        values = self._values(own_values(s), env)
-        match s:
-            case Loop():
-                carried = env.get(s.carried, s.carried)
-                ahead = env.get(s.ahead, s.ahead)
-                after = None if s.after is None else self._call(s.after, env)
-                s = replace(s, index=self._fresh(s.index, inner), carried=carried, ahead=ahead, after=after)
-            case GroupPoints():
-                s = replace(s, name=self._fresh(s.name, inner))
-            case CallWithBody():
-                returned = env.get(s.result, "") if s.assigns else self._fresh(s.result, env) if s.result else ""
-                s = replace(s, params=tuple((of, self._fresh(name, inner)) for of, name in s.params), result=returned)
-        return with_own_values(replace(s, body=self.body(s.body, inner)), values)
+        low, high = self._value(s.low, env), self._value(s.high, env)
+        step = None if s.step is None else self._value(s.step, env)
+        after = None if s.after is None else self._call(s.after, env)
+        index = self._fresh(s.index, inner)
+        body = tuple([self._statement(t, inner) for t in s.body])
+        carried, ahead = env.get(s.carried, s.carried), env.get(s.ahead, s.ahead)
+        return Loop(s.how, index, low, high, body, step, s.down, carried, s.carried_kind, s.short, ahead, after)
+
+    def _points(self, s: GroupPoints, env: dict[str, str]) -> GroupPoints:
+        inner = dict(env)
+        over = self._values(s.over, env)
+        return GroupPoints(self._fresh(s.name, inner), over, tuple([self._statement(t, inner) for t in s.body]))
+
+    def _call_with_body(self, s: CallWithBody, env: dict[str, str]) -> CallWithBody:
+        inner = dict(env)
+        call = self._call(s.call, env)
+        returned = env.get(s.result, "") if s.assigns else self._fresh(s.result, env) if s.result else ""
+        params = tuple([(of, self._fresh(name, inner)) for of, name in s.params])
+        return CallWithBody(call, params, self.body(s.body, inner), s.inlined, returned, s.assigns)
+
+    def _function(self, s: LocalFunction, env: dict[str, str]) -> LocalFunction:
+        inner = dict(env)
+        own = self._fresh(s.name, env)
+        params = tuple([(of, self._fresh(name, inner)) for of, name in s.params])
+        body = tuple([self._statement(t, inner) for t in s.body])
+        result = None if s.result is None else self._value(s.result, inner)
+        return LocalFunction(own, params, body, result, s.returns, s.inlined)
 
     def _call(self, e: Intrinsic, env: Mapping[str, str]) -> Intrinsic:
         name = e.name
@@ -204,10 +212,10 @@ class _Numberer(_Namer):
 
 
 _STATEMENTS: Mapping[type, Callable[[_Namer, Any, dict[str, str]], Statement]] = {
-    Loop: _Namer._with_scope,
-    CallWithBody: _Namer._with_scope,
-    LocalFunction: _Namer._with_scope,
-    GroupPoints: _Namer._with_scope,
+    Loop: _Namer._loop,
+    CallWithBody: _Namer._call_with_body,
+    LocalFunction: _Namer._function,
+    GroupPoints: _Namer._points,
     PassGroup: _Namer._group,
     Let: _Namer._let,
     Var: _Namer._var,

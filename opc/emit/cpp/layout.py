@@ -18,8 +18,8 @@ _TOKEN = re.compile(
     r'"(?:\\.|[^"\\])*"?|([\[({])|([\])}])'
     r"| (?:(?<=, )()|(?=[?:] )()|(?=\|\| )()|(?=&& )()|(?=[=!]= )()|(?=[<>]=? )()|(?=[+-] )()|(?=[*/] )()|(?<== )())"
 )
-"""Literals, in which nothing counts, brackets, and the blanks that a line may be broken at: behind a comma, before an operator, the
-loosest binding first, and behind `=`."""
+"""Literals, in which nothing counts, brackets, and the blanks that a line may be broken at: behind a comma, before an operator,
+the loosest binding first, and behind `=`."""
 
 _OPEN, _CLOSE, _COMMA, _CHOICE, _EQUALS = 1, 2, 3, 4, 11
 """The groups of these tokens; those of operators follow that of `?` and `:`, which bind as loosely as commas."""

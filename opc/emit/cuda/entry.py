@@ -105,9 +105,7 @@ class CudaEntryText(EntryText):
             f"  return bind_{op.name}(inputs, attributes, call, outputs, context);",
             "}",
         ]
-        texts = [
-            "\n".join(wrapped("\n".join(text).split("\n"))) for text in (lines, infer)
-        ]
+        texts = ["\n".join(wrapped("\n".join(text).split("\n"))) for text in (lines, infer)]
         return f"{checks(self.family, op)}\nOPC_EXPORT\n{texts[0]}\n\nOPC_EXPORT\n{texts[1]}\n"
 
     def _stage_condition(self, stage: Stage, variant: SpecialisedProgram, lazy: set[str]) -> list[str]:
