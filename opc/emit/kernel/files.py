@@ -69,7 +69,7 @@ class _Kernel:
         """The functions that run in training."""
         self.entries: list[EntryText] = []
         self._written: dict[tuple[object, ...], list[_Written]] = {}
-        """What has been written by what is quickly told of it: to hash a function takes long."""
+        """What has been written by its outline: hashing a whole function takes long."""
         for op in family.ops:
             native = op is family.forward and family.native_for("cpp") is not None
             variants = () if native else cpu_programs(op)
