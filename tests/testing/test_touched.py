@@ -67,10 +67,12 @@ def test_ops_that_opc_writes_otherwise_join(tmp_path: Path, monkeypatch: pytest.
     edit(repository / "opc" / "testing" / "tiers.py", "quick tier", "short tier")
     edit(repository / "runtime" / "include" / "opc" / "nests" / "scatter.h", "#include", "/* changed */\n#include")
     assert joining(specs, specs[:1], out) == (specs[2],)
-    # The answer is kept.
+    # The answer is kept, spec by spec.
     with monkeypatch.context() as patch:
         patch.setattr(touched, "_differences", None)
         assert joining(specs, specs[:1], out) == (specs[2],)
+        assert joining(specs[1:4], specs[1:2], out) == (specs[2],)
+        assert joining(specs[3:], specs[3:4], out) == ()
     # Where all specs are chosen, nothing is written.
     with monkeypatch.context() as patch:
         patch.setattr(touched, "_differences", None)
