@@ -46,26 +46,26 @@ OPC_CONTRACTED static void multiply(const panel_product &p) {
   const bool add = p.add;
   const T scale = T(p.scale), added = T(p.added);
   const int64_t *const offsets = p.offsets, *const inner = p.inner;
-  const T *const b = static_cast<const T *>(p.b);
+  const T *b = static_cast<const T *>(p.b);
   T *const c = static_cast<T *>(p.c);
-  const T *a[Rows];
+  const T *strip = static_cast<const T *>(p.a), *a[Rows];
   vector sum[Rows][Vectors];
 #pragma GCC unroll 8
   for (int i = 0; i < Rows; ++i) {
-    a[i] = static_cast<const T *>(p.a) + (windows ? p.rows[i] : i);
+    if constexpr (windows) a[i] = strip + p.rows[i];
 #pragma GCC unroll 3
     for (int v = 0; v < Vectors; ++v) sum[i][v] = vector{};
   }
-  for (int64_t k = 0; k < depth; ++k) {
-    const T *const row = b + (Of == product::plain ? offsets[k] : k * Vectors * lanes);
-    const int64_t at = windows ? inner[k] : k * Rows;
+  for (int64_t k = 0; k < depth; ++k, strip += Rows, b += Of == product::plain ? 0 : Vectors * lanes) {
+    const T *const row = Of == product::plain ? b + offsets[k] : b;
+    const int64_t at = windows ? inner[k] : 0;
     vector column[Vectors];
 #pragma GCC unroll 3
     for (int v = 0; v < Vectors; ++v) column[v] = *reinterpret_cast<const vector *>(row + v * lanes);
 #pragma GCC unroll 8
     for (int i = 0; i < Rows; ++i) {
 #pragma GCC unroll 3
-      for (int v = 0; v < Vectors; ++v) sum[i][v] += a[i][at] * column[v];
+      for (int v = 0; v < Vectors; ++v) sum[i][v] += (windows ? a[i][at] : strip[i]) * column[v];
     }
   }
 #pragma GCC unroll 8
