@@ -36,6 +36,7 @@ HEADERS: Mapping[str, str] = {
         "team_reduce"
     ),
     "cuda/scan": "scan_lines",
+    "cuda/weigh": "weigh_rows",
     "poplar/codelet": "saturated share_begin share_end share_first",
     "nests/windows": "combine fetch_ahead fetch_share padded_windows reach reduce_windows window_row",
 }

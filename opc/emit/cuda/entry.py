@@ -12,15 +12,16 @@ from opc.emit.cuda.text import Argument, CudaText
 from opc.emit.kernel.entry import EntryText
 from opc.emit.kernel.nests import dtype_text
 from opc.emit.shapes.cpp import checks, group_member, struct_name, type_member
-from opc.ir.affine import Affine, Dim, GroupSize
+from opc.ir.affine import Affine, Dim, GroupSize, Index
 from opc.ir.dtypes import DType, TypeVar, ValueType
 from opc.ir.expr import Axis, BroadcastAxis, Expr, GroupAxis, GroupRef, Read, ReduceAxis
-from opc.ir.op import Family, Group, Op
+from opc.ir.op import Family, Group, Op, Operand
 from opc.lower.cuda.points import neighbouring_axis, shared_terms
 from opc.lower.cuda.products import Products, lies_along_terms, places_of, products_of
 from opc.lower.cuda.rows import kept
 from opc.lower.cuda.scans import ahead_of, first_terms, scan_of, scanned_entry
 from opc.lower.cuda.scatters import entries_of_items, entries_of_keys, other_entries, scatter_of
+from opc.lower.cuda.weigh import Weighed, lies_along, weighed_of
 from opc.lower.loop_ir import GroupLoop, IndexLoop, NestStage, RowStage, ScanPlan, ScatterPlan, Stage, Temporary
 from opc.lower.lower import SpecialisedProgram
 from opc.records import replace
@@ -165,6 +166,9 @@ class CudaEntryText(EntryText):
             steps = "for (int32_t step = 0; described.work > 0 && plan.next_step(described, step); ++step)"
             yield from self._launch(s, text, steps, "true", "plan.blocks", shared="plan.bytes")
             return
+        if (weighed := weighed_of(op, s)) is not None:
+            yield from self._weighed(s, text, weighed, op)
+            return
         if (scan := scan_of(s)) is not None:
             if (first := first_terms(scan)) is not None:
                 yield from self._scanned(s, text, scan, first)
@@ -199,6 +203,44 @@ class CudaEntryText(EntryText):
         blocks = "opc::blocks_for(described.work * described.team, opc::threads_a_block)"
         threads = "opc::threads_for(described.work * described.team)"
         yield from self._launch(s, text, steps, "described.team > 1", blocks, threads)
+
+    def _weighed(self, s: NestStage, text: CudaText, weighed: Weighed, op: Op) -> Iterator[str]:
+        """Yield what starts a weighed sum, after what looks for infinities where columns are left out."""
+        batches = " * ".join(f"described.size[{n}]" for n in weighed.batch) or "1"
+        term, column = weighed.term, weighed.column
+        down, across = (f"described.size[{n}]" for n in (weighed.row, weighed.across))
+        yield f"  opc::set_tiles(described, {batches}, {down}, {across}, {self._points(term)});"
+        yield f"  described.columns = {self._points(column)};"
+        own = str(s.assign.indices[weighed.row]), str(s.assign.indices[weighed.across])
+        sizes = {own[0]: down, own[1]: across, column.index: "described.columns", term.index: "described.terms"}
+        along = ((own[0], term.index), (column.index, term.index), (own[1], column.index))
+        for field, read, (point, terms) in zip(("left", "right", "weighed"), weighed.elements(), along, strict=True):
+            declared, operand, of = self._operand(read, text, op)
+            places = self._first_axes(declared.dims)
+            for part, index in (("points", point), ("terms", terms)):
+                place = places[read.indices.index(Affine.of(Index(index)))]
+                yield f"  opc::axes_in_steps {field}_{part};"
+                yield f"  {field}_{part}.add({sizes[index]}, {operand}, {place});"
+            by = f"opc::along_{'terms' if lies_along(read, terms) else 'points'}"
+            yield f"  described.{field} = {{{field}_points.step, {field}_terms.step, opc::in_steps}};"
+            yield f"  opc::set_steps<{by}>(described.{field}, {operand}, {field}_points, {field}_terms, {of});"
+        element = self._element(weighed.stored) or dtype_text(weighed.sum.type)
+        yield f"  opc::weigh_launch plan(described, lent, {element});"
+        if weighed.needed is not None:
+            _, operand, of = self._operand(weighed.weighed, text, op)
+            yield f"  plan.leave_out(described, {operand}, {of});"
+            yield "  if (plan.lacks_memory()) {"
+            message = f"{self.op.name}: no memory for the columns of {s.assign.target}"
+            yield f'    return opc::fail(context, OPC_OUT_OF_MEMORY, "{message}");'
+            yield "  }"
+        yield from self._launch(s, text, "if (described.work > 0)", "true", "plan.blocks", shared="plan.bytes")
+
+    def _operand(self, read: Read, text: CudaText, op: Op) -> tuple[Operand, str, str]:
+        """Return an operand that is read, how the entry calls it, and the type that its elements are stored as."""
+        assert text.nest is not None, "a nest stage has the text of a nest"
+        declared = op.operand(read.operand)
+        of = self._element(declared.type) if read.operand not in text.temporaries else ""
+        return declared, f"operands[{text.nest.operands.index(read.operand)}]", of or dtype_text(declared.type)
 
     def _scanned(self, s: NestStage, text: CudaText, scan: ScanPlan, first: Affine) -> Iterator[str]:
         """Yield what starts a scan in one pass, at whose first point so many terms are taken in."""
@@ -271,14 +313,13 @@ class CudaEntryText(EntryText):
     def _steps(self, side: str, factor: Expr, own: tuple[int, ...], products: Products, s: NestStage, op: Op) -> Iterator[str]:
         """Yield what tells the steps between a factor's elements, of one that has them in steps."""
         text = self.tiles[s.name]
-        assert text.nest is not None, "a nest stage has the text of a nest"
         if side in products.computed:
             yield f"  described.{side}.how = opc::computed;"
             return
         found = places_of(products, op, s, side)
         assert isinstance(factor, Read), "it has been found to be a read"
-        declared, places = op.operand(factor.operand), self._first_axes(op.operand(factor.operand).dims)
-        operand = f"operands[{text.nest.operands.index(factor.operand)}]"
+        declared, operand, of = self._operand(factor, text, op)
+        places = self._first_axes(declared.dims)
 
         def step(name: str, size: str, whole: str) -> str:
             if name not in found:
@@ -304,8 +345,6 @@ class CudaEntryText(EntryText):
                 case Axis():
                     yield f"  {terms}.{step(axis.index, self._points(axis), '')};"
         along = "opc::along_terms" if lies_along_terms(factor, products) else "opc::along_points"
-        of = self._element(declared.type) if factor.operand not in text.temporaries else ""
-        of = of or dtype_text(declared.type)
         yield f"  opc::set_steps<{along}>(described.{side}, {operand}, {points}, {terms}, {of});"
 
     def _first_axes(self, dims: tuple[Affine | Group, ...]) -> list[str]:

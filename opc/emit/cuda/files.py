@@ -18,6 +18,7 @@ from opc.lower.build.context import Nest
 from opc.lower.cuda.kernels import cuda_kernel
 from opc.lower.cuda.products import Products, products_of
 from opc.lower.cuda.stages import device_programs
+from opc.lower.cuda.weigh import Weighed, weighed_of
 from opc.lower.loop_ir import NestStage, Stage
 from opc.lower.lower import SpecialisedProgram
 
@@ -50,7 +51,7 @@ class _Source:
         self.functions: dict[str, str] = {}
         self.tiles: dict[str, CudaText] = {}
         self._written: dict[tuple[Kernel, frozenset[int]], str] = {}
-        self.products: dict[str, Products] = {}
+        self.products: dict[str, Products | Weighed] = {}
         self.entries: list[CudaEntryText] = []
         for op in family.ops:
             variants = device_programs(op)
@@ -62,8 +63,9 @@ class _Source:
         op, kernel = variant.case.op, cuda_kernel(variant.case.op, stage)
         temporaries = frozenset(t.name for t in variant.program.temporaries)
         nest = Nest(op, stage) if isinstance(stage, NestStage) else None
-        if isinstance(stage, NestStage) and (products := products_of(op, stage)) is not None:
-            self.products[stage.name] = products
+        tiled = (products_of(op, stage) or weighed_of(op, stage)) if isinstance(stage, NestStage) else None
+        if tiled is not None:
+            self.products[stage.name] = tiled
         computed = frozenset(n for n, name in enumerate(kernel.operands) if name in temporaries)
         function = self._written.setdefault((without_comments(numbered(kernel)), computed), stage.name)
         if function == stage.name:
@@ -129,6 +131,8 @@ class _Source:
             yield "cuda/sort"
         if any("one pass" in (schedule.args("scan") or ()) for schedule in schedules):
             yield "cuda/scan"
+        if any(schedule.args("rescale") for schedule in schedules):
+            yield "cuda/weigh"
 
     def _types(self) -> Iterator[str]:
         from opc.emit.kernel.files import type_macros
@@ -152,7 +156,7 @@ def _first(name: str, text: CudaText) -> str:
     return f"{name}<{', '.join(arguments)}>"
 
 
-def _instances(name: str, text: CudaText, products: Products | None) -> str:
+def _instances(name: str, text: CudaText, products: Products | Weighed | None) -> str:
     """Return the initialiser of the table of a function's instances, one for each combination of stored types, and of each one
     for each shape of tiles."""
 

@@ -61,7 +61,8 @@ class CudaText(KernelText):
             schedule = self.kernel.schedule
             halves = schedule.args("tensor") and self.types
             bytes_ = "2" if schedule.args("compute") else f"sizeof({self.types[0].name}_stored)" if halves else "4"
-            head = f"OPC_TILED_KERNEL(opc::threads_a_block, opc::blocks_of_tiles(Tiles, {bytes_}))"
+            blocks = "blocks_of_weights" if schedule.args("rescale") else "blocks_of_tiles"
+            head = f"OPC_TILED_KERNEL(opc::threads_a_block, opc::{blocks}(Tiles, {bytes_}))"
         lines.append(f"{head} {name}({parameters}) {{")
         return "\n".join([*(line for text in lines for line in wrap(text)), *self.after])
 

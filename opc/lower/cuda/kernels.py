@@ -14,6 +14,8 @@ from opc.lower.cuda.products import product_kernel, products_of
 from opc.lower.cuda.rows import row_kernel
 from opc.lower.cuda.scans import scan_kernel, scan_of
 from opc.lower.cuda.scatters import scatter_kernel, scatter_of
+from opc.lower.cuda.weigh import weighed_of
+from opc.lower.cuda.weighed_sums import weighed_kernel
 from opc.lower.loop_ir import NestStage, RowStage, Stage
 from opc.records import replace
 
@@ -38,5 +40,7 @@ def _statement(op: Op, stage: NestStage) -> Kernel:
         return scan_kernel(nest, scan)
     if (scatter := scatter_of(stage)) is not None:
         return scatter_kernel(nest, scatter)
+    if (weighed := weighed_of(op, stage)) is not None:
+        return weighed_kernel(nest, weighed)
     products = products_of(op, stage)
     return point_kernel(nest) if products is None else product_kernel(nest, products)

@@ -132,7 +132,7 @@ def products_of(op: Op, stage: NestStage) -> Products | None:
     computed = tuple(side for side, (f, points) in sides.items() if steps_of(op, f, _names_along(e, stage, points)) is None)
     if computed and max(len(down), len(across), len(e.axes)) > MOST_DIGITS:
         return None
-    return Products(e, (a, b), batch, down, across, split, _stored(op, a, b), computed)
+    return Products(e, (a, b), batch, down, across, split, stored_alike(op, a, b), computed)
 
 
 def _split(op: Op, stage: NestStage, a: Expr, b: Expr) -> tuple[Split | None, tuple[Expr, Expr]]:
@@ -187,7 +187,7 @@ def _divides(points: Affine, extent: Affine, required: Collection[Expr]) -> bool
     return False
 
 
-def _stored(op: Op, a: Expr, b: Expr) -> TypeVar | DType | None:
+def stored_alike(op: Op, a: Expr, b: Expr) -> TypeVar | DType | None:
     """Return the type that both of two values are stored as; None where one is computed, or stored as it is computed."""
     if not (isinstance(a, Read) and isinstance(b, Read)) or any(r.pad not in (None, Const(0, Weak.INT)) for r in (a, b)):
         return None

@@ -59,6 +59,9 @@ struct device_nest {
   int64_t part_terms;          /* as many as a tile adds up, where its points have parts */
   int32_t tiles;               /* and which of the shapes that tiles may have these have */
   factor_steps left, right;
+  int64_t columns;             /* of weighted sums: scores of a row, */
+  factor_steps weighed;        /* what is multiplied with their weights, */
+  const int32_t *infinite;     /* and whether some of that is not finite; NULL: nobody has looked */
   int64_t groups, group_points; /* of an entry that is split in groups */
   int64_t items, key_count; /* of scatters: terms at points that name places, and how many places there are */
   int64_t others;             /* points of the target that share each of these */
