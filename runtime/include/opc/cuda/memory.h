@@ -44,7 +44,26 @@ OPC_DEVICE Stored device_narrow(float value) {
     return narrow<Stored>(value);
   }
 }
+/* Two at once, the first in the lower half of a word. */
+template <typename Stored>
+OPC_DEVICE uint32_t narrow_pair(float low, float high) {
+  uint32_t pair;
+  if constexpr (is_float16<Stored>) {
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+#if __CUDA_ARCH__ >= 800
+  } else if constexpr (is_bfloat16<Stored>) {
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+#endif
+  } else {
+    pair = narrow<Stored>(low).bits | static_cast<uint32_t>(narrow<Stored>(high).bits) << 16;
+  }
+  return pair;
+}
 #else
+template <typename Stored>
+OPC_INLINE uint32_t narrow_pair(float low, float high) {
+  return narrow<Stored>(low).bits | static_cast<uint32_t>(narrow<Stored>(high).bits) << 16;
+}
 template <typename Stored>
 OPC_INLINE float device_widen(Stored value) {
   return widen(value);

@@ -18,8 +18,8 @@ struct half_part {
   /* A thread's pieces lie in column `piece` of rows `row`, `row` + rows_at_once and so on. */
   int row, piece, to;
 
-  OPC_DEVICE_MEMBER half_part() {
-    const int thread = static_cast<int>(threadIdx.x);
+  OPC_DEVICE_MEMBER half_part() : half_part(static_cast<int>(threadIdx.x)) {}
+  OPC_DEVICE_MEMBER explicit half_part(int thread) {
     row = thread / pieces_a_row;
     piece = thread % pieces_a_row;
     to = row * pieces_a_row * 16 + ((piece ^ (by_terms ? row >> 1 & 3 : row & 7)) << 4);
@@ -50,6 +50,19 @@ struct half_part {
         if (e < left) words[e / 2] |= static_cast<uint32_t>(own[e * next].bits) << (16 * (e % 2));
       }
       write_shared(part + to + i * rows_at_once * pieces_a_row * 16, words);
+    }
+  }
+
+  /* The same with fewer instructions. */
+  template <typename Stored>
+  OPC_DEVICE_MEMBER void write_slowly(shared_place part, const Stored *from, const factor_steps &steps, int points_left, int terms_left) const {
+    const int64_t step = by_terms ? steps.point : steps.term, next = by_terms ? steps.term : steps.point;
+    OPC_ROLLED
+    for (int i = 0; i < 8 * pieces; ++i) {
+      const int row_on = i / 8 * rows_at_once, on = i % 8;
+      const bool some = row_on < (by_terms ? points_left : terms_left) && on < (by_terms ? terms_left : points_left);
+      const uint16_t bits = some ? from[row_on * step + on * next].bits : uint16_t(0);
+      write_shared(part + to + row_on * pieces_a_row * 16 + 2 * on, bits);
     }
   }
 

@@ -41,10 +41,10 @@ struct weighs_values {
   OPC_DEVICE_MEMBER void bring_scores(const Nest &, int64_t, int64_t, bool) {}
   template <typename Nest>
   OPC_DEVICE_MEMBER void bring_weighed(const Nest &, int64_t) {}
-  OPC_DEVICE_MEMBER void multiply_scores(int64_t first_column, int64_t, int64_t terms) {
+  OPC_DEVICE_MEMBER void multiply_scores(int64_t first_column, int terms) {
     const int64_t at = first_column + column(0);
     if (at >= columns_all) return;
-    for (int64_t term = 0; term < terms; ++term) {
+    for (int term = 0; term < terms; ++term) {
       const T b = right(batch, at, term);
       OPC_UNROLLED
       for (int i = 0; i < own_rows; ++i) {
@@ -52,7 +52,7 @@ struct weighs_values {
       }
     }
   }
-  OPC_DEVICE_MEMBER void multiply_weights(int64_t first_column, int64_t some, bool) {
+  OPC_DEVICE_MEMBER void multiply_weights(int64_t first_column, int some, bool) {
     OPC_ROLLED
     for (int c = 0; c < some; ++c) {
       T b[own_across];
@@ -106,7 +106,6 @@ OPC_DEVICE void weigh_by(How &how, const Nest &n, const Ahead &ahead, const Scor
       end_copies();
       OPC_ROLLED
       for (int64_t first_column = 0; first_column < end; first_column += How::columns) {
-        const int64_t columns = end - first_column < How::columns ? end - first_column : int64_t(How::columns);
         how.bring_weighed(n, first_column);
         end_copies();
         OPC_UNROLLED
@@ -116,36 +115,38 @@ OPC_DEVICE void weigh_by(How &how, const Nest &n, const Ahead &ahead, const Scor
         }
         OPC_ROLLED
         for (int64_t chunk = 0; chunk < chunks; ++chunk) {
-          const int64_t terms = n.terms - chunk * How::depth;
           if (chunk == 0) {
             wait_for_copies<1>();
           } else {
             wait_for_copies<0>();
           }
           __syncthreads();
-          how.multiply_scores(first_column, columns, terms < How::depth ? terms : int64_t(How::depth));
+          how.multiply_scores(first_column, at_most(How::depth, n.terms - chunk * How::depth));
           __syncthreads();
           /* What is multiplied next is on its way meanwhile. */
-          if (chunk + 1 < chunks) {
-            how.bring_scores(n, first_column, chunk + 1, true);
-          } else if (first_column + How::columns < end) {
-            how.bring_scores(n, first_column + How::columns, 0, chunks > 1);
-          }
+          const bool last = chunk + 1 == chunks;
+          const int64_t next_column = last ? first_column + How::columns : first_column;
+          if (next_column < end) how.bring_scores(n, next_column, last ? 0 : chunk + 1, chunks > 1);
           end_copies();
         }
         if (chunks == 0) end_copies();
         const int columns_left = at_most(How::columns, n.columns - first_column);
+        T greater[How::own_rows];
         OPC_UNROLLED
-        for (int i = 0; i < How::own_rows; ++i) {
-          T best = greatest[i];
+        for (int i = 0; i < How::own_rows; ++i) greater[i] = greatest[i];
+        OPC_UNROLLED
+        for (int j = 0; j < How::own_columns; ++j) {
           OPC_UNROLLED
-          for (int j = 0; j < How::own_columns; ++j) {
+          for (int i = 0; i < How::own_rows; ++i) {
             const bool counts = how.row(i) < rows && how.column(j) < columns_left;
             how.score(i, j) = counts ? T(score(batch, places, first_row + how.row(i), first_column + how.column(j), how.score(i, j)))
                                      : limits<T>::lowest;
-            best = maximum(best, how.score(i, j));
+            greater[i] = maximum(greater[i], how.score(i, j));
           }
-          best = lanes_in_warp<joins_max, How::lanes>(best);
+        }
+        OPC_UNROLLED
+        for (int i = 0; i < How::own_rows; ++i) {
+          const T best = lanes_in_warp<joins_max, How::lanes>(greater[i]);
           const T now = shift(best);
           /* Before the first score that counts nothing has been added. */
           const T factor = greatest[i] == best || greatest[i] == limits<T>::lowest ? T(1) : T(weight(shift(greatest[i]), now));
@@ -161,23 +162,46 @@ OPC_DEVICE void weigh_by(How &how, const Nest &n, const Ahead &ahead, const Scor
         }
         wait_for_copies<1>();
         __syncthreads();
-        how.multiply_weights(first_column, columns, again == 1);
+        how.multiply_weights(first_column, at_most(How::columns, end - first_column), again == 1);
         __syncthreads();
       }
       wait_for_copies<0>();
-      bool wrong = false;
+      /* A warp's rows go through shared memory, 32 elements across at a time, so that lanes store neighbours. */
+      constexpr int warp_rows = How::rows / 8, pitch = 32 + 4;
+      OPC_DYNAMIC_SHARED(memory);
+      const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
+      T *const own = reinterpret_cast<T *>(static_cast<char *>(memory)) + warp * warp_rows * (pitch + 2), *const found = own + warp_rows * pitch;
       OPC_UNROLLED
       for (int i = 0; i < How::own_rows; ++i) {
-        const int64_t row = first_row + how.row(i);
         const T sum = lanes_in_warp<joins_sum, How::lanes>(sums[i]);
+        if (lane % How::lanes == 0) {
+          found[2 * (how.row(i) - warp * warp_rows)] = greatest[i];
+          found[2 * (how.row(i) - warp * warp_rows) + 1] = sum;
+        }
+      }
+      bool wrong = false;
+      OPC_ROLLED
+      for (int group = 0; group < How::across / 32; ++group) {
         OPC_UNROLLED
-        for (int k = 0; k < How::own_across; ++k) {
-          const int64_t across = first_across + how.element(k);
-          const T total = how.unscaled(how.total(i, k));
+        for (int i = 0; i < How::own_rows; ++i) {
+          OPC_UNROLLED
+          for (int k = 0; k < How::own_across; ++k) {
+            const int at = (how.row(i) - warp * warp_rows) * pitch + how.element(k) % 32;
+            if (how.element(k) / 32 == group) own[at] = how.unscaled(how.total(i, k));
+          }
+        }
+        __syncwarp();
+        const int64_t across = first_across + 32 * group + lane;
+        OPC_ROLLED
+        for (int r = 0; r < warp_rows; ++r) {
+          const T total = own[r * pitch + lane];
           const bool number = total - total == T(0);
           wrong = wrong || !number;
-          if (row < n.down && across < n.across && (again == 0 || !number)) finish(batch, row, across, total, greatest[i], sum);
+          if (warp * warp_rows + r < rows && across < n.across && (again == 0 || !number)) {
+            finish(batch, first_row + warp * warp_rows + r, across, total, found[2 * r], found[2 * r + 1]);
+          }
         }
+        __syncwarp();
       }
       /* The lower parts of a weight times an infinity are none: what is no number then is found again by the upper part alone. */
       if (!How::splits || again == 1 || !block_reduce<joins_any>(wrong)) break;

@@ -27,7 +27,10 @@ struct weighs_floats {
   const WeighedAt &weighed_at;
   shared_place shared;
   float scores[own_rows][own_columns], totals[own_rows][own_across];
-  int64_t batch, first_row, first_across;
+  const stored_at<LeftAt> *left_from;
+  const stored_at<RightAt> *right_from;
+  const stored_at<WeighedAt> *weighed_from;
+  int rows_left, across_left;
 
   OPC_DEVICE_MEMBER weighs_floats(const LeftAt &left, const RightAt &right, const WeighedAt &weighed)
       : left_at(left), right_at(right), weighed_at(weighed) {
@@ -43,10 +46,12 @@ struct weighs_floats {
   OPC_DEVICE_MEMBER float &total(int i, int k) { return totals[i][k]; }
   OPC_DEVICE_MEMBER static float unscaled(float total) { return total; }
   template <typename Nest>
-  OPC_DEVICE_MEMBER void start(const Nest &, int64_t of, int64_t row_, int64_t across_) {
-    batch = of;
-    first_row = row_;
-    first_across = across_;
+  OPC_DEVICE_MEMBER void start(const Nest &n, int64_t batch, int64_t first_row, int64_t first_across) {
+    left_from = left_at(batch) + first_row * n.left.point;
+    right_from = right_at(batch);
+    weighed_from = weighed_at(batch) + first_across * n.weighed.point;
+    rows_left = at_most(rows, n.down - first_row);
+    across_left = at_most(across, n.across - first_across);
   }
 
   template <int parts, typename Part, typename Stored>
@@ -60,20 +65,16 @@ struct weighs_floats {
   template <typename Nest>
   OPC_DEVICE_MEMBER void bring_scores(const Nest &n, int64_t first_column, int64_t chunk, bool both) {
     const int terms_left = at_most(depth, n.terms - chunk * depth);
-    if (both) {
-      const auto *const from = left_at(batch) + first_row * n.left.point + chunk * depth * n.left.term;
-      bring<score_parts, left_part>(shared, from, n.left, at_most(rows, n.down - first_row), terms_left);
-    }
-    const auto *const from = right_at(batch) + first_column * n.right.point + chunk * depth * n.right.term;
+    if (both) bring<score_parts, left_part>(shared, left_from + chunk * depth * n.left.term, n.left, rows_left, terms_left);
+    const auto *const from = right_from + first_column * n.right.point + chunk * depth * n.right.term;
     bring<score_parts, right_part>(shared + rights, from, n.right, at_most(columns, n.columns - first_column), terms_left);
   }
   template <typename Nest>
   OPC_DEVICE_MEMBER void bring_weighed(const Nest &n, int64_t first_column) {
-    const auto *const from = weighed_at(batch) + first_across * n.weighed.point + first_column * n.weighed.term;
-    bring<weighed_parts, weighed_part>(shared + weigheds, from, n.weighed, at_most(across, n.across - first_across),
-                                       at_most(columns, n.columns - first_column));
+    const auto *const from = weighed_from + first_column * n.weighed.term;
+    bring<weighed_parts, weighed_part>(shared + weigheds, from, n.weighed, across_left, at_most(columns, n.columns - first_column));
   }
-  OPC_DEVICE_MEMBER void multiply_scores(int64_t, int64_t, int64_t terms) {
+  OPC_DEVICE_MEMBER void multiply_scores(int64_t, int terms) {
     OPC_ROLLED
     for (int first = 0; first < terms; first += 8) {
       const shared_place lefts = shared + first * rows * 4, rights_now = shared + rights + first * columns * 4;
@@ -94,7 +95,7 @@ struct weighs_floats {
     }
   }
   /* Lanes get the weights of all columns from each other, by shared memory. */
-  OPC_DEVICE_MEMBER void multiply_weights(int64_t, int64_t some, bool) {
+  OPC_DEVICE_MEMBER void multiply_weights(int64_t, int some, bool) {
     const shared_place own = shared + weights + warp() * warp_bytes;
     OPC_UNROLLED
     for (int j = 0; j < own_columns; ++j) {

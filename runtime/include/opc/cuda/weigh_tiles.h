@@ -17,7 +17,7 @@ OPC_HOST_DEVICE constexpr weight_shape shape_of_weights(int32_t kind, int32_t el
                                      : weight_shape{128, 64, 128, 128, 2 * (128 * 128 + 64 * 128 + 64 * 128)})
          : element == 4 ? (kind == 0 ? weight_shape{64, 64, 64, 64, 4 * (3 * 64 * 64 + 8 * 576)}
                                      : weight_shape{64, 64, 64, 128, 4 * (2 * 64 * 64 + 64 * 128 + 8 * 576)})
-                        : weight_shape{32, 32, 0, 64, 0};
+                        : weight_shape{32, 32, 0, 64, 8 * 8 * 4 * (32 + 4 + 2)};
 }
 
 /* How many blocks of a kernel a multiprocessor is to have registers for at once. */
