@@ -52,10 +52,13 @@ class _Source:
         self.tiles: dict[str, CudaText] = {}
         self._written: dict[tuple[Kernel, frozenset[int]], str] = {}
         self.products: dict[str, Products | Weighed] = {}
+        self.seldom: set[str] = set()
         self.entries: list[CudaEntryText] = []
         for op in family.ops:
             variants = device_programs(op)
             own = {s.name: self._tile(v, s) for v in variants for s in v.program.stages}
+            if op not in (family.forward, family.backward):
+                self.seldom |= {name for name in own if self.functions[name] == name}
             self.entries.append(CudaEntryText(family, op, variants, own, self.functions))
 
     def _tile(self, variant: SpecialisedProgram, stage: Stage) -> CudaText:
@@ -143,7 +146,7 @@ class _Source:
         """Return a function and the table of its instances."""
         text = self.tiles[name]
         sizes = "".join(f"[{len(t.dtypes)}]" for t in text.types if len(t.dtypes) > 1) + ("[3]" if text.is_tiled else "")
-        shown = _instances(name, text, self.products.get(name))
+        shown = _instances(name, text, self.products.get(name), name in self.seldom)
         table = f"static constexpr auto {name}_kernels = {shown};"
         if sizes:
             first = _first(name, text)
@@ -156,19 +159,24 @@ def _first(name: str, text: CudaText) -> str:
     return f"{name}<{', '.join(arguments)}>"
 
 
-def _instances(name: str, text: CudaText, products: Products | Weighed | None) -> str:
+def _instances(name: str, text: CudaText, products: Products | Weighed | None, seldom: bool) -> str:
     """Return the initialiser of the table of a function's instances, one for each combination of stored types, and of each one
-    for each shape of tiles."""
+    for each shape of tiles.
+
+    Types that are computed alike, and as whose elements nothing is stored, have one instance; so have all shapes of what training
+    seldom runs.
+    """
+    stored_as = {text.op.operand(o).type for o in text.kernel.operands if o not in text.temporaries}
 
     def build(types: tuple[DType, ...]) -> str:
         if len(types) < len(text.types):
             parts = [build((*types, d)) for d in text.types[len(types)].dtypes]
             return parts[0] if len(parts) == 1 else f"{{{', '.join(parts)}}}"
-        stored = [c_storage(d) for d in types]
+        stored = [c_storage(d if t in stored_as else d.compute) for t, d in zip(text.types, types, strict=True)]
         if not text.is_tiled:
             return name + (f"<{', '.join(stored)}>" if stored else "")
         assert products is not None, "sums of products have tiles"
-        kinds = products.kinds(dict(zip(text.types, types, strict=True)))
+        kinds = (0, 0, 0) if seldom else products.kinds(dict(zip(text.types, types, strict=True)))
         found = (", ".join([*stored, str(kind)]) for kind in kinds)
         return f"{{{', '.join(f'{name}<{arguments}>' for arguments in found)}}}"
 

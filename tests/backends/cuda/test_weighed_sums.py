@@ -1,4 +1,4 @@
-"""Sums that a softmax weighs, in the emulation: tiles of every shape, columns that are left out, and elements that are no numbers."""
+"""Sums that a softmax weighs, in the emulation: tiles of every shape, columns that are left out, and what is no number."""
 
 from __future__ import annotations
 

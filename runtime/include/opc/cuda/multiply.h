@@ -55,13 +55,15 @@ OPC_DEVICE void multiply_values(const Nest &n, const Left &left, const LeftAt &l
       }
       __syncthreads();
     }
-    OPC_UNROLLED
-    for (int i = 0; i < own_points; ++i) {
+    OPC_ROLLED
+    for (int point = 0; point < own_points * own_points; ++point) {
+      const int i = point / own_points, j = point % own_points;
+      T total = 0;
       OPC_UNROLLED
-      for (int j = 0; j < own_points; ++j) {
-        const int64_t down = first_down + own_down + i * side, across = first_across + own_across + j * side;
-        finish_point(n, start, down, across, totals[i][j], finish);
+      for (int of = 0; of < own_points * own_points; ++of) {
+        if (of == point) total = totals[of / own_points][of % own_points];
       }
+      finish_point(n, start, first_down + own_down + i * side, first_across + own_across + j * side, total, finish);
     }
   }
 }

@@ -174,20 +174,22 @@ OPC_DEVICE void multiply_floats(const Nest &n, const Left &left, const LeftAt &l
       for (int stage = 0; stage < stages; ++stage) fill(stage);
       __syncthreads();
     }
-    OPC_ROLLED
-    for (int stage = 0; stage < stages - 1; ++stage) {
-      if (stage < steps) bring(stage, stage);
-      end_copies();
-    }
     int current = 0; /* stage */
+    /* The first steps, which are ahead of the sum, only bring what the next ones add up: the code that brings terms stands here once. */
     OPC_ROLLED
-    for (int step = 0; step < steps; ++step) {
-      wait_for_copies<stages - 2>();
-      __syncthreads();
+    for (int step = 1 - stages; step < steps; ++step) {
+      if (step >= 0) {
+        wait_for_copies<stages - 2>();
+        __syncthreads();
+      }
       /* Behind the barrier nobody reads the stage before this one. */
-      if (step + stages - 1 < steps) bring(step + stages - 1, current == 0 ? stages - 1 : current - 1);
-      if constexpr (fills) fill(step + stages);
+      const int next = step + stages - 1;
+      if (next < steps) bring(next, step < 0 ? next : current == 0 ? stages - 1 : current - 1);
+      if constexpr (fills) {
+        if (step >= 0) fill(step + stages);
+      }
       end_copies();
+      if (step < 0) continue;
       const shared_place part = shared + current * stage_bytes;
       current = current + 1 == stages ? 0 : current + 1;
       OPC_ROLLED
@@ -225,13 +227,14 @@ OPC_DEVICE void multiply_floats(const Nest &n, const Left &left, const LeftAt &l
     const int place = (own_warp * rows + own_lane / lanes_across * 4) * pitch + own_lane % lanes_across * 4;
     const float *const group = reinterpret_cast<const float *>(static_cast<const char *>(memory)) + own_warp * rows * pitch;
     const int64_t first_down = end.down + own_warp / warps_across * warp_down, first_across = end.across + own_warp % warps_across * warp_across;
-    OPC_UNROLLED
+    OPC_ROLLED
     for (int i = 0; i < fours; ++i) {
       OPC_UNROLLED
-      for (int e = 0; e < 4; ++e) {
+      for (int e = 0; e < 4 * fours; ++e) {
+        if (e / 4 != i) continue;
         OPC_UNROLLED
         for (int j = 0; j < own; ++j) {
-          write_shared(shared + (place + e * pitch + j / 4 * 4 * lanes_across + j % 4) * 4, totals[4 * i + e][j]);
+          write_shared(shared + (place + e % 4 * pitch + j / 4 * 4 * lanes_across + j % 4) * 4, totals[e][j]);
         }
       }
       __syncwarp();

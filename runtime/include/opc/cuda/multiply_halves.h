@@ -237,22 +237,24 @@ OPC_DEVICE void multiply_halves(const Nest &n, const Left &left, const LeftAt &l
       for (int stage = 0; stage < stages; ++stage) fill(stage);
       __syncthreads();
     }
-    OPC_ROLLED
-    for (int stage = 0; stage < stages - 1; ++stage) {
-      if (stage < steps) bring(stage, stage);
-      end_copies();
-    }
-    wait_for_copies<stages - 2>();
-    __syncthreads();
     int current = 0; /* stage */
-    read(shared, 0);
+    /* The first steps, which are ahead of the sum, only bring what the next ones add up: the code that brings terms stands here once. */
     OPC_ROLLED
-    for (int step = 0; step < steps; ++step) {
-      read(shared + current * stage_bytes, 1);
+    for (int step = 1 - stages; step < steps; ++step) {
+      if (step == 0) {
+        wait_for_copies<stages - 2>();
+        __syncthreads();
+        read(shared, 0);
+      }
+      if (step >= 0) read(shared + current * stage_bytes, 1);
       /* Behind the last barrier nobody reads the stage before this one. */
-      if (step + stages - 1 < steps) bring(step + stages - 1, current == 0 ? stages - 1 : current - 1);
-      if constexpr (fills) fill(step + stages);
+      const int next = step + stages - 1;
+      if (next < steps) bring(next, step < 0 ? next : current == 0 ? stages - 1 : current - 1);
+      if constexpr (fills) {
+        if (step >= 0) fill(step + stages);
+      }
       end_copies();
+      if (step < 0) continue;
       multiply(0);
       current = current + 1 == stages ? 0 : current + 1;
       wait_for_copies<stages - 2>();
@@ -268,13 +270,17 @@ OPC_DEVICE void multiply_halves(const Nest &n, const Left &left, const LeftAt &l
     constexpr int pitch = warp_across + 4, lanes_across = warp_across < 32 ? warp_across : 32;
     const shared_place rows = shared + warp * 16 * pitch * 4;
     const float *const row = reinterpret_cast<const float *>(static_cast<const char *>(memory) + warp * 16 * pitch * 4);
-    OPC_UNROLLED
+    OPC_ROLLED
     for (int i = 0; i < downs; ++i) {
       OPC_UNROLLED
-      for (int j = 0; j < acrosses; ++j) {
+      for (int of = 0; of < downs; ++of) {
+        if (of != i) continue;
         OPC_UNROLLED
-        for (int e = 0; e < 4; ++e) {
-          write_shared(rows + ((lane / 4 + e / 2 * 8) * pitch + 8 * j + lane % 4 * 2 + e % 2) * 4, totals[i][j][e]);
+        for (int j = 0; j < acrosses; ++j) {
+          OPC_UNROLLED
+          for (int e = 0; e < 4; ++e) {
+            write_shared(rows + ((lane / 4 + e / 2 * 8) * pitch + 8 * j + lane % 4 * 2 + e % 2) * 4, totals[of][j][e]);
+          }
         }
       }
       __syncwarp();
