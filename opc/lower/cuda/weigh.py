@@ -111,8 +111,8 @@ def weighed_of(op: Op, stage: NestStage) -> Weighed | None:
             break
     else:
         return None
-    weight, weighed = parts
-    score, shift = weight.args[0].args  # type: ignore[attr-defined]  # the argument is a difference
+    weight, difference, weighed = parts
+    score, shift = difference.args
     (axis,) = e.axes
     if not isinstance(axis, Axis) or axis.extent.indices() or not is_positive(op, axis.extent):
         return None
@@ -151,14 +151,14 @@ def weighed_of(op: Op, stage: NestStage) -> Weighed | None:
     )
 
 
-def _weighed_parts(e: Reduce) -> tuple[Call, Read] | None:
-    """Return the exponential and the element of a sum over one axis of such products."""
+def _weighed_parts(e: Reduce) -> tuple[Call, Call, Read] | None:
+    """Return the exponential, the difference that it is of, and the element of a sum over one axis of such products."""
     match e.body:
         case Call(fn="mul", args=(a, b)) if len(e.axes) == 1:
             for weight, other in ((a, b), (b, a)):
                 match weight, other:
-                    case Call(fn="exp", args=(Call(fn="sub"),)), Read():
-                        return weight, other
+                    case Call(fn="exp", args=(Call(fn="sub") as difference,)), Read():
+                        return weight, difference, other
     return None
 
 

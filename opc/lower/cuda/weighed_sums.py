@@ -47,7 +47,6 @@ from opc.lower.build.context import NEST, Nest
 from opc.lower.cuda.points import DevicePoints, place_of, used_places
 from opc.lower.cuda.products import HALVES
 from opc.lower.cuda.weigh import Weighed, columns_needed, lies_along
-from opc.records import replace
 
 SHAPES = ("64 x 64 x 64", "128 x 64 x 64", "128 x 64 x 128")
 """Rows, columns and elements across of the tiles that kernels may have: those of float32, and of elements that tensor cores
@@ -106,14 +105,18 @@ class _DeviceWeights(DevicePoints):
         values = {e: Local(name, self.type) for e, name in names.items()}
         extent = f"[{column}:{w.column.extent}]"
         greatest, sum_ = (Local(f"{kind}{extent}({names[e]})", self.type) for kind, e in (("max", w.score), ("sum", w.weight)))
-        total = Local(f"sum{extent}({format_expr(replace(w.sum.body, args=(values[w.weight], w.weighed)))})", self.type)  # type: ignore[type-var]
-        weight = replace(w.weight, args=(replace(w.weight.args[0], args=(values[w.score], values[w.shift])),))  # type: ignore[type-var]
+        total = Local(f"sum{extent}({format_expr(with_children(w.sum.body, (values[w.weight], w.weighed)))})", self.type)
+        weight = self._weight_of(values[w.score], values[w.shift])
         yield f"{names[w.score]} = {format_expr(w.score)}"
         yield f"{names[w.shift]} = {format_expr(_replaced(w.shift, {w.greatest: greatest}))}"
         yield f"{names[w.weight]} = {format_expr(weight)}"
         target = ", ".join(map(str, self.indices))
         value = _replaced(self.stage.assign.value, self._results(total, greatest, sum_))
         yield f"{self.stage.assign.target}[{target}] = {format_expr(value)}"
+
+    def _weight_of(self, score: Expr, shift: Expr) -> Expr:
+        weight = self.weighed.weight
+        return with_children(weight, (with_children(weight.args[0], (score, shift)),))
 
     def _results(self, total: Expr, greatest: Expr, sum_: Expr) -> Mapping[Expr, Expr]:
         w = self.weighed
@@ -210,9 +213,7 @@ class _DeviceWeights(DevicePoints):
 
     def _weight(self) -> LocalFunction:
         score, shift = self.nest.fresh("score"), self.nest.fresh("shift")
-        weight = self.weighed.weight
-        difference = replace(weight.args[0], args=(Local(score, self.type), Local(shift, self.type)))  # type: ignore[type-var]
-        value = self.value(replace(weight, args=(difference,)))
+        value = self.value(self._weight_of(Local(score, self.type), Local(shift, self.type)))
         return self._function("weight", ((self.type, score), (self.type, shift)), (), Construct(self.type, value), self.type)
 
     def _needed(self) -> LocalFunction:
