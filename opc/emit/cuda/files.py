@@ -155,24 +155,29 @@ class _Source:
 
 
 def _first(name: str, text: CudaText) -> str:
-    arguments = [c_storage(t.dtypes[0]) for t in text.types] + (["0"] if text.is_tiled else [])
+    arguments = _stored(text, tuple(t.dtypes[0] for t in text.types)) + (["0"] if text.is_tiled else [])
     return f"{name}<{', '.join(arguments)}>"
+
+
+def _stored(text: CudaText, types: tuple[DType, ...]) -> list[str]:
+    """Return the instance of a function for some types of its elements: those whose elements it reads or writes nowhere stand for
+    what is computed in."""
+    operands = {text.op.operand(o).type for o in text.kernel.operands if o not in text.temporaries}
+    return [c_storage(d if t in operands else d.compute) for t, d in zip(text.types, types, strict=True)]
 
 
 def _instances(name: str, text: CudaText, products: Products | Weighed | None, seldom: bool) -> str:
     """Return the initialiser of the table of a function's instances, one for each combination of stored types, and of each one
     for each shape of tiles.
 
-    Types that are computed alike, and as whose elements nothing is stored, have one instance; so have all shapes of what training
-    seldom runs.
+    All shapes of what training seldom runs are one instance.
     """
-    stored_as = {text.op.operand(o).type for o in text.kernel.operands if o not in text.temporaries}
 
     def build(types: tuple[DType, ...]) -> str:
         if len(types) < len(text.types):
             parts = [build((*types, d)) for d in text.types[len(types)].dtypes]
             return parts[0] if len(parts) == 1 else f"{{{', '.join(parts)}}}"
-        stored = [c_storage(d if t in stored_as else d.compute) for t, d in zip(text.types, types, strict=True)]
+        stored = _stored(text, types)
         if not text.is_tiled:
             return name + (f"<{', '.join(stored)}>" if stored else "")
         assert products is not None, "sums of products have tiles"
