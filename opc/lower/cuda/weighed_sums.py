@@ -48,9 +48,9 @@ from opc.lower.cuda.points import DevicePoints, place_of, used_places
 from opc.lower.cuda.products import HALVES
 from opc.lower.cuda.weigh import Weighed, columns_needed, lies_along
 
-SHAPES = ("64 x 64 x 64", "128 x 64 x 64", "128 x 64 x 128")
-"""Rows, columns and elements across of the tiles that kernels may have: those of float32, and of elements that tensor cores
-multiply, of which one lacks the second and one the first."""
+SHAPES = ("64 x 64 x 64", "64 x 64 x 128", "128 x 64 x 64", "128 x 64 x 128")
+"""Rows, columns and elements across of the tiles that kernels may have, as the runtime's `shape_of_weights` has them: two of
+float32, and two of elements that tensor cores multiply."""
 
 MOST_PLACES = 4
 """How many places a tile finds ahead of its scores at most: as many as the runtime's `digits` have."""
@@ -130,7 +130,7 @@ class _DeviceWeights(DevicePoints):
             Transformation("bind", ("tiles of rows to blocks",)),
             Transformation("fuse", ("scores", "weights", "sums")),
             Transformation("rescale", ("running maximum",)),
-            Transformation("tile", SHAPES if halves else SHAPES[:1]),
+            Transformation("tile", SHAPES if halves else SHAPES[:2]),
         ]
         if halves:
             steps.append(Transformation("tensor", halves))
