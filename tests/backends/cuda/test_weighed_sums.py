@@ -109,3 +109,19 @@ def test_scores_that_are_no_numbers(weighing: CudaSession, dtype: str) -> None:
     q[2, 2] = np.nan
     found = check(weighing, {"q": q, "k": k, "v": v})
     assert np.isnan(found).all(axis=1).tolist() == [False, True, True, False]
+
+
+def test_factors_that_lie_along_the_other_axis(loaded: Callable[[str | Family], CudaSession]) -> None:
+    """All three operands are the other way round than above: q and k along points, and v along the terms of its sum."""
+    turned = WEIGHED.replace(
+        "q: 'T[..., L, E]', k: 'T[..., S, E]', v: 'T[..., S, V]'", "q: 'T[E, L]', k: 'T[E, S]', v: 'T[V, S]'"
+    )
+    turned = turned.replace("[..., ", "[").replace("[...]", "[]").replace("T[..., ", "T[").replace("broadcast: true\n", "")
+    for read, other in (("q[i, e]", "q[e, i]"), ("k[j, e]", "k[e, j]"), ("v[j, d]", "v[d, j]")):
+        assert read in turned
+        turned = turned.replace(read, other)
+    session = loaded(compile_text(turned.replace("[float16, bfloat16, float32, float64]", "[bfloat16, float32]"), "weighed.yaml"))
+    for dtype in ("bfloat16", "float32"):
+        for rows, columns, terms, across in ((136, 80, 24, 72), (5, 67, 66, 3)):
+            q, k, v = (drawn(dtype, *s) for s in ((terms, rows), (terms, columns), (across, columns)))
+            check(session, {"q": q, "k": k, "v": v}, causal=True)

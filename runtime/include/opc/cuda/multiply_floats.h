@@ -174,7 +174,7 @@ OPC_DEVICE void multiply_floats(const Nest &n, const Left &left, const LeftAt &l
       for (int stage = 0; stage < stages; ++stage) fill(stage);
       __syncthreads();
     }
-    int current = 0; /* stage */
+    int stage = 0;
     /* The first steps, which are ahead of the sum, only bring what the next ones add up: the code that brings terms stands here once. */
     OPC_ROLLED
     for (int step = 1 - stages; step < steps; ++step) {
@@ -184,14 +184,14 @@ OPC_DEVICE void multiply_floats(const Nest &n, const Left &left, const LeftAt &l
       }
       /* Behind the barrier nobody reads the stage before this one. */
       const int next = step + stages - 1;
-      if (next < steps) bring(next, step < 0 ? next : current == 0 ? stages - 1 : current - 1);
+      if (next < steps) bring(next, stage);
       if constexpr (fills) {
         if (step >= 0) fill(step + stages);
       }
       end_copies();
+      stage = stage_after<stages>(stage);
       if (step < 0) continue;
-      const shared_place part = shared + current * stage_bytes;
-      current = current + 1 == stages ? 0 : current + 1;
+      const shared_place part = shared + stage * stage_bytes;
       OPC_ROLLED
       for (int first = 0; first < terms; first += 8) {
         int down = own_down, across = own_across;
@@ -227,19 +227,18 @@ OPC_DEVICE void multiply_floats(const Nest &n, const Left &left, const LeftAt &l
     const int place = (own_warp * rows + own_lane / lanes_across * 4) * pitch + own_lane % lanes_across * 4;
     const float *const group = reinterpret_cast<const float *>(static_cast<const char *>(memory)) + own_warp * rows * pitch;
     const int64_t first_down = end.down + own_warp / warps_across * warp_down, first_across = end.across + own_warp % warps_across * warp_across;
-    OPC_ROLLED
+    OPC_UNROLLED
     for (int i = 0; i < fours; ++i) {
       OPC_UNROLLED
-      for (int e = 0; e < 4 * fours; ++e) {
-        if (e / 4 != i) continue;
+      for (int e = 0; e < 4; ++e) {
         OPC_UNROLLED
         for (int j = 0; j < own; ++j) {
-          write_shared(shared + (place + e % 4 * pitch + j / 4 * 4 * lanes_across + j % 4) * 4, totals[e][j]);
+          write_shared(shared + (place + e * pitch + j / 4 * 4 * lanes_across + j % 4) * 4, totals[4 * i + e][j]);
         }
       }
       __syncwarp();
       for (int c = own_lane % lanes_stored; c < warp_across; c += lanes_stored) {
-        OPC_UNROLLED_4
+        OPC_UNROLLED_2
         for (int r = own_lane / lanes_stored; r < rows; r += 32 / lanes_stored) {
           finish_point(n, end, first_down + rows * i + r, first_across + c, group[r * pitch + c], finish);
         }

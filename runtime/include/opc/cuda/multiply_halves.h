@@ -237,7 +237,7 @@ OPC_DEVICE void multiply_halves(const Nest &n, const Left &left, const LeftAt &l
       for (int stage = 0; stage < stages; ++stage) fill(stage);
       __syncthreads();
     }
-    int current = 0; /* stage */
+    int stage = 0;
     /* The first steps, which are ahead of the sum, only bring what the next ones add up: the code that brings terms stands here once. */
     OPC_ROLLED
     for (int step = 1 - stages; step < steps; ++step) {
@@ -246,20 +246,20 @@ OPC_DEVICE void multiply_halves(const Nest &n, const Left &left, const LeftAt &l
         __syncthreads();
         read(shared, 0);
       }
-      if (step >= 0) read(shared + current * stage_bytes, 1);
+      if (step >= 0) read(shared + stage_after<stages>(stage) * stage_bytes, 1);
       /* Behind the last barrier nobody reads the stage before this one. */
       const int next = step + stages - 1;
-      if (next < steps) bring(next, step < 0 ? next : current == 0 ? stages - 1 : current - 1);
+      if (next < steps) bring(next, stage);
       if constexpr (fills) {
         if (step >= 0) fill(step + stages);
       }
       end_copies();
+      stage = stage_after<stages>(stage);
       if (step < 0) continue;
       multiply(0);
-      current = current + 1 == stages ? 0 : current + 1;
       wait_for_copies<stages - 2>();
       __syncthreads();
-      read(shared + current * stage_bytes, 0);
+      read(shared + stage_after<stages>(stage) * stage_bytes, 0);
       multiply(1);
     }
     wait_for_copies<0>();

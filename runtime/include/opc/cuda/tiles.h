@@ -8,9 +8,11 @@
 /* For a loop whose body is long and seldom runs, and one of which a few steps are to be under way at once. */
 #if defined(__CUDACC__)
 #define OPC_ROLLED OPC_PRAGMA(unroll 1)
+#define OPC_UNROLLED_2 OPC_PRAGMA(unroll 2)
 #define OPC_UNROLLED_4 OPC_PRAGMA(unroll 4)
 #else
 #define OPC_ROLLED
+#define OPC_UNROLLED_2
 #define OPC_UNROLLED_4
 #endif
 
@@ -99,6 +101,12 @@ struct term_table {
 
 /* The least of two numbers, the second of which may not fit. */
 OPC_DEVICE int at_most(int most, int64_t count) { return count < most ? static_cast<int>(count) : most; }
+
+/* The stage of shared memory behind another. */
+template <int stages>
+OPC_DEVICE int stage_after(int stage) {
+  return stage + 1 == stages ? 0 : stage + 1;
+}
 
 /* Has a compiler compute anew what depends on a number, and keep nothing of it in registers meanwhile. */
 #if defined(__CUDACC__)
