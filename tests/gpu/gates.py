@@ -18,7 +18,7 @@ from opc.backends.cuda import toolkit
 from opc.backends.cuda.backend import NAMESPACE
 from opc.emit.cuda.files import cuda_files
 from opc.emit.kernel.files import kernel_files
-from opc.ir.op import Op
+from opc.ir.op import Family, Op
 from opc.loops.nodes import Kernel
 from opc.lower.cuda.kernels import cuda_kernel
 from opc.lower.cuda.scans import first_terms, scan_of
@@ -39,7 +39,16 @@ def ptx(op: str, folder: Path) -> str:
     Raises:
         RuntimeError: with what nvcc said.
     """
-    family = load_family(ROOT / "specs" / f"{op}.yaml")
+    return ptx_of(load_family(ROOT / "specs" / f"{op}.yaml"), folder)
+
+
+def ptx_of(family: Family, folder: Path) -> str:
+    """Write the source of a family below a folder, compile it to PTX without a warning, and return that.
+
+    Raises:
+        RuntimeError: with what nvcc said.
+    """
+    op = family.name
     for path, text in {**kernel_files(family), **cuda_files(family)}.items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_text(text)

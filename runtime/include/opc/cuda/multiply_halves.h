@@ -53,16 +53,18 @@ struct half_part {
     }
   }
 
-  /* The same with fewer instructions. */
-  template <typename Stored>
-  OPC_DEVICE_MEMBER void write_slowly(shared_place part, const Stored *from, const factor_steps &steps, int points_left, int terms_left) const {
-    const int64_t step = by_terms ? steps.point : steps.term, next = by_terms ? steps.term : steps.point;
+  /* The same for some parts behind each other, with few instructions and registers: lanes have neighbours along the part's rows. */
+  template <int parts, typename Stored>
+  OPC_DEVICE_MEMBER static void write_each(shared_place part, const Stored *from, const factor_steps &steps, int points_left, int terms_left) {
     OPC_ROLLED
-    for (int i = 0; i < 8 * pieces; ++i) {
-      const int row_on = i / 8 * rows_at_once, on = i % 8;
-      const bool some = row_on < (by_terms ? points_left : terms_left) && on < (by_terms ? terms_left : points_left);
-      const uint16_t bits = some ? from[row_on * step + on * next].bits : uint16_t(0);
-      write_shared(part + to + row_on * pieces_a_row * 16 + 2 * on, bits);
+    for (int e = static_cast<int>(threadIdx.x); e < parts * points * terms; e += threads_a_block) {
+      const int in_part = e % (points * terms), point = by_terms ? in_part / terms : in_part % points;
+      const int own_term = by_terms ? in_part % terms : in_part / points, term = e / (points * terms) * terms + own_term;
+      const int row = by_terms ? point : own_term, in_row = by_terms ? own_term : point;
+      const bool some = point < points_left && term < terms_left;
+      const uint16_t bits = some ? from[point * steps.point + term * steps.term].bits : uint16_t(0);
+      const int to = row * pieces_a_row * 16 + ((in_row / 8 ^ (by_terms ? row >> 1 & 3 : row & 7)) << 4) + in_row % 8 * 2;
+      write_shared(part + e / (points * terms) * bytes + to, bits);
     }
   }
 
@@ -103,8 +105,9 @@ struct half_part {
   /* Where a lane's row is of the fragment of 16 points from `first` on, and of as many terms. Its matrices are those of points and terms
    * below 8; of points beyond; of terms beyond; and of both: as a register of the left factor each. Of the right one the second and the
    * third have changed places, so that two registers on end are 8 points. */
-  OPC_DEVICE_MEMBER static int first_row(int first) {
-    const int lane = static_cast<int>(threadIdx.x) % 32, one = lane / 8 % 2, two = lane / 16;
+  OPC_DEVICE_MEMBER static int first_row(int first) { return first_row(first, static_cast<int>(threadIdx.x) % 32); }
+  OPC_DEVICE_MEMBER static int first_row(int first, int lane) {
+    const int one = lane / 8 % 2, two = lane / 16;
     const int points_on = right ? two : one, terms_on = right ? one : two;
     if constexpr (by_terms) {
       const int point = lane % 8 + 8 * points_on;

@@ -72,26 +72,38 @@ struct weighs_values {
   OPC_DEVICE_MEMBER static T unscaled(T total) { return total; }
 };
 
+/* Where a tile of rows begins. The last rows come first: where a condition on indices leaves columns out, these take longest. */
+struct weights_start {
+  int64_t batch, row, across;
+};
+template <typename How, typename Nest>
+OPC_DEVICE weights_start start_of_weights(const Nest &n, int64_t tile) {
+  int64_t down = n.down, across_all = n.across, row, across;
+  forget(down);
+  forget(across_all);
+  const int64_t row_tiles = (down + How::rows - 1) / How::rows, across_tiles = (across_all + How::across - 1) / How::across;
+  const int64_t batch = without_last(without_last(tile, across_tiles, across), row_tiles, row);
+  return {batch, (row_tiles - 1 - row) * How::rows, across * How::across};
+}
+
 /* What a tile of rows comes to, with the greatest score of each row and the sum of its weights. `how` multiplies. */
 template <typename T, typename How, typename Nest, typename Ahead, typename Score, typename Shift, typename Weight, typename Needed,
           typename Finish>
 OPC_DEVICE void weigh_by(How &how, const Nest &n, const Ahead &ahead, const Score &score, const Shift &shift, const Weight &weight,
                          const Needed &needed, const Finish &finish) {
-  const int64_t row_tiles = (n.down + How::rows - 1) / How::rows, across_tiles = (n.across + How::across - 1) / How::across;
-  const int64_t chunks = (n.terms + How::depth - 1) / How::depth;
+  const int chunks = static_cast<int>((n.terms + How::depth - 1) / How::depth);
   for (int turn = 0; tile_at(turn) < n.work; ++turn) {
-    int64_t tile, across_tile;
-    const int64_t batch = without_last(without_last(tile_at(turn), across_tiles, across_tile), row_tiles, tile);
-    /* The last rows come first: where a condition on indices leaves columns out, these take longest. */
-    const int64_t first_row = (row_tiles - 1 - tile) * How::rows, first_across = across_tile * How::across;
+    const weights_start start = start_of_weights<How>(n, tile_at(turn));
+    const int64_t batch = start.batch, first_row = start.row;
     const int rows = at_most(How::rows, n.down - first_row);
     int64_t end = n.columns;
     if (n.infinite != nullptr && *n.infinite == 0) {
       const int64_t least = needed(first_row, rows);
       end = least < end ? (least > 0 ? least : 0) : end;
     }
+    const int tiles = static_cast<int>((end + How::columns - 1) / How::columns);
     const auto places = ahead(batch);
-    how.start(n, batch, first_row, first_across);
+    how.start(n, batch, first_row, start.across);
     OPC_ROLLED
     for (int again = 0; again < 2; ++again) {
       T greatest[How::own_rows], sums[How::own_rows];
@@ -102,10 +114,11 @@ OPC_DEVICE void weigh_by(How &how, const Nest &n, const Ahead &ahead, const Scor
         OPC_UNROLLED
         for (int k = 0; k < How::own_across; ++k) how.total(i, k) = 0;
       }
-      if (chunks > 0 && end > 0) how.bring_scores(n, 0, 0, true);
+      if (chunks > 0 && tiles > 0) how.bring_scores(n, 0, 0, true);
       end_copies();
       OPC_ROLLED
-      for (int64_t first_column = 0; first_column < end; first_column += How::columns) {
+      for (int tile = 0; tile < tiles; ++tile) {
+        const int64_t first_column = int64_t(tile) * How::columns;
         how.bring_weighed(n, first_column);
         end_copies();
         OPC_UNROLLED
@@ -114,23 +127,27 @@ OPC_DEVICE void weigh_by(How &how, const Nest &n, const Ahead &ahead, const Scor
           for (int j = 0; j < How::own_columns; ++j) how.score(i, j) = 0;
         }
         OPC_ROLLED
-        for (int64_t chunk = 0; chunk < chunks; ++chunk) {
+        for (int chunk = 0; chunk < chunks; ++chunk) {
           if (chunk == 0) {
             wait_for_copies<1>();
           } else {
             wait_for_copies<0>();
           }
           __syncthreads();
-          how.multiply_scores(first_column, at_most(How::depth, n.terms - chunk * How::depth));
+          how.multiply_scores(first_column, at_most(How::depth, n.terms - int64_t(chunk) * How::depth));
           __syncthreads();
           /* What is multiplied next is on its way meanwhile. */
           const bool last = chunk + 1 == chunks;
-          const int64_t next_column = last ? first_column + How::columns : first_column;
-          if (next_column < end) how.bring_scores(n, next_column, last ? 0 : chunk + 1, chunks > 1);
+          const int next = last ? tile + 1 : tile;
+          if (next < tiles) how.bring_scores(n, int64_t(next) * How::columns, last ? 0 : chunk + 1, chunks > 1);
           end_copies();
         }
         if (chunks == 0) end_copies();
         const int columns_left = at_most(How::columns, n.columns - first_column);
+        /* Where scores are read is found anew for each tile: registers are for scores and points. */
+        int64_t row = first_row + how.row(0), column = first_column + how.column(0);
+        forget(row);
+        forget(column);
         T greater[How::own_rows];
         OPC_UNROLLED
         for (int i = 0; i < How::own_rows; ++i) greater[i] = greatest[i];
@@ -139,8 +156,8 @@ OPC_DEVICE void weigh_by(How &how, const Nest &n, const Ahead &ahead, const Scor
           OPC_UNROLLED
           for (int i = 0; i < How::own_rows; ++i) {
             const bool counts = how.row(i) < rows && how.column(j) < columns_left;
-            how.score(i, j) = counts ? T(score(batch, places, first_row + how.row(i), first_column + how.column(j), how.score(i, j)))
-                                     : limits<T>::lowest;
+            const int down = how.row(i) - how.row(0), along = how.column(j) - how.column(0);
+            how.score(i, j) = counts ? T(score(batch, places, row + down, column + along, how.score(i, j))) : limits<T>::lowest;
             greater[i] = maximum(greater[i], how.score(i, j));
           }
         }
@@ -162,7 +179,7 @@ OPC_DEVICE void weigh_by(How &how, const Nest &n, const Ahead &ahead, const Scor
         }
         wait_for_copies<1>();
         __syncthreads();
-        how.multiply_weights(first_column, at_most(How::columns, end - first_column), again == 1);
+        how.multiply_weights(first_column, columns_left, again == 1);
         __syncthreads();
       }
       wait_for_copies<0>();
@@ -191,7 +208,7 @@ OPC_DEVICE void weigh_by(How &how, const Nest &n, const Ahead &ahead, const Scor
           }
         }
         __syncwarp();
-        const int64_t across = first_across + 32 * group + lane;
+        const int64_t across = start.across + 32 * group + lane;
         OPC_ROLLED
         for (int r = 0; r < warp_rows; ++r) {
           const T total = own[r * pitch + lane];

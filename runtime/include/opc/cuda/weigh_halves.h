@@ -82,23 +82,19 @@ struct weighs_halves {
   template <int parts, typename Part>
   OPC_DEVICE_MEMBER static void bring(shared_place to, const Stored *from, const factor_steps &steps, int points_left,
                                       int terms_left) {
+    if (steps.how != packed) {
+      Part::template write_each<parts>(to, from, steps, points_left, terms_left);
+      return;
+    }
     int thread = static_cast<int>(threadIdx.x);
     forget(thread);
     const Part own(thread);
     const int point = Part::by_terms ? own.row : 8 * own.piece, term = Part::by_terms ? 8 * own.piece : own.row;
     const Stored *at = from + point * steps.point + term * steps.term;
-    if (steps.how == packed) {
-      OPC_UNROLLED
-      for (int p = 0; p < parts; ++p) {
-        own.copy(to + p * Part::bytes, at, Part::by_terms ? steps.point : steps.term, points_left - point, terms_left - term - 32 * p);
-        at += 32 * steps.term;
-      }
-    } else {
-      OPC_ROLLED
-      for (int p = 0; p < parts; ++p) {
-        own.write_slowly(to + p * Part::bytes, at, steps, points_left - point, terms_left - term - 32 * p);
-        at += 32 * steps.term;
-      }
+    OPC_UNROLLED
+    for (int p = 0; p < parts; ++p) {
+      own.copy(to + p * Part::bytes, at, Part::by_terms ? steps.point : steps.term, points_left - point, terms_left - term - 32 * p);
+      at += 32 * steps.term;
     }
   }
   template <typename Nest>
