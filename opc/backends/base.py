@@ -68,6 +68,10 @@ class Compile:
     ahead for all packages, which changes no object. `kept` is a folder for the compiled header, which then serves all output
     folders: that of the environment whose headers are most of it. It then has the headers `also`, which some sources include
     later, and beside it lies an object with the inline functions of opc's headers and of those in the folders `inlined`.
+
+    `functions` is a header of the runtime with functions that many packages' sources have in common; the build system may compile
+    them once, as an object that is linked beside this one. Both then know it by a macro: `OPC_FUNCTIONS_ELSEWHERE` and
+    `OPC_FUNCTIONS_HERE`.
     """
 
     source: str
@@ -80,6 +84,7 @@ class Compile:
     kept: str = ""
     also: tuple[str, ...] = ()
     inlined: tuple[str, ...] = ()
+    functions: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,6 +259,13 @@ class Backend(ABC):
     on_gpu: str = ""
     """The backend whose library its code calls for tensors in a GPU's memory, which say so by `is_cuda`."""
 
+    parts: tuple[str, ...] = ()
+    """The backends whose files it is made of, the first of them its framework's, where it has none of its own: the proof alone
+    runs it."""
+
+    companion: str = ""
+    """The class, as `module:name`, of a backend with `parts` that the proof runs beside this one; see `registry.companions`."""
+
     size_expressions: bool = False
     """Whether its framework computes with sizes as expressions, and its code depends on an op's shape rules and signature."""
 
@@ -262,6 +274,11 @@ class Backend(ABC):
 
     imports: tuple[str, ...] = ()
     """Modules that take long to import, which the proof imports while packages are built."""
+
+    @property
+    def runs_as(self) -> str:
+        """The backend whose interpreter runs its sessions: itself, but for one with `parts`."""
+        return self.parts[0] if self.parts else self.name
 
     @abstractmethod
     def probe(self) -> Availability:

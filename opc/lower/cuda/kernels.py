@@ -35,12 +35,11 @@ def cuda_kernel(op: Op, stage: Stage) -> Kernel:
 
 
 def _statement(op: Op, stage: NestStage) -> Kernel:
-    nest = Nest(op, stage)
     if (scan := scan_of(stage)) is not None:
-        return scan_kernel(nest, scan)
+        return scan_kernel(Nest(op, stage), scan)
     if (scatter := scatter_of(stage)) is not None:
-        return scatter_kernel(nest, scatter)
+        return scatter_kernel(Nest(op, stage), scatter)
     if (weighed := weighed_of(op, stage)) is not None:
-        return weighed_kernel(nest, weighed)
+        return weighed_kernel(Nest(op, stage), weighed)
     products = products_of(op, stage)
-    return point_kernel(nest) if products is None else product_kernel(nest, products)
+    return point_kernel(op, stage) if products is None else product_kernel(Nest(op, stage), products)
