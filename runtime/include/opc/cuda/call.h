@@ -90,11 +90,14 @@ static inline void set_tiles(device_nest<Operands> &d, int64_t batches, int64_t 
   d.left = d.right = {0, 0, by_value};
 }
 
-/* What divides numbers below 2^31. */
+/* What divides numbers below 2^63, and in 32 bits those below 2^31. */
 static inline divisor divisor_of(int64_t value) {
-  divisor d = {static_cast<uint32_t>(value < 1 ? 1 : value), 0, 0};
-  while ((uint64_t(1) << d.shift) < d.value) ++d.shift;
-  d.magic = static_cast<uint32_t>((uint64_t(1) << 32) * ((uint64_t(1) << d.shift) - d.value) / d.value + 1);
+  const uint64_t by = static_cast<uint64_t>(value < 1 ? 1 : value);
+  divisor d = {static_cast<uint32_t>(by), 0, 0, 0};
+  while ((uint64_t(1) << d.shift) < by) ++d.shift;
+  const uint64_t above = (uint64_t(1) << d.shift) - by;
+  if (by <= INT32_MAX) d.magic = static_cast<uint32_t>((above << 32) / by + 1);
+  d.wide_magic = static_cast<uint64_t>((static_cast<unsigned __int128>(above) << 64) / by + 1);
   return d;
 }
 
@@ -255,6 +258,27 @@ struct tile_launch {
   }
 };
 
+/* Adds a tensor of the call, whose dtype some kernels ask for. */
+static inline void add_device_tensor(nest &n, const DLTensor *t) {
+  add_tensor(n, t);
+  n.operands[n.operand_count - 1].stored = static_cast<int16_t>(t == nullptr ? dtype_unknown : dtype_of(*t));
+}
+
+/* Tells whether an operand is dense. Kernels find offsets of an absent one too. */
+static inline void set_dense(nest_operand &o) {
+  int64_t together = 1;
+  o.dense = 1;
+  for (int32_t a = o.ndim - 1; a >= 0; --a) {
+    if (o.shape[a] == 1) {
+      o.stride[a] = together; /* which may be any */
+    } else if (o.stride[a] != together) {
+      o.dense = 0;
+    }
+    together *= o.shape[a];
+  }
+  if (o.data == nullptr) memset(o.stride, 0, sizeof o.stride);
+}
+
 /* A nest as kernels get it. */
 template <int32_t Operands>
 static inline void to_device(device_nest<Operands> &d, const nest &n, const opc_cuda_context *lent) {
@@ -268,12 +292,16 @@ static inline void to_device(device_nest<Operands> &d, const nest &n, const opc_
     d.points *= d.size[e];
   }
   d.small = d.points <= INT32_MAX;
-  for (int32_t e = 0; d.small && e < n.entries; ++e) {
+  for (int32_t e = 0; e < n.entries; ++e) {
     d.by_size[e] = divisor_of(d.size[e]);
     d.by_after[e] = divisor_of(d.after[e]);
   }
-  for (int32_t k = 0; k < Operands; ++k) d.operands[k] = n.operands[k];
+  for (int32_t k = 0; k < Operands; ++k) {
+    d.operands[k] = n.operands[k];
+    set_dense(d.operands[k]);
+  }
   d.work = d.points;
+  d.packed = 0;
   d.parts = 1;
   d.kept = nullptr;
   d.items = d.key_count = d.others = 0;
@@ -283,6 +311,24 @@ static inline void to_device(device_nest<Operands> &d, const nest &n, const opc_
   d.team = 1;
   d.of = whole;
   d.level = 0;
+}
+
+/* Decides whether threads take several points at once that are neighbours along an entry of the target: so many as 16 bytes hold of each of
+ * some operands, whose elements have `sizes` bytes. Returns how many points a thread takes. */
+template <int32_t Operands, int32_t Along>
+static inline int64_t set_packed(device_nest<Operands> &d, const nest &n, int32_t entry, const int32_t (&along)[Along],
+                                 const int64_t (&sizes)[Along]) {
+  int64_t widest = 1;
+  for (int64_t size : sizes) widest = greater(widest, size);
+  const int64_t lanes = 16 / widest;
+  bool packs = d.size[entry] % lanes == 0;
+  for (int32_t e = entry + 1; e < n.entries; ++e) packs = packs && d.size[e] == 1;
+  for (int32_t k : along) {
+    const nest_operand &o = d.operands[k];
+    packs = packs && o.data != nullptr && o.dense != 0 && reinterpret_cast<uintptr_t>(o.data) % 16 == 0;
+  }
+  d.packed = packs ? d.points : 0;
+  return packs ? lanes : 1;
 }
 
 /* Along what the reads of a nest lie together: its terms, or the points of the last entry of its target; or it is not known. */
@@ -396,7 +442,10 @@ static inline void to_device(device_tile<Operands> &d, const stage &s, int32_t b
   d.rows = d.columns = 1;
   for (int32_t a = 0; a < s.outer; ++a) d.rows *= s.size[a];
   for (int32_t a = s.outer; a < s.rank; ++a) d.columns *= s.size[a];
-  for (int32_t k = 0; k < Operands; ++k) d.operands[k].data = s.operands[k].data;
+  for (int32_t k = 0; k < Operands; ++k) {
+    d.operands[k].data = s.operands[k].data;
+    d.operands[k].stored = s.operands[k].stored;
+  }
   d.outer = add_merged(d, s, 0, 0, s.outer);
   d.rank = d.outer + add_merged(d, s, d.outer, s.outer, s.rank - s.outer);
   int64_t widest = 1;

@@ -11,12 +11,14 @@ inline namespace OPC_VARIANT {
 /* Of the terms at a point: all are reduced; or a part of them, which is kept; or what was kept of all parts. */
 enum part : int32_t { whole, one_part, all_parts, places };
 
-/* A divisor of numbers below 2^31, as a factor and a shift: Granlund and Montgomery, Division by Invariant Integers using
- * Multiplication, 1994. */
+/* A divisor of numbers below 2^31, and of those below 2^63, as a factor each and a shift: Granlund and Montgomery, Division by Invariant
+ * Integers using Multiplication, 1994. */
 struct divisor {
   uint32_t value, magic, shift;
+  uint64_t wide_magic;
 };
 OPC_DEVICE uint32_t quotient_by(const divisor &d, uint32_t number) { return (__umulhi(number, d.magic) + number) >> d.shift; }
+OPC_DEVICE uint64_t quotient_by(const divisor &d, uint64_t number) { return (__umul64hi(number, d.wide_magic) + number) >> d.shift; }
 
 /* How a reduction is carried along an entry of the target's indices: see opc/cuda/scan.h. A line has the points of that entry; points of the
  * entries behind it lie side by side, and lines of as many `columns` go together. */
@@ -48,6 +50,7 @@ struct factor_steps {
 template <int32_t Operands>
 struct device_nest {
   int64_t points;
+  int64_t packed; /* points that threads take several of at once: all, or none */
   int64_t work; /* for teams: points, or parts of them */
   int64_t parts;
   char *kept; /* for each part of each point 8 bytes, or a sum of products; of searches behind these as many for positions */
@@ -70,33 +73,23 @@ struct device_nest {
   line_scan scan;
   int64_t size[max_axes];  /* of each entry of the target's indices */
   int64_t after[max_axes]; /* points of the entries behind it */
-  divisor by_size[max_axes], by_after[max_axes]; /* the same, where they are `small` */
+  divisor by_size[max_axes], by_after[max_axes]; /* the same */
   nest_operand operands[Operands];
 };
 
 /* A tensor of the nest. */
 template <typename T>
 struct view {
-  T *data;
+  place_of<T> data;
   const int64_t *shape;
   const int64_t *stride;
+  bool dense;
 };
 
 template <typename T, typename Nest>
 OPC_DEVICE view<T> view_of(const Nest &n, int32_t operand) {
   const nest_operand &o = n.operands[operand];
-  return {reinterpret_cast<T *>(o.data), o.shape, o.stride};
-}
-
-/* A number without its last digit, which goes to `digit`, where that has `size` values; in 32 bits where these are enough. */
-OPC_DEVICE int64_t without_last(int64_t number, int64_t size, int64_t &digit) {
-  if (number <= INT32_MAX && size <= INT32_MAX) {
-    const uint32_t small = static_cast<uint32_t>(number), of = static_cast<uint32_t>(size);
-    digit = small % of;
-    return small / of;
-  }
-  digit = number % size;
-  return number / size;
+  return {elements_of<T>(o), o.shape, o.stride, o.dense != 0};
 }
 
 /* The place of a number's digit that has `size` values, behind which there are digits of `after` values together. */
@@ -110,7 +103,10 @@ OPC_DEVICE int64_t place_in(int64_t number, int64_t after, int64_t size) {
 /* The place of a point along an entry of the target's indices; in a group, the number of a position in row-major order. */
 template <typename Nest>
 OPC_DEVICE int64_t entry_place(const Nest &n, int64_t point, int32_t entry) {
-  if (!n.small) return point / n.after[entry] % n.size[entry];
+  if (!n.small) {
+    const uint64_t wide = quotient_by(n.by_after[entry], static_cast<uint64_t>(point));
+    return static_cast<int64_t>(entry == 0 ? wide : wide - quotient_by(n.by_size[entry], wide) * static_cast<uint64_t>(n.size[entry]));
+  }
   const uint32_t left = quotient_by(n.by_after[entry], static_cast<uint32_t>(point));
   return entry == 0 ? left : left - quotient_by(n.by_size[entry], left) * n.by_size[entry].value;
 }
@@ -120,13 +116,42 @@ OPC_DEVICE int64_t entry_place(const Nest &n, int64_t point, int32_t entry) {
 template <typename T>
 OPC_DEVICE int64_t group_offset(const view<T> &v, int32_t axis, const extents &own, int64_t place, const extents &all) {
   int64_t offset = 0;
+  /* Where nothing is broadcast, the number of the place is how many steps the last axis takes. */
+  const bool at_once = v.dense && &own == &all && own.rank > 0;
+  const int32_t first = at_once ? own.rank - 1 : 0;
   OPC_ROLLED
-  for (int32_t i = own.rank - 1, a = all.rank - 1; i >= 0; --i, --a) {
+  for (int32_t i = own.rank - 1, a = all.rank - 1; i >= first; --i, --a) {
     int64_t digit = place; /* of the first axis, all that is left */
-    if (a > 0) place = without_last(place, all.size[a], digit);
-    if (own.size[i] != 1) offset += digit * v.stride[axis + i];
+    if (i > first || a > i) place = without_last(place, all.size[a], digit);
+    if (at_once || own.size[i] != 1) offset += digit * v.stride[axis + i];
   }
   return offset;
+}
+
+/* The strides of an operand along an axis group from an axis on. */
+struct group_strides {
+  const int64_t *stride;
+  bool dense;
+};
+template <typename T>
+OPC_DEVICE group_strides strides_of(const view<T> &v, int32_t axis) {
+  return {v.stride + axis, v.dense};
+}
+
+/* The offsets of a place in an axis group of several operands, none of which is broadcast. */
+template <typename... Strides>
+OPC_DEVICE offsets<sizeof...(Strides)> group_offsets(int64_t place, const extents &all, Strides... strides) {
+  const group_strides of[] = {strides...};
+  offsets<sizeof...(Strides)> found = {};
+  const int32_t first = (strides.dense && ...) && all.rank > 0 ? all.rank - 1 : 0;
+  OPC_ROLLED
+  for (int32_t a = all.rank - 1; a >= first; --a) {
+    int64_t digit = place;
+    if (a > first) place = without_last(place, all.size[a], digit);
+    OPC_UNROLLED
+    for (int k = 0; k < static_cast<int>(sizeof...(Strides)); ++k) found.at[k] += digit * of[k].stride[a];
+  }
+  return found;
 }
 
 /* Which point of an axis group a place is. */
@@ -164,22 +189,16 @@ OPC_DEVICE int64_t broadcast_place(const extents &all, const extents &own, int64
   return found;
 }
 
-/* A number of at least 0 divided by one of at least 1; in 32 bits where these are enough. */
-OPC_DEVICE int64_t divided_by(int64_t number, int64_t by) {
-  if (number <= INT32_MAX && by <= INT32_MAX) return static_cast<uint32_t>(number) / static_cast<uint32_t>(by);
-  return number / by;
-}
-
 /* Narrows [low, high) to the i with factor * i + rest >= 0; what is left lies within it, also where that is nothing. Most ranges need no
  * narrowing, and a division takes long. */
 OPC_DEVICE void narrow_range(int64_t &low, int64_t &high, int64_t factor, int64_t rest) {
   if (factor > 0) {
     if (factor * low + rest >= 0) return;
-    const int64_t first = divided_by(factor - 1 - rest, factor);
+    const int64_t first = (factor - 1 - rest) / factor;
     low = first < high ? first : high;
   } else if (factor < 0) {
     if (factor * (high - 1) + rest >= 0) return;
-    const int64_t end = rest < 0 ? low : divided_by(rest, -factor) + 1;
+    const int64_t end = rest < 0 ? low : rest / -factor + 1;
     high = end > low ? end : low;
   } else if (rest < 0) {
     high = low;
@@ -214,7 +233,7 @@ OPC_DEVICE int64_t end_of_terms(const Nest &n, int64_t end) {
 }
 OPC_DEVICE int64_t count_terms(int64_t first, int64_t end, int64_t step) {
   if (first >= end) return 0;
-  return step == 1 ? end - first : divided_by(end - first + step - 1, step);
+  return step == 1 ? end - first : (end - first + step - 1) / step;
 }
 
 /* What the terms at a point come to, of which a thread has reduced its own. */

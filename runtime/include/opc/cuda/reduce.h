@@ -7,6 +7,19 @@
 namespace opc {
 inline namespace OPC_VARIANT {
 
+/* A number without its last digit, which goes to `digit`, where that has `size` values. nvcc divides in 32 bits where these are enough. */
+OPC_DEVICE int64_t without_last(int64_t number, int64_t size, int64_t &digit) {
+  const int64_t left = number / size;
+  digit = number - left * size;
+  return left;
+}
+
+/* Of several operands, how many elements from its first something lies. */
+template <int count>
+struct offsets {
+  int64_t at[count];
+};
+
 /* How partial results of a reduction are joined. */
 struct joins_sum {
   template <typename T>
@@ -44,39 +57,47 @@ OPC_DEVICE T warp_reduce(T value) {
 template <typename Joins, typename T>
 OPC_DEVICE T lanes_reduce(int32_t lanes, T value) {
   const unsigned first = threadIdx.x % threads_a_warp / unsigned(lanes) * unsigned(lanes);
-  const unsigned own = ((1u << lanes) - 1u) << first;
-  OPC_ROLLED
-  for (int distance = lanes / 2; distance > 0; distance /= 2) value = Joins::join(value, __shfl_xor_sync(own, value, distance));
+  const unsigned own = 0xffffffffu >> (threads_a_warp - lanes) << first;
+  OPC_UNROLLED
+  for (int distance = threads_a_warp / 2; distance > 0; distance /= 2) {
+    if (distance < lanes) value = Joins::join(value, __shfl_xor_sync(own, value, distance));
+  }
   return value;
 }
 
-/* The reduction of the threads' partial results, which every thread of the block gets: lanes of each warp, then warps. Blocks have whole
- * warps. */
+/* The reduction of what the warps of a block have come to, which every thread gets. Blocks have whole warps. */
 template <typename Joins, typename T>
-OPC_DEVICE T block_reduce(T value) {
+OPC_DEVICE T warps_reduce(T value) {
   OPC_SHARED(T, parts, threads_a_block / threads_a_warp);
   const int warps = static_cast<int>(blockDim.x) / threads_a_warp;
-  value = warp_reduce<Joins>(value);
   if (threadIdx.x % threads_a_warp == 0) parts[threadIdx.x / threads_a_warp] = value;
   __syncthreads();
   value = parts[0];
+  OPC_ROLLED
   for (int warp = 1; warp < warps; ++warp) value = Joins::join(value, parts[warp]);
   __syncthreads();
   return value;
 }
 
+/* The reduction of the threads' partial results, which every thread of the block gets: lanes of each warp, then warps. */
+template <typename Joins, typename T>
+OPC_DEVICE T block_reduce(T value) {
+  return warps_reduce<Joins>(warp_reduce<Joins>(value));
+}
+
 /* Teams: which one a thread is of, which thread of it, and how many there are in the grid. */
 template <typename Tile>
-OPC_DEVICE int64_t own_team(const Tile &t) {
-  return own_thread() / t.team;
+OPC_DEVICE int64_t all_teams(const Tile &t) {
+  return static_cast<int64_t>(gridDim.x) * (blockDim.x / static_cast<unsigned>(t.team));
 }
 template <typename Tile>
-OPC_DEVICE int64_t all_teams(const Tile &t) {
-  return all_threads() / t.team;
+OPC_DEVICE int64_t own_team(const Tile &t) {
+  const unsigned team = static_cast<unsigned>(t.team);
+  return static_cast<int64_t>(blockIdx.x) * (blockDim.x / team) + threadIdx.x / team;
 }
 template <typename Tile>
 OPC_DEVICE int32_t thread_of_team(const Tile &t) {
-  return static_cast<int32_t>(threadIdx.x) % t.team;
+  return static_cast<int32_t>(threadIdx.x % static_cast<unsigned>(t.team));
 }
 template <typename Tile>
 OPC_DEVICE bool first_of_team(const Tile &t) {
@@ -86,8 +107,8 @@ OPC_DEVICE bool first_of_team(const Tile &t) {
 /* The reduction of the partial results of a team's threads, which each of them gets. */
 template <typename Joins, typename T, typename Tile>
 OPC_DEVICE T team_reduce(const Tile &t, T value) {
-  if (t.team == threads_a_block) return block_reduce<Joins>(value);
-  return t.team == threads_a_warp ? warp_reduce<Joins>(value) : lanes_reduce<Joins>(t.team, value);
+  value = lanes_reduce<Joins>(t.team < threads_a_warp ? t.team : int32_t(threads_a_warp), value);
+  return t.team > threads_a_warp ? warps_reduce<Joins>(value) : value;
 }
 
 /* How the positions that searches find are joined: the first NaN, or else the first of the best values. No term is as good as the first
