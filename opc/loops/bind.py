@@ -119,7 +119,7 @@ def _shared_loop(s: Loop, level: int, depth: int) -> Body:
     return (
         Let(names[0], Weak.INT, low),
         Let(names[1], Weak.INT, step),
-        Let(names[2], Weak.INT, call("count_terms", own, call("end_of_terms", NEST, s.high), by)),
+        Let(names[2], Weak.INT, call("count_own_terms", NEST, own, s.high, number(level))),
         replace(s, index=names[3], low=number(0), high=count, body=(index, *body)),
     )
 

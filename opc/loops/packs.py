@@ -68,16 +68,23 @@ def _packed(loop: Loop, rows: Mapping[str, PackedRow], fresh: Callable[[str], st
     if any(loop.index in variables(v) for v in values_of(along)):
         along = (Let(loop.index, Weak.INT, sum_of([variable(first), variable(lane)])), *along)
     body: list[Statement] = []
+    offsets = fresh("offsets")
+    if used:
+        body.append(Let(offsets, Named("auto"), call("column_offsets", Word("tile"), variable(first))))
+
+    def place(name: str) -> Expr:
+        return Local(offsets, Weak.INT, number(rows[name].operand), "at")
+
     for name in used:
         types = (COUNT,)
         if rows[name].written:
             read = any(_uses(v, name, loop.index) for v in _read_values(loop.body))
-            whole = (ref(name), variable(first)) if read else (ref(name),)
+            whole = (ref(name), place(name)) if read else (ref(name),)
             body.append(Var(packs[name], Named("auto"), call("load_pack" if read else "new_pack", *whole, types=types)))
         else:
-            body.append(Let(packs[name], Named("auto"), call("load_pack", ref(name), variable(first), types=types)))
+            body.append(Let(packs[name], Named("auto"), call("load_pack", ref(name), place(name), types=types)))
     body.append(Loop(How.UNROLLED, lane, number(0), Word(COUNT), along))
-    body += [Do(call("store_pack", ref(n), variable(first), ref(packs[n]), types=(COUNT,))) for n in used if rows[n].written]
+    body += [Do(call("store_pack", ref(n), place(n), ref(packs[n]), types=(COUNT,))) for n in used if rows[n].written]
     yield replace(loop, index=first, high=packed, step=Word(COUNT), body=tuple(body))
     yield replace(loop, low=packed, body=_at_offsets(loop, {n: rows[n].operand for n in used}, fresh("offsets")))
 

@@ -163,10 +163,12 @@ def main(ops: list[str]) -> int:
         print("skipped: there is no nvcc, of which kernels' code is asked")
         return 0
     chosen = ops or [path.stem for path in sorted((ROOT / "specs").glob("*.yaml"))]
+    count = 0
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-        amiss = [text for found in pool.map(_all_of, chosen) for text in found]
-    print("\n".join(amiss) or f"nothing is amiss in the kernels of {len(chosen)} ops")
-    return bool(amiss)
+        for op, found in zip(chosen, pool.map(_all_of, chosen), strict=True):
+            print("\n".join(found) or f"{op}: nothing is amiss", flush=True)
+            count += len(found)
+    return bool(count)
 
 
 if __name__ == "__main__":

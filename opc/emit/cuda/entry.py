@@ -412,7 +412,7 @@ class CudaEntryText(EntryText):
         if a.attribute:
             place = f"attributes->{a.attribute}" + ("" if a.element < 0 else f"[{a.element}]")
             return f"opc::real_number({place})" if a.type == "opc::real_number" else place
-        if a.type == "opc::extents":
+        if a.type == "opc::device_extents":
             return f"call.{next(group_member(g) for g in self._own_groups() if axes_member(*g) == a.name)}"
         inputs = [o.name for o in self.op.inputs]
         for n, name in enumerate(inputs):

@@ -42,12 +42,13 @@ def _within(body: Body, fresh: Callable[[], str]) -> Body:
     inside = frozenset(name for s in body for name in _inner(s))
     own = {s.name: n for n, s in enumerate(body) if isinstance(s, Let | Var)}
     uses = Counter(e for v in values_of(body) for e in walk(v) if isinstance(e, Intrinsic) and e.name == "group_offset")
+    alike = Counter(e.args[3:] for e in uses if e.args[2] == e.args[4])
     looped = {e for s in body if isinstance(s, Loop) for v in values_of(s.body) for e in walk(v)}
     shared: dict[Expr, str] = {}
     behind: dict[int, list[Intrinsic]] = {}
     for e, times in uses.items():
         used = variables(e)
-        if (times > 1 or e in looped) and not inside.intersection(used):
+        if (times > 1 or e in looped or alike[e.args[3:]] > 1) and not inside.intersection(used):
             shared[e] = fresh()
             place = max((own[name] for name in used if name in own), default=-1)
             behind.setdefault(place, []).append(e)

@@ -10,7 +10,21 @@ from collections.abc import Iterator
 
 from opc.ir.affine import Affine, Index
 from opc.ir.dtypes import DType, Weak
-from opc.ir.expr import Call, Const, Expr, GroupIndex, GroupRef, Read, Reduce, Select, children, free_indices, reads, walk
+from opc.ir.expr import (
+    Call,
+    Const,
+    Expr,
+    GroupIndex,
+    GroupRef,
+    Present,
+    Read,
+    Reduce,
+    Select,
+    children,
+    free_indices,
+    reads,
+    walk,
+)
 from opc.ir.op import Group
 from opc.loops.nodes import Body, Do, How, If, Kernel, Let, Loop, Refuse, Statement, Store, Var
 from opc.loops.packs import COUNT
@@ -31,7 +45,7 @@ from opc.loops.values import (
     variable,
 )
 from opc.lower.build.context import NEST, Nest
-from opc.lower.cuda.points import DevicePoints, point_kernel, used_places
+from opc.lower.cuda.points import DevicePoints, is_uniform, point_kernel, used_places
 from opc.records import replace
 
 
@@ -70,8 +84,6 @@ def _packs(nest: Nest, entry: int) -> bool:
         others = (name for n, i in enumerate(r.indices) if n != own for name in _names_in(i))
         if r.pad is not None or own in r.checked or index in others or id(r) not in unconditional:
             return False
-        if nest.is_optional(r.operand):
-            return False
         some = True
     return some
 
@@ -81,6 +93,9 @@ def _always_read(e: Expr) -> Iterator[Read]:
     match e:
         case Read():
             yield e
+        case Select(cond=cond, then=then, other=other) if is_uniform(cond):
+            # Where it is the same for all points which side is taken, packs of the other are read all the same, or are zeros.
+            yield from (r for side in (then, other) for r in _always_read(side) if not r.checked and _is_placed(r))
         case Select(cond=cond):
             yield from _always_read(cond)
         case Call(fn="and" | "or", args=(first, *_)):
@@ -88,6 +103,11 @@ def _always_read(e: Expr) -> Iterator[Read]:
         case _:
             for c in children(e):
                 yield from _always_read(c)
+
+
+def _is_placed(r: Read) -> bool:
+    """Whether no data tell where a read is."""
+    return all(isinstance(i, Affine | GroupRef) for i in r.indices)
 
 
 def _name(nest: Nest, entry: int) -> str:
@@ -176,7 +196,9 @@ class PackedPoints(DevicePoints):
             if self.index in self.stage.assign.indices:
                 at = replace(e, indices=tuple(Affine.of(Index(self.start)) if n == own else i for n, i in enumerate(e.indices)))
             lines, self.lines = self.lines, []
+            given, self.given = self.given, self.given | {e.operand}
             load = super().read(at)
+            self.given = given
             self.ahead += self.lines
             self.lines = lines
             self.packs[e] = self._pack(e, load)
@@ -184,7 +206,7 @@ class PackedPoints(DevicePoints):
 
     def _pack(self, e: Read, load: Expr) -> str:
         """Return the variable of a pack, whose first element this loads; of one that lies outside its elements are 0."""
-        inside: Expr | None = None
+        inside: Expr | None = Present(e.operand) if self.nest.is_optional(e.operand) else None
         if isinstance(load, Block):
             for s in load.body:
                 if not isinstance(s, Refuse):

@@ -140,7 +140,7 @@ class DevicePoints(PointLoops):
 
     def value(self, e: Expr) -> Expr:
         """As `PointLoops` says."""
-        before, self.uniform = self.uniform, isinstance(e, Select) and _is_uniform(e.cond)
+        before, self.uniform = self.uniform, isinstance(e, Select) and is_uniform(e.cond)
         found = super().value(e)
         self.uniform = before
         return found
@@ -269,7 +269,7 @@ def shared_terms(op: Op, stage: NestStage) -> tuple[tuple[Reduce, Widths], ...]:
     return tuple(points.most)
 
 
-def _is_uniform(cond: Expr) -> bool:
+def is_uniform(cond: Expr) -> bool:
     """Whether a condition is the same at all points: it depends on which operands are present, on attributes and sizes."""
     return not free_indices(cond) and not any(isinstance(n, Read | Reduce | GroupIndex) for n in walk(cond))
 

@@ -90,17 +90,6 @@ static inline void set_tiles(device_nest<Operands> &d, int64_t batches, int64_t 
   d.left = d.right = {0, 0, by_value};
 }
 
-/* What divides numbers below 2^63, and in 32 bits those below 2^31. */
-static inline divisor divisor_of(int64_t value) {
-  const uint64_t by = static_cast<uint64_t>(value < 1 ? 1 : value);
-  divisor d = {static_cast<uint32_t>(by), 0, 0, 0};
-  while ((uint64_t(1) << d.shift) < by) ++d.shift;
-  const uint64_t above = (uint64_t(1) << d.shift) - by;
-  if (by <= INT32_MAX) d.magic = static_cast<uint32_t>((above << 32) / by + 1);
-  d.wide_magic = static_cast<uint64_t>((static_cast<unsigned __int128>(above) << 64) / by + 1);
-  return d;
-}
-
 /* Takes an entry of the target as groups of so many points. */
 template <int32_t Operands>
 static inline void set_groups(device_nest<Operands> &d, int32_t entry, int64_t points) {
@@ -301,6 +290,8 @@ static inline void to_device(device_nest<Operands> &d, const nest &n, const opc_
     set_dense(d.operands[k]);
   }
   d.work = d.points;
+  d.by_points = divisor_of(d.points);
+  d.by_step = divisor_of(1);
   d.packed = 0;
   d.parts = 1;
   d.kept = nullptr;
@@ -325,7 +316,7 @@ static inline int64_t set_packed(device_nest<Operands> &d, const nest &n, int32_
   for (int32_t e = entry + 1; e < n.entries; ++e) packs = packs && d.size[e] == 1;
   for (int32_t k : along) {
     const nest_operand &o = d.operands[k];
-    packs = packs && o.data != nullptr && o.dense != 0 && reinterpret_cast<uintptr_t>(o.data) % 16 == 0;
+    packs = packs && (o.data == nullptr || (o.dense != 0 && reinterpret_cast<uintptr_t>(o.data) % 16 == 0));
   }
   d.packed = packs ? d.points : 0;
   return packs ? lanes : 1;
@@ -383,6 +374,7 @@ struct nest_launch {
 /* Goes on to the parts of points, and then to joining them; false where that is done. */
 template <int32_t Operands>
 static inline bool next_step(device_nest<Operands> &d, int32_t step) {
+  d.by_step = divisor_of(d.parts * d.team);
   if (d.parts == 1) return step == 0;
   d.of = step == 0 ? one_part : all_parts;
   d.work = step == 0 ? d.points * d.parts : d.points;
@@ -422,15 +414,15 @@ static inline int32_t add_merged(device_tile<Operands> &d, const stage &s, int32
   return left;
 }
 
-/* Whether an operand can be read or written 16 bytes at a time along rows. */
+/* Whether an operand can be read or written 16 bytes at a time along the last axis of rows. */
 template <int32_t Operands>
 static inline bool packs(const device_tile<Operands> &d, const operand &o, const device_operand &own, int64_t lanes) {
   if (own.data == nullptr || !o.along_row) return true;
-  const int64_t along = d.rank > d.outer ? own.stride[d.outer] : 0;
+  const int64_t along = d.rank > d.outer ? own.stride[d.rank - 1] : 0;
   if (along == 0) return o.what == role_input;
   const int64_t bytes = itemsize(o.stored) * lanes;
   if (along != 1 || reinterpret_cast<uintptr_t>(own.data) % static_cast<uintptr_t>(bytes) != 0) return false;
-  for (int32_t a = 0; a < d.outer; ++a) {
+  for (int32_t a = 0; a < d.rank - 1; ++a) {
     if (own.stride[a] % lanes != 0) return false;
   }
   return true;
@@ -448,13 +440,14 @@ static inline void to_device(device_tile<Operands> &d, const stage &s, int32_t b
   }
   d.outer = add_merged(d, s, 0, 0, s.outer);
   d.rank = d.outer + add_merged(d, s, d.outer, s.outer, s.rank - s.outer);
+  for (int32_t a = 0; a < d.rank; ++a) d.by_size[a] = divisor_of(d.size[a]);
   int64_t widest = 1;
   for (int32_t k = 0; k < Operands; ++k) {
     const int64_t bytes = s.operands[k].along_row && s.operands[k].data != nullptr ? itemsize(s.operands[k].stored) : 1;
     widest = bytes > widest ? bytes : widest;
   }
   const int64_t lanes = 16 / widest;
-  bool packed = d.rank - d.outer <= 1;
+  bool packed = d.rank - d.outer <= 1 || d.size[d.rank - 1] % lanes == 0;
   for (int32_t k = 0; k < Operands; ++k) packed = packed && packs(d, s.operands[k], d.operands[k], lanes);
   d.packed = packed ? d.columns / lanes * lanes : 0;
   d.lanes = static_cast<int32_t>(lanes);

@@ -5,7 +5,47 @@
 #include "opc/cuda/memory.h"
 
 namespace opc {
+
+/* A divisor of numbers below 2^63, and in 32 bits of those below 2^31, as a factor each and a shift: Granlund and Montgomery, Division by
+ * Invariant Integers using Multiplication, 1994. A GPU calls a function to divide by another number of 64 bits. */
+struct divisor {
+  uint64_t wide_value, wide_magic;
+  uint32_t value, magic, shift;
+};
+
+/* What divides numbers below 2^63, and in 32 bits those below 2^31. */
+static inline divisor divisor_of(int64_t value) {
+  const uint64_t by = static_cast<uint64_t>(value < 1 ? 1 : value);
+  divisor d = {by, 0, static_cast<uint32_t>(by), 0, 0};
+  while ((uint64_t(1) << d.shift) < by) ++d.shift;
+  const uint64_t above = (uint64_t(1) << d.shift) - by;
+  if (by <= INT32_MAX) d.magic = static_cast<uint32_t>((above << 32) / by + 1);
+  d.wide_magic = static_cast<uint64_t>((static_cast<unsigned __int128>(above) << 64) / by + 1);
+  return d;
+}
+
+/* The sizes of a group's axes as kernels get them. */
+struct device_extents : extents {
+  divisor by_size[OPC_MAX_RANK];
+  device_extents(const extents &group) : extents(group) {
+    for (int32_t a = 0; a < rank; ++a) by_size[a] = divisor_of(size[a]);
+  }
+};
+
 inline namespace OPC_VARIANT {
+
+OPC_DEVICE uint32_t quotient_by(const divisor &d, uint32_t number) { return (__umulhi(number, d.magic) + number) >> d.shift; }
+OPC_DEVICE int64_t quotient_by(const divisor &d, int64_t number) {
+  const uint64_t of = static_cast<uint64_t>(number);
+  return static_cast<int64_t>((__umul64hi(of, d.wide_magic) + of) >> d.shift);
+}
+
+/* A number without its last digit, which goes to `digit`, where that has as many values as a divisor. */
+OPC_DEVICE int64_t without_last(int64_t number, const divisor &by, int64_t &digit) {
+  const int64_t left = quotient_by(by, number);
+  digit = number - left * static_cast<int64_t>(by.wide_value);
+  return left;
+}
 
 /* A number without its last digit, which goes to `digit`, where that has `size` values. nvcc divides in 32 bits where these are enough. */
 OPC_DEVICE int64_t without_last(int64_t number, int64_t size, int64_t &digit) {

@@ -21,7 +21,7 @@ template <int32_t Operands>
 struct device_tile {
   int64_t rows;
   int64_t columns;
-  int64_t packed; /* so many columns, from the first on, are read and written 16 bytes at a time */
+  int64_t packed; /* so many columns, from the first on, are read and written 16 bytes at a time, along the last axis */
   int64_t pitch;
   char *scratch;
   int32_t outer;
@@ -30,6 +30,7 @@ struct device_tile {
   int32_t buffers;
   int32_t lanes; /* elements that are taken at once */
   int64_t size[max_axes];
+  divisor by_size[max_axes];
   device_operand operands[Operands];
 };
 
@@ -40,7 +41,7 @@ OPC_DEVICE offsets<Operands> offsets_along(const device_tile<Operands> &t, int32
   OPC_ROLLED
   for (int32_t a = end - 1; a >= first; --a) {
     int64_t digit = i; /* of the first axis, all that is left */
-    if (a > first) i = without_last(i, t.size[a], digit);
+    if (a > first) i = without_last(i, t.by_size[a], digit);
     OPC_UNROLLED
     for (int k = 0; k < Operands; ++k) found.at[k] += digit * t.operands[k].stride[a];
   }
@@ -61,7 +62,7 @@ OPC_DEVICE offsets<Operands> column_offsets(const device_tile<Operands> &t, int6
 template <typename Stored>
 struct device_row {
   place_of<Stored> data;
-  bool varies; /* from a column to the next */
+  bool varies; /* from a column to the next along the last axis */
   OPC_DEVICE_MEMBER element<Stored> operator[](int64_t offset) const { return {data + offset}; }
 };
 
@@ -71,7 +72,7 @@ OPC_DEVICE place_of<Stored> row_start(const Tile &t, int32_t operand, const Offs
 }
 template <typename Stored, typename Tile, typename Offsets>
 OPC_DEVICE device_row<Stored> device_row_of(const Tile &t, int32_t operand, const Offsets &starts) {
-  return {row_start<Stored>(t, operand, starts), t.rank > t.outer && t.operands[operand].stride[t.outer] != 0};
+  return {row_start<Stored>(t, operand, starts), t.rank > t.outer && t.operands[operand].stride[t.rank - 1] != 0};
 }
 
 /* A row of an operand that has one value for each. */
@@ -91,20 +92,20 @@ OPC_DEVICE bool is_wanted(const Tile &t, int32_t operand) {
   return t.operands[operand].data != nullptr;
 }
 
-/* The neighbours from point `i` on; those of an operand that is the same along the row are one element, those of an absent one zeros. */
+/* The neighbours from an offset on; those of an operand that is the same for them are one element, those of an absent one zeros. */
 template <int count, typename Stored>
-OPC_DEVICE pack<std::remove_const_t<Stored>, count> load_pack(const device_row<Stored> &row, int64_t i) {
+OPC_DEVICE pack<std::remove_const_t<Stored>, count> load_pack(const device_row<Stored> &row, int64_t offset) {
   typedef pack<std::remove_const_t<Stored>, count> elements;
   elements found = {};
   if (row.data == nullptr) return found;
-  if (row.varies) return load_together<count, Stored>(row.data + i);
+  if (row.varies) return load_together<count, Stored>(row.data + offset);
   if constexpr (is_any<Stored>) {
-    const compute<std::remove_const_t<Stored>> value = load(row.data);
+    const compute<std::remove_const_t<Stored>> value = load(row.data + offset);
     OPC_UNROLLED
     for (int k = 0; k < count; ++k) found.elements[k] = value;
   } else {
     OPC_UNROLLED
-    for (int k = 0; k < count; ++k) found.elements[k] = *row.data;
+    for (int k = 0; k < count; ++k) found.elements[k] = row.data[offset];
   }
   return found;
 }
@@ -113,8 +114,8 @@ OPC_DEVICE pack<Stored, count> new_pack(const device_row<Stored> &) {
   return {};
 }
 template <int count, typename Stored>
-OPC_DEVICE void store_pack(const device_row<Stored> &row, int64_t i, const pack<Stored, count> &values) {
-  if (row.data != nullptr) store_together<count, Stored>(row.data + i, values);
+OPC_DEVICE void store_pack(const device_row<Stored> &row, int64_t offset, const pack<Stored, count> &values) {
+  if (row.data != nullptr) store_together<count, Stored>(row.data + offset, values);
 }
 
 /* What a row keeps: each thread of a team keeps its own columns, so that no thread waits for another. */
@@ -131,7 +132,7 @@ template <typename T, typename Tile>
 OPC_DEVICE row_buffer<T> buffer_of(const Tile &t, int32_t index) {
   OPC_DYNAMIC_SHARED(shared);
   char *own = t.scratch != nullptr ? t.scratch + own_team(t) * t.buffers * t.pitch
-                                   : shared + static_cast<int64_t>(threadIdx.x) / t.team * t.buffers * t.pitch;
+                                   : shared + static_cast<int64_t>(threadIdx.x / static_cast<unsigned>(t.team)) * t.buffers * t.pitch;
   return {reinterpret_cast<T *>(own + index * t.pitch), t.columns};
 }
 
