@@ -98,8 +98,9 @@ def mistakes(op: str, folder: Path) -> Iterator[str]:
     halves = (DType.BFLOAT16,) if tensor else ()
     text = ptx(op, folder, (DType.FLOAT32, *halves))
     found = float32(text)
-    reading = {s.name for s, _ in made if _is_scan(s) or (isinstance(s, RowStage) and _goes_along(s, written=False))}
-    writing = {s.name for s, _ in made if _is_scan(s) or (isinstance(s, RowStage) and _goes_along(s, written=True))}
+    packed = {s.name for s, kernel in made if isinstance(s, NestStage) and (_is_scan(s) or kernel.schedule.args("pack"))}
+    reading = packed | {s.name for s, _ in made if isinstance(s, RowStage) and _goes_along(s, written=False)}
+    writing = packed | {s.name for s, _ in made if isinstance(s, RowStage) and _goes_along(s, written=True)}
     scans = {s.name for s, _ in made if _is_scan(s)}
     frames = spilled(op, folder)
     if not found:
