@@ -46,12 +46,14 @@ SPREAD = ("-n", "auto", "--dist", "loadfile", "--no-loadscope-reorder")
 # Tests that draw at random or run at many points, of which `nox -s fuzz` takes more.
 DRAWING = (
     "analysis",
+    "backends/popart/test_warnings.py",
     "diagnostics",
     "emit/test_runtime.py",
     "emit/test_shape_c.py",
     "emit/test_shape_python.py",
     "emulation/test_poplar.py",
     "fuzz/test_classes.py",
+    "fuzz/test_device.py",
     "fuzz/test_written.py",
     "ir/test_functions.py",
     "spec",
@@ -192,6 +194,7 @@ def fuzz(session: nox.Session) -> None:
     drawing = [f"tests/{place}" for place in DRAWING]
     session.run(programs / "pytest", *SPREAD, *drawing, env={**QUIET, "OPC_FUZZ": "all"}, external=True)
     session.run(programs / "python", "-m", "tests.fuzz", count, seed, env=QUIET, external=True)
+    session.run(programs / "python", "-m", "tests.fuzz", str(int(count) // 4), seed, "--device", env=QUIET, external=True)
 
 
 @nox.session(venv_backend="none")

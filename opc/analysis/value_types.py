@@ -6,7 +6,7 @@ from opc.analysis.elaborate.scope import DTYPE_NAMES, Scope
 from opc.diagnostics import Diagnostics, did_you_mean
 from opc.ir.affine import Affine, AttrInt
 from opc.ir.dtypes import Acc, DType, ElementType, Weak
-from opc.ir.expr import AttrRef, Call, Const, Expr, IndexValue, Present, Select
+from opc.ir.expr import AttrRef, Call, Cast, Const, Expr, IndexValue, Present, Select
 from opc.lang.tree import Apply, Item, Name
 
 
@@ -24,6 +24,21 @@ def affine_of(e: Expr) -> Affine | None:
             return None if then is None or other is None or flag is None else other + flag * (then - other)
         case _:
             return None
+
+
+def integer_of(e: Expr) -> Affine | None:
+    """Return sums and products of integers as one expression."""
+    known = affine_of(e)
+    if known is not None:
+        return known
+    if isinstance(e, Cast):
+        return integer_of(e.arg)
+    if not isinstance(e, Call) or e.fn not in ("add", "sub", "mul"):
+        return None
+    a, b = (integer_of(c) for c in e.args)
+    if a is None or b is None:
+        return None
+    return {"add": a + b, "sub": a - b, "mul": a * b}[e.fn]
 
 
 def flag_of(cond: Expr) -> Affine | None:

@@ -11,7 +11,8 @@ from opc.analysis.shapes.inference import infer_types
 from opc.backends import package as packages
 from opc.backends.base import OpError, Session, Unsupported
 from opc.backends.derived import computable
-from opc.emit.onnx.types import TENSOR_TYPE, attribute_type, type_variable
+from opc.emit.dtypes import type_variable
+from opc.emit.onnx.types import TENSOR_TYPE, attribute_type
 from opc.ir.dtypes import DTYPES, Acc, DType, TypeVar, candidates
 from opc.ir.op import AttributeKind, Family, Op, Operand
 

@@ -69,6 +69,11 @@ class Header:
         return f"{self.folder}/{self.name}.o" if self.kept else None
 
     @property
+    def memory(self) -> tuple[str, ...]:
+        """Arguments of GCC for what begins with it: a kept one fills so much memory that garbage would be looked for at once."""
+        return ("--param", "ggc-min-heapsize=600000") if self.kept else ()
+
+    @property
     def read(self) -> Path:
         """What tells how a kept header was made: the compiler, and the signatures of all files read."""
         return Path(f"{self.compiled}.json")

@@ -234,7 +234,7 @@ def _edge(package: str, step: BuildStep, begun: Mapping[str, headers.Header]) ->
     if isinstance(step, Link) and step.program:
         own["linkflags"] = ""
     if header := begun.get(output(step)):
-        own["cxxflags"] = f"{words((f'-I{header.folder}',))} $cxxflags"
+        own["cxxflags"] = f"{words((f'-I{header.folder}', *header.memory))} $cxxflags"
         needs += f" {_path(header.compiled)}"
     if isinstance(step, Link):
         defining = dict.fromkeys(begun[made].object for made in step.objects if made in begun)

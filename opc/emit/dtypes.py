@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 
-from opc.ir.dtypes import DTYPES, DType
+from opc.ir.dtypes import DTYPES, Acc, DType, ElementType, TypeVar
 
 HEADER = Path(__file__).parents[2] / "runtime" / "include" / "opc" / "core" / "dtypes.h"
 """Where the header is in opc's own sources."""
@@ -27,6 +27,17 @@ def c_storage(dtype: DType) -> str:
 def c_compute(dtype: DType) -> str:
     """Return the C++ type that values of a dtype are computed in."""
     return _NATIVE.get(dtype.compute) or f"{dtype.compute}_t"
+
+
+def type_variable(t: ElementType) -> TypeVar | None:
+    """Return the type variable that `t` is or depends on, or None."""
+    match t:
+        case TypeVar():
+            return t
+        case Acc(of=TypeVar() as variable):
+            return variable
+        case _:
+            return None
 
 
 def header() -> str:

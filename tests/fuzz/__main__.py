@@ -1,6 +1,7 @@
 """`python -m tests.fuzz 2000 7`: draws 2,000 ops with the seed 7 and holds each to its proof; says what is wrong with how many.
 
-A finding is shrunk, printed with its spec, and the run goes on. `--only N` runs a single op of the seed again.
+A finding is shrunk, printed with its spec, and the run goes on. `--only N` runs a single op of the seed again. With `--device`
+the ops' kernels for a GPU are held to the oracle, on the emulation of one, and nothing else.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
+from tests.fuzz import device
 from tests.fuzz.check import check, compiled, drawn
 from tests.fuzz.shrink import shrunk
 
@@ -27,6 +29,18 @@ TOGETHER = 8
 def _kind(messages: list[str]) -> str:
     """Return what kind of finding it is, without numbers and names."""
     return re.sub(r"\s+", " ", re.sub(r"[\d.]+|\[.*?\]|'.*?'", "#", messages[0]))[:60]
+
+
+def _work_on_device(numbers: list[int], seed: str, shrinking: bool, answers: multiprocessing.SimpleQueue[Answer]) -> None:
+    for begin in range(0, len(numbers), TOGETHER):
+        texts = {number: drawn(seed, number) for number in numbers[begin : begin + TOGETHER]}
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name) if device.compiled([*texts.values()], Path(name)) else None
+            for number, text in texts.items():
+                found = device.check(text, f"{seed}/{number}", folder=folder)
+                if found and shrinking:
+                    text, found = shrunk(text, found, lambda other, n=number: device.check(other, f"{seed}/{n}"))
+                answers.put((number, found, text))
 
 
 def _work(numbers: list[int], seed: str, shrinking: bool, answers: multiprocessing.SimpleQueue[Answer]) -> None:
@@ -51,13 +65,15 @@ def main() -> int:
     parser.add_argument("--only", type=int, help="run this op alone, and do not shrink it")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--no-shrink", action="store_true")
+    parser.add_argument("--device", action="store_true", help="hold kernels for a GPU, and nothing else")
     given = parser.parse_args()
     numbers = [given.only] if given.only is not None else list(range(given.first, given.first + given.count))
     context = multiprocessing.get_context("fork")
     answers: multiprocessing.SimpleQueue[Answer] = context.SimpleQueue()
     shrinking = not given.no_shrink and given.only is None
+    work = _work_on_device if given.device else _work
     jobs = [
-        context.Process(target=_work, args=(numbers[k :: given.jobs], given.seed, shrinking, answers)) for k in range(given.jobs)
+        context.Process(target=work, args=(numbers[k :: given.jobs], given.seed, shrinking, answers)) for k in range(given.jobs)
     ]
     start, kinds = time.monotonic(), Counter[str]()
     for job in jobs:

@@ -103,14 +103,14 @@ class _Call:
         """Return the shape of an input, which has so many axes."""
         if shape is None:
             raise self.error(f"the input {name} must be given")
-        shape = tuple(shape)
-        if len(shape) < axes or (not at_least and len(shape) != axes):
+        sizes: Shape = tuple(shape)
+        if len(sizes) < axes or (not at_least and len(sizes) != axes):
             count = f"{axes} {'axis' if axes == 1 else 'axes'}"
             least = "at least " if at_least else ""
             raise self.error(
-                f"{name} must have {least}{count}, but has shape {_text(shape)}"
+                f"{name} must have {least}{count}, but has shape {_text(sizes)}"
             )
-        return shape
+        return sizes
 
     def group(self, name: str, operand: str, sizes: Shape) -> None:
         """Bind a group of axes, or compare it with what it is bound to."""

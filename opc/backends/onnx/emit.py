@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from opc.backends.templates import Templates
+from opc.emit.dtypes import type_variable
 from opc.emit.numpy.reference import function_name, numpy_module
 from opc.emit.onnx.formulas import methods
 from opc.emit.onnx.function import FunctionBody, NoBody, body_name, function_body
-from opc.emit.onnx.types import TENSOR_TYPE, TYPE_STRING, attribute_type, type_variable, used_variables
+from opc.emit.onnx.types import TENSOR_TYPE, TYPE_STRING, attribute_type, used_variables
 from opc.emit.python.layout import bracketed
 from opc.emit.python.text import Bracket, docstring, literal, quoted, tuple_of
 from opc.ir.dtypes import DTYPES, Acc, DType, ElementType, TypeVar, candidates

@@ -14,7 +14,8 @@ from opc.backends.kernel.backend import KernelBackend
 from opc.backends.onnxruntime.library import MAX_OPERANDS, library_source, package_source, templates
 from opc.diagnostics import Diagnostic
 from opc.distribution import install_extra
-from opc.emit.onnx.types import TENSOR_TYPE, type_variable, used_variables
+from opc.emit.dtypes import type_variable
+from opc.emit.onnx.types import TENSOR_TYPE, used_variables
 from opc.ir.op import AttributeKind, Family, Op
 
 if TYPE_CHECKING:

@@ -6,7 +6,6 @@ The source is over `runtime/include/opc/adapters/popart.h`.
 from __future__ import annotations
 
 from opc.backends.base import BuildStep, Compile, Link, Tool
-from opc.backends.kernel.backend import only_variant
 from opc.backends.poplar import sdk
 from opc.backends.poplar.classes import op_classes
 from opc.backends.poplar.files import (
@@ -65,8 +64,7 @@ def codelet_steps(family: Family, used: sdk.Sdk) -> tuple[BuildStep, ...]:
     include = sdk.runtime() / "include"
     reads = tuple(str(path) for path in sorted((include / "opc" / "poplar").glob("codelet*.h")))
     # The emulation runs small calls, which optimising would take longer than it saves.
-    level = "-O3" if not used.emulated else "-O0" if only_variant() is not None else "-O1"
-    command = (used.popc, level, f"-I{include}")
+    command = (used.popc, "-O0" if used.emulated else "-O3", f"-I{include}")
     return (Tool(command, codelets_path(family), f"build/{family.name}_codelets.gp", reads),)
 
 

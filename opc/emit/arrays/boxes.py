@@ -12,11 +12,11 @@ from itertools import product
 from opc.analysis.bounds.checker import knowledge_of
 from opc.analysis.bounds.largest import largest
 from opc.analysis.bounds.prover import Prover
-from opc.analysis.patterns import conjunction
+from opc.analysis.patterns import conjunction, is_number
 from opc.emit.arrays.frames import NotExpressible
-from opc.ir.affine import Affine, AttrInt, FloorDiv, Index, Symbol, maximum
+from opc.ir.affine import Affine, AttrInt, FloorDiv, GroupSize, Index, Symbol, maximum
 from opc.ir.dtypes import DType, ValueType, Weak, is_bool, is_floating
-from opc.ir.expr import Axis, Call, Const, Expr, IndexValue, Reduce, ReduceAxis, Select
+from opc.ir.expr import Axis, Call, Cast, Const, Expr, IndexValue, Reduce, ReduceAxis, Select
 from opc.ir.op import Op
 from opc.records import replace
 
@@ -157,3 +157,15 @@ def neutral_of(kind: str, body: ValueType) -> Const:
     if is_bool(body):
         return Const(value > 0, DType.BOOL)
     return Const(value, Weak.FLOAT if is_floating(body) else DType.INT64 if body is Weak.INT else body)
+
+
+def extents_of(e: Reduce) -> list[Affine]:
+    """Return the extent of each axis of a reduction, of a group its number of points."""
+    return [a.extent if isinstance(a, Axis) else Affine.of(GroupSize(a.name)) for a in e.axes]
+
+
+def part_of_sum(e: Reduce, body: Expr) -> Expr:
+    """Return a sum of some of its terms, in its type: numbers among them are summed in it too."""
+    if is_number(body, 0):
+        return body
+    return replace(e, body=Cast(body, e.type) if isinstance(body.type, Weak) and not isinstance(e.type, Weak) else body)

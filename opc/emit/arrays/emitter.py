@@ -12,17 +12,18 @@ that generated code is formatted as `ruff format` would.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
+from typing import ClassVar
 
 from opc.analysis.patterns import Entry, conjunction, conjuncts
 from opc.emit.arrays.frames import (
     ATOM,
+    BITOR,
     COMPARE,
     TERNARY,
     Frame,
     FrameScope,
-    LocalNames,
     NotExpressible,
     Position,
     PythonText,
@@ -30,6 +31,8 @@ from opc.emit.arrays.frames import (
     missing_entries,
     with_ordered_temporaries,
 )
+from opc.emit.arrays.lines import LIMIT, Lines
+from opc.emit.python.text import quoted
 from opc.ir.affine import Affine
 from opc.ir.dtypes import DType
 from opc.ir.expr import (
@@ -53,28 +56,20 @@ from opc.ir.op import Assign, DimSpec, Group, Op, Operand
 from opc.records import replace
 from opc.transform.scalar import negation
 
-LIMIT = 60
-"""The longest text of an expression; beyond it, subexpressions get names of their own."""
-
-SHORT = 8
-"""A text that gains nothing from a name."""
+_COMPARISON = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
 
 
-class ArrayEmitter(ABC):
+class ArrayEmitter(Lines, ABC):
     """Writes one op as a Python function body over whole arrays; see the module's docstring."""
 
     def __init__(self, op: Op, reserved: Sequence[str]) -> None:
+        super().__init__(reserved)
         op = with_ordered_temporaries(op)
         self.op = op
-        self.names = LocalNames(reserved)
         operands = (*op.inputs, *op.outputs, *op.temporaries)
         self.local = {o.name: self.names.fresh(o.name) for o in operands}
         self.attribute_local = {a.name: self.names.fresh(a.name) for a in op.attributes}
         self.operands = {o.name: o for o in operands}
-        self.lines: list[str] = []
-        self.blocks: list[dict[object, str]] = [{}]
-        self.uses: set[str] = set()
-        """The functions and modules that the text names, which a generated module imports or carries along."""
 
     # ---- the dialect -------------------------------------------------------------------------------------------------
 
@@ -87,8 +82,12 @@ class ArrayEmitter(ABC):
         """An attribute's value."""
 
     @abstractmethod
-    def index_value(self, e: IndexValue, scope: FrameScope) -> PythonText:
-        """An integer expression over indices, sizes and attributes."""
+    def affine(self, value: Affine, index: Mapping[str, PythonText] | None = None) -> PythonText:
+        """An integer expression over sizes and attributes, with the given texts for its index variables."""
+
+    @abstractmethod
+    def index(self, name: str, scope: FrameScope) -> PythonText:
+        """The values of an index variable, along its axis of the frame."""
 
     @abstractmethod
     def place_of(self, e: GroupIndex, scope: FrameScope) -> PythonText:
@@ -122,17 +121,16 @@ class ArrayEmitter(ABC):
     def reduction(self, e: Reduce, scope: FrameScope) -> PythonText:
         """A reduction over axes, whole groups, or the axes an operand was broadcast along."""
 
+    REPEAT: ClassVar[str]
+    """The function that repeats an array to a shape."""
+
     @abstractmethod
-    def broadcast(self, body: PythonText, scope: FrameScope) -> PythonText:
-        """The array repeated to the full size of the frame."""
+    def shape(self, dims: Sequence[DimSpec]) -> str:
+        """A shape."""
 
     @abstractmethod
     def is_static(self, condition: Expr) -> bool:
         """Whether the condition is the same at every point and known where Python runs: a plain `if` of Python."""
-
-    @abstractmethod
-    def static(self, condition: Expr) -> str:
-        """A condition for a plain `if`."""
 
     def call_pattern(self, e: Expr, scope: FrameScope) -> PythonText | None:
         """A function of the table together with its arguments, where the dialect has a name for that; else None."""
@@ -147,11 +145,23 @@ class ArrayEmitter(ABC):
         value = self.assigned(s, target, scope)
         if self.is_full(value, self.wanted(target, scope.frame)):
             return value
-        return self.composed([value], lambda parts: self.broadcast_target(parts[0], target, scope))
+        return self.composed([value], lambda parts: self.broadcast_target(parts[0], target))
 
-    @abstractmethod
-    def broadcast_target(self, value: PythonText, target: Operand, scope: FrameScope) -> PythonText:
-        """The array repeated to the target's shape."""
+    def broadcast(self, body: PythonText, scope: FrameScope) -> PythonText:
+        """Return the array repeated to the full size of the frame."""
+        support = frozenset[str]().union(*(self.full_in(i, scope) for i in scope.frame))
+        return PythonText(f"{self.REPEAT}({body.text}, {self.shape(scope.dims(scope.frame))})", ATOM, support)
+
+    def broadcast_target(self, value: PythonText, target: Operand) -> PythonText:
+        """Return the array repeated to the target's shape."""
+        if not target.dims:
+            return value
+        text = self.of_type(value, target).text
+        return PythonText(f"{self.REPEAT}({text}, {self.shape(target.dims)})", ATOM, frozenset(("all",)))
+
+    def of_type(self, value: PythonText, target: Operand) -> PythonText:
+        """Return what a statement assigns as an array of the target's type."""
+        return value
 
     def scope_of(self, s: Assign) -> FrameScope:
         """Return the scope of a statement's value."""
@@ -162,6 +172,15 @@ class ArrayEmitter(ABC):
     def extents_of(self, target: Operand, indices: Sequence[str | GroupRef]) -> dict[str, Affine]:
         """Return the extent of each index variable of a statement."""
         return {i: d for i, d in zip(indices, target.dims, strict=True) if isinstance(i, str) and not isinstance(d, Group)}
+
+    def is_read(self, target: str) -> bool:
+        """Whether a later statement reads an output."""
+        return target in self.read_anywhere
+
+    @cached_property
+    def read_anywhere(self) -> frozenset[str]:
+        """The operands that statements read."""
+        return frozenset(r.operand for s in self.op.body for r in reads(s.value))
 
     def sharers(self, group: str) -> Sequence[str]:
         """Return whose own groups a group is broadcast from, as `Group.of` names them; empty where nothing is broadcast."""
@@ -213,72 +232,13 @@ class ArrayEmitter(ABC):
         group = scope.group(entry) if isinstance(entry, GroupRef) else None
         return self.full(entry) if group is None or group.of is None else {f"{entry}@{group.of}"}
 
+    def full_support(self, frame: Sequence[Entry]) -> frozenset[str]:
+        """Return the support of a value with its full size along a frame."""
+        return frozenset[str]().union(*(self.full(i) for i in frame))
+
     def is_full(self, value: PythonText, wanted: Sequence[set[str]]) -> bool:
         """Whether a value has its full size along every axis."""
         return all(w <= value.support for w in wanted)
-
-    # ---- lines -------------------------------------------------------------------------------------------------------
-
-    def using(self, name: str) -> str:
-        """Return the name of a function or module, which the text needs from here on."""
-        self.uses.add(name)
-        return name
-
-    def line(self, text: str) -> None:
-        """Add one line at the current depth."""
-        self.lines.append(text)
-
-    def capture(self, write: Callable[[], PythonText]) -> tuple[list[str], PythonText]:
-        """Return the lines that `write` adds, not added, and its result."""
-        outer, self.lines = self.lines, []
-        self.blocks.append({})
-        try:
-            result = write()
-            return self.lines, result
-        finally:
-            self.lines = outer
-            self.blocks.pop()
-
-    def named(self, value: PythonText, wanted: str | None = None) -> PythonText:
-        """Put a value into a local variable, unless it is one."""
-        if wanted is None and value.text.isidentifier():
-            return value
-        name = self.names.fresh(wanted)
-        self.line(f"{name} = {value.text}")
-        return PythonText(name, ATOM, value.support)
-
-    def named_once(self, text: str, wanted: str | None = None) -> str:
-        """Put a text into a local variable, or return that which holds it already."""
-        for block in self.blocks:
-            if text in block:
-                return block[text]
-        self.blocks[-1][text] = self.named(PythonText(text), wanted).text
-        return self.blocks[-1][text]
-
-    def is_read(self, target: str) -> bool:
-        """Whether a later statement reads an output."""
-        return target in self.read_anywhere
-
-    @cached_property
-    def read_anywhere(self) -> frozenset[str]:
-        """The operands that statements read."""
-        return frozenset(r.operand for s in self.op.body for r in reads(s.value))
-
-    def composed(self, parts: Sequence[PythonText], build: Callable[[Sequence[PythonText]], PythonText]) -> PythonText:
-        """Return what `build` makes of some values, of which the longest are named until the result fits a line."""
-        parts = list(parts)
-        while True:
-            lines, block = len(self.lines), dict(self.blocks[-1])
-            result = build(parts)
-            # A name gets no shorter by another name.
-            left = [i for i, part in enumerate(parts) if len(part.text) > SHORT and not part.text.isidentifier()]
-            if len(result.text) <= LIMIT or not left:
-                return result
-            # What a rejected text was built on is not needed.
-            del self.lines[lines:]
-            self.blocks[-1] = block
-            longest = max(left, key=lambda i: len(parts[i].text))
-            parts[longest] = self.named(parts[longest])
 
     # ---- expressions -------------------------------------------------------------------------------------------------
 
@@ -290,7 +250,7 @@ class ArrayEmitter(ABC):
             case AttrRef():
                 return self.attribute(e)
             case IndexValue():
-                return self.index_value(e, scope)
+                return self.affine(e.value, {i: self.index(i, scope) for i in sorted(e.value.indices())})
             case GroupIndex():
                 return self.place_of(e, scope)
             case Read():
@@ -329,6 +289,39 @@ class ArrayEmitter(ABC):
     def truth(self, e: Expr) -> PythonText:
         """A condition that Python decides, as a value among others."""
 
+    def static(self, condition: Expr) -> str:
+        """Return a condition for a plain `if`."""
+        return self.static_text(condition).text
+
+    def static_text(self, e: Expr) -> PythonText:
+        """Return a condition over attributes, sizes and presence, in plain Python."""
+        match e:
+            case Present():
+                return PythonText(f"{self.local[e.operand]} is not None", COMPARE)
+            case StrConst():
+                return PythonText(quoted(e.value))
+            case Const(value=bool()):
+                return PythonText(repr(e.value))
+            case Const():
+                return self.constant(e)
+            case AttrRef():
+                name = self.attribute_local[e.name]
+                return PythonText(name if e.element < 0 else f"{name}[{e.element}]")
+            case IndexValue():
+                return self.affine(e.value)
+            case Call(fn="and" | "or"):
+                return PythonText(f" {e.fn} ".join(self.static_text(a).at(COMPARE) for a in e.args), TERNARY)
+            case Call(fn="not", args=(Present() as inner,)):
+                return PythonText(f"{self.local[inner.operand]} is None", COMPARE)
+            case Call(fn="not", args=(inner,)):
+                return PythonText(f"not {self.static_text(inner).at(COMPARE)}", TERNARY)
+            case Call() if e.fn in _COMPARISON:
+                left, right = (self.static_text(a).at(BITOR) for a in e.args)
+                return PythonText(f"{left} {_COMPARISON[e.fn]} {right}", COMPARE)
+            case _:
+                value = self.expr(e, FrameScope(()))
+                return PythonText(f"({value.text})") if value.strength == TERNARY else value
+
     def is_conditional(self, e: Expr) -> bool:
         """Whether a condition can only be asked where another one holds: it may refuse the call, or read what may be absent."""
         optional = {o.name for o in self.op.inputs if o.optional}
@@ -347,20 +340,15 @@ class ArrayEmitter(ABC):
     def choice(self, e: Select, scope: FrameScope) -> PythonText:
         """A conditional that Python itself decides: only the chosen side is computed."""
         condition = self.static(e.cond)
-        then_lines, then = self.capture(lambda: self.side(e.then, e, scope.under(e.cond)))
-        other_lines, other = self.capture(lambda: self.side(e.other, e, scope.under(negation(e.cond))))
-        support = then.support & other.support
+        ways = [
+            self.capture(lambda: self.side(e.then, e, scope.under(e.cond))),
+            self.capture(lambda: self.side(e.other, e, scope.under(negation(e.cond)))),
+        ]
+        (then_lines, then), (other_lines, other) = ways
         short = len(then.text) + len(condition) + len(other.text) <= LIMIT
         if not then_lines and not other_lines and short:
-            return PythonText(f"{then.at(COMPARE)} if {condition} else {other.text}", TERNARY, support)
-        name = self.names.fresh()
-        self.line(f"if {condition}:")
-        for line in (*then_lines, f"{name} = {then.text}"):
-            self.line(f"    {line}")
-        self.line("else:")
-        for line in (*other_lines, f"{name} = {other.text}"):
-            self.line(f"    {line}")
-        return PythonText(name, ATOM, support)
+            return PythonText(f"{then.at(COMPARE)} if {condition} else {other.text}", TERNARY, then.support & other.support)
+        return self.either(condition, *ways)
 
     def side(self, side: Expr, e: Select, scope: FrameScope) -> PythonText:
         """One side of a conditional."""

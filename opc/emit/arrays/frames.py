@@ -5,12 +5,14 @@ See `opc.emit.arrays.emitter`, which walks expressions with them.
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Mapping, Sequence
 from dataclasses import field
+from functools import cache
 from typing import TypeAlias
 
 from opc.analysis.patterns import Entry, FactorPattern
-from opc.ir.affine import Affine
+from opc.ir.affine import Affine, GroupSize
 from opc.ir.expr import Expr, GroupRef, Read, rewrite
 from opc.ir.node import remembered
 from opc.ir.op import DimSpec, Group, Op
@@ -46,6 +48,23 @@ class PythonText:
     def at(self, strength: int) -> str:
         """Return the text, in parentheses where it binds weaker than `strength`."""
         return self.text if self.strength >= strength else f"({self.text})"
+
+
+_ROOTS: Mapping[type[ast.operator], int] = {ast.Add: SUM, ast.Sub: SUM, ast.Mult: PRODUCT, ast.Div: PRODUCT}
+
+
+@cache
+def strength_of(text: str) -> int:
+    """Return how strongly a text of the function table binds that is no operator's alone."""
+    root = ast.parse(text.format("x", "y"), mode="eval").body
+    if not isinstance(root, ast.BinOp) or root.col_offset > 0:
+        return ATOM
+    return _ROOTS.get(type(root.op), TERNARY)
+
+
+def size_of(dim: DimSpec) -> Affine:
+    """Return the size of a dimension, or the number of points of a group."""
+    return dim if isinstance(dim, Affine) else Affine.of(GroupSize(dim.name))
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,14 +21,13 @@ from opc.analysis.patterns import (
     contraction,
     entries_of,
     guarded,
-    is_number,
     own_entries,
     scan,
     scatter,
 )
 from opc.analysis.windows import Split, divisor, split_reduction, split_value
-from opc.emit.arrays.boxes import NEUTRAL, Boxes
-from opc.emit.arrays.emitter import LIMIT, ArrayEmitter
+from opc.emit.arrays.boxes import NEUTRAL, Boxes, extents_of, part_of_sum
+from opc.emit.arrays.emitter import ArrayEmitter
 from opc.emit.arrays.frames import (
     ATOM,
     Frame,
@@ -39,7 +38,9 @@ from opc.emit.arrays.frames import (
     merge,
     missing_entries,
     position,
+    size_of,
 )
+from opc.emit.arrays.lines import LIMIT
 from opc.ir.affine import Affine, GroupSize, Index
 from opc.ir.dtypes import DType, ValueType, Weak, is_bool, is_floating, is_integer
 from opc.ir.expr import (
@@ -47,7 +48,6 @@ from opc.ir.expr import (
     Axis,
     BroadcastAxis,
     Call,
-    Cast,
     Const,
     Expr,
     GroupRef,
@@ -98,8 +98,7 @@ class ReducingEmitter(ArrayEmitter):
 
     def is_maybe_nothing(self, dim: DimSpec, scope: FrameScope) -> bool:
         """Whether a dimension is not proved to be positive where a scope has points."""
-        extent = dim if isinstance(dim, Affine) else Affine.of(GroupSize(dim.name))
-        return not self.boxes.is_never_empty(extent, scope.extents)
+        return not self.boxes.is_never_empty(size_of(dim), scope.extents)
 
     # ---- the dialect -------------------------------------------------------------------------------------------------
 
@@ -108,14 +107,6 @@ class ReducingEmitter(ArrayEmitter):
         self, e: Reduce, body: PythonText, axes: Sequence[tuple[Position, str | None]], scope: FrameScope, lazy: bool
     ) -> str:
         """A reduction over axes or whole groups of a box; if `lazy`, an empty reduction has any value, since it is not used."""
-
-    @abstractmethod
-    def affine(self, value: Affine, index: Mapping[str, PythonText] | None = None) -> PythonText:
-        """An integer expression, with the given texts for its index variables."""
-
-    @abstractmethod
-    def index(self, name: str, scope: FrameScope) -> PythonText:
-        """The values of an index variable, along its axis of the frame."""
 
     @abstractmethod
     def sum_to(self, body: PythonText, own: Group, scope: FrameScope) -> str:
@@ -277,16 +268,14 @@ class ReducingEmitter(ArrayEmitter):
 
     def maybe_empty(self, e: Reduce, scope: FrameScope, ranges: Mapping[str, Affine]) -> list[Affine]:
         """Return the extents of a reduction that are not proved positive at all points where it is evaluated."""
-        extents = [a.extent if isinstance(a, Axis) else Affine.of(GroupSize(a.name)) for a in e.axes]
-        return [x for x in extents if not self.boxes.is_never_empty(x, ranges, scope.guards)]
+        return [x for x in extents_of(e) if not self.boxes.is_never_empty(x, ranges, scope.guards)]
 
     def may_refuse(self, e: Expr, ranges: Mapping[str, Affine]) -> bool:
         """Whether a call may be refused for a value at points of these ranges, of which a condition may leave some out."""
         if isinstance(e, Read) and e.checked:
             return True
         if isinstance(e, Reduce):
-            extents = [a.extent if isinstance(a, Axis) else Affine.of(GroupSize(a.name)) for a in e.axes]
-            if e.kind in EXTREMES and not all(self.boxes.is_never_empty(x, ranges) for x in extents):
+            if e.kind in EXTREMES and not all(self.boxes.is_never_empty(x, ranges) for x in extents_of(e)):
                 return True
             ranges = {**ranges, **{a.index: a.extent for a in e.axes if isinstance(a, Axis)}}
         return any(self.may_refuse(part, ranges) for part in children(e))
@@ -361,16 +350,11 @@ class ReducingEmitter(ArrayEmitter):
             value = self.contract(c, e, scope)
             return None if value is None else self.put_back(value, outer, scope)
         # A type variable that may be an integer: its products wrap around before they are summed in a wider type.
-        lines, found = self.capture(lambda: self.contract(c, e, scope) or PythonText(""))
-        if not found.text:
+        products = self.capture(lambda: self.contract(c, e, scope) or PythonText(""))
+        if not products[1].text:
             return None
-        general, other = self.capture(lambda: self.boxed(e, replace(scope, frame=outer)))
-        name = self.names.fresh()
-        self.line(f"if {self.computes_floating(e.body.type)}:")
-        self.lines += [f"    {line}" for line in (*lines, f"{name} = {found.text}")]
-        self.line("else:")
-        self.lines += [f"    {line}" for line in (*general, f"{name} = {other.text}")]
-        return self.put_back(PythonText(name, ATOM, found.support & other.support), outer, scope)
+        general = self.capture(lambda: self.boxed(e, replace(scope, frame=outer)))
+        return self.put_back(self.either(self.computes_floating(e.body.type), products, general), outer, scope)
 
     def scattered(self, e: Reduce, scope: FrameScope) -> PythonText | None:
         """A scatter, where it is one and runs over no condition of its own."""
@@ -425,10 +409,3 @@ class ReducingEmitter(ArrayEmitter):
         kind = DType.INT64 if isinstance(e.type, Weak) else e.type
         self.operands[name], self.local[name] = Operand(name, kind, dims), local
         return name
-
-
-def part_of_sum(e: Reduce, body: Expr) -> Expr:
-    """Return a sum of some of its terms, in its type: numbers among them are summed in it too."""
-    if is_number(body, 0):
-        return body
-    return replace(e, body=Cast(body, e.type) if isinstance(body.type, Weak) and not isinstance(e.type, Weak) else body)

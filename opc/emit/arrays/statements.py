@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from opc.emit.arrays.reductions import ReducingEmitter
-from opc.emit.python.text import quoted
+from opc.emit.python.text import WIDTH, quoted
 from opc.ir.op import Op
 
 
@@ -37,3 +37,8 @@ class StatementEmitter(ReducingEmitter):
             self.block_start += 1
         self.lines += [f"    {line}" for line in lines]
         self.block = (condition, len(self.lines))
+
+    def returned(self, values: Sequence[str]) -> str:
+        """Return the return statement of a function: always of a tuple."""
+        one = f"return ({values[0]},)" if len(values) == 1 else f"return {', '.join(values)}"
+        return one if len(one) + 4 <= WIDTH else "\n".join(["return (", *(f"        {v}," for v in values), "    )"])

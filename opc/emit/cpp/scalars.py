@@ -1,6 +1,6 @@
 """Conditions and sizes of a spec as C++ text over a call's attributes and sizes.
 
-Integers are `opc::integer` of "opc/core/shape.h", which marks overflow and division by zero; floating values are double.
+Integers are `opc::integer` of "opc/core/integer.h", which marks overflow and division by zero; floating values are double.
 """
 
 from __future__ import annotations
@@ -8,16 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from opc.emit.cpp.text import string_literal, whole_number
-from opc.emit.scalar.expressions import BoundText, ScalarDialect
-from opc.ir.affine import Affine, AttrInt, FloorDiv, Mod
+from opc.emit.scalar.affine import AffineDialect
+from opc.ir.affine import Affine, Atom, AttrInt, Dim, FloorDiv, GroupSize, Index, Minimum, Mod
 from opc.ir.dtypes import INT64_MIN, Weak
-from opc.ir.expr import AttrRef, Call, Const, Expr, Select, StrConst
+from opc.ir.expr import AttrRef, Call, Cast, Const, Expr, IndexValue, Present, Select, StrConst
 from opc.ir.functions import FUNCTIONS
 from opc.ir.op import AttributeKind, Op
-from opc.ir.precedence import CPP
 
 
-class CppScalarText(ScalarDialect):
+class CppScalarText(AffineDialect):
     """Writes the scalar expressions of one op.
 
     `dim`, `group` and `axis` give the C++ text of a dimension's size, of a group and of an axis attribute's position. What has
@@ -42,7 +41,7 @@ class CppScalarText(ScalarDialect):
 
     def condition(self, e: Expr) -> str:
         """Return a condition, without outer parentheses."""
-        text = self.value(e).text
+        text = self.value(e)
         return text[1:-1] if isinstance(e, Call) and text.startswith("(") else text
 
     def literal(self, value: int, alone: bool) -> str:
@@ -50,26 +49,26 @@ class CppScalarText(ScalarDialect):
         text = whole_number(value)
         return f"opc::integer({text})" if value == INT64_MIN and not alone else text
 
-    def size_of_dim(self, name: str) -> str:
-        """As `ScalarDialect.size_of_dim` says."""
-        return f"opc::integer({self.dim(name)})"
+    def atom(self, atom: Atom, factor: bool) -> str:
+        """As `AffineDialect.atom` says.
 
-    def points_of(self, group: str) -> str:
-        """As `ScalarDialect.points_of` says."""
-        return f"opc::size({self.group(group)})"
-
-    def integer_attribute(self, atom: AttrInt) -> str:
-        """As `ScalarDialect.integer_attribute` says."""
-        return f"opc::integer({self._attribute(atom.name, atom.element)})"
-
-    def quotient(self, atom: FloorDiv | Mod, factor: bool) -> str:
-        """As `ScalarDialect.quotient` says."""
-        function = "floordiv" if isinstance(atom, FloorDiv) else "mod"
-        return f"opc::{function}({self.integer(atom.numerator, True)}, {self.integer(atom.denominator, True)})"
-
-    def lesser(self, left: Affine, right: Affine) -> str:
-        """As `ScalarDialect.lesser` says."""
-        return f"opc::minimum({self.integer(left)}, {self.integer(right)})"
+        Raises:
+            TypeError: for an index variable, which no size has.
+        """
+        match atom:
+            case Dim():
+                return f"opc::integer({self.dim(atom.name)})"
+            case GroupSize():
+                return f"opc::size({self.group(atom.name)})"
+            case AttrInt():
+                return f"opc::integer({self._attribute(atom.name, atom.element)})"
+            case FloorDiv() | Mod():
+                function = "floordiv" if isinstance(atom, FloorDiv) else "mod"
+                return f"opc::{function}({self.integer(atom.numerator, True)}, {self.integer(atom.denominator, True)})"
+            case Minimum():
+                return f"opc::minimum({self.integer(atom.left)}, {self.integer(atom.right)})"
+            case Index():
+                raise TypeError(f"a size may not use the index {atom}")
 
     def _attribute(self, name: str, element: int) -> str:
         attribute = self.op.attribute(name)
@@ -79,52 +78,57 @@ class CppScalarText(ScalarDialect):
             return f"attributes->{name}"
         return f"attributes->{name}[{element}]"
 
-    def constant(self, e: Const) -> BoundText:
-        """As `ScalarDialect.constant` says."""
-        return _atom(_constant(e))
+    def value(self, e: Expr) -> str:
+        """Return an expression.
 
-    def string(self, value: str) -> BoundText:
-        """As `ScalarDialect.string` says."""
-        return _atom(string_literal(value))
+        Raises:
+            TypeError: for one that reads tensors.
+        """
+        match e:
+            case Const():
+                return _constant(e)
+            case StrConst():
+                return string_literal(e.value)
+            case AttrRef():
+                kind, text = self.op.attribute(e.name).kind, self._attribute(e.name, e.element)
+                if kind in (AttributeKind.INT, AttributeKind.AXIS):
+                    return f"opc::integer({text})"
+                return f"({text} != 0)" if kind is AttributeKind.BOOL else text
+            case IndexValue():
+                return self.integer(e.value)
+            case Present():
+                return self._presence(e, "!=")
+            case Cast():
+                return self.value(e.arg)
+            case Select():
+                return f"({self.value(e.cond)} ? {self._as(e.then, e.type)} : {self._as(e.other, e.type)})"
+            case Call(fn="not", args=(Present() as inner,)):
+                return self._presence(inner, "==")
+            case Call():
+                return self._call(e)
+            case _:
+                raise TypeError(f"a condition may not read tensors: {e}")
 
-    def attribute(self, e: AttrRef) -> BoundText:
-        """As `ScalarDialect.attribute` says."""
-        kind = self.op.attribute(e.name).kind
-        text = self._attribute(e.name, e.element)
-        if kind in (AttributeKind.INT, AttributeKind.AXIS):
-            return _atom(f"opc::integer({text})")
-        return _atom(f"({text} != 0)" if kind is AttributeKind.BOOL else text)
-
-    def index_value(self, value: Affine) -> BoundText:
-        """As `ScalarDialect.index_value` says."""
-        return _atom(self.integer(value))
-
-    def presence(self, operand: str, given: bool) -> BoundText:
-        """As `ScalarDialect.presence` says."""
-        names = [o.name for o in self.op.inputs]
-        return _atom(f"(inputs[{names.index(operand)}] {'!=' if given else '=='} nullptr)")
-
-    def choice(self, e: Select) -> BoundText:
-        """As `ScalarDialect.choice` says."""
-        return _atom(f"({self.value(e.cond).text} ? {self._as(e.then, e.type)} : {self._as(e.other, e.type)})")
+    def _presence(self, e: Present, operator: str) -> str:
+        position = [o.name for o in self.op.inputs].index(e.operand)
+        return f"(inputs[{position}] {operator} nullptr)"
 
     def _as(self, e: Expr, t: object) -> str:
         """Return `e` as a double where the operation's type is floating and `e` is an integer."""
-        text = self.value(e).text
+        text = self.value(e)
         if t is Weak.FLOAT and e.type is Weak.INT:
             return f"{text}.0" if isinstance(e, Const) else f"opc::real({text})"
         return text
 
-    def call(self, e: Call) -> BoundText:
-        """As `ScalarDialect.call` says."""
+    def _call(self, e: Call) -> str:
         if e.fn in ("eq", "ne") and any(isinstance(a, StrConst) for a in e.args):
-            return _atom(self._compare_strings(e))
+            return self._compare_strings(e)
         floating = Weak.FLOAT if Weak.FLOAT in (e.type, *(a.type for a in e.args)) else Weak.INT
         args = [self._as(a, floating) for a in e.args]
         if floating is Weak.INT and isinstance(e.args[0], Const) and e.type is not Weak.FLOAT:
             args[0] = f"opc::integer({args[0]})"
         pattern = FUNCTIONS[e.fn].c
-        return _atom(pattern.format(*args) if pattern.startswith(("opc::", "(")) else f"({pattern.format(*args)})")
+        return pattern.format(*args) if pattern.startswith(("opc::", "(")) else f"({pattern.format(*args)})"
 
     def _compare_strings(self, e: Call) -> str:
         refs = [a for a in e.args if isinstance(a, AttrRef)]
@@ -137,10 +141,6 @@ class CppScalarText(ScalarDialect):
             position = attribute.values.index(strings[0]) if strings[0] in attribute.values else -1
             return f"({text} {operator} {position})"
         return f"(strcmp({text}, {string_literal(strings[0])}) {operator} 0)"
-
-
-def _atom(text: str) -> BoundText:
-    return BoundText(text, CPP.atom)
 
 
 def _constant(e: Const) -> str:

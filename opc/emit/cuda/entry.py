@@ -87,17 +87,7 @@ class CudaEntryText(EntryText):
             "  const opc::device_guard guard(lent);",
             *self._positions(),
         ]
-        for n, variant in enumerate(self.variants):
-            body = [line for piece in self._program(variant) for line in piece.split("\n")]
-            if len(self.variants) == 1:
-                lines += body
-            else:
-                last = n == len(self.variants) - 1
-                condition = " && ".join(self._conditions(variant))
-                lines.append("  } else {" if last else f"  {'} else ' if n else ''}if ({condition}) {{")
-                lines += [f"  {line}" if line else line for line in body]
-        if len(self.variants) > 1:
-            lines.append("  }")
+        lines += self._programs()
         lines += [f"  return code == OPC_OK ? opc::started({message_literal(op.name)}, context) : code;", "}"]
         infer = [
             f"{infer_prototype(self.family, op)} {{",

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from opc.emit.cpp.scalars import CppScalarText
+from opc.emit.kernel.nests import dtype_text, tensor_text
 from opc.emit.shapes.cpp import group_member
 from opc.ir.affine import Affine, Dim
-from opc.ir.dtypes import ValueType, Weak
+from opc.ir.dtypes import Weak
 from opc.ir.expr import Axis, BroadcastAxis, Call, Const, GroupAxis, GroupRef, Present, Read, Select, free_indices, walk
 from opc.ir.op import Group, Op
 from opc.lower.contractions.factors import AxisIndex, Factor, Part
@@ -19,7 +20,7 @@ _ANY_SIZE = "opc::any_size"
 class ContractionText:
     """Writes the call of one contraction inside an entry function.
 
-    `computed` gives the C++ text of the dtype that values of a type are computed in; `function` is the epilogue's tile function.
+    `function` is the epilogue's tile function.
     `rows` is the axis of which the contraction computes a block, None where it computes everything; `kept` is then the place of
     what it keeps for the next block.
     """
@@ -29,15 +30,13 @@ class ContractionText:
         op: Op,
         stage: ContractionStage,
         scalar: CppScalarText,
-        computed: Callable[[ValueType], str],
         function: str,
         rows: FusedRows | None = None,
         kept: int = 0,
     ) -> None:
-        self.op, self.stage, self.scalar, self.computed, self.function = op, stage, scalar, computed, function
+        self.op, self.stage, self.scalar, self.function = op, stage, scalar, function
         self.rows, self.kept = rows, kept
         self.inputs = [o.name for o in op.inputs]
-        self.outputs = [o.name for o in op.outputs]
         self.axes: dict[str | GroupRef, str] = {}
         self.names: set[str] = set()
         self.across: dict[str, str] = {}
@@ -55,7 +54,7 @@ class ContractionText:
                 yield f"  const opc::axes {name} = opc::add_axes(stage, call.{group_member((dim.name, dim.of))});"
             else:
                 yield f"  const opc::axes {name} = opc::add_axis(stage, {self._size(dim)});"
-        yield f"  const opc::dtype computed = {self.computed(s.type)};"
+        yield f"  const opc::dtype computed = {dtype_text(s.type)};"
         yield "  opc::add_sum(stage, computed);"
         for operand, (name, indices) in zip(s.epilogue.operands[1:], s.operand_indices, strict=True):
             yield self._operand(name, indices, operand.written)
@@ -120,11 +119,9 @@ class ContractionText:
     def _operand(self, name: str, indices: tuple[Affine | GroupRef, ...], written: bool) -> str:
         places = "".join(f", {self.axes[i if isinstance(i, GroupRef) else str(i)]}" for i in indices)
         role = "opc::role_output" if written else "opc::role_input"
-        if name in self.inputs:
-            return f"  opc::add_tensor(stage, {role}, opc::in_rows, inputs[{self.inputs.index(name)}]{places});"
-        if name in self.outputs:
-            return f"  opc::add_tensor(stage, {role}, opc::in_rows, outputs[{self.outputs.index(name)}]{places});"
-        computed = self.computed(self.op.operand(name).type)
+        if (tensor := tensor_text(self.op, name)) is not None:
+            return f"  opc::add_tensor(stage, {role}, opc::in_rows, {tensor}{places});"
+        computed = dtype_text(self.op.operand(name).type)
         return f"  opc::add_temporary(stage, {role}, opc::in_rows, {name}, {computed}{places});"
 
     def _term(self, term: Term) -> Iterator[str]:
@@ -151,13 +148,9 @@ class ContractionText:
         name = f.read.operand
         local = ("left", "right")[position]
         slot = f"term.factors[{position}]"
-        if name in self.inputs:
-            tensor = f"opc::tensor_factor({slot}, inputs[{self.inputs.index(name)}])"
-        elif name in self.outputs:
-            tensor = f"opc::tensor_factor({slot}, outputs[{self.outputs.index(name)}])"
-        else:
-            tensor = f"opc::temporary_factor({slot}, {name}, {self.computed(self.op.operand(name).type)})"
-        yield f"  opc::factor_axes {local} = {tensor};"
+        tensor = tensor_text(self.op, name)
+        of = f"{slot}, {tensor}" if tensor else f"{slot}, {name}, {dtype_text(self.op.operand(name).type)}"
+        yield f"  opc::factor_axes {local} = opc::{'tensor' if tensor else 'temporary'}_factor({of});"
         if self.rows is not None and name in self.inputs and Affine.of(Dim(self.rows.dim)) not in self.op.operand(name).dims:
             yield f"  {slot}.stays = true;"
         for axis, dim in zip(f.axes, self.op.operand(name).dims, strict=True):

@@ -55,7 +55,7 @@ class _Kernel:
         """The functions that run in training."""
         self.entries: list[EntryText] = []
         self._written: dict[tuple[object, ...], list[tuple[Kernel, str]]] = {}
-        """What has been written, comments aside, with its name, by what is quickly told of it: to hash a function takes long."""
+        """What has been written, comments aside, with its name, by its outline: hashing a whole function takes long."""
         for op in family.ops:
             native = op is family.forward and family.native_for("cpp") is not None
             variants = () if native else cpu_programs(op)

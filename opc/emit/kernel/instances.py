@@ -8,7 +8,7 @@ from itertools import product
 from opc.emit.cpp.expressions import compute_types
 from opc.emit.cpp.loops import KernelText
 from opc.emit.dtypes import c_storage
-from opc.emit.kernel.entry import by_point
+from opc.emit.kernel.stages import by_point
 from opc.ir.dtypes import DType, TypeVar
 from opc.ir.op import Op
 from opc.lower.loop_ir import RowStage, Stage

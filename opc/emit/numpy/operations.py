@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Collection, Mapping, Sequence
-from functools import cache
+from collections.abc import Collection, Sequence
 from math import prod
 
 from opc.analysis.patterns import Contraction, Entry, ScanPattern, ScatterPattern, conjunction, entries_of, is_uniform
-from opc.emit.arrays.emitter import LIMIT
 from opc.emit.arrays.frames import (
     ATOM,
-    BITOR,
-    COMPARE,
     PRODUCT,
     SUM,
-    TERNARY,
     UNARY,
     Frame,
     FrameScope,
@@ -23,9 +17,12 @@ from opc.emit.arrays.frames import (
     PythonText,
     factor_frame,
     missing_entries,
+    size_of,
+    strength_of,
 )
+from opc.emit.arrays.lines import LIMIT
+from opc.emit.dtypes import type_variable
 from opc.emit.numpy.sizes import NumpySizes
-from opc.emit.onnx.types import type_variable
 from opc.emit.python.carried import names_in_row
 from opc.emit.python.text import quoted
 from opc.ir.affine import Affine, GroupSize, Index
@@ -40,25 +37,20 @@ from opc.ir.expr import (
     Expr,
     GroupIndex,
     GroupRef,
-    IndexValue,
-    Present,
     Read,
     Reduce,
     Select,
-    StrConst,
 )
 from opc.ir.functions import FUNCTIONS
-from opc.ir.op import DimSpec, Group, Operand
+from opc.ir.op import Group, Operand
 from opc.ir.precedence import NUMPY
 from opc.records import replace
-
-_ROOTS: Mapping[type[ast.operator], int] = {ast.Add: SUM, ast.Sub: SUM, ast.Mult: PRODUCT, ast.Div: PRODUCT}
-_PYTHON = {"and": "and", "or": "or"}
-_COMPARISON = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
 
 
 class NumpyOperations(NumpySizes):
     """The part of the NumPy emitter that writes values."""
+
+    REPEAT = "np.broadcast_to"
 
     # ---- leaves ------------------------------------------------------------------------------------------------------
 
@@ -77,10 +69,6 @@ class NumpyOperations(NumpySizes):
         """As `ArrayEmitter.attribute` says."""
         name = self.attribute_local[e.name]
         return PythonText(name if e.element < 0 else f"{name}[{e.element}]")
-
-    def index_value(self, e: IndexValue, scope: FrameScope) -> PythonText:
-        """As `ArrayEmitter.index_value` says."""
-        return self.affine(e.value, {i: self.index(i, scope) for i in sorted(e.value.indices())})
 
     def index(self, name: str, scope: FrameScope) -> PythonText:
         """Return the values of an index variable, along its axis of the frame."""
@@ -125,7 +113,7 @@ class NumpyOperations(NumpySizes):
             return PythonText(f"{base}{'**' if base.isidentifier() else ' ** '}{args[1].text}", UNARY)
         if e.fn not in NUMPY.strength:
             self.uses |= names_in_row(fn.numpy)
-            return PythonText(fn.numpy.format(*(a.text for a in args)), _strength(fn.numpy))
+            return PythonText(fn.numpy.format(*(a.text for a in args)), strength_of(fn.numpy))
         own = NUMPY.strength[e.fn]
         sides = (own,) if fn.arity == 1 else NUMPY.sides(e.fn)
         self.uses |= names_in_row(fn.numpy)
@@ -257,20 +245,8 @@ class NumpyOperations(NumpySizes):
         sizes = [own if isinstance(d, Group) and d.name == own.name else d for d in scope.dims(scope.frame)]
         return f"{self.using('sum_to')}({body.text}, {self.shape(sizes)})"
 
-    def broadcast(self, body: PythonText, scope: FrameScope) -> PythonText:
-        """As `ArrayEmitter.broadcast` says."""
-        support = frozenset[str]().union(*(self.full_in(i, scope) for i in scope.frame))
-        return PythonText(f"np.broadcast_to({body.text}, {self.shape(scope.dims(scope.frame))})", ATOM, support)
-
-    def broadcast_target(self, value: PythonText, target: Operand, scope: FrameScope) -> PythonText:
-        """As `ArrayEmitter.broadcast_target` says."""
-        text = self.of_type(value, target).text
-        return (
-            PythonText(f"np.broadcast_to({text}, {self.shape(target.dims)})", ATOM, frozenset(("all",))) if target.dims else value
-        )
-
     def of_type(self, value: PythonText, target: Operand) -> PythonText:
-        """Return what a statement assigns as an array of the target's type where it has no type of its own."""
+        """As `ArrayEmitter.of_type` says, where it has no type of its own."""
         if not isinstance(self.op.assignments[target.name].value.type, Weak):
             return value
         dtype = self.compute(target.type) if is_floating(target.type) else self.dtype(target.type)
@@ -371,13 +347,12 @@ class NumpyOperations(NumpySizes):
             arguments.append(f"{{{', '.join(f'{quoted(names[g])}: len({self.group_in(g, scope)})' for g in groups)}}}")
         if c.is_conditional:
             arguments.append(f"where=[{', '.join(conditions)}]")
-        support = frozenset[str]().union(*(self.full(i) for i in outer))
-        return PythonText(f"{self.using('contract')}({', '.join(arguments)})", ATOM, support)
+        return PythonText(f"{self.using('contract')}({', '.join(arguments)})", ATOM, self.full_support(outer))
 
     def reshape(self, value: PythonText, frame: Frame, scope: FrameScope) -> PythonText:
         """As `ReducingEmitter.reshape` says."""
         shape = self.shape(scope.dims(frame))
-        return PythonText(f"{value.at(ATOM)}.reshape({shape})", ATOM, frozenset[str]().union(*(self.full(i) for i in frame)))
+        return PythonText(f"{value.at(ATOM)}.reshape({shape})", ATOM, self.full_support(frame))
 
     def computes_floating(self, t: ValueType) -> str:
         """As `ReducingEmitter.computes_floating` says."""
@@ -426,8 +401,7 @@ class NumpyOperations(NumpySizes):
             else:
                 places.append(self.position_of(i if isinstance(i, GroupRef) else Affine.of(Index(i)), inner))
         shape = self.shape(scope.dims(frame))
-        support = frozenset[str]().union(*(self.full(i) for i in frame))
-        return PythonText(f"{self.using('scatter')}({shape}, {self.tuple_of(places)}, {value})", ATOM, support)
+        return PythonText(f"{self.using('scatter')}({shape}, {self.tuple_of(places)}, {value})", ATOM, self.full_support(frame))
 
     # ---- conditions Python decides -----------------------------------------------------------------------------------
 
@@ -435,52 +409,6 @@ class NumpyOperations(NumpySizes):
         """As `ArrayEmitter.is_static` says."""
         return is_uniform(condition)
 
-    def static(self, condition: Expr) -> str:
-        """As `ArrayEmitter.static` says."""
-        return self.static_text(condition).text
-
     def truth(self, e: Expr) -> PythonText:
         """As `ArrayEmitter.truth` says."""
         return self.static_text(e)
-
-    def static_text(self, e: Expr) -> PythonText:
-        """Return a condition over attributes, sizes and presence, in plain Python."""
-        match e:
-            case Present():
-                return PythonText(f"{self.local[e.operand]} is not None", COMPARE)
-            case StrConst():
-                return PythonText(quoted(e.value))
-            case Const():
-                return self.constant(e)
-            case AttrRef():
-                return self.attribute(e)
-            case IndexValue():
-                return self.affine(e.value)
-            case Call(fn="and" | "or"):
-                parts = [self.static_text(a).at(COMPARE) for a in e.args]
-                return PythonText(f" {_PYTHON[e.fn]} ".join(parts), TERNARY)
-            case Call(fn="not"):
-                inner = e.args[0]
-                if isinstance(inner, Present):
-                    return PythonText(f"{self.local[inner.operand]} is None", COMPARE)
-                return PythonText(f"not {self.static_text(inner).at(COMPARE)}", TERNARY)
-            case Call() if e.fn in _COMPARISON:
-                left, right = (self.static_text(a).at(BITOR) for a in e.args)
-                return PythonText(f"{left} {_COMPARISON[e.fn]} {right}", COMPARE)
-            case _:
-                value = self.expr(e, FrameScope(()))
-                return PythonText(f"({value.text})") if value.strength == TERNARY else value
-
-
-def size_of(dim: DimSpec) -> Affine:
-    """Return the size of a dimension, or the number of points of a group."""
-    return dim if isinstance(dim, Affine) else Affine.of(GroupSize(dim.name))
-
-
-@cache
-def _strength(text: str) -> int:
-    """Return how strongly a text of the function table binds that is no operator's alone."""
-    root = ast.parse(text.format("x", "y"), mode="eval").body
-    if not isinstance(root, ast.BinOp) or root.col_offset > 0:
-        return ATOM
-    return _ROOTS.get(type(root.op), TERNARY)

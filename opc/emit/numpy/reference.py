@@ -123,13 +123,6 @@ class _NumpyEmitter(NumpyOperations):
             parameters[-1] = "\n".join(["wanted=(", *(f"        {name}," for name in optional), "    )"])
         return ['@np.errstate(all="ignore")', f"def {function_name(self.op)}(", *(f"    {p}," for p in parameters), "):"]
 
-    def returned(self, values: Sequence[str]) -> str:
-        """Return the return statement: always a tuple."""
-        one = f"return ({values[0]},)" if len(values) == 1 else f"return {', '.join(values)}"
-        if len(one) + 4 <= WIDTH:
-            return one
-        return "\n".join(["return (", *(f"        {v}," for v in values), "    )"])
-
     def widening(self) -> list[str]:
         """Return the lines that name the bound dtypes and bring inputs of half types to float32."""
         lines = []

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from opc.emit.arrays.emitter import LIMIT
 from opc.emit.arrays.frames import ATOM, PRODUCT, SUM, UNARY, FrameScope, Position, PythonText
+from opc.emit.arrays.lines import LIMIT
 from opc.emit.arrays.statements import StatementEmitter
-from opc.emit.onnx.types import type_variable
+from opc.emit.dtypes import type_variable
 from opc.emit.python.text import WIDTH
 from opc.emit.scalar.affine import AffineDialect, AffineTerm, terms_of
 from opc.ir.affine import Affine, Atom, AttrInt, Dim, FloorDiv, GroupSize, Index, Minimum, Mod

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 
 from opc.analysis.patterns import Contraction, Entry, Roles, ScanPattern, ScatterPattern, conjunction, entries_of, is_uniform
 from opc.emit.arrays.frames import ATOM, Frame, FrameScope, Position, PythonText, factor_frame, missing_entries
+from opc.emit.dtypes import type_variable
 from opc.emit.onnx.sizes import BUILDER, OnnxSizes
-from opc.emit.onnx.types import type_variable
 from opc.emit.python.text import quoted
 from opc.ir.affine import Affine
 from opc.ir.dtypes import DType, ValueType, Weak, accumulated, candidates, is_bool, is_floating, is_integer
@@ -90,10 +90,6 @@ class OnnxArrays(OnnxSizes):
         """Return an expression as a tensor that has its full size along every axis of a frame."""
         inner = replace(scope, frame=frame)
         return self.named(self.filled(self.expr(e, inner), inner)).text
-
-    def full_support(self, frame: Sequence[Entry]) -> frozenset[str]:
-        """Return the support of a value with its full size along a frame."""
-        return frozenset[str]().union(*(self.full(i) for i in frame))
 
     # ---- reads -------------------------------------------------------------------------------------------------------
 

@@ -16,15 +16,15 @@ from collections.abc import Sequence
 from opc.analysis.patterns import own_entries
 from opc.emit.arrays.boxes import neutral_of
 from opc.emit.arrays.frames import ATOM, Frame, FrameScope, NotExpressible, Position, PythonText, missing_entries
+from opc.emit.dtypes import type_variable
 from opc.emit.onnx.formulas import is_single, nested, texts_of
 from opc.emit.onnx.sizes import BUILDER
-from opc.emit.onnx.types import type_variable
 from opc.emit.onnx.windows import OnnxWindows
 from opc.emit.python.layout import laid_out
 from opc.emit.python.text import WIDTH, docstring, quoted
 from opc.ir.affine import Affine
 from opc.ir.dtypes import Acc, DType, ElementType, TypeVar, ValueType, Weak, candidates, is_bool, is_floating, is_integer
-from opc.ir.expr import AttrRef, Call, Cast, Const, Expr, GroupIndex, GroupRef, IndexValue, Present, Reduce, Select, StrConst
+from opc.ir.expr import AttrRef, Call, Cast, Const, Expr, GroupIndex, GroupRef, Present, Reduce, Select, StrConst
 from opc.ir.functions import FUNCTIONS
 from opc.ir.node import remembered
 from opc.ir.op import Assign, AttributeKind, Group, Op, Operand
@@ -69,6 +69,8 @@ def function_body(op: Op) -> FunctionBody | NoBody:
 class _OnnxEmitter(OnnxWindows):
     """Writes one op as calls of the builder."""
 
+    REPEAT = f"{BUILDER}.Expand"
+
     def __init__(self, op: Op) -> None:
         super().__init__(op, (BUILDER, "wanted", "TensorProto", "first"))
         self._likes: dict[ValueType, str] = {}
@@ -83,12 +85,9 @@ class _OnnxEmitter(OnnxWindows):
         parameters = [BUILDER, *(self.local[o.name] for o in self.op.inputs), *(["*"] if static else []), *static]
         if any(o.optional for o in self.op.outputs):
             parameters += [*([] if static else ["*"]), "wanted"]
-        names = [self.result(o) for o in self.op.outputs]
         one = f"def {body_name(self.op)}({', '.join(parameters)}):"
         definition = [one] if len(one) <= WIDTH else [f"def {body_name(self.op)}(", *(f"    {p}," for p in parameters), "):"]
-        returned = f"return ({names[0]},)" if len(names) == 1 else f"return {', '.join(names)}"
-        if len(returned) + 4 > WIDTH:
-            returned = "\n".join(["return (", *(f"        {n}," for n in names), "    )"])
+        returned = self.returned([self.result(o) for o in self.op.outputs])
         lines = [*self.reading(), *self.prologue.values(), *self.lines, returned]
         title = docstring(f"Write the nodes of {self.op.class_name}; return the names of its outputs.", 4)
         return "\n".join([*definition, title, *(laid_out(f"    {line}") for line in lines)]) + "\n"
@@ -222,9 +221,6 @@ class _OnnxEmitter(OnnxWindows):
             raise NotExpressible(f"the attribute {e.name} is used as a value")
         element = "" if e.element < 0 else f", element={e.element}"
         return PythonText(f"{BUILDER}.attribute({quoted(e.name)}, {like}{element})")
-
-    def index_value(self, e: IndexValue, scope: FrameScope) -> PythonText:
-        return self.affine(e.value, {i: self.index(i, scope) for i in sorted(e.value.indices())})
 
     def index(self, name: str, scope: FrameScope) -> PythonText:
         """Return the values of an index variable, along its axis of the frame."""
@@ -370,15 +366,6 @@ class _OnnxEmitter(OnnxWindows):
         sizes = [own if isinstance(d, Group) and d.name == own.name else d for d in scope.dims(scope.frame)]
         return f"{BUILDER}.sum_to({body.text}, {self.shape(sizes)})"
 
-    def broadcast(self, body: PythonText, scope: FrameScope) -> PythonText:
-        support = frozenset[str]().union(*(self.full_in(i, scope) for i in scope.frame))
-        return PythonText(f"{BUILDER}.Expand({body.text}, {self.shape(scope.dims(scope.frame))})", ATOM, support)
-
-    def broadcast_target(self, value: PythonText, target: Operand, scope: FrameScope) -> PythonText:
-        if not target.dims:
-            return value
-        return PythonText(f"{BUILDER}.Expand({value.text}, {self.shape(target.dims)})", ATOM, frozenset(("all",)))
-
     # ---- conditions Python decides -------------------------------------------------------------------------------------
 
     def is_static(self, condition: Expr) -> bool:
@@ -396,31 +383,6 @@ class _OnnxEmitter(OnnxWindows):
 
     def truth(self, e: Expr) -> PythonText:
         return PythonText(f"{BUILDER}.number(int({self.static(e)}), {self.onnx_type(DType.BOOL)})")
-
-    def static(self, condition: Expr) -> str:
-        match condition:
-            case Present():
-                return f"{self.local[condition.operand]} is not None"
-            case StrConst():
-                return quoted(condition.value)
-            case AttrRef():
-                return self.attribute_local[condition.name]
-            case Const():
-                return repr(condition.value)
-            case Call(fn="not", args=(Present() as inner,)):
-                return f"{self.local[inner.operand]} is None"
-            case Call(fn="not", args=(inner,)):
-                return f"not ({self.static(inner)})"
-            case Call(fn="eq" | "ne" as fn, args=(left, right)):
-                return f"{self._part(left)} {'==' if fn == 'eq' else '!='} {self._part(right)}"
-            case Call(fn="and" | "or" as fn, args=args):
-                return f" {fn} ".join(map(self._part, args))
-            case _:
-                raise NotExpressible("a condition is not known when the model is made")
-
-    def _part(self, e: Expr) -> str:
-        """Return a part of a condition that is known when the model is made."""
-        return f"({self.static(e)})" if isinstance(e, Call | Present) else self.static(e)
 
 
 def _has_16_bits(t: ValueType) -> bool:

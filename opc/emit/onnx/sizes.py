@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from opc.emit.arrays.emitter import LIMIT
 from opc.emit.arrays.frames import ATOM, NotExpressible, Position, PythonText
+from opc.emit.arrays.lines import LIMIT
 from opc.emit.arrays.statements import StatementEmitter
 from opc.emit.onnx.types import TENSOR_TYPE
 from opc.emit.python.text import quoted

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from itertools import product
 
-from opc.ir.dtypes import DTYPES, Acc, Binding, DType, ElementType, TypeVar
+from opc.emit.dtypes import type_variable
+from opc.ir.dtypes import DTYPES, Binding, DType, TypeVar
 from opc.ir.op import Attribute, AttributeKind, Op
 
 TENSOR_TYPE: Mapping[DType, str] = {d: d.row.onnx[0] for d in DTYPES if d.row.onnx is not None}
@@ -27,17 +28,6 @@ _ATTRIBUTE: Mapping[AttributeKind, str] = {
 def attribute_type(attribute: Attribute) -> str:
     """Return the name of an attribute's type in `AttributeProto.AttributeType`: bools and dtypes are integers there."""
     return _ATTRIBUTE[attribute.kind] + ("" if attribute.length is None else "S")
-
-
-def type_variable(t: ElementType) -> TypeVar | None:
-    """Return the type variable that `t` is or depends on, or None."""
-    match t:
-        case TypeVar():
-            return t
-        case Acc(of=TypeVar() as variable):
-            return variable
-        case _:
-            return None
 
 
 def used_variables(op: Op) -> tuple[TypeVar, ...]:

@@ -9,14 +9,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from opc.analysis.patterns import is_number
+from opc.analysis.value_types import integer_of
 from opc.analysis.windows import Convolution, Pooling, Window, convolution, pooling
 from opc.emit.arrays.frames import ATOM, FrameScope, PythonText
 from opc.emit.onnx.arrays import OnnxArrays
 from opc.emit.onnx.sizes import BUILDER
 from opc.emit.python.text import quoted
 from opc.ir.affine import Affine, AttrInt
-from opc.ir.dtypes import Weak, is_floating
-from opc.ir.expr import AttrRef, Call, Const, Expr, IndexValue, Read, Reduce, Select
+from opc.ir.dtypes import is_floating
+from opc.ir.expr import Call, Expr, IndexValue, Read, Reduce, Select
 from opc.records import replace
 
 
@@ -48,7 +49,7 @@ class OnnxWindows(OnnxArrays):
                 size = Affine.of(1)
                 for v in windows.windows:
                     size = size * v.taps
-                return self.pooled(windows, "average_pool", total, scope) if _number(count) == size else None
+                return self.pooled(windows, "average_pool", total, scope) if integer_of(count) == size else None
             case _:
                 return None
 
@@ -62,14 +63,10 @@ class OnnxWindows(OnnxArrays):
         x, w = self.local[c.x.operand], self.local[c.w.operand]
         text = f"{BUILDER}.convolution({x}, {w}, {', '.join([*options, groups])})"
         outer = tuple(i for i in scope.frame if i in c.entries)
-        general, other = self.capture(lambda: self.contracted(e, replace(scope, frame=outer)) or self.boxed(e, scope))
-        name = self.names.fresh()
-        self.line(f"if {BUILDER}.has_convolution({quoted(self.variable(e.type))}):")
-        lines, found = self.capture(lambda: PythonText(self.permuted(text, c.entries, outer)))
-        self.lines += [f"    {line}" for line in (*lines, f"{name} = {found.text}")]
-        self.line("else:")
-        self.lines += [f"    {line}" for line in (*general, f"{name} = {other.text}")]
-        return self.put_back(PythonText(name, ATOM, self.full_support(outer)), outer, scope)
+        general = self.capture(lambda: self.contracted(e, replace(scope, frame=outer)) or self.boxed(e, scope))
+        own = self.capture(lambda: PythonText(self.permuted(text, c.entries, outer)))
+        name = self.either(f"{BUILDER}.has_convolution({quoted(self.variable(e.type))})", own, general)
+        return self.put_back(name.over(self.full_support(outer)), outer, scope)
 
     def pooled(self, p: Pooling, method: str, e: Reduce, scope: FrameScope) -> PythonText | None:
         """Pooling."""
@@ -87,12 +84,10 @@ class OnnxWindows(OnnxArrays):
             return self.put_back(PythonText(text, ATOM, self.full_support(outer)), outer, scope)
         general, other = self.capture(lambda: self.boxed(e, replace(scope, frame=outer)))
         count = self.fit(self.count_of(p), e.type, FrameScope(()))
-        name = self.names.fresh()
-        self.line(f"if {BUILDER}.has_convolution({quoted(self.variable(e.type))}):")
-        self.line(f"    {name} = {text}")
-        self.line("else:")
-        self.lines += [f"    {line}" for line in (*general, f"{name} = {BUILDER}.Div({other.text}, {count.text})")]
-        return self.put_back(PythonText(name, ATOM, self.full_support(outer)), outer, scope)
+        average = PythonText(f"{BUILDER}.Div({other.text}, {count.text})")
+        has_one = f"{BUILDER}.has_convolution({quoted(self.variable(e.type))})"
+        name = self.either(has_one, ([], PythonText(text)), (general, average))
+        return self.put_back(name.over(self.full_support(outer)), outer, scope)
 
     def count_of(self, p: Pooling) -> Expr:
         """Return the number of elements of a window."""
@@ -134,19 +129,3 @@ class OnnxWindows(OnnxArrays):
         alike = {a.name for a in attributes} == {attributes[0].name} and [a.element for a in attributes] == places
         whole = length is None if single else length == len(values)
         return f"{name}={quoted(attributes[0].name)}" if alike and whole else None
-
-
-def _number(e: Expr) -> Affine | None:
-    """Return an expression over sizes and attributes as one integer expression; None where it is none."""
-    match e:
-        case IndexValue(value=value):
-            return value
-        case Const(value=int() as number):
-            return Affine.of(int(number))
-        case AttrRef(name=name, element=element, type=Weak.INT):
-            return Affine.of(AttrInt(name, element))
-        case Call(fn="mul", args=(left, right)):
-            a, b = _number(left), _number(right)
-            return None if a is None or b is None else a * b
-        case _:
-            return None

@@ -16,7 +16,8 @@ from opc.ir.expr import Cast, walk
 from opc.ir.op import Attribute, AttributeKind, AttributeValue, Family, Op
 from opc.lower.build.context import UnsupportedForm
 from opc.lower.poplar.lower import poplar_program
-from opc.lower.poplar.nodes import Codelet, PoplarProgram
+from opc.lower.poplar.nodes import Codelet, PoplarProgram, PoplarStage
+from opc.records import replace
 
 _SCALAR = {
     AttributeKind.INT: "int64_t",
@@ -75,13 +76,24 @@ def poplar_files(family: Family, others: Mapping[str, PoplarProgram] | None = No
     """
     given = others or {}
     programs = {op.name: given.get(op.name) or poplar_program(op) for op in reached(family)}
-    files = {f"poplar/{family.name}_body.hpp": body_header(family, programs)}
     stages = [s.stage for p in programs.values() for c in p.cases for s in c.stages if isinstance(s, Codelet)]
-    if stages:
-        from opc.emit.poplar.codelets import codelets_source
+    if not stages:
+        return {f"poplar/{family.name}_body.hpp": body_header(family, programs)}
+    from opc.emit.poplar.codelets import codelet_classes
 
-        files[f"poplar/{family.name}_codelets.cpp"] = codelets_source(family.source_name, stages, sdk)
-    return files
+    source, classes = codelet_classes(family.source_name, stages, sdk)
+    programs = {name: _with_classes(p, classes) for name, p in programs.items()}
+    return {f"poplar/{family.name}_body.hpp": body_header(family, programs), f"poplar/{family.name}_codelets.cpp": source}
+
+
+def _with_classes(program: PoplarProgram, classes: Mapping[str, str]) -> PoplarProgram:
+    """Return a program whose codelets have the names of their classes."""
+
+    def named(s: PoplarStage) -> PoplarStage:
+        return replace(s, stage=replace(s.stage, name=classes[s.stage.name])) if isinstance(s, Codelet) else s
+
+    cases = (replace(c, stages=tuple(map(named, c.stages))) for c in program.cases)
+    return replace(program, cases=tuple(cases))
 
 
 def body_header(family: Family, programs: dict[str, PoplarProgram]) -> str:

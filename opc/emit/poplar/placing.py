@@ -91,7 +91,7 @@ def codelet_text(stage: CodeletStage, names: HostNames) -> Iterator[str]:
 class _Placing:
     def __init__(self, stage: CodeletStage, names: HostNames) -> None:
         self.stage, self.names = stage, names
-        taken = {"at", "steps", "codelet", "graph", "prog", "debug", "opc", "poplar", *names.taken}
+        taken = {"at", "read", "codelet", "graph", "prog", "debug", "opc", "poplar", *names.taken}
         self.indices = {i: f"{i}_" if i in taken else i for i, _ in (*stage.indices, *stage.ranges)}
         self.parts = {p: group for group, p in stage.parts}
         sizes: dict[str, str] = {}
@@ -124,16 +124,14 @@ class _Placing:
             yield f"    codelet.split({{{extents}}}, popops::Operation::{_OPERATIONS[s.kind]});"
         if s.serial:
             yield f"    codelet.serial({{{', '.join(map(str, s.serial))}}});"
-        yield from self._reads()
         for kind in ("places", "integers", "reals", "flags"):
             if found := [text for f in s.fields if (text := self._field(f, kind))]:
                 yield f"    codelet.{kind}({{{', '.join(found)}}});"
         for r in s.refusals:
-            yield f"    codelet.refusal({self._message(r)});"
+            yield f"    codelet.refusal({self._refusal(r)});"
         if s.refusals and (asked := self._asked()):
             yield f"    codelet.asked({asked});"
-        target = self.names.tensor(s.target.name)
-        yield f"    {target} = codelet.run().reshape({self.names.shape(s.target.name)});"
+        yield from self._run()
         yield "  }"
 
     def _parts_name(self, p: Parts) -> str:
@@ -166,18 +164,18 @@ class _Placing:
                 text = f"{self._parts_name(v.parts)}.apart({text}, {before})"
         return text
 
-    def _reads(self) -> Iterator[str]:
-        """Yield the function that tells what is read in a box of the target."""
+    def _run(self) -> Iterator[str]:
+        """Yield the statement that adds the vertices, with the function that tells what is read in a box of the target."""
         s = self.stage
-        boxes = [self._box(o) for o in s.operands]
         work = [" * ".join(f"{self.indices[i]}.size()" for i in axes) for axes in s.work if axes]
         used = {i for o in s.operands for r in o.reads for a in r if a is not None for i in a.indices()}
         used |= {i for axes in s.work for i in axes}
         for index, extent in reversed(s.ranges):
             used |= extent.indices() if index in used else set()
-        at = " at" if any(i in used for i, _ in (*s.indices, *s.split)) else ""
-        steps = " &steps" if work else " &"
-        yield f"    codelet.reads([&](const ipu::box &{at.strip()}, int64_t{steps}) -> std::vector<ipu::box> {{"
+        at = "at" if any(i in used for i, _ in (*s.indices, *s.split)) else ""
+        read = "read" if work or s.operands else ""
+        target = self.names.tensor(s.target.name)
+        yield f"    {target} = codelet.run([&](const ipu::box &{at}, ipu::reading &{read}) {{"
         for n, (index, _) in enumerate((*s.indices, *s.split)):
             if index in used:
                 yield f"      const ipu::interval {self.indices[index]} = at[{n}];"
@@ -185,19 +183,12 @@ class _Placing:
             if index in used and (index, extent) not in s.split:
                 yield f"      const ipu::interval {self.indices[index]} = ipu::range({self.whole.affine(extent)});"
         if work:
-            yield f"      steps = {' + '.join(work)};"
-        yield f"      return {{{', '.join(boxes)}}};"
-        yield "    });"
-
-    def _box(self, o: CodeletOperand) -> str:
-        """Return what is read of an operand, as a box."""
-        found: str | None = None
-        for r in o.reads:
-            axes = [self._axis(a, size) for a, size in zip(r, o.extents, strict=True)]
-            box = f"ipu::box{{{', '.join(axes)}}}"
-            found = box if found is None else f"ipu::hull({found}, {box})"
-        assert found is not None, "operands are those that are read"
-        return found
+            yield f"      read.steps({' + '.join(work)});"
+        for o in s.operands:
+            for n, r in enumerate(o.reads):
+                axes = [self._axis(a, size) for a, size in zip(r, o.extents, strict=True)]
+                yield f"      read.{'also' if n else 'of'}({{{', '.join(axes)}}});"
+        yield f"    }}, {self.names.shape(s.target.name)});"
 
     def _axis(self, at: Affine | None, size: Affine) -> str:
         return f"ipu::whole({self.whole.affine(size)})" if at is None else self.whole.affine(at)
@@ -219,7 +210,8 @@ class _Placing:
             case Present(operand=operand):
                 return self.names.present(operand)
             case AttrRef(name=name, element=element):
-                return self._attribute(name, element)
+                text = self._attribute(name, element)
+                return f"{text} != 0" if f.kind == "bool" else text
 
     def _attribute(self, name: str, element: int) -> str:
         attribute, text = self.stage.op.attribute(name), self.names.attribute(name, element)
@@ -235,7 +227,7 @@ class _Placing:
         asked = self._asked()
         terms = [f"{p} > 0" for p in points]
         terms += [f"({x})" if " || " in x else x for x in (asked, empty) if x]
-        yield f"    if ({' && '.join(terms)}) throw poplar::poplar_error({self._message(n.of)});"
+        yield f"    if ({' && '.join(terms)}) throw poplar::poplar_error({self._nothing(n.of)});"
 
     def _asked(self) -> str:
         """Return the condition that an output that needs the target has elements; empty where the target's own tell."""
@@ -244,18 +236,20 @@ class _Placing:
         told = own is not None and (not own.optional or len(s.asked) == 1)
         return "" if told else self.names.asked(s.asked)
 
-    def _message(self, r: Outside | OfNothing) -> str:
-        """Return the text of a refusal; that of an index has the axis and its size, and the run tells the index."""
+    def _nothing(self, r: OfNothing) -> str:
+        """Return the text of a refusal."""
+        return message_literal(f"{self.stage.op.name}: {r.kind} over {r.over} of nothing")
+
+    def _refusal(self, r: Outside | OfNothing) -> str:
+        """Return the text of a refusal; that of an index is made of the op, the operand, the axis and its size."""
         if isinstance(r, OfNothing):
-            return message_literal(f"{self.stage.op.name}: {r.kind} over {r.over} of nothing")
+            return self._nothing(r)
         operand = next(o for o in self.stage.operands if o.name == r.operand)
         before = operand.view[: r.entry]
         ranks = [f"{self.names.group(v.group, v.of)}.size()" for v in before if v.group is not None]
         axis = " + ".join([*ranks, str(len(before) - len(ranks))])
-        text = "std::string(" + message_literal(f"{self.stage.op.name}: an index of {r.operand} is outside axis ") + ")"
-        return (
-            f'{text} + std::to_string({axis}) + " of size " + std::to_string({self.whole.affine(self._size(operand, r.entry))})'
-        )
+        size = self.whole.affine(self._size(operand, r.entry))
+        return f"{message_literal(self.stage.op.name)}, {message_literal(r.operand)}, {axis}, {size}"
 
     @staticmethod
     def _size(o: CodeletOperand, entry: int) -> Affine:

@@ -7,17 +7,16 @@ from collections.abc import Callable
 
 from opc.emit.python.carried import names_in_row
 from opc.emit.python.text import literal, quoted
-from opc.emit.scalar.affine import terms_of
-from opc.emit.scalar.expressions import BoundText, ScalarDialect
-from opc.ir.affine import Affine, AttrInt, FloorDiv, Mod
-from opc.ir.expr import AttrRef, Call, Const, Expr, Select
+from opc.emit.scalar.affine import AffineDialect, BoundText, terms_of
+from opc.ir.affine import Affine, Atom, AttrInt, Dim, FloorDiv, GroupSize, Index, Minimum, Mod
+from opc.ir.expr import AttrRef, Call, Cast, Const, Expr, IndexValue, Present, Select, StrConst
 from opc.ir.functions import FUNCTIONS
 from opc.ir.precedence import PYTHON
 
 _SUM, _PRODUCT, _UNARY, _ATOM = (*(PYTHON.strength[fn] for fn in ("add", "mul", "neg")), PYTHON.atom)
 
 
-class PythonScalarText(ScalarDialect):
+class PythonScalarText(AffineDialect):
     """Writes scalar expressions.
 
     `dim`, `points` and `present` give the text of a size, of a group's number of points and of an operand that may be None.
@@ -40,64 +39,68 @@ class PythonScalarText(ScalarDialect):
         """As `AffineDialect.literal` says."""
         return str(value)
 
-    def size_of_dim(self, name: str) -> str:
-        """As `ScalarDialect.size_of_dim` says."""
-        return self.dim(name)
+    def atom(self, atom: Atom, factor: bool) -> str:
+        """As `AffineDialect.atom` says.
 
-    def points_of(self, group: str) -> str:
-        """As `ScalarDialect.points_of` says."""
-        return self.points(group)
+        Raises:
+            TypeError: for an index variable, which no size has.
+        """
+        match atom:
+            case Dim():
+                return self.dim(atom.name)
+            case GroupSize():
+                return self.points(atom.name)
+            case AttrInt():
+                return _element(atom.name, atom.element)
+            case FloorDiv() | Mod():
+                left, right = self._integer(atom.numerator).at(_PRODUCT), self._integer(atom.denominator).at(_ATOM)
+                text = BoundText(f"{left} {'//' if isinstance(atom, FloorDiv) else '%'} {right}", _PRODUCT)
+                return text.at(_ATOM if factor else _PRODUCT)
+            case Minimum():
+                self.uses.add("_lesser")
+                return f"_lesser({self.affine(atom.left)}, {self.affine(atom.right)})"
+            case Index():
+                raise TypeError(f"a size may not use the index {atom}")
 
-    def integer_attribute(self, atom: AttrInt) -> str:
-        """As `ScalarDialect.integer_attribute` says."""
-        return _element(atom.name, atom.element)
+    def value(self, e: Expr) -> BoundText:
+        """Return an expression.
 
-    def quotient(self, atom: FloorDiv | Mod, factor: bool) -> str:
-        """As `ScalarDialect.quotient` says."""
-        left, right = self.index_value(atom.numerator).at(_PRODUCT), self.index_value(atom.denominator).at(_ATOM)
-        return BoundText(f"{left} {'//' if isinstance(atom, FloorDiv) else '%'} {right}", _PRODUCT).at(
-            _ATOM if factor else _PRODUCT
-        )
+        Raises:
+            TypeError: for one that reads tensors.
+        """
+        match e:
+            case Const():
+                text = f'float("{e.value}")' if isinstance(e.value, float) and not math.isfinite(e.value) else literal(e.value)
+                return BoundText(text, _UNARY if text.startswith("-") else _ATOM)
+            case StrConst():
+                return BoundText(quoted(e.value), _ATOM)
+            case AttrRef():
+                return BoundText(_element(e.name, e.element), _ATOM)
+            case IndexValue():
+                return self._integer(e.value)
+            case Present():
+                return BoundText(self.present(e.operand), PYTHON.strength["ne"])
+            case Cast():
+                return self.value(e.arg)
+            case Select():
+                then, cond, other = (self.value(part).at(PYTHON.strength["or"]) for part in (e.then, e.cond, e.other))
+                return BoundText(f"({then} if {cond} else {other})", _ATOM)
+            case Call(fn="not", args=(Present() as inner,)):
+                return BoundText(self.present(inner.operand).replace(" is not ", " is "), PYTHON.strength["ne"])
+            case Call():
+                return self._call(e)
+            case _:
+                raise TypeError(f"a condition may not read tensors: {e}")
 
-    def lesser(self, left: Affine, right: Affine) -> str:
-        """As `ScalarDialect.lesser` says."""
-        self.uses.add("_lesser")
-        return f"_lesser({self.affine(left)}, {self.affine(right)})"
-
-    def constant(self, e: Const) -> BoundText:
-        """As `ScalarDialect.constant` says."""
-        text = f'float("{e.value}")' if isinstance(e.value, float) and not math.isfinite(e.value) else literal(e.value)
-        return BoundText(text, _UNARY if text.startswith("-") else _ATOM)
-
-    def string(self, value: str) -> BoundText:
-        """As `ScalarDialect.string` says."""
-        return BoundText(quoted(value), _ATOM)
-
-    def attribute(self, e: AttrRef) -> BoundText:
-        """As `ScalarDialect.attribute` says."""
-        return BoundText(_element(e.name, e.element), _ATOM)
-
-    def index_value(self, value: Affine) -> BoundText:
-        """As `ScalarDialect.index_value` says."""
-        terms = list(terms_of(value))
+    def _integer(self, value: Affine) -> BoundText:
+        terms = terms_of(value)
         strength = _SUM if len(terms) > 1 else _ATOM
         if len(terms) == 1:
             (term,) = terms
             strength = _PRODUCT if term.is_product or term.is_quotient else _UNARY if (value.constant or 0) < 0 else _ATOM
         return BoundText(self.affine(value), strength)
 
-    def presence(self, operand: str, given: bool) -> BoundText:
-        """As `ScalarDialect.presence` says."""
-        text = self.present(operand)
-        return BoundText(text if given else text.replace(" is not ", " is "), PYTHON.strength["ne"])
-
-    def choice(self, e: Select) -> BoundText:
-        """As `ScalarDialect.choice` says."""
-        then, cond, other = (self.value(part).at(PYTHON.strength["or"]) for part in (e.then, e.cond, e.other))
-        return BoundText(f"({then} if {cond} else {other})", _ATOM)
-
-    def call(self, e: Call) -> BoundText:
-        """As `ScalarDialect.call` says."""
+    def _call(self, e: Call) -> BoundText:
         text, args = FUNCTIONS[e.fn].python, [self.value(a) for a in e.args]
         self.uses |= names_in_row(text)
         if e.fn not in PYTHON.strength or "(" in text:

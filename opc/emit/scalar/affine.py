@@ -46,6 +46,18 @@ def _term(monomial: Monomial, coefficient: int) -> AffineTerm:
     return AffineTerm(coefficient < 0, None if abs(coefficient) == 1 and monomial else abs(coefficient), monomial)
 
 
+@dataclass(frozen=True, slots=True)
+class BoundText:
+    """A text, and how strongly its outermost operator binds."""
+
+    text: str
+    strength: int
+
+    def at(self, strength: int) -> str:
+        """Return the text, in parentheses where it binds weaker."""
+        return self.text if self.strength >= strength else f"({self.text})"
+
+
 class AffineDialect(ABC):
     """How a target writes an affine form; sums and products have operators where it says nothing else."""
 

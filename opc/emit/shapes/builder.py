@@ -20,7 +20,6 @@ beyond the sizes themselves is left to the kernel, which checks a call when size
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Protocol
 
 from opc.analysis.shapes.plan import plan
 from opc.analysis.shapes.steps import (
@@ -43,32 +42,10 @@ from opc.ir.op import Group, Op
 from opc.records import dataclass
 
 
-class Language(Protocol):
-    """How a language writes what the calls are made of."""
-
-    @property
-    def text(self) -> Callable[[str], str]:
-        """Return a literal of a text."""
-
-    @property
-    def number(self) -> Callable[[int], str]:
-        """Return a literal of a whole number."""
-
-    @property
-    def true(self) -> str:
-        """The truth value of what holds."""
-
-    @property
-    def false(self) -> str:
-        """The truth value of what does not hold."""
-
-    @property
-    def brackets(self) -> str:
-        """What stands around the elements of a list."""
-
-
 @dataclass(frozen=True, slots=True)
-class _Language:
+class Language:
+    """How a language writes literals of texts and whole numbers, truth values, and what stands around the elements of a list."""
+
     text: Callable[[str], str]
     number: Callable[[int], str]
     true: str
@@ -76,8 +53,8 @@ class _Language:
     brackets: str
 
 
-CPP: Language = _Language(string_literal, whole_number, "true", "false", "{}")
-PYTHON: Language = _Language(quoted, str, "True", "False", "()")
+CPP = Language(string_literal, whole_number, "true", "false", "{}")
+PYTHON = Language(quoted, str, "True", "False", "()")
 
 
 def builder_calls(op: Op, language: Language) -> list[str]:

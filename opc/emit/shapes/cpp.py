@@ -74,15 +74,13 @@ __all__ = [
 def definitions(family: Family, op: Op) -> str:
     """Return the struct, the functions `bind_<op>` and `begin_<op>`, and `opc_<op>_infer`, as file-scope C++ text."""
     emitter = _Emitter(family, op)
-    text = "\n\n".join([emitter.struct(), emitter.bind(), emitter.begin(), emitter.infer()])
-    return "\n".join(piece for line in text.split("\n") for piece in wrap(line)) + "\n"
+    return _joined(emitter.struct(), emitter.bind(), emitter.begin(), emitter.infer())
 
 
 def checks(family: Family, op: Op) -> str:
     """Return the struct and the functions `bind_<op>` and `begin_<op>`: `definitions` without what the C ABI has of them."""
     emitter = _Emitter(family, op)
-    text = "\n\n".join([emitter.struct(), emitter.bind(), emitter.begin()])
-    return "\n".join(piece for line in text.split("\n") for piece in wrap(line)) + "\n"
+    return _joined(emitter.struct(), emitter.bind(), emitter.begin())
 
 
 def rules(family: Family, op: Op) -> str:
@@ -91,8 +89,11 @@ def rules(family: Family, op: Op) -> str:
     The text needs "opc/core/shape.h" and the struct of the family's attributes.
     """
     emitter = _Emitter(family, op)
-    text = "\n\n".join([emitter.struct(), emitter.bind()])
-    return "\n".join(piece for line in text.split("\n") for piece in wrap(line)) + "\n"
+    return _joined(emitter.struct(), emitter.bind())
+
+
+def _joined(*texts: str) -> str:
+    return "\n".join(piece for line in "\n\n".join(texts).split("\n") for piece in wrap(line)) + "\n"
 
 
 def type_sets(of: ShapePlan) -> Iterator[str]:

@@ -10,21 +10,10 @@ from opc.analysis.shapes.steps import BindType, MatchType
 from opc.emit.abi import attributes_type
 from opc.emit.cpp.layout import wrap
 from opc.emit.cpp.text import message_literal
+from opc.emit.dtypes import type_variable
 from opc.emit.shapes.cpp import type_sets
 from opc.emit.shapes.cpp_steps import StepText, type_declaration, type_member
-from opc.ir.dtypes import Acc, ElementType, TypeVar
 from opc.ir.op import Family, Op
-
-
-def variable_of(t: ElementType) -> TypeVar | None:
-    """Return the type variable that an element type depends on, None for a fixed one."""
-    match t:
-        case TypeVar():
-            return t
-        case Acc(of=TypeVar() as variable):
-            return variable
-        case _:
-            return None
 
 
 def types_name(op: Op) -> str:
@@ -41,7 +30,7 @@ def types_definition(family: Family, op: Op) -> str:
     writer = StepText(op)
     body = [line for step in steps for line in writer.step(step)]
     for i, o in enumerate(op.outputs):
-        variable = variable_of(o.type)
+        variable = type_variable(o.type)
         guard = "" if variable is None else f"if (call.{type_member(variable.name)}.element != opc::dtype_unknown) "
         body.append(f"  {guard}opc::set_type(types[{i}], {writer.element(o.type)});")
     text = "\n".join(body)

@@ -11,21 +11,27 @@ determines. Sizes are ints, symbolic ints such as torch.SymInt (which are compar
 otherwise specialised), names of symbolic sizes (str), or None for unknown ones; the last two are equal to whatever they meet. A
 refused call raises `ShapeError`, with the kernel's message.
 
-The steps come from `opc.analysis.shapes.steps`, the fixed part from `opc.emit.shapes.python_prelude`.
+The steps come from `opc.analysis.shapes.steps`, the fixed part from `opc.emit.shapes.shipped`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from textwrap import dedent
 
-from opc.emit.python.carried import SCALAR_FUNCTIONS, carried, names_in
+from opc.emit.python.carried import SCALAR_FUNCTIONS, carried, names_in, sources_of
 from opc.emit.python.layout import bracketed, tupled
 from opc.emit.python.text import comment, docstring, quoted
-from opc.emit.shapes import python_prelude as prelude
 from opc.emit.shapes.python_functions import ShapeFunctions
 from opc.ir.dtypes import Acc, DType, TypeVar
 from opc.ir.op import Family
+
+_SHIPPED = Path(__file__).with_name("shipped") / "shape.py"
+_HEAD, _REST = _SHIPPED.read_text(encoding="utf-8").split("from typing import Any\n")[1].split("\n\n\nclass _Call")
+_CALL, *_METHODS = _REST.split("\n\n\n")[0].split("\n\n    def ")
+_FUNCTIONS = {**{name: text for name, text in sources_of(_SHIPPED).items() if text not in _HEAD}, **SCALAR_FUNCTIONS}
+"""The functions that a file takes where it uses them: name to source."""
 
 
 def emit(family: Family) -> str:
@@ -37,15 +43,13 @@ def emit(family: Family) -> str:
         sets[variable] = name if name not in sets.values() else f"{name}_{len(sets) + 1}"
     functions = [ShapeFunctions(op, sets) for op in family.ops]
     body = "\n\n".join(text for f in functions for text in (f.shapes(), f.types()))
-    called = frozenset[str]().union(*(f.methods for f in functions))
-    methods = [m for m in prelude.METHODS if m[0] in called]
+    called = frozenset({"__init__", "error"}).union(*(f.methods for f in functions))
     names = frozenset[str]().union(*(f.scalar.uses for f in functions))
-    scalars = [SCALAR_FUNCTIONS[name] for name in carried(names, SCALAR_FUNCTIONS)]
-    helpers = list(dict.fromkeys(helper for m in methods for helper in m[2]))
-    names = names.union(*map(names_in, (*helpers, *scalars)))
-    helpers += [f"\n\n{source}" for source in scalars]
-    helpers += [prelude.LESSER] if "_lesser" in names else []
-    imports = [*(["import math"] if "math" in names else []), *(["import re"] if "size" in called else [])]
+    methods = [f"    def {text}" for text in _METHODS if text.split("(")[0] in called]
+    names = names.union(*(names_in(dedent(text)) for text in methods))
+    helpers = [_FUNCTIONS[name] for name in carried(names, _FUNCTIONS)]
+    names = names.union(*map(names_in, helpers))
+    imports = [f"import {module}" for module in ("math", "re") if module in names]
     source = Path(family.source_name).name
     head = docstring(
         f"Shape and type inference of {', '.join(op.name for op in family.ops)}.\n\n"
@@ -61,10 +65,7 @@ def emit(family: Family) -> str:
         "",
         *imports,
         "from typing import Any",
-        prelude.HEAD.rstrip("\n"),
-        *(helper.rstrip("\n") for helper in helpers),
-        prelude.CALL.rstrip("\n"),
-        *(text.rstrip("\n") for _, text, _ in methods),
+        "\n\n\n".join([_HEAD.rstrip("\n"), *helpers, "\n\n".join([f"class _Call{_CALL}", *methods])]),
     ]
     return "\n".join(parts) + "\n" + constants + "\n\n" + body
 

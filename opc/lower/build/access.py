@@ -7,6 +7,9 @@ fetched ahead of the loop.
 
 from __future__ import annotations
 
+from abc import abstractmethod
+
+from opc.analysis.patterns import conjunction
 from opc.analysis.value_types import presence
 from opc.ir.affine import Affine, Index
 from opc.ir.dtypes import DType, Weak
@@ -49,22 +52,25 @@ from opc.records import replace
 NOWHERE = Word("opc::nowhere")
 
 
-class Accesses:
-    """Turns the reads in expressions over one range into loads. What must be computed ahead of the loop goes into `before`."""
+class Loads:
+    """Turns the reads in expressions into loads.
 
-    def __init__(self, known: LoopContext, over: VectorRange, lazy: bool = False) -> None:
-        self.known, self.nest, self.over = known, known.nest, over
-        self.given = known.given
-        self.lazy = lazy
-        self.before: list[Statement] = []
-        self.inner: set[str] = set()
-        self._rows: dict[Read, str] = {}
+    `given` are the optional operands known to be present where an expression stands; nothing of a `lazy` one may be computed
+    ahead of it.
+    """
+
+    def __init__(self, given: frozenset[str], lazy: bool) -> None:
+        self.given, self.lazy = given, lazy
+
+    @abstractmethod
+    def read(self, e: Read) -> Expr:
+        """Return what a read becomes."""
 
     def value(self, e: Expr) -> Expr:
         """Return an expression with loads for its reads."""
         match e:
             case Read():
-                return self._read(e)
+                return self.read(e)
             case Select():
                 cond, before = self.value(e.cond), self.given
                 self.given = before | presence(e.cond, False)
@@ -85,11 +91,23 @@ class Accesses:
         self.lazy = before
         return found
 
+
+class Accesses(Loads):
+    """Turns the reads in expressions over one range into loads. What must be computed ahead of the loop goes into `before`."""
+
+    def __init__(self, known: LoopContext, over: VectorRange, lazy: bool = False) -> None:
+        super().__init__(known.given, lazy)
+        self.known, self.nest, self.over = known, known.nest, over
+        self.before: list[Statement] = []
+        self.inner: set[str] = set()
+        self._rows: dict[Read, str] = {}
+
     def index(self, index: Affine | Expr) -> Expr:
         """Return an index of a read as an integer."""
         return IndexValue(index) if isinstance(index, Affine) else self.value(index)
 
-    def _read(self, e: Read) -> Expr:
+    def read(self, e: Read) -> Expr:
+        """As `Loads.read` says."""
         local = self.known.locals.get(e.operand)
         if local is not None:
             return Local(local.name, local.type, variable(self.over.vector_axis) if local.row else None, local.member)
@@ -138,13 +156,8 @@ class Accesses:
         indices: dict[int, Expr] = {}
         lazy, self.lazy = self.lazy, True
         for n in range(len(e.indices)) if e.pad is not None else self._checks(e):
-            index = e.indices[n]
-            assert not isinstance(index, GroupRef), "a flat statement has no groups"
-            at = self.nest.fresh(f"{e.operand}_at")
-            body.append(Let(at, Weak.INT, self.index(index)))
-            indices[n] = variable(at)
-            self.inner.add(at)
-            outside = call("outside", indices[n], self.nest.size(e.operand, n), type=DType.BOOL)
+            indices[n] = self._named(e, n, body)
+            outside = self._outside(e, n, indices[n])
             if e.pad is not None:
                 body.append(If(outside, (Yield(self.branch(e.pad)),)))
             else:
@@ -152,6 +165,18 @@ class Accesses:
         load = self.load(e, indices)
         self.lazy = lazy
         return Block(tuple(body), load, e.type)
+
+    def _named(self, e: Read, entry: int, body: list[Statement]) -> Expr:
+        """Append the computing of an index, and return the variable that holds it."""
+        index = e.indices[entry]
+        assert not isinstance(index, GroupRef), "a flat statement has no groups"
+        at = self.nest.fresh(f"{e.operand}_at")
+        body.append(Let(at, Weak.INT, self.index(index)))
+        self.inner.add(at)
+        return variable(at)
+
+    def _outside(self, e: Read, entry: int, at: Expr) -> Expr:
+        return call("outside", at, self.nest.size(e.operand, entry), type=DType.BOOL)
 
     def load(self, e: Read, indices: dict[int, Expr]) -> Load:
         """Return the load of an element, whose computed indices are in `indices`."""
@@ -185,13 +210,8 @@ class Accesses:
         body: list[Statement] = []
         found: dict[int, Expr] = {}
         for n in self._checks(e):
-            index = e.indices[n]
-            assert not isinstance(index, GroupRef), "a flat statement has no groups"
-            at = self.nest.fresh(f"{e.operand}_at")
-            body.append(Let(at, Weak.INT, self.index(index)))
-            found[n] = variable(at)
-            outside = call("outside", found[n], self.nest.size(e.operand, n), type=DType.BOOL)
-            body.append(Refuse(outside, self.nest.outside(e.operand, n, found[n])))
+            found[n] = self._named(e, n, body)
+            body.append(Refuse(self._outside(e, n, found[n]), self.nest.outside(e.operand, n, found[n])))
         return tuple(body), found
 
     def _row(self, e: Read) -> str:
@@ -220,7 +240,7 @@ class Accesses:
         position = sum_of(product_of(at, None if n == unit else self.nest.stride(e.operand, n)) for n, at in names.items())
         for n, at in reversed(names.items()):
             if self._is_tested(e, n):
-                position = IntegerChoice(call("outside", at, self.nest.size(e.operand, n), type=DType.BOOL), NOWHERE, position)
+                position = IntegerChoice(self._outside(e, n, at), NOWHERE, position)
         body.append(Store(Local(row, Weak.INT, variable(self.over.vector_axis)), position))
         return Loop(How.VECTOR, self.over.vector_axis, self.over.low, self.over.high, tuple(body))
 
@@ -229,14 +249,8 @@ class Accesses:
 
     def _index_names(self, e: Read, body: list[Statement]) -> dict[int, Expr]:
         """Append the indices of the entries that vary or are tested, and return the variables that hold them by entry."""
-        names: dict[int, Expr] = {}
         lazy, self.lazy = self.lazy, True
-        for n, index in self.gather_key(e)[1]:
-            assert not isinstance(index, GroupRef), "a flat statement has no groups"
-            at = self.nest.fresh(f"{e.operand}_at")
-            body.append(Let(at, Weak.INT, self.index(index)))
-            names[n] = variable(at)
-            self.inner.add(at)
+        names = {n: self._named(e, n, body) for n, _ in self.gather_key(e)[1]}
         self.lazy = lazy
         return names
 
@@ -268,8 +282,7 @@ class Accesses:
         body: list[Statement] = []
         for n, at in self._index_names(e, body).items():
             if self._is_tested(e, n):
-                outside = call("outside", at, self.nest.size(e.operand, n), type=DType.BOOL)
-                body.append(If(outside, (Do(self.nest.outside(e.operand, n, at)),)))
+                body.append(If(self._outside(e, n, at), (Do(self.nest.outside(e.operand, n, at)),)))
         return Loop(How.SERIAL, self.over.vector_axis, self.over.low, self.over.high, tuple(body)), Return()
 
 
@@ -291,9 +304,4 @@ def pointer_to(e: Read) -> Kind:
 
 def _under(conditions: list[Expr], then: Expr, other: Expr) -> Expr:
     """Return a value where all conditions hold, and another elsewhere."""
-    if not conditions:
-        return then
-    cond = conditions[0]
-    for c in conditions[1:]:
-        cond = Call("and", (cond, c), DType.BOOL)
-    return Select(cond, then, other, then.type)
+    return Select(conjunction(conditions), then, other, then.type) if conditions else then

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from opc.analysis.patterns import conjunction
 from opc.ir.affine import Affine, Index
 from opc.ir.dtypes import DType, Weak
 from opc.ir.expr import Call, Expr, IndexValue, Read, map_affine
@@ -66,12 +67,12 @@ class ChannelBlocks:
         return (
             *taps,
             Var(self.tables, Named("opc::channel_tables")),
-            Let(self.found, DType.BOOL, Call("and", (Call("and", (whole, many), DType.BOOL), find), DType.BOOL)),
+            Let(self.found, DType.BOOL, conjunction((whole, many, find))),
             Let(self.memory, memory, Construct(memory, Local(self.found, DType.BOOL))),
         )
 
     def _tap(self, a: WindowAxis) -> LocalFunction:
-        """Return a function that tells the place of a point of a window, or -1."""
+        """Return a function that finds the place of a point of a window, or -1."""
         params = ("int64_t", a.index), ("int64_t", a.axis.index)
         position = self.windows.element.indices[_entry(self.windows.element, a)]
         assert isinstance(position, Affine), "an element of a plane lies at an affine place"

@@ -146,10 +146,10 @@ NEST = Word("nest")
 class LoopContext:
     """What is known where loops are built.
 
-    `bounded` tells which indices are within which extent; `locals` are values already computed, which the IR reads as operands of
-    that name; `units` tells the entry along which each operand is contiguous; `given` are the optional operands known to be
-    present; `row_axis` is the vector axis that has no more than `row_size` points; `indices` are the variables that hold rows of
-    indices, found before, by what finds them.
+    `bounded` maps indices to the extents that they are within; `locals` are values already computed, which the IR reads as
+    operands of that name; `units` is the entry along which each operand is contiguous; `given` are the optional operands known to
+    be present; `row_axis` is the vector axis that has no more than `row_size` points; `indices` are the variables that hold rows
+    of indices, found before, by what finds them.
     """
 
     nest: Nest

@@ -6,11 +6,11 @@ they become blocks, and so do reads that may fall outside.
 
 from __future__ import annotations
 
-from opc.analysis.value_types import presence
 from opc.ir.affine import Affine
 from opc.ir.dtypes import DType, Weak
 from opc.ir.expr import (
     EXTREMES,
+    NOTHING,
     SEARCHES,
     Axis,
     BroadcastAxis,
@@ -26,9 +26,7 @@ from opc.ir.expr import (
     Reduce,
     Select,
     StrConst,
-    children,
     free_indices,
-    with_children,
 )
 from opc.ir.op import Group
 from opc.ir.printer import format_assign
@@ -70,6 +68,7 @@ from opc.loops.values import (
     ref,
     variable,
 )
+from opc.lower.build.access import Loads
 from opc.lower.build.context import NEST, Nest
 from opc.lower.build.reduction import start_of
 from opc.records import replace
@@ -80,15 +79,14 @@ def point_nest(nest: Nest) -> Kernel:
     return PointLoops(nest).kernel()
 
 
-class PointLoops:
+class PointLoops(Loads):
     """Makes the function of one statement."""
 
     def __init__(self, nest: Nest) -> None:
+        super().__init__(NOTHING, False)
         self.op, self.stage, self.nest = nest.op, nest.stage, nest
         self.groups: dict[str, tuple[Expr, Rank]] = {}
-        self.given: frozenset[str] = frozenset()
         self.lines: list[Statement] = []
-        self.conditional = False
 
     def kernel(self) -> Kernel:
         """Return the function."""
@@ -123,31 +121,12 @@ class PointLoops:
     def value(self, e: Expr) -> Expr:
         """Return an expression with loads for its reads and variables for its reductions."""
         match e:
-            case Read():
-                return self.read(e)
             case Reduce():
                 return self.reduction(e)
             case GroupIndex():
                 return call("group_index", Axes(e.group), self.groups[e.group][0])
-            case Select():
-                cond, before = self.value(e.cond), self.given
-                self.given = before | presence(e.cond, False)
-                other = self.lazy(e.other)
-                self.given = before | presence(e.cond, True)
-                then = self.lazy(e.then)
-                self.given = before
-                return replace(e, cond=cond, then=then, other=other)
-            case Call(fn="and" | "or", args=(first, *rest)):
-                return replace(e, args=(self.value(first), *map(self.lazy, rest)))
             case _:
-                return with_children(e, tuple(self.value(c) for c in children(e)))
-
-    def lazy(self, e: Expr) -> Expr:
-        """Return a value that is computed only where it stands."""
-        before, self.conditional = self.conditional, True
-        found = self.value(e)
-        self.conditional = before
-        return found
+                return super().value(e)
 
     def read(self, e: Read) -> Expr:
         """Return the load of an element, with the tests that it needs."""
@@ -178,19 +157,18 @@ class PointLoops:
         for place, axis, end in checks:
             outside = call("outside", place, end, type=DType.BOOL)
             if e.pad is not None:
-                body.append(If(outside, (Yield(self.lazy(e.pad)),)))
+                body.append(If(outside, (Yield(self.branch(e.pad)),)))
             else:
                 body.append(Refuse(outside, call("report", NEST, StrConst(e.operand), axis, place, end)))
         return Block(tuple(body), load, e.type)
 
     def reduction(self, e: Reduce) -> Expr:
         """Return the variable that the loops of a reduction fill, or a block where it may not be chosen."""
-        if not self.conditional:
-            loops, result = self.loops_of(e)
-            self.lines += loops
-            return Local(result, e.type)
         loops, result = self.loops_of(e)
-        return Block(loops, Local(result, e.type), e.type)
+        if self.lazy:
+            return Block(loops, Local(result, e.type), e.type)
+        self.lines += loops
+        return Local(result, e.type)
 
     def loops_of(self, e: Reduce) -> tuple[Body, str]:
         """Return the loops of a reduction and the name of its result."""
@@ -204,8 +182,8 @@ class PointLoops:
         if search or tested:
             head.append(Var(count, Weak.INT, number(0)))
         head.append(Var(result, e.type, number(0) if search else start_of(e.kind, e.type)))
-        outer, lines, conditional = dict(self.groups), self.lines, self.conditional
-        self.lines, self.conditional = [], False
+        outer, lines, lazy = dict(self.groups), self.lines, self.lazy
+        self.lines, self.lazy = [], False
         heads = [self.loop_over(a) for a in e.axes]
         value = self.value(e.body)
         inner: list[Statement] = [*self.lines]
@@ -223,7 +201,7 @@ class PointLoops:
             inner.append(Accumulate(Local(result, e.type), e.kind, value))
         if search or tested:
             inner.append(counted)
-        self.groups, self.lines, self.conditional = outer, lines, conditional
+        self.groups, self.lines, self.lazy = outer, lines, lazy
         body: Body = tuple(inner)
         for loop in reversed(heads):
             body = (replace(loop, body=body),)
@@ -234,7 +212,7 @@ class PointLoops:
         return (*head, *body, *tail), result
 
     def may_be_of_nothing(self, e: Reduce) -> bool:
-        """Whether a greatest or least element is tested for being one of nothing."""
+        """Whether it must be tested that there is an element of which the greatest or least is taken."""
         return True
 
     def nothing(self, kind: str, over: str) -> Intrinsic:

@@ -57,7 +57,7 @@ def type_variables(op: Op, stage: RowStage) -> tuple[TypeVar, ...]:
 
 
 def wanted(name: str) -> str:
-    """Return the flag that tells whether a product is wanted."""
+    """Return the flag that says whether a product is wanted."""
     return f"want_{name}"
 
 

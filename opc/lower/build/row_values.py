@@ -31,7 +31,7 @@ class Facts:
     exponential_sums: set[str] = field(default_factory=set)
 
     def learn(self, f: RowAccumulate) -> None:
-        """Take in what a reduction along the row tells."""
+        """Take in what is known of the result of a reduction along the row."""
         value = self.exponential(f.value)
         if f.kind == "max":
             self.maxima[f.name] = f.value

@@ -119,8 +119,7 @@ class _Terms(ReductionLoops):
 
     def loops(self) -> Body:
         """Return the loops."""
-        early = self._due(set())
-        return self._within(early, lambda: self._loops(self.axes))
+        return self._all_loops()
 
     def _loops(self, axes: list[Axis], opened: frozenset[str] = frozenset()) -> Body:
         found = searches(p for _, p in self.plan.scatter_indices)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from opc.analysis.patterns import conjunction
 from opc.analysis.value_types import presence
 from opc.ir.affine import Affine, Index
 from opc.ir.dtypes import DType, Weak
@@ -80,12 +81,7 @@ def condition(known: LoopContext, found: tuple[Guard, ...]) -> Expr:
     """Return guards as one condition that is tested where it stands."""
     accesses = Accesses(known, NO_RANGE, lazy=True)
     tests = [as_condition(g) if isinstance(g, Affine) else accesses.value(g) for g in found]
-    if not tests:
-        return Const(True, DType.BOOL)
-    total = tests[0]
-    for t in tests[1:]:
-        total = Call("and", (total, t), DType.BOOL)
-    return total
+    return conjunction(tests) if tests else Const(True, DType.BOOL)
 
 
 def as_condition(g: Guard) -> Expr:

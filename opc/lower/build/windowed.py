@@ -8,8 +8,8 @@ outside whatever is added to it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import reduce
 
+from opc.analysis.patterns import conjunction
 from opc.ir.affine import Affine, Index
 from opc.ir.dtypes import DType, Weak
 from opc.ir.expr import Axis, Call, Expr, IndexValue, Read, Reduce, map_affine
@@ -73,7 +73,7 @@ def reduce_row(known: LoopContext, found: WindowedReduction, result: str, count:
     steps = {a.axis.index: number(0) if found.weight is None else _step(known, found.weight, a.axis.index) for a in found.axes}
     described, reduced = _reduce_windows(known, found, steps, result, count)
     asked = [compare("eq", IndexValue(one), number(1)) for one in found.ones]
-    return described, reduce(lambda a, b: Call("and", (a, b), DType.BOOL), (*asked, reduced))
+    return described, conjunction([*asked, reduced])
 
 
 def _reduce_windows(

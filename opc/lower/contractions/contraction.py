@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from opc.analysis.bounds.inside import ReadsInside
+from opc.analysis.patterns import conjuncts
 from opc.ir.affine import Affine
 from opc.ir.dtypes import DType, ElementType, ValueType, Weak, is_floating
 from opc.ir.expr import (
@@ -32,7 +33,7 @@ from opc.ir.expr import (
 )
 from opc.ir.op import Assign, DimSpec, Group, Op, Operand
 from opc.lower.alone import of_statement
-from opc.lower.contractions.terms import Shape, conjuncts, is_invariant, multiplicands, terms_of
+from opc.lower.contractions.terms import Shape, is_invariant, multiplicands, terms_of
 from opc.lower.loop_ir import ContractionStage, Pass, RowStage, RowStore, StageOperand, Term
 from opc.records import dataclass, replace
 from opc.transform.indices import Namer, bare, index_names, op_names

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from opc.analysis.patterns import conjuncts
 from opc.ir.affine import Affine
 from opc.ir.dtypes import is_floating
 from opc.ir.expr import (
@@ -85,15 +86,6 @@ def _products(
             yield from _products(e.body, conditions, (*axes, *e.axes))
         case _:
             yield conditions, axes, e
-
-
-def conjuncts(e: Expr) -> Iterator[Expr]:
-    """Yield the conditions that must all hold for `e` to hold."""
-    if isinstance(e, Call) and e.fn == "and":
-        for a in e.args:
-            yield from conjuncts(a)
-    else:
-        yield e
 
 
 def _term(shape: Shape, conditions: tuple[Expr, ...], axes: tuple[ReduceAxis, ...], e: Expr) -> Term | None:

@@ -7,6 +7,7 @@ hold it and that name it; elsewhere terms are sorted by what they name, as those
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import reduce
 
 from opc.analysis.value_types import affine_of
@@ -21,7 +22,7 @@ from opc.lower.nests.scatter import scatter_plan
 from opc.lower.nests.search import searches
 from opc.records import dataclass, replace
 from opc.transform.indices import Namer, bare, index_names, op_names
-from opc.transform.scalar import ZERO, conjunction, index_value, raw
+from opc.transform.scalar import ZERO, conditioned, conjunction, index_value, raw, still
 
 
 def with_places_in_memory(op: Op, alone: frozenset[str]) -> Op:
@@ -83,8 +84,18 @@ class _Places:
 
     def _sorted(self) -> Expr:
         """Return the sum whose terms name places that they read."""
-        found = {e: self._stored(e, "found") for e in searches(p for _, p in self.plan.scatter_indices)}
+        found = {e: self._stored(self._where_asked(e), "found") for e in searches(p for _, p in self.plan.scatter_indices)}
         return rewrite(self.source.value, lambda e: found.get(e, e) if isinstance(e, Reduce) else e)
+
+    def _where_asked(self, e: Reduce) -> Expr:
+        """Return a search of terms that may be none as one that is made where the scatter asks for it, else 0."""
+        if not may_refuse(e):
+            return e
+        own = self.extents.keys() - set(self.plan.statement.indices)
+        asked = [[c for c in given if free_indices(c) <= own] for given in _given(self.source.value, e)]
+        if not all(asked):
+            return e
+        return Select(reduce(lambda a, b: raw("or", a, b), map(_all, asked)), e, ZERO, DType.INT64)
 
     def _in_windows(self, ranges: tuple[Affine, ...]) -> Expr:
         """Return the sum over the terms whose windows hold an element, of those that name it."""
@@ -148,6 +159,15 @@ class _Places:
                 return self._span(arg)
             case _:
                 return None
+
+
+def _given(e: Expr, wanted: Expr, given: tuple[Expr, ...] = ()) -> Iterator[tuple[Expr, ...]]:
+    """Yield the conditions under which each occurrence of an expression in another one is asked for."""
+    if e == wanted:
+        yield given
+        return
+    for part, conditions in conditioned(e):
+        yield from _given(part, wanted, (*still(given, e), *conditions))
 
 
 def _holds(g: Guard) -> Expr:

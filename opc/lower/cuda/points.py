@@ -145,10 +145,10 @@ class DevicePoints(PointLoops):
         self.uniform = before
         return found
 
-    def lazy(self, e: Expr) -> Expr:
+    def branch(self, e: Expr) -> Expr:
         """As `PointLoops` says: what is asked for where an operand is present, all threads ask for."""
         before, self.divergent = self.divergent, self.divergent or not self.uniform
-        found = super().lazy(e)
+        found = super().branch(e)
         self.divergent = before
         return found
 
@@ -167,7 +167,7 @@ class DevicePoints(PointLoops):
         """As `PointLoops` says; what every point asks for is computed once, however often it stands in the value."""
         if self.within == 0 and e in self.known:
             return self.known[e]
-        everywhere = self.within == 0 and not self.conditional
+        everywhere = self.within == 0 and not self.lazy
         found = super().reduction(e)
         if everywhere:
             self.known[e] = found
@@ -191,7 +191,7 @@ class DevicePoints(PointLoops):
         if shares:
             self.shared.append(e)
             self.most.append((e, most or tuple(() for _ in e.axes)))
-            self.chosen = self.chosen or self.conditional
+            self.chosen = self.chosen or self.lazy
             self.counted, self.pairs = self.counted or len(kinds) > 1, bool(joined)
             body = (*share_terms(body, kinds, len(e.axes)), *joined)
         return with_offsets_ahead(body, self.nest.fresh, self.nest.is_optional) if outermost else body, result
@@ -206,8 +206,8 @@ class DevicePoints(PointLoops):
             over = ", ".join(a.index if isinstance(a, Axis) else str(a) for a in e.axes)
             if (nothing := nothing_along(extents, nest.positive)) is not None:
                 head.append(If(nothing, (Do(self.nothing(e.kind, over)),)))
-        before, lines, conditional, bounded = dict(self.groups), self.lines, self.conditional, dict(self.bounded)
-        self.lines, self.conditional = [], False
+        before, lines, conditional, bounded = dict(self.groups), self.lines, self.lazy, dict(self.bounded)
+        self.lines, self.lazy = [], False
         heads = [(a, self.loop_over(a)) for a in e.axes]
         self.bounded |= {Affine.of(Index(a.index)): a.extent for a in e.axes if isinstance(a, Axis)}
         guards, term = terms_that_count(e, nest.sizes, self.bounded, nest.positive, nest.fresh)
@@ -221,7 +221,7 @@ class DevicePoints(PointLoops):
         else:
             self.lines.append(Accumulate(Local(result, e.type), e.kind, value))
         body = narrowed(heads, guards, tuple(self.lines), nest.fresh)
-        self.groups, self.lines, self.conditional, self.bounded = before, lines, conditional, bounded
+        self.groups, self.lines, self.lazy, self.bounded = before, lines, conditional, bounded
         return (*head, *body), result, joined, tuple(widths(a, guards, nest.positive) for a in e.axes)
 
     def loop_over(self, axis: Axis | GroupAxis | BroadcastAxis) -> Loop:

@@ -316,6 +316,7 @@ class _DeviceProducts(DevicePoints):
         places += self._places_at({n: Member(point, "at", k) for k, n in enumerate(own)}) if digits else self._entries(point, own)
         before, self.lines = self.lines, []
         places += self._terms(term, digits)
+        self._take_places(places)
         result = Construct(of, self.value(value))
         body: Body = tuple(self.lines)
         self.lines = before
@@ -346,6 +347,7 @@ class _DeviceProducts(DevicePoints):
         before, self.lines = self.lines, []
         places = [*self._entries(batch, p.batch), *self._places_at({n: number(0) for n in own})]
         places += [Let(loop.index, Weak.INT, number(0)) for loop in map(self.loop_over, p.sum.axes)]
+        self._take_places(places)
         element = self.value(value)
         body: Body = tuple(self.lines)
         self.lines = before
@@ -353,6 +355,11 @@ class _DeviceProducts(DevicePoints):
         result = Address(element.view, element.offset)
         used = used_places(tuple(places), (*body, Do(call("store", result))))[:-1]
         return LocalFunction(self.nest.fresh(name), ((Weak.INT, batch),), used, result)
+
+    def _take_places(self, places: list[Let]) -> None:
+        """Move the places of what is broadcast to the others: a factor without that group uses none of them."""
+        places += (s for s in self.lines if isinstance(s, Let))
+        self.lines = [s for s in self.lines if not isinstance(s, Let)]
 
     def _entries(self, param: str, entries: tuple[int, ...]) -> tuple[Let, ...]:
         """Return the places along entries of the target, of a number that counts their points."""

@@ -34,7 +34,7 @@ from opc.records import replace
 from opc.transform.indices import Namer, bare, index_names, op_names
 
 _KINDS = ("sum", "prod", "any", "all")
-"""Of nothing these have a value; the report that there is no greatest of nothing names all axes."""
+"""These have a value where there are no terms; the report that a maximum has none names all axes."""
 
 
 def rfactor(op: Op) -> Op:

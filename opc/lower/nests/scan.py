@@ -56,7 +56,7 @@ def _is_read_anywhere(op: Op, flat: Flat, e: Reduce) -> bool:
 
 
 def _has_terms(op: Op, flat: Flat, e: Reduce) -> bool:
-    """Whether a reduction need not be refused where it is asked for: it is no greatest or least, or not of nothing."""
+    """Whether a reduction need not be refused where it is asked for: it is no maximum or minimum, or has terms."""
     if e.kind not in EXTREMES:
         return True
     knowledge = knowledge_of(op)

@@ -12,6 +12,7 @@ from functools import reduce
 from itertools import takewhile
 
 from opc.analysis.bounds.inside import ReadsInside
+from opc.analysis.patterns import conjunction
 from opc.analysis.value_types import affine_of
 from opc.ir.affine import Affine
 from opc.ir.dtypes import Acc, DType, ElementType, ValueType, Weak, is_floating
@@ -115,7 +116,7 @@ def _places(op: Op, e: Reduce, targets: tuple[str, ...]) -> tuple[tuple[tuple[st
                 break
         else:
             if may_refuse(c):
-                rest.append(_all(conditions[n:]))
+                rest.append(conjunction(conditions[n:]))
                 break
             rest.append(c)
     fixed = set(scatter_indices)
@@ -222,7 +223,7 @@ def _own_statement(op: Op, s: Assign, e: Expr, under: tuple[Expr, ...]) -> tuple
     if under and (checked or any(ReadsInside(probe).outside(alone))):
         kept = tuple(c for c in under if free_indices(c) <= own and free_groups(c) <= groups)
         if not kept or (checked and len(kept) < len(under)):
-            return None  # the reduction around it tells what is looked up
+            return None  # the reduction around it decides what is looked up
         typed = _with_conditions(typed, kept)
         alone = replace(alone, value=typed)
         if scatter_plan(probe, alone) is None or any(ReadsInside(probe).outside(alone)):
@@ -235,7 +236,7 @@ def _with_conditions(e: Expr, conditions: tuple[Expr, ...]) -> Expr:
     if isinstance(e, Select):
         return replace(e, then=_with_conditions(e.then, conditions))
     assert isinstance(e, Reduce)
-    return replace(e, body=Select(_all([*conditions]), e.body, Const(0, e.body.type), e.body.type))
+    return replace(e, body=Select(conjunction(conditions), e.body, Const(0, e.body.type), e.body.type))
 
 
 def _typed(e: Reduce | Select, stored: ElementType) -> Reduce | Select:
@@ -299,14 +300,7 @@ def _term_at(axis: Axis, choice: Expr, first: list[Expr], rest: list[Expr], body
         Call("lt", (wide, IndexValue(axis.extent)), DType.BOOL),
         *(put_in(x) for x in rest),
     ]
-    return Select(_all(inside), put_in(body), Const(0, body.type), body.type)
-
-
-def _all(conditions: list[Expr]) -> Expr:
-    total = conditions[0]
-    for c in conditions[1:]:
-        total = Call("and", (total, c), DType.BOOL)
-    return total
+    return Select(conjunction(inside), put_in(body), Const(0, body.type), body.type)
 
 
 def _replaceable(e: Expr, index: str, position: Expr) -> bool:

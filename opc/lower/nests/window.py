@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from opc.analysis.value_types import affine_of
+from opc.analysis.value_types import affine_of, integer_of
 from opc.ir.affine import Affine, Index
-from opc.ir.expr import Axis, Call, Cast, Expr, IndexValue, Read, Reduce, free_indices, reads, rewrite, walk
+from opc.ir.expr import Axis, Call, Expr, IndexValue, Read, Reduce, free_indices, reads, rewrite, walk
 from opc.ir.op import Op
 from opc.lower.loop_ir import ScatterPlan, WindowSearch
 from opc.lower.nests.flat import is_positive
@@ -75,19 +75,4 @@ def _place(position: Expr, search: Reduce) -> Affine | None:
         whole = isinstance(n, Call) and n.fn in ("floordiv", "mod") and n.args[0] == search
         if len(axes) == 2 and isinstance(n, Call) and whole and affine_of(n.args[1]) == last.extent:
             parts[n] = Affine.of(Index((axes[0] if n.fn == "floordiv" else last).index))
-    return _affine(rewrite(position, lambda n: IndexValue(parts[n]) if n in parts else n))
-
-
-def _affine(e: Expr) -> Affine | None:
-    """Return sums and products of integers as one expression."""
-    known = affine_of(e)
-    if known is not None:
-        return known
-    if isinstance(e, Cast):
-        return _affine(e.arg)
-    if not isinstance(e, Call) or e.fn not in ("add", "sub", "mul"):
-        return None
-    a, b = (_affine(c) for c in e.args)
-    if a is None or b is None:
-        return None
-    return {"add": a + b, "sub": a - b, "mul": a * b}[e.fn]
+    return integer_of(rewrite(position, lambda n: IndexValue(parts[n]) if n in parts else n))

@@ -273,7 +273,7 @@ class CodeletLoops(PointLoops):
         for n, place in checks:
             outside = call("outside", place, Member(e.operand, "size", n), type=DType.BOOL)
             if e.pad is not None:
-                body.append(If(outside, (Yield(self.lazy(e.pad)),)))
+                body.append(If(outside, (Yield(self.branch(e.pad)),)))
             else:
                 body.append(Refuse(outside, self._report(Outside(e.operand, self._entry(e.operand, n)), place)))
         return Block(tuple(body), load, e.type) if checks else load
@@ -282,7 +282,7 @@ class CodeletLoops(PointLoops):
         """As `PointLoops` says; what has been reduced already isn't again."""
         if e in self.found:
             return self.found[e]
-        conditional, result = self.conditional, super().reduction(e)
+        conditional, result = self.lazy, super().reduction(e)
         if not conditional:
             self.found[e] = result
         return result

@@ -14,7 +14,7 @@ from opc.records import replace
 
 
 def with_peeled_points(stage: RowStage) -> RowStage:
-    """Return a row stage whose passes tell which points of the row they compute by themselves."""
+    """Return a row stage whose passes say which points of the row they compute by themselves."""
     row = stage.row[0] if len(stage.row) == 1 else None
     if not stage.whole_rows or not isinstance(row, IndexLoop):
         return stage

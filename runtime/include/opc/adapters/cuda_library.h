@@ -49,7 +49,7 @@ class CudaLibrary {
 
   bool is_loaded() const { return __atomic_load_n(&handle_, __ATOMIC_ACQUIRE) != nullptr; }
 
-  /* Loads it where that has not been done; false, with the reason, where it can't be. `emulated` tells that tensors of GPUs lie in the
+  /* Loads it where that has not been done; false, with the reason, where it can't be. `emulated` says that tensors of GPUs lie in the
    * host's memory. Threads that do so at once do the same. */
   bool load(const char *op, bool emulated, const Message &message) {
     if (is_loaded()) return true;

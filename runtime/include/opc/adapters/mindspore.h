@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "opc/abi.h"
+#include "opc/adapters/blocks.h"
 #include "opc/adapters/on_device.h"
 #include "opc/core/denormals.h"
 #include "opc/core/output_axes.h"
@@ -55,36 +56,16 @@ class AotExtra {
 /* MindSpore's number of an element type. */
 using TypeId = int32_t;
 
-/* A type that no operand may have (complex64, ...) becomes an opaque one, which kernels refuse. */
-constexpr DLDataType unknown_type = {3, 0, 1};
-
-/* The element type of one of MindSpore's; dtype_unknown for another one. */
-inline dtype element_type(TypeId id) {
-  switch (id) {
-#define OPC_CASE(name, number) \
-  case number: return dtype_##name;
-    OPC_MINDSPORE_DTYPES(OPC_CASE)
-#undef OPC_CASE
-    default: return dtype_unknown;
-  }
-}
-
-inline TypeId to_mindspore(dtype element) {
-  switch (element) {
-#define OPC_CASE(name, number) \
-  case dtype_##name: return number;
-    OPC_MINDSPORE_DTYPES(OPC_CASE)
-#undef OPC_CASE
-    default: return 0;
-  }
-}
-
-inline DLDataType to_dlpack(dtype element) { return element == dtype_unknown ? unknown_type : row_of(element).dlpack; }
+constexpr dtype_number<TypeId> dtype_numbers[] = {
+#define OPC_ROW(name, number) {dtype_##name, number},
+    OPC_MINDSPORE_DTYPES(OPC_ROW)
+#undef OPC_ROW
+};
 
 inline DLDataType to_dlpack(const char *name) {
   for (int32_t i = 0; i < dtype_count; ++i)
-    if (strcmp(dtype_name(static_cast<dtype>(i)), name) == 0) return row_of(static_cast<dtype>(i)).dlpack;
-  return unknown_type;
+    if (strcmp(dtype_name(static_cast<dtype>(i)), name) == 0) return dlpack_of(static_cast<dtype>(i));
+  return dlpack_of(dtype_unknown);
 }
 
 /* What the primitive carries, a list of integers: which inputs are given and which outputs are wanted, each as a mask, and then the
@@ -94,9 +75,6 @@ class Arguments {
   explicit Arguments(std::vector<int64_t> values) : values_(std::move(values)), next_(values_.data() + 2) {}
   Arguments(const Arguments &) = delete;
   Arguments &operator=(const Arguments &) = delete;
-  ~Arguments() {
-    for (void *block : kept_) free(block);
-  }
 
   bool given(int input) const { return (values_[0] >> input & 1) != 0; }
   bool wanted(int output) const { return (values_[1] >> output & 1) != 0; }
@@ -113,9 +91,8 @@ class Arguments {
 
   const char *text() {
     const int64_t length = integer();
-    char *characters = keep<char>(length + 1);
+    char *characters = kept_.take<char>(static_cast<size_t>(length));
     for (int64_t i = 0; i < length; ++i) characters[i] = static_cast<char>(integer());
-    characters[length] = '\0';
     return characters;
   }
 
@@ -123,7 +100,7 @@ class Arguments {
   template <class T>
   const T *list(int64_t *length) {
     *length = integer();
-    T *elements = keep<T>(*length);
+    T *elements = kept_.take<T>(static_cast<size_t>(*length));
     list(elements, *length);
     return elements;
   }
@@ -140,21 +117,15 @@ class Arguments {
   void next(int32_t &value) { value = boolean(); }
   void next(const char *&value) { value = text(); }
 
-  template <class T>
-  T *keep(int64_t count) {
-    kept_.push_back(malloc(sizeof(T) * static_cast<size_t>(count + 1)));
-    return static_cast<T *>(kept_.back());
-  }
-
   std::vector<int64_t> values_;
   const int64_t *next_;
-  std::vector<void *> kept_;
+  Blocks kept_;
 };
 
 /* The most operands an op may have on one side: as many as a mask has bits. */
 constexpr int max_operands = 32;
 
-/* One op. `A` is the family's attribute struct. `sample` are dtypes that fit the inputs, for inferring shapes alone; `types` tells
+/* One op. `A` is the family's attribute struct. `sample` are dtypes that fit the inputs, for inferring shapes alone; `types` finds
  * the outputs' dtypes from the inputs' alone. `axis` finds the axis attribute. */
 template <class A>
 struct Op {
@@ -188,60 +159,10 @@ struct Call {
 
 /* ---- Shapes ------------------------------------------------------------------------------------------------------------------ */
 
-/* A shape whose rank is not known, as MindSpore writes it; a size that is not known is -1. */
-inline bool any_rank(const Shape &shape) { return shape.size() == 1 && shape[0] == -2; }
-
-inline bool complete(const Shape &shape) {
-  for (const int64_t size : shape)
-    if (size < 0) return false;
-  return true;
-}
-
-/* What two sizes broadcast to, -1 where that is not known. */
-inline int64_t broadcast(int64_t a, int64_t b) {
-  if (a == b || b == 1) return a;
-  if (a == 1) return b;
-  return a < 0 ? b : a; /* a size that is not known is 1 or fits the other */
-}
-
-/* Broadcasts axes into those of `out` from `base` on, both aligned at their ends. */
-inline void broadcast_into(Shape &out, size_t base, const int64_t *from, const int64_t *to) {
-  const size_t count = static_cast<size_t>(to - from);
-  const size_t there = out.size() - base;
-  if (there < count) out.insert(out.begin() + static_cast<ptrdiff_t>(base), count - there, 1);
-  for (size_t i = 1; i <= count; ++i) {
-    int64_t &size = out[out.size() - i];
-    size = broadcast(size, to[-static_cast<ptrdiff_t>(i)]);
-  }
-}
-
 /* An output's shape by its axes, where not every size is known; a NULL input is not given. */
-inline Shape symbolic_shape(const OutputShape &axes, const Shape *const *inputs, int64_t axis) {
-  const Shape unknown = {-2};
-  Shape out;
-  size_t base = 0;
-  bool continued = false;
-  for (int i = 0; i < axes.count; ++i) {
-    const Axes &a = axes.axes[i];
-    if (a.kind == Axes::kComputed && a.size < 0) return unknown;
-    if (a.kind == Axes::kComputed || a.kind == Axes::kSize) {
-      out.insert(out.end(), a.kind == Axes::kSize ? 1 : static_cast<size_t>(a.size), a.kind == Axes::kSize ? a.size : -1);
-      continue;
-    }
-    if (!continued) base = out.size();
-    continued = a.kind == Axes::kBroadcast && a.more;
-    const Shape *input = inputs[a.input];
-    if (input == nullptr && a.kind == Axes::kBroadcast) continue;
-    if (input == nullptr || any_rank(*input)) return unknown;
-    const int64_t rank = static_cast<int64_t>(input->size());
-    const int64_t from = axis_of(a.from, rank, axis), to = axis_of(a.to, rank, axis);
-    if (from < 0 || to < from || to > rank) return unknown;
-    if (a.kind == Axes::kBroadcast)
-      broadcast_into(out, base, input->data() + from, input->data() + to);
-    else
-      out.insert(out.end(), input->begin() + from, input->begin() + to);
-  }
-  return out;
+inline Shape symbolic_shape(const OutputShape &axes, const SymbolicShape *const *inputs, int64_t axis) {
+  SymbolicShape out;
+  return out.make(axes, inputs, axis) ? Shape(out.sizes, out.sizes + out.rank) : Shape{-2};
 }
 
 /* `FnInferShape`: the shapes of the wanted outputs. MindSpore passes those of the inputs that are given, which may have unknown sizes. */
@@ -249,7 +170,8 @@ template <class A>
 std::vector<Shape> infer_shapes(const Op<A> &op, const int *ndims, const int64_t *const *shapes, AotExtra *extra) {
   Call<A> call(op, extra);
   Shape sizes[max_operands];
-  const Shape *known[max_operands] = {};
+  SymbolicShape symbolic[max_operands];
+  const SymbolicShape *known[max_operands] = {};
   DLTensor views[max_operands];
   const DLTensor *inputs[max_operands] = {};
   dtype types[max_operands];
@@ -259,10 +181,14 @@ std::vector<Shape> infer_shapes(const Op<A> &op, const int *ndims, const int64_t
     if (!call.arguments.given(i)) continue;
     sizes[i].assign(shapes[next], shapes[next] + ndims[next]);
     ++next;
-    concrete = concrete && complete(sizes[i]);
-    views[i] = {nullptr, {kDLCPU, 0}, static_cast<int32_t>(sizes[i].size()), to_dlpack(types[i]), sizes[i].data(), nullptr, 0};
+    if (sizes[i] == Shape{-2}) /* as MindSpore writes a shape whose rank is not known */
+      symbolic[i].rank = -1;
+    else
+      symbolic[i] = SymbolicShape(sizes[i]);
+    concrete = concrete && symbolic[i].concrete();
+    views[i] = {nullptr, {kDLCPU, 0}, static_cast<int32_t>(sizes[i].size()), dlpack_of(types[i]), sizes[i].data(), nullptr, 0};
     inputs[i] = &views[i];
-    known[i] = &sizes[i];
+    known[i] = &symbolic[i];
   }
   std::vector<Shape> found;
   opc_tensor_type results[max_operands];
@@ -286,7 +212,7 @@ std::vector<dtype> types_of(const Op<A> &op, const Call<A> &call, const dtype *g
   const DLTensor *inputs[max_operands] = {};
   for (int i = 0; i < op.inputs; ++i) {
     if (!call.arguments.given(i)) continue;
-    views[i] = {nullptr, {kDLCPU, 0}, 0, to_dlpack(given[i]), nullptr, nullptr, 0};
+    views[i] = {nullptr, {kDLCPU, 0}, 0, dlpack_of(given[i]), nullptr, nullptr, 0};
     inputs[i] = &views[i];
   }
   opc_tensor_type results[max_operands] = {};
@@ -307,9 +233,9 @@ std::vector<TypeId> infer_types(const Op<A> &op, const std::vector<TypeId> &give
   dtype elements[max_operands];
   size_t next = 0;
   for (int i = 0; i < op.inputs; ++i)
-    elements[i] = call.arguments.given(i) && next < given.size() ? element_type(given[next++]) : dtype_unknown;
+    elements[i] = call.arguments.given(i) && next < given.size() ? element_of(dtype_numbers, given[next++]) : dtype_unknown;
   std::vector<TypeId> found;
-  for (const dtype element : types_of(op, call, elements)) found.push_back(to_mindspore(element));
+  for (const dtype element : types_of(op, call, elements)) found.push_back(number_of(dtype_numbers, element, 0));
   return found;
 }
 

@@ -11,9 +11,7 @@
 
 #include <stdint.h>
 
-#include <algorithm>
-#include <vector>
-
+#include "opc/adapters/arena.h"
 #include "opc/adapters/cuda_call.h"
 
 namespace opc {
@@ -42,46 +40,15 @@ inline int32_t current_device() {
 #endif
 }
 
-/* Memory that MindSpore has given to a call, lent piece by piece in the order of the stream, and CUDA's where it is not enough. */
-class Workspace {
+/* Memory that MindSpore has given to a call, and CUDA's where it is not enough. */
+class Workspace : public Arena {
  public:
-  Workspace(void *memory, size_t size) : memory_(static_cast<char *>(memory)), size_(static_cast<int64_t>(size)) {}
+  using Arena::Arena;
 
-  int64_t most = 0; /* the most bytes of the given memory that were lent at once */
-
-  static void *allocate(void *workspace, int64_t bytes, void *stream) { return static_cast<Workspace *>(workspace)->lend(bytes, stream); }
-  static void release(void *workspace, void *memory, int64_t, void *stream) { static_cast<Workspace *>(workspace)->take(memory, stream); }
-
- private:
-  struct Piece {
-    int64_t begin, end;
-  };
-
-  void *lend(int64_t bytes, void *stream) {
-    const int64_t begin = pieces_.empty() ? 0 : pieces_.back().end, end = begin + (bytes + 255) / 256 * 256;
-    if (memory_ == nullptr || end > size_) return of_cuda(bytes, stream);
-    pieces_.push_back({begin, end});
-    most = std::max(most, end);
-    return memory_ + begin;
-  }
-
-  void take(void *memory, void *stream) {
-    for (size_t i = pieces_.size(); i-- > 0;) {
-      if (memory_ + pieces_[i].begin != memory) continue;
-      pieces_.erase(pieces_.begin() + static_cast<std::ptrdiff_t>(i));
-      return;
-    }
+  static void *allocate(void *workspace, int64_t bytes, void *stream) {
+    void *memory = static_cast<Workspace *>(workspace)->lend(bytes);
+    if (memory != nullptr) return memory;
 #if defined(__CUDACC__)
-    cudaFreeAsync(memory, static_cast<cudaStream_t>(stream));
-#else
-    static_cast<void>(stream);
-    free(memory);
-#endif
-  }
-
-  static void *of_cuda(int64_t bytes, void *stream) {
-#if defined(__CUDACC__)
-    void *memory = nullptr;
     const cudaStream_t order = static_cast<cudaStream_t>(stream);
     return cudaMallocAsync(&memory, static_cast<size_t>(bytes), order) == cudaSuccess ? memory : nullptr;
 #else
@@ -90,9 +57,15 @@ class Workspace {
 #endif
   }
 
-  char *memory_;
-  int64_t size_;
-  std::vector<Piece> pieces_;
+  static void release(void *workspace, void *memory, int64_t, void *stream) {
+    if (static_cast<Workspace *>(workspace)->take(memory)) return;
+#if defined(__CUDACC__)
+    cudaFreeAsync(memory, static_cast<cudaStream_t>(stream));
+#else
+    static_cast<void>(stream);
+    free(memory);
+#endif
+  }
 };
 
 /* Computes where the operands of one call lie. */
@@ -103,12 +76,12 @@ class DeviceTarget {
 
   DLDevice device() const { return {stream_ == nullptr ? kDLCPU : kDLCUDA, device_}; }
 
-  /* `given` is the memory that MindSpore adds to a call for what `FnInit` has asked; NULL for none. */
+  /* `given` is the memory that MindSpore adds to a call because `FnInit` has requested it; NULL for none. */
   template <class A>
   int32_t compute(const Op<A> &op, Call<A> &call, const DLTensor *const *inputs, DLTensor *const *outputs, void *given,
                   const AotExtra *extra) {
     if (stream_ == nullptr) return HostTarget::compute(op, call, inputs, outputs, nullptr, extra);
-    Workspace workspace(given, given == nullptr ? 0 : extra->workspace[0]);
+    Workspace workspace(given, given == nullptr ? 0 : static_cast<int64_t>(extra->workspace[0]));
     const opc_cuda_context lent = {stream_,    device_, Workspace::allocate, Workspace::release,
                                    &workspace, nullptr, call.message,        sizeof call.message};
     return call_on_device(op.device, op.name, inputs, outputs, call.attributes, lent);
@@ -119,19 +92,18 @@ class DeviceTarget {
   int32_t device_;
 };
 
-/* `FnInit`: tells how much memory the kernels need beside the operands, by a call that starts nothing. */
+/* `FnInit`: finds how much memory the kernels need beside the operands, by a call that starts nothing. */
 template <class A>
 int init(const Op<A> &op, const int *ndims, int64_t **shapes, const char **types, AotExtra *extra) {
   Call<A> call(op, extra);
   Operands operands;
   operands.describe(op, call.arguments, ndims, shapes, types, {kDLCUDA, current_device()});
   for (int i = 0; i < 2 * max_operands; ++i) {
-    /* Far from each other, and never read. */
-    operands.views[i].data = reinterpret_cast<void *>(static_cast<uintptr_t>(i + 1) << 40);
+    operands.views[i].data = Arena::fake_address(i + 1);
     for (int32_t axis = 0; operands.is_there(i) && axis < operands.views[i].ndim; ++axis)
       if (operands.views[i].shape[axis] < 0) return 0;
   }
-  Workspace workspace(reinterpret_cast<void *>(static_cast<uintptr_t>(2 * max_operands + 1) << 40), SIZE_MAX / 2);
+  Workspace workspace(Arena::fake_address(2 * max_operands + 1));
   const opc_cuda_context lent = {OPC_CUDA_MEASURE, operands.device.device_id, Workspace::allocate, Workspace::release,
                                  &workspace,       nullptr,                   call.message,        sizeof call.message};
   const int32_t code = op.device.kernel(operands.inputs, operands.outputs, &call.attributes, &lent);

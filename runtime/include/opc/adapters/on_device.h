@@ -13,7 +13,7 @@ struct opc_cuda_context;
 
 namespace opc {
 
-/* `A` is the family's attribute struct. `faults` tells how many kinds of mistakes its kernels find in data. */
+/* `A` is the family's attribute struct. `faults` is how many kinds of mistakes its kernels find in data. */
 template <class A>
 struct OnDevice {
   int32_t (*infer)(const DLTensor *const *, const A *, opc_tensor_type *, const opc_cuda_context *);

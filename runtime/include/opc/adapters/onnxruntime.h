@@ -16,6 +16,7 @@
 #include <new>
 
 #include "opc/abi.h"
+#include "opc/adapters/blocks.h"
 #include "opc/adapters/cuda_library.h"
 #include "opc/core/output_axes.h"
 #include "opc/core/tensor.h"
@@ -173,6 +174,7 @@ struct Operand {
 using ::opc::Axes;
 using ::opc::OutputShape;
 using ::opc::Place;
+using ::opc::SymbolicShape;
 
 /* One op of a family, by the name of its type and that of its functions. `A` is the family's attribute struct. */
 template <typename A>
@@ -237,22 +239,13 @@ inline Status *status_of(const Api *api, int32_t code, const char *message) {
 
 /* ---- Element types ----------------------------------------------------------------------------------------------------------- */
 
-/* The position of an element type in the kernel's list of dtypes, or -1. */
-inline int64_t dtype_position(int64_t onnx) {
-  switch (onnx) {
-#define OPC_CASE(name, number, ...) \
-  case number: return dtype_##name;
-    OPC_ONNX_DTYPES(OPC_CASE)
-#undef OPC_CASE
-    default: return dtype_unknown;
-  }
-}
+constexpr dtype_number<int64_t> dtype_numbers[] = {
+#define OPC_ROW(name, number, ...) {dtype_##name, number},
+    OPC_ONNX_DTYPES(OPC_ROW)
+#undef OPC_ROW
+};
 
-inline DLDataType dlpack_type(ElementType type) {
-  constexpr uint8_t opaque = 3;
-  const int64_t position = dtype_position(type);
-  return position < 0 ? DLDataType{opaque, 0, 1} : row_of(static_cast<dtype>(position)).dlpack;
-}
+inline DLDataType dlpack_type(ElementType type) { return dlpack_of(element_of(dtype_numbers, int64_t{type})); }
 
 }  // namespace opc::ort
 

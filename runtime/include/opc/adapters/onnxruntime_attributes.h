@@ -67,41 +67,11 @@ struct InferAttributes {
   }
 };
 
-/* Memory that a node's attribute struct points to. */
-class Memory {
- public:
-  Memory() = default;
-  Memory(const Memory &) = delete;
-  Memory &operator=(const Memory &) = delete;
-  ~Memory() {
-    while (blocks_ != nullptr) {
-      Block *next = blocks_->next;
-      free(blocks_);
-      blocks_ = next;
-    }
-  }
-
-  /* Returns NULL when there is no memory. */
-  void *take(size_t bytes) {
-    Block *block = static_cast<Block *>(malloc(sizeof(Block) + bytes));
-    if (block == nullptr) return nullptr;
-    block->next = blocks_;
-    blocks_ = block;
-    return block + 1;
-  }
-
- private:
-  struct alignas(16) Block {
-    Block *next;
-  };
-  Block *blocks_ = nullptr;
-};
-
 /* Reads the attributes of one node over the defaults in `struct_`. `Source` is KernelAttributes or InferAttributes. */
 template <typename Source>
 class AttributeReader {
  public:
-  AttributeReader(const Source &source, const char *op, char *struct_, Memory *memory)
+  AttributeReader(const Source &source, const char *op, char *struct_, Blocks *memory)
       : source_(source), op_(op), struct_(struct_), memory_(memory) {}
 
   Status *read(const Attribute &a) {
@@ -121,21 +91,14 @@ class AttributeReader {
     return *reinterpret_cast<T *>(struct_ + offset);
   }
 
-  bool given(const char *name) const {
-    int64_t integer;
-    float number;
-    size_t size = 0;
-    return source_.integer(name, &integer) || source_.number(name, &number) || source_.text(name, nullptr, &size) ||
-           source_.integers(name, nullptr, &size) || source_.numbers(name, nullptr, &size);
-  }
-
-  /* Whether what reads as an empty list is an attribute of another type. */
-  bool given_otherwise(const char *name) const {
+  /* Whether there is an attribute of that name; of an empty list, whether what reads as one is an attribute of another type. */
+  bool given(const char *name, bool empty_list = false) const {
     int64_t integer;
     float number;
     size_t integers = 0, numbers = 0, size = 0;
     return source_.integer(name, &integer) || source_.number(name, &number) || source_.text(name, nullptr, &size) ||
-           (source_.integers(name, nullptr, &integers) && integers != 0) || (source_.numbers(name, nullptr, &numbers) && numbers != 0);
+           (source_.integers(name, nullptr, &integers) && (integers != 0 || !empty_list)) ||
+           (source_.numbers(name, nullptr, &numbers) && (numbers != 0 || !empty_list));
   }
 
   bool read_scalar(const Attribute &a) {
@@ -156,7 +119,7 @@ class AttributeReader {
     size_t count = 0;
     const bool found = a.kind == kFloat ? source_.numbers(a.name, nullptr, &count) : source_.integers(a.name, nullptr, &count);
     if (!found) return false;
-    if (count == 0 && given_otherwise(a.name)) return false;
+    if (count == 0 && given(a.name, true)) return false;
     if (a.length > 0 && count != static_cast<size_t>(a.length)) {
       snprintf(message_, sizeof message_, "%s: attribute '%s' must have %d values, not %zu", op_, a.name, a.length, count);
       return true;
@@ -165,8 +128,8 @@ class AttributeReader {
       field<int64_t>(a.length_offset) = 0;
       return true;
     }
-    void *values = memory_->take(count * sizeof(int64_t));
-    void *target = a.length > 0 ? struct_ + a.offset : memory_->take(count * sizeof(double));
+    void *values = memory_->take<int64_t>(count);
+    void *target = a.length > 0 ? struct_ + a.offset : memory_->take<char>(count * sizeof(double));
     if (values == nullptr || target == nullptr) {
       snprintf(message_, sizeof message_, "%s: out of memory", op_);
       return true;
@@ -188,7 +151,7 @@ class AttributeReader {
   bool read_text(const Attribute &a) {
     size_t size = 0;
     if (!source_.text(a.name, nullptr, &size)) return false;
-    char *value = static_cast<char *>(memory_->take(size));
+    char *value = memory_->take<char>(size);
     if (value == nullptr) {
       snprintf(message_, sizeof message_, "%s: out of memory", op_);
       return true;
@@ -221,7 +184,7 @@ class AttributeReader {
       static_cast<int32_t *>(target)[i] = static_cast<int32_t>(value);
       return;
     }
-    const int64_t position = a.kind == kDtype ? dtype_position(value) : value;
+    const int64_t position = a.kind == kDtype ? int64_t{element_of(dtype_numbers, value)} : value;
     if (position < 0 && a.kind == kDtype)
       snprintf(message_, sizeof message_, "%s: attribute '%s' is no known element type: %lld", op_, a.name, static_cast<long long>(value));
     static_cast<int64_t *>(target)[i] = position;
@@ -230,13 +193,13 @@ class AttributeReader {
   const Source &source_;
   const char *op_;
   char *struct_;
-  Memory *memory_;
+  Blocks *memory_;
   char message_[512] = "";
 };
 
 /* Fills `out` with the defaults and the node's attributes. */
 template <typename A, typename Source>
-Status *read_attributes(const Library<A> &library, const Source &source, const char *op, A *out, Memory *memory) {
+Status *read_attributes(const Library<A> &library, const Source &source, const char *op, A *out, Blocks *memory) {
   *out = *library.defaults;
   for (int i = 0; i < library.attribute_count; ++i) {
     AttributeReader<Source> reader(source, op, reinterpret_cast<char *>(out), memory);

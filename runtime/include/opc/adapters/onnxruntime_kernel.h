@@ -15,7 +15,7 @@ struct Kernel {
   const Api *api;
   const Overload<A> *overload;
   A attributes;
-  Memory memory;
+  Blocks memory;
   bool on_gpu;
   CudaFunctions<A> cuda; /* where it is on a GPU */
   CudaMemory place;

@@ -6,120 +6,42 @@ namespace opc::ort {
 
 /* ---- Shape inference --------------------------------------------------------------------------------------------------------- */
 
-/* A shape that may have unknown sizes: -1, with a name where the model gives one. */
-struct SymbolicShape {
-  size_t rank;
-  int64_t sizes[OPC_MAX_RANK];
-  const char *names[OPC_MAX_RANK];
-
-  bool known(size_t axis) const { return sizes[axis] >= 0; }
-  bool concrete() const {
-    for (size_t i = 0; i < rank; ++i)
-      if (!known(i)) return false;
-    return true;
-  }
-  bool complete() const {
-    for (size_t i = 0; i < rank; ++i)
-      if (!known(i) && names[i][0] == '\0') return false;
-    return true;
-  }
-  bool append(int64_t size, const char *name) {
-    if (rank == OPC_MAX_RANK) return false;
-    sizes[rank] = size;
-    names[rank++] = name;
-    return true;
-  }
-};
-
 inline Status *read_shape(const Api *api, const ShapeInferContext *context, size_t index, ElementType *type, SymbolicShape *out) {
   TypeAndShape *info = nullptr; /* the context's own: not to be released */
   OPC_ORT_TRY(InferInputType::call(api, context, index, &info));
   OPC_ORT_TRY(GetElementType::call(api, info, type));
   if (*type == kUndefined) return nullptr;
-  OPC_ORT_TRY(GetDimensionsCount::call(api, info, &out->rank));
-  if (out->rank > OPC_MAX_RANK) return error(api, "too many axes");
-  OPC_ORT_TRY(GetDimensions::call(api, info, out->sizes, out->rank));
-  return GetSymbolicDimensions::call(api, info, out->names, out->rank);
+  size_t rank = 0;
+  OPC_ORT_TRY(GetDimensionsCount::call(api, info, &rank));
+  if (rank > OPC_MAX_RANK) return error(api, "too many axes");
+  out->rank = static_cast<int64_t>(rank);
+  OPC_ORT_TRY(GetDimensions::call(api, info, out->sizes, rank));
+  return GetSymbolicDimensions::call(api, info, out->names, rank);
 }
 
 inline Status *write_shape(const Api *api, const ShapeInferContext *context, size_t index, ElementType type, SymbolicShape &shape) {
   TypeAndShape *info = nullptr;
   OPC_ORT_TRY(CreateTypeAndShape::call(api, &info));
+  const size_t rank = static_cast<size_t>(shape.rank);
   Status *status = SetElementType::call(api, info, type);
-  if (status == nullptr) status = SetDimensions::call(api, info, shape.sizes, shape.rank);
-  if (status == nullptr) status = SetSymbolicDimensions::call(api, info, shape.names, shape.rank);
+  if (status == nullptr) status = SetDimensions::call(api, info, shape.sizes, rank);
+  if (status == nullptr) status = SetSymbolicDimensions::call(api, info, shape.names, rank);
   if (status == nullptr) status = InferSetOutput::call(api, context, index, info);
   ReleaseTypeAndShape::call(api, info);
   return status;
 }
 
-/* Broadcasts axes [from, to) of `shape` into the axes of `out` from `base` on, both aligned at their ends. Returns false where an
- * unknown size leaves the result open. */
-inline bool broadcast_into(SymbolicShape *out, size_t base, const SymbolicShape &shape, size_t from, size_t to) {
-  while (out->rank - base < to - from) {
-    if (!out->append(1, "")) return false;
-    memmove(out->sizes + base + 1, out->sizes + base, (out->rank - 1 - base) * sizeof *out->sizes);
-    memmove(out->names + base + 1, out->names + base, (out->rank - 1 - base) * sizeof *out->names);
-    out->sizes[base] = 1;
-    out->names[base] = "";
-  }
-  for (size_t i = 1; i <= to - from; ++i) {
-    const size_t source = to - i, target = out->rank - i;
-    const bool same = shape.sizes[source] == out->sizes[target] && strcmp(shape.names[source], out->names[target]) == 0;
-    if (same || shape.sizes[source] == 1) continue;
-    if (out->sizes[target] == 1 || (shape.known(source) && !out->known(target))) {
-      out->sizes[target] = shape.sizes[source];
-      out->names[target] = shape.names[source];
-    } else if (!out->known(target) && !shape.known(source)) {
-      return false; /* two names: either may be 1 */
-    }
-  }
-  return true;
-}
-
-/* Works out an output's shape from its axes; returns false where it is not known. */
-inline bool output_shape(const OutputShape &axes, const SymbolicShape *inputs, const bool *present, int64_t axis, SymbolicShape *out) {
-  out->rank = 0;
-  size_t base = 0;
-  bool continued = false;
-  for (int i = 0; i < axes.count; ++i) {
-    const Axes &a = axes.axes[i];
-    if (a.kind == Axes::kComputed) return false;
-    if (a.kind == Axes::kSize) {
-      if (!out->append(a.size, "")) return false;
-      continue;
-    }
-    if (!continued) base = out->rank;
-    continued = a.kind == Axes::kBroadcast && a.more;
-    if (!present[a.input]) {
-      if (a.kind == Axes::kBroadcast) continue;
-      return false;
-    }
-    const SymbolicShape &shape = inputs[a.input];
-    const int64_t rank = static_cast<int64_t>(shape.rank);
-    const int64_t from = axis_of(a.from, rank, axis), to = axis_of(a.to, rank, axis);
-    if (from < 0 || to < from || to > rank) return false;
-    if (a.kind == Axes::kBroadcast) {
-      if (!broadcast_into(out, base, shape, static_cast<size_t>(from), static_cast<size_t>(to))) return false;
-      continue;
-    }
-    for (int64_t j = from; j < to; ++j)
-      if (!out->append(shape.sizes[j], shape.names[j])) return false;
-  }
-  return out->complete();
-}
-
 /* The output shapes by the kernel's own inference, where every size is a number. */
 template <typename A>
-bool concrete_shapes(const Op<A> &op, const ElementType *types, const SymbolicShape *shapes, const bool *present, const A &attributes,
+bool concrete_shapes(const Op<A> &op, const ElementType *types, const SymbolicShape *const *shapes, const A &attributes,
                      SymbolicShape *out) {
   DLTensor views[kMaxOperands];
   const DLTensor *inputs[kMaxOperands] = {};
   for (int i = 0; i < op.input_count; ++i) {
-    if (!present[i]) continue;
-    if (!shapes[i].concrete()) return false;
-    views[i] = {nullptr, {kDLCPU, 0}, static_cast<int32_t>(shapes[i].rank), dlpack_type(types[i]), const_cast<int64_t *>(shapes[i].sizes),
-                nullptr, 0};
+    if (shapes[i] == nullptr) continue;
+    if (!shapes[i]->concrete()) return false;
+    views[i] = {nullptr, {kDLCPU, 0}, static_cast<int32_t>(shapes[i]->rank), dlpack_type(types[i]),
+                const_cast<int64_t *>(shapes[i]->sizes), nullptr, 0};
     inputs[i] = &views[i];
   }
   opc_tensor_type results[kMaxOperands];
@@ -127,8 +49,8 @@ bool concrete_shapes(const Op<A> &op, const ElementType *types, const SymbolicSh
   if (op.infer(inputs, &attributes, results, &silent) != OPC_OK) return false;
   for (int i = 0; i < op.output_count; ++i) {
     out[i].rank = 0;
-    if (results[i].ndim < 0) out[i].append(-1, "");
-    for (int32_t j = 0; j < results[i].ndim; ++j) out[i].append(results[i].shape[j], "");
+    if (results[i].ndim < 0) out[i].append(-1);
+    for (int32_t j = 0; j < results[i].ndim; ++j) out[i].append(results[i].shape[j]);
   }
   return true;
 }
@@ -144,15 +66,16 @@ Status *infer_shapes(const CustomOp *self, ShapeInferContext *context) {
   if (!succeeded(api, InferInputCount::call(api, context, &given))) return nullptr;
   ElementType types[kMaxOperands] = {};
   SymbolicShape shapes[kMaxOperands];
-  bool present[kMaxOperands] = {};
+  const SymbolicShape *present[kMaxOperands] = {};
   for (size_t i = 0; i < given && i < static_cast<size_t>(op.input_count); ++i) {
     if (!succeeded(api, read_shape(api, context, i, &types[i], &shapes[i]))) return nullptr;
-    present[i] = types[i] != kUndefined;
+    if (types[i] == kUndefined) continue;
+    present[i] = &shapes[i];
     /* A shape of no axes is also what ONNX Runtime makes of a shape it does not know. */
-    if (present[i] && shapes[i].rank == 0 && !op.inputs[i].scalar) return nullptr;
+    if (shapes[i].rank == 0 && !op.inputs[i].scalar) return nullptr;
   }
   A attributes;
-  Memory memory;
+  Blocks memory;
   const InferAttributes source = {api, context};
   if (!succeeded(api, read_attributes(library, source, op.type, &attributes, &memory))) return nullptr;
 
@@ -168,9 +91,9 @@ Status *infer_shapes(const CustomOp *self, ShapeInferContext *context) {
   int64_t axis = 0;
   if (op.axis_offset >= 0) memcpy(&axis, reinterpret_cast<const char *>(&attributes) + op.axis_offset, sizeof axis);
   SymbolicShape results[kMaxOperands];
-  const bool concrete = concrete_shapes(op, types, shapes, present, attributes, results);
+  const bool concrete = concrete_shapes(op, types, present, attributes, results);
   for (int i = 0; i < op.output_count; ++i) {
-    if (concrete ? !results[i].complete() : !output_shape(op.shapes[i], shapes, present, axis, &results[i])) continue;
+    if ((!concrete && !results[i].make(op.shapes[i], present, axis)) || !results[i].complete()) continue;
     succeeded(api, write_shape(api, context, static_cast<size_t>(i), overload->types[op.input_count + i], results[i]));
   }
   return nullptr;

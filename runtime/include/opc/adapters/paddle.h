@@ -225,39 +225,10 @@ void run(const Op<A> &op, CustomOpKernelContext *context, const int *in_place = 
 }
 
 /* One output's shape by the table of its axes, with -1 for every size that is not known. */
-inline std::vector<int64_t> shape_by_axes(const char *op, const OutputShape &axes, const Shapes &inputs, int64_t axis) {
-  std::vector<int64_t> found;
-  size_t base = 0;
-  bool continued = false;
-  for (int i = 0; i < axes.count; ++i) {
-    const Axes &a = axes.axes[i];
-    if (a.kind == Axes::kSize || a.kind == Axes::kComputed) {
-      if (a.kind == Axes::kComputed && a.size < 0) refuse("%s: the number of an output's axes is not known in a static graph", op);
-      found.push_back(a.kind == Axes::kSize ? a.size : -1);
-      continued = false;
-      continue;
-    }
-    const std::vector<int64_t> &shape = inputs[static_cast<size_t>(a.input)];
-    const int64_t rank = static_cast<int64_t>(shape.size());
-    const int64_t from = axis_of(a.from, rank, axis), to = axis_of(a.to, rank, axis);
-    if (from < 0 || to < from || to > rank) {
-      if (a.kind == Axes::kCopy) refuse("%s: an operand has too few axes", op);
-      continue;  // an absent operand broadcasts nothing
-    }
-    if (!continued) base = found.size();
-    continued = a.kind == Axes::kBroadcast && a.more;
-    if (a.kind == Axes::kCopy) {
-      found.insert(found.end(), shape.begin() + from, shape.begin() + to);
-      continue;
-    }
-    while (static_cast<int64_t>(found.size() - base) < to - from) found.insert(found.begin() + static_cast<ptrdiff_t>(base), 1);
-    for (int64_t k = 1; k <= to - from; ++k) {
-      int64_t &size = found[found.size() - static_cast<size_t>(k)];
-      const int64_t other = shape[static_cast<size_t>(to - k)];
-      if (size == 1 || (size < 0 && other > 1)) size = other;
-    }
-  }
-  return found;
+inline std::vector<int64_t> shape_by_axes(const char *op, const OutputShape &axes, const SymbolicShape *const *inputs, int64_t axis) {
+  SymbolicShape found;
+  if (!found.make(axes, inputs, axis)) refuse("%s: the number of an output's axes is not known in a static graph", op);
+  return {found.sizes, found.sizes + found.rank};
 }
 
 /* Whether the caller wants an output of an operator. */
@@ -306,8 +277,14 @@ Shapes shapes(const Op<A> &op, Shapes given, const Values &values) {
     const A attributes = attributes_of(op, arguments);
     if (known) return known_shapes(op, attributes, given, missing, values);
     const int64_t axis = op.axis == nullptr ? 0 : op.axis(attributes);
+    SymbolicShape inputs[max_operands];
+    const SymbolicShape *each[max_operands];
+    for (int i = 0; i < op.inputs; ++i) {
+      inputs[i] = SymbolicShape(given[static_cast<size_t>(i)]);
+      each[i] = &inputs[i];
+    }
     for (int i = 0; i < op.outputs; ++i)
-      found.push_back(wanted(op, values, i) ? shape_by_axes(op.name, op.shapes[i], given, axis) : std::vector<int64_t>{0});
+      found.push_back(wanted(op, values, i) ? shape_by_axes(op.name, op.shapes[i], each, axis) : std::vector<int64_t>{0});
   } catch (const ::common::enforce::EnforceNotMet &) {
     found.assign(static_cast<size_t>(op.outputs), {-1});
   }

@@ -27,34 +27,16 @@ using Values = std::vector<::paddle::any>;
 using Shapes = std::vector<std::vector<int64_t>>;
 using DTypes = std::vector<DataType>;
 
-/* The element type of one of Paddle's; dtype_unknown for one that opc does not know (complex, ...). */
-inline opc::dtype element_type(DataType type) {
-  switch (type) {
-#define OPC_CASE(name, paddle) \
-  case DataType::paddle: return dtype_##name;
-    OPC_PADDLE_DTYPES(OPC_CASE)
-#undef OPC_CASE
-    default: return dtype_unknown;
-  }
-}
+constexpr dtype_number<DataType> dtype_numbers[] = {
+#define OPC_ROW(name, paddle) {dtype_##name, DataType::paddle},
+    OPC_PADDLE_DTYPES(OPC_ROW)
+#undef OPC_ROW
+};
 
 /* Paddle's name of an element type; UNDEFINED where it has none. */
-inline DataType to_paddle(opc::dtype element) {
-  switch (element) {
-#define OPC_CASE(name, paddle) \
-  case dtype_##name: return DataType::paddle;
-    OPC_PADDLE_DTYPES(OPC_CASE)
-#undef OPC_CASE
-    default: return DataType::UNDEFINED;
-  }
-}
+inline DataType to_paddle(opc::dtype element) { return number_of(dtype_numbers, element, DataType::UNDEFINED); }
 
-/* A type that no operand may have becomes an opaque one, which kernels refuse. */
-inline DLDataType to_dlpack(DataType type) {
-  constexpr uint8_t opaque = 3;
-  const opc::dtype element = element_type(type);
-  return element == dtype_unknown ? DLDataType{opaque, 0, 1} : row_of(element).dlpack;
-}
+inline DLDataType to_dlpack(DataType type) { return dlpack_of(element_of(dtype_numbers, type)); }
 
 inline DataType to_paddle(DLDataType type) { return to_paddle(dtype_of(type)); }
 

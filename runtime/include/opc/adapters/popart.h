@@ -62,7 +62,7 @@ inline DLDataType dlpack_of(popart::DataType type) {
     case popart::DataType::BFLOAT16: return row_of(dtype_bfloat16).dlpack;
     case popart::DataType::COMPLEX64: return row_of(dtype_complex64).dlpack;
     case popart::DataType::COMPLEX128: return row_of(dtype_complex128).dlpack;
-    default: return {3, 0, 1};
+    default: return dlpack_of(dtype_unknown);
   }
 }
 
@@ -169,7 +169,7 @@ void fill(const char *op, const char *name, const std::vector<From> &given, To *
   for (size_t i = 0; i < length; ++i) values[i] = static_cast<To>(given[i]);
 }
 
-/* A list as one text, for what tells ops apart. */
+/* A list as one text, which distinguishes ops. */
 template <class T>
 std::string joined(const std::vector<T> &values, std::string (*text)(const T &)) {
   std::string all;
@@ -177,7 +177,7 @@ std::string joined(const std::vector<T> &values, std::string (*text)(const T &))
   return all;
 }
 inline std::string quoted(const std::string &value) { return std::to_string(value.size()) + ":" + value; }
-/* Nine digits tell any two numbers apart. */
+/* Nine digits distinguish any two numbers. */
 inline std::string exact(const float &value) {
   char text[32];
   std::snprintf(text, sizeof text, "%.9g", static_cast<double>(value));

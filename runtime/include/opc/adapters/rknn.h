@@ -1,6 +1,6 @@
 /* What a generated custom op of RKNN's C runtime is made of: callbacks on the board's processor, over the kernel C ABI of opc/abi.h.
  *
- * The runtime hands an op tensors in float32 where they are floating, with the axes of the ONNX model. A refused call is told on
+ * The runtime hands an op tensors in float32 where they are floating, with the axes of the ONNX model. A refused call is reported on
  * standard error, since a callback returns nothing but a number.
  */
 #ifndef OPC_ADAPTERS_RKNN_H
@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "opc/abi.h"
+#include "opc/adapters/blocks.h"
 #include "opc/adapters/rknn_api.h"
 #include "opc/core/tensor.h"
 
@@ -29,13 +30,6 @@ class Reader {
   Reader(rknn_custom_op_context *context, const char *op) : context_(context), op_(op) {}
   Reader(const Reader &) = delete;
   Reader &operator=(const Reader &) = delete;
-  ~Reader() {
-    while (kept_ != nullptr) {
-      Block *next = kept_->next;
-      free(kept_);
-      kept_ = next;
-    }
-  }
 
   /* What is wrong with an attribute; empty when all are right. */
   const char *message() const { return message_; }
@@ -61,7 +55,7 @@ class Reader {
   void read(const char *name, const T **out, int64_t *length, bool required) {
     rknn_custom_op_attr a;
     if (!find(name, &a, required)) return;
-    T *list = static_cast<T *>(keep(sizeof(T) * a.n_elems));
+    T *list = kept_.take<T>(a.n_elems);
     bool right = list != nullptr;
     for (uint32_t i = 0; right && i < a.n_elems; ++i) right = element(a, i, &list[i]);
     if (!right) return refuse(name);
@@ -94,18 +88,6 @@ class Reader {
   }
 
  private:
-  struct alignas(16) Block {
-    Block *next;
-  };
-
-  void *keep(size_t bytes) {
-    Block *block = static_cast<Block *>(malloc(sizeof(Block) + bytes + 1));
-    if (block == nullptr) return nullptr;
-    block->next = kept_;
-    kept_ = block;
-    return block + 1;
-  }
-
   bool find(const char *name, rknn_custom_op_attr *a, bool required) {
     memset(a, 0, sizeof *a);
     rknn_custom_op_get_op_attr(context_, name, a);
@@ -146,16 +128,15 @@ class Reader {
       from += 1;
       length -= 2;
     }
-    char *text = static_cast<char *>(keep(length));
+    char *text = kept_.take<char>(length);
     if (text == nullptr) return false;
     memcpy(text, from, length);
-    text[length] = '\0';
     return *out = text, true;
   }
 
   rknn_custom_op_context *context_;
   const char *op_;
-  Block *kept_ = nullptr;
+  Blocks kept_;
   char message_[256] = "";
 };
 
@@ -174,15 +155,13 @@ inline int refused(const char *message) {
   return RKNN_ERR_PARAM_INVALID;
 }
 
-inline DLDataType dtype_of(rknn_tensor_type type) {
-  switch (type) {
-#define OPC_CASE(name, number) \
-  case number: return row_of(dtype_##name).dlpack;
-    OPC_RKNN_DTYPES(OPC_CASE)
-#undef OPC_CASE
-    default: return {3, 0, 1}; /* an opaque type, which kernels refuse */
-  }
-}
+constexpr dtype_number<int32_t> dtype_numbers[] = {
+#define OPC_ROW(name, number) {dtype_##name, number},
+    OPC_RKNN_DTYPES(OPC_ROW)
+#undef OPC_ROW
+};
+
+inline DLDataType dtype_of(rknn_tensor_type type) { return dlpack_of(element_of(dtype_numbers, static_cast<int32_t>(type))); }
 
 /* A tensor of the runtime as the kernel takes it. */
 struct Tensor {

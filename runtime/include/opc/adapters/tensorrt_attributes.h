@@ -4,17 +4,18 @@
 
 #include <string.h>
 
-#include <forward_list>
+#include <new>
 #include <string>
 #include <vector>
 
+#include "opc/adapters/blocks.h"
 #include "opc/adapters/tensorrt_messages.h"
 #include "opc/adapters/tensorrt_op.h"
 
 namespace opc {
 namespace trt {
 
-/* The names of all dtypes, by which attributes tell them. */
+/* The names of all dtypes, which attributes carry. */
 inline const char *const *dtype_names() {
   static constexpr const char *names[] = {
 #define OPC_NAME(name, ...) #name,
@@ -24,18 +25,13 @@ inline const char *const *dtype_names() {
   return names;
 }
 
-/* What lists and texts of attributes point to. */
-class Memory {
- public:
-  void *copy(const void *from, size_t size) {
-    blocks_.emplace_front(size + 1); /* the byte behind ends a text */
-    if (size > 0) memcpy(blocks_.front().data(), from, size);
-    return blocks_.front().data();
-  }
-
- private:
-  std::forward_list<std::vector<char>> blocks_;
-};
+/* A copy of what a list or text of attributes points to. */
+inline const char *copy(Blocks &blocks, const void *from, size_t size) {
+  char *made = blocks.take<char>(size);
+  if (made == nullptr) throw std::bad_alloc();
+  if (size > 0) memcpy(made, from, size);
+  return made;
+}
 
 /* ---- fields ---- */
 
@@ -80,7 +76,7 @@ inline bool real(const nvinfer1::PluginField &field, int32_t i, double &value) {
 /* Reads attributes from the fields that a creator was given; what has no field keeps its default. */
 class FieldReader : public Visitor {
  public:
-  FieldReader(const Op &op, const nvinfer1::PluginFieldCollection *fields, Memory &memory)
+  FieldReader(const Op &op, const nvinfer1::PluginFieldCollection *fields, Blocks &memory)
       : op_(op), fields_(fields), memory_(memory) {}
 
   bool ok = true;
@@ -101,14 +97,14 @@ class FieldReader : public Visitor {
     if (field == nullptr) return;
     std::vector<char> elements(size_of(kind) * static_cast<size_t>(field->length) + 1);
     read(name, kind, *field, elements.data());
-    data = memory_.copy(elements.data(), elements.size() - 1);
+    data = copy(memory_, elements.data(), elements.size() - 1);
     length = field->length;
   }
 
   void text(const char *name, const char *&value, bool required) override {
     const nvinfer1::PluginField *field = given(name, required);
     if (field == nullptr || !is_text(name, *field)) return;
-    value = static_cast<const char *>(memory_.copy(field->data, static_cast<size_t>(field->length)));
+    value = copy(memory_, field->data, static_cast<size_t>(field->length));
   }
 
   void choice(const char *name, int64_t &position, const char *const *texts, int32_t count, bool required) override {
@@ -162,7 +158,7 @@ class FieldReader : public Visitor {
 
   const Op &op_;
   const nvinfer1::PluginFieldCollection *fields_;
-  Memory &memory_;
+  Blocks &memory_;
 };
 
 /* Lists attributes as fields, which point to the struct that was visited. */
@@ -233,7 +229,7 @@ class Writer : public Visitor {
 /* Reads bytes, and never beyond their end. */
 class Loader : public Visitor {
  public:
-  Loader(const void *from, size_t size, Memory &memory) : at_(static_cast<const char *>(from)), left_(size), memory_(memory) {}
+  Loader(const void *from, size_t size, Blocks &memory) : at_(static_cast<const char *>(from)), left_(size), memory_(memory) {}
 
   bool ok = true;
 
@@ -269,7 +265,7 @@ class Loader : public Visitor {
   const void *block(int64_t length, size_t each) {
     ok = ok && length >= 0 && static_cast<uint64_t>(length) <= left_ / each;
     if (!ok) return nullptr;
-    const void *found = memory_.copy(at_, static_cast<size_t>(length) * each);
+    const void *found = copy(memory_, at_, static_cast<size_t>(length) * each);
     at_ += static_cast<size_t>(length) * each;
     left_ -= static_cast<size_t>(length) * each;
     return found;
@@ -277,7 +273,7 @@ class Loader : public Visitor {
 
   const char *at_;
   size_t left_;
-  Memory &memory_;
+  Blocks &memory_;
 };
 
 }  // namespace trt

@@ -206,11 +206,11 @@ class Core {
 
   /* The workspace of a call, in bytes. */
   int64_t workspace(const Tensor *inputs, int32_t count, const Tensor *outputs) const {
-    Arena arena(fake_address(2 * max_operands));
+    Arena arena(Arena::fake_address(2 * max_operands));
     Call call(*this, inputs, count);
     if (!call.ok) return 0;
-    for (int32_t i = 0; i < count; ++i) call.given[i].data = fake_address(i + 1);
-    for (int32_t i = 0; i < op.outputs; ++i) call.output(i, outputs[i], fake_address(max_operands + i));
+    for (int32_t i = 0; i < count; ++i) call.given[i].data = Arena::fake_address(i + 1);
+    for (int32_t i = 0; i < op.outputs; ++i) call.output(i, outputs[i], Arena::fake_address(max_operands + i));
     call.lend(arena, OPC_CUDA_MEASURE);
     return call.answer(op.run(call.inputs, call.outputs, attributes(), &call.context)) ? arena.most : 0;
   }
@@ -271,9 +271,6 @@ class Core {
       return true;
     }
   };
-
-  /* Far from each other, and never read: only sizes are asked for. */
-  static void *fake_address(int32_t i) { return reinterpret_cast<void *>(static_cast<uintptr_t>(i) << 40); }
 
   bool read_given(const nvinfer1::PluginFieldCollection *fields) {
     const nvinfer1::PluginField *field = find(fields, given_field);
@@ -348,7 +345,7 @@ class Core {
   }
 
   std::vector<char> attributes_;
-  Memory memory_;
+  Blocks memory_;
   bool said_ = false;           /* whether it is known which inputs are given, */
   std::vector<int32_t> given_; /* namely these */
   std::vector<nvinfer1::PluginField> fields_;

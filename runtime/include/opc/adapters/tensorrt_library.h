@@ -33,7 +33,7 @@ OPC_TENSORRT_FUNCTION void tell_logger(nvinfer1::ILoggerFinder *finder);
 
 /* ---- what the plugin class in Python calls through ctypes, see tensorrt_python.h ---- */
 
-/* Attributes of an op, and what a plugin is told of its inputs. */
+/* Attributes of an op, and what a plugin knows of its inputs. */
 class Core;
 
 /* Type and sizes of a tensor, as Python gives them. */

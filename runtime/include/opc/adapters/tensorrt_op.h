@@ -108,7 +108,7 @@ struct Op {
   void (*shapes)(Shapes &s, const void *attributes);
   int32_t (*infer)(const DLTensor *const *inputs, const void *attributes, opc_tensor_type *outputs, const opc_cuda_context *context);
   int32_t (*run)(const DLTensor *const *inputs, DLTensor *const *outputs, const void *attributes, const opc_cuda_context *context);
-  int64_t *(*status)(); /* where kernels write what only data tell, on the current device; null where that can't be had */
+  int64_t *(*status)(); /* where kernels write what they find in data, on the current device; null where that can't be had */
 };
 
 /* ---- dtypes ---- */
@@ -118,25 +118,22 @@ constexpr int32_t last_of_8_6 = 6;
 
 inline bool has_number(int32_t number) { return NV_TENSORRT_MAJOR >= 10 || number <= last_of_8_6; }
 
+constexpr dtype_number<int32_t> dtype_numbers[] = {
+#define OPC_ROW(name, number) {dtype_##name, number},
+    OPC_TENSORRT_DTYPES(OPC_ROW)
+#undef OPC_ROW
+};
+
 inline dtype dtype_of(nvinfer1::DataType type) {
-  switch (static_cast<int32_t>(type)) {
-#define OPC_CASE(name, number) \
-  case number: return has_number(number) ? dtype_##name : dtype_unknown;
-    OPC_TENSORRT_DTYPES(OPC_CASE)
-#undef OPC_CASE
-    default: return dtype_unknown;
-  }
+  const int32_t number = static_cast<int32_t>(type);
+  return has_number(number) ? element_of(dtype_numbers, number) : dtype_unknown;
 }
 
 /* False for a dtype that this TensorRT has no tensors of. */
 inline bool to_tensorrt(dtype element, nvinfer1::DataType &type) {
-  switch (element) {
-#define OPC_CASE(name, number) \
-  case dtype_##name: type = static_cast<nvinfer1::DataType>(int32_t(number)); return has_number(number);
-    OPC_TENSORRT_DTYPES(OPC_CASE)
-#undef OPC_CASE
-    default: return false;
-  }
+  const int32_t number = number_of(dtype_numbers, element, int32_t{-1});
+  if (number >= 0) type = static_cast<nvinfer1::DataType>(number);
+  return number >= 0 && has_number(number);
 }
 
 }  // namespace trt

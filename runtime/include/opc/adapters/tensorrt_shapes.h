@@ -1,7 +1,7 @@
 /* Sizes of a TensorRT plugin's outputs as expressions over those of its inputs.
  *
  * `ShapeBuilder` is driven by generated code. A size is a number or one of TensorRT's expressions; numbers
- * are computed here. What only sizes tell, such as whether two of them are equal, is checked where they are numbers: else the kernel
+ * are computed here. What depends on sizes, such as whether two of them are equal, is checked where they are numbers: else the kernel
  * checks them when it is called.
  */
 #ifndef OPC_ADAPTERS_TENSORRT_SHAPES_H

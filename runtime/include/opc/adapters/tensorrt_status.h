@@ -1,4 +1,4 @@
-/* What a plugin's kernels find that only data tell, such as an index outside its axis: TensorRT never waits for a plugin, so that a
+/* What a plugin's kernels find in data, such as an index outside its axis: TensorRT never waits for a plugin, so that a
  * program has to ask.
  *
  * The words lie in the library's own memory on each device. A generated `.cu` file includes this header and says OPC_TENSORRT_STATUS.

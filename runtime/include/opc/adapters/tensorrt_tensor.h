@@ -1,10 +1,11 @@
-/* Tensors, the current device, and workspace, as plugins for TensorRT have them. */
+/* Tensors and the current device, as plugins for TensorRT have them. */
 #ifndef OPC_ADAPTERS_TENSORRT_TENSOR_H
 #define OPC_ADAPTERS_TENSORRT_TENSOR_H
 
 #include <algorithm>
 #include <vector>
 
+#include "opc/adapters/arena.h"
 #include "opc/adapters/tensorrt_op.h"
 
 #if !defined(OPC_TENSORRT_DECLARATIONS)
@@ -42,37 +43,6 @@ inline int32_t current_device() {
   return cudaGetDevice(&device) == cudaSuccess ? device : 0;
 #endif
 }
-
-/* Workspace, lent piece by piece in the order of a stream; a piece that is given back is lent again. */
-class Arena {
- public:
-  explicit Arena(void *memory) : memory_(static_cast<char *>(memory)) {}
-
-  int64_t most = 0; /* the most bytes that were lent at once */
-
-  static void *allocate(void *arena, int64_t bytes, void *) { return static_cast<Arena *>(arena)->lend(bytes); }
-  static void release(void *arena, void *memory, int64_t, void *) { static_cast<Arena *>(arena)->take(memory); }
-
- private:
-  struct Piece {
-    int64_t begin, end;
-  };
-
-  void *lend(int64_t bytes) {
-    if (memory_ == nullptr) return nullptr;
-    const int64_t begin = pieces_.empty() ? 0 : pieces_.back().end, end = begin + (bytes + 255) / 256 * 256;
-    pieces_.push_back({begin, end});
-    most = std::max(most, end);
-    return memory_ + begin;
-  }
-  void take(const void *memory) {
-    const int64_t begin = static_cast<const char *>(memory) - memory_;
-    pieces_.erase(std::remove_if(pieces_.begin(), pieces_.end(), [begin](const Piece &p) { return p.begin == begin; }), pieces_.end());
-  }
-
-  char *memory_;
-  std::vector<Piece> pieces_;
-};
 
 }  // namespace trt
 }  // namespace opc

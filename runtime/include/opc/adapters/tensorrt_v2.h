@@ -88,7 +88,7 @@ class V2Plugin : public Interface {
     const_cast<V2Plugin *>(this)->save(w);
   }
   bool read(const void *bytes, size_t size) {
-    Memory memory;
+    Blocks memory;
     Loader head(bytes, size, memory);
     const uint64_t length = head.one<uint64_t>();
     if (!head.ok || length != size - sizeof length) {
@@ -110,7 +110,7 @@ class V2Plugin : public Interface {
   }
 
  private:
-  Memory core_memory_;
+  Blocks core_memory_;
 };
 
 /* Static shapes. TensorRT has the samples of a batch computed at once, and gives their sizes without the batch's: each is a call. */

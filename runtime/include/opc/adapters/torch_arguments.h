@@ -10,6 +10,7 @@
 #include <new>
 
 #include "opc/abi.h"
+#include "opc/adapters/blocks.h"
 #include "opc/core/pages.h"
 #include "opc/core/tensor.h"
 #include "opc/adapters/torch_cuda.h"
@@ -25,44 +26,26 @@ T unbox(StableIValue value) {
   return result;
 }
 
-/* A dtype as torch and as kernels number it. */
-struct DType {
-  int32_t torch;
-  opc::dtype element;
-};
-
-/* The element type of a torch dtype; dtype_unknown for one that opc does not know (a quantised one, ...). */
-inline opc::dtype element_type(int32_t torch_dtype) {
-  static const DType table[] = {
-#define OPC_ROW(name, c, cpp) {aoti_torch_dtype_##c(), dtype_##name},
+/* Torch's numbers of dtypes, which functions of its own return. */
+inline const auto &dtype_numbers() {
+  static const dtype_number<int32_t> table[] = {
+#define OPC_ROW(name, c, cpp) {dtype_##name, aoti_torch_dtype_##c()},
       OPC_TORCH_DTYPES(OPC_ROW)
 #undef OPC_ROW
-      {aoti_torch_dtype_complex64(), dtype_complex64},
-      {aoti_torch_dtype_complex128(), dtype_complex128},
+      {dtype_complex64, aoti_torch_dtype_complex64()},
+      {dtype_complex128, aoti_torch_dtype_complex128()},
   };
-  for (const DType &row : table)
-    if (row.torch == torch_dtype) return row.element;
-  return dtype_unknown;
+  return table;
 }
 
-constexpr uint8_t kDLOpaqueHandle = 3;
+/* The element type of a torch dtype; dtype_unknown for one that opc does not know (a quantised one, ...). */
+inline opc::dtype element_type(int32_t torch_dtype) { return element_of(dtype_numbers(), torch_dtype); }
 
-/* What kernels are told of a torch dtype; of one that no operand may have, its name at most, with which they refuse it. */
-inline DLDataType to_dlpack(int32_t torch_dtype) {
-  const opc::dtype element = element_type(torch_dtype);
-  return element == dtype_unknown ? DLDataType{kDLOpaqueHandle, 0, 1} : row_of(element).dlpack;
-}
+/* A torch dtype as kernels see it; one that no operand may have keeps its name at most, with which they refuse it. */
+inline DLDataType to_dlpack(int32_t torch_dtype) { return dlpack_of(element_type(torch_dtype)); }
 
 /* The torch dtype of an output; -1 where torch has none. */
-inline int32_t to_torch(DLDataType type) {
-  switch (opc::dtype_of(type)) {
-#define OPC_CASE(name, c, cpp) \
-  case dtype_##name: return aoti_torch_dtype_##c();
-    OPC_TORCH_DTYPES(OPC_CASE)
-#undef OPC_CASE
-    default: return -1;
-  }
-}
+inline int32_t to_torch(DLDataType type) { return number_of(dtype_numbers(), opc::dtype_of(type), int32_t{-1}); }
 
 /* A tensor that this call owns a reference to, and the view of it that kernels take; empty for an absent optional one. */
 class Tensor {
@@ -146,13 +129,6 @@ class Arguments {
   Arguments(const char *op, StableIValue *stack) : op_(op), next_(stack) { message_[0] = '\0'; }
   Arguments(const Arguments &) = delete;
   Arguments &operator=(const Arguments &) = delete;
-  ~Arguments() {
-    while (kept_) {
-      Block *block = kept_;
-      kept_ = block->previous;
-      free(block);
-    }
-  }
 
   double number() { return unbox<double>(*next_++); }
   int64_t integer() { return unbox<int64_t>(*next_++); }
@@ -172,9 +148,8 @@ class Arguments {
     size_t length = 0;
     torch_string_c_str(handle, &characters);
     torch_string_length(handle, &length);
-    char *copy = keep<char>(length + 1);
+    char *copy = kept_.take<char>(length);
     memcpy(copy, characters, length);
-    copy[length] = '\0';
     torch_delete_string(handle);
     return copy;
   }
@@ -194,7 +169,7 @@ class Arguments {
     StableListHandle handle = unbox<StableListHandle>(*next_++);
     size_t size = 0;
     torch_list_size(handle, &size);
-    T *elements = keep<T>(size);
+    T *elements = kept_.take<T>(size);
     for (size_t i = 0; i < size; ++i) {
       StableIValue item = 0;
       torch_list_get_item(handle, i, &item);
@@ -241,20 +216,8 @@ class Arguments {
   char message_[512];
 
  private:
-  struct Block {
-    Block *previous;
-  };
-
-  template <class T>
-  T *keep(size_t count) {
-    Block *block = static_cast<Block *>(malloc(sizeof(Block) + sizeof(T) * count));
-    block->previous = kept_;
-    kept_ = block;
-    return reinterpret_cast<T *>(block + 1);
-  }
-
   StableIValue *next_;
-  Block *kept_ = nullptr;
+  Blocks kept_;
 };
 
 }  // namespace torch

@@ -3,7 +3,7 @@
  *
  * The functions are declared in torch/csrc/inductor/aoti_torch/c/shim.h and torch/csrc/stable/c/shim.h and keep their ABI from version
  * to version; the newest ones here came with torch 2.10. Those that return int32_t return 0 when all went well. How torch boxes a
- * value into 64 bits is told in torch/csrc/stable/stableivalue_conversions.h: a tensor, string or list is an owning handle; an optional
+ * value into 64 bits is described in torch/csrc/stable/stableivalue_conversions.h: a tensor, string or list is an owning handle; an optional
  * value is 0 or a pointer to a boxed value on the heap. */
 #ifndef OPC_ADAPTERS_TORCH_SHIM_H
 #define OPC_ADAPTERS_TORCH_SHIM_H

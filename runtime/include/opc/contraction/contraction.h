@@ -103,34 +103,37 @@ struct padded_copy {
   } loop[OPC_MAX_RANK + max_guards + 2];
 };
 
-/* c[i * pitch + j] (+)= sum of a[k * rows + i] * b[offsets[k] + j] over k < depth, for `rows` rows and 1, 2 or 3 vectors of columns. */
-typedef void (*contraction_kernel)(int64_t depth, const void *a, const void *b, const int64_t *offsets, void *c, int64_t pitch,
-                                   bool add);
+/* What a strip of rows times a panel of columns is computed from; b's columns at step k begin at `offsets[k]`. */
+struct panel_product {
+  int64_t depth;
+  const void *a;
+  const void *b;
+  const int64_t *offsets;
+  void *c;
+  int64_t pitch;
+  bool add;             /* to what is there */
+  double scale, added;  /* of sums that are written as results */
+  const int64_t *rows;  /* where rows that lie anywhere begin, */
+  const int64_t *inner; /* and where each step's element lies in them */
+};
 
-/* For a row of sums of its own: c[j] (+)= sum of a[k] * b[offsets[k] + j], j < count; b's lines of columns are read from end to end. */
+/* c[i * pitch + j] (+)= sum of a[k * rows + i] * b[offsets[k] + j] over k < depth, for `rows` rows and 1, 2 or 3 vectors of columns. */
+typedef void (*contraction_kernel)(const panel_product &);
+
+/* For a row of sums of its own: c[j] (+)= sum of a[k] * b[offsets[k] + j], j < count; b's lines of columns are read from end to end.
+ * For columns whose inner points lie together: c[j] (+)= sum of a[k] * b[offsets[j] + k]. */
 typedef void (*contraction_line)(int64_t depth, const void *a, const void *b, const int64_t *offsets, void *c, int64_t count,
                                  bool add);
-
-/* The same for columns whose inner points lie together: c[j] (+)= sum of a[k] * b[offsets[j] + k]. */
-typedef void (*contraction_dots)(int64_t depth, const void *a, const void *b, const int64_t *offsets, void *c, int64_t count,
-                                 bool add);
-
-/* For a strip of rows that lie anywhere: c[i * pitch + j] (+)= sum of a[rows[i] + inner[k]] * b[k * columns + j]. */
-typedef void (*contraction_windows)(int64_t depth, const void *a, const int64_t *rows, const int64_t *inner, const void *b, void *c,
-                                    int64_t pitch, bool add);
-
-/* For a strip of rows and packed columns: c[i * pitch + j] = scale * the sum + added. */
-typedef void (*contraction_scaled)(int64_t depth, const void *a, const void *b, void *c, int64_t pitch, double scale, double added);
 
 /* The inner functions of one instruction-set variant for one type of sums. */
 struct contraction_functions {
   int32_t rows;  /* of a full strip; kernel[0] is for that, kernel[1] for half as many */
   int32_t lanes; /* columns of a vector */
   contraction_kernel kernel[2][3];
-  contraction_windows windows[3]; /* of a full strip */
-  contraction_scaled scaled;      /* of a full strip and three vectors */
+  contraction_kernel windows[3]; /* of a full strip of rows that lie anywhere, and packed columns: a[rows[i] + inner[k]] * b[k * columns + j] */
+  contraction_kernel scaled;     /* of a full strip and three vectors, both packed: c[i * pitch + j] = scale * the sum + added */
   contraction_line line;
-  contraction_dots dots;
+  contraction_line dots;
   void (*pack)(const packing &);
   void (*copy)(const padded_copy &);
   bool (*all_finite)(const void *, int64_t count);
@@ -192,11 +195,7 @@ static inline factor_axes strided_factor(factor &f, char *data, dtype stored, in
   f.stays = false;
   f.entries = 0;
   factor_axes result = {&f, 0, ndim, shape, {}};
-  int64_t contiguous = 1;
-  for (int32_t a = ndim - 1; a >= 0; --a) {
-    result.stride[a] = strides != nullptr ? strides[a] : contiguous;
-    contiguous *= shape[a];
-  }
+  find_strides(ndim, shape, strides, result.stride);
   return result;
 }
 

@@ -32,30 +32,40 @@ struct vector_of {
   typedef T type __attribute__((vector_size(vector_bytes), aligned(alignof(T)), may_alias));
 };
 
-template <typename T, int Rows, int Vectors>
-OPC_CONTRACTED static void multiply_panel(int64_t depth, const void *left, const void *right, const int64_t *offsets, void *sums,
-                                          int64_t pitch, bool add) {
+/* What a kernel multiplies: packed rows, rows that lie anywhere with packed columns, or packed ones whose sums are results but for a factor
+ * and a zero of either sign that is added: so it makes no difference whether products are rounded before. */
+enum class product { plain, windows, scaled };
+
+template <product Of, typename T, int Rows, int Vectors>
+OPC_CONTRACTED static void multiply(const panel_product &p) {
   OPC_CONTRACT_PRODUCTS
   typedef typename vector_of<T>::type vector;
   constexpr int lanes = vector_bytes / sizeof(T);
-  const T *a = static_cast<const T *>(left);
-  const T *b = static_cast<const T *>(right);
-  T *c = static_cast<T *>(sums);
+  constexpr bool windows = Of == product::windows;
+  const int64_t depth = p.depth, pitch = p.pitch;
+  const bool add = p.add;
+  const T scale = T(p.scale), added = T(p.added);
+  const int64_t *const offsets = p.offsets, *const inner = p.inner;
+  const T *b = static_cast<const T *>(p.b);
+  T *const c = static_cast<T *>(p.c);
+  const T *strip = static_cast<const T *>(p.a), *a[Rows];
   vector sum[Rows][Vectors];
 #pragma GCC unroll 8
   for (int i = 0; i < Rows; ++i) {
+    if constexpr (windows) a[i] = strip + p.rows[i];
 #pragma GCC unroll 3
     for (int v = 0; v < Vectors; ++v) sum[i][v] = vector{};
   }
-  for (int64_t k = 0; k < depth; ++k, a += Rows) {
-    const T *row = b + offsets[k];
+  for (int64_t k = 0; k < depth; ++k, strip += Rows, b += Of == product::plain ? 0 : Vectors * lanes) {
+    const T *const row = Of == product::plain ? b + offsets[k] : b;
+    const int64_t at = windows ? inner[k] : 0;
     vector column[Vectors];
 #pragma GCC unroll 3
     for (int v = 0; v < Vectors; ++v) column[v] = *reinterpret_cast<const vector *>(row + v * lanes);
 #pragma GCC unroll 8
     for (int i = 0; i < Rows; ++i) {
 #pragma GCC unroll 3
-      for (int v = 0; v < Vectors; ++v) sum[i][v] += a[i] * column[v];
+      for (int v = 0; v < Vectors; ++v) sum[i][v] += (windows ? a[i][at] : strip[i]) * column[v];
     }
   }
 #pragma GCC unroll 8
@@ -63,81 +73,7 @@ OPC_CONTRACTED static void multiply_panel(int64_t depth, const void *left, const
 #pragma GCC unroll 3
     for (int v = 0; v < Vectors; ++v) {
       vector *to = reinterpret_cast<vector *>(c + i * pitch + v * lanes);
-      *to = add ? *to + sum[i][v] : sum[i][v];
-    }
-  }
-}
-
-/* The same with rows that are read where they lie, and packed columns. */
-template <typename T, int Vectors>
-OPC_CONTRACTED static void multiply_windows(int64_t depth, const void *left, const int64_t *rows, const int64_t *inner,
-                                            const void *right, void *sums, int64_t pitch, bool add) {
-  OPC_CONTRACT_PRODUCTS
-  typedef typename vector_of<T>::type vector;
-  constexpr int lanes = vector_bytes / sizeof(T);
-  const T *a[strip_rows];
-  const T *b = static_cast<const T *>(right);
-  T *c = static_cast<T *>(sums);
-  vector sum[strip_rows][Vectors];
-#pragma GCC unroll 8
-  for (int i = 0; i < strip_rows; ++i) {
-    a[i] = static_cast<const T *>(left) + rows[i];
-#pragma GCC unroll 3
-    for (int v = 0; v < Vectors; ++v) sum[i][v] = vector{};
-  }
-  for (int64_t k = 0; k < depth; ++k, b += Vectors * lanes) {
-    const int64_t at = inner[k];
-    vector column[Vectors];
-#pragma GCC unroll 3
-    for (int v = 0; v < Vectors; ++v) column[v] = *reinterpret_cast<const vector *>(b + v * lanes);
-#pragma GCC unroll 8
-    for (int i = 0; i < strip_rows; ++i) {
-#pragma GCC unroll 3
-      for (int v = 0; v < Vectors; ++v) sum[i][v] += a[i][at] * column[v];
-    }
-  }
-#pragma GCC unroll 8
-  for (int i = 0; i < strip_rows; ++i) {
-#pragma GCC unroll 3
-    for (int v = 0; v < Vectors; ++v) {
-      vector *to = reinterpret_cast<vector *>(c + i * pitch + v * lanes);
-      *to = add ? *to + sum[i][v] : sum[i][v];
-    }
-  }
-}
-
-/* The same with packed rows and columns, and sums that are results but for a factor and a zero of either sign that is added: so it makes no
- * difference whether products are rounded before. */
-template <typename T, int Vectors>
-OPC_CONTRACTED static void multiply_scaled(int64_t depth, const void *left, const void *right, void *results, int64_t pitch,
-                                           double scale, double added) {
-  OPC_CONTRACT_PRODUCTS
-  typedef typename vector_of<T>::type vector;
-  constexpr int lanes = vector_bytes / sizeof(T);
-  const T *a = static_cast<const T *>(left);
-  const T *b = static_cast<const T *>(right);
-  T *c = static_cast<T *>(results);
-  vector sum[strip_rows][Vectors];
-#pragma GCC unroll 8
-  for (int i = 0; i < strip_rows; ++i) {
-#pragma GCC unroll 3
-    for (int v = 0; v < Vectors; ++v) sum[i][v] = vector{};
-  }
-  for (int64_t k = 0; k < depth; ++k, a += strip_rows, b += Vectors * lanes) {
-    vector column[Vectors];
-#pragma GCC unroll 3
-    for (int v = 0; v < Vectors; ++v) column[v] = *reinterpret_cast<const vector *>(b + v * lanes);
-#pragma GCC unroll 8
-    for (int i = 0; i < strip_rows; ++i) {
-#pragma GCC unroll 3
-      for (int v = 0; v < Vectors; ++v) sum[i][v] += a[i] * column[v];
-    }
-  }
-#pragma GCC unroll 8
-  for (int i = 0; i < strip_rows; ++i) {
-#pragma GCC unroll 3
-    for (int v = 0; v < Vectors; ++v) {
-      *reinterpret_cast<vector *>(c + i * pitch + v * lanes) = sum[i][v] * T(scale) + T(added);
+      *to = Of == product::scaled ? sum[i][v] * scale + added : add ? *to + sum[i][v] : sum[i][v];
     }
   }
 }
@@ -261,12 +197,13 @@ static bool all_finite(const void *elements, int64_t count) {
 
 template <typename T>
 static constexpr contraction_functions contraction_of(void (*pack)(const packing &), void (*copy)(const padded_copy &)) {
-  return {strip_rows,
+  constexpr int rows = strip_rows;
+  return {rows,
           vector_bytes / sizeof(T),
-          {{multiply_panel<T, strip_rows, 1>, multiply_panel<T, strip_rows, 2>, multiply_panel<T, strip_rows, 3>},
-           {multiply_panel<T, strip_rows / 2, 1>, multiply_panel<T, strip_rows / 2, 2>, multiply_panel<T, strip_rows / 2, 3>}},
-          {multiply_windows<T, 1>, multiply_windows<T, 2>, multiply_windows<T, 3>},
-          multiply_scaled<T, strip_vectors>,
+          {{multiply<product::plain, T, rows, 1>, multiply<product::plain, T, rows, 2>, multiply<product::plain, T, rows, 3>},
+           {multiply<product::plain, T, rows / 2, 1>, multiply<product::plain, T, rows / 2, 2>, multiply<product::plain, T, rows / 2, 3>}},
+          {multiply<product::windows, T, rows, 1>, multiply<product::windows, T, rows, 2>, multiply<product::windows, T, rows, 3>},
+          multiply<product::scaled, T, rows, strip_vectors>,
           add_lines<T>,
           add_dots<T>,
           pack,

@@ -76,7 +76,7 @@ static void take_table(char *memory, int64_t &used, contraction_table &t, int64_
 /* Whether the layout of each step of a padded input is kept, for all blocks. */
 static inline bool keeps_layouts(const contraction_plan &p) { return p.padded_input.used && p.steps <= kept_layouts; }
 
-/* Lays out the memory of a thread at `at`, or tells its size where that is NULL. */
+/* Lays out the memory of a thread, or where `memory` is NULL only computes its size, which is returned. */
 static int64_t lay_out(const contraction_plan &p, char *memory, contraction_memory &m) {
   int64_t used = 0;
   const int64_t item = itemsize(p.computed);

@@ -155,12 +155,12 @@ static void find_offsets(const contraction_plan &p, const contraction_factor &f,
   }
 }
 
-/* Describes the copying of what a block of columns reads at a step; its first column is where the loops of the columns have `index`. */
-static void describe_copy(const contraction_plan &p, const padded_layout &s, const int64_t *index, void *to, padded_copy &job) {
+/* Describes the copying of what a block reads of a factor at a step; it begins where some loops, `list`, have `index`. */
+static void describe_copy(const contraction_plan &p, const contraction_factor &f, const padded_layout &s, const loop_list &list,
+                          const int64_t *index, void *to, padded_copy &job) {
   const padded_plan &of = p.padded_input;
-  const contraction_factor &f = p.term[0].factors[1];
   bool moving[max_contraction_loops] = {};
-  for (int32_t n = 0; n < p.columns.loops.count; ++n) moving[p.columns.loops.loop[n]] = true;
+  for (int32_t n = 0; n < list.count; ++n) moving[list.loop[n]] = true;
   job.to = to;
   job.from = f.data;
   job.stored = f.f->stored;
@@ -174,6 +174,7 @@ static void describe_copy(const contraction_plan &p, const padded_layout &s, con
     job.axis[n] = {base + distance(p, at, moving, index) / at.divisor + s.axis[n].low, at.size, at.stride, guarded};
     if (n != of.point_entry && n != of.line_entry) job.loop[job.loops++] = {n, s.axis[n].span + 1, 1};
   }
+  if (of.point_entry < 0) return;
   const padded_axis &point_axis = s.axis[of.point_entry];
   job.loop[job.loops++] = {of.point_entry, residues_of(point_axis, of.point_step), 1};
   if (of.line_entry >= 0) {

@@ -184,13 +184,7 @@ static void join_parts(void *argument, int64_t begin, int64_t end) {
 
 /* Runs the body of a parallel loop over units that are `work` multiplications each. */
 static void run_units(contraction_plan &p, int64_t units, int64_t work, opc_range_body body) {
-  const opc_context *context = p.c->s->context;
-  const int64_t grain = unit_work / work > 0 ? unit_work / work : 1;
-  if (context == nullptr || context->parallel_for == nullptr || units <= grain) {
-    body(&p, 0, units);
-  } else {
-    context->parallel_for(context->pool, units, grain, body, &p);
-  }
+  over_range(p.c->s->context, units, unit_work / work > 0 ? unit_work / work : 1, body, &p);
 }
 
 /* Takes the packed columns that earlier blocks of rows have left, or makes room for them; without memory none are kept. Blocks that need

@@ -186,7 +186,7 @@ static void pack_padded_input(const contraction_plan &p, contraction_memory &m, 
   }
 }
 
-/* Adds a step in that way if it has to be; tells whether it did. */
+/* Adds a step in that way if it has to be; returns whether it did. */
 static bool add_nonfinite(const contraction_plan &p, contraction_memory &m, const contraction_block &b, const contraction_step &at,
                           const char *strips, bool add) {
   const int64_t packed_rows = round_up(b.row_count, p.f->rows / 2) * at.depth;
@@ -222,7 +222,7 @@ static void fill_padded_input(const contraction_plan &p, contraction_memory &m, 
   int64_t index[max_contraction_loops];
   locate(p, p.columns.loops, b.column, index);
   padded_copy job;
-  describe_copy(p, s, index, m.padded_input, job);
+  describe_copy(p, p.term[0].factors[1], s, p.columns.loops, index, m.padded_input, job);
   p.f->copy(job);
 }
 
@@ -236,7 +236,7 @@ static void fill_windows(const contraction_plan &p, contraction_memory &m, const
   /* The rows that fill up the last strip are copies of its first. */
   for (int64_t row = b.row_count; row % p.f->rows != 0; ++row) m.row_offset[row] = m.row_offset[row / p.f->rows * p.f->rows];
   padded_copy job;
-  describe_windows(p, s, m.padded_input, job);
+  describe_copy(p, t.factors[0], s, {}, nullptr, m.padded_input, job);
   p.f->copy(job);
 }
 
@@ -310,6 +310,7 @@ static void add_step(const contraction_plan &p, contraction_memory &m, const con
   for (int64_t row = 0; row < b.row_count; row += p.f->rows) {
     const int64_t rows = least_of(b.row_count - row, p.f->rows);
     const bool half = 2 * rows <= p.f->rows;
+    const char *const packed = strips + row * at.depth * item;
     char *sums = m.sums + (p.whole_sums ? row * m.pitch * item : 0);
     strip_position place = {};
     if (is_last(p, b, step)) place = position_of_strip(p, b.row + row, rows);
@@ -318,7 +319,7 @@ static void add_step(const contraction_plan &p, contraction_memory &m, const con
     for (; writes && rows == p.f->rows && panel < m.list + count && panel->vectors == strip_vectors; ++panel) {
       if (panel->at + strip_vectors * p.f->lanes > b.column_count) break;
       char *to = const_cast<char *>(panel->result) + place.offset;
-      p.f->scaled(at.depth, strips + row * at.depth * item, panel->from, to, place.pitch / item, p.c->scale, p.c->added);
+      p.f->scaled({at.depth, packed, panel->from, nullptr, to, place.pitch / item, false, p.c->scale, p.c->added, nullptr, nullptr});
       written = panel->at + strip_vectors * p.f->lanes;
     }
     for (; panel < m.list + count; ++panel) {
@@ -326,12 +327,14 @@ static void add_step(const contraction_plan &p, contraction_memory &m, const con
       fetch_results(p, *panel, place);
       fetch_share(ahead);
       if (p.whole_sums && p.c->kept == nullptr) fetch_sums(p, m, *panel, to, rows);
-      if (p.windows.used) {
-        p.f->windows[panel->vectors - 1](at.depth, m.padded_input, m.row_offset + row, m.padded_offset, panel->from, to, m.pitch, add);
-      } else if (in_place) {
-        p.f->windows[panel->vectors - 1](at.depth, strips, m.rows.offset + row, m.inner[0].offset, panel->from, to, m.pitch, add);
+      panel_product product = {at.depth, packed, panel->from, panel->offsets, to, m.pitch, add, 1, 0, nullptr, nullptr};
+      if (p.windows.used || in_place) {
+        product.a = p.windows.used ? m.padded_input : strips;
+        product.rows = (p.windows.used ? m.row_offset : m.rows.offset) + row;
+        product.inner = p.windows.used ? m.padded_offset : m.inner[0].offset;
+        p.f->windows[panel->vectors - 1](product);
       } else {
-        p.f->kernel[half][panel->vectors - 1](at.depth, strips + row * at.depth * item, panel->from, panel->offsets, to, m.pitch, add);
+        p.f->kernel[half][panel->vectors - 1](product);
       }
     }
     if (!is_last(p, b, step) || written == b.column_count) continue;

@@ -30,23 +30,6 @@ static void lay_out_windows(const contraction_plan &p, int64_t row, int64_t rows
   }
 }
 
-/* Describes the copying of what a block of rows reads at a step. */
-static void describe_windows(const contraction_plan &p, const padded_layout &s, void *to, padded_copy &job) {
-  const contraction_factor &f = p.term[0].factors[0];
-  job.to = to;
-  job.from = f.data;
-  job.stored = f.f->stored;
-  job.axes = job.loops = f.f->entries;
-  int32_t guards = 0;
-  for (int32_t n = 0; n < f.f->entries; ++n) {
-    const axis_index &at = f.f->at[n];
-    const bool guarded = at.guarded != inside;
-    const int64_t base = guarded ? f.base[guards++] : 0;
-    job.axis[n] = {base + s.axis[n].low, at.size, at.stride, guarded};
-    job.loop[n] = {n, s.axis[n].span + 1, 1};
-  }
-}
-
 /* Whether the rows overlap so much that they are worth a padded input. */
 static bool rows_overlap(const contraction_plan &p) {
   const contraction_term &t = p.term[0];

@@ -10,7 +10,7 @@
 
 namespace opc {
 
-/* The bytes of the largest cache that this processor tells of; 0 where it tells of none, and then no store is non-temporal.
+/* The bytes of the largest cache that this processor reports; 0 where it reports none, and then no store is non-temporal.
  *
  * For tests: -DOPC_CACHE_BYTES=1 on the file of the entry functions makes all stores non-temporal that can be. */
 static inline int64_t cache_bytes() {

@@ -59,54 +59,22 @@ template <typename T>
 using key = typename limits<T>::key;
 
 /* How partial results of a reduction are joined. */
-struct joins_sum {
-  template <typename T>
-  static constexpr T identity = T(0);
-  template <typename T>
-  OPC_INLINE T join(T a, T b) {
-    return T(a + b);
-  }
-};
-struct joins_prod {
-  template <typename T>
-  static constexpr T identity = T(1);
-  template <typename T>
-  OPC_INLINE T join(T a, T b) {
-    return T(a * b);
-  }
-};
-struct joins_max {
-  template <typename T>
-  static constexpr T identity = limits<T>::lowest;
-  template <typename T>
-  OPC_INLINE T join(T a, T b) {
-    return a > b ? a : b;
-  }
-};
-struct joins_min {
-  template <typename T>
-  static constexpr T identity = limits<T>::highest;
-  template <typename T>
-  OPC_INLINE T join(T a, T b) {
-    return a < b ? a : b;
-  }
-};
-struct joins_any {
-  template <typename T>
-  static constexpr T identity = false;
-  template <typename T>
-  OPC_INLINE T join(T a, T b) {
-    return a | b;
-  }
-};
-struct joins_all {
-  template <typename T>
-  static constexpr T identity = true;
-  template <typename T>
-  OPC_INLINE T join(T a, T b) {
-    return a & b;
-  }
-};
+#define OPC_JOINS(name, start, joined)     \
+  struct joins_##name {                    \
+    template <typename T>                  \
+    static constexpr T identity = start;   \
+    template <typename T>                  \
+    OPC_INLINE T join(T a, T b) {          \
+      return joined;                       \
+    }                                      \
+  };
+OPC_JOINS(sum, T(0), T(a + b))
+OPC_JOINS(prod, T(1), T(a * b))
+OPC_JOINS(max, limits<T>::lowest, a > b ? a : b)
+OPC_JOINS(min, limits<T>::highest, a < b ? a : b)
+OPC_JOINS(any, false, a | b)
+OPC_JOINS(all, true, a & b)
+#undef OPC_JOINS
 
 /* A reduction along a row: partial results of the lanes of a vector, then the result. */
 template <typename Joins, typename T, int Lanes>
@@ -261,7 +229,7 @@ OPC_INLINE void finish_row(int64_t i, int64_t columns, const Ahead &ahead, const
 }
 
 /* Runs `step` at each element of a row with the partial results it adds to. Unlike those of an OpenMP reduction, these start and end
- * in vectors, which tells in short rows. A step that is `quick` takes less time than adding up. */
+ * in vectors, which matters in short rows. A step that is `quick` takes less time than adding up. */
 template <int Lanes, bool Quick = false, typename Ahead, typename Step, typename... Reductions>
 OPC_INLINE void reduce_row(int64_t columns, const Ahead &ahead, const Step &step, Reductions &...reductions) {
   (start_reduction(reductions), ...);

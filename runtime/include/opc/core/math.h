@@ -228,22 +228,22 @@ struct accumulator_of<double> {
 template <typename T>
 using accumulator = typename accumulator_of<T>::type;
 
+template <typename T>
+constexpr bool is_floating = T(0.5) != T(0) && T(2) != T(1);
+
 /* Conversion between value types: integers wrap; floating to integer truncates and saturates, NaN gives 0. */
 template <typename To, typename From>
 OPC_INLINE To cast(From x) {
-  constexpr bool from_float = From(0.5) != From(0) && From(2) != From(1);
-  constexpr bool to_float = To(0.5) != To(0) && To(2) != To(1);
-  constexpr bool to_bool = To(2) == To(1);
-  if constexpr (to_bool) {
+  if constexpr (To(2) == To(1)) { /* bool */
     return x != From(0);
-  } else if constexpr (from_float && !to_float) {
+  } else if constexpr (is_floating<From> && !is_floating<To>) {
     /* 2^bits of To's range as From: exact, unlike the largest integer itself. */
     constexpr From above = From(limits<To>::highest / 2 + 1) * From(2);
     if (x != x) return To(0);
     if (x >= above) return limits<To>::highest;
     if (x <= From(limits<To>::lowest)) return limits<To>::lowest;
     return static_cast<To>(x);
-  } else if constexpr (to_float && !from_float) {
+  } else if constexpr (is_floating<To> && !is_floating<From>) {
     /* An integer's zero has no sign: adding 0 takes the one away that g++ gives it where, under -fno-trapping-math,
        it makes a trunc of a conversion to an integer and back. */
     const To value = static_cast<To>(x);
@@ -254,40 +254,11 @@ OPC_INLINE To cast(From x) {
 }
 
 /* Integers ordered as the floating values are that are no NaN. */
-OPC_INLINE int32_t order_key(float x) {
-  int32_t bits;
-  memcpy(&bits, &x, sizeof bits);
-  return bits ^ ((bits >> 31) & INT32_MAX);
-}
-OPC_INLINE int64_t order_key(double x) {
-  int64_t bits;
-  memcpy(&bits, &x, sizeof bits);
-  return bits ^ ((bits >> 63) & INT64_MAX);
-}
-
-/* The same with every NaN above infinity: a maximum over keys is one over values that keeps NaN, and unlike that one it vectorises as a
- * plain integer reduction. */
-OPC_INLINE int32_t max_key(float x) {
-  return x != x ? INT32_MAX : order_key(x);
-}
-OPC_INLINE int64_t max_key(double x) {
-  return x != x ? INT64_MAX : order_key(x);
-}
 template <typename T>
-OPC_INLINE T max_key(T x) {
-  return x;
-}
-
-/* The same with every NaN below minus infinity, for a minimum. */
-OPC_INLINE int32_t min_key(float x) {
-  return x != x ? INT32_MIN : order_key(x);
-}
-OPC_INLINE int64_t min_key(double x) {
-  return x != x ? INT64_MIN : order_key(x);
-}
-template <typename T>
-OPC_INLINE T min_key(T x) {
-  return x;
+OPC_INLINE typename limits<T>::key order_key(T x) {
+  typename limits<T>::key bits;
+  memcpy(&bits, &x, sizeof bits);
+  return bits ^ ((bits >> (8 * sizeof bits - 1)) & limits<typename limits<T>::key>::highest);
 }
 
 /* The keys no value is below, or above. */
@@ -300,24 +271,36 @@ OPC_INLINE typename limits<T>::key min_identity() {
   return limits<typename limits<T>::key>::highest;
 }
 
+/* Such an integer with every NaN above infinity, or for a minimum below minus infinity; of other types the value itself. A maximum over
+ * keys is one over values that keeps NaN, and unlike that one it vectorises as a plain integer reduction. */
+template <typename T>
+OPC_INLINE auto max_key(T x) {
+  if constexpr (is_floating<T>) {
+    return x != x ? min_identity<T>() : order_key(x);
+  } else {
+    return x;
+  }
+}
+template <typename T>
+OPC_INLINE auto min_key(T x) {
+  if constexpr (is_floating<T>) {
+    return x != x ? max_identity<T>() : order_key(x);
+  } else {
+    return x;
+  }
+}
+
 /* The value of a key. */
 template <typename T>
 OPC_INLINE T key_value(typename limits<T>::key key) {
-  return T(key);
-}
-template <>
-inline float key_value<float>(int32_t key) {
-  const int32_t bits = key ^ ((key >> 31) & INT32_MAX);
-  float x;
-  memcpy(&x, &bits, sizeof x);
-  return x;
-}
-template <>
-inline double key_value<double>(int64_t key) {
-  const int64_t bits = key ^ ((key >> 63) & INT64_MAX);
-  double x;
-  memcpy(&x, &bits, sizeof x);
-  return x;
+  if constexpr (is_floating<T>) {
+    const typename limits<T>::key bits = key ^ ((key >> (8 * sizeof key - 1)) & min_identity<T>());
+    T x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+  } else {
+    return T(key);
+  }
 }
 
 }  // namespace OPC_VARIANT
@@ -326,7 +309,7 @@ inline double key_value<double>(int64_t key) {
 /* Marks a loop whose iterations do not depend on each other, save through the reductions named. */
 #define OPC_PRAGMA(text) _Pragma(#text)
 #define OPC_SIMD OPC_PRAGMA(omp simd)
-/* The same for a loop over the lanes of one vector, which clang unrolls before it looks for vectors unless told not to. */
+/* The same for a loop over the lanes of one vector, which clang would unroll before it looks for vectors. */
 #if defined(__clang__)
 #define OPC_SIMD_LANES OPC_PRAGMA(clang loop vectorize(assume_safety) unroll(disable))
 #else

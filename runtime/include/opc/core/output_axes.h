@@ -3,6 +3,9 @@
 #define OPC_CORE_OUTPUT_AXES_H
 
 #include <stdint.h>
+#include <string.h>
+
+#include "opc/abi.h"
 
 namespace opc {
 
@@ -13,7 +16,7 @@ struct Place {
 };
 
 /* Some axes of an output's shape: axes [from, to) of an input, a fixed size, what several inputs' axes broadcast to, or one that only
- * the kernel's own inference can tell: `size` of them, or -1 when even their number is not known. `more` continues a broadcast. */
+ * the kernel's own inference finds: `size` of them, or -1 when even their number is not known. `more` continues a broadcast. */
 struct Axes {
   enum Kind { kCopy, kSize, kBroadcast, kComputed } kind;
   int input;
@@ -35,6 +38,90 @@ inline int64_t axis_of(Place place, int64_t rank, int64_t axis) {
     default: return (axis < 0 ? axis + rank : axis) + place.offset;
   }
 }
+
+/* A shape that may have unknown sizes, -1, each with a name where the graph gives one; the rank is -1 where it is not known. */
+struct SymbolicShape {
+  int64_t rank = 0;
+  int64_t sizes[OPC_MAX_RANK];
+  const char *names[OPC_MAX_RANK];
+
+  SymbolicShape() = default;
+  /* A shape whose sizes have no names. */
+  template <class Sizes>
+  explicit SymbolicShape(const Sizes &of) {
+    for (const int64_t size : of) append(size);
+  }
+
+  bool known(int64_t axis) const { return sizes[axis] >= 0; }
+  bool concrete() const {
+    for (int64_t i = 0; i < rank; ++i)
+      if (!known(i)) return false;
+    return rank >= 0;
+  }
+  /* Whether each size is a number or has a name. */
+  bool complete() const {
+    for (int64_t i = 0; i < rank; ++i)
+      if (!known(i) && names[i][0] == '\0') return false;
+    return rank >= 0;
+  }
+
+  bool append(int64_t size, const char *name = "") {
+    if (rank == OPC_MAX_RANK) return false;
+    sizes[rank] = size;
+    names[rank++] = name;
+    return true;
+  }
+
+  /* Broadcasts axes [from, to) of a shape into the own ones from `base` on, both aligned at their ends. False where an unknown size leaves
+   * the result open. */
+  bool broadcast(int64_t base, const SymbolicShape &shape, int64_t from, int64_t to) {
+    while (rank - base < to - from) {
+      if (!append(1)) return false;
+      memmove(sizes + base + 1, sizes + base, static_cast<size_t>(rank - 1 - base) * sizeof *sizes);
+      memmove(names + base + 1, names + base, static_cast<size_t>(rank - 1 - base) * sizeof *names);
+      sizes[base] = 1;
+      names[base] = "";
+    }
+    for (int64_t i = 1; i <= to - from; ++i) {
+      const int64_t source = to - i, target = rank - i;
+      const bool same = shape.sizes[source] == sizes[target] && strcmp(shape.names[source], names[target]) == 0;
+      if (same || shape.sizes[source] == 1) continue;
+      if (sizes[target] == 1 || (shape.known(source) && !known(target))) {
+        sizes[target] = shape.sizes[source];
+        names[target] = shape.names[source];
+      } else if (!known(target) && !shape.known(source)) {
+        return false; /* two names: either may be 1 */
+      }
+    }
+    return true;
+  }
+
+  /* Becomes an output's shape, of its axes and the inputs, NULL for one that is not given; false where not even the rank is known. `axis`
+   * is the value of the axis attribute. */
+  bool make(const OutputShape &output, const SymbolicShape *const *inputs, int64_t axis) {
+    rank = 0;
+    int64_t base = 0;
+    bool continued = false;
+    for (int i = 0; i < output.count; ++i) {
+      const Axes &a = output.axes[i];
+      if (a.kind == Axes::kSize || a.kind == Axes::kComputed) {
+        if (a.size < 0 || !append(a.kind == Axes::kSize ? a.size : -1)) return false;
+        continue;
+      }
+      if (!continued) base = rank;
+      continued = a.kind == Axes::kBroadcast && a.more;
+      const SymbolicShape *input = inputs[a.input];
+      if (a.kind == Axes::kBroadcast && (input == nullptr || input->rank == 0)) continue;
+      if (input == nullptr || input->rank < 0) return false;
+      const int64_t from = axis_of(a.from, input->rank, axis), to = axis_of(a.to, input->rank, axis);
+      if (from < 0 || to < from || to > input->rank) return false;
+      if (a.kind == Axes::kBroadcast && !broadcast(base, *input, from, to)) return false;
+      for (int64_t j = from; a.kind == Axes::kCopy && j < to; ++j)
+        if (!append(input->sizes[j], input->names[j])) return false;
+    }
+    return true;
+  }
+};
 
 }  // namespace opc
 

@@ -61,7 +61,7 @@ struct slice_pool {
 };
 
 /* An op to be sliced: its operands, inputs first, and for each of them the sizes of its leading axes that belong to the group, NULL for
- * none. `call` is the call of one slice. Where slices go in blocks of rows, `in_rows` tells which operands have the axis of `rows` points
+ * none. `call` is the call of one slice. Where slices go in blocks of rows, `in_rows` says which operands have the axis of `rows` points
  * behind those of the group; a block has `block` of them, the last one what is left. */
 struct slicing {
   const opc_context *context;
@@ -187,11 +187,7 @@ static int32_t run_slices(slicing &s) {
   s.pool = &pool;
   s.code = OPC_OK;
   const int64_t points = count(*s.group) * (s.in_rows != nullptr ? blocks_of_rows(s.rows, s.block) : 1);
-  if (s.context == nullptr || s.context->parallel_for == nullptr) {
-    run_slice_range(&s, 0, points);
-  } else {
-    s.context->parallel_for(s.context->pool, points, 1, run_slice_range, &s);
-  }
+  over_range(s.context, points, 1, run_slice_range, &s);
   return s.code;
 }
 

@@ -21,5 +21,15 @@ __attribute__((cold, noinline, unused, format(printf, 3, 4))) static int32_t fai
   return code;
 }
 
+/* Calls body(argument, begin, end) on ranges that cover [0, count), of `grain` or more: on the threads that a host lends, if it does. */
+__attribute__((unused)) static void over_range(const opc_context *context, int64_t count, int64_t grain, opc_range_body body,
+                                               void *argument) {
+  if (context == nullptr || context->parallel_for == nullptr || count <= grain) {
+    body(argument, 0, count);
+  } else {
+    context->parallel_for(context->pool, count, grain, body, argument);
+  }
+}
+
 }  // namespace opc
 #endif  // OPC_CORE_STATUS_H

@@ -55,6 +55,30 @@ static inline dtype dtype_of(const DLTensor &tensor) { return dtype_of(tensor.dt
 
 static inline const char *dtype_name(dtype type) { return type == dtype_unknown ? "that opc does not know" : row_of(type).name; }
 
+/* In DLPack's terms; an unknown type is an opaque one, which kernels refuse. */
+static inline DLDataType dlpack_of(dtype type) { return type == dtype_unknown ? DLDataType{3, 0, 1} : row_of(type).dlpack; }
+
+/* What a framework calls a dtype: a table of these has those that it knows. */
+template <class Number>
+struct dtype_number {
+  dtype element;
+  Number number;
+};
+
+/* The dtype of a framework's number, dtype_unknown of one that is not in its table; and the number of a dtype, or `none`. */
+template <class Number, size_t Count>
+constexpr dtype element_of(const dtype_number<Number> (&table)[Count], Number number) {
+  for (const dtype_number<Number> &row : table)
+    if (row.number == number) return row.element;
+  return dtype_unknown;
+}
+template <class Number, size_t Count>
+constexpr Number number_of(const dtype_number<Number> (&table)[Count], dtype element, Number none) {
+  for (const dtype_number<Number> &row : table)
+    if (row.element == element) return row.number;
+  return none;
+}
+
 static inline int64_t itemsize(dtype type) { return row_of(type).dlpack.bits / 8; }
 
 static inline dtype compute_dtype(dtype type) { return row_of(type).computed; }
@@ -74,6 +98,16 @@ static inline int64_t count(const extents &group) {
   int64_t product = 1;
   for (int32_t i = 0; i < group.rank; ++i) product *= group.size[i];
   return product;
+}
+
+/* Sets the strides of a tensor, of which `strides` NULL means contiguous; returns the number of its elements. */
+static inline int64_t find_strides(int32_t ndim, const int64_t *shape, const int64_t *strides, int64_t *found) {
+  int64_t contiguous = 1;
+  for (int32_t a = ndim - 1; a >= 0; --a) {
+    found[a] = strides != nullptr ? strides[a] : contiguous;
+    contiguous *= shape[a];
+  }
+  return contiguous;
 }
 
 static inline char *data_of(const DLTensor &tensor) { return static_cast<char *>(tensor.data) + tensor.byte_offset; }

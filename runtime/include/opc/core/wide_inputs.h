@@ -67,11 +67,7 @@ struct wide_inputs {
     memory[input] = static_cast<int64_t *>(malloc(static_cast<size_t>(count > 0 ? count : 1) * sizeof(int64_t)));
     if (memory[input] == nullptr) return false;
     widening w = {from, memory[input]};
-    if (context == nullptr || context->parallel_for == nullptr || count <= widening_grain) {
-      widen_range(&w, 0, count);
-    } else {
-      context->parallel_for(context->pool, count, widening_grain, widen_range, &w);
-    }
+    over_range(context, count, widening_grain, widen_range, &w);
     own[input] = *from;
     own[input].data = memory[input];
     own[input].byte_offset = 0;

@@ -176,7 +176,7 @@ struct row_range {
   int64_t low, high;
 };
 
-/* Finds as many rows from `first` on as there is memory for, which `room` tells in vectors. */
+/* Finds as many rows from `first` on as there is memory for, `room` in vectors. */
 static row_range find_row_range(const channel_tables &t, int32_t first, int64_t element_columns, int64_t result_columns, int64_t room) {
   row_range s = {first, first, 0, 0};
   for (int32_t u = first; u < t.rows; ++u) {

@@ -63,7 +63,7 @@ OPC_INLINE int64_t copy_lines(char *to, const char *from, int64_t bytes, const c
   return i;
 }
 
-/* Copies a row, of which whole lines go past the caches where that is asked for, and asks for the bytes at `ahead`. */
+/* Copies a row, whole lines with non-temporal stores where those are wanted, and prefetches the bytes at `ahead`. */
 __attribute__((noinline)) static void copy_bytes(char *to, const char *from, int64_t bytes, const char *ahead, bool nontemporal) {
   int64_t done = 0;
   if (nontemporal) {
@@ -83,7 +83,7 @@ OPC_INLINE void copy_short(char *to, const char *from, int64_t bytes) {
   memcpy(to, from, static_cast<size_t>(bytes));
 }
 
-/* Zeroes a row, of which whole lines go past the caches where that is asked for. */
+/* Zeroes a row, whole lines with non-temporal stores where those are wanted. */
 __attribute__((noinline)) static void zero_bytes(char *to, int64_t bytes, bool nontemporal) {
   int64_t done = 0;
   if (nontemporal) {

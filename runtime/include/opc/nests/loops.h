@@ -278,7 +278,7 @@ OPC_INLINE void fill(T *row, int64_t count, T value) {
   for (int64_t i = 0; i < count; ++i) row[i] = value;
 }
 
-/* Adds up the results of a unit of work, if that is asked for. */
+/* Adds up the results of a unit of work where their sum is wanted. */
 template <typename T>
 OPC_INLINE void sum_unit(const row_nest &n, int64_t unit, const T *row, int64_t count) {
   if (n.sums != nullptr) static_cast<T *>(n.sums)[unit] = sum_row<T>(row, count);

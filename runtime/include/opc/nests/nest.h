@@ -26,7 +26,15 @@ struct nest_fault {
   int64_t size;
 };
 
-/* `start` tells for each entry of the target's indices its first axis. */
+/* The code of a nest that has run, and a message where something went wrong. */
+[[maybe_unused]] static int32_t outcome(const opc_context *context, const nest_fault &f) {
+  if (f.reported == 0) return OPC_OK;
+  if (f.axis < 0) return fail(context, OPC_INVALID_ARGUMENT, "%s of nothing", f.what);
+  return fail(context, OPC_OUT_OF_RANGE, "an index of %s is %lld, outside axis %d of size %lld", f.what, static_cast<long long>(f.value),
+              static_cast<int>(f.axis), static_cast<long long>(f.size));
+}
+
+/* `start` is the first axis of each entry of the target's indices. */
 struct nest {
   const opc_context *context;
   nest_operand *operands;
@@ -64,12 +72,8 @@ static inline void add_strided(nest &n, char *data, int32_t ndim, const int64_t 
   nest_operand &o = n.operands[n.operand_count++];
   o.data = data;
   o.ndim = ndim;
-  int64_t contiguous = 1;
-  for (int32_t a = ndim - 1; a >= 0; --a) {
-    o.shape[a] = shape[a];
-    o.stride[a] = strides != nullptr ? strides[a] : contiguous;
-    contiguous *= shape[a];
-  }
+  for (int32_t a = 0; a < ndim; ++a) o.shape[a] = shape[a];
+  find_strides(ndim, shape, strides, o.stride);
 }
 
 /* Adds a tensor of the call, NULL when it is absent. */
@@ -98,16 +102,8 @@ static void run_nest_range(void *argument, int64_t begin, int64_t end) {
   for (int32_t a = 0; a < n.rank; ++a) points *= n.size[a];
   nest_call call = {&n, function, arguments};
   if (points == 0) return OPC_OK;
-  if (n.context == nullptr || n.context->parallel_for == nullptr || points <= grain) {
-    function(n, arguments, 0, points);
-  } else {
-    n.context->parallel_for(n.context->pool, points, grain, run_nest_range, &call);
-  }
-  const nest_fault &f = *n.fault;
-  if (f.reported == 0) return OPC_OK;
-  if (f.axis < 0) return fail(n.context, OPC_INVALID_ARGUMENT, "%s of nothing", f.what);
-  return fail(n.context, OPC_OUT_OF_RANGE, "an index of %s is %lld, outside axis %d of size %lld", f.what,
-              static_cast<long long>(f.value), static_cast<int>(f.axis), static_cast<long long>(f.size));
+  over_range(n.context, points, grain, run_nest_range, &call);
+  return outcome(n.context, *n.fault);
 }
 
 }  // namespace opc

@@ -136,11 +136,7 @@ static void *contiguous_copy(const row_nest &n, const DLTensor &t, const int64_t
   const int64_t rows = t.ndim > 1 ? t.shape[t.ndim - 2] : 1;
   const int64_t units = count / (rows * columns) * ((rows + copy_rows - 1) / copy_rows);
   const int64_t grain = nest_grain / (columns * (rows < copy_rows ? rows : int64_t(copy_rows))) + 1;
-  if (n.context == nullptr || n.context->parallel_for == nullptr || units <= grain) {
-    copy_range(&call, 0, units);
-  } else {
-    n.context->parallel_for(n.context->pool, units, grain, copy_range, &call);
-  }
+  over_range(n.context, units, grain, copy_range, &call);
   return memory;
 }
 
@@ -176,11 +172,7 @@ static int32_t add_flat(row_nest &n, nest_copies &copies, const DLTensor *t, pas
     return OPC_OK;
   }
   int64_t strides[max_axes];
-  int64_t expected = 1;
-  for (int32_t a = t->ndim - 1; a >= 0; --a) {
-    strides[a] = t->strides != nullptr ? t->strides[a] : expected;
-    expected *= t->shape[a];
-  }
+  find_strides(t->ndim, t->shape, t->strides, strides);
   o.stored = dtype_of(*t);
   const dtype computed = how == passed::widened ? compute_dtype(o.stored) : o.stored;
   bool usable = computed == o.stored;
@@ -214,6 +206,24 @@ static int32_t add_flat(row_nest &n, nest_copies &copies, const DLTensor *t, pas
   return OPC_OK;
 }
 
+/* Cuts the vector axis into pieces of so many lanes, or fewer where it is shorter. */
+static inline void set_pieces(row_nest &n, int64_t lanes) {
+  n.piece = n.columns < lanes ? n.columns : lanes;
+  n.pieces = n.piece == 0 ? 0 : (n.columns + n.piece - 1) / n.piece;
+}
+
+/* Sets where results go, and the outer loops, which are entries `outer` of the target. */
+static inline void set_outer(row_nest &n, const flat_operand &o, int32_t entries, int32_t outer_count, const int32_t *outer) {
+  n.target = o.data;
+  n.stored = o.stored;
+  n.entries = entries;
+  n.outer = outer_count;
+  for (int32_t a = 0; a < outer_count; ++a) {
+    n.size[a] = o.size[outer[a]];
+    n.stride[a] = o.stride[outer[a]];
+  }
+}
+
 /* The target: contiguous, its sizes the loops of the nest. The vector axis is entry `vector_axis`, or -1 for none. */
 static inline void set_target(row_nest &n, const flat_operand &o, int32_t entries, int32_t vector_axis) {
   n.target = o.data;
@@ -224,8 +234,7 @@ static inline void set_target(row_nest &n, const flat_operand &o, int32_t entrie
   }
   n.outer = vector_axis < 0 ? entries : vector_axis;
   n.columns = vector_axis < 0 ? 1 : o.size[vector_axis];
-  n.piece = n.columns < nest_columns ? n.columns : int64_t(nest_columns);
-  n.pieces = n.piece == 0 ? 0 : (n.columns + n.piece - 1) / n.piece;
+  set_pieces(n, nest_columns);
   n.entries = entries;
 }
 
@@ -233,19 +242,11 @@ static inline void set_target(row_nest &n, const flat_operand &o, int32_t entrie
  * axis is entry `vector_axis`. */
 static inline void set_gather_target(row_nest &n, const flat_operand &o, int32_t entries, int32_t outer_count, const int32_t *outer,
                                      int32_t inner, int32_t vector_axis) {
-  n.target = o.data;
-  n.stored = o.stored;
-  n.entries = entries;
-  n.outer = outer_count;
+  set_outer(n, o, entries, outer_count, outer);
   n.inner = inner;
-  for (int32_t a = 0; a < outer_count; ++a) {
-    n.size[a] = o.size[outer[a]];
-    n.stride[a] = o.stride[outer[a]];
-  }
   n.columns = o.size[vector_axis];
   n.stride[outer_count] = o.stride[vector_axis];
-  n.piece = n.columns < gather_columns ? n.columns : int64_t(gather_columns);
-  n.pieces = n.piece == 0 ? 0 : (n.columns + n.piece - 1) / n.piece;
+  set_pieces(n, gather_columns);
 }
 
 struct row_nest_call {
@@ -262,24 +263,11 @@ static void run_row_nest_range(void *argument, int64_t begin, int64_t end) {
   if (call.n->nontemporal) fence_nontemporal();
 }
 
-static int32_t outcome(const row_nest &n) {
-  const nest_fault &f = *n.fault;
-  if (f.reported == 0) return OPC_OK;
-  if (f.axis < 0) return fail(n.context, OPC_INVALID_ARGUMENT, "%s of nothing", f.what);
-  return fail(n.context, OPC_OUT_OF_RANGE, "an index of %s is %lld, outside axis %d of size %lld", f.what,
-              static_cast<long long>(f.value), static_cast<int>(f.axis), static_cast<long long>(f.size));
-}
-
 static void split_row_nest(const row_nest &n, row_nest_function function, const void *arguments, int64_t units, int64_t grain) {
   row_nest_call call = {&n, function, arguments, units};
   if (units <= 0) return;
-  const int64_t groups = (units + n.together - 1) / n.together;
-  if (n.context == nullptr || n.context->parallel_for == nullptr || units <= grain || groups == 1) {
-    function(n, arguments, 0, units);
-    if (n.nontemporal) fence_nontemporal();
-  } else {
-    n.context->parallel_for(n.context->pool, groups, (grain + n.together - 1) / n.together, run_row_nest_range, &call);
-  }
+  const int64_t together = n.together;
+  over_range(n.context, (units + together - 1) / together, (grain + together - 1) / together, run_row_nest_range, &call);
 }
 
 /* Leaves the planes of channels, which entry `channel` of the target tells apart, to one thread: as many as a vector has lanes, or half
@@ -318,7 +306,7 @@ static int32_t run(row_nest &n, row_nest_function function, const void *argument
   for (int32_t a = 0; a < n.outer; ++a) units *= n.size[a];
   const int64_t work = (steps > 0 ? steps : 1) * n.piece;
   split_row_nest(n, function, arguments, units, work > 0 && work < nest_grain ? nest_grain / work : 1);
-  return outcome(n);
+  return outcome(n.context, *n.fault);
 }
 
 }  // namespace opc

@@ -16,16 +16,9 @@ namespace opc {
  * The work is split along the vector axis, or else by ranges of indices. */
 static inline void set_scatter(row_nest &n, const flat_operand &o, int32_t entries, int32_t outer_count, const int32_t *outer,
                                int32_t index_count, const int32_t *indices, int32_t vector_axis, int64_t terms) {
-  n.target = o.data;
-  n.stored = o.stored;
-  n.outer = outer_count;
-  n.entries = entries;
+  set_outer(n, o, entries, outer_count, outer);
   int64_t points = 1;
-  for (int32_t a = 0; a < outer_count; ++a) {
-    n.size[a] = o.size[outer[a]];
-    n.stride[a] = o.stride[outer[a]];
-    points *= n.size[a];
-  }
+  for (int32_t a = 0; a < outer_count; ++a) points *= n.size[a];
   for (int32_t a = 0; a < index_count; ++a) {
     n.scatter_size[a] = o.size[indices[a]];
     n.scatter_stride[a] = o.stride[indices[a]];
@@ -39,19 +32,19 @@ static inline void set_scatter(row_nest &n, const flat_operand &o, int32_t entri
   }
   n.columns = vector_axis < 0 ? 1 : o.size[vector_axis];
   n.stride[outer_count] = 1;
-  n.piece = n.columns;
+  int64_t piece = n.columns;
   n.parts = 1;
   const int64_t few = 8;
   if (points < few && terms * n.columns > nest_grain) {
     const int64_t shortest = 128;
     if (n.columns >= 2 * shortest) {
-      n.piece = n.columns / few > shortest ? (n.columns + few - 1) / few : shortest;
+      piece = n.columns / few > shortest ? (n.columns + few - 1) / few : shortest;
     } else {
       n.parts = n.scatter_size[0] < few / 2 ? n.scatter_size[0] : few / 2;
     }
   }
   n.shared = false;
-  n.pieces = n.piece == 0 ? 0 : (n.columns + n.piece - 1) / n.piece;
+  set_pieces(n, piece);
 }
 
 /* Cuts the terms of a scatter instead of its indices, for which each unit would look at all terms: along the longest of the `axes` of
@@ -90,33 +83,20 @@ static void narrow_range(void *argument, int64_t begin, int64_t end) {
 }
 
 static void over_bytes(const row_nest &n, opc_range_body body, bytes_call &call, int64_t count) {
-  const int64_t grain = 1 << 18;
-  if (n.context == nullptr || n.context->parallel_for == nullptr || count <= grain) {
-    body(&call, 0, count);
-  } else {
-    n.context->parallel_for(n.context->pool, count, grain, body, &call);
-  }
+  over_range(n.context, count, 1 << 18, body, &call);
 }
 
 /* A scan into a target: `outer` lists its entries that are neither the one it runs along nor the vector axis, which is -1 for none. */
 static inline void set_scan(row_nest &n, const flat_operand &o, int32_t entries, int32_t outer_count, const int32_t *outer,
                             int32_t along, int32_t vector_axis) {
-  n.target = o.data;
-  n.stored = o.stored;
-  n.entries = entries;
-  n.outer = outer_count;
-  for (int32_t a = 0; a < outer_count; ++a) {
-    n.size[a] = o.size[outer[a]];
-    n.stride[a] = o.stride[outer[a]];
-  }
+  set_outer(n, o, entries, outer_count, outer);
   n.scan_size = o.size[along];
   n.scan_stride = o.stride[along];
   n.columns = vector_axis < 0 ? 1 : o.size[vector_axis];
   n.column_stride = vector_axis < 0 ? 1 : o.stride[vector_axis];
   n.stride[outer_count] = n.column_stride;
   /* Rows that are a power of two apart share a set of the cache: few of them at a time. */
-  n.piece = vector_axis > along ? (n.columns < 256 ? n.columns : 256) : (n.columns < few_columns ? n.columns : int64_t(few_columns));
-  n.pieces = n.piece == 0 ? 0 : (n.columns + n.piece - 1) / n.piece;
+  set_pieces(n, vector_axis > along ? 256 : int64_t(few_columns));
 }
 
 /* Makes a nest write to a copy of the target in which minifloats are wide; `elements` is set to their number. */
@@ -157,7 +137,7 @@ static int32_t run_scatter(row_nest &n, nest_copies &copies, row_nest_function f
   if (!n.owns_range) over_bytes(n, zero_range, call, elements * itemsize(n.stored));
   split_row_nest(n, function, arguments, count_units(n), 1);
   narrow_target(n, elements);
-  return outcome(n);
+  return outcome(n.context, *n.fault);
 }
 
 /* Runs a scan. */
@@ -168,7 +148,7 @@ static int32_t run_scan(row_nest &n, nest_copies &copies, row_nest_function func
   const int64_t work = n.piece * n.scan_size;
   split_row_nest(n, function, arguments, count_units(n), work > 0 && work < nest_grain ? nest_grain / work : 1);
   narrow_target(n, elements);
-  return outcome(n);
+  return outcome(n.context, *n.fault);
 }
 
 }  // namespace opc

@@ -49,13 +49,13 @@ class body {
   }
 
   /* A value kept in memory, in the type it is computed in. */
-  value keep(const std::string &name, const value &a) {
+  value keep(const char *name, const value &a) {
     if (a.is_number() || a.is_absent()) return a;
     return typed(computed_tensor(name, a), a.type());
   }
 
   /* A value reduced along some loops, of whose axes size 1 is left. */
-  value reduce(const std::string &name, reduction kind, const value &a, const loops &stage, const std::vector<std::size_t> &over) {
+  value reduce(const char *name, reduction kind, const value &a, const loops &stage, list<std::size_t> over) {
     shape to = stage.sizes();
     for (const std::size_t loop : over) {
       for (const std::size_t i : stage.positions(loop)) to[i] = 1;
@@ -65,15 +65,15 @@ class body {
 
   /* A tensor of an operand: a value of a stage, rounded to the tensor's type, whose axes lie along the loops as `axes` says. Of a value
    * that needs an operand which is absent there is none, and nothing reads it. */
-  poplar::Tensor store(const std::string &name, const poplar::Type &type, const value &a, const loops &stage,
-                       const std::vector<along> &axes) {
+  poplar::Tensor store(const char *name, const poplar::Type &type, const value &a, const loops &stage,
+                       list<along> axes) {
     if (a.is_absent()) return poplar::Tensor();
     return stage.arranged(spread(name, tensor(name, a, type), stage.sizes_of(axes)), axes);
   }
 
   /* The same of the sum, or another reduction, of all points that go to one element; there are points along the loops `over`. */
-  poplar::Tensor store(const std::string &name, const poplar::Type &type, reduction kind, const value &a, const loops &stage,
-                       const std::vector<along> &axes, const std::vector<std::size_t> &over) {
+  poplar::Tensor store(const char *name, const poplar::Type &type, reduction kind, const value &a, const loops &stage,
+                       list<along> axes, list<std::size_t> over) {
     if (a.is_absent()) return poplar::Tensor();
     const shape to = stage.sizes_of(axes);
     shape from = to;
@@ -85,8 +85,8 @@ class body {
 
   /* The product of two values, summed along the loops `over`. It has the axes `kept`; where these are a tensor's own, the products of
    * all points that they are broadcast along are added up. */
-  value product(const std::string &name, const value &left, const value &right, const loops &stage, const std::vector<along> &kept,
-                const std::vector<std::size_t> &over) {
+  value product(const char *name, const value &left, const value &right, const loops &stage, list<along> kept,
+                list<std::size_t> over) {
     if (left.is_absent() || right.is_absent()) return absent();
     std::vector<bool> stays(stage.sizes().size(), true);
     shape whole(stage.sizes().size(), 1), sizes = whole;
@@ -106,20 +106,20 @@ class body {
   }
 
   /* A tensor of its own, spread over the tiles. */
-  poplar::Tensor variable(const poplar::Type &type, const shape &sizes, const std::string &name) {
+  poplar::Tensor variable(const poplar::Type &type, const shape &sizes, const char *name) {
     const poplar::Tensor found = graph_.addVariable(type, sizes, {debug_, name});
     poputil::mapTensorLinearly(graph_, found);
     return found;
   }
 
   /* A tensor of elements in float. */
-  poplar::Tensor in_float(const std::string &name, const poplar::Tensor &t) {
+  poplar::Tensor in_float(const char *name, const poplar::Tensor &t) {
     return t.elementType() == poplar::FLOAT ? t : computed_tensor(name, cast(poplar::FLOAT, value(t)));
   }
 
   /* The elements of an axis at `(step * i + offset) / divisor`, rounded to minus infinity, for i from 0 to `count`, as a view; outside of the
    * axis they are `fill`. */
-  poplar::Tensor taken(const std::string &name, const poplar::Tensor &tensor, std::size_t axis_, int64_t step, int64_t offset,
+  poplar::Tensor taken(const char *name, const poplar::Tensor &tensor, std::size_t axis_, int64_t step, int64_t offset,
                        int64_t divisor, int64_t count, double fill = 0) {
     if (!tensor.valid()) return tensor;
     const unsigned axis = static_cast<unsigned>(axis_);
@@ -160,7 +160,7 @@ class body {
   }
 
   /* The elements at one index of an axis, which is no more; zeros where that is outside of it. */
-  poplar::Tensor picked(const std::string &name, const poplar::Tensor &tensor, std::size_t axis, int64_t index) {
+  poplar::Tensor picked(const char *name, const poplar::Tensor &tensor, std::size_t axis, int64_t index) {
     if (!tensor.valid()) return tensor;
     shape sizes = tensor.shape();
     sizes.erase(sizes.begin() + static_cast<std::ptrdiff_t>(axis));
@@ -168,7 +168,7 @@ class body {
   }
 
   /* A tensor with one number around it along an axis, as a view. */
-  poplar::Tensor padded(const std::string &, const poplar::Tensor &t, unsigned axis, int64_t lower, int64_t upper, double fill = 0) {
+  poplar::Tensor padded(const char *, const poplar::Tensor &t, unsigned axis, int64_t lower, int64_t upper, double fill = 0) {
     std::vector<poplar::Tensor> parts;
     shape sizes = t.shape();
     for (const int64_t count : {lower, int64_t{-1}, upper}) {
@@ -194,7 +194,7 @@ class body {
   /* ---- expressions to tensors ---- */
 
   /* The tensor of an expression, of its own, in a type that it is converted to. */
-  poplar::Tensor mapped(const std::string &name, const node_ptr &expression, const poplar::Type &type) {
+  poplar::Tensor mapped(const char *name, const node_ptr &expression, const poplar::Type &type) {
     const node_ptr e = value::converted(expression, type);
     if (e->what == node::kind::tensor) {
       const poplar::Tensor found = variable(type, e->tensor.shape(), name);
@@ -227,7 +227,7 @@ class body {
     return found;
   }
 
-  poplar::Tensor tensor(const std::string &name, const value &a, const poplar::Type &type) {
+  poplar::Tensor tensor(const char *name, const value &a, const poplar::Type &type) {
     if (a.is_number()) return constant(a, type);
     /* What is converted to another type than it is computed in wraps or saturates first. */
     const value converted = cast(type, a);
@@ -235,14 +235,14 @@ class body {
   }
 
   /* The tensor of a value in the type it is computed in: one that is there, where it is one. */
-  poplar::Tensor computed_tensor(const std::string &name, const value &a) {
+  poplar::Tensor computed_tensor(const char *name, const value &a) {
     if (a.is_number()) return constant(a, computed(a.type()));
     const node_ptr e = a.expression(computed(a.type()));
     return e->what == node::kind::tensor ? e->tensor : mapped(name, e, e->type);
   }
 
   /* The same, or one of half where the value is that alone. */
-  poplar::Tensor factor_tensor(const std::string &name, const value &a) {
+  poplar::Tensor factor_tensor(const char *name, const value &a) {
     if (!a.is_number() && !a.is_absent() && a.type() == poplar::FLOAT) {
       const node_ptr e = a.expression(poplar::FLOAT);
       if (e->what == node::kind::cast && e->parts[0]->what == node::kind::tensor && e->parts[0]->type == poplar::HALF) {
@@ -259,7 +259,7 @@ class body {
   }
 
   /* The same with memory of its own. */
-  poplar::Tensor spread(const std::string &name, const poplar::Tensor &of, const shape &sizes) {
+  poplar::Tensor spread(const char *name, const poplar::Tensor &of, const shape &sizes) {
     if (of.shape() == sizes && !of.containsConstant()) return of;
     const poplar::Tensor found = variable(of.elementType(), sizes, name);
     if (points(sizes) > 0) prog_.add(poplar::program::Copy(repeated(of, sizes), found, false, {debug_, name}));
@@ -288,7 +288,7 @@ class body {
     return value(least ? limits_of(type).first : limits_of(type).second).as(type);
   }
 
-  poplar::Tensor reduced_tensor(const std::string &name, reduction kind, const poplar::Tensor &of, const std::vector<std::size_t> &dims,
+  poplar::Tensor reduced_tensor(const char *name, reduction kind, const poplar::Tensor &of, const std::vector<std::size_t> &dims,
                                 const shape &to) {
     /* Sums and products of half are taken in float; the greatest of half is one. */
     const bool adds = kind == reduction::sum || kind == reduction::prod;
@@ -296,7 +296,7 @@ class body {
     return popops::reduce(graph_, of, type, dims, popops::ReduceParams(operation(kind)), prog_, {debug_, name}).reshape(to);
   }
 
-  value reduced(const std::string &name, reduction kind, const value &a, const shape &sizes, const shape &to) {
+  value reduced(const char *name, reduction kind, const value &a, const shape &sizes, const shape &to) {
     shape from = to;
     std::vector<std::size_t> dims;
     for (std::size_t i = 0; i < to.size(); ++i) {
@@ -330,7 +330,7 @@ class body {
   /* ---- products ---- */
 
   /* Every axis is one of these: along both factors and the result, along one factor and the result, or summed over. */
-  value multiplied(const std::string &name, poplar::Tensor left, poplar::Tensor right, const shape &sizes,
+  value multiplied(const char *name, poplar::Tensor left, poplar::Tensor right, const shape &sizes,
                    const std::vector<bool> &stays) {
     if (left.elementType() != right.elementType()) {
       left = in_float(name, left);

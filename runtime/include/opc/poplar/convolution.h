@@ -42,11 +42,11 @@ struct factor {
   poplar::Tensor tensor;
   std::vector<axis_role> roles;
 
-  factor(const poplar::Tensor &tensor_, const std::vector<axis_role> &roles_) : tensor(tensor_), roles(roles_) {}
+  factor(const poplar::Tensor &tensor_, list<axis_role> roles_) : tensor(tensor_), roles(roles_) {}
 
   /* The axes of the given roles one after the other, that of the groups in front of those of `behind`; `sizes` gets the number of
    * elements of each, the groups' among them. */
-  poplar::Tensor arranged(std::size_t groups, const std::vector<role> &order, role behind, shape &sizes) const {
+  poplar::Tensor arranged(std::size_t groups, list<role> order, role behind, shape &sizes) const {
     shape parts;
     struct entry {
       std::size_t rank, place;
@@ -93,9 +93,10 @@ struct factor {
 };
 
 /* The convolution of two factors as a value of a stage, whose first loops are the result's, each with its role. */
-inline value convolution(body &of, const std::string &name, factor in, factor kernel, int64_t group_count,
-                         const std::vector<window> &windows, const loops &stage, const std::vector<axis_role> &result) {
+inline value convolution(body &of, const char *name, factor in, factor kernel, int64_t group_count,
+                         list<window> windows, const loops &stage, list<axis_role> result_) {
   if (!in.tensor.valid() || !kernel.tensor.valid()) return absent();
+  const std::vector<axis_role> result(result_);
   if (in.tensor.elementType() != kernel.tensor.elementType()) {
     in.tensor = of.in_float(name, in.tensor);
     kernel.tensor = of.in_float(name, kernel.tensor);
@@ -119,7 +120,7 @@ inline value convolution(body &of, const std::string &name, factor in, factor ke
   poplin::ConvParams::OutputTransform out_transform(fields);
   shape field_sizes, kernel_field;
   for (std::size_t k = 0; k < fields; ++k) {
-    window at = windows[k];
+    window at = windows.begin()[k];
     const unsigned axis = static_cast<unsigned>(3 + k);
     int64_t size = static_cast<int64_t>(x.dim(axis)), lower, upper;
     const int64_t taps = static_cast<int64_t>(w.dim(axis)), reach = at.dilation * (taps - 1);

@@ -15,7 +15,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <functional>
 #include <limits>
 #include <map>
 #include <set>
@@ -42,18 +41,52 @@ enum class place { begin, end, along, chunk, share, size, stride, first };
 /* A field that tells where a vertex's box is, along an index of the target, or where the part of an operand is, along one of its axes; the
  * target comes after the operands. */
 struct placed {
-  std::string field;
+  const char *field;
   place what;
   std::size_t axis, operand;
 
-  placed(const std::string &field_, place what_, std::size_t axis_ = 0, std::size_t operand_ = 0)
+  constexpr placed(const char *field_, place what_, std::size_t axis_ = 0, std::size_t operand_ = 0)
       : field(field_), what(what_), axis(axis_), operand(operand_) {}
 };
 
-/* A statement run as vertices of one class. */
+/* A field that all vertices have alike, and what it holds. */
+template <typename T>
+struct alike {
+  const char *field;
+  T value;
+};
+
+/* What is read while the target's indices go through a box: of each operand, in order, and in how many steps. */
+class reading {
+ public:
+  std::vector<box> boxes;
+  int64_t count = 1;
+
+  /* Of the next operand, along its axes. */
+  void of(list<interval> axes_) { boxes.emplace_back(axes_); }
+  /* Of the same operand once more. */
+  void also(list<interval> axes_) { boxes.back() = hull(boxes.back(), axes_); }
+  void steps(int64_t count_) { count = count_; }
+};
+
+/* A function that tells what is read, for as long as the function lives. */
+class reader {
+ public:
+  template <typename Function>
+  reader(const Function &of)
+      : of_(&of), call_([](const void *function, const box &at, reading &to) { (*static_cast<const Function *>(function))(at, to); }) {}
+
+  void operator()(const box &at, reading &to) const { call_(of_, at, to); }
+
+ private:
+  const void *of_;
+  void (*call_)(const void *, const box &, reading &);
+};
+
+/* A statement run as vertices of one class. Names are literals. */
 class codelet {
  public:
-  codelet(poplar::Graph &graph, poplar::program::Sequence &prog, const std::string &name, const std::vector<poplar::Type> &types,
+  codelet(poplar::Graph &graph, poplar::program::Sequence &prog, const char *name, list<poplar::Type> types,
           const poplar::DebugContext &debug)
       : graph_(graph), prog_(prog), name_(name), types_(types), debug_(debug) {
     const poplar::Target &target = graph.getTarget();
@@ -61,13 +94,13 @@ class codelet {
   }
 
   /* The target: its field, the type that the class has it in, the extents of its indices, and the type it is rounded to in the end. */
-  void target(const std::string &field, const poplar::Type &type, const std::vector<int64_t> &extents, const poplar::Type &stored) {
+  void target(const char *field, const poplar::Type &type, list<int64_t> extents, const poplar::Type &stored) {
     target_ = {field, type, {}, extents};
     stored_ = stored;
   }
 
   /* An operand with its field, the type that the class has it in, and its sizes; an absent one is never read. */
-  void input(const std::string &field, const poplar::Type &type, const poplar::Tensor &tensor, const std::vector<int64_t> &extents) {
+  void input(const char *field, const poplar::Type &type, const poplar::Tensor &tensor, list<int64_t> extents) {
     operand o = {field, type, tensor, extents};
     if (tensor.valid() && points_of(extents) > 0) {
       if (tensor.elementType() != type) o.tensor = popops::cast(graph_, tensor, type, prog_, {debug_, in_stage(field)});
@@ -78,34 +111,71 @@ class codelet {
     operands_.push_back(o);
   }
 
-  /* What each operand is read at while the target's indices go through a box, and how many steps that takes. */
-  void reads(const std::function<std::vector<box>(const box &, int64_t &steps)> &of) { reads_ = of; }
-
   /* Fields that all vertices have alike, and those that differ. */
-  void integers(const std::vector<std::pair<std::string, int64_t>> &fields) {
-    for (const auto &f : fields) integers_.emplace_back(f.first, fits(f.second, f.first));
+  void integers(list<alike<int64_t>> fields) {
+    for (const alike<int64_t> &f : fields) integers_.push_back({f.field, fits(f.value, f.field)});
   }
-  void reals(const std::vector<std::pair<std::string, float>> &fields) { reals_ = fields; }
-  void flags(const std::vector<std::pair<std::string, bool>> &fields) { flags_ = fields; }
-  void places(const std::vector<placed> &fields) { places_ = fields; }
+  void reals(list<alike<float>> fields) { reals_ = fields; }
+  void flags(list<alike<bool>> fields) { flags_ = fields; }
+  void places(list<placed> fields) { places_ = fields; }
 
-  /* The message for a number that vertices find wrong, from 1 on. */
-  void refusal(const std::string &message) { messages_.push_back(message); }
+  /* What is said of what vertices find wrong, which they report as 1 and so on in this order: the text, or that an index is outside
+   * of an axis. */
+  void refusal(const char *message) { messages_.push_back(message); }
+  void refusal(const char *op, const char *operand, std::size_t axis, int64_t size) {
+    messages_.push_back(std::string(op) + ": an index of " + operand + " is outside axis " + std::to_string(axis) + " of size " +
+                        std::to_string(size));
+  }
 
   /* A target that is a reduction over axes of these extents may be computed in parts, which are reduced then. */
-  void split(const std::vector<int64_t> &extents, popops::Operation operation) {
+  void split(list<int64_t> extents, popops::Operation operation) {
     split_ = extents;
     operation_ = operation;
   }
 
   /* Indices of the target along which nothing is gained where workers share them: each goes through all terms. */
-  void serial(const std::set<std::size_t> &indices) { serial_ = indices; }
+  void serial(list<std::size_t> indices) { serial_ = indices; }
 
   /* Whether any output that the statement takes part in has elements; without one nothing that its vertices find is wrong. */
   void asked(bool asked) { asked_ = asked; }
 
+  /* Adds the vertices, which read what a function tells, and returns the target with these sizes. */
+  poplar::Tensor run(const reader &reads, const shape &sizes) {
+    reads_ = &reads;
+    return placed_target().reshape(sizes);
+  }
+
+ private:
+  struct operand {
+    const char *field;
+    poplar::Type type;
+    poplar::Tensor tensor;
+    std::vector<int64_t> extents;
+  };
+
+  poplar::Graph &graph_;
+  poplar::program::Sequence &prog_;
+  std::string name_;
+  std::vector<poplar::Type> types_;
+  const poplar::DebugContext &debug_;
+  operand target_;
+  poplar::Type stored_;
+  tiles on_ = {1, 1, 0};
+  std::set<std::size_t> serial_;
+  std::vector<int64_t> split_;
+  popops::Operation operation_ = popops::Operation::ADD;
+  std::vector<operand> operands_;
+  const reader *reads_ = nullptr;
+  std::vector<alike<int>> integers_;
+  std::vector<alike<float>> reals_;
+  std::vector<alike<bool>> flags_;
+  std::vector<placed> places_;
+  std::vector<std::string> messages_;
+  bool asked_ = true;
+  std::map<std::string, poplar::Tensor> nothing_;
+
   /* Adds the vertices, and returns the target with one axis for each index. */
-  poplar::Tensor run() {
+  poplar::Tensor placed_target() {
     shape sizes = sizes_of(target_.extents);
     if (points_of(target_.extents) <= 0) {
       const poplar::Tensor none = graph_.addVariable(stored_, sizes, {debug_, in_stage(target_.field)});
@@ -130,35 +200,6 @@ class codelet {
     out = parts == 1 ? out[0] : popops::reduce(graph_, out, {0}, {operation_}, prog_, {debug_, in_stage("sum")});
     return stored_ == target_.type ? out : popops::cast(graph_, out, stored_, prog_, {debug_, in_stage(target_.field)});
   }
-
- private:
-  struct operand {
-    std::string field;
-    poplar::Type type;
-    poplar::Tensor tensor;
-    std::vector<int64_t> extents;
-  };
-
-  poplar::Graph &graph_;
-  poplar::program::Sequence &prog_;
-  std::string name_;
-  std::vector<poplar::Type> types_;
-  const poplar::DebugContext &debug_;
-  operand target_;
-  poplar::Type stored_;
-  tiles on_ = {1, 1, 0};
-  std::set<std::size_t> serial_;
-  std::vector<int64_t> split_;
-  popops::Operation operation_ = popops::Operation::ADD;
-  std::vector<operand> operands_;
-  std::function<std::vector<box>(const box &, int64_t &)> reads_;
-  std::vector<std::pair<std::string, int>> integers_;
-  std::vector<std::pair<std::string, float>> reals_;
-  std::vector<std::pair<std::string, bool>> flags_;
-  std::vector<placed> places_;
-  std::vector<std::string> messages_;
-  bool asked_ = true;
-  std::map<std::string, poplar::Tensor> nothing_;
 
   std::string in_stage(const std::string &what) const { return name_ + "/" + what; }
 
@@ -191,20 +232,22 @@ class codelet {
     return all;
   }
 
-  std::vector<box> read_in(const box &at) const {
-    int64_t steps = 1;
-    return reads_(at, steps);
+  reading read_in(const box &at) const {
+    reading found;
+    (*reads_)(at, found);
+    return found;
   }
 
   /* Refuses indices that a tile's integers can't hold. */
   void check_reads() const {
     box everything;
     for (const int64_t extent : extents()) everything.push_back(whole(extent));
-    const std::vector<box> all = read_in(everything);
+    const std::vector<box> all = read_in(everything).boxes;
     for (std::size_t i = 0; i < all.size(); ++i) {
       for (const interval &axis : all[i]) {
-        fits(axis.low, "an index of " + operands_[i].field);
-        fits(axis.high, "an index of " + operands_[i].field);
+        const std::string what = std::string("an index of ") + operands_[i].field;
+        fits(axis.low, what);
+        fits(axis.high, what);
       }
     }
   }
@@ -224,14 +267,14 @@ class codelet {
   }
 
   needs needed_for(const box &at) const {
-    int64_t bytes = bytes_of(target_, points_in(target_of(at))), steps = 1;
-    const std::vector<box> read = reads_(at, steps);
+    int64_t bytes = bytes_of(target_, points_in(target_of(at)));
+    const reading read = read_in(at);
     for (std::size_t i = 0; i < operands_.size(); ++i) {
       const operand &o = operands_[i];
-      bytes += bytes_of(o, o.tensor.valid() ? points_in(part(read[i], o.extents)) : 1);
+      bytes += bytes_of(o, o.tensor.valid() ? points_in(part(read.boxes[i], o.extents)) : 1);
     }
     const int64_t fields = static_cast<int64_t>(integers_.size() + reals_.size() + flags_.size() + places_.size());
-    return {bytes + 4 * fields + 8 * static_cast<int64_t>(operands_.size() + 2), steps};
+    return {bytes + 4 * fields + 8 * static_cast<int64_t>(operands_.size() + 2), read.count};
   }
 
   cuts best_cuts() const {
@@ -272,7 +315,7 @@ class codelet {
 
   /* Adds the vertex of a box. */
   void add_vertex(poplar::ComputeSet set, const poplar::Tensor &out, const box &at, unsigned tile, std::vector<poplar::Tensor> &statuses) {
-    const std::vector<box> read = read_in(at);
+    const std::vector<box> read = read_in(at).boxes;
     const poplar::VertexRef v = graph_.addVertex(set, class_name());
     std::vector<box> parts;
     for (std::size_t i = 0; i < operands_.size(); ++i) {
@@ -283,9 +326,9 @@ class codelet {
     const poplar::Tensor own = slice(out, target_of(at));
     graph_.setTileMapping(own, tile);
     graph_.connect(v[target_.field], own.flatten());
-    for (const auto &f : integers_) graph_.setInitialValue(v[f.first], f.second);
-    for (const auto &f : reals_) graph_.setInitialValue(v[f.first], f.second);
-    for (const auto &f : flags_) graph_.setInitialValue(v[f.first], f.second);
+    for (const auto &f : integers_) graph_.setInitialValue(v[f.field], f.value);
+    for (const auto &f : reals_) graph_.setInitialValue(v[f.field], f.value);
+    for (const auto &f : flags_) graph_.setInitialValue(v[f.field], f.value);
     for (const placed &f : places_) graph_.setInitialValue(v[f.field], fits(value_of(f, at, parts), f.field));
     graph_.setTileMapping(v, tile);
     /* What a model of an IPU takes a step for. */

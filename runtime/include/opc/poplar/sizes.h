@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
+#include <utility>
 #include <vector>
 
 namespace opc {
@@ -21,6 +23,10 @@ inline int64_t points(const shape &group) {
   for (const std::size_t size : group) product *= static_cast<int64_t>(size);
   return product;
 }
+
+/* What stands in braces, without memory of its own. */
+template <typename T>
+using list = std::initializer_list<T>;
 
 /* Division that rounds to minus infinity, and its remainder; by 0 they give 0. */
 inline int64_t floordiv(int64_t a, int64_t b) {
@@ -91,18 +97,24 @@ class axes {
   int64_t left(int64_t after) const { return static_cast<int64_t>(sizes_.size()) - after - static_cast<int64_t>(at_); }
 };
 
-/* The axes of one loop of a stage: a single one, or those of a group. */
-struct extent {
-  shape sizes;
+/* The axes of one loop of a stage: a single one, or those of a group, which lives longer. */
+class extent {
+ public:
+  extent(const shape &group) : group_(&group), size_(0) {}
+  extent(int64_t size) : group_(nullptr), size_(static_cast<std::size_t>(size)) {}
 
-  extent(const shape &group) : sizes(group) {}
-  extent(int64_t size) : sizes{static_cast<std::size_t>(size)} {}
+  const std::size_t *begin() const { return group_ ? group_->data() : &size_; }
+  const std::size_t *end() const { return begin() + (group_ ? group_->size() : 1); }
+
+ private:
+  const shape *group_;
+  std::size_t size_;
 };
 
 /* The sizes of axes one after the other. */
-inline shape joined(const std::vector<extent> &extents) {
+inline shape joined(list<extent> extents) {
   shape found;
-  for (const extent &e : extents) found.insert(found.end(), e.sizes.begin(), e.sizes.end());
+  for (const extent &e : extents) found.insert(found.end(), e.begin(), e.end());
   return found;
 }
 
@@ -110,19 +122,19 @@ inline shape joined(const std::vector<extent> &extents) {
 struct along {
   std::size_t loop;
   bool own;
-  shape sizes;
+  extent sizes;
 
-  along(std::size_t loop_) : loop(loop_), own(false) {}
-  along(std::size_t loop_, const extent &own_) : loop(loop_), own(true), sizes(own_.sizes) {}
+  along(std::size_t loop_) : loop(loop_), own(false), sizes(0) {}
+  along(std::size_t loop_, const extent &own_) : loop(loop_), own(true), sizes(own_) {}
 };
 
 /* The loops of a stage, in the order of its values' axes. */
 class loops {
  public:
-  loops(const std::vector<extent> &extents) {
+  loops(list<extent> extents) {
     for (const extent &e : extents) {
       first_.push_back(sizes_.size());
-      sizes_.insert(sizes_.end(), e.sizes.begin(), e.sizes.end());
+      sizes_.insert(sizes_.end(), e.begin(), e.end());
     }
     first_.push_back(sizes_.size());
   }
@@ -137,7 +149,7 @@ class loops {
   }
 
   /* The sizes of a value that varies along some loops as a tensor does, with 1 for all other axes. */
-  shape sizes_of(const std::vector<along> &axes) const {
+  shape sizes_of(list<along> axes) const {
     shape found(sizes_.size(), 1);
     for (const along &a : axes) {
       const shape own = sizes_along(a);
@@ -148,7 +160,7 @@ class loops {
 
   /* A tensor whose axes lie along these loops, as a value of the stage; an absent one stays so. Of an axis that is longer than its loop it
    * has the first elements. */
-  poplar::Tensor view(const poplar::Tensor &tensor, const std::vector<along> &axes) const {
+  poplar::Tensor view(const poplar::Tensor &tensor, list<along> axes) const {
     if (!tensor.valid()) return tensor;
     /* Axes in the order of the loops, then those of size 1 that the tensor lacks. */
     std::vector<std::pair<std::size_t, unsigned>> places;
@@ -179,7 +191,7 @@ class loops {
   }
 
   /* The reverse: the axes of a value that lie along these loops, in this order; all others have size 1. */
-  poplar::Tensor arranged(const poplar::Tensor &of, const std::vector<along> &axes) const {
+  poplar::Tensor arranged(const poplar::Tensor &of, list<along> axes) const {
     std::vector<unsigned> order;
     shape sizes;
     std::vector<bool> used(sizes_.size(), false);
@@ -202,7 +214,7 @@ class loops {
   std::vector<std::size_t> first_;
 
   shape sizes_along(const along &a) const {
-    if (a.own) return a.sizes;
+    if (a.own) return shape(a.sizes.begin(), a.sizes.end());
     return shape(sizes_.begin() + static_cast<std::ptrdiff_t>(first_[a.loop]),
                  sizes_.begin() + static_cast<std::ptrdiff_t>(first_[a.loop + 1]));
   }

@@ -40,26 +40,41 @@ struct block {
   int64_t rows, columns, row_stride, column_stride;
 };
 
+/* The same of elements of `size` bytes. */
+static void copy_sized(void *to, int64_t to_row, int64_t to_column, const void *from, int64_t from_row, int64_t from_column,
+                       int64_t rows, int64_t columns, int64_t size) {
+  const auto copy = size == 1   ? copy_elements<uint8_t>
+                    : size == 2 ? copy_elements<uint16_t>
+                    : size == 4 ? copy_elements<uint32_t>
+                                : copy_elements<uint64_t>;
+  copy(to, to_row, to_column, from, from_row, from_column, rows, columns);
+}
+
 static void copy_in(void *to, int64_t pitch, const char *from, const block &b, int64_t size) {
-  switch (size) {
-    case 1: return copy_elements<uint8_t>(to, pitch, 1, from, b.row_stride, b.column_stride, b.rows, b.columns);
-    case 2: return copy_elements<uint16_t>(to, pitch, 1, from, b.row_stride, b.column_stride, b.rows, b.columns);
-    case 4: return copy_elements<uint32_t>(to, pitch, 1, from, b.row_stride, b.column_stride, b.rows, b.columns);
-    default: return copy_elements<uint64_t>(to, pitch, 1, from, b.row_stride, b.column_stride, b.rows, b.columns);
-  }
+  copy_sized(to, pitch, 1, from, b.row_stride, b.column_stride, b.rows, b.columns, size);
 }
 
 static void copy_out(char *to, const block &b, const void *from, int64_t pitch, int64_t size) {
-  switch (size) {
-    case 1: return copy_elements<uint8_t>(to, b.row_stride, b.column_stride, from, pitch, 1, b.rows, b.columns);
-    case 2: return copy_elements<uint16_t>(to, b.row_stride, b.column_stride, from, pitch, 1, b.rows, b.columns);
-    case 4: return copy_elements<uint32_t>(to, b.row_stride, b.column_stride, from, pitch, 1, b.rows, b.columns);
-    default: return copy_elements<uint64_t>(to, b.row_stride, b.column_stride, from, pitch, 1, b.rows, b.columns);
-  }
+  copy_sized(to, b.row_stride, b.column_stride, from, pitch, 1, b.rows, b.columns, size);
 }
 
 /* Bytes of elements that are gathered before they are converted. */
 enum : int64_t { gathered_bytes = 1024 };
+
+/* Calls f(first row, first column, part, buffer) for parts of a block whose elements of `item` bytes fit a buffer. */
+template <typename F>
+static inline void for_gathered_parts(const block &b, int64_t item, F f) {
+  char buffer[gathered_bytes];
+  const int64_t room = gathered_bytes / item;
+  const int64_t width = b.columns < room ? b.columns : room;
+  const int64_t height = width > 0 && room / width > 0 ? room / width : 1;
+  for (int64_t r = 0; r < b.rows; r += height) {
+    for (int64_t c = 0; c < b.columns; c += width) {
+      f(r, c, block{b.rows - r < height ? b.rows - r : height, b.columns - c < width ? b.columns - c : width, b.row_stride, b.column_stride},
+        buffer);
+    }
+  }
+}
 
 /* Loads a block of stored elements as rows of compute values `pitch` apart. */
 static void load_block(const row_functions &f, void *out, int64_t pitch, dtype stored, const char *in, const block &b) {
@@ -80,18 +95,10 @@ static void load_block(const row_functions &f, void *out, int64_t pitch, dtype s
     for (int64_t r = 0; r < b.rows; ++r) widen(to + r * pitch, in + r * b.row_stride * item, b.columns);
     return;
   }
-  char buffer[gathered_bytes];
-  const int64_t room = gathered_bytes / item;
-  const int64_t width = b.columns < room ? b.columns : room;
-  const int64_t height = width > 0 && room / width > 0 ? room / width : 1;
-  for (int64_t r = 0; r < b.rows; r += height) {
-    for (int64_t c = 0; c < b.columns; c += width) {
-      const block part = {b.rows - r < height ? b.rows - r : height, b.columns - c < width ? b.columns - c : width, b.row_stride,
-                          b.column_stride};
-      copy_in(buffer, width, in + (r * b.row_stride + c * b.column_stride) * item, part, item);
-      for (int64_t i = 0; i < part.rows; ++i) widen(to + (r + i) * pitch + c, buffer + i * width * item, part.columns);
-    }
-  }
+  for_gathered_parts(b, item, [&](int64_t r, int64_t c, const block &part, char *buffer) {
+    copy_in(buffer, part.columns, in + (r * b.row_stride + c * b.column_stride) * item, part, item);
+    for (int64_t i = 0; i < part.rows; ++i) widen(to + (r + i) * pitch + c, buffer + i * part.columns * item, part.columns);
+  });
 }
 
 /* Stores rows of compute values as a block of stored elements. */
@@ -104,18 +111,10 @@ static void store_block(const row_functions &f, char *out, dtype stored, const b
     for (int64_t r = 0; r < b.rows; ++r) narrow(out + r * b.row_stride * item, from + r * pitch, b.columns);
     return;
   }
-  char buffer[gathered_bytes];
-  const int64_t room = gathered_bytes / item;
-  const int64_t width = b.columns < room ? b.columns : room;
-  const int64_t height = width > 0 && room / width > 0 ? room / width : 1;
-  for (int64_t r = 0; r < b.rows; r += height) {
-    for (int64_t c = 0; c < b.columns; c += width) {
-      const block part = {b.rows - r < height ? b.rows - r : height, b.columns - c < width ? b.columns - c : width, b.row_stride,
-                          b.column_stride};
-      for (int64_t i = 0; i < part.rows; ++i) narrow(buffer + i * width * item, from + (r + i) * pitch + c, part.columns);
-      copy_out(out + (r * b.row_stride + c * b.column_stride) * item, part, buffer, width, item);
-    }
-  }
+  for_gathered_parts(b, item, [&](int64_t r, int64_t c, const block &part, char *buffer) {
+    for (int64_t i = 0; i < part.rows; ++i) narrow(buffer + i * part.columns * item, from + (r + i) * pitch + c, part.columns);
+    copy_out(out + (r * b.row_stride + c * b.column_stride) * item, part, buffer, part.columns, item);
+  });
 }
 
 }  // namespace opc

@@ -185,14 +185,9 @@ static void run_range(void *argument, int64_t begin, int64_t end) {
 }
 
 static int32_t split(runner &r, int64_t count, int64_t grain) {
-  const opc_context *context = r.context;
   r.failed = false;
-  if (context->parallel_for == nullptr || count <= grain) {
-    run_range(&r, 0, count);
-  } else {
-    context->parallel_for(context->pool, count, grain, run_range, &r);
-  }
-  return r.failed ? fail(context, OPC_OUT_OF_MEMORY, "no memory for %lld bytes of row buffers", (long long)r.buffer_bytes) : OPC_OK;
+  over_range(r.context, count, grain, run_range, &r);
+  return r.failed ? fail(r.context, OPC_OUT_OF_MEMORY, "no memory for %lld bytes of row buffers", (long long)r.buffer_bytes) : OPC_OK;
 }
 
 struct reduction_call {
@@ -246,11 +241,7 @@ static int32_t run_reductions(runner &r) {
     if (r.pass[k].data == nullptr || !is_partial(o, r.pass[k])) continue;
     reduction_call call = {&r, k};
     const int64_t count = r.pass[k].partial_count, grain = 2 * grain_elements / r.chunks + 1;
-    if (r.context->parallel_for == nullptr || count <= grain) {
-      fold_range(&call, 0, count);
-    } else {
-      r.context->parallel_for(r.context->pool, count, grain, fold_range, &call);
-    }
+    over_range(r.context, count, grain, fold_range, &call);
   }
   free(r.partials);
   return code;

@@ -1,4 +1,4 @@
-/* Stores of rows, element by element: non-temporal ones where that is asked for.
+/* Stores of rows, element by element: non-temporal ones where those are wanted.
  *
  * A line of memory that is stored whole by such stores is not fetched before, which is a third of the traffic of a loop that reads one
  * tensor and writes another. Compilers make no such stores of a vectorised loop; here they get the value of one vector at a time.

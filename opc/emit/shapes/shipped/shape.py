@@ -1,11 +1,13 @@
-"""The fixed part of a generated `shape.py`, in sections; a file takes those its functions use.
+"""The fixed part of a generated `shape.py`.
 
-Sections are Python source text as they stand in the file, formatted for its line length.
+A file takes of it the methods of a call and the functions that it uses.
 """
 
 from __future__ import annotations
 
-HEAD = '''
+import re
+from typing import Any
+
 Size = Any
 """An int, a symbolic int that computes like one, a symbolic size's name, or None."""
 Shape = tuple[Size, ...]
@@ -32,17 +34,7 @@ def _sharper(a: Size, b: Size) -> Size:
 
 def _text(shape: Shape) -> str:
     return f"[{', '.join('?' if size is None else str(size) for size in shape)}]"
-'''
 
-LESSER = '''
-
-def _lesser(x: Any, y: Any) -> Any:
-    """Return the lesser of two sizes, without asking which it is where one is symbolic."""
-    first, second = (y, x) if isinstance(x, int) else (x, y)
-    return min(x, y) if isinstance(first, int) else first.__sym_min__(second)
-'''
-
-CALL = '''
 
 class _Call:
     """What a call of an op has bound so far, and which operand bound it."""
@@ -57,60 +49,28 @@ class _Call:
     def error(self, message: str) -> ShapeError:
         """Return the error with the op's name in front."""
         return ShapeError(f"{self.op}: {message}")
-'''
 
-CHOICE = '''
     def choice(self, attribute: str, value: str, choices: tuple[str, ...]) -> None:
         """An attribute is one of the values it may have."""
         if value not in choices:
             names = ", ".join(f"'{choice}'" for choice in choices)
             raise self.error(f"{attribute} = '{value}' is not one of {names}")
-'''
 
-LENGTH = '''
     def length(self, attribute: str, value: Any, length: int, kind: str) -> None:
         """A list attribute has as many elements as it is declared with."""
         if len(value) != length:
             raise self.error(
-                f"{attribute} must be a list of {length} {kind}s, but is {_value(value)}"
+                f"{attribute} must be a list of {length} {kind}s,"
+                f" but is {_value(value)}"
             )
-'''
 
-CHECK = '''
     def check(self, attribute: str, value: Any, text: str, rule: Any) -> None:
         """An attribute passes its check."""
         if not _holds(rule, value):
             raise self.error(
                 f"{attribute} = {_value(value)} violates its check: {text}"
             )
-'''
 
-VALUE = '''
-
-def _value(value: Any) -> str:
-    """Return an attribute's value as messages write it."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, float):
-        return f"{value:g}"
-    if isinstance(value, str):
-        return f"'{value}'"
-    if isinstance(value, (list, tuple)):
-        return f"[{', '.join(_value(element) for element in value)}]"
-    return str(value)
-'''
-
-HOLDS = '''
-
-def _holds(rule: Any, *values: Any) -> bool:
-    """Whether a condition is true; one that divides by zero is not."""
-    try:
-        return bool(rule(*values))
-    except ZeroDivisionError:
-        return False
-'''
-
-TYPE = '''
     def type(
         self, name: str, choices: tuple[str, ...], operand: str, dtype: str | None
     ) -> None:
@@ -126,33 +86,27 @@ TYPE = '''
         origin = self.origin.setdefault(f"type {name}", operand)
         if bound != dtype:
             raise self.error(f"{name} is {bound} in {origin}, but {dtype} in {operand}")
-'''
 
-HAS_TYPE = '''
     def has_type(self, operand: str, dtype: str | None, expected: str | None) -> None:
         """An operand has a certain dtype."""
         if None not in (dtype, expected) and dtype != expected:
             raise self.error(f"{operand} has dtype {dtype}, but must have {expected}")
-'''
 
-OPERAND = '''
     def operand(
         self, name: str, shape: Any, axes: int, *, at_least: bool = False
     ) -> Shape:
         """Return the shape of an input, which has so many axes."""
         if shape is None:
             raise self.error(f"the input {name} must be given")
-        shape = tuple(shape)
-        if len(shape) < axes or (not at_least and len(shape) != axes):
+        sizes: Shape = tuple(shape)
+        if len(sizes) < axes or (not at_least and len(sizes) != axes):
             count = f"{axes} {'axis' if axes == 1 else 'axes'}"
             least = "at least " if at_least else ""
             raise self.error(
-                f"{name} must have {least}{count}, but has shape {_text(shape)}"
+                f"{name} must have {least}{count}, but has shape {_text(sizes)}"
             )
-        return shape
-'''
+        return sizes
 
-AXIS = '''
     def axis(
         self,
         attribute: str,
@@ -173,9 +127,7 @@ AXIS = '''
             f"{attribute} = {given} is out of range: {operand} has {rank}"
             f" {'axis' if rank == 1 else 'axes'}, so it must be from {low} to {high}"
         )
-'''
 
-DIM = '''
     def dim(self, name: str, operand: str, size: Size) -> None:
         """Bind a dimension, or compare it with what it is bound to."""
         if name not in self.dims:
@@ -185,9 +137,7 @@ DIM = '''
         if _differ(bound, size):
             raise self.error(f"{name} is {bound} in {origin}, but {size} in {operand}")
         self.dims[name] = _sharper(bound, size)
-'''
 
-GROUP = '''
     def group(self, name: str, operand: str, sizes: Shape) -> None:
         """Bind a group of axes, or compare it with what it is bound to."""
         if name not in self.groups:
@@ -200,9 +150,7 @@ GROUP = '''
                 f" but {_text(sizes)} in {operand}"
             )
         self.groups[name] = tuple(map(_sharper, bound, sizes))
-'''
 
-BROADCAST = '''
     def broadcast(self, name: str, sources: tuple[str, ...]) -> None:
         """Bind a group to what other groups broadcast to, by NumPy's rules."""
         result: Shape = ()
@@ -226,24 +174,7 @@ BROADCAST = '''
             origins += [] if origin in origins else [origin]
         if origins:
             self.groups[name] = result
-'''
 
-BROADCAST_SIZE = '''
-
-def _is_one(size: Size) -> bool:
-    return _known(size) and bool(size == 1)
-
-
-def _broadcast_size(a: Size, b: Size) -> Size:
-    """Return what two sizes broadcast to; a name and another may be either."""
-    if _is_one(a) or _is_one(b):
-        return b if _is_one(a) else a
-    if _known(a) or _known(b):
-        return a if _known(a) else b
-    return a if a == b else None
-'''
-
-EXPAND = '''
     def expand(self, name: str, sources: tuple[str, ...]) -> None:
         """Other groups broadcast to a group that an operand has bound."""
         bound, origin = self.groups[name], self.origin[name]
@@ -258,23 +189,19 @@ EXPAND = '''
                     f"{self.origin[source]} {_text(sizes)} does not expand to"
                     f" {_text(bound)} of {origin}"
                 )
-'''
 
-NEED = '''
     def need(self, what: str, given: bool, operands: str) -> None:
         """One of the optional operands that tell a size is there."""
         if not given:
             raise self.error(f"{what} is unknown: give {operands}")
-'''
 
-SIZE = '''
     def size(self, name: str, text: str, values: dict[str, Size], rule: Any) -> Size:
         """Return a derived size: a number, or its rule over names, or None."""
         if any(value is None for value in values.values()):
             return None
         if not all(map(_known, values.values())):
             names = "|".join(map(re.escape, sorted(values, key=len, reverse=True)))
-            pattern = rf"(?<!\\w)(?:{names})(?!\\w)"
+            pattern = rf"(?<!\w)(?:{names})(?!\w)"
             return re.sub(pattern, lambda match: _term(values[match[0]]), text)
         try:
             size = rule()
@@ -285,16 +212,7 @@ SIZE = '''
             problem = f"would be {size}" if size < 0 else "is beyond 64 bits"
             raise self.error(f"{name} = {text} {problem}")
         return size
-'''
 
-TERM = """
-
-def _term(size: Size) -> str:
-    text = str(size)
-    return text if text.isidentifier() or text.isdigit() else f"({text})"
-"""
-
-HAS_SIZE = '''
     def has_size(
         self, operand: str, axis: int, size: Size, text: str, expected: Size
     ) -> None:
@@ -302,11 +220,10 @@ HAS_SIZE = '''
         if _differ(size, expected):
             rule = "" if text == str(expected) else f"{text} = "
             raise self.error(
-                f"axis {axis} of {operand} must have size {rule}{expected}, but has {size}"
+                f"axis {axis} of {operand} must have size {rule}{expected},"
+                f" but has {size}"
             )
-'''
 
-POINTS = '''
     def points(self, name: str) -> Size:
         """Return the number of points of a group, None when a size is unknown."""
         total: Size = 1
@@ -315,33 +232,55 @@ POINTS = '''
                 return None
             total = total * size
         return total
-'''
 
-REQUIRE = '''
     def require(self, text: str, values: dict[str, Size], rule: Any) -> None:
-        """A condition on sizes holds; symbolic sizes are left to the kernel to check."""
+        """A condition on sizes holds; the kernel checks symbolic sizes."""
         concrete = all(isinstance(value, int) for value in values.values())
         if concrete and not _holds(rule):
             shown = ", ".join(f"{name} = {value}" for name, value in values.items())
             raise self.error(f"requires {text}{f', but {shown}' if shown else ''}")
-'''
 
-METHODS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
-    ("choice", CHOICE, ()),
-    ("length", LENGTH, (VALUE,)),
-    ("check", CHECK, (VALUE, HOLDS)),
-    ("type", TYPE, ()),
-    ("has_type", HAS_TYPE, ()),
-    ("operand", OPERAND, ()),
-    ("axis", AXIS, ()),
-    ("dim", DIM, ()),
-    ("group", GROUP, ()),
-    ("broadcast", BROADCAST, (BROADCAST_SIZE,)),
-    ("expand", EXPAND, (BROADCAST_SIZE,)),
-    ("need", NEED, ()),
-    ("size", SIZE, (TERM,)),
-    ("has_size", HAS_SIZE, ()),
-    ("points", POINTS, ()),
-    ("require", REQUIRE, (HOLDS,)),
-)
-"""Methods of `_Call`: name, text, and the functions they use."""
+
+def _value(value: Any) -> str:
+    """Return an attribute's value as messages write it."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return f"{value:g}"
+    if isinstance(value, str):
+        return f"'{value}'"
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(_value(element) for element in value)}]"
+    return str(value)
+
+
+def _holds(rule: Any, *values: Any) -> bool:
+    """Whether a condition is true; one that divides by zero is not."""
+    try:
+        return bool(rule(*values))
+    except ZeroDivisionError:
+        return False
+
+
+def _is_one(size: Size) -> bool:
+    return _known(size) and bool(size == 1)
+
+
+def _broadcast_size(a: Size, b: Size) -> Size:
+    """Return what two sizes broadcast to; a name and another may be either."""
+    if _is_one(a) or _is_one(b):
+        return b if _is_one(a) else a
+    if _known(a) or _known(b):
+        return a if _known(a) else b
+    return a if a == b else None
+
+
+def _term(size: Size) -> str:
+    text = str(size)
+    return text if text.isidentifier() or text.isdigit() else f"({text})"
+
+
+def _lesser(x: Any, y: Any) -> Any:
+    """Return the lesser of two sizes; where one is symbolic, which is not asked."""
+    first, second = (y, x) if isinstance(x, int) else (x, y)
+    return min(x, y) if isinstance(first, int) else first.__sym_min__(second)

@@ -1,0 +1,1 @@
+"""Python source that generated modules carry along, written as these are."""

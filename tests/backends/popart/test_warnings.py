@@ -1,0 +1,52 @@
+"""The whole C++ of packages for PopART and PopXL, with bodies and checks, compiles as C++14 without a warning."""
+
+from __future__ import annotations
+
+import subprocess
+import sysconfig
+from pathlib import Path
+
+from opc.backends import environments
+from opc.backends.popart.backend import PopartBackend
+from opc.backends.poplar.library import source_path
+from opc.backends.popxl.backend import PopxlBackend
+from opc.backends.popxl.library import module_name
+from opc.build.toolchain import runtime_include
+from opc.compiler import compile_spec
+from tests.amounts import MANY
+from tests.emulation.sdk import sdk
+
+SPECS = Path(__file__).parents[3] / "specs"
+# Text and numbers, lists, dtypes, and an op in place whose library has codelets.
+CHOSEN = ("mse_loss", "pad_reflect", "quantize_linear", "leaky_relu", "gather")
+
+
+def test_packages_compile_without_a_warning(tmp_path: Path) -> None:
+    """In `nox -s fuzz` those of all specs, whose bodies and codelets tests/emit/poplar/test_bodies.py has always."""
+    specs = sorted(SPECS.glob("*.yaml")) if MANY else [SPECS / f"{name}.yaml" for name in CHOSEN]
+    included = []
+    for spec in specs:
+        compiled = compile_spec(spec, [PopartBackend(), PopxlBackend()])
+        family = compiled.family
+        for path, text in compiled.package.files.items():
+            if path.endswith((".cpp", ".hpp", ".h")):
+                (tmp_path / family.name / path).parent.mkdir(parents=True, exist_ok=True)
+                (tmp_path / family.name / path).write_text(text)
+        included += [f"{family.name}/{source_path(family)}", f"{family.name}/popxl/{module_name(family)}.cpp"]
+    (tmp_path / "all.cpp").write_text("".join(f'#include "{path}"\n' for path in included))
+    pybind11 = environments.folder("popart", "pybind11")
+    assert pybind11 is not None, "opc env create popart"
+    around = (sdk() / "include", pybind11 / "include", Path(sysconfig.get_path("include")))
+    call = [
+        "g++",
+        "-std=c++14",
+        "-Wall",
+        "-Wextra",
+        "-Werror",
+        "-fsyntax-only",
+        "-DONNX_NAMESPACE=onnx",
+        f"-I{runtime_include()}",
+    ]
+    call += [word for folder in around for word in ("-isystem", str(folder))]
+    done = subprocess.run([*call, "all.cpp"], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[:4000]
