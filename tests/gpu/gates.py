@@ -155,7 +155,10 @@ def _run(command: list[str]) -> str:
 
 def _all_of(op: str) -> list[str]:
     with tempfile.TemporaryDirectory() as name:
-        return [f"{op}: {text}" for text in mistakes(op, Path(name))]
+        try:
+            return [f"{op}: {text}" for text in mistakes(op, Path(name))]
+        except RuntimeError as e:
+            return [f"{op}: {e}"]
 
 
 def main(ops: list[str]) -> int:
