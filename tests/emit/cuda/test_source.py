@@ -30,6 +30,12 @@ def test_points_of_bfloat16_are_read_16_bytes_at_a_time(tmp_path: Path) -> None:
     assert all("ld.global.v4.u32" in text for text in halves)
 
 
+def test_only_what_is_known_to_be_amiss_is_let_pass() -> None:
+    assert gates.known("max_pool2d_y: spills (24, 24, 28) bytes of stack, stores and loads") is not None
+    assert gates.known("max_pool2d_y: computes in float64") is None
+    assert gates.known("softmax: spills (8, 8, 8) bytes of stack, stores and loads") is None
+
+
 @pytest.mark.parametrize(
     ("mangled", "expected"),
     [
