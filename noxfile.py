@@ -5,6 +5,7 @@
 
 import hashlib
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -23,6 +24,11 @@ QUICK = {**QUIET, "OPC_VARIANT": "native"}
 
 # What the project's own tests build is about packages; the proof runs their kernels as they are shipped.
 BUILDING = {**QUICK, "OPC_OPTIMIZE": "0"}
+
+# What g++ has compiled for one test and is asked to compile for another: the same sources, in folders of their own. Such a cache
+# knows the headers that a compiler names, and these leave out those of the system, so each run begins with an empty one.
+COMPILED = Path(".nox", "compiled")
+CACHED = {"CCACHE_DEPEND": "1", "CCACHE_NOCOMPRESS": "1"}
 
 # Backends whose frameworks can't live beside the others; what goes into their environments, the extras of pyproject.toml say.
 ENVIRONMENTS = ("mindspore", "popart", "rknn")
@@ -79,6 +85,19 @@ def installed(session: nox.Session) -> Path:
     return programs
 
 
+def compiling_once(session: nox.Session, programs: Path) -> dict[str, str]:
+    """Return the environment in which g++ and gcc are asked through ccache, an empty one; none where it is not installed."""
+    if not (programs / "ccache").exists():
+        return {}
+    shutil.rmtree(COMPILED, ignore_errors=True)
+    links = COMPILED.absolute() / "bin"
+    links.mkdir(parents=True)
+    for name in ("g++", "gcc", "c++", "cc"):
+        if shutil.which(name) is not None:
+            (links / name).symlink_to(programs / "ccache")
+    return {**CACHED, "CCACHE_DIR": str(links.parent / "kept"), "PATH": f"{links}:{session.env['PATH']}"}
+
+
 @contextmanager
 def meanwhile(session: nox.Session, *command: str | Path, env: Mapping[str, str] = {}) -> Iterator[None]:
     """Run a command beside what is done under it, which leaves a core idle at times; then show what it printed."""
@@ -114,10 +133,11 @@ def lint(session: nox.Session) -> None:
 
 @nox.session(venv_backend="none")
 def types(session: nox.Session) -> None:
-    """Strict types. The environments of frameworks are made meanwhile, for each of the two is busy on one core."""
+    """Strict types. The environments of frameworks are made meanwhile, and what `cover` asks first is found out on one core."""
     programs = installed(session)
     with meanwhile(session, programs / "opc", "env", "create", *ENVIRONMENTS):
         session.run(programs / "mypy", external=True)
+        session.run(programs / "opc", "cover", *SPECS, external=True)
     MADE.update(ENVIRONMENTS)
 
 
@@ -145,7 +165,8 @@ def suite(session: nox.Session, programs: Path) -> None:
     python = ".opc/env/mindspore/venv/bin/python"
     skipped = [f"{package}/tests/test_mindspore.py" for package in generated]
     with meanwhile(session, python, "-m", "pytest", "-p", "no:cacheprovider", *skipped, env=BUILDING):
-        session.run(programs / "pytest", *SPREAD, "tests", *generated, *session.posargs, env=BUILDING, external=True)
+        env = {**BUILDING, **compiling_once(session, programs)}
+        session.run(programs / "pytest", *SPREAD, "tests", *generated, *session.posargs, env=env, external=True)
 
 
 @nox.session(venv_backend="none")

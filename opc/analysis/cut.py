@@ -103,13 +103,15 @@ what its value asks for and is absent, and what it reads."""
 class Cut:
     """One dimension cut, with some optional inputs absent.
 
-    `known` may be shared by cuts of one op along one dimension: calls differ in what few statements ask of optional inputs.
+    `known`, and `entries`, what of each operand is cut, may be shared by cuts of one op along one dimension: calls differ in what
+    few statements ask of optional inputs.
     """
 
     op: Op
     along: Dim | GroupSize
     absent: frozenset[str]
     known: Known = field(default_factory=dict)
+    entries: dict[str, int | None] = field(default_factory=dict)
     states: dict[str, _State] = field(default_factory=dict)
     partial_inputs: dict[str, Placement] = field(default_factory=dict)
     values: dict[tuple[Expr, _Indices], _State] = field(default_factory=dict)
@@ -146,7 +148,10 @@ class Cut:
 
     def cut(self, operand: Operand) -> int | None:
         """Return the entry of an operand's shape that is cut."""
-        return next((n for n, d in enumerate(operand.dims) if is_along(d, self.along)), None)
+        name = operand.name
+        if name not in self.entries:
+            self.entries[name] = next((n for n, d in enumerate(operand.dims) if is_along(d, self.along)), None)
+        return self.entries[name]
 
     # Statements
 

@@ -80,8 +80,9 @@ def _along(op: Op, along: Dim | GroupSize) -> Iterator[Sharding]:
     sizes = range(len(optional) + 1) if few else (0, len(optional))
     found: dict[tuple[str, ...], tuple[Free, Free] | None] = {}
     known: Known = {}
+    entries: dict[str, int | None] = {}
     for chosen in (c for n in sizes for c in combinations(optional, n)):
-        found[chosen] = Cut(op, along, frozenset(optional) - frozenset(chosen), known).placements()
+        found[chosen] = Cut(op, along, frozenset(optional) - frozenset(chosen), known, entries).placements()
     together = _merged(list(found.values())) if few else None
     if together is not None:
         yield Sharding(_name(along), *together)

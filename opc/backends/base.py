@@ -68,6 +68,10 @@ class Compile:
     ahead for all packages, which changes no object. `kept` is a folder for the compiled header, which then serves all output
     folders: that of the environment whose headers are most of it. It then has the headers `also`, which some sources include
     later, and beside it lies an object with the inline functions of opc's headers and of those in the folders `inlined`.
+
+    `functions` is a header of the runtime with functions that many packages' sources have in common; the build system may compile
+    them once, as an object that is linked beside this one. Both then know it by a macro: `OPC_FUNCTIONS_ELSEWHERE` and
+    `OPC_FUNCTIONS_HERE`.
     """
 
     source: str
@@ -80,6 +84,7 @@ class Compile:
     kept: str = ""
     also: tuple[str, ...] = ()
     inlined: tuple[str, ...] = ()
+    functions: str = ""
 
 
 @dataclass(frozen=True, slots=True)

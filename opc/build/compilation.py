@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
 
-from opc.backends.base import BuildStep
+from opc.backends.base import BuildStep, Compile
 from opc.backends.kernel import libraries
 from opc.backends.kernel.backend import KernelBackend
 from opc.backends.package import BUILD
@@ -57,14 +57,16 @@ def compile_packages(
         edges[family.name], result[family.name].skipped = _steps(family, generated)
     built = ((step for name in chosen & {*steps} for step in steps[name]) for steps in edges.values())
     ahead = headers.worth(built, out, toolchain)
+    kernels = {family.name: _kernel(family) for family, _ in packages}
+    apart = shared.worth((steps for steps, _ in kernels.values()), out, toolchain)
     for family, generated in packages:
         steps = edges[family.name]
         # Signatures are taken before the compilers read the files: a file that changes meanwhile then counts as changed.
         relative = (*generated.written, *generated.unchanged, "manifest.json")
         result[family.name].signatures = stamp.signatures(generated.package / path for path in relative)
-        kernel, read = _kernel(family)
+        kernel, read = kernels[family.name]
         result[family.name].signatures |= stamp.signatures(read)
-        text = ninja.package_file(family.name, kernel, steps, ahead)
+        text = ninja.package_file(family.name, kernel, steps, ahead, apart)
         _write_if_changed(generated.package / BUILD / ninja.FILE, text)
         wanted = [name for name in steps if name in chosen]
         targets += [ninja.target(family.name, name) for name in wanted]
@@ -76,7 +78,7 @@ def compile_packages(
         if header.kept:
             continue
         _write_if_changed(out / header.folder / ninja.FILE, ninja.header_file(header))
-    common = {name: shared.of(step for own in steps.values() for step in own) for name, steps in edges.items()}
+    common = {name: _common(kernels[name][0], steps, apart) for name, steps in edges.items()}
     for step in dict.fromkeys(step for own in common.values() for step in own):
         _write_if_changed(out / shared.folder(step) / ninja.FILE, ninja.shared_file(step))
     folders = (f"*/{BUILD}", f"{headers.FOLDER}/*", f"{shared.FOLDER}/*")
@@ -92,6 +94,14 @@ def compile_packages(
         result[family.name].made = tuple(made[family.name])
         result[family.name].signatures |= stamp.signatures(made[family.name])
     return result
+
+
+def _common(
+    kernel: Iterable[BuildStep], steps: Mapping[str, Iterable[BuildStep]], apart: Collection[Compile]
+) -> tuple[Compile, ...]:
+    """Return the steps that make what a package shares with others: objects that its links ask for, and functions in `apart`."""
+    asked = shared.of(step for own in steps.values() for step in own)
+    return (*asked, *(made for made in map(shared.functions, kernel) if made is not None and made in apart))
 
 
 def _steps(family: Family, generated: Generated) -> tuple[dict[str, tuple[BuildStep, ...]], dict[str, tuple[Diagnostic, ...]]]:

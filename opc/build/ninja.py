@@ -114,14 +114,16 @@ def package_file(
     kernel: Sequence[BuildStep],
     steps: Mapping[str, Sequence[BuildStep]],
     ahead: Collection[headers.Header] = (),
+    apart: Collection[Compile] = (),
 ) -> str:
     """Return a package's ninja file: the kernel's steps, those of each backend, and a target for each backend.
 
-    The headers in `ahead` are compiled before the sources that begin with them.
+    The headers in `ahead` are compiled before the sources that begin with them, and the functions in `apart` once for all.
     """
     every = dict.fromkeys((*kernel, *(step for own in steps.values() for step in own)))
     begun = {output(step): header for step in every if (header := headers.of(step)) in ahead and header is not None}
-    lines = [_edge(package, step, begun) for step in every]
+    sharing = {output(step): one for step in every if (one := shared.functions(step)) in apart and one is not None}
+    lines = [_edge(package, step, begun, sharing) for step in every]
     for backend, own in steps.items():
         made = " ".join(_path(package, output(step)) for step in own)
         lines.append(f"build {target(package, backend)}: phony {made}\n")
@@ -214,12 +216,16 @@ def _refused(message: str) -> Diagnostic:
     return Diagnostic(f"the build could not run: {message}", hint=space_hint(message))
 
 
-def _edge(package: str, step: BuildStep, begun: Mapping[str, headers.Header]) -> str:
-    """Return one step as a ninja build statement; `begun` has the compiled header that the source of an object begins with."""
+def _edge(package: str, step: BuildStep, begun: Mapping[str, headers.Header], sharing: Mapping[str, Compile]) -> str:
+    """Return one step as a ninja build statement.
+
+    `begun` has the compiled header that the source of an object begins with, and `sharing` what makes functions that it lacks.
+    """
     made, needs = _path(package, output(step)), IDENTITY
     match step:
         case Compile():
             rule, sources, flags = "cc" if step.language == "c" else "cxx", [step.source], (f"-I{package}", *headers.flags(step))
+            flags += (shared.ELSEWHERE,) if step.object in sharing else ()
         case Link():
             rule, sources, flags = "link", list(step.objects), step.flags
         case Script():
@@ -227,7 +233,8 @@ def _edge(package: str, step: BuildStep, begun: Mapping[str, headers.Header]) ->
         case Tool():
             read = "".join(f" {_path(path)}" for path in step.reads)
             return f"build {made}: tool {_path(package, step.source)} |{read} {needs}\n  tool = {words(step.command)}\n"
-    inputs = " ".join((*(_path(package, source) for source in sources), *(_path(shared.path(s)) for s in shared.of((step,)))))
+    others = dict.fromkeys((*shared.of((step,)), *(sharing[made] for made in sources if made in sharing)))
+    inputs = " ".join((*(_path(package, source) for source in sources), *(_path(shared.path(s)) for s in others)))
     own = {"flags": words(flags)}
     if step.compiler:
         own |= {"cxx": words(step.compiler), "cxxflags": "$crossflags", "linkflags": "-shared"}

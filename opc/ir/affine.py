@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field
+from operator import floordiv, mod
 from typing import TypeAlias
 
 from opc.ir.dtypes import INT64_MIN
@@ -113,13 +114,17 @@ Monomial: TypeAlias = tuple[Atom, ...]
 """A product of atoms, sorted; the empty tuple is 1."""
 
 
+_OPERATIONS: Mapping[type, Callable[[int, int], int]] = {FloorDiv: floordiv, Mod: mod, Minimum: min}
+"""The atoms that are made of two expressions, and what they compute of the values of these."""
+
+
 def _factor(e: Affine) -> str:
     text = str(e)
     atomic = len(e.terms) <= 1 and "*" not in text and " " not in text and not text.startswith("-")
     return text if atomic else f"({text})"
 
 
-@remembered("_order")
+@remembered("_order", often=True)
 def _order(atom: Atom) -> tuple[int, str]:
     rank = {Index: 0, Dim: 1, GroupSize: 2, AttrInt: 3, FloorDiv: 4, Mod: 5, Minimum: 6}[type(atom)]
     return rank, str(atom)
@@ -271,7 +276,7 @@ class Affine(AffineNode):
                 rest[monomial] = coefficient
         return Affine._make(whole), Affine._make(rest)
 
-    @remembered("_atoms")
+    @remembered("_atoms", often=True)
     def atoms(self) -> frozenset[Symbol]:
         """Return every symbol in the expression, those inside divisions included."""
         found: set[Symbol] = set()
@@ -283,7 +288,7 @@ class Affine(AffineNode):
                     found.add(atom)
         return frozenset(found)
 
-    @remembered("_indices")
+    @remembered("_indices", often=True)
     def indices(self) -> frozenset[str]:
         """Return the names of the index variables in the expression."""
         return frozenset(a.name for a in self.atoms() if isinstance(a, Index))
@@ -302,7 +307,7 @@ class Affine(AffineNode):
                 terms[rest] = terms.get(rest, 0) + c
         return Affine._make(terms)
 
-    @remembered("_minima")
+    @remembered("_minima", often=True)
     def minima(self) -> frozenset[Minimum]:
         """Return every minimum in the expression, those inside others included."""
         inner = [a for m, _ in self.terms for a in m if isinstance(a, FloorDiv | Mod | Minimum)]
@@ -344,8 +349,13 @@ class Affine(AffineNode):
 
     def rename(self, names: Mapping[str, str]) -> Affine:
         """Return the expression with index variables renamed."""
-        renamed = [n for n in self.indices() if n in names]
-        return self._with(tuple([(Index(n), Affine.of(Index(names[n]))) for n in sorted(renamed)])) if renamed else self
+        new = tuple([(n, names[n]) for n in self.indices() if n in names and names[n] != n])
+        return self._renamed(new) if new else self
+
+    @memoised
+    def _renamed(self, new: tuple[tuple[str, str], ...]) -> Affine:
+        found: dict[Symbol, Affine] = {Index(n): Affine.of(Index(m)) for n, m in new}
+        return self._substituted(found.get, None)
 
     def evaluate(self, value: Callable[[Symbol], int]) -> int:
         """Return the value of the expression, given the value of each symbol.
@@ -357,18 +367,16 @@ class Affine(AffineNode):
         for m, c in self.terms:
             product = c
             for atom in m:
-                if isinstance(atom, FloorDiv):
-                    product *= atom.numerator.evaluate(value) // atom.denominator.evaluate(value)
-                elif isinstance(atom, Mod):
-                    product *= atom.numerator.evaluate(value) % atom.denominator.evaluate(value)
-                elif isinstance(atom, Minimum):
-                    product *= min(atom.left.evaluate(value), atom.right.evaluate(value))
+                # Most atoms are symbols, of which there are as many classes as of others.
+                if atom.__class__ in _OPERATIONS:
+                    left, right = [part.evaluate(value) for part in parts_of(atom)]  # type: ignore[arg-type]  # it is an operation
+                    product *= _OPERATIONS[atom.__class__](left, right)
                 else:
-                    product *= value(atom)
+                    product *= value(atom)  # type: ignore[arg-type]  # it is a symbol
             total += product
         return total
 
-    @remembered("_text")
+    @remembered("_text", often=True)
     def __str__(self) -> str:
         if not self.terms:
             return "0"

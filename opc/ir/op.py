@@ -262,12 +262,12 @@ def camel_case(name: str) -> str:
     return "".join(part.capitalize() for part in name.split("_"))
 
 
-@remembered("_assignments")
+@remembered("_assignments", often=True)
 def _assignments(op: Op) -> Mapping[str, Assign]:
     return {s.target: s for s in op.body}
 
 
-@remembered("_declared")
+@remembered("_declared", often=True)
 def _operands(op: Op) -> Mapping[str, Operand]:
     return {o.name: o for o in (*op.inputs, *op.outputs, *op.temporaries)}
 

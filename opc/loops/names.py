@@ -85,46 +85,57 @@ class _Namer:
         return tuple([self._statement(s, known) for s in body])
 
     def _statement(self, s: Statement, env: dict[str, str]) -> Statement:
-        if isinstance(s, Loop | CallWithBody | LocalFunction | GroupPoints):
-            return self._with_scope(s, env)
-        if isinstance(s, PassGroup):
-            return PassGroup(tuple([self._statement(t, env) for t in s.body]))
-        if isinstance(s, Let | Var):
-            value = None if s.value is None else self._value(s.value, env)
-            kind = self._kind(s.kind, env)
-            return s.__class__(self._fresh(s.name, env), kind, value)  # type: ignore[arg-type]  # a `Let` has a value
-        s = with_own_values(s, self._values(own_values(s), env))
-        s = with_bodies(s, tuple([self.body(b, env) for b in bodies(s)]))
-        match s:
-            case Buffer():
-                size = s.size if isinstance(s.size, str) else self._value(s.size, env)
-                return replace(s, name=self._fresh(s.name, env), size=size)
-            case Alias():
-                return replace(s, variable=env.get(s.variable, s.variable))
-            case _:
-                return s
+        rule = _STATEMENTS.get(s.__class__)
+        if rule is not None:
+            return rule(self, s, env)
+        if values := own_values(s):
+            s = with_own_values(s, self._values(values, env))
+        return with_bodies(s, tuple([self.body(b, env) for b in inner])) if (inner := bodies(s)) else s
 
-    def _with_scope(self, s: Loop | CallWithBody | LocalFunction | GroupPoints, env: dict[str, str]) -> Statement:
+    def _group(self, s: PassGroup, env: dict[str, str]) -> PassGroup:
+        return PassGroup(tuple([self._statement(t, env) for t in s.body]))
+
+    def _let(self, s: Let, env: dict[str, str]) -> Let:
+        value, kind = self._value(s.value, env), s.kind
+        return Let(self._fresh(s.name, env), self._kind(kind, env) if isinstance(kind, Named) else kind, value)
+
+    def _var(self, s: Var, env: dict[str, str]) -> Var:
+        value, kind = None if s.value is None else self._value(s.value, env), self._kind(s.kind, env)
+        return Var(self._fresh(s.name, env), kind, value)
+
+    def _buffer(self, s: Buffer, env: dict[str, str]) -> Buffer:
+        size = s.size if isinstance(s.size, str) else self._value(s.size, env)
+        return replace(s, name=self._fresh(s.name, env), size=size)
+
+    def _loop(self, s: Loop, env: dict[str, str]) -> Loop:
         inner = dict(env)
-        if isinstance(s, LocalFunction):
-            own = self._fresh(s.name, env)
-            params = tuple((of, self._fresh(name, inner)) for of, name in s.params)
-            body = tuple([self._statement(t, inner) for t in s.body])
-            result = None if s.result is None else self._value(s.result, inner)
-            return replace(s, name=own, params=params, body=body, result=result)
-        values = self._values(own_values(s), env)
-        match s:
-            case Loop():
-                carried = env.get(s.carried, s.carried)
-                ahead = env.get(s.ahead, s.ahead)
-                after = None if s.after is None else self._call(s.after, env)
-                s = replace(s, index=self._fresh(s.index, inner), carried=carried, ahead=ahead, after=after)
-            case GroupPoints():
-                s = replace(s, name=self._fresh(s.name, inner))
-            case CallWithBody():
-                returned = env.get(s.result, "") if s.assigns else self._fresh(s.result, env) if s.result else ""
-                s = replace(s, params=tuple((of, self._fresh(name, inner)) for of, name in s.params), result=returned)
-        return with_own_values(replace(s, body=self.body(s.body, inner)), values)
+        low, high = self._value(s.low, env), self._value(s.high, env)
+        step = None if s.step is None else self._value(s.step, env)
+        after = None if s.after is None else self._call(s.after, env)
+        index = self._fresh(s.index, inner)
+        body = tuple([self._statement(t, inner) for t in s.body])
+        carried, ahead = env.get(s.carried, s.carried), env.get(s.ahead, s.ahead)
+        return Loop(s.how, index, low, high, body, step, s.down, carried, s.carried_kind, s.short, ahead, after)
+
+    def _points(self, s: GroupPoints, env: dict[str, str]) -> GroupPoints:
+        inner = dict(env)
+        over = self._values(s.over, env)
+        return GroupPoints(self._fresh(s.name, inner), over, tuple([self._statement(t, inner) for t in s.body]))
+
+    def _call_with_body(self, s: CallWithBody, env: dict[str, str]) -> CallWithBody:
+        inner = dict(env)
+        call = self._call(s.call, env)
+        returned = env.get(s.result, "") if s.assigns else self._fresh(s.result, env) if s.result else ""
+        params = tuple([(of, self._fresh(name, inner)) for of, name in s.params])
+        return CallWithBody(call, params, self.body(s.body, inner), s.inlined, returned, s.assigns)
+
+    def _function(self, s: LocalFunction, env: dict[str, str]) -> LocalFunction:
+        inner = dict(env)
+        own = self._fresh(s.name, env)
+        params = tuple([(of, self._fresh(name, inner)) for of, name in s.params])
+        body = tuple([self._statement(t, inner) for t in s.body])
+        result = None if s.result is None else self._value(s.result, inner)
+        return LocalFunction(own, params, body, result, s.returns, s.inlined)
 
     def _call(self, e: Intrinsic, env: Mapping[str, str]) -> Intrinsic:
         name = e.name
@@ -139,15 +150,17 @@ class _Namer:
 
     def _value(self, e: Expr, env: Mapping[str, str]) -> Expr:
         rule = _RULES.get(e.__class__)
-        return self._parts(e, env) if rule is None else rule(self, e, env)
-
-    def _parts(self, e: Expr, env: Mapping[str, str]) -> Expr:
+        if rule is not None:
+            return rule(self, e, env)
         below = children(e)
         return with_children(e, tuple([self._value(c, env) for c in below])) if below else e
 
     def _index(self, e: IndexValue, env: Mapping[str, str]) -> IndexValue:
-        value = e.value.rename(env)
-        return e if value is e.value else IndexValue(value, e.span)
+        old = e.value
+        if not old.indices():
+            return e
+        value = old.rename(env)
+        return e if value is old else IndexValue(value, e.span)
 
     def _block(self, e: Block, env: Mapping[str, str]) -> Block:
         known = dict(env)
@@ -197,6 +210,19 @@ class _Numberer(_Namer):
         self.count += 1
         return found
 
+
+_STATEMENTS: Mapping[type, Callable[[_Namer, Any, dict[str, str]], Statement]] = {
+    Loop: _Namer._loop,
+    CallWithBody: _Namer._call_with_body,
+    LocalFunction: _Namer._function,
+    GroupPoints: _Namer._points,
+    PassGroup: _Namer._group,
+    Let: _Namer._let,
+    Var: _Namer._var,
+    Buffer: _Namer._buffer,
+    Alias: lambda namer, s, env: replace(s, variable=env.get(s.variable, s.variable)),
+}
+"""What is done to the statements that have names in them; of the others, the values and bodies are renamed."""
 
 _RULES: Mapping[type, Callable[[_Namer, Any, Mapping[str, str]], Expr]] = {
     IndexValue: _Namer._index,

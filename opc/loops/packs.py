@@ -6,10 +6,10 @@ are read ahead of the points of a pack, and rows that are written are written be
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from opc.ir.dtypes import Weak
-from opc.ir.expr import Expr, children, with_children
+from opc.ir.expr import Expr, children, walk, with_children
 from opc.loops.nodes import (
     Body,
     Do,
@@ -54,7 +54,8 @@ def with_packs(body: Body, rows: Mapping[str, PackedRow], fresh: Callable[[str],
 
 def _packed(loop: Loop, rows: Mapping[str, PackedRow], fresh: Callable[[str], str]) -> Iterator[Statement]:
     # Where no row is used, points go to the same threads all the same: each keeps values for itself.
-    used = [name for name in rows if any(_uses(v, name, loop.index) for v in values_of(loop.body))]
+    at_index = _used(values_of(loop.body), loop.index)
+    used = [name for name in rows if name in at_index]
     packed, first, lane = Member("@tile", "packed"), fresh("first"), fresh("lane")
     packs = {name: fresh(name.partition("#")[0].removesuffix("_row") + "_pack") for name in used}
 
@@ -75,10 +76,11 @@ def _packed(loop: Loop, rows: Mapping[str, PackedRow], fresh: Callable[[str], st
     def place(name: str) -> Expr:
         return Local(offsets, Weak.INT, number(rows[name].operand), "at")
 
+    read_here = _used(_read_values(loop.body), loop.index)
     for name in used:
         types = (COUNT,)
         if rows[name].written:
-            read = any(_uses(v, name, loop.index) for v in _read_values(loop.body))
+            read = name in read_here
             whole = (ref(name), place(name)) if read else (ref(name),)
             body.append(Var(packs[name], Named("auto"), call("load_pack" if read else "new_pack", *whole, types=types)))
         else:
@@ -111,11 +113,10 @@ def _read_values(body: Body) -> Iterator[Expr]:
         yield from (s.value,) if isinstance(s, Store) else own_values(s)
 
 
-def _uses(e: Expr, name: str, index: str) -> bool:
-    """Whether a value is made of the element of a row at an index."""
-    if isinstance(e, Local) and e.name == name:
-        return e.index == variable(index)
-    return any(_uses(c, name, index) for c in children(e))
+def _used(values: Iterable[Expr], index: str) -> set[str]:
+    """Return the rows whose element at an index values are made of."""
+    at = variable(index)
+    return {e.name for v in values for e in walk(v) if isinstance(e, Local) and e.index == at}
 
 
 __all__ = ["COUNT", "PackedRow", "with_packs"]

@@ -7,429 +7,75 @@ access is a stride map: the element of `x[n, i + p]` lies at `n * x.stride[0] + 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import Any
 
 from opc.ir.affine import Affine, Index
 from opc.ir.dtypes import Acc, DType, ValueType, Weak, candidates, is_floating
-from opc.ir.expr import SPECULATION, STATEMENTS, Call, Const, Expr, Extension, IndexValue, children
-from opc.ir.node import remembered, remembering
-from opc.ir.printer import format_expr
-from opc.records import dataclass, replace
-
-if TYPE_CHECKING:
-    from opc.loops.nodes import Body
-
-
-@dataclass(frozen=True, slots=True)
-class Named:
-    """A type of the runtime's, or one declared in the function, that is no value type; `of` are its template arguments."""
-
-    name: str
-    of: tuple[Any, ...] = ()
-
-    def __str__(self) -> str:
-        if self.name == "const":
-            return f"const {', '.join(map(type_text, self.of))}"
-        return f"{self.name}<{', '.join(map(type_text, self.of))}>" if self.of else self.name
-
-
-@dataclass(frozen=True, slots=True)
-class Pointer:
-    """A pointer to elements of a type, which a `constant` one does not change."""
-
-    to: ValueType
-    constant: bool = False
-
-    def __str__(self) -> str:
-        return f"{'const ' if self.constant else ''}{self.to}*"
-
-
-@dataclass(frozen=True, slots=True)
-class StoredType:
-    """The type that the elements of an operand, whose values have the type `of`, are stored as."""
-
-    of: ValueType
-    operand: str
-    constant: bool = False
-
-    def __str__(self) -> str:
-        return f"{'const ' if self.constant else ''}stored({self.operand})"
-
-
-@dataclass(frozen=True, slots=True)
-class ReferenceType:
-    """A reference to a variable of a type, as a parameter."""
-
-    to: ValueType | Named
-
-    def __str__(self) -> str:
-        return f"{self.to}&"
-
-
-Kind: TypeAlias = ValueType | Named | Pointer
-"""The type of a variable."""
-
-
-@remembering
-@dataclass(frozen=True, slots=True)
-class Integer(Extension):
-    """The base of integers, which are int64."""
-
-    @property
-    def type(self) -> ValueType:
-        """Weak int, as index values are."""
-        return Weak.INT
-
-
-@remembering
-@dataclass(frozen=True, slots=True)
-class Local(Extension):
-    """The value of a variable, or with `index` an element of the array or of the memory that it points to.
-
-    `member` is the function of a struct of the runtime's that returns its value, or a member that is one.
-    """
-
-    PARTS: ClassVar = ("index",)
-
-    name: str
-    type: ValueType
-    index: Expr | None = None
-    member: str = ""
-
-    def text(self) -> str:
-        """Return `name`, `name.member` or `name[index]`."""
-        member = f".{self.member}" if self.member else ""
-        return f"{self.name}{member}" if self.index is None else f"{self.name}[{format_expr(self.index)}]"
-
-
-@remembering
-@dataclass(frozen=True, slots=True)
-class Member(Integer):
-    """An integer that the runtime holds: `x.stride[0]`, `nest.parts`."""
-
-    owner: str
-    field: str
-    entry: int | Expr | None = None
-
-    def text(self) -> str:
-        """Return `owner.field[entry]`."""
-        entry = self.entry if isinstance(self.entry, int | None) else format_expr(self.entry)
-        return f"{self.owner}.{self.field}" + ("" if entry is None else f"[{entry}]")
-
-
-@remembering
-@dataclass(frozen=True, slots=True)
-class Rank(Integer):
-    """The number of axes of a group; `of` names the input whose own group it is."""
-
-    group: str
-    of: str | None = None
-
-    def text(self) -> str:
-        """Return `rank(group)`."""
-        return f"rank({self.group}{'' if self.of is None else f' of {self.of}'})"
-
-
-@remembering
-@dataclass(frozen=True, slots=True)
-class Axes(Integer):
-    """The sizes of a group's axes, as an argument of intrinsics; `of` names the input whose own group it is."""
-
-    group: str
-    of: str | None = None
-
-    def text(self) -> str:
-        """Return `axes(group)`."""
-        return f"axes({self.group}{'' if self.of is None else f' of {self.of}'})"
-
-
-@remembering
-@dataclass(frozen=True, slots=True)
-class Sum(Integer):
-    """A sum of integers, in the order given."""
-
-    PARTS: ClassVar = ("terms",)
-
-    terms: tuple[Expr, ...]
-
-    def text(self) -> str:
-        """Return the sum in parentheses."""
-        return f"({' + '.join(map(format_expr, self.terms))})"
-
-
-@remembering
-@dataclass(frozen=True, slots=True)
-class Product(Integer):
-    """A product of integers."""
-
-    PARTS: ClassVar = ("factors",)
-
-    factors: tuple[Expr, ...]
-
-    def text(self) -> str:
-        """Return the product, with sums in parentheses."""
-        return "*".join(t if _is_word(t) else f"({t})" for t in map(format_expr, self.factors))
-
-
-@remembering
-@dataclass(frozen=True, slots=True)
-class Load(Extension):
-    """The element of an operand at `offset` elements from its first, one that is inside wherever the load stands.
-
-    A `stored` operand is read in the type that it is stored in. `along` is the part of the offset that changes from one lane to
-    the next, where that is kept separate.
-    """
-
-    PARTS: ClassVar = ("offset", "along")
-
-    view: str
-    offset: Expr
-    type: ValueType
-    stored: bool = False
-    along: Expr | None = None
-
-    def text(self) -> str:
-        """Return `view[offset]`."""
-        along = "" if self.along is None else f" + {format_expr(self.along)}"
-        return f"{self.view}[{format_expr(self.offset).removeprefix('(').removesuffix(')')}{along}]"
-
-
-@remembering
-@dataclass(frozen=True, slots=True)
-class Address(Integer):
-    """Where the element of an operand at `offset` lies, None at the first: an argument of intrinsics."""
-
-    PARTS: ClassVar = ("offset",)
-
-    view: str
-    offset: Expr | None
-
-    def text(self) -> str:
-        """Return `&view[offset]`."""
-        return f"&{self.view}[{'0' if self.offset is None else format_expr(self.offset).removeprefix('(').removesuffix(')')}]"
-
-
-@remembering
-@dataclass(frozen=True, slots=True)
-class Speculative(Extension):
-    """A value that may be computed speculatively, wherever its variables are known."""
-
-    PARTS: ClassVar = ("value",)
-    TRAITS: ClassVar = SPECULATION
-
-    value: Expr
-
-    @property
-    def type(self) -> ValueType:
-        """That of the value."""
-        return self.value.type
-
-    def text(self) -> str:
-        """Return the value."""
-        return _wrapped(format_expr(self.value))
-
-
-@remembering
-@dataclass(frozen=True, slots=True)
-class Construct(Extension):
-    """A value converted to a type that may be none of the value types."""
-
-    PARTS: ClassVar = ("value",)
-
-    kind: Kind
-    value: Expr
-
-    @property
-    def type(self) -> ValueType:
-        """That of the value, where the kind is no value type."""
-        return self.value.type if isinstance(self.kind, Named | Pointer) else self.kind
-
-    def text(self) -> str:
-        """Return `kind(value)`."""
-        return f"{type_text(self.kind)}({format_expr(self.value)})"
-
-
-@remembering
-@dataclass(frozen=True, slots=True)
-class As(Extension):
-    """A value as one of another type that it mixes with: a literal or an attribute takes the type, others are converted."""
-
-    PARTS: ClassVar = ("value",)
-
-    value: Expr
-    type: ValueType
-
-    def text(self) -> str:
-        """Return the value."""
-        return _wrapped(format_expr(self.value))
-
-
-@remembering
-@dataclass(frozen=True, slots=True)
-class Deref(Extension):
-    """What a pointer that an intrinsic returns points to."""
-
-    PARTS: ClassVar = ("pointer",)
-
-    pointer: Expr
-    type: ValueType
-
-    def text(self) -> str:
-        """Return `*pointer`."""
-        return f"*{format_expr(self.pointer)}"
-
-
-@remembering
-@dataclass(frozen=True, slots=True)
-class Intrinsic(Extension):
-    """A function of the runtime's headers, with template arguments `types`; `opc.loops.intrinsics` lists them."""
-
-    PARTS: ClassVar = ("args",)
-
-    name: str
-    args: tuple[Expr, ...]
-    type: ValueType
-    types: tuple[Any, ...] = ()
-
-    def text(self) -> str:
-        """Return the call."""
-        types = f"<{', '.join(map(type_text, self.types))}>" if self.types else ""
-        return f"{self.name}{types}({', '.join(map(format_expr, self.args))})"
-
-
-@remembering
-@dataclass(frozen=True, slots=True)
-class Word(Integer):
-    """What stands as an argument of an intrinsic and has no value type: `nest`, `opc::nowhere`, a list of constants."""
-
-    word: str
-
-    def text(self) -> str:
-        """Return the word."""
-        return self.word
-
-
-@remembering
-@dataclass(frozen=True, slots=True)
-class Init(Integer):
-    """The members of a struct of the runtime's, in order."""
-
-    PARTS: ClassVar = ("members",)
-
-    members: tuple[Expr, ...]
-
-    def text(self) -> str:
-        """Return the members in braces."""
-        return f"{{{', '.join(map(format_expr, self.members))}}}"
-
-
-@remembering
-@dataclass(frozen=True, slots=True)
-class Static(Extension):
-    """A constant of a struct of the runtime's: `limits<T>::lowest`."""
-
-    owner: Named
-    name: str
-    type: ValueType
-
-    def text(self) -> str:
-        """Return `owner::name`, or the owner where that is a constant itself."""
-        return f"{self.owner}::{self.name}" if self.name else str(self.owner)
-
-
-@remembering
-@dataclass(frozen=True, slots=True)
-class IntegerChoice(Integer):
-    """One of two integers, or of what else has no value type."""
-
-    PARTS: ClassVar = ("cond", "then", "other")
-
-    cond: Expr
-    then: Expr
-    other: Expr
-
-    def text(self) -> str:
-        """Return the choice."""
-        return f"({format_expr(self.then)} if {format_expr(self.cond)} else {format_expr(self.other)})"
-
-
-@remembering
-@dataclass(frozen=True, slots=True)
-class Block(Extension):
-    """Statements that compute a value where it is used; `Result` and `Refuse` leave them early."""
-
-    TRAITS: ClassVar = STATEMENTS
-
-    body: Body
-    value: Expr
-    type: ValueType
-
-    def text(self) -> str:
-        """Return the statements on one line."""
-        from opc.loops.printer import format_inline
-
-        return f"{{{format_inline(self.body)}; {format_expr(self.value)}}}"
-
-    def parts(self) -> tuple[Expr, ...]:
-        """Return the values in the statements, and that of the block."""
-        from opc.loops.nodes import values_of
-
-        return (*values_of(self.body), self.value)
-
-    def with_parts(self, new: tuple[Expr, ...]) -> Block:
-        """Return the block with other values."""
-        from opc.loops.nodes import with_values
-
-        return Block(with_values(self.body, new[:-1]), new[-1], self.type)
-
-
-@remembering
-@dataclass(frozen=True, slots=True)
-class Lambda(Integer):
-    """A function as a value, which keeps copies of the variables `captures`."""
-
-    params: tuple[tuple[Kind | ReferenceType | str, str], ...]
-    body: Body
-    captures: tuple[str, ...]
-
-    def text(self) -> str:
-        """Return the function on one line."""
-        from opc.loops.printer import format_inline
-
-        return f"({', '.join(name for _, name in self.params)}) -> {{{format_inline(self.body)}}}"
-
-    def parts(self) -> tuple[Expr, ...]:
-        """Return the values in the body."""
-        from opc.loops.nodes import values_of
-
-        return values_of(self.body)
-
-    def with_parts(self, new: tuple[Expr, ...]) -> Lambda:
-        """Return the function with other values."""
-        from opc.loops.nodes import with_values
-
-        return replace(self, body=with_values(self.body, new))
-
-
-def _wrapped(text: str) -> str:
-    return f"({text})" if " " in text and not text.endswith(("]", ")")) else text
-
-
-def _is_word(text: str) -> bool:
-    return all(c.isalnum() or c in "_.[]" for c in text) or (text.startswith("(") and text.endswith(")"))
-
-
-def type_text(of: object) -> str:
-    """Return a type, or an argument of a template, as text."""
-    match of:
-        case Weak.INT:
-            return "int64"
-        case Weak.FLOAT:
-            return "float64"
-        case Extension():
-            return of.text()
-        case _:
-            return str(of)
+from opc.ir.expr import Call, Const, Expr, IndexValue, children
+from opc.ir.node import remembered
+from opc.loops.kinds import Kind, Named, Pointer, ReferenceType, StoredType, type_text
+from opc.loops.value_nodes import (
+    Address,
+    As,
+    Axes,
+    Block,
+    Construct,
+    Deref,
+    Init,
+    Integer,
+    IntegerChoice,
+    Intrinsic,
+    Lambda,
+    Load,
+    Local,
+    Member,
+    Product,
+    Rank,
+    Speculative,
+    Static,
+    Sum,
+    Word,
+)
+
+__all__ = [
+    "Address",
+    "As",
+    "Axes",
+    "Block",
+    "Construct",
+    "Deref",
+    "Init",
+    "Integer",
+    "IntegerChoice",
+    "Intrinsic",
+    "Kind",
+    "Lambda",
+    "Load",
+    "Local",
+    "Member",
+    "Named",
+    "Pointer",
+    "Product",
+    "Rank",
+    "ReferenceType",
+    "Speculative",
+    "Static",
+    "StoredType",
+    "Sum",
+    "Word",
+    "call",
+    "compare",
+    "computed_as",
+    "is_one",
+    "number",
+    "product_of",
+    "ref",
+    "sum_of",
+    "type_text",
+    "variable",
+    "variables",
+    "zero",
+]
 
 
 def number(value: int) -> Expr:

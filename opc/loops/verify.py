@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from opc.analysis.value_types import presence
-from opc.ir.expr import Call, Expr, IndexValue, Present, Read, Reduce, Select, children
+from opc.ir.expr import PRESENCE, Call, Expr, IndexValue, Present, Read, Reduce, Select, children, traits
 from opc.ir.verify import VerifyError
 from opc.loops.intrinsics import HEADER
 from opc.loops.nodes import (
@@ -138,8 +138,9 @@ class _KernelVerifier:
 
     def _select(self, e: Select, names: set[str], given: frozenset[str]) -> bool:
         self._value(e.cond, names, given)
-        self._value(e.then, names, given | presence(e.cond, True))
-        self._value(e.other, names, given | presence(e.cond, False))
+        asks = traits(e.cond) & PRESENCE
+        self._value(e.then, names, given | presence(e.cond, True) if asks else given)
+        self._value(e.other, names, given | presence(e.cond, False) if asks else given)
         return True
 
     def _call(self, e: Call, names: set[str], given: frozenset[str]) -> bool:

@@ -30,7 +30,7 @@ def _answers(*declared: object) -> _Answers:
 def _found(op: Op) -> _Answers:
     operands = op.inputs, op.outputs, op.temporaries
     rules = op.dims, op.require, op.broadcast, op.scatter, op.ties, op.derivation
-    return _answers(op.types, op.attributes, operands, rules, index_names(op))
+    return _answers(op.name, op.types, op.attributes, operands, rules, index_names(op))
 
 
 @remembered("_literals")

@@ -33,6 +33,11 @@ class Extent(Enum):
         """Whether the checks of a framework are run; `wraps` says that its code calls the compiled kernel."""
         return self is not Extent.SAMPLE and not (self is Extent.LOOPS and wraps)
 
+    @property
+    def differentiates(self) -> bool:
+        """Whether there are calls through a framework's autograd: what a sample is run on, NumPy and devices, has none."""
+        return self is not Extent.SAMPLE
+
     def halves(self, backend: str, wraps: bool) -> bool:
         """Whether a backend runs half of the calls that are alike: its code calls the kernel, and `EVERY_CALL` makes them all."""
         return self in (Extent.COVER, Extent.LOOPS) and wraps and backend not in EVERY_CALL

@@ -92,7 +92,8 @@ def make_plan(family: Family, extent: Extent = Extent.WHOLE, begin: Begin = unhe
         step = max(1, -(-len(bad) // max(1, most)))
         items += [Item("refused", case, None) for case in bad[::step]]
     items += [item(forward, "example", case) for case in example_cases(family)]
-    items += _gradients(family, [i for i in items if i.kind == "forward" and i.expected is not None], begin)
+    if extent.differentiates:
+        items += _gradients(family, [i for i in items if i.kind == "forward" and i.expected is not None], begin)
     results = [*_examples(family), *_differences(family, extent, begin)]
     if family.reference.onnx:
         cases, others = onnx_cases(family, collect(op_types(family)))

@@ -7,6 +7,7 @@ of the call it came in.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import subprocess
@@ -25,6 +26,7 @@ from opc.analysis.shapes.inference import infer
 from opc.backends.base import Compile
 from opc.backends.kernel.backend import KernelBackend, instruction_sets
 from opc.build import toolchain
+from opc.build.shared import ELSEWHERE, HERE
 from opc.diagnostics import Span, SpecError
 from opc.ir.dtypes import DType, TypeVar
 from opc.ir.op import Family, Op
@@ -55,7 +57,9 @@ OPTIONS = {
     "OPC_NUM_THREADS": "4",
 }
 """What sanitizers are told in the environment of a process."""
-_DRIVER = threading.Lock()
+_ONE = threading.Lock()
+_MAKING: dict[Path, threading.Lock] = {}
+"""A lock for each object that families share, and one for these."""
 _SIGNS = re.compile(r"runtime error:|Sanitizer")
 
 
@@ -209,9 +213,15 @@ def build(
         # Without optimisation it compiles in a quarter of the time, and no access is optimised away before it is looked at.
         own = ["-O0" if f.startswith("-O") else f for f in step.flags]
         # Tensors are small, but rows of float32 take the way of large ones, past the caches; those of other types do not.
-        own += [f"-DOPC_FORCE_VARIANT={variant}", "-DOPC_CACHE_BYTES=1", "-w"]
+        own += [f"-DOPC_FORCE_VARIANT={variant}", "-DOPC_CACHE_BYTES=1", "-w", *flags]
         objects.append(made / f"{Path(step.object).name}")
-        _call([*compiler, *own, *flags, *include, "-c", folder / step.source, "-o", objects[-1]])
+        apart = [ELSEWHERE] if step.functions and shared is not None else []
+        _call([*compiler, *own, *apart, *include, "-c", folder / step.source, "-o", objects[-1]])
+        if apart and shared is not None:
+            source = toolchain.runtime_include() / step.functions
+            name = f"functions-{hashlib.sha256(repr(own).encode()).hexdigest()[:16]}.o"
+            command = [*compiler, "-x", "c++", *own, HERE, include[0], "-c", str(source), "-o"]
+            objects.append(_made_once(shared / name, command))
     objects.append(_driver(shared or folder, compiler, sanitizers, flags))
     program = made / "driver"
     _call([*compiler, *flags, "-rdynamic", "-o", program, *objects, "-pthread", "-ldl", *backend.link_flags(family)])
@@ -220,13 +230,19 @@ def build(
 
 def _driver(folder: Path, compiler: Sequence[str], sanitizers: Sequence[str], flags: Sequence[str]) -> Path:
     """Return the object of the driver, which calls the kernels of any family, compiled unless it is there."""
-    made = folder / f"driver-{'+'.join(sanitizers)}.o"
-    with _DRIVER:
+    text = resources.files("opc.testing").joinpath("templates/sanitize_driver.c").read_text(encoding="utf-8")
+    include = f"-I{toolchain.runtime_include()}"
+    command = [*compiler, "-x", "c", "-std=c11", "-O1", *flags, include, "-c", "-", "-o"]
+    return _made_once(folder / f"driver-{'+'.join(sanitizers)}.o", command, text)
+
+
+def _made_once(made: Path, command: Sequence[str], text: str = "") -> Path:
+    """Return an object that families share, made by a command that ends before its path, unless it is there."""
+    with _ONE:
+        lock = _MAKING.setdefault(made, threading.Lock())
+    with lock:
         if not made.exists():
-            text = resources.files("opc.testing").joinpath("templates/sanitize_driver.c").read_bytes()
-            include = f"-I{toolchain.runtime_include()}"
-            command = [*compiler, "-x", "c", "-std=c11", "-O1", *flags, include, "-c", "-", "-o", str(made)]
-            subprocess.run(command, input=text, check=True, capture_output=True)
+            subprocess.run([*command, str(made)], input=text, check=True, capture_output=True, text=True)
     return made
 
 

@@ -73,7 +73,7 @@ def changed(specs: Sequence[Path]) -> tuple[Path, ...]:
 def joining(specs: Sequence[Path], chosen: Collection[Path], out: Path) -> tuple[Path, ...]:
     """Return the specs that join the `chosen` ones, for opc writes their packages otherwise than where the change began.
 
-    Of specs that did not change themselves, and only where opc lies in their repository. The answer is kept below `out`.
+    Of specs that did not change themselves, and only where opc lies in their repository.
     """
     own = Path(stamp.__file__).absolute().parents[2]
     begin = _begin(specs[0].absolute().parent) if specs else None
@@ -85,18 +85,29 @@ def joining(specs: Sequence[Path], chosen: Collection[Path], out: Path) -> tuple
     others = sorted({*specs} - {*chosen} - {*changed(specs)})
     if not others:  # `opc generate` without specs would write those of the folder that it runs in
         return ()
-    known = out / FOLDER / "touched.json"
-    told = "\0".join((begin.commit, digest(stamp.own_files()), digest(map(str, others))))
-    key = hashlib.sha256(told.encode()).hexdigest()
-    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-        kept = json.loads(known.read_text(encoding="utf-8"))
-        if kept["key"] == key:
-            return tuple(spec for spec in others if str(spec) in kept["joined"])
-    found = _differences(begin.root, begin.commit, own, places, others)
+    every = _kept_differences(begin.root, begin.commit, own, places, others, out)
+    found = {spec: kinds for spec, kinds in every.items() if kinds}
     joined = found if len(found) <= MOST else [*cover(found, dict.fromkeys(found, 1.0))][:MOST]
-    with locks.hold(known.parent):
-        files.write(known, json.dumps({"key": key, "joined": [*joined]}), known.parent)
     return tuple(spec for spec in others if str(spec) in joined)
+
+
+def _kept_differences(
+    root: Path, commit: str, own: Path, places: Sequence[str], specs: Sequence[Path], out: Path
+) -> dict[str, frozenset[str]]:
+    """Return the kinds of differences of each spec's package. What was found out is kept below `out`, spec by spec."""
+    known = out / FOLDER / "touched.json"
+    told = "\0".join((commit, digest(stamp.own_files())))
+    keys = {spec: hashlib.sha256(f"{told}\0{digest([str(spec)])}".encode()).hexdigest() for spec in specs}
+    kept: dict[str, list[str]] = {}
+    with contextlib.suppress(OSError, ValueError):
+        kept = json.loads(known.read_text(encoding="utf-8"))
+    if missing := [spec for spec, key in keys.items() if key not in kept]:
+        found = _differences(root, commit, own, places, missing)
+        kept = {key: kept[key] for key in keys.values() if key in kept}
+        kept |= {keys[spec]: sorted(found.get(str(spec), ())) for spec in missing}
+        with locks.hold(known.parent):
+            files.write(known, json.dumps(kept), known.parent)
+    return {str(spec): frozenset(kept[key]) for spec, key in keys.items()}
 
 
 def _differences(root: Path, commit: str, own: Path, places: Sequence[str], specs: Sequence[Path]) -> dict[str, frozenset[str]]:

@@ -7,7 +7,10 @@ from pathlib import Path
 import pytest
 
 from opc.backends.base import BuildStep, Compile, Link
-from opc.build import builder
+from opc.backends.kernel.backend import KernelBackend
+from opc.build import builder, ninja, shared
+from opc.build.headers import LEAST
+from opc.build.toolchain import Toolchain
 from opc.ir.op import Family
 from tests.build.fakes import FakeBackend, call, make_family
 
@@ -50,3 +53,34 @@ def test_it_is_made_once_and_anew_when_its_source_changes(source: Path, tmp_path
 def test_a_mistake_is_told_of_each_package(source: Path, tmp_path: Path) -> None:
     source.write_text("int common( { return 1; }\n")
     assert build(tmp_path / "out", "first", "second")[1] == [False, False]
+
+
+def test_functions_of_entry_files_are_compiled_once_for_many_packages_of_one_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The proof of all ops runs libraries that are built so; here it is held where they are."""
+    monkeypatch.setenv("OPC_VARIANT", "baseline")
+    family = make_family("one")
+    steps = KernelBackend().build(family)
+    toolchain = Toolchain(("g++",), "g++", (), (), ("-shared",), precompiles=True)
+    assert not shared.worth([steps] * (LEAST - 1), tmp_path, toolchain)
+    (made,) = apart = shared.worth([steps] * LEAST, tmp_path, toolchain)
+    entry, *loops = (step for step in steps if isinstance(step, Compile))
+    assert {f for f in made.flags if f not in entry.flags} == {"-x", "c++", shared.HERE}
+    assert [shared.functions(step) for step in loops] == [None] * len(loops)
+    link = Link(tuple(step.object for step in (entry, *loops)), "build/library.so")
+    for taken in (apart, frozenset[Compile]()):
+        edges = [
+            line.splitlines() for line in ninja.package_file("one", steps, {"numpy": (link,)}, apart=taken).split("\nbuild ")
+        ]
+        assert [shared.ELSEWHERE in " ".join(lines) for lines in edges] == [bool(taken)] + [False] * (len(edges) - 1)
+        assert [shared.path(made) in lines[0] for lines in edges] == [
+            bool(taken) and "library.so:" in lines[0] for lines in edges
+        ]
+    # Once it is there it stays in use, so that what is built alone is not another library.
+    (tmp_path / shared.path(made)).parent.mkdir(parents=True)
+    (tmp_path / shared.path(made)).touch()
+    assert shared.worth([steps], tmp_path, toolchain) == apart
+    # A library that is shipped has them in its own file.
+    monkeypatch.delenv("OPC_VARIANT")
+    assert not shared.worth([KernelBackend().build(family)] * LEAST, tmp_path, toolchain)

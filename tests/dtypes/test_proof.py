@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from opc.ir.dtypes import DTYPES, TYPE_SETS, candidates
 from opc.pipeline import load_family
+from opc.testing.results import Report, Status
+from opc.testing.runner import run_tests
+from opc.testing.tiers import Tiers
 
 FOLDER = Path(__file__).parent / "specs"
 SPECS = sorted(FOLDER.glob("*.yaml"))
@@ -36,23 +34,18 @@ def test_torch_is_given_each_dtype() -> None:
 
 
 @pytest.fixture(scope="module")
-def proved(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], Any]:
-    """What one proof of all of them, and one of what torch runs, says of each op and backend."""
+def proved(tmp_path_factory: pytest.TempPathFactory) -> Report:
+    """What a proof of all of them, and one of what torch runs, finds: of each op as much as of one of the covering set."""
     out = tmp_path_factory.mktemp("made")
-    found: dict[tuple[str, str], Any] = {}
-    # Each by itself: of several, a backend may leave out those that show nothing more.
-    runs = [*((path, COMPUTING) for path in SPECS), *((FOLDER / f"{name}.yaml", ("torch",)) for name in CALLED_BY_TORCH)]
-    for path, backends in runs:
-        chosen = [part for name in backends for part in ("-b", name)]
-        command = [sys.executable, "-m", "opc", "test", str(path), "-o", str(out), *chosen, "--cover", "--json"]
-        done = subprocess.run(command, env={**os.environ}, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
-        found |= {(cell["op"], cell["backend"]): cell for cell in json.loads(done.stdout)["cells"]}
-    return found
+    runs = (SPECS, COMPUTING), ([FOLDER / f"{name}.yaml" for name in CALLED_BY_TORCH], ("torch",))
+    reports = [run_tests(specs, backends, out, tiers=Tiers(specs, whole=())) for specs, backends in runs]
+    assert all(r.ok for r in reports), [f.message for r in reports for f in r.results if f.status is Status.FAILED]
+    return Report({**reports[0].backends, **reports[1].backends}, [f for r in reports for f in r.results])
 
 
 @pytest.mark.parametrize("name", [path.stem for path in SPECS])
-def test_op(name: str, proved: dict[tuple[str, str], Any]) -> None:
+def test_op(name: str, proved: Report) -> None:
     for backend in (*COMPUTING, *(("torch",) if name in CALLED_BY_TORCH else ())):
-        assert proved[name, backend]["passed"] > 50
-        assert proved[name, backend]["failed"] == 0
+        cell = proved.cell(name, backend)
+        assert cell.count(Status.PASSED) > 50
+        assert not cell.failures

@@ -64,3 +64,44 @@ def test_the_last_instances_go_without_a_word(monkeypatch: pytest.MonkeyPatch) -
     gc.collect()
     assert gone() is None
     assert reported == []
+
+
+@pytest.mark.parametrize("often", [False, True])
+def test_an_answer_is_computed_once_for_each_node(often: bool) -> None:
+    asked: list[str] = []
+
+    @node.remembered("_text", often=often)
+    def shout(of: Dim) -> str:
+        asked.append(of.name)
+        return of.name.upper()
+
+    n, m = Dim(f"n{often}"), Dim(f"m{often}")
+    assert [shout(n), shout(m), shout(n)] == [n.name.upper(), m.name.upper(), n.name.upper()]
+    assert asked == [n.name, m.name]
+
+
+@pytest.mark.parametrize("often", [False, True])
+def test_a_mistake_in_an_answer_is_raised_and_not_remembered(often: bool) -> None:
+    field = "field"
+
+    @node.remembered("_text", often=often)
+    def wrong(of: Dim) -> str:
+        return str(getattr(of, f"no_such_{field}"))
+
+    held = Dim(f"wrong {often}")
+    for _ in range(2):
+        with pytest.raises(AttributeError, match="no_such_field"):
+            wrong(held)
+
+
+def test_what_is_asked_of_an_object_is_found_by_identity() -> None:
+    asked: list[list[int]] = []
+
+    @node.of_recent
+    def length(of: list[int]) -> int:
+        asked.append(of)
+        return len(of)
+
+    one, other = [1, 2], [1, 2]
+    assert length(one) == length(other) == length(one) == 2
+    assert [known is one for known in asked] == [True, False]

@@ -34,6 +34,9 @@ COMMON_FLAGS = (
 LOOP_FLAGS = ("-O2", "-fopenmp-simd")
 ENTRY_FLAGS = ("-O1",)
 
+FUNCTIONS = "opc/core/functions_here.h"
+"""What all files of entry functions have in common: how rows and products are run."""
+
 NATIVE_FLAGS = ("-std=c++17", "-fPIC", "-fvisibility=hidden", "-O2", "-ftabstop=1")
 """Flags of native code, which is ordinary C++ with exceptions; columns in messages count characters."""
 
@@ -76,7 +79,8 @@ class KernelBackend:
         forced = () if only is None else (f"-DOPC_FORCE_VARIANT={only}",)
         loop_flags = (*COMMON_FLAGS, *LOOP_FLAGS, *_less_optimised())
         # It checks shapes, and takes long to compile with optimisation.
-        entry = Compile(f"{source}.cpp", _object(f"{family.name}"), (*COMMON_FLAGS, *ENTRY_FLAGS, *forced), glue=True)
+        flags = (*COMMON_FLAGS, *ENTRY_FLAGS, *forced)
+        entry = Compile(f"{source}.cpp", _object(f"{family.name}"), flags, glue=True, functions=FUNCTIONS)
         loops = [
             Compile(
                 f"{source}_loops.cpp",

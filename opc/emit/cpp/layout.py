@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from opc.emit.cpp.text import WIDTH
 from opc.ir.affine import Dim, GroupSize
@@ -13,11 +14,26 @@ from opc.ir.op import Op
 ARGUMENTS = "call_arguments"
 """The struct of what the loops of a family take beside their operands."""
 
-_OPERATOR = re.compile(r"([?:] )|(\|\| )|(&& )|([=!]= )|([<>]=? )|([+-] )|([*/] )")
-"""What a line may be broken before, loosest binding first."""
+_TOKEN = re.compile(
+    r'"(?:\\.|[^"\\])*"?|([\[({])|([\])}])'
+    r"| (?:(?<=, )()|(?=[?:] )()|(?=\|\| )()|(?=&& )()|(?=[=!]= )()|(?=[<>]=? )()|(?=[+-] )()|(?=[*/] )()|(?<== )())"
+)
+"""Literals, in which nothing counts, brackets, and the blanks that a line may be broken at: behind a comma, before an operator,
+the loosest binding first, and behind `=`."""
 
-_TOKEN = re.compile(r'"(?:\\.|[^"\\])*"?|[][(){} ]')
-"""Literals, in which nothing counts, brackets, and blanks."""
+_OPEN, _CLOSE, _COMMA, _CHOICE, _EQUALS = 1, 2, 3, 4, 11
+"""The groups of these tokens; those of operators follow that of `?` and `:`, which bind as loosely as commas."""
+
+
+def wrapped(lines: Iterable[str]) -> list[str]:
+    """Return lines of statements as lines of at most WIDTH columns, as `wrap` does."""
+    found: list[str] = []
+    for line in lines:
+        if len(line) <= WIDTH:
+            found.append(line)
+        else:
+            found += wrap(line)
+    return found
 
 
 def wrap(line: str) -> list[str]:
@@ -57,18 +73,19 @@ def _places(line: str, start: int) -> list[tuple[tuple[int, int], int]]:
     places = []
     depth = 0
     for token in _TOKEN.finditer(line):
-        at, char = token.start(), line[token.start()]
-        if char in "([{":
+        kind = token.lastindex
+        if kind is None:
+            continue
+        if kind == _OPEN:
             depth += 1
-        elif char in ")]}":
+        elif kind == _CLOSE:
             depth -= 1
-        elif char == " " and at > start:
-            if line[at - 1] == ",":
-                places.append(((depth, 0), at))
-            elif (operator := _OPERATOR.match(line, at + 1)) is not None:
-                places.append(((depth, (operator.lastindex or 0) - 1), at))
-            elif line[at - 1] == "=" and at < WIDTH:
-                places.append(((_LAST_RESORT, 0), at))
+        elif (at := token.start()) > start:
+            if kind == _EQUALS:
+                if at < WIDTH:
+                    places.append(((_LAST_RESORT, 0), at))
+            else:
+                places.append(((depth, max(kind - _CHOICE, 0)), at))
     return places
 
 

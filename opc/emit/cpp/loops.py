@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 from opc.emit.cpp.expressions import c_compute
-from opc.emit.cpp.layout import ARGUMENTS, spec_names, wrap
+from opc.emit.cpp.layout import ARGUMENTS, spec_names, wrapped
 from opc.emit.cpp.text import comment
 from opc.emit.cpp.values import ValueText
 from opc.emit.dtypes import c_storage
@@ -96,7 +96,7 @@ class KernelText(ValueText):
             self.symbols |= text.symbols
             self.runtime |= text.runtime
         lines = [*self._prologue(), *self._views(), *body, "}"]
-        self.after = [line for text in lines for line in wrap(text)]
+        self.after = wrapped(lines)
 
     def of_stage(self, op: Op, kernel: Kernel, nest: Nest | None) -> KernelText:
         """Return the text as that of a stage that computes alike, whose operands may have other names."""
@@ -121,7 +121,7 @@ class KernelText(ValueText):
         for form in self.kernel.forms:
             callee = f"{form.prefix}{name}{form.suffix}" + (f"<{chosen}>" if chosen else "")
             lines.append(f"  if ({self.expr(form.cond).text}) return {callee}(tile, call);")
-        own = "\n".join([*(line for text in lines for line in wrap(text)), *self.after])
+        own = "\n".join([*wrapped(lines), *self.after])
         return "\n\n".join([*(text.text(f"{f.prefix}{name}{f.suffix}") for f, text in self.forms), own])
 
     # What the function is called with.

@@ -142,7 +142,7 @@ class ValueText(ExprText):
 
     def integer(self, e: Expr) -> str:
         """Return an integer, or an argument that has no value type."""
-        return self._integer(e).text
+        return self.affine(e.value) if isinstance(e, IndexValue) else self.expr(e).text
 
     def _integer(self, e: Expr) -> CppText:
         if not isinstance(e, IndexValue):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from opc.emit.abi import attributes_type
-from opc.emit.cpp.layout import present_member, size_member, wrap
+from opc.emit.cpp.layout import present_member, size_member, wrapped
 from opc.emit.cpp.text import message_literal
 from opc.emit.cpp.values import axes_member
 from opc.emit.cuda.text import Argument, CudaText
@@ -96,9 +96,7 @@ class CudaEntryText(EntryText):
             f"  return bind_{op.name}(inputs, attributes, call, outputs, context);",
             "}",
         ]
-        texts = [
-            "\n".join(line for piece in text for part in piece.split("\n") for line in wrap(part)) for text in (lines, infer)
-        ]
+        texts = ["\n".join(wrapped("\n".join(text).split("\n"))) for text in (lines, infer)]
         return f"{checks(self.family, op)}\nOPC_EXPORT\n{texts[0]}\n\nOPC_EXPORT\n{texts[1]}\n"
 
     def _stage_condition(self, stage: Stage, variant: SpecialisedProgram, lazy: set[str]) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from functools import cached_property
 
 from opc.diagnostics import Diagnostic
 from opc.emit.cpp.layout import wrap
@@ -11,9 +12,10 @@ from opc.emit.cuda.entry import CudaEntryText, faults_name, infer_prototype, pro
 from opc.emit.cuda.instances import Instances
 from opc.emit.cuda.text import CudaText
 from opc.ir.dtypes import DType
+from opc.ir.node import of_recent
 from opc.ir.op import Family
 from opc.loops.names import numbered
-from opc.loops.nodes import Kernel, without_comments
+from opc.loops.nodes import Kernel, outline, without_comments
 from opc.lower.build.context import Nest
 from opc.lower.cuda.kernels import cuda_kernel
 from opc.lower.cuda.products import Products, products_of
@@ -32,8 +34,12 @@ def refused(family: Family) -> tuple[Diagnostic, ...]:
     )
 
 
-def cuda_files(family: Family) -> dict[str, str]:
-    """Return the source of a family's kernels on a device and the header of their functions, by path in the package."""
+@of_recent
+def cuda_files(family: Family) -> Mapping[str, str]:
+    """Return the source of a family's kernels on a device and the header of their functions, by path in the package.
+
+    Several backends have these files, so they are made once.
+    """
     source = _Source(family)
     return {f"kernel/{family.name}_cuda.h": source.header(), f"kernel/{family.name}.cu": source.text()}
 
@@ -53,6 +59,18 @@ def may_fault(family: Family, files: Mapping[str, str]) -> bool:
     return f" {faults_name(family)} = 0 " not in files[f"kernel/{family.name}_cuda.h"]
 
 
+class _Written:
+    """A function that has been written, under a name."""
+
+    def __init__(self, name: str, kernel: Kernel) -> None:
+        self.name, self.kernel = name, kernel
+
+    @cached_property
+    def numbered(self) -> Kernel:
+        """The function with numbers for names, by which those that compute alike are found."""
+        return without_comments(numbered(self.kernel))
+
+
 class _Source:
     def __init__(self, family: Family) -> None:
         self.family = family
@@ -60,7 +78,8 @@ class _Source:
         self.faults: dict[str, int] = {}
         self.functions: dict[str, str] = {}
         self.tiles: dict[str, CudaText] = {}
-        self._written: dict[tuple[Kernel, frozenset[int]], str] = {}
+        self._written: dict[tuple[object, ...], list[_Written]] = {}
+        """What has been written by what is quickly told of it: to number a function's variables takes long."""
         self.products: dict[str, Products] = {}
         self.stages: dict[str, Stage] = {}
         self.seldom: set[str] = set()
@@ -79,8 +98,11 @@ class _Source:
         if isinstance(stage, NestStage) and (products := products_of(op, stage)) is not None:
             self.products[stage.name] = products
         computed = frozenset(n for n, name in enumerate(kernel.operands) if name in temporaries)
-        function = self._written.setdefault((without_comments(numbered(kernel)), computed), stage.name)
+        alike = self._written.setdefault((computed, kernel.form, kernel.types, outline(kernel.body)), [])
+        new = _Written(stage.name, kernel)
+        function = next((w.name for w in alike if w.numbered == new.numbered), stage.name)
         if function == stage.name:
+            alike.append(new)
             self.stages[function] = stage
             if not runs_often(op):
                 self.seldom.add(function)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from opc.emit.cpp.expressions import CppText, c_compute
-from opc.emit.cpp.layout import wrap
+from opc.emit.cpp.layout import wrapped
 from opc.emit.cpp.loops import KernelText, symbol_type
 from opc.emit.dtypes import c_storage
 from opc.ir.dtypes import DType, TypeVar
@@ -63,7 +63,7 @@ class CudaText(KernelText):
             bytes_ = "2" if schedule.args("compute") else f"sizeof({self.types[0].name}_stored)" if halves else "4"
             head = f"OPC_TILED_KERNEL(opc::threads_a_block, opc::blocks_of_tiles(Tiles, {bytes_}))"
         lines.append(f"{head} {name}({parameters}) {{")
-        return "\n".join([*(line for text in lines for line in wrap(text)), *self.after])
+        return "\n".join([*wrapped(lines), *self.after])
 
     @property
     def is_tiled(self) -> bool:

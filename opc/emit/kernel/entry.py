@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from opc.analysis.shapes.plan import plan
 from opc.emit.abi import kernel_prototype
 from opc.emit.cpp.expressions import compute_types
-from opc.emit.cpp.layout import ARGUMENTS, present_member, size_member, wrap
+from opc.emit.cpp.layout import ARGUMENTS, present_member, size_member, wrapped
 from opc.emit.cpp.loops import KernelText, symbol_type
 from opc.emit.cpp.scalars import CppScalarText
 from opc.emit.cpp.text import message_literal
@@ -121,7 +121,7 @@ class EntryText(StageText):
             "  return code;",
             "}",
         ]
-        return "\n".join(line for piece in lines for line in wrap(piece))
+        return "\n".join(wrapped(lines))
 
     def _native(self) -> str:
         """Return the kernel function of an op that is computed by native code alone."""
@@ -134,7 +134,7 @@ class EntryText(StageText):
             f"  return {op.name}_native(inputs, outputs, attributes, call, context);",
             "}",
         ]
-        text = "\n".join(line for piece in lines for part in piece.split("\n") for line in wrap(part))
+        text = "\n".join(wrapped("\n".join(lines).split("\n")))
         return f"{definitions(self.family, op)}\n{self.native()}\n\nOPC_EXPORT\n{text}\n"
 
     def _conditions(self, variant: SpecialisedProgram) -> Iterator[str]:
@@ -302,4 +302,4 @@ class EntryText(StageText):
 
 
 def _wrapped(lines: list[str]) -> str:
-    return "\n".join(line for piece in lines for part in piece.split("\n") for line in wrap(part))
+    return "\n".join(wrapped("\n".join(lines).split("\n")))

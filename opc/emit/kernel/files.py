@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 from opc.emit.abi import attribute_struct, attributes_type, header_path, infer_prototype, kernel_prototype
 from opc.emit.cpp.layout import ARGUMENTS, wrap
 from opc.emit.cpp.loops import KernelText
@@ -41,6 +43,18 @@ def kernel_files(family: Family) -> dict[str, str]:
     }
 
 
+class _Written:
+    """A function that has been written, under a name."""
+
+    def __init__(self, name: str, kernel: Kernel) -> None:
+        self.name, self.kernel = name, kernel
+
+    @cached_property
+    def plain(self) -> Kernel:
+        """The function without comments, by which those that compute alike are found."""
+        return without_comments(self.kernel)
+
+
 class _Kernel:
     def __init__(self, family: Family) -> None:
         self.family = family
@@ -54,8 +68,8 @@ class _Kernel:
         self.often: set[str] = set()
         """The functions that run in training."""
         self.entries: list[EntryText] = []
-        self._written: dict[tuple[object, ...], list[tuple[Kernel, str]]] = {}
-        """What has been written, comments aside, with its name, by its outline: hashing a whole function takes long."""
+        self._written: dict[tuple[object, ...], list[_Written]] = {}
+        """What has been written by its outline: hashing a whole function takes long."""
         for op in family.ops:
             native = op is family.forward and family.native_for("cpp") is not None
             variants = () if native else cpu_programs(op)
@@ -77,11 +91,11 @@ class _Kernel:
         nest = Nest(op, stage) if isinstance(stage, NestStage) else None
         # What goes point by point reads operands as they are stored, temporaries as they are computed.
         computed = temporaries.intersection(kernel.operands) if kernel.form == "nest" else NOTHING
-        plain = without_comments(kernel)
-        alike = self._written.setdefault((computed, kernel.form, kernel.types, outline(plain.body)), [])
-        function = next((name for known, name in alike if known == plain), stage.name)
+        alike = self._written.setdefault((computed, kernel.form, kernel.types, outline(kernel.body)), [])
+        new = _Written(stage.name, kernel)
+        function = next((w.name for w in alike if w.plain == new.plain), stage.name)
         if function == stage.name:
-            alike.append((plain, function))
+            alike.append(new)
             text = KernelText(op, kernel, temporaries, nest)
         else:
             text = self.tiles[function].of_stage(op, kernel, nest)

@@ -40,7 +40,7 @@ from opc.analysis.shapes.steps import (
     SizeOutput,
 )
 from opc.emit.abi import attributes_type, infer_prototype
-from opc.emit.cpp.layout import wrap
+from opc.emit.cpp.layout import wrapped
 from opc.emit.cpp.text import WIDTH, message_literal
 from opc.emit.shapes.cpp_steps import (
     StepText,
@@ -93,7 +93,7 @@ def rules(family: Family, op: Op) -> str:
 
 
 def _joined(*texts: str) -> str:
-    return "\n".join(piece for line in "\n\n".join(texts).split("\n") for piece in wrap(line)) + "\n"
+    return "\n".join(wrapped("\n\n".join(texts).split("\n"))) + "\n"
 
 
 def type_sets(of: ShapePlan) -> Iterator[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from opc.analysis.shapes.plan import plan
 from opc.analysis.shapes.steps import BindType, MatchType
 from opc.emit.abi import attributes_type
-from opc.emit.cpp.layout import wrap
+from opc.emit.cpp.layout import wrapped
 from opc.emit.cpp.text import message_literal
 from opc.emit.dtypes import type_variable
 from opc.emit.shapes.cpp import type_sets
@@ -47,4 +47,4 @@ def types_definition(family: Family, op: Op) -> str:
     unused = {"inputs": "inputs[" in text, "attributes": "attributes" in text, "match": "match." in text}
     lines += [f"  static_cast<void>({name});" for name, used in unused.items() if not used]
     lines += [*body, "  return OPC_OK;", "}"]
-    return "\n".join(piece for line in lines for piece in wrap(line))
+    return "\n".join(wrapped(lines))

@@ -35,16 +35,15 @@ def cuda_kernel(op: Op, stage: Stage) -> Kernel:
 
 
 def _statement(op: Op, stage: NestStage) -> Kernel:
-    nest = Nest(op, stage)
     if (scan := scan_of(stage)) is not None:
-        return scan_kernel(nest, scan)
+        return scan_kernel(Nest(op, stage), scan)
     if (scatter := scatter_of(stage)) is not None:
-        return _with_offsets_once(scatter_kernel(nest, scatter))
+        return _with_offsets_once(scatter_kernel(Nest(op, stage), scatter))
     products = products_of(op, stage)
     if products is not None:
-        return product_kernel(nest, products)
-    entry = packed_entry(nest)
-    return _with_offsets_once(point_kernel(nest) if entry is None else packed_kernel(nest, entry))
+        return product_kernel(Nest(op, stage), products)
+    entry = packed_entry(Nest(op, stage))
+    return _with_offsets_once(point_kernel(op, stage) if entry is None else packed_kernel(op, stage, entry))
 
 
 def _with_offsets_once(kernel: Kernel) -> Kernel:

@@ -25,7 +25,7 @@ from opc.ir.expr import (
     reads,
     walk,
 )
-from opc.ir.op import Group
+from opc.ir.op import Group, Op
 from opc.loops.nodes import Body, Do, How, If, Kernel, Let, Loop, Refuse, Statement, Store, Var
 from opc.loops.packs import COUNT
 from opc.loops.schedule import Schedule, Transformation
@@ -46,6 +46,7 @@ from opc.loops.values import (
 )
 from opc.lower.build.context import NEST, Nest
 from opc.lower.cuda.points import DevicePoints, is_uniform, point_kernel, used_places
+from opc.lower.loop_ir import NestStage
 from opc.records import replace
 
 
@@ -137,9 +138,9 @@ def _own_place(nest: Nest, r: Read, entry: int) -> int | None:
     return place if own == Affine.of(Index(index)) else None
 
 
-def packed_kernel(nest: Nest, entry: int) -> Kernel:
+def packed_kernel(op: Op, stage: NestStage, entry: int) -> Kernel:
     """Return the function of a statement, whose variables have no names of their own yet."""
-    single = point_kernel(nest)
+    nest, single = Nest(op, stage), point_kernel(op, stage)
     comment, loop = single.body
     assert isinstance(loop, Loop), "points are taken in a loop"
     packs = PackedPoints(nest, entry).loop()

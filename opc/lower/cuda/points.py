@@ -27,12 +27,13 @@ from opc.ir.expr import (
     reads,
     walk,
 )
-from opc.ir.op import Group, Op
+from opc.ir.op import Assign, Group, Op
 from opc.ir.printer import format_assign
 from opc.loops.bind import bind_points, share_terms
 from opc.loops.nodes import Accumulate, Body, Comment, Do, How, If, Kernel, Let, Loop, Statement, Var, View, values_of
 from opc.loops.schedule import Schedule, Transformation
 from opc.loops.values import Address, Axes, Construct, Local, Member, Product, call, number, variable, variables
+from opc.lower.alone import of_statement
 from opc.lower.build.context import NEST, Nest
 from opc.lower.build.points import PointLoops
 from opc.lower.build.reduction import start_of
@@ -54,9 +55,9 @@ from opc.records import replace
 _POINT = "@point"
 
 
-def point_kernel(nest: Nest) -> Kernel:
+def point_kernel(op: Op, stage: NestStage) -> Kernel:
     """Return the function of a statement, whose variables have no names of their own yet."""
-    return DevicePoints(nest).kernel()
+    return _made(op, stage)[0]
 
 
 class DevicePoints(PointLoops):
@@ -264,9 +265,18 @@ class FlatPoints(DevicePoints):
 
 def shared_terms(op: Op, stage: NestStage) -> tuple[tuple[Reduce, Widths], ...]:
     """Return the reductions of a statement whose terms are shared, each with what bounds their number along its axes."""
+    return _made(op, stage)[1]
+
+
+def _made(op: Op, stage: NestStage) -> tuple[Kernel, tuple[tuple[Reduce, Widths], ...]]:
+    """Return the function of a statement and its shared terms: of stages alike but for their names these are the same."""
+    return _made_of(op, stage.assign, replace(stage, name=""))
+
+
+@of_statement
+def _made_of(op: Op, assign: Assign, stage: NestStage) -> tuple[Kernel, tuple[tuple[Reduce, Widths], ...]]:
     points = DevicePoints(Nest(op, stage))
-    points.kernel()
-    return tuple(points.most)
+    return points.kernel(), tuple(points.most)
 
 
 def is_uniform(cond: Expr) -> bool:

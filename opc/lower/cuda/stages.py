@@ -87,7 +87,7 @@ def _on_device(variant: SpecialisedProgram) -> SpecialisedProgram:
         part = bound_part(stage) if isinstance(stage, RowStage) else None
         bound = part is not None and not alone.intersection(_statements(part))
         if part is not None and bound:
-            bring(_read(part), stage)
+            bring((o.name for o in part.operands if not o.written), stage)
             run(replace(part, once=None))
         for s in op.body:
             own = copies.get(s.target, s.target)

@@ -13,6 +13,7 @@ from collections.abc import Collection, Mapping
 from opc.ir.affine import Affine, Index
 from opc.ir.dtypes import DType, ElementType, Weak, is_floating
 from opc.ir.expr import (
+    CONDITION,
     INDEX,
     POSITION,
     REDUCTION,
@@ -53,7 +54,7 @@ def with_tables(op: Op) -> Op:
     for s in op.body:
         tables = _Tables(op, s, namer)
         scatter = _is_scatter(op, s)
-        if (scatter or row_nest(op, s)) and traits(s.value) & INDEX:
+        if traits(s.value) & INDEX and (scatter or row_nest(op, s)):
             s = replace(s, value=tables.replaced(s.value, {}))
         if scatter:
             s = replace(s, value=tables.with_index_tables(s.value, {}))
@@ -71,6 +72,9 @@ def row_nest(op: Op, s: Assign) -> bool:
 
 
 def _is_scatter(op: Op, s: Assign) -> bool:
+    # A scatter sums the terms whose index is that of the target: of most statements that needs no plan.
+    if not traits(s.value) & REDUCTION or not traits(s.value) & CONDITION:
+        return False
     plans = lower_statement(op, s, "").plans
     return bool(plans) and all(isinstance(p, ScatterPlan) for p in plans)
 

@@ -47,6 +47,9 @@ FEW = 54
 LARGE = 2_000_000
 """The number of points the largest loop of a large case may have; of a derived op half as many."""
 
+LARGE_OF_FEW = 600_000
+"""The same where there are few calls of each kind: more than one thread's share, block of rows or panel of a product."""
+
 SAMPLE = {"sizes": 4, "dtype": 2, "broadcast": 2, "axis": 4, "attributes": 3, "large": 1, "blocks": 2, "random": 5}
 """How many calls of a kind there are in a sample, one of each other kind; of kinds that differ by element type, one for each
 type."""
@@ -87,11 +90,14 @@ class Case:
 class Maker:
     """Builds the cases of one op. `limit` is the number of points the largest loop of an ordinary case may have.
 
-    Of less than the whole `extent` it makes as many calls of each kind as follows from `SAMPLE` and no others.
+    Of less than the whole `extent` it makes as many calls of each kind as follows from `SAMPLE` and no others. The large ones
+    can be left out.
     """
 
-    def __init__(self, op: Op, parent: Op | None = None, limit: int = POINTS, *, extent: Extent = Extent.WHOLE) -> None:
-        self.op, self.limit, self.extent = op, limit, extent
+    def __init__(
+        self, op: Op, parent: Op | None = None, limit: int = POINTS, *, extent: Extent = Extent.WHOLE, large: bool = True
+    ) -> None:
+        self.op, self.limit, self.extent, self.has_large = op, limit, extent, large
         self.made: Counter[tuple[str, tuple[DType, ...]]] = Counter()
         self.seeds, self.owners = _seeds(op, parent), _owners(op, parent)
         self.rng = np.random.default_rng(zlib.crc32(op.name.encode()))
@@ -216,13 +222,14 @@ class Maker:
                 yield self.make("ties", middle, binding, fill=few_values)
         yield from self.attributes(middle)
         yield from self.optional(middle)
-        limit = LARGE if self.op.derivation is None else LARGE // 2
+        most = LARGE if self.extent is Extent.WHOLE else LARGE_OF_FEW
+        limit = most if self.op.derivation is None else most // 2
         flags = {a.name: not a.default for a in self.op.attributes if a.kind is AttributeKind.BOOL}
         optional = frozenset(o.name for o in self.op.inputs if o.optional and o.name not in self.seeds)
         for (sizes, keep), alone in itertools.product(in_blocks(self.op), (False, True)):
             absent = optional if alone else frozenset[str]()
             yield self.make("blocks", sizes, None, {} if alone else flags, absent=absent, limit=LARGE, keep=keep)
-        for sizes, keep in self.large():
+        for sizes, keep in self.large() if self.has_large else ():
             yield self.make("large", sizes, negative_axis=True, limit=limit, keep=keep)
 
     def ordinary(self) -> Sizes:
@@ -380,13 +387,15 @@ def _ranks(sizes: Sizes) -> str:
     return "".join(f"-{'x'.join(map(str, s)) or 'scalar'}" for s in sizes.groups.values())
 
 
-def accepted(op: Op, parent: Op | None = None, *, random: int = 60, extent: Extent = Extent.WHOLE) -> list[Case]:
+def accepted(
+    op: Op, parent: Op | None = None, *, random: int = 60, extent: Extent = Extent.WHOLE, large: bool = True
+) -> list[Case]:
     """Return the calls of `op` that every backend must carry out, in a fixed order.
 
     A derived op gets a part of the table that keeps every kind of case; `parent` is the op it is derived from. Less than
-    the whole `extent` has few calls of each kind.
+    the whole `extent` has few calls of each kind. Without `large` there are none of that kind.
     """
-    maker, derived = Maker(op, parent, extent=extent), op.derivation is not None
+    maker, derived = Maker(op, parent, extent=extent, large=large), op.derivation is not None
     few, drawn = extent.most(FEW, 4), extent.limit(2 * SAMPLE["random"])
     random = random if drawn is None else min(random, drawn)
     table = [c for c in maker.table() if c is not None]

@@ -8,9 +8,23 @@
 #ifndef OPC_CONTRACTION_RUN_H
 #define OPC_CONTRACTION_RUN_H
 
+#include "opc/contraction/contraction.h"
+#include "opc/core/call.h"
+#include "opc/core/functions.h"
+#include "opc/rows/rows.h"
+
+namespace opc {
+
+/* Computes a contraction and calls `function` with its sums. Where a factor steps along an axis of the result, it is cut into the runs
+ * in which the factor stays, one after the other. */
+OPC_FUNCTION int32_t run(const contraction &c, const contraction_functions &f, const row_functions &rows, dtype computed,
+                         tile_function function, const void *arguments);
+
+}  // namespace opc
+
+#if !OPC_ELSEWHERE
 #include "opc/contraction/split.h"
 #include "opc/contraction/steps.h"
-#include "opc/core/call.h"
 
 namespace opc {
 
@@ -255,10 +269,8 @@ static int32_t run_whole(contraction_plan &p) {
   return code;
 }
 
-/* Computes a contraction and calls `function` with its sums. Where a factor steps along an axis of the result, it is cut into the runs
- * in which the factor stays, one after the other. */
-static int32_t run(const contraction &c, const contraction_functions &f, const row_functions &rows, dtype computed,
-                   tile_function function, const void *arguments) {
+OPC_FUNCTION int32_t run(const contraction &c, const contraction_functions &f, const row_functions &rows, dtype computed,
+                         tile_function function, const void *arguments) {
   contraction_plan p;
   p.c = &c;
   p.f = &f;
@@ -285,4 +297,5 @@ static int32_t run(const contraction &c, const contraction_functions &f, const r
 }
 
 }  // namespace opc
+#endif  // OPC_ELSEWHERE
 #endif  // OPC_CONTRACTION_RUN_H

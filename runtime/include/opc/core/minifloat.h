@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "opc/core/functions.h"
 #include "opc/core/tensor.h"
 #include "opc/core/variant.h"
 

@@ -9,6 +9,19 @@
 
 #include <stdlib.h>
 
+#include "opc/core/functions.h"
+#include "opc/rows/rows.h"
+
+namespace opc {
+
+/* Calls `function` on tiles that cover the stage. Of the outputs in `optional`, a list of `optional_count` operands, only `wanted`
+ * is computed, or all of them where that is -1. */
+OPC_FUNCTION int32_t run_one(const stage &s, const row_functions &rows, tile_function function, const void *arguments,
+                             const int32_t *optional, int32_t optional_count, int32_t wanted);
+
+}  // namespace opc
+
+#if !OPC_ELSEWHERE
 #include "opc/rows/accumulate.h"
 #include "opc/rows/plan.h"
 #include "opc/rows/nontemporal.h"
@@ -247,10 +260,8 @@ static int32_t run_reductions(runner &r) {
   return code;
 }
 
-/* Calls `function` on tiles that cover the stage. Of the outputs in `optional`, a list of `optional_count` operands, only `wanted`
- * is computed, or all of them where that is -1. */
-static int32_t run_one(const stage &s, const row_functions &rows, tile_function function, const void *arguments,
-                       const int32_t *optional, int32_t optional_count, int32_t wanted) {
+OPC_FUNCTION int32_t run_one(const stage &s, const row_functions &rows, tile_function function, const void *arguments,
+                             const int32_t *optional, int32_t optional_count, int32_t wanted) {
   static const opc_context alone = {};
   runner r;
   r.s = &s;
@@ -276,6 +287,11 @@ static int32_t run_one(const stage &s, const row_functions &rows, tile_function 
   const int64_t grain = grain_elements / (r.piece > 0 ? r.piece : 1);
   return split(r, r.units, grain > 0 ? grain : 1);
 }
+
+}  // namespace opc
+#endif  // OPC_ELSEWHERE
+
+namespace opc {
 
 /* Runs a stage whose outputs are all wanted. */
 static inline int32_t run(const stage &s, const row_functions &rows, tile_function function, const void *arguments) {
