@@ -91,7 +91,8 @@ def package_of(family: Family, backends: Sequence[Backend]) -> Package:
         SpecError: when the op can't be generated, or two backends make one file.
     """
     _check_names(family)
-    chosen = sorted(backends, key=lambda b: b.name)
+    parts = {name: registry.load(name) for b in backends for name in b.parts}
+    chosen = sorted((parts | {b.name: b for b in backends}).values(), key=lambda b: b.name)
     skipped = {b.name: reasons for b in chosen if (reasons := b.requires(family))}
     carried = tuple(b for b in chosen if b.name not in skipped)
 

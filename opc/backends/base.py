@@ -259,6 +259,13 @@ class Backend(ABC):
     on_gpu: str = ""
     """The backend whose library its code calls for tensors in a GPU's memory, which say so by `is_cuda`."""
 
+    parts: tuple[str, ...] = ()
+    """The backends whose files it is made of, the first of them its framework's, where it has none of its own: the proof alone
+    runs it."""
+
+    companion: str = ""
+    """The class, as `module:name`, of a backend with `parts` that the proof runs beside this one; see `registry.companions`."""
+
     size_expressions: bool = False
     """Whether its framework computes with sizes as expressions, and its code depends on an op's shape rules and signature."""
 
@@ -267,6 +274,11 @@ class Backend(ABC):
 
     imports: tuple[str, ...] = ()
     """Modules that take long to import, which the proof imports while packages are built."""
+
+    @property
+    def runs_as(self) -> str:
+        """The backend whose interpreter runs its sessions: itself, but for one with `parts`."""
+        return self.parts[0] if self.parts else self.name
 
     @abstractmethod
     def probe(self) -> Availability:

@@ -8,11 +8,15 @@ diagnostic, and the others go on.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 
 from opc.backends.base import GROUP, Backend
 from opc.diagnostics import Diagnostic, SpecError, did_you_mean
 from opc.records import dataclass
+
+COMPANION = "_cuda"
+"""What the name of a backend that calls a framework on a GPU has behind that of the framework's backend."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +70,24 @@ def load(name: str) -> Backend:
     """
     entries = registered()
     if name not in entries:
-        raise SpecError([_unknown(name, entries)])
+        beside = entries.get(name.removesuffix(COMPANION))
+        found = companion(backend) if beside is not None and not isinstance(backend := _make(beside), Broken) else None
+        if found is None:
+            raise SpecError([_unknown(name, entries)])
+        return found
     made = _make(entries[name])
     if isinstance(made, Broken):
         raise SpecError([made.diagnostic])
     return made
+
+
+def companion(backend: Backend) -> Backend | None:
+    """Return the backend that only the proof runs beside one, named like it and `COMPANION`; None where it has none."""
+    if not backend.companion:
+        return None
+    module, _, kind = backend.companion.partition(":")
+    found: Backend = getattr(import_module(module), kind)()
+    return found
 
 
 def distribution(name: str) -> str:

@@ -179,7 +179,7 @@ def _manifest(family: Family, wanted: Package) -> manifest.Manifest:
         version=opc.__version__,
         spec_name=Path(family.source_name).name,
         spec_hash=family.source_hash,
-        backends=tuple(b.name for b in wanted.backends),
+        backends=tuple(b.name for b in wanted.backends if not b.parts),
         files={path: manifest.digest(text) for path, text in wanted.files.items()},
     )
 

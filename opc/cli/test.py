@@ -51,6 +51,7 @@ def prove(
 
     from opc.testing import keeping as kept
     from opc.testing import report as reports
+    from opc.testing.results import Report
     from opc.testing.results import as_json as data
     from opc.testing.runner import run_tests
 
@@ -60,14 +61,19 @@ def prove(
         if kinds:
             from opc.testing.codelets import sanitize_codelets
             from opc.testing.sanitize import run_sanitized
+            from opc.testing.sanitize_device import sanitize_device
 
             memory, threaded = (None, None) if tiers is None else (tiers.memory, tiers.loops)
             sanitized = [s for s in chosen if memory is None or threaded is None or s in memory or s in threaded]
             whole = () if tiers is None else tiers.whole or ()
-            report = run_sanitized(sanitized, kinds, jobs, memory=memory, threaded=threaded, whole=whole, progress=progress)
-            # Codelets are made from bodies, and their libraries are there for the ops that the proof of these runs.
-            bodies = None if tiers is None else tiers.bodies
-            sanitize_codelets(report, [s for s in chosen if bodies is None or s in bodies], kinds, out, jobs)
+            report = Report()
+            if not backend:
+                report = run_sanitized(sanitized, kinds, jobs, memory=memory, threaded=threaded, whole=whole, progress=progress)
+                # Codelets are made from bodies, and their libraries are there for the ops that the proof of these runs.
+                bodies = None if tiers is None else tiers.bodies
+                sanitize_codelets(report, [s for s in chosen if bodies is None or s in bodies], kinds, out, jobs)
+            on_gpu = None if tiers is None else tiers.on_gpu
+            sanitize_device(report, [s for s in chosen if on_gpu is None or s in on_gpu], kinds, jobs, progress)
         else:
             report = run_tests(
                 chosen,
@@ -163,6 +169,7 @@ def _tiers(specs: Sequence[Path], out: Path) -> Tiers:
         note(f"{part}, {len(some)} of these: {', '.join(sorted(c.name for c in some))}")
     note(f"kernels on a device, {len(found.device)} of {len(specs)} ops: {', '.join(sorted(found.device))}")
     note(f"sizes as expressions, {len(found.expressions)} of {len(specs)} ops: {', '.join(sorted(found.expressions))}")
+    note(f"frameworks on a GPU, {len(found.on_gpu)} of {len(specs)} ops: {', '.join(sorted(found.on_gpu))}")
     if touched:
         note(f"changed: {', '.join(s.stem for s in touched)}")
     if joined:
@@ -175,7 +182,9 @@ def _tiers(specs: Sequence[Path], out: Path) -> Tiers:
     interface, signature, loops, bodies, memory = (with_touched(c.spec for c in part) for part in _parts(chosen).values())
     device, expressions = with_touched(found.device.values()), with_touched(found.expressions.values())
     every = with_touched(c.spec for c in chosen)
-    return Tiers(every, interface, signature, loops, bodies, memory, device, expressions, whole=touched)
+    # Each of these is compiled by four frameworks: what opc writes otherwise is seen on the device itself.
+    on_gpu = [s for s in specs if s in {*found.on_gpu.values(), *touched}]
+    return Tiers(every, interface, signature, loops, bodies, memory, device, expressions, on_gpu, whole=touched)
 
 
 def _parts(chosen: Sequence[Chosen]) -> dict[str, list[Chosen]]:
@@ -212,6 +221,8 @@ def cover(
     say(f"{len(found.device)} ops have all features of kernels on a device: {', '.join(sorted(found.device))}.")
     plugins = ", ".join(sorted(found.expressions))
     say(f"{len(found.expressions)} ops have all features of plugins with sizes as expressions: {plugins}.")
+    called = ", ".join(sorted(found.on_gpu))
+    say(f"{len(found.on_gpu)} of those on a device have all features of calls from a framework: {called}.")
     touched = changed(files)
     say(f"Changed: {', '.join(s.stem for s in touched) or 'none'}.")
     joined = joining(files, [c.spec for c in chosen], out)
@@ -229,6 +240,8 @@ def _sanitizers(text: str | None, backends: Sequence[str] | None) -> tuple[str, 
     unknown = [kind for kind in kinds if kind not in SANITIZERS]
     if unknown:
         raise WrongUse(f"'{unknown[0]}' is no sanitizer: there are {', '.join(SANITIZERS)}")
-    if backends:
-        raise WrongUse("--sanitize runs the kernels without a framework: give no --backend with it")
+    if backends and {*backends} != {"cuda"}:
+        raise WrongUse("--sanitize runs kernels without a framework: give no --backend with it, or cuda for those of a GPU alone")
+    if backends and kinds == ("thread",):
+        raise WrongUse("the kernels of a GPU run on one thread: there is nothing for the thread sanitizer")
     return kinds

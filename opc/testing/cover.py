@@ -51,6 +51,9 @@ MEMORY = (*LOOPS, "language ")
 DEVICE = ("device ",)
 """What kernels on a device are made of: how loops are bound to threads, and what these do together."""
 
+ON_GPU = ("device function report", "operand Operand.optional")
+"""What calls of such kernels from a framework depend on: whether they tell of data, and operands that are not given."""
+
 NAMED = ("kind", "fn")
 """Fields whose text is one of few words of the language; any other text is a name or a message."""
 
@@ -90,11 +93,13 @@ class Covering:
 
     Kernels on a device run what has these: ops outside the covering set too, as they need no framework and are small. Those of
     `expressions` have all of `expressions()`, as far as they can be of those of `device`, whose kernels are compiled anyway.
+    Those of `on_gpu`, some of `device`, have all features of `ON_GPU`, for frameworks that call such kernels.
     """
 
     chosen: tuple[Chosen, ...]
     device: Mapping[str, Path]
     expressions: Mapping[str, Path]
+    on_gpu: Mapping[str, Path]
 
 
 def features(family: Family) -> frozenset[str]:
@@ -297,7 +302,8 @@ def covering_set(specs: Sequence[Path], out: Path) -> Covering:
     plugins = {e["name"]: frozenset(e["expressions"]) for e in now.values()}
     # A kernel takes longer to compile than all else of a plugin.
     by_expressions = cover(plugins, {name: cost[name] * (0.5 if name in device else 1.0) for name in plugins})
-    return Covering(flagged, {name: families[name] for name in device}, {name: families[name] for name in by_expressions})
+    sets = (device, by_expressions, covering(device, ON_GPU))
+    return Covering(flagged, *({name: families[name] for name in names} for names in sets))
 
 
 def _entry(family: Family) -> dict[str, Any]:
@@ -325,6 +331,7 @@ __all__ = [
     "INTERFACE",
     "LOOPS",
     "MEMORY",
+    "ON_GPU",
     "SIGNATURE",
     "Chosen",
     "cover",

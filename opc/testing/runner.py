@@ -59,6 +59,8 @@ def run_tests(
     start = time.monotonic()
     report = Report()
     every, broken = registry.load_all() if backends is None else (registry.select(backends), ())
+    if backends is None:
+        every = (*every, *(beside for b in every if (beside := registry.companion(b)) is not None))
     chosen = _usable(report, every)
     report.backends |= {b.name: Column(b.name, reason=b.diagnostic.message) for b in broken}
     report.cpu = dict.fromkeys((BUILD, ORACLE, *(b.name for b in chosen)), 0.0)
@@ -141,7 +143,7 @@ def _usable(report: Report, backends: Sequence[Backend]) -> list[Backend]:
     for backend in sorted(backends, key=lambda b: (b.environment is not None, b.title.casefold())):
         found = backend.probe()
         # A backend that looks for its framework only here may well find it where the user says.
-        if found.available or backend.name in settings.python:
+        if found.available or backend.runs_as in settings.python:
             chosen.append(backend)
             report.backends[backend.name] = Column(backend.title, found.version or "")
         else:
@@ -207,7 +209,7 @@ def _build(
             elif execution == "compiled":
                 report.add([Result(built.name, backend.name, "build", built.name, Status.COMPILED)])
             else:
-                run_on[backend.name] = str(environments.interpreter(backend.name))
+                run_on[backend.name] = str(environments.interpreter(backend.runs_as))
         packages.append(BuiltPackage(built.name, spec, built.package, run_on))
     return packages
 

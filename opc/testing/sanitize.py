@@ -14,7 +14,7 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields, is_dataclass, replace
 from importlib import resources
@@ -159,21 +159,24 @@ def check_family(
         except subprocess.CalledProcessError as error:
             yield Result(family.name, name, "build", family.name, Status.FAILED, float("inf"), message=error.stderr.strip())
         else:
-            yield from _run(program, name, family, folder / "calls", calls)
+            yield from run_program([program, folder / "calls"], name, family, calls)
 
 
-def _run(program: Path, name: str, family: Family, file: Path, calls: Sequence[KernelCall]) -> Iterator[Result]:
+def run_program(
+    command: Sequence[str | Path], name: str, family: Family, calls: Sequence[KernelCall], done: Status = Status.PASSED
+) -> Iterator[Result]:
+    """Run the driver on the calls of its file and yield what became of each, in the column `name`."""
     start = time.perf_counter()
     try:
         run = subprocess.run(
-            [program, file], capture_output=True, text=True, errors="replace", env={**os.environ, **OPTIONS}, timeout=SECONDS
+            command, capture_output=True, text=True, errors="replace", env={**os.environ, **OPTIONS}, timeout=SECONDS
         )
         output, errors, code = run.stdout, run.stderr, run.returncode
     except subprocess.TimeoutExpired:
         output, errors, code = "", "", -1
     seconds = (time.perf_counter() - start) / max(1, len(calls))
     for call, message in zip(calls, verdicts(calls, output, errors, code)):
-        status = Status.FAILED if message else Status.PASSED
+        status = Status.FAILED if message else done
         kind = "refused" if call.case.refused else "forward" if call.op is family.forward else "derived"
         yield Result(family.name, name, kind, call.case.name, status, float("inf") if message else 0.0, seconds, message)
 
@@ -216,24 +219,27 @@ def build(
         own += [f"-DOPC_FORCE_VARIANT={variant}", "-DOPC_CACHE_BYTES=1", "-w", *flags]
         objects.append(made / f"{Path(step.object).name}")
         apart = [ELSEWHERE] if step.functions and shared is not None else []
-        _call([*compiler, *own, *apart, *include, "-c", folder / step.source, "-o", objects[-1]])
+        call([*compiler, *own, *apart, *include, "-c", folder / step.source, "-o", objects[-1]])
         if apart and shared is not None:
             source = toolchain.runtime_include() / step.functions
             name = f"functions-{hashlib.sha256(repr(own).encode()).hexdigest()[:16]}.o"
             command = [*compiler, "-x", "c++", *own, HERE, include[0], "-c", str(source), "-o"]
             objects.append(_made_once(shared / name, command))
-    objects.append(_driver(shared or folder, compiler, sanitizers, flags))
+    objects.append(driver(shared or folder, compiler, sanitizers, flags))
     program = made / "driver"
-    _call([*compiler, *flags, "-rdynamic", "-o", program, *objects, "-pthread", "-ldl", *backend.link_flags(family)])
+    call([*compiler, *flags, "-rdynamic", "-o", program, *objects, "-pthread", "-ldl", *backend.link_flags(family)])
     return program
 
 
-def _driver(folder: Path, compiler: Sequence[str], sanitizers: Sequence[str], flags: Sequence[str]) -> Path:
-    """Return the object of the driver, which calls the kernels of any family, compiled unless it is there."""
+def driver(
+    folder: Path, compiler: Sequence[str], sanitizers: Sequence[str], flags: Sequence[str], define: str | None = None
+) -> Path:
+    """Return the object of the driver, which calls the kernels of any family, compiled unless it is there, with a definition."""
     text = resources.files("opc.testing").joinpath("templates/sanitize_driver.c").read_text(encoding="utf-8")
     include = f"-I{toolchain.runtime_include()}"
-    command = [*compiler, "-x", "c", "-std=c11", "-O1", *flags, include, "-c", "-", "-o"]
-    return _made_once(folder / f"driver-{'+'.join(sanitizers)}.o", command, text)
+    own = [f"-D{define}"] if define else []
+    command = [*compiler, "-x", "c", "-std=c11", "-O1", *flags, *own, include, "-c", "-", "-o"]
+    return _made_once(folder / f"driver-{'+'.join((*sanitizers, *([define] if define else [])))}.o", command, text)
 
 
 def _made_once(made: Path, command: Sequence[str], text: str = "") -> Path:
@@ -258,27 +264,32 @@ def sanitizer_flags(sanitizers: Sequence[str], pointers: bool = True) -> list[st
     return flags + ([f"-fno-sanitize={left_out}"] if "undefined" in sanitizers else [])
 
 
-def _call(command: Sequence[str | Path]) -> None:
+def call(command: Sequence[str | Path]) -> None:
+    """Run a compiler.
+
+    Raises:
+        CalledProcessError: when it refuses, with what it says.
+    """
     subprocess.run(command, check=True, capture_output=True, text=True)
 
 
-def calls_of(family: Family) -> Iterator[KernelCall]:
-    """Yield the calls of every op of a family: of all kinds, as many as `MOST` says."""
+def calls_of(family: Family, most: Mapping[str, int] = MOST, largest: int = LARGEST) -> Iterator[KernelCall]:
+    """Yield the calls of every op of a family: of all kinds, as many as `most` says."""
     parents = {id(family.backward_backward): family.backward, id(family.backward_jvp): family.backward}
     for op in family.ops:
         parent = None if op is family.forward else parents.get(id(op), family.forward)
         kind = "forward" if op is family.forward else "derived"
-        yield from (KernelCall(op, case) for case in some(op, accepted(op, parent, random=12), MOST[kind]))
+        yield from (KernelCall(op, case) for case in some(op, accepted(op, parent, random=12), most[kind], largest))
         bad = refused(op, parent)
-        yield from (KernelCall(op, case) for case in bad[:: max(1, -(-len(bad) // MOST["refused"]))])
+        yield from (KernelCall(op, case) for case in bad[:: max(1, -(-len(bad) // most["refused"]))])
 
 
-def some(op: Op, cases: Sequence[Case], count: int) -> list[Case]:
+def some(op: Op, cases: Sequence[Case], count: int, largest: int = LARGEST) -> list[Case]:
     """Return so many of an op's calls, none of them too large, every kind in turn."""
     kinds: dict[str, list[Case]] = {}
     for case in cases:
         shapes = {n: a.data.shape for n, a in case.inputs.items() if a is not None}
-        if volume(op, infer(op, shapes, case.attributes)) <= LARGEST:
+        if volume(op, infer(op, shapes, case.attributes)) <= largest:
             kind = case.name.split("/")[-1].split("-")
             kinds.setdefault("-".join(kind[1:3]) if kind[1] in ("without", "wanted", "attribute") else kind[1], []).append(case)
     turns = [c for k in range(count) for same in kinds.values() for c in same[k : k + 1]]

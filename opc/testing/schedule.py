@@ -67,7 +67,7 @@ def start_ahead(workers: Workers, backends: Sequence[Backend], jobs: int) -> Non
     for backend in backends:
         modules = backend.imports
         if modules and backend.execution != "compiled":
-            python = str(environments.interpreter(backend.name))
+            python = str(environments.interpreter(backend.runs_as))
             workers.start(python, backend.name, ("opc.testing.execution", type(backend).__module__, *modules), jobs)
 
 

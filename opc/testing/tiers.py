@@ -41,6 +41,7 @@ class Tiers:
         memory: Those for the other sanitizers.
         device: Those for backends whose kernels run on a device.
         expressions: Those for backends whose framework computes with sizes as expressions.
+        on_gpu: Those for frameworks that call kernels on a device.
         whole: Those of which all is run.
     """
 
@@ -52,12 +53,14 @@ class Tiers:
     memory: Collection[Path] | None = None
     device: Collection[Path] | None = None
     expressions: Collection[Path] | None = None
+    on_gpu: Collection[Path] | None = None
     whole: Collection[Path] | None = None
 
     def runs(self, spec: Path, backend: Backend) -> bool:
         """Whether a backend runs a spec."""
         some = self.signature if backend.library_of else self.interface if backend.wraps else self.bodies
         some = self.device if backend.on_device else self.expressions if backend.size_expressions else some
+        some = self.on_gpu if backend.parts else some
         chosen = self.chosen if some is None or backend.name in EVERY_CALL else some
         return backend.name in EVERY_OP or spec in chosen
 

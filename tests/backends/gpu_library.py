@@ -12,6 +12,7 @@ import pytest
 from opc.backends.base import Compile
 from opc.backends.cuda import toolkit
 from opc.backends.cuda.backend import CudaBackend
+from opc.backends.cuda.frameworks import emulation
 from opc.backends.kernel.backend import OPTIMIZE, VARIANT, KernelBackend
 from opc.build.toolchain import runtime_include
 from opc.ir.op import Family
@@ -60,7 +61,7 @@ def for_mindspore(package: Path, objects: list[Path], output: str, *flags: str) 
     """Compile the program of mindspore/emulated_gpu.cpp over a package, and link it with kernels, into `output` below it."""
     program = Path(__file__).parent / "mindspore" / "emulated_gpu.cpp"
     twin = f'-DTWIN="{package / "mindspore" / "shelf_mindspore.cu"}"'
-    made = (*MINDSPORE_FLAGS, "-fPIC", *flags)
+    made = (*MINDSPORE_FLAGS, "-fPIC", "-I", str(Path(emulation("mindspore.h")).parent), *flags)
     run(["g++", *made, "-Wall", "-Wextra", "-Werror", twin, "-c", str(program), "-o", "twin.o"], package)
     run(["gcc", "-fPIC", "-I", str(runtime_include()), "-c", "mindspore/threads.c", "-o", "threads.o"], package)
     shared = ("-shared",) if output.endswith(".so") else ()

@@ -18,10 +18,18 @@ from opc.diagnostics import SpecError
 class Good(Backend):
     name = "good"
     title = "Good"
+    companion = "thirdparty:Beside"
 
     def probe(self) -> Any: ...
     def emit(self, family: Any) -> Any: ...
     def session(self, family: Any, package: Path) -> Any: ...
+
+
+class Beside(Good):
+    name = "good_cuda"
+    title = "Good CUDA"
+    parts = ("good",)
+    companion = ""
 
 
 class Partial(Backend):
@@ -57,7 +65,7 @@ def entry(name: str, value: str, distribution: str) -> EntryPoint:
 @pytest.fixture
 def entries(monkeypatch: pytest.MonkeyPatch) -> list[EntryPoint]:
     module = ModuleType("thirdparty")
-    for backend in (Good, Partial, Nameless, Structural):
+    for backend in (Good, Beside, Partial, Nameless, Structural):
         setattr(module, backend.__name__, backend)
     monkeypatch.setitem(sys.modules, "thirdparty", module)
     found = [entry("good", "thirdparty:Good", "third-party")]
@@ -75,6 +83,19 @@ def test_third_party_backend_is_found(entries: list[EntryPoint]) -> None:
     assert isinstance(registry.load("good"), Good)
     assert [b.name for b in registry.select()] == ["good"]
     assert [b.name for b in registry.select(["good", "good"])] == ["good"]
+
+
+def test_what_the_proof_alone_runs_is_found_by_name_only(entries: list[EntryPoint]) -> None:
+    found = registry.load("good_cuda")
+    assert type(found) is Beside
+    assert found.runs_as == "good"
+    assert registry.load("good").runs_as == "good"
+    assert type(registry.companion(registry.load("good"))) is Beside
+    assert registry.companion(found) is None
+    assert [b.name for b in registry.select()] == ["good"]
+    for name in ("good_cuda_cuda", "other_cuda"):
+        with pytest.raises(SpecError, match=f"there is no backend '{name}'"):
+            registry.load(name)
 
 
 def test_listing_imports_nothing(entries: list[EntryPoint]) -> None:

@@ -40,7 +40,10 @@ def test_the_readmes_table_is_made_from_the_proof(page: str) -> None:
 
 
 def test_every_backend_and_every_op_is_there(page: str) -> None:
-    assert set(tool().proved(page)) == {b.title for b in registry.select()}
+    every = registry.select()
+    # Those that the proof alone has join the page when it is made anew.
+    beside = {found.title for b in every if (found := registry.companion(b)) is not None}
+    assert set(tool().proved(page)) - beside == {b.title for b in every}
     assert re.findall(r"^\| (\w+) \| (?!oracle)", page.partition("\n## Ops\n")[2], re.MULTILINE) == SPECS
 
 

@@ -8,7 +8,19 @@ import pytest
 
 from opc.pipeline import load_family
 from opc.testing import cover as covers
-from opc.testing.cover import BODY, DEVICE, INTERFACE, LOOPS, MEMORY, SIGNATURE, cover, covering_set, expressions, features
+from opc.testing.cover import (
+    BODY,
+    DEVICE,
+    INTERFACE,
+    LOOPS,
+    MEMORY,
+    ON_GPU,
+    SIGNATURE,
+    cover,
+    covering_set,
+    expressions,
+    features,
+)
 
 SPECS = Path(__file__).parents[2] / "specs"
 FEW = [SPECS / f"{name}.yaml" for name in ("add", "argmax", "cumsum", "leaky_relu", "relu", "softmax")]
@@ -68,6 +80,9 @@ def test_the_set_of_specs_has_every_feature_and_is_kept(tmp_path: Path, monkeypa
     plugins = frozenset[str]().union(*(expressions(load_family(spec)) for spec in specs))
     assert frozenset[str]().union(*(expressions(load_family(s)) for s in covering.expressions.values())) == plugins
     assert len(covering.expressions) < len(specs)
+    called = frozenset[str]().union(*(features(load_family(spec)) for spec in covering.on_gpu.values()))
+    assert {f for f in on_device if f.startswith(ON_GPU)} == {f for f in called if f.startswith(ON_GPU)}
+    assert covering.on_gpu.keys() <= covering.device.keys()
     # A second time nothing is compiled.
     monkeypatch.setattr(covers, "features", None)
     assert covering_set(specs, tmp_path) == covering

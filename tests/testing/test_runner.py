@@ -274,7 +274,8 @@ def test_the_covering_tier_builds_a_spec_for_the_backends_that_run_it(monkeypatc
     monkeypatch.delenv("OPC_OPTIMIZE", raising=False)
     names = ("numpy", "onnx", "paddle", "torch")
     backends = [
-        SimpleNamespace(name=name, wraps=name != "onnx", library_of="", on_device=False, size_expressions=False) for name in names
+        SimpleNamespace(name=name, wraps=name != "onnx", library_of="", on_device=False, size_expressions=False, parts=())
+        for name in names
     ]
     _, b, c, d = specs = [Path(f"{name}.yaml") for name in "abcd"]
     report, which = Report(), tiers.Tiers([b, c, d], [b, d], [b, d], loops=[c, d], whole=[d])

@@ -35,10 +35,11 @@ _is_any_autocast_enabled = torch._C._is_any_autocast_enabled
 def check_gpu(device: torch.device | str | int | None = None) -> None:
     """Raise what calls on a GPU met in their data.
 
-    Calls do not wait for what only the data tell: of an index outside its axis nothing
-    is read, and what depends on it has no value. The first time, this has the kernels
-    note down such an index from then on. Later it waits for the GPU, the current one
-    where none is named, and raises the first that was noted, once.
+    Calls do not wait for what only the data tell: an index outside its axis stops the
+    GPU, as it does in torch's own operators. The first time, this has the kernels note
+    down such an index from then on and go on: nothing outside is read, and what depends
+    on it has no value. Later it waits for the GPU, the current one where none is named,
+    and raises the first that was noted, once.
 
     Raises:
         RuntimeError: with the message that a call on the CPU raises.

@@ -68,7 +68,10 @@ class _Context(ctypes.Structure):
 
 class CudaSession(Session):
     """Calls the functions of a built library. In the emulation every call is made twice, the second time with the threads of a
-    block in a random order, and has to give the same bits."""
+    block in a random order, and has to give the same bits.
+
+    `told_by_data` is whether kernels refused the last call for what they found in its data.
+    """
 
     no_autograd = "NumPy has no autograd; the gradients are functions of their own"
 
@@ -87,6 +90,7 @@ class CudaSession(Session):
         self.library.opc_array_allocate.restype = ctypes.c_void_p
         self.emulated = bool(self.library.opc_array_is_emulated())
         self.calls = 0
+        self.told_by_data = False
 
     def call(self, op: str, inputs: Inputs, attributes: Attributes, only: Sequence[str] | None = None) -> dict[str, Array]:
         """Run one op of the family; see `opc.backends.base.Session`."""
@@ -122,6 +126,7 @@ class CudaSession(Session):
         return computable(op, {x.name: None if (a := inputs.get(x.name)) is None else a.shape for x in op.inputs}, every)
 
     def _call(self, op: Op, inputs: Inputs, attributes: Attributes, names: Sequence[str]) -> dict[str, Array]:
+        self.told_by_data = False
         with _Memory(self.library) as memory:
             message = ctypes.create_string_buffer(1024)
             status = memory.filled(np.zeros(4, np.int64))
@@ -144,6 +149,7 @@ class CudaSession(Session):
             found = np.zeros(4, np.int64)
             memory.copy_out(status, found)
             code = getattr(self.library, f"opc_{self.family.name}_cuda_status")(found.ctypes.data_as(ctypes.c_void_p), lent)
+            self.told_by_data = code != 0
             self._check(code, message)
             for o, tensor in zip(op.outputs, outputs):
                 if tensor is not None:

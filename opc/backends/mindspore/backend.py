@@ -39,6 +39,7 @@ class MindSporeBackend(Backend):
 
     name = "mindspore"
     title = "MindSpore"
+    companion = "opc.backends.mindspore.on_gpu:MindSporeOnGpuBackend"
     tensor = "mindspore.Tensor"
     wraps = True
     environment = Environment("mindspore")

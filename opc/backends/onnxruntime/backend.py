@@ -30,6 +30,7 @@ class OnnxRuntimeBackend(Backend):
 
     name = "onnxruntime"
     title = "ONNX Runtime"
+    companion = "opc.backends.onnxruntime.on_gpu:OnnxRuntimeOnGpuBackend"
 
     def probe(self) -> Availability:
         """Say whether ONNX Runtime is installed."""

@@ -47,14 +47,19 @@ def from_value(value: Any) -> Array:
 
 
 def inference_session(model: Any, options: Any = None, *, threads: int = 2) -> Any:
-    """Return a session on the CPU whose idle threads sleep: hundreds of sessions would wait by spinning."""
+    """Return a session on the CPU."""
     import onnxruntime
 
-    options = onnxruntime.SessionOptions() if options is None else options
+    options = quiet(onnxruntime.SessionOptions() if options is None else options, threads)
+    return onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+
+
+def quiet(options: Any, threads: int = 2) -> Any:
+    """Return options whose sessions let idle threads sleep: those of hundreds of sessions would wait by spinning."""
     options.intra_op_num_threads = threads
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     options.add_session_config_entry("session.inter_op.allow_spinning", "0")
-    return onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    return options
 
 
 def run(session: Any, feeds: Mapping[str, Array]) -> list[Array]:

@@ -39,11 +39,35 @@ def library_path(family: Family) -> str:
     return f"build/lib{family.name}_paddle.so"
 
 
+def headers(family: Family) -> tuple[str, ...]:
+    """Return what an adapter is compiled with: where Paddle's headers are.
+
+    Raises:
+        SpecError: when Paddle is not installed.
+    """
+    folder = environments.folder("paddle", "paddle")
+    if folder is None:
+        reason = f"{family.name} needs Paddle's headers, and paddlepaddle is not installed"
+        raise SpecError([Diagnostic(reason, hint="opc env create paddle")])
+    include = folder / "include"
+    # -isystem: the warnings of Paddle's headers are not the user's. The version has the file compiled anew after an update.
+    version = f'-DOPC_PADDLE_VERSION="{environments.version("paddle", "paddlepaddle")}"'
+    places = ("-isystem", str(include), "-isystem", str(include / "third_party"))
+    return ("-DPADDLE_NO_PYTHON", version, *places)
+
+
+def linked_libraries() -> list[str]:
+    """Return the paths of Paddle's own libraries that an operator is linked with."""
+    folder = environments.folder("paddle", "paddle")
+    return [] if folder is None else [str(path) for name in LIBRARIES if (path := folder / "libs" / name).exists()]
+
+
 class PaddleBackend(Backend):
     """Emits, builds and runs an op family for Paddle."""
 
     name = "paddle"
     title = "Paddle"
+    companion = "opc.backends.paddle.on_gpu:PaddleOnGpuBackend"
     tensor = "paddle.Tensor"
     wraps = True
     environment = Environment("paddle")
@@ -85,18 +109,8 @@ class PaddleBackend(Backend):
         Raises:
             SpecError: when Paddle, whose headers are compiled, is not installed.
         """
-        folder = environments.folder(self.name, "paddle")
-        if folder is None:
-            reason = f"{family.name} needs Paddle's headers, and paddlepaddle is not installed"
-            raise SpecError([Diagnostic(reason, hint=f"opc env create {self.name}")])
-        include = folder / "include"
-        libraries = [str(path) for name in LIBRARIES if (path := folder / "libs" / name).exists()]
-        kernel = KernelBackend()
+        flags, kernel = ("-O1", "-std=c++17", *headers(family)), KernelBackend()
         adapter, threads = f"build/{family.name}_paddle.o", "build/paddle_threads.o"
-        # -isystem: the warnings of Paddle's headers are not the user's. The version has the file compiled anew after an update.
-        version = f'-DOPC_PADDLE_VERSION="{environments.version(self.name, "paddlepaddle")}"'
-        places = ("-isystem", str(include), "-isystem", str(include / "third_party"))
-        flags = ("-O1", "-std=c++17", "-DPADDLE_NO_PYTHON", version, *places)
         return (
             *kernel.build(family),
             Compile(f"paddle/{family.name}_paddle.cpp", adapter, flags, glue=True, header="opc/adapters/paddle.h"),
@@ -104,7 +118,7 @@ class PaddleBackend(Backend):
             Link(
                 (adapter, threads, *kernel.objects(family)),
                 library_path(family),
-                (*libraries, *kernel.link_flags(family), "-lpthread"),
+                (*linked_libraries(), *kernel.link_flags(family), "-lpthread"),
             ),
         )
 
@@ -130,6 +144,7 @@ class PaddleInferenceBackend(PaddleBackend):
 
     name = "paddle_inference"
     title = "Paddle Inference"
+    companion = ""
     tensor = ""  # a model of it has no tensors that users hold
 
     def session(self, family: Family, package: Path) -> InferenceSession:  # type: ignore[override]  # another session, same protocol

@@ -59,6 +59,7 @@ class TorchBackend(Backend):
 
     name = "torch"
     title = "PyTorch"
+    companion = "opc.backends.torch.on_gpu:TorchOnGpuBackend"
     tensor = "torch.Tensor"
     wraps = True
     on_gpu = "cuda"

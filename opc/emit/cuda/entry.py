@@ -9,6 +9,7 @@ from opc.emit.cpp.layout import present_member, size_member, wrapped
 from opc.emit.cpp.text import message_literal
 from opc.emit.cpp.values import axes_member
 from opc.emit.cuda.text import Argument, CudaText
+from opc.emit.kernel.asked import asked_for
 from opc.emit.kernel.entry import EntryText
 from opc.emit.kernel.nests import dtype_text
 from opc.emit.shapes.cpp import checks, group_member, struct_name, type_member
@@ -98,6 +99,19 @@ class CudaEntryText(EntryText):
         ]
         texts = ["\n".join(wrapped("\n".join(text).split("\n"))) for text in (lines, infer)]
         return f"{checks(self.family, op)}\nOPC_EXPORT\n{texts[0]}\n\nOPC_EXPORT\n{texts[1]}\n"
+
+    def _program(self, variant: SpecialisedProgram) -> Iterator[str]:
+        """As `EntryText` says; what sizes refuse comes before any kernel, which would go on to tell what it finds in data."""
+        lazy = asked_for(self.op, variant)
+        for s in variant.program.stages:
+            refusals = list(super()._nonempty(s, variant.case.op)) if isinstance(s, RowStage) else []
+            wanted = self._stage_condition(s, variant, lazy) if refusals else []
+            yield from [f"  if ({' && '.join(wanted)}) {{", *(f"  {line}" for line in refusals), "  }"] if wanted else refusals
+        yield from super()._program(variant)
+
+    def _nonempty(self, s: RowStage, op: Op) -> Iterator[str]:
+        """Yield nothing: see `_program`."""
+        return iter(())
 
     def _stage_condition(self, stage: Stage, variant: SpecialisedProgram, lazy: set[str]) -> list[str]:
         """As `EntryText` says: rows run where one of their products is wanted, for an op may make others elsewhere."""

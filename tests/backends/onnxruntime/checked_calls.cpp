@@ -1,5 +1,5 @@
 /* In place of a package's cuda/arrays.cu, which is included as ARRAYS: each call of a kernel is checked to be on the stream, the device and
- * in the memory of the provider of emulated_cuda.cpp. */
+ * in the memory of the provider of runtime/emulation/cuda/onnxruntime.cpp. */
 #define opc_array_call unchecked_array_call
 #include ARRAYS
 #undef opc_array_call

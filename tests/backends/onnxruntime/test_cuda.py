@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from opc.backends.cuda.backend import EMULATED_FLAGS
+from opc.backends.cuda.frameworks import emulation
 from opc.build.builder import build_families
 from opc.build.toolchain import runtime_include
 from opc.pipeline import compile_text
@@ -66,7 +67,7 @@ def test_emulated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     results = build_families(families, packages, ["onnx", "onnxruntime", "cuda"])
     assert [d.render() for r in results for d in r.diagnostics] == []
     provider, calls, checked = (str(tmp_path / name) for name in ("libprovider.so", "calls.o", "checked.so"))
-    compiled("-shared", "-Wall", "-Wextra", "-Werror", str(HERE / "emulated_cuda.cpp"), "-o", provider)
+    compiled("-shared", "-Wall", "-Wextra", "-Werror", emulation("onnxruntime.cpp"), "-o", provider)
     arrays = f'-DARRAYS="{packages / "picked" / "cuda" / "arrays.cu"}"'
     compiled(*EMULATED_FLAGS, arrays, "-c", str(HERE / "checked_calls.cpp"), "-o", calls)
     compiled("-shared", calls, str(packages / "picked" / "build" / "cuda" / "picked.o"), "-lm", "-o", checked)

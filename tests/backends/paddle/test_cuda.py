@@ -11,6 +11,7 @@ import opc
 from opc.backends import environments
 from opc.backends.cuda import toolkit
 from opc.backends.cuda.backend import CudaBackend
+from opc.backends.cuda.frameworks import emulation
 from opc.backends.kernel.backend import KernelBackend
 from opc.backends.paddle.backend import LIBRARIES, PaddleBackend
 from opc.build.toolchain import runtime_include
@@ -47,14 +48,14 @@ def test_compiles(tmp_path: Path) -> None:
 
 
 def test_emulated(tmp_path: Path) -> None:
-    """Calls, gradients and refusals; see emulated_gpu.cpp and on_emulated_gpu.py."""
+    """Calls, gradients and refusals; see runtime/emulation/cuda/paddle.h and on_emulated_gpu.py."""
     family = gpu_library.shelf()
     package = tmp_path / "shelf"
     objects = gpu_library.kernels(family, package)
     gpu_library.write({**PaddleBackend().emit(family), "__init__.py": "", "manifest.json": "{}"}, package)
-    twin = f'-DTWIN="{package / "paddle" / "shelf_paddle.cu"}"'
     made = ("-fPIC", "-fvisibility=hidden")
-    gpu_library.run(["g++", *FLAGS, *headers(), *made, twin, "-w", "-c", str(HERE / "emulated_gpu.cpp"), "-o", "twin.o"], package)
+    flags = (*FLAGS, *headers(), *made, "-x", "c++", "-include", emulation("paddle.h"))
+    gpu_library.run(["g++", *flags, "-w", "-c", "paddle/shelf_paddle.cu", "-o", "twin.o"], package)
     gpu_library.run(["gcc", "-D_GNU_SOURCE", *FLAGS[3:], *made, "-c", "paddle/threads.c", "-o", "threads.o"], package)
     paddle = environments.folder("paddle", "paddle")
     assert paddle is not None

@@ -14,12 +14,13 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-# Torch asks what there is of CUDA when it is imported.
-EMULATED = ctypes.CDLL(sys.argv[2])
+from opc.backends.torch import emulated_gpu
+from opc.backends.torch.emulated_gpu import to_cpu, to_gpu
 
-import emulated_cuda  # noqa: E402
+# Torch asks what there is of CUDA when it is imported.
+EMULATED = emulated_gpu.load(Path(sys.argv[2]))
+
 import torch  # noqa: E402
-from emulated_cuda import to_cpu, to_gpu  # noqa: E402
 from torch import Tensor  # noqa: E402
 
 import opc  # noqa: E402
@@ -65,7 +66,6 @@ def main(spec: Path) -> None:
     picked = op.torch.picked
     t, w, c = torch.randn(5, 3), torch.randn(3), torch.randn(4, 3)
     ids = torch.tensor([3, 0, 3, 1])
-    assert emulated_cuda.install()
     guards = (ctypes.c_int32 * 4).in_dll(EMULATED, "emulated_guards")
     gpu = [to_gpu(x) for x in (t, ids, w)]
 
@@ -130,9 +130,11 @@ def main(spec: Path) -> None:
     same(picked(gpu[0], gpu[1], half), picked(t, ids, w.half().float()))
     torch.set_autocast_enabled("cuda", False)
 
-    # An index outside, of which nothing is said until it is asked for.
+    # An index outside: a call tells of it here, where no GPU is stopped. Once that is asked for, it is noted down instead.
     wrong = to_gpu(torch.tensor([3, 7, 0, -9]))
-    picked(gpu[0], wrong)
+    for _ in range(2):
+        refused(lambda: picked(gpu[0], wrong), "an index of t is 7, outside axis 0 of size 5")
+        same(picked(*gpu, scale=2.0), expected)
     op.torch.check_gpu()
     op.torch.check_gpu("cuda:0")
     same(picked(*gpu, scale=2.0), expected)

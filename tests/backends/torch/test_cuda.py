@@ -8,6 +8,8 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
+from opc.backends.cuda.frameworks import emulation
+
 HERE = Path(__file__).parent
 ROOT = HERE.parents[2]
 
@@ -31,7 +33,7 @@ def test_emulated(tmp_path: Path) -> None:
     assert found is not None
     own, made = Path(str(found.origin)).parent, tmp_path / "libtorch_cuda.so"
     flags = ["-std=c++20", "-O0", "-fPIC", "-shared", f"-Wl,-soname,{made.name},-rpath,{own / 'lib'}", f"-L{own / 'lib'}"]
-    command = ["g++", *flags, "-isystem", str(own / "include"), str(HERE / "emulated_cuda.cpp"), "-lc10", "-ltorch_cpu"]
+    command = ["g++", *flags, "-isystem", str(own / "include"), emulation("torch.cpp"), "-lc10", "-ltorch_cpu"]
     subprocess.run([*command, "-o", str(made)], check=True)
     (tmp_path / "picked.yaml").write_text(PICKED)
     settings = {"OPC_CUDA": "emulated", "OPC_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": str(ROOT)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -67,3 +68,17 @@ def test_the_checks_are_those_of_the_cpu() -> None:
         begin = host[host.index(f"struct {op.name}_call {{") : host.index(f"int32_t opc_{op.name}_infer(")]
         own = begin[: begin.index("/* Says what the outputs of a call must look like")]
         assert own in device
+
+
+def test_what_sizes_refuse_comes_before_any_kernel() -> None:
+    """Else kernels of a refused call would tell of its data, and the next call would be taken for wrong."""
+    family = load_family(ROOT / "specs" / "cross_entropy.yaml")
+    text = cuda_files(family)["kernel/cross_entropy.cu"]
+    entry = text[text.index("int32_t opc_cross_entropy_cuda(") : text.index("int32_t opc_cross_entropy_cuda_infer(")]
+    branches = re.split(r"\n  (?:if \(attributes->reduction|\} else)", entry)
+    assert len(branches) == 3
+    for branch in branches[1:]:
+        before, said, behind = branch.partition("max over c of nothing")
+        assert said
+        assert "OPC_LAUNCH" in behind
+        assert "OPC_LAUNCH" not in before

@@ -75,6 +75,8 @@ class Call : public Arguments {
     CudaCall gpu;
     int32_t (*gpu_infer)(const DLTensor *const *, const Attributes *, opc_tensor_type *, const opc_cuda_context *) = nullptr;
     int32_t (*gpu_kernel)(const DLTensor *const *, DLTensor *const *, const Attributes *, const opc_cuda_context *) = nullptr;
+    int32_t (*gpu_call)(decltype(gpu_kernel), const char *, const DLTensor *const *, DLTensor *const *, const Attributes *,
+                        const opc_cuda_context *) = nullptr;
     DLDevice device = {kDLCPU, 0};
     if (form_.cuda) {
       device = one_device(on_gpu.operands);
@@ -82,6 +84,7 @@ class Call : public Arguments {
       check();
       memcpy(&gpu_infer, &on_gpu.infer, sizeof gpu_infer);
       memcpy(&gpu_kernel, &on_gpu.kernel, sizeof gpu_kernel);
+      if (!gpu.context.status) memcpy(&gpu_call, &on_gpu.call, sizeof gpu_call);
     }
     DLTensor *views[InputCount + OutputCount];
     DLTensor **outputs = views + InputCount;
@@ -105,7 +108,10 @@ class Call : public Arguments {
     for (int64_t point = 0; point < points; ++point) {
       if (batch_axes_ > 0) move_to(point, views);
       if (form_.cuda) {
-        gpu_kernel(views, outputs, &attributes, &gpu.context);
+        if (gpu_call)
+          gpu_call(gpu_kernel, op_, views, outputs, &attributes, &gpu.context);
+        else
+          gpu_kernel(views, outputs, &attributes, &gpu.context);
         gpu.release();
       } else {
         kernel(views, outputs, &attributes, &context);

@@ -1,7 +1,8 @@
 /* Calls on a GPU from a generated PyTorch library, which loads in a torch for CPUs all the same: what they need is looked up when the
  * first of them comes.
  *
- * Kernels are those of `lib<op>_cuda.so` beside the library. Stream and device are torch's current ones, and memory between kernels
+ * Kernels are those of `lib<op>_cuda.so` beside the library. Those that find a mistake in data note it down where that has been asked for;
+ * elsewhere they are called by `opc_array_call` of their library, which stops the GPU then; see opc/adapters/cuda_call.h. Stream and device are torch's current ones, and memory between kernels
  * comes from torch's allocator, so that a call can be captured in a CUDA graph. Nothing waits for the device.
  */
 #ifndef OPC_ADAPTERS_TORCH_CUDA_H
@@ -65,6 +66,7 @@ struct CudaOp {
   const char *operands;
   void *infer = nullptr;
   void *kernel = nullptr;
+  void *call = nullptr; /* NULL where kernels find no mistakes in data */
 
   constexpr CudaOp(const char *own, const char *of) : name(own), operands(of) {}
 
@@ -74,6 +76,7 @@ struct CudaOp {
     void *found[] = {cuda_library.function(name, "_cuda_infer"), cuda_library.function(name, "_cuda")};
     if (!found[0] || !found[1]) return message.refuse("%s: there is no kernel of it for GPUs", op);
     __atomic_store_n(&infer, found[0], __ATOMIC_RELAXED);
+    __atomic_store_n(&call, cuda_library.function("array_call", ""), __ATOMIC_RELAXED);
     __atomic_store_n(&kernel, found[1], __ATOMIC_RELEASE);
     return true;
   }

@@ -24,6 +24,19 @@ __asm__(
 #include <ucontext.h>
 #endif
 
+/* The address sanitizer is told of each switch, for it has to know the stack that code runs on. */
+#if defined(__SANITIZE_ADDRESS__)
+#define OPC_TOLD_OF_STACKS 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define OPC_TOLD_OF_STACKS 1
+#endif
+#endif
+#if defined(OPC_TOLD_OF_STACKS)
+#include <sanitizer/asan_interface.h>
+#include <sanitizer/common_interface_defs.h>
+#endif
+
 namespace opc {
 namespace emulation {
 
@@ -33,7 +46,11 @@ struct index3 {
 
 enum wait_state : int { ready, at_barrier, at_warp, done };
 
+#if defined(OPC_TOLD_OF_STACKS)
+enum : size_t { stack_bytes = 512 * 1024, most_threads = 1024 }; /* there is room around each variable */
+#else
 enum : size_t { stack_bytes = 128 * 1024, most_threads = 1024 };
+#endif
 
 template <typename... Values>
 [[noreturn]] static void stop(const char *format, Values... values) {
@@ -50,6 +67,10 @@ struct fiber {
   ucontext_t place;
 #endif
   char *stack = nullptr;
+#if defined(OPC_TOLD_OF_STACKS)
+  const void *bottom = nullptr;
+  size_t size = 0;
+#endif
   wait_state state = done;
   unsigned lanes = 0;
   unsigned turns = 0; /* how often its warp has waited */
@@ -76,20 +97,33 @@ inline block_of_threads &block() {
   return current;
 }
 
-static inline void switch_to(fiber &from, fiber &to) {
+/* A fiber that is `ending` is not switched to again before it has been started anew. */
+static inline void switch_to(fiber &from, fiber &to, bool ending = false) {
+#if defined(OPC_TOLD_OF_STACKS)
+  void *kept = nullptr;
+  __sanitizer_start_switch_fiber(ending ? nullptr : &kept, to.bottom, to.size);
+#else
+  static_cast<void>(ending);
+#endif
 #if defined(__x86_64__)
   opc_switch_fibers(&from.place, to.place);
 #else
   swapcontext(&from.place, &to.place);
 #endif
+#if defined(OPC_TOLD_OF_STACKS)
+  __sanitizer_finish_switch_fiber(kept, nullptr, nullptr);
+#endif
 }
 
 static void run_fiber() {
   block_of_threads &b = block();
+#if defined(OPC_TOLD_OF_STACKS)
+  __sanitizer_finish_switch_fiber(nullptr, &b.host.bottom, &b.host.size);
+#endif
   b.body(b.argument);
   fiber &own = b.fibers[b.thread.x];
   own.state = done;
-  switch_to(own, b.host);
+  switch_to(own, b.host, true);
 }
 
 static void start_fiber(fiber &f) {
@@ -97,6 +131,12 @@ static void start_fiber(fiber &f) {
   if (f.stack == nullptr) stop("no memory for the stacks of threads");
   f.state = ready;
   f.turns = 0;
+#if defined(OPC_TOLD_OF_STACKS)
+  f.bottom = f.stack;
+  f.size = stack_bytes;
+  /* Frames that nothing has returned from lie at the top. */
+  __asan_unpoison_memory_region(f.stack + stack_bytes - 4096, 4096);
+#endif
 #if defined(__x86_64__)
   uintptr_t top = reinterpret_cast<uintptr_t>(f.stack + stack_bytes) & ~uintptr_t(15);
   void **place = reinterpret_cast<void **>(top) - 8; /* six registers, where to go on, and what a call leaves aligned */

@@ -17,7 +17,7 @@ namespace {
 
 constexpr uint32_t kVersion = 24;
 constexpr uint32_t kNvidia = 0x10de;
-constexpr int kGpu = 1, kDevice = 1;
+constexpr int kGpu = 1, kDevice = 1, kMostTypes = 16;
 constexpr char kName[] = "CUDAExecutionProvider";
 
 struct EpDevice;
@@ -173,9 +173,11 @@ struct CopyKernel {
 Status *add_copies(const char *type, int from, int to) {
   KernelBuilder *builder = nullptr;
   KernelDefinition *made = nullptr;
-  const int elements[] = {kFloat32, kFloat16, kBfloat16, kInt64};
-  const DataType *types[4];
-  for (int i = 0; i < 4; ++i) OPC_ORT_TRY(GetTensorType::call(ep_api, elements[i], &types[i]));
+  const DataType *types[kMostTypes];
+  int count = 0;
+  for (const int element : {kFloat32, kFloat64, kFloat16, kBfloat16, kFloat8_e4m3fn, kFloat8_e5m2, kInt8, kInt16, kInt32, kInt64, kUint8,
+                            kUint16, kUint32, kUint64, kBool})
+    OPC_ORT_TRY(GetTensorType::call(ep_api, element, &types[count++]));
   OPC_ORT_TRY(CreateKernelBuilder::call(ep_api, &builder));
   OPC_ORT_TRY(SetOperatorType::call(ep_api, builder, type));
   OPC_ORT_TRY(SetDomain::call(ep_api, builder, ""));
@@ -183,7 +185,7 @@ Status *add_copies(const char *type, int from, int to) {
   OPC_ORT_TRY(SetProvider::call(ep_api, builder, kName));
   OPC_ORT_TRY(SetInputMemory::call(ep_api, builder, 0, from));
   OPC_ORT_TRY(SetOutputMemory::call(ep_api, builder, 0, to));
-  OPC_ORT_TRY(AddTypeConstraint::call(ep_api, builder, "T", types, 4));
+  OPC_ORT_TRY(AddTypeConstraint::call(ep_api, builder, "T", types, static_cast<size_t>(count)));
   OPC_ORT_TRY(BuildKernel::call(ep_api, builder, &made));
   const auto create = [](void *, const KernelInfo *, void **kernel) -> Status * {
     *kernel = new CopyKernel;
@@ -222,7 +224,7 @@ struct Provider {
 struct Factory {
   uint32_t version = kVersion;
   const char *(*name)(const Factory *) = [](const Factory *) { return kName; };
-  const char *(*vendor)(const Factory *) = [](const Factory *) { return "opc's tests"; };
+  const char *(*vendor)(const Factory *) = [](const Factory *) { return "opc's emulation"; };
   Status *(*devices)(Factory *, const HardwareDevice *const *, size_t, EpDevice **, size_t, size_t *) =
       [](Factory *self, const HardwareDevice *const *found, size_t count, EpDevice **made, size_t, size_t *made_count) -> Status * {
     *made_count = 0;
