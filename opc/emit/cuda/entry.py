@@ -17,6 +17,7 @@ from opc.ir.affine import Affine, Dim, GroupSize
 from opc.ir.dtypes import DType, TypeVar
 from opc.ir.expr import Axis
 from opc.ir.op import Family, Group, Op
+from opc.lower.cuda.packed import along, packed_entry
 from opc.lower.cuda.points import neighbouring_axis, shared_terms
 from opc.lower.cuda.products import products_of
 from opc.lower.cuda.rows import kept
@@ -146,7 +147,7 @@ class CudaEntryText(TileEntryText):
         for n, name in enumerate(names):
             if name in inputs or name in outputs:
                 tensor = f"inputs[{inputs.index(name)}]" if name in inputs else f"outputs[{outputs.index(name)}]"
-                yield f"  opc::add_tensor(nest, {tensor});"
+                yield f"  opc::add_device_tensor(nest, {tensor});"
                 yield from self._split(n, name, op)
             else:
                 yield f"  opc::add_temporary(nest, {name});"
@@ -190,13 +191,19 @@ class CudaEntryText(TileEntryText):
         shared = text.kernel.schedule.args("share")
         if not shared:
             blocks = "opc::blocks_for(described.points, opc::threads_a_block)"
+            if (entry := packed_entry(text.nest)) is not None:
+                own = along(text.nest, entry)
+                yield f"  const int32_t along[] = {{{', '.join(str(names.index(name)) for name in own)}}};"
+                yield f"  const int64_t sizes[] = {{{', '.join(self._stored_size(text, name) for name in own)}}};"
+                yield f"  const int64_t lanes = opc::set_packed(described, nest, {entry}, along, sizes);"
+                blocks = "opc::blocks_for((described.points + lanes - 1) / lanes, opc::threads_a_block)"
             yield from self._launch(s, text, "if (described.points > 0)", "false", blocks)
             return
-        last, along = len(s.assign.indices) - 1, (text.kernel.schedule.args("coalesce") or ("either",))[0]
+        last, reads_along = len(s.assign.indices) - 1, (text.kernel.schedule.args("coalesce") or ("either",))[0]
         kept = 2 if "pairs" in shared else 1 if "parts" in shared else 0
         counts, side = self._terms(s, op)
         yield f"  const int64_t counts[] = {{{', '.join(counts)}}};"
-        yield f"  const opc::nest_launch plan(described, {last}, lent, counts, {side}, {kept}, opc::reads_along::{along});"
+        yield f"  const opc::nest_launch plan(described, {last}, lent, counts, {side}, {kept}, opc::reads_along::{reads_along});"
         yield "  if (plan.lacks_memory()) {"
         yield f'    return opc::fail(context, OPC_OUT_OF_MEMORY, "{self.op.name}: no memory for parts of {s.assign.target}");'
         yield "  }"
@@ -324,7 +331,7 @@ class CudaEntryText(TileEntryText):
         if a.attribute:
             place = f"attributes->{a.attribute}" + ("" if a.element < 0 else f"[{a.element}]")
             return f"opc::real_number({place})" if a.type == "opc::real_number" else place
-        if a.type == "opc::extents":
+        if a.type == "opc::device_extents":
             return f"call.{next(group_member(g) for g in self._own_groups() if axes_member(*g) == a.name)}"
         inputs = [o.name for o in self.op.inputs]
         for n, name in enumerate(inputs):

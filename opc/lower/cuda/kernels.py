@@ -9,6 +9,8 @@ from opc.loops.nodes import Kernel
 from opc.loops.verify import verify_kernel
 from opc.lower.build.context import Nest
 from opc.lower.build.kernel import spec_names
+from opc.lower.cuda.offsets import with_offsets_once
+from opc.lower.cuda.packed import packed_entry, packed_kernel
 from opc.lower.cuda.points import point_kernel
 from opc.lower.cuda.products import product_kernel, products_of
 from opc.lower.cuda.rows import row_kernel
@@ -38,8 +40,15 @@ def _statement(op: Op, stage: NestStage) -> Kernel:
     if (scan := scan_of(stage)) is not None:
         return scan_kernel(Nest(op, stage), scan)
     if (scatter := scatter_of(stage)) is not None:
-        return scatter_kernel(Nest(op, stage), scatter)
+        return _with_offsets_once(scatter_kernel(Nest(op, stage), scatter))
     if (weighed := weighed_of(op, stage)) is not None:
         return weighed_kernel(Nest(op, stage), weighed)
     products = products_of(op, stage)
-    return point_kernel(op, stage) if products is None else product_kernel(Nest(op, stage), products)
+    if products is not None:
+        return product_kernel(Nest(op, stage), products)
+    entry = packed_entry(Nest(op, stage))
+    return _with_offsets_once(point_kernel(op, stage) if entry is None else packed_kernel(op, stage, entry))
+
+
+def _with_offsets_once(kernel: Kernel) -> Kernel:
+    return replace(kernel, body=with_offsets_once(kernel.body))

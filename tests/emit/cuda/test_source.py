@@ -37,10 +37,15 @@ gradient: none
 
 
 @pytest.mark.skipif(NVCC is None, reason="there is no nvcc")
-def test_what_nvcc_makes_of_points(tmp_path: Path) -> None:
-    """No spills, no memory of a thread's own, nothing in double precision, and 16 bytes at a time."""
-    assert [*gates.mistakes("leaky_relu", tmp_path)] == []
-    halves = [text for name, text in gates.kernels((tmp_path / "leaky_relu.ptx").read_text()).items() if "float16" in name]
+@pytest.mark.parametrize("op", ["leaky_relu", "embedding"])
+def test_what_nvcc_makes_of_points(op: str, tmp_path: Path) -> None:
+    """No spills, no memory of a thread's own, nothing in double precision, and 16 bytes at a time. The proof asks all ops."""
+    assert [*gates.mistakes(op, tmp_path)] == []
+
+
+@pytest.mark.skipif(NVCC is None, reason="there is no nvcc")
+def test_points_of_bfloat16_are_read_16_bytes_at_a_time(tmp_path: Path) -> None:
+    halves = [text for name, text in gates.kernels(gates.ptx("leaky_relu", tmp_path)).items() if "float16" in name]
     assert halves
     assert all("ld.global.v4.u32" in text for text in halves)
 
@@ -60,6 +65,26 @@ def test_what_nvcc_makes_of_weighed_sums(tmp_path: Path) -> None:
         if "bfloat16" in name:
             assert text.count("mma.sync.aligned.m16n8k16") >= 16 + 4 * 4 * 2 * 3
             assert "ldmatrix" in text
+
+
+def test_only_what_is_known_to_be_amiss_is_let_pass() -> None:
+    assert gates.known("max_pool2d_y: spills (24, 24, 28) bytes of stack, stores and loads") is not None
+    assert gates.known("dropout: computes with attributes in float64") is not None
+    assert gates.known("max_pool2d_y: computes in float64") is None
+    assert gates.known("softmax: spills (8, 8, 8) bytes of stack, stores and loads") is None
+
+
+@pytest.mark.parametrize(
+    ("mangled", "expected"),
+    [
+        ("_ZN11linear_cuda8linear_yIfLi0EEEvN3opc6device11device_nestILi4EEE", True),
+        ("_ZN14embedding_cuda11embedding_yIfN3opc6device7any_intEEEvNS1_11device_nestILi3EEE", True),
+        ("_ZN14embedding_cuda11embedding_yIdlEEvN3opc6device11device_nestILi3EEE", False),
+        ("_ZN14embedding_cuda11embedding_yIN3opc8bfloat16ElEEvNS1_6device11device_nestILi3EEE", False),
+    ],
+)
+def test_kernels_for_float32_are_told_by_their_names(mangled: str, expected: bool) -> None:
+    assert bool(gates.float32(f".visible .entry {mangled}(\n)")) is expected
 
 
 def test_every_spec_has_kernels() -> None:
