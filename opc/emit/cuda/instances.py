@@ -20,7 +20,7 @@ _FLOATS = frozenset((DType.FLOAT16, DType.BFLOAT16, DType.FLOAT32))
 
 
 class Instances:
-    """The instances of one function; `products` are what it adds up in tiles. One called `seldom` has the smallest tiles alone."""
+    """The instances of one function; `products` are what it adds up in tiles; one called `seldom` has the smallest alone."""
 
     def __init__(self, name: str, text: CudaText, products: Products | Weighed | None, *, seldom: bool) -> None:
         self.name, self.text, self.products = name, text, products
@@ -29,7 +29,7 @@ class Instances:
         self._elements = {text.op.operand(o).type for o in text.kernel.operands if o not in text.temporaries}
 
     def stored(self, t: TypeVar, dtype: DType) -> str:
-        """Return the C++ type that elements are taken as where a type variable is a dtype: without elements what it computes in."""
+        """Return the C++ type of elements where a type variable is a dtype: what it computes in where it has none."""
         if dtype not in self._merged[t]:
             return c_storage(dtype if t in self._elements else dtype.compute)
         return "opc::any_float" if dtype in _FLOATS else "opc::any_int"
