@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 
 from opc.ir.dtypes import DType, Weak
 from opc.ir.expr import Expr, IndexValue, children, with_children
-from opc.loops.nodes import Accumulate, Body, How, If, Let, Loop, PassGroup, Statement, Store, Var, map_values
+from opc.loops.nodes import Accumulate, Body, How, If, Let, Loop, PassGroup, Statement, Store, Var, map_values, values_of
 from opc.loops.row_loops import reductions_of
 from opc.loops.values import Local, Member, Named, Pointer, Product, Sum, Word, call, number, variable, variables
 from opc.records import replace
@@ -115,13 +115,14 @@ def _shared_loop(s: Loop, level: int, depth: int) -> Body:
     names = tuple(f"{word}#{s.index}" for word in ("first", "step", "terms", "term"))
     own, by, count, term = map(variable, names)
     body = _inner_loops(s.body, level + 1, depth) if level + 1 < depth else s.body
-    index = Let(s.index, Weak.INT, Sum((own, Product((term, by)))))
-    ahead, body = _same_each_time((index, *body), frozenset((s.index, names[3])))
+    used = any(s.index in variables(v) for v in values_of(body))
+    index = (Let(s.index, Weak.INT, Sum((own, Product((term, by))))),) if used else ()
+    ahead, body = _same_each_time((*index, *body), frozenset((s.index, names[3])))
     return (
         *ahead,
         Let(names[0], Weak.INT, low),
-        Let(names[1], Weak.INT, step),
-        Let(names[2], Weak.INT, call("count_terms", own, call("end_of_terms", NEST, s.high), by)),
+        *((Let(names[1], Weak.INT, step),) if used else ()),
+        Let(names[2], Weak.INT, call("count_own_terms", NEST, own, s.high, number(level))),
         replace(s, index=names[3], low=number(0), high=count, body=body),
     )
 

@@ -38,7 +38,7 @@ def _dropping(op: Op, s: Assign, rows: FusedRows) -> tuple[str, Affine] | None:
     if not (isinstance(s.value, Select) and isinstance(s.value.other, Const) and s.value.other.value == _MINUS_INFINITY):
         return None
     row = s.indices[0 if rows.group is None else 1]
-    f = _gap(s.value.cond)
+    f = gap(s.value.cond)
     if f is None or not isinstance(row, str):
         return None
     for index, size in zip(s.indices, op.operand(s.target).dims, strict=True):
@@ -55,7 +55,7 @@ def _dropping(op: Op, s: Assign, rows: FusedRows) -> tuple[str, Affine] | None:
     return None
 
 
-def _gap(condition: Expr) -> Affine | None:
+def gap(condition: Expr) -> Affine | None:
     """Return f of a condition that says f >= 0 and nothing else."""
     if not (isinstance(condition, Call) and condition.fn in ("ge", "gt", "le", "lt")):
         return None

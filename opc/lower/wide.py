@@ -11,12 +11,12 @@ _INDICES = frozenset((DType.INT32, DType.INT64))
 
 
 def widened_types(op: Op) -> tuple[TypeVar, ...]:
-    """Return the types whose operands a kernel takes as int64: those that an op which is seldom run only reads indices in.
+    """Return the types whose operands a kernel takes as int64: those that an op which is seldom run only reads indices in."""
+    return () if runs_often(op) else index_types(op)
 
-    Nothing is computed in such a type, so that nothing wraps in it.
-    """
-    if runs_often(op):
-        return ()
+
+def index_types(op: Op) -> tuple[TypeVar, ...]:
+    """Return the types that an op only reads indices in: nothing is computed in such a type, so that nothing wraps in it."""
     made = {o.type for o in (*op.outputs, *op.temporaries)}
     computed = {e.type for s in op.body for e in walk(s.value) if not isinstance(e, Read)} | made
     computed |= {t.of for t in computed if isinstance(t, Acc)}

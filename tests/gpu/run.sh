@@ -1,6 +1,6 @@
 #!/bin/sh
 # Proves ops on this machine's GPU: tests/gpu/run.sh [OP...]. It needs nvcc and python3 with what opc depends on, and installs nothing.
-# What nvcc makes of their kernels, without a GPU: python3 tests/gpu/gates.py OP...
+# What nvcc makes of kernels, without a GPU: python3 -m tests.gpu.gates [OP...]
 # Where there is a torch or an ONNX Runtime with CUDA too, in_torch.py and in_onnxruntime.py call ops on the GPU from there.
 # The report is left in $OUT, or .opc/gpu: results.json and gpu.md. With the ops below it takes about five minutes on 16 processors.
 set -e

@@ -16,7 +16,7 @@ from opc.loops.expand import expand
 from opc.loops.hoist import hoist
 from opc.loops.interleave import interleave
 from opc.loops.nodes import Body, PassGroup
-from opc.loops.packs import with_packs
+from opc.loops.packs import PackedRow, with_packs
 from opc.loops.printer import format_body
 from opc.loops.row_loops import NontemporalRows, with_row_functions
 from opc.loops.schedule import overridden, overrides
@@ -139,7 +139,7 @@ def bind_case() -> tuple[Body, Body]:
 def packs_case() -> tuple[Body, Body]:
     rows, _, body = rows_of(SOFTMAX)
     before = (bind(body[0]),)
-    return before, with_packs(before, {"x_row#0": False, "y_row#0": True}, rows.fresh)
+    return before, with_packs(before, {"x_row#0": PackedRow(0, False), "y_row#0": PackedRow(1, True)}, rows.fresh)
 
 
 CASES: dict[str, Callable[[], tuple[Body, Body]]] = {

@@ -17,16 +17,18 @@ OPC_KERNEL(opc::threads_a_block) dual_residual(OPC_PARAMETER(opc::device_tile<4>
   using T [[maybe_unused]] = opc::compute<T_stored>;
   const T alpha = arguments.attribute_alpha.as<T>();
   const constexpr int packed_columns = opc::count_packed<T_stored, T_stored, T_stored, T_stored>();
-  const auto x_row = opc::device_row_of<const T_stored>(tile, 0, 0);
-  const auto y_row = opc::device_row_of<const T_stored>(tile, 1, 0);
-  const auto u_row = opc::device_row_of<T_stored>(tile, 2, 0);
-  const auto v_row = opc::device_row_of<T_stored>(tile, 3, 0);
+  const auto starts = opc::row_offsets(tile, 0);
+  const auto x_row = opc::device_row_of<const T_stored>(tile, 0, starts);
+  const auto y_row = opc::device_row_of<const T_stored>(tile, 1, starts);
+  const auto u_row = opc::device_row_of<T_stored>(tile, 2, starts);
+  const auto v_row = opc::device_row_of<T_stored>(tile, 3, starts);
   /* u[...] = alpha * x[...] - y[...] */
   /* v[...] = alpha * y[...] - x[...] */
   for (int64_t first =
       opc::own_thread() * packed_columns; first < tile.packed; first += opc::all_threads() * packed_columns) {
-    const auto x_pack = opc::load_pack<packed_columns>(x_row, first);
-    const auto y_pack = opc::load_pack<packed_columns>(y_row, first);
+    const auto offsets = opc::column_offsets(tile, first);
+    const auto x_pack = opc::load_pack<packed_columns>(x_row, offsets.at[0]);
+    const auto y_pack = opc::load_pack<packed_columns>(y_row, offsets.at[1]);
     auto u_pack = opc::new_pack<packed_columns>(u_row);
     auto v_pack = opc::new_pack<packed_columns>(v_row);
     OPC_UNROLLED
@@ -36,14 +38,15 @@ OPC_KERNEL(opc::threads_a_block) dual_residual(OPC_PARAMETER(opc::device_tile<4>
       u_pack[lane] = alpha * x - y;
       v_pack[lane] = alpha * y - x;
     }
-    opc::store_pack<packed_columns>(u_row, first, u_pack);
-    opc::store_pack<packed_columns>(v_row, first, v_pack);
+    opc::store_pack<packed_columns>(u_row, offsets.at[2], u_pack);
+    opc::store_pack<packed_columns>(v_row, offsets.at[3], v_pack);
   }
   for (int64_t i = tile.packed + opc::own_thread(); i < tile.columns; i += opc::all_threads()) {
-    const T x = x_row[i];
-    const T y = y_row[i];
-    u_row[i] = alpha * x - y;
-    v_row[i] = alpha * y - x;
+    const auto offsets = opc::column_offsets(tile, i);
+    const T x = x_row[offsets.at[0]];
+    const T y = y_row[offsets.at[1]];
+    u_row[offsets.at[2]] = alpha * x - y;
+    v_row[offsets.at[3]] = alpha * y - x;
   }
 }
 
@@ -65,16 +68,18 @@ OPC_KERNEL(opc::threads_a_block) dual_residual_backward(OPC_PARAMETER(opc::devic
   const bool want_d_x = opc::is_wanted(tile, 2);
   const bool want_d_y = opc::is_wanted(tile, 3);
   const constexpr int packed_columns = opc::count_packed<T_stored, T_stored, T_stored, T_stored>();
-  const auto d_u_row = opc::device_row_of<const T_stored>(tile, 0, 0);
-  const auto d_v_row = opc::device_row_of<const T_stored>(tile, 1, 0);
-  const auto d_x_row = opc::device_row_of<T_stored>(tile, 2, 0);
-  const auto d_y_row = opc::device_row_of<T_stored>(tile, 3, 0);
+  const auto starts = opc::row_offsets(tile, 0);
+  const auto d_u_row = opc::device_row_of<const T_stored>(tile, 0, starts);
+  const auto d_v_row = opc::device_row_of<const T_stored>(tile, 1, starts);
+  const auto d_x_row = opc::device_row_of<T_stored>(tile, 2, starts);
+  const auto d_y_row = opc::device_row_of<T_stored>(tile, 3, starts);
   /* d_x[...] = (alpha * d_u[...] if present(d_u) else 0) - (d_v[...] if present(d_v) else 0) */
   /* d_y[...] = (alpha * d_v[...] if present(d_v) else 0) - (d_u[...] if present(d_u) else 0) */
   for (int64_t first =
       opc::own_thread() * packed_columns; first < tile.packed; first += opc::all_threads() * packed_columns) {
-    const auto d_u_pack = opc::load_pack<packed_columns>(d_u_row, first);
-    const auto d_v_pack = opc::load_pack<packed_columns>(d_v_row, first);
+    const auto offsets = opc::column_offsets(tile, first);
+    const auto d_u_pack = opc::load_pack<packed_columns>(d_u_row, offsets.at[0]);
+    const auto d_v_pack = opc::load_pack<packed_columns>(d_v_row, offsets.at[1]);
     auto d_x_pack = opc::new_pack<packed_columns>(d_x_row);
     auto d_y_pack = opc::new_pack<packed_columns>(d_y_row);
     OPC_UNROLLED
@@ -88,17 +93,18 @@ OPC_KERNEL(opc::threads_a_block) dual_residual_backward(OPC_PARAMETER(opc::devic
         d_y_pack[lane] = (has_d_v ? alpha * d_v : 0) - (has_d_u ? d_u : 0);
       }
     }
-    opc::store_pack<packed_columns>(d_x_row, first, d_x_pack);
-    opc::store_pack<packed_columns>(d_y_row, first, d_y_pack);
+    opc::store_pack<packed_columns>(d_x_row, offsets.at[2], d_x_pack);
+    opc::store_pack<packed_columns>(d_y_row, offsets.at[3], d_y_pack);
   }
   for (int64_t i = tile.packed + opc::own_thread(); i < tile.columns; i += opc::all_threads()) {
-    const T d_u = T(has_d_u ? d_u_row[i] : T(0));
-    const T d_v = T(has_d_v ? d_v_row[i] : T(0));
+    const auto offsets = opc::column_offsets(tile, i);
+    const T d_u = T(has_d_u ? d_u_row[offsets.at[0]] : T(0));
+    const T d_v = T(has_d_v ? d_v_row[offsets.at[1]] : T(0));
     if (want_d_x) {
-      d_x_row[i] = (has_d_u ? alpha * d_u : 0) - (has_d_v ? d_v : 0);
+      d_x_row[offsets.at[2]] = (has_d_u ? alpha * d_u : 0) - (has_d_v ? d_v : 0);
     }
     if (want_d_y) {
-      d_y_row[i] = (has_d_v ? alpha * d_v : 0) - (has_d_u ? d_u : 0);
+      d_y_row[offsets.at[3]] = (has_d_v ? alpha * d_v : 0) - (has_d_u ? d_u : 0);
     }
   }
 }
@@ -122,16 +128,18 @@ OPC_KERNEL(opc::threads_a_block) dual_residual_backward_backward(OPC_PARAMETER(o
   const bool want_d_d_u = opc::is_wanted(tile, 2);
   const bool want_d_d_v = opc::is_wanted(tile, 3);
   const constexpr int packed_columns = opc::count_packed<T_stored, T_stored, T_stored, T_stored>();
-  const auto d_d_x_row = opc::device_row_of<const T_stored>(tile, 0, 0);
-  const auto d_d_y_row = opc::device_row_of<const T_stored>(tile, 1, 0);
-  const auto d_d_u_row = opc::device_row_of<T_stored>(tile, 2, 0);
-  const auto d_d_v_row = opc::device_row_of<T_stored>(tile, 3, 0);
+  const auto starts = opc::row_offsets(tile, 0);
+  const auto d_d_x_row = opc::device_row_of<const T_stored>(tile, 0, starts);
+  const auto d_d_y_row = opc::device_row_of<const T_stored>(tile, 1, starts);
+  const auto d_d_u_row = opc::device_row_of<T_stored>(tile, 2, starts);
+  const auto d_d_v_row = opc::device_row_of<T_stored>(tile, 3, starts);
   /* d_d_u[...] = (alpha * d_d_x[...] if present(d_d_x) else 0) - (d_d_y[...] if present(d_d_y) else 0) */
   /* d_d_v[...] = (alpha * d_d_y[...] if present(d_d_y) else 0) - (d_d_x[...] if present(d_d_x) else 0) */
   for (int64_t first =
       opc::own_thread() * packed_columns; first < tile.packed; first += opc::all_threads() * packed_columns) {
-    const auto d_d_x_pack = opc::load_pack<packed_columns>(d_d_x_row, first);
-    const auto d_d_y_pack = opc::load_pack<packed_columns>(d_d_y_row, first);
+    const auto offsets = opc::column_offsets(tile, first);
+    const auto d_d_x_pack = opc::load_pack<packed_columns>(d_d_x_row, offsets.at[0]);
+    const auto d_d_y_pack = opc::load_pack<packed_columns>(d_d_y_row, offsets.at[1]);
     auto d_d_u_pack = opc::new_pack<packed_columns>(d_d_u_row);
     auto d_d_v_pack = opc::new_pack<packed_columns>(d_d_v_row);
     OPC_UNROLLED
@@ -145,23 +153,24 @@ OPC_KERNEL(opc::threads_a_block) dual_residual_backward_backward(OPC_PARAMETER(o
         d_d_v_pack[lane] = (has_d_d_y ? alpha * d_d_y : 0) - (has_d_d_x ? d_d_x : 0);
       }
     }
-    opc::store_pack<packed_columns>(d_d_u_row, first, d_d_u_pack);
-    opc::store_pack<packed_columns>(d_d_v_row, first, d_d_v_pack);
+    opc::store_pack<packed_columns>(d_d_u_row, offsets.at[2], d_d_u_pack);
+    opc::store_pack<packed_columns>(d_d_v_row, offsets.at[3], d_d_v_pack);
   }
   for (int64_t i = tile.packed + opc::own_thread(); i < tile.columns; i += opc::all_threads()) {
-    const T d_d_x = T(has_d_d_x ? d_d_x_row[i] : T(0));
-    const T d_d_y = T(has_d_d_y ? d_d_y_row[i] : T(0));
+    const auto offsets = opc::column_offsets(tile, i);
+    const T d_d_x = T(has_d_d_x ? d_d_x_row[offsets.at[0]] : T(0));
+    const T d_d_y = T(has_d_d_y ? d_d_y_row[offsets.at[1]] : T(0));
     if (want_d_d_u) {
-      d_d_u_row[i] = (has_d_d_x ? alpha * d_d_x : 0) - (has_d_d_y ? d_d_y : 0);
+      d_d_u_row[offsets.at[2]] = (has_d_d_x ? alpha * d_d_x : 0) - (has_d_d_y ? d_d_y : 0);
     }
     if (want_d_d_v) {
-      d_d_v_row[i] = (has_d_d_y ? alpha * d_d_y : 0) - (has_d_d_x ? d_d_x : 0);
+      d_d_v_row[offsets.at[3]] = (has_d_d_y ? alpha * d_d_y : 0) - (has_d_d_x ? d_d_x : 0);
     }
   }
 }
 
-static decltype(&dual_residual_backward_backward<opc::float16>) const dual_residual_backward_backward_kernels[4] = {dual_residual_backward_backward<opc::float16>,
-    dual_residual_backward_backward<opc::bfloat16>, dual_residual_backward_backward<float>,
+static decltype(&dual_residual_backward_backward<opc::any_float>) const dual_residual_backward_backward_kernels[4] = {dual_residual_backward_backward<opc::any_float>,
+    dual_residual_backward_backward<opc::any_float>, dual_residual_backward_backward<opc::any_float>,
     dual_residual_backward_backward<double>};
 
 struct dual_residual_jvp_arguments {
@@ -179,16 +188,18 @@ OPC_KERNEL(opc::threads_a_block) dual_residual_jvp(OPC_PARAMETER(opc::device_til
   const bool want_t_u = opc::is_wanted(tile, 2);
   const bool want_t_v = opc::is_wanted(tile, 3);
   const constexpr int packed_columns = opc::count_packed<T_stored, T_stored, T_stored, T_stored>();
-  const auto t_x_row = opc::device_row_of<const T_stored>(tile, 0, 0);
-  const auto t_y_row = opc::device_row_of<const T_stored>(tile, 1, 0);
-  const auto t_u_row = opc::device_row_of<T_stored>(tile, 2, 0);
-  const auto t_v_row = opc::device_row_of<T_stored>(tile, 3, 0);
+  const auto starts = opc::row_offsets(tile, 0);
+  const auto t_x_row = opc::device_row_of<const T_stored>(tile, 0, starts);
+  const auto t_y_row = opc::device_row_of<const T_stored>(tile, 1, starts);
+  const auto t_u_row = opc::device_row_of<T_stored>(tile, 2, starts);
+  const auto t_v_row = opc::device_row_of<T_stored>(tile, 3, starts);
   /* t_u[...] = (alpha * t_x[...] if present(t_x) else 0) - (t_y[...] if present(t_y) else 0) */
   /* t_v[...] = (alpha * t_y[...] if present(t_y) else 0) - (t_x[...] if present(t_x) else 0) */
   for (int64_t first =
       opc::own_thread() * packed_columns; first < tile.packed; first += opc::all_threads() * packed_columns) {
-    const auto t_x_pack = opc::load_pack<packed_columns>(t_x_row, first);
-    const auto t_y_pack = opc::load_pack<packed_columns>(t_y_row, first);
+    const auto offsets = opc::column_offsets(tile, first);
+    const auto t_x_pack = opc::load_pack<packed_columns>(t_x_row, offsets.at[0]);
+    const auto t_y_pack = opc::load_pack<packed_columns>(t_y_row, offsets.at[1]);
     auto t_u_pack = opc::new_pack<packed_columns>(t_u_row);
     auto t_v_pack = opc::new_pack<packed_columns>(t_v_row);
     OPC_UNROLLED
@@ -202,24 +213,25 @@ OPC_KERNEL(opc::threads_a_block) dual_residual_jvp(OPC_PARAMETER(opc::device_til
         t_v_pack[lane] = (has_t_y ? alpha * t_y : 0) - (has_t_x ? t_x : 0);
       }
     }
-    opc::store_pack<packed_columns>(t_u_row, first, t_u_pack);
-    opc::store_pack<packed_columns>(t_v_row, first, t_v_pack);
+    opc::store_pack<packed_columns>(t_u_row, offsets.at[2], t_u_pack);
+    opc::store_pack<packed_columns>(t_v_row, offsets.at[3], t_v_pack);
   }
   for (int64_t i = tile.packed + opc::own_thread(); i < tile.columns; i += opc::all_threads()) {
-    const T t_x = T(has_t_x ? t_x_row[i] : T(0));
-    const T t_y = T(has_t_y ? t_y_row[i] : T(0));
+    const auto offsets = opc::column_offsets(tile, i);
+    const T t_x = T(has_t_x ? t_x_row[offsets.at[0]] : T(0));
+    const T t_y = T(has_t_y ? t_y_row[offsets.at[1]] : T(0));
     if (want_t_u) {
-      t_u_row[i] = (has_t_x ? alpha * t_x : 0) - (has_t_y ? t_y : 0);
+      t_u_row[offsets.at[2]] = (has_t_x ? alpha * t_x : 0) - (has_t_y ? t_y : 0);
     }
     if (want_t_v) {
-      t_v_row[i] = (has_t_y ? alpha * t_y : 0) - (has_t_x ? t_x : 0);
+      t_v_row[offsets.at[3]] = (has_t_y ? alpha * t_y : 0) - (has_t_x ? t_x : 0);
     }
   }
 }
 
-static decltype(&dual_residual_jvp<opc::float16>) const dual_residual_jvp_kernels[4] =
-    {dual_residual_jvp<opc::float16>,
-    dual_residual_jvp<opc::bfloat16>, dual_residual_jvp<float>, dual_residual_jvp<double>};
+static decltype(&dual_residual_jvp<opc::any_float>) const dual_residual_jvp_kernels[4] =
+    {dual_residual_jvp<opc::any_float>,
+    dual_residual_jvp<opc::any_float>, dual_residual_jvp<opc::any_float>, dual_residual_jvp<double>};
 
 struct dual_residual_backward_jvp_arguments {
   opc::real_number attribute_alpha;
@@ -236,16 +248,18 @@ OPC_KERNEL(opc::threads_a_block) dual_residual_backward_jvp(OPC_PARAMETER(opc::d
   const bool want_t_d_x = opc::is_wanted(tile, 2);
   const bool want_t_d_y = opc::is_wanted(tile, 3);
   const constexpr int packed_columns = opc::count_packed<T_stored, T_stored, T_stored, T_stored>();
-  const auto t_d_u_row = opc::device_row_of<const T_stored>(tile, 0, 0);
-  const auto t_d_v_row = opc::device_row_of<const T_stored>(tile, 1, 0);
-  const auto t_d_x_row = opc::device_row_of<T_stored>(tile, 2, 0);
-  const auto t_d_y_row = opc::device_row_of<T_stored>(tile, 3, 0);
+  const auto starts = opc::row_offsets(tile, 0);
+  const auto t_d_u_row = opc::device_row_of<const T_stored>(tile, 0, starts);
+  const auto t_d_v_row = opc::device_row_of<const T_stored>(tile, 1, starts);
+  const auto t_d_x_row = opc::device_row_of<T_stored>(tile, 2, starts);
+  const auto t_d_y_row = opc::device_row_of<T_stored>(tile, 3, starts);
   /* t_d_x[...] = (alpha * t_d_u[...] if present(t_d_u) else 0) - (t_d_v[...] if present(t_d_v) else 0) */
   /* t_d_y[...] = (alpha * t_d_v[...] if present(t_d_v) else 0) - (t_d_u[...] if present(t_d_u) else 0) */
   for (int64_t first =
       opc::own_thread() * packed_columns; first < tile.packed; first += opc::all_threads() * packed_columns) {
-    const auto t_d_u_pack = opc::load_pack<packed_columns>(t_d_u_row, first);
-    const auto t_d_v_pack = opc::load_pack<packed_columns>(t_d_v_row, first);
+    const auto offsets = opc::column_offsets(tile, first);
+    const auto t_d_u_pack = opc::load_pack<packed_columns>(t_d_u_row, offsets.at[0]);
+    const auto t_d_v_pack = opc::load_pack<packed_columns>(t_d_v_row, offsets.at[1]);
     auto t_d_x_pack = opc::new_pack<packed_columns>(t_d_x_row);
     auto t_d_y_pack = opc::new_pack<packed_columns>(t_d_y_row);
     OPC_UNROLLED
@@ -259,24 +273,25 @@ OPC_KERNEL(opc::threads_a_block) dual_residual_backward_jvp(OPC_PARAMETER(opc::d
         t_d_y_pack[lane] = (has_t_d_v ? alpha * t_d_v : 0) - (has_t_d_u ? t_d_u : 0);
       }
     }
-    opc::store_pack<packed_columns>(t_d_x_row, first, t_d_x_pack);
-    opc::store_pack<packed_columns>(t_d_y_row, first, t_d_y_pack);
+    opc::store_pack<packed_columns>(t_d_x_row, offsets.at[2], t_d_x_pack);
+    opc::store_pack<packed_columns>(t_d_y_row, offsets.at[3], t_d_y_pack);
   }
   for (int64_t i = tile.packed + opc::own_thread(); i < tile.columns; i += opc::all_threads()) {
-    const T t_d_u = T(has_t_d_u ? t_d_u_row[i] : T(0));
-    const T t_d_v = T(has_t_d_v ? t_d_v_row[i] : T(0));
+    const auto offsets = opc::column_offsets(tile, i);
+    const T t_d_u = T(has_t_d_u ? t_d_u_row[offsets.at[0]] : T(0));
+    const T t_d_v = T(has_t_d_v ? t_d_v_row[offsets.at[1]] : T(0));
     if (want_t_d_x) {
-      t_d_x_row[i] = (has_t_d_u ? alpha * t_d_u : 0) - (has_t_d_v ? t_d_v : 0);
+      t_d_x_row[offsets.at[2]] = (has_t_d_u ? alpha * t_d_u : 0) - (has_t_d_v ? t_d_v : 0);
     }
     if (want_t_d_y) {
-      t_d_y_row[i] = (has_t_d_v ? alpha * t_d_v : 0) - (has_t_d_u ? t_d_u : 0);
+      t_d_y_row[offsets.at[3]] = (has_t_d_v ? alpha * t_d_v : 0) - (has_t_d_u ? t_d_u : 0);
     }
   }
 }
 
-static decltype(&dual_residual_backward_jvp<opc::float16>) const dual_residual_backward_jvp_kernels[4] =
-    {dual_residual_backward_jvp<opc::float16>,
-    dual_residual_backward_jvp<opc::bfloat16>, dual_residual_backward_jvp<float>,
+static decltype(&dual_residual_backward_jvp<opc::any_float>) const dual_residual_backward_jvp_kernels[4] =
+    {dual_residual_backward_jvp<opc::any_float>,
+    dual_residual_backward_jvp<opc::any_float>, dual_residual_backward_jvp<opc::any_float>,
     dual_residual_backward_jvp<double>};
 
 }  // namespace dual_residual_cuda

@@ -17,23 +17,26 @@ OPC_KERNEL(opc::threads_a_block) leaky_relu(OPC_PARAMETER(opc::device_tile<2>) t
   using T [[maybe_unused]] = opc::compute<T_stored>;
   const T alpha = arguments.attribute_alpha.as<T>();
   const constexpr int packed_columns = opc::count_packed<T_stored, T_stored>();
-  const auto x_row = opc::device_row_of<const T_stored>(tile, 0, 0);
-  const auto y_row = opc::device_row_of<T_stored>(tile, 1, 0);
+  const auto starts = opc::row_offsets(tile, 0);
+  const auto x_row = opc::device_row_of<const T_stored>(tile, 0, starts);
+  const auto y_row = opc::device_row_of<T_stored>(tile, 1, starts);
   /* y[...] = x[...] if x[...] >= 0 else alpha * x[...] */
   for (int64_t first =
       opc::own_thread() * packed_columns; first < tile.packed; first += opc::all_threads() * packed_columns) {
-    const auto x_pack = opc::load_pack<packed_columns>(x_row, first);
+    const auto offsets = opc::column_offsets(tile, first);
+    const auto x_pack = opc::load_pack<packed_columns>(x_row, offsets.at[0]);
     auto y_pack = opc::new_pack<packed_columns>(y_row);
     OPC_UNROLLED
     for (int64_t lane = 0; lane < packed_columns; ++lane) {
       const T x = x_pack[lane];
       y_pack[lane] = x >= 0 ? x : alpha * x;
     }
-    opc::store_pack<packed_columns>(y_row, first, y_pack);
+    opc::store_pack<packed_columns>(y_row, offsets.at[1], y_pack);
   }
   for (int64_t i = tile.packed + opc::own_thread(); i < tile.columns; i += opc::all_threads()) {
-    const T x = x_row[i];
-    y_row[i] = x >= 0 ? x : alpha * x;
+    const auto offsets = opc::column_offsets(tile, i);
+    const T x = x_row[offsets.at[0]];
+    y_row[offsets.at[1]] = x >= 0 ? x : alpha * x;
   }
 }
 
@@ -49,14 +52,16 @@ OPC_KERNEL(opc::threads_a_block) leaky_relu_backward(OPC_PARAMETER(opc::device_t
   using T [[maybe_unused]] = opc::compute<T_stored>;
   const T alpha = arguments.attribute_alpha.as<T>();
   const constexpr int packed_columns = opc::count_packed<T_stored, T_stored, T_stored>();
-  const auto x_row = opc::device_row_of<const T_stored>(tile, 0, 0);
-  const auto d_y_row = opc::device_row_of<const T_stored>(tile, 1, 0);
-  const auto d_x_row = opc::device_row_of<T_stored>(tile, 2, 0);
+  const auto starts = opc::row_offsets(tile, 0);
+  const auto x_row = opc::device_row_of<const T_stored>(tile, 0, starts);
+  const auto d_y_row = opc::device_row_of<const T_stored>(tile, 1, starts);
+  const auto d_x_row = opc::device_row_of<T_stored>(tile, 2, starts);
   /* d_x[...] = d_y[...] if x[...] >= 0 else alpha * d_y[...] */
   for (int64_t first =
       opc::own_thread() * packed_columns; first < tile.packed; first += opc::all_threads() * packed_columns) {
-    const auto x_pack = opc::load_pack<packed_columns>(x_row, first);
-    const auto d_y_pack = opc::load_pack<packed_columns>(d_y_row, first);
+    const auto offsets = opc::column_offsets(tile, first);
+    const auto x_pack = opc::load_pack<packed_columns>(x_row, offsets.at[0]);
+    const auto d_y_pack = opc::load_pack<packed_columns>(d_y_row, offsets.at[1]);
     auto d_x_pack = opc::new_pack<packed_columns>(d_x_row);
     OPC_UNROLLED
     for (int64_t lane = 0; lane < packed_columns; ++lane) {
@@ -64,12 +69,13 @@ OPC_KERNEL(opc::threads_a_block) leaky_relu_backward(OPC_PARAMETER(opc::device_t
       const T d_y = d_y_pack[lane];
       d_x_pack[lane] = x >= 0 ? d_y : alpha * d_y;
     }
-    opc::store_pack<packed_columns>(d_x_row, first, d_x_pack);
+    opc::store_pack<packed_columns>(d_x_row, offsets.at[2], d_x_pack);
   }
   for (int64_t i = tile.packed + opc::own_thread(); i < tile.columns; i += opc::all_threads()) {
-    const T x = x_row[i];
-    const T d_y = d_y_row[i];
-    d_x_row[i] = x >= 0 ? d_y : alpha * d_y;
+    const auto offsets = opc::column_offsets(tile, i);
+    const T x = x_row[offsets.at[0]];
+    const T d_y = d_y_row[offsets.at[1]];
+    d_x_row[offsets.at[2]] = x >= 0 ? d_y : alpha * d_y;
   }
 }
 
@@ -88,16 +94,18 @@ OPC_KERNEL(opc::threads_a_block) leaky_relu_backward_backward(OPC_PARAMETER(opc:
   const bool want_d_x = opc::is_wanted(tile, 2);
   const bool want_d_d_y = opc::is_wanted(tile, 3);
   const constexpr int packed_columns = opc::count_packed<T_stored, T_stored, T_stored, T_stored>();
-  const auto x_row = opc::device_row_of<const T_stored>(tile, 0, 0);
-  const auto d_d_x_row = opc::device_row_of<const T_stored>(tile, 1, 0);
-  const auto d_x_row = opc::device_row_of<T_stored>(tile, 2, 0);
-  const auto d_d_y_row = opc::device_row_of<T_stored>(tile, 3, 0);
+  const auto starts = opc::row_offsets(tile, 0);
+  const auto x_row = opc::device_row_of<const T_stored>(tile, 0, starts);
+  const auto d_d_x_row = opc::device_row_of<const T_stored>(tile, 1, starts);
+  const auto d_x_row = opc::device_row_of<T_stored>(tile, 2, starts);
+  const auto d_d_y_row = opc::device_row_of<T_stored>(tile, 3, starts);
   /* d_x[...] = 0 */
   /* d_d_y[...] = d_d_x[...] if x[...] >= 0 else alpha * d_d_x[...] */
   for (int64_t first =
       opc::own_thread() * packed_columns; first < tile.packed; first += opc::all_threads() * packed_columns) {
-    const auto x_pack = opc::load_pack<packed_columns>(x_row, first);
-    const auto d_d_x_pack = opc::load_pack<packed_columns>(d_d_x_row, first);
+    const auto offsets = opc::column_offsets(tile, first);
+    const auto x_pack = opc::load_pack<packed_columns>(x_row, offsets.at[0]);
+    const auto d_d_x_pack = opc::load_pack<packed_columns>(d_d_x_row, offsets.at[1]);
     auto d_x_pack = opc::new_pack<packed_columns>(d_x_row);
     auto d_d_y_pack = opc::new_pack<packed_columns>(d_d_y_row);
     OPC_UNROLLED
@@ -111,24 +119,24 @@ OPC_KERNEL(opc::threads_a_block) leaky_relu_backward_backward(OPC_PARAMETER(opc:
         d_d_y_pack[lane] = x >= 0 ? d_d_x : alpha * d_d_x;
       }
     }
-    opc::store_pack<packed_columns>(d_x_row, first, d_x_pack);
-    opc::store_pack<packed_columns>(d_d_y_row, first, d_d_y_pack);
+    opc::store_pack<packed_columns>(d_x_row, offsets.at[2], d_x_pack);
+    opc::store_pack<packed_columns>(d_d_y_row, offsets.at[3], d_d_y_pack);
   }
   for (int64_t i = tile.packed + opc::own_thread(); i < tile.columns; i += opc::all_threads()) {
-    const T x = x_row[i];
-    const T d_d_x = d_d_x_row[i];
+    const auto offsets = opc::column_offsets(tile, i);
+    const T x = x_row[offsets.at[0]];
+    const T d_d_x = d_d_x_row[offsets.at[1]];
     if (want_d_x) {
-      d_x_row[i] = 0;
+      d_x_row[offsets.at[2]] = 0;
     }
     if (want_d_d_y) {
-      d_d_y_row[i] = x >= 0 ? d_d_x : alpha * d_d_x;
+      d_d_y_row[offsets.at[3]] = x >= 0 ? d_d_x : alpha * d_d_x;
     }
   }
 }
 
-static decltype(&leaky_relu_backward_backward<opc::float16>) const leaky_relu_backward_backward_kernels[4] =
-    {leaky_relu_backward_backward<opc::float16>,
-    leaky_relu_backward_backward<opc::bfloat16>, leaky_relu_backward_backward<float>,
+static decltype(&leaky_relu_backward_backward<opc::any_float>) const leaky_relu_backward_backward_kernels[4] = {leaky_relu_backward_backward<opc::any_float>,
+    leaky_relu_backward_backward<opc::any_float>, leaky_relu_backward_backward<opc::any_float>,
     leaky_relu_backward_backward<double>};
 
 struct leaky_relu_jvp_arguments {
@@ -140,14 +148,16 @@ OPC_KERNEL(opc::threads_a_block) leaky_relu_jvp(OPC_PARAMETER(opc::device_tile<3
   using T [[maybe_unused]] = opc::compute<T_stored>;
   const T alpha = arguments.attribute_alpha.as<T>();
   const constexpr int packed_columns = opc::count_packed<T_stored, T_stored, T_stored>();
-  const auto x_row = opc::device_row_of<const T_stored>(tile, 0, 0);
-  const auto t_x_row = opc::device_row_of<const T_stored>(tile, 1, 0);
-  const auto t_y_row = opc::device_row_of<T_stored>(tile, 2, 0);
+  const auto starts = opc::row_offsets(tile, 0);
+  const auto x_row = opc::device_row_of<const T_stored>(tile, 0, starts);
+  const auto t_x_row = opc::device_row_of<const T_stored>(tile, 1, starts);
+  const auto t_y_row = opc::device_row_of<T_stored>(tile, 2, starts);
   /* t_y[...] = t_x[...] if x[...] >= 0 else alpha * t_x[...] */
   for (int64_t first =
       opc::own_thread() * packed_columns; first < tile.packed; first += opc::all_threads() * packed_columns) {
-    const auto x_pack = opc::load_pack<packed_columns>(x_row, first);
-    const auto t_x_pack = opc::load_pack<packed_columns>(t_x_row, first);
+    const auto offsets = opc::column_offsets(tile, first);
+    const auto x_pack = opc::load_pack<packed_columns>(x_row, offsets.at[0]);
+    const auto t_x_pack = opc::load_pack<packed_columns>(t_x_row, offsets.at[1]);
     auto t_y_pack = opc::new_pack<packed_columns>(t_y_row);
     OPC_UNROLLED
     for (int64_t lane = 0; lane < packed_columns; ++lane) {
@@ -155,18 +165,19 @@ OPC_KERNEL(opc::threads_a_block) leaky_relu_jvp(OPC_PARAMETER(opc::device_tile<3
       const T t_x = t_x_pack[lane];
       t_y_pack[lane] = x >= 0 ? t_x : alpha * t_x;
     }
-    opc::store_pack<packed_columns>(t_y_row, first, t_y_pack);
+    opc::store_pack<packed_columns>(t_y_row, offsets.at[2], t_y_pack);
   }
   for (int64_t i = tile.packed + opc::own_thread(); i < tile.columns; i += opc::all_threads()) {
-    const T x = x_row[i];
-    const T t_x = t_x_row[i];
-    t_y_row[i] = x >= 0 ? t_x : alpha * t_x;
+    const auto offsets = opc::column_offsets(tile, i);
+    const T x = x_row[offsets.at[0]];
+    const T t_x = t_x_row[offsets.at[1]];
+    t_y_row[offsets.at[2]] = x >= 0 ? t_x : alpha * t_x;
   }
 }
 
-static decltype(&leaky_relu_jvp<opc::float16>) const leaky_relu_jvp_kernels[4] =
-    {leaky_relu_jvp<opc::float16>,
-    leaky_relu_jvp<opc::bfloat16>, leaky_relu_jvp<float>, leaky_relu_jvp<double>};
+static decltype(&leaky_relu_jvp<opc::any_float>) const leaky_relu_jvp_kernels[4] =
+    {leaky_relu_jvp<opc::any_float>,
+    leaky_relu_jvp<opc::any_float>, leaky_relu_jvp<opc::any_float>, leaky_relu_jvp<double>};
 
 struct leaky_relu_backward_jvp_arguments {
   opc::real_number attribute_alpha;
@@ -179,14 +190,16 @@ OPC_KERNEL(opc::threads_a_block) leaky_relu_backward_jvp(OPC_PARAMETER(opc::devi
   const T alpha = arguments.attribute_alpha.as<T>();
   const int32_t has_t_d_y = arguments.has_t_d_y;
   const constexpr int packed_columns = opc::count_packed<T_stored, T_stored, T_stored>();
-  const auto x_row = opc::device_row_of<const T_stored>(tile, 0, 0);
-  const auto t_d_y_row = opc::device_row_of<const T_stored>(tile, 1, 0);
-  const auto t_d_x_row = opc::device_row_of<T_stored>(tile, 2, 0);
+  const auto starts = opc::row_offsets(tile, 0);
+  const auto x_row = opc::device_row_of<const T_stored>(tile, 0, starts);
+  const auto t_d_y_row = opc::device_row_of<const T_stored>(tile, 1, starts);
+  const auto t_d_x_row = opc::device_row_of<T_stored>(tile, 2, starts);
   /* t_d_x[...] = (t_d_y[...] if x[...] >= 0 else alpha * t_d_y[...]) if present(t_d_y) else 0 */
   for (int64_t first =
       opc::own_thread() * packed_columns; first < tile.packed; first += opc::all_threads() * packed_columns) {
-    const auto x_pack = opc::load_pack<packed_columns>(x_row, first);
-    const auto t_d_y_pack = opc::load_pack<packed_columns>(t_d_y_row, first);
+    const auto offsets = opc::column_offsets(tile, first);
+    const auto x_pack = opc::load_pack<packed_columns>(x_row, offsets.at[0]);
+    const auto t_d_y_pack = opc::load_pack<packed_columns>(t_d_y_row, offsets.at[1]);
     auto t_d_x_pack = opc::new_pack<packed_columns>(t_d_x_row);
     OPC_UNROLLED
     for (int64_t lane = 0; lane < packed_columns; ++lane) {
@@ -194,18 +207,20 @@ OPC_KERNEL(opc::threads_a_block) leaky_relu_backward_jvp(OPC_PARAMETER(opc::devi
       const T t_d_y = T(has_t_d_y ? t_d_y_pack[lane] : T(0));
       t_d_x_pack[lane] = has_t_d_y ? (x >= 0 ? t_d_y : alpha * t_d_y) : 0;
     }
-    opc::store_pack<packed_columns>(t_d_x_row, first, t_d_x_pack);
+    opc::store_pack<packed_columns>(t_d_x_row, offsets.at[2], t_d_x_pack);
   }
   for (int64_t i = tile.packed + opc::own_thread(); i < tile.columns; i += opc::all_threads()) {
-    const T x = x_row[i];
-    const T t_d_y = T(has_t_d_y ? t_d_y_row[i] : T(0));
-    t_d_x_row[i] = has_t_d_y ? (x >= 0 ? t_d_y : alpha * t_d_y) : 0;
+    const auto offsets = opc::column_offsets(tile, i);
+    const T x = x_row[offsets.at[0]];
+    const T t_d_y = T(has_t_d_y ? t_d_y_row[offsets.at[1]] : T(0));
+    t_d_x_row[offsets.at[2]] = has_t_d_y ? (x >= 0 ? t_d_y : alpha * t_d_y) : 0;
   }
 }
 
-static decltype(&leaky_relu_backward_jvp<opc::float16>) const leaky_relu_backward_jvp_kernels[4] =
-    {leaky_relu_backward_jvp<opc::float16>,
-    leaky_relu_backward_jvp<opc::bfloat16>, leaky_relu_backward_jvp<float>, leaky_relu_backward_jvp<double>};
+static decltype(&leaky_relu_backward_jvp<opc::any_float>) const leaky_relu_backward_jvp_kernels[4] =
+    {leaky_relu_backward_jvp<opc::any_float>,
+    leaky_relu_backward_jvp<opc::any_float>, leaky_relu_backward_jvp<opc::any_float>,
+    leaky_relu_backward_jvp<double>};
 
 }  // namespace leaky_relu_cuda
 

@@ -9,21 +9,22 @@ from opc.emit.cpp.layout import present_member, size_member, wrapped
 from opc.emit.cpp.text import message_literal
 from opc.emit.cpp.values import axes_member
 from opc.emit.cuda.text import Argument, CudaText
+from opc.emit.cuda.tiles import TileEntryText
 from opc.emit.kernel.asked import asked_for
-from opc.emit.kernel.entry import EntryText
 from opc.emit.kernel.nests import dtype_text
 from opc.emit.shapes.cpp import checks, group_member, struct_name, type_member
 from opc.ir.affine import Affine, Dim, GroupSize
-from opc.ir.dtypes import DType, TypeVar, ValueType
-from opc.ir.expr import Axis, BroadcastAxis, Expr, GroupAxis, GroupRef, Read, ReduceAxis
+from opc.ir.dtypes import DType, TypeVar
+from opc.ir.expr import Axis
 from opc.ir.op import Family, Group, Op
-from opc.lower.cuda.gathered import Gathered
 from opc.lower.cuda.moves import moved_axis
+from opc.lower.cuda.packed import along, packed_entry
 from opc.lower.cuda.points import neighbouring_axis, shared_terms
-from opc.lower.cuda.products import Products, lies_along_terms, places_of, products_of
+from opc.lower.cuda.products import products_of
 from opc.lower.cuda.rows import kept
 from opc.lower.cuda.scans import ahead_of, first_terms, scan_of, scanned_entry
 from opc.lower.cuda.scatters import entries_of_items, entries_of_keys, other_entries, scatter_of
+from opc.lower.cuda.weigh import weighed_of
 from opc.lower.loop_ir import GroupLoop, IndexLoop, NestStage, RowStage, ScanPlan, ScatterPlan, Stage, Temporary
 from opc.lower.lower import SpecialisedProgram
 from opc.records import replace
@@ -58,10 +59,8 @@ def faults_name(family: Family) -> str:
     return f"opc_{family.name}_cuda_faults"
 
 
-class CudaEntryText(EntryText):
+class CudaEntryText(TileEntryText):
     """Writes the function of one op on a device, given its programs there and their functions by stage name."""
-
-    tiles: dict[str, CudaText]  # type: ignore[assignment]  # those of the CPU are texts too
 
     def __init__(
         self,
@@ -150,7 +149,7 @@ class CudaEntryText(EntryText):
         for n, name in enumerate(names):
             if name in inputs or name in outputs:
                 tensor = f"inputs[{inputs.index(name)}]" if name in inputs else f"outputs[{outputs.index(name)}]"
-                yield f"  opc::add_tensor(nest, {tensor});"
+                yield f"  opc::add_device_tensor(nest, {tensor});"
                 yield from self._split(n, name, op)
             else:
                 yield f"  opc::add_temporary(nest, {name});"
@@ -169,6 +168,10 @@ class CudaEntryText(EntryText):
             yield "  }"
             steps = "for (int32_t step = 0; described.work > 0 && plan.next_step(described, step); ++step)"
             yield from self._launch(s, text, steps, "true", "plan.blocks", shared="plan.bytes")
+            return
+        if (weighed := weighed_of(op, s)) is not None:
+            yield from self._weighed(s, text, weighed, op)
+            yield from self._launch(s, text, "if (described.work > 0)", "true", "plan.blocks", shared="plan.bytes")
             return
         if (axis := moved_axis(op, s)) is not None:
             last = len(s.assign.indices) - 1
@@ -196,13 +199,19 @@ class CudaEntryText(EntryText):
         shared = text.kernel.schedule.args("share")
         if not shared:
             blocks = "opc::blocks_for(described.points, opc::threads_a_block)"
+            if (entry := packed_entry(text.nest)) is not None:
+                own = along(text.nest, entry)
+                yield f"  const int32_t along[] = {{{', '.join(str(names.index(name)) for name in own)}}};"
+                yield f"  const int64_t sizes[] = {{{', '.join(self._stored_size(text, name) for name in own)}}};"
+                yield f"  const int64_t lanes = opc::set_packed(described, nest, {entry}, along, sizes);"
+                blocks = "opc::blocks_for((described.points + lanes - 1) / lanes, opc::threads_a_block)"
             yield from self._launch(s, text, "if (described.points > 0)", "false", blocks)
             return
-        last, along = len(s.assign.indices) - 1, (text.kernel.schedule.args("coalesce") or ("either",))[0]
+        last, reads_along = len(s.assign.indices) - 1, (text.kernel.schedule.args("coalesce") or ("either",))[0]
         kept = 2 if "pairs" in shared else 1 if "parts" in shared else 0
         counts, side = self._terms(s, op)
         yield f"  const int64_t counts[] = {{{', '.join(counts)}}};"
-        yield f"  const opc::nest_launch plan(described, {last}, lent, counts, {side}, {kept}, opc::reads_along::{along});"
+        yield f"  const opc::nest_launch plan(described, {last}, lent, counts, {side}, {kept}, opc::reads_along::{reads_along});"
         yield "  if (plan.lacks_memory()) {"
         yield f'    return opc::fail(context, OPC_OUT_OF_MEMORY, "{self.op.name}: no memory for parts of {s.assign.target}");'
         yield "  }"
@@ -254,113 +263,6 @@ class CudaEntryText(EntryText):
             f"  {line}" for line in self._launch(s, text, "if (described.work > 0)", "described.team > 1", blocks, threads)
         )
         yield "  }"
-
-    def _tiles(self, products: Products) -> str:
-        """Return how many batches, points down and across, and terms there are."""
-        counts = (
-            " * ".join(self._entry_size(products, own, n) for n in own) or "1"
-            for own in (products.batch, products.down, products.across)
-        )
-        return ", ".join((*counts, " * ".join(map(self._points, products.sum.axes))))
-
-    def _entry_size(self, products: Products, own: tuple[int, ...], n: int) -> str:
-        """Return how many points there are along an entry of the target: of one that is split groups, or points of a group."""
-        if products.split is None or products.split.entry != n:
-            return f"described.size[{n}]"
-        return "described.groups" if own is products.batch else "described.group_points"
-
-    def _element(self, stored: ValueType | None) -> str:
-        """Return the type that tensors' elements are stored as; nothing where there is none."""
-        match stored:
-            case DType():
-                return f"opc::dtype_{stored}"
-            case TypeVar():
-                return f"call.{type_member(stored.name)}.element"
-            case _:
-                return ""
-
-    def _steps(self, side: str, factor: Expr, own: tuple[int, ...], products: Products, s: NestStage, op: Op) -> Iterator[str]:
-        """Yield what tells the steps between a factor's elements, of one that has them in steps."""
-        text = self.tiles[s.name]
-        assert text.nest is not None, "a nest stage has the text of a nest"
-        if side in products.computed:
-            yield f"  described.{side}.how = opc::computed;"
-            return
-        if (gathered := products.gathered.get(side)) is not None:
-            yield self._gathered(side, gathered, products, s, op)
-            return
-        found = places_of(products, op, s, side)
-        assert isinstance(factor, Read), "it has been found to be a read"
-        declared, places = op.operand(factor.operand), self._first_axes(op.operand(factor.operand).dims)
-        operand = f"operands[{text.nest.operands.index(factor.operand)}]"
-
-        def step(name: str, size: str, whole: str) -> str:
-            if name not in found:
-                return f"add({size}, 0)"
-            dim = declared.dims[found[name]]
-            if isinstance(dim, Group):
-                return f"add({operand}, {places[found[name]]}, call.{group_member((dim.name, dim.of))}, {whole})"
-            return f"add({size}, {operand}, {places[found[name]]})"
-
-        points, terms = f"{side}_points", f"{side}_terms"
-        yield f"  opc::axes_in_steps {points}, {terms};"
-        for n in own:
-            entry, dim = s.assign.indices[n], op.operand(s.assign.target).dims[n]
-            whole = f"call.{group_member((dim.name, dim.of))}" if isinstance(dim, Group) else ""
-            name = entry.name if isinstance(entry, GroupRef) else str(entry)
-            yield f"  {points}.{step(name, self._entry_size(products, own, n), whole)};"
-        for axis in products.sum.axes:
-            match axis:
-                case BroadcastAxis():
-                    yield f"  {terms}.add_once({self._points(axis)});"
-                case GroupAxis():
-                    yield f"  {terms}.{step(axis.name, self._points(axis), f'call.{group_member((axis.name, None))}')};"
-                case Axis():
-                    yield f"  {terms}.{step(axis.index, self._points(axis), '')};"
-        along = "opc::along_terms" if lies_along_terms(side, products) else "opc::along_points"
-        of = self._element(declared.type) if factor.operand not in text.temporaries else ""
-        of = of or dtype_text(declared.type)
-        yield f"  opc::set_steps<{along}>(described.{side}, {operand}, {points}, {terms}, {of});"
-
-    def _gathered(self, side: str, found: Gathered, products: Products, s: NestStage, op: Op) -> str:
-        """Return what tells how a factor is brought whose elements are found by their places."""
-        text = self.tiles[s.name]
-        assert text.nest is not None, "a nest stage has the text of a nest"
-        name = found.read.operand
-        axis, count = len(found.read.indices) - 1 if found.along is not None else -1, "0"
-        for a in products.sum.axes:
-            if isinstance(a, Axis) and a.index == found.along:
-                count = self._points(a)
-        for n, entry in enumerate(s.assign.indices):
-            if entry == found.along:
-                count = f"described.size[{n}]"
-        if products.split is not None and found.along == products.split.place:
-            count = "described.group_points"
-        own = f"operands[{text.nest.operands.index(name)}]"
-        bytes_ = f"int32_t(sizeof(opc::placed<{found.numbers}>))"
-        return f"  opc::set_places(described.{side}, {own}, {axis}, {count}, {self._element(op.operand(name).type)}, {bytes_});"
-
-    def _first_axes(self, dims: tuple[Affine | Group, ...]) -> list[str]:
-        """Return the first axis of each entry of a tensor's shape."""
-        found, ranks, fixed = list[str](), list[str](), 0
-        for dim in dims:
-            found.append(" + ".join([*ranks, str(fixed)]) if fixed or not ranks else " + ".join(ranks))
-            if isinstance(dim, Group):
-                ranks.append(f"call.{group_member((dim.name, dim.of))}.rank")
-            else:
-                fixed += 1
-        return found
-
-    def _points(self, axis: ReduceAxis) -> str:
-        """Return how many terms there are along an axis of a sum."""
-        match axis:
-            case Axis():
-                return f"opc::at_least_0({self.scalar.number(axis.extent)})"
-            case GroupAxis():
-                return f"opc::count(call.{group_member((axis.name, None))})"
-            case BroadcastAxis():
-                whole, own = group_member((axis.name, None)), group_member((axis.name, axis.operand))
-                return f"opc::broadcast_points(call.{whole}, call.{own})"
 
     def _terms(self, s: NestStage, op: Op) -> tuple[list[str], int]:
         """Return about how many terms there are along the axes of reductions, the outermost first, and along which they are read
@@ -437,7 +339,7 @@ class CudaEntryText(EntryText):
         if a.attribute:
             place = f"attributes->{a.attribute}" + ("" if a.element < 0 else f"[{a.element}]")
             return f"opc::real_number({place})" if a.type == "opc::real_number" else place
-        if a.type == "opc::extents":
+        if a.type == "opc::device_extents":
             return f"call.{next(group_member(g) for g in self._own_groups() if axes_member(*g) == a.name)}"
         inputs = [o.name for o in self.op.inputs]
         for n, name in enumerate(inputs):

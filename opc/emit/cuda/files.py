@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import cached_property
 
 from opc.diagnostics import Diagnostic
 from opc.emit.cpp.layout import wrap
 from opc.emit.cpp.text import comment, message_literal
 from opc.emit.cuda.entry import CudaEntryText, faults_name, infer_prototype, prototype, status_prototype
+from opc.emit.cuda.instances import Instances
 from opc.emit.cuda.text import CudaText
-from opc.emit.dtypes import c_storage
 from opc.ir.dtypes import DType
 from opc.ir.node import of_recent
 from opc.ir.op import Family
@@ -20,6 +20,8 @@ from opc.lower.build.context import Nest
 from opc.lower.cuda.kernels import cuda_kernel
 from opc.lower.cuda.products import Products, products_of
 from opc.lower.cuda.stages import device_programs
+from opc.lower.cuda.weigh import Weighed, weighed_of
+from opc.lower.heuristics import runs_often
 from opc.lower.loop_ir import NestStage, Stage
 from opc.lower.lower import SpecialisedProgram
 
@@ -41,6 +43,16 @@ def cuda_files(family: Family) -> Mapping[str, str]:
     """
     source = _Source(family)
     return {f"kernel/{family.name}_cuda.h": source.header(), f"kernel/{family.name}.cu": source.text()}
+
+
+def kernels_alone(family: Family, dtypes: Collection[DType]) -> tuple[str, dict[str, Stage]]:
+    """Return a source of a family's kernels without what starts them, and the stages by the names of their functions.
+
+    Each type variable is one of `dtypes`, or where it is none of them the first that it may be. So a compiler tells about the
+    code of kernels in a part of the time that the whole source takes it.
+    """
+    source = _Source(family)
+    return source.kernels_alone(frozenset(dtypes)), source.stages
 
 
 def may_fault(family: Family, files: Mapping[str, str]) -> bool:
@@ -69,7 +81,10 @@ class _Source:
         self.tiles: dict[str, CudaText] = {}
         self._written: dict[tuple[object, ...], list[_Written]] = {}
         """What has been written by what is quickly told of it: to number a function's variables takes long."""
-        self.products: dict[str, Products] = {}
+        self.products: dict[str, Products | Weighed] = {}
+        self.stages: dict[str, Stage] = {}
+        self.seldom: set[str] = set()
+        """The functions that run in second derivatives and forward mode alone."""
         self.entries: list[CudaEntryText] = []
         for op in family.ops:
             variants = device_programs(op)
@@ -81,14 +96,18 @@ class _Source:
         op, kernel = variant.case.op, cuda_kernel(variant.case.op, stage)
         temporaries = frozenset(t.name for t in variant.program.temporaries if not t.copied)
         nest = Nest(op, stage) if isinstance(stage, NestStage) else None
-        if isinstance(stage, NestStage) and (products := products_of(op, stage)) is not None:
-            self.products[stage.name] = products
+        tiled = (products_of(op, stage) or weighed_of(op, stage)) if isinstance(stage, NestStage) else None
+        if tiled is not None:
+            self.products[stage.name] = tiled
         computed = frozenset(n for n, name in enumerate(kernel.operands) if name in temporaries)
         alike = self._written.setdefault((computed, kernel.form, kernel.types, outline(kernel.body)), [])
         new = _Written(stage.name, kernel)
         function = next((w.name for w in alike if w.numbered == new.numbered), stage.name)
         if function == stage.name:
             alike.append(new)
+            self.stages[function] = stage
+            if not runs_often(op):
+                self.seldom.add(function)
             text = CudaText(op, kernel, temporaries, nest, self.faults)
         else:
             found = self.tiles[function].of_stage(op, kernel, nest)
@@ -126,6 +145,27 @@ class _Source:
             "}",
         ]
         lines = [
+            *self._within(kernels),
+            *entries,
+            "OPC_EXPORT",
+            *(line for text in status for line in wrap(text)),
+        ]
+        return "\n".join(lines) + "\n"
+
+    def kernels_alone(self, dtypes: frozenset[DType]) -> str:
+        """As the function of that name says."""
+        found: list[str] = []
+        for name in dict.fromkeys(self.functions.values()):
+            found.append(self.tiles[name].text(name))
+            for n, instance in enumerate(self._instances(name).of(dtypes)):
+                declared = f"decltype(&{instance}) const {name}_{n}"
+                found.append(f"extern {declared};\n{declared} = {instance};")
+        return "\n".join(self._within(found)) + "\n"
+
+    def _within(self, kernels: list[str]) -> list[str]:
+        """Return kernels behind what they are written with, in a namespace of the family's."""
+        family = self.family
+        return [
             self.banner,
             "#define OPC_ON_GPU",
             *self._types(),
@@ -138,11 +178,7 @@ class _Source:
             *(f"{kernel}\n" for kernel in kernels),
             f"}}  // namespace {family.name}_cuda",
             "",
-            *entries,
-            "OPC_EXPORT",
-            *(line for text in status for line in wrap(text)),
         ]
-        return "\n".join(lines) + "\n"
 
     def _headers(self) -> Iterator[str]:
         """Yield the headers that few families need."""
@@ -151,6 +187,8 @@ class _Source:
             yield "cuda/sort"
         if any("one pass" in (schedule.args("scan") or ()) for schedule in schedules):
             yield "cuda/scan"
+        if any(schedule.args("rescale") for schedule in schedules):
+            yield "cuda/weigh"
 
     def _types(self) -> Iterator[str]:
         from opc.emit.kernel.files import type_macros
@@ -161,33 +199,11 @@ class _Source:
         """Return a function and the table of its instances."""
         text = self.tiles[name]
         sizes = "".join(f"[{len(t.dtypes)}]" for t in text.types if len(t.dtypes) > 1) + ("[3]" if text.is_tiled else "")
-        shown = _instances(name, text, self.products.get(name))
-        table = f"static constexpr auto {name}_kernels = {shown};"
+        instances = self._instances(name)
+        table = f"static constexpr auto {name}_kernels = {instances.table()};"
         if sizes:
-            first = _first(name, text)
-            table = f"static decltype(&{first}) const {name}_kernels{sizes} = {shown};"
+            table = f"static decltype(&{instances.first()}) const {name}_kernels{sizes} = {instances.table()};"
         return "\n".join([text.text(name), "", *wrap(table)])
 
-
-def _first(name: str, text: CudaText) -> str:
-    arguments = [c_storage(t.dtypes[0]) for t in text.types] + (["0"] if text.is_tiled else [])
-    return f"{name}<{', '.join(arguments)}>"
-
-
-def _instances(name: str, text: CudaText, products: Products | None) -> str:
-    """Return the initialiser of the table of a function's instances, one for each combination of stored types, and of each one
-    for each shape of tiles."""
-
-    def build(types: tuple[DType, ...]) -> str:
-        if len(types) < len(text.types):
-            parts = [build((*types, d)) for d in text.types[len(types)].dtypes]
-            return parts[0] if len(parts) == 1 else f"{{{', '.join(parts)}}}"
-        stored = [c_storage(d) for d in types]
-        if not text.is_tiled:
-            return name + (f"<{', '.join(stored)}>" if stored else "")
-        assert products is not None, "sums of products have tiles"
-        kinds = products.kinds(dict(zip(text.types, types, strict=True)))
-        found = (", ".join([*stored, str(kind)]) for kind in kinds)
-        return f"{{{', '.join(f'{name}<{arguments}>' for arguments in found)}}}"
-
-    return build(())
+    def _instances(self, name: str) -> Instances:
+        return Instances(name, self.tiles[name], self.products.get(name), seldom=name in self.seldom)

@@ -61,7 +61,8 @@ class CudaText(KernelText):
             schedule = self.kernel.schedule
             halves = schedule.args("tensor") and self.types
             bytes_ = "2" if schedule.args("compute") else f"sizeof({self.types[0].name}_stored)" if halves else "4"
-            head = f"OPC_TILED_KERNEL(opc::threads_a_block, opc::blocks_of_tiles(Tiles, {bytes_}))"
+            blocks = "blocks_of_weights" if schedule.args("rescale") else "blocks_of_tiles"
+            head = f"OPC_TILED_KERNEL(opc::threads_a_block, opc::{blocks}(Tiles, {bytes_}))"
         lines.append(f"{head} {name}({parameters}) {{")
         return "\n".join([*wrapped(lines), *self.after])
 
@@ -77,7 +78,7 @@ class CudaText(KernelText):
         found = [Argument(self._attribute_type(name), _member(name, element), name, element) for name, element in attributes]
         for member in self.symbols:
             kind = symbol_type(member)
-            found.append(Argument("opc::extents" if kind.endswith("*") else kind, member))
+            found.append(Argument("opc::device_extents" if kind.endswith("*") else kind, member))
         return tuple(found)
 
     def _attribute_type(self, name: str) -> str:
@@ -96,7 +97,7 @@ class CudaText(KernelText):
         for member in self.symbols:
             kind = symbol_type(member)
             pointer = kind.endswith("*")
-            declaration = f"{kind}const {member}" if pointer else f"const {kind} {member}"
+            declaration = f"const opc::device_extents *const {member}" if pointer else f"const {kind} {member}"
             yield f"  {declaration} = {'&' if pointer else ''}arguments.{member};"
 
     def _loop_head(self, s: Loop) -> str:

@@ -10,12 +10,16 @@ from opc.loops.verify import verify_kernel
 from opc.lower.build.context import Nest
 from opc.lower.build.kernel import spec_names
 from opc.lower.cuda.moves import move_kernel, moved_axis
+from opc.lower.cuda.offsets import with_offsets_once
+from opc.lower.cuda.packed import packed_entry, packed_kernel
 from opc.lower.cuda.points import point_kernel
 from opc.lower.cuda.product_kernels import product_kernel
 from opc.lower.cuda.products import products_of
 from opc.lower.cuda.rows import row_kernel
 from opc.lower.cuda.scans import scan_kernel, scan_of
 from opc.lower.cuda.scatters import scatter_kernel, scatter_of
+from opc.lower.cuda.weigh import weighed_of
+from opc.lower.cuda.weighed_sums import weighed_kernel
 from opc.lower.loop_ir import NestStage, RowStage, Stage
 from opc.records import replace
 
@@ -38,8 +42,17 @@ def _statement(op: Op, stage: NestStage) -> Kernel:
     if (scan := scan_of(stage)) is not None:
         return scan_kernel(Nest(op, stage), scan)
     if (scatter := scatter_of(stage)) is not None:
-        return scatter_kernel(Nest(op, stage), scatter)
+        return _with_offsets_once(scatter_kernel(Nest(op, stage), scatter))
+    if (weighed := weighed_of(op, stage)) is not None:
+        return weighed_kernel(Nest(op, stage), weighed)
     if moved_axis(op, stage) is not None:
         return move_kernel(Nest(op, stage))
     products = products_of(op, stage)
-    return point_kernel(op, stage) if products is None else product_kernel(Nest(op, stage), products)
+    if products is not None:
+        return product_kernel(Nest(op, stage), products)
+    entry = packed_entry(Nest(op, stage))
+    return _with_offsets_once(point_kernel(op, stage) if entry is None else packed_kernel(op, stage, entry))
+
+
+def _with_offsets_once(kernel: Kernel) -> Kernel:
+    return replace(kernel, body=with_offsets_once(kernel.body))

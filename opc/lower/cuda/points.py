@@ -141,7 +141,7 @@ class DevicePoints(PointLoops):
 
     def value(self, e: Expr) -> Expr:
         """As `PointLoops` says."""
-        before, self.uniform = self.uniform, isinstance(e, Select) and _is_uniform(e.cond)
+        before, self.uniform = self.uniform, isinstance(e, Select) and is_uniform(e.cond)
         found = super().value(e)
         self.uniform = before
         return found
@@ -279,7 +279,7 @@ def _made_of(op: Op, assign: Assign, stage: NestStage) -> tuple[Kernel, tuple[tu
     return points.kernel(), tuple(points.most)
 
 
-def _is_uniform(cond: Expr) -> bool:
+def is_uniform(cond: Expr) -> bool:
     """Whether a condition is the same at all points: it depends on which operands are present, on attributes and sizes."""
     return not free_indices(cond) and not any(isinstance(n, Read | Reduce | GroupIndex) for n in walk(cond))
 

@@ -148,7 +148,7 @@ def products_of(op: Op, stage: NestStage) -> Products | None:
         return None
     guarded = body is not e.body
     down, across = (_behind(points, gathered.get(side), own, split) for side, points in (("left", down), ("right", across)))
-    return Products(e, (a, b), batch, down, across, split, _stored(op, a, b), tuple(computed), gathered, guarded)
+    return Products(e, (a, b), batch, down, across, split, stored_alike(op, a, b), tuple(computed), gathered, guarded)
 
 
 def _guarded(op: Op, stage: NestStage, e: Reduce) -> tuple[tuple[Guard, ...], Expr]:
@@ -264,7 +264,7 @@ def _divisors(e: Affine, name: str) -> Iterator[Affine | None]:
                     yield from (None,) if name in Affine.of(atom).indices() else ()
 
 
-def _stored(op: Op, a: Expr, b: Expr) -> TypeVar | DType | None:
+def stored_alike(op: Op, a: Expr, b: Expr) -> TypeVar | DType | None:
     """Return the type that both of two values are stored as; None where one is computed, or stored as it is computed."""
     if not (isinstance(a, Read) and isinstance(b, Read)) or any(r.pad not in (None, Const(0, Weak.INT)) for r in (a, b)):
         return None

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from opc.ir.dtypes import DType
+from opc.ir.dtypes import DType, Weak
 from opc.ir.expr import Const, Present
 from opc.ir.op import Op
 from opc.loops.bind import TILE, bind, bind_row
-from opc.loops.nodes import Accumulate, Body, If, Kernel, Let, Statement, Store, bodies, with_bodies
-from opc.loops.packs import COUNT, with_packs
+from opc.loops.nodes import Accumulate, Body, If, Kernel, Let, Loop, Statement, Store, bodies, statements, with_bodies
+from opc.loops.packs import COUNT, PackedRow, with_packs
 from opc.loops.schedule import Schedule, Transformation
 from opc.loops.values import Construct, IntegerChoice, Local, Named, StoredType, call, number, variable
 from opc.lower.build.row_stage import RowLoops, type_variables, wanted
@@ -45,8 +45,9 @@ def row_kernel(op: Op, stage: RowStage) -> Kernel:
     rows = DeviceRows(op, plain)
     loop = rows.loop()
     body: Body = (bind(loop),) if stage.whole_rows else bind_row(loop)
-    along = {rows.pointer(o): o.written for o in stage.operands if o.along_row}
-    body = (*rows.heads(), *_at_run_time(with_packs(body, along, rows.fresh)))
+    along = {rows.pointer(o): PackedRow(k, o.written) for k, o in enumerate(stage.operands) if o.along_row}
+    packed = _at_run_time(with_packs(body, along, rows.fresh))
+    body = (*rows.heads(any(isinstance(s, Loop) and s.step is not None for s in statements(packed))), *packed)
     names = tuple(o.name for o in stage.operands)
     how = ("rows to teams", "points to threads") if stage.whole_rows else ("points to all threads",)
     schedule = Schedule((Transformation("bind", how), Transformation("pack", ("16 bytes",))))
@@ -65,23 +66,27 @@ class DeviceRows(RowLoops):
     def __init__(self, op: Op, stage: RowStage) -> None:
         super().__init__(op, stage, vectors=False)
 
-    def heads(self) -> Iterator[Statement]:
-        """Yield what stands before the loop over rows: which products are wanted, and how many neighbours are packed."""
+    def heads(self, packs: bool) -> Iterator[Statement]:
+        """Yield what stands before the loop over rows: which products are wanted, and how many neighbours a pack has."""
         for k, o in enumerate(self.stage.operands):
             if o.name in self.optional():
                 yield Let(wanted(o.name), DType.BOOL, call("is_wanted", TILE, number(k), type=DType.BOOL))
         along = tuple(dict.fromkeys(StoredType(o.type, o.name) for o in self.stage.operands if o.along_row))
-        yield Let(f"@{COUNT}", Named("constexpr int"), call("count_packed", types=along))
+        if packs:
+            yield Let(f"@{COUNT}", Named("constexpr int"), call("count_packed", types=along))
 
     def pointers(self) -> Iterator[Statement]:
         """Yield the rows of operands, the values that these have once a row, and the buffers."""
+        starts = Local(self.fresh("starts"), Weak.INT)
+        if self.stage.operands:
+            yield Let(starts.name, Named("auto"), call("row_offsets", TILE, variable("@row")))
         for k, o in enumerate(self.stage.operands):
             stored = StoredType(o.type, o.name, not o.written)
             if o.written or o.along_row:
                 row = "device_row_of" if o.along_row else "single_row_of"
-                yield Let(self.pointer(o), Named("auto"), call(row, TILE, number(k), variable("@row"), types=(stored,)))
+                yield Let(self.pointer(o), Named("auto"), call(row, TILE, number(k), starts, types=(stored,)))
                 continue
-            value = call("row_value", TILE, number(k), variable("@row"), type=o.type, types=(stored,))
+            value = call("row_value", TILE, number(k), starts, type=o.type, types=(stored,))
             if any(i.name == o.name and i.optional for i in self.op.inputs):
                 yield Let(o.name, o.type, IntegerChoice(Present(o.name), value, Construct(o.type, Const(0, o.type))))
             else:

@@ -19,6 +19,7 @@ from opc.lower.cuda.places import with_places_in_memory
 from opc.lower.cuda.products import products_of
 from opc.lower.cuda.rows import bound_part
 from opc.lower.cuda.scatters import plan_of, scatters_atomically
+from opc.lower.cuda.weigh import with_weighed_sums
 from opc.lower.loop_ir import GroupLoop, IndexLoop, Loop, NestStage, Program, RowStage, RowStore, ScanPlan, Stage, Temporary
 from opc.lower.lower import SpecialisedProgram, lower
 from opc.records import dataclass, replace
@@ -94,8 +95,10 @@ def _on_device(variant: SpecialisedProgram) -> SpecialisedProgram:
             own = copies.get(s.target, s.target)
             if last.get(own) == n and s.target not in memory and s.target not in brief and (own in alone or not bound):
                 run_alone(s, stage)
+    found = with_weighed_sums(op, Program(program.name, tuple(stages), ()))
+    stages = list(found.stages)
     _verify(op, stages)
-    return replace(variant, program=Program(program.name, tuple(stages), tuple(_temporaries(variant, stages))))
+    return replace(variant, program=replace(found, temporaries=tuple(_temporaries(variant, stages))))
 
 
 def _verify(op: Op, stages: list[Stage]) -> None:

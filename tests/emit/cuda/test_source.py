@@ -10,20 +10,81 @@ import pytest
 from opc.backends.cuda import toolkit
 from opc.emit.cuda.files import cuda_files, refused
 from opc.emit.kernel.files import kernel_files
-from opc.pipeline import load_family
+from opc.pipeline import compile_text, load_family
 from tests.gpu import gates
 
 ROOT = Path(__file__).parents[3]
 NVCC = toolkit.nvcc()
+WEIGHED = """\
+op: weighed
+domain: opc.test
+version: 1
+doc: Weighed sums.
+types: {T: [bfloat16, float32]}
+broadcast: true
+inputs: {q: 'T[..., L, E]', k: 'T[..., S, E]', v: 'T[..., S, V]', mask: 'T[..., L, S]'}
+outputs: {y: 'T[..., L, V]'}
+require: [S > 0]
+kernel: |
+  s[..., i, j] = sum[e](q[..., i, e] * k[..., j, e]) + mask[..., i, j] if j <= i else -inf
+  m[..., i] = max[j](s[..., i, j])
+  c[..., i] = 0 if isinf(m[..., i]) else m[..., i]
+  p[..., i, j] = exp(s[..., i, j] - c[..., i])
+  t[..., i] = sum[j](p[..., i, j])
+  y[..., i, d] = sum[j](p[..., i, j] * v[..., j, d]) / (1 if t[..., i] == 0 else t[..., i])
+gradient: none
+"""
 
 
 @pytest.mark.skipif(NVCC is None, reason="there is no nvcc")
-def test_what_nvcc_makes_of_points(tmp_path: Path) -> None:
-    """No spills, no memory of a thread's own, nothing in double precision, and 16 bytes at a time."""
-    assert [*gates.mistakes("leaky_relu", tmp_path)] == []
-    halves = [text for name, text in gates.kernels((tmp_path / "leaky_relu.ptx").read_text()).items() if "float16" in name]
+@pytest.mark.parametrize("op", ["leaky_relu", "embedding"])
+def test_what_nvcc_makes_of_points(op: str, tmp_path: Path) -> None:
+    """No spills, no memory of a thread's own, nothing in double precision, and 16 bytes at a time. The proof asks all ops."""
+    assert [*gates.mistakes(op, tmp_path)] == []
+
+
+@pytest.mark.skipif(NVCC is None, reason="there is no nvcc")
+def test_points_of_bfloat16_are_read_16_bytes_at_a_time(tmp_path: Path) -> None:
+    halves = [text for name, text in gates.kernels(gates.ptx("leaky_relu", tmp_path)).items() if "float16" in name]
     assert halves
     assert all("ld.global.v4.u32" in text for text in halves)
+
+
+@pytest.mark.skipif(NVCC is None, reason="there is no nvcc")
+def test_what_nvcc_makes_of_weighed_sums(tmp_path: Path) -> None:
+    """Scores and sums stay in registers, of which none is spilled; tensor cores multiply both, from copies of 16 bytes."""
+    found = gates.kernels(gates.ptx_of(compile_text(WEIGHED, "weighed.yaml"), tmp_path))
+    found = {name: text for name, text in found.items() if "weighed_y" in name}
+    frames = gates.spilled("weighed", tmp_path)
+    assert sorted("bfloat16" in name for name in found) == [False, False, True, True]
+    for name, text in found.items():
+        assert frames[name] == (0, 0, 0)
+        assert ".local" not in text
+        assert ".f64" not in text
+        assert "cp.async" in text
+        if "bfloat16" in name:
+            assert text.count("mma.sync.aligned.m16n8k16") >= 16 + 4 * 4 * 2 * 3
+            assert "ldmatrix" in text
+
+
+def test_only_what_is_known_to_be_amiss_is_let_pass() -> None:
+    assert gates.known("max_pool2d_y: spills (24, 24, 28) bytes of stack, stores and loads") is not None
+    assert gates.known("dropout: computes with attributes in float64") is not None
+    assert gates.known("max_pool2d_y: computes in float64") is None
+    assert gates.known("softmax: spills (8, 8, 8) bytes of stack, stores and loads") is None
+
+
+@pytest.mark.parametrize(
+    ("mangled", "expected"),
+    [
+        ("_ZN11linear_cuda8linear_yIfLi0EEEvN3opc6device11device_nestILi4EEE", True),
+        ("_ZN14embedding_cuda11embedding_yIfN3opc6device7any_intEEEvNS1_11device_nestILi3EEE", True),
+        ("_ZN14embedding_cuda11embedding_yIdlEEvN3opc6device11device_nestILi3EEE", False),
+        ("_ZN14embedding_cuda11embedding_yIN3opc8bfloat16ElEEvNS1_6device11device_nestILi3EEE", False),
+    ],
+)
+def test_kernels_for_float32_are_told_by_their_names(mangled: str, expected: bool) -> None:
+    assert bool(gates.float32(f".visible .entry {mangled}(\n)")) is expected
 
 
 def test_every_spec_has_kernels() -> None:

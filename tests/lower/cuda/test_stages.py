@@ -48,7 +48,7 @@ def test_stages_do_not_depend_on_the_order_of_sets() -> None:
     [
         ("leaky_relu", {"leaky_relu": "bind(points to all threads), pack(16 bytes)"}),
         ("softmax", {"softmax": "bind(rows to teams, points to threads), pack(16 bytes)"}),
-        ("gather", {"gather_y": "bind(points to all threads)"}),
+        ("gather", {"gather_y": "bind(points to all threads), pack(16 bytes, B)"}),
         ("argmax", {"argmax_y_select_last_index": "bind(points to teams), share(terms, pairs), coalesce(points)"}),
         ("cumsum", {"cumsum_y_reverse": "bind(lines to teams), scan(i, one pass)"}),
         (
@@ -97,7 +97,7 @@ def test_kernels_that_compute_alike_are_one_whatever_their_operands_are_called()
 @pytest.mark.parametrize(
     ("order", "expected"),
     [
-        ("atomic", ["bind(terms to all threads), scatter(v, atomic)", "bind(points to all threads)"]),
+        ("atomic", ["bind(terms to all threads), scatter(v, atomic)", "bind(points to all threads), pack(16 bytes, j)"]),
         ("deterministic", ["bind(points to teams), scatter(v, sort)"]),
     ],
 )

@@ -100,14 +100,6 @@ static inline void set_move(device_nest<Operands> &d, int64_t batches, int64_t a
   d.work = batches * across_tiles * axis_tiles;
 }
 
-/* What divides numbers below 2^31. */
-static inline divisor divisor_of(int64_t value) {
-  divisor d = {static_cast<uint32_t>(value < 1 ? 1 : value), 0, 0};
-  while ((uint64_t(1) << d.shift) < d.value) ++d.shift;
-  d.magic = static_cast<uint32_t>((uint64_t(1) << 32) * ((uint64_t(1) << d.shift) - d.value) / d.value + 1);
-  return d;
-}
-
 /* Takes an entry of the target as groups of so many points. */
 template <int32_t Operands>
 static inline void set_groups(device_nest<Operands> &d, int32_t entry, int64_t points) {
@@ -297,6 +289,27 @@ struct tile_launch {
   }
 };
 
+/* Adds a tensor of the call, whose dtype some kernels ask for. */
+static inline void add_device_tensor(nest &n, const DLTensor *t) {
+  add_tensor(n, t);
+  n.operands[n.operand_count - 1].stored = static_cast<int16_t>(t == nullptr ? dtype_unknown : dtype_of(*t));
+}
+
+/* Tells whether an operand is dense. Kernels find offsets of an absent one too. */
+static inline void set_dense(nest_operand &o) {
+  int64_t together = 1;
+  o.dense = 1;
+  for (int32_t a = o.ndim - 1; a >= 0; --a) {
+    if (o.shape[a] == 1) {
+      o.stride[a] = together; /* which may be any */
+    } else if (o.stride[a] != together) {
+      o.dense = 0;
+    }
+    together *= o.shape[a];
+  }
+  if (o.data == nullptr) memset(o.stride, 0, sizeof o.stride);
+}
+
 /* A nest as kernels get it. */
 template <int32_t Operands>
 static inline void to_device(device_nest<Operands> &d, const nest &n, const opc_cuda_context *lent) {
@@ -310,12 +323,18 @@ static inline void to_device(device_nest<Operands> &d, const nest &n, const opc_
     d.points *= d.size[e];
   }
   d.small = d.points <= INT32_MAX;
-  for (int32_t e = 0; d.small && e < n.entries; ++e) {
+  for (int32_t e = 0; e < n.entries; ++e) {
     d.by_size[e] = divisor_of(d.size[e]);
     d.by_after[e] = divisor_of(d.after[e]);
   }
-  for (int32_t k = 0; k < Operands; ++k) d.operands[k] = n.operands[k];
+  for (int32_t k = 0; k < Operands; ++k) {
+    d.operands[k] = n.operands[k];
+    set_dense(d.operands[k]);
+  }
   d.work = d.points;
+  d.by_points = divisor_of(d.points);
+  d.by_step = divisor_of(1);
+  d.packed = 0;
   d.parts = 1;
   d.kept = nullptr;
   d.items = d.key_count = d.others = 0;
@@ -325,6 +344,24 @@ static inline void to_device(device_nest<Operands> &d, const nest &n, const opc_
   d.team = 1;
   d.of = whole;
   d.level = 0;
+}
+
+/* Decides whether threads take several points at once that are neighbours along an entry of the target: so many as 16 bytes hold of each of
+ * some operands, whose elements have `sizes` bytes. Returns how many points a thread takes. */
+template <int32_t Operands, int32_t Along>
+static inline int64_t set_packed(device_nest<Operands> &d, const nest &n, int32_t entry, const int32_t (&along)[Along],
+                                 const int64_t (&sizes)[Along]) {
+  int64_t widest = 1;
+  for (int64_t size : sizes) widest = greater(widest, size);
+  const int64_t lanes = 16 / widest;
+  bool packs = d.size[entry] % lanes == 0;
+  for (int32_t e = entry + 1; e < n.entries; ++e) packs = packs && d.size[e] == 1;
+  for (int32_t k : along) {
+    const nest_operand &o = d.operands[k];
+    packs = packs && (o.data == nullptr || (o.dense != 0 && reinterpret_cast<uintptr_t>(o.data) % 16 == 0));
+  }
+  d.packed = packs ? d.points : 0;
+  return packs ? lanes : 1;
 }
 
 /* Along what the reads of a nest lie together: its terms, or the points of the last entry of its target; or it is not known. */
@@ -386,6 +423,7 @@ struct nest_launch {
 /* Goes on to the parts of points, and then to joining them; false where that is done. */
 template <int32_t Operands>
 static inline bool next_step(device_nest<Operands> &d, int32_t step) {
+  d.by_step = divisor_of(d.parts * d.team);
   if (d.parts == 1) return step == 0;
   d.of = step == 0 ? one_part : all_parts;
   d.work = step == 0 ? d.points * d.parts : d.points;
@@ -425,15 +463,15 @@ static inline int32_t add_merged(device_tile<Operands> &d, const stage &s, int32
   return left;
 }
 
-/* Whether an operand can be read or written 16 bytes at a time along rows. */
+/* Whether an operand can be read or written 16 bytes at a time along the last axis of rows. */
 template <int32_t Operands>
 static inline bool packs(const device_tile<Operands> &d, const operand &o, const device_operand &own, int64_t lanes) {
   if (own.data == nullptr || !o.along_row) return true;
-  const int64_t along = d.rank > d.outer ? own.stride[d.outer] : 0;
+  const int64_t along = d.rank > d.outer ? own.stride[d.rank - 1] : 0;
   if (along == 0) return o.what == role_input;
   const int64_t bytes = itemsize(o.stored) * lanes;
   if (along != 1 || reinterpret_cast<uintptr_t>(own.data) % static_cast<uintptr_t>(bytes) != 0) return false;
-  for (int32_t a = 0; a < d.outer; ++a) {
+  for (int32_t a = 0; a < d.rank - 1; ++a) {
     if (own.stride[a] % lanes != 0) return false;
   }
   return true;
@@ -445,16 +483,20 @@ static inline void to_device(device_tile<Operands> &d, const stage &s, int32_t b
   d.rows = d.columns = 1;
   for (int32_t a = 0; a < s.outer; ++a) d.rows *= s.size[a];
   for (int32_t a = s.outer; a < s.rank; ++a) d.columns *= s.size[a];
-  for (int32_t k = 0; k < Operands; ++k) d.operands[k].data = s.operands[k].data;
+  for (int32_t k = 0; k < Operands; ++k) {
+    d.operands[k].data = s.operands[k].data;
+    d.operands[k].stored = s.operands[k].stored;
+  }
   d.outer = add_merged(d, s, 0, 0, s.outer);
   d.rank = d.outer + add_merged(d, s, d.outer, s.outer, s.rank - s.outer);
+  for (int32_t a = 0; a < d.rank; ++a) d.by_size[a] = divisor_of(d.size[a]);
   int64_t widest = 1;
   for (int32_t k = 0; k < Operands; ++k) {
     const int64_t bytes = s.operands[k].along_row && s.operands[k].data != nullptr ? itemsize(s.operands[k].stored) : 1;
     widest = bytes > widest ? bytes : widest;
   }
   const int64_t lanes = 16 / widest;
-  bool packed = d.rank - d.outer <= 1;
+  bool packed = d.rank - d.outer <= 1 || d.size[d.rank - 1] % lanes == 0;
   for (int32_t k = 0; k < Operands; ++k) packed = packed && packs(d, s.operands[k], d.operands[k], lanes);
   d.packed = packed ? d.columns / lanes * lanes : 0;
   d.lanes = static_cast<int32_t>(lanes);

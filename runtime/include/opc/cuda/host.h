@@ -80,6 +80,9 @@ static inline T opc_from_lane(unsigned lanes, T value, unsigned lane) {
 static inline unsigned __umulhi(unsigned a, unsigned b) {
   return static_cast<unsigned>((static_cast<unsigned long long>(a) * b) >> 32);
 }
+static inline unsigned long long __umul64hi(unsigned long long a, unsigned long long b) {
+  return static_cast<unsigned long long>((static_cast<unsigned __int128>(a) * b) >> 64);
+}
 template <typename T>
 static inline T __shfl_xor_sync(unsigned lanes, T value, unsigned distance) {
   return opc_from_lane(lanes, value, (threadIdx.x % 32) ^ distance);

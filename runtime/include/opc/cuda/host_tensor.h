@@ -95,6 +95,10 @@ static inline void write_shared(char *to, const uint32_t (&words)[4]) {
   check_shared(to, 16);
   memcpy(to, words, 16);
 }
+static inline void write_shared(char *to, const float (&values)[4]) {
+  check_shared(to, 16);
+  memcpy(to, values, 16);
+}
 static inline void read_shared(const char *from, float (&values)[4]) {
   check_shared(from, 16);
   memcpy(values, from, 16);

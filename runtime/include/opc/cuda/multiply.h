@@ -56,15 +56,17 @@ OPC_DEVICE void multiply_values(const Nest &n, const Left &left, const LeftAt &l
       __syncthreads();
     }
     [[maybe_unused]] doubts<1, own_points *own_points> doubtful;
-    OPC_UNROLLED
-    for (int j = 0; j < own_points; ++j) {
-      const int64_t across = first_across + own_across + j * side;
-      const digits places = f.ends(across);
+    OPC_ROLLED
+    for (int point = 0; point < own_points * own_points; ++point) {
+      const int i = point / own_points, j = point % own_points;
+      T total = 0;
       OPC_UNROLLED
-      for (int i = 0; i < own_points; ++i) {
-        finish_point(n, start, first_down + own_down + i * side, across, places, totals[i][j], f.finish);
-        if constexpr (!Finishing::is_exact) doubtful.add(0, i * own_points + j, is_doubtful(totals[i][j]));
+      for (int of = 0; of < own_points * own_points; ++of) {
+        if (of == point) total = totals[of / own_points][of % own_points];
       }
+      const int64_t across = first_across + own_across + j * side;
+      finish_point(n, start, first_down + own_down + i * side, across, f.ends(across), total, f.finish);
+      if constexpr (!Finishing::is_exact) doubtful.add(0, point, is_doubtful(total));
     }
     if constexpr (!Finishing::is_exact) {
       doubtful.template settle<T>(n, start, f, [&](int, int place, int64_t &down, int64_t &across) {

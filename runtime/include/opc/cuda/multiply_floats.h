@@ -222,22 +222,24 @@ OPC_DEVICE void multiply_floats(const Nest &n, const Left &left, const LeftAt &l
       for (int stage = 0; stage < stages; ++stage) fill(stage);
       __syncthreads();
     }
+    int stage = 0;
+    /* The first steps, which are ahead of the sum, only bring what the next ones add up: the code that brings terms stands here once. */
     OPC_ROLLED
-    for (int stage = 0; stage < stages - 1; ++stage) {
-      if (stage < steps) bring(stage, stage);
-      end_copies();
-    }
-    int current = 0; /* stage */
-    OPC_ROLLED
-    for (int step = 0; step < steps; ++step) {
-      wait_for_copies<stages - 2>();
-      __syncthreads();
+    for (int step = 1 - stages; step < steps; ++step) {
+      if (step >= 0) {
+        wait_for_copies<stages - 2>();
+        __syncthreads();
+      }
       /* Behind the barrier nobody reads the stage before this one. */
-      if (step + stages - 1 < steps) bring(step + stages - 1, current == 0 ? stages - 1 : current - 1);
-      if constexpr (fills) fill(step + stages);
+      const int next = step + stages - 1;
+      if (next < steps) bring(next, stage);
+      if constexpr (fills) {
+        if (step >= 0) fill(step + stages);
+      }
       end_copies();
-      const shared_place part = shared + current * stage_bytes;
-      current = current + 1 == stages ? 0 : current + 1;
+      stage = stage_after<stages>(stage);
+      if (step < 0) continue;
+      const shared_place part = shared + stage * stage_bytes;
       OPC_ROLLED
       for (int first = 0; first < terms; first += 8) {
         int down = own_down, across = own_across;
@@ -289,7 +291,7 @@ OPC_DEVICE void multiply_floats(const Nest &n, const Left &left, const LeftAt &l
         const int along = own_lane % lanes_stored + c * lanes_stored;
         const int64_t across = first_across + along;
         const digits places = f.ends(across);
-        OPC_UNROLLED_4
+        OPC_UNROLLED_2
         for (int t = 0; t < turns; ++t) {
           const int r = own_lane / lanes_stored + t * rows_at_once;
           const float total = group[r * pitch + along];

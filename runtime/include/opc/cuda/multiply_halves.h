@@ -18,8 +18,8 @@ struct half_part {
   /* A thread's pieces lie in column `piece` of rows `row`, `row` + rows_at_once and so on. */
   int row, piece, to;
 
-  OPC_DEVICE_MEMBER half_part() {
-    const int thread = static_cast<int>(threadIdx.x);
+  OPC_DEVICE_MEMBER half_part() : half_part(static_cast<int>(threadIdx.x)) {}
+  OPC_DEVICE_MEMBER explicit half_part(int thread) {
     row = thread / pieces_a_row;
     piece = thread % pieces_a_row;
     to = row * pieces_a_row * 16 + ((piece ^ (by_terms ? row >> 1 & 3 : row & 7)) << 4);
@@ -50,6 +50,21 @@ struct half_part {
         if (e < left) words[e / 2] |= static_cast<uint32_t>(own[e * next].bits) << (16 * (e % 2));
       }
       write_shared(part + to + i * rows_at_once * pieces_a_row * 16, words);
+    }
+  }
+
+  /* The same for some parts behind each other, with few instructions and registers: lanes have neighbours along the part's rows. */
+  template <int parts, typename Stored>
+  OPC_DEVICE_MEMBER static void write_each(shared_place part, const Stored *from, const factor_steps &steps, int points_left, int terms_left) {
+    OPC_ROLLED
+    for (int e = static_cast<int>(threadIdx.x); e < parts * points * terms; e += threads_a_block) {
+      const int in_part = e % (points * terms), point = by_terms ? in_part / terms : in_part % points;
+      const int own_term = by_terms ? in_part % terms : in_part / points, term = e / (points * terms) * terms + own_term;
+      const int row = by_terms ? point : own_term, in_row = by_terms ? own_term : point;
+      const bool some = point < points_left && term < terms_left;
+      const uint16_t bits = some ? from[point * steps.point + term * steps.term].bits : uint16_t(0);
+      const int to = row * pieces_a_row * 16 + ((in_row / 8 ^ (by_terms ? row >> 1 & 3 : row & 7)) << 4) + in_row % 8 * 2;
+      write_shared(part + e / (points * terms) * bytes + to, bits);
     }
   }
 
@@ -120,8 +135,9 @@ struct half_part {
   /* Where a lane's row is of the fragment of 16 points from `first` on, and of as many terms. Its matrices are those of points and terms
    * below 8; of points beyond; of terms beyond; and of both: as a register of the left factor each. Of the right one the second and the
    * third have changed places, so that two registers on end are 8 points. */
-  OPC_DEVICE_MEMBER static int first_row(int first) {
-    const int lane = static_cast<int>(threadIdx.x) % 32, one = lane / 8 % 2, two = lane / 16;
+  OPC_DEVICE_MEMBER static int first_row(int first) { return first_row(first, static_cast<int>(threadIdx.x) % 32); }
+  OPC_DEVICE_MEMBER static int first_row(int first, int lane) {
+    const int one = lane / 8 % 2, two = lane / 16;
     const int points_on = right ? two : one, terms_on = right ? one : two;
     if constexpr (by_terms) {
       const int point = lane % 8 + 8 * points_on;
@@ -266,27 +282,29 @@ OPC_DEVICE void multiply_halves(const Nest &n, const Left &left, const LeftAt &l
       for (int stage = 0; stage < stages; ++stage) fill(stage);
       __syncthreads();
     }
+    int stage = 0;
+    /* The first steps, which are ahead of the sum, only bring what the next ones add up: the code that brings terms stands here once. */
     OPC_ROLLED
-    for (int stage = 0; stage < stages - 1; ++stage) {
-      if (stage < steps) bring(stage, stage);
-      end_copies();
-    }
-    wait_for_copies<stages - 2>();
-    __syncthreads();
-    int current = 0; /* stage */
-    read(shared, 0);
-    OPC_ROLLED
-    for (int step = 0; step < steps; ++step) {
-      read(shared + current * stage_bytes, 1);
+    for (int step = 1 - stages; step < steps; ++step) {
+      if (step == 0) {
+        wait_for_copies<stages - 2>();
+        __syncthreads();
+        read(shared, 0);
+      }
+      if (step >= 0) read(shared + stage_after<stages>(stage) * stage_bytes, 1);
       /* Behind the last barrier nobody reads the stage before this one. */
-      if (step + stages - 1 < steps) bring(step + stages - 1, current == 0 ? stages - 1 : current - 1);
-      if constexpr (fills) fill(step + stages);
+      const int next = step + stages - 1;
+      if (next < steps) bring(next, stage);
+      if constexpr (fills) {
+        if (step >= 0) fill(step + stages);
+      }
       end_copies();
+      stage = stage_after<stages>(stage);
+      if (step < 0) continue;
       multiply(0);
-      current = current + 1 == stages ? 0 : current + 1;
       wait_for_copies<stages - 2>();
       __syncthreads();
-      read(shared + current * stage_bytes, 0);
+      read(shared + stage_after<stages>(stage) * stage_bytes, 0);
       multiply(1);
     }
     wait_for_copies<0>();
@@ -299,13 +317,17 @@ OPC_DEVICE void multiply_halves(const Nest &n, const Left &left, const LeftAt &l
     [[maybe_unused]] doubts<downs, turns * widths> doubtful;
     const shared_place rows = shared + warp * 16 * pitch * 4;
     const float *const row = reinterpret_cast<const float *>(static_cast<const char *>(memory) + warp * 16 * pitch * 4);
-    OPC_UNROLLED
+    OPC_ROLLED
     for (int i = 0; i < downs; ++i) {
       OPC_UNROLLED
-      for (int j = 0; j < acrosses; ++j) {
+      for (int of = 0; of < downs; ++of) {
+        if (of != i) continue;
         OPC_UNROLLED
-        for (int e = 0; e < 4; ++e) {
-          write_shared(rows + ((lane / 4 + e / 2 * 8) * pitch + 8 * j + lane % 4 * 2 + e % 2) * 4, totals[i][j][e]);
+        for (int j = 0; j < acrosses; ++j) {
+          OPC_UNROLLED
+          for (int e = 0; e < 4; ++e) {
+            write_shared(rows + ((lane / 4 + e / 2 * 8) * pitch + 8 * j + lane % 4 * 2 + e % 2) * 4, totals[of][j][e]);
+          }
         }
       }
       __syncwarp();

@@ -11,13 +11,6 @@ inline namespace OPC_VARIANT {
 /* Of the terms at a point: all are reduced; or a part of them, which is kept; or what was kept of all parts. */
 enum part : int32_t { whole, one_part, all_parts, places };
 
-/* A divisor of numbers below 2^31, as a factor and a shift: Granlund and Montgomery, Division by Invariant Integers using
- * Multiplication, 1994. */
-struct divisor {
-  uint32_t value, magic, shift;
-};
-OPC_DEVICE uint32_t quotient_by(const divisor &d, uint32_t number) { return (__umulhi(number, d.magic) + number) >> d.shift; }
-
 /* How a reduction is carried along an entry of the target's indices: see opc/cuda/scan.h. A line has the points of that entry; points of the
  * entries behind it lie side by side, and lines of as many `columns` go together. */
 struct line_scan {
@@ -49,6 +42,7 @@ struct factor_steps {
 template <int32_t Operands>
 struct device_nest {
   int64_t points;
+  int64_t packed; /* points that threads take several of at once: all, or none */
   int64_t work; /* for teams: points, or parts of them */
   int64_t parts;
   char *kept; /* for each part of each point 8 bytes, or a sum of products; of searches behind these as many for positions */
@@ -60,6 +54,9 @@ struct device_nest {
   int64_t part_terms;          /* as many as a tile adds up, where its points have parts */
   int32_t tiles;               /* and which of the shapes that tiles may have these have */
   factor_steps left, right;
+  int64_t columns;             /* of weighted sums: scores of a row, */
+  factor_steps weighed;        /* what is multiplied with their weights, */
+  const int32_t *infinite;     /* and whether some of that is not finite; NULL: nobody has looked */
   int64_t groups, group_points; /* of an entry that is split in groups */
   int64_t items, key_count; /* of scatters: terms at points that name places, and how many places there are */
   int64_t others;             /* points of the target that share each of these */
@@ -71,33 +68,24 @@ struct device_nest {
   line_scan scan;
   int64_t size[max_axes];  /* of each entry of the target's indices */
   int64_t after[max_axes]; /* points of the entries behind it */
-  divisor by_size[max_axes], by_after[max_axes]; /* the same, where they are `small` */
+  divisor by_size[max_axes], by_after[max_axes]; /* the same */
+  divisor by_points, by_step;                    /* and the terms from one of a thread to its next */
   nest_operand operands[Operands];
 };
 
 /* A tensor of the nest. */
 template <typename T>
 struct view {
-  T *data;
+  place_of<T> data;
   const int64_t *shape;
   const int64_t *stride;
+  bool dense;
 };
 
 template <typename T, typename Nest>
 OPC_DEVICE view<T> view_of(const Nest &n, int32_t operand) {
   const nest_operand &o = n.operands[operand];
-  return {reinterpret_cast<T *>(o.data), o.shape, o.stride};
-}
-
-/* A number without its last digit, which goes to `digit`, where that has `size` values; in 32 bits where these are enough. */
-OPC_DEVICE int64_t without_last(int64_t number, int64_t size, int64_t &digit) {
-  if (number <= INT32_MAX && size <= INT32_MAX) {
-    const uint32_t small = static_cast<uint32_t>(number), of = static_cast<uint32_t>(size);
-    digit = small % of;
-    return small / of;
-  }
-  digit = number % size;
-  return number / size;
+  return {elements_of<T>(o), o.shape, o.stride, o.dense != 0};
 }
 
 /* The place of a number's digit that has `size` values, behind which there are digits of `after` values together. */
@@ -111,7 +99,10 @@ OPC_DEVICE int64_t place_in(int64_t number, int64_t after, int64_t size) {
 /* The place of a point along an entry of the target's indices; in a group, the number of a position in row-major order. */
 template <typename Nest>
 OPC_DEVICE int64_t entry_place(const Nest &n, int64_t point, int32_t entry) {
-  if (!n.small) return point / n.after[entry] % n.size[entry];
+  if (!n.small) {
+    const int64_t wide = quotient_by(n.by_after[entry], point);
+    return entry == 0 ? wide : wide - quotient_by(n.by_size[entry], wide) * n.size[entry];
+  }
   const uint32_t left = quotient_by(n.by_after[entry], static_cast<uint32_t>(point));
   return entry == 0 ? left : left - quotient_by(n.by_size[entry], left) * n.by_size[entry].value;
 }
@@ -119,15 +110,44 @@ OPC_DEVICE int64_t entry_place(const Nest &n, int64_t point, int32_t entry) {
 /* The offset of a place in an axis group of an operand, whose axes begin at `axis`. `own` are the operand's sizes: it may have fewer axes
  * than the group, missing on the left, and axes of size 1 are broadcast. */
 template <typename T>
-OPC_DEVICE int64_t group_offset(const view<T> &v, int32_t axis, const extents &own, int64_t place, const extents &all) {
+OPC_DEVICE int64_t group_offset(const view<T> &v, int32_t axis, const device_extents &own, int64_t place, const device_extents &all) {
   int64_t offset = 0;
+  /* Where nothing is broadcast, the number of the place is how many steps the last axis takes. */
+  const bool at_once = v.dense && &own == &all && own.rank > 0;
+  const int32_t first = at_once ? own.rank - 1 : 0;
   OPC_ROLLED
-  for (int32_t i = own.rank - 1, a = all.rank - 1; i >= 0; --i, --a) {
+  for (int32_t i = own.rank - 1, a = all.rank - 1; i >= first; --i, --a) {
     int64_t digit = place; /* of the first axis, all that is left */
-    if (a > 0) place = without_last(place, all.size[a], digit);
-    if (own.size[i] != 1) offset += digit * v.stride[axis + i];
+    if (i > first || a > i) place = without_last(place, all.by_size[a], digit);
+    if (at_once || own.size[i] != 1) offset += digit * v.stride[axis + i];
   }
   return offset;
+}
+
+/* The strides of an operand along an axis group from an axis on. */
+struct group_strides {
+  const int64_t *stride;
+  bool dense;
+};
+template <typename T>
+OPC_DEVICE group_strides strides_of(const view<T> &v, int32_t axis) {
+  return {v.stride + axis, v.dense};
+}
+
+/* The offsets of a place in an axis group of several operands, none of which is broadcast. */
+template <typename... Strides>
+OPC_DEVICE offsets<sizeof...(Strides)> group_offsets(int64_t place, const device_extents &all, Strides... strides) {
+  const group_strides of[] = {strides...};
+  offsets<sizeof...(Strides)> found = {};
+  const int32_t first = (strides.dense && ...) && all.rank > 0 ? all.rank - 1 : 0;
+  OPC_ROLLED
+  for (int32_t a = all.rank - 1; a >= first; --a) {
+    int64_t digit = place;
+    if (a > first) place = without_last(place, all.by_size[a], digit);
+    OPC_UNROLLED
+    for (int k = 0; k < static_cast<int>(sizeof...(Strides)); ++k) found.at[k] += digit * of[k].stride[a];
+  }
+  return found;
 }
 
 /* Which point of an axis group a place is. */
@@ -148,14 +168,14 @@ OPC_HOST_DEVICE static inline int64_t broadcast_points(const extents &all, const
 }
 
 /* The place in a group of point number `along` of these, where the operand itself is at `place`. */
-OPC_DEVICE int64_t broadcast_place(const extents &all, const extents &own, int64_t place, int64_t along) {
+OPC_DEVICE int64_t broadcast_place(const device_extents &all, const device_extents &own, int64_t place, int64_t along) {
   int64_t found = 0, scale = 1;
   OPC_ROLLED
   for (int32_t a = all.rank - 1, i = own.rank - 1; a >= 0; --a, --i) {
     int64_t digit = 0, of = 0;
-    if (i >= 0) place = without_last(place, own.size[i], of);
+    if (i >= 0) place = without_last(place, own.by_size[i], of);
     if (is_broadcast(all, own, a)) {
-      along = without_last(along, all.size[a], digit);
+      along = without_last(along, all.by_size[a], digit);
     } else {
       digit = of;
     }
@@ -197,7 +217,7 @@ template <typename Nest>
 OPC_DEVICE int64_t point_of(const Nest &n, int64_t work) {
   if (n.of != one_part) return work;
   int64_t point;
-  without_last(work, n.points, point);
+  without_last(work, n.by_points, point);
   return point;
 }
 
@@ -207,7 +227,7 @@ template <typename Nest>
 OPC_DEVICE int64_t first_term(const Nest &n, int64_t work, int32_t level) {
   if (level != n.level) return 0;
   int64_t point;
-  return n.of == one_part ? without_last(work, n.points, point) * n.team + thread_of_team(n) : int64_t(thread_of_team(n));
+  return n.of == one_part ? without_last(work, n.by_points, point) * n.team + thread_of_team(n) : int64_t(thread_of_team(n));
 }
 template <typename Nest>
 OPC_DEVICE int64_t term_step(const Nest &n, int32_t level) {
@@ -215,8 +235,9 @@ OPC_DEVICE int64_t term_step(const Nest &n, int32_t level) {
   return n.of == all_parts ? 0 : n.of == one_part ? n.parts * n.team : n.team;
 }
 template <typename Nest>
-OPC_DEVICE int64_t end_of_terms(const Nest &n, int64_t end) {
-  return n.of == all_parts ? 0 : end;
+OPC_DEVICE int64_t count_own_terms(const Nest &n, int64_t first, int64_t end, int32_t level) {
+  if (first >= end || n.of == all_parts) return 0;
+  return level == n.level ? quotient_by(n.by_step, end - first + static_cast<int64_t>(n.by_step.wide_value) - 1) : end - first;
 }
 OPC_DEVICE int64_t count_terms(int64_t first, int64_t end, int64_t step) {
   if (first >= end) return 0;

@@ -5,7 +5,60 @@
 #include "opc/cuda/memory.h"
 
 namespace opc {
+
+/* A divisor of numbers below 2^63, and in 32 bits of those below 2^31, as a factor each and a shift: Granlund and Montgomery, Division by
+ * Invariant Integers using Multiplication, 1994. A GPU calls a function to divide by another number of 64 bits. */
+struct divisor {
+  uint64_t wide_value, wide_magic;
+  uint32_t value, magic, shift;
+};
+
+/* What divides numbers below 2^63, and in 32 bits those below 2^31. */
+static inline divisor divisor_of(int64_t value) {
+  const uint64_t by = static_cast<uint64_t>(value < 1 ? 1 : value);
+  divisor d = {by, 0, static_cast<uint32_t>(by), 0, 0};
+  while ((uint64_t(1) << d.shift) < by) ++d.shift;
+  const uint64_t above = (uint64_t(1) << d.shift) - by;
+  if (by <= INT32_MAX) d.magic = static_cast<uint32_t>((above << 32) / by + 1);
+  d.wide_magic = static_cast<uint64_t>((static_cast<unsigned __int128>(above) << 64) / by + 1);
+  return d;
+}
+
+/* The sizes of a group's axes as kernels get them. */
+struct device_extents : extents {
+  divisor by_size[OPC_MAX_RANK];
+  device_extents(const extents &group) : extents(group) {
+    for (int32_t a = 0; a < rank; ++a) by_size[a] = divisor_of(size[a]);
+  }
+};
+
 inline namespace OPC_VARIANT {
+
+OPC_DEVICE uint32_t quotient_by(const divisor &d, uint32_t number) { return (__umulhi(number, d.magic) + number) >> d.shift; }
+OPC_DEVICE int64_t quotient_by(const divisor &d, int64_t number) {
+  const uint64_t of = static_cast<uint64_t>(number);
+  return static_cast<int64_t>((__umul64hi(of, d.wide_magic) + of) >> d.shift);
+}
+
+/* A number without its last digit, which goes to `digit`, where that has as many values as a divisor. */
+OPC_DEVICE int64_t without_last(int64_t number, const divisor &by, int64_t &digit) {
+  const int64_t left = quotient_by(by, number);
+  digit = number - left * static_cast<int64_t>(by.wide_value);
+  return left;
+}
+
+/* A number without its last digit, which goes to `digit`, where that has `size` values. nvcc divides in 32 bits where these are enough. */
+OPC_DEVICE int64_t without_last(int64_t number, int64_t size, int64_t &digit) {
+  const int64_t left = number / size;
+  digit = number - left * size;
+  return left;
+}
+
+/* Of several operands, how many elements from its first something lies. */
+template <int count>
+struct offsets {
+  int64_t at[count];
+};
 
 /* How partial results of a reduction are joined. */
 struct joins_sum {
@@ -44,39 +97,47 @@ OPC_DEVICE T warp_reduce(T value) {
 template <typename Joins, typename T>
 OPC_DEVICE T lanes_reduce(int32_t lanes, T value) {
   const unsigned first = threadIdx.x % threads_a_warp / unsigned(lanes) * unsigned(lanes);
-  const unsigned own = ((1u << lanes) - 1u) << first;
-  OPC_ROLLED
-  for (int distance = lanes / 2; distance > 0; distance /= 2) value = Joins::join(value, __shfl_xor_sync(own, value, distance));
+  const unsigned own = 0xffffffffu >> (threads_a_warp - lanes) << first;
+  OPC_UNROLLED
+  for (int distance = threads_a_warp / 2; distance > 0; distance /= 2) {
+    if (distance < lanes) value = Joins::join(value, __shfl_xor_sync(own, value, distance));
+  }
   return value;
 }
 
-/* The reduction of the threads' partial results, which every thread of the block gets: lanes of each warp, then warps. Blocks have whole
- * warps. */
+/* The reduction of what the warps of a block have come to, which every thread gets. Blocks have whole warps. */
 template <typename Joins, typename T>
-OPC_DEVICE T block_reduce(T value) {
+OPC_DEVICE T warps_reduce(T value) {
   OPC_SHARED(T, parts, threads_a_block / threads_a_warp);
   const int warps = static_cast<int>(blockDim.x) / threads_a_warp;
-  value = warp_reduce<Joins>(value);
   if (threadIdx.x % threads_a_warp == 0) parts[threadIdx.x / threads_a_warp] = value;
   __syncthreads();
   value = parts[0];
+  OPC_ROLLED
   for (int warp = 1; warp < warps; ++warp) value = Joins::join(value, parts[warp]);
   __syncthreads();
   return value;
 }
 
+/* The reduction of the threads' partial results, which every thread of the block gets: lanes of each warp, then warps. */
+template <typename Joins, typename T>
+OPC_DEVICE T block_reduce(T value) {
+  return warps_reduce<Joins>(warp_reduce<Joins>(value));
+}
+
 /* Teams: which one a thread is of, which thread of it, and how many there are in the grid. */
 template <typename Tile>
-OPC_DEVICE int64_t own_team(const Tile &t) {
-  return own_thread() / t.team;
+OPC_DEVICE int64_t all_teams(const Tile &t) {
+  return static_cast<int64_t>(gridDim.x) * (blockDim.x / static_cast<unsigned>(t.team));
 }
 template <typename Tile>
-OPC_DEVICE int64_t all_teams(const Tile &t) {
-  return all_threads() / t.team;
+OPC_DEVICE int64_t own_team(const Tile &t) {
+  const unsigned team = static_cast<unsigned>(t.team);
+  return static_cast<int64_t>(blockIdx.x) * (blockDim.x / team) + threadIdx.x / team;
 }
 template <typename Tile>
 OPC_DEVICE int32_t thread_of_team(const Tile &t) {
-  return static_cast<int32_t>(threadIdx.x) % t.team;
+  return static_cast<int32_t>(threadIdx.x % static_cast<unsigned>(t.team));
 }
 template <typename Tile>
 OPC_DEVICE bool first_of_team(const Tile &t) {
@@ -86,8 +147,8 @@ OPC_DEVICE bool first_of_team(const Tile &t) {
 /* The reduction of the partial results of a team's threads, which each of them gets. */
 template <typename Joins, typename T, typename Tile>
 OPC_DEVICE T team_reduce(const Tile &t, T value) {
-  if (t.team == threads_a_block) return block_reduce<Joins>(value);
-  return t.team == threads_a_warp ? warp_reduce<Joins>(value) : lanes_reduce<Joins>(t.team, value);
+  value = lanes_reduce<Joins>(t.team < threads_a_warp ? t.team : int32_t(threads_a_warp), value);
+  return t.team > threads_a_warp ? warps_reduce<Joins>(value) : value;
 }
 
 /* How the positions that searches find are joined: the first NaN, or else the first of the best values. No term is as good as the first

@@ -11,6 +11,7 @@ inline namespace OPC_VARIANT {
 
 struct device_operand {
   char *data; /* NULL: absent, or not wanted */
+  int32_t stored; /* the dtype of its elements */
   int64_t stride[max_axes];
 };
 
@@ -20,7 +21,7 @@ template <int32_t Operands>
 struct device_tile {
   int64_t rows;
   int64_t columns;
-  int64_t packed; /* so many columns, from the first on, are read and written 16 bytes at a time */
+  int64_t packed; /* so many columns, from the first on, are read and written 16 bytes at a time, along the last axis */
   int64_t pitch;
   char *scratch;
   int32_t outer;
@@ -29,77 +30,61 @@ struct device_tile {
   int32_t buffers;
   int32_t lanes; /* elements that are taken at once */
   int64_t size[max_axes];
+  divisor by_size[max_axes];
   device_operand operands[Operands];
 };
 
-/* Elements of the widest of some types in 16 bytes. */
-template <typename... Stored>
-OPC_HOST_DEVICE constexpr int count_packed() {
-  int widest = 1;
-  ((widest = int(sizeof(Stored)) > widest ? int(sizeof(Stored)) : widest), ...);
-  return 16 / widest;
-}
-
-/* An element: reading it widens, writing it rounds. */
-template <typename Stored>
-struct element {
-  Stored *at;
-  OPC_DEVICE_MEMBER operator compute<Stored>() const { return load(at); }
-  OPC_DEVICE_MEMBER void operator=(compute<Stored> value) const { store(at, value); }
-};
-template <typename Stored>
-struct element<const Stored> {
-  const Stored *at;
-  OPC_DEVICE_MEMBER operator compute<Stored>() const { return load(at); }
-};
-
-/* Where along some axes point number `i` lies, in elements from the first. */
-OPC_DEVICE int64_t offset_along(const int64_t *size, const int64_t *stride, int32_t axes, int64_t i) {
-  int64_t offset = 0;
+/* Where along axes [first, end) point number `i` of each operand lies, in elements from the first. */
+template <int32_t Operands>
+OPC_DEVICE offsets<Operands> offsets_along(const device_tile<Operands> &t, int32_t first, int32_t end, int64_t i) {
+  offsets<Operands> found = {};
   OPC_ROLLED
-  for (int32_t a = axes - 1; a > 0; --a) {
-    if (i <= INT32_MAX && size[a] <= INT32_MAX) {
-      const uint32_t small = static_cast<uint32_t>(i), of = static_cast<uint32_t>(size[a]);
-      offset += static_cast<int64_t>(small % of) * stride[a];
-      i = small / of;
-    } else {
-      offset += i % size[a] * stride[a];
-      i /= size[a];
-    }
+  for (int32_t a = end - 1; a >= first; --a) {
+    int64_t digit = i; /* of the first axis, all that is left */
+    if (a > first) i = without_last(i, t.by_size[a], digit);
+    OPC_UNROLLED
+    for (int k = 0; k < Operands; ++k) found.at[k] += digit * t.operands[k].stride[a];
   }
-  return axes > 0 ? offset + i * stride[0] : offset;
+  return found;
 }
 
-/* A row of an operand. */
+/* Where the rows of operands begin, and a column of them. */
+template <int32_t Operands>
+OPC_DEVICE offsets<Operands> row_offsets(const device_tile<Operands> &t, int64_t row) {
+  return offsets_along(t, 0, t.outer, row);
+}
+template <int32_t Operands>
+OPC_DEVICE offsets<Operands> column_offsets(const device_tile<Operands> &t, int64_t column) {
+  return offsets_along(t, t.outer, t.rank, column);
+}
+
+/* A row of an operand, whose elements are found by their offsets. */
 template <typename Stored>
 struct device_row {
-  Stored *data;
-  const int64_t *size;
-  const int64_t *stride;
-  int32_t axes;
-  OPC_DEVICE_MEMBER element<Stored> operator[](int64_t i) const { return {data + offset_along(size, stride, axes, i)}; }
+  place_of<Stored> data;
+  bool varies; /* from a column to the next along the last axis */
+  OPC_DEVICE_MEMBER element<Stored> operator[](int64_t offset) const { return {data + offset}; }
 };
 
-template <typename Stored, typename Tile>
-OPC_DEVICE Stored *row_start(const Tile &t, int32_t operand, int64_t row) {
-  const device_operand &o = t.operands[operand];
-  return reinterpret_cast<Stored *>(o.data) + offset_along(t.size, o.stride, t.outer, row);
+template <typename Stored, typename Tile, typename Offsets>
+OPC_DEVICE place_of<Stored> row_start(const Tile &t, int32_t operand, const Offsets &starts) {
+  return elements_of<Stored>(t.operands[operand]) + starts.at[operand];
 }
-template <typename Stored, typename Tile>
-OPC_DEVICE device_row<Stored> device_row_of(const Tile &t, int32_t operand, int64_t row) {
-  return {row_start<Stored>(t, operand, row), t.size + t.outer, t.operands[operand].stride + t.outer, t.rank - t.outer};
+template <typename Stored, typename Tile, typename Offsets>
+OPC_DEVICE device_row<Stored> device_row_of(const Tile &t, int32_t operand, const Offsets &starts) {
+  return {row_start<Stored>(t, operand, starts), t.rank > t.outer && t.operands[operand].stride[t.rank - 1] != 0};
 }
 
 /* A row of an operand that has one value for each. */
-template <typename Stored, typename Tile>
-OPC_DEVICE device_row<Stored> single_row_of(const Tile &t, int32_t operand, int64_t row) {
-  return {row_start<Stored>(t, operand, row), nullptr, nullptr, 0};
+template <typename Stored, typename Tile, typename Offsets>
+OPC_DEVICE device_row<Stored> single_row_of(const Tile &t, int32_t operand, const Offsets &starts) {
+  return {row_start<Stored>(t, operand, starts), false};
 }
 
 /* The one value that an operand has for a row. */
-template <typename Stored, typename Tile>
-OPC_DEVICE compute<std::remove_const_t<Stored>> row_value(const Tile &t, int32_t operand, int64_t row) {
-  return load(row_start<Stored>(t, operand, row));
+template <typename Stored, typename Tile, typename Offsets>
+OPC_DEVICE compute<std::remove_const_t<Stored>> row_value(const Tile &t, int32_t operand, const Offsets &starts) {
+  return load(row_start<Stored>(t, operand, starts));
 }
 
 template <typename Tile>
@@ -107,23 +92,21 @@ OPC_DEVICE bool is_wanted(const Tile &t, int32_t operand) {
   return t.operands[operand].data != nullptr;
 }
 
-/* Some neighbours of a row. */
-template <typename Stored, int count>
-struct alignas(sizeof(Stored) * count) pack {
-  Stored elements[count];
-  OPC_DEVICE_MEMBER element<Stored> operator[](int64_t i) { return {elements + i}; }
-  OPC_DEVICE_MEMBER compute<Stored> operator[](int64_t i) const { return load(elements + i); }
-};
-
-/* The neighbours from point `i` on; those of an operand that is the same along the row are one element, those of an absent one zeros. */
+/* The neighbours from an offset on; those of an operand that is the same for them are one element, those of an absent one zeros. */
 template <int count, typename Stored>
-OPC_DEVICE pack<std::remove_const_t<Stored>, count> load_pack(const device_row<Stored> &row, int64_t i) {
+OPC_DEVICE pack<std::remove_const_t<Stored>, count> load_pack(const device_row<Stored> &row, int64_t offset) {
   typedef pack<std::remove_const_t<Stored>, count> elements;
   elements found = {};
   if (row.data == nullptr) return found;
-  if (row.axes > 0 && row.stride[0] != 0) return *reinterpret_cast<const elements *>(row.data + i);
-  OPC_UNROLLED
-  for (int k = 0; k < count; ++k) found.elements[k] = *row.data;
+  if (row.varies) return load_together<count, Stored>(row.data + offset);
+  if constexpr (is_any<Stored>) {
+    const compute<std::remove_const_t<Stored>> value = load(row.data + offset);
+    OPC_UNROLLED
+    for (int k = 0; k < count; ++k) found.elements[k] = value;
+  } else {
+    OPC_UNROLLED
+    for (int k = 0; k < count; ++k) found.elements[k] = row.data[offset];
+  }
   return found;
 }
 template <int count, typename Stored>
@@ -131,8 +114,8 @@ OPC_DEVICE pack<Stored, count> new_pack(const device_row<Stored> &) {
   return {};
 }
 template <int count, typename Stored>
-OPC_DEVICE void store_pack(const device_row<Stored> &row, int64_t i, const pack<Stored, count> &values) {
-  if (row.data != nullptr) *reinterpret_cast<pack<Stored, count> *>(row.data + i) = values;
+OPC_DEVICE void store_pack(const device_row<Stored> &row, int64_t offset, const pack<Stored, count> &values) {
+  if (row.data != nullptr) store_together<count, Stored>(row.data + offset, values);
 }
 
 /* What a row keeps: each thread of a team keeps its own columns, so that no thread waits for another. */
@@ -149,7 +132,7 @@ template <typename T, typename Tile>
 OPC_DEVICE row_buffer<T> buffer_of(const Tile &t, int32_t index) {
   OPC_DYNAMIC_SHARED(shared);
   char *own = t.scratch != nullptr ? t.scratch + own_team(t) * t.buffers * t.pitch
-                                   : shared + static_cast<int64_t>(threadIdx.x) / t.team * t.buffers * t.pitch;
+                                   : shared + static_cast<int64_t>(threadIdx.x / static_cast<unsigned>(t.team)) * t.buffers * t.pitch;
   return {reinterpret_cast<T *>(own + index * t.pitch), t.columns};
 }
 

@@ -138,6 +138,12 @@ struct no_table {
 /* The least of two numbers, the second of which may not fit. */
 OPC_DEVICE int at_most(int most, int64_t count) { return count < most ? static_cast<int>(count) : most; }
 
+/* The stage of shared memory behind another. */
+template <int stages>
+OPC_DEVICE int stage_after(int stage) {
+  return stage + 1 == stages ? 0 : stage + 1;
+}
+
 /* Has a compiler compute anew what depends on a number, and keep nothing of it in registers meanwhile. */
 #if defined(__CUDACC__)
 OPC_DEVICE void forget(int64_t &number) { asm volatile("" : "+l"(number)); }

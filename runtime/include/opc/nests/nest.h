@@ -11,6 +11,8 @@ namespace opc {
 struct nest_operand {
   char *data; /* NULL: absent */
   int32_t ndim;
+  int16_t dense;  /* on a device: its elements lie in row-major order with nothing between them, and so its strides say */
+  int16_t stored; /* on a device: the dtype of its elements, of a tensor of the call */
   int64_t shape[OPC_MAX_RANK];
   int64_t stride[OPC_MAX_RANK]; /* in elements */
 };

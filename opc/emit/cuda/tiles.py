@@ -1,0 +1,165 @@
+"""What a call describes of sums of products in tiles: points, terms, and the steps between a factor's elements."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from opc.emit.cuda.text import CudaText
+from opc.emit.kernel.entry import EntryText
+from opc.emit.kernel.nests import dtype_text
+from opc.emit.shapes.cpp import group_member, type_member
+from opc.ir.affine import Affine, Index
+from opc.ir.dtypes import DType, TypeVar, ValueType
+from opc.ir.expr import Axis, BroadcastAxis, Expr, GroupAxis, GroupRef, Read, ReduceAxis
+from opc.ir.op import Group, Op, Operand
+from opc.lower.cuda.gathered import Gathered
+from opc.lower.cuda.products import Products, lies_along_terms, places_of
+from opc.lower.cuda.weigh import Weighed, lies_along
+from opc.lower.loop_ir import NestStage
+
+
+class TileEntryText(EntryText):
+    """Writes what describes tiles."""
+
+    tiles: dict[str, CudaText]  # type: ignore[assignment]  # those of the CPU are texts too
+
+    def _weighed(self, s: NestStage, text: CudaText, weighed: Weighed, op: Op) -> Iterator[str]:
+        """Yield what describes a weighed sum, and looks for infinities where columns are left out."""
+        batches = " * ".join(f"described.size[{n}]" for n in weighed.batch) or "1"
+        term, column = weighed.term, weighed.column
+        down, across = (f"described.size[{n}]" for n in (weighed.row, weighed.across))
+        yield f"  opc::set_tiles(described, {batches}, {down}, {across}, {self._points(term)});"
+        yield f"  described.columns = {self._points(column)};"
+        own = str(s.assign.indices[weighed.row]), str(s.assign.indices[weighed.across])
+        sizes = {own[0]: down, own[1]: across, column.index: "described.columns", term.index: "described.terms"}
+        along = ((own[0], term.index), (column.index, term.index), (own[1], column.index))
+        for field, read, (point, terms) in zip(("left", "right", "weighed"), weighed.elements(), along, strict=True):
+            declared, operand, of = self._operand(read, text, op)
+            places = self._first_axes(declared.dims)
+            for part, index in (("points", point), ("terms", terms)):
+                place = places[read.indices.index(Affine.of(Index(index)))]
+                yield f"  opc::axes_in_steps {field}_{part};"
+                yield f"  {field}_{part}.add({sizes[index]}, {operand}, {place});"
+            by = f"opc::along_{'terms' if lies_along(read, terms) else 'points'}"
+            yield f"  described.{field} = {{{field}_points.step, {field}_terms.step, opc::in_steps}};"
+            yield f"  opc::set_steps<{by}>(described.{field}, {operand}, {field}_points, {field}_terms, {of});"
+        element = self._element(weighed.stored) or dtype_text(weighed.sum.type)
+        yield f"  opc::weigh_launch plan(described, lent, {element});"
+        if weighed.needed is not None:
+            _, operand, of = self._operand(weighed.weighed, text, op)
+            yield f"  plan.leave_out(described, {operand}, {of});"
+            yield "  if (plan.lacks_memory()) {"
+            message = f"{self.op.name}: no memory for the columns of {s.assign.target}"
+            yield f'    return opc::fail(context, OPC_OUT_OF_MEMORY, "{message}");'
+            yield "  }"
+
+    def _operand(self, read: Read, text: CudaText, op: Op) -> tuple[Operand, str, str]:
+        """Return an operand that is read, how the entry calls it, and the type that its elements are stored as."""
+        assert text.nest is not None, "a nest stage has the text of a nest"
+        declared = op.operand(read.operand)
+        of = self._element(declared.type) if read.operand not in text.temporaries else ""
+        return declared, f"operands[{text.nest.operands.index(read.operand)}]", of or dtype_text(declared.type)
+
+    def _tiles(self, products: Products) -> str:
+        """Return how many batches, points down and across, and terms there are."""
+        counts = (
+            " * ".join(self._entry_size(products, own, n) for n in own) or "1"
+            for own in (products.batch, products.down, products.across)
+        )
+        return ", ".join((*counts, " * ".join(map(self._points, products.sum.axes))))
+
+    def _entry_size(self, products: Products, own: tuple[int, ...], n: int) -> str:
+        """Return how many points there are along an entry of the target: of one that is split groups, or points of a group."""
+        if products.split is None or products.split.entry != n:
+            return f"described.size[{n}]"
+        return "described.groups" if own is products.batch else "described.group_points"
+
+    def _element(self, stored: ValueType | None) -> str:
+        """Return the type that tensors' elements are stored as; nothing where there is none."""
+        match stored:
+            case DType():
+                return f"opc::dtype_{stored}"
+            case TypeVar():
+                return f"call.{type_member(stored.name)}.element"
+            case _:
+                return ""
+
+    def _steps(self, side: str, factor: Expr, own: tuple[int, ...], products: Products, s: NestStage, op: Op) -> Iterator[str]:
+        """Yield what tells the steps between a factor's elements, of one that has them in steps."""
+        text = self.tiles[s.name]
+        if side in products.computed:
+            yield f"  described.{side}.how = opc::computed;"
+            return
+        if (gathered := products.gathered.get(side)) is not None:
+            yield self._gathered(side, gathered, products, s, op)
+            return
+        found = places_of(products, op, s, side)
+        assert isinstance(factor, Read), "it has been found to be a read"
+        declared, operand, of = self._operand(factor, text, op)
+        places = self._first_axes(declared.dims)
+
+        def step(name: str, size: str, whole: str) -> str:
+            if name not in found:
+                return f"add({size}, 0)"
+            dim = declared.dims[found[name]]
+            if isinstance(dim, Group):
+                return f"add({operand}, {places[found[name]]}, call.{group_member((dim.name, dim.of))}, {whole})"
+            return f"add({size}, {operand}, {places[found[name]]})"
+
+        points, terms = f"{side}_points", f"{side}_terms"
+        yield f"  opc::axes_in_steps {points}, {terms};"
+        for n in own:
+            entry, dim = s.assign.indices[n], op.operand(s.assign.target).dims[n]
+            whole = f"call.{group_member((dim.name, dim.of))}" if isinstance(dim, Group) else ""
+            name = entry.name if isinstance(entry, GroupRef) else str(entry)
+            yield f"  {points}.{step(name, self._entry_size(products, own, n), whole)};"
+        for axis in products.sum.axes:
+            match axis:
+                case BroadcastAxis():
+                    yield f"  {terms}.add_once({self._points(axis)});"
+                case GroupAxis():
+                    yield f"  {terms}.{step(axis.name, self._points(axis), f'call.{group_member((axis.name, None))}')};"
+                case Axis():
+                    yield f"  {terms}.{step(axis.index, self._points(axis), '')};"
+        along = "opc::along_terms" if lies_along_terms(side, products) else "opc::along_points"
+        yield f"  opc::set_steps<{along}>(described.{side}, {operand}, {points}, {terms}, {of});"
+
+    def _gathered(self, side: str, found: Gathered, products: Products, s: NestStage, op: Op) -> str:
+        """Return what tells how a factor is brought whose elements are found by their places."""
+        text = self.tiles[s.name]
+        assert text.nest is not None, "a nest stage has the text of a nest"
+        name = found.read.operand
+        axis, count = len(found.read.indices) - 1 if found.along is not None else -1, "0"
+        for a in products.sum.axes:
+            if isinstance(a, Axis) and a.index == found.along:
+                count = self._points(a)
+        for n, entry in enumerate(s.assign.indices):
+            if entry == found.along:
+                count = f"described.size[{n}]"
+        if products.split is not None and found.along == products.split.place:
+            count = "described.group_points"
+        own = f"operands[{text.nest.operands.index(name)}]"
+        bytes_ = f"int32_t(sizeof(opc::placed<{found.numbers}>))"
+        return f"  opc::set_places(described.{side}, {own}, {axis}, {count}, {self._element(op.operand(name).type)}, {bytes_});"
+
+    def _first_axes(self, dims: tuple[Affine | Group, ...]) -> list[str]:
+        """Return the first axis of each entry of a tensor's shape."""
+        found, ranks, fixed = list[str](), list[str](), 0
+        for dim in dims:
+            found.append(" + ".join([*ranks, str(fixed)]) if fixed or not ranks else " + ".join(ranks))
+            if isinstance(dim, Group):
+                ranks.append(f"call.{group_member((dim.name, dim.of))}.rank")
+            else:
+                fixed += 1
+        return found
+
+    def _points(self, axis: ReduceAxis) -> str:
+        """Return how many terms there are along an axis of a sum."""
+        match axis:
+            case Axis():
+                return f"opc::at_least_0({self.scalar.number(axis.extent)})"
+            case GroupAxis():
+                return f"opc::count(call.{group_member((axis.name, None))})"
+            case BroadcastAxis():
+                whole, own = group_member((axis.name, None)), group_member((axis.name, axis.operand))
+                return f"opc::broadcast_points(call.{whole}, call.{own})"

@@ -1,0 +1,324 @@
+/* Sums of products whose one factor is exp(score - shift) of scores that are sums of products too, as those of a softmax: in one pass over
+ * the scores of a tile of rows, none of which is stored. What has been added up is rescaled when a greater maximum is found: Milakov and
+ * Gimelshein, Online normalizer calculation for softmax, 2018; Dao, FlashAttention-2, 2023. */
+#ifndef OPC_CUDA_WEIGH_H
+#define OPC_CUDA_WEIGH_H
+
+#include "opc/cuda/weigh_floats.h"
+#include "opc/cuda/weigh_halves.h"
+
+namespace opc {
+inline namespace OPC_VARIANT {
+
+/* Any type, straight from memory: a warp has 4 rows, and a lane a column of each; then an element of the target in place of the column. */
+template <typename T, typename Left, typename Right, typename Weighed>
+struct weighs_values {
+  enum : int { rows = 32, columns = 32, depth = 1 << 30, across = 64, lanes = 32, own_rows = 4, own_columns = 1, own_across = 2 };
+  static constexpr bool splits = false;
+  const Left &left;
+  const Right &right;
+  const Weighed &weighed;
+  T scores[own_rows][own_columns], totals[own_rows][own_across];
+  int64_t batch, first_row, first_across, rows_all, across_all, columns_all;
+
+  OPC_DEVICE_MEMBER weighs_values(const Left &left_, const Right &right_, const Weighed &weighed_)
+      : left(left_), right(right_), weighed(weighed_) {}
+  OPC_DEVICE_MEMBER static int row(int i) { return static_cast<int>(threadIdx.x) / 32 * own_rows + i; }
+  OPC_DEVICE_MEMBER static int column(int) { return static_cast<int>(threadIdx.x) % 32; }
+  OPC_DEVICE_MEMBER static int element(int k) { return static_cast<int>(threadIdx.x) % 32 + 32 * k; }
+  OPC_DEVICE_MEMBER T &score(int i, int j) { return scores[i][j]; }
+  OPC_DEVICE_MEMBER T &total(int i, int k) { return totals[i][k]; }
+  template <typename Nest>
+  OPC_DEVICE_MEMBER void start(const Nest &n, int64_t of, int64_t row_, int64_t across_) {
+    batch = of;
+    first_row = row_;
+    first_across = across_;
+    rows_all = n.down;
+    across_all = n.across;
+    columns_all = n.columns;
+  }
+  template <typename Nest>
+  OPC_DEVICE_MEMBER void bring_scores(const Nest &, int64_t, int64_t, bool) {}
+  template <typename Nest>
+  OPC_DEVICE_MEMBER void bring_weighed(const Nest &, int64_t) {}
+  OPC_DEVICE_MEMBER void multiply_scores(int64_t first_column, int terms) {
+    const int64_t at = first_column + column(0);
+    if (at >= columns_all) return;
+    for (int term = 0; term < terms; ++term) {
+      const T b = right(batch, at, term);
+      OPC_UNROLLED
+      for (int i = 0; i < own_rows; ++i) {
+        if (first_row + row(i) < rows_all) scores[i][0] += left(batch, first_row + row(i), term) * b;
+      }
+    }
+  }
+  OPC_DEVICE_MEMBER void multiply_weights(int64_t first_column, int some, bool) {
+    OPC_ROLLED
+    for (int c = 0; c < some; ++c) {
+      T b[own_across];
+      OPC_UNROLLED
+      for (int k = 0; k < own_across; ++k) {
+        const int64_t at = first_across + element(k);
+        b[k] = at < across_all ? T(weighed(batch, at, first_column + c)) : T(0);
+      }
+      OPC_UNROLLED
+      for (int i = 0; i < own_rows; ++i) {
+        const T weight = __shfl_sync(0xffffffffu, scores[i][0], c);
+        OPC_UNROLLED
+        for (int k = 0; k < own_across; ++k) totals[i][k] += weight * b[k];
+      }
+    }
+  }
+  OPC_DEVICE_MEMBER static T unscaled(T total) { return total; }
+};
+
+/* Where a tile of rows begins. The last rows come first: where a condition on indices leaves columns out, these take longest. */
+struct weights_start {
+  int64_t batch, row, across;
+};
+template <typename How, typename Nest>
+OPC_DEVICE weights_start start_of_weights(const Nest &n, int64_t tile) {
+  int64_t down = n.down, across_all = n.across, row, across;
+  forget(down);
+  forget(across_all);
+  const int64_t row_tiles = (down + How::rows - 1) / How::rows, across_tiles = (across_all + How::across - 1) / How::across;
+  const int64_t batch = without_last(without_last(tile, across_tiles, across), row_tiles, row);
+  return {batch, (row_tiles - 1 - row) * How::rows, across * How::across};
+}
+
+/* What a tile of rows comes to, with the greatest score of each row and the sum of its weights. `how` multiplies. */
+template <typename T, typename How, typename Nest, typename Ahead, typename Score, typename Shift, typename Weight, typename Needed,
+          typename Finish>
+OPC_DEVICE void weigh_by(How &how, const Nest &n, const Ahead &ahead, const Score &score, const Shift &shift, const Weight &weight,
+                         const Needed &needed, const Finish &finish) {
+  const int chunks = static_cast<int>((n.terms + How::depth - 1) / How::depth);
+  for (int turn = 0; tile_at(turn) < n.work; ++turn) {
+    const weights_start start = start_of_weights<How>(n, tile_at(turn));
+    const int64_t batch = start.batch, first_row = start.row;
+    const int rows = at_most(How::rows, n.down - first_row);
+    int64_t end = n.columns;
+    if (n.infinite != nullptr && *n.infinite == 0) {
+      const int64_t least = needed(first_row, rows);
+      end = least < end ? (least > 0 ? least : 0) : end;
+    }
+    const int tiles = static_cast<int>((end + How::columns - 1) / How::columns);
+    const auto places = ahead(batch);
+    how.start(n, batch, first_row, start.across);
+    OPC_ROLLED
+    for (int again = 0; again < 2; ++again) {
+      T greatest[How::own_rows], sums[How::own_rows];
+      OPC_UNROLLED
+      for (int i = 0; i < How::own_rows; ++i) {
+        greatest[i] = limits<T>::lowest;
+        sums[i] = 0;
+        OPC_UNROLLED
+        for (int k = 0; k < How::own_across; ++k) how.total(i, k) = 0;
+      }
+      if (chunks > 0 && tiles > 0) how.bring_scores(n, 0, 0, true);
+      end_copies();
+      OPC_ROLLED
+      for (int tile = 0; tile < tiles; ++tile) {
+        const int64_t first_column = int64_t(tile) * How::columns;
+        how.bring_weighed(n, first_column);
+        end_copies();
+        OPC_UNROLLED
+        for (int i = 0; i < How::own_rows; ++i) {
+          OPC_UNROLLED
+          for (int j = 0; j < How::own_columns; ++j) how.score(i, j) = 0;
+        }
+        OPC_ROLLED
+        for (int chunk = 0; chunk < chunks; ++chunk) {
+          if (chunk == 0) {
+            wait_for_copies<1>();
+          } else {
+            wait_for_copies<0>();
+          }
+          __syncthreads();
+          how.multiply_scores(first_column, at_most(How::depth, n.terms - int64_t(chunk) * How::depth));
+          __syncthreads();
+          /* What is multiplied next is on its way meanwhile. */
+          const bool last = chunk + 1 == chunks;
+          const int next = last ? tile + 1 : tile;
+          if (next < tiles) how.bring_scores(n, int64_t(next) * How::columns, last ? 0 : chunk + 1, chunks > 1);
+          end_copies();
+        }
+        if (chunks == 0) end_copies();
+        const int columns_left = at_most(How::columns, n.columns - first_column);
+        /* Where scores are read is found anew for each tile: registers are for scores and points. */
+        int64_t row = first_row + how.row(0), column = first_column + how.column(0);
+        forget(row);
+        forget(column);
+        T greater[How::own_rows];
+        OPC_UNROLLED
+        for (int i = 0; i < How::own_rows; ++i) greater[i] = greatest[i];
+        OPC_UNROLLED
+        for (int j = 0; j < How::own_columns; ++j) {
+          OPC_UNROLLED
+          for (int i = 0; i < How::own_rows; ++i) {
+            const bool counts = how.row(i) < rows && how.column(j) < columns_left;
+            const int down = how.row(i) - how.row(0), along = how.column(j) - how.column(0);
+            how.score(i, j) = counts ? T(score(batch, places, row + down, column + along, how.score(i, j))) : limits<T>::lowest;
+            greater[i] = maximum(greater[i], how.score(i, j));
+          }
+        }
+        OPC_UNROLLED
+        for (int i = 0; i < How::own_rows; ++i) {
+          const T best = lanes_in_warp<joins_max, How::lanes>(greater[i]);
+          const T now = shift(best);
+          /* Before the first score that counts nothing has been added. */
+          const T factor = greatest[i] == best || greatest[i] == limits<T>::lowest ? T(1) : T(weight(shift(greatest[i]), now));
+          greatest[i] = best;
+          sums[i] *= factor;
+          OPC_UNROLLED
+          for (int k = 0; k < How::own_across; ++k) how.total(i, k) *= factor;
+          OPC_UNROLLED
+          for (int j = 0; j < How::own_columns; ++j) {
+            how.score(i, j) = weight(how.score(i, j), now);
+            sums[i] += how.score(i, j);
+          }
+        }
+        wait_for_copies<1>();
+        __syncthreads();
+        how.multiply_weights(first_column, columns_left, again == 1);
+        __syncthreads();
+      }
+      wait_for_copies<0>();
+      /* A warp's rows go through shared memory, 32 elements across at a time, so that lanes store neighbours. */
+      constexpr int warp_rows = How::rows / 8, pitch = 32 + 4;
+      OPC_DYNAMIC_SHARED(memory);
+      const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
+      T *const own = reinterpret_cast<T *>(static_cast<char *>(memory)) + warp * warp_rows * (pitch + 2), *const found = own + warp_rows * pitch;
+      OPC_UNROLLED
+      for (int i = 0; i < How::own_rows; ++i) {
+        const T sum = lanes_in_warp<joins_sum, How::lanes>(sums[i]);
+        if (lane % How::lanes == 0) {
+          found[2 * (how.row(i) - warp * warp_rows)] = greatest[i];
+          found[2 * (how.row(i) - warp * warp_rows) + 1] = sum;
+        }
+      }
+      bool wrong = false;
+      OPC_ROLLED
+      for (int group = 0; group < How::across / 32; ++group) {
+        OPC_UNROLLED
+        for (int i = 0; i < How::own_rows; ++i) {
+          OPC_UNROLLED
+          for (int k = 0; k < How::own_across; ++k) {
+            const int at = (how.row(i) - warp * warp_rows) * pitch + how.element(k) % 32;
+            if (how.element(k) / 32 == group) own[at] = how.unscaled(how.total(i, k));
+          }
+        }
+        __syncwarp();
+        const int64_t across = start.across + 32 * group + lane;
+        OPC_ROLLED
+        for (int r = 0; r < warp_rows; ++r) {
+          const T total = own[r * pitch + lane];
+          const bool number = total - total == T(0);
+          wrong = wrong || !number;
+          if (warp * warp_rows + r < rows && across < n.across && (again == 0 || !number)) {
+            finish(batch, first_row + warp * warp_rows + r, across, total, found[2 * r], found[2 * r + 1]);
+          }
+        }
+        __syncwarp();
+      }
+      /* The lower parts of a weight times an infinity are none: what is no number then is found again by the upper part alone. */
+      if (!How::splits || again == 1 || !block_reduce<joins_any>(wrong)) break;
+    }
+    __syncthreads();
+  }
+}
+
+/* The rows of a nest in tiles, a block each. `left(batch, row, term)` and `right(batch, column, term)` are the factors of scores and
+ * `weighed(batch, across, column)` what their weights are multiplied with, `left_at(batch)` and so on where the first element of these lies;
+ * `ahead(batch)` are places that `score(batch, places, row, column, total)` reads at; `shift(greatest)` is what scores of a row are less of,
+ * `weight(score, shift)` the exponential, `needed(first_row, rows)` how many columns count in any of some rows if all that is weighed is
+ * finite, and `finish(batch, row, across, total, greatest, sum)` stores a point. Where all three are elements of one type, it is `Stored`,
+ * and otherwise void. Where tensor cores multiply weights, these are the sum of as many elements of 16 bits as hold all their digits. */
+template <typename T, typename Stored, int Tiles, typename LeftAlong, typename RightAlong, typename WeighedAlong, typename Nest, typename Left,
+          typename LeftAt, typename Right, typename RightAt, typename Weighed, typename WeighedAt, typename Ahead, typename Score,
+          typename Shift, typename Weight, typename Needed, typename Finish>
+OPC_DEVICE void weigh_rows(const Nest &n, const Left &left, const LeftAt &left_at, const Right &right, const RightAt &right_at,
+                           const Weighed &weighed, const WeighedAt &weighed_at, const Ahead &ahead, const Score &score, const Shift &shift,
+                           const Weight &weight, const Needed &needed, const Finish &finish) {
+  if constexpr (is_for_tensors<Stored>) {
+    weighs_halves<Stored, Tiles, LeftAlong, RightAlong, WeighedAlong, LeftAt, RightAt, WeighedAt> how(left_at, right_at, weighed_at);
+    weigh_by<T>(how, n, ahead, score, shift, weight, needed, finish);
+  } else if constexpr (sizeof(T) == 4) {
+    weighs_floats<Tiles, LeftAlong, RightAlong, WeighedAlong, LeftAt, RightAt, WeighedAt> how(left_at, right_at, weighed_at);
+    weigh_by<T>(how, n, ahead, score, shift, weight, needed, finish);
+  } else {
+    weighs_values<T, Left, Right, Weighed> how(left, right, weighed);
+    weigh_by<T>(how, n, ahead, score, shift, weight, needed, finish);
+  }
+}
+
+/* Tells whether some element of a tensor is an infinity or NaN. */
+[[maybe_unused]] OPC_KERNEL(threads_a_block) find_infinite(OPC_PARAMETER(nest_operand) o, int32_t bytes, uint64_t exponents, int64_t count, int32_t *found) {
+  for (int64_t element = own_thread(); element < count; element += all_threads()) {
+    int64_t offset = 0, place = element;
+    OPC_ROLLED
+    for (int32_t a = o.ndim - 1; a >= 0; --a) {
+      int64_t digit;
+      place = without_last(place, o.shape[a], digit);
+      offset += digit * o.stride[a];
+    }
+    const uint64_t bits = bytes == 2   ? reinterpret_cast<const uint16_t *>(o.data)[offset]
+                          : bytes == 4 ? reinterpret_cast<const uint32_t *>(o.data)[offset]
+                                       : reinterpret_cast<const uint64_t *>(o.data)[offset];
+    if ((bits & exponents) == exponents) *found = 1;
+  }
+}
+
+}  // namespace OPC_VARIANT
+
+/* How rows of weights are given to blocks, from elements of some type. */
+struct weigh_launch {
+  int64_t blocks = 0;
+  int64_t bytes = 0; /* of shared memory, for each block */
+  void *flag = nullptr;
+  bool lacks = false;
+  const opc_cuda_context *lent;
+
+  template <int32_t Operands>
+  weigh_launch(device_nest<Operands> &d, const opc_cuda_context *context, dtype type) : lent(context) {
+    const int32_t element = static_cast<int32_t>(itemsize(type));
+    const bool wide = d.across > 64 || (element == 2 && d.terms > 64);
+    d.tiles = wide && element < 8 && shape_of_weights(1, element).bytes <= most_shared() ? 1 : 0;
+    const weight_shape shape = shape_of_weights(d.tiles, element);
+    bytes = shape.bytes;
+    d.work *= (d.down + shape.rows - 1) / shape.rows * ((d.across + shape.across - 1) / shape.across);
+    blocks = blocks_for(d.work, 1);
+    d.infinite = nullptr;
+  }
+  weigh_launch(const weigh_launch &) = delete;
+  weigh_launch &operator=(const weigh_launch &) = delete;
+  ~weigh_launch() {
+    if (flag != nullptr && lent->release != nullptr) lent->release(lent->allocator, flag, 4, lent->stream);
+  }
+  bool lacks_memory() const { return lacks; }
+
+  /* Has columns left out where an operand, of elements of this type, is finite. */
+  template <int32_t Operands>
+  void leave_out(device_nest<Operands> &d, const nest_operand &o, dtype type) {
+    if (d.work == 0) return;
+    flag = device_memory(lent, 4);
+    lacks = flag == nullptr;
+    if (lacks) return;
+    set_zero(lent, flag, 4);
+    int64_t count = 1;
+    for (int32_t a = 0; a < o.ndim; ++a) count *= o.shape[a];
+    const uint64_t exponents = type == dtype_float16    ? 0x7c00u
+                               : type == dtype_bfloat16 ? 0x7f80u
+                               : type == dtype_float32  ? 0x7f800000u
+                                                        : uint64_t(0x7ff) << 52;
+    int32_t *const found = static_cast<int32_t *>(flag);
+    const int32_t element = static_cast<int32_t>(itemsize(type));
+    if (count > 0) {
+      OPC_LAUNCH(find_infinite, false, blocks_for(count, threads_a_block), threads_a_block, 0, stream_of(lent), o, element, exponents, count,
+                 found);
+    }
+    d.infinite = found;
+  }
+};
+
+}  // namespace opc
+#endif  // OPC_CUDA_WEIGH_H

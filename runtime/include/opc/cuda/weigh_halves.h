@@ -1,0 +1,163 @@
+/* Weighted sums by tensor cores: scores of elements of 16 bits, whose weights are taken apart into as many such elements as they need. */
+#ifndef OPC_CUDA_WEIGH_HALVES_H
+#define OPC_CUDA_WEIGH_HALVES_H
+
+#include "opc/cuda/weigh_tiles.h"
+
+namespace opc {
+inline namespace OPC_VARIANT {
+
+/* A weight is at most 1. Elements of 8 digits hold the 24 of a float three at a time, and those of 11 two at a time, where it is scaled so
+ * that what is left of a small one is no denormal. */
+template <typename Stored>
+struct weight_parts {
+  enum : int { count = Stored::bias == 127 ? 3 : 2 };
+  static constexpr float scale = Stored::bias == 127 ? 1.0f : 32768.0f;
+};
+
+/* Two weights as fragments of all their parts; or of the upper one alone, in place of the others too, where what is found is no number
+ * anyway: then a part is not 0 unless the weight is. */
+template <typename Stored>
+OPC_DEVICE void take_apart(float low, float high, bool upper, uint32_t (&parts)[weight_parts<Stored>::count]) {
+  low *= weight_parts<Stored>::scale;
+  high *= weight_parts<Stored>::scale;
+  parts[0] = narrow_pair<Stored>(low, high);
+  if (upper) {
+    if ((parts[0] & 0xffffu) == 0 && low > 0) parts[0] |= 1;
+    if (parts[0] >> 16 == 0 && high > 0) parts[0] |= 1u << 16;
+  }
+  OPC_UNROLLED
+  for (int p = 1; p < weight_parts<Stored>::count; ++p) {
+    low -= device_widen(Stored{static_cast<uint16_t>(parts[p - 1] & 0xffffu)});
+    high -= device_widen(Stored{static_cast<uint16_t>(parts[p - 1] >> 16)});
+    parts[p] = upper ? parts[0] : narrow_pair<Stored>(low, high);
+  }
+}
+
+/* Eight warps with 16 rows each, and all columns. */
+template <typename Stored, int Kind, typename LeftAlong, typename RightAlong, typename WeighedAlong, typename LeftAt, typename RightAt,
+          typename WeighedAt>
+struct weighs_halves {
+  static constexpr weight_shape shape = shape_of_weights(Kind, 2);
+  enum : int { rows = shape.rows, columns = shape.columns, depth = shape.depth, across = shape.across, lanes = 4 };
+  enum : int { own_rows = 2, own_columns = columns / 4, own_across = across / 4 };
+  static constexpr bool splits = true;
+  typedef half_part<LeftAlong, rows, false> left_part;
+  typedef half_part<RightAlong, columns, true> right_part;
+  typedef half_part<WeighedAlong, across, true> weighed_part;
+  enum : int { score_parts = depth / 32, weighed_parts = columns / 32 };
+  enum : int { rights = score_parts * left_part::bytes, weigheds = rights + score_parts * right_part::bytes };
+  static_assert(weigheds + weighed_parts * weighed_part::bytes == shape.bytes, "what a launch asks for");
+  const LeftAt &left_at;
+  const RightAt &right_at;
+  const WeighedAt &weighed_at;
+  shared_place shared;
+  float scores[columns / 8][4], totals[across / 8][4];
+  const Stored *left_from, *right_from, *weighed_from;
+  int rows_left, across_left;
+
+  OPC_DEVICE_MEMBER weighs_halves(const LeftAt &left, const RightAt &right, const WeighedAt &weighed)
+      : left_at(left), right_at(right), weighed_at(weighed) {
+    OPC_DYNAMIC_SHARED(memory);
+    shared = place_of_shared(memory);
+  }
+  OPC_DEVICE_MEMBER static int warp() { return static_cast<int>(threadIdx.x) / 32; }
+  OPC_DEVICE_MEMBER static int lane() { return static_cast<int>(threadIdx.x) % 32; }
+  OPC_DEVICE_MEMBER static int row(int i) { return 16 * warp() + lane() / 4 + 8 * i; }
+  OPC_DEVICE_MEMBER static int column(int j) { return j / 2 * 8 + lane() % 4 * 2 + j % 2; }
+  OPC_DEVICE_MEMBER static int element(int k) { return column(k); }
+  OPC_DEVICE_MEMBER float &score(int i, int j) { return scores[j / 2][2 * i + j % 2]; }
+  OPC_DEVICE_MEMBER float &total(int i, int k) { return totals[k / 2][2 * i + k % 2]; }
+  OPC_DEVICE_MEMBER static float unscaled(float total) { return total * (1.0f / weight_parts<Stored>::scale); }
+  template <typename Nest>
+  OPC_DEVICE_MEMBER void start(const Nest &n, int64_t batch, int64_t first_row, int64_t first_across) {
+    left_from = left_at(batch) + first_row * n.left.point;
+    right_from = right_at(batch);
+    weighed_from = weighed_at(batch) + first_across * n.weighed.point;
+    rows_left = at_most(rows, n.down - first_row);
+    across_left = at_most(across, n.across - first_across);
+  }
+
+  /* Brings some parts of a factor, of 32 terms each. What a thread brings is found anew each time: registers are for scores and points. */
+  template <int parts, typename Part>
+  OPC_DEVICE_MEMBER static void bring(shared_place to, const Stored *from, const factor_steps &steps, int points_left,
+                                      int terms_left) {
+    if (steps.how != packed) {
+      Part::template write_each<parts>(to, from, steps, points_left, terms_left);
+      return;
+    }
+    int thread = static_cast<int>(threadIdx.x);
+    forget(thread);
+    const Part own(thread);
+    const int point = Part::by_terms ? own.row : 8 * own.piece, term = Part::by_terms ? 8 * own.piece : own.row;
+    const Stored *at = from + point * steps.point + term * steps.term;
+    OPC_UNROLLED
+    for (int p = 0; p < parts; ++p) {
+      own.copy(to + p * Part::bytes, at, Part::by_terms ? steps.point : steps.term, points_left - point, terms_left - term - 32 * p);
+      at += 32 * steps.term;
+    }
+  }
+  template <typename Nest>
+  OPC_DEVICE_MEMBER void bring_scores(const Nest &n, int64_t first_column, int64_t chunk, bool both) {
+    const int terms_left = at_most(depth, n.terms - chunk * depth);
+    if (both) bring<score_parts, left_part>(shared, left_from + chunk * depth * n.left.term, n.left, rows_left, terms_left);
+    const Stored *const from = right_from + first_column * n.right.point + chunk * depth * n.right.term;
+    bring<score_parts, right_part>(shared + rights, from, n.right, at_most(columns, n.columns - first_column), terms_left);
+  }
+  template <typename Nest>
+  OPC_DEVICE_MEMBER void bring_weighed(const Nest &n, int64_t first_column) {
+    const Stored *const from = weighed_from + first_column * n.weighed.term;
+    bring<weighed_parts, weighed_part>(shared + weigheds, from, n.weighed, across_left, at_most(columns, n.columns - first_column));
+  }
+  OPC_DEVICE_MEMBER void multiply_scores(int64_t, int terms) {
+    const int left_row = left_part::first_row(16 * warp()), right_row = right_part::first_row(0);
+    OPC_ROLLED
+    for (int p = 0; 32 * p < terms; ++p) {
+      const shared_place lefts = shared + p * left_part::bytes, rights_now = shared + rights + p * right_part::bytes;
+      OPC_UNROLLED
+      for (int half = 0; half < 2; ++half) {
+        uint32_t a[4];
+        left_part::read(lefts, left_row, 0, half, a);
+        OPC_UNROLLED
+        for (int i = 0; i < columns / 16; ++i) {
+          uint32_t b[4];
+          right_part::read(rights_now, right_row, i, half, b);
+          multiply_fragments<Stored>(scores[2 * i], a, b[0], b[1]);
+          multiply_fragments<Stored>(scores[2 * i + 1], a, b[2], b[3]);
+        }
+      }
+    }
+  }
+  /* Of the 16 columns of a step a lane has two pairs of scores in each of its rows, as a fragment has them. */
+  OPC_DEVICE_MEMBER void multiply_weights(int64_t, int some, bool upper) {
+    typedef weight_parts<Stored> of;
+    OPC_UNROLLED
+    for (int s = 0; s < columns / 16; ++s) {
+      if (16 * s >= some) continue;
+      int weighed_row = weighed_part::first_row(0);
+      forget(weighed_row);
+      uint32_t a[of::count][4];
+      OPC_UNROLLED
+      for (int r = 0; r < 4; ++r) {
+        uint32_t parts[of::count];
+        take_apart<Stored>(scores[2 * s + r / 2][r % 2 * 2], scores[2 * s + r / 2][r % 2 * 2 + 1], upper, parts);
+        OPC_UNROLLED
+        for (int p = 0; p < of::count; ++p) a[p][r] = parts[p];
+      }
+      OPC_UNROLLED
+      for (int i = 0; i < across / 16; ++i) {
+        uint32_t b[4];
+        weighed_part::read(shared + weigheds + s / 2 * weighed_part::bytes, weighed_row, i, s % 2, b);
+        OPC_UNROLLED
+        for (int p = of::count - 1; p >= 0; --p) {
+          multiply_fragments<Stored>(totals[2 * i], a[p], b[0], b[1]);
+          multiply_fragments<Stored>(totals[2 * i + 1], a[p], b[2], b[3]);
+        }
+      }
+    }
+  }
+};
+
+}  // namespace OPC_VARIANT
+}  // namespace opc
+#endif  // OPC_CUDA_WEIGH_HALVES_H

@@ -1,0 +1,38 @@
+/* The shapes of the tiles of weights, and what their kinds of multiplication share. */
+#ifndef OPC_CUDA_WEIGH_TILES_H
+#define OPC_CUDA_WEIGH_TILES_H
+
+#include "opc/cuda/multiply_floats.h"
+#include "opc/cuda/multiply_halves.h"
+
+namespace opc {
+
+/* Rows and columns of scores, terms of these that are in shared memory at once, elements across, and bytes of shared memory, for elements of
+ * so many bytes. There are two kinds, of fewer and of more elements across. */
+struct weight_shape {
+  int32_t rows, columns, depth, across, bytes;
+};
+OPC_HOST_DEVICE constexpr weight_shape shape_of_weights(int32_t kind, int32_t element) {
+  return element == 2   ? (kind == 0 ? weight_shape{128, 64, 64, 64, 2 * (128 * 64 + 64 * 64 + 64 * 64)}
+                                     : weight_shape{128, 64, 128, 128, 2 * (128 * 128 + 64 * 128 + 64 * 128)})
+         : element == 4 ? (kind == 0 ? weight_shape{64, 64, 64, 64, 4 * (3 * 64 * 64 + 8 * 576)}
+                                     : weight_shape{64, 64, 64, 128, 4 * (2 * 64 * 64 + 64 * 128 + 8 * 576)})
+                        : weight_shape{32, 32, 0, 64, 8 * 8 * 4 * (32 + 4 + 2)};
+}
+
+/* How many blocks of a kernel a multiprocessor is to have registers for at once. */
+OPC_HOST_DEVICE constexpr int blocks_of_weights(int32_t kind, int bytes) { return kind == 1 && bytes == 2 ? 1 : 2; }
+
+inline namespace OPC_VARIANT {
+
+/* The reduction of the values of so many lanes side by side, which each of them gets; all lanes of a warp take part. */
+template <typename Joins, int lanes, typename T>
+OPC_DEVICE T lanes_in_warp(T value) {
+  OPC_UNROLLED
+  for (int distance = lanes / 2; distance > 0; distance /= 2) value = Joins::join(value, __shfl_xor_sync(0xffffffffu, value, distance));
+  return value;
+}
+
+}  // namespace OPC_VARIANT
+}  // namespace opc
+#endif  // OPC_CUDA_WEIGH_TILES_H

@@ -1,0 +1,45 @@
+"""The instances of kernels' functions."""
+
+from __future__ import annotations
+
+import re
+
+from opc.emit.cuda.files import cuda_files, kernels_alone
+from opc.ir.dtypes import DType
+from opc.pipeline import compile_text
+
+SPEC = """op: f
+domain: opc.test
+version: 1
+doc: A test.
+types: {T: [float16, float32, float64], I: [int32, int64]}
+inputs: {t: 'T[V, D]', ids: 'I[N]'}
+outputs: {y: 'T[N, D]'}
+kernel: 'y[n, d] = t[ids[n], d] * t[ids[n], d]'
+"""
+
+
+def instances(text: str, function: str) -> set[str]:
+    return set(re.findall(rf"\b{function}<([^<>]*)>", re.sub(r"\s+", " ", text)))
+
+
+def test_what_training_seldom_calls_has_one_instance_for_several_types() -> None:
+    text = cuda_files(compile_text(SPEC, "f.yaml"))["kernel/f.cu"]
+    assert instances(text, "f_y") == {"opc::float16, opc::any_int", "float, opc::any_int", "double, opc::any_int"}
+    assert instances(text, "f_jvp_t_y") == {"opc::any_float, opc::any_int", "double, opc::any_int"}
+    # A call finds its instance by the position of its types all the same.
+    assert re.search(r"const f_jvp_t_y_kernels\[3\]\[2\] =", text)
+
+
+def test_integers_that_are_computed_with_are_told_apart() -> None:
+    text = cuda_files(compile_text(SPEC.replace("* t[ids[n], d]", "+ cast(T, ids[n] * ids[n])"), "f.yaml"))["kernel/f.cu"]
+    assert "float, int32_t" in instances(text, "f_y")
+    assert not any("any_int" in found for found in instances(text, "f_y"))
+
+
+def test_kernels_alone_have_the_types_that_are_asked_for() -> None:
+    text, stages = kernels_alone(compile_text(SPEC, "f.yaml"), (DType.FLOAT32,))
+    assert instances(text, "f_y") == {"float, opc::any_int"}
+    assert instances(text, "f_jvp_t_y") == {"opc::any_float, opc::any_int"}
+    assert "opc_f_cuda(" not in text
+    assert {"f_y", "f_jvp_t_y"} <= set(stages)
