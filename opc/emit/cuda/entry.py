@@ -69,9 +69,10 @@ class CudaEntryText(TileEntryText):
         variants: tuple[SpecialisedProgram, ...],
         tiles: dict[str, CudaText],
         functions: dict[str, str],
+        seldom: set[str],
     ) -> None:
         super().__init__(family, op, variants, dict(tiles))
-        self.functions = functions
+        self.functions, self.seldom = functions, seldom
 
     def device_text(self) -> str:
         """Return the checks and the functions."""
@@ -162,7 +163,8 @@ class CudaEntryText(TileEntryText):
             yield from self._steps("left", products.factors[0], products.down, products, s, op)
             yield from self._steps("right", products.factors[1], products.across, products, s, op)
             element = self._element(products.stored) or dtype_text(products.sum.type)
-            yield f"  opc::tile_launch plan(described, lent, {element});"
+            most = ", opc::small_tiles" if self.functions[s.name] in self.seldom else ""
+            yield f"  opc::tile_launch plan(described, lent, {element}{most});"
             yield "  if (plan.lacks_memory()) {"
             yield f'    return opc::fail(context, OPC_OUT_OF_MEMORY, "{self.op.name}: no memory for parts of {s.assign.target}");'
             yield "  }"

@@ -89,7 +89,7 @@ class _Source:
         for op in family.ops:
             variants = device_programs(op)
             own = {s.name: self._tile(v, s) for v in variants for s in v.program.stages}
-            self.entries.append(CudaEntryText(family, op, variants, own, self.functions))
+            self.entries.append(CudaEntryText(family, op, variants, own, self.functions, self.seldom))
 
     def _tile(self, variant: SpecialisedProgram, stage: Stage) -> CudaText:
         """Return the function of a stage; stages that compute alike share the text of one."""

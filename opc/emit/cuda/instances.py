@@ -40,7 +40,8 @@ class Instances:
         if not self.text.is_tiled:
             return [self.name + (f"<{', '.join(stored)}>" if stored else "")]
         assert self.products is not None, "sums of products have tiles"
-        kinds = (0, 0, 0) if self.seldom else self.products.kinds(dict(zip(self.text.types, types, strict=True)))
+        small = self.seldom and isinstance(self.products, Products)
+        kinds = (0, 0, 0) if small else self.products.kinds(dict(zip(self.text.types, types, strict=True)))
         return [f"{self.name}<{', '.join([*stored, str(kind)])}>" for kind in kinds]
 
     def first(self) -> str:

@@ -204,18 +204,18 @@ struct tile_launch {
   const opc_cuda_context *lent;
 
   template <int32_t Operands>
-  tile_launch(device_nest<Operands> &d, const opc_cuda_context *context, dtype type) : lent(context) {
+  tile_launch(device_nest<Operands> &d, const opc_cuda_context *context, dtype type, tile_kind most = large_tiles) : lent(context) {
     const bool halves = type == dtype_float16 || type == dtype_bfloat16;
     const int64_t batches = d.work;
     d.tiles = small_tiles;
-    const bool may_grow = type != dtype_float64 && d.left.how != by_value && d.right.how != by_value;
+    const bool may_grow = most > small_tiles && type != dtype_float64 && d.left.how != by_value && d.right.how != by_value;
     const int64_t medium = tiles_of(d, batches, medium_tiles);
     const int64_t sum_bytes = type == dtype_float64 ? 8 : 4;
     if (may_grow && (medium >= many_tiles || medium * parts_of(d, medium, sum_bytes) >= many_tiles / 2) &&
         bytes_of(medium_tiles, type) + tables_of(d, medium_tiles, type) <= most_shared()) {
       d.tiles = medium_tiles;
     }
-    if (halves && d.left.how == packed && d.right.how == packed && tiles_of(d, batches, large_tiles) >= many_tiles &&
+    if (may_grow && most == large_tiles && halves && d.left.how == packed && d.right.how == packed && tiles_of(d, batches, large_tiles) >= many_tiles &&
         bytes_of(large_tiles, type) + tables_of(d, large_tiles, type) <= most_shared()) {
       d.tiles = large_tiles;
     }
