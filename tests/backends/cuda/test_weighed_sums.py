@@ -103,6 +103,17 @@ def test_elements_that_are_no_numbers(weighing: CudaSession, dtype: str, place: 
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
+def test_the_greatest_numbers_beside_an_infinity(weighing: CudaSession, dtype: str) -> None:
+    """Of columns of which one alone has a weight to speak of, a number is that number, however great."""
+    greatest = -float(ml_dtypes.finfo(DTYPES[dtype]).max)
+    k = np.array([[0.0]] * 9 + [[60.0]], DTYPES[dtype])
+    v = drawn(dtype, 10, 3)
+    v[9, 1], v[2, 2] = greatest, np.inf
+    found = check(weighing, {"q": np.ones((2, 1), DTYPES[dtype]), "k": k, "v": v})
+    assert found[:, 1].astype(np.float64).tolist() == [greatest] * 2
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
 def test_scores_that_are_no_numbers(weighing: CudaSession, dtype: str) -> None:
     q, k, v = drawn(dtype, 4, 4), np.abs(drawn(dtype, 70, 4)), drawn(dtype, 70, 6)
     q[1] = np.inf

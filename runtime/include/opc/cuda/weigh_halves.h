@@ -19,8 +19,10 @@ struct weight_parts {
  * anyway: then a part is not 0 unless the weight is. */
 template <typename Stored>
 OPC_DEVICE void take_apart(float low, float high, bool upper, uint32_t (&parts)[weight_parts<Stored>::count]) {
-  low *= weight_parts<Stored>::scale;
-  high *= weight_parts<Stored>::scale;
+  /* A quarter as many times, as all parts together are, so that what is a number is none beyond all numbers. */
+  const float scale = weight_parts<Stored>::scale * (upper ? 0.25f : 1.0f);
+  low *= scale;
+  high *= scale;
   parts[0] = narrow_pair<Stored>(low, high);
   if (upper) {
     if ((parts[0] & 0xffffu) == 0 && low > 0) parts[0] |= 1;
