@@ -267,8 +267,8 @@ class CudaEntryText(TileEntryText):
         yield "  }"
 
     def _terms(self, s: NestStage, op: Op) -> tuple[list[str], int]:
-        """Return about how many terms there are along the axes of reductions, the outermost first, and along which they are read
-        side by side, -1 where there is not one."""
+        """Return about how many terms there are along the axes that all reductions have, the outermost first, and along which
+        axis they are read side by side, -1 where there is not one."""
         found: list[list[str]] = []
         sides: set[int | None] = set()
         for e, most in shared_terms(op, s):
@@ -280,8 +280,10 @@ class CudaEntryText(TileEntryText):
                 for width in most[level]:
                     terms = f"opc::lesser({terms}, opc::at_least_0({self.scalar.number(width)}))"
                 found[level].append(terms)
+        # The loop that threads share is one that all of them have: the terms of one without it would be added up by each thread.
+        levels = min(len(e.axes) for e, _ in shared_terms(op, s))
         side = sides.pop() if len(sides) == 1 else None
-        return [self._greatest(counts) for counts in found], -1 if side is None else side
+        return [self._greatest(counts) for counts in found[:levels]], -1 if side is None or side >= levels else side
 
     def _greatest(self, counts: list[str]) -> str:
         first, *rest = dict.fromkeys(counts)
