@@ -127,7 +127,7 @@ def _calls(family: Family) -> Iterator[KernelCall]:
     for op in reached(family):
         parent = None if op is family.forward else family.forward if op is family.backward else family.backward
         kind = "forward" if op is family.forward else "derived"
-        cases = [c for c in accepted(op, parent, random=0, extent=Extent.SAMPLE, large=False) if _fits(c)]
+        cases = [c for c in accepted(op, parent, random=0, extent=Extent.SAMPLE) if _fits(c)]
         yield from (KernelCall(op, case) for case in some(op, cases, MOST[kind]))
 
 

@@ -90,14 +90,11 @@ class Case:
 class Maker:
     """Builds the cases of one op. `limit` is the number of points the largest loop of an ordinary case may have.
 
-    Of less than the whole `extent` it makes as many calls of each kind as follows from `SAMPLE` and no others. The large ones
-    can be left out.
+    Of less than the whole `extent` it makes as many calls of each kind as follows from `SAMPLE` and no others.
     """
 
-    def __init__(
-        self, op: Op, parent: Op | None = None, limit: int = POINTS, *, extent: Extent = Extent.WHOLE, large: bool = True
-    ) -> None:
-        self.op, self.limit, self.extent, self.has_large = op, limit, extent, large
+    def __init__(self, op: Op, parent: Op | None = None, limit: int = POINTS, *, extent: Extent = Extent.WHOLE) -> None:
+        self.op, self.limit, self.extent = op, limit, extent
         self.made: Counter[tuple[str, tuple[DType, ...]]] = Counter()
         self.seeds, self.owners = _seeds(op, parent), _owners(op, parent)
         self.rng = np.random.default_rng(zlib.crc32(op.name.encode()))
@@ -229,7 +226,7 @@ class Maker:
         for (sizes, keep), alone in itertools.product(in_blocks(self.op), (False, True)):
             absent = optional if alone else frozenset[str]()
             yield self.make("blocks", sizes, None, {} if alone else flags, absent=absent, limit=LARGE, keep=keep)
-        for sizes, keep in self.large() if self.has_large else ():
+        for sizes, keep in self.large():
             yield self.make("large", sizes, negative_axis=True, limit=limit, keep=keep)
 
     def ordinary(self) -> Sizes:
@@ -387,15 +384,13 @@ def _ranks(sizes: Sizes) -> str:
     return "".join(f"-{'x'.join(map(str, s)) or 'scalar'}" for s in sizes.groups.values())
 
 
-def accepted(
-    op: Op, parent: Op | None = None, *, random: int = 60, extent: Extent = Extent.WHOLE, large: bool = True
-) -> list[Case]:
+def accepted(op: Op, parent: Op | None = None, *, random: int = 60, extent: Extent = Extent.WHOLE) -> list[Case]:
     """Return the calls of `op` that every backend must carry out, in a fixed order.
 
     A derived op gets a part of the table that keeps every kind of case; `parent` is the op it is derived from. Less than
-    the whole `extent` has few calls of each kind. Without `large` there are none of that kind.
+    the whole `extent` has few calls of each kind.
     """
-    maker, derived = Maker(op, parent, extent=extent, large=large), op.derivation is not None
+    maker, derived = Maker(op, parent, extent=extent), op.derivation is not None
     few, drawn = extent.most(FEW, 4), extent.limit(2 * SAMPLE["random"])
     random = random if drawn is None else min(random, drawn)
     table = [c for c in maker.table() if c is not None]

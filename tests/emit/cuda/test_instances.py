@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 from opc.emit.cuda.files import cuda_files, kernels_alone
 from opc.ir.dtypes import DType
-from opc.pipeline import compile_text
+from opc.pipeline import compile_text, load_family
 
+SPECS = Path(__file__).parents[3] / "specs"
 SPEC = """op: f
 domain: opc.test
 version: 1
@@ -43,3 +45,16 @@ def test_kernels_alone_have_the_types_that_are_asked_for() -> None:
     assert instances(text, "f_jvp_t_y") == {"opc::any_float, opc::any_int"}
     assert "opc_f_cuda(" not in text
     assert {"f_y", "f_jvp_t_y"} <= set(stages)
+
+
+def test_calls_choose_the_smallest_tiles_where_there_are_no_others() -> None:
+    """A kernel goes over as many tiles as a call has counted: both have to mean tiles of one shape."""
+    source = cuda_files(load_family(SPECS / "attention.yaml"))["kernel/attention.cu"]
+    tables = re.findall(r"const (\w+)_kernels\[4\]\[3\] =\s+([^;]*);", source)
+    small = {name for name, instances in tables if {*re.findall(r", (\d)>", instances)} == {"0"}}
+    assert small
+    assert len(small) < len(tables)
+    for plan, name in re.findall(
+        r"opc::tile_launch plan\(([^;]*)\);.*?OPC_LAUNCH\(attention_cuda::(\w+)_kernels\[", source, re.DOTALL
+    ):
+        assert ("opc::small_tiles" in plan) == (name in small), name
