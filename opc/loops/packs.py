@@ -1,21 +1,24 @@
 """Packs: a loop along rows takes several neighbours at once from memory, and the rest of the points one by one.
 
-The loop becomes two, over the columns that the call has in packs and over those behind them. In the first, rows that are read
-are read ahead of the points of a pack, and rows that are written are written behind them.
+The loop becomes two, over the columns that the call has in packs and over those behind them. The first goes in chunks, in which
+each thread has a few packs, its pieces: it brings the pieces of all rows that are read before it computes with any, so that it
+waits for memory once. What several loops read, and what they keep, stays in registers where a row is a single chunk.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from opc.ir.dtypes import Weak
+from opc.ir.dtypes import DType, ValueType, Weak
 from opc.ir.expr import Expr, children, walk, with_children
 from opc.loops.nodes import (
     Body,
     Do,
     How,
+    If,
     Let,
     Loop,
+    PassGroup,
     Statement,
     Store,
     Var,
@@ -32,63 +35,167 @@ from opc.records import dataclass, replace
 COUNT = "packed_columns"
 """The variable that holds how many neighbours are taken at once."""
 
+PIECES = "pieces"
+"""The variable that holds how many packs of a row each thread has in a chunk."""
+
+CHUNK = "chunk"
+"""The variable that holds how many columns a chunk has."""
+
+_TILE = Word("tile")
+_SHARED = (How.THREADS, How.GRID)
+
 
 @dataclass(frozen=True, slots=True)
 class PackedRow:
-    """A row that a loop goes along: of which operand of the stage, and whether it is written."""
+    """A row that a loop goes along: of which operand of the stage, whether it is written, and whether all rows of a stage are this one."""
 
     operand: int
     written: bool
+    shared: bool = False
 
 
-def with_packs(body: Body, rows: Mapping[str, PackedRow], fresh: Callable[[str], str]) -> Body:
-    """Return a body whose loops over points take packs of the rows that pointers are to, and single points at their offsets."""
-    found: list[Statement] = []
-    for s in body:
-        if isinstance(s, Loop) and s.how in (How.THREADS, How.GRID):
-            found += _packed(s, rows, fresh)
-        else:
-            found.append(with_bodies(s, tuple(with_packs(b, rows, fresh) for b in bodies(s))))
-    return tuple(found)
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """A body in packs, and of how many packs there are copies at once for each piece: of stored elements, and of computed ones."""
+
+    body: Body
+    stored: int
+    computed: int
 
 
-def _packed(loop: Loop, rows: Mapping[str, PackedRow], fresh: Callable[[str], str]) -> Iterator[Statement]:
-    # Where no row is used, points go to the same threads all the same: each keeps values for itself.
-    at_index = _used(values_of(loop.body), loop.index)
-    used = [name for name in rows if name in at_index]
-    packed, first, lane = Member("@tile", "packed"), fresh("first"), fresh("lane")
-    packs = {name: fresh(name.partition("#")[0].removesuffix("_row") + "_pack") for name in used}
+def with_packs(body: Body, rows: Mapping[str, PackedRow], kept: Mapping[str, ValueType], fresh: Callable[[str], str]) -> Packed:
+    """Return a body whose loops over points take packs of the rows that pointers are to, and single points at their offsets.
 
-    def rule(e: Expr) -> Expr:
-        if isinstance(e, Local) and e.name in packs and e.index == variable(loop.index):
-            return replace(e, name=packs[e.name], index=variable(lane))
-        below = children(e)
-        return with_children(e, tuple(map(rule, below))) if below else e
+    `kept` are the arrays of each row's own in which loops keep what they compute for those after them.
+    """
+    packs = _Packs(rows, kept, fresh)
+    found = packs.body(body)
+    return Packed(found, len(packs.held) + packs.most, len(packs.kept))
 
-    along = map_values(loop.body, rule)
-    if any(loop.index in variables(v) for v in values_of(along)):
-        along = (Let(loop.index, Weak.INT, sum_of([variable(first), variable(lane)])), *along)
-    body: list[Statement] = []
-    offsets = fresh("offsets")
-    if used:
-        body.append(Let(offsets, Named("auto"), call("column_offsets", Word("tile"), variable(first))))
 
-    def place(name: str) -> Expr:
-        return Local(offsets, Weak.INT, number(rows[name].operand), "at")
+class _Packs:
+    def __init__(self, rows: Mapping[str, PackedRow], kept: Mapping[str, ValueType], fresh: Callable[[str], str]) -> None:
+        self.rows, self.fresh = rows, fresh
+        self.kept = {name: (fresh(_word(name, "_kept") + "_held"), kind) for name, kind in kept.items()}
+        self.held: dict[str, str] = {}
+        """The pieces of rows that several loops read."""
+        self.loaded: set[str] = set()
+        """Those of which a loop before this one has brought the only chunk."""
+        self.most = 0
+        """How many rows one loop reads for itself alone."""
+        self.certain = True
+        """Whether what is made runs in each row."""
 
-    read_here = _used(_read_values(loop.body), loop.index)
-    for name in used:
-        types = (COUNT,)
-        if rows[name].written:
-            read = name in read_here
-            whole = (ref(name), place(name)) if read else (ref(name),)
-            body.append(Var(packs[name], Named("auto"), call("load_pack" if read else "new_pack", *whole, types=types)))
-        else:
-            body.append(Let(packs[name], Named("auto"), call("load_pack", ref(name), place(name), types=types)))
-    body.append(Loop(How.UNROLLED, lane, number(0), Word(COUNT), along))
-    body += [Do(call("store_pack", ref(n), place(n), ref(packs[n]), types=(COUNT,))) for n in used if rows[n].written]
-    yield replace(loop, index=first, high=packed, step=Word(COUNT), body=tuple(body))
-    yield replace(loop, low=packed, body=_at_offsets(loop, {n: rows[n].operand for n in used}, fresh("offsets")))
+    def body(self, body: Body) -> Body:
+        """Return a body in packs."""
+        found: list[Statement] = []
+        for s in body:
+            if isinstance(s, Loop) and s.how in _SHARED:
+                found += self.loop(s)
+            elif isinstance(s, Loop) and s.how is How.TEAMS:
+                found.append(replace(s, body=self.row(s.body)))
+            else:
+                before, self.certain = self.certain, self.certain and not isinstance(s, If)
+                found.append(with_bodies(s, tuple(map(self.body, bodies(s)))))
+                self.certain = before
+        return tuple(found)
+
+    def row(self, body: Body) -> Body:
+        """Return the body of a loop over rows: pointers, and passes. What is held is declared between them."""
+        loops = [s for s in statements(body) if isinstance(s, Loop) and s.how in _SHARED]
+        reads = [self._read(s) for s in loops]
+        self.held = {
+            name: self.fresh(_word(name, "_row") + "_held")
+            for name, row in self.rows.items()
+            if not row.shared and sum(name in names for names in reads) > 1
+        }
+        first = next((n for n, s in enumerate(body) if isinstance(s, PassGroup)), len(body))
+        held = [Var(h, Named("auto"), call("new_pieces", ref(name), types=(COUNT, PIECES))) for name, h in self.held.items()]
+        held += [Var(h, Named("auto"), call("new_values", types=(kind, COUNT, PIECES))) for h, kind in self.kept.values()]
+        return (*body[:first], *held, *self.body(body[first:]))
+
+    def loop(self, loop: Loop) -> Iterator[Statement]:
+        """Yield the two loops."""
+        # Where no row is used, points go to the same threads all the same: each keeps values for itself.
+        at_index = _used(values_of(loop.body), loop.index)
+        used = [name for name in self.rows if name in at_index]
+        kept = {name: self.kept[name][0] for name in self.kept if name in at_index}
+        base, piece, first, lane = (self.fresh(n) for n in ("base", "piece", "first", "lane"))
+        packs = {name: self.fresh(_word(name, "_row") + "_pack") for name in used}
+        packs |= {name: self.fresh(_word(name, "_kept") + "_pack") for name in kept}
+        # Rows of packs have numbers of 32 bits for columns, points of a grid have not.
+        along = loop.how is How.THREADS
+        column = "int32_t" if along else "int64_t"
+        types, at = (COUNT, PIECES, column), (_TILE, variable(base))
+        ahead: list[Statement] = []
+        inside: list[Statement] = []
+        offsets = {n: call("pack_offset", _TILE, number(self.rows[n].operand), ref(n), variable(first)) for n in used}
+        own = 0
+        for name in self._read(loop):
+            if self.rows[name].shared:
+                # It is near, in a cache: registers would hold it for too long.
+                inside.append(Let(packs[name], Named("auto"), call("load_pack", ref(name), offsets[name], types=(COUNT,))))
+                continue
+            source = (ref(name), number(self.rows[name].operand))
+            if name in self.held:
+                pieces = self.held[name]
+                bring = "reload_pieces" if name in self.loaded else "load_pieces"
+                ahead.append(Do(call(bring, *at, *source, ref(pieces), types=types)))
+                if self.certain:
+                    self.loaded.add(name)
+            else:
+                own, pieces = own + 1, self.fresh(_word(name, "_row") + "_pieces")
+                ahead.append(Let(pieces, Named("auto"), call("read_pieces", *at, *source, types=types)))
+            inside.append(Let(packs[name], Named("auto &"), Local(pieces, Weak.INT, variable(piece))))
+        self.most = max(self.most, own)
+        stores = {s.target.name for s in statements(loop.body) if isinstance(s, Store) and isinstance(s.target, Local)}
+        for name, pieces in kept.items():
+            if name not in stores:
+                ahead.append(Do(call("recall_pieces", *at, ref(name), ref(pieces), types=types)))
+            inside.append(Var(packs[name], Named("auto &"), Local(pieces, Weak.INT, variable(piece))))
+        read_here = _used(_read_values(loop.body), loop.index)
+        written = [name for name in used if self.rows[name].written]
+        for name in written:
+            old = call("load_pack", ref(name), offsets[name], types=(COUNT,))
+            new = call("new_pack", ref(name), types=(COUNT,))
+            inside.append(Var(packs[name], Named("auto"), old if name in read_here else new))
+        inside.append(Loop(How.UNROLLED, lane, number(0), Word(COUNT), self._along(loop, packs, first, lane)))
+        inside += [Do(call("store_pack", ref(n), offsets[n], ref(packs[n]), types=(COUNT,))) for n in written]
+        inside += [
+            Do(call("keep_pack", _TILE, ref(name), variable(first), ref(packs[name]), types=(COUNT, PIECES)))
+            for name in kept
+            if name in stores
+        ]
+        place = Let(first, Named(column), call("column_of_piece", *at, variable(piece), types=(COUNT, column)))
+        has = call("has_pack", _TILE, variable(first), type=DType.BOOL)
+        one = Loop(How.UNROLLED, piece, number(0), Word(PIECES), (place, If(has, tuple(inside))))
+        how = How.SERIAL if along else How.TEAMS
+        yield Loop(how, base, number(0), Member("@tile", "packed"), (*ahead, one), step=Word(CHUNK))
+        operands = {n: self.rows[n].operand for n in used}
+        yield replace(loop, low=Member("@tile", "packed"), body=_at_offsets(loop, operands, self.fresh("offsets")))
+
+    def _along(self, loop: Loop, packs: Mapping[str, str], first: str, lane: str) -> Body:
+        """Return what a loop does at one lane of a pack."""
+
+        def rule(e: Expr) -> Expr:
+            if isinstance(e, Local) and e.name in packs and e.index == variable(loop.index):
+                return replace(e, name=packs[e.name], index=variable(lane))
+            below = children(e)
+            return with_children(e, tuple(map(rule, below))) if below else e
+
+        along = map_values(loop.body, rule)
+        if any(loop.index in variables(v) for v in values_of(along)):
+            along = (Let(loop.index, Weak.INT, sum_of([variable(first), variable(lane)])), *along)
+        return along
+
+    def _read(self, loop: Loop) -> list[str]:
+        """Return the rows that a loop reads and nothing writes."""
+        found = _used(values_of(loop.body), loop.index)
+        return [name for name, row in self.rows.items() if name in found and not row.written]
+
+
+def _word(name: str, ending: str) -> str:
+    return name.partition("#")[0].removesuffix(ending)
 
 
 def _at_offsets(loop: Loop, operands: Mapping[str, int], offsets: str) -> Body:
@@ -103,7 +210,7 @@ def _at_offsets(loop: Loop, operands: Mapping[str, int], offsets: str) -> Body:
         below = children(e)
         return with_children(e, tuple(map(rule, below))) if below else e
 
-    found = Let(offsets, Named("auto"), call("column_offsets", Word("tile"), index))
+    found = Let(offsets, Named("auto"), call("column_offsets", _TILE, index))
     return (found, *map_values(loop.body, rule))
 
 
@@ -119,4 +226,4 @@ def _used(values: Iterable[Expr], index: str) -> set[str]:
     return {e.name for v in values for e in walk(v) if isinstance(e, Local) and e.index == at}
 
 
-__all__ = ["COUNT", "PackedRow", "with_packs"]
+__all__ = ["CHUNK", "COUNT", "PIECES", "Packed", "PackedRow", "with_packs"]

@@ -295,11 +295,14 @@ class CudaEntryText(TileEntryText):
         text = self.tiles[s.name]
         yield from self._described(s, op)
         yield f"  opc::device_tile<{len(s.operands)}> described;"
-        yield f"  opc::to_device(described, stage, {len(kept(s))});"
+        pieces = text.kernel.schedule.args("unroll")[0]
         if not s.whole_rows:
+            yield "  opc::to_device(described, stage);"
             some = "if (described.rows > 0 && described.columns > 0)"
-            yield from self._launch(s, text, some, "false", "opc::blocks_for(described)")
+            yield from self._launch(s, text, some, "false", f"opc::blocks_for(described, {pieces})")
             return
+        seldom = "true" if self.functions[s.name] in self.seldom else "false"
+        yield f"  opc::to_device(described, stage, {len(kept(s))}, {pieces}, {seldom});"
         yield "  const opc::row_launch plan(described, lent);"
         yield "  if (plan.lacks_memory()) {"
         yield f'    return opc::fail(context, OPC_OUT_OF_MEMORY, "{self.op.name}: no memory for the rows of {s.name}");'

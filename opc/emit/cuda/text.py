@@ -56,7 +56,8 @@ class CudaText(KernelText):
             lines += [f"struct {name}_arguments {{", *(f"  {a.type} {a.name};" for a in self.arguments), "};"]
         if template:
             lines.append(f"template <{template}>")
-        head = "OPC_KERNEL(opc::threads_a_block)"
+        rows = "rows to teams" in self.kernel.schedule.args("bind")
+        head = f"OPC_KERNEL(opc::{'most_threads_a_row' if rows else 'threads_a_block'})"
         if self.is_tiled:
             schedule = self.kernel.schedule
             halves = schedule.args("tensor") and self.types

@@ -9,9 +9,10 @@ from opc.ir.expr import Const, Present
 from opc.ir.op import Op
 from opc.loops.bind import TILE, bind, bind_row
 from opc.loops.nodes import Accumulate, Body, If, Kernel, Let, Loop, Statement, Store, bodies, statements, with_bodies
-from opc.loops.packs import COUNT, PackedRow, with_packs
+from opc.loops.packs import CHUNK, COUNT, PIECES, Packed, PackedRow, with_packs
 from opc.loops.schedule import Schedule, Transformation
 from opc.loops.values import Construct, IntegerChoice, Local, Named, StoredType, call, number, variable
+from opc.lower.heuristics import runs_often
 from opc.lower.build.row_stage import RowLoops, type_variables, wanted
 from opc.lower.loop_ir import RowBuffer, RowStage, RowStore
 from opc.records import replace
@@ -45,13 +46,25 @@ def row_kernel(op: Op, stage: RowStage) -> Kernel:
     rows = DeviceRows(op, plain)
     loop = rows.loop()
     body: Body = (bind(loop),) if stage.whole_rows else bind_row(loop)
-    along = {rows.pointer(o): PackedRow(k, o.written) for k, o in enumerate(stage.operands) if o.along_row}
-    packed = _at_run_time(with_packs(body, along, rows.fresh))
-    body = (*rows.heads(any(isinstance(s, Loop) and s.step is not None for s in statements(packed))), *packed)
+    shared = {o.name for o in stage.operands if stage.whole_rows and not o.written and set(o.loops) <= set(stage.row)}
+    operands = enumerate(stage.operands)
+    along = {rows.pointer(o): PackedRow(k, o.written, o.name in shared) for k, o in operands if o.along_row}
+    packed = with_packs(body, along, {rows.buffer(b): b.type for b in rows.kept()}, rows.fresh)
+    pieces = pieces_of(packed) if runs_often(op) else 1
+    body = (*rows.heads(pieces if any(isinstance(s, Loop) for s in statements(packed.body)) else 0), *_at_run_time(packed.body))
     names = tuple(o.name for o in stage.operands)
     how = ("rows to teams", "points to threads") if stage.whole_rows else ("points to all threads",)
-    schedule = Schedule((Transformation("bind", how), Transformation("pack", ("16 bytes",))))
+    schedule = Schedule((Transformation("bind", how), Transformation("pack", ("16 bytes",)), Transformation("unroll", (str(pieces),))))
     return Kernel("cuda", names, type_variables(op, plain), body, schedule=schedule)
+
+
+def pieces_of(packed: Packed) -> int:
+    """Return how many packs of each row a thread has at once: as many as leave room in its registers, which are 4 for 16 bytes.
+
+    Of what is computed, elements of 16 bits take twice as much as they take in memory.
+    """
+    registers = 4 * packed.stored + 8 * packed.computed
+    return next((n for n in (4, 2) if n * registers <= 24), 1)
 
 
 def _at_run_time(body: Body) -> Body:
@@ -66,14 +79,16 @@ class DeviceRows(RowLoops):
     def __init__(self, op: Op, stage: RowStage) -> None:
         super().__init__(op, stage, vectors=False)
 
-    def heads(self, packs: bool) -> Iterator[Statement]:
-        """Yield what stands before the loop over rows: which products are wanted, and how many neighbours a pack has."""
+    def heads(self, pieces: int) -> Iterator[Statement]:
+        """Yield what stands before the loop over rows: which products are wanted, how many neighbours a pack has, and a chunk."""
         for k, o in enumerate(self.stage.operands):
             if o.name in self.optional():
                 yield Let(wanted(o.name), DType.BOOL, call("is_wanted", TILE, number(k), type=DType.BOOL))
         along = tuple(dict.fromkeys(StoredType(o.type, o.name) for o in self.stage.operands if o.along_row))
-        if packs:
+        if pieces > 0:
             yield Let(f"@{COUNT}", Named("constexpr int"), call("count_packed", types=along))
+            yield Let(f"@{PIECES}", Named("constexpr int"), number(pieces))
+            yield Let(f"@{CHUNK}", Weak.INT, call("columns_of_chunk", TILE, types=(COUNT, PIECES)))
 
     def pointers(self) -> Iterator[Statement]:
         """Yield the rows of operands, the values that these have once a row, and the buffers."""

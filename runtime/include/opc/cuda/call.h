@@ -79,6 +79,12 @@ static inline int64_t threads_for(int64_t count) {
   return count < threads_a_block ? (count + threads_a_warp - 1) / threads_a_warp * threads_a_warp : int64_t(threads_a_block);
 }
 
+static inline int64_t greater(int64_t a, int64_t b) { return a < b ? b : a; }
+static inline int64_t lesser(int64_t a, int64_t b) { return a < b ? a : b; }
+
+/* So many threads keep a large GPU busy. */
+enum : int64_t { enough_threads = 1 << 18 };
+
 static inline int64_t at_least_0(int64_t size) { return size < 0 ? 0 : size; }
 
 /* Describes sums of products: points down and across, for each of some batches. */
@@ -184,8 +190,6 @@ static inline int64_t most_shared() {
 #endif
 }
 
-static inline int64_t greater(int64_t a, int64_t b) { return a < b ? b : a; }
-static inline int64_t lesser(int64_t a, int64_t b) { return a < b ? a : b; }
 
 /* Blocks for a thread a point, as many as there may be. */
 static inline int64_t blocks_for(int64_t points, int64_t threads) {
@@ -477,9 +481,9 @@ static inline bool packs(const device_tile<Operands> &d, const operand &o, const
   return true;
 }
 
-/* A stage as kernels get it; `buffers` are the arrays that rows keep values in. */
+/* A stage as kernels get it, whose points go to all threads of a grid. */
 template <int32_t Operands>
-static inline void to_device(device_tile<Operands> &d, const stage &s, int32_t buffers) {
+static inline void to_device(device_tile<Operands> &d, const stage &s) {
   d.rows = d.columns = 1;
   for (int32_t a = 0; a < s.outer; ++a) d.rows *= s.size[a];
   for (int32_t a = s.outer; a < s.rank; ++a) d.columns *= s.size[a];
@@ -496,23 +500,52 @@ static inline void to_device(device_tile<Operands> &d, const stage &s, int32_t b
     widest = bytes > widest ? bytes : widest;
   }
   const int64_t lanes = 16 / widest;
-  bool packed = d.rank - d.outer <= 1 || d.size[d.rank - 1] % lanes == 0;
+  bool packed = d.rank - d.outer <= 1 || (d.size[d.rank - 1] % lanes == 0 && d.columns <= INT32_MAX);
   for (int32_t k = 0; k < Operands; ++k) packed = packed && packs(d, s.operands[k], d.operands[k], lanes);
   d.packed = packed ? d.columns / lanes * lanes : 0;
   d.lanes = static_cast<int32_t>(lanes);
-  d.buffers = buffers;
-  d.pitch = (d.columns * 8 + 15) / 16 * 16;
+  d.buffers = 0;
+  d.pitch = 0;
   d.scratch = nullptr;
-  /* A row has as many threads as take something of it at once; a block where that leaves each thread enough, or rows are few. */
-  const int64_t taken = packed ? (d.columns + lanes - 1) / lanes : d.columns;
-  d.team = taken >= 512 || (taken >= 128 && d.rows < 1024) ? int32_t(threads_a_block) : int32_t(threads_a_warp);
-  while (d.team < threads_a_block && d.team > 1 && d.team / 2 >= taken) d.team /= 2;
+  d.team = threads_a_block;
+}
+
+/* The fewest elements that a kernel may take at once. It knows of absent operands too, and may read elements of several dtypes: all
+ * indices as int64, and of a kernel that is called `seldom` all floats as float32. */
+static inline int64_t fewest_packed(const stage &s, int32_t operands, bool seldom) {
+  int64_t widest = seldom ? 4 : 1;
+  for (int32_t k = 0; k < operands; ++k) {
+    const dtype stored = s.operands[k].stored;
+    if (s.operands[k].along_row) widest = greater(widest, stored == dtype_int32 ? 8 : itemsize(stored));
+  }
+  return 16 / widest;
+}
+
+/* The same of one whose rows go to teams, of which each thread has `pieces` packs at once. `buffers` are the arrays that rows keep values
+ * in, unless a row is one chunk: then they are kept in registers. */
+template <int32_t Operands>
+static inline void to_device(device_tile<Operands> &d, const stage &s, int32_t buffers, int32_t pieces, bool seldom) {
+  to_device(d, s);
+  if (d.columns > INT32_MAX / 2) d.packed = 0;
+  d.pitch = (d.columns * 8 + 15) / 16 * 16;
+  if (d.packed > 0) {
+    /* A row is one chunk where it can be. Where rows are few, they have more threads, as a GPU has. */
+    const int64_t lanes = seldom ? lesser(d.lanes, 4) : d.lanes, packs = (d.columns + lanes - 1) / lanes;
+    d.team = 1;
+    while (d.team < most_threads_a_row && d.team * pieces < packs) d.team *= 2;
+    while (d.team < threads_a_block && d.team < packs && d.rows * d.team < enough_threads) d.team *= 2;
+  } else {
+    d.team = d.columns >= 512 || (d.columns >= 128 && d.rows < 1024) ? int32_t(threads_a_block) : int32_t(threads_a_warp);
+    while (d.team < threads_a_block && d.team > 1 && d.team / 2 >= d.columns) d.team /= 2;
+  }
+  const bool one_chunk = d.packed == d.columns && d.columns <= d.team * pieces * fewest_packed(s, Operands, seldom);
+  d.buffers = one_chunk ? 0 : buffers;
 }
 
 /* Blocks for the points of a stage: a thread takes as many at once as there are in 16 bytes, where it can. */
 template <int32_t Operands>
-static inline int64_t blocks_for(const device_tile<Operands> &d) {
-  return blocks_for(d.packed > 0 ? (d.columns + d.lanes - 1) / d.lanes : d.columns, threads_a_block);
+static inline int64_t blocks_for(const device_tile<Operands> &d, int32_t pieces) {
+  return blocks_for(d.packed > 0 ? (d.columns + d.lanes * pieces - 1) / (d.lanes * pieces) : d.columns, threads_a_block);
 }
 
 /* How rows are given to blocks, and the memory that they keep values in. */
@@ -527,12 +560,12 @@ struct row_launch {
 
   template <int32_t Operands>
   row_launch(device_tile<Operands> &d, const opc_cuda_context *context) : lent(context) {
-    while (d.team < threads_a_warp && d.buffers * d.pitch * (threads_a_block / d.team) > most_shared) d.team *= 2;
-    if (d.buffers * d.pitch * (threads_a_block / d.team) > most_shared) d.team = threads_a_block;
-    const int64_t teams = threads_a_block / d.team;
+    const int64_t kept = d.buffers * d.pitch;
+    while (d.team <= threads_a_warp && kept * teams_of(d) > most_shared) d.team = d.team < threads_a_warp ? 2 * d.team : int32_t(threads_a_block);
+    const int64_t teams = teams_of(d);
     blocks = blocks_for(d.rows, teams);
-    threads = threads_for(d.rows * d.team);
-    bytes = d.buffers * d.pitch * teams;
+    threads = d.team > threads_a_warp ? int64_t(d.team) : threads_for(d.rows * d.team);
+    bytes = kept * teams;
     if (bytes <= most_shared) return;
     size = bytes * blocks;
     bytes = 0;
@@ -545,6 +578,12 @@ struct row_launch {
     if (scratch != nullptr && lent->release != nullptr) lent->release(lent->allocator, scratch, size, lent->stream);
   }
   bool lacks_memory() const { return size > 0 && scratch == nullptr; }
+
+  /* How many teams a block has: one of more than a warp. */
+  template <int32_t Operands>
+  static int64_t teams_of(const device_tile<Operands> &d) {
+    return d.team > threads_a_warp ? 1 : threads_a_block / d.team;
+  }
 };
 
 /* The code and the message of what a kernel found; `what` are the names of operands, and of what has no value. */

@@ -7,7 +7,7 @@
 
 #if defined(__CUDACC__)
 #include <cuda_runtime.h>
-#define OPC_KERNEL(threads) __global__ void __launch_bounds__(threads)
+#define OPC_KERNEL(threads) __global__ void __launch_bounds__(threads, 1)
 #define OPC_TILED_KERNEL(threads, blocks) __global__ void __launch_bounds__(threads, blocks)
 #define OPC_PARAMETER(...) const __grid_constant__ __VA_ARGS__
 #define OPC_DEVICE __device__ static inline
@@ -37,7 +37,7 @@
 namespace opc {
 inline namespace OPC_VARIANT {
 
-enum : int { threads_a_block = 256, threads_a_warp = 32 };
+enum : int { threads_a_block = 256, threads_a_warp = 32, most_threads_a_row = 512, most_warps = most_threads_a_row / threads_a_warp };
 
 /* The most blocks of a grid whose threads go through points in steps: what a large GPU runs at once, several times over. It does not
  * depend on the GPU, so that neither do results. */

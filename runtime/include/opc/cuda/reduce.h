@@ -108,13 +108,15 @@ OPC_DEVICE T lanes_reduce(int32_t lanes, T value) {
 /* The reduction of what the warps of a block have come to, which every thread gets. Blocks have whole warps. */
 template <typename Joins, typename T>
 OPC_DEVICE T warps_reduce(T value) {
-  OPC_SHARED(T, parts, threads_a_block / threads_a_warp);
+  OPC_SHARED(T, parts, most_warps);
   const int warps = static_cast<int>(blockDim.x) / threads_a_warp;
   if (threadIdx.x % threads_a_warp == 0) parts[threadIdx.x / threads_a_warp] = value;
   __syncthreads();
   value = parts[0];
-  OPC_ROLLED
-  for (int warp = 1; warp < warps; ++warp) value = Joins::join(value, parts[warp]);
+  OPC_UNROLLED
+  for (int warp = 1; warp < most_warps; ++warp) {
+    if (warp < warps) value = Joins::join(value, parts[warp]);
+  }
   __syncthreads();
   return value;
 }
@@ -125,7 +127,7 @@ OPC_DEVICE T block_reduce(T value) {
   return warps_reduce<Joins>(warp_reduce<Joins>(value));
 }
 
-/* Teams: which one a thread is of, which thread of it, and how many there are in the grid. */
+/* Teams, of a power of two of threads: which one a thread is of, which thread of it, and how many there are in the grid. */
 template <typename Tile>
 OPC_DEVICE int64_t all_teams(const Tile &t) {
   return static_cast<int64_t>(gridDim.x) * (blockDim.x / static_cast<unsigned>(t.team));
@@ -137,7 +139,7 @@ OPC_DEVICE int64_t own_team(const Tile &t) {
 }
 template <typename Tile>
 OPC_DEVICE int32_t thread_of_team(const Tile &t) {
-  return static_cast<int32_t>(threadIdx.x % static_cast<unsigned>(t.team));
+  return static_cast<int32_t>(threadIdx.x & (static_cast<unsigned>(t.team) - 1));
 }
 template <typename Tile>
 OPC_DEVICE bool first_of_team(const Tile &t) {
@@ -196,8 +198,8 @@ OPC_DEVICE void team_search(const Tile &t, T &value, int64_t &position) {
     join_found<Finds>(value, position, other, at);
   }
   if (t.team <= threads_a_warp) return;
-  OPC_SHARED(T, values, threads_a_block / threads_a_warp);
-  OPC_SHARED(int64_t, positions, threads_a_block / threads_a_warp);
+  OPC_SHARED(T, values, most_warps);
+  OPC_SHARED(int64_t, positions, most_warps);
   const int warps = static_cast<int>(blockDim.x) / threads_a_warp;
   if (threadIdx.x % threads_a_warp == 0) {
     values[threadIdx.x / threads_a_warp] = value;

@@ -118,6 +118,79 @@ OPC_DEVICE void store_pack(const device_row<Stored> &row, int64_t offset, const 
   if (row.data != nullptr) store_together<count, Stored>(row.data + offset, values);
 }
 
+/* Where the neighbours from a column on lie in an operand. Along the last axis they lie together, or are the same; of rows of several axes,
+ * columns are numbers of 32 bits. */
+template <int32_t Operands, typename Stored, typename Column>
+OPC_DEVICE int64_t pack_offset(const device_tile<Operands> &t, int32_t operand, const device_row<Stored> &row, Column column) {
+  if (t.rank - t.outer <= 1) return row.varies ? column : 0;
+  int64_t found = 0;
+  uint32_t i = static_cast<uint32_t>(column);
+  OPC_ROLLED
+  for (int32_t a = t.rank - 1; a > t.outer; --a) {
+    const uint32_t left = quotient_by(t.by_size[a], i);
+    found += static_cast<int64_t>(i - left * t.by_size[a].value) * t.operands[operand].stride[a];
+    i = left;
+  }
+  return found + static_cast<int64_t>(i) * t.operands[operand].stride[t.outer];
+}
+
+/* Chunks of rows: each thread of a team has `pieces` packs of one, a pack of each of its parts, so that neighbours are read side by side. */
+template <int count, int pieces, typename Tile>
+OPC_DEVICE int64_t columns_of_chunk(const Tile &t) {
+  return static_cast<int64_t>(t.team) * (count * pieces);
+}
+template <int count, typename Column, typename Tile>
+OPC_DEVICE Column column_of_piece(const Tile &t, int64_t base, int64_t piece) {
+  return static_cast<Column>(base) + (static_cast<int32_t>(piece) * t.team + thread_of_team(t)) * count;
+}
+template <typename Tile, typename Column>
+OPC_DEVICE bool has_pack(const Tile &t, Column first) {
+  return first < static_cast<Column>(t.packed);
+}
+
+/* The packs that a thread has of a chunk. */
+template <typename Pack, int pieces>
+struct row_pieces {
+  Pack at[pieces];
+  OPC_DEVICE_MEMBER Pack &operator[](int64_t i) { return at[i]; }
+  OPC_DEVICE_MEMBER const Pack &operator[](int64_t i) const { return at[i]; }
+};
+template <typename T, int count>
+struct computed_pack {
+  T elements[count];
+  OPC_DEVICE_MEMBER T &operator[](int64_t i) { return elements[i]; }
+  OPC_DEVICE_MEMBER const T &operator[](int64_t i) const { return elements[i]; }
+};
+template <int count, int pieces, typename Stored>
+OPC_DEVICE row_pieces<pack<std::remove_const_t<Stored>, count>, pieces> new_pieces(const device_row<Stored> &) {
+  return {};
+}
+template <typename T, int count, int pieces>
+OPC_DEVICE row_pieces<computed_pack<T, count>, pieces> new_values() {
+  return {};
+}
+template <int count, int pieces, typename Column, typename Tile, typename Stored, typename Pieces>
+OPC_DEVICE void load_pieces(const Tile &t, int64_t base, const device_row<Stored> &row, int32_t operand, Pieces &found) {
+  OPC_UNROLLED
+  for (int32_t piece = 0; piece < pieces; ++piece) {
+    const Column first = column_of_piece<count, Column>(t, base, piece);
+    if (has_pack(t, first)) found.at[piece] = load_pack<count>(row, pack_offset(t, operand, row, first));
+  }
+}
+template <int count, int pieces, typename Column, typename Tile, typename Stored>
+OPC_DEVICE row_pieces<pack<std::remove_const_t<Stored>, count>, pieces> read_pieces(const Tile &t, int64_t base, const device_row<Stored> &row,
+                                                                                   int32_t operand) {
+  row_pieces<pack<std::remove_const_t<Stored>, count>, pieces> found = {};
+  load_pieces<count, pieces, Column>(t, base, row, operand, found);
+  return found;
+}
+
+/* Of a row that is one chunk a loop has brought all that those after it read. */
+template <int count, int pieces, typename Column, typename Tile, typename Stored, typename Pieces>
+OPC_DEVICE void reload_pieces(const Tile &t, int64_t base, const device_row<Stored> &row, int32_t operand, Pieces &found) {
+  if (t.packed > columns_of_chunk<count, pieces>(t)) load_pieces<count, pieces, Column>(t, base, row, operand, found);
+}
+
 /* What a row keeps: each thread of a team keeps its own columns, so that no thread waits for another. */
 template <typename T>
 struct row_buffer {
@@ -134,6 +207,26 @@ OPC_DEVICE row_buffer<T> buffer_of(const Tile &t, int32_t index) {
   char *own = t.scratch != nullptr ? t.scratch + own_team(t) * t.buffers * t.pitch
                                    : shared + static_cast<int64_t>(threadIdx.x / static_cast<unsigned>(t.team)) * t.buffers * t.pitch;
   return {reinterpret_cast<T *>(own + index * t.pitch), t.columns};
+}
+
+/* The same for what loops compute for those after them. */
+template <int count, int pieces, typename Column, typename Tile, typename T, typename Pieces>
+OPC_DEVICE void recall_pieces(const Tile &t, int64_t base, const row_buffer<T> &row, Pieces &found) {
+  if (t.packed <= columns_of_chunk<count, pieces>(t)) return;
+  OPC_UNROLLED
+  for (int32_t piece = 0; piece < pieces; ++piece) {
+    const Column first = column_of_piece<count, Column>(t, base, piece);
+    OPC_UNROLLED
+    for (int lane = 0; lane < count; ++lane) {
+      if (has_pack(t, first)) found.at[piece].elements[lane] = row[first + lane];
+    }
+  }
+}
+template <int count, int pieces, typename Tile, typename T>
+OPC_DEVICE void keep_pack(const Tile &t, const row_buffer<T> &row, int64_t first, const computed_pack<T, count> &values) {
+  if (t.packed <= columns_of_chunk<count, pieces>(t)) return;
+  OPC_UNROLLED
+  for (int lane = 0; lane < count; ++lane) row[first + lane] = values.elements[lane];
 }
 
 }  // namespace OPC_VARIANT
