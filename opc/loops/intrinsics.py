@@ -34,9 +34,9 @@ HEADERS: Mapping[str, str] = {
         "term_step thread_of_team"
     ),
     "cuda/rows": (
-        "buffer_of column_of_piece column_offsets columns_of_chunk count_packed device_row_of first_of_team has_pack is_wanted "
-        "keep_pack load_pack load_pieces new_pack new_pieces new_values pack_offset read_pieces recall_pieces reload_pieces "
-        "row_offsets row_value single_row_of store_pack team_reduce"
+        "buffer_of column_of_piece column_offsets columns_of_chunk count_packed count_pieces device_row_of end_of_chunks "
+        "first_of_team has_pack has_rest is_wanted keep_pack load_pack load_pieces new_pack new_pieces new_values pack_offset "
+        "read_pieces recall_pieces reload_pieces row_offsets row_value single_row_of spread step_of_chunks store_pack team_reduce"
     ),
     "cuda/scan": "scan_lines",
     "cuda/weigh": "weigh_rows",

@@ -41,6 +41,9 @@ PIECES = "pieces"
 CHUNK = "chunk"
 """The variable that holds how many columns a chunk has."""
 
+PLAIN = "Plain"
+"""The parameter of a kernel's template that says whether its rows are all in packs, as one chunk each."""
+
 _TILE = Word("tile")
 _SHARED = (How.THREADS, How.GRID)
 
@@ -129,12 +132,15 @@ class _Packs:
         types, at = (COUNT, PIECES, column), (_TILE, variable(base))
         ahead: list[Statement] = []
         inside: list[Statement] = []
+        spread: list[Statement] = []
         offsets = {n: call("pack_offset", _TILE, number(self.rows[n].operand), ref(n), variable(first)) for n in used}
         own = 0
         for name in self._read(loop):
             if self.rows[name].shared:
                 # It is near, in a cache: registers would hold it for too long.
-                inside.append(Let(packs[name], Named("auto"), call("load_pack", ref(name), offsets[name], types=(COUNT,))))
+                near = self.fresh(_word(name, "_row") + "_near")
+                inside.append(Let(near, Named("auto"), call("load_pack", ref(name), offsets[name], types=(COUNT,))))
+                spread.append(Let(packs[name], Named("auto"), call("spread", ref(name), ref(near))))
                 continue
             source = (ref(name), number(self.rows[name].operand))
             if name in self.held:
@@ -146,7 +152,8 @@ class _Packs:
             else:
                 own, pieces = own + 1, self.fresh(_word(name, "_row") + "_pieces")
                 ahead.append(Let(pieces, Named("auto"), call("read_pieces", *at, *source, types=types)))
-            inside.append(Let(packs[name], Named("auto &"), Local(pieces, Weak.INT, variable(piece))))
+            spread.append(Let(packs[name], Named("auto"), call("spread", ref(name), Local(pieces, Weak.INT, variable(piece)))))
+        inside += spread
         self.most = max(self.most, own)
         stores = {s.target.name for s in statements(loop.body) if isinstance(s, Store) and isinstance(s.target, Local)}
         for name, pieces in kept.items():
@@ -169,10 +176,11 @@ class _Packs:
         place = Let(first, Named(column), call("column_of_piece", *at, variable(piece), types=(COUNT, column)))
         has = call("has_pack", _TILE, variable(first), type=DType.BOOL)
         one = Loop(How.UNROLLED, piece, number(0), Word(PIECES), (place, If(has, tuple(inside))))
-        how = How.SERIAL if along else How.TEAMS
-        yield Loop(how, base, number(0), Member("@tile", "packed"), (*ahead, one), step=Word(CHUNK))
+        end = call("end_of_chunks", _TILE) if along else Member("@tile", "packed")
+        yield Loop(How.SERIAL if along else How.TEAMS, base, number(0), end, (*ahead, one), step=Word(CHUNK))
         operands = {n: self.rows[n].operand for n in used}
-        yield replace(loop, low=Member("@tile", "packed"), body=_at_offsets(loop, operands, self.fresh("offsets")))
+        rest = replace(loop, low=Member("@tile", "packed"), body=_at_offsets(loop, operands, self.fresh("offsets")))
+        yield If(call("has_rest", _TILE, type=DType.BOOL), (rest,))
 
     def _along(self, loop: Loop, packs: Mapping[str, str], first: str, lane: str) -> Body:
         """Return what a loop does at one lane of a pack."""
@@ -226,4 +234,4 @@ def _used(values: Iterable[Expr], index: str) -> set[str]:
     return {e.name for v in values for e in walk(v) if isinstance(e, Local) and e.index == at}
 
 
-__all__ = ["CHUNK", "COUNT", "PIECES", "Packed", "PackedRow", "with_packs"]
+__all__ = ["CHUNK", "COUNT", "PIECES", "PLAIN", "Packed", "PackedRow", "with_packs"]

@@ -35,14 +35,19 @@ class Instances:
         return "opc::any_float" if dtype in _FLOATS else "opc::any_int"
 
     def of_types(self, types: tuple[DType, ...]) -> list[str]:
-        """Return the instances for the dtypes of the type variables: one, or one for each shape of tiles."""
+        """Return the instances for the dtypes of the type variables: one, one for each shape of tiles, or one for plain rows and one
+        for others."""
         stored = [self.stored(t, d) for t, d in zip(self.text.types, types, strict=True)]
+        if self.text.is_packed:
+            # Where memory would make what is done slow, an instance goes along plain rows alone.
+            kinds = ("false", "false") if self.seldom else ("true", "false")
+            return [f"{self.name}<{', '.join([*stored, kind])}>" for kind in kinds]
         if not self.text.is_tiled:
             return [self.name + (f"<{', '.join(stored)}>" if stored else "")]
         assert self.products is not None, "sums of products have tiles"
         small = self.seldom and isinstance(self.products, Products)
-        kinds = (0, 0, 0) if small else self.products.kinds(dict(zip(self.text.types, types, strict=True)))
-        return [f"{self.name}<{', '.join([*stored, str(kind)])}>" for kind in kinds]
+        shapes = (0, 0, 0) if small else self.products.kinds(dict(zip(self.text.types, types, strict=True)))
+        return [f"{self.name}<{', '.join([*stored, str(shape)])}>" for shape in shapes]
 
     def first(self) -> str:
         """Return one of them."""
@@ -50,14 +55,14 @@ class Instances:
 
     def table(self) -> str:
         """Return the initialiser of the table of instances, by the positions of dtypes among those of each type variable, and by
-        the shape of tiles."""
+        the shape of tiles or whether rows are plain."""
 
         def build(types: tuple[DType, ...]) -> str:
             if len(types) < len(self.text.types):
                 parts = [build((*types, d)) for d in self.text.types[len(types)].dtypes]
                 return parts[0] if len(parts) == 1 else f"{{{', '.join(parts)}}}"
             found = self.of_types(types)
-            return f"{{{', '.join(found)}}}" if self.text.is_tiled else found[0]
+            return f"{{{', '.join(found)}}}" if self.text.is_tiled or self.text.is_packed else found[0]
 
         return build(())
 

@@ -47,8 +47,9 @@ class CudaText(KernelText):
     def text(self, name: str) -> str:
         """Return the definition of the function under a name, with the struct of its arguments."""
         types = [f"typename {t.name}_stored" for t in self.types]
-        template = ", ".join([*types, *(["int Tiles"] if self.is_tiled else [])])
+        template = ", ".join([*types, *(["int Tiles"] if self.is_tiled else ["bool Plain"] if self.is_packed else [])])
         struct, described = DESCRIPTION[self.kernel.form]
+        described = "described" if self.is_packed else described
         parameters = f"OPC_PARAMETER(opc::{struct}<{len(self.kernel.operands)}>) {described}"
         lines = []
         if self.arguments:
@@ -73,6 +74,11 @@ class CudaText(KernelText):
         return bool(self.kernel.schedule.args("tile"))
 
     @property
+    def is_packed(self) -> bool:
+        """Whether the function goes along rows in packs: it may have an instance for plain stages."""
+        return bool(self.kernel.schedule.args("unroll"))
+
+    @property
     def arguments(self) -> tuple[Argument, ...]:
         """What the function takes beside its operands."""
         attributes = {(name, element): None for name, element, _ in self.attributes}
@@ -89,6 +95,8 @@ class CudaText(KernelText):
         return super()._views() if self.kernel.form == "nest" else iter(())
 
     def _prologue(self) -> Iterator[str]:
+        if self.is_packed:
+            yield "  const auto &tile = opc::tile_as<Plain>(described);"
         yield from (f"  using {t.name} [[maybe_unused]] = opc::compute<{t.name}_stored>;" for t in self.types)
         for (name, element, target), local in self.attributes.items():
             place, kind = f"arguments.{_member(name, element)}", target or "int64_t"

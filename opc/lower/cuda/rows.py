@@ -9,7 +9,7 @@ from opc.ir.expr import Const, Present
 from opc.ir.op import Op
 from opc.loops.bind import TILE, bind, bind_row
 from opc.loops.nodes import Accumulate, Body, If, Kernel, Let, Loop, Statement, Store, bodies, statements, with_bodies
-from opc.loops.packs import CHUNK, COUNT, PIECES, Packed, PackedRow, with_packs
+from opc.loops.packs import CHUNK, COUNT, PIECES, PLAIN, Packed, PackedRow, with_packs
 from opc.loops.schedule import Schedule, Transformation
 from opc.loops.values import Construct, IntegerChoice, Local, Named, StoredType, call, number, variable
 from opc.lower.heuristics import runs_often
@@ -87,8 +87,9 @@ class DeviceRows(RowLoops):
         along = tuple(dict.fromkeys(StoredType(o.type, o.name) for o in self.stage.operands if o.along_row))
         if pieces > 0:
             yield Let(f"@{COUNT}", Named("constexpr int"), call("count_packed", types=along))
-            yield Let(f"@{PIECES}", Named("constexpr int"), number(pieces))
-            yield Let(f"@{CHUNK}", Weak.INT, call("columns_of_chunk", TILE, types=(COUNT, PIECES)))
+            yield Let(f"@{PIECES}", Named("constexpr int"), call("count_pieces", types=(PLAIN, str(pieces))))
+            step = "step_of_chunks" if self.stage.whole_rows else "columns_of_chunk"
+            yield Let(f"@{CHUNK}", Weak.INT, call(step, TILE, types=(COUNT, PIECES)))
 
     def pointers(self) -> Iterator[Statement]:
         """Yield the rows of operands, the values that these have once a row, and the buffers."""

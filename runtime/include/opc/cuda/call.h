@@ -481,6 +481,17 @@ static inline bool packs(const device_tile<Operands> &d, const operand &o, const
   return true;
 }
 
+/* Whether kernels go along a stage without asking how its operands lie. */
+template <int32_t Operands>
+static inline bool lies_plain(const device_tile<Operands> &d, const stage &s) {
+  if (d.outer > 1 || d.rank - d.outer > 1 || d.packed < d.columns) return false;
+  for (int32_t k = 0; k < Operands; ++k) {
+    const bool along = s.operands[k].along_row && d.operands[k].data != nullptr;
+    if (along && d.rank > d.outer && d.operands[k].stride[d.rank - 1] == 0) return false;
+  }
+  return true;
+}
+
 /* A stage as kernels get it, whose points go to all threads of a grid. */
 template <int32_t Operands>
 static inline void to_device(device_tile<Operands> &d, const stage &s) {
@@ -508,6 +519,7 @@ static inline void to_device(device_tile<Operands> &d, const stage &s) {
   d.pitch = 0;
   d.scratch = nullptr;
   d.team = threads_a_block;
+  d.general = lies_plain(d, s) ? 0 : 1;
 }
 
 /* The fewest elements that a kernel may take at once. It knows of absent operands too, and may read elements of several dtypes: all
@@ -527,19 +539,21 @@ template <int32_t Operands>
 static inline void to_device(device_tile<Operands> &d, const stage &s, int32_t buffers, int32_t pieces, bool seldom) {
   to_device(d, s);
   if (d.columns > INT32_MAX / 2) d.packed = 0;
+  const int64_t fewest = fewest_packed(s, Operands, seldom);
+  if (d.packed < d.columns || seldom || d.columns > most_threads_a_row * pieces * fewest) d.general = 1;
   d.pitch = (d.columns * 8 + 15) / 16 * 16;
   if (d.packed > 0) {
     /* A row is one chunk where it can be. Where rows are few, they have more threads, as a GPU has. */
     const int64_t lanes = seldom ? lesser(d.lanes, 4) : d.lanes, packs = (d.columns + lanes - 1) / lanes;
     d.team = 1;
-    while (d.team < most_threads_a_row && d.team * pieces < packs) d.team *= 2;
+    while (d.team < most_threads_a_row && d.team * (d.general == 0 ? pieces : 1) < packs) d.team *= 2;
     while (d.team < threads_a_block && d.team < packs && d.rows * d.team < enough_threads) d.team *= 2;
   } else {
     d.team = d.columns >= 512 || (d.columns >= 128 && d.rows < 1024) ? int32_t(threads_a_block) : int32_t(threads_a_warp);
     while (d.team < threads_a_block && d.team > 1 && d.team / 2 >= d.columns) d.team /= 2;
   }
-  const bool one_chunk = d.packed == d.columns && d.columns <= d.team * pieces * fewest_packed(s, Operands, seldom);
-  d.buffers = one_chunk ? 0 : buffers;
+  d.general = d.general == 0 && d.columns <= d.team * pieces * fewest ? 0 : 1;
+  d.buffers = d.general == 0 || (d.packed == d.columns && d.columns <= d.team * fewest) ? 0 : buffers;
 }
 
 /* Blocks for the points of a stage: a thread takes as many at once as there are in 16 bytes, where it can. */

@@ -149,7 +149,9 @@ OPC_DEVICE bool first_of_team(const Tile &t) {
 /* The reduction of the partial results of a team's threads, which each of them gets. */
 template <typename Joins, typename T, typename Tile>
 OPC_DEVICE T team_reduce(const Tile &t, T value) {
-  value = lanes_reduce<Joins>(t.team < threads_a_warp ? t.team : int32_t(threads_a_warp), value);
+  /* Of all lanes of a warp, shuffles are quicker. */
+  if (t.team < threads_a_warp) return lanes_reduce<Joins>(t.team, value);
+  value = warp_reduce<Joins>(value);
   return t.team > threads_a_warp ? warps_reduce<Joins>(value) : value;
 }
 

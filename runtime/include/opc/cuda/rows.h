@@ -29,10 +29,28 @@ struct device_tile {
   int32_t team; /* threads that a row has */
   int32_t buffers;
   int32_t lanes; /* elements that are taken at once */
+  int32_t general; /* which instance of a kernel: 0 is that for a plain stage */
   int64_t size[max_axes];
   divisor by_size[max_axes];
   device_operand operands[Operands];
 };
+
+/* A stage whose operands are all there is to a plain loop: one axis of rows and one of columns, along which all that varies lies together,
+ * in packs to the end; a row that is not of a single point is one chunk. Kernels have an instance for such stages. */
+template <int32_t Operands>
+struct plain_tile : device_tile<Operands> {};
+template <typename Tile>
+inline constexpr bool is_plain = false;
+template <int32_t Operands>
+inline constexpr bool is_plain<plain_tile<Operands>> = true;
+template <bool plain, int32_t Operands>
+OPC_DEVICE const auto &tile_as(const device_tile<Operands> &t) {
+  if constexpr (plain) {
+    return static_cast<const plain_tile<Operands> &>(t);
+  } else {
+    return t;
+  }
+}
 
 /* Where along axes [first, end) point number `i` of each operand lies, in elements from the first. */
 template <int32_t Operands>
@@ -54,6 +72,13 @@ OPC_DEVICE offsets<Operands> row_offsets(const device_tile<Operands> &t, int64_t
   return offsets_along(t, 0, t.outer, row);
 }
 template <int32_t Operands>
+OPC_DEVICE offsets<Operands> row_offsets(const plain_tile<Operands> &t, int64_t row) {
+  offsets<Operands> found;
+  OPC_UNROLLED
+  for (int k = 0; k < Operands; ++k) found.at[k] = row * t.operands[k].stride[0];
+  return found;
+}
+template <int32_t Operands>
 OPC_DEVICE offsets<Operands> column_offsets(const device_tile<Operands> &t, int64_t column) {
   return offsets_along(t, t.outer, t.rank, column);
 }
@@ -70,9 +95,21 @@ template <typename Stored, typename Tile, typename Offsets>
 OPC_DEVICE place_of<Stored> row_start(const Tile &t, int32_t operand, const Offsets &starts) {
   return elements_of<Stored>(t.operands[operand]) + starts.at[operand];
 }
-template <typename Stored, typename Tile, typename Offsets>
-OPC_DEVICE device_row<Stored> device_row_of(const Tile &t, int32_t operand, const Offsets &starts) {
+template <typename Stored, int32_t Operands, typename Offsets>
+OPC_DEVICE device_row<Stored> device_row_of(const device_tile<Operands> &t, int32_t operand, const Offsets &starts) {
   return {row_start<Stored>(t, operand, starts), t.rank > t.outer && t.operands[operand].stride[t.rank - 1] != 0};
+}
+
+/* One whose elements lie together. */
+template <typename Stored>
+struct plain_row {
+  place_of<Stored> data;
+  OPC_DEVICE_MEMBER element<Stored> operator[](int64_t offset) const { return {data + offset}; }
+};
+template <typename Stored, int32_t Operands, typename Offsets>
+OPC_DEVICE plain_row<Stored> device_row_of(const plain_tile<Operands> &t, int32_t operand, const Offsets &starts) {
+  place_of<Stored> const first = elements_of<Stored>(t.operands[operand]);
+  return {first == nullptr ? first : first + starts.at[operand]};
 }
 
 /* A row of an operand that has one value for each. */
@@ -92,34 +129,70 @@ OPC_DEVICE bool is_wanted(const Tile &t, int32_t operand) {
   return t.operands[operand].data != nullptr;
 }
 
-/* The neighbours from an offset on; those of an operand that is the same for them are one element, those of an absent one zeros. */
+template <typename Row>
+inline constexpr bool has_varies = false;
+template <typename Stored>
+inline constexpr bool has_varies<device_row<Stored>> = true;
+template <typename Row>
+struct row_elements;
+template <typename Stored>
+struct row_elements<device_row<Stored>> {
+  typedef std::remove_const_t<Stored> type;
+};
+template <typename Stored>
+struct row_elements<plain_row<Stored>> {
+  typedef std::remove_const_t<Stored> type;
+};
+/* What the elements of a row are stored as. */
+template <typename Row>
+using stored_of = typename row_elements<Row>::type;
+
+/* The neighbours from an offset on; of an operand that is the same for them the first alone, and those of an absent one zeros. */
 template <int count, typename Stored>
-OPC_DEVICE pack<std::remove_const_t<Stored>, count> load_pack(const device_row<Stored> &row, int64_t offset) {
-  typedef pack<std::remove_const_t<Stored>, count> elements;
-  elements found = {};
-  if (row.data == nullptr) return found;
-  if (row.varies) return load_together<count, Stored>(row.data + offset);
-  if constexpr (is_any<Stored>) {
-    const compute<std::remove_const_t<Stored>> value = load(row.data + offset);
-    OPC_UNROLLED
-    for (int k = 0; k < count; ++k) found.elements[k] = value;
-  } else {
-    OPC_UNROLLED
-    for (int k = 0; k < count; ++k) found.elements[k] = row.data[offset];
-  }
+OPC_DEVICE pack<std::remove_const_t<Stored>, count> load_pack(const plain_row<Stored> &row, int64_t offset) {
+  pack<std::remove_const_t<Stored>, count> found = {};
+  if (row.data != nullptr) found = load_together<count, Stored>(row.data + offset);
   return found;
 }
 template <int count, typename Stored>
-OPC_DEVICE pack<Stored, count> new_pack(const device_row<Stored> &) {
-  return {};
+OPC_DEVICE pack<std::remove_const_t<Stored>, count> load_pack(const device_row<Stored> &row, int64_t offset) {
+  pack<std::remove_const_t<Stored>, count> found = {};
+  if (row.data == nullptr) return found;
+  if (row.varies) return load_together<count, Stored>(row.data + offset);
+  if constexpr (is_any<Stored>) {
+    found.elements[0] = load(row.data + offset);
+  } else {
+    found.elements[0] = row.data[offset];
+  }
+  return found;
 }
-template <int count, typename Stored>
-OPC_DEVICE void store_pack(const device_row<Stored> &row, int64_t offset, const pack<Stored, count> &values) {
-  if (row.data != nullptr) store_together<count, Stored>(row.data + offset, values);
+
+/* Neighbours of which only the first has been read. A thread waits for it here, so that all is read before anything is spread. */
+template <typename Row, typename Elements>
+OPC_DEVICE Elements spread(const Row &row, Elements found) {
+  if constexpr (has_varies<Row>) {
+    OPC_UNROLLED
+    for (int k = 1; k < int(sizeof found.elements / sizeof found.elements[0]); ++k) {
+      if (!row.varies) found.elements[k] = found.elements[0];
+    }
+  }
+  return found;
+}
+template <int count, typename Row>
+OPC_DEVICE auto new_pack(const Row &row) {
+  return pack<stored_of<Row>, count>{};
+}
+template <int count, typename Row, typename Pack>
+OPC_DEVICE void store_pack(const Row &row, int64_t offset, const Pack &values) {
+  if (row.data != nullptr) store_together<count, stored_of<Row>>(row.data + offset, values);
 }
 
 /* Where the neighbours from a column on lie in an operand. Along the last axis they lie together, or are the same; of rows of several axes,
  * columns are numbers of 32 bits. */
+template <int32_t Operands, typename Stored, typename Column>
+OPC_DEVICE Column pack_offset(const plain_tile<Operands> &, int32_t, const plain_row<Stored> &, Column column) {
+  return column;
+}
 template <int32_t Operands, typename Stored, typename Column>
 OPC_DEVICE int64_t pack_offset(const device_tile<Operands> &t, int32_t operand, const device_row<Stored> &row, Column column) {
   if (t.rank - t.outer <= 1) return row.varies ? column : 0;
@@ -135,9 +208,39 @@ OPC_DEVICE int64_t pack_offset(const device_tile<Operands> &t, int32_t operand, 
 }
 
 /* Chunks of rows: each thread of a team has `pieces` packs of one, a pack of each of its parts, so that neighbours are read side by side. */
+template <bool plain, int pieces>
+OPC_HOST_DEVICE constexpr int count_pieces() {
+  return plain ? pieces : 1;
+}
 template <int count, int pieces, typename Tile>
 OPC_DEVICE int64_t columns_of_chunk(const Tile &t) {
   return static_cast<int64_t>(t.team) * (count * pieces);
+}
+/* How far on each chunk is from the one before, and where they end; where there is one, it begins at 0. */
+template <int count, int pieces, typename Tile>
+OPC_DEVICE int64_t step_of_chunks(const Tile &t) {
+  if constexpr (is_plain<Tile>) {
+    return 1;
+  } else {
+    return columns_of_chunk<count, pieces>(t);
+  }
+}
+template <typename Tile>
+OPC_DEVICE int64_t end_of_chunks(const Tile &t) {
+  if constexpr (is_plain<Tile>) {
+    return 1;
+  } else {
+    return t.packed;
+  }
+}
+template <int count, int pieces, typename Tile>
+OPC_DEVICE bool is_one_chunk(const Tile &t) {
+  return is_plain<Tile> || t.packed <= columns_of_chunk<count, pieces>(t);
+}
+/* Whether there may be columns behind those in packs. */
+template <typename Tile>
+OPC_DEVICE constexpr bool has_rest(const Tile &) {
+  return !is_plain<Tile>;
 }
 template <int count, typename Column, typename Tile>
 OPC_DEVICE Column column_of_piece(const Tile &t, int64_t base, int64_t piece) {
@@ -161,34 +264,33 @@ struct computed_pack {
   OPC_DEVICE_MEMBER T &operator[](int64_t i) { return elements[i]; }
   OPC_DEVICE_MEMBER const T &operator[](int64_t i) const { return elements[i]; }
 };
-template <int count, int pieces, typename Stored>
-OPC_DEVICE row_pieces<pack<std::remove_const_t<Stored>, count>, pieces> new_pieces(const device_row<Stored> &) {
+template <int count, int pieces, typename Row>
+OPC_DEVICE row_pieces<pack<stored_of<Row>, count>, pieces> new_pieces(const Row &) {
   return {};
 }
 template <typename T, int count, int pieces>
 OPC_DEVICE row_pieces<computed_pack<T, count>, pieces> new_values() {
   return {};
 }
-template <int count, int pieces, typename Column, typename Tile, typename Stored, typename Pieces>
-OPC_DEVICE void load_pieces(const Tile &t, int64_t base, const device_row<Stored> &row, int32_t operand, Pieces &found) {
+template <int count, int pieces, typename Column, typename Tile, typename Row, typename Pieces>
+OPC_DEVICE void load_pieces(const Tile &t, int64_t base, const Row &row, int32_t operand, Pieces &found) {
   OPC_UNROLLED
   for (int32_t piece = 0; piece < pieces; ++piece) {
     const Column first = column_of_piece<count, Column>(t, base, piece);
     if (has_pack(t, first)) found.at[piece] = load_pack<count>(row, pack_offset(t, operand, row, first));
   }
 }
-template <int count, int pieces, typename Column, typename Tile, typename Stored>
-OPC_DEVICE row_pieces<pack<std::remove_const_t<Stored>, count>, pieces> read_pieces(const Tile &t, int64_t base, const device_row<Stored> &row,
-                                                                                   int32_t operand) {
-  row_pieces<pack<std::remove_const_t<Stored>, count>, pieces> found = {};
+template <int count, int pieces, typename Column, typename Tile, typename Row>
+OPC_DEVICE auto read_pieces(const Tile &t, int64_t base, const Row &row, int32_t operand) {
+  row_pieces<pack<stored_of<Row>, count>, pieces> found = {};
   load_pieces<count, pieces, Column>(t, base, row, operand, found);
   return found;
 }
 
 /* Of a row that is one chunk a loop has brought all that those after it read. */
-template <int count, int pieces, typename Column, typename Tile, typename Stored, typename Pieces>
-OPC_DEVICE void reload_pieces(const Tile &t, int64_t base, const device_row<Stored> &row, int32_t operand, Pieces &found) {
-  if (t.packed > columns_of_chunk<count, pieces>(t)) load_pieces<count, pieces, Column>(t, base, row, operand, found);
+template <int count, int pieces, typename Column, typename Tile, typename Row, typename Pieces>
+OPC_DEVICE void reload_pieces(const Tile &t, int64_t base, const Row &row, int32_t operand, Pieces &found) {
+  if (!is_one_chunk<count, pieces>(t)) load_pieces<count, pieces, Column>(t, base, row, operand, found);
 }
 
 /* What a row keeps: each thread of a team keeps its own columns, so that no thread waits for another. */
@@ -212,7 +314,7 @@ OPC_DEVICE row_buffer<T> buffer_of(const Tile &t, int32_t index) {
 /* The same for what loops compute for those after them. */
 template <int count, int pieces, typename Column, typename Tile, typename T, typename Pieces>
 OPC_DEVICE void recall_pieces(const Tile &t, int64_t base, const row_buffer<T> &row, Pieces &found) {
-  if (t.packed <= columns_of_chunk<count, pieces>(t)) return;
+  if (is_one_chunk<count, pieces>(t)) return;
   OPC_UNROLLED
   for (int32_t piece = 0; piece < pieces; ++piece) {
     const Column first = column_of_piece<count, Column>(t, base, piece);
@@ -224,7 +326,7 @@ OPC_DEVICE void recall_pieces(const Tile &t, int64_t base, const row_buffer<T> &
 }
 template <int count, int pieces, typename Tile, typename T>
 OPC_DEVICE void keep_pack(const Tile &t, const row_buffer<T> &row, int64_t first, const computed_pack<T, count> &values) {
-  if (t.packed <= columns_of_chunk<count, pieces>(t)) return;
+  if (is_one_chunk<count, pieces>(t)) return;
   OPC_UNROLLED
   for (int lane = 0; lane < count; ++lane) row[first + lane] = values.elements[lane];
 }
