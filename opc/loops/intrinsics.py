@@ -28,15 +28,16 @@ HEADERS: Mapping[str, str] = {
     "cuda/move": "move_axis",
     "cuda/multiply": "along_points along_terms computed_places digits gathered_places multiply_tiles placed",
     "cuda/nest": (
-        "add_at add_runs adds_runs broadcast_place broadcast_points count_own_terms count_terms entry_place finds_places "
-        "first_term group_offsets item_at items_of_key join_items join_search join_terms key_of_run leads load_points "
-        "name_nothing name_place narrow_range new_points place_in point_of quotient_down store_points stores_point strides_of "
-        "term_step thread_of_team"
+        "add_at add_runs adds_runs are_dense broadcast_place broadcast_points count_own_terms count_terms dense_step "
+        "entry_place finds_places first_term group_offsets item_at items_of_key join_items join_search join_terms key_of_run "
+        "leads load_points name_nothing name_place narrow_range new_points place_in point_of quotient_down store_points "
+        "stores_point strides_of term_step thread_of_team"
     ),
     "cuda/rows": (
         "buffer_of column_of_piece column_offsets columns_of_chunk count_packed count_pieces device_row_of end_of_chunks "
-        "first_of_team has_pack has_rest is_wanted keep_pack load_pack load_pieces new_pack new_pieces new_values pack_offset "
-        "read_pieces recall_pieces reload_pieces row_offsets row_value single_row_of spread step_of_chunks store_pack team_reduce"
+        "first_of_team has_pack has_rest is_wanted keep_pack load_pack load_pieces load_raw new_pack new_pieces new_values "
+        "pack_offset read_pieces recall_pieces reload_pieces row_offsets row_value single_row_of spread step_of_chunks "
+        "store_pack team_reduce"
     ),
     "cuda/scan": "scan_lines",
     "cuda/weigh": "weigh_rows",

@@ -50,7 +50,7 @@ _SHARED = (How.THREADS, How.GRID)
 
 @dataclass(frozen=True, slots=True)
 class PackedRow:
-    """A row that a loop goes along: of which operand of the stage, whether it is written, and whether all rows of a stage are this one."""
+    """A row that a loop goes along: of which operand, whether it is written, and whether all rows of the stage share this one."""
 
     operand: int
     written: bool
@@ -59,7 +59,7 @@ class PackedRow:
 
 @dataclass(frozen=True, slots=True)
 class Packed:
-    """A body in packs, and of how many packs there are copies at once for each piece: of stored elements, and of computed ones."""
+    """A body in packs, and how many packs a piece has in registers at once: of stored elements, and of computed ones."""
 
     body: Body
     stored: int
@@ -139,8 +139,8 @@ class _Packs:
             if self.rows[name].shared:
                 # It is near, in a cache: registers would hold it for too long.
                 near = self.fresh(_word(name, "_row") + "_near")
-                inside.append(Let(near, Named("auto"), call("load_pack", ref(name), offsets[name], types=(COUNT,))))
-                spread.append(Let(packs[name], Named("auto"), call("spread", ref(name), ref(near))))
+                inside.append(Let(near, Named("auto"), call("load_raw", ref(name), offsets[name], types=(COUNT,))))
+                spread.append(Let(packs[name], Named("auto"), call("spread", ref(name), ref(near), types=(COUNT,))))
                 continue
             source = (ref(name), number(self.rows[name].operand))
             if name in self.held:
@@ -152,7 +152,8 @@ class _Packs:
             else:
                 own, pieces = own + 1, self.fresh(_word(name, "_row") + "_pieces")
                 ahead.append(Let(pieces, Named("auto"), call("read_pieces", *at, *source, types=types)))
-            spread.append(Let(packs[name], Named("auto"), call("spread", ref(name), Local(pieces, Weak.INT, variable(piece)))))
+            own_piece = Local(pieces, Weak.INT, variable(piece))
+            spread.append(Let(packs[name], Named("auto"), call("spread", ref(name), own_piece, types=(COUNT,))))
         inside += spread
         self.most = max(self.most, own)
         stores = {s.target.name for s in statements(loop.body) if isinstance(s, Store) and isinstance(s.target, Local)}

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from opc.ir.dtypes import DType
 from opc.ir.op import Op
 from opc.loops.batch import BatchOperand, batch
 from opc.loops.bind import bind
@@ -139,7 +140,8 @@ def bind_case() -> tuple[Body, Body]:
 def packs_case() -> tuple[Body, Body]:
     rows, _, body = rows_of(SOFTMAX)
     before = (bind(body[0]),)
-    return before, with_packs(before, {"x_row#0": PackedRow(0, False), "y_row#0": PackedRow(1, True)}, rows.fresh)
+    pointers = {"x_row#0": PackedRow(0, False), "y_row#0": PackedRow(1, True)}
+    return before, with_packs(before, pointers, {"e_kept#0": DType.FLOAT32}, rows.fresh).body
 
 
 CASES: dict[str, Callable[[], tuple[Body, Body]]] = {

@@ -336,7 +336,8 @@ class CudaEntryText(TileEntryText):
             values = ", ".join(map(self._argument, text.arguments))
             yield f"  const {self.family.name}_cuda::{function}_arguments arguments = {{{values}}};"
             own += ", arguments"
-        kernel = f"{self.family.name}_cuda::{function}_kernels{index}{'[described.tiles]' if text.is_tiled else '[described.general]' if text.is_packed else ''}"
+        which = "[described.tiles]" if text.is_tiled else "[described.general]" if text.is_packed else ""
+        kernel = f"{self.family.name}_cuda::{function}_kernels{index}{which}"
         yield f"  {head} {{"
         yield f"    OPC_LAUNCH({kernel}, {together}, {blocks}, {threads}, {shared}, opc::stream_of(lent), {own});"
         yield "  }"

@@ -198,7 +198,9 @@ class _Source:
     def _kernel(self, name: str) -> str:
         """Return a function and the table of its instances."""
         text = self.tiles[name]
-        sizes = "".join(f"[{len(t.dtypes)}]" for t in text.types if len(t.dtypes) > 1) + ("[3]" if text.is_tiled else "[2]" if text.is_packed else "")
+        sizes = "".join(f"[{len(t.dtypes)}]" for t in text.types if len(t.dtypes) > 1) + (
+            "[3]" if text.is_tiled else "[2]" if text.is_packed else ""
+        )
         instances = self._instances(name)
         table = f"static constexpr auto {name}_kernels = {instances.table()};"
         if sizes:

@@ -35,7 +35,7 @@ class Instances:
         return "opc::any_float" if dtype in _FLOATS else "opc::any_int"
 
     def of_types(self, types: tuple[DType, ...]) -> list[str]:
-        """Return the instances for the dtypes of the type variables: one, one for each shape of tiles, or one for plain rows and one
+        """Return the instances for the dtypes of the type variables: one, or one for each shape of tiles, or for plain rows and
         for others."""
         stored = [self.stored(t, d) for t, d in zip(self.text.types, types, strict=True)]
         if self.text.is_packed:
@@ -62,7 +62,7 @@ class Instances:
                 parts = [build((*types, d)) for d in self.text.types[len(types)].dtypes]
                 return parts[0] if len(parts) == 1 else f"{{{', '.join(parts)}}}"
             found = self.of_types(types)
-            return f"{{{', '.join(found)}}}" if self.text.is_tiled or self.text.is_packed else found[0]
+            return f"{{{', '.join(found)}}}" if self.text.instances > 1 else found[0]
 
         return build(())
 

@@ -74,6 +74,11 @@ class CudaText(KernelText):
         return bool(self.kernel.schedule.args("tile"))
 
     @property
+    def instances(self) -> int:
+        """How many instances the function has for the same dtypes: for shapes of tiles, or for plain rows and others."""
+        return 3 if self.is_tiled else 2 if self.is_packed else 1
+
+    @property
     def is_packed(self) -> bool:
         """Whether the function goes along rows in packs: it may have an instance for plain stages."""
         return bool(self.kernel.schedule.args("unroll"))

@@ -226,7 +226,7 @@ class RowLoops:
         """Take in what a pass keeps and reduces, and yield the inverses of sums that it divides by."""
         facts = self.values.facts
         facts.kept |= {a.name: a.value for a in p.body if isinstance(a, RowBuffer)}
-        found = dict.fromkeys(facts.divisor(e) for a in p.body for e in walk(a.value)) if self.values.vectors else ()
+        found = dict.fromkeys(facts.divisor(e) for a in p.body for e in walk(a.value))
         self.values.inverses = {name: f"{name}_inverse#0" for name in found if name is not None}
         for name, inverse in self.values.inverses.items():
             of = self.values.values[name].type

@@ -9,6 +9,7 @@ from opc.loops.nodes import Kernel
 from opc.loops.verify import verify_kernel
 from opc.lower.build.context import Nest
 from opc.lower.build.kernel import spec_names
+from opc.lower.cuda.dense import with_dense_versions
 from opc.lower.cuda.moves import move_kernel, moved_axis
 from opc.lower.cuda.offsets import with_offsets_once
 from opc.lower.cuda.packed import packed_entry, packed_kernel
@@ -20,6 +21,7 @@ from opc.lower.cuda.scans import scan_kernel, scan_of
 from opc.lower.cuda.scatters import scatter_kernel, scatter_of
 from opc.lower.cuda.weigh import weighed_of
 from opc.lower.cuda.weighed_sums import weighed_kernel
+from opc.lower.heuristics import runs_often
 from opc.lower.loop_ir import NestStage, RowStage, Stage
 from opc.records import replace
 
@@ -51,7 +53,10 @@ def _statement(op: Op, stage: NestStage) -> Kernel:
     if products is not None:
         return product_kernel(Nest(op, stage), products)
     entry = packed_entry(Nest(op, stage))
-    return _with_offsets_once(point_kernel(op, stage) if entry is None else packed_kernel(op, stage, entry))
+    if entry is not None:
+        return _with_offsets_once(packed_kernel(op, stage, entry))
+    kernel = point_kernel(op, stage)
+    return _with_offsets_once(replace(kernel, body=with_dense_versions(kernel.body)) if runs_often(op) else kernel)
 
 
 def _with_offsets_once(kernel: Kernel) -> Kernel:

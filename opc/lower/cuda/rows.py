@@ -12,8 +12,8 @@ from opc.loops.nodes import Accumulate, Body, If, Kernel, Let, Loop, Statement, 
 from opc.loops.packs import CHUNK, COUNT, PIECES, PLAIN, Packed, PackedRow, with_packs
 from opc.loops.schedule import Schedule, Transformation
 from opc.loops.values import Construct, IntegerChoice, Local, Named, StoredType, call, number, variable
-from opc.lower.heuristics import runs_often
 from opc.lower.build.row_stage import RowLoops, type_variables, wanted
+from opc.lower.heuristics import runs_often
 from opc.lower.loop_ir import RowBuffer, RowStage, RowStore
 from opc.records import replace
 
@@ -54,7 +54,9 @@ def row_kernel(op: Op, stage: RowStage) -> Kernel:
     body = (*rows.heads(pieces if any(isinstance(s, Loop) for s in statements(packed.body)) else 0), *_at_run_time(packed.body))
     names = tuple(o.name for o in stage.operands)
     how = ("rows to teams", "points to threads") if stage.whole_rows else ("points to all threads",)
-    schedule = Schedule((Transformation("bind", how), Transformation("pack", ("16 bytes",)), Transformation("unroll", (str(pieces),))))
+    schedule = Schedule(
+        (Transformation("bind", how), Transformation("pack", ("16 bytes",)), Transformation("unroll", (str(pieces),)))
+    )
     return Kernel("cuda", names, type_variables(op, plain), body, schedule=schedule)
 
 

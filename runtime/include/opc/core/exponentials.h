@@ -88,15 +88,21 @@ OPC_INLINE T exp_inside(T x) {
   return multiply_add(exp_rest(of.r), power, power) * power;
 }
 
-/* exp for x up to the upper bound; at the lower one it is 0. */
+/* exp for x up to the upper bound; at the lower one it is 0. A GPU has a unit for powers of two, and CUDA's function an error of 1 ulp. */
 template <typename T>
 OPC_INLINE T exp_below(T x) {
+#if defined(__CUDA_ARCH__)
+  if constexpr (is_float<T>) return expf(x);
+#endif
   return exp_inside(not_below(bounds_of(x).exp_least, x));
 }
 
 /* At the upper bound, exp is infinite. */
 template <typename T>
 OPC_INLINE T exp(T x) {
+#if defined(__CUDA_ARCH__)
+  if constexpr (is_float<T>) return expf(x);
+#endif
   return exp_inside(not_above(bounds_of(x).exp_most, not_below(bounds_of(x).exp_least, x)));
 }
 

@@ -556,10 +556,11 @@ static inline void to_device(device_tile<Operands> &d, const stage &s, int32_t b
   d.buffers = d.general == 0 || (d.packed == d.columns && d.columns <= d.team * fewest) ? 0 : buffers;
 }
 
-/* Blocks for the points of a stage: a thread takes as many at once as there are in 16 bytes, where it can. */
+/* Blocks for the points of a stage: each thread has the packs of one chunk, where there are packs. */
 template <int32_t Operands>
 static inline int64_t blocks_for(const device_tile<Operands> &d, int32_t pieces) {
-  return blocks_for(d.packed > 0 ? (d.columns + d.lanes * pieces - 1) / (d.lanes * pieces) : d.columns, threads_a_block);
+  const int64_t points = d.packed == 0 ? threads_a_block : d.general == 0 ? d.lanes * pieces * threads_a_block : d.lanes * threads_a_block;
+  return lesser((d.columns + points - 1) / points, INT32_MAX);
 }
 
 /* How rows are given to blocks, and the memory that they keep values in. */

@@ -134,6 +134,16 @@ OPC_DEVICE group_strides strides_of(const view<T> &v, int32_t axis) {
   return {v.stride + axis, v.dense};
 }
 
+/* Whether operands with all axes of a group, which has some, are dense, and how far in one the next place of the group is then. */
+template <typename... T>
+OPC_DEVICE bool are_dense(const view<T> &...v) {
+  return (v.dense && ...);
+}
+template <typename T>
+OPC_DEVICE int64_t dense_step(const view<T> &v, int32_t axis, const device_extents &own) {
+  return own.rank > 0 ? v.stride[axis + own.rank - 1] : 0;
+}
+
 /* The offsets of a place in an axis group of several operands, none of which is broadcast. */
 template <typename... Strides>
 OPC_DEVICE offsets<sizeof...(Strides)> group_offsets(int64_t place, const device_extents &all, Strides... strides) {

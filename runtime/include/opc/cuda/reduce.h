@@ -96,7 +96,7 @@ OPC_DEVICE T warp_reduce(T value) {
 /* The same of so many lanes side by side, a power of two; the other lanes of the warp may be elsewhere. */
 template <typename Joins, typename T>
 OPC_DEVICE T lanes_reduce(int32_t lanes, T value) {
-  const unsigned first = threadIdx.x % threads_a_warp / unsigned(lanes) * unsigned(lanes);
+  const unsigned first = threadIdx.x % threads_a_warp & ~(unsigned(lanes) - 1);
   const unsigned own = 0xffffffffu >> (threads_a_warp - lanes) << first;
   OPC_UNROLLED
   for (int distance = threads_a_warp / 2; distance > 0; distance /= 2) {

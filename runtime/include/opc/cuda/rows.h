@@ -147,36 +147,68 @@ struct row_elements<plain_row<Stored>> {
 template <typename Row>
 using stored_of = typename row_elements<Row>::type;
 
+/* A pack as it comes from memory. It is taken apart when all that a thread reads is on its way: elements of 16 bits would have to be
+ * waited for, since each has a register of its own. */
+template <int bytes>
+struct alignas(bytes) raw_words {
+  uint32_t words[bytes / 4];
+};
+template <typename Pack, bool raw = sizeof(Pack) % 4 == 0>
+struct raw_of {
+  typedef Pack type;
+};
+template <typename Pack>
+struct raw_of<Pack, true> {
+  typedef raw_words<static_cast<int>(sizeof(Pack))> type;
+};
+template <typename Any, int count>
+struct raw_of<pack<Any, count>, true> {
+  typedef std::conditional_t<is_any<Any>, pack<Any, count>, raw_words<static_cast<int>(sizeof(pack<Any, count>))>> type;
+};
+template <typename Row, int count>
+using raw_pack = typename raw_of<pack<stored_of<Row>, count>>::type;
+
 /* The neighbours from an offset on; of an operand that is the same for them the first alone, and those of an absent one zeros. */
-template <int count, typename Stored>
-OPC_DEVICE pack<std::remove_const_t<Stored>, count> load_pack(const plain_row<Stored> &row, int64_t offset) {
-  pack<std::remove_const_t<Stored>, count> found = {};
-  if (row.data != nullptr) found = load_together<count, Stored>(row.data + offset);
-  return found;
-}
-template <int count, typename Stored>
-OPC_DEVICE pack<std::remove_const_t<Stored>, count> load_pack(const device_row<Stored> &row, int64_t offset) {
-  pack<std::remove_const_t<Stored>, count> found = {};
+template <int count, typename Row>
+OPC_DEVICE raw_pack<Row, count> load_raw(const Row &row, int64_t offset) {
+  typedef raw_pack<Row, count> raw;
+  typedef stored_of<Row> stored;
+  raw found = {};
   if (row.data == nullptr) return found;
-  if (row.varies) return load_together<count, Stored>(row.data + offset);
-  if constexpr (is_any<Stored>) {
-    found.elements[0] = load(row.data + offset);
+  if constexpr (has_varies<Row>) {
+    if (!row.varies) {
+      if constexpr (is_any<stored>) {
+        found.elements[0] = load(row.data + offset);
+      } else {
+        memcpy(&found, row.data + offset, sizeof(stored));
+      }
+      return found;
+    }
+  }
+  if constexpr (is_any<stored>) {
+    found = load_together<count, const stored>(row.data + offset);
   } else {
-    found.elements[0] = row.data[offset];
+    found = *reinterpret_cast<const raw *>(row.data + offset);
   }
   return found;
 }
 
-/* Neighbours of which only the first has been read. A thread waits for it here, so that all is read before anything is spread. */
-template <typename Row, typename Elements>
-OPC_DEVICE Elements spread(const Row &row, Elements found) {
+/* The elements of such neighbours. */
+template <int count, typename Row>
+OPC_DEVICE auto spread(const Row &row, const raw_pack<Row, count> &raw) {
+  pack<stored_of<Row>, count> found;
+  memcpy(&found, &raw, sizeof found);
   if constexpr (has_varies<Row>) {
     OPC_UNROLLED
-    for (int k = 1; k < int(sizeof found.elements / sizeof found.elements[0]); ++k) {
+    for (int k = 1; k < count; ++k) {
       if (!row.varies) found.elements[k] = found.elements[0];
     }
   }
   return found;
+}
+template <int count, typename Row>
+OPC_DEVICE auto load_pack(const Row &row, int64_t offset) {
+  return spread<count>(row, load_raw<count>(row, offset));
 }
 template <int count, typename Row>
 OPC_DEVICE auto new_pack(const Row &row) {
@@ -265,7 +297,7 @@ struct computed_pack {
   OPC_DEVICE_MEMBER const T &operator[](int64_t i) const { return elements[i]; }
 };
 template <int count, int pieces, typename Row>
-OPC_DEVICE row_pieces<pack<stored_of<Row>, count>, pieces> new_pieces(const Row &) {
+OPC_DEVICE row_pieces<raw_pack<Row, count>, pieces> new_pieces(const Row &) {
   return {};
 }
 template <typename T, int count, int pieces>
@@ -277,12 +309,12 @@ OPC_DEVICE void load_pieces(const Tile &t, int64_t base, const Row &row, int32_t
   OPC_UNROLLED
   for (int32_t piece = 0; piece < pieces; ++piece) {
     const Column first = column_of_piece<count, Column>(t, base, piece);
-    if (has_pack(t, first)) found.at[piece] = load_pack<count>(row, pack_offset(t, operand, row, first));
+    if (has_pack(t, first)) found.at[piece] = load_raw<count>(row, pack_offset(t, operand, row, first));
   }
 }
 template <int count, int pieces, typename Column, typename Tile, typename Row>
 OPC_DEVICE auto read_pieces(const Tile &t, int64_t base, const Row &row, int32_t operand) {
-  row_pieces<pack<stored_of<Row>, count>, pieces> found = {};
+  row_pieces<raw_pack<Row, count>, pieces> found = {};
   load_pieces<count, pieces, Column>(t, base, row, operand, found);
   return found;
 }
