@@ -8,8 +8,8 @@ from opc.emit.cpp.expressions import CppText, c_compute
 from opc.emit.cpp.layout import wrapped
 from opc.emit.cpp.loops import KernelText, symbol_type
 from opc.emit.dtypes import c_storage
-from opc.ir.dtypes import DType, TypeVar
-from opc.ir.expr import StrConst
+from opc.ir.dtypes import DType, TypeVar, is_floating
+from opc.ir.expr import Call, Const, StrConst
 from opc.ir.op import AttributeKind, Op
 from opc.loops.nodes import How, Kernel, Loop
 from opc.loops.values import StoredType
@@ -133,6 +133,14 @@ class CudaText(KernelText):
     def _fault(self, e: StrConst) -> CppText:
         return CppText(str(self.faults.setdefault(e.value, len(self.faults) + 1)), 8, e.type)
 
+    def _call(self, e: Call) -> CppText:
+        """As `CppText` says; a product with a power of two is kept apart from the product before it."""
+        factor = _scale(e)
+        if factor is None:
+            return super()._call(e)
+        value = self.convert(e.args[0] if e.args[1] is factor[0] else e.args[1], e.type)
+        return CppText(f"opc::scaled<{c_compute(e.type)}>({value.text}, {factor[1]!r})", 8, e.type)
+
     def stored(self, of: object, name: str) -> str:
         """Return the C++ type that an operand is stored as; temporaries are stored as they are computed."""
         if name not in self.temporaries and isinstance(of, DType):
@@ -142,7 +150,20 @@ class CudaText(KernelText):
         return c_compute(of)  # type: ignore[arg-type]  # it is the type of a value
 
 
-CudaText.WRITERS = {**KernelText.WRITERS, StrConst: CudaText._fault}
+CudaText.WRITERS = {**KernelText.WRITERS, StrConst: CudaText._fault, Call: CudaText._call}
+
+_SCALES = frozenset((2, 4, 8, 0.5, 0.25, 0.125))
+"""The factors that ptxas takes into the product before them, which then does not overflow where it should."""
+
+
+def _scale(e: Call) -> tuple[Const, float] | None:
+    """Return the literal power of two of a product, or that a product is divided by, and the factor that it is."""
+    if e.fn not in ("mul", "div") or not is_floating(e.type):
+        return None
+    found = next((a for a in e.args if isinstance(a, Const) and a.value in _SCALES), None)
+    if found is None or isinstance(found.value, bool) or (e.fn == "div" and found is not e.args[1]):
+        return None
+    return found, 1 / found.value if e.fn == "div" else float(found.value)
 
 
 def _member(name: str, element: int) -> str:

@@ -46,8 +46,8 @@ def test_stages_do_not_depend_on_the_order_of_sets() -> None:
 @pytest.mark.parametrize(
     ("op", "expected"),
     [
-        ("leaky_relu", {"leaky_relu": "bind(points to all threads), pack(16 bytes)"}),
-        ("softmax", {"softmax": "bind(rows to teams, points to threads), pack(16 bytes)"}),
+        ("leaky_relu", {"leaky_relu": "bind(points to all threads), pack(16 bytes), unroll(4)"}),
+        ("softmax", {"softmax": "bind(rows to teams, points to threads), pack(16 bytes), unroll(2)"}),
         ("gather", {"gather_y": "bind(points to all threads), pack(16 bytes, B)"}),
         ("argmax", {"argmax_y_select_last_index": "bind(points to teams), share(terms, pairs), coalesce(points)"}),
         ("cumsum", {"cumsum_y_reverse": "bind(lines to teams), scan(i, one pass)"}),

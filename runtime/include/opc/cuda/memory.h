@@ -87,6 +87,19 @@ OPC_INLINE Stored device_narrow(float value) {
 }
 #endif
 
+/* A value times a power of two. ptxas would take it into a product that the value is, which then does not overflow where it should. */
+template <typename T>
+OPC_INLINE T scaled(T value, double by) {
+#if defined(__CUDA_ARCH__)
+  if constexpr (sizeof(T) == 4) {
+    float found;
+    asm("fma.rn.f32 %0, %1, %2, 0f80000000;" : "=f"(found) : "f"(value), "f"(static_cast<float>(by)));
+    return found;
+  }
+#endif
+  return value * T(by);
+}
+
 /* An element in the type it is computed in. */
 template <typename Stored>
 OPC_INLINE compute<Stored> load(const Stored *element) {
