@@ -81,7 +81,7 @@ class _Header:
             return at + 1, self.text(start, at + 1)
         operator = words.index("operator") if "operator" in words else None
         parameters = _parameters(words, operator)
-        if parameters is None or (operator is None and "=" in words[:parameters]):
+        if parameters is None or (operator is None and "=" in words):
             return self.closing(at) + 1, None  # a value's initialiser
         rest = words[parameters + 1 :]
         signature = places[parameters + 1 + rest.index(":")] if ":" in rest else at

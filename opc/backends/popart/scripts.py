@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from opc.backends.poplar.carried import carried
-from opc.backends.poplar.classes import op_classes
+from opc.backends.poplar.classes import VERSION, op_classes
 from opc.backends.poplar.files import has_codelets, headers
 from opc.backends.poplar.python_side import node_attributes, onnx_numbers, option_rows, signature_api
 from opc.backends.poplar.sample_call import sample_call
@@ -41,7 +41,7 @@ def run_source(family: Family) -> str:
         dtype_names=repr(tuple(chosen)),
         op_type=quoted(op.class_name),
         domain=quoted(op.domain),
-        version=op.version,
+        version=VERSION,
         outputs=len(op.outputs),
         options=option_rows(family),
         names=Bracket("(", [quoted(x.name) for x in op.inputs], ")", single=True).render(),
@@ -68,7 +68,7 @@ def api_source(family: Family) -> str:
         dtypes=onnx_numbers() if any(a.kind is AttributeKind.DTYPE for a in op.attributes) else [],
         domain=quoted(op.domain),
         op_type=quoted(op.class_name),
-        version=op.version,
+        version=VERSION,
         signature=Bracket(f"def {op.name}(", parameters, f") -> {returned}:").render(),
         doc=docstring(doc, 4),
         last_required=least if any(x.optional for x in op.inputs) else None,

@@ -47,6 +47,17 @@ def files(leaky_relu: Family) -> dict[str, str]:
     return {path: text for b in BACKENDS for path, text in b.emit(leaky_relu).items()}
 
 
+def test_ops_of_any_version_are_found_by_a_builder() -> None:
+    """Its models import version 1 of every domain; one of ONNX imports the spec's."""
+    family = compile_text(TWO_OUTPUTS.replace("version: 1", "version: 3"))
+    found = {path: text for b in BACKENDS for path, text in b.emit(family).items()}
+    for path in ("popart/halves_custom_op.cpp", "popxl/halves_op_impl.cpp"):
+        assert '"opc.test", "Halves", 1, {1, 1}, 2' in found[path], path
+    assert "opVersion=1," in found["popart/run_halves.py"]
+    assert "\nVERSION = 1\n" in found["popart/__init__.py"]
+    assert 'make_opsetid("opc.test", 3)' in found["poprt/create_onnx_with_custom_op.py"]
+
+
 def test_popart_includes_what_it_needs_by_name(files: dict[str, str]) -> None:
     text = files["popart/leaky_relu_custom_op.cpp"]
     headers = ["op", "opmanager", "opserialiser", "operatoridentifier", "attributes", "datatype", "tensorinfo", "shapeinference"]

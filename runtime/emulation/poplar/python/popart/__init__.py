@@ -10,9 +10,8 @@ if "onnx" in sys.modules:
         "It looks like onnx has already been imported. Due to an ongoing issue, popart must be imported before onnx."
     )
 
-# Whoever looks on is told; what a program prints stays what it is on an IPU.
-if sys.stderr.isatty():
-    print("popart: emulated on the CPU, no IPU is used", file=sys.stderr)
+# Each process tells it once, beside what the program prints, which stays what it is on an IPU.
+print("popart: emulated on the CPU, no IPU is used", file=sys.stderr, flush=True)
 
 from popart_core import (
     AnchorReturnType,
