@@ -15,7 +15,7 @@ from opc.records import dataclass
 VERSION = 1
 """The version of all ops in PopART, whatever that of the spec.
 
-A Builder's `customOp` imports version 1 of every domain, and PopART takes the latest op that is no later than what a model imports.
+A Builder's `customOp` imports version 1 of every domain; PopART takes the latest op that is no later than what a model imports.
 """
 
 _ROLES = {Role.INPUT: "In", Role.OUTPUT: "Out", Role.COTANGENT: "GradOut"}
