@@ -28,10 +28,10 @@ HEADERS: Mapping[str, str] = {
     "cuda/move": "move_axis",
     "cuda/multiply": "along_points along_terms computed_places digits gathered_places multiply_tiles placed",
     "cuda/nest": (
-        "add_at add_runs adds_runs broadcast_place broadcast_points count_own_terms count_terms entry_place finds_places "
-        "first_term group_offsets item_at items_of_key join_items join_search join_terms key_of_run leads load_points "
-        "name_nothing name_place narrow_range new_points place_in point_of quotient_down store_points stores_point strides_of "
-        "term_step thread_of_team"
+        "add_at add_runs adds_runs broadcast_place broadcast_points count_own_terms count_terms end_of_line entry_place "
+        "finds_places first_term group_offsets item_at items_of_key join_items join_search join_terms key_of_run leads "
+        "load_points name_nothing name_place narrow_high narrow_low narrow_range new_points place_in point_of quotient_down "
+        "store_points stores_point strides_of term_step thread_of_team"
     ),
     "cuda/rows": (
         "buffer_of column_offsets count_packed device_row_of first_of_team is_wanted load_pack new_pack row_offsets row_value "

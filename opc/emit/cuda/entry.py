@@ -24,6 +24,7 @@ from opc.lower.cuda.products import products_of
 from opc.lower.cuda.rows import kept
 from opc.lower.cuda.scans import ahead_of, first_terms, scan_of, scanned_entry
 from opc.lower.cuda.scatters import entries_of_items, entries_of_keys, other_entries, scatter_of
+from opc.lower.cuda.small import most_of
 from opc.lower.cuda.weigh import weighed_of
 from opc.lower.loop_ir import GroupLoop, IndexLoop, NestStage, RowStage, ScanPlan, ScatterPlan, Stage, Temporary
 from opc.lower.lower import SpecialisedProgram
@@ -220,7 +221,21 @@ class CudaEntryText(TileEntryText):
         steps = "for (int32_t step = 0; described.points > 0 && opc::next_step(described, step); ++step)"
         blocks = "opc::blocks_for(described.work * described.team, opc::threads_a_block)"
         threads = "opc::threads_for(described.work * described.team)"
+        if text.may_be_small:
+            bound = most_of(op, s.assign)
+            assert bound is not None, "it has one where it has such instances"
+            yield f"  {text.description(small=True)} small;"
+            yield f"  const double most = {self._magnitude(bound)};"
+            yield f"  const bool is_small = opc::to_small(small, described, {len(s.assign.indices)}, most);"
         yield from self._launch(s, text, steps, "described.team > 1", blocks, threads)
+
+    def _magnitude(self, most: Affine) -> str:
+        """Return the value of a bound, in which each size and attribute counts by its magnitude."""
+        terms = []
+        for monomial, times in most.terms:
+            factors = [f"opc::magnitude({self.scalar.number(Affine.of(atom))})" for atom in monomial]
+            terms.append(" * ".join([f"{times}.0", *factors] if times > 1 or not factors else factors))
+        return " + ".join(terms) or "0.0"
 
     def _scanned(self, s: NestStage, text: CudaText, scan: ScanPlan, first: Affine) -> Iterator[str]:
         """Yield what starts a scan in one pass, at whose first point so many terms are taken in."""
@@ -334,6 +349,13 @@ class CudaEntryText(TileEntryText):
             yield f"  const {self.family.name}_cuda::{function}_arguments arguments = {{{values}}};"
             own += ", arguments"
         kernel = f"{self.family.name}_cuda::{function}_kernels{index}{'[described.tiles]' if text.is_tiled else ''}"
+        if text.may_be_small:
+            some = f"{self.family.name}_cuda::{function}_small_kernels{index}"
+            grid = f"opc::blocks_for(small.work, {_BLOCK}), opc::threads_for(small.work)"
+            yield "  if (is_small && small.work > 0) {"
+            yield f"    OPC_LAUNCH({some}, false, {grid}, 0, opc::stream_of(lent), {own.replace('described', 'small')});"
+            yield "  }"
+            head = head.replace("described.points > 0", "!is_small && described.points > 0")
         yield f"  {head} {{"
         yield f"    OPC_LAUNCH({kernel}, {together}, {blocks}, {threads}, {shared}, opc::stream_of(lent), {own});"
         yield "  }"
@@ -345,6 +367,8 @@ class CudaEntryText(TileEntryText):
             return f"opc::real_number({place})" if a.type == "opc::real_number" else place
         if a.type == "opc::device_extents":
             return f"call.{next(group_member(g) for g in self._own_groups() if axes_member(*g) == a.name)}"
+        if a.by is not None:
+            return f"opc::divisor_of({self.scalar.number(a.by)})"
         inputs = [o.name for o in self.op.inputs]
         for n, name in enumerate(inputs):
             if present_member(name) == a.name:

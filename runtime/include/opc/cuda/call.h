@@ -9,6 +9,7 @@
 #include "opc/cuda/multiply.h"
 #include "opc/cuda/nest.h"
 #include "opc/cuda/rows.h"
+#include "opc/cuda/small_nest.h"
 
 namespace opc {
 

@@ -38,9 +38,16 @@ struct factor_steps {
   int32_t place_bytes; /* of a place in the tables of one whose elements are found by their places; 0: it has none */
 };
 
+/* A type that is not deduced. */
+template <typename T>
+struct same {
+  typedef T type;
+};
+
 /* A nest as kernels get it; `status` NULL: nobody asks what goes wrong. Teams of threads have a point, or one of its `parts`. */
 template <int32_t Operands>
 struct device_nest {
+  typedef int64_t whole; /* numbers of points and places */
   int64_t points;
   int64_t packed; /* points that threads take several of at once: all, or none */
   int64_t work; /* for teams: points, or parts of them */
@@ -196,6 +203,22 @@ OPC_DEVICE int64_t quotient_down(int64_t number, int64_t by) {
   return number >= 0 ? divided_by(number, by) : -divided_by(by - 1 - number, by);
 }
 
+/* Narrows [low, high) to the i with by * i + rest >= 0, or by * i <= rest; what is left lies within it, also where that is nothing. Most
+ * ranges need no narrowing. */
+template <typename Whole, typename By>
+OPC_DEVICE void narrow_low(Whole &low, Whole &high, const By &by, typename same<Whole>::type rest) {
+  const Whole step = value_of<Whole>(by);
+  if (step * low + rest >= 0) return;
+  const Whole first = quotient_by(by, step - 1 - rest);
+  low = first < high ? first : high;
+}
+template <typename Whole, typename By>
+OPC_DEVICE void narrow_high(Whole &low, Whole &high, const By &by, typename same<Whole>::type rest) {
+  if (rest - value_of<Whole>(by) * (high - 1) >= 0) return;
+  const Whole end = rest < 0 ? low : quotient_by(by, rest) + 1;
+  high = end > low ? end : low;
+}
+
 /* Narrows [low, high) to the i with factor * i + rest >= 0; what is left lies within it, also where that is nothing. Most ranges need no
  * narrowing, and a division takes long. */
 OPC_DEVICE void narrow_range(int64_t &low, int64_t &high, int64_t factor, int64_t rest) {
@@ -221,6 +244,12 @@ OPC_DEVICE int64_t point_of(const Nest &n, int64_t work) {
   return point;
 }
 
+/* Where the points end that a thread has along an entry of the target's indices, from a first one on. */
+template <typename Nest>
+OPC_DEVICE int64_t end_of_line(const Nest &, int64_t first, int32_t) {
+  return first + 1;
+}
+
 /* The terms that a thread of a team takes, of the loop that its threads share, and all of others: the first, the step to the next, where
  * they end, and how many there are. Where all parts are joined there are none left. */
 template <typename Nest>
@@ -239,9 +268,9 @@ OPC_DEVICE int64_t count_own_terms(const Nest &n, int64_t first, int64_t end, in
   if (first >= end || n.of == all_parts) return 0;
   return level == n.level ? quotient_by(n.by_step, end - first + static_cast<int64_t>(n.by_step.wide_value) - 1) : end - first;
 }
-OPC_DEVICE int64_t count_terms(int64_t first, int64_t end, int64_t step) {
-  if (first >= end) return 0;
-  return step == 1 ? end - first : divided_by(end - first + step - 1, step);
+template <typename Whole, typename By>
+OPC_DEVICE Whole count_terms(Whole first, Whole end, const By &step) {
+  return first >= end ? Whole(0) : quotient_by(step, end - first + value_of<Whole>(step) - 1);
 }
 
 /* What the terms at a point come to, of which a thread has reduced its own. */
