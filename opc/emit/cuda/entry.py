@@ -23,7 +23,7 @@ from opc.lower.cuda.points import neighbouring_axis, shared_terms
 from opc.lower.cuda.products import products_of
 from opc.lower.cuda.rows import kept
 from opc.lower.cuda.scans import ahead_of, first_terms, scan_of, scanned_entry
-from opc.lower.cuda.scatters import entries_of_items, entries_of_keys, other_entries, scatter_of
+from opc.lower.cuda.scatters import entries_in_order, entries_of_items, entries_of_keys, other_entries, scatter_of
 from opc.lower.cuda.small import most_of
 from opc.lower.cuda.weigh import weighed_of
 from opc.lower.loop_ir import GroupLoop, IndexLoop, NestStage, RowStage, ScanPlan, ScatterPlan, Stage, Temporary
@@ -266,9 +266,11 @@ class CudaEntryText(TileEntryText):
 
     def _sorted(self, s: NestStage, text: CudaText, scatter: ScatterPlan) -> Iterator[str]:
         """Yield what starts a scatter in a fixed order: its kernel finds places, they are sorted, and it adds up."""
-        items = self._items(entries_of_items(scatter), scatter)
-        keys = " * ".join(f"described.size[{n}]" for n in entries_of_keys(scatter))
-        yield f"  opc::scatter_launch plan(described, lent, {items}, {keys});"
+        segments = entries_of_items(scatter)
+        own = [n for n in entries_of_keys(scatter) if n not in segments]
+        segments_text, keys = (" * ".join(f"described.size[{n}]" for n in some) or "1" for some in (segments, own))
+        yield f"  const int32_t order[] = {{{', '.join(map(str, entries_in_order(scatter)))}}};"
+        yield f"  opc::scatter_launch plan(described, lent, {segments_text}, {self._items((), scatter)}, {keys}, order);"
         yield "  if (plan.lacks_memory()) {"
         yield f'    return opc::fail(context, OPC_OUT_OF_MEMORY, "{self.op.name}: no memory to sort terms of {s.assign.target}");'
         yield "  }"

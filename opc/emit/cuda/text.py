@@ -9,7 +9,7 @@ from opc.emit.cpp.expressions import CppText, c_compute
 from opc.emit.cpp.layout import wrapped
 from opc.emit.cpp.loops import KernelText, symbol_type
 from opc.emit.dtypes import c_storage
-from opc.ir.affine import Affine, Atom, AttrInt, Dim, FloorDiv, Mod
+from opc.ir.affine import Affine, Atom, AttrInt, Dim, FloorDiv, GroupSize, Mod
 from opc.ir.dtypes import DType, TypeVar
 from opc.ir.expr import IndexValue, StrConst
 from opc.ir.op import AttributeKind, Op
@@ -24,6 +24,9 @@ _STARTS: Mapping[How, tuple[str, str]] = {
     How.GRID: ("opc::own_thread()", "opc::all_threads()"),
 }
 """Where a thread begins in a loop that several share, and how far it goes on each time."""
+
+_DIVISORS: Mapping[str, int] = {"narrow_low": 2, "narrow_high": 2, "count_terms": 2, "quotient_by": 0, "rest_of": 0}
+"""The intrinsics that divide, and which of their arguments they divide by."""
 
 DESCRIPTION = {"nest": ("device_nest", "nest"), "cuda": ("device_tile", "tile")}
 """The struct that describes the operands of a function of each form, and what it is called there."""
@@ -146,19 +149,22 @@ class CudaText(KernelText):
         return f"for (int64_t {s.index} = {start}; {s.index} < {self.integer(s.high)}; {s.index} += {step})"
 
     def _intrinsic(self, e: Intrinsic) -> str:
-        if e.name not in ("narrow_low", "narrow_high", "count_terms"):
-            return super()._intrinsic(e)
-        args = [self._divisor(a.value) if n == 2 and isinstance(a, IndexValue) else self.integer(a) for n, a in enumerate(e.args)]
+        at = _DIVISORS.get(e.name, -1)
+        args = [
+            self._divisor(a.value) if n == at and isinstance(a, IndexValue) else self.integer(a) for n, a in enumerate(e.args)
+        ]
         return f"{self._callee(e)}({', '.join(args)})"
 
     def _atom(self, atom: Atom) -> str:
-        if isinstance(atom, FloorDiv | Mod) and self._is_divisor(atom.denominator):
+        if self.nest is None or not isinstance(atom, FloorDiv | Mod):
+            return super()._atom(atom)
+        if self._is_divisor(atom.denominator) and self.nest.positive(atom.denominator):
             found = "floor_by" if isinstance(atom, FloorDiv) else "rest_by"
             return f"opc::{found}<int64_t>({self._divisor(atom.denominator)}, {self.affine(atom.numerator)})"
         return super()._atom(atom)
 
     def _divisor(self, by: Affine) -> str:
-        """Return what divides by a number that is greater than zero."""
+        """Return what divides by a number that is greater than zero where anything is divided by it."""
         if by.constant is not None:
             return f"opc::constant_divisor<{by.constant}>()"
         if not self._is_divisor(by):
@@ -172,10 +178,9 @@ class CudaText(KernelText):
         return f"opc::load({view}.data + ({offset}))" if self.may_be_small else super()._element(e)
 
     def _is_divisor(self, by: Affine) -> bool:
-        """Whether a number is the same for the whole call, and known to be greater than zero, but not a plain one."""
+        """Whether a number is made of sizes and attributes, but is not a plain one."""
         atoms = {atom for monomial, _ in by.terms for atom in monomial}
-        known = bool(atoms) and all(isinstance(atom, AttrInt | Dim) for atom in atoms)
-        return known and self.nest is not None and self.nest.positive(by)
+        return bool(atoms) and all(isinstance(atom, AttrInt | Dim | GroupSize) for atom in atoms)
 
     def _kind(self, kind: object) -> str:
         if isinstance(kind, StoredType):

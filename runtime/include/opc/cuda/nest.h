@@ -66,12 +66,14 @@ struct device_nest {
   const int32_t *infinite;     /* and whether some of that is not finite; NULL: nobody has looked */
   int64_t groups, group_points; /* of an entry that is split in groups */
   int64_t items, key_count; /* of scatters: terms at points that name places, and how many places there are */
+  int64_t segment_items, segment_keys; /* of segments that are sorted by themselves; or all */
   int64_t others;             /* points of the target that share each of these */
   void *keys;                 /* of each item; then sorted */
   const void *order;          /* the items, in the order of their keys */
   const void *ranges;         /* where the items of each key begin there, and where they end */
   int32_t halves;             /* of 32 bits in a word of these: 2 where there are more keys than one numbers, else 1 */
   bool small; /* the numbers of points have 32 bits */
+  int32_t entries; /* of the target's indices */
   line_scan scan;
   int64_t size[max_axes];  /* of each entry of the target's indices */
   int64_t after[max_axes]; /* points of the entries behind it */
@@ -112,6 +114,17 @@ OPC_DEVICE int64_t entry_place(const Nest &n, int64_t point, int32_t entry) {
   }
   const uint32_t left = quotient_by(n.by_after[entry], static_cast<uint32_t>(point));
   return entry == 0 ? left : left - quotient_by(n.by_size[entry], left) * n.by_size[entry].value;
+}
+
+/* The same where points are numbered along entries in another order, as factors for those behind each say. */
+template <typename Nest>
+OPC_DEVICE int64_t place_in_order(const Nest &n, int64_t point, int32_t entry) {
+  if (!n.small) {
+    const int64_t wide = quotient_by(n.by_after[entry], point);
+    return wide - quotient_by(n.by_size[entry], wide) * n.size[entry];
+  }
+  const uint32_t left = quotient_by(n.by_after[entry], static_cast<uint32_t>(point));
+  return left - quotient_by(n.by_size[entry], left) * n.by_size[entry].value;
 }
 
 /* The offset of a place in an axis group of an operand, whose axes begin at `axis`. `own` are the operand's sizes: it may have fewer axes
@@ -331,16 +344,21 @@ OPC_DEVICE bool finds_places(const Nest &n) {
   return n.of == places;
 }
 template <typename Nest>
-OPC_DEVICE void name_place(const Nest &n, int64_t item, int64_t key) {
+OPC_DEVICE void name_key(const Nest &n, int64_t item, int64_t key) {
   if (n.halves == 2) {
     static_cast<uint64_t *>(n.keys)[item] = static_cast<uint64_t>(key);
   } else {
     static_cast<uint32_t *>(n.keys)[item] = static_cast<uint32_t>(key);
   }
 }
+/* A place has a number among those of the item's segment, and one among all. */
+template <typename Nest>
+OPC_DEVICE void name_place(const Nest &n, int64_t item, int64_t own, int64_t key) {
+  name_key(n, item, n.segment_keys < n.key_count ? own : key);
+}
 template <typename Nest>
 OPC_DEVICE void name_nothing(const Nest &n, int64_t item) {
-  name_place(n, item, n.key_count);
+  name_key(n, item, n.segment_keys);
 }
 /* Word `i` among those that number items, whose lower half is enough. */
 template <typename Nest>
@@ -361,13 +379,12 @@ OPC_DEVICE bool adds_runs(const Nest &n) {
 }
 template <typename Nest>
 OPC_DEVICE int64_t key_of_run(const Nest &n, int64_t run) {
-  const int64_t first = run * run_items, last = first + run_items - 1;
-  if (n.halves == 1) {
-    const uint32_t *keys = static_cast<const uint32_t *>(n.keys);
-    return keys[first] == keys[last] ? keys[first] : n.key_count;
-  }
-  const uint64_t *keys = static_cast<const uint64_t *>(n.keys);
-  return keys[first] == keys[last] ? static_cast<int64_t>(keys[first]) : n.key_count;
+  const int64_t first = run * run_items, last = first + run_items - 1, segment = first / n.segment_items;
+  const uint32_t *const small = static_cast<const uint32_t *>(n.keys);
+  const uint64_t *const keys = static_cast<const uint64_t *>(n.keys);
+  const uint64_t key = n.halves == 1 ? small[first] : keys[first], other = n.halves == 1 ? small[last] : keys[last];
+  const bool same = key == other && segment == last / n.segment_items && key < static_cast<uint64_t>(n.segment_keys);
+  return same ? segment * n.segment_keys + static_cast<int64_t>(key) : n.key_count;
 }
 /* The sum of what the threads of a team, which is one or a warp, have added up; that of a run is kept. */
 template <typename T, typename Nest>

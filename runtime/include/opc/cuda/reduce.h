@@ -78,6 +78,12 @@ OPC_DEVICE Whole value_of(found_divisor<Whole> d) {
   return d.value;
 }
 
+/* What is left of a number that is divided, of which this is the quotient. */
+template <typename By, typename Whole>
+OPC_DEVICE Whole rest_of(const By &by, Whole number, Whole quotient) {
+  return number - quotient * value_of<Whole>(by);
+}
+
 /* A number divided by a divisor, rounded down, and what is left. */
 template <typename Whole>
 OPC_DEVICE Whole floor_by(const divisor &d, Whole number) {
