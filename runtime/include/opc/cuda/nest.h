@@ -232,17 +232,13 @@ OPC_DEVICE void narrow_high(Whole &low, Whole &high, const By &by, typename same
   high = end > low ? end : low;
 }
 
-/* Narrows [low, high) to the i with factor * i + rest >= 0; what is left lies within it, also where that is nothing. Most ranges need no
- * narrowing, and a division takes long. */
-OPC_DEVICE void narrow_range(int64_t &low, int64_t &high, int64_t factor, int64_t rest) {
+/* Narrows [low, high) to the i with factor * i + rest >= 0. */
+template <typename Whole>
+OPC_DEVICE void narrow_range(Whole &low, Whole &high, typename same<Whole>::type factor, typename same<Whole>::type rest) {
   if (factor > 0) {
-    if (factor * low + rest >= 0) return;
-    const int64_t first = divided_by(factor - 1 - rest, factor);
-    low = first < high ? first : high;
+    narrow_low(low, high, found_divisor<Whole>{factor}, rest);
   } else if (factor < 0) {
-    if (factor * (high - 1) + rest >= 0) return;
-    const int64_t end = rest < 0 ? low : divided_by(rest, -factor) + 1;
-    high = end > low ? end : low;
+    narrow_high(low, high, found_divisor<Whole>{-factor}, rest);
   } else if (rest < 0) {
     high = low;
   }
