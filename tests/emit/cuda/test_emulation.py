@@ -44,6 +44,11 @@ def test_segments_of_items_are_sorted_by_themselves(sorting: Path, items: int, s
     assert run(sorting, str(items), "3000", str(segments), seed=items).stdout == "1 1\n"
 
 
+def test_small_nests_number_what_others_do(tmp_path: Path) -> None:
+    """Lines have each point once, ranges are narrowed by factors as by divisions, and what has too many bits is not small."""
+    assert run(compiled(SOURCE.parent / "small.cpp", tmp_path / "program")).stdout == "1 1 1 1 1 1 1 1 1\n"
+
+
 @pytest.mark.parametrize("seed", [0, 1, 77])
 def test_words_mean_what_they_do_on_a_gpu(program: Path, seed: int) -> None:
     assert run(program, "pass_barrier", seed=seed).stdout == "1024\n"
