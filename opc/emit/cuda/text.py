@@ -13,7 +13,7 @@ from opc.ir.affine import Affine, Atom, AttrInt, Dim, FloorDiv, GroupSize, Mod
 from opc.ir.dtypes import DType, TypeVar
 from opc.ir.expr import IndexValue, StrConst
 from opc.ir.op import AttributeKind, Op
-from opc.loops.nodes import Body, How, Kernel, Loop
+from opc.loops.nodes import Accumulate, Body, How, Kernel, Loop
 from opc.loops.values import Intrinsic, Load, StoredType
 from opc.lower.build.context import Nest
 from opc.records import dataclass
@@ -24,6 +24,8 @@ _STARTS: Mapping[How, tuple[str, str]] = {
     How.GRID: ("opc::own_thread()", "opc::all_threads()"),
 }
 """Where a thread begins in a loop that several share, and how far it goes on each time."""
+
+_EXTREME = {"max": "larger", "min": "smaller"}
 
 _DIVISORS: Mapping[str, int] = {"narrow_low": 2, "narrow_high": 2, "count_terms": 2, "quotient_by": 0, "rest_of": 0}
 """The intrinsics that divide, and which of their arguments they divide by."""
@@ -171,6 +173,10 @@ class CudaText(KernelText):
             return f"opc::found_divisor<int64_t>{{{self.affine(by)}}}"
         return f"arguments.{self.divisors.setdefault(by, f'by_{len(self.divisors) + 1}')}"
 
+    def _accumulate(self, s: Accumulate) -> str:
+        text = super()._accumulate(s)
+        return re.sub(r" = opc::(max|min)imum\(", lambda m: f" = opc::{_EXTREME[m[1]]}(", text) if self.may_be_small else text
+
     def _element(self, e: Load) -> str:
         view, offset = e.view, self.integer(e.offset)
         self.read.add(view)
@@ -199,6 +205,7 @@ class CudaText(KernelText):
         return c_compute(of)  # type: ignore[arg-type]  # it is the type of a value
 
 
+CudaText.STATEMENTS = {**KernelText.STATEMENTS, Accumulate: CudaText._accumulate}
 CudaText.WRITERS = {**KernelText.WRITERS, StrConst: CudaText._fault}
 
 
