@@ -78,11 +78,17 @@ def bind_points(loop: Loop, shared: bool) -> Loop:
     """
     if not shared:
         return replace(loop, how=How.GRID)
-    *rest, store = loop.body
     point = Let(loop.index, Weak.INT, call("point_of", NEST, variable(WORK)))
-    stores = call("stores_point", NEST, type=DType.BOOL)
-    body = (point, *rest, If(stores, (store,)))
+    body = (point, *_stored_once(loop.body))
     return replace(loop, how=How.TEAMS, index=WORK, high=Member("@nest", "work"), body=body)
+
+
+def _stored_once(body: Body) -> Body:
+    """Return a body whose last statement, or that of the loop that stands last, one thread of a team runs."""
+    *rest, last = body
+    if isinstance(last, Loop):
+        return (*rest, replace(last, body=_stored_once(last.body)))
+    return (*rest, If(call("stores_point", NEST, type=DType.BOOL), (last,)))
 
 
 def share_terms(body: Body, kinds: Mapping[str, str], depth: int) -> Body:

@@ -23,7 +23,8 @@ from opc.lower.cuda.points import neighbouring_axis, shared_terms
 from opc.lower.cuda.products import products_of
 from opc.lower.cuda.rows import kept
 from opc.lower.cuda.scans import ahead_of, first_terms, scan_of, scanned_entry
-from opc.lower.cuda.scatters import entries_of_items, entries_of_keys, other_entries, scatter_of
+from opc.lower.cuda.scatters import entries_in_order, entries_of_items, entries_of_keys, other_entries, scatter_of
+from opc.lower.cuda.small import most_of
 from opc.lower.cuda.weigh import weighed_of
 from opc.lower.loop_ir import GroupLoop, IndexLoop, NestStage, RowStage, ScanPlan, ScatterPlan, Stage, Temporary
 from opc.lower.lower import SpecialisedProgram
@@ -220,7 +221,21 @@ class CudaEntryText(TileEntryText):
         steps = "for (int32_t step = 0; described.points > 0 && opc::next_step(described, step); ++step)"
         blocks = "opc::blocks_for(described.work * described.team, opc::threads_a_block)"
         threads = "opc::threads_for(described.work * described.team)"
+        if text.may_be_small:
+            bound = most_of(op, s.assign)
+            assert bound is not None, "it has one where it has such instances"
+            yield f"  {text.description(small=True)} small;"
+            yield f"  const double most = {self._magnitude(bound)};"
+            yield f"  const bool is_small = opc::to_small(small, described, {len(s.assign.indices)}, most);"
         yield from self._launch(s, text, steps, "described.team > 1", blocks, threads)
+
+    def _magnitude(self, most: Affine) -> str:
+        """Return the value of a bound, in which each size and attribute counts by its magnitude."""
+        terms = []
+        for monomial, times in most.terms:
+            factors = [f"opc::magnitude({self.scalar.number(Affine.of(atom))})" for atom in monomial]
+            terms.append(" * ".join([f"{times}.0", *factors] if times > 1 or not factors else factors))
+        return " + ".join(terms) or "0.0"
 
     def _scanned(self, s: NestStage, text: CudaText, scan: ScanPlan, first: Affine) -> Iterator[str]:
         """Yield what starts a scan in one pass, at whose first point so many terms are taken in."""
@@ -251,9 +266,11 @@ class CudaEntryText(TileEntryText):
 
     def _sorted(self, s: NestStage, text: CudaText, scatter: ScatterPlan) -> Iterator[str]:
         """Yield what starts a scatter in a fixed order: its kernel finds places, they are sorted, and it adds up."""
-        items = self._items(entries_of_items(scatter), scatter)
-        keys = " * ".join(f"described.size[{n}]" for n in entries_of_keys(scatter))
-        yield f"  opc::scatter_launch plan(described, lent, {items}, {keys});"
+        segments = entries_of_items(scatter)
+        own = [n for n in entries_of_keys(scatter) if n not in segments]
+        segments_text, keys = (" * ".join(f"described.size[{n}]" for n in some) or "1" for some in (segments, own))
+        yield f"  const int32_t order[] = {{{', '.join(map(str, entries_in_order(scatter)))}}};"
+        yield f"  opc::scatter_launch plan(described, lent, {segments_text}, {self._items((), scatter)}, {keys}, order);"
         yield "  if (plan.lacks_memory()) {"
         yield f'    return opc::fail(context, OPC_OUT_OF_MEMORY, "{self.op.name}: no memory to sort terms of {s.assign.target}");'
         yield "  }"
@@ -338,6 +355,13 @@ class CudaEntryText(TileEntryText):
             own += ", arguments"
         which = "[described.tiles]" if text.is_tiled else "[described.general]" if text.is_packed else ""
         kernel = f"{self.family.name}_cuda::{function}_kernels{index}{which}"
+        if text.may_be_small:
+            some = f"{self.family.name}_cuda::{function}_small_kernels{index}"
+            grid = f"opc::blocks_for(small.work, {_BLOCK}), opc::threads_for(small.work)"
+            yield "  if (is_small && small.work > 0) {"
+            yield f"    OPC_LAUNCH({some}, false, {grid}, 0, opc::stream_of(lent), {own.replace('described', 'small')});"
+            yield "  }"
+            head = head.replace("described.points > 0", "!is_small && described.points > 0")
         yield f"  {head} {{"
         yield f"    OPC_LAUNCH({kernel}, {together}, {blocks}, {threads}, {shared}, opc::stream_of(lent), {own});"
         yield "  }"
@@ -349,6 +373,8 @@ class CudaEntryText(TileEntryText):
             return f"opc::real_number({place})" if a.type == "opc::real_number" else place
         if a.type == "opc::device_extents":
             return f"call.{next(group_member(g) for g in self._own_groups() if axes_member(*g) == a.name)}"
+        if a.by is not None:
+            return f"opc::divisor_of({self.scalar.number(a.by)})"
         inputs = [o.name for o in self.op.inputs]
         for n, name in enumerate(inputs):
             if present_member(name) == a.name:

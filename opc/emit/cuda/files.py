@@ -202,10 +202,12 @@ class _Source:
             "[3]" if text.is_tiled else "[2]" if text.is_packed else ""
         )
         instances = self._instances(name)
-        table = f"static constexpr auto {name}_kernels = {instances.table()};"
-        if sizes:
-            table = f"static decltype(&{instances.first()}) const {name}_kernels{sizes} = {instances.table()};"
-        return "\n".join([text.text(name), "", *wrap(table)])
+        tables: list[str] = []
+        for small in (False, True) if text.may_be_small else (False,):
+            declared, found = f"{name}_{'small_' if small else ''}kernels", instances.table(small=small)
+            kind = f"decltype(&{instances.first(small=small)}) const {declared}{sizes}" if sizes else f"constexpr auto {declared}"
+            tables += wrap(f"static {kind} = {found};")
+        return "\n".join([text.text(name), "", *tables])
 
     def _instances(self, name: str) -> Instances:
         return Instances(name, self.tiles[name], self.products.get(name), seldom=name in self.seldom)

@@ -2,6 +2,7 @@
 
 Each instance costs time to compile. What training seldom calls, second derivatives and forward mode, has one for float16,
 bfloat16 and float32, and reads and writes elements by the dtype that a call has. Indices of either width have one everywhere.
+What has instances for small nests has the others as if it were seldom called.
 """
 
 from __future__ import annotations
@@ -25,19 +26,21 @@ class Instances:
     def __init__(self, name: str, text: CudaText, products: Products | Weighed | None, *, seldom: bool) -> None:
         self.name, self.text, self.products = name, text, products
         self.seldom = seldom
-        self._merged = {t: _merged(text, t, seldom) for t in text.types}
+        self._merged = {t: _merged(text, t, seldom or text.may_be_small) for t in text.types}
+        self._small = {t: _merged(text, t, seldom) for t in text.types}
         self._elements = {text.op.operand(o).type for o in text.kernel.operands if o not in text.temporaries}
 
-    def stored(self, t: TypeVar, dtype: DType) -> str:
+    def stored(self, t: TypeVar, dtype: DType, *, small: bool = False) -> str:
         """Return the C++ type of elements where a type variable is a dtype: what it computes in where it has none."""
-        if dtype not in self._merged[t]:
+        if dtype not in (self._small if small else self._merged)[t]:
             return c_storage(dtype if t in self._elements else dtype.compute)
         return "opc::any_float" if dtype in _FLOATS else "opc::any_int"
 
-    def of_types(self, types: tuple[DType, ...]) -> list[str]:
+    def of_types(self, types: tuple[DType, ...], *, small: bool = False) -> list[str]:
         """Return the instances for the dtypes of the type variables: one, or one for each shape of tiles, or for plain rows and
         for others."""
-        stored = [self.stored(t, d) for t, d in zip(self.text.types, types, strict=True)]
+        stored = [self.stored(t, d, small=small) for t, d in zip(self.text.types, types, strict=True)]
+        stored += [self.text.description(small=small)] if self.text.may_be_small else []
         if self.text.is_packed:
             # Where memory would make what is done slow, an instance goes along plain rows alone.
             kinds = ("false", "false") if self.seldom else ("true", "false")
@@ -49,11 +52,11 @@ class Instances:
         shapes = (0, 0, 0) if small else self.products.kinds(dict(zip(self.text.types, types, strict=True)))
         return [f"{self.name}<{', '.join([*stored, str(shape)])}>" for shape in shapes]
 
-    def first(self) -> str:
+    def first(self, *, small: bool = False) -> str:
         """Return one of them."""
-        return self.of_types(tuple(t.dtypes[0] for t in self.text.types))[0]
+        return self.of_types(tuple(t.dtypes[0] for t in self.text.types), small=small)[0]
 
-    def table(self) -> str:
+    def table(self, *, small: bool = False) -> str:
         """Return the initialiser of the table of instances, by the positions of dtypes among those of each type variable, and by
         the shape of tiles or whether rows are plain."""
 
@@ -61,15 +64,16 @@ class Instances:
             if len(types) < len(self.text.types):
                 parts = [build((*types, d)) for d in self.text.types[len(types)].dtypes]
                 return parts[0] if len(parts) == 1 else f"{{{', '.join(parts)}}}"
-            found = self.of_types(types)
+            found = self.of_types(types, small=small)
             return f"{{{', '.join(found)}}}" if self.text.instances > 1 else found[0]
 
         return build(())
 
     def of(self, dtypes: frozenset[DType]) -> Iterator[str]:
         """Yield each instance once whose type variables are some of these dtypes, or the first that they may be."""
-        types = (tuple(d for d in t.dtypes if d in dtypes) or t.dtypes[:1] for t in self.text.types)
-        yield from dict.fromkeys(found for chosen in product(*types) for found in self.of_types(chosen))
+        types = [tuple(d for d in t.dtypes if d in dtypes) or t.dtypes[:1] for t in self.text.types]
+        for small in (False, True) if self.text.may_be_small else (False,):
+            yield from dict.fromkeys(found for chosen in product(*types) for found in self.of_types(chosen, small=small))
 
 
 def _merged(text: CudaText, t: TypeVar, seldom: bool) -> frozenset[DType]:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 
 from opc.emit.cpp.expressions import CppText, c_compute
 from opc.emit.cpp.layout import wrapped
 from opc.emit.cpp.loops import KernelText, symbol_type
 from opc.emit.dtypes import c_storage
+from opc.ir.affine import Affine, Atom, AttrInt, Dim, FloorDiv, GroupSize, Mod
 from opc.ir.dtypes import DType, TypeVar, is_floating
-from opc.ir.expr import Call, Const, StrConst
+from opc.ir.expr import Call, Const, IndexValue, StrConst
 from opc.ir.op import AttributeKind, Op
-from opc.loops.nodes import How, Kernel, Loop
-from opc.loops.values import StoredType
+from opc.loops.nodes import Accumulate, Body, How, Kernel, Loop
+from opc.loops.values import Intrinsic, Load, StoredType
 from opc.lower.build.context import Nest
 from opc.records import dataclass
 
@@ -22,6 +24,11 @@ _STARTS: Mapping[How, tuple[str, str]] = {
     How.GRID: ("opc::own_thread()", "opc::all_threads()"),
 }
 """Where a thread begins in a loop that several share, and how far it goes on each time."""
+
+_EXTREME = {"max": "larger", "min": "smaller"}
+
+_DIVISORS: Mapping[str, int] = {"narrow_low": 2, "narrow_high": 2, "count_terms": 2, "quotient_by": 0, "rest_of": 0}
+"""The intrinsics that divide, and which of their arguments they divide by."""
 
 DESCRIPTION = {"nest": ("device_nest", "nest"), "cuda": ("device_tile", "tile")}
 """The struct that describes the operands of a function of each form, and what it is called there."""
@@ -35,6 +42,8 @@ class Argument:
     name: str
     attribute: str = ""
     element: int = -1
+    by: Affine | None = None
+    """What numbers are divided by, of a divisor."""
 
 
 class CudaText(KernelText):
@@ -42,15 +51,25 @@ class CudaText(KernelText):
 
     def __init__(self, op: Op, kernel: Kernel, temporaries: frozenset[str], nest: Nest | None, faults: dict[str, int]) -> None:
         self.faults = faults
+        self.divisors: dict[Affine, str] = {}
+        """What many numbers are divided by, and the members that hold factors for it."""
         super().__init__(op, kernel, temporaries, nest)
 
     def text(self, name: str) -> str:
         """Return the definition of the function under a name, with the struct of its arguments."""
         types = [f"typename {t.name}_stored" for t in self.types]
-        template = ", ".join([*types, *(["int Tiles"] if self.is_tiled else ["bool Plain"] if self.is_packed else [])])
-        struct, described = DESCRIPTION[self.kernel.form]
-        described = "described" if self.is_packed else described
-        parameters = f"OPC_PARAMETER(opc::{struct}<{len(self.kernel.operands)}>) {described}"
+        kind = (
+            ["int Tiles"]
+            if self.is_tiled
+            else ["bool Plain"]
+            if self.is_packed
+            else ["typename Nest"]
+            if self.may_be_small
+            else []
+        )
+        template = ", ".join([*types, *kind])
+        described = "described" if self.is_packed else DESCRIPTION[self.kernel.form][1]
+        parameters = f"OPC_PARAMETER({'Nest' if self.may_be_small else self.description()}) {described}"
         lines = []
         if self.arguments:
             parameters += f", OPC_PARAMETER({name}_arguments) arguments"
@@ -66,7 +85,20 @@ class CudaText(KernelText):
             blocks = "blocks_of_weights" if schedule.args("rescale") else "blocks_of_tiles"
             head = f"OPC_TILED_KERNEL(opc::threads_a_block, opc::{blocks}(Tiles, {bytes_}))"
         lines.append(f"{head} {name}({parameters}) {{")
+        if not self.may_be_small:
+            return "\n".join([*wrapped(lines), *self.after])
+        lines.append("  using whole = typename Nest::whole;")
         return "\n".join([*wrapped(lines), *self.after])
+
+    def description(self, *, small: bool = False) -> str:
+        """Return the C++ type that describes the operands, of a small nest or any."""
+        struct = "small_nest" if small else DESCRIPTION[self.kernel.form][0]
+        return f"opc::{struct}<{len(self.kernel.operands)}>"
+
+    @property
+    def may_be_small(self) -> bool:
+        """Whether the function has an instance for nests whose numbers have 32 bits."""
+        return bool(self.kernel.schedule.args("index"))
 
     @property
     def is_tiled(self) -> bool:
@@ -91,13 +123,21 @@ class CudaText(KernelText):
         for member in self.symbols:
             kind = symbol_type(member)
             found.append(Argument("opc::device_extents" if kind.endswith("*") else kind, member))
-        return tuple(found)
+        return (*found, *(Argument("opc::divisor", member, by=by) for by, member in self.divisors.items()))
 
     def _attribute_type(self, name: str) -> str:
         return "opc::real_number" if self.op.attribute(name).kind is AttributeKind.FLOAT else "int64_t"
 
+    def _body(self, body: Body, margin: str) -> list[str]:
+        lines = super()._body(body, margin)
+        return [re.sub(r"\bint64_t\b", "whole", line) for line in lines] if self.may_be_small else lines
+
     def _views(self) -> Iterator[str]:
-        return super()._views() if self.kernel.form == "nest" else iter(())
+        if self.kernel.form == "nest":
+            small = self.may_be_small
+            yield from (
+                re.sub(r"^  const opc::view<.*?> (\w+) =", r"  const auto \1 =", v) if small else v for v in super()._views()
+            )
 
     def _prologue(self) -> Iterator[str]:
         if self.is_packed:
@@ -107,11 +147,16 @@ class CudaText(KernelText):
             place, kind = f"arguments.{_member(name, element)}", target or "int64_t"
             real = self.op.attribute(name).kind is AttributeKind.FLOAT
             value = f"{place}.as<{kind}>()" if real else place if kind == "int64_t" else f"{kind}({place})"
+            if self.may_be_small and kind == "int64_t":
+                kind, value = "whole", f"static_cast<whole>({value})"
             yield f"  const {kind} {local} = {value};"
         for member in self.symbols:
             kind = symbol_type(member)
             pointer = kind.endswith("*")
             declaration = f"const opc::device_extents *const {member}" if pointer else f"const {kind} {member}"
+            if self.may_be_small and kind == "int64_t":
+                yield f"  const whole {member} = static_cast<whole>(arguments.{member});"
+                continue
             yield f"  {declaration} = {'&' if pointer else ''}arguments.{member};"
 
     def _loop_head(self, s: Loop) -> str:
@@ -124,6 +169,44 @@ class CudaText(KernelText):
             own, step = f"{own} * {self.integer(s.step)}", f"{step} * {self.integer(s.step)}"
         start = own if low == "0" else f"{low} + {own}"
         return f"for (int64_t {s.index} = {start}; {s.index} < {self.integer(s.high)}; {s.index} += {step})"
+
+    def _intrinsic(self, e: Intrinsic) -> str:
+        at = _DIVISORS.get(e.name, -1)
+        args = [
+            self._divisor(a.value) if n == at and isinstance(a, IndexValue) else self.integer(a) for n, a in enumerate(e.args)
+        ]
+        return f"{self._callee(e)}({', '.join(args)})"
+
+    def _atom(self, atom: Atom) -> str:
+        if self.nest is None or not isinstance(atom, FloorDiv | Mod):
+            return super()._atom(atom)
+        if self._is_divisor(atom.denominator) and self.nest.positive(atom.denominator):
+            found = "floor_by" if isinstance(atom, FloorDiv) else "rest_by"
+            return f"opc::{found}<int64_t>({self._divisor(atom.denominator)}, {self.affine(atom.numerator)})"
+        return super()._atom(atom)
+
+    def _divisor(self, by: Affine) -> str:
+        """Return what divides by a number that is greater than zero where anything is divided by it."""
+        if by.constant is not None:
+            return f"opc::constant_divisor<{by.constant}>()"
+        if not self._is_divisor(by):
+            return f"opc::found_divisor<int64_t>{{{self.affine(by)}}}"
+        return f"arguments.{self.divisors.setdefault(by, f'by_{len(self.divisors) + 1}')}"
+
+    def _accumulate(self, s: Accumulate) -> str:
+        text = super()._accumulate(s)
+        return re.sub(r" = opc::(max|min)imum\(", lambda m: f" = opc::{_EXTREME[m[1]]}(", text) if self.may_be_small else text
+
+    def _element(self, e: Load) -> str:
+        view, offset = e.view, self.integer(e.offset)
+        self.read.add(view)
+        # An offset is a number of its own, which is found in as many bits as it needs.
+        return f"opc::load({view}.data + ({offset}))" if self.may_be_small else super()._element(e)
+
+    def _is_divisor(self, by: Affine) -> bool:
+        """Whether a number is made of sizes and attributes, but is not a plain one."""
+        atoms = {atom for monomial, _ in by.terms for atom in monomial}
+        return bool(atoms) and all(isinstance(atom, AttrInt | Dim | GroupSize) for atom in atoms)
 
     def _kind(self, kind: object) -> str:
         if isinstance(kind, StoredType):
@@ -150,6 +233,7 @@ class CudaText(KernelText):
         return c_compute(of)  # type: ignore[arg-type]  # it is the type of a value
 
 
+CudaText.STATEMENTS = {**KernelText.STATEMENTS, Accumulate: CudaText._accumulate}
 CudaText.WRITERS = {**KernelText.WRITERS, StrConst: CudaText._fault, Call: CudaText._call}
 
 _SCALES = frozenset((2, 4, 8, 0.5, 0.25, 0.125))

@@ -32,11 +32,12 @@ from opc.ir.printer import format_assign
 from opc.loops.bind import bind_points, share_terms
 from opc.loops.nodes import Accumulate, Body, Comment, Do, How, If, Kernel, Let, Loop, Statement, Var, View, values_of
 from opc.loops.schedule import Schedule, Transformation
-from opc.loops.values import Address, Axes, Construct, Local, Member, Product, call, number, variable, variables
+from opc.loops.values import Address, Axes, Construct, Local, Member, Product, call, number, sum_of, variable, variables
 from opc.lower.alone import of_statement
 from opc.lower.build.context import NEST, Nest
 from opc.lower.build.points import PointLoops
 from opc.lower.build.reduction import start_of
+from opc.lower.cuda.lines import along_entry
 from opc.lower.cuda.reductions import (
     Widths,
     extents_of,
@@ -49,6 +50,8 @@ from opc.lower.cuda.reductions import (
     widths,
     with_offsets_ahead,
 )
+from opc.lower.cuda.small import most_of
+from opc.lower.heuristics import runs_often
 from opc.lower.loop_ir import NestStage
 from opc.records import replace
 
@@ -84,6 +87,8 @@ class DevicePoints(PointLoops):
         """Whether not all threads of a team may come to what is made."""
         self.uniform = False
         """Whether all threads take the same side of the conditional that is made."""
+        self.windows = False
+        """Whether conditions narrow the loops of a reduction."""
         self.chosen = False
         """Whether a side of a conditional has terms that a team takes in turns."""
 
@@ -96,7 +101,12 @@ class DevicePoints(PointLoops):
             name, type_ = self.nest.fresh("value"), self.nest.declared.type
             self.lines.append(Let(name, type_, Construct(type_, value)))
             value = Local(name, type_)
-        inside = used_places(places, (*self.lines, self.stored(variable(_POINT), value)))
+        if self.is_indexed_in_32_bits and len(places) > 1:
+            at = sum_of([Product((variable(p.name), Member("@nest", "after", n))) for n, p in enumerate(places)])
+            each = (*self.lines, self.stored(at, value))
+            inside = along_entry(places, len(places) - 2, each, self.nest.fresh("first"))
+        else:
+            inside = used_places(places, (*self.lines, self.stored(variable(_POINT), value)))
         loop = Loop(How.SERIAL, _POINT, number(0), Member("@nest", "points"), inside)
         body: Body = (Comment(format_assign(self.stage.assign)), bind_points(loop, bool(self.shared)))
         return self.function(body, self._schedule())
@@ -137,7 +147,14 @@ class DevicePoints(PointLoops):
             steps.append(Transformation("share", ("terms", *parts)))
             if along := self._reads_along():
                 steps.append(Transformation("coalesce", (along,)))
+            if self.is_indexed_in_32_bits:
+                steps.append(Transformation("index", ("32 bits",)))
         return Schedule(tuple(steps))
+
+    @property
+    def is_indexed_in_32_bits(self) -> bool:
+        """Whether small calls compute indices in 32 bits, and a thread has several points along an entry: windows do."""
+        return bool(self.shared) and self.windows and runs_often(self.op) and most_of(self.op, self.stage.assign) is not None
 
     def value(self, e: Expr) -> Expr:
         """As `PointLoops` says."""
@@ -221,7 +238,8 @@ class DevicePoints(PointLoops):
             joined = (joined_search(e, best, result),)
         else:
             self.lines.append(Accumulate(Local(result, e.type), e.kind, value))
-        body = narrowed(heads, guards, tuple(self.lines), nest.fresh)
+        self.windows = self.windows or bool(guards.guards or guards.steps)
+        body = narrowed(heads, guards, tuple(self.lines), nest.fresh, nest.positive)
         self.groups, self.lines, self.lazy, self.bounded = before, lines, conditional, bounded
         return (*head, *body), result, joined, tuple(widths(a, guards, nest.positive) for a in e.axes)
 

@@ -124,7 +124,13 @@ def _first(of: Mod, index: str, low: str) -> Statement:
     return Accumulate(Local(low, Weak.INT), "sum", IndexValue(ahead))
 
 
-def narrowed(heads: Sequence[tuple[ReduceAxis, Loop]], found: Ranges, inner: Body, fresh: Callable[[str], str]) -> Body:
+def narrowed(
+    heads: Sequence[tuple[ReduceAxis, Loop]],
+    found: Ranges,
+    inner: Body,
+    fresh: Callable[[str], str],
+    positive: Callable[[Affine], bool],
+) -> Body:
     """Return loops within one another around a body, each over the range in which the guards hold that are affine in its index,
     in steps where it has a remainder.
 
@@ -148,14 +154,18 @@ def narrowed(heads: Sequence[tuple[ReduceAxis, Loop]], found: Ranges, inner: Bod
         if not ranges and step is None:
             return (replace(loop, body=body),)
         low, high = found.names[index][0] if step is not None else fresh("low"), fresh("high")
-        bounds = Var(low, Weak.INT, number(0)), Var(high, Weak.INT, loop.high), *(_narrow(g, index, low, high) for g in ranges)
-        loop = replace(loop, low=variable(low), high=variable(high), body=body)
+        bounds = (
+            Var(low, Weak.INT, number(0)),
+            Var(high, Weak.INT, loop.high),
+            *(_narrow(g, index, low, high, positive) for g in ranges),
+        )
+        # A window has few terms.
+        loop = replace(loop, how=How.ROLLED, low=variable(low), high=variable(high), body=body)
         if step is not None:
             count = fresh("count")
             counted = call("count_terms", variable(low), variable(high), IndexValue(step.denominator))
             bounds = *bounds, _first(step, index, low), Let(count, Weak.INT, counted)
-            # Its body is long, and it has few iterations.
-            loop = replace(loop, how=How.ROLLED, index=found.names[index][1], low=number(0), high=variable(count))
+            loop = replace(loop, index=found.names[index][1], low=number(0), high=variable(count))
             ranges = *ranges, step.numerator
         used = frozenset().union(*(g.indices() for g in ranges)) | (axis.extent.indices() if isinstance(axis, Axis) else set())
         if used & own <= {index}:
@@ -185,11 +195,16 @@ def widths(axis: ReduceAxis, found: Ranges, positive: Callable[[Affine], bool]) 
     return tuple(dict.fromkeys(x + 1 for x in apart))
 
 
-def _narrow(g: Affine, index: str, low: str, high: str) -> Statement:
+def _narrow(g: Affine, index: str, low: str, high: str, positive: Callable[[Affine], bool]) -> Statement:
     coefficient = g.coefficient(index)
     assert coefficient is not None, "it is affine in the index"
-    rest = g - coefficient * Affine.of(Index(index))
-    return Do(call("narrow_range", ref(low), ref(high), IndexValue(coefficient), IndexValue(rest)))
+    rest = IndexValue(g - coefficient * Affine.of(Index(index)))
+    # Where the sign is known, so is which end moves.
+    if positive(coefficient):
+        return Do(call("narrow_low", ref(low), ref(high), IndexValue(coefficient), rest))
+    if positive(-coefficient):
+        return Do(call("narrow_high", ref(low), ref(high), IndexValue(-coefficient), rest))
+    return Do(call("narrow_range", ref(low), ref(high), IndexValue(coefficient), rest))
 
 
 def nothing_along(extents: Iterable[Affine], positive: Callable[[Affine], bool]) -> Expr | None:

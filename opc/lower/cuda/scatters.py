@@ -82,6 +82,12 @@ def entries_of_items(plan: ScatterPlan) -> tuple[int, ...]:
     return tuple(n for n in entries_of_keys(plan) if n in others)
 
 
+def entries_in_order(plan: ScatterPlan) -> tuple[int, ...]:
+    """Return the entries of the target's indices, those that items are sorted by first."""
+    keys = entries_of_keys(plan)
+    return (*keys, *(n for n in range(len(plan.statement.indices)) if n not in keys))
+
+
 def scatter_kernel(nest: Nest, plan: ScatterPlan) -> Kernel:
     """Return the function of a statement, whose variables have no names of their own yet."""
     return _DeviceScatter(nest, plan).kernel()
@@ -121,7 +127,8 @@ class _DeviceScatter(FlatPoints):
         """Return the loop over items, in which each finds the place that it names."""
         digits = (*map(self._entry, entries_of_items(self.plan)), *self._axes())
         nothing = Do(call("name_nothing", NEST, variable(_TERM)))
-        name = Do(call("name_place", NEST, variable(_TERM), self._key()))
+        own = [n for n in entries_of_keys(self.plan) if n not in entries_of_items(self.plan)]
+        name = Do(call("name_place", NEST, variable(_TERM), self._number(own), self._key()))
         places = used_places(self._digits(_TERM, digits), (*self._place(), name))
         return Loop(How.GRID, _TERM, number(0), Member("@nest", "work"), (nothing, *places))
 
@@ -154,17 +161,19 @@ class _DeviceScatter(FlatPoints):
         nest = self.nest
         i, items = nest.fresh("i"), nest.fresh("items")
         own = self._total()
-        places = tuple(
-            Let(index, Weak.INT, call("entry_place", NEST, variable(_POINT), number(n)))
-            for n, index in enumerate(self.plan.statement.indices)
-        )
+        indices = self.plan.statement.indices
+        # Those with neighbouring keys are neighbours, and find their items side by side.
+        in_order = entries_in_order(self.plan) == tuple(range(len(indices)))
+        place = "entry_place" if in_order else "place_in_order"
+        places = tuple(Let(i, Weak.INT, call(place, NEST, variable(_POINT), number(n))) for n, i in enumerate(indices))
+        stored = sum_of([Product((variable(i), Member("@nest", "after", n))) for n, i in enumerate(indices)])
         found = Let(items, Named("auto"), call("items_of_key", NEST, self._key()))
         first, count = call("thread_of_team", NEST), Local(items, Weak.INT, None, "count")
         at = call(f"{items}.at", variable(i))
         terms = Loop(How.SERIAL, i, first, count, self._taken(at, own), step=Member("@nest", "team"))
         runs = call("add_runs", NEST, ref(items), self._number(self._others()), own, type=own.type, types=(own.type,))
         joined = call("join_items", NEST, variable(_POINT), own, type=own.type, types=(own.type,))
-        stores = If(call("stores_point", NEST, type=DType.BOOL), (self.stored(variable(_POINT), own),))
+        stores = If(call("stores_point", NEST, type=DType.BOOL), (self.stored(variable(_POINT) if in_order else stored, own),))
         start = Var(own.name, own.type, start_of("sum", own.type))
         body = (start, found, terms, Store(own, runs), Store(own, joined), stores)
         return Loop(How.TEAMS, _POINT, number(0), Member("@nest", "work"), used_places(places, body))
@@ -177,7 +186,7 @@ class _DeviceScatter(FlatPoints):
         """Return what adds the item at a place in their order to a sum."""
         item = self.nest.fresh("item")
         lines, value = self.inside(self.plan.body)
-        taken = used_places(self._digits(item, self._axes()), (*lines, Accumulate(total, "sum", value)))
+        taken = used_places(self._digits(item, self._axes(), last=True), (*lines, Accumulate(total, "sum", value)))
         return (Let(item, Weak.INT, call("item_at", NEST, at)), *taken)
 
     def _others(self) -> tuple[int, ...]:
@@ -216,16 +225,24 @@ class _DeviceScatter(FlatPoints):
         return sum_of([Product((variable(indices[n]), *sizes[k + 1 :])) for k, n in enumerate(entries)] or [number(0)])
 
     def _axes(self) -> tuple[tuple[str, Expr], ...]:
-        """Return the axes of the sum with their sizes."""
+        """Return the axes of the sum with what divides by their sizes."""
         axes = [a for a in self.plan.sum.axes if isinstance(a, Axis)]
         return tuple((a.index, IndexValue(a.extent)) for a in axes)
 
     def _entry(self, n: int) -> tuple[str, Expr]:
-        """Return an entry of the target's indices with its size."""
-        return self.plan.statement.indices[n], Member("@nest", "size", n)
+        """Return an entry of the target's indices with what divides by its size."""
+        return self.plan.statement.indices[n], Member("@nest", "by_size", n)
 
-    def _digits(self, of: str, digits: Sequence[tuple[str, Expr]]) -> tuple[Let, ...]:
-        """Return variables that are the digits of a number of these sizes."""
-        sizes = [size for _, size in digits]
-        found = enumerate(digits)
-        return tuple(Let(name, Weak.INT, place_of(variable(of), sizes[k + 1 :], size)) for k, (name, size) in found)
+    def _digits(self, of: str, digits: Sequence[tuple[str, Expr]], *, last: bool = False) -> tuple[Let, ...]:
+        """Return variables that are the digits of a number of these sizes, or its last digits."""
+        found: list[Let] = []
+        for k in reversed(range(len(digits))):
+            name, by = digits[k]
+            if k == 0 and not last:
+                found.append(Let(name, Weak.INT, variable(of)))
+                break
+            rest = self.nest.fresh("rest")
+            found.append(Let(rest, Weak.INT, call("quotient_by", by, variable(of))))
+            found.append(Let(name, Weak.INT, call("rest_of", by, variable(of), variable(rest))))
+            of = rest
+        return tuple(found)

@@ -36,7 +36,17 @@ def run(program: Path, *arguments: str, seed: int = 0) -> subprocess.CompletedPr
 @pytest.mark.parametrize("keys", [1, 255, 256, 70000])
 @pytest.mark.parametrize("items", [0, 1, 4095, 4097, 20000])
 def test_items_are_sorted_in_their_order(sorting: Path, items: int, keys: int) -> None:
-    assert run(sorting, str(items), str(keys), seed=items).stdout == "1 1\n"
+    assert run(sorting, str(items), str(keys), "1", seed=items).stdout == "1 1\n"
+
+
+@pytest.mark.parametrize(("items", "segments"), [(1, 40), (4096, 3), (4097, 3), (9000, 5)])
+def test_segments_of_items_are_sorted_by_themselves(sorting: Path, items: int, segments: int) -> None:
+    assert run(sorting, str(items), "3000", str(segments), seed=items).stdout == "1 1\n"
+
+
+def test_small_nests_number_what_others_do(tmp_path: Path) -> None:
+    """Lines have each point once, ranges are narrowed by factors as by divisions, and what has too many bits is not small."""
+    assert run(compiled(SOURCE.parent / "small.cpp", tmp_path / "program")).stdout == "1 1 1 1 1 1 1 1 1\n"
 
 
 @pytest.mark.parametrize("seed", [0, 1, 77])

@@ -39,6 +39,16 @@ def test_integers_that_are_computed_with_are_told_apart() -> None:
     assert not any("any_int" in found for found in instances(text, "f_y"))
 
 
+def test_windows_have_instances_for_small_calls_and_few_others() -> None:
+    text = re.sub(r"\s+", " ", cuda_files(load_family(SPECS / "max_pool2d.yaml"))["kernel/max_pool2d.cu"])
+    small, other = (re.search(rf"max_pool2d_y_{of}kernels\[4\] = {{(.*?)}};", text) for of in ("small_", ""))
+    assert small is not None
+    assert other is not None
+    types = ("opc::float16", "opc::bfloat16", "float", "double")
+    assert small[1] == ", ".join(f"max_pool2d_y<{t}, opc::small_nest<2>>" for t in types)
+    assert [t.split(",")[0].split("<")[1] for t in other[1].split(">, ")] == [*["opc::any_float"] * 3, "double"]
+
+
 def test_kernels_alone_have_the_types_that_are_asked_for() -> None:
     text, stages = kernels_alone(compile_text(SPEC, "f.yaml"), (DType.FLOAT32,))
     assert instances(text, "f_y") == {"float, opc::any_int"}

@@ -9,6 +9,7 @@
 #include "opc/cuda/multiply.h"
 #include "opc/cuda/nest.h"
 #include "opc/cuda/rows.h"
+#include "opc/cuda/small_nest.h"
 
 namespace opc {
 
@@ -327,6 +328,7 @@ static inline void to_device(device_nest<Operands> &d, const nest &n, const opc_
     d.points *= d.size[e];
   }
   d.small = d.points <= INT32_MAX;
+  d.entries = n.entries;
   for (int32_t e = 0; e < n.entries; ++e) {
     d.by_size[e] = divisor_of(d.size[e]);
     d.by_after[e] = divisor_of(d.after[e]);
@@ -341,7 +343,7 @@ static inline void to_device(device_nest<Operands> &d, const nest &n, const opc_
   d.packed = 0;
   d.parts = 1;
   d.kept = nullptr;
-  d.items = d.key_count = d.others = 0;
+  d.items = d.key_count = d.others = d.segment_items = d.segment_keys = 0;
   d.keys = nullptr;
   d.order = d.ranges = nullptr;
   d.halves = 1;

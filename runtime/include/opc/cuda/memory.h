@@ -100,6 +100,29 @@ OPC_INLINE T scaled(T value, double by) {
   return value * T(by);
 }
 
+/* The larger and the smaller one, NaN where either is. Of float32 it is one instruction, which puts 0 above -0; in loops over terms it pays,
+ * elsewhere it may cost a register. */
+template <typename T>
+OPC_INLINE T larger(T x, T y) {
+  return maximum(x, y);
+}
+template <typename T>
+OPC_INLINE T smaller(T x, T y) {
+  return minimum(x, y);
+}
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+OPC_DEVICE float larger(float x, float y) {
+  float found;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(found) : "f"(x), "f"(y));
+  return found;
+}
+OPC_DEVICE float smaller(float x, float y) {
+  float found;
+  asm("min.NaN.f32 %0, %1, %2;" : "=f"(found) : "f"(x), "f"(y));
+  return found;
+}
+#endif
+
 /* An element in the type it is computed in. */
 template <typename Stored>
 OPC_INLINE compute<Stored> load(const Stored *element) {

@@ -38,9 +38,16 @@ struct factor_steps {
   int32_t place_bytes; /* of a place in the tables of one whose elements are found by their places; 0: it has none */
 };
 
+/* A type that is not deduced. */
+template <typename T>
+struct same {
+  typedef T type;
+};
+
 /* A nest as kernels get it; `status` NULL: nobody asks what goes wrong. Teams of threads have a point, or one of its `parts`. */
 template <int32_t Operands>
 struct device_nest {
+  typedef int64_t whole; /* numbers of points and places */
   int64_t points;
   int64_t packed; /* points that threads take several of at once: all, or none */
   int64_t work; /* for teams: points, or parts of them */
@@ -59,12 +66,14 @@ struct device_nest {
   const int32_t *infinite;     /* and whether some of that is not finite; NULL: nobody has looked */
   int64_t groups, group_points; /* of an entry that is split in groups */
   int64_t items, key_count; /* of scatters: terms at points that name places, and how many places there are */
+  int64_t segment_items, segment_keys; /* of segments that are sorted by themselves; or all */
   int64_t others;             /* points of the target that share each of these */
   void *keys;                 /* of each item; then sorted */
   const void *order;          /* the items, in the order of their keys */
   const void *ranges;         /* where the items of each key begin there, and where they end */
   int32_t halves;             /* of 32 bits in a word of these: 2 where there are more keys than one numbers, else 1 */
   bool small; /* the numbers of points have 32 bits */
+  int32_t entries; /* of the target's indices */
   line_scan scan;
   int64_t size[max_axes];  /* of each entry of the target's indices */
   int64_t after[max_axes]; /* points of the entries behind it */
@@ -105,6 +114,17 @@ OPC_DEVICE int64_t entry_place(const Nest &n, int64_t point, int32_t entry) {
   }
   const uint32_t left = quotient_by(n.by_after[entry], static_cast<uint32_t>(point));
   return entry == 0 ? left : left - quotient_by(n.by_size[entry], left) * n.by_size[entry].value;
+}
+
+/* The same where points are numbered along entries in another order, as factors for those behind each say. */
+template <typename Nest>
+OPC_DEVICE int64_t place_in_order(const Nest &n, int64_t point, int32_t entry) {
+  if (!n.small) {
+    const int64_t wide = quotient_by(n.by_after[entry], point);
+    return wide - quotient_by(n.by_size[entry], wide) * n.size[entry];
+  }
+  const uint32_t left = quotient_by(n.by_after[entry], static_cast<uint32_t>(point));
+  return left - quotient_by(n.by_size[entry], left) * n.by_size[entry].value;
 }
 
 /* The offset of a place in an axis group of an operand, whose axes begin at `axis`. `own` are the operand's sizes: it may have fewer axes
@@ -206,17 +226,29 @@ OPC_DEVICE int64_t quotient_down(int64_t number, int64_t by) {
   return number >= 0 ? divided_by(number, by) : -divided_by(by - 1 - number, by);
 }
 
-/* Narrows [low, high) to the i with factor * i + rest >= 0; what is left lies within it, also where that is nothing. Most ranges need no
- * narrowing, and a division takes long. */
-OPC_DEVICE void narrow_range(int64_t &low, int64_t &high, int64_t factor, int64_t rest) {
+/* Narrows [low, high) to the i with by * i + rest >= 0, or by * i <= rest; what is left lies within it, also where that is nothing. Most
+ * ranges need no narrowing. */
+template <typename Whole, typename By>
+OPC_DEVICE void narrow_low(Whole &low, Whole &high, const By &by, typename same<Whole>::type rest) {
+  const Whole step = value_of<Whole>(by);
+  if (step * low + rest >= 0) return;
+  const Whole first = quotient_by(by, step - 1 - rest);
+  low = first < high ? first : high;
+}
+template <typename Whole, typename By>
+OPC_DEVICE void narrow_high(Whole &low, Whole &high, const By &by, typename same<Whole>::type rest) {
+  if (rest - value_of<Whole>(by) * (high - 1) >= 0) return;
+  const Whole end = rest < 0 ? low : quotient_by(by, rest) + 1;
+  high = end > low ? end : low;
+}
+
+/* Narrows [low, high) to the i with factor * i + rest >= 0. */
+template <typename Whole>
+OPC_DEVICE void narrow_range(Whole &low, Whole &high, typename same<Whole>::type factor, typename same<Whole>::type rest) {
   if (factor > 0) {
-    if (factor * low + rest >= 0) return;
-    const int64_t first = divided_by(factor - 1 - rest, factor);
-    low = first < high ? first : high;
+    narrow_low(low, high, found_divisor<Whole>{factor}, rest);
   } else if (factor < 0) {
-    if (factor * (high - 1) + rest >= 0) return;
-    const int64_t end = rest < 0 ? low : divided_by(rest, -factor) + 1;
-    high = end > low ? end : low;
+    narrow_high(low, high, found_divisor<Whole>{-factor}, rest);
   } else if (rest < 0) {
     high = low;
   }
@@ -229,6 +261,12 @@ OPC_DEVICE int64_t point_of(const Nest &n, int64_t work) {
   int64_t point;
   without_last(work, n.by_points, point);
   return point;
+}
+
+/* Where the points end that a thread has along an entry of the target's indices, from a first one on. */
+template <typename Nest>
+OPC_DEVICE int64_t end_of_line(const Nest &, int64_t first, int32_t) {
+  return first + 1;
 }
 
 /* The terms that a thread of a team takes, of the loop that its threads share, and all of others: the first, the step to the next, where
@@ -249,9 +287,9 @@ OPC_DEVICE int64_t count_own_terms(const Nest &n, int64_t first, int64_t end, in
   if (first >= end || n.of == all_parts) return 0;
   return level == n.level ? quotient_by(n.by_step, end - first + static_cast<int64_t>(n.by_step.wide_value) - 1) : end - first;
 }
-OPC_DEVICE int64_t count_terms(int64_t first, int64_t end, int64_t step) {
-  if (first >= end) return 0;
-  return step == 1 ? end - first : divided_by(end - first + step - 1, step);
+template <typename Whole, typename By>
+OPC_DEVICE Whole count_terms(Whole first, Whole end, const By &step) {
+  return first >= end ? Whole(0) : quotient_by(step, end - first + value_of<Whole>(step) - 1);
 }
 
 /* What the terms at a point come to, of which a thread has reduced its own. */
@@ -312,16 +350,21 @@ OPC_DEVICE bool finds_places(const Nest &n) {
   return n.of == places;
 }
 template <typename Nest>
-OPC_DEVICE void name_place(const Nest &n, int64_t item, int64_t key) {
+OPC_DEVICE void name_key(const Nest &n, int64_t item, int64_t key) {
   if (n.halves == 2) {
     static_cast<uint64_t *>(n.keys)[item] = static_cast<uint64_t>(key);
   } else {
     static_cast<uint32_t *>(n.keys)[item] = static_cast<uint32_t>(key);
   }
 }
+/* A place has a number among those of the item's segment, and one among all. */
+template <typename Nest>
+OPC_DEVICE void name_place(const Nest &n, int64_t item, int64_t own, int64_t key) {
+  name_key(n, item, n.segment_keys < n.key_count ? own : key);
+}
 template <typename Nest>
 OPC_DEVICE void name_nothing(const Nest &n, int64_t item) {
-  name_place(n, item, n.key_count);
+  name_key(n, item, n.segment_keys);
 }
 /* Word `i` among those that number items, whose lower half is enough. */
 template <typename Nest>
@@ -342,13 +385,12 @@ OPC_DEVICE bool adds_runs(const Nest &n) {
 }
 template <typename Nest>
 OPC_DEVICE int64_t key_of_run(const Nest &n, int64_t run) {
-  const int64_t first = run * run_items, last = first + run_items - 1;
-  if (n.halves == 1) {
-    const uint32_t *keys = static_cast<const uint32_t *>(n.keys);
-    return keys[first] == keys[last] ? keys[first] : n.key_count;
-  }
-  const uint64_t *keys = static_cast<const uint64_t *>(n.keys);
-  return keys[first] == keys[last] ? static_cast<int64_t>(keys[first]) : n.key_count;
+  const int64_t first = run * run_items, last = first + run_items - 1, segment = first / n.segment_items;
+  const uint32_t *const small = static_cast<const uint32_t *>(n.keys);
+  const uint64_t *const keys = static_cast<const uint64_t *>(n.keys);
+  const uint64_t key = n.halves == 1 ? small[first] : keys[first], other = n.halves == 1 ? small[last] : keys[last];
+  const bool same = key == other && segment == last / n.segment_items && key < static_cast<uint64_t>(n.segment_keys);
+  return same ? segment * n.segment_keys + static_cast<int64_t>(key) : n.key_count;
 }
 /* The sum of what the threads of a team, which is one or a warp, have added up; that of a run is kept. */
 template <typename T, typename Nest>

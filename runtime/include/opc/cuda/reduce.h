@@ -40,6 +40,61 @@ OPC_DEVICE int64_t quotient_by(const divisor &d, int64_t number) {
   return static_cast<int64_t>((__umul64hi(of, d.wide_magic) + of) >> d.shift);
 }
 
+OPC_DEVICE int32_t quotient_by(const divisor &d, int32_t number) {
+  return static_cast<int32_t>(quotient_by(d, static_cast<uint32_t>(number)));
+}
+
+/* Divisors that are known when kernels are compiled, or only as they run; numbers of at least 0 are divided by them. */
+template <int64_t Value>
+struct constant_divisor {};
+template <typename Whole>
+struct found_divisor {
+  Whole value;
+};
+template <int64_t Value, typename Whole>
+OPC_DEVICE Whole quotient_by(constant_divisor<Value>, Whole number) {
+  return static_cast<Whole>(static_cast<std::make_unsigned_t<Whole>>(number) / static_cast<std::make_unsigned_t<Whole>>(Value));
+}
+OPC_DEVICE int32_t quotient_by(found_divisor<int32_t> d, int32_t number) {
+  return static_cast<int32_t>(static_cast<uint32_t>(number) / static_cast<uint32_t>(d.value));
+}
+/* In 32 bits where these are enough. */
+OPC_DEVICE int64_t quotient_by(found_divisor<int64_t> d, int64_t number) {
+  if (number <= INT32_MAX && d.value <= INT32_MAX) return static_cast<uint32_t>(number) / static_cast<uint32_t>(d.value);
+  return number / d.value;
+}
+
+/* The value of a divisor. */
+template <typename Whole>
+OPC_DEVICE Whole value_of(const divisor &d) {
+  return sizeof(Whole) == 4 ? static_cast<Whole>(d.value) : static_cast<Whole>(d.wide_value);
+}
+template <typename Whole, int64_t Value>
+OPC_DEVICE Whole value_of(constant_divisor<Value>) {
+  return static_cast<Whole>(Value);
+}
+template <typename Whole>
+OPC_DEVICE Whole value_of(found_divisor<Whole> d) {
+  return d.value;
+}
+
+/* What is left of a number that is divided, of which this is the quotient. */
+template <typename By, typename Whole>
+OPC_DEVICE Whole rest_of(const By &by, Whole number, Whole quotient) {
+  return number - quotient * value_of<Whole>(by);
+}
+
+/* A number divided by a divisor, rounded down, and what is left. */
+template <typename Whole>
+OPC_DEVICE Whole floor_by(const divisor &d, Whole number) {
+  const Whole sign = number < 0 ? Whole(-1) : Whole(0);
+  return quotient_by(d, number ^ sign) ^ sign;
+}
+template <typename Whole>
+OPC_DEVICE Whole rest_by(const divisor &d, Whole number) {
+  return number - floor_by(d, number) * value_of<Whole>(d);
+}
+
 /* A number without its last digit, which goes to `digit`, where that has as many values as a divisor. */
 OPC_DEVICE int64_t without_last(int64_t number, const divisor &by, int64_t &digit) {
   const int64_t left = quotient_by(by, number);
