@@ -84,7 +84,7 @@ static inline int64_t greater(int64_t a, int64_t b) { return a < b ? b : a; }
 static inline int64_t lesser(int64_t a, int64_t b) { return a < b ? a : b; }
 
 /* So many threads keep a large GPU busy. */
-enum : int64_t { enough_threads = 1 << 18 };
+enum : int64_t { busy_threads = 1 << 18 };
 
 static inline int64_t at_least_0(int64_t size) { return size < 0 ? 0 : size; }
 
@@ -549,7 +549,7 @@ static inline void to_device(device_tile<Operands> &d, const stage &s, int32_t b
     const int64_t lanes = seldom ? lesser(d.lanes, 4) : d.lanes, packs = (d.columns + lanes - 1) / lanes;
     d.team = 1;
     while (d.team < most_threads_a_row && d.team * (d.general == 0 ? pieces : 1) < packs) d.team *= 2;
-    while (d.team < threads_a_block && d.team < packs && d.rows * d.team < enough_threads) d.team *= 2;
+    while (d.team < threads_a_block && d.team < packs && d.rows * d.team < busy_threads) d.team *= 2;
   } else {
     d.team = d.columns >= 512 || (d.columns >= 128 && d.rows < 1024) ? int32_t(threads_a_block) : int32_t(threads_a_warp);
     while (d.team < threads_a_block && d.team > 1 && d.team / 2 >= d.columns) d.team /= 2;
