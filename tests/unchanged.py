@@ -1,0 +1,156 @@
+"""What the default run of `nox` leaves out of the tests: files and pages for which nothing has changed that they are made of.
+
+A file is made of what it imports, directly or not, within functions too, with the data beside it; of the shared fixtures; and of
+what is said to be read besides. Only files that run neither opc's commands nor backends are listed here: what these load by name,
+no import tells. A page that is followed with a framework which has an environment of its own is left out where nothing changed of
+the page, the commands and what the backend imports. What has changed, git tells; where it does not know, nothing is
+left out.
+
+`python -m tests.unchanged` prints the arguments of pytest for that.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Collection, Iterator
+from functools import cache
+from pathlib import Path
+
+from opc.testing.touched import changed_files
+
+ROOT = Path(__file__).parents[1]
+
+ALWAYS = ("noxfile.py", "pyproject.toml", "specs", "tests/conftest.py")
+"""What all tests depend on: how they are run, what versions are installed, and the specs that many read."""
+
+KERNELS = tuple(f"runtime/include/opc/{name}" for name in ("abi.h", "contraction", "core", "nests", "rows"))
+"""What kernels include on a CPU."""
+
+POPLAR = (
+    *(f"runtime/include/opc/adapters/{name}.h" for name in ("popart", "popxl")),
+    "runtime/include/opc/poplar",
+    "runtime/emulation/poplar",
+    "tests/emulation",
+)
+"""What ops for Poplar include, and what they are run on."""
+
+READ: dict[str, tuple[str, ...]] = {
+    "tests/emit": KERNELS,
+    "tests/emit/poplar": POPLAR,
+    "tests/emit/test_shape_builder.py": (*KERNELS, "runtime/include/opc/adapters", "runtime/emulation"),
+    "tests/emulation": POPLAR,
+    "tests/fuzz": KERNELS,
+    "tests/fuzz/test_device.py": (*KERNELS, "runtime/include/opc/cuda", "runtime/emulation/cuda"),
+    "tests/ir/test_functions.py": KERNELS,
+    "tests/testing/test_gradcheck.py": (),
+    "tests/testing/test_orders.py": (),
+    "tests/testing/test_references.py": (),
+    "tests/testing/test_sanitize.py": (*KERNELS, "opc/testing/templates"),
+    "tests/testing/test_sanitize_codelets.py": (*POPLAR, *KERNELS, "opc/testing/templates"),
+    "tests/testing/test_torch_references.py": (),
+    "tests/transform": (),
+}
+"""The files that may be left out, or all that lie in a folder itself, and what each reads beside what it imports."""
+
+
+CONSOLE = "tests/docs/test_console.py"
+FOLLOWED = (CONSOLE, "tests/docs/pages.py", "opc/cli", "opc/build")
+"""What it depends on that a page can be followed, beside the page and the code that it shows."""
+
+PAGES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "docs/mindspore.md": (("mindspore", "torch"), ("mindspore", "native", "native_torch")),
+    "docs/paddle.md": (("paddle",), ("paddle", "paddle_arguments")),
+    "docs/popart.md": (("popart", "poplar", "popxl", "poprt"), ()),
+    "docs/rknn.md": (("rknn", "torch"), ("rknn", "rknn_api", "rknn_emulation", "torch", "torch_arguments", "torch_shim")),
+}
+"""The pages that may be left out, with the backends that they show, and the adapters of these."""
+
+
+@cache
+def touched() -> tuple[str, frozenset[Path]] | None:
+    """Return the commit that the change at hand began at, and what differs since; None where that is not known."""
+    return changed_files(ROOT)
+
+
+def reads(path: Path) -> tuple[str, ...] | None:
+    """Return what a test file is said to read besides; None for one that is never left out."""
+    name = path.relative_to(ROOT).as_posix()
+    return READ.get(name, READ.get(name.rpartition("/")[0]))
+
+
+def left_out(path: Path) -> bool:
+    """Whether nothing has changed that a test file is made of, and it may be left out for that."""
+    besides = reads(path) if path.name.startswith("test_") and path.is_relative_to(ROOT) else None
+    change = touched()
+    return besides is not None and change is not None and not depends(made_of(path), besides, change[1])
+
+
+def depends(own: Collection[Path], besides: Collection[str], changed: Collection[Path]) -> bool:
+    """Whether what is made of some modules and what is read besides depends on one of the files that changed."""
+    folders = {p.parent for p in own} - {ROOT, ROOT / "opc", ROOT / "tests"}
+    places = [ROOT / place for place in (*ALWAYS, *besides)]
+    return any(p in own or _home(p) in folders or any(p.is_relative_to(place) for place in places) for p in changed)
+
+
+def _home(path: Path) -> Path | None:
+    """Return the folder of the code that a file of data is for: the nearest that has modules. Modules are known by imports."""
+    if path.suffix == ".py":
+        return None
+    return next((folder for folder in path.parents if folder.is_relative_to(ROOT) and any(folder.glob("*.py"))), None)
+
+
+@cache
+def made_of(path: Path) -> frozenset[Path]:
+    """Return a test file, the shared fixtures that it has, and all modules of the project that these import, directly or not."""
+    found: set[Path] = set()
+    left = [path, *(p for folder in path.parents if (p := folder / "conftest.py").is_file() and p.is_relative_to(ROOT))]
+    while left:
+        one = left.pop()
+        if one not in found:
+            found.add(one)
+            left += imported(one)
+    return frozenset(found)
+
+
+@cache
+def imported(path: Path) -> frozenset[Path]:
+    """Return the modules of the project that a module imports anywhere in it, and the packages that these lie in."""
+    return frozenset(file for name in _names(ast.parse(path.read_text(encoding="utf-8"))) for file in _modules(name))
+
+
+def _names(tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            # What is imported from a package may be a module.
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def _modules(name: str) -> Iterator[Path]:
+    parts = name.split(".")
+    if parts[0] in ("opc", "tests"):
+        for k in range(1, len(parts) + 1):
+            place = ROOT.joinpath(*parts[:k])
+            yield from (p for p in (place.with_suffix(".py"), place / "__init__.py") if p.is_file())
+
+
+def arguments() -> Iterator[str]:
+    """Yield the arguments of pytest that leave out what may be left out."""
+    yield from (f"--ignore={p.relative_to(ROOT)}" for p in sorted((ROOT / "tests").rglob("test_*.py")) if left_out(p))
+    change = touched()
+    for page in () if change is None else PAGES:
+        if not shows(page, change[1]):
+            yield f"--deselect={CONSOLE}::test_page_can_be_followed[{page}]"
+
+
+def shows(page: str, changed: Collection[Path]) -> bool:
+    """Whether what a page of `PAGES` shows depends on one of the files that changed."""
+    backends, adapters = PAGES[page]
+    own = {p for name in backends for module in (ROOT / "opc/backends" / name).rglob("*.py") for p in made_of(module)}
+    headers = [f"runtime/include/opc/adapters/{name}.h" for name in adapters]
+    return depends(own, (page, *FOLLOWED, *KERNELS, *headers, *(POPLAR if "popart" in backends else ())), changed)
+
+
+if __name__ == "__main__":
+    print("\n".join(arguments()))
