@@ -1,10 +1,9 @@
 """What the default run of `nox` leaves out of the tests: files and pages for which nothing has changed that they are made of.
 
 A file is made of what it imports, directly or not, within functions too, with the data beside it; of the shared fixtures; and of
-what is said to be read besides. Only files that run neither opc's commands nor backends are listed here: what these load by name,
-no import tells. A page that is followed with a framework which has an environment of its own is left out where nothing changed of
-the page, the commands and what the backend imports. What has changed, git tells; where it does not know, nothing is
-left out.
+what is said to be read besides, with all that modules there import. What opc loads by name no import tells: a file that has a
+backend build or run something, or follows a page that does, names it here, and files that run commands of opc on all backends are
+not listed. What has changed, git tells; where it does not know, nothing is left out.
 
 `python -m tests.unchanged` prints the arguments of pytest for that.
 """
@@ -23,18 +22,32 @@ ROOT = Path(__file__).parents[1]
 ALWAYS = ("noxfile.py", "pyproject.toml", "specs", "tests/conftest.py")
 """What all tests depend on: how they are run, what versions are installed, and the specs that many read."""
 
+
+def adapters(*names: str) -> tuple[str, ...]:
+    """Return headers that libraries for frameworks include."""
+    return tuple(f"runtime/include/opc/adapters/{name}.h" for name in names)
+
+
 KERNELS = tuple(f"runtime/include/opc/{name}" for name in ("abi.h", "contraction", "core", "nests", "rows"))
 """What kernels include on a CPU."""
 
 POPLAR = (
-    *(f"runtime/include/opc/adapters/{name}.h" for name in ("popart", "popxl")),
+    *adapters("popart", "popxl"),
     "runtime/include/opc/poplar",
     "runtime/emulation/poplar",
     "tests/emulation",
 )
 """What ops for Poplar include, and what they are run on."""
 
+RKNN = (*KERNELS, *adapters("rknn", "rknn_api", "rknn_emulation"))
+"""What is read for RKNN."""
+
+TORCH = adapters("native_torch", "torch", "torch_arguments", "torch_shim")
+"""What is read for PyTorch on a CPU."""
+
 READ: dict[str, tuple[str, ...]] = {
+    "tests/backends/popart": (*(f"opc/backends/{name}" for name in ("popart", "popxl", "poprt")), "opc/cli/generate.py", *POPLAR),
+    "tests/backends/rknn": (*(f"opc/backends/{name}" for name in ("rknn", "torch")), *RKNN),
     "tests/emit": KERNELS,
     "tests/emit/poplar": POPLAR,
     "tests/emit/test_shape_builder.py": (*KERNELS, "runtime/include/opc/adapters", "runtime/emulation"),
@@ -54,16 +67,16 @@ READ: dict[str, tuple[str, ...]] = {
 
 
 CONSOLE = "tests/docs/test_console.py"
-FOLLOWED = (CONSOLE, "tests/docs/pages.py", "opc/cli", "opc/build")
-"""What it depends on that a page can be followed, beside the page and the code that it shows."""
+FOLLOWED = (CONSOLE, "tests/docs/pages.py", "opc/build", *KERNELS)
+"""What it depends on that a page can be followed."""
 
-PAGES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "docs/mindspore.md": (("mindspore", "torch"), ("mindspore", "native", "native_torch")),
-    "docs/paddle.md": (("paddle",), ("paddle", "paddle_arguments")),
-    "docs/popart.md": (("popart", "poplar", "popxl", "poprt"), ()),
-    "docs/rknn.md": (("rknn", "torch"), ("rknn", "rknn_api", "rknn_emulation", "torch", "torch_arguments", "torch_shim")),
+PAGES: dict[str, tuple[str, ...]] = {
+    "docs/mindspore.md": ("opc/backends/mindspore", "opc/backends/torch", *adapters("mindspore", "native"), *TORCH),
+    "docs/paddle.md": ("opc/backends/paddle", *adapters("paddle", "paddle_arguments")),
+    "docs/popart.md": READ["tests/backends/popart"],
+    "docs/rknn.md": (*READ["tests/backends/rknn"], *TORCH),
 }
-"""The pages that may be left out, with the backends that they show, and the adapters of these."""
+"""The pages that may be left out, and what each reads: the backends that it shows and the adapters of these."""
 
 
 @cache
@@ -86,10 +99,12 @@ def left_out(path: Path) -> bool:
 
 
 def depends(own: Collection[Path], besides: Collection[str], changed: Collection[Path]) -> bool:
-    """Whether what is made of some modules and what is read besides depends on one of the files that changed."""
-    folders = {p.parent for p in own} - {ROOT, ROOT / "opc", ROOT / "tests"}
+    """Whether what is made of some modules, and of what is read besides, depends on one of the files that changed."""
     places = [ROOT / place for place in (*ALWAYS, *besides)]
-    return any(p in own or _home(p) in folders or any(p.is_relative_to(place) for place in places) for p in changed)
+    named = (m for place in besides if place.startswith("opc/") for m in (ROOT / place, *(ROOT / place).rglob("*.py")))
+    every = {*own, *(p for module in named if module.is_file() for p in made_of(module))}
+    folders = {p.parent for p in every} - {ROOT, ROOT / "opc", ROOT / "tests"}
+    return any(p in every or _home(p) in folders or any(p.is_relative_to(place) for place in places) for p in changed)
 
 
 def _home(path: Path) -> Path | None:
@@ -146,10 +161,7 @@ def arguments() -> Iterator[str]:
 
 def shows(page: str, changed: Collection[Path]) -> bool:
     """Whether what a page of `PAGES` shows depends on one of the files that changed."""
-    backends, adapters = PAGES[page]
-    own = {p for name in backends for module in (ROOT / "opc/backends" / name).rglob("*.py") for p in made_of(module)}
-    headers = [f"runtime/include/opc/adapters/{name}.h" for name in adapters]
-    return depends(own, (page, *FOLLOWED, *KERNELS, *headers, *(POPLAR if "popart" in backends else ())), changed)
+    return depends((), (page, *FOLLOWED, *PAGES[page]), changed)
 
 
 if __name__ == "__main__":
