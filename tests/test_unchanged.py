@@ -53,6 +53,7 @@ def test_files_that_run_backends_by_name_name_them(path: Path) -> None:
         "tests/emit/kernel_library.py",  # from another folder
         "opc/ir/expr.py",  # through others
         "opc/lower/rows/flatten.py",
+        "tests/fuzz/__main__.py",  # what may be run beside it
         "tests/fuzz/poison.h",  # data beside it
         "opc/backends/onnx/templates/function.py.j2",  # data of what it imports
         "runtime/include/opc/core/math.h",  # what is said

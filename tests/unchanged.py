@@ -39,6 +39,12 @@ POPLAR = (
 )
 """What ops for Poplar include, and what they are run on."""
 
+GPU = (
+    *KERNELS,
+    *(f"runtime/{name}" for name in ("include/opc/adapters", "include/opc/cuda", "emulation/cuda", "emulation/tensorrt")),
+)
+"""What kernels on GPUs and calls of these include, and what they are run on."""
+
 RKNN = (*KERNELS, *adapters("rknn", "rknn_api", "rknn_emulation"))
 """What is read for RKNN."""
 
@@ -46,14 +52,22 @@ TORCH = adapters("native_torch", "torch", "torch_arguments", "torch_shim")
 """What is read for PyTorch on a CPU."""
 
 READ: dict[str, tuple[str, ...]] = {
+    "tests/backends/cuda": ("opc/backends/cuda", *GPU),
+    "tests/backends/cuda/test_frameworks.py": ("opc/backends", "opc/testing", *GPU),
+    "tests/backends/mindspore/test_cuda.py": ("opc/backends/mindspore", *GPU),
+    "tests/backends/onnxruntime/test_cuda.py": (*(f"opc/backends/{name}" for name in ("cuda", "onnx", "onnxruntime")), *GPU),
+    "tests/backends/paddle/test_cuda.py": ("opc/backends/paddle", *GPU),
     "tests/backends/popart": (*(f"opc/backends/{name}" for name in ("popart", "popxl", "poprt")), "opc/cli/generate.py", *POPLAR),
     "tests/backends/rknn": (*(f"opc/backends/{name}" for name in ("rknn", "torch")), *RKNN),
+    "tests/backends/tensorrt": ("opc/backends/paddle", "opc/backends/tensorrt", *GPU),
+    "tests/backends/torch/test_cuda.py": ("opc/backends/torch", *GPU),
     "tests/emit": KERNELS,
+    "tests/emit/cuda": ("opc/backends/cuda", *GPU),
     "tests/emit/poplar": POPLAR,
     "tests/emit/test_shape_builder.py": (*KERNELS, "runtime/include/opc/adapters", "runtime/emulation"),
     "tests/emulation": POPLAR,
     "tests/fuzz": KERNELS,
-    "tests/fuzz/test_device.py": (*KERNELS, "runtime/include/opc/cuda", "runtime/emulation/cuda"),
+    "tests/fuzz/test_device.py": GPU,
     "tests/ir/test_functions.py": KERNELS,
     "tests/testing/test_gradcheck.py": (),
     "tests/testing/test_orders.py": (),
@@ -93,7 +107,7 @@ def reads(path: Path) -> tuple[str, ...] | None:
 
 def left_out(path: Path) -> bool:
     """Whether nothing has changed that a test file is made of, and it may be left out for that."""
-    besides = reads(path) if path.name.startswith("test_") and path.is_relative_to(ROOT) else None
+    besides = reads(path) if _is_test(path) and path.is_relative_to(ROOT) else None
     change = touched()
     return besides is not None and change is not None and not depends(made_of(path), besides, change[1])
 
@@ -104,7 +118,18 @@ def depends(own: Collection[Path], besides: Collection[str], changed: Collection
     named = (m for place in besides if place.startswith("opc/") for m in (ROOT / place, *(ROOT / place).rglob("*.py")))
     every = {*own, *(p for module in named if module.is_file() for p in made_of(module))}
     folders = {p.parent for p in every} - {ROOT, ROOT / "opc", ROOT / "tests"}
-    return any(p in every or _home(p) in folders or any(p.is_relative_to(place) for place in places) for p in changed)
+    scripts = {p.parent for p in every if _is_test(p)}
+
+    def counts(path: Path) -> bool:
+        # What a test runs in another process lies beside it.
+        beside = path.suffix == ".py" and not _is_test(path) and path.parent in scripts
+        return path in every or beside or _home(path) in folders or any(path.is_relative_to(place) for place in places)
+
+    return any(map(counts, changed))
+
+
+def _is_test(path: Path) -> bool:
+    return path.name.startswith("test_") and path.suffix == ".py"
 
 
 def _home(path: Path) -> Path | None:
