@@ -85,6 +85,8 @@ FOLLOWED = (CONSOLE, "tests/docs/pages.py", "opc/build", *KERNELS)
 """What it depends on that a page can be followed."""
 
 PAGES: dict[str, tuple[str, ...]] = {
+    "docs/first_op.md": ("opc", "runtime"),
+    "docs/max_pool2d.md": ("opc", "runtime"),
     "docs/mindspore.md": ("opc/backends/mindspore", "opc/backends/torch", *adapters("mindspore", "native"), *TORCH),
     "docs/paddle.md": ("opc/backends/paddle", *adapters("paddle", "paddle_arguments")),
     "docs/popart.md": READ["tests/backends/popart"],
