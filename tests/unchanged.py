@@ -60,6 +60,11 @@ READ: dict[str, tuple[str, ...]] = {
     "tests/backends/popart": (*(f"opc/backends/{name}" for name in ("popart", "popxl", "poprt")), "opc/cli/generate.py", *POPLAR),
     "tests/backends/rknn": (*(f"opc/backends/{name}" for name in ("rknn", "torch")), *RKNN),
     "tests/backends/tensorrt": ("opc/backends/paddle", "opc/backends/tensorrt", *GPU),
+    "tests/backends/test_load_in_kind.py": (
+        *(f"opc/{name}" for name in ("backends", "build", "emit", "lower")),
+        *KERNELS,
+        *adapters("mindspore", "native", "numpy", "paddle", "paddle_arguments"),
+    ),
     "tests/backends/torch/test_cuda.py": ("opc/backends/torch", *GPU),
     "tests/emit": KERNELS,
     "tests/emit/cuda": ("opc/backends/cuda", *GPU),
