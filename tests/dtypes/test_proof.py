@@ -53,5 +53,5 @@ def proved(tmp_path_factory: pytest.TempPathFactory) -> Report:
 def test_op(name: str, proved: Report) -> None:
     for backend in (*COMPUTING, *(("torch",) if name in CALLED_BY_TORCH else ())):
         cell = proved.cell(name, backend)
-        assert cell.count(Status.PASSED) > 50
+        assert cell.count(Status.PASSED) > 40
         assert not cell.failures
