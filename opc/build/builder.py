@@ -7,7 +7,7 @@ killed anywhere leaves files that are whole, and no stamp that says otherwise.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -59,13 +59,15 @@ def build_specs(
     progress: Progress | None = None,
     say: Callable[[str], None] | None = None,
     jobs: int | None = None,
+    many: Collection[str] = (),
 ) -> tuple[Built, ...]:
     """Generate and build the packages of `specs` below `out`, and return what became of each, in order.
 
     One spec's mistake does not stop the others. `backends` are names, None for all; with `strict`, an op that one of those named
     can't carry is a mistake. `ahead` is called before anything is built, if anything has to be. `say` gets a message when the
     build has to wait for another process;
-    `jobs` is the number of compilers run at once, by default one a processor.
+    `jobs` is the number of compilers run at once, by default one a processor. `many` are the backends that many packages below
+    `out` are built for, these or others that come later: what those share is then made ahead.
 
     Raises:
         SpecError: when nothing can be built at all: an unknown backend, no compiler, an output folder that can't be written.
@@ -88,7 +90,9 @@ def build_specs(
                 families[i] = compile_spec(specs[i], to=Stage.FAMILY).family
             except SpecError as error:
                 results[i] = Built(specs[i].name, None, diagnostics=error.diagnostics)
-        built = build_families(list(families.values()), out, backends, strict=strict, progress=progress, say=say, jobs=jobs)
+        built = build_families(
+            list(families.values()), out, backends, strict=strict, progress=progress, say=say, jobs=jobs, many=many
+        )
         results |= dict(zip(families, built))
     return tuple(results[i] for i in range(len(specs)))
 
@@ -102,6 +106,7 @@ def build_families(
     progress: Progress | None = None,
     say: Callable[[str], None] | None = None,
     jobs: int | None = None,
+    many: Collection[str] = (),
 ) -> tuple[Built, ...]:
     """Generate and build the packages of families that are already loaded; otherwise as `build_specs`.
 
@@ -144,7 +149,7 @@ def build_families(
                 packages.append((family, generate(family, out, chosen, prepared)))
             except SpecError as error:
                 results[family.name] = Built(family.name, None, diagnostics=error.diagnostics)
-        compiled = compile_packages(packages, names, out, compiler, lock, goes_on, jobs)
+        compiled = compile_packages(packages, names, out, compiler, lock, goes_on, jobs, many)
         for family, generated in packages:
             made = compiled[family.name]
             skipped = {**generated.skipped, **made.skipped}

@@ -40,10 +40,12 @@ def compile_packages(
     lock: int,
     progress: Callable[[int, int, str], None] | None = None,
     jobs: int | None = None,
+    many: Collection[str] = (),
 ) -> dict[str, CompiledPackage]:
     """Build the chosen backends of generated packages below `out`; return what became of each package by its name.
 
-    `lock` is the descriptor of the held lock of `out`.
+    `lock` is the descriptor of the held lock of `out`. What packages share is made ahead for the backends that are `many`, for
+    others where there are many packages here.
 
     Raises:
         SpecError: when ninja can't run or its files can't be written.
@@ -56,9 +58,10 @@ def compile_packages(
     for family, generated in packages:
         edges[family.name], result[family.name].skipped = _steps(family, generated)
     built = ((step for name in chosen & {*steps} for step in steps[name]) for steps in edges.values())
-    ahead = headers.worth(built, out, toolchain)
+    sure = (step for steps in edges.values() for name in chosen & {*steps} & {*many} for step in steps[name])
+    ahead = headers.worth(built, out, toolchain, sure)
     kernels = {family.name: _kernel(family) for family, _ in packages}
-    apart = shared.worth((steps for steps, _ in kernels.values()), out, toolchain)
+    apart = shared.worth((steps for steps, _ in kernels.values()), out, toolchain, bool(many))
     for family, generated in packages:
         steps = edges[family.name]
         # Signatures are taken before the compilers read the files: a file that changes meanwhile then counts as changed.

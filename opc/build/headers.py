@@ -105,15 +105,18 @@ def of(step: BuildStep) -> Header | None:
     return Header(step.header, flags(step), step.kept, step.also, step.inlined, over)
 
 
-def worth(packages: Iterable[Iterable[BuildStep]], out: Path, toolchain: Toolchain) -> frozenset[Header]:
-    """Return the headers to be compiled ahead: those of many packages, and those that are there already.
+def worth(
+    packages: Iterable[Iterable[BuildStep]], out: Path, toolchain: Toolchain, sure: Iterable[BuildStep] = ()
+) -> frozenset[Header]:
+    """Return the headers to be compiled ahead: those of many packages, and those that are there already; of `sure` steps all.
 
     Those of environments are compiled here.
     """
     if not toolchain.precompiles:
         return frozenset()
     found = Counter(header for steps in packages for header in {of(step) for step in steps} if header is not None)
-    own = [h for h, count in found.items() if not h.kept and (count >= LEAST or (out / h.compiled).exists())]
+    many = {of(step) for step in sure}
+    own = [h for h, count in found.items() if not h.kept and (count >= LEAST or h in many or (out / h.compiled).exists())]
     kept = [h for h in found if h.kept]
     if kept:
         with ThreadPoolExecutor(os.cpu_count() or 1) as pool:

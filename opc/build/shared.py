@@ -45,12 +45,12 @@ def functions(step: BuildStep) -> Compile | None:
     return Compile(str(runtime_include() / step.functions), "functions.o", ("-x", "c++", *step.flags, HERE), glue=step.glue)
 
 
-def worth(packages: Iterable[Iterable[BuildStep]], out: Path, toolchain: Toolchain) -> frozenset[Compile]:
-    """Return the steps of `functions` that are worth it: for many packages, or where the object is there already."""
+def worth(packages: Iterable[Iterable[BuildStep]], out: Path, toolchain: Toolchain, sure: bool = False) -> frozenset[Compile]:
+    """Return the steps of `functions` that are worth it: for many packages, or where the object is there; all if it is `sure`."""
     if not toolchain.precompiles:
         return frozenset()
     found = Counter(made for steps in packages for made in {functions(step) for step in steps} if made is not None)
-    return frozenset(step for step, count in found.items() if count >= headers.LEAST or (out / path(step)).exists())
+    return frozenset(step for step, count in found.items() if sure or count >= headers.LEAST or (out / path(step)).exists())
 
 
 __all__ = ["ELSEWHERE", "FOLDER", "HERE", "folder", "functions", "of", "path", "worth"]

@@ -36,7 +36,10 @@ from opc.pipeline import load_family
 INTERFACE = ("attribute ", "op ", "operand ", "rank ", "type ")
 """What a backend's code depends on where it calls the compiled kernel: not what is computed, nor in what loops."""
 
-SIGNATURE = ("attribute Attribute.", "op no ", "op one ", "op several ", "op with ", "operand Operand.")
+OF_TORCH = "op native torch"
+"""What is no such feature for others than torch: native code that runs on torch alone, and elsewhere the op's kernel."""
+
+SIGNATURE = ("attribute ", "op no ", "op one ", "op several ", "op with ", "operand Operand.")
 """What it depends on where it wraps the code of another backend, which has types and checks: how the features begin."""
 
 BODY = (*INTERFACE, "language ")
@@ -108,7 +111,10 @@ def features(family: Family) -> frozenset[str]:
     for op in family.ops:
         _add((op.body, op.require), "language", found)
         _add((op.inputs, op.outputs), "operand", found)
-        _add(op.attributes, "attribute", found)
+        # What their conditions compute is seen on NumPy, of every op.
+        attributes: set[str] = set()
+        _add(op.attributes, "attribute", attributes)
+        found |= {text for text in attributes if text.startswith("attribute Attribute")}
         if not (op is family.forward and family.native_for("cpp") is not None):
             for variant in cpu_programs(op):
                 _add(variant.program, "loops", found)
@@ -292,7 +298,8 @@ def covering_set(specs: Sequence[Path], out: Path) -> Covering:
     chosen = cover(found, cost)
 
     def covering(names: Iterable[str], kinds: tuple[str, ...]) -> Collection[str]:
-        return cover({name: frozenset(f for f in found[name] if f.startswith(kinds)) for name in names}, cost)
+        some = {name: frozenset(f for f in found[name] if f.startswith(kinds) and f != OF_TORCH) for name in names}
+        return cover(some, cost)
 
     interface, loops = covering(chosen, INTERFACE), covering(chosen, LOOPS)
     signature, body, memory = covering(interface, SIGNATURE), covering(chosen, BODY), covering(chosen, MEMORY)
@@ -331,6 +338,7 @@ __all__ = [
     "INTERFACE",
     "LOOPS",
     "MEMORY",
+    "OF_TORCH",
     "ON_GPU",
     "SIGNATURE",
     "Chosen",

@@ -93,7 +93,7 @@ def some(backend: Backend, plan: ProofPlan) -> list[Item]:
     Calls with several blocks of fused rows are about the CPU's kernels, and would take an emulated device minutes.
     """
     items = [i for i in plan.items if i.case.kind != "blocks" or backend.execution != "emulated"]
-    if not plan.extent.halves(backend.name, backend.wraps):
+    if not plan.extent.halves(backend.name, backend.wraps or backend.on_device):
         return items
     alike: Counter[tuple[object, ...]] = Counter()
     types: set[tuple[str, str, str]] = set()

@@ -7,8 +7,8 @@ from enum import Enum
 EVERY_OP = ("numpy",)
 """The backends that every op is run on; all others are run on the covering set, or a part of it, and on what has changed."""
 
-EVERY_CALL = ("numpy", "torch")
-"""Those that make all calls of the covering set."""
+EVERY_CHOSEN = ("numpy", "torch")
+"""Those that run the whole covering set."""
 
 
 class Extent(Enum):
@@ -39,8 +39,8 @@ class Extent(Enum):
         return self is not Extent.SAMPLE
 
     def halves(self, backend: str, wraps: bool) -> bool:
-        """Whether a backend runs half of the calls that are alike: its code calls the kernel, and `EVERY_CALL` makes them all."""
-        return self in (Extent.COVER, Extent.LOOPS) and wraps and backend not in EVERY_CALL
+        """Whether a backend runs half of the calls that are alike: its code calls the kernel, and `EVERY_OP` makes them all."""
+        return self in (Extent.COVER, Extent.LOOPS) and wraps and backend not in EVERY_OP
 
     def limit(self, sample: int) -> int | None:
         """Return how many there are of what a sample has that many of; None for no limit."""
@@ -51,4 +51,4 @@ class Extent(Enum):
         return every if self.times is None else min(every, every * self.times // part)
 
 
-__all__ = ["EVERY_CALL", "EVERY_OP", "Extent"]
+__all__ = ["EVERY_CHOSEN", "EVERY_OP", "Extent"]

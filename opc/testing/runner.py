@@ -55,6 +55,7 @@ def run_tests(
     """
     from opc.backends import registry
     from opc.build import imports
+    from opc.build.headers import LEAST
 
     start = time.monotonic()
     report = Report()
@@ -68,7 +69,8 @@ def run_tests(
     folder, jobs = out or Path("generated"), jobs or os.cpu_count() or 1
     with imports.links(chosen) as path, Workers(path, patience) as workers:
         ahead = partial(start_ahead, workers, chosen, jobs)
-        build = partial(_build, report, out=folder, say=say, jobs=jobs, ahead=ahead)
+        many = [b.name for b in chosen if tiers is not None and sum(tiers.runs(spec, b) for spec in specs) >= LEAST]
+        build = partial(_build, report, out=folder, say=say, jobs=jobs, ahead=ahead, many=many)
         tasks = build(specs, chosen) if tiers is None else _build_in_tiers(report, specs, chosen, tiers, build)
         report.spend(BUILD, _cpu() - before)
         memory = Memory(folder)
@@ -185,15 +187,19 @@ def _build(
     say: Callable[[str], None] | None,
     jobs: int,
     ahead: Callable[[], None],
+    many: Sequence[str],
 ) -> list[BuiltPackage]:
-    """Bring the packages up to date, and record the specs and backends that fall out; `ahead` is called if anything is built."""
+    """Bring the packages up to date, and record the specs and backends that fall out; `ahead` is called if anything is built.
+
+    `many` are the backends that many packages are built for, in all calls together.
+    """
     if not specs:
         return []
     from opc.build.builder import build_specs
 
     names = [b.name for b in backends]
     packages: list[BuiltPackage] = []
-    for spec, built in zip(specs, build_specs(specs, out, names, strict=False, ahead=ahead, say=say, jobs=jobs)):
+    for spec, built in zip(specs, build_specs(specs, out, names, strict=False, ahead=ahead, say=say, jobs=jobs, many=many)):
         if built.package is None or not built.ok:
             report.mistakes[str(spec)] = "\n".join(d.render() for d in built.diagnostics)
             continue

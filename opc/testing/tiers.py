@@ -10,7 +10,7 @@ from pathlib import Path
 
 from opc.backends.base import Backend
 from opc.backends.kernel.backend import OPTIMIZE
-from opc.testing.extent import EVERY_CALL, EVERY_OP, Extent
+from opc.testing.extent import EVERY_CHOSEN, EVERY_OP, Extent
 
 THINNED = "a part of the calls was run, for the op is in the covering set and has not changed; without --cover all of them are"
 """What is said of an op of the covering set on every backend."""
@@ -61,7 +61,7 @@ class Tiers:
         some = self.signature if backend.library_of else self.interface if backend.wraps else self.bodies
         some = self.device if backend.on_device else self.expressions if backend.size_expressions else some
         some = self.on_gpu if backend.parts else some
-        chosen = self.chosen if some is None or backend.name in EVERY_CALL else some
+        chosen = self.chosen if some is None or backend.name in EVERY_CHOSEN else some
         return backend.name in EVERY_OP or spec in chosen
 
     def extent(self, spec: Path) -> Extent:

@@ -63,11 +63,22 @@ def changed(specs: Sequence[Path]) -> tuple[Path, ...]:
     begin = _begin(folder)
     if begin is None:
         return ()
-    names = (run_git(folder, "diff", "--name-only", begin.commit or "HEAD") or "").splitlines()
-    # Paths of `diff` begin at the root, those of `ls-files` at the folder.
-    touched = {begin.root / name for name in names}
-    touched |= {folder / name for name in (run_git(folder, "ls-files", "--others", "--exclude-standard") or "").splitlines()}
+    touched = _touched(begin, folder)
     return tuple(spec for spec in specs if spec.absolute() in touched or spec.resolve() in touched)
+
+
+def changed_files(folder: Path) -> tuple[str, frozenset[Path]] | None:
+    """Return the commit that a change began at, and the files that it touched; None where git does not know where that is."""
+    begin = _begin(folder)
+    return None if begin is None or begin.commit is None else (begin.commit, frozenset(_touched(begin, begin.root)))
+
+
+def _touched(begin: _Begin, folder: Path) -> set[Path]:
+    """Return the files that differ from where a change began, and those below a folder that git does not know yet."""
+    names = (run_git(begin.root, "diff", "--name-only", begin.commit or "HEAD") or "").splitlines()
+    others = (run_git(folder, "ls-files", "--others", "--exclude-standard") or "").splitlines()
+    # Paths of `diff` begin at the root, those of `ls-files` at the folder.
+    return {begin.root / name for name in names} | {folder / name for name in others}
 
 
 def joining(specs: Sequence[Path], chosen: Collection[Path], out: Path) -> tuple[Path, ...]:
@@ -165,4 +176,4 @@ def _changed_headers(old: Path, new: Path) -> frozenset[str]:
     return frozenset(found)
 
 
-__all__ = ["changed", "joining"]
+__all__ = ["changed", "changed_files", "joining"]

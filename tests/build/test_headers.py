@@ -63,6 +63,16 @@ def test_one_is_compiled_ahead_for_many_packages_and_no_object_differs(glue: Fak
     assert f"-I{headers.FOLDER}" in (many / "other/build/build.ninja").read_text()
 
 
+def test_one_is_compiled_ahead_for_few_packages_of_many_that_come(glue: FakeBackend, tmp_path: Path) -> None:
+    made: list[str] = []
+    families = [make_family(name) for name in NAMES[:2]]
+    for family in families:
+        built = builder.build_families([family], tmp_path, many=["fake"], progress=lambda done, total, file: made.append(file))
+        assert all(b.ok for b in built), [b.diagnostics for b in built]
+    assert ahead(made) == [".opc/headers/opc/core/tensor.h.gch"]
+    assert all(f"-I{headers.FOLDER}" in (tmp_path / f.name / "build/build.ninja").read_text() for f in families)
+
+
 def test_another_compiler_makes_it_anew(glue: FakeBackend, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     build(tmp_path, *NAMES)
     monkeypatch.setenv("CXXFLAGS", "-DMORE=1")

@@ -65,6 +65,7 @@ def test_functions_of_entry_files_are_compiled_once_for_many_packages_of_one_mac
     toolchain = Toolchain(("g++",), "g++", (), (), ("-shared",), precompiles=True)
     assert not shared.worth([steps] * (LEAST - 1), tmp_path, toolchain)
     (made,) = apart = shared.worth([steps] * LEAST, tmp_path, toolchain)
+    assert shared.worth([steps], tmp_path, toolchain, sure=True) == apart
     entry, *loops = (step for step in steps if isinstance(step, Compile))
     assert {f for f in made.flags if f not in entry.flags} == {"-x", "c++", shared.HERE}
     assert [shared.functions(step) for step in loops] == [None] * len(loops)

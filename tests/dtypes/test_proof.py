@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from opc.backends.base import Backend
 from opc.ir.dtypes import DTYPES, TYPE_SETS, candidates
 from opc.pipeline import load_family
 from opc.testing.results import Report, Status
@@ -18,6 +19,13 @@ COMPUTING = ("numpy", "onnx", "onnxruntime")
 """Backends on which all run: what is computed is in the kernel, which NumPy calls, and in ONNX's functions."""
 CALLED_BY_TORCH = ("float8_affine", "narrow_conversions")
 """What torch runs too, whose tools take long: together they have all of the dtypes, and a gradient."""
+
+
+class SomeOnTorch(Tiers):
+    """Tiers in which torch runs few specs, and the other backends all."""
+
+    def runs(self, spec: Path, backend: Backend) -> bool:
+        return backend.name != "torch" or spec.stem in CALLED_BY_TORCH
 
 
 def test_each_dtype_has_an_op() -> None:
@@ -35,17 +43,15 @@ def test_torch_is_given_each_dtype() -> None:
 
 @pytest.fixture(scope="module")
 def proved(tmp_path_factory: pytest.TempPathFactory) -> Report:
-    """What a proof of all of them, and one of what torch runs, finds: of each op as much as of one of the covering set."""
-    out = tmp_path_factory.mktemp("made")
-    runs = (SPECS, COMPUTING), ([FOLDER / f"{name}.yaml" for name in CALLED_BY_TORCH], ("torch",))
-    reports = [run_tests(specs, backends, out, tiers=Tiers(specs, whole=())) for specs, backends in runs]
-    assert all(r.ok for r in reports), [f.message for r in reports for f in r.results if f.status is Status.FAILED]
-    return Report({**reports[0].backends, **reports[1].backends}, [f for r in reports for f in r.results])
+    """What a proof of all of them finds: of each op as much as of one of the covering set."""
+    report = run_tests(SPECS, (*COMPUTING, "torch"), tmp_path_factory.mktemp("made"), tiers=SomeOnTorch(SPECS, whole=()))
+    assert report.ok, [f.message for f in report.results if f.status is Status.FAILED]
+    return report
 
 
 @pytest.mark.parametrize("name", [path.stem for path in SPECS])
 def test_op(name: str, proved: Report) -> None:
     for backend in (*COMPUTING, *(("torch",) if name in CALLED_BY_TORCH else ())):
         cell = proved.cell(name, backend)
-        assert cell.count(Status.PASSED) > 50
+        assert cell.count(Status.PASSED) > 40
         assert not cell.failures

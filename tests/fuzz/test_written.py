@@ -38,7 +38,7 @@ SIZES = (
 ORDINARY = ((5, 7, 3, 4), (1, 2, 1, 3), (17, 33, 2, 9), (4, 0, 3, 2), (33, 8, 16, 5), (64, 3, 65, 2))
 """Sizes by turns."""
 
-FEW = None if MANY else 5
+FEW = None if MANY else 3
 """How many ops of a theme are run."""
 
 LARGEST = 60_000

@@ -14,6 +14,7 @@ from opc.testing.cover import (
     INTERFACE,
     LOOPS,
     MEMORY,
+    OF_TORCH,
     ON_GPU,
     SIGNATURE,
     cover,
@@ -43,10 +44,18 @@ def test_features_are_constructs_loops_types_and_ranks() -> None:
         "loops RowAccumulate.kind=max",
     } <= softmax
     assert "language Reduce.kind=sum" not in relu
-    # Which functions are called is none, but in what attributes have to be.
+    # Which functions are called is none, nor what attributes have to be.
     gelu, normalised = (features(load_family(SPECS / f"{name}.yaml")) for name in ("gelu", "lp_normalize"))
     assert not any(text.startswith("language Call.fn") for text in gelu)
-    assert "attribute Call.fn=or" in normalised
+    assert "attribute Attribute.check given" in normalised
+    assert not any(text.startswith("attribute Call") for text in normalised)
+
+
+def test_native_code_of_torch_is_no_feature_of_interfaces(tmp_path: Path) -> None:
+    covering = covering_set([*FEW, SPECS / "native" / "leaky_relu_aten.yaml"], tmp_path)
+    (aten,) = (c for c in covering.chosen if c.name == "leaky_relu_aten")
+    assert OF_TORCH in aten.adds
+    assert {aten.interface, aten.signature, aten.body} == {False}
 
 
 def test_stages_fused_by_rows_are_a_feature() -> None:

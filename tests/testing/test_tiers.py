@@ -82,8 +82,8 @@ def test_an_op_whose_signature_others_have_is_not_checked_where_the_kernel_is_ca
 def test_backends_that_wrap_the_kernel_run_half_of_the_calls_that_are_alike(spec: Path) -> None:
     plan, _ = make_plan(load_family(spec), Extent.COVER)
 
-    def runs(plan: ProofPlan, name: str, wraps: bool) -> list[Item]:
-        return some(cast(Backend, SimpleNamespace(name=name, wraps=wraps)), plan)
+    def runs(plan: ProofPlan, name: str, wraps: bool, on_device: bool = False) -> list[Item]:
+        return some(cast(Backend, SimpleNamespace(name=name, wraps=wraps, on_device=on_device, execution="native")), plan)
 
     def has(items: Iterable[Item], what: Callable[[Case], Iterable[str]]) -> set[tuple[str, str, str]]:
         return {(i.kind, i.case.op, text) for i in items for text in what(i.case)}
@@ -98,8 +98,10 @@ def test_backends_that_wrap_the_kernel_run_half_of_the_calls_that_are_alike(spec
     absent = [has(given, lambda c: (n for n, a in c.inputs.items() if a is None)) for given in (half, every)]
     assert absent[0] == absent[1]
     assert [i for i in half if i.expected is None] == [i for i in every if i.expected is None]
-    # All run what is made from the body, the two that run every op, and what is run as a whole or as a sample anyway.
-    assert runs(plan, "onnx", False) == runs(plan, "torch", True) == every
+    # PyTorch does so too, and what runs on a device. All calls are made of what is made from the body, on NumPy, which runs every
+    # op, and of what is run as a whole or as a sample anyway.
+    assert runs(plan, "torch", True) == runs(plan, "cuda", False, on_device=True) == half
+    assert runs(plan, "onnx", False) == runs(plan, "numpy", True) == every
     assert runs(replace(plan, extent=Extent.WHOLE), "mindspore", True) == every
     assert runs(replace(plan, extent=Extent.SAMPLE), "mindspore", True) == every
 
