@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -155,8 +155,8 @@ def tests(session: nox.Session) -> None:
     suite(session, frameworks(session))
 
 
-def suite(session: nox.Session, programs: Path, left_out: Sequence[str] = ()) -> None:
-    """Run the tests but what arguments of pytest leave out, those that need MindSpore beside the others."""
+def suite(session: nox.Session, programs: Path) -> None:
+    """Run the tests, those that need MindSpore beside the others."""
     specs = [f"specs/{name}.yaml" for name in KEPT]
     backends = [part for name in RUN_IN_THEM for part in ("--backend", name)]
     session.run(programs / "opc", "build", *specs, *backends, env=BUILDING, external=True)
@@ -166,7 +166,7 @@ def suite(session: nox.Session, programs: Path, left_out: Sequence[str] = ()) ->
     skipped = [f"{package}/tests/test_mindspore.py" for package in generated]
     with meanwhile(session, python, "-m", "pytest", "-p", "no:cacheprovider", *skipped, env=BUILDING):
         env = {**BUILDING, **compiling_once(session, programs)}
-        session.run(programs / "pytest", *SPREAD, *left_out, "tests", *generated, *session.posargs, env=env, external=True)
+        session.run(programs / "pytest", *SPREAD, "tests", *generated, *session.posargs, env=env, external=True)
 
 
 @nox.session(venv_backend="none")
@@ -177,14 +177,10 @@ def sanitize(session: nox.Session) -> None:
 
 @nox.session(venv_backend="none")
 def tests_and_sanitizers(session: nox.Session) -> None:
-    """What `tests` and `sanitize` run, but files of tests for which nothing has changed.
-
-    The sanitizers take the processors' time that the tests leave, and then all of it.
-    """
+    """What `tests` and `sanitize` run. The sanitizers take the processors' time that the tests leave, and then all of it."""
     programs = frameworks(session)
-    said = str(session.run(programs / "python", "-m", "tests.unchanged", external=True, silent=True))
     with meanwhile(session, "nice", "-n", "15", programs / "opc", *SANITIZED, env=QUICK):
-        suite(session, programs, [line for line in said.splitlines() if line.startswith("--")])
+        suite(session, programs)
 
 
 @nox.session(venv_backend="none")
