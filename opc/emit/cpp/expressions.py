@@ -97,6 +97,14 @@ class ExprText(AffineDialect):
         self.given: frozenset[str] = frozenset()
         """The optional operands known to be present where an expression is being written."""
 
+    integer_type: ClassVar = "int64_t"
+    """What whole numbers are computed in, places and sizes among them."""
+
+    def computed(self, t: ValueType) -> str:
+        """Return the C++ type that values of a type are computed in here."""
+        found = c_compute(t)
+        return self.integer_type if found == "int64_t" else found
+
     @abstractmethod
     def attribute(self, name: str, element: int, target: str) -> str:
         """Return an attribute, or an element of one, as a C++ type."""
@@ -111,13 +119,13 @@ class ExprText(AffineDialect):
 
     def convert(self, e: Expr, wanted: ValueType) -> CppText:
         """Return `e` as a value of type `wanted`, which it mixes with or is cast to."""
-        target = c_compute(wanted)
+        target = self.computed(wanted)
         if isinstance(e, Const):
             return number(e.value, wanted)
         if isinstance(e, AttrRef) and not self._is_text(e):
             return CppText(self.attribute(e.name, e.element, target), _ATOM, wanted)
         own = self.expr(e)
-        if c_compute(own.type) == target:
+        if self.computed(own.type) == target:
             return own.of_type(wanted)
         return CppText(f"{target}({own.text})", _ATOM, wanted, True)
 
@@ -148,8 +156,8 @@ class ExprText(AffineDialect):
 
     def _cast(self, e: Cast) -> CppText:
         own = self.expr(e.arg)
-        target = c_compute(e.type)
-        if c_compute(own.type) == target:
+        target = self.computed(e.type)
+        if self.computed(own.type) == target:
             return own.of_type(e.type)
         if isinstance(e.arg, Const):
             return number(e.arg.value, e.type)
@@ -172,9 +180,9 @@ class ExprText(AffineDialect):
         args = [self.convert(e.args[0], common)]
         args += [self.branch(a, common) if fn.types == "logic" else self.convert(a, common) for a in e.args[1:]]
         if e.fn == "sub" and is_floating(e.type) and _is_zero(e.args[0]) and _shows_its_sign(e.args[1]):
-            return CppText(f"opc::zero_minus<{c_compute(e.type)}>({args[1].text})", _ATOM, e.type)
+            return CppText(f"opc::zero_minus<{self.computed(e.type)}>({args[1].text})", _ATOM, e.type)
         if fn.types in ("number", "float") and all(map(_is_loose, e.args)):
-            args[0] = _exact(args[0])
+            args[0] = self._exact(args[0])
         if fn.c == "{0}":
             return args[0].of_type(e.type)
         strength = CPP.strength.get(e.fn)
@@ -187,12 +195,16 @@ class ExprText(AffineDialect):
             left, right = CPP.sides(e.fn)
             text = fn.c.format(args[0].at(left), args[1].at(right))
         if fn.types == "number" and _narrow(e.type):
-            return CppText(f"{c_compute(e.type)}({text})", _ATOM, e.type, True)
+            return CppText(f"{self.computed(e.type)}({text})", _ATOM, e.type, True)
         return CppText(text, strength, e.type)
 
     def _argument(self, e: Expr, text: CppText) -> str:
         """Return an argument of an overloaded function, where a literal must have the exact type."""
-        return _exact(text).text if isinstance(e, Select) or _is_loose(e) else text.text
+        return self._exact(text).text if isinstance(e, Select) or _is_loose(e) else text.text
+
+    def _exact(self, text: CppText) -> CppText:
+        """Return a value in a text of exactly its type."""
+        return text if text.exact else CppText(f"{self.computed(text.type)}({text.text})", _ATOM, text.type, True)
 
     def _text_comparison(self, e: Call) -> CppText:
         attribute, constant = e.args if isinstance(e.args[1], StrConst) else (e.args[1], e.args[0])
@@ -208,7 +220,7 @@ class ExprText(AffineDialect):
     def _index_value(self, value: Affine) -> CppText:
         """Return the value of an index; where it is known, as along an axis of one point, its literal has the exact type too."""
         text = CppText(self.affine(value), _ATOM if value.single is not None else _SUM, Weak.INT)
-        return _exact(text) if value.constant is not None else text
+        return self._exact(text) if value.constant is not None else text
 
     def affine(self, value: Affine) -> str:
         """Return an integer expression over indices, sizes and attributes, as int64_t."""
@@ -225,20 +237,20 @@ class ExprText(AffineDialect):
     def _atom(self, atom: Atom) -> str:
         match atom:
             case FloorDiv():
-                return f"opc::floordiv<int64_t>({self.affine(atom.numerator)}, {self.affine(atom.denominator)})"
+                return f"opc::floordiv<{self.integer_type}>({self.affine(atom.numerator)}, {self.affine(atom.denominator)})"
             case Mod():
-                return f"opc::mod<int64_t>({self.affine(atom.numerator)}, {self.affine(atom.denominator)})"
+                return f"opc::mod<{self.integer_type}>({self.affine(atom.numerator)}, {self.affine(atom.denominator)})"
             case Minimum():
-                return f"opc::minimum<int64_t>({self.affine(atom.left)}, {self.affine(atom.right)})"
+                return f"opc::minimum<{self.integer_type}>({self.affine(atom.left)}, {self.affine(atom.right)})"
             case AttrInt():
-                return self.attribute(atom.name, atom.element, "int64_t")
+                return self.attribute(atom.name, atom.element, self.integer_type)
             case _:
                 return self.symbol(atom)
 
 
 ExprText.WRITERS = {
     Const: lambda text, e: number(e.value, e.type),
-    AttrRef: lambda text, e: CppText(text.attribute(e.name, e.element, c_compute(e.type)), _ATOM, e.type),
+    AttrRef: lambda text, e: CppText(text.attribute(e.name, e.element, text.computed(e.type)), _ATOM, e.type),
     IndexValue: lambda text, e: text._index_value(e.value),
     Call: ExprText._call,
     Select: ExprText._select,
@@ -272,11 +284,6 @@ def _shows_its_sign(e: Expr) -> bool:
         sides = (e.then, e.other)
         return all(isinstance(side, Const) for side in sides) or any(map(_shows_its_sign, sides))
     return not is_floating(e.type) and not isinstance(e, Const)
-
-
-def _exact(text: CppText) -> CppText:
-    """Return a value in a text of exactly its type."""
-    return text if text.exact else CppText(f"{c_compute(text.type)}({text.text})", _ATOM, text.type, True)
 
 
 def presences(condition: Expr) -> frozenset[str]:

@@ -80,6 +80,8 @@ class KernelText(ValueText):
 
     HEAD: Mapping[str, tuple[str, str]] = _HEADS
     ATTRIBUTES = "arguments.attributes->"
+    extremes: Mapping[str, str] = {"max": "maximum", "min": "minimum"}
+    """The functions that a larger or smaller value is found by."""
     STATEMENTS: ClassVar[Mapping[type, Callable[[Any, Any], str]]] = {}
     """What writes each class of statements without a body, each of which is one text."""
 
@@ -154,11 +156,15 @@ class KernelText(ValueText):
                 continue
             if self.kernel.form == "nest":
                 const = "" if v.entry == len(self.kernel.operands) - 1 else "const "
-                kind = f"opc::view<{const}{self._stored(v)}>"
+                kind = self._view_type(f"{const}{self._stored(v)}")
                 yield f"  const {kind} {v.name} = opc::view_of<{const}{self._stored(v)}>(nest, {v.entry});"
             else:
                 form, kind = "stored_flat" if v.stored else "flat", c_compute(v.type)
                 yield f"  const opc::{form}<{kind}> {v.name} = opc::{form}_of<{kind}>(nest, {v.entry});"
+
+    def _view_type(self, stored: str) -> str:
+        """Return the type of the local that holds an operand of a nest."""
+        return f"opc::view<{stored}>"
 
     def _stored(self, v: View) -> str:
         """Return the C++ type an operand is stored as; temporaries are stored as they are computed."""
@@ -245,7 +251,7 @@ class KernelText(ValueText):
                 for inner in s.body:
                     self._statement(inner, margin, lines)
             case Refuse():
-                back = "return;" if self.block is None else f"return {c_compute(self.block)}(0);"
+                back = "return;" if self.block is None else f"return {self.computed(self.block)}(0);"
                 _add(f"if ({self.expr(s.cond).text}) {{", margin, lines)
                 _add(f"  {self.expr(s.report).text};", margin, lines)
                 lines += [f"{margin}  {back}", f"{margin}}}"]
@@ -262,7 +268,7 @@ class KernelText(ValueText):
             case While():
                 self._block(f"while ({self.expr(s.cond).text})", s.body, margin, lines)
             case LocalFunction():
-                returns = "" if s.returns is None else f" -> {c_compute(s.returns)}"
+                returns = "" if s.returns is None else f" -> {self.computed(s.returns)}"
                 inlined = " OPC_INLINED" if s.inlined else ""
                 lines.append(f"{margin}const auto {s.name} = [&]({self._params(s.params)}){inlined}{returns} {{")
                 lines += self._body(s.body, f"{margin}  ")
@@ -287,10 +293,10 @@ class KernelText(ValueText):
     def _loop_head(self, s: Loop) -> str:
         low, high, i = self.integer(s.low), self.integer(s.high), s.index
         if s.down:
-            return f"for (int64_t {i} = {high} - 1; {i} >= {low}; --{i})"
+            return f"for ({self.integer_type} {i} = {high} - 1; {i} >= {low}; --{i})"
         after = "" if s.after is None else f", {self.expr(s.after).text}"
         step = f"++{i}" if s.step is None else f"{i} += {self.integer(s.step)}"
-        return f"for (int64_t {i} = {low}; {i} < {high}; {step}{after})"
+        return f"for ({self.integer_type} {i} = {low}; {i} < {high}; {step}{after})"
 
     def _started(self, value: Expr, kind: Kind) -> str:
         """Return the value of a variable as it is declared; a struct gets its members."""
@@ -307,14 +313,15 @@ class KernelText(ValueText):
     def _accumulate(self, s: Accumulate) -> str:
         target, kind = self.expr(s.target).text, s.target.type
         if s.kind in ("max", "min"):
-            return f"{target} = opc::{s.kind}imum({target}, {c_compute(kind)}({self.convert(s.value, kind).text}));"
-        value = self.convert(s.value, kind)
+            value = f"{self.computed(kind)}({self.convert(s.value, kind).text})"
+            return f"{target} = opc::{self.extremes[s.kind]}({target}, {value});"
+        found = self.convert(s.value, kind)
         if s.by == "bits":
-            return f"{target} {_BITS[s.kind]}= {value.text};"
+            return f"{target} {_BITS[s.kind]}= {found.text};"
         if s.kind in ("any", "all"):
-            return f"{target} = {target} {_OPERATOR[s.kind]} {value.at(3)};"
+            return f"{target} = {target} {_OPERATOR[s.kind]} {found.at(3)};"
         whole = kind is Weak.INT and isinstance(s.value, IndexValue)
-        return f"{target} {_OPERATOR[s.kind]}= {self.integer(s.value) if whole else value.text};"
+        return f"{target} {_OPERATOR[s.kind]}= {self.integer(s.value) if whole else found.text};"
 
 
 KernelText.STATEMENTS = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 
-from opc.emit.cpp.expressions import CppText, ExprText, c_compute, number
+from opc.emit.cpp.expressions import CppText, ExprText, number
 from opc.emit.cpp.layout import present_member, size_member
 from opc.emit.cpp.text import message_literal
 from opc.ir.affine import Affine, Dim, GroupSize, Index
@@ -194,13 +194,13 @@ class ValueText(ExprText):
                     self.runtime.add(HEADER[kind.name.removeprefix("opc::")])
                 return kind.name + (f"<{', '.join(map(self._kind, kind.of))}>" if kind.of else "")
             case Pointer():
-                return f"{c_compute(kind.to)} *"
+                return f"{self.computed(kind.to)} *"
             case ReferenceType():
                 return f"{self._kind(kind.to)} &"
             case Extension():
                 return self.integer(kind)
             case _:
-                return c_compute(kind)
+                return self.computed(kind)
 
     def _inline(self, e: Block) -> str:
         """Return statements as a function called in place."""
@@ -208,7 +208,7 @@ class ValueText(ExprText):
         lines = list(self._body(e.body, "  "))
         value = self.convert(e.value, e.type).text
         self.block = before
-        return "\n".join([f"[&]() -> {c_compute(e.type)} {{", *lines, f"  return {value};", "}()"])
+        return "\n".join([f"[&]() -> {self.computed(e.type)} {{", *lines, f"  return {value};", "}()"])
 
     def _params(self, params: tuple[tuple[Kind | ReferenceType | str, str], ...]) -> str:
         return ", ".join(self._declared(of, name, not isinstance(of, str | Pointer)) for of, name in params)
@@ -220,7 +220,7 @@ class ValueText(ExprText):
             return f"{self._kind(kind.to)} &{name}"
         if isinstance(kind, Pointer):
             constant = "const " if kind.constant else ""
-            return f"{constant}{c_compute(kind.to)} *{'const ' if const else ''}{name}"
+            return f"{constant}{self.computed(kind.to)} *{'const ' if const else ''}{name}"
         return f"{'const ' if const else ''}{self._kind(kind)} {name}"
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 
 from opc.emit.cpp.expressions import CppText, c_compute
@@ -13,7 +12,7 @@ from opc.ir.affine import Affine, Atom, AttrInt, Dim, FloorDiv, GroupSize, Mod
 from opc.ir.dtypes import DType, TypeVar, is_floating
 from opc.ir.expr import Call, Const, IndexValue, StrConst
 from opc.ir.op import AttributeKind, Op
-from opc.loops.nodes import Accumulate, Body, How, Kernel, Loop
+from opc.loops.nodes import How, Kernel, Loop
 from opc.loops.values import Intrinsic, Load, StoredType
 from opc.lower.build.context import Nest
 from opc.records import dataclass
@@ -25,7 +24,6 @@ _STARTS: Mapping[How, tuple[str, str]] = {
 }
 """Where a thread begins in a loop that several share, and how far it goes on each time."""
 
-_EXTREME = {"max": "larger", "min": "smaller"}
 
 _DIVISORS: Mapping[str, int] = {"narrow_low": 2, "narrow_high": 2, "count_terms": 2, "quotient_by": 0, "rest_of": 0}
 """The intrinsics that divide, and which of their arguments they divide by."""
@@ -128,27 +126,30 @@ class CudaText(KernelText):
     def _attribute_type(self, name: str) -> str:
         return "opc::real_number" if self.op.attribute(name).kind is AttributeKind.FLOAT else "int64_t"
 
-    def _body(self, body: Body, margin: str) -> list[str]:
-        lines = super()._body(body, margin)
-        return [re.sub(r"\bint64_t\b", "whole", line) for line in lines] if self.may_be_small else lines
+    @property
+    def integer_type(self) -> str:  # type: ignore[override]  # that of the class is what every other kernel has
+        """As `ExprText` says: a small nest has numbers of 32 bits."""
+        return "whole" if self.may_be_small else "int64_t"
+
+    @property
+    def extremes(self) -> Mapping[str, str]:  # type: ignore[override]
+        """As `KernelText` says."""
+        return {"max": "larger", "min": "smaller"} if self.may_be_small else KernelText.extremes
+
+    def _view_type(self, stored: str) -> str:
+        return "auto" if self.may_be_small else super()._view_type(stored)
 
     def _views(self) -> Iterator[str]:
-        if self.kernel.form == "nest":
-            small = self.may_be_small
-            yield from (
-                re.sub(r"^  const opc::view<.*?> (\w+) =", r"  const auto \1 =", v) if small else v for v in super()._views()
-            )
+        return super()._views() if self.kernel.form == "nest" else iter(())
 
     def _prologue(self) -> Iterator[str]:
         if self.is_packed:
             yield "  const auto &tile = opc::tile_as<Plain>(described);"
         yield from (f"  using {t.name} [[maybe_unused]] = opc::compute<{t.name}_stored>;" for t in self.types)
         for (name, element, target), local in self.attributes.items():
-            place, kind = f"arguments.{_member(name, element)}", target or "int64_t"
+            place, kind = f"arguments.{_member(name, element)}", target or self.integer_type
             real = self.op.attribute(name).kind is AttributeKind.FLOAT
             value = f"{place}.as<{kind}>()" if real else place if kind == "int64_t" else f"{kind}({place})"
-            if self.may_be_small and kind == "int64_t":
-                kind, value = "whole", f"static_cast<whole>({value})"
             yield f"  const {kind} {local} = {value};"
         for member in self.symbols:
             kind = symbol_type(member)
@@ -168,7 +169,7 @@ class CudaText(KernelText):
         if s.step is not None:
             own, step = f"{own} * {self.integer(s.step)}", f"{step} * {self.integer(s.step)}"
         start = own if low == "0" else f"{low} + {own}"
-        return f"for (int64_t {s.index} = {start}; {s.index} < {self.integer(s.high)}; {s.index} += {step})"
+        return f"for ({self.integer_type} {s.index} = {start}; {s.index} < {self.integer(s.high)}; {s.index} += {step})"
 
     def _intrinsic(self, e: Intrinsic) -> str:
         at = _DIVISORS.get(e.name, -1)
@@ -182,7 +183,7 @@ class CudaText(KernelText):
             return super()._atom(atom)
         if self._is_divisor(atom.denominator) and self.nest.positive(atom.denominator):
             found = "floor_by" if isinstance(atom, FloorDiv) else "rest_by"
-            return f"opc::{found}<int64_t>({self._divisor(atom.denominator)}, {self.affine(atom.numerator)})"
+            return f"opc::{found}<{self.integer_type}>({self._divisor(atom.denominator)}, {self.affine(atom.numerator)})"
         return super()._atom(atom)
 
     def _divisor(self, by: Affine) -> str:
@@ -190,12 +191,8 @@ class CudaText(KernelText):
         if by.constant is not None:
             return f"opc::constant_divisor<{by.constant}>()"
         if not self._is_divisor(by):
-            return f"opc::found_divisor<int64_t>{{{self.affine(by)}}}"
+            return f"opc::found_divisor<{self.integer_type}>{{{self.affine(by)}}}"
         return f"arguments.{self.divisors.setdefault(by, f'by_{len(self.divisors) + 1}')}"
-
-    def _accumulate(self, s: Accumulate) -> str:
-        text = super()._accumulate(s)
-        return re.sub(r" = opc::(max|min)imum\(", lambda m: f" = opc::{_EXTREME[m[1]]}(", text) if self.may_be_small else text
 
     def _element(self, e: Load) -> str:
         view, offset = e.view, self.integer(e.offset)
@@ -233,7 +230,6 @@ class CudaText(KernelText):
         return c_compute(of)  # type: ignore[arg-type]  # it is the type of a value
 
 
-CudaText.STATEMENTS = {**KernelText.STATEMENTS, Accumulate: CudaText._accumulate}
 CudaText.WRITERS = {**KernelText.WRITERS, StrConst: CudaText._fault, Call: CudaText._call}
 
 _SCALES = frozenset((2, 4, 8, 0.5, 0.25, 0.125))
