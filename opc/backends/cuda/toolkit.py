@@ -16,6 +16,9 @@ VARIABLE = "OPC_CUDA"
 
 EMULATED = "emulated"
 
+EMULATED_LIBRARY = "build/cuda/libcublasLt_emulated.so"
+"""What stands in for cuBLASLt where kernels run on the CPU, relative to the package."""
+
 
 @cache
 def nvcc() -> str | None:
