@@ -1,5 +1,5 @@
-"""Sums of products that a library may make: products of matrices, whose elements are taken as they are stored, and to whose rows at
-most a vector is added. Whether it makes them is found by each call, from where elements lie."""
+"""Sums of products that a library may make: products of matrices, whose elements are taken as they are stored, and to whose
+rows at most a vector is added. Whether it makes them is found by each call, from where elements lie."""
 
 from __future__ import annotations
 

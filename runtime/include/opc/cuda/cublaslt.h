@@ -1,5 +1,6 @@
 /* cuBLASLt, NVIDIA's library of products of matrices, where a process has it or can load it: it is not linked, and none of its headers is
- * read. What is declared here has the names' meanings and the values of cublasLt.h and cublas_api.h, which are the same in CUDA 11 to 13. */
+ * read. What is declared here has the values and sizes that cublasLt.h, cublas_api.h and library_types.h of cuBLAS 12.9.3 and 13.10.0 have;
+ * tests/emit/cuda/cublaslt.cpp compares them where such headers are. */
 #ifndef OPC_CUDA_CUBLASLT_H
 #define OPC_CUDA_CUBLASLT_H
 
