@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opc.backends.base import DeviceLostError, OpError, Session, Unsupported
-from opc.backends.cuda.toolkit import EMULATED_LIBRARY, library_path
+from opc.backends.cuda.toolkit import EMULATED_LIBRARY, cublaslt, library_path
 from opc.backends.derived import chooses_outputs, computable
 from opc.emit import abi
 from opc.ir.dtypes import DTYPES, DType, numpy_dtype
@@ -122,8 +122,8 @@ class CudaSession(Session):
         if made is None:
             return {}
         made.restype = ctypes.c_int64
-        path = self.package / EMULATED_LIBRARY
-        with _environment(LIBRARY_PATH, str(path) if self.emulated and path.exists() else None):
+        path = self.package / EMULATED_LIBRARY if self.emulated else cublaslt()
+        with _environment(LIBRARY_PATH, None if path is None or LIBRARY_PATH in os.environ else str(path)):
             return {"cublaslt": _ByLibrary(self, made)} if made() >= 0 else {}
 
     def _wanted(self, op: Op, inputs: Inputs, attributes: Attributes, only: Sequence[str] | None) -> tuple[str, ...]:

@@ -41,6 +41,13 @@ def libraries(nvcc: str) -> tuple[str, ...]:
     return (f"-L{folder}",) if (folder / "libcudart_static.a").exists() else ()
 
 
+def cublaslt() -> Path | None:
+    """Return the path of cuBLASLt where NVIDIA's wheels have it, which a process finds by itself where the loader or a toolkit
+    has it, or a framework has loaded it."""
+    found = (path for home in _wheels() for path in sorted((home / "lib").glob("libcublasLt.so.[0-9]*")))
+    return next(found, None)
+
+
 def has_gpu() -> bool:
     """Whether the driver has made a GPU's device."""
     return Path("/dev/nvidia0").exists() or any(Path("/dev").glob("nvidia[0-9]*"))

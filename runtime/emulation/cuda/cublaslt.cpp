@@ -124,7 +124,7 @@ bool is_aligned(const void *place, uint64_t bytes) { return reinterpret_cast<uin
 }  // namespace
 
 /* What tells kernels which run on the CPU from those of a GPU that this is the library for them. */
-OPC_LIBRARY int opc_cublaslt_is_emulated(void) { return 1; }
+OPC_LIBRARY int emulates_cublaslt(void) { return 1; }
 
 OPC_LIBRARY int cublasLtCreate(void **handle) {
   if (answers("lacks")) return NOT_INITIALIZED;

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -240,6 +241,23 @@ def test_more_shapes_than_answers_are_kept(linear: Library) -> None:
         found, count = linear.call("linear", x=x[:, :terms], w=x[:, :terms])
         assert count == 1
         exact(found["y"], x[:, :terms] @ x[:, :terms].T)
+
+
+def test_threads_share_answers(linear: Library) -> None:
+    """Each has a bias of its own, which the library is told of by what the threads have in common."""
+    x, w = integers(6, 8), integers(5, 8, seed=1)
+    op = linear.session.ops["linear"]
+
+    def calls(number: int) -> None:
+        b = np.full(5, number, np.float32)
+        for _ in range(30):
+            found = linear.session._call(op, {"x": x, "w": w, "b": b}, {}, ("y",))
+            exact(found["y"], x @ w.T + number)
+
+    before = linear.made()
+    with ThreadPoolExecutor(4) as pool:
+        assert [*pool.map(calls, range(8))] == [None] * 8
+    assert linear.made() - before == 8 * 30
 
 
 def test_the_proof_calls_the_library_too(linear_session: CudaSession) -> None:

@@ -21,7 +21,7 @@
 #define OPC_CUBLASLT_LIBRARY "OPC_CUBLASLT_LIBRARY"
 
 /* What the emulation has beside the library's functions: kernels that the CPU runs call it alone, and those of a GPU never do. */
-#define OPC_CUBLASLT_EMULATION "opc_cublaslt_is_emulated"
+#define OPC_CUBLASLT_EMULATION "emulates_cublaslt"
 
 namespace opc {
 namespace cublaslt {
