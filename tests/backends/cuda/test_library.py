@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -217,22 +218,68 @@ def test_without_a_gpu_there_is_no_library(loaded: Loaded, monkeypatch: pytest.M
         assert linear.call("linear", x=integers(3, 4), w=integers(5, 4))[1] == 0
 
 
-def test_workspace_is_the_context_s(linear: Library, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A host that has none to lend has an algorithm that needs none."""
-    import opc.backends.cuda.session as module
+class Lender:
+    """Memory of a host that keeps account of what it lends, or has none."""
 
-    kind, asked = module._Context, list[Any]()
+    def __init__(self, patch: pytest.MonkeyPatch, *, stream: int | None = None, has_memory: bool = True) -> None:
+        import opc.backends.cuda.session as module
 
-    def context(stream: Any, device: int, allocate: Any, *rest: Any) -> Any:
-        asked.append(allocate)
-        return kind(stream, device, None, *rest)
+        kind, self.lent, self.back = module._Context, list[int](), list[int]()
+        self.memory = dict[int, Any]()
 
-    x, w = integers(3, 14), integers(4, 14)
-    monkeypatch.setattr(module, "_Context", context)
-    found, count = linear.call("linear", x=x, w=w)
-    assert asked
-    assert count == 1
-    exact(found["y"], x @ w.T)
+        def allocate(_: int, size: int, __: int) -> int | None:
+            self.lent.append(size)
+            if not has_memory:
+                return None
+            buffer = ctypes.create_string_buffer(size)
+            self.memory[ctypes.addressof(buffer)] = buffer
+            return ctypes.addressof(buffer)
+
+        def release(_: int, place: int, size: int, __: int) -> None:
+            del self.memory[place]
+            self.back.append(size)
+
+        word, number = ctypes.c_void_p, ctypes.c_int64
+        functions = (
+            ctypes.CFUNCTYPE(word, word, number, word)(allocate),
+            ctypes.CFUNCTYPE(None, word, word, number, word)(release),
+        )
+        self.kept = functions
+        places = [ctypes.cast(f, word) for f in functions]
+
+        def context(_: Any, device: int, __: Any, ___: Any, *rest: Any) -> Any:
+            return kind(stream, device, *places, *rest)
+
+        patch.setattr(module, "_Context", context)
+
+
+@pytest.mark.parametrize("has_memory", [True, False])
+def test_workspace_is_the_context_s(linear: Library, monkeypatch: pytest.MonkeyPatch, has_memory: bool) -> None:
+    """A host that has none to lend has an algorithm that needs none, and few products are not given any."""
+    x, w = integers(128, 130, seed=int(has_memory)), integers(128, 130, seed=3)
+    lender = Lender(monkeypatch, has_memory=has_memory)
+    for of, sizes in ((x, [4 * 128 * 128] * 2), (x[:9], [])):
+        lender.lent.clear()
+        lender.back.clear()
+        found, count = linear.call("linear", x=of, w=w)
+        assert count == 1
+        assert lender.lent == sizes
+        assert lender.back == (sizes if has_memory else [])
+        exact(found["y"], of @ w.T)
+
+
+@pytest.mark.parametrize("use", ["off", "all"])
+def test_a_call_that_measures_asks_for_what_any_library_may_need(
+    linear: Library, monkeypatch: pytest.MonkeyPatch, use: str
+) -> None:
+    """A host that plans with it may run in another process than the one that asks."""
+    monkeypatch.setenv(LIBRARY, use)
+    lender = Lender(monkeypatch, stream=2**64 - 1)
+    for rows, most in ((128, 32 << 20), (127, 0)):
+        lender.lent.clear()
+        assert linear.call("linear", x=integers(rows, 128), w=integers(128, 128))[1] == 0
+        assert max(lender.lent, default=0) == most
+        assert not lender.memory
 
 
 def test_more_shapes_than_answers_are_kept(linear: Library) -> None:

@@ -117,7 +117,6 @@ inline bool library_call::describe(const plain_product &p) {
   to = const_cast<void *>(target.data);
   bias = p.bias;
   batches = p.batches;
-  has_workspace = true;
   int64_t down = p.down;
   axes_in_steps left_points = left.points, target_points = target.points;
   if (batches > 1 && right.batches.are_one && right.batches.step == 0) {
@@ -231,19 +230,22 @@ struct library_device {
   }
 };
 
-/* While it is there, this thread may do what the capture of a CUDA graph forbids: the library loads its kernels when it first needs them,
- * which is not part of what is captured. */
-struct relaxed_capture {
+/* What a thread needs to call the library: a context of the device, which one that has called nothing of CUDA's lacks; and to be let do
+ * what the capture of a CUDA graph forbids, for the library loads its kernels when it first needs them, which is not captured. */
+struct library_guard {
 #if defined(__CUDACC__)
   cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
-  relaxed_capture() { cudaThreadExchangeStreamCaptureMode(&mode); }
-  ~relaxed_capture() { cudaThreadExchangeStreamCaptureMode(&mode); }
+  explicit library_guard(const opc_cuda_context *lent) {
+    cudaSetDevice(lent->device);
+    cudaThreadExchangeStreamCaptureMode(&mode);
+  }
+  ~library_guard() { cudaThreadExchangeStreamCaptureMode(&mode); }
 #else
-  relaxed_capture() {}
-  ~relaxed_capture() {}
+  explicit library_guard(const opc_cuda_context *) {}
+  ~library_guard() {}
 #endif
-  relaxed_capture(const relaxed_capture &) = delete;
-  relaxed_capture &operator=(const relaxed_capture &) = delete;
+  library_guard(const library_guard &) = delete;
+  library_guard &operator=(const library_guard &) = delete;
 };
 
 /* How many products the library has made so far in place of tiles; -1 where there is no library. */
@@ -255,9 +257,9 @@ static inline int64_t products_by_library() {
 /* Starts a product on the context's stream. False where the library does not make it, and nothing is started. */
 static bool start_product(const cublaslt::functions &f, library_device &device, library_call &c, const opc_cuda_context *lent) {
   const library_key key = c.key();
+  const library_guard guard(lent);
   pthread_mutex_lock(&device.lock);
   if (device.handle == nullptr && !device.fails) {
-    const relaxed_capture relaxed;
     device.fails = f.Create(&device.handle) != cublaslt::succeeded;
   }
   library_plan *const plan = device.fails ? nullptr : device.plan_of(f, c, key);
@@ -276,7 +278,6 @@ static bool start_product(const cublaslt::functions &f, library_device &device, 
   const void *const zero = is_wide ? static_cast<const void *>(&wide[1]) : &narrow[1];
   pthread_mutex_lock(&device.lock);
   if (!lacks_memory) {
-    const relaxed_capture relaxed;
     plan->works = (c.bias == nullptr || f.MatmulDescSetAttribute(plan->operation, cublaslt::matmul_bias, &c.bias, sizeof c.bias) == 0) &&
                   f.Matmul(device.handle, plan->operation, one, c.from_a, plan->a, c.from_b, plan->b, zero, c.to, plan->d, c.to, plan->d,
                            &plan->own, workspace, static_cast<size_t>(bytes), lent->stream) == cublaslt::succeeded;
@@ -294,14 +295,20 @@ static bool start_product(const cublaslt::functions &f, library_device &device, 
 /* Has the library make a product, on the context's stream; false where it does not, and nothing is started. */
 static bool multiply_by_library(const plain_product &p, const opc_cuda_context *lent) {
   enum : int32_t { most_devices = 64 };
-  if (lent == nullptr || lent->stream == OPC_CUDA_MEASURE || lent->device < 0 || lent->device >= most_devices) return false;
-  if (p.batches <= 0 || p.down <= 0 || p.across <= 0 || p.terms <= 0) return false;
+  if (lent == nullptr || p.batches <= 0 || p.down <= 0 || p.across <= 0 || p.terms <= 0) return false;
+  const bool many = double(p.batches) * double(p.down) * double(p.across) * double(p.terms) >= double(least_products_of_library);
+  if (lent->stream == OPC_CUDA_MEASURE) {
+    /* Sizes alone tell, for the call that is measured for may be of a process with another library, or of fewer products. */
+    void *const workspace = many ? device_memory(lent, most_library_workspace) : nullptr;
+    if (workspace != nullptr && lent->release != nullptr) lent->release(lent->allocator, workspace, most_library_workspace, lent->stream);
+    return false;
+  }
   const char *const use = getenv(OPC_CUBLASLT);
   if (use != nullptr && strcmp(use, "off") == 0) return false;
-  const double products = double(p.batches) * double(p.down) * double(p.across) * double(p.terms);
-  if (products < double(least_products_of_library) && (use == nullptr || strcmp(use, "all") != 0)) return false;
+  if (lent->device < 0 || lent->device >= most_devices || (!many && (use == nullptr || strcmp(use, "all") != 0))) return false;
   library_call c;
   if (!c.describe(p)) return false;
+  c.has_workspace = many;
   const cublaslt::functions *const f = cublaslt::library();
   if (f == nullptr) return false;
   static library_device *devices[most_devices];
