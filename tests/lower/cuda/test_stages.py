@@ -54,7 +54,8 @@ def test_stages_do_not_depend_on_the_order_of_sets() -> None:
         (
             "matmul",
             {
-                "matmul_y": "bind(tiles to blocks), tile(64 x 64, 128 x 128, 128 x 256), tensor(float16, bfloat16), library(cuBLASLt)"
+                "matmul_y": "bind(tiles to blocks), tile(64 x 64, 128 x 128, 128 x 256), "
+                "tensor(float16, bfloat16), library(cuBLASLt)"
             },
         ),
         (
