@@ -1,8 +1,8 @@
 """Products of matrices on a GPU, by cuBLASLt and in tiles: `python tests/gpu/in_library.py FOLDER`, where packages of matmul and
 linear are built for torch and CUDA.
 
-Values are those of products in float64. It says `all held` on which GPU, with times as parts of torch's, or ends with what did not
-hold.
+Values are those of products in float64. It says `all held` on which GPU, with times as parts of torch's, or ends with what did
+not hold.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from statistics import median
@@ -135,7 +136,7 @@ def seconds(call: Callable[[], Any]) -> float:
         end.record()
         torch.cuda.synchronize()
         found.append(begin.elapsed_time(end) / 10000)
-    return median(found[2:])
+    return float(median(found[2:]))
 
 
 def timed(matmul: Counted, linear: Counted) -> None:
@@ -148,10 +149,10 @@ def timed(matmul: Counted, linear: Counted) -> None:
                 ("linear", linear.function, torch.nn.functional.linear, (a, w, b)),
             )
             for name, own, theirs, given in cases:
-                base, by = seconds(lambda f=theirs, t=given: f(*t)), dict[str, float]()
+                base, by = seconds(partial(theirs, *given)), dict[str, float]()
                 for way in ("all", "off"):
                     with use(way):
-                        by[way] = seconds(lambda f=own, t=given: f(*t))
+                        by[way] = seconds(partial(own, *given))
                 ratios = f"library {by['all'] / base:.2f}, tiles {by['off'] / base:.2f}"
                 print(f"{name} {size} {dtype}: torch {base * 1e6:.1f} us, {ratios}")
 
