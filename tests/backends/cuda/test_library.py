@@ -160,6 +160,30 @@ def test_matrices_lie_as_they_like(matmul: Library, dtype: DType) -> None:
         exact(found["y"], a.astype(float) @ b.astype(float))
 
 
+def test_answers_are_of_all_sizes(matmul: Library, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sizes differ one at a time, while distances between rows or columns, and how operands are aligned, are the same."""
+    import opc.backends.cuda.session as module
+
+    aligned = ctypes.CDLL(None).aligned_alloc
+    aligned.restype, aligned.argtypes = ctypes.c_void_p, (ctypes.c_size_t, ctypes.c_size_t)
+
+    def copied(self: module._Memory, source: int, size: int) -> int:
+        place = int(aligned(256, (size + 255) // 256 * 256))
+        self.held.append(place)
+        self._copy(self.library.opc_array_copy_in, place, source, size)
+        return place
+
+    monkeypatch.setattr(module._Memory, "_copied", copied)
+    a, b = integers(24, 24), integers(24, 24, seed=1)
+    for left in (a, a.T):
+        for right in (b, b.T):
+            for rows, terms, columns in ((8, 9, 9), (9, 8, 9), (9, 9, 8), (9, 9, 9)):
+                own, other = left[:rows, :terms], right[:terms, :columns]
+                found, count = matmul.call("matmul", a=own, b=other)
+                assert count == 1
+                exact(found["y"], own @ other)
+
+
 def test_nothing_is_asked_of_empty_matrices(matmul: Library) -> None:
     for a, b in ((integers(0, 4), integers(4, 3)), (integers(2, 0), integers(0, 3)), (integers(0, 2, 3), integers(0, 3, 2))):
         found, count = matmul.call("matmul", a=a, b=b)

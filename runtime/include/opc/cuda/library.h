@@ -45,7 +45,7 @@ struct library_matrix {
 
 /* All that the library's answer depends on: with the same numbers it is the same. */
 struct library_key {
-  int64_t of[12];
+  int64_t of[13];
   uint64_t hash() const {
     uint64_t found = 0;
     for (int64_t word : of) found = (found ^ static_cast<uint64_t>(word)) * 0x9e3779b97f4a7c15ull, found ^= found >> 29;
@@ -66,7 +66,8 @@ struct library_call {
   library_key key() const {
     const int64_t kinds = a.operation | b.operation << 1 | (bias != nullptr) << 2 | has_workspace << 3 | factors << 4 | made << 12;
     const int64_t aligned = alignment(from_a) | alignment(from_b) << 16 | alignment(to) << 32 | alignment(bias) << 48;
-    return {{a.rows, a.columns, a.leading, a.batch_step, b.columns, b.leading, b.batch_step, d.leading, d.batch_step, batches, kinds, aligned}};
+    return {{a.rows, a.columns, a.leading, a.batch_step, b.rows, b.columns, b.leading, b.batch_step, d.leading, d.batch_step, batches, kinds,
+             aligned}};
   }
   /* The bytes of which an address is a multiple, as far as that makes a difference. */
   static int64_t alignment(const void *place) {
@@ -230,14 +231,16 @@ struct library_device {
   }
 };
 
-/* What a thread needs to call the library: a context of the device, which one that has called nothing of CUDA's lacks; and to be let do
- * what the capture of a CUDA graph forbids, for the library loads its kernels when it first needs them, which is not captured. */
+/* What a thread needs to call the library: a context, which one that has called nothing of CUDA's lacks; and to be let do what the capture
+ * of a CUDA graph forbids, for the library loads its kernels when it first needs them, which is not captured. */
 struct library_guard {
 #if defined(__CUDACC__)
   cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
   explicit library_guard(const opc_cuda_context *lent) {
-    cudaSetDevice(lent->device);
+    static thread_local int32_t ready = -1;
     cudaThreadExchangeStreamCaptureMode(&mode);
+    if (ready != lent->device) cudaFree(nullptr);
+    ready = lent->device;
   }
   ~library_guard() { cudaThreadExchangeStreamCaptureMode(&mode); }
 #else
