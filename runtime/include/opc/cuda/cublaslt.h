@@ -69,13 +69,13 @@ struct functions {
 };
 
 template <typename Function>
-static bool find(void *library, Function &function, const char *name) {
+static inline bool find(void *library, Function &function, const char *name) {
   void *const found = dlsym(library, name);
   memcpy(&function, &found, sizeof found);
   return found != nullptr;
 }
 
-static bool find_all(void *library, functions &f) {
+static inline bool find_all(void *library, functions &f) {
   return find(library, f.Create, "cublasLtCreate") && find(library, f.MatmulDescCreate, "cublasLtMatmulDescCreate") &&
          find(library, f.MatmulDescDestroy, "cublasLtMatmulDescDestroy") &&
          find(library, f.MatmulDescSetAttribute, "cublasLtMatmulDescSetAttribute") &&
@@ -90,7 +90,7 @@ static bool find_all(void *library, functions &f) {
 
 /* Loads the library: that of a file, or one that the process has already, as a framework does, or one that the loader or a toolkit has.
  * Of several that of the CUDA which compiled the kernels comes first, since the driver runs that. */
-static void *load() {
+static inline void *load() {
   const char *const path = getenv(OPC_CUBLASLT_LIBRARY);
   if (path != nullptr && *path != 0) return dlopen(path, RTLD_NOW | RTLD_LOCAL);
 #if defined(__CUDACC__)
@@ -117,7 +117,7 @@ static void *load() {
 }
 
 /* The library's functions, NULL where there is no library. It is looked for once, by the first call that wants it. */
-static const functions *library() {
+static inline const functions *library() {
   static functions found;
   static int32_t state = 0; /* 1: found, 2: there is none */
   static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

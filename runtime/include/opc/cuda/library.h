@@ -77,7 +77,7 @@ struct library_call {
 };
 
 /* The data type of the library's that elements have; -1 where it has none that tiles have too. */
-static int32_t library_type(dtype type) {
+static inline int32_t library_type(dtype type) {
   return type == dtype_float32    ? int32_t(cublaslt::real_32f)
          : type == dtype_float64  ? int32_t(cublaslt::real_64f)
          : type == dtype_float16  ? int32_t(cublaslt::real_16f)
@@ -86,7 +86,7 @@ static int32_t library_type(dtype type) {
 }
 
 /* Describes what has some rows and columns as a matrix or a transposed one; false where it is neither. */
-static bool as_matrix(library_matrix &m, int64_t rows, int64_t row_step, int64_t columns, int64_t column_step, int64_t batch_step) {
+static inline bool as_matrix(library_matrix &m, int64_t rows, int64_t row_step, int64_t columns, int64_t column_step, int64_t batch_step) {
   const bool by_rows = row_step == 1 && rows > 1, by_columns = column_step == 1 && columns > 1;
   if (by_rows || (!by_columns && rows == 1)) {
     m = {rows, columns, columns == 1 ? rows : column_step, batch_step, cublaslt::as_stored};
@@ -97,7 +97,7 @@ static bool as_matrix(library_matrix &m, int64_t rows, int64_t row_step, int64_t
   }
   return m.is_in_bounds();
 }
-static bool as_target(library_matrix &m, int64_t rows, int64_t row_step, int64_t columns, int64_t column_step, int64_t batch_step) {
+static inline bool as_target(library_matrix &m, int64_t rows, int64_t row_step, int64_t columns, int64_t column_step, int64_t batch_step) {
   m = {rows, columns, columns == 1 ? rows : column_step, batch_step, cublaslt::as_stored};
   return (rows == 1 || row_step == 1) && m.is_in_bounds();
 }
@@ -258,7 +258,7 @@ static inline int64_t products_by_library() {
 }
 
 /* Starts a product on the context's stream. False where the library does not make it, and nothing is started. */
-static bool start_product(const cublaslt::functions &f, library_device &device, library_call &c, const opc_cuda_context *lent) {
+static inline bool start_product(const cublaslt::functions &f, library_device &device, library_call &c, const opc_cuda_context *lent) {
   const library_key key = c.key();
   const library_guard guard(lent);
   pthread_mutex_lock(&device.lock);
@@ -296,7 +296,7 @@ static bool start_product(const cublaslt::functions &f, library_device &device, 
 }
 
 /* Has the library make a product, on the context's stream; false where it does not, and nothing is started. */
-static bool multiply_by_library(const plain_product &p, const opc_cuda_context *lent) {
+static inline bool multiply_by_library(const plain_product &p, const opc_cuda_context *lent) {
   enum : int32_t { most_devices = 64 };
   if (lent == nullptr || p.batches <= 0 || p.down <= 0 || p.across <= 0 || p.terms <= 0) return false;
   const bool many = double(p.batches) * double(p.down) * double(p.across) * double(p.terms) >= double(least_products_of_library);
