@@ -123,8 +123,9 @@ class CudaSession(Session):
             return {}
         made.restype = ctypes.c_int64
         path = self.package / EMULATED_LIBRARY if self.emulated else cublaslt()
-        with _environment(LIBRARY_PATH, None if path is None or LIBRARY_PATH in os.environ else str(path)):
-            return {"cublaslt": _ByLibrary(self, made)} if made() >= 0 else {}
+        found = None if path is None or LIBRARY_PATH in os.environ else str(path)
+        with _environment(LIBRARY_PATH, found):
+            return {"cublaslt": _ByLibrary(self, made, found)} if made() >= 0 else {}
 
     def _wanted(self, op: Op, inputs: Inputs, attributes: Attributes, only: Sequence[str] | None) -> tuple[str, ...]:
         """Return the outputs that a call is to compute."""
@@ -175,11 +176,11 @@ class _ByLibrary(CudaSession):
     """The same library, whose products of matrices are cuBLASLt's whatever their sizes are. Each call with such a product
     is made twice, and has to give the same bits."""
 
-    def __init__(self, plain: CudaSession, made: Callable[[], int]) -> None:
-        """Take the library of another session; `made` tells how many products cuBLASLt has made."""
+    def __init__(self, plain: CudaSession, made: Callable[[], int], path: str | None) -> None:
+        """Take the library of another session; `made` tells how many products cuBLASLt has made, and `path` where that is."""
         Session.__init__(self, plain.family, plain.package)
         self.ops = {op.name: op for op in ops_with_library(self.family)}
-        self.library, self.emulated, self.made = plain.library, plain.emulated, made
+        self.library, self.emulated, self.made, self.path = plain.library, plain.emulated, made, path
         self.calls = 0
         self.told_by_data = False
 
@@ -187,7 +188,7 @@ class _ByLibrary(CudaSession):
         """Run one op of the family; see `opc.backends.base.Session`. Products that cuBLASLt can't make are made in tiles."""
         described = self.ops[op]
         names = self._wanted(described, inputs, attributes, only)
-        with _environment(LIBRARY, "all"):
+        with _environment(LIBRARY, "all"), _environment(LIBRARY_PATH, self.path):
             before = self.made()
             found = self._call(described, inputs, attributes, names)
             if self.made() == before:
