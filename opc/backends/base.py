@@ -226,6 +226,13 @@ class Session(ABC):
         """
         return
 
+    def variants(self) -> Mapping[str, Session]:
+        """Return sessions that make calls in another way, such as by a vendor's library, by what their results are named by.
+
+        They have those ops alone that may be called so.
+        """
+        return {}
+
     def emulations(self) -> Mapping[str, Callable[..., dict[str, Array]]]:
         """Return functions that make calls on an emulation of the framework, by the kind their results are listed as."""
         return {}

@@ -71,6 +71,11 @@ def steps(backend: Backend, plan: ProofPlan, package: Path) -> Iterator[ProofSte
         yield ProofStep(item.kind, item.case.name, partial(run_item, session, plan.family, item), item.case.place)
     for check in backend.checks(session) if plan.extent.checks(backend.wraps) else ():
         yield ProofStep("check", f"{plan.family.name}/{check.name}", partial(_check, check.run))
+    for way, other in session.variants().items():
+        for item in items:
+            if item.expected is not None and item.case.op in other.ops and item.kind not in ("gradient", "second gradient"):
+                action = partial(run_item, other, plan.family, item)
+                yield ProofStep(item.kind, f"{item.case.name}-{way}", action, item.case.place)
     if session.has_functions:
         for item in function_items(plan):
             action = partial(_run_function, session, plan.family, item)

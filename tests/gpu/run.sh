@@ -1,7 +1,7 @@
 #!/bin/sh
 # Proves ops on this machine's GPU: tests/gpu/run.sh [OP...]. It needs nvcc and python3 with what opc depends on, and installs nothing.
 # What nvcc makes of kernels, without a GPU: python3 -m tests.gpu.gates [OP...]
-# Where there is a torch or an ONNX Runtime with CUDA too, in_torch.py and in_onnxruntime.py call ops on the GPU from there.
+# Where there is a torch or an ONNX Runtime with CUDA too, in_torch.py, in_library.py and in_onnxruntime.py call ops on the GPU from there.
 # The report is left in $OUT, or .opc/gpu: results.json and gpu.md. With the ops below it takes about five minutes on 16 processors.
 set -e
 cd "$(dirname "$0")/../.."
@@ -24,6 +24,11 @@ if python3 -c "import sys, torch; sys.exit(not torch.cuda.is_available())" 2> /d
       --out "$out/packages"
   done
   PYTHONPATH=. OPC_VARIANT=native OPC_OPTIMIZE=0 OPC_CACHE_DIR="$out/cache" python3 tests/gpu/in_torch.py "$out/packages"
+  for op in matmul linear; do
+    PYTHONPATH=. OPC_VARIANT=native OPC_OPTIMIZE=0 python3 -m opc build "specs/$op.yaml" --backend cuda --backend torch \
+      --out "$out/packages"
+  done
+  PYTHONPATH=. python3 tests/gpu/in_library.py "$out/packages"
 else
   echo "there is no torch with CUDA: calls from torch are left out"
 fi

@@ -14,7 +14,7 @@ from opc.backends.kernel.backend import COMMON_FLAGS
 from opc.diagnostics import Diagnostic
 from opc.distribution import install
 from opc.emit.cpp.text import comment
-from opc.emit.cuda.files import cuda_files, may_fault, refused
+from opc.emit.cuda.files import cuda_files, may_call_library, may_fault, refused
 from opc.ir.op import Family
 
 if TYPE_CHECKING:
@@ -63,7 +63,8 @@ class CudaBackend(Backend):
         sources = ((f"kernel/{family.name}.cu", kernel), ("cuda/arrays.cu", arrays))
         if toolkit.is_emulated():
             steps = tuple(Compile(source, made, EMULATED_FLAGS) for source, made in sources)
-            return (*steps, Link((kernel, arrays), toolkit.library_path(family), ("-lm",)))
+            library = (_emulated_library(),) if may_call_library(family, cuda_files(family)) else ()
+            return (*steps, Link((kernel, arrays), toolkit.library_path(family), ("-lm", "-ldl", "-lpthread")), *library)
         nvcc, include = toolkit.nvcc() or "nvcc", toolkit.include()
         reads = tuple(
             str(path) for path in (*sorted((include / "opc").glob("c*/*.h")), *(include / name for name in CALL_HEADERS))
@@ -83,6 +84,13 @@ class CudaBackend(Backend):
         from opc.backends.cuda.session import CudaSession
 
         return CudaSession(family, package)
+
+
+def _emulated_library() -> Link:
+    """Return the step that makes what stands in for cuBLASLt: one object for all packages."""
+    source = str(toolkit.include().parent / "emulation" / "cuda" / "cublaslt.cpp")
+    own = Compile(source, "cublaslt.o", (*EMULATED_FLAGS[2:-1], "-O1"))
+    return Link((), toolkit.EMULATED_LIBRARY, shared=(own,))
 
 
 def _arrays(family: Family, faults: bool) -> str:

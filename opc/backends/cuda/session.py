@@ -4,24 +4,32 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from opc.backends.base import DeviceLostError, OpError, Session, Unsupported
-from opc.backends.cuda.toolkit import library_path
+from opc.backends.cuda.toolkit import EMULATED_LIBRARY, cublaslt, library_path
 from opc.backends.derived import chooses_outputs, computable
 from opc.emit import abi
 from opc.ir.dtypes import DTYPES, DType, numpy_dtype
 from opc.ir.op import AttributeKind, Family, Op, ScatterMode
+from opc.lower.cuda.library import ops_with_library
 
 if TYPE_CHECKING:
     from opc.backends.base import Array, Attributes, Inputs
 
 SEED = "OPC_CUDA_SEED"
 """Environment variable: the order in which the emulation runs the threads of a block is random, by this seed."""
+
+LIBRARY = "OPC_CUBLASLT"
+"""Environment variable: whether cuBLASLt makes products of matrices: `off`, or `all`, which are those of any size."""
+
+LIBRARY_PATH = "OPC_CUBLASLT_LIBRARY"
+"""Environment variable: the path of cuBLASLt, where it is not looked for."""
 
 _C_TYPES: Mapping[str, Any] = {
     "double": ctypes.c_double,
@@ -100,23 +108,24 @@ class CudaSession(Session):
         # Where any order of additions is permitted, another one may round otherwise.
         if self.emulated and described.scatter is not ScatterMode.ATOMIC:
             self.calls += 1
-            again = self._in_order(str(self.calls), described, inputs, attributes, names)
+            with _environment(SEED, str(self.calls)):
+                again = self._call(described, inputs, attributes, names)
             for name, array in found.items():
                 assert array.tobytes() == again[name].tobytes(), (
                     f"{name} depends on the order of the threads: a barrier is missing"
                 )
         return found
 
-    def _in_order(self, seed: str, op: Op, inputs: Inputs, attributes: Attributes, names: Sequence[str]) -> dict[str, Array]:
-        before = os.environ.get(SEED)
-        os.environ[SEED] = seed
-        try:
-            return self._call(op, inputs, attributes, names)
-        finally:
-            if before is None:
-                del os.environ[SEED]
-            else:
-                os.environ[SEED] = before
+    def variants(self) -> Mapping[str, Session]:
+        """Return the session whose products of matrices are cuBLASLt's, where the op has such and the library is there."""
+        made = getattr(self.library, f"opc_{self.family.name}_cuda_library", None)
+        if made is None:
+            return {}
+        made.restype = ctypes.c_int64
+        path = self.package / EMULATED_LIBRARY if self.emulated else cublaslt()
+        found = None if path is None or LIBRARY_PATH in os.environ else str(path)
+        with _environment(LIBRARY_PATH, found):
+            return {"cublaslt": _ByLibrary(self, made, found)} if made() >= 0 else {}
 
     def _wanted(self, op: Op, inputs: Inputs, attributes: Attributes, only: Sequence[str] | None) -> tuple[str, ...]:
         """Return the outputs that a call is to compute."""
@@ -161,6 +170,52 @@ class CudaSession(Session):
         """Raise OpError where a function has refused the call."""
         if code != 0:
             raise OpError(message.value.decode(errors="replace"))
+
+
+class _ByLibrary(CudaSession):
+    """The same library, whose products of matrices are cuBLASLt's whatever their sizes are. Each call with such a product
+    is made twice, and has to give the same bits."""
+
+    def __init__(self, plain: CudaSession, made: Callable[[], int], path: str | None) -> None:
+        """Take the library of another session; `made` tells how many products cuBLASLt has made, and `path` where that is."""
+        Session.__init__(self, plain.family, plain.package)
+        self.ops = {op.name: op for op in ops_with_library(self.family)}
+        self.library, self.emulated, self.made, self.path = plain.library, plain.emulated, made, path
+        self.calls = 0
+        self.told_by_data = False
+
+    def call(self, op: str, inputs: Inputs, attributes: Attributes, only: Sequence[str] | None = None) -> dict[str, Array]:
+        """Run one op of the family; see `opc.backends.base.Session`. Products that cuBLASLt can't make are made in tiles."""
+        described = self.ops[op]
+        names = self._wanted(described, inputs, attributes, only)
+        with _environment(LIBRARY, "all"), _environment(LIBRARY_PATH, self.path):
+            before = self.made()
+            found = self._call(described, inputs, attributes, names)
+            if self.made() == before:
+                return found
+            again = self._call(described, inputs, attributes, names)
+        for name, array in found.items():
+            assert array.tobytes() == again[name].tobytes(), f"{name} differs from one call to the next"
+        return found
+
+    def variants(self) -> Mapping[str, Session]:
+        """Return nothing: this is one."""
+        return {}
+
+
+@contextmanager
+def _environment(name: str, value: str | None) -> Iterator[None]:
+    """Set an environment variable for a while; None leaves it as it is."""
+    before = os.environ.get(name)
+    if value is not None:
+        os.environ[name] = value
+    try:
+        yield
+    finally:
+        if value is not None and before is None:
+            del os.environ[name]
+        elif before is not None:
+            os.environ[name] = before
 
 
 class _Memory:

@@ -16,6 +16,9 @@ VARIABLE = "OPC_CUDA"
 
 EMULATED = "emulated"
 
+EMULATED_LIBRARY = "build/cuda/libcublasLt_emulated.so"
+"""What stands in for cuBLASLt where kernels run on the CPU, relative to the package."""
+
 
 @cache
 def nvcc() -> str | None:
@@ -36,6 +39,13 @@ def libraries(nvcc: str) -> tuple[str, ...]:
     """Return the option that says where a toolkit's libraries are: nvcc does not look where wheels have them."""
     folder = Path(nvcc).parent.parent / "lib"
     return (f"-L{folder}",) if (folder / "libcudart_static.a").exists() else ()
+
+
+def cublaslt() -> Path | None:
+    """Return the path of cuBLASLt where NVIDIA's wheels have it, which a process finds by itself where the loader or a toolkit
+    has it, or a framework has loaded it."""
+    found = (path for home in _wheels() for path in sorted((home / "lib").glob("libcublasLt.so.[0-9]*")))
+    return next(found, None)
 
 
 def has_gpu() -> bool:

@@ -17,10 +17,11 @@ from opc.ir.affine import Affine, Dim, GroupSize
 from opc.ir.dtypes import DType, TypeVar
 from opc.ir.expr import Axis
 from opc.ir.op import Family, Group, Op
+from opc.lower.cuda.library import library_product_of
 from opc.lower.cuda.moves import moved_axis
 from opc.lower.cuda.packed import along, packed_entry
 from opc.lower.cuda.points import neighbouring_axis, shared_terms
-from opc.lower.cuda.products import products_of
+from opc.lower.cuda.products import Products, products_of
 from opc.lower.cuda.rows import kept
 from opc.lower.cuda.scans import ahead_of, first_terms, scan_of, scanned_entry
 from opc.lower.cuda.scatters import entries_in_order, entries_of_items, entries_of_keys, other_entries, scatter_of
@@ -53,6 +54,11 @@ def infer_prototype(family: Family, op: Op) -> str:
 def status_prototype(family: Family) -> str:
     """Return the prototype of the function that tells what a family's kernels found, without the semicolon."""
     return f"int32_t opc_{family.name}_cuda_status(const int64_t *status, const opc_cuda_context *lent)"
+
+
+def library_prototype(family: Family) -> str:
+    """Return the prototype of the function that tells how many products a library has made, without the semicolon."""
+    return f"int64_t opc_{family.name}_cuda_library(void)"
 
 
 def faults_name(family: Family) -> str:
@@ -163,14 +169,13 @@ class CudaEntryText(TileEntryText):
             yield f"  opc::set_tiles(described, {self._tiles(products)});"
             yield from self._steps("left", products.factors[0], products.down, products, s, op)
             yield from self._steps("right", products.factors[1], products.across, products, s, op)
-            element = self._element(products.stored) or dtype_text(products.sum.type)
-            most = ", opc::small_tiles" if self.functions[s.name] in self.seldom else ""
-            yield f"  opc::tile_launch plan(described, lent, {element}{most});"
-            yield "  if (plan.lacks_memory()) {"
-            yield f'    return opc::fail(context, OPC_OUT_OF_MEMORY, "{self.op.name}: no memory for parts of {s.assign.target}");'
-            yield "  }"
-            steps = "for (int32_t step = 0; described.work > 0 && plan.next_step(described, step); ++step)"
-            yield from self._launch(s, text, steps, "true", "plan.blocks", shared="plan.bytes")
+            library = library_product_of(op, s, products)
+            if library is not None:
+                yield from self._library(library, products, s, op)
+                yield from (f"  {line}" for line in self._in_tiles(s, text, products))
+                yield "  }"
+            else:
+                yield from self._in_tiles(s, text, products)
             return
         if (weighed := weighed_of(op, s)) is not None:
             yield from self._weighed(s, text, weighed, op)
@@ -236,6 +241,17 @@ class CudaEntryText(TileEntryText):
             factors = [f"opc::magnitude({self.scalar.number(Affine.of(atom))})" for atom in monomial]
             terms.append(" * ".join([f"{times}.0", *factors] if times > 1 or not factors else factors))
         return " + ".join(terms) or "0.0"
+
+    def _in_tiles(self, s: NestStage, text: CudaText, products: Products) -> Iterator[str]:
+        """Yield what starts tiles of products."""
+        element = self._element(products.stored) or dtype_text(products.sum.type)
+        most = ", opc::small_tiles" if self.functions[s.name] in self.seldom else ""
+        yield f"  opc::tile_launch plan(described, lent, {element}{most});"
+        yield "  if (plan.lacks_memory()) {"
+        yield f'    return opc::fail(context, OPC_OUT_OF_MEMORY, "{self.op.name}: no memory for parts of {s.assign.target}");'
+        yield "  }"
+        steps = "for (int32_t step = 0; described.work > 0 && plan.next_step(described, step); ++step)"
+        yield from self._launch(s, text, steps, "true", "plan.blocks", shared="plan.bytes")
 
     def _scanned(self, s: NestStage, text: CudaText, scan: ScanPlan, first: Affine) -> Iterator[str]:
         """Yield what starts a scan in one pass, at whose first point so many terms are taken in."""

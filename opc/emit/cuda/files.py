@@ -8,7 +8,7 @@ from functools import cached_property
 from opc.diagnostics import Diagnostic
 from opc.emit.cpp.layout import wrap
 from opc.emit.cpp.text import comment, message_literal
-from opc.emit.cuda.entry import CudaEntryText, faults_name, infer_prototype, prototype, status_prototype
+from opc.emit.cuda.entry import CudaEntryText, faults_name, infer_prototype, library_prototype, prototype, status_prototype
 from opc.emit.cuda.instances import Instances
 from opc.emit.cuda.text import CudaText
 from opc.ir.dtypes import DType
@@ -58,6 +58,11 @@ def kernels_alone(family: Family, dtypes: Collection[DType]) -> tuple[str, dict[
 def may_fault(family: Family, files: Mapping[str, str]) -> bool:
     """Return whether a family's kernels, of which these are the files, look for mistakes in data, such as an index outside."""
     return f" {faults_name(family)} = 0 " not in files[f"kernel/{family.name}_cuda.h"]
+
+
+def may_call_library(family: Family, files: Mapping[str, str]) -> bool:
+    """Return whether a library may make some of the products of a family, of whose kernels these are the files."""
+    return library_prototype(family) in files[f"kernel/{family.name}_cuda.h"]
 
 
 class _Written:
@@ -116,11 +121,18 @@ class _Source:
         self.tiles[stage.name], self.functions[stage.name] = text, function
         return text
 
+    @property
+    def calls_library(self) -> bool:
+        """Whether a library may make some of the family's products."""
+        return any(text.kernel.schedule.args("library") for text in self.tiles.values())
+
     def header(self) -> str:
         """Return the header of the functions of the C ABI."""
         family = self.family
         guard = f"OPC_KERNEL_{family.name.upper()}_CUDA_H"
         functions = [p(family, op) for op in family.ops for p in (prototype, infer_prototype)]
+        if self.calls_library:
+            functions.append(library_prototype(family))
         declared = "\n".join(f"OPC_EXPORT\n{text};" for text in (*functions, status_prototype(family)))
         return (
             f"{self.banner}\n#ifndef {guard}\n#define {guard}\n\n"
@@ -144,6 +156,8 @@ class _Source:
             "  return opc::status_of(what, status, &own);",
             "}",
         ]
+        if self.calls_library:
+            entries.append(f"OPC_EXPORT\n{library_prototype(family)} {{\n  return opc::products_by_library();\n}}\n")
         lines = [
             *self._within(kernels),
             *entries,
@@ -189,6 +203,8 @@ class _Source:
             yield "cuda/scan"
         if any(schedule.args("rescale") for schedule in schedules):
             yield "cuda/weigh"
+        if self.calls_library:
+            yield "cuda/library"
 
     def _types(self) -> Iterator[str]:
         from opc.emit.kernel.files import type_macros

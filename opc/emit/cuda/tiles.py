@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from opc.emit.cuda.text import CudaText
 from opc.emit.kernel.entry import EntryText
@@ -13,6 +13,7 @@ from opc.ir.dtypes import DType, TypeVar, ValueType
 from opc.ir.expr import Axis, BroadcastAxis, Expr, GroupAxis, GroupRef, Read, ReduceAxis
 from opc.ir.op import Group, Op, Operand
 from opc.lower.cuda.gathered import Gathered
+from opc.lower.cuda.library import LibraryProduct, places_in
 from opc.lower.cuda.products import Products, lies_along_terms, places_of
 from opc.lower.cuda.weigh import Weighed, lies_along
 from opc.lower.loop_ir import NestStage
@@ -116,13 +117,58 @@ class TileEntryText(EntryText):
         for axis in products.sum.axes:
             match axis:
                 case BroadcastAxis():
-                    yield f"  {terms}.add_once({self._points(axis)});"
+                    size = self._points(axis)
+                    yield f"  {terms}.{self._shared(axis.name, declared, found, operand, size, axis.operand, 'true')};"
                 case GroupAxis():
                     yield f"  {terms}.{step(axis.name, self._points(axis), f'call.{group_member((axis.name, None))}')};"
                 case Axis():
                     yield f"  {terms}.{step(axis.index, self._points(axis), '')};"
         along = "opc::along_terms" if lies_along_terms(side, products) else "opc::along_points"
         yield f"  opc::set_steps<{along}>(described.{side}, {operand}, {points}, {terms}, {of});"
+
+    def _shared(
+        self, name: str, declared: Operand, found: Mapping[str, int], operand: str, size: str, target: str | None, summed: str
+    ) -> str:
+        """Return what adds the axes of a group that are `summed`, or those that are not, to the steps of an operand."""
+        if name not in found:
+            return f"add({size}, 0)"
+        dim, place = declared.dims[found[name]], self._first_axes(declared.dims)[found[name]]
+        assert isinstance(dim, Group), "a group is read by its name"
+        own, whole, kept = (f"call.{group_member(g)}" for g in ((name, dim.of), (name, None), (name, target)))
+        return f"add({operand}, {place}, {own}, {whole}, {kept}, {summed})"
+
+    def _library(self, product: LibraryProduct, products: Products, s: NestStage, op: Op) -> Iterator[str]:
+        """Yield what describes a product to the library, and the beginning of what runs where the library does not make it."""
+        text = self.tiles[s.name]
+        assert text.nest is not None, "a nest stage has the text of a nest"
+        dims, operands = op.operand(s.assign.target).dims, list[str]()
+        for side, factor in zip(("left", "right"), product.factors, strict=True):
+            found = places_in(op, s, products, factor)
+            assert found is not None, "its elements are in steps"
+            declared, operand, of = self._operand(factor, text, op)
+            places = self._first_axes(declared.dims)
+            yield f"  opc::axes_in_steps {side}_batches;"
+            for n in products.batch:
+                entry, dim, size = s.assign.indices[n], dims[n], f"described.size[{n}]"
+                if isinstance(dim, Group) and isinstance(entry, GroupRef):
+                    yield f"  {side}_batches.{self._shared(entry.name, declared, found, operand, size, dim.of, 'false')};"
+                else:
+                    name = str(entry)
+                    yield f"  {side}_batches.add({size}, {f'{operand}, {places[found[name]]}' if name in found else '0'});"
+            operands.append(f"{{{operand}.data, {of}, {side}_batches, {side}_points, {side}_terms}}")
+        for name, entries in (("batches", products.batch), ("down", products.down), ("across", products.across)):
+            yield f"  opc::axes_in_steps made_{name};"
+            yield from (f"  made_{name}.add(described.size[{n}], described.after[{n}]);" for n in entries)
+        made = text.nest.operands.index(s.assign.target)
+        target = Read(s.assign.target, (), op.operand(s.assign.target).type)
+        operands.append(f"{{operands[{made}].data, {self._operand(target, text, op)[2]}, made_batches, made_down, made_across}}")
+        bias = "nullptr, opc::dtype_unknown, 0"
+        if product.bias is not None:
+            _, operand, of = self._operand(product.bias, text, op)
+            bias = f"{operand}.data, {of}, described.{operand}.stride[0]"
+        counts = "described.work, described.down, described.across, described.terms"
+        yield f"  const opc::plain_product product = {{{counts}, {', '.join(operands)}, {bias}}};"
+        yield "  if (!opc::multiply_by_library(product, lent)) {"
 
     def _gathered(self, side: str, found: Gathered, products: Products, s: NestStage, op: Op) -> str:
         """Return what tells how a factor is brought whose elements are found by their places."""

@@ -31,6 +31,7 @@ from opc.loops.values import (
 from opc.lower.build.context import NEST, Nest
 from opc.lower.build.points import PointLoops
 from opc.lower.cuda.gathered import Gathered, of_points, of_terms
+from opc.lower.cuda.library import LIBRARY, library_product_of
 from opc.lower.cuda.points import DevicePoints, place_of, used_places
 from opc.lower.cuda.products import HALVES, MOST_DIGITS, TILES, Products, lies_along_terms
 from opc.lower.guards import replace_node
@@ -136,7 +137,7 @@ class _DeviceProducts(DevicePoints):
         return LocalFunction(self.nest.fresh("again"), params, used, total, self.products.sum.type)
 
     def _tiled(self) -> Schedule:
-        """Return the schedule: which tiles there may be, and which types tensor cores multiply."""
+        """Return the schedule: which tiles there may be, which types tensor cores multiply, and which library may do it all."""
         p = self.products
         halves = [d for d in (p.stored.dtypes if isinstance(p.stored, TypeVar) else (p.stored,)) if d in HALVES]
         steps = [Transformation("bind", ("tiles to blocks",))]
@@ -147,6 +148,8 @@ class _DeviceProducts(DevicePoints):
             steps.append(Transformation("gather", tuple(p.gathered)))
         if p.computed:
             steps.append(Transformation("compute", p.computed))
+        if (found := library_product_of(self.op, self.stage, p)) is not None:
+            steps.append(Transformation("library", (LIBRARY, *(("bias",) if found.bias is not None else ()))))
         return Schedule(tuple(steps))
 
     def _places_of(self, side: str, found: Gathered, word: str, own: tuple[int, ...]) -> tuple[LocalFunction, LocalFunction]:

@@ -38,7 +38,11 @@ def loaded(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str | Family],
                         (folder / step.object).parent.mkdir(parents=True, exist_ok=True)
                         command = ["g++", *step.flags, f"-I{ROOT / 'runtime' / 'include'}", "-c", step.source, "-o", step.object]
                     case Link():
-                        command = ["g++", "-shared", *step.objects, *step.flags, "-o", step.output]
+                        objects = [*step.objects, *(each.object for each in step.shared)]
+                        for each in step.shared:
+                            own = ["g++", *each.flags, f"-I{ROOT / 'runtime' / 'include'}", "-c", each.source, "-o", each.object]
+                            subprocess.run(own, check=True, cwd=folder)
+                        command = ["g++", "-shared", *objects, *step.flags, "-o", step.output]
                 subprocess.run(command, check=True, cwd=folder)
             return CudaSession(family, folder)
 

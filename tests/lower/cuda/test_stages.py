@@ -53,7 +53,10 @@ def test_stages_do_not_depend_on_the_order_of_sets() -> None:
         ("cumsum", {"cumsum_y_reverse": "bind(lines to teams), scan(i, one pass)"}),
         (
             "matmul",
-            {"matmul_y": "bind(tiles to blocks), tile(64 x 64, 128 x 128, 128 x 256), tensor(float16, bfloat16)"},
+            {
+                "matmul_y": "bind(tiles to blocks), tile(64 x 64, 128 x 128, 128 x 256), "
+                "tensor(float16, bfloat16), library(cuBLASLt)"
+            },
         ),
         (
             "conv2d",

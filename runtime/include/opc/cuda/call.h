@@ -131,8 +131,18 @@ struct axes_in_steps {
     axes |= uint64_t(1) << axis;
     add(size, o.stride[axis]);
   }
-  /* An axis that can't be one with others. */
-  void add_once(int64_t size) { are_one = are_one && size == 1; }
+  /* Of a group of which some axes are summed, those, or the others; the target has the axes `kept`, and the operand is broadcast along
+   * what it lacks. */
+  void add(const nest_operand &o, int32_t axis, const extents &own, const extents &all, const extents &kept, bool summed) {
+    for (int32_t a = 0; a < all.rank; ++a) {
+      if (is_broadcast(all, kept, a) != summed) continue;
+      if (is_broadcast(all, own, a)) {
+        add(all.size[a], 0);
+      } else {
+        add(all.size[a], o, axis + a - (all.rank - own.rank));
+      }
+    }
+  }
   /* A group: the operand has it from `axis` on, may lack axes on the left, and is broadcast along others. */
   void add(const nest_operand &o, int32_t axis, const extents &own, const extents &all) {
     for (int32_t a = 0; a < all.rank; ++a) {
