@@ -81,7 +81,7 @@ def test_a_field_without_a_default_stands_behind_none_that_has_one() -> None:
         x: int = 1
         y: int
 
-    with pytest.raises(TypeError, match="Wrong.y has no default"):
+    with pytest.raises(TypeError, match=r"Wrong\.y has no default"):
         dataclass(frozen=True, slots=True)(Wrong)
 
 
@@ -89,7 +89,7 @@ def test_records_of_as_many_fields_have_names_of_their_own() -> None:
     assert Point.__init__.__qualname__ == "Point.__init__"
     assert Own.__init__.__code__.co_varnames == ("self", "x")
     assert Own(x=3).x == 3
-    with pytest.raises(TypeError, match="Own.__init__.*: 'x'"):
+    with pytest.raises(TypeError, match=r"Own\.__init__.*: 'x'"):
         Own()  # type: ignore[call-arg]
 
 
