@@ -29,18 +29,19 @@ else:
         return lambda cls: _record(cls, options.get("eq", True), options.get("weakref_slot", False))
 
     def replace(record: Any, /, **changes: Any) -> Any:
-        """As `dataclasses.replace`."""
+        """As `dataclasses.replace`; the record itself where nothing is another object, with whatever is remembered of it."""
         cls = record.__class__
         values_of = _VALUES.get(cls)
         if values_of is None:
             return dataclasses.replace(record, **changes)
-        places, found = _PLACES[cls], values_of(record)
+        places, found, same = _PLACES[cls], values_of(record), True
         for name, value in changes.items():
             place = places.get(name)
             if place is None:
                 raise TypeError(f"{cls.__name__} takes {', '.join(places)}")
-            found[place] = value
-        return cls(*found)
+            if found[place] is not value:
+                found[place], same = value, False
+        return record if same else cls(*found)
 
 
 _OF_RECORDS = frozenset(("frozen", "slots", "eq", "weakref_slot"))
