@@ -89,8 +89,15 @@ def test_records_of_as_many_fields_have_names_of_their_own() -> None:
     assert Point.__init__.__qualname__ == "Point.__init__"
     assert Own.__init__.__code__.co_varnames == ("self", "x")
     assert Own(x=3).x == 3
+    make: Any = Own
     with pytest.raises(TypeError, match=r"Own\.__init__.*: 'x'"):
-        Own()  # type: ignore[call-arg]
+        make()
+
+
+def test_what_replaces_nothing_returns_the_record() -> None:
+    p = Point(1, tags=[])
+    assert replace(p, x=p.x, tags=p.tags) is p
+    assert replace(p, tags=[]) is not p
 
 
 def test_wrong_arguments_are_refused() -> None:
