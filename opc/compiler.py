@@ -10,22 +10,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field
 from enum import IntEnum
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from opc.backends import registry
-from opc.backends.base import Backend
-from opc.backends.kernel.backend import KernelBackend
 from opc.backends.package import BUILD, MANIFEST, MARK
 from opc.diagnostics import Diagnostic, Diagnostics, SpecError, did_you_mean
-from opc.emit.python.text import docstring
-from opc.emit.shapes import python as shape_python
-from opc.emit.shapes import tests as shape_tests
 from opc.ir.budget import within_depth
 from opc.ir.op import Family
-from opc.lower.fuse import cpu_programs
-from opc.lower.lower import SpecialisedProgram
 from opc.pipeline import derived_family, forward_op
 from opc.records import dataclass
 from opc.spec.loader import Spec, load
+
+if TYPE_CHECKING:
+    from opc.backends.base import Backend
+    from opc.lower.lower import SpecialisedProgram
 
 
 class Stage(IntEnum):
@@ -75,7 +72,9 @@ def compile_spec(
     family = derived_family(source, op, found)
     if to < Stage.PROGRAMS:
         return Compiled(family)
-    # Statements become loops: rows, contractions, nests.
+    # Statements become loops: rows, contractions, nests. Layers are imported when a spec comes to them: `check` stops before.
+    from opc.lower.fuse import cpu_programs
+
     programs = {o.name: cpu_programs(o) for o in family.ops if o is not family.forward or family.native_for("cpp") is None}
     if to < Stage.FILES:
         return Compiled(family, programs)
@@ -90,6 +89,11 @@ def package_of(family: Family, backends: Sequence[Backend]) -> Package:
     Raises:
         SpecError: when the op can't be generated, or two backends make one file.
     """
+    from opc.backends import registry
+    from opc.backends.kernel.backend import KernelBackend
+    from opc.emit.shapes import python as shape_python
+    from opc.emit.shapes import tests as shape_tests
+
     _check_names(family)
     parts = {name: registry.load(name) for b in backends for name in b.parts}
     chosen = sorted((parts | {b.name: b for b in backends}).values(), key=lambda b: b.name)
@@ -114,6 +118,8 @@ def package_of(family: Family, backends: Sequence[Backend]) -> Package:
 
 def _check_names(family: Family) -> None:
     """Raise SpecError for a name that the spec gives the op for a backend that reads none, or that is misspelt."""
+    from opc.backends import registry
+
     registered = registry.names() if family.names else ()
     mistakes = []
     for name in family.names:
@@ -129,6 +135,8 @@ def _check_names(family: Family) -> None:
 
 def _package_files(family: Family) -> dict[str, str]:
     """Return what makes the folder, and its tests, Python packages."""
+    from opc.emit.python.text import docstring
+
     header = f"# {MARK} from {Path(family.source_name).name}; edits are lost.\n"
     about = family.forward.doc.strip() or f"The op {family.name}."
     text = f"{about}\n\nThe op for each framework is in the subpackage of that name; `shape` tells the shapes of its outputs."

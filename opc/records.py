@@ -1,17 +1,20 @@
 """Records: `dataclass(frozen=True, slots=True)` as the standard library has it, in a fraction of the time.
 
-A command imports a few hundred of them. For each, the standard decorator compiles six functions from text one by one; here one
-text does for the three that depend on the fields, and the others are the same for all. Type checkers see the standard decorator,
-and refuse to change a record; as the program runs nothing does, which makes a record in less than half the time, of more than a
-million in a run. `dataclasses.fields`, `asdict` and pickling work as they do for what the standard decorator makes.
+A command imports a few hundred of them. For each, the standard decorator compiles six functions from text one by one; here the
+three that depend on the fields are compiled once for all classes with as many fields, and the others are the same for all. Type
+checkers see the standard decorator, and refuse to change a record; as the program runs nothing does, which makes a record in less
+than half the time, of more than a million in a run. `dataclasses.fields`, `asdict` and pickling work as they do for what the
+standard decorator makes.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import MISSING, Field
+from functools import cache
 from operator import attrgetter
+from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -26,18 +29,19 @@ else:
         return lambda cls: _record(cls, options.get("eq", True), options.get("weakref_slot", False))
 
     def replace(record: Any, /, **changes: Any) -> Any:
-        """As `dataclasses.replace`."""
+        """As `dataclasses.replace`; the record itself where nothing is another object, with whatever is remembered of it."""
         cls = record.__class__
         values_of = _VALUES.get(cls)
         if values_of is None:
             return dataclasses.replace(record, **changes)
-        places, found = _PLACES[cls], values_of(record)
+        places, found, same = _PLACES[cls], values_of(record), True
         for name, value in changes.items():
             place = places.get(name)
             if place is None:
                 raise TypeError(f"{cls.__name__} takes {', '.join(places)}")
-            found[place] = value
-        return cls(*found)
+            if found[place] is not value:
+                found[place], same = value, False
+        return record if same else cls(*found)
 
 
 _OF_RECORDS = frozenset(("frozen", "slots", "eq", "weakref_slot"))
@@ -51,14 +55,27 @@ _PLACES: dict[type, dict[str, int]] = {}
 
 def _record(cls: type, eq: bool, weakref_slot: bool) -> type:
     """Return a class with slots for its fields, and with what is particular to them."""
-    cls.__doc__ = cls.__doc__ or cls.__name__  # else the decorator writes the signature there, which takes long
-    made: type = dataclasses.dataclass(init=False, repr=False, eq=False, slots=True, weakref_slot=weakref_slot)(cls)
-    methods = {**_SHARED, **_compiled(made, eq)}
-    for name, method in methods.items():
-        # Who defines `__eq__` alone has None for `__hash__`.
-        if made.__dict__.get(name) is None:
-            setattr(made, name, method)
-    names: tuple[str, ...] = made.__match_args__  # type: ignore[attr-defined]  # the decorator has run
+    fields: dict[str, Field[Any]] = {}
+    taken: set[str] = set()
+    for base in reversed(cls.__mro__[1:]):
+        fields |= {f.name: f for f in dataclasses.fields(base)} if dataclasses.is_dataclass(base) else {}
+        taken.update(base.__dict__.get("__slots__", ()))
+    held: dict[str, Any] = {name: value for name, value in cls.__dict__.items() if name not in ("__dict__", "__weakref__")}
+    own = {name: kind for name, kind in cls.__annotations__.items() if "ClassVar" not in str(kind)}
+    for name, kind in own.items():
+        default = held.pop(name, MISSING)
+        f: Any = default if isinstance(default, Field) else dataclasses.field(default=default)
+        fields[name] = f
+        f.name, f.type, f.kw_only = name, kind, False
+        f._field_type = dataclasses._FIELD  # type: ignore[attr-defined]  # what `dataclasses.fields` returns
+    held["__slots__"] = (*(name for name in own if name not in taken), *(("__weakref__",) if weakref_slot else ()))
+    names = tuple([f.name for f in fields.values() if f.init])
+    held |= {"__dataclass_fields__": fields, "__dataclass_params__": _PARAMS, "__match_args__": names}
+    # Who defines `__eq__` alone has None for `__hash__`.
+    methods = {**_SHARED, **_compiled(cls, [*fields.values()], eq)}
+    held |= {name: method for name, method in methods.items() if held.get(name) is None}
+    made = type(cls)(cls.__name__, cls.__bases__, held)
+    made.__qualname__ = cls.__qualname__
     _VALUES[made], _PLACES[made] = _values(names), {name: n for n, name in enumerate(names)}
     return made
 
@@ -71,34 +88,43 @@ def _values(names: tuple[str, ...]) -> Callable[[Any], list[Any]]:
     return lambda record: [*get(record)]
 
 
-def _compiled(cls: type, eq: bool) -> dict[str, Callable[..., Any]]:
+def _compiled(cls: type, fields: Sequence[Field[Any]], eq: bool) -> dict[str, Callable[..., Any]]:
     """Return the methods that name the fields."""
-    fields: tuple[Field[Any], ...] = dataclasses.fields(cls)
     scope: dict[str, Any] = {"MISSING": MISSING}
-    parameters, lines = ["self"], []
-    for f in fields:
-        scope[f"default_{f.name}"], scope[f"make_{f.name}"] = f.default, f.default_factory
+    parameters, lines, defaults = ["self"], [], []
+    for n, f in enumerate(fields):
         made, given = f.default_factory is not MISSING, f.default is not MISSING
+        scope |= {f"default{n}": f.default, f"make{n}": f.default_factory}
         if f.init:
-            parameters.append(f"{f.name}=default_{f.name}" if made or given else f.name)
-            value = f"make_{f.name}() if {f.name} is MISSING else {f.name}" if made else f.name
-            lines.append(f"self.{f.name} = {value}")
+            parameters.append(f"f{n}")
+            lines.append(f"self.f{n} = {f'make{n}() if f{n} is MISSING else f{n}' if made else f'f{n}'}")
+            if made or given:
+                defaults.append(f.default)
+            elif defaults:
+                raise TypeError(f"{cls.__name__}.{f.name} has no default, and stands behind one that has")
         elif made or given:
-            lines.append(f"self.{f.name} = {f'make_{f.name}()' if made else f'default_{f.name}'}")
+            lines.append(f"self.f{n} = {f'make{n}()' if made else f'default{n}'}")
     if hasattr(cls, "__post_init__"):
         lines.append("self.__post_init__()")
     text = f"def __init__({', '.join(parameters)}):\n    " + "\n    ".join(lines or ["pass"])
-    names = ["__init__"]
     if eq:
-        own = "".join(f"self.{f.name}, " for f in fields if f.compare)
-        same = f"({own}) == ({own.replace('self.', 'other.')})"
+        compared = "".join(f"self.f{n}, " for n, f in enumerate(fields) if f.compare)
+        same = f"({compared}) == ({compared.replace('self.', 'other.')})"
         text += f"\ndef __eq__(self, other):\n    return {same} if other.__class__ is self.__class__ else NotImplemented"
-        text += f"\ndef __hash__(self):\n    return hash(({own}))"
-        names += ["__eq__", "__hash__"]
-    exec(text, scope)  # as the standard decorator does, of names that the source gives
-    for name in names:
-        scope[name].__qualname__ = f"{cls.__qualname__}.{name}"
-    return {name: scope[name] for name in names}
+        text += f"\ndef __hash__(self):\n    return hash(({compared}))"
+    names = {f"f{n}": f.name for n, f in enumerate(fields)}
+    found: dict[str, Callable[..., Any]] = {}
+    for code in _codes(text):
+        used, own = (tuple([names.get(name, name) for name in all_of]) for all_of in (code.co_names, code.co_varnames))
+        code = code.replace(co_names=used, co_varnames=own, co_qualname=f"{cls.__qualname__}.{code.co_name}")
+        found[code.co_name] = FunctionType(code, scope, code.co_name, tuple(defaults) if code.co_name == "__init__" else None)
+    return found
+
+
+@cache
+def _codes(text: str) -> tuple[CodeType, ...]:
+    """Return the code of functions, in which f0, f1, ... stand for the names of fields: many classes have as many fields."""
+    return tuple([c for c in compile(text, "<record>", "exec").co_consts if isinstance(c, CodeType)])
 
 
 def _repr(self: Any) -> str:
@@ -120,3 +146,11 @@ _SHARED: dict[str, Callable[..., Any]] = {
     "__getstate__": _state,
     "__setstate__": _with_state,
 }
+
+
+@dataclasses.dataclass(init=False, repr=False, eq=False)
+class _Sample:
+    """What other dataclasses ask of a record that they derive from is as here."""
+
+
+_PARAMS = _Sample.__dataclass_params__  # type: ignore[attr-defined]  # the decorator has made it

@@ -76,6 +76,30 @@ def test_records_compare_and_hash_by_their_fields_and_class() -> None:
     assert len({own, Own(1)}) == 2
 
 
+def test_a_field_without_a_default_stands_behind_none_that_has_one() -> None:
+    class Wrong:
+        x: int = 1
+        y: int
+
+    with pytest.raises(TypeError, match=r"Wrong\.y has no default"):
+        dataclass(frozen=True, slots=True)(Wrong)
+
+
+def test_records_of_as_many_fields_have_names_of_their_own() -> None:
+    assert Point.__init__.__qualname__ == "Point.__init__"
+    assert Own.__init__.__code__.co_varnames == ("self", "x")
+    assert Own(x=3).x == 3
+    make: Any = Own
+    with pytest.raises(TypeError, match=r"Own\.__init__.*: 'x'"):
+        make()
+
+
+def test_what_replaces_nothing_returns_the_record() -> None:
+    p = Point(1, tags=[])
+    assert replace(p, x=p.x, tags=p.tags) is p
+    assert replace(p, tags=[]) is not p
+
+
 def test_wrong_arguments_are_refused() -> None:
     make: Any = Point
     with pytest.raises(TypeError, match=r"Point\.__init__\(\) missing 1 required positional argument: 'x'"):

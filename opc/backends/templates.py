@@ -21,7 +21,13 @@ class Templates:
 
     def render(self, template: str, family: Family, **values: object) -> str:
         """Return the text of a template, which knows the spec's file as `source` and the op's name as `family`."""
-        return environment(self.package).get_template(template).render(source=family.source_name, family=family.name, **values)
+        return _template(self.package, template).render(source=family.source_name, family=family.name, **values)
+
+
+@cache
+def _template(package: str, name: str) -> jinja2.Template:
+    """Return a template of a package."""
+    return environment(package).get_template(name)
 
 
 @cache

@@ -60,7 +60,7 @@ def write(place: Path, text: str, scratch: Path) -> None:
         try:
             _put(text, temporary, place)
         except FileNotFoundError:
-            # Mostly the folders are there: what was written before made them.
+            # Mostly the folders are there.
             make_folder(scratch)
             place.parent.mkdir(parents=True, exist_ok=True)
             _put(text, temporary, place)
@@ -83,6 +83,13 @@ def make_folder(folder: Path) -> None:
     # An empty one is what a full disk left.
     if not ignore.exists() or ignore.stat().st_size == 0:
         ignore.write_text("*\n", encoding="utf-8")
+
+
+def make_folders(package: Path, relatives: Iterable[str]) -> None:
+    """Make the folders of files by their paths in a package, once for all files in each; what stands in the way `write` tells."""
+    with contextlib.suppress(OSError):
+        for folder in dict.fromkeys(os.path.dirname(os.path.join(package, relative)) for relative in relatives):
+            os.makedirs(folder, exist_ok=True)
 
 
 def remove(package: Path, place: Path) -> None:

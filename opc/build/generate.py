@@ -114,6 +114,7 @@ def generate(family: Family, out: Path, backends: Sequence[Backend] | None = Non
         files.make_folder(scratch)
     except OSError as error:
         raise files.failure("write", scratch, error) from error
+    files.make_folders(package, (path for path in wanted.files if present[path] is None))
     written, unchanged, edited = [], [], []
     for path, text in wanted.files.items():
         if present[path] == text:

@@ -57,6 +57,7 @@ class ExprNode(Node):
         "_format",
         "_groups",
         "_literals",
+        "_offsets",
         "_operands",
         "_reads",
         "_reductions",

@@ -66,6 +66,7 @@ __all__ = [
     "call",
     "compare",
     "computed_as",
+    "group_offsets",
     "is_one",
     "number",
     "product_of",
@@ -135,6 +136,13 @@ def variables(e: Expr) -> tuple[str, ...]:
     own = (e.name,) if isinstance(e, Local) else sorted(e.value.indices()) if isinstance(e, IndexValue) else ()
     below = children(e)
     return tuple(dict.fromkeys([*own, *[v for c in below for v in variables(c)]])) if below else tuple(own)
+
+
+@remembered("_offsets")
+def group_offsets(e: Expr) -> tuple[Intrinsic, ...]:
+    """Return the offsets of places in axis groups that a value uses, as often as they stand in it, those around others first."""
+    below = [offset for c in children(e) for offset in group_offsets(c)]
+    return (e, *below) if isinstance(e, Intrinsic) and e.name == "group_offset" else tuple(below)
 
 
 def computed_as(t: ValueType) -> ValueType:

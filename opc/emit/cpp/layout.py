@@ -15,8 +15,8 @@ ARGUMENTS = "call_arguments"
 """The struct of what the loops of a family take beside their operands."""
 
 _TOKEN = re.compile(
-    r'"(?:\\.|[^"\\])*"?|([\[({])|([\])}])'
-    r"| (?:(?<=, )()|(?=[?:] )()|(?=\|\| )()|(?=&& )()|(?=[=!]= )()|(?=[<>]=? )()|(?=[+-] )()|(?=[*/] )()|(?<== )())"
+    r'[\[\](){} "](?:(?<=[\[({])()|(?<=[\])}])()|(?<=, )()|(?<= )(?:(?=[?:] )()|(?=\|\| )()|(?=&& )()|(?=[=!]= )()|(?=[<>]=? )()'
+    r'|(?=[+-] )()|(?=[*/] )()|(?<== )())|(?<=")(?:\\.|[^"\\])*"?)'
 )
 """Literals, in which nothing counts, brackets, and the blanks that a line may be broken at: behind a comma, before an operator,
 the loosest binding first, and behind `=`."""
@@ -41,38 +41,57 @@ def wrap(line: str) -> list[str]:
 
     Comments and lines without a place to break stay as they are.
     """
-    if len(line) <= WIDTH or line.lstrip().startswith(("/*", "*", "//", "#")):
+    if len(line) <= WIDTH:
         return [line]
-    indent = " " * (len(line) - len(line.lstrip()) + 4)
-    places = _places(line, len(indent))
-    if not places:
-        return [line]
-    rank = min(r for r, _ in places)
-    after_equals = next((at for r, at in places if r[0] == _LAST_RESORT), None)
-    if after_equals is not None and (rank[0] == _LAST_RESORT or len(indent) + len(line) - after_equals - 1 <= WIDTH):
-        return [line[:after_equals], *wrap(indent + line[after_equals + 1 :])]
+    text = line.lstrip()
+    found: list[str] = []
+    if not text.startswith(_COMMENTS):
+        _break(text, 0, len(text), len(line) - len(text), _places(text), found)
+    return found or [line]
+
+
+_COMMENTS = ("/*", "*", "//", "#")
+_BEHIND_EQUALS = (1000, 0)
+"""The last resort of all places."""
+_Place = tuple[tuple[int, int], int]
+"""A blank that a text may be broken at, behind its rank: depth of brackets and looseness of the operator."""
+
+
+def _break(text: str, begin: int, end: int, margin: int, places: list[_Place], found: list[str]) -> None:
+    """Add the lines of a part of a text, the first of them behind a margin; `places` are those of the part."""
+    # A line is neither broken within its margin nor behind an `=` that it does not reach.
+    last, fits = begin + WIDTH - margin, margin + end - begin <= WIDTH or text.startswith(_COMMENTS, begin, end)
+    here = [] if fits else [p for p in places if p[1] - begin > 4 and (p[1] < last or p[0] != _BEHIND_EQUALS)]
+    if not here:
+        found.append(" " * margin + text[begin:end])
+        return
+    rank, indent = min(here)[0], margin + 4
+    after_equals = next((at for r, at in here if r == _BEHIND_EQUALS), None)
+    if after_equals is not None and (rank == _BEHIND_EQUALS or indent + end - after_equals - 1 <= WIDTH):
+        found.append(" " * margin + text[begin:after_equals])
+        _break(text, after_equals + 1, end, indent, [p for p in places if p[1] > after_equals], found)
+        return
     # All the places of one level break together where one would not do.
-    cuts = [at for r, at in places if r == rank]
-    lines = [line[: cuts[0]]]
-    for begin, end in zip(cuts, [*cuts[1:], len(line)]):
-        piece = line[begin + 1 : end]
-        joined = f"{lines[-1]} {piece}"
-        fills = lines[-1].endswith(",") or len(lines) > 1
-        if fills and len(joined) <= WIDTH and not piece.startswith(("? ", ": ")):
-            lines[-1] = joined
+    cuts = [at for r, at in here if r == rank]
+    parts = [(begin, cuts[0])]
+    for cut, until in zip(cuts, [*cuts[1:], end]):
+        start, stop = parts[-1]
+        fills = len(parts) > 1 or text[stop - 1] == ","
+        behind = margin if len(parts) == 1 else indent
+        if fills and behind + until - start <= WIDTH and not text.startswith(("? ", ": "), cut + 1, until):
+            parts[-1] = start, until
         else:
-            lines.append(indent + piece)
-    return [deeper for rest in lines for deeper in wrap(rest)]
+            parts.append((cut + 1, until))
+    for start, stop in parts:
+        _break(text, start, stop, margin, [p for p in places if start <= p[1] < stop], found)
+        margin = indent
 
 
-_LAST_RESORT = 1000
-
-
-def _places(line: str, start: int) -> list[tuple[tuple[int, int], int]]:
-    """Return where a line may be broken, with a rank: depth of brackets and looseness of the operator."""
-    places = []
+def _places(text: str) -> list[_Place]:
+    """Return where a text may be broken."""
+    places: list[_Place] = []
     depth = 0
-    for token in _TOKEN.finditer(line):
+    for token in _TOKEN.finditer(text):
         kind = token.lastindex
         if kind is None:
             continue
@@ -80,12 +99,9 @@ def _places(line: str, start: int) -> list[tuple[tuple[int, int], int]]:
             depth += 1
         elif kind == _CLOSE:
             depth -= 1
-        elif (at := token.start()) > start:
-            if kind == _EQUALS:
-                if at < WIDTH:
-                    places.append(((_LAST_RESORT, 0), at))
-            else:
-                places.append(((depth, max(kind - _CHOICE, 0)), at))
+        else:
+            rank = _BEHIND_EQUALS if kind == _EQUALS else (depth, max(kind - _CHOICE, 0))
+            places.append((rank, token.start()))
     return places
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import count
 
 from opc.ir.dtypes import Weak
-from opc.ir.expr import Expr, children, walk, with_children
+from opc.ir.expr import STATEMENTS, Expr, children, traits, walk, with_children
 from opc.loops.nodes import (
     Body,
     Let,
@@ -26,7 +26,7 @@ from opc.loops.nodes import (
     values_of,
     with_bodies,
 )
-from opc.loops.values import Block, Intrinsic, Local, Named, call, number, variable, variables
+from opc.loops.values import Block, Intrinsic, Local, Named, call, group_offsets, number, variable, variables
 from opc.records import replace
 
 
@@ -39,11 +39,13 @@ def with_offsets_once(body: Body) -> Body:
 
 def _within(body: Body, fresh: Callable[[], str]) -> Body:
     """As `with_offsets_once` says, of a body and what stands in it."""
+    uses = Counter(_offsets(body))
+    if not uses:
+        return body
     inside = frozenset(name for s in body for name in _inner(s))
     own = {s.name: n for n, s in enumerate(body) if isinstance(s, Let | Var)}
-    uses = Counter(e for v in values_of(body) for e in walk(v) if isinstance(e, Intrinsic) and e.name == "group_offset")
     alike = Counter(e.args[3:] for e in uses if e.args[2] == e.args[4])
-    looped = {e for s in body if isinstance(s, Loop) for v in values_of(s.body) for e in walk(v)}
+    looped = {e for s in body if isinstance(s, Loop) for e in _offsets(s.body)}
     shared: dict[Expr, str] = {}
     behind: dict[int, list[Intrinsic]] = {}
     for e, times in uses.items():
@@ -68,6 +70,12 @@ def _within(body: Body, fresh: Callable[[], str]) -> Body:
             found += _without_copies(map_values((s,), rule) if shared else (s,), frozenset(shared.values()))
         found += declared.get(n, ())
     return tuple(_deeper(s, fresh) for s in found)
+
+
+def _offsets(body: Body) -> Iterator[Intrinsic]:
+    """Yield the offsets in a body, as often as each stands in it."""
+    for v in values_of(body):
+        yield from group_offsets(v)
 
 
 def _found_together(offsets: Sequence[Intrinsic], names: Mapping[Expr, str], fresh: Callable[[], str]) -> Iterator[Let]:
@@ -98,6 +106,8 @@ def _deeper(s: Statement, fresh: Callable[[], str]) -> Statement:
     """Return a statement with the offsets in its own bodies found once in these."""
 
     def rule(e: Expr) -> Expr:
+        if not group_offsets(e):
+            return e
         if isinstance(e, Block):
             *rest, last = _within((*e.body, Yield(e.value)), fresh)
             assert isinstance(last, Yield), "what a block comes to stands last"
@@ -106,7 +116,7 @@ def _deeper(s: Statement, fresh: Callable[[], str]) -> Statement:
         return with_children(e, tuple(map(rule, below))) if below else e
 
     s = with_bodies(s, tuple(_within(b, fresh) for b in bodies(s)))
-    if not any(isinstance(e, Block) for v in own_values(s) for e in walk(v)):
+    if not any(traits(v) & STATEMENTS for v in own_values(s)):
         return s
     inner = bodies(s)
     (changed,) = map_values((with_bodies(s, tuple(() for _ in inner)),), rule)
@@ -119,7 +129,8 @@ def _inner(s: Statement) -> Iterator[str]:
     for b in bodies(s):
         yield from _declared(b)
     for v in own_values(s):
-        yield from (name for e in walk(v) if isinstance(e, Block) for name in _declared(e.body))
+        if traits(v) & STATEMENTS:
+            yield from (name for e in walk(v) if isinstance(e, Block) for name in _declared(e.body))
 
 
 def _declared(body: Iterable[Statement]) -> Iterator[str]:

@@ -24,6 +24,7 @@ from opc.ir.expr import (
     children,
     free_groups,
     free_indices,
+    reductions,
     rewrite,
     walk,
 )
@@ -102,7 +103,7 @@ class Products:
 def products_of(op: Op, stage: NestStage) -> Products | None:
     """Return the products that a statement adds up, None where it does anything else."""
     value = stage.assign.value
-    sums = [e for e in walk(value) if isinstance(e, Reduce)]
+    sums = reductions(value)
     if len(sums) != 1 or not _is_computed(value, sums[0]):
         return None
     (e,) = sums

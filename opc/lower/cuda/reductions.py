@@ -16,6 +16,7 @@ from opc.ir.affine import Affine, GroupSize, Index, Mod
 from opc.ir.dtypes import DType, Weak
 from opc.ir.expr import (
     SEARCHES,
+    STATEMENTS,
     Axis,
     BroadcastAxis,
     Call,
@@ -26,12 +27,26 @@ from opc.ir.expr import (
     ReduceAxis,
     Select,
     children,
+    traits,
     walk,
     with_children,
 )
 from opc.loops.bind import WORK
 from opc.loops.nodes import Accumulate, Body, Do, How, If, Let, Loop, Statement, Store, Var, map_values, own_values, statements
-from opc.loops.values import Block, Intrinsic, Local, Product, call, compare, number, ref, sum_of, variable, variables
+from opc.loops.values import (
+    Block,
+    Intrinsic,
+    Local,
+    Product,
+    call,
+    compare,
+    group_offsets,
+    number,
+    ref,
+    sum_of,
+    variable,
+    variables,
+)
 from opc.lower.build.context import NEST
 from opc.lower.guards import IDENTITY, peel
 from opc.records import dataclass, replace
@@ -256,6 +271,8 @@ def with_offsets_ahead(body: Body, fresh: Callable[[str], str], is_optional: Cal
     found: dict[Expr, str] = {}
 
     def rule(e: Expr) -> Expr:
+        if not group_offsets(e):
+            return e
         if _is_offset(e, is_optional) and not declared.intersection(variables(e)):
             if e not in found:
                 found[e] = fresh("offset")
@@ -283,6 +300,6 @@ def _declared(body: Body) -> Iterator[str]:
         elif isinstance(s, Let | Var):
             yield s.name
         for v in own_values(s):
-            for e in walk(v):
+            for e in walk(v) if traits(v) & STATEMENTS else ():
                 if isinstance(e, Block):
                     yield from _declared(e.body)

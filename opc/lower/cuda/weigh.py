@@ -25,7 +25,7 @@ from opc.ir.expr import (
     free_groups,
     free_indices,
     reads,
-    walk,
+    reductions,
     with_children,
 )
 from opc.ir.op import Assign, Op
@@ -106,8 +106,8 @@ class Weighed:
 def weighed_of(op: Op, stage: NestStage) -> Weighed | None:
     """Return the weighed sum that a statement computes, None where it does anything else."""
     value, indices = stage.assign.value, stage.assign.indices
-    for e in walk(value):
-        if isinstance(e, Reduce) and e.kind == "sum" and (parts := _weighed_parts(e)) is not None:
+    for e in reductions(value):
+        if e.kind == "sum" and (parts := _weighed_parts(e)) is not None:
             break
     else:
         return None
@@ -117,7 +117,7 @@ def weighed_of(op: Op, stage: NestStage) -> Weighed | None:
     if not isinstance(axis, Axis) or axis.extent.indices() or not is_positive(op, axis.extent):
         return None
     greatest = _greatest(shift, score, axis)
-    found = [r for r in walk(score) if isinstance(r, Reduce)]
+    found = reductions(score)
     if greatest is None or len(found) != 1:
         return None
     (products,) = found
@@ -289,7 +289,7 @@ def _made_of(body: Mapping[str, Assign], name: str) -> dict[str, None]:
     """Return the temporaries that one is made of, itself among them, up to sums of products and no further."""
     found = {name: None}
     value = body[name].value
-    if not any(isinstance(e, Reduce) and e.kind == "sum" for e in walk(value)):
+    if not any(e.kind == "sum" for e in reductions(value)):
         for r in reads(value):
             if r.operand in body and placed(r):
                 found |= _made_of(body, r.operand)

@@ -38,6 +38,7 @@ from opc.loops.values import (
     Product,
     StoredType,
     call,
+    group_offsets,
     number,
     ref,
     sum_of,
@@ -184,7 +185,7 @@ class _DeviceWeights(DevicePoints):
         own = self._batches(names["batch"])
         places = (*own, *_lets({self.row: names["row"], self.weighed.column.index: names["column"]}))
         value = self.value(score)
-        offsets = tuple(dict.fromkeys(e for e in walk(value) if isinstance(e, Intrinsic) and e.name == "group_offset"))
+        offsets = tuple(dict.fromkeys(group_offsets(value)))
         if self.lines or len(offsets) > MOST_PLACES:
             offsets = ()
         kept = {e: Member(names["places"], "at", k) for k, e in enumerate(offsets)}

@@ -19,6 +19,7 @@ from opc.ir.expr import (
     Reduce,
     Select,
     children,
+    reductions,
     walk,
     with_children,
 )
@@ -145,4 +146,4 @@ def _is_wide(value: Expr) -> bool:
 
 def adds_up(value: Expr) -> bool:
     """Whether a value has sums of int64, which are kept without the bits beyond 32: so is what they are cast to."""
-    return any(isinstance(e, Reduce) and e.kind not in SEARCHES and e.type is DType.INT64 for e in walk(value))
+    return any(e.kind not in SEARCHES and e.type is DType.INT64 for e in reductions(value))
