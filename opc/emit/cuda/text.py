@@ -132,7 +132,7 @@ class CudaText(KernelText):
         return "whole" if self.may_be_small else "int64_t"
 
     @property
-    def extremes(self) -> Mapping[str, str]:  # type: ignore[override]
+    def extremes(self) -> Mapping[str, str]:  # type: ignore[override]  # that of the class is what others have
         """As `KernelText` says."""
         return {"max": "larger", "min": "smaller"} if self.may_be_small else KernelText.extremes
 
