@@ -37,6 +37,7 @@ HEADERS: Mapping[str, str] = {
         "buffer_of column_offsets count_packed device_row_of first_of_team is_wanted load_pack new_pack row_offsets row_value "
         "single_row_of store_pack team_reduce"
     ),
+    "cuda/rematerialise": "factors multiply_rematerialised reduce_rematerialised weighed",
     "cuda/scan": "scan_lines",
     "cuda/weigh": "weigh_rows",
     "poplar/codelet": "saturated share_begin share_end share_first",

@@ -258,7 +258,7 @@ def with_weighed_sums(op: Op, program: Program) -> Program:
     """Return a program whose stages make no scores that only weighed sums read: such a sum makes them as it goes."""
     stages = list(program.stages)
     for n, stage in enumerate(stages):
-        if not isinstance(stage, NestStage) or (inner := _weights(op, stage)) is None:
+        if not isinstance(stage, NestStage) or (inner := weights_of(op, stage)) is None:
             continue
         name, inlined = inner
         found = replace(stage, assign=inlined, plans=())
@@ -270,7 +270,7 @@ def with_weighed_sums(op: Op, program: Program) -> Program:
     return program
 
 
-def _weights(op: Op, stage: NestStage) -> tuple[str, Assign] | None:
+def weights_of(op: Op, stage: NestStage) -> tuple[str, Assign] | None:
     """Return the temporary that is one of two factors that a statement multiplies, and the statement without it, or what the
     temporary is made of."""
     if stage.plans or (products := products_of(op, stage)) is None:
