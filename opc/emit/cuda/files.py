@@ -19,6 +19,7 @@ from opc.loops.nodes import Kernel, outline, without_comments
 from opc.lower.build.context import Nest
 from opc.lower.cuda.kernels import cuda_kernel
 from opc.lower.cuda.products import Products, products_of
+from opc.lower.cuda.rematerialise import Rematerialised, rematerialised_of
 from opc.lower.cuda.stages import device_programs
 from opc.lower.cuda.weigh import Weighed, weighed_of
 from opc.lower.heuristics import runs_often
@@ -81,7 +82,7 @@ class _Source:
         self.tiles: dict[str, CudaText] = {}
         self._written: dict[tuple[object, ...], list[_Written]] = {}
         """What has been written by what is quickly told of it: to number a function's variables takes long."""
-        self.products: dict[str, Products | Weighed] = {}
+        self.products: dict[str, Products | Weighed | Rematerialised] = {}
         self.stages: dict[str, Stage] = {}
         self.seldom: set[str] = set()
         """The functions that run in second derivatives and forward mode alone."""
@@ -96,7 +97,7 @@ class _Source:
         op, kernel = variant.case.op, cuda_kernel(variant.case.op, stage)
         temporaries = frozenset(t.name for t in variant.program.temporaries if not t.copied)
         nest = Nest(op, stage) if isinstance(stage, NestStage) else None
-        tiled = (products_of(op, stage) or weighed_of(op, stage)) if isinstance(stage, NestStage) else None
+        tiled = (products_of(op, stage) or weighed_of(op, stage) or rematerialised_of(op, stage)) if isinstance(stage, NestStage) else None
         if tiled is not None:
             self.products[stage.name] = tiled
         computed = frozenset(n for n, name in enumerate(kernel.operands) if name in temporaries)
@@ -189,6 +190,8 @@ class _Source:
             yield "cuda/scan"
         if any(schedule.args("rescale") for schedule in schedules):
             yield "cuda/weigh"
+        if any(schedule.args("rematerialise") for schedule in schedules):
+            yield "cuda/rematerialise"
 
     def _types(self) -> Iterator[str]:
         from opc.emit.kernel.files import type_macros

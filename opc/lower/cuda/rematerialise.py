@@ -42,7 +42,7 @@ from opc.lower.loop_ir import NestStage
 from opc.lower.nests.flat import is_positive
 from opc.records import dataclass, replace
 from opc.transform import scalar
-from opc.transform.indices import Namer, rename_bound
+from opc.transform.indices import Namer, op_names, rename_bound
 from opc.transform.normalize import placed, prune, put
 
 MOST_PRODUCTS = 2
@@ -295,7 +295,7 @@ class _Rule:
 
     def _made(self, s: Assign, e: Expr, names: frozenset[str]) -> Expr:
         """Return a value with what temporaries that have these indices, of a row and a column, are made of in their place."""
-        namer = Namer({n for n in s.indices if isinstance(n, str)} | free_indices(s.value) | names)
+        namer = Namer(op_names(self.op) | {n for n in s.indices if isinstance(n, str)} | free_indices(s.value) | names)
         namer.taken |= {a.index for r in _outermost(s.value) for a in r.axes if isinstance(a, Axis)}
         known: dict[Read, Expr] = {}
 
@@ -304,7 +304,7 @@ class _Rule:
                 if e not in known:
                     known[e] = rewrite(rename_bound(put(self.temporaries[e.operand], e), namer), rule)
                 return known[e]
-            return self._scaled(e) if isinstance(e, Reduce) else e
+            return self._scaled(e) if isinstance(e, Reduce) else _with_factor_outside(e)
 
         return rewrite(e, rule)
 
@@ -380,6 +380,14 @@ class _Rule:
 
                 return s.with_value(rewrite(s.value, rule))
         return s
+
+
+def _with_factor_outside(e: Expr) -> Expr:
+    """Return a choice of two products as the product of what they share and a choice."""
+    match e:
+        case Select(then=Call(fn="mul", args=(a, x)), other=Call(fn="mul", args=(b, y))) if x == y and a.type == b.type:
+            return scalar.raw("mul", replace(e, then=a, other=b, type=a.type), x)
+    return e
 
 
 def _replaced(e: Expr, old: Expr, new: Expr) -> Expr:

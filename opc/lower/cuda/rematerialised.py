@@ -52,7 +52,7 @@ class _DeviceValues(DeviceTiles):
         functions += made
         name = "multiply_rematerialised" if f.weighed is not None else "reduce_rematerialised"
         stored = "void" if f.stored is None else StoredType(f.stored, f.factors[0][0].operand)
-        kind = () if f.weighed is not None else (Named(f"opc::joins_{f.reduction.kind}"),)
+        kind = () if f.weighed is not None else (f"opc::joins_{f.reduction.kind}",)
         arguments = (NEST, *pairs, *(ref(x.name) for x in made))
         tiles = Do(call(name, *arguments, types=(self.type, stored, "Tiles", *kind)))
         return self.function((*map(Comment, self._comments()), *self.ahead, *functions, tiles), self._schedule())

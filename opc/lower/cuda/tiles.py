@@ -158,9 +158,12 @@ class DeviceTiles(DevicePoints):
     def _with_values_ahead(self, e: Expr, of: ValueType) -> Expr:
         """Return an expression, which stands in one of type `of`, with variables for what is the same at all points."""
         if _is_fixed(e):
-            name = self.nest.fresh("fixed")
-            self.ahead.append(Let(name, of, Construct(of, self.value(e))))
-            return Local(name, of)
+            found = Construct(of, self.value(e))
+            known = next((let.name for let in self.ahead if let.kind == of and let.value == found), None)
+            if known is None:
+                known = self.nest.fresh("fixed")
+                self.ahead.append(Let(known, of, found))
+            return Local(known, of)
         return with_children(e, tuple(self._with_values_ahead(c, e.type) for c in children(e)))
 
 

@@ -14,7 +14,7 @@ inline namespace OPC_VARIANT {
 template <typename T, typename Left, typename Right, typename Weighed>
 struct weighs_values {
   enum : int { rows = 32, columns = 32, depth = 1 << 30, across = 64, lanes = 32, own_rows = 4, own_columns = 1, own_across = 2 };
-  static constexpr bool splits = false;
+  static constexpr bool splits = false, scales = false;
   const Left &left;
   const Right &right;
   const Weighed &weighed;
@@ -84,6 +84,49 @@ OPC_DEVICE weights_start start_of_weights(const Nest &n, int64_t tile) {
   const int64_t row_tiles = (down + How::rows - 1) / How::rows, across_tiles = (across_all + How::across - 1) / How::across;
   const int64_t batch = without_last(without_last(tile, across_tiles, across), row_tiles, row);
   return {batch, (row_tiles - 1 - row) * How::rows, across * How::across};
+}
+
+/* Stores the points of a tile of rows, with two numbers of each row, where it is done again those alone that are no numbers; tells whether
+ * some are none. A warp's rows go through shared memory, 32 elements across at a time, so that lanes store neighbours. */
+template <typename T, typename How, typename Nest, typename Finish, int own_rows>
+OPC_DEVICE bool finish_rows(How &how, const Nest &n, const weights_start &start, int rows, bool again, const T (&first)[own_rows],
+                            const T (&second)[own_rows], const Finish &finish) {
+  constexpr int warp_rows = How::rows / 8, pitch = 32 + 4;
+  OPC_DYNAMIC_SHARED(memory);
+  const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
+  T *const own = reinterpret_cast<T *>(static_cast<char *>(memory)) + warp * warp_rows * (pitch + 2), *const found = own + warp_rows * pitch;
+  OPC_UNROLLED
+  for (int i = 0; i < own_rows; ++i) {
+    if (lane % How::lanes == 0) {
+      found[2 * (how.row(i) - warp * warp_rows)] = first[i];
+      found[2 * (how.row(i) - warp * warp_rows) + 1] = second[i];
+    }
+  }
+  bool wrong = false;
+  OPC_ROLLED
+  for (int group = 0; group < How::across / 32; ++group) {
+    OPC_UNROLLED
+    for (int i = 0; i < own_rows; ++i) {
+      OPC_UNROLLED
+      for (int k = 0; k < How::own_across; ++k) {
+        const int at = (how.row(i) - warp * warp_rows) * pitch + how.element(k) % 32;
+        if (how.element(k) / 32 == group) own[at] = how.unscaled(how.total(i, k));
+      }
+    }
+    __syncwarp();
+    const int64_t across = start.across + 32 * group + lane;
+    OPC_ROLLED
+    for (int r = 0; r < warp_rows; ++r) {
+      const T total = own[r * pitch + lane];
+      const bool number = total - total == T(0);
+      wrong = wrong || !number;
+      if (warp * warp_rows + r < rows && across < n.across && (!again || !number)) {
+        finish(start.batch, start.row + warp * warp_rows + r, across, total, found[2 * r], found[2 * r + 1]);
+      }
+    }
+    __syncwarp();
+  }
+  return wrong;
 }
 
 /* What a tile of rows comes to, with the greatest score of each row and the sum of its weights. `how` multiplies. */
@@ -183,43 +226,9 @@ OPC_DEVICE void weigh_by(How &how, const Nest &n, const Ahead &ahead, const Scor
         __syncthreads();
       }
       wait_for_copies<0>();
-      /* A warp's rows go through shared memory, 32 elements across at a time, so that lanes store neighbours. */
-      constexpr int warp_rows = How::rows / 8, pitch = 32 + 4;
-      OPC_DYNAMIC_SHARED(memory);
-      const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
-      T *const own = reinterpret_cast<T *>(static_cast<char *>(memory)) + warp * warp_rows * (pitch + 2), *const found = own + warp_rows * pitch;
       OPC_UNROLLED
-      for (int i = 0; i < How::own_rows; ++i) {
-        const T sum = lanes_in_warp<joins_sum, How::lanes>(sums[i]);
-        if (lane % How::lanes == 0) {
-          found[2 * (how.row(i) - warp * warp_rows)] = greatest[i];
-          found[2 * (how.row(i) - warp * warp_rows) + 1] = sum;
-        }
-      }
-      bool wrong = false;
-      OPC_ROLLED
-      for (int group = 0; group < How::across / 32; ++group) {
-        OPC_UNROLLED
-        for (int i = 0; i < How::own_rows; ++i) {
-          OPC_UNROLLED
-          for (int k = 0; k < How::own_across; ++k) {
-            const int at = (how.row(i) - warp * warp_rows) * pitch + how.element(k) % 32;
-            if (how.element(k) / 32 == group) own[at] = how.unscaled(how.total(i, k));
-          }
-        }
-        __syncwarp();
-        const int64_t across = start.across + 32 * group + lane;
-        OPC_ROLLED
-        for (int r = 0; r < warp_rows; ++r) {
-          const T total = own[r * pitch + lane];
-          const bool number = total - total == T(0);
-          wrong = wrong || !number;
-          if (warp * warp_rows + r < rows && across < n.across && (again == 0 || !number)) {
-            finish(batch, first_row + warp * warp_rows + r, across, total, found[2 * r], found[2 * r + 1]);
-          }
-        }
-        __syncwarp();
-      }
+      for (int i = 0; i < How::own_rows; ++i) sums[i] = lanes_in_warp<joins_sum, How::lanes>(sums[i]);
+      const bool wrong = finish_rows(how, n, start, rows, again == 1, greatest, sums, finish);
       /* The lower parts of a weight times an infinity are none: what is no number then is found again by the upper part alone. */
       if (!How::splits || again == 1 || !block_reduce<joins_any>(wrong)) break;
     }
@@ -280,15 +289,22 @@ struct weigh_launch {
 
   template <int32_t Operands>
   weigh_launch(device_nest<Operands> &d, const opc_cuda_context *context, dtype type) : lent(context) {
+    take_shape(d, type, d.terms, 0, true);
+  }
+
+  /* Takes tiles of the shape that is best for so many terms, with so many further pairs of factors, wide ones where there may be. */
+  template <int32_t Operands>
+  void take_shape(device_nest<Operands> &d, dtype type, int64_t terms, int32_t further, bool may_be_wide) {
     const int32_t element = static_cast<int32_t>(itemsize(type));
-    const bool wide = d.across > 64 || (element == 2 && d.terms > 64);
-    d.tiles = wide && element < 8 && shape_of_weights(1, element).bytes <= most_shared() ? 1 : 0;
+    const bool wide = may_be_wide && element < 8 && (d.across > 64 || (element == 2 && terms > 64));
+    d.tiles = wide && shape_of_weights(1, element).bytes + further * bytes_of_factors(1, element) <= most_shared() ? 1 : 0;
     const weight_shape shape = shape_of_weights(d.tiles, element);
-    bytes = shape.bytes;
+    bytes = shape.bytes + further * bytes_of_factors(d.tiles, element);
     d.work *= (d.down + shape.rows - 1) / shape.rows * ((d.across + shape.across - 1) / shape.across);
     blocks = blocks_for(d.work, 1);
     d.infinite = nullptr;
   }
+  explicit weigh_launch(const opc_cuda_context *context) : lent(context) {}
   weigh_launch(const weigh_launch &) = delete;
   weigh_launch &operator=(const weigh_launch &) = delete;
   ~weigh_launch() {
@@ -296,27 +312,29 @@ struct weigh_launch {
   }
   bool lacks_memory() const { return lacks; }
 
-  /* Has columns left out where an operand, of elements of this type, is finite. */
+  /* Has columns left out where operands, which `look_at` is told, are finite. */
   template <int32_t Operands>
-  void leave_out(device_nest<Operands> &d, const nest_operand &o, dtype type) {
+  void leave_out(device_nest<Operands> &d) {
     if (d.work == 0) return;
     flag = device_memory(lent, 4);
     lacks = flag == nullptr;
     if (lacks) return;
     set_zero(lent, flag, 4);
+    d.infinite = static_cast<int32_t *>(flag);
+  }
+  void look_at(const nest_operand &o, dtype type) {
+    if (flag == nullptr) return;
     int64_t count = 1;
     for (int32_t a = 0; a < o.ndim; ++a) count *= o.shape[a];
     const uint64_t exponents = type == dtype_float16    ? 0x7c00u
                                : type == dtype_bfloat16 ? 0x7f80u
                                : type == dtype_float32  ? 0x7f800000u
                                                         : uint64_t(0x7ff) << 52;
-    int32_t *const found = static_cast<int32_t *>(flag);
     const int32_t element = static_cast<int32_t>(itemsize(type));
     if (count > 0) {
       OPC_LAUNCH(find_infinite, false, blocks_for(count, threads_a_block), threads_a_block, 0, stream_of(lent), o, element, exponents, count,
-                 found);
+                 static_cast<int32_t *>(flag));
     }
-    d.infinite = found;
   }
 };
 

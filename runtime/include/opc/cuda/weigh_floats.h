@@ -13,7 +13,7 @@ struct weighs_floats {
   static constexpr weight_shape shape = shape_of_weights(Kind, 4);
   enum : int { rows = shape.rows, columns = shape.columns, depth = shape.depth, across = shape.across, lanes = 16 };
   enum : int { own_rows = 4, own_columns = 4, own_across = across / 16 };
-  static constexpr bool splits = false;
+  static constexpr bool splits = false, scales = false;
   typedef float_part<LeftAlong, rows> left_part;
   typedef float_part<RightAlong, columns> right_part;
   typedef float_part<WeighedAlong, across> weighed_part;

@@ -7,7 +7,7 @@
 namespace opc {
 inline namespace OPC_VARIANT {
 
-/* A weight is at most 1. Elements of 8 digits hold the 24 of a float three at a time, and those of 11 two at a time, where it is scaled so
+/* A weight is at most 1, and may have a sign. Elements of 8 digits hold the 24 of a float three at a time, and those of 11 two at a time, where it is scaled so
  * that what is left of a small one is no denormal. */
 template <typename Stored>
 struct weight_parts {
@@ -25,8 +25,8 @@ OPC_DEVICE void take_apart(float low, float high, bool upper, uint32_t (&parts)[
   high *= scale;
   parts[0] = narrow_pair<Stored>(low, high);
   if (upper) {
-    if ((parts[0] & 0xffffu) == 0 && low > 0) parts[0] |= 1;
-    if (parts[0] >> 16 == 0 && high > 0) parts[0] |= 1u << 16;
+    if ((parts[0] & 0x7fffu) == 0 && low != 0) parts[0] |= 1;
+    if ((parts[0] >> 16 & 0x7fffu) == 0 && high != 0) parts[0] |= 1u << 16;
   }
   OPC_UNROLLED
   for (int p = 1; p < weight_parts<Stored>::count; ++p) {
@@ -43,7 +43,7 @@ struct weighs_halves {
   static constexpr weight_shape shape = shape_of_weights(Kind, 2);
   enum : int { rows = shape.rows, columns = shape.columns, depth = shape.depth, across = shape.across, lanes = 4 };
   enum : int { own_rows = 2, own_columns = columns / 4, own_across = across / 4 };
-  static constexpr bool splits = true;
+  static constexpr bool splits = true, scales = Stored::bias != 127;
   typedef half_part<LeftAlong, rows, false> left_part;
   typedef half_part<RightAlong, columns, true> right_part;
   typedef half_part<WeighedAlong, across, true> weighed_part;
