@@ -265,7 +265,7 @@ OPC_DEVICE void multiply_rematerialised(const Nest &n, First first, Second secon
               for (int j = 0; j < how_type::own_columns; ++j) how.score(i, j) *= scale;
             }
           }
-          wait_for_copies<1 + Second::is_there>();
+          wait_for_copies<1 + decltype(other)::is_there>();
           __syncthreads();
           how.multiply_weights(first_column, columns_left, again == 1);
           __syncthreads();
