@@ -92,6 +92,16 @@ class Rematerialised:
     """The type of the elements of inputs or outputs that the factors and what is weighed are, where it is one."""
     needed: Needed | None
 
+    @property
+    def scaled(self) -> tuple[Call, ...]:
+        """The quotients and products of a sum of products and what does not vary along its terms, wherever it stands in the value."""
+        found = []
+        for p in self.products:
+            around = [e for e in walk(self.value) if p in children(e)]
+            calls = [e for e in dict.fromkeys(around) if isinstance(e, Call) and e.fn == "div" and e.args[0] == p]
+            found += calls if len(calls) == len({*around}) else ()
+        return tuple(found)
+
     def kinds(self, dtypes: Mapping[TypeVar, DType]) -> tuple[int, ...]:
         """Return which of the shapes of the runtime's `shape_of_weights` stand for each: others would be the same function."""
         stored = dtypes.get(self.stored) if isinstance(self.stored, TypeVar) else self.stored

@@ -111,19 +111,23 @@ class DeviceTiles(DevicePoints):
         return value, self.made(f"{name}_at", params, places, Address(found.view, found.offset))
 
     def values(
-        self, name: str, e: Expr, products: tuple[Reduce, ...], row: str, column: str
+        self, name: str, e: Expr, products: tuple[Reduce, ...], row: str, column: str, scaled: tuple[Expr, ...] | None = None
     ) -> tuple[LocalFunction, LocalFunction]:
-        """Return the functions of places that are the same for all values of a batch, and of a value, of sums of products."""
+        """Return the functions of places that are the same for all values of a batch, and of a value, of sums of products; parts of
+        it that are `scaled` are in a unit, which is a parameter where there are any."""
         params, own = self.starts()
         places, at_row, at_column = (self.nest.fresh(k) for k in ("places", "row", "column"))
         totals = {p: Local(self.nest.fresh("total"), self.type) for p in products}
+        unit = Local(self.nest.fresh("unit"), self.type)
+        e = replaced(e, {x: Call("mul", (x, unit), x.type) for x in scaled or ()})
         value = self.value(self._with_values_ahead(replaced(e, totals), self.type))
         offsets = tuple(dict.fromkeys(x for x in walk(value) if isinstance(x, Intrinsic) and x.name == "group_offset"))
         if self.lines or len(offsets) > MOST_PLACES:
             offsets = ()
         kept = {x: Member(places, "at", k) for k, x in enumerate(offsets)}
         result = rewrite(value, lambda x: kept.get(x, x) if isinstance(x, Intrinsic) else x)
-        behind = [(Weak.INT, at_row), (Weak.INT, at_column), *((self.type, t.name) for t in totals.values())]
+        units = [] if scaled is None else [(self.type, unit.name)]
+        behind = [(Weak.INT, at_row), (Weak.INT, at_column), *units, *((self.type, t.name) for t in totals.values())]
         made = self.made(
             name,
             (*params, (Named("opc::digits"), places), *behind),

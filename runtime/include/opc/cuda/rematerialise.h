@@ -148,7 +148,7 @@ OPC_DEVICE void bring_first(How &how, const Nest &n, const rows_in_columns &r) {
   end_copies();
 }
 template <typename How, typename Nest>
-OPC_DEVICE void make_scores(How &how, const Nest &n, int tile, int end) {
+OPC_DEVICE void make_scores(How &how, const Nest &n, int tile, int end, bool small) {
   OPC_UNROLLED
   for (int i = 0; i < How::own_rows; ++i) {
     OPC_UNROLLED
@@ -163,7 +163,7 @@ OPC_DEVICE void make_scores(How &how, const Nest &n, int tile, int end) {
       wait_for_copies<0>();
     }
     __syncthreads();
-    how.multiply_scores(int64_t(tile) * How::columns, at_most(How::depth, n.terms - int64_t(chunk) * How::depth));
+    how.multiply_scores(int64_t(tile) * How::columns, at_most(How::depth, n.terms - int64_t(chunk) * How::depth), small);
     __syncthreads();
     const bool last = chunk + 1 == chunks;
     const int next = last ? tile + 1 : tile;
@@ -175,9 +175,11 @@ OPC_DEVICE void make_scores(How &how, const Nest &n, int tile, int end) {
 
 /* Goes through the columns that a tile of rows needs, and has `use(first_column)` what is made of each tile of them; scores are `lowest`
  * where there is no row or column. */
-template <bool weighs, typename How, typename Second, typename Nest, typename Ahead, typename Value, typename Use>
-OPC_DEVICE void go_through(How &how, Second &second, const Nest &n, const rows_in_columns &r, int64_t along, const Ahead &ahead,
-                           const Value &value, decltype(how.unscaled(0)) nothing, const Use &use) {
+template <bool weighs, int Shrinks, typename How, typename Second, typename Nest, typename Ahead, typename Value, typename Use>
+OPC_DEVICE void go_through(How &how, Second &second, const Nest &n, const rows_in_columns &r, int64_t along, bool small, const Ahead &ahead,
+                           const Value &value, decltype(how.unscaled(0, 0)) nothing, const Use &use) {
+  typedef decltype(how.unscaled(0, 0)) number;
+  const number unit = small ? number(grown_by) : number(1);
   const auto places = ahead(r.start.batch, along);
   how.start(n, r.start.batch, r.start.row, r.start.across);
   bring_first(how, n, r);
@@ -191,8 +193,8 @@ OPC_DEVICE void go_through(How &how, Second &second, const Nest &n, const rows_i
     const int64_t first_column = int64_t(tile) * How::columns;
     if (weighs) how.bring_weighed(n, first_column);
     end_copies();
-    make_scores(how, n, tile, r.end);
-    if constexpr (Second::is_there) make_scores(second, second_of(n), tile, r.end);
+    make_scores(how, n, tile, r.end, small && (Shrinks & 1) != 0);
+    if constexpr (Second::is_there) make_scores(second, second_of(n), tile, r.end, small && (Shrinks & 2) != 0);
     const int columns_left = at_most(How::columns, n.columns - first_column);
     /* Where elements are read is found anew for each tile: registers are for scores and points. */
     int64_t row = r.start.row + how.row(0), column = first_column + how.column(0);
@@ -205,9 +207,9 @@ OPC_DEVICE void go_through(How &how, Second &second, const Nest &n, const rows_i
         const bool counts = how.row(i) < r.rows && how.column(j) < columns_left;
         const int64_t down = row + (how.row(i) - how.row(0)), over = column + (how.column(j) - how.column(0));
         if constexpr (Second::is_there) {
-          how.score(i, j) = counts ? value(r.start.batch, along, places, down, over, how.score(i, j), second.score(i, j)) : nothing;
+          how.score(i, j) = counts ? value(r.start.batch, along, places, down, over, unit, how.score(i, j), second.score(i, j)) : nothing;
         } else {
-          how.score(i, j) = counts ? value(r.start.batch, along, places, down, over, how.score(i, j)) : nothing;
+          how.score(i, j) = counts ? value(r.start.batch, along, places, down, over, unit, how.score(i, j)) : nothing;
         }
       }
     }
@@ -218,20 +220,23 @@ OPC_DEVICE void go_through(How &how, Second &second, const Nest &n, const rows_i
 /* The rows of a nest in tiles, a block each. `left(batch, along, row, term)` and `right(batch, along, column, term)` are the factors of
  * sums of products and `over(batch, along, across, column)` what is weighed, with what tells where the first elements of these lie;
  * `along` is a term along other axes of the sum. `ahead(batch, along)` are places that
- * `value(batch, along, places, row, column, total, another)` reads at; `begin(first_row, rows)` and `end(first_row, rows)` tell which columns
+ * `value(batch, along, places, row, column, unit, total, another)` reads at, whose sums of products that `Shrinks` has a bit for are in
+ * `unit`; `begin(first_row, rows)` and `end(first_row, rows)` tell which columns
  * some of these rows need if what is weighed is finite, and `finish(batch, row, across, total)` stores a point. Where tensor cores multiply,
  * values are the sums of as many elements of 16 bits as hold their digits, of a narrow range by the greatest of a row. */
-template <typename T, typename Stored, int Tiles, typename Nest, typename First, typename Second, typename Over, typename Ahead, typename Value,
+template <typename T, typename Stored, int Tiles, int Shrinks, typename Nest, typename First, typename Second, typename Over, typename Ahead, typename Value,
           typename Begin, typename End, typename Finish>
 OPC_DEVICE void multiply_rematerialised(const Nest &n, First first, Second second, Over over, const Ahead &ahead, const Value &value,
                                         const Begin &begin, const End &end, const Finish &finish) {
   auto how = multiplier_for<T, Stored, Tiles>(first, over, 0);
   auto other = multiplier_for<T, Stored, Tiles>(second, over, 1);
   typedef decltype(how) how_type;
+  constexpr bool shrinks = how_type::shrinks && Shrinks != 0;
+  constexpr int turns = how_type::turns == 1 && shrinks ? 2 : how_type::turns;
   for (int turn = 0; tile_at(turn) < n.work; ++turn) {
     const rows_in_columns r = rows_of<how_type>(n, turn, begin, end);
     OPC_ROLLED
-    for (int again = 0; again < 2; ++again) {
+    for (int again = 0; again < turns; ++again) {
       T unit[how_type::own_rows];
       [[maybe_unused]] int levels[how_type::own_rows];
       OPC_UNROLLED
@@ -246,7 +251,7 @@ OPC_DEVICE void multiply_rematerialised(const Nest &n, First first, Second secon
         first.go_to(along);
         second.go_to(along);
         over.go_to(along);
-        go_through<true>(how, other, n, r, along, ahead, value, T(0), [&](int64_t first_column, int columns_left) {
+        go_through<true, Shrinks>(how, other, n, r, along, shrinks && again > 0, ahead, value, T(0), [&](int64_t first_column, int columns_left) {
           if constexpr (how_type::scales) {
             OPC_UNROLLED
             for (int i = 0; i < how_type::own_rows; ++i) {
@@ -267,7 +272,7 @@ OPC_DEVICE void multiply_rematerialised(const Nest &n, First first, Second secon
           }
           wait_for_copies<1 + decltype(other)::is_there>();
           __syncthreads();
-          how.multiply_weights(first_column, columns_left, again == 1);
+          how.multiply_weights(first_column, columns_left, again);
           __syncthreads();
         });
         wait_for_copies<0>();
@@ -280,19 +285,19 @@ OPC_DEVICE void multiply_rematerialised(const Nest &n, First first, Second secon
         }
       }
       const auto store = [&](int64_t batch, int64_t row, int64_t across, T total, T, T) { finish(batch, row, across, total); };
-      const bool wrong = finish_rows(how, n, r.start, r.rows, again == 1, unit, unit, store);
-      /* The lower parts of a value times an infinity are none: what is no number then is found again by the upper part alone. */
-      if (!how_type::splits || again == 1 || !block_reduce<joins_any>(wrong)) break;
+      const bool wrong = finish_rows(how, n, r.start, r.rows, again, unit, unit, store);
+      /* As weights are; and sums of products that are divided are found again of smaller factors. */
+      if (again + 1 == turns || !block_reduce<joins_any>(wrong)) break;
     }
     __syncthreads();
   }
 }
 
-template <typename T, typename Stored, int Tiles, typename Nest, typename First, typename Over, typename Ahead, typename Value, typename Begin,
+template <typename T, typename Stored, int Tiles, int Shrinks, typename Nest, typename First, typename Over, typename Ahead, typename Value, typename Begin,
           typename End, typename Finish>
 OPC_DEVICE void multiply_rematerialised(const Nest &n, const First &first, const Over &over, const Ahead &ahead, const Value &value,
                                         const Begin &begin, const End &end, const Finish &finish) {
-  multiply_rematerialised<T, Stored, Tiles>(n, first, no_factors(), over, ahead, value, begin, end, finish);
+  multiply_rematerialised<T, Stored, Tiles, Shrinks>(n, first, no_factors(), over, ahead, value, begin, end, finish);
 }
 
 /* The same for a reduction of values alone: `finish(batch, row, value)` stores a row's. */
@@ -309,7 +314,7 @@ OPC_DEVICE void reduce_rematerialised(const Nest &n, First first, Second second,
     T found[how_type::own_rows];
     OPC_UNROLLED
     for (int i = 0; i < how_type::own_rows; ++i) found[i] = nothing;
-    go_through<false>(how, other, n, r, 0, ahead, value, nothing, [&](int64_t, int) {
+    go_through<false, 0>(how, other, n, r, 0, false, ahead, value, nothing, [&](int64_t, int) {
       OPC_UNROLLED
       for (int j = 0; j < how_type::own_columns; ++j) {
         OPC_UNROLLED

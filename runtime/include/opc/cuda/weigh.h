@@ -14,7 +14,8 @@ inline namespace OPC_VARIANT {
 template <typename T, typename Left, typename Right, typename Weighed>
 struct weighs_values {
   enum : int { rows = 32, columns = 32, depth = 1 << 30, across = 64, lanes = 32, own_rows = 4, own_columns = 1, own_across = 2 };
-  static constexpr bool splits = false, scales = false;
+  static constexpr bool scales = false, shrinks = true;
+  static constexpr int turns = 1;
   const Left &left;
   const Right &right;
   const Weighed &weighed;
@@ -41,18 +42,20 @@ struct weighs_values {
   OPC_DEVICE_MEMBER void bring_scores(const Nest &, int64_t, int64_t, bool) {}
   template <typename Nest>
   OPC_DEVICE_MEMBER void bring_weighed(const Nest &, int64_t) {}
-  OPC_DEVICE_MEMBER void multiply_scores(int64_t first_column, int terms) {
+  OPC_DEVICE_MEMBER void multiply_scores(int64_t first_column, int terms, bool small = false) {
     const int64_t at = first_column + column(0);
     if (at >= columns_all) return;
     for (int term = 0; term < terms; ++term) {
       const T b = right(batch, at, term);
       OPC_UNROLLED
       for (int i = 0; i < own_rows; ++i) {
-        if (first_row + row(i) < rows_all) scores[i][0] += left(batch, first_row + row(i), term) * b;
+        if (first_row + row(i) >= rows_all) continue;
+        const T a = left(batch, first_row + row(i), term);
+        scores[i][0] += (small ? a * T(shrunk_by) : a) * b;
       }
     }
   }
-  OPC_DEVICE_MEMBER void multiply_weights(int64_t first_column, int some, bool) {
+  OPC_DEVICE_MEMBER void multiply_weights(int64_t first_column, int some, int) {
     OPC_ROLLED
     for (int c = 0; c < some; ++c) {
       T b[own_across];
@@ -69,7 +72,7 @@ struct weighs_values {
       }
     }
   }
-  OPC_DEVICE_MEMBER static T unscaled(T total) { return total; }
+  OPC_DEVICE_MEMBER static T unscaled(T total, int) { return total; }
 };
 
 /* Where a tile of rows begins. The last rows come first: where a condition on indices leaves columns out, these take longest. */
@@ -86,10 +89,10 @@ OPC_DEVICE weights_start start_of_weights(const Nest &n, int64_t tile) {
   return {batch, (row_tiles - 1 - row) * How::rows, across * How::across};
 }
 
-/* Stores the points of a tile of rows, with two numbers of each row, where it is done again those alone that are no numbers; tells whether
- * some are none. A warp's rows go through shared memory, 32 elements across at a time, so that lanes store neighbours. */
+/* Stores the points of a tile of rows, with two numbers of each row; after the first turn those alone that were no numbers in the one before,
+ * which threads have noted in shared memory. Tells whether some are none. A warp's rows go through shared memory, 32 elements across at a time, so that lanes store neighbours. */
 template <typename T, typename How, typename Nest, typename Finish, int own_rows>
-OPC_DEVICE bool finish_rows(How &how, const Nest &n, const weights_start &start, int rows, bool again, const T (&first)[own_rows],
+OPC_DEVICE bool finish_rows(How &how, const Nest &n, const weights_start &start, int rows, int turn, const T (&first)[own_rows],
                             const T (&second)[own_rows], const Finish &finish) {
   constexpr int warp_rows = How::rows / 8, pitch = 32 + 4;
   OPC_DYNAMIC_SHARED(memory);
@@ -102,7 +105,11 @@ OPC_DEVICE bool finish_rows(How &how, const Nest &n, const weights_start &start,
       found[2 * (how.row(i) - warp * warp_rows) + 1] = second[i];
     }
   }
-  bool wrong = false;
+  static_assert(How::across / 32 * warp_rows <= 64, "a bit each");
+  OPC_SHARED(uint64_t, doubtful, threads_a_block);
+  uint64_t &noted = doubtful[threadIdx.x];
+  const uint64_t before = turn == 0 ? ~uint64_t(0) : noted;
+  uint64_t now = 0;
   OPC_ROLLED
   for (int group = 0; group < How::across / 32; ++group) {
     OPC_UNROLLED
@@ -110,7 +117,7 @@ OPC_DEVICE bool finish_rows(How &how, const Nest &n, const weights_start &start,
       OPC_UNROLLED
       for (int k = 0; k < How::own_across; ++k) {
         const int at = (how.row(i) - warp * warp_rows) * pitch + how.element(k) % 32;
-        if (how.element(k) / 32 == group) own[at] = how.unscaled(how.total(i, k));
+        if (how.element(k) / 32 == group) own[at] = how.unscaled(how.total(i, k), turn);
       }
     }
     __syncwarp();
@@ -118,15 +125,16 @@ OPC_DEVICE bool finish_rows(How &how, const Nest &n, const weights_start &start,
     OPC_ROLLED
     for (int r = 0; r < warp_rows; ++r) {
       const T total = own[r * pitch + lane];
-      const bool number = total - total == T(0);
-      wrong = wrong || !number;
-      if (warp * warp_rows + r < rows && across < n.across && (!again || !number)) {
+      const int bit = group * warp_rows + r;
+      now |= static_cast<uint64_t>(!(total - total == T(0))) << bit;
+      if (warp * warp_rows + r < rows && across < n.across && (before >> bit & 1) != 0) {
         finish(start.batch, start.row + warp * warp_rows + r, across, total, found[2 * r], found[2 * r + 1]);
       }
     }
     __syncwarp();
   }
-  return wrong;
+  noted = now & before;
+  return noted != 0;
 }
 
 /* What a tile of rows comes to, with the greatest score of each row and the sum of its weights. `how` multiplies. */
@@ -148,7 +156,7 @@ OPC_DEVICE void weigh_by(How &how, const Nest &n, const Ahead &ahead, const Scor
     const auto places = ahead(batch);
     how.start(n, batch, first_row, start.across);
     OPC_ROLLED
-    for (int again = 0; again < 2; ++again) {
+    for (int again = 0; again < How::turns; ++again) {
       T greatest[How::own_rows], sums[How::own_rows];
       OPC_UNROLLED
       for (int i = 0; i < How::own_rows; ++i) {
@@ -222,15 +230,15 @@ OPC_DEVICE void weigh_by(How &how, const Nest &n, const Ahead &ahead, const Scor
         }
         wait_for_copies<1>();
         __syncthreads();
-        how.multiply_weights(first_column, columns_left, again == 1);
+        how.multiply_weights(first_column, columns_left, again);
         __syncthreads();
       }
       wait_for_copies<0>();
       OPC_UNROLLED
       for (int i = 0; i < How::own_rows; ++i) sums[i] = lanes_in_warp<joins_sum, How::lanes>(sums[i]);
-      const bool wrong = finish_rows(how, n, start, rows, again == 1, greatest, sums, finish);
-      /* The lower parts of a weight times an infinity are none: what is no number then is found again by the upper part alone. */
-      if (!How::splits || again == 1 || !block_reduce<joins_any>(wrong)) break;
+      const bool wrong = finish_rows(how, n, start, rows, again, greatest, sums, finish);
+      /* The lower parts of a weight times an infinity are none: what is no number in a lower scale either is found again by the upper part. */
+      if (again + 1 == How::turns || !block_reduce<joins_any>(wrong)) break;
     }
     __syncthreads();
   }

@@ -33,6 +33,9 @@ OPC_HOST_DEVICE constexpr int blocks_of_factors(int32_t kind, int bytes, int pai
 
 inline namespace OPC_VARIANT {
 
+/* How much smaller factors are made whose products, of a sum that is divided, are no numbers. */
+constexpr float shrunk_by = 5.9604644775390625e-8f, grown_by = 16777216.0f;
+
 /* The reduction of the values of so many lanes side by side, which each of them gets; all lanes of a warp take part. */
 template <typename Joins, int lanes, typename T>
 OPC_DEVICE T lanes_in_warp(T value) {
