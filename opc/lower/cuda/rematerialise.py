@@ -32,17 +32,17 @@ from opc.ir.expr import (
     walk,
     with_children,
 )
-from opc.ir.op import Assign, Op
+from opc.ir.op import Assign, Op, Operand
 from opc.loops.values import computed_as
 from opc.lower.columns import gap
 from opc.lower.cuda.products import HALVES, steps_of, stored_alike
-from opc.lower.cuda.weigh import weighed_of, weights_of
+from opc.lower.cuda.weigh import is_sum_of_weights, weighed_of, weights_of
 from opc.lower.heuristics import runs_often
 from opc.lower.loop_ir import NestStage
 from opc.lower.nests.flat import is_positive
 from opc.records import dataclass, replace
 from opc.transform import scalar
-from opc.transform.indices import Namer, op_names, rename_bound
+from opc.transform.indices import Namer, bare, index_names, op_names, rename_bound
 from opc.transform.normalize import placed, prune, put
 
 MOST_PRODUCTS = 2
@@ -98,7 +98,7 @@ class Rematerialised:
         found = []
         for p in self.products:
             around = [e for e in walk(self.value) if p in children(e)]
-            calls = [e for e in dict.fromkeys(around) if isinstance(e, Call) and e.fn == "div" and e.args[0] == p]
+            calls = [e for e in dict.fromkeys(around) if isinstance(e, Call) and e.args[0] == p and _is_scale(e)]
             found += calls if len(calls) == len({*around}) else ()
         return tuple(found)
 
@@ -145,6 +145,10 @@ def rematerialised_of(op: Op, stage: NestStage) -> Rematerialised | None:
                     ),
                 )
     return None
+
+
+def _is_scale(e: Call) -> bool:
+    return e.fn == "div" or (e.fn == "mul" and isinstance(e.args[1], Read))
 
 
 def _outermost(e: Expr) -> Iterator[Reduce]:
@@ -263,6 +267,9 @@ class _Rule:
         self.body = {s.target: s for s in op.body}
         self.temporaries = {name: s for name, s in self.body.items() if name in temporaries and s.indices}
         self.found: dict[str, Assign] = {}
+        self.namer = Namer(op_names(op) | index_names(op))
+        self.inverses: dict[Expr, tuple[Operand, Assign]] = {}
+        """Of each divisor that a row has, the temporary that holds 1 divided by it."""
 
     def result(self) -> tuple[Op, frozenset[str]]:
         """Return the op, and the targets of what has been changed in it."""
@@ -275,8 +282,14 @@ class _Rule:
                 self.found |= {made.target: made, **rows}
         if not self.found:
             return self.op, frozenset()
-        changed = self.op.with_body(tuple(self.found.get(s.target, s) for s in self.op.body))
-        return prune(changed, [o.name for o in self.op.outputs]), frozenset(self.found)
+        made: dict[str, Assign] = {}
+        for s in (self.found.get(s.target, s) for s in self.op.body):
+            used = {r.operand for r in reads(s.value)}
+            made |= {u.target: u for _, u in self.inverses.values() if u.target in used}
+            made[s.target] = s
+        inverses = [o for o, _ in self.inverses.values()]
+        changed = replace(self.op, body=tuple(made.values()), temporaries=(*self.op.temporaries, *inverses))
+        return prune(changed, [o.name for o in self.op.outputs]), frozenset((*self.found, *(o.name for o in inverses)))
 
     def _product(self, s: Assign) -> Assign | None:
         """Return a statement whose factor, a temporary of rows and columns, is made anew; None where it has none."""
@@ -326,8 +339,24 @@ class _Rule:
                     parts = self._parts(factor, term)
                     if parts is not None:
                         fn, element, scale = parts
-                        return scalar.raw(fn, replace(e, body=scalar.raw("mul", other, element)), scale)
+                        return self._times(fn, replace(e, body=scalar.raw("mul", other, element)), scale)
         return e
+
+    def _times(self, fn: str, e: Expr, scale: Expr) -> Expr:
+        """Return a value divided by what a row has, or multiplied with it; with 1 divided by that, computed once for a row, where it
+        is of a sum of weights, the greatest of which is 1."""
+        found = {r.operand: r for r in reads(scale)}
+        if fn != "div" or len(found) != 1 or not is_sum_of_weights(self.temporaries, *found):
+            return scalar.raw(fn, e, scale)
+        ((name, read),) = found.items()
+        own = self.temporaries[name]
+        if read.indices != bare(own.indices):
+            return scalar.raw(fn, e, scale)
+        if scale not in self.inverses:
+            temporary = replace(self.op.operand(name), name=self.namer.fresh(f"{name}_inverse"))
+            value = scalar.raw("div", Const(1, scale.type), scale)
+            self.inverses[scale] = temporary, replace(own, target=temporary.name, value=value)
+        return scalar.raw("mul", e, replace(read, operand=self.inverses[scale][0].name))
 
     def _without_scale(self, value: Expr, other: Read, names: frozenset[str]) -> tuple[Expr, Read]:
         """Return a factor and another with what all elements of that along its own index are divided by, or multiplied with."""
@@ -336,7 +365,7 @@ class _Rule:
         if parts is None:
             return value, other
         fn, element, scale = parts
-        return scalar.raw(fn, value, scale), element
+        return self._times(fn, value, scale), element
 
     def _parts(self, e: Read, *over: str) -> tuple[str, Read, Expr] | None:
         """Return the element and the scale that a temporary is the quotient or the product of, which does not have an index."""

@@ -72,7 +72,7 @@ def _on_device(variant: SpecialisedProgram) -> SpecialisedProgram:
         stages.append(stage)
         memory.update(written_by(stage))
 
-    brief = {s.target: s for s in op.body if s.target in before and _is_brief(s)}
+    brief = {s.target: s for s in op.body if s.target in before and s.target not in made and _is_brief(s)}
 
     def run_alone(assign: Assign, stage: Stage) -> None:
         """Run a statement behind those that it reads and that no stage has left in memory; brief ones are made in it instead."""

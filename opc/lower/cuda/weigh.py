@@ -285,6 +285,16 @@ def weights_of(op: Op, stage: NestStage) -> tuple[str, Assign] | None:
     return None
 
 
+def is_sum_of_weights(body: Mapping[str, Assign], name: str) -> bool:
+    """Whether a temporary, one of those in `body`, is a sum of exponentials of scores less what the greatest of their row gives."""
+    match body[name].value if name in body else None:
+        case Reduce(kind="sum", axes=(Axis() as axis,), body=Read(operand=weight) as read) if weight in body and placed(read):
+            match _inlined(read, {made: body[made] for made in _made_of(body, weight)}):
+                case Call(fn="exp", args=(Call(fn="sub", args=(score, shift)),)):
+                    return _greatest(shift, score, axis) is not None
+    return False
+
+
 def _made_of(body: Mapping[str, Assign], name: str) -> dict[str, None]:
     """Return the temporaries that one is made of, itself among them, up to sums of products and no further."""
     found = {name: None}

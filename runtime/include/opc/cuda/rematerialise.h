@@ -285,7 +285,8 @@ OPC_DEVICE void multiply_rematerialised(const Nest &n, First first, Second secon
         }
       }
       const auto store = [&](int64_t batch, int64_t row, int64_t across, T total, T, T) { finish(batch, row, across, total); };
-      const bool wrong = finish_rows(how, n, r.start, r.rows, again, unit, unit, store);
+      forget(turn);
+      const bool wrong = finish_rows(how, n, start_of_weights<how_type>(n, tile_at(turn)), r.rows, again, unit, unit, store);
       /* As weights are; and sums of products that are divided are found again of smaller factors. */
       if (again + 1 == turns || !block_reduce<joins_any>(wrong)) break;
     }

@@ -236,7 +236,9 @@ OPC_DEVICE void weigh_by(How &how, const Nest &n, const Ahead &ahead, const Scor
       wait_for_copies<0>();
       OPC_UNROLLED
       for (int i = 0; i < How::own_rows; ++i) sums[i] = lanes_in_warp<joins_sum, How::lanes>(sums[i]);
-      const bool wrong = finish_rows(how, n, start, rows, again, greatest, sums, finish);
+      /* What is known of a tile is found anew: registers are for points. */
+      forget(turn);
+      const bool wrong = finish_rows(how, n, start_of_weights<How>(n, tile_at(turn)), rows, again, greatest, sums, finish);
       /* The lower parts of a weight times an infinity are none: what is no number in a lower scale either is found again by the upper part. */
       if (again + 1 == How::turns || !block_reduce<joins_any>(wrong)) break;
     }

@@ -13,7 +13,7 @@ template <typename Stored>
 struct weight_parts {
   enum : int { count = Stored::bias == 127 ? 3 : 2 };
   static constexpr int turns = Stored::bias == 127 ? 3 : 2;
-  static constexpr float scale(int turn) { return Stored::bias == 127 ? (turn == 0 ? 16777216.0f : 0.25f) : turn == 0 ? 32768.0f : 8192.0f; }
+  OPC_DEVICE_MEMBER static float scale(int turn) { return Stored::bias == 127 ? (turn == 0 ? 16777216.0f : 0.25f) : turn == 0 ? 32768.0f : 8192.0f; }
 };
 
 /* Two weights as fragments of all their parts; or of the upper one alone, in place of the others too, where what is found is no number
