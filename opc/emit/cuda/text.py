@@ -63,7 +63,8 @@ class CudaText(KernelText):
             bytes_ = "2" if schedule.args("compute") else f"sizeof({self.types[0].name}_stored)" if halves else "4"
             blocks, pairs = "blocks_of_weights" if schedule.args("rescale") else "blocks_of_tiles", ""
             if schedule.args("rematerialise"):
-                blocks, pairs = "blocks_of_factors", f", {schedule.args('products')[0]}"
+                weighs = "factor" in schedule.args("rematerialise")
+                blocks, pairs = "blocks_of_factors", f", {schedule.args('products')[0] if weighs else 0}"
             head = f"OPC_TILED_KERNEL(opc::threads_a_block, opc::{blocks}(Tiles, {bytes_}{pairs}))"
         lines.append(f"{head} {name}({parameters}) {{")
         return "\n".join([*wrapped(lines), *self.after])

@@ -25,6 +25,7 @@ from opc.ir.expr import (
     walk,
     with_children,
 )
+from opc.ir.op import Operand
 from opc.loops.nodes import Body, Do, Let, LocalFunction
 from opc.loops.values import (
     Address,
@@ -36,13 +37,16 @@ from opc.loops.values import (
     Member,
     Named,
     Product,
+    Sum,
     call,
     number,
+    ref,
     sum_of,
     variable,
 )
 from opc.lower.build.context import Nest
 from opc.lower.cuda.points import DevicePoints, place_of, used_places
+from opc.records import replace
 
 Params: TypeAlias = tuple[tuple[Kind, str], ...]
 
@@ -121,10 +125,12 @@ class DeviceTiles(DevicePoints):
         unit = Local(self.nest.fresh("unit"), self.type)
         e = replaced(e, {x: Call("mul", (x, unit), x.type) for x in scaled or ()})
         value = self.value(self._with_values_ahead(replaced(e, totals), self.type))
-        offsets = tuple(dict.fromkeys(x for x in walk(value) if isinstance(x, Intrinsic) and x.name == "group_offset"))
+        found = dict.fromkeys(x for x in walk(value) if isinstance(x, Intrinsic) and x.name == "group_offset")
+        alike = {x: self._first_alike(x, tuple(found)) for x in found}
+        offsets = tuple(dict.fromkeys(alike.values()))
         if self.lines or len(offsets) > MOST_PLACES:
-            offsets = ()
-        kept = {x: Member(places, "at", k) for k, x in enumerate(offsets)}
+            alike, offsets = {}, ()
+        kept = {x: Member(places, "at", offsets.index(first)) for x, first in alike.items()}
         result = rewrite(value, lambda x: kept.get(x, x) if isinstance(x, Intrinsic) else x)
         units = [] if scaled is None else [(self.type, unit.name)]
         behind = [(Weak.INT, at_row), (Weak.INT, at_column), *units, *((self.type, t.name) for t in totals.values())]
@@ -158,6 +164,29 @@ class DeviceTiles(DevicePoints):
         self.lines = []
         params = [(Weak.INT, batch), *((Weak.INT, n) for n in names.values()), *((self.type, n) for n in found.values())]
         return LocalFunction(self.nest.fresh("finish"), tuple(params), used_places((*batches, *own), body))
+
+    def _first_alike(self, offset: Intrinsic, offsets: tuple[Intrinsic, ...]) -> Intrinsic:
+        """Return the first of some offsets that is the same: temporaries of the same shape lie alike."""
+        own, rest = self._temporary(offset.args[0]), offset.args[1:]
+        for other in offsets:
+            of = self._temporary(other.args[0])
+            if own is not None and of is not None and of.dims == own.dims and other.args[1:] == rest:
+                return other
+        return offset
+
+    def _temporary(self, view: Expr) -> Operand | None:
+        """Return the temporary that a view is of, which is dense; None where it is of another operand."""
+        return next((t for t in self.op.temporaries if view == ref(t.name)), None)
+
+    def read(self, e: Read) -> Expr:
+        """As `PointLoops` says: along their last axis the elements of a temporary are neighbours."""
+        found = super().read(e)
+        if not isinstance(found, Load) or self._temporary(ref(e.operand)) is None or not isinstance(found.offset, Sum):
+            return found
+        match found.offset.terms:
+            case (*terms, Product(factors=(at, Member()))):
+                return replace(found, offset=Sum((*terms, at)))
+        return found
 
     def _with_values_ahead(self, e: Expr, of: ValueType) -> Expr:
         """Return an expression, which stands in one of type `of`, with variables for what is the same at all points."""

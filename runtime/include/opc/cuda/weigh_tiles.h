@@ -23,12 +23,13 @@ OPC_HOST_DEVICE constexpr weight_shape shape_of_weights(int32_t kind, int32_t el
 /* How many blocks of a kernel a multiprocessor is to have registers for at once. */
 OPC_HOST_DEVICE constexpr int blocks_of_weights(int32_t kind, int bytes) { return kind == 1 && bytes == 2 ? 1 : 2; }
 
-/* The shared memory of another pair of factors that scores are made of, and how many blocks of a kernel with one or two such pairs. */
+/* The shared memory of another pair of factors that scores are made of, and how many blocks of a kernel that weighs what is made of one or
+ * two such pairs, or none. */
 OPC_HOST_DEVICE constexpr int32_t bytes_of_factors(int32_t kind, int32_t element) {
   return element == 8 ? 0 : element * shape_of_weights(kind, element).depth * (shape_of_weights(kind, element).rows + shape_of_weights(kind, element).columns);
 }
 OPC_HOST_DEVICE constexpr int blocks_of_factors(int32_t kind, int bytes, int pairs) {
-  return pairs == 1 ? blocks_of_weights(kind, bytes) : kind == 1 || bytes == 2 ? 1 : 2;
+  return pairs > 0 && (bytes == 2 || (pairs == 2 && kind == 1)) ? 1 : 2;
 }
 
 inline namespace OPC_VARIANT {
