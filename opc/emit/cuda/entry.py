@@ -21,7 +21,7 @@ from opc.lower.cuda.moves import moved_axis
 from opc.lower.cuda.packed import along, packed_entry
 from opc.lower.cuda.points import neighbouring_axis, shared_terms
 from opc.lower.cuda.products import products_of
-from opc.lower.cuda.rematerialise import rematerialised_of
+from opc.lower.cuda.rematerialised import rematerialised_of
 from opc.lower.cuda.rows import kept
 from opc.lower.cuda.scans import ahead_of, first_terms, scan_of, scanned_entry
 from opc.lower.cuda.scatters import entries_of_items, entries_of_keys, other_entries, scatter_of

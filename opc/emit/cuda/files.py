@@ -19,7 +19,7 @@ from opc.loops.nodes import Kernel, outline, without_comments
 from opc.lower.build.context import Nest
 from opc.lower.cuda.kernels import cuda_kernel
 from opc.lower.cuda.products import Products, products_of
-from opc.lower.cuda.rematerialise import Rematerialised, rematerialised_of
+from opc.lower.cuda.rematerialised import Rematerialised, rematerialised_of
 from opc.lower.cuda.stages import device_programs
 from opc.lower.cuda.weigh import Weighed, weighed_of
 from opc.lower.heuristics import runs_often
@@ -97,7 +97,11 @@ class _Source:
         op, kernel = variant.case.op, cuda_kernel(variant.case.op, stage)
         temporaries = frozenset(t.name for t in variant.program.temporaries if not t.copied)
         nest = Nest(op, stage) if isinstance(stage, NestStage) else None
-        tiled = (products_of(op, stage) or weighed_of(op, stage) or rematerialised_of(op, stage)) if isinstance(stage, NestStage) else None
+        tiled = (
+            (products_of(op, stage) or weighed_of(op, stage) or rematerialised_of(op, stage))
+            if isinstance(stage, NestStage)
+            else None
+        )
         if tiled is not None:
             self.products[stage.name] = tiled
         computed = frozenset(n for n, name in enumerate(kernel.operands) if name in temporaries)

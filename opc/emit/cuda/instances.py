@@ -13,7 +13,7 @@ from opc.emit.cuda.text import CudaText
 from opc.emit.dtypes import c_storage
 from opc.ir.dtypes import DType, TypeVar
 from opc.lower.cuda.products import Products
-from opc.lower.cuda.rematerialise import Rematerialised
+from opc.lower.cuda.rematerialised import Rematerialised
 from opc.lower.cuda.weigh import Weighed
 from opc.lower.wide import index_types
 

@@ -14,7 +14,7 @@ from opc.ir.expr import Axis, BroadcastAxis, Expr, GroupAxis, GroupRef, Read, Re
 from opc.ir.op import Group, Op, Operand
 from opc.lower.cuda.gathered import Gathered
 from opc.lower.cuda.products import Products, lies_along_terms, places_of
-from opc.lower.cuda.rematerialise import Rematerialised
+from opc.lower.cuda.rematerialised import Rematerialised
 from opc.lower.cuda.weigh import Weighed, lies_along
 from opc.lower.loop_ir import NestStage
 

@@ -15,8 +15,8 @@ from opc.lower.cuda.packed import packed_entry, packed_kernel
 from opc.lower.cuda.points import point_kernel
 from opc.lower.cuda.product_kernels import product_kernel
 from opc.lower.cuda.products import products_of
-from opc.lower.cuda.rematerialise import rematerialised_of
-from opc.lower.cuda.rematerialised import rematerialised_kernel
+from opc.lower.cuda.rematerialised import rematerialised_of
+from opc.lower.cuda.rematerialised_values import rematerialised_kernel
 from opc.lower.cuda.rows import row_kernel
 from opc.lower.cuda.scans import scan_kernel, scan_of
 from opc.lower.cuda.scatters import scatter_kernel, scatter_of

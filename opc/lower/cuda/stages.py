@@ -124,8 +124,8 @@ def _verify(op: Op, stages: list[Stage]) -> None:
 
 
 def _alone(op: Op, program: Program, made: frozenset[str]) -> frozenset[str]:
-    """Return the statements, by target, that run by themselves: those `made` otherwise than the program has them, those of stages
-    that are not bound, that write what the op has no more, that share one with these, or that read a part of a statement from one."""
+    """Return the statements, by target, that run by themselves: those `made` otherwise than the program has them, and those of
+    stages that are not bound, write what the op has no more, share one with these, or read a part of a statement from one."""
     rows = [s for s in program.stages if isinstance(s, RowStage)]
     parts = {s.name: bound_part(s) for s in rows}
     found, whole = made, {s.target for s in op.body} | {i.name for i in op.inputs}

@@ -65,7 +65,7 @@ class DeviceTiles(DevicePoints):
         """What is the same at all points."""
 
     def starts(self) -> tuple[Params, tuple[Let, ...]]:
-        """Return the parameters that a function begins with, a batch and a term along other axes, and the places that these are."""
+        """Return what a function's parameters begin with, a batch and a term along other axes, and the places that these are."""
         batch = self.nest.fresh("batch")
         places = self.batches(batch)
         if self.others is None:
@@ -117,11 +117,11 @@ class DeviceTiles(DevicePoints):
     def values(
         self, name: str, e: Expr, products: tuple[Reduce, ...], row: str, column: str, scaled: tuple[Expr, ...] | None = None
     ) -> tuple[LocalFunction, LocalFunction]:
-        """Return the functions of places that are the same for all values of a batch, and of a value, of sums of products; parts of
-        it that are `scaled` are in a unit, which is a parameter where there are any."""
+        """Return the functions of places that are the same for all values of a batch, and of a value, of sums of products. Parts
+        of it that are `scaled` are in a unit, which is a parameter then."""
         params, own = self.starts()
         places, at_row, at_column = (self.nest.fresh(k) for k in ("places", "row", "column"))
-        totals = {p: Local(self.nest.fresh("total"), self.type) for p in products}
+        totals: dict[Expr, Local] = {p: Local(self.nest.fresh("total"), self.type) for p in products}
         unit = Local(self.nest.fresh("unit"), self.type)
         e = replaced(e, {x: Call("mul", (x, unit), x.type) for x in scaled or ()})
         value = self.value(self._with_values_ahead(replaced(e, totals), self.type))
@@ -149,8 +149,8 @@ class DeviceTiles(DevicePoints):
         return LocalFunction(self.nest.fresh("ahead"), again, used, call("digits", *offsets)), made
 
     def finish(self, entries: Mapping[int, str], results: Mapping[str, tuple[Expr, ...]]) -> LocalFunction:
-        """Return the function that stores a point, at a batch and places by entries of the target, of results by their names: what
-        each stands for in the value of the statement."""
+        """Return the function that stores a point, at a batch and places by entries of the target, of results by their names,
+        each with what it stands for in the value of the statement."""
         batch = self.nest.fresh("batch")
         batches = self.batches(batch)
         names = {n: self.nest.fresh(word) for n, word in entries.items()}

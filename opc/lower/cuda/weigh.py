@@ -286,7 +286,7 @@ def weights_of(op: Op, stage: NestStage) -> tuple[str, Assign] | None:
 
 
 def is_sum_of_weights(body: Mapping[str, Assign], name: str) -> bool:
-    """Whether a temporary, one of those in `body`, is a sum of exponentials of scores less what the greatest of their row gives."""
+    """Whether a temporary, one of those in `body`, is a sum of exponentials of scores less what their greatest gives."""
     match body[name].value if name in body else None:
         case Reduce(kind="sum", axes=(Axis() as axis,), body=Read(operand=weight) as read) if weight in body and placed(read):
             match _inlined(read, {made: body[made] for made in _made_of(body, weight)}):
