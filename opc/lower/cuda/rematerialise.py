@@ -78,11 +78,11 @@ class _Rule:
         for factor, other in ((a, b), (b, a)):
             rows = free_indices(factor) & own - free_indices(other)
             over = free_indices(factor) & columns
-            if factor.operand not in self.temporaries or len(rows) != 1 or len(over) != 1:
+            if factor.operand not in self.temporaries or not rows or not over:
                 continue
             names = frozenset((*rows, *over))
             value = self._made(s, factor, names)
-            value, other = self._without_scale(value, other, names)
+            value, other = self._without_scale(value, other, free_indices(other) - free_indices(factor))
             made = s.with_value(replace_node(s.value, e, replace(e, body=scalar.raw("mul", value, other))))
             if rematerialised_of(self.op, NestStage(s.target, made, ())) is not None:
                 return made
@@ -115,7 +115,7 @@ class _Rule:
         return e
 
     def _times(self, fn: str, e: Expr, scale: Expr) -> Expr:
-        """Return a value divided by what a row has, or multiplied with it; for a sum of weights, the greatest of which is 1, with 1
+        """Return a value divided by what a row has, or multiplied with it; for a sum of weights, of which one is 1, with 1
         divided by that, which is computed once for a row."""
         found = {r.operand: r for r in reads(scale)}
         if fn != "div" or len(found) != 1 or not is_sum_of_weights(self.temporaries, *found):
@@ -130,9 +130,8 @@ class _Rule:
             self.inverses[scale] = temporary, replace(own, target=temporary.name, value=value)
         return scalar.raw("mul", e, replace(read, operand=self.inverses[scale][0].name))
 
-    def _without_scale(self, value: Expr, other: Read, names: frozenset[str]) -> tuple[Expr, Read]:
+    def _without_scale(self, value: Expr, other: Read, own: frozenset[str]) -> tuple[Expr, Read]:
         """Return a factor and another with what all elements of that along its own index are divided by, or multiplied with."""
-        own = free_indices(other) - names
         parts = self._parts(other, *own) if len(own) == 1 else None
         if parts is None:
             return value, other

@@ -116,10 +116,11 @@ def rematerialised_of(op: Op, stage: NestStage) -> Rematerialised | None:
     if not 0 < len(products) <= MOST_PRODUCTS or len({e.type, stage.assign.value.type, *(p.type for p in products)}) != 1:
         return None
     own = [i.name if isinstance(i, GroupRef) else i for i in stage.assign.indices]
-    for column in e.axes:
+    # Of several the last ones: neighbours lie together there.
+    for column in reversed(e.axes):
         if not isinstance(column, Axis) or any(isinstance(a, Axis) and a.extent.indices() for a in e.axes):
             continue
-        for row, entry in enumerate(stage.assign.indices):
+        for row, entry in reversed([*enumerate(stage.assign.indices)]):
             if isinstance(entry, str) and (factors := _factors(op, products, entry, column.index)) is not None:
                 value, weighed, across = _weighed(e, own, row, column.index)
                 others = tuple(a for a in e.axes if a != column)
@@ -153,9 +154,7 @@ def _checked(op: Op, stage: NestStage, found: Rematerialised) -> Rematerialised 
     if any(x.indices() for x in extents) or any(r.pad is not None or r.checked or not placed(r) for r in reads(found.value)):
         return None
     if found.weighed is None:
-        # Values of rows are one to a row: columns would be read anew for each point of others.
-        alone = all(isinstance(i, GroupRef) or n == found.row for n, i in enumerate(stage.assign.indices))
-        return found if alone and not found.others and (found.reduction.kind == "sum" or is_positive(op, extents[0])) else None
+        return found if not found.others and (found.reduction.kind == "sum" or is_positive(op, extents[0])) else None
     if found.across is None or found.reduction.kind != "sum":
         return None
     across = stage.assign.indices[found.across]
@@ -233,6 +232,6 @@ def _dropped(e: Expr, nothing: float) -> tuple[Expr, tuple[Read, ...]] | None:
         case Call(fn="exp", args=(Call(fn="sub", args=(score, shift)),)) if nothing == 0:
             found = _dropped(score, _MINUS_INFINITY)
             return None if found is None else (found[0], (*found[1], *reads(shift)))
-        case Call(fn="div", args=(a, b)) if nothing == 0 and (found := _dropped(a, nothing)) is not None:
+        case Call(fn="div" | "mul", args=(a, b)) if nothing == 0 and (found := _dropped(a, nothing)) is not None:
             return found[0], (*found[1], *reads(b))
     return None
