@@ -59,7 +59,7 @@ def test_calls_choose_the_smallest_tiles_where_there_are_no_others() -> None:
     ):
         assert ("opc::small_tiles" in plan) == (name in small), name
     shapes = re.findall(
-        r"plan\.take_shape\([^;]*, (true|false)\);.*?OPC_LAUNCH\(attention_cuda::(\w+)_kernels\[", source, re.DOTALL
+        r"plan\.take_shape\([^;]*,\s+(true|false)\);.*?OPC_LAUNCH\(attention_cuda::(\w+)_kernels\[", source, re.DOTALL
     )
     assert {wide for wide, _ in shapes} == {"true", "false"}
     for wide, name in shapes:
