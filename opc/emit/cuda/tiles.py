@@ -39,7 +39,7 @@ class TileEntryText(EntryText):
         element = self._element(weighed.stored) or dtype_text(weighed.sum.type)
         yield f"  opc::weigh_launch plan(described, lent, {element});"
         if weighed.needed is not None:
-            yield from self._left_out(s, text, (weighed.weighed.operand,), op)
+            yield from self._left_out(s, text, weighed.needed.rises, (weighed.weighed.operand,), op)
 
     def _rematerialised(self, s: NestStage, text: CudaText, found: Rematerialised, op: Op) -> Iterator[str]:
         """Yield what describes a reduction of values made anew, and looks for infinities where columns are left out."""
@@ -66,7 +66,7 @@ class TileEntryText(EntryText):
         yield "  opc::weigh_launch plan(lent);"
         yield f"  plan.take_shape(described, {element}, {terms}, {len(found.factors) - 1}, {wide});"
         if found.needed is not None:
-            yield from self._left_out(s, text, found.needed.finite, op)
+            yield from self._left_out(s, text, found.needed.rises, found.needed.finite, op)
 
     def _in_steps(
         self, field: str, read: Read, along: tuple[str, str], sizes: Mapping[str, str], text: CudaText, op: Op
@@ -82,8 +82,10 @@ class TileEntryText(EntryText):
         yield f"  described.{field} = {{{field}_points.step, {field}_terms.step, opc::in_steps, 0}};"
         yield f"  opc::set_steps<{by}>(described.{field}, {operand}, {field}_points, {field}_terms, {of});"
 
-    def _left_out(self, s: NestStage, text: CudaText, finite: tuple[str, ...], op: Op) -> Iterator[str]:
+    def _left_out(self, s: NestStage, text: CudaText, rises: bool, finite: tuple[str, ...], op: Op) -> Iterator[str]:
         """Yield what has columns left out where operands are finite."""
+        if not rises:
+            yield "  described.falls = true;"
         yield "  plan.leave_out(described);"
         yield "  if (plan.lacks_memory()) {"
         message = f"{self.op.name}: no memory for the columns of {s.assign.target}"

@@ -26,9 +26,9 @@ from opc.ir.expr import (
     walk,
 )
 from opc.ir.op import Op
-from opc.loops.values import computed_as
 from opc.lower.columns import gap
-from opc.lower.cuda.products import HALVES, steps_of, stored_alike
+from opc.lower.cuda.products import steps_of, stored_alike
+from opc.lower.cuda.weigh import kinds_of
 from opc.lower.loop_ir import NestStage
 from opc.lower.nests.flat import is_positive
 from opc.records import dataclass
@@ -93,11 +93,7 @@ class Rematerialised:
 
     def kinds(self, dtypes: Mapping[TypeVar, DType]) -> tuple[int, ...]:
         """Return which of the shapes of the runtime's `shape_of_weights` stand for each: others would be the same function."""
-        stored = dtypes.get(self.stored) if isinstance(self.stored, TypeVar) else self.stored
-        of = computed_as(self.reduction.type)
-        computed = dtypes.get(of) if isinstance(of, TypeVar) else of
-        narrow = stored in HALVES or (isinstance(computed, DType) and computed.compute is DType.FLOAT32)
-        return (0, 1, 1) if narrow and self.weighed is not None else (0, 0, 0)
+        return kinds_of(self.stored, self.reduction.type, dtypes) if self.weighed is not None else (0, 0, 0)
 
     def term(self, n: int) -> Axis:
         """The axis of the terms of a sum of products."""

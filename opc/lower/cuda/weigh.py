@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from opc.ir.affine import Affine, Index, Symbol
-from opc.ir.dtypes import DType, TypeVar, is_floating
+from opc.ir.dtypes import DType, TypeVar, ValueType, is_floating
 from opc.ir.expr import (
     Axis,
     Call,
@@ -92,15 +92,21 @@ class Weighed:
 
     def kinds(self, dtypes: Mapping[TypeVar, DType]) -> tuple[int, ...]:
         """Return which of the shapes of the runtime's `shape_of_weights` stand for each: others would be the same function."""
-        stored = dtypes.get(self.stored) if isinstance(self.stored, TypeVar) else self.stored
-        of = computed_as(self.sum.type)
-        computed = dtypes.get(of) if isinstance(of, TypeVar) else of
-        narrow = stored in HALVES or (isinstance(computed, DType) and computed.compute is DType.FLOAT32)
-        return (0, 1, 1) if narrow else (0, 0, 0)
+        return kinds_of(self.stored, self.sum.type, dtypes)
 
     def elements(self) -> tuple[Read, Read, Read]:
         """Return the two factors of scores, and what is weighed."""
         return (*self.factors, self.weighed)
+
+
+def kinds_of(stored: TypeVar | DType | None, of: ValueType, dtypes: Mapping[TypeVar, DType]) -> tuple[int, ...]:
+    """Return which of the shapes of the runtime's `shape_of_weights` stand for each, of elements that are `stored` as one type, or
+    else of sums of a type. Float32 has a third one, which needs little shared memory."""
+    if (dtypes.get(stored) if isinstance(stored, TypeVar) else stored) in HALVES:
+        return 0, 1, 1
+    of = computed_as(of)
+    computed = dtypes.get(of) if isinstance(of, TypeVar) else of
+    return (0, 1, 2) if isinstance(computed, DType) and computed.compute is DType.FLOAT32 else (0, 0, 0)
 
 
 def weighed_of(op: Op, stage: NestStage) -> Weighed | None:

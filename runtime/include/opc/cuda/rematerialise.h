@@ -69,7 +69,7 @@ struct multiplier_of {
       floats;
   typedef weighs_values<T, decltype(std::declval<Left>().value), decltype(std::declval<Right>().value), decltype(std::declval<Weighed>().value)>
       values;
-  static constexpr bool in_shared = is_for_tensors<Stored> || sizeof(T) == 4;
+  static constexpr bool in_shared = is_for_tensors<Stored> || (sizeof(T) == 4 && Kind != 2);
   typedef std::conditional_t<is_for_tensors<Stored>, halves, std::conditional_t<in_shared, floats, values>> type;
 };
 template <typename T, typename Stored, int Kind, typename Left, typename Right, typename Weighed>
@@ -82,21 +82,21 @@ struct multiplies : multiplier_of<T, Stored, Kind, Left, Right, Weighed>::type {
     if constexpr (of::in_shared) return base(pair.left.at, pair.right.at, weighed.at);
     if constexpr (!of::in_shared) return base(pair.left.value, pair.right.value, weighed.value);
   }
-  /* The shared memory of factors is behind that of so many others. */
+  /* The shared memory of factors is behind so many bytes. */
   template <typename Pair>
-  OPC_DEVICE_MEMBER multiplies(const Pair &pair, const Weighed &weighed, int others) : base(made(pair, weighed)) {
+  OPC_DEVICE_MEMBER multiplies(const Pair &pair, const Weighed &weighed, bool weighs, bool further) : base(made(pair, weighed)) {
     if constexpr (of::in_shared) {
-      if (others > 0) this->shared = this->shared + base::shape.bytes;
+      if (further) this->shared = this->shared + (weighs ? int(base::shape.bytes) : int(base::weigheds));
     }
   }
 };
 
 template <typename T, typename Stored, int Kind, typename Pair, typename Weighed>
-OPC_DEVICE auto multiplier_for(const Pair &pair, const Weighed &weighed, int others) {
+OPC_DEVICE auto multiplier_for(const Pair &pair, const Weighed &weighed, bool weighs, bool further) {
   if constexpr (std::is_same<Pair, no_factors>::value) {
     return no_factors();
   } else {
-    return multiplies<T, Stored, Kind, decltype(pair.left), decltype(pair.right), Weighed>(pair, weighed, others);
+    return multiplies<T, Stored, Kind, decltype(pair.left), decltype(pair.right), Weighed>(pair, weighed, weighs, further);
   }
 }
 
@@ -228,8 +228,8 @@ template <typename T, typename Stored, int Tiles, int Shrinks, typename Nest, ty
           typename Begin, typename End, typename Finish>
 OPC_DEVICE void multiply_rematerialised(const Nest &n, First first, Second second, Over over, const Ahead &ahead, const Value &value,
                                         const Begin &begin, const End &end, const Finish &finish) {
-  auto how = multiplier_for<T, Stored, Tiles>(first, over, 0);
-  auto other = multiplier_for<T, Stored, Tiles>(second, over, 1);
+  auto how = multiplier_for<T, Stored, Tiles>(first, over, true, false);
+  auto other = multiplier_for<T, Stored, Tiles>(second, over, true, true);
   typedef decltype(how) how_type;
   constexpr bool shrinks = how_type::shrinks && Shrinks != 0;
   constexpr int turns = how_type::turns == 1 && shrinks ? 2 : how_type::turns;
@@ -306,8 +306,8 @@ template <typename T, typename Stored, int Tiles, typename Joins, typename Nest,
           typename Value, typename Begin, typename End, typename Finish>
 OPC_DEVICE void reduce_rematerialised(const Nest &n, First first, Second second, const Ahead &ahead, const Value &value, const Begin &begin,
                                       const End &end, const Finish &finish) {
-  auto how = multiplier_for<T, Stored, Tiles>(first, first.right, 0);
-  auto other = multiplier_for<T, Stored, Tiles>(second, first.right, 1);
+  auto how = multiplier_for<T, Stored, Tiles>(first, first.right, false, false);
+  auto other = multiplier_for<T, Stored, Tiles>(second, first.right, false, true);
   typedef decltype(how) how_type;
   const T nothing = std::is_same<Joins, joins_max>::value ? limits<T>::lowest : T(0);
   for (int turn = 0; tile_at(turn) < n.work; ++turn) {

@@ -75,7 +75,8 @@ struct weighs_values {
   OPC_DEVICE_MEMBER static T unscaled(T total, int) { return total; }
 };
 
-/* Where a tile of rows begins. The last rows come first: where a condition on indices leaves columns out, these take longest. */
+/* Where a tile of rows begins. Where a condition on indices leaves columns out, rows come first that take longest: the last ones, or where
+ * the number of columns `falls`, the first. */
 struct weights_start {
   int64_t batch, row, across;
 };
@@ -86,7 +87,7 @@ OPC_DEVICE weights_start start_of_weights(const Nest &n, int64_t tile) {
   forget(across_all);
   const int64_t row_tiles = (down + How::rows - 1) / How::rows, across_tiles = (across_all + How::across - 1) / How::across;
   const int64_t batch = without_last(without_last(tile, across_tiles, across), row_tiles, row);
-  return {batch, (row_tiles - 1 - row) * How::rows, across * How::across};
+  return {batch, (n.falls ? row : row_tiles - 1 - row) * How::rows, across * How::across};
 }
 
 /* Stores the points of a tile of rows, with two numbers of each row; after the first turn those alone that were no numbers in the one before,
@@ -105,11 +106,11 @@ OPC_DEVICE bool finish_rows(How &how, const Nest &n, const weights_start &start,
       found[2 * (how.row(i) - warp * warp_rows) + 1] = second[i];
     }
   }
-  static_assert(How::across / 32 * warp_rows <= 64, "a bit each");
-  OPC_SHARED(uint64_t, doubtful, threads_a_block);
-  uint64_t &noted = doubtful[threadIdx.x];
-  const uint64_t before = turn == 0 ? ~uint64_t(0) : noted;
-  uint64_t now = 0;
+  typedef std::conditional_t<How::across / 32 * warp_rows <= 32, uint32_t, uint64_t> bits;
+  OPC_SHARED(bits, doubtful, threads_a_block);
+  bits &noted = doubtful[threadIdx.x];
+  const bits before = turn == 0 ? ~bits(0) : noted;
+  bits now = 0;
   OPC_ROLLED
   for (int group = 0; group < How::across / 32; ++group) {
     OPC_UNROLLED
@@ -126,7 +127,7 @@ OPC_DEVICE bool finish_rows(How &how, const Nest &n, const weights_start &start,
     for (int r = 0; r < warp_rows; ++r) {
       const T total = own[r * pitch + lane];
       const int bit = group * warp_rows + r;
-      now |= static_cast<uint64_t>(!(total - total == T(0))) << bit;
+      now |= static_cast<bits>(!(total - total == T(0))) << bit;
       if (warp * warp_rows + r < rows && across < n.across && (before >> bit & 1) != 0) {
         finish(start.batch, start.row + warp * warp_rows + r, across, total, found[2 * r], found[2 * r + 1]);
       }
@@ -261,7 +262,7 @@ OPC_DEVICE void weigh_rows(const Nest &n, const Left &left, const LeftAt &left_a
   if constexpr (is_for_tensors<Stored>) {
     weighs_halves<Stored, Tiles, LeftAlong, RightAlong, WeighedAlong, LeftAt, RightAt, WeighedAt> how(left_at, right_at, weighed_at);
     weigh_by<T>(how, n, ahead, score, shift, weight, needed, finish);
-  } else if constexpr (sizeof(T) == 4) {
+  } else if constexpr (sizeof(T) == 4 && Tiles != 2) {
     weighs_floats<Tiles, LeftAlong, RightAlong, WeighedAlong, LeftAt, RightAt, WeighedAt> how(left_at, right_at, weighed_at);
     weigh_by<T>(how, n, ahead, score, shift, weight, needed, finish);
   } else {
@@ -302,17 +303,23 @@ struct weigh_launch {
     take_shape(d, type, d.terms, 0, true);
   }
 
-  /* Takes tiles of the shape that is best for so many terms, with so many further pairs of factors, wide ones where there may be. */
+  /* Takes tiles of the shape that is best for so many terms, with so many further pairs of factors, of those that there may be. */
   template <int32_t Operands>
-  void take_shape(device_nest<Operands> &d, dtype type, int64_t terms, int32_t further, bool may_be_wide) {
+  void take_shape(device_nest<Operands> &d, dtype type, int64_t terms, int32_t further, bool weighs) {
     const int32_t element = static_cast<int32_t>(itemsize(type));
-    const bool wide = may_be_wide && element < 8 && (d.across > 64 || (element == 2 && terms > 64));
-    d.tiles = wide && shape_of_weights(1, element).bytes + further * bytes_of_factors(1, element) <= most_shared() ? 1 : 0;
+    const auto needs = [&](int32_t kind) {
+      const int32_t pairs = bytes_of_factors(kind, element);
+      return weighs || pairs == 0 ? shape_of_weights(kind, element).bytes + further * pairs : (1 + further) * pairs;
+    };
+    const auto fits = [&](int32_t kind) { return needs(kind) + bytes_of_notes(kind, element) <= most_shared(); };
+    const bool wide = weighs && element < 8 && (d.across > 64 || (element == 2 && terms > 64));
+    d.tiles = wide && fits(1) ? 1 : weighs && element == 4 && !fits(0) ? 2 : 0;
     const weight_shape shape = shape_of_weights(d.tiles, element);
-    bytes = shape.bytes + further * bytes_of_factors(d.tiles, element);
+    bytes = needs(d.tiles);
     d.work *= (d.down + shape.rows - 1) / shape.rows * ((d.across + shape.across - 1) / shape.across);
     blocks = blocks_for(d.work, 1);
     d.infinite = nullptr;
+    d.falls = false;
   }
   explicit weigh_launch(const opc_cuda_context *context) : lent(context) {}
   weigh_launch(const weigh_launch &) = delete;
