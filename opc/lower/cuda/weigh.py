@@ -100,8 +100,8 @@ class Weighed:
 
 
 def kinds_of(stored: TypeVar | DType | None, of: ValueType, dtypes: Mapping[TypeVar, DType]) -> tuple[int, ...]:
-    """Return which of the shapes of the runtime's `shape_of_weights` stand for each, of elements that are `stored` as one type, or
-    else of sums of a type. Float32 has a third one, which needs little shared memory."""
+    """Return which of the shapes of the runtime's `shape_of_weights` stand for each, of elements that are `stored` as one type,
+    or else of sums of a type. Float32 has a third one, which needs little shared memory."""
     if (dtypes.get(stored) if isinstance(stored, TypeVar) else stored) in HALVES:
         return 0, 1, 1
     of = computed_as(of)

@@ -1,5 +1,5 @@
-"""Gradients of softmaxes between sums of products, in the emulation: values made anew, tiles of every shape, columns that are left
-out, and what is no number."""
+"""Gradients of softmaxes between sums of products, in the emulation: values made anew, tiles of every shape, columns that are
+left out, and what is no number."""
 
 from __future__ import annotations
 
