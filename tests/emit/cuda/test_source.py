@@ -62,7 +62,7 @@ def test_what_nvcc_makes_of_weighed_sums(tmp_path: Path) -> None:
         assert ".local" not in text
         assert ".f64" not in text
         # The third shape of float32 is for GPUs with little shared memory, and brings nothing there.
-        assert ("cp.async" in text) == ("ILi2E" not in name.replace("fLi2E", "ILi2E"))
+        assert bool(re.search(r"cp\.async\.c[ag]\.", text)) == ("fLi2E" not in name)
         if "bfloat16" in name:
             assert text.count("mma.sync.aligned.m16n8k16") >= 16 + 4 * 4 * 2 * 3
             assert "ldmatrix" in text
