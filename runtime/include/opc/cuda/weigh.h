@@ -51,7 +51,7 @@ struct weighs_values {
       for (int i = 0; i < own_rows; ++i) {
         if (first_row + row(i) >= rows_all) continue;
         const T a = left(batch, first_row + row(i), term);
-        scores[i][0] += (small ? a * T(shrunk_by) : a) * b;
+        scores[i][0] += (small ? shrunk(a) : a) * b;
       }
     }
   }

@@ -97,7 +97,7 @@ struct weighs_floats {
         read_shared(rights_now + right_part::place(term, over), b);
         OPC_UNROLLED
         for (int i = 0; i < own_rows; ++i) {
-          if (small) a[i] *= shrunk_by;
+          if (small) a[i] = shrunk(a[i]);
           OPC_UNROLLED
           for (int j = 0; j < own_columns; ++j) scores[i][j] += a[i] * b[j];
         }

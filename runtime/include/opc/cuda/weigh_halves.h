@@ -35,11 +35,14 @@ OPC_DEVICE void take_apart(float low, float high, float scale, bool upper, uint3
   }
 }
 
-/* A pair of elements, each so much smaller that sums of products of many are numbers. */
+/* A pair of such elements. */
 template <typename Stored>
 OPC_DEVICE uint32_t shrunk_pair(uint32_t pair) {
-  return narrow_pair<Stored>(device_widen(Stored{static_cast<uint16_t>(pair & 0xffffu)}) * shrunk_by,
-                             device_widen(Stored{static_cast<uint16_t>(pair >> 16)}) * shrunk_by);
+  const float low = device_widen(Stored{static_cast<uint16_t>(pair & 0xffffu)}), high = device_widen(Stored{static_cast<uint16_t>(pair >> 16)});
+  uint32_t found = narrow_pair<Stored>(low * shrunk_by, high * shrunk_by);
+  if ((found & 0x7fffu) == 0 && low != 0) found |= 1;
+  if ((found >> 16 & 0x7fffu) == 0 && high != 0) found |= 1u << 16;
+  return found;
 }
 
 /* Eight warps with 16 rows each, and all columns. */

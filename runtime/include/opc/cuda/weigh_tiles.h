@@ -39,6 +39,13 @@ inline namespace OPC_VARIANT {
 /* How much smaller factors are made whose products, of a sum that is divided, are no numbers. */
 constexpr float shrunk_by = 5.9604644775390625e-8f, grown_by = 16777216.0f;
 
+/* A factor so much smaller, which is not 0 unless it was: an infinity times it stays one. */
+template <typename T>
+OPC_DEVICE T shrunk(T value) {
+  const T small = value * T(shrunk_by), least = from_bits<T>(1);
+  return small == T(0) && value != T(0) ? (value < T(0) ? -least : least) : small;
+}
+
 /* The reduction of the values of so many lanes side by side, which each of them gets; all lanes of a warp take part. */
 template <typename Joins, int lanes, typename T>
 OPC_DEVICE T lanes_in_warp(T value) {
