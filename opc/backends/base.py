@@ -67,7 +67,8 @@ class Compile:
     optimisation. `header` is what the source includes before anything else, spelled as there; the build system may compile it
     ahead for all packages, which changes no object. `kept` is a folder for the compiled header, which then serves all output
     folders: that of the environment whose headers are most of it. It then has the headers `also`, which some sources include
-    later, and beside it lies an object with the inline functions of opc's headers and of those in the folders `inlined`.
+    later, and beside it lies an object with the inline functions of opc's headers and of those in the folders `inlined`; for what
+    the kept header of the step `over` has too, that one's object is taken.
 
     `functions` is a header of the runtime with functions that many packages' sources have in common; the build system may compile
     them once, as an object that is linked beside this one. Both then know it by a macro: `OPC_FUNCTIONS_ELSEWHERE` and
@@ -84,6 +85,7 @@ class Compile:
     kept: str = ""
     also: tuple[str, ...] = ()
     inlined: tuple[str, ...] = ()
+    over: Compile | None = None
     functions: str = ""
 
 

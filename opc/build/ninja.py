@@ -244,8 +244,8 @@ def _edge(package: str, step: BuildStep, begun: Mapping[str, headers.Header], sh
         own["cxxflags"] = f"{words((f'-I{header.folder}', *header.memory))} $cxxflags"
         needs += f" {_path(header.compiled)}"
     if isinstance(step, Link):
-        defining = dict.fromkeys(begun[made].object for made in step.objects if made in begun)
-        inputs += "".join(f" {_path(path)}" for path in defining if path is not None)
+        defining = dict.fromkeys(path for made in step.objects if made in begun for path in begun[made].objects)
+        inputs += "".join(f" {_path(path)}" for path in defining)
     variables = "".join(f"  {name} = {value}\n" for name, value in own.items())
     return f"build {made}: {rule} {inputs} | {needs}\n{variables}"
 

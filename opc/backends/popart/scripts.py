@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from opc.backends.poplar.carried import carried
-from opc.backends.poplar.classes import op_classes
+from opc.backends.poplar.classes import VERSION, op_classes
 from opc.backends.poplar.files import has_codelets, headers
+from opc.backends.poplar.own import Own
 from opc.backends.poplar.python_side import node_attributes, onnx_numbers, option_rows, signature_api
 from opc.backends.poplar.sample_call import sample_call
 from opc.backends.python_api import documentation
@@ -41,7 +42,7 @@ def run_source(family: Family) -> str:
         dtype_names=repr(tuple(chosen)),
         op_type=quoted(op.class_name),
         domain=quoted(op.domain),
-        version=op.version,
+        version=VERSION,
         outputs=len(op.outputs),
         options=option_rows(family),
         names=Bracket("(", [quoted(x.name) for x in op.inputs], ")", single=True).render(),
@@ -54,21 +55,23 @@ def api_source(family: Family) -> str:
     op = carried(family.forward)
     required = [i for i, x in enumerate(op.inputs) if not x.optional]
     least = required[-1] + 1 if required else 0
-    parameters = ["builder: popart.Builder", *signature_api().parameters(op)]
+    own = Own(op)
+    parameters = [f"{own['builder']}: popart.Builder", *signature_api().parameters(op)]
     returned = "Tensor" if len(op.outputs) == 1 else f"tuple[{', '.join(['Tensor'] * len(op.outputs))}]"
     raised = ["popart.popart_exception: when an operand or attribute does not fit; the message says which."]
     doc = documentation(op, op.doc.strip(), raised)
-    doc = doc.replace("Args:\n", "Args:\n    builder: What makes the model; operands are names of its tensors.\n", 1)
+    doc = doc.replace("Args:\n", f"Args:\n    {own['builder']}: What makes the model; operands are names of its tensors.\n", 1)
     names = [quoted(n) for n in ("DOMAIN", "LIBRARY", "OP_TYPE", "VERSION", op.name, "load")]
     return templates.render(
         "init.py.j2",
         family,
+        own=own,
         exported=Bracket("__all__ = [", names, "]").render(),
         imports=any(a.length is not None for a in op.attributes),
         dtypes=onnx_numbers() if any(a.kind is AttributeKind.DTYPE for a in op.attributes) else [],
         domain=quoted(op.domain),
         op_type=quoted(op.class_name),
-        version=op.version,
+        version=VERSION,
         signature=Bracket(f"def {op.name}(", parameters, f") -> {returned}:").render(),
         doc=docstring(doc, 4),
         last_required=least if any(x.optional for x in op.inputs) else None,

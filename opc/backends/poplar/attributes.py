@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from opc.backends.poplar.own import Own
 from opc.emit.cpp.text import message_literal, string_literal
-from opc.ir.op import Attribute, AttributeKind, Family
+from opc.ir.op import Attribute, AttributeKind, Family, Op
 from opc.records import dataclass
 
 _SCALARS = {
@@ -39,17 +40,20 @@ def cpp_type(a: Attribute) -> str:
 def read_lines(family: Family, a: Attribute) -> Iterator[str]:
     """Yield the statements that read an attribute of a node into `params`."""
     op, name = message_literal(family.name), string_literal(a.name)
+    shown = message_literal(a.name)
+    # What reads it takes its key too, where messages spell that otherwise.
+    keyed = shown if shown == name else f"{shown}, {name}"
     kind = f"popart::Attributes::{_SCALARS[a.kind]}{'' if a.length is None else 's'}"
     field = f"params.{a.name}"
     if a.required:
-        yield f"opc::ipu::require(given, {op}, {message_literal(a.name)});"
+        yield f"opc::ipu::require(given, {op}, {keyed});"
     if a.kind is AttributeKind.DTYPE:
-        yield from _read_dtypes(a, op, name, kind)
+        yield from _read_dtypes(a, op, keyed, kind)
         return
     if a.kind is AttributeKind.FLOAT:
         guard = "" if a.required else f"if (given.hasAttribute({name})) "
         read = "number" if a.length is None else "numbers"
-        yield f"{guard}{field} = opc::ipu::{read}(given, {op}, {message_literal(a.name)});"
+        yield f"{guard}{field} = opc::ipu::{read}(given, {op}, {keyed});"
         return
     if a.required:
         yield f"{field} = given.getAttribute<{kind}>({name});"
@@ -58,17 +62,17 @@ def read_lines(family: Family, a: Attribute) -> Iterator[str]:
     else:
         yield f"if (given.hasAttribute({name})) {field} = given.getAttribute<{kind}>({name});"
     if a.kind is AttributeKind.BOOL and a.length is None:
-        yield f"opc::ipu::flag({op}, {message_literal(a.name)}, {field});"
+        yield f"opc::ipu::flag({op}, {shown}, {field});"
     elif a.kind is AttributeKind.BOOL:
-        yield f"for (const int64_t value : {field}) opc::ipu::flag({op}, {message_literal(a.name)}, value);"
+        yield f"for (const int64_t value : {field}) opc::ipu::flag({op}, {shown}, value);"
 
 
-def _read_dtypes(a: Attribute, op: str, name: str, kind: str) -> Iterator[str]:
+def _read_dtypes(a: Attribute, op: str, keyed: str, kind: str) -> Iterator[str]:
     """Yield the statements that read a dtype, which a model names by ONNX's number."""
-    one = f"opc::ipu::type_of({op}, {message_literal(a.name)}, "
+    name, one = string_literal(a.name), f"opc::ipu::type_of({op}, {message_literal(a.name)}, "
     guard = "" if a.required else f"if (given.hasAttribute({name})) "
     if a.length is None:
-        yield f"{guard}params.{a.name} = opc::ipu::type_of(given, {op}, {message_literal(a.name)});"
+        yield f"{guard}params.{a.name} = opc::ipu::type_of(given, {op}, {keyed});"
         return
     yield f"{guard}{{"
     yield f"  params.{a.name}.clear();"
@@ -76,7 +80,7 @@ def _read_dtypes(a: Attribute, op: str, name: str, kind: str) -> Iterator[str]:
     yield "}"
 
 
-def append_line(a: Attribute) -> str:
+def append_line(op: Op, a: Attribute) -> str:
     """Return the statement that tells an op's serialiser of an attribute."""
     name, value = string_literal(a.name), a.name
     # PopART writes six digits of a number, and would take two ops for one whose numbers differ in the seventh.
@@ -89,7 +93,7 @@ def append_line(a: Attribute) -> str:
         value = f"opc::ipu::joined<{_ELEMENTS[a.kind]}>({a.name}, {texts[a.kind]})"
     elif a.kind in texts and a.kind is not AttributeKind.STR:
         value = f"{texts[a.kind]}({a.name})"
-    return f"os.appendAttribute({name}, {value});"
+    return f"{Own(op)['os']}.appendAttribute({name}, {value});"
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,23 +115,24 @@ def rule_attributes(family: Family) -> RuleAttributes:
 
 
 def _converted(family: Family, a: Attribute) -> tuple[list[str], list[str]]:
-    one = _element(family, a)
+    one, own = _element(family, a), Own(family.forward)
+    given, i = own["given"], own["i"]
     if a.length is None:
-        return [f"{a.name} = {one(f'given.{a.name}')};"], []
+        return [f"{a.name} = {one(f'{given}.{a.name}')};"], []
     shown = f"{message_literal(family.name)}, {message_literal(a.name)}"
     if a.length >= 0 and a.kind is not AttributeKind.DTYPE and a.kind is not AttributeKind.STR:
-        return [f"opc::ipu::fill({shown}, given.{a.name}, {a.name}, {a.length});"], []
+        return [f"opc::ipu::fill({shown}, {given}.{a.name}, {a.name}, {a.length});"], []
     lines = []
     if a.length >= 0:
-        lines.append(f"opc::ipu::has_length({shown}, given.{a.name}.size(), {a.length});")
-        lines.append(f"for (size_t i = 0; i < {a.length}; ++i) {a.name}[i] = {one(f'given.{a.name}[i]')};")
+        lines.append(f"opc::ipu::has_length({shown}, {given}.{a.name}.size(), {a.length});")
+        lines.append(f"for (size_t {i} = 0; {i} < {a.length}; ++{i}) {a.name}[{i}] = {one(f'{given}.{a.name}[{i}]')};")
         return lines, []
     kind = {AttributeKind.FLOAT: "double", AttributeKind.BOOL: "int32_t", AttributeKind.STR: "const char *"}.get(
         a.kind, "int64_t"
     )
     if a.values:
         kind = "int64_t"
-    lines.append(f"for (const auto &value : given.{a.name}) {a.name}_held.push_back({one('value')});")
+    lines.append(f"for (const auto &value : {given}.{a.name}) {a.name}_held.push_back({one('value')});")
     lines += [f"{a.name} = {a.name}_held.data();", f"{a.name}_length = static_cast<int64_t>({a.name}_held.size());"]
     return lines, [f"std::vector<{kind}> {a.name}_held;"]
 

@@ -12,6 +12,12 @@ from opc.ir.dtypes import Acc, DType, ElementType, candidates
 from opc.ir.op import Family, Op, Operand, Role, camel_case
 from opc.records import dataclass
 
+VERSION = 1
+"""The version of all ops in PopART, whatever that of the spec.
+
+A Builder's `customOp` imports version 1 of every domain; PopART takes the latest op that is no later than what a model imports.
+"""
+
 _ROLES = {Role.INPUT: "In", Role.OUTPUT: "Out", Role.COTANGENT: "GradOut"}
 
 
@@ -71,7 +77,7 @@ class OpClass:
     def _identifier(self, op_type: str) -> str:
         op = self.op
         numbers = f"{{{self.least}, {len(op.inputs)}}}, {len(op.outputs)}"
-        return f"{string_literal(op.domain)}, {string_literal(op_type)}, {op.version}, {numbers}"
+        return f"{string_literal(op.domain)}, {string_literal(op_type)}, {VERSION}, {numbers}"
 
     @property
     def gaps(self) -> bool:

@@ -8,6 +8,7 @@ from opc import config
 from opc.backends.poplar.attributes import append_line, read_lines, rule_attributes
 from opc.backends.poplar.carried import refusals
 from opc.backends.poplar.classes import definitions, op_classes
+from opc.backends.poplar.own import Own
 from opc.backends.poplar.recent import of_family
 from opc.backends.templates import Templates
 from opc.diagnostics import Diagnostic
@@ -70,9 +71,10 @@ def params_source(family: Family) -> str:
     return templates.render(
         "params.cpp.j2",
         family,
+        own=Own(op),
         prefix=camel_case(op.name),
         attributes=bool(op.attributes),
-        appended=[append_line(a) for a in op.attributes],
+        appended=[append_line(op, a) for a in op.attributes],
         read=[line for a in op.attributes for line in read_lines(family, a)],
         outputs=len(op.outputs),
     )
@@ -124,6 +126,7 @@ def checks_source(family: Family) -> str:
             guard=f"{family.name.upper()}_CHECKS_HPP",
             header=header_path(family),
             attributes_type=attributes_type(family),
+            own=Own(family.forward),
             conversion=rule_attributes(family),
             rules=[rules(family, c.op) for c in op_classes(family)],
         )

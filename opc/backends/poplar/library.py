@@ -49,11 +49,21 @@ def build_steps(family: Family) -> tuple[BuildStep, ...]:
         SpecError: when there is no SDK.
     """
     used = sdk.need()
-    made = f"build/{family.name}_popart.o"
-    return (
-        Compile(source_path(family), made, (*FLAGS, *used.flags), glue=True, header=HEADER, kept=used.kept, also=ALSO),
-        Link((made,), library_path(family), used.link),
-        *codelet_steps(family, used),
+    compiled = compile_step(family, used)
+    return (compiled, Link((compiled.object,), library_path(family), used.link), *codelet_steps(family, used))
+
+
+def compile_step(family: Family, used: sdk.Sdk) -> Compile:
+    """Return the step that compiles the library's source."""
+    return Compile(
+        source_path(family),
+        f"build/{family.name}_popart.o",
+        (*FLAGS, *used.flags),
+        glue=True,
+        header=HEADER,
+        kept=used.kept,
+        also=ALSO,
+        inlined=used.include,
     )
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from opc.backends.base import OpError, Unsupported
 from opc.backends.poplar import sdk
+from opc.backends.poplar.classes import VERSION
 from opc.backends.poplar.values import data_type
 from opc.ir.op import Op
 
@@ -100,11 +101,11 @@ class Model:
         """
         inputs = _trimmed([tensors.get(x.name) for x in op.inputs])
         outputs = _trimmed([o.name if o.name in wanted else None for o in op.outputs])
-        if None in outputs or op.version != 1 or any(_is_texts(v) for v in attributes.values()):
+        if None in outputs or any(_is_texts(v) for v in attributes.values()):
             return self._written(op, inputs, outputs, attributes)
         made = self.builder.customOp(
             opName=op.class_name,
-            opVersion=op.version,
+            opVersion=VERSION,
             domain=op.domain,
             inputs=[tensor or "" for tensor in inputs],
             attributes=dict(attributes),

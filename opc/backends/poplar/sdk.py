@@ -52,6 +52,11 @@ class Sdk:
         return ("-O0", "-isystem", str(self.root / "include"), "-DPOPLAR_EMULATION_LIBRARIES")
 
     @property
+    def include(self) -> tuple[str, ...]:
+        """The folder of its headers, none where the compiler knows it."""
+        return () if self.root is None else (str(self.root / "include"),)
+
+    @property
     def link(self) -> tuple[str, ...]:
         """The linker's arguments for its libraries."""
         own = () if self.root is None else (f"-L{self.root / 'lib'}", f"-Wl,-rpath,{self.root / 'lib'}")

@@ -11,7 +11,7 @@ from opc.backends.example_text import test_file
 from opc.backends.poplar import sdk
 from opc.backends.poplar.carried import carried_family
 from opc.backends.poplar.files import requires, shared_files
-from opc.backends.poplar.library import ALSO, FLAGS, codelet_steps
+from opc.backends.poplar.library import ALSO, FLAGS, codelet_steps, compile_step
 from opc.backends.poplar.python_side import test_values
 from opc.backends.popxl.library import library_source, module_name, templates
 from opc.backends.popxl.scripts import api_source, op_source, run_source
@@ -70,13 +70,19 @@ class PopxlBackend(Backend):
         """
         used, python = sdk.need(), sdk.python_build()
         name = module_name(family)
-        flags = (*FLAGS, *used.flags, *python.include)
-        source, made = f"popxl/{name}.cpp", f"build/{name}.o"
-        return (
-            Compile(source, made, flags, glue=True, header=HEADER, kept=used.kept, also=ALSO, inlined=(python.pybind11,)),
-            Link((made,), f"build/popxl/{name}{python.suffix}", used.link),
-            *codelet_steps(family, used),
+        compiled = Compile(
+            f"popxl/{name}.cpp",
+            f"build/{name}.o",
+            (*FLAGS, *used.flags, *python.include),
+            glue=True,
+            header=HEADER,
+            kept=used.kept,
+            also=ALSO,
+            inlined=(*used.include, python.pybind11),
+            over=compile_step(family, used),
         )
+        module = Link((compiled.object,), f"build/popxl/{name}{python.suffix}", used.link)
+        return (compiled, module, *codelet_steps(family, used))
 
     def session(self, family: Family, package: Path) -> PopxlSession:
         """Load the built module.

@@ -15,6 +15,7 @@ from opc.backends.poplar.files import (
     params_source,
     wrapped,
 )
+from opc.backends.poplar.own import Own
 from opc.backends.templates import Templates
 from opc.emit.cpp.text import message_literal, string_literal
 from opc.ir.op import Attribute, AttributeKind, Family, camel_case
@@ -30,10 +31,12 @@ def module_name(family: Family) -> str:
 def library_source(family: Family) -> str:
     """Return the text of `popxl/<op>_op_impl.cpp`."""
     op = family.forward
+    own = Own(op)
     classes = op_classes(family)
     text = templates.render(
         "op_impl.cpp.j2",
         family,
+        own=own,
         prefix=camel_case(op.name),
         classes=classes,
         forward=classes[0],
@@ -45,9 +48,9 @@ def library_source(family: Family) -> str:
         codelets=has_codelets(family),
         attributes=bool(op.attributes),
         arguments=[_argument(a) for a in op.attributes],
-        assigned=[line for a in op.attributes for line in _assigned(family, a)],
-        defaults=[_default(a) for a in op.attributes],
-        fields=[line for a in op.attributes for line in _field(a)],
+        assigned=[line for a in op.attributes for line in _assigned(family, a, own)],
+        defaults=[_default(a, own) for a in op.attributes],
+        fields=[line for a in op.attributes for line in _field(a, own)],
     )
     return wrapped(text)
 
@@ -58,27 +61,28 @@ def _argument(a: Attribute) -> str:
     return f"{kind} {a.name}" if kind in ("int64_t", "float") else f"const {kind} &{a.name}"
 
 
-def _assigned(family: Family, a: Attribute) -> Iterator[str]:
+def _assigned(family: Family, a: Attribute, own: Own) -> Iterator[str]:
+    params, number = own["params"], own["number"]
     shown = f"{message_literal(family.name)}, {message_literal(a.name)}"
     if a.kind is AttributeKind.BOOL:
-        values = a.name if a.length is None else "value"
-        loop = "" if a.length is None else f"for (const int64_t value : {a.name}) "
+        values = a.name if a.length is None else number
+        loop = "" if a.length is None else f"for (const int64_t {number} : {a.name}) "
         yield f"{loop}opc::ipu::flag({shown}, {values});"
     if a.kind is not AttributeKind.DTYPE:
-        yield f"params.{a.name} = {a.name};"
+        yield f"{params}.{a.name} = {a.name};"
     elif a.length is None:
-        yield f"params.{a.name} = opc::ipu::type_of({shown}, {a.name});"
+        yield f"{params}.{a.name} = opc::ipu::type_of({shown}, {a.name});"
     else:
-        yield f"params.{a.name}.clear();"
-        yield f"for (const int64_t number : {a.name}) params.{a.name}.push_back(opc::ipu::type_of({shown}, number));"
+        yield f"{params}.{a.name}.clear();"
+        yield f"for (const int64_t {number} : {a.name}) {params}.{a.name}.push_back(opc::ipu::type_of({shown}, {number}));"
 
 
-def _default(a: Attribute) -> str:
+def _default(a: Attribute, own: Own) -> str:
     """Return the Python name of a parameter, with its default where it has one; a dtype's is given by the Python function."""
     name = f"pybind11::arg({string_literal(a.name)})"
-    return name if a.required or a.kind is AttributeKind.DTYPE else f"{name} = Params().{a.name}"
+    return name if a.required or a.kind is AttributeKind.DTYPE else f"{name} = {own['Params']}().{a.name}"
 
 
-def _field(a: Attribute) -> Iterator[str]:
+def _field(a: Attribute, own: Own) -> Iterator[str]:
     if a.kind is not AttributeKind.DTYPE:
-        yield f".def_readwrite({string_literal(a.name)}, &Params::{a.name})"
+        yield f".def_readwrite({string_literal(a.name)}, &{own['Params']}::{a.name})"

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from opc.backends.poplar.carried import carried
 from opc.backends.poplar.classes import op_classes
+from opc.backends.poplar.own import Own
 from opc.backends.poplar.python_side import node_value, onnx_numbers, option_rows, signature_api
 from opc.backends.poplar.sample_call import sample_call
 from opc.backends.popxl.library import module_name, templates
@@ -40,16 +41,20 @@ def api_source(family: Family) -> str:
 def op_source(family: Family) -> str:
     """Return the text of `popxl/<op>_op.py`."""
     op = carried(family.forward)
-    returned = [f"Tensor._from_pb_tensor(op.outTensor({i}))" for i in range(len(op.outputs))]
+    own = Own(op)
+    returned = [f"Tensor._from_pb_tensor({own['op']}.outTensor({i}))" for i in range(len(op.outputs))]
     params = [f"{a.name}={node_value(a)}" for a in op.attributes]
     head = f"{module_name(family)}.{camel_case(op.name)}Params("
     return templates.render(
         "op.py.j2",
         family,
+        own=own,
         imports=any(a.length is not None for a in op.attributes),
         dtypes=onnx_numbers() if any(a.kind is AttributeKind.DTYPE for a in op.attributes) else [],
         functions=[*_functions(family, op)],
-        tensors=Bracket("{", [f"{i}: {x.name}" for i, x in enumerate(op.inputs)], "}").render(4, before=len("tensors = ")),
+        tensors=Bracket("{", [f"{i}: {x.name}" for i, x in enumerate(op.inputs)], "}").render(
+            4, before=len(f"{own['tensors']} = ")
+        ),
         optional=[x.name for x in op.inputs if x.optional],
         required=", ".join(f"{x.name}={x.name}" for x in op.inputs if not x.optional),
         params=bracketed(head, params, ")", 4).lstrip(),

@@ -47,6 +47,34 @@ def files(leaky_relu: Family) -> dict[str, str]:
     return {path: text for b in BACKENDS for path, text in b.emit(leaky_relu).items()}
 
 
+def test_ops_of_any_version_are_found_by_a_builder() -> None:
+    """Its models import version 1 of every domain; one of ONNX imports the spec's."""
+    family = compile_text(TWO_OUTPUTS.replace("version: 1", "version: 3"))
+    found = {path: text for b in BACKENDS for path, text in b.emit(family).items()}
+    for path in ("popart/halves_custom_op.cpp", "popxl/halves_op_impl.cpp"):
+        assert '"opc.test", "Halves", 1, {1, 1}, 2' in found[path], path
+    assert "opVersion=1," in found["popart/run_halves.py"]
+    assert "\nVERSION = 1\n" in found["popart/__init__.py"]
+    assert 'make_opsetid("opc.test", 3)' in found["poprt/create_onnx_with_custom_op.py"]
+
+
+def test_names_of_a_spec_are_not_hidden() -> None:
+    declared = "attributes: {check: float, settings: int, class: float}\noutputs: {a:"
+    text = TWO_OUTPUTS.replace("outputs: {a:", declared).replace("{x: 'T[...]'}", "{x: 'T[...]', ctx: 'T[...]', load: 'T[...]'}")
+    family = compile_text(text.replace("a = x * x", "a = ctx * load * check * class * settings"))
+    found = {path: text for b in BACKENDS for path, text in b.emit(family).items()}
+    (function,) = (n for n in ast.parse(found["popxl/halves_op.py"]).body if isinstance(n, ast.FunctionDef))
+    parameters = {a.arg for a in function.args.args}
+    assert {"ctx", "check", "settings", "class_"} < parameters
+    stored = {n.id for n in ast.walk(function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    assert not parameters & stored
+    assert "    opc_load()\n" in found["popart/__init__.py"]
+    for path in ("popart/halves_custom_op.cpp", "popxl/halves_op_impl.cpp"):
+        # Messages have the name of the spec, models that which the spec's became.
+        assert re.search(r'params\.class_ = opc::ipu::number\(given, "halves", "class",\s+"class_"\);', found[path]), path
+        assert "params.opc_check();" in found[path]
+
+
 def test_popart_includes_what_it_needs_by_name(files: dict[str, str]) -> None:
     text = files["popart/leaky_relu_custom_op.cpp"]
     headers = ["op", "opmanager", "opserialiser", "operatoridentifier", "attributes", "datatype", "tensorinfo", "shapeinference"]

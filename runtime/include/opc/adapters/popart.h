@@ -89,9 +89,12 @@ inline int64_t position_of(const poplar::Type &type) {
 
 /* ---- attributes ---- */
 
+/* What reads attributes takes the op's name and theirs as messages spell them, and their key in a model where that is another. */
+inline const char *key_of(const char *name, const char *key) { return key == nullptr ? name : key; }
+
 /* An attribute that has no default must be there. */
-inline void require(const popart::Attributes &given, const char *op, const char *name) {
-  if (!given.hasAttribute(name)) throw popart::error("{}: the attribute {} must be given", op, name);
+inline void require(const popart::Attributes &given, const char *op, const char *name, const char *key = nullptr) {
+  if (!given.hasAttribute(key_of(name, key))) throw popart::error("{}: the attribute {} must be given", op, name);
 }
 
 inline int64_t flag(const char *op, const char *name, int64_t value) {
@@ -116,9 +119,9 @@ inline poplar::Type type_of(const char *op, const char *name, int64_t number) {
 }
 
 /* The same, where the model may name the dtype, too: Paddle's operators do. */
-inline poplar::Type type_of(const popart::Attributes &given, const char *op, const char *name) {
-  const std::string text = given.getAttribute<popart::Attributes::String>(name, std::string());
-  if (text.empty()) return type_of(op, name, given.getAttribute<popart::Attributes::Int>(name));
+inline poplar::Type type_of(const popart::Attributes &given, const char *op, const char *name, const char *key = nullptr) {
+  const std::string text = given.getAttribute<popart::Attributes::String>(key_of(name, key), std::string());
+  if (text.empty()) return type_of(op, name, given.getAttribute<popart::Attributes::Int>(key_of(name, key)));
 #define OPC_CASE(name, popart_name, poplar_name) \
   if (text == dtype_name(dtype_##name)) return poplar::poplar_name;
   OPC_POPART_DTYPES(OPC_CASE)
@@ -135,15 +138,17 @@ inline float parsed(const char *op, const char *name, const std::string &text) {
 }
 
 /* An attribute's number. Paddle's operators hold numbers as text, which has all of their digits, and give them so to PopART's. */
-inline float number(const popart::Attributes &given, const char *op, const char *name) {
-  const std::string text = given.getAttribute<popart::Attributes::String>(name, std::string());
-  return text.empty() ? given.getAttribute<popart::Attributes::Float>(name) : parsed(op, name, text);
+inline float number(const popart::Attributes &given, const char *op, const char *name, const char *key = nullptr) {
+  const std::string text = given.getAttribute<popart::Attributes::String>(key_of(name, key), std::string());
+  return text.empty() ? given.getAttribute<popart::Attributes::Float>(key_of(name, key)) : parsed(op, name, text);
 }
 
-inline std::vector<float> numbers(const popart::Attributes &given, const char *op, const char *name) {
-  std::vector<float> found = given.getAttribute<popart::Attributes::Floats>(name);
+inline std::vector<float> numbers(const popart::Attributes &given, const char *op, const char *name, const char *key = nullptr) {
+  std::vector<float> found = given.getAttribute<popart::Attributes::Floats>(key_of(name, key));
   if (!found.empty()) return found;
-  for (const std::string &text : given.getAttribute<popart::Attributes::Strings>(name)) found.push_back(parsed(op, name, text));
+  for (const std::string &text : given.getAttribute<popart::Attributes::Strings>(key_of(name, key))) {
+    found.push_back(parsed(op, name, text));
+  }
   return found;
 }
 

@@ -10,10 +10,6 @@ if "onnx" in sys.modules:
         "It looks like onnx has already been imported. Due to an ongoing issue, popart must be imported before onnx."
     )
 
-# Whoever looks on is told; what a program prints stays what it is on an IPU.
-if sys.stderr.isatty():
-    print("popart: emulated on the CPU, no IPU is used", file=sys.stderr)
-
 from popart_core import (
     AnchorReturnType,
     AnchorReturnTypeId,
@@ -46,6 +42,9 @@ from popart.builder import DEFAULT_AI_ONNX_OPSET as defaultAiOnnxOpset  # noqa: 
 from popart.builder import Builder
 from popart.session import InferenceSession, PyWeightsIO, TrainingSession
 from popart.tensorinfo import TensorInfo
+
+# Each process tells it once, beside what the program prints, which stays what it is on an IPU.
+print("popart: emulated on the CPU, no IPU is used", file=sys.stderr, flush=True)
 
 defaultAiGraphcoreOpset = 1  # noqa: N816
 __version__ = versionString()
