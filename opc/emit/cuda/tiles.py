@@ -86,6 +86,9 @@ class TileEntryText(EntryText):
         """Yield what has columns left out where operands are finite."""
         if not rises:
             yield "  described.falls = true;"
+        if not finite:
+            yield "  described.leaves = true;"
+            return
         yield "  plan.leave_out(described);"
         yield "  if (plan.lacks_memory()) {"
         message = f"{self.op.name}: no memory for the columns of {s.assign.target}"

@@ -59,6 +59,7 @@ struct device_nest {
   const int32_t *infinite;     /* and whether some of that is not finite; NULL: nobody has looked */
   factor_steps more_left, more_right; /* of values that are made of another sum of products: its factors, */
   int64_t more_terms;
+  bool leaves;                 /* whether columns may be left out that rows do not need, */
   bool falls;                  /* whether fewer columns count the further down a row is; */
   int64_t repeats;             /* and how often a tile goes through the columns, along other axes of a sum */
   int64_t groups, group_points; /* of an entry that is split in groups */

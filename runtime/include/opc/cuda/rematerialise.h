@@ -129,7 +129,7 @@ OPC_DEVICE rows_in_columns rows_of(const Nest &n, int turn, const Begin &begin, 
   const weights_start start = start_of_weights<How>(n, tile_at(turn));
   const int rows = at_most(How::rows, n.down - start.row);
   int64_t first = 0, last = n.columns;
-  if (n.infinite != nullptr && *n.infinite == 0) {
+  if (n.leaves && (n.infinite == nullptr || *n.infinite == 0)) {
     const int64_t low = begin(start.row, rows), high = end(start.row, rows);
     last = high < 0 ? 0 : high < last ? high : last;
     first = low < 0 ? 0 : low < last ? low : last;

@@ -319,7 +319,7 @@ struct weigh_launch {
     d.work *= (d.down + shape.rows - 1) / shape.rows * ((d.across + shape.across - 1) / shape.across);
     blocks = blocks_for(d.work, 1);
     d.infinite = nullptr;
-    d.falls = false;
+    d.leaves = d.falls = false;
   }
   explicit weigh_launch(const opc_cuda_context *context) : lent(context) {}
   weigh_launch(const weigh_launch &) = delete;
@@ -338,6 +338,7 @@ struct weigh_launch {
     if (lacks) return;
     set_zero(lent, flag, 4);
     d.infinite = static_cast<int32_t *>(flag);
+    d.leaves = true;
   }
   void look_at(const nest_operand &o, dtype type) {
     if (flag == nullptr) return;
