@@ -22,6 +22,7 @@ from opc.lower.cuda.moves import moved_axis
 from opc.lower.cuda.packed import along, packed_entry
 from opc.lower.cuda.points import neighbouring_axis, shared_terms
 from opc.lower.cuda.products import Products, products_of
+from opc.lower.cuda.rematerialised import rematerialised_of
 from opc.lower.cuda.rows import kept
 from opc.lower.cuda.scans import ahead_of, first_terms, scan_of, scanned_entry
 from opc.lower.cuda.scatters import entries_in_order, entries_of_items, entries_of_keys, other_entries, scatter_of
@@ -29,6 +30,7 @@ from opc.lower.cuda.small import most_of
 from opc.lower.cuda.weigh import weighed_of
 from opc.lower.loop_ir import GroupLoop, IndexLoop, NestStage, RowStage, ScanPlan, ScatterPlan, Stage, Temporary
 from opc.lower.lower import SpecialisedProgram
+from opc.lower.memory import read_by, written_by
 from opc.records import replace
 
 _BLOCK = "opc::threads_a_block"
@@ -138,9 +140,17 @@ class CudaEntryText(TileEntryText):
         sizes = "".join(f", {self._extent(loop)}" for loop in t.loops)
         # What only outputs need that are not wanted is read and written all the same, where kernels do more than one thing.
         type_ = self._element(t.type) if t.copied else dtype_text(t.type)
-        yield f"  if (!opc::allocate(lent, {t.name}, {type_}{sizes})) {{"
+        alone = all(isinstance(s, NestStage) for s in self._users(t.name))
+        wanted = self._wanted(t.needed_by) if alone and t.needed_by else ""
+        wanted = f"({wanted}) && " if " || " in wanted else f"{wanted} && " if wanted else ""
+        yield f"  if ({wanted}!opc::allocate(lent, {t.name}, {type_}{sizes})) {{"
         yield f'    return opc::fail(context, OPC_OUT_OF_MEMORY, "{self.op.name}: no memory for the temporary {t.name}");'
         yield "  }"
+
+    def _users(self, name: str) -> Iterator[Stage]:
+        """Yield the stages that read or write a temporary."""
+        for v in self.variants:
+            yield from (s for s in v.program.stages if name in (*read_by(s), *written_by(s)))
 
     def _nest(self, s: NestStage, op: Op) -> Iterator[str]:
         text = self.tiles[s.name]
@@ -179,6 +189,10 @@ class CudaEntryText(TileEntryText):
             return
         if (weighed := weighed_of(op, s)) is not None:
             yield from self._weighed(s, text, weighed, op)
+            yield from self._launch(s, text, "if (described.work > 0)", "true", "plan.blocks", shared="plan.bytes")
+            return
+        if (found := rematerialised_of(op, s)) is not None:
+            yield from self._rematerialised(s, text, found, op)
             yield from self._launch(s, text, "if (described.work > 0)", "true", "plan.blocks", shared="plan.bytes")
             return
         if (axis := moved_axis(op, s)) is not None:

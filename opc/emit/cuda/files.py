@@ -19,11 +19,13 @@ from opc.loops.nodes import Kernel, outline, without_comments
 from opc.lower.build.context import Nest
 from opc.lower.cuda.kernels import cuda_kernel
 from opc.lower.cuda.products import Products, products_of
+from opc.lower.cuda.rematerialised import Rematerialised, rematerialised_of
 from opc.lower.cuda.stages import device_programs
 from opc.lower.cuda.weigh import Weighed, weighed_of
 from opc.lower.heuristics import runs_often
 from opc.lower.loop_ir import NestStage, Stage
 from opc.lower.lower import SpecialisedProgram
+from opc.lower.memory import written_by
 
 
 def refused(family: Family) -> tuple[Diagnostic, ...]:
@@ -77,6 +79,17 @@ class _Written:
         return without_comments(numbered(self.kernel))
 
 
+def _is_for_optional(variant: SpecialisedProgram, stage: Stage) -> bool:
+    """Whether a stage makes gradients of inputs alone that may be absent, which few calls ask for."""
+    op = variant.case.op
+    if op.derivation is None:
+        return False
+    gradients = dict(zip((o.name for o in op.outputs), op.derivation.outputs, strict=True))
+    needed = {t.name: t.needed_by for t in variant.program.temporaries}
+    optional = {i.name for i in op.inputs if i.optional}
+    return {gradients.get(o, "") for name in written_by(stage) for o in needed.get(name, (name,))} <= optional
+
+
 class _Source:
     def __init__(self, family: Family) -> None:
         self.family = family
@@ -86,10 +99,10 @@ class _Source:
         self.tiles: dict[str, CudaText] = {}
         self._written: dict[tuple[object, ...], list[_Written]] = {}
         """What has been written by what is quickly told of it: to number a function's variables takes long."""
-        self.products: dict[str, Products | Weighed] = {}
+        self.products: dict[str, Products | Weighed | Rematerialised] = {}
         self.stages: dict[str, Stage] = {}
         self.seldom: set[str] = set()
-        """The functions that run in second derivatives and forward mode alone."""
+        """The functions that run in second derivatives and forward mode alone, or add up products for what few calls ask for."""
         self.entries: list[CudaEntryText] = []
         for op in family.ops:
             variants = device_programs(op)
@@ -101,7 +114,11 @@ class _Source:
         op, kernel = variant.case.op, cuda_kernel(variant.case.op, stage)
         temporaries = frozenset(t.name for t in variant.program.temporaries if not t.copied)
         nest = Nest(op, stage) if isinstance(stage, NestStage) else None
-        tiled = (products_of(op, stage) or weighed_of(op, stage)) if isinstance(stage, NestStage) else None
+        tiled = (
+            (products_of(op, stage) or weighed_of(op, stage) or rematerialised_of(op, stage))
+            if isinstance(stage, NestStage)
+            else None
+        )
         if tiled is not None:
             self.products[stage.name] = tiled
         computed = frozenset(n for n, name in enumerate(kernel.operands) if name in temporaries)
@@ -111,14 +128,15 @@ class _Source:
         if function == stage.name:
             alike.append(new)
             self.stages[function] = stage
-            if not runs_often(op):
-                self.seldom.add(function)
+            self.seldom.add(function)
             text = CudaText(op, kernel, temporaries, nest, self.faults)
         else:
             found = self.tiles[function].of_stage(op, kernel, nest)
             assert isinstance(found, CudaText), "it is a copy"
             text, text.temporaries = found, temporaries
         self.tiles[stage.name], self.functions[stage.name] = text, function
+        if runs_often(op) and not (isinstance(tiled, Products) and _is_for_optional(variant, stage)):
+            self.seldom.discard(function)
         return text
 
     @property
@@ -205,6 +223,8 @@ class _Source:
             yield "cuda/weigh"
         if self.calls_library:
             yield "cuda/library"
+        if any(schedule.args("rematerialise") for schedule in schedules):
+            yield "cuda/rematerialise"
 
     def _types(self) -> Iterator[str]:
         from opc.emit.kernel.files import type_macros

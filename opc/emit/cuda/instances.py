@@ -14,6 +14,7 @@ from opc.emit.cuda.text import CudaText
 from opc.emit.dtypes import c_storage
 from opc.ir.dtypes import DType, TypeVar
 from opc.lower.cuda.products import Products
+from opc.lower.cuda.rematerialised import Rematerialised
 from opc.lower.cuda.weigh import Weighed
 from opc.lower.wide import index_types
 
@@ -23,7 +24,7 @@ _FLOATS = frozenset((DType.FLOAT16, DType.BFLOAT16, DType.FLOAT32))
 class Instances:
     """The instances of one function; `products` are what it adds up in tiles; one called `seldom` has the smallest alone."""
 
-    def __init__(self, name: str, text: CudaText, products: Products | Weighed | None, *, seldom: bool) -> None:
+    def __init__(self, name: str, text: CudaText, products: Products | Weighed | Rematerialised | None, *, seldom: bool) -> None:
         self.name, self.text, self.products = name, text, products
         self.seldom = seldom
         self._merged = {t: _merged(text, t, seldom or text.may_be_small) for t in text.types}

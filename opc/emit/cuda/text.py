@@ -80,8 +80,11 @@ class CudaText(KernelText):
             schedule = self.kernel.schedule
             halves = schedule.args("tensor") and self.types
             bytes_ = "2" if schedule.args("compute") else f"sizeof({self.types[0].name}_stored)" if halves else "4"
-            blocks = "blocks_of_weights" if schedule.args("rescale") else "blocks_of_tiles"
-            head = f"OPC_TILED_KERNEL(opc::threads_a_block, opc::{blocks}(Tiles, {bytes_}))"
+            blocks, pairs = "blocks_of_weights" if schedule.args("rescale") else "blocks_of_tiles", ""
+            if schedule.args("rematerialise"):
+                weighs = "factor" in schedule.args("rematerialise")
+                blocks, pairs = "blocks_of_factors", f", {schedule.args('products')[0] if weighs else 0}"
+            head = f"OPC_TILED_KERNEL(opc::threads_a_block, opc::{blocks}(Tiles, {bytes_}{pairs}))"
         lines.append(f"{head} {name}({parameters}) {{")
         if not self.may_be_small:
             return "\n".join([*wrapped(lines), *self.after])

@@ -15,6 +15,7 @@ from opc.ir.op import Group, Op, Operand
 from opc.lower.cuda.gathered import Gathered
 from opc.lower.cuda.library import LibraryProduct, places_in
 from opc.lower.cuda.products import Products, lies_along_terms, places_of
+from opc.lower.cuda.rematerialised import Rematerialised
 from opc.lower.cuda.weigh import Weighed, lies_along
 from opc.lower.loop_ir import NestStage
 
@@ -35,24 +36,68 @@ class TileEntryText(EntryText):
         sizes = {own[0]: down, own[1]: across, column.index: "described.columns", term.index: "described.terms"}
         along = ((own[0], term.index), (column.index, term.index), (own[1], column.index))
         for field, read, (point, terms) in zip(("left", "right", "weighed"), weighed.elements(), along, strict=True):
-            declared, operand, of = self._operand(read, text, op)
-            places = self._first_axes(declared.dims)
-            for part, index in (("points", point), ("terms", terms)):
-                place = places[read.indices.index(Affine.of(Index(index)))]
-                yield f"  opc::axes_in_steps {field}_{part};"
-                yield f"  {field}_{part}.add({sizes[index]}, {operand}, {place});"
-            by = f"opc::along_{'terms' if lies_along(read, terms) else 'points'}"
-            yield f"  described.{field} = {{{field}_points.step, {field}_terms.step, opc::in_steps}};"
-            yield f"  opc::set_steps<{by}>(described.{field}, {operand}, {field}_points, {field}_terms, {of});"
+            yield from self._in_steps(field, read, (point, terms), sizes, text, op)
         element = self._element(weighed.stored) or dtype_text(weighed.sum.type)
         yield f"  opc::weigh_launch plan(described, lent, {element});"
         if weighed.needed is not None:
-            _, operand, of = self._operand(weighed.weighed, text, op)
-            yield f"  plan.leave_out(described, {operand}, {of});"
-            yield "  if (plan.lacks_memory()) {"
-            message = f"{self.op.name}: no memory for the columns of {s.assign.target}"
-            yield f'    return opc::fail(context, OPC_OUT_OF_MEMORY, "{message}");'
-            yield "  }"
+            yield from self._left_out(s, text, weighed.needed.rises, (weighed.weighed.operand,), op)
+
+    def _rematerialised(self, s: NestStage, text: CudaText, found: Rematerialised, op: Op) -> Iterator[str]:
+        """Yield what describes a reduction of values made anew, and looks for infinities where columns are left out."""
+        batches = " * ".join(f"described.size[{n}]" for n in found.batch) or "1"
+        down, across = (f"described.size[{n}]" if n is not None else "1" for n in (found.row, found.across))
+        row, column = str(s.assign.indices[found.row]), found.column.index
+        counts = [self._points(found.term(n)) for n in range(len(found.products))]
+        yield f"  opc::set_tiles(described, {batches}, {down}, {across}, {counts[0]});"
+        yield f"  described.columns = {self._points(found.column)};"
+        repeats = " * ".join(map(self._points, found.others)) or "1"
+        yield f"  opc::set_terms(described, {counts[1] if len(counts) > 1 else '0'}, {repeats});"
+        for n, (left, right) in enumerate(found.factors):
+            more, term = "more_" if n else "", found.term(n).index
+            sizes = {row: down, column: "described.columns", term: f"described.{more}terms"}
+            yield from self._in_steps(f"{more}left", left, (row, term), sizes, text, op)
+            yield from self._in_steps(f"{more}right", right, (column, term), sizes, text, op)
+        if found.weighed is not None and found.across is not None:
+            own = str(s.assign.indices[found.across])
+            sizes = {own: across, column: "described.columns"}
+            yield from self._in_steps("weighed", found.weighed, (own, column), sizes, text, op)
+        element = self._element(found.stored) or dtype_text(found.reduction.type)
+        terms = "opc::greater(described.terms, described.more_terms)"
+        wide = "true" if found.weighed is not None else "false"
+        yield "  opc::weigh_launch plan(lent);"
+        yield f"  plan.take_shape(described, {element}, {terms}, {len(found.factors) - 1}, {wide});"
+        if found.needed is not None:
+            yield from self._left_out(s, text, found.needed.rises, found.needed.finite, op)
+
+    def _in_steps(
+        self, field: str, read: Read, along: tuple[str, str], sizes: Mapping[str, str], text: CudaText, op: Op
+    ) -> Iterator[str]:
+        """Yield what tells the steps between elements that are read, along the indices of points and of terms."""
+        declared, operand, of = self._operand(read, text, op)
+        places = self._first_axes(declared.dims)
+        for part, index in zip(("points", "terms"), along, strict=True):
+            place = places[read.indices.index(Affine.of(Index(index)))]
+            yield f"  opc::axes_in_steps {field}_{part};"
+            yield f"  {field}_{part}.add({sizes[index]}, {operand}, {place});"
+        by = f"opc::along_{'terms' if lies_along(read, along[1]) else 'points'}"
+        yield f"  described.{field} = {{{field}_points.step, {field}_terms.step, opc::in_steps, 0}};"
+        yield f"  opc::set_steps<{by}>(described.{field}, {operand}, {field}_points, {field}_terms, {of});"
+
+    def _left_out(self, s: NestStage, text: CudaText, rises: bool, finite: tuple[str, ...], op: Op) -> Iterator[str]:
+        """Yield what has columns left out where operands are finite."""
+        if not rises:
+            yield "  described.falls = true;"
+        if not finite:
+            yield "  described.leaves = true;"
+            return
+        yield "  plan.leave_out(described);"
+        yield "  if (plan.lacks_memory()) {"
+        message = f"{self.op.name}: no memory for the columns of {s.assign.target}"
+        yield f'    return opc::fail(context, OPC_OUT_OF_MEMORY, "{message}");'
+        yield "  }"
+        for name in finite:
+            _, operand, of = self._operand(Read(name, (), op.operand(name).type), text, op)
+            yield f"  plan.look_at({operand}, {of});"
 
     def _operand(self, read: Read, text: CudaText, op: Op) -> tuple[Operand, str, str]:
         """Return an operand that is read, how the entry calls it, and the type that its elements are stored as."""

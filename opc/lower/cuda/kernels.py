@@ -16,6 +16,8 @@ from opc.lower.cuda.packed import packed_entry, packed_kernel
 from opc.lower.cuda.points import point_kernel
 from opc.lower.cuda.product_kernels import product_kernel
 from opc.lower.cuda.products import products_of
+from opc.lower.cuda.rematerialised import rematerialised_of
+from opc.lower.cuda.rematerialised_values import rematerialised_kernel
 from opc.lower.cuda.rows import row_kernel
 from opc.lower.cuda.scans import scan_kernel, scan_of
 from opc.lower.cuda.scatters import scatter_kernel, scatter_of
@@ -47,6 +49,8 @@ def _statement(op: Op, stage: NestStage) -> Kernel:
         return _with_offsets_once(scatter_kernel(Nest(op, stage), scatter))
     if (weighed := weighed_of(op, stage)) is not None:
         return weighed_kernel(Nest(op, stage), weighed)
+    if (found := rematerialised_of(op, stage)) is not None:
+        return rematerialised_kernel(Nest(op, stage), found)
     if moved_axis(op, stage) is not None:
         return move_kernel(Nest(op, stage))
     products = products_of(op, stage)

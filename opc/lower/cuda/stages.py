@@ -17,6 +17,7 @@ from opc.loops.schedule import Override, active
 from opc.lower.cuda.moves import with_moved_axes
 from opc.lower.cuda.places import with_places_in_memory
 from opc.lower.cuda.products import products_of
+from opc.lower.cuda.rematerialise import with_rematerialised
 from opc.lower.cuda.rows import bound_part
 from opc.lower.cuda.scatters import plan_of, scatters_atomically
 from opc.lower.cuda.weigh import with_weighed_sums
@@ -58,8 +59,9 @@ def _on_device(variant: SpecialisedProgram) -> SpecialisedProgram:
     """Return a program whose stages are bound to a device, with the temporaries that lie between them."""
     program = variant.program
     before = {t.name for t in variant.case.op.temporaries}
-    alone = _alone(variant.case.op, program)
-    op, copies = _with_own_memory(with_moved_axes(with_places_in_memory(variant.case.op, alone), alone), alone)
+    op, made = with_rematerialised(variant.case.op)
+    alone = _alone(op, program, made)
+    op, copies = _with_own_memory(with_moved_axes(with_places_in_memory(op, alone), alone), alone)
     variant = replace(variant, case=replace(variant.case, op=op))
     last = {name: n for n, stage in enumerate(program.stages) for name in _statements(stage)}
     body = {s.target: s for s in op.body}
@@ -70,7 +72,7 @@ def _on_device(variant: SpecialisedProgram) -> SpecialisedProgram:
         stages.append(stage)
         memory.update(written_by(stage))
 
-    brief = {s.target: s for s in op.body if s.target in before and _is_brief(s)}
+    brief = {s.target: s for s in op.body if s.target in before and s.target not in made and _is_brief(s)}
 
     def run_alone(assign: Assign, stage: Stage) -> None:
         """Run a statement behind those that it reads and that no stage has left in memory; brief ones are made in it instead."""
@@ -121,15 +123,16 @@ def _verify(op: Op, stages: list[Stage]) -> None:
         memory |= set(written_by(stage))
 
 
-def _alone(op: Op, program: Program) -> frozenset[str]:
-    """Return the statements, by target, that run by themselves: those of stages that are not bound, of stages that share one with
-    these, and of stages that read a part of a statement from one."""
+def _alone(op: Op, program: Program, made: frozenset[str]) -> frozenset[str]:
+    """Return the statements, by target, that run by themselves: those `made` otherwise than the program has them, and those of
+    stages that are not bound, write what the op has no more, share one with these, or read a part of a statement from one."""
     rows = [s for s in program.stages if isinstance(s, RowStage)]
     parts = {s.name: bound_part(s) for s in rows}
-    found, whole = frozenset[str](), {s.target for s in op.body} | {i.name for i in op.inputs}
+    found, whole = made, {s.target for s in op.body} | {i.name for i in op.inputs}
     for s in program.stages:
         part = parts[s.name] if isinstance(s, RowStage) else None
-        found |= _statements(s) if part is None or not isinstance(s, RowStage) else _reduced(s)
+        gone = made and not whole.issuperset(written_by(s) if isinstance(s, RowStage) else ())
+        found |= _statements(s) if part is None or gone or not isinstance(s, RowStage) else _reduced(s)
     while True:
         bound = [p for p in parts.values() if p is not None and not found & _statements(p)]
         memory = whole.union(*(written_by(p) for p in bound))
@@ -226,7 +229,8 @@ def _temporaries(variant: SpecialisedProgram, stages: list[Stage]) -> Iterator[T
     outputs = {o.name for o in op.outputs}
     for name in dict.fromkeys(n for s in stages for n in written_by(s) if n not in outputs):
         if name in known:
-            yield replace(known[name], stored=True)
+            needed = tuple(o.name for o in op.outputs if o.name in needs.get(name, known[name].needed_by))
+            yield replace(known[name], stored=True, needed_by=needed)
         else:
             dims = tuple(map(_loop, op.operand(name).dims))
             declared, needed = op.operand(name), tuple(o.name for o in op.outputs if o.name in needs[name])

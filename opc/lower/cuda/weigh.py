@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from opc.ir.affine import Affine, Index, Symbol
-from opc.ir.dtypes import DType, TypeVar, is_floating
+from opc.ir.dtypes import DType, TypeVar, ValueType, is_floating
 from opc.ir.expr import (
     Axis,
     Call,
@@ -92,15 +92,21 @@ class Weighed:
 
     def kinds(self, dtypes: Mapping[TypeVar, DType]) -> tuple[int, ...]:
         """Return which of the shapes of the runtime's `shape_of_weights` stand for each: others would be the same function."""
-        stored = dtypes.get(self.stored) if isinstance(self.stored, TypeVar) else self.stored
-        of = computed_as(self.sum.type)
-        computed = dtypes.get(of) if isinstance(of, TypeVar) else of
-        narrow = stored in HALVES or (isinstance(computed, DType) and computed.compute is DType.FLOAT32)
-        return (0, 1, 1) if narrow else (0, 0, 0)
+        return kinds_of(self.stored, self.sum.type, dtypes)
 
     def elements(self) -> tuple[Read, Read, Read]:
         """Return the two factors of scores, and what is weighed."""
         return (*self.factors, self.weighed)
+
+
+def kinds_of(stored: TypeVar | DType | None, of: ValueType, dtypes: Mapping[TypeVar, DType]) -> tuple[int, ...]:
+    """Return which of the shapes of the runtime's `shape_of_weights` stand for each, of elements that are `stored` as one type,
+    or else of sums of a type. Float32 has a third one, which needs little shared memory."""
+    if (dtypes.get(stored) if isinstance(stored, TypeVar) else stored) in HALVES:
+        return 0, 1, 1
+    of = computed_as(of)
+    computed = dtypes.get(of) if isinstance(of, TypeVar) else of
+    return (0, 1, 2) if isinstance(computed, DType) and computed.compute is DType.FLOAT32 else (0, 0, 0)
 
 
 def weighed_of(op: Op, stage: NestStage) -> Weighed | None:
@@ -258,7 +264,7 @@ def with_weighed_sums(op: Op, program: Program) -> Program:
     """Return a program whose stages make no scores that only weighed sums read: such a sum makes them as it goes."""
     stages = list(program.stages)
     for n, stage in enumerate(stages):
-        if not isinstance(stage, NestStage) or (inner := _weights(op, stage)) is None:
+        if not isinstance(stage, NestStage) or (inner := weights_of(op, stage)) is None:
             continue
         name, inlined = inner
         found = replace(stage, assign=inlined, plans=())
@@ -270,7 +276,7 @@ def with_weighed_sums(op: Op, program: Program) -> Program:
     return program
 
 
-def _weights(op: Op, stage: NestStage) -> tuple[str, Assign] | None:
+def weights_of(op: Op, stage: NestStage) -> tuple[str, Assign] | None:
     """Return the temporary that is one of two factors that a statement multiplies, and the statement without it, or what the
     temporary is made of."""
     if stage.plans or (products := products_of(op, stage)) is None:
@@ -283,6 +289,16 @@ def _weights(op: Op, stage: NestStage) -> tuple[str, Assign] | None:
             inlined = {name: body[name] for name in (*made, *summed)}
             return f.operand, stage.assign.with_value(_inlined(stage.assign.value, inlined))
     return None
+
+
+def is_sum_of_weights(body: Mapping[str, Assign], name: str) -> bool:
+    """Whether a temporary, one of those in `body`, is a sum of exponentials of scores less what their greatest gives."""
+    match body[name].value if name in body else None:
+        case Reduce(kind="sum", axes=(Axis() as axis,), body=Read(operand=weight) as read) if weight in body and placed(read):
+            match _inlined(read, {made: body[made] for made in _made_of(body, weight)}):
+                case Call(fn="exp", args=(Call(fn="sub", args=(score, shift)),)):
+                    return _greatest(shift, score, axis) is not None
+    return False
 
 
 def _made_of(body: Mapping[str, Assign], name: str) -> dict[str, None]:

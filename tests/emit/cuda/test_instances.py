@@ -68,3 +68,9 @@ def test_calls_choose_the_smallest_tiles_where_there_are_no_others() -> None:
         r"opc::tile_launch plan\(([^;]*)\);.*?OPC_LAUNCH\(attention_cuda::(\w+)_kernels\[", source, re.DOTALL
     ):
         assert ("opc::small_tiles" in plan) == (name in small), name
+    shapes = re.findall(
+        r"plan\.take_shape\([^;]*,\s+(true|false)\);.*?OPC_LAUNCH\(attention_cuda::(\w+)_kernels\[", source, re.DOTALL
+    )
+    assert {wide for wide, _ in shapes} == {"true", "false"}
+    for wide, name in shapes:
+        assert (wide == "false") == (name in small), name

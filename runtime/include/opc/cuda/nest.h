@@ -64,6 +64,11 @@ struct device_nest {
   int64_t columns;             /* of weighted sums: scores of a row, */
   factor_steps weighed;        /* what is multiplied with their weights, */
   const int32_t *infinite;     /* and whether some of that is not finite; NULL: nobody has looked */
+  factor_steps more_left, more_right; /* of values that are made of another sum of products: its factors, */
+  int64_t more_terms;
+  bool leaves;                 /* whether columns may be left out that rows do not need, */
+  bool falls;                  /* whether fewer columns count the further down a row is; */
+  int64_t repeats;             /* and how often a tile goes through the columns, along other axes of a sum */
   int64_t groups, group_points; /* of an entry that is split in groups */
   int64_t items, key_count; /* of scatters: terms at points that name places, and how many places there are */
   int64_t segment_items, segment_keys; /* of segments that are sorted by themselves; or all */

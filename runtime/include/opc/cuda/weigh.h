@@ -14,7 +14,8 @@ inline namespace OPC_VARIANT {
 template <typename T, typename Left, typename Right, typename Weighed>
 struct weighs_values {
   enum : int { rows = 32, columns = 32, depth = 1 << 30, across = 64, lanes = 32, own_rows = 4, own_columns = 1, own_across = 2 };
-  static constexpr bool splits = false;
+  static constexpr bool scales = false, shrinks = true;
+  static constexpr int turns = 1;
   const Left &left;
   const Right &right;
   const Weighed &weighed;
@@ -41,18 +42,20 @@ struct weighs_values {
   OPC_DEVICE_MEMBER void bring_scores(const Nest &, int64_t, int64_t, bool) {}
   template <typename Nest>
   OPC_DEVICE_MEMBER void bring_weighed(const Nest &, int64_t) {}
-  OPC_DEVICE_MEMBER void multiply_scores(int64_t first_column, int terms) {
+  OPC_DEVICE_MEMBER void multiply_scores(int64_t first_column, int terms, bool small = false) {
     const int64_t at = first_column + column(0);
     if (at >= columns_all) return;
     for (int term = 0; term < terms; ++term) {
       const T b = right(batch, at, term);
       OPC_UNROLLED
       for (int i = 0; i < own_rows; ++i) {
-        if (first_row + row(i) < rows_all) scores[i][0] += left(batch, first_row + row(i), term) * b;
+        if (first_row + row(i) >= rows_all) continue;
+        const T a = left(batch, first_row + row(i), term);
+        scores[i][0] += (small ? shrunk(a) : a) * b;
       }
     }
   }
-  OPC_DEVICE_MEMBER void multiply_weights(int64_t first_column, int some, bool) {
+  OPC_DEVICE_MEMBER void multiply_weights(int64_t first_column, int some, int) {
     OPC_ROLLED
     for (int c = 0; c < some; ++c) {
       T b[own_across];
@@ -69,10 +72,11 @@ struct weighs_values {
       }
     }
   }
-  OPC_DEVICE_MEMBER static T unscaled(T total) { return total; }
+  OPC_DEVICE_MEMBER static T unscaled(T total, int) { return total; }
 };
 
-/* Where a tile of rows begins. The last rows come first: where a condition on indices leaves columns out, these take longest. */
+/* Where a tile of rows begins. Where a condition on indices leaves columns out, rows come first that take longest: the last ones, or where
+ * the number of columns `falls`, the first. */
 struct weights_start {
   int64_t batch, row, across;
 };
@@ -83,7 +87,55 @@ OPC_DEVICE weights_start start_of_weights(const Nest &n, int64_t tile) {
   forget(across_all);
   const int64_t row_tiles = (down + How::rows - 1) / How::rows, across_tiles = (across_all + How::across - 1) / How::across;
   const int64_t batch = without_last(without_last(tile, across_tiles, across), row_tiles, row);
-  return {batch, (row_tiles - 1 - row) * How::rows, across * How::across};
+  return {batch, (n.falls ? row : row_tiles - 1 - row) * How::rows, across * How::across};
+}
+
+/* Stores the points of a tile of rows, with two numbers of each row; after the first turn those alone that were no numbers in the one before,
+ * which threads have noted in shared memory. Tells whether some are none. A warp's rows go through shared memory, 32 elements across at a time, so that lanes store neighbours. */
+template <typename T, typename How, typename Nest, typename Finish, int own_rows>
+OPC_DEVICE bool finish_rows(How &how, const Nest &n, const weights_start &start, int rows, int turn, const T (&first)[own_rows],
+                            const T (&second)[own_rows], const Finish &finish) {
+  constexpr int warp_rows = How::rows / 8, pitch = 32 + 4;
+  OPC_DYNAMIC_SHARED(memory);
+  const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
+  T *const own = reinterpret_cast<T *>(static_cast<char *>(memory)) + warp * warp_rows * (pitch + 2), *const found = own + warp_rows * pitch;
+  OPC_UNROLLED
+  for (int i = 0; i < own_rows; ++i) {
+    if (lane % How::lanes == 0) {
+      found[2 * (how.row(i) - warp * warp_rows)] = first[i];
+      found[2 * (how.row(i) - warp * warp_rows) + 1] = second[i];
+    }
+  }
+  typedef std::conditional_t<How::across / 32 * warp_rows <= 32, uint32_t, uint64_t> bits;
+  OPC_SHARED(bits, doubtful, threads_a_block);
+  bits &noted = doubtful[threadIdx.x];
+  const bits before = turn == 0 ? ~bits(0) : noted;
+  bits now = 0;
+  OPC_ROLLED
+  for (int group = 0; group < How::across / 32; ++group) {
+    OPC_UNROLLED
+    for (int i = 0; i < own_rows; ++i) {
+      OPC_UNROLLED
+      for (int k = 0; k < How::own_across; ++k) {
+        const int at = (how.row(i) - warp * warp_rows) * pitch + how.element(k) % 32;
+        if (how.element(k) / 32 == group) own[at] = how.unscaled(how.total(i, k), turn);
+      }
+    }
+    __syncwarp();
+    const int64_t across = start.across + 32 * group + lane;
+    OPC_ROLLED
+    for (int r = 0; r < warp_rows; ++r) {
+      const T total = own[r * pitch + lane];
+      const int bit = group * warp_rows + r;
+      now |= static_cast<bits>(!(total - total == T(0))) << bit;
+      if (warp * warp_rows + r < rows && across < n.across && (before >> bit & 1) != 0) {
+        finish(start.batch, start.row + warp * warp_rows + r, across, total, found[2 * r], found[2 * r + 1]);
+      }
+    }
+    __syncwarp();
+  }
+  noted = now & before;
+  return noted != 0;
 }
 
 /* What a tile of rows comes to, with the greatest score of each row and the sum of its weights. `how` multiplies. */
@@ -105,7 +157,7 @@ OPC_DEVICE void weigh_by(How &how, const Nest &n, const Ahead &ahead, const Scor
     const auto places = ahead(batch);
     how.start(n, batch, first_row, start.across);
     OPC_ROLLED
-    for (int again = 0; again < 2; ++again) {
+    for (int again = 0; again < How::turns; ++again) {
       T greatest[How::own_rows], sums[How::own_rows];
       OPC_UNROLLED
       for (int i = 0; i < How::own_rows; ++i) {
@@ -179,49 +231,17 @@ OPC_DEVICE void weigh_by(How &how, const Nest &n, const Ahead &ahead, const Scor
         }
         wait_for_copies<1>();
         __syncthreads();
-        how.multiply_weights(first_column, columns_left, again == 1);
+        how.multiply_weights(first_column, columns_left, again);
         __syncthreads();
       }
       wait_for_copies<0>();
-      /* A warp's rows go through shared memory, 32 elements across at a time, so that lanes store neighbours. */
-      constexpr int warp_rows = How::rows / 8, pitch = 32 + 4;
-      OPC_DYNAMIC_SHARED(memory);
-      const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
-      T *const own = reinterpret_cast<T *>(static_cast<char *>(memory)) + warp * warp_rows * (pitch + 2), *const found = own + warp_rows * pitch;
       OPC_UNROLLED
-      for (int i = 0; i < How::own_rows; ++i) {
-        const T sum = lanes_in_warp<joins_sum, How::lanes>(sums[i]);
-        if (lane % How::lanes == 0) {
-          found[2 * (how.row(i) - warp * warp_rows)] = greatest[i];
-          found[2 * (how.row(i) - warp * warp_rows) + 1] = sum;
-        }
-      }
-      bool wrong = false;
-      OPC_ROLLED
-      for (int group = 0; group < How::across / 32; ++group) {
-        OPC_UNROLLED
-        for (int i = 0; i < How::own_rows; ++i) {
-          OPC_UNROLLED
-          for (int k = 0; k < How::own_across; ++k) {
-            const int at = (how.row(i) - warp * warp_rows) * pitch + how.element(k) % 32;
-            if (how.element(k) / 32 == group) own[at] = how.unscaled(how.total(i, k));
-          }
-        }
-        __syncwarp();
-        const int64_t across = start.across + 32 * group + lane;
-        OPC_ROLLED
-        for (int r = 0; r < warp_rows; ++r) {
-          const T total = own[r * pitch + lane];
-          const bool number = total - total == T(0);
-          wrong = wrong || !number;
-          if (warp * warp_rows + r < rows && across < n.across && (again == 0 || !number)) {
-            finish(batch, first_row + warp * warp_rows + r, across, total, found[2 * r], found[2 * r + 1]);
-          }
-        }
-        __syncwarp();
-      }
-      /* The lower parts of a weight times an infinity are none: what is no number then is found again by the upper part alone. */
-      if (!How::splits || again == 1 || !block_reduce<joins_any>(wrong)) break;
+      for (int i = 0; i < How::own_rows; ++i) sums[i] = lanes_in_warp<joins_sum, How::lanes>(sums[i]);
+      /* What is known of a tile is found anew: registers are for points. */
+      forget(turn);
+      const bool wrong = finish_rows(how, n, start_of_weights<How>(n, tile_at(turn)), rows, again, greatest, sums, finish);
+      /* The lower parts of a weight times an infinity are none: what is no number in a lower scale either is found again by the upper part. */
+      if (again + 1 == How::turns || !block_reduce<joins_any>(wrong)) break;
     }
     __syncthreads();
   }
@@ -242,7 +262,7 @@ OPC_DEVICE void weigh_rows(const Nest &n, const Left &left, const LeftAt &left_a
   if constexpr (is_for_tensors<Stored>) {
     weighs_halves<Stored, Tiles, LeftAlong, RightAlong, WeighedAlong, LeftAt, RightAt, WeighedAt> how(left_at, right_at, weighed_at);
     weigh_by<T>(how, n, ahead, score, shift, weight, needed, finish);
-  } else if constexpr (sizeof(T) == 4) {
+  } else if constexpr (sizeof(T) == 4 && Tiles != 2) {
     weighs_floats<Tiles, LeftAlong, RightAlong, WeighedAlong, LeftAt, RightAt, WeighedAt> how(left_at, right_at, weighed_at);
     weigh_by<T>(how, n, ahead, score, shift, weight, needed, finish);
   } else {
@@ -280,15 +300,28 @@ struct weigh_launch {
 
   template <int32_t Operands>
   weigh_launch(device_nest<Operands> &d, const opc_cuda_context *context, dtype type) : lent(context) {
+    take_shape(d, type, d.terms, 0, true);
+  }
+
+  /* Takes tiles of the shape that is best for so many terms, with so many further pairs of factors, of those that there may be. */
+  template <int32_t Operands>
+  void take_shape(device_nest<Operands> &d, dtype type, int64_t terms, int32_t further, bool weighs) {
     const int32_t element = static_cast<int32_t>(itemsize(type));
-    const bool wide = d.across > 64 || (element == 2 && d.terms > 64);
-    d.tiles = wide && element < 8 && shape_of_weights(1, element).bytes <= most_shared() ? 1 : 0;
+    const auto needs = [&](int32_t kind) {
+      const int32_t pairs = bytes_of_factors(kind, element);
+      return weighs || pairs == 0 ? shape_of_weights(kind, element).bytes + further * pairs : (1 + further) * pairs;
+    };
+    const auto fits = [&](int32_t kind) { return needs(kind) + bytes_of_notes(kind, element) <= most_shared(); };
+    const bool wide = weighs && element < 8 && (d.across > 64 || (element == 2 && terms > 64));
+    d.tiles = wide && fits(1) ? 1 : weighs && element == 4 && !fits(0) ? 2 : 0;
     const weight_shape shape = shape_of_weights(d.tiles, element);
-    bytes = shape.bytes;
+    bytes = needs(d.tiles);
     d.work *= (d.down + shape.rows - 1) / shape.rows * ((d.across + shape.across - 1) / shape.across);
     blocks = blocks_for(d.work, 1);
     d.infinite = nullptr;
+    d.leaves = d.falls = false;
   }
+  explicit weigh_launch(const opc_cuda_context *context) : lent(context) {}
   weigh_launch(const weigh_launch &) = delete;
   weigh_launch &operator=(const weigh_launch &) = delete;
   ~weigh_launch() {
@@ -296,27 +329,30 @@ struct weigh_launch {
   }
   bool lacks_memory() const { return lacks; }
 
-  /* Has columns left out where an operand, of elements of this type, is finite. */
+  /* Has columns left out where operands, which `look_at` is told, are finite. */
   template <int32_t Operands>
-  void leave_out(device_nest<Operands> &d, const nest_operand &o, dtype type) {
+  void leave_out(device_nest<Operands> &d) {
     if (d.work == 0) return;
     flag = device_memory(lent, 4);
     lacks = flag == nullptr;
     if (lacks) return;
     set_zero(lent, flag, 4);
+    d.infinite = static_cast<int32_t *>(flag);
+    d.leaves = true;
+  }
+  void look_at(const nest_operand &o, dtype type) {
+    if (flag == nullptr) return;
     int64_t count = 1;
     for (int32_t a = 0; a < o.ndim; ++a) count *= o.shape[a];
     const uint64_t exponents = type == dtype_float16    ? 0x7c00u
                                : type == dtype_bfloat16 ? 0x7f80u
                                : type == dtype_float32  ? 0x7f800000u
                                                         : uint64_t(0x7ff) << 52;
-    int32_t *const found = static_cast<int32_t *>(flag);
     const int32_t element = static_cast<int32_t>(itemsize(type));
     if (count > 0) {
       OPC_LAUNCH(find_infinite, false, blocks_for(count, threads_a_block), threads_a_block, 0, stream_of(lent), o, element, exponents, count,
-                 found);
+                 static_cast<int32_t *>(flag));
     }
-    d.infinite = found;
   }
 };
 

@@ -13,7 +13,8 @@ struct weighs_floats {
   static constexpr weight_shape shape = shape_of_weights(Kind, 4);
   enum : int { rows = shape.rows, columns = shape.columns, depth = shape.depth, across = shape.across, lanes = 16 };
   enum : int { own_rows = 4, own_columns = 4, own_across = across / 16 };
-  static constexpr bool splits = false;
+  static constexpr bool scales = false, shrinks = true;
+  static constexpr int turns = 1;
   typedef float_part<LeftAlong, rows> left_part;
   typedef float_part<RightAlong, columns> right_part;
   typedef float_part<WeighedAlong, across> weighed_part;
@@ -44,7 +45,7 @@ struct weighs_floats {
   OPC_DEVICE_MEMBER static int element(int k) { return k / 4 * 64 + column(k % 4); }
   OPC_DEVICE_MEMBER float &score(int i, int j) { return scores[i][j]; }
   OPC_DEVICE_MEMBER float &total(int i, int k) { return totals[i][k]; }
-  OPC_DEVICE_MEMBER static float unscaled(float total) { return total; }
+  OPC_DEVICE_MEMBER static float unscaled(float total, int) { return total; }
   template <typename Nest>
   OPC_DEVICE_MEMBER void start(const Nest &n, int64_t batch, int64_t first_row, int64_t first_across) {
     left_from = left_at(batch) + first_row * n.left.point;
@@ -74,7 +75,15 @@ struct weighs_floats {
     const auto *const from = weighed_from + first_column * n.weighed.term;
     bring<weighed_parts, weighed_part>(shared + weigheds, from, n.weighed, across_left, at_most(columns, n.columns - first_column));
   }
-  OPC_DEVICE_MEMBER void multiply_scores(int64_t, int terms) {
+  OPC_DEVICE_MEMBER void multiply_scores(int64_t, int terms, bool small = false) {
+    if (small) {
+      add_scores<true>(terms);
+    } else {
+      add_scores<false>(terms);
+    }
+  }
+  template <bool small>
+  OPC_DEVICE_MEMBER void add_scores(int terms) {
     OPC_ROLLED
     for (int first = 0; first < terms; first += 8) {
       const shared_place lefts = shared + first * rows * 4, rights_now = shared + rights + first * columns * 4;
@@ -88,6 +97,7 @@ struct weighs_floats {
         read_shared(rights_now + right_part::place(term, over), b);
         OPC_UNROLLED
         for (int i = 0; i < own_rows; ++i) {
+          if (small) a[i] = shrunk(a[i]);
           OPC_UNROLLED
           for (int j = 0; j < own_columns; ++j) scores[i][j] += a[i] * b[j];
         }
@@ -95,7 +105,7 @@ struct weighs_floats {
     }
   }
   /* Lanes get the weights of all columns from each other, by shared memory. */
-  OPC_DEVICE_MEMBER void multiply_weights(int64_t, int some, bool) {
+  OPC_DEVICE_MEMBER void multiply_weights(int64_t, int some, int) {
     const shared_place own = shared + weights + warp() * warp_bytes;
     OPC_UNROLLED
     for (int j = 0; j < own_columns; ++j) {

@@ -7,26 +7,25 @@
 namespace opc {
 inline namespace OPC_VARIANT {
 
-/* A weight is at most 1. Elements of 8 digits hold the 24 of a float three at a time, and those of 11 two at a time, where it is scaled so
- * that what is left of a small one is no denormal. */
+/* Elements of 8 digits hold the 24 of a float three at a time, and those of 11 two at a time. What is at most 1 is scaled so that what is left
+ * of a small one is no denormal, and a sum of products with what is large may be none: then it is found again in a lower scale. */
 template <typename Stored>
 struct weight_parts {
   enum : int { count = Stored::bias == 127 ? 3 : 2 };
-  static constexpr float scale = Stored::bias == 127 ? 1.0f : 32768.0f;
+  static constexpr int turns = Stored::bias == 127 ? 3 : 2;
+  OPC_DEVICE_MEMBER static float scale(int turn) { return Stored::bias == 127 ? (turn == 0 ? 16777216.0f : 0.25f) : turn == 0 ? 32768.0f : 8192.0f; }
 };
 
 /* Two weights as fragments of all their parts; or of the upper one alone, in place of the others too, where what is found is no number
- * anyway: then a part is not 0 unless the weight is. */
+ * anyway: then a part is not 0 unless the weight is. That scale is a quarter, as all parts together are more. */
 template <typename Stored>
-OPC_DEVICE void take_apart(float low, float high, bool upper, uint32_t (&parts)[weight_parts<Stored>::count]) {
-  /* A quarter as many times, as all parts together are, so that what is a number is none beyond all numbers. */
-  const float scale = weight_parts<Stored>::scale * (upper ? 0.25f : 1.0f);
+OPC_DEVICE void take_apart(float low, float high, float scale, bool upper, uint32_t (&parts)[weight_parts<Stored>::count]) {
   low *= scale;
   high *= scale;
   parts[0] = narrow_pair<Stored>(low, high);
   if (upper) {
-    if ((parts[0] & 0xffffu) == 0 && low > 0) parts[0] |= 1;
-    if (parts[0] >> 16 == 0 && high > 0) parts[0] |= 1u << 16;
+    if ((parts[0] & 0x7fffu) == 0 && low != 0) parts[0] |= 1;
+    if ((parts[0] >> 16 & 0x7fffu) == 0 && high != 0) parts[0] |= 1u << 16;
   }
   OPC_UNROLLED
   for (int p = 1; p < weight_parts<Stored>::count; ++p) {
@@ -36,6 +35,16 @@ OPC_DEVICE void take_apart(float low, float high, bool upper, uint32_t (&parts)[
   }
 }
 
+/* A pair of such elements. */
+template <typename Stored>
+OPC_DEVICE uint32_t shrunk_pair(uint32_t pair) {
+  const float low = device_widen(Stored{static_cast<uint16_t>(pair & 0xffffu)}), high = device_widen(Stored{static_cast<uint16_t>(pair >> 16)});
+  uint32_t found = narrow_pair<Stored>(low * shrunk_by, high * shrunk_by);
+  if ((found & 0x7fffu) == 0 && low != 0) found |= 1;
+  if ((found >> 16 & 0x7fffu) == 0 && high != 0) found |= 1u << 16;
+  return found;
+}
+
 /* Eight warps with 16 rows each, and all columns. */
 template <typename Stored, int Kind, typename LeftAlong, typename RightAlong, typename WeighedAlong, typename LeftAt, typename RightAt,
           typename WeighedAt>
@@ -43,7 +52,8 @@ struct weighs_halves {
   static constexpr weight_shape shape = shape_of_weights(Kind, 2);
   enum : int { rows = shape.rows, columns = shape.columns, depth = shape.depth, across = shape.across, lanes = 4 };
   enum : int { own_rows = 2, own_columns = columns / 4, own_across = across / 4 };
-  static constexpr bool splits = true;
+  static constexpr bool scales = Stored::bias != 127, shrinks = Stored::bias == 127;
+  static constexpr int turns = weight_parts<Stored>::turns;
   typedef half_part<LeftAlong, rows, false> left_part;
   typedef half_part<RightAlong, columns, true> right_part;
   typedef half_part<WeighedAlong, across, true> weighed_part;
@@ -70,7 +80,7 @@ struct weighs_halves {
   OPC_DEVICE_MEMBER static int element(int k) { return column(k); }
   OPC_DEVICE_MEMBER float &score(int i, int j) { return scores[j / 2][2 * i + j % 2]; }
   OPC_DEVICE_MEMBER float &total(int i, int k) { return totals[k / 2][2 * i + k % 2]; }
-  OPC_DEVICE_MEMBER static float unscaled(float total) { return total * (1.0f / weight_parts<Stored>::scale); }
+  OPC_DEVICE_MEMBER static float unscaled(float total, int turn) { return total * (1.0f / weight_parts<Stored>::scale(turn)); }
   template <typename Nest>
   OPC_DEVICE_MEMBER void start(const Nest &n, int64_t batch, int64_t first_row, int64_t first_across) {
     left_from = left_at(batch) + first_row * n.left.point;
@@ -111,7 +121,7 @@ struct weighs_halves {
     const Stored *const from = weighed_from + first_column * n.weighed.term;
     bring<weighed_parts, weighed_part>(shared + weigheds, from, n.weighed, across_left, at_most(columns, n.columns - first_column));
   }
-  OPC_DEVICE_MEMBER void multiply_scores(int64_t, int terms) {
+  OPC_DEVICE_MEMBER void multiply_scores(int64_t, int terms, bool small = false) {
     const int left_row = left_part::first_row(16 * warp()), right_row = right_part::first_row(0);
     OPC_ROLLED
     for (int p = 0; 32 * p < terms; ++p) {
@@ -120,6 +130,10 @@ struct weighs_halves {
       for (int half = 0; half < 2; ++half) {
         uint32_t a[4];
         left_part::read(lefts, left_row, 0, half, a);
+        if (small) {
+          OPC_UNROLLED
+          for (int r = 0; r < 4; ++r) a[r] = shrunk_pair<Stored>(a[r]);
+        }
         OPC_UNROLLED
         for (int i = 0; i < columns / 16; ++i) {
           uint32_t b[4];
@@ -131,8 +145,9 @@ struct weighs_halves {
     }
   }
   /* Of the 16 columns of a step a lane has two pairs of scores in each of its rows, as a fragment has them. */
-  OPC_DEVICE_MEMBER void multiply_weights(int64_t, int some, bool upper) {
+  OPC_DEVICE_MEMBER void multiply_weights(int64_t, int some, int turn) {
     typedef weight_parts<Stored> of;
+    const float scale = of::scale(turn);
     OPC_UNROLLED
     for (int s = 0; s < columns / 16; ++s) {
       if (16 * s >= some) continue;
@@ -142,7 +157,7 @@ struct weighs_halves {
       OPC_UNROLLED
       for (int r = 0; r < 4; ++r) {
         uint32_t parts[of::count];
-        take_apart<Stored>(scores[2 * s + r / 2][r % 2 * 2], scores[2 * s + r / 2][r % 2 * 2 + 1], upper, parts);
+        take_apart<Stored>(scores[2 * s + r / 2][r % 2 * 2], scores[2 * s + r / 2][r % 2 * 2 + 1], scale, turn + 1 == turns, parts);
         OPC_UNROLLED
         for (int p = 0; p < of::count; ++p) a[p][r] = parts[p];
       }
