@@ -27,7 +27,7 @@ from opc.ir.expr import (
 )
 from opc.ir.op import Operand
 from opc.loops.nodes import Body, Do, Let, LocalFunction
-from opc.loops.values import group_offsets, (
+from opc.loops.values import (
     Address,
     Construct,
     Intrinsic,
@@ -39,6 +39,7 @@ from opc.loops.values import group_offsets, (
     Product,
     Sum,
     call,
+    group_offsets,
     number,
     ref,
     sum_of,
