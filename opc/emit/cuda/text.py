@@ -75,7 +75,7 @@ class CudaText(KernelText):
         if template:
             lines.append(f"template <{template}>")
         rows = "rows to teams" in self.kernel.schedule.args("bind")
-        head = f"OPC_KERNEL(opc::{'most_threads_a_row' if rows else 'threads_a_block'})"
+        head = "OPC_ROW_KERNEL(opc::most_threads_a_row)" if rows else "OPC_KERNEL(opc::threads_a_block)"
         if self.is_tiled:
             schedule = self.kernel.schedule
             halves = schedule.args("tensor") and self.types

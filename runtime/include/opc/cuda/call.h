@@ -568,10 +568,12 @@ static inline void to_device(device_tile<Operands> &d, const stage &s, int32_t b
   d.buffers = d.general == 0 || (d.packed == d.columns && d.columns <= d.team * fewest) ? 0 : buffers;
 }
 
-/* Blocks for the points of a stage: each thread has the packs of one chunk, where there are packs. */
+/* Blocks for the points of a stage: of a plain one each thread has the packs of one chunk. */
 template <int32_t Operands>
 static inline int64_t blocks_for(const device_tile<Operands> &d, int32_t pieces) {
-  const int64_t points = d.packed == 0 ? threads_a_block : d.general == 0 ? d.lanes * pieces * threads_a_block : d.lanes * threads_a_block;
+  const int64_t lanes = d.packed > 0 ? d.lanes : 1;
+  if (d.general != 0) return blocks_for((d.columns + lanes - 1) / lanes, threads_a_block);
+  const int64_t points = lanes * pieces * threads_a_block;
   return lesser((d.columns + points - 1) / points, INT32_MAX);
 }
 
