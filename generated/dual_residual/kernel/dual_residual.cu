@@ -11,12 +11,15 @@ namespace dual_residual_cuda {
 struct dual_residual_arguments {
   opc::real_number attribute_alpha;
 };
-template <typename T_stored>
-OPC_KERNEL(opc::threads_a_block) dual_residual(OPC_PARAMETER(opc::device_tile<4>) tile,
+template <typename T_stored, bool Plain>
+OPC_KERNEL(opc::threads_a_block) dual_residual(OPC_PARAMETER(opc::device_tile<4>) described,
     OPC_PARAMETER(dual_residual_arguments) arguments) {
+  const auto &tile = opc::tile_as<Plain>(described);
   using T [[maybe_unused]] = opc::compute<T_stored>;
   const T alpha = arguments.attribute_alpha.as<T>();
   const constexpr int packed_columns = opc::count_packed<T_stored, T_stored, T_stored, T_stored>();
+  const constexpr int pieces = opc::count_pieces<Plain, 2>();
+  const int64_t chunk = opc::columns_of_chunk<packed_columns, pieces>(tile);
   const auto starts = opc::row_offsets(tile, 0);
   const auto x_row = opc::device_row_of<const T_stored>(tile, 0, starts);
   const auto y_row = opc::device_row_of<const T_stored>(tile, 1, starts);
@@ -24,43 +27,56 @@ OPC_KERNEL(opc::threads_a_block) dual_residual(OPC_PARAMETER(opc::device_tile<4>
   const auto v_row = opc::device_row_of<T_stored>(tile, 3, starts);
   /* u[...] = alpha * x[...] - y[...] */
   /* v[...] = alpha * y[...] - x[...] */
-  for (int64_t first =
-      opc::own_thread() * packed_columns; first < tile.packed; first += opc::all_threads() * packed_columns) {
-    const auto offsets = opc::column_offsets(tile, first);
-    const auto x_pack = opc::load_pack<packed_columns>(x_row, offsets.at[0]);
-    const auto y_pack = opc::load_pack<packed_columns>(y_row, offsets.at[1]);
-    auto u_pack = opc::new_pack<packed_columns>(u_row);
-    auto v_pack = opc::new_pack<packed_columns>(v_row);
+  for (int64_t base = opc::own_team(tile) * chunk; base < tile.packed; base += opc::all_teams(tile) * chunk) {
+    const auto x_pieces = opc::read_pieces<packed_columns, pieces, int64_t>(tile, base, x_row, 0);
+    const auto y_pieces = opc::read_pieces<packed_columns, pieces, int64_t>(tile, base, y_row, 1);
     OPC_UNROLLED
-    for (int64_t lane = 0; lane < packed_columns; ++lane) {
-      const T x = x_pack[lane];
-      const T y = y_pack[lane];
-      u_pack[lane] = alpha * x - y;
-      v_pack[lane] = alpha * y - x;
+    for (int64_t piece = 0; piece < pieces; ++piece) {
+      const int64_t first = opc::column_of_piece<packed_columns, int64_t>(tile, base, piece);
+      if (opc::has_pack(tile, first)) {
+        const auto x_pack = opc::spread<packed_columns>(x_row, x_pieces[piece]);
+        const auto y_pack = opc::spread<packed_columns>(y_row, y_pieces[piece]);
+        auto u_pack = opc::new_pack<packed_columns>(u_row);
+        auto v_pack = opc::new_pack<packed_columns>(v_row);
+        OPC_UNROLLED
+        for (int64_t lane = 0; lane < packed_columns; ++lane) {
+          const T x = x_pack[lane];
+          const T y = y_pack[lane];
+          u_pack[lane] = alpha * x - y;
+          v_pack[lane] = alpha * y - x;
+        }
+        opc::store_pack<packed_columns>(u_row, opc::pack_offset(tile, 2, u_row, first), u_pack);
+        opc::store_pack<packed_columns>(v_row, opc::pack_offset(tile, 3, v_row, first), v_pack);
+      }
     }
-    opc::store_pack<packed_columns>(u_row, offsets.at[2], u_pack);
-    opc::store_pack<packed_columns>(v_row, offsets.at[3], v_pack);
   }
-  for (int64_t i = tile.packed + opc::own_thread(); i < tile.columns; i += opc::all_threads()) {
-    const auto offsets = opc::column_offsets(tile, i);
-    const T x = x_row[offsets.at[0]];
-    const T y = y_row[offsets.at[1]];
-    u_row[offsets.at[2]] = alpha * x - y;
-    v_row[offsets.at[3]] = alpha * y - x;
+  if (opc::has_rest(tile)) {
+    for (int64_t i = tile.packed + opc::own_thread(); i < tile.columns; i += opc::all_threads()) {
+      const auto offsets = opc::column_offsets(tile, i);
+      const T x = x_row[offsets.at[0]];
+      const T y = y_row[offsets.at[1]];
+      u_row[offsets.at[2]] = alpha * x - y;
+      v_row[offsets.at[3]] = alpha * y - x;
+    }
   }
 }
 
-static decltype(&dual_residual<opc::float16>) const dual_residual_kernels[4] =
-    {dual_residual<opc::float16>, dual_residual<opc::bfloat16>, dual_residual<float>, dual_residual<double>};
+static decltype(&dual_residual<opc::float16,
+    true>) const dual_residual_kernels[4][2] =
+        {{dual_residual<opc::float16, true>, dual_residual<opc::float16, false>},
+    {dual_residual<opc::bfloat16, true>, dual_residual<opc::bfloat16, false>},
+    {dual_residual<float, true>, dual_residual<float, false>},
+    {dual_residual<double, true>, dual_residual<double, false>}};
 
 struct dual_residual_backward_arguments {
   opc::real_number attribute_alpha;
   int32_t has_d_u;
   int32_t has_d_v;
 };
-template <typename T_stored>
-OPC_KERNEL(opc::threads_a_block) dual_residual_backward(OPC_PARAMETER(opc::device_tile<4>) tile,
+template <typename T_stored, bool Plain>
+OPC_KERNEL(opc::threads_a_block) dual_residual_backward(OPC_PARAMETER(opc::device_tile<4>) described,
     OPC_PARAMETER(dual_residual_backward_arguments) arguments) {
+  const auto &tile = opc::tile_as<Plain>(described);
   using T [[maybe_unused]] = opc::compute<T_stored>;
   const T alpha = arguments.attribute_alpha.as<T>();
   const int32_t has_d_u = arguments.has_d_u;
@@ -68,6 +84,8 @@ OPC_KERNEL(opc::threads_a_block) dual_residual_backward(OPC_PARAMETER(opc::devic
   const bool want_d_x = opc::is_wanted(tile, 2);
   const bool want_d_y = opc::is_wanted(tile, 3);
   const constexpr int packed_columns = opc::count_packed<T_stored, T_stored, T_stored, T_stored>();
+  const constexpr int pieces = opc::count_pieces<Plain, 2>();
+  const int64_t chunk = opc::columns_of_chunk<packed_columns, pieces>(tile);
   const auto starts = opc::row_offsets(tile, 0);
   const auto d_u_row = opc::device_row_of<const T_stored>(tile, 0, starts);
   const auto d_v_row = opc::device_row_of<const T_stored>(tile, 1, starts);
@@ -75,52 +93,64 @@ OPC_KERNEL(opc::threads_a_block) dual_residual_backward(OPC_PARAMETER(opc::devic
   const auto d_y_row = opc::device_row_of<T_stored>(tile, 3, starts);
   /* d_x[...] = (alpha * d_u[...] if present(d_u) else 0) - (d_v[...] if present(d_v) else 0) */
   /* d_y[...] = (alpha * d_v[...] if present(d_v) else 0) - (d_u[...] if present(d_u) else 0) */
-  for (int64_t first =
-      opc::own_thread() * packed_columns; first < tile.packed; first += opc::all_threads() * packed_columns) {
-    const auto offsets = opc::column_offsets(tile, first);
-    const auto d_u_pack = opc::load_pack<packed_columns>(d_u_row, offsets.at[0]);
-    const auto d_v_pack = opc::load_pack<packed_columns>(d_v_row, offsets.at[1]);
-    auto d_x_pack = opc::new_pack<packed_columns>(d_x_row);
-    auto d_y_pack = opc::new_pack<packed_columns>(d_y_row);
+  for (int64_t base = opc::own_team(tile) * chunk; base < tile.packed; base += opc::all_teams(tile) * chunk) {
+    const auto d_u_pieces = opc::read_pieces<packed_columns, pieces, int64_t>(tile, base, d_u_row, 0);
+    const auto d_v_pieces = opc::read_pieces<packed_columns, pieces, int64_t>(tile, base, d_v_row, 1);
     OPC_UNROLLED
-    for (int64_t lane = 0; lane < packed_columns; ++lane) {
-      const T d_u = T(has_d_u ? d_u_pack[lane] : T(0));
-      const T d_v = T(has_d_v ? d_v_pack[lane] : T(0));
+    for (int64_t piece = 0; piece < pieces; ++piece) {
+      const int64_t first = opc::column_of_piece<packed_columns, int64_t>(tile, base, piece);
+      if (opc::has_pack(tile, first)) {
+        const auto d_u_pack = opc::spread<packed_columns>(d_u_row, d_u_pieces[piece]);
+        const auto d_v_pack = opc::spread<packed_columns>(d_v_row, d_v_pieces[piece]);
+        auto d_x_pack = opc::new_pack<packed_columns>(d_x_row);
+        auto d_y_pack = opc::new_pack<packed_columns>(d_y_row);
+        OPC_UNROLLED
+        for (int64_t lane = 0; lane < packed_columns; ++lane) {
+          const T d_u = T(has_d_u ? d_u_pack[lane] : T(0));
+          const T d_v = T(has_d_v ? d_v_pack[lane] : T(0));
+          if (want_d_x) {
+            d_x_pack[lane] = (has_d_u ? alpha * d_u : 0) - (has_d_v ? d_v : 0);
+          }
+          if (want_d_y) {
+            d_y_pack[lane] = (has_d_v ? alpha * d_v : 0) - (has_d_u ? d_u : 0);
+          }
+        }
+        opc::store_pack<packed_columns>(d_x_row, opc::pack_offset(tile, 2, d_x_row, first), d_x_pack);
+        opc::store_pack<packed_columns>(d_y_row, opc::pack_offset(tile, 3, d_y_row, first), d_y_pack);
+      }
+    }
+  }
+  if (opc::has_rest(tile)) {
+    for (int64_t i = tile.packed + opc::own_thread(); i < tile.columns; i += opc::all_threads()) {
+      const auto offsets = opc::column_offsets(tile, i);
+      const T d_u = T(has_d_u ? d_u_row[offsets.at[0]] : T(0));
+      const T d_v = T(has_d_v ? d_v_row[offsets.at[1]] : T(0));
       if (want_d_x) {
-        d_x_pack[lane] = (has_d_u ? alpha * d_u : 0) - (has_d_v ? d_v : 0);
+        d_x_row[offsets.at[2]] = (has_d_u ? alpha * d_u : 0) - (has_d_v ? d_v : 0);
       }
       if (want_d_y) {
-        d_y_pack[lane] = (has_d_v ? alpha * d_v : 0) - (has_d_u ? d_u : 0);
+        d_y_row[offsets.at[3]] = (has_d_v ? alpha * d_v : 0) - (has_d_u ? d_u : 0);
       }
-    }
-    opc::store_pack<packed_columns>(d_x_row, offsets.at[2], d_x_pack);
-    opc::store_pack<packed_columns>(d_y_row, offsets.at[3], d_y_pack);
-  }
-  for (int64_t i = tile.packed + opc::own_thread(); i < tile.columns; i += opc::all_threads()) {
-    const auto offsets = opc::column_offsets(tile, i);
-    const T d_u = T(has_d_u ? d_u_row[offsets.at[0]] : T(0));
-    const T d_v = T(has_d_v ? d_v_row[offsets.at[1]] : T(0));
-    if (want_d_x) {
-      d_x_row[offsets.at[2]] = (has_d_u ? alpha * d_u : 0) - (has_d_v ? d_v : 0);
-    }
-    if (want_d_y) {
-      d_y_row[offsets.at[3]] = (has_d_v ? alpha * d_v : 0) - (has_d_u ? d_u : 0);
     }
   }
 }
 
-static decltype(&dual_residual_backward<opc::float16>) const dual_residual_backward_kernels[4] =
-    {dual_residual_backward<opc::float16>,
-    dual_residual_backward<opc::bfloat16>, dual_residual_backward<float>, dual_residual_backward<double>};
+static decltype(&dual_residual_backward<opc::float16,
+    true>) const dual_residual_backward_kernels[4][2] =
+        {{dual_residual_backward<opc::float16, true>, dual_residual_backward<opc::float16, false>},
+    {dual_residual_backward<opc::bfloat16, true>, dual_residual_backward<opc::bfloat16, false>},
+    {dual_residual_backward<float, true>, dual_residual_backward<float, false>},
+    {dual_residual_backward<double, true>, dual_residual_backward<double, false>}};
 
 struct dual_residual_backward_backward_arguments {
   opc::real_number attribute_alpha;
   int32_t has_d_d_x;
   int32_t has_d_d_y;
 };
-template <typename T_stored>
-OPC_KERNEL(opc::threads_a_block) dual_residual_backward_backward(OPC_PARAMETER(opc::device_tile<4>) tile,
+template <typename T_stored, bool Plain>
+OPC_KERNEL(opc::threads_a_block) dual_residual_backward_backward(OPC_PARAMETER(opc::device_tile<4>) described,
     OPC_PARAMETER(dual_residual_backward_backward_arguments) arguments) {
+  const auto &tile = opc::tile_as<Plain>(described);
   using T [[maybe_unused]] = opc::compute<T_stored>;
   const T alpha = arguments.attribute_alpha.as<T>();
   const int32_t has_d_d_x = arguments.has_d_d_x;
@@ -128,6 +158,8 @@ OPC_KERNEL(opc::threads_a_block) dual_residual_backward_backward(OPC_PARAMETER(o
   const bool want_d_d_u = opc::is_wanted(tile, 2);
   const bool want_d_d_v = opc::is_wanted(tile, 3);
   const constexpr int packed_columns = opc::count_packed<T_stored, T_stored, T_stored, T_stored>();
+  const constexpr int pieces = opc::count_pieces<Plain, 1>();
+  const int64_t chunk = opc::columns_of_chunk<packed_columns, pieces>(tile);
   const auto starts = opc::row_offsets(tile, 0);
   const auto d_d_x_row = opc::device_row_of<const T_stored>(tile, 0, starts);
   const auto d_d_y_row = opc::device_row_of<const T_stored>(tile, 1, starts);
@@ -135,52 +167,67 @@ OPC_KERNEL(opc::threads_a_block) dual_residual_backward_backward(OPC_PARAMETER(o
   const auto d_d_v_row = opc::device_row_of<T_stored>(tile, 3, starts);
   /* d_d_u[...] = (alpha * d_d_x[...] if present(d_d_x) else 0) - (d_d_y[...] if present(d_d_y) else 0) */
   /* d_d_v[...] = (alpha * d_d_y[...] if present(d_d_y) else 0) - (d_d_x[...] if present(d_d_x) else 0) */
-  for (int64_t first =
-      opc::own_thread() * packed_columns; first < tile.packed; first += opc::all_threads() * packed_columns) {
-    const auto offsets = opc::column_offsets(tile, first);
-    const auto d_d_x_pack = opc::load_pack<packed_columns>(d_d_x_row, offsets.at[0]);
-    const auto d_d_y_pack = opc::load_pack<packed_columns>(d_d_y_row, offsets.at[1]);
-    auto d_d_u_pack = opc::new_pack<packed_columns>(d_d_u_row);
-    auto d_d_v_pack = opc::new_pack<packed_columns>(d_d_v_row);
+  for (int64_t base = opc::own_team(tile) * chunk; base < tile.packed; base += opc::all_teams(tile) * chunk) {
+    const auto d_d_x_pieces = opc::read_pieces<packed_columns, pieces, int64_t>(tile, base, d_d_x_row, 0);
+    const auto d_d_y_pieces = opc::read_pieces<packed_columns, pieces, int64_t>(tile, base, d_d_y_row, 1);
     OPC_UNROLLED
-    for (int64_t lane = 0; lane < packed_columns; ++lane) {
-      const T d_d_x = T(has_d_d_x ? d_d_x_pack[lane] : T(0));
-      const T d_d_y = T(has_d_d_y ? d_d_y_pack[lane] : T(0));
+    for (int64_t piece = 0; piece < pieces; ++piece) {
+      const int64_t first = opc::column_of_piece<packed_columns, int64_t>(tile, base, piece);
+      if (opc::has_pack(tile, first)) {
+        const auto d_d_x_pack = opc::spread<packed_columns>(d_d_x_row, d_d_x_pieces[piece]);
+        const auto d_d_y_pack = opc::spread<packed_columns>(d_d_y_row, d_d_y_pieces[piece]);
+        auto d_d_u_pack = opc::new_pack<packed_columns>(d_d_u_row);
+        auto d_d_v_pack = opc::new_pack<packed_columns>(d_d_v_row);
+        OPC_UNROLLED
+        for (int64_t lane = 0; lane < packed_columns; ++lane) {
+          const T d_d_x = T(has_d_d_x ? d_d_x_pack[lane] : T(0));
+          const T d_d_y = T(has_d_d_y ? d_d_y_pack[lane] : T(0));
+          if (want_d_d_u) {
+            d_d_u_pack[lane] = (has_d_d_x ? alpha * d_d_x : 0) - (has_d_d_y ? d_d_y : 0);
+          }
+          if (want_d_d_v) {
+            d_d_v_pack[lane] = (has_d_d_y ? alpha * d_d_y : 0) - (has_d_d_x ? d_d_x : 0);
+          }
+        }
+        opc::store_pack<packed_columns>(d_d_u_row, opc::pack_offset(tile, 2, d_d_u_row, first), d_d_u_pack);
+        opc::store_pack<packed_columns>(d_d_v_row, opc::pack_offset(tile, 3, d_d_v_row, first), d_d_v_pack);
+      }
+    }
+  }
+  if (opc::has_rest(tile)) {
+    for (int64_t i = tile.packed + opc::own_thread(); i < tile.columns; i += opc::all_threads()) {
+      const auto offsets = opc::column_offsets(tile, i);
+      const T d_d_x = T(has_d_d_x ? d_d_x_row[offsets.at[0]] : T(0));
+      const T d_d_y = T(has_d_d_y ? d_d_y_row[offsets.at[1]] : T(0));
       if (want_d_d_u) {
-        d_d_u_pack[lane] = (has_d_d_x ? alpha * d_d_x : 0) - (has_d_d_y ? d_d_y : 0);
+        d_d_u_row[offsets.at[2]] = (has_d_d_x ? alpha * d_d_x : 0) - (has_d_d_y ? d_d_y : 0);
       }
       if (want_d_d_v) {
-        d_d_v_pack[lane] = (has_d_d_y ? alpha * d_d_y : 0) - (has_d_d_x ? d_d_x : 0);
+        d_d_v_row[offsets.at[3]] = (has_d_d_y ? alpha * d_d_y : 0) - (has_d_d_x ? d_d_x : 0);
       }
-    }
-    opc::store_pack<packed_columns>(d_d_u_row, offsets.at[2], d_d_u_pack);
-    opc::store_pack<packed_columns>(d_d_v_row, offsets.at[3], d_d_v_pack);
-  }
-  for (int64_t i = tile.packed + opc::own_thread(); i < tile.columns; i += opc::all_threads()) {
-    const auto offsets = opc::column_offsets(tile, i);
-    const T d_d_x = T(has_d_d_x ? d_d_x_row[offsets.at[0]] : T(0));
-    const T d_d_y = T(has_d_d_y ? d_d_y_row[offsets.at[1]] : T(0));
-    if (want_d_d_u) {
-      d_d_u_row[offsets.at[2]] = (has_d_d_x ? alpha * d_d_x : 0) - (has_d_d_y ? d_d_y : 0);
-    }
-    if (want_d_d_v) {
-      d_d_v_row[offsets.at[3]] = (has_d_d_y ? alpha * d_d_y : 0) - (has_d_d_x ? d_d_x : 0);
     }
   }
 }
 
-static decltype(&dual_residual_backward_backward<opc::any_float>) const dual_residual_backward_backward_kernels[4] = {dual_residual_backward_backward<opc::any_float>,
-    dual_residual_backward_backward<opc::any_float>, dual_residual_backward_backward<opc::any_float>,
-    dual_residual_backward_backward<double>};
+static decltype(&dual_residual_backward_backward<opc::any_float,
+    false>) const dual_residual_backward_backward_kernels[4][2] =
+        {{dual_residual_backward_backward<opc::any_float,
+        false>, dual_residual_backward_backward<opc::any_float, false>},
+    {dual_residual_backward_backward<opc::any_float, false>, dual_residual_backward_backward<opc::any_float,
+        false>},
+    {dual_residual_backward_backward<opc::any_float, false>, dual_residual_backward_backward<opc::any_float,
+        false>},
+    {dual_residual_backward_backward<double, false>, dual_residual_backward_backward<double, false>}};
 
 struct dual_residual_jvp_arguments {
   opc::real_number attribute_alpha;
   int32_t has_t_x;
   int32_t has_t_y;
 };
-template <typename T_stored>
-OPC_KERNEL(opc::threads_a_block) dual_residual_jvp(OPC_PARAMETER(opc::device_tile<4>) tile,
+template <typename T_stored, bool Plain>
+OPC_KERNEL(opc::threads_a_block) dual_residual_jvp(OPC_PARAMETER(opc::device_tile<4>) described,
     OPC_PARAMETER(dual_residual_jvp_arguments) arguments) {
+  const auto &tile = opc::tile_as<Plain>(described);
   using T [[maybe_unused]] = opc::compute<T_stored>;
   const T alpha = arguments.attribute_alpha.as<T>();
   const int32_t has_t_x = arguments.has_t_x;
@@ -188,6 +235,8 @@ OPC_KERNEL(opc::threads_a_block) dual_residual_jvp(OPC_PARAMETER(opc::device_til
   const bool want_t_u = opc::is_wanted(tile, 2);
   const bool want_t_v = opc::is_wanted(tile, 3);
   const constexpr int packed_columns = opc::count_packed<T_stored, T_stored, T_stored, T_stored>();
+  const constexpr int pieces = opc::count_pieces<Plain, 1>();
+  const int64_t chunk = opc::columns_of_chunk<packed_columns, pieces>(tile);
   const auto starts = opc::row_offsets(tile, 0);
   const auto t_x_row = opc::device_row_of<const T_stored>(tile, 0, starts);
   const auto t_y_row = opc::device_row_of<const T_stored>(tile, 1, starts);
@@ -195,52 +244,64 @@ OPC_KERNEL(opc::threads_a_block) dual_residual_jvp(OPC_PARAMETER(opc::device_til
   const auto t_v_row = opc::device_row_of<T_stored>(tile, 3, starts);
   /* t_u[...] = (alpha * t_x[...] if present(t_x) else 0) - (t_y[...] if present(t_y) else 0) */
   /* t_v[...] = (alpha * t_y[...] if present(t_y) else 0) - (t_x[...] if present(t_x) else 0) */
-  for (int64_t first =
-      opc::own_thread() * packed_columns; first < tile.packed; first += opc::all_threads() * packed_columns) {
-    const auto offsets = opc::column_offsets(tile, first);
-    const auto t_x_pack = opc::load_pack<packed_columns>(t_x_row, offsets.at[0]);
-    const auto t_y_pack = opc::load_pack<packed_columns>(t_y_row, offsets.at[1]);
-    auto t_u_pack = opc::new_pack<packed_columns>(t_u_row);
-    auto t_v_pack = opc::new_pack<packed_columns>(t_v_row);
+  for (int64_t base = opc::own_team(tile) * chunk; base < tile.packed; base += opc::all_teams(tile) * chunk) {
+    const auto t_x_pieces = opc::read_pieces<packed_columns, pieces, int64_t>(tile, base, t_x_row, 0);
+    const auto t_y_pieces = opc::read_pieces<packed_columns, pieces, int64_t>(tile, base, t_y_row, 1);
     OPC_UNROLLED
-    for (int64_t lane = 0; lane < packed_columns; ++lane) {
-      const T t_x = T(has_t_x ? t_x_pack[lane] : T(0));
-      const T t_y = T(has_t_y ? t_y_pack[lane] : T(0));
+    for (int64_t piece = 0; piece < pieces; ++piece) {
+      const int64_t first = opc::column_of_piece<packed_columns, int64_t>(tile, base, piece);
+      if (opc::has_pack(tile, first)) {
+        const auto t_x_pack = opc::spread<packed_columns>(t_x_row, t_x_pieces[piece]);
+        const auto t_y_pack = opc::spread<packed_columns>(t_y_row, t_y_pieces[piece]);
+        auto t_u_pack = opc::new_pack<packed_columns>(t_u_row);
+        auto t_v_pack = opc::new_pack<packed_columns>(t_v_row);
+        OPC_UNROLLED
+        for (int64_t lane = 0; lane < packed_columns; ++lane) {
+          const T t_x = T(has_t_x ? t_x_pack[lane] : T(0));
+          const T t_y = T(has_t_y ? t_y_pack[lane] : T(0));
+          if (want_t_u) {
+            t_u_pack[lane] = (has_t_x ? alpha * t_x : 0) - (has_t_y ? t_y : 0);
+          }
+          if (want_t_v) {
+            t_v_pack[lane] = (has_t_y ? alpha * t_y : 0) - (has_t_x ? t_x : 0);
+          }
+        }
+        opc::store_pack<packed_columns>(t_u_row, opc::pack_offset(tile, 2, t_u_row, first), t_u_pack);
+        opc::store_pack<packed_columns>(t_v_row, opc::pack_offset(tile, 3, t_v_row, first), t_v_pack);
+      }
+    }
+  }
+  if (opc::has_rest(tile)) {
+    for (int64_t i = tile.packed + opc::own_thread(); i < tile.columns; i += opc::all_threads()) {
+      const auto offsets = opc::column_offsets(tile, i);
+      const T t_x = T(has_t_x ? t_x_row[offsets.at[0]] : T(0));
+      const T t_y = T(has_t_y ? t_y_row[offsets.at[1]] : T(0));
       if (want_t_u) {
-        t_u_pack[lane] = (has_t_x ? alpha * t_x : 0) - (has_t_y ? t_y : 0);
+        t_u_row[offsets.at[2]] = (has_t_x ? alpha * t_x : 0) - (has_t_y ? t_y : 0);
       }
       if (want_t_v) {
-        t_v_pack[lane] = (has_t_y ? alpha * t_y : 0) - (has_t_x ? t_x : 0);
+        t_v_row[offsets.at[3]] = (has_t_y ? alpha * t_y : 0) - (has_t_x ? t_x : 0);
       }
-    }
-    opc::store_pack<packed_columns>(t_u_row, offsets.at[2], t_u_pack);
-    opc::store_pack<packed_columns>(t_v_row, offsets.at[3], t_v_pack);
-  }
-  for (int64_t i = tile.packed + opc::own_thread(); i < tile.columns; i += opc::all_threads()) {
-    const auto offsets = opc::column_offsets(tile, i);
-    const T t_x = T(has_t_x ? t_x_row[offsets.at[0]] : T(0));
-    const T t_y = T(has_t_y ? t_y_row[offsets.at[1]] : T(0));
-    if (want_t_u) {
-      t_u_row[offsets.at[2]] = (has_t_x ? alpha * t_x : 0) - (has_t_y ? t_y : 0);
-    }
-    if (want_t_v) {
-      t_v_row[offsets.at[3]] = (has_t_y ? alpha * t_y : 0) - (has_t_x ? t_x : 0);
     }
   }
 }
 
-static decltype(&dual_residual_jvp<opc::any_float>) const dual_residual_jvp_kernels[4] =
-    {dual_residual_jvp<opc::any_float>,
-    dual_residual_jvp<opc::any_float>, dual_residual_jvp<opc::any_float>, dual_residual_jvp<double>};
+static decltype(&dual_residual_jvp<opc::any_float,
+    false>) const dual_residual_jvp_kernels[4][2] =
+        {{dual_residual_jvp<opc::any_float, false>, dual_residual_jvp<opc::any_float, false>},
+    {dual_residual_jvp<opc::any_float, false>, dual_residual_jvp<opc::any_float, false>},
+    {dual_residual_jvp<opc::any_float, false>, dual_residual_jvp<opc::any_float, false>},
+    {dual_residual_jvp<double, false>, dual_residual_jvp<double, false>}};
 
 struct dual_residual_backward_jvp_arguments {
   opc::real_number attribute_alpha;
   int32_t has_t_d_u;
   int32_t has_t_d_v;
 };
-template <typename T_stored>
-OPC_KERNEL(opc::threads_a_block) dual_residual_backward_jvp(OPC_PARAMETER(opc::device_tile<4>) tile,
+template <typename T_stored, bool Plain>
+OPC_KERNEL(opc::threads_a_block) dual_residual_backward_jvp(OPC_PARAMETER(opc::device_tile<4>) described,
     OPC_PARAMETER(dual_residual_backward_jvp_arguments) arguments) {
+  const auto &tile = opc::tile_as<Plain>(described);
   using T [[maybe_unused]] = opc::compute<T_stored>;
   const T alpha = arguments.attribute_alpha.as<T>();
   const int32_t has_t_d_u = arguments.has_t_d_u;
@@ -248,6 +309,8 @@ OPC_KERNEL(opc::threads_a_block) dual_residual_backward_jvp(OPC_PARAMETER(opc::d
   const bool want_t_d_x = opc::is_wanted(tile, 2);
   const bool want_t_d_y = opc::is_wanted(tile, 3);
   const constexpr int packed_columns = opc::count_packed<T_stored, T_stored, T_stored, T_stored>();
+  const constexpr int pieces = opc::count_pieces<Plain, 1>();
+  const int64_t chunk = opc::columns_of_chunk<packed_columns, pieces>(tile);
   const auto starts = opc::row_offsets(tile, 0);
   const auto t_d_u_row = opc::device_row_of<const T_stored>(tile, 0, starts);
   const auto t_d_v_row = opc::device_row_of<const T_stored>(tile, 1, starts);
@@ -255,44 +318,54 @@ OPC_KERNEL(opc::threads_a_block) dual_residual_backward_jvp(OPC_PARAMETER(opc::d
   const auto t_d_y_row = opc::device_row_of<T_stored>(tile, 3, starts);
   /* t_d_x[...] = (alpha * t_d_u[...] if present(t_d_u) else 0) - (t_d_v[...] if present(t_d_v) else 0) */
   /* t_d_y[...] = (alpha * t_d_v[...] if present(t_d_v) else 0) - (t_d_u[...] if present(t_d_u) else 0) */
-  for (int64_t first =
-      opc::own_thread() * packed_columns; first < tile.packed; first += opc::all_threads() * packed_columns) {
-    const auto offsets = opc::column_offsets(tile, first);
-    const auto t_d_u_pack = opc::load_pack<packed_columns>(t_d_u_row, offsets.at[0]);
-    const auto t_d_v_pack = opc::load_pack<packed_columns>(t_d_v_row, offsets.at[1]);
-    auto t_d_x_pack = opc::new_pack<packed_columns>(t_d_x_row);
-    auto t_d_y_pack = opc::new_pack<packed_columns>(t_d_y_row);
+  for (int64_t base = opc::own_team(tile) * chunk; base < tile.packed; base += opc::all_teams(tile) * chunk) {
+    const auto t_d_u_pieces = opc::read_pieces<packed_columns, pieces, int64_t>(tile, base, t_d_u_row, 0);
+    const auto t_d_v_pieces = opc::read_pieces<packed_columns, pieces, int64_t>(tile, base, t_d_v_row, 1);
     OPC_UNROLLED
-    for (int64_t lane = 0; lane < packed_columns; ++lane) {
-      const T t_d_u = T(has_t_d_u ? t_d_u_pack[lane] : T(0));
-      const T t_d_v = T(has_t_d_v ? t_d_v_pack[lane] : T(0));
+    for (int64_t piece = 0; piece < pieces; ++piece) {
+      const int64_t first = opc::column_of_piece<packed_columns, int64_t>(tile, base, piece);
+      if (opc::has_pack(tile, first)) {
+        const auto t_d_u_pack = opc::spread<packed_columns>(t_d_u_row, t_d_u_pieces[piece]);
+        const auto t_d_v_pack = opc::spread<packed_columns>(t_d_v_row, t_d_v_pieces[piece]);
+        auto t_d_x_pack = opc::new_pack<packed_columns>(t_d_x_row);
+        auto t_d_y_pack = opc::new_pack<packed_columns>(t_d_y_row);
+        OPC_UNROLLED
+        for (int64_t lane = 0; lane < packed_columns; ++lane) {
+          const T t_d_u = T(has_t_d_u ? t_d_u_pack[lane] : T(0));
+          const T t_d_v = T(has_t_d_v ? t_d_v_pack[lane] : T(0));
+          if (want_t_d_x) {
+            t_d_x_pack[lane] = (has_t_d_u ? alpha * t_d_u : 0) - (has_t_d_v ? t_d_v : 0);
+          }
+          if (want_t_d_y) {
+            t_d_y_pack[lane] = (has_t_d_v ? alpha * t_d_v : 0) - (has_t_d_u ? t_d_u : 0);
+          }
+        }
+        opc::store_pack<packed_columns>(t_d_x_row, opc::pack_offset(tile, 2, t_d_x_row, first), t_d_x_pack);
+        opc::store_pack<packed_columns>(t_d_y_row, opc::pack_offset(tile, 3, t_d_y_row, first), t_d_y_pack);
+      }
+    }
+  }
+  if (opc::has_rest(tile)) {
+    for (int64_t i = tile.packed + opc::own_thread(); i < tile.columns; i += opc::all_threads()) {
+      const auto offsets = opc::column_offsets(tile, i);
+      const T t_d_u = T(has_t_d_u ? t_d_u_row[offsets.at[0]] : T(0));
+      const T t_d_v = T(has_t_d_v ? t_d_v_row[offsets.at[1]] : T(0));
       if (want_t_d_x) {
-        t_d_x_pack[lane] = (has_t_d_u ? alpha * t_d_u : 0) - (has_t_d_v ? t_d_v : 0);
+        t_d_x_row[offsets.at[2]] = (has_t_d_u ? alpha * t_d_u : 0) - (has_t_d_v ? t_d_v : 0);
       }
       if (want_t_d_y) {
-        t_d_y_pack[lane] = (has_t_d_v ? alpha * t_d_v : 0) - (has_t_d_u ? t_d_u : 0);
+        t_d_y_row[offsets.at[3]] = (has_t_d_v ? alpha * t_d_v : 0) - (has_t_d_u ? t_d_u : 0);
       }
-    }
-    opc::store_pack<packed_columns>(t_d_x_row, offsets.at[2], t_d_x_pack);
-    opc::store_pack<packed_columns>(t_d_y_row, offsets.at[3], t_d_y_pack);
-  }
-  for (int64_t i = tile.packed + opc::own_thread(); i < tile.columns; i += opc::all_threads()) {
-    const auto offsets = opc::column_offsets(tile, i);
-    const T t_d_u = T(has_t_d_u ? t_d_u_row[offsets.at[0]] : T(0));
-    const T t_d_v = T(has_t_d_v ? t_d_v_row[offsets.at[1]] : T(0));
-    if (want_t_d_x) {
-      t_d_x_row[offsets.at[2]] = (has_t_d_u ? alpha * t_d_u : 0) - (has_t_d_v ? t_d_v : 0);
-    }
-    if (want_t_d_y) {
-      t_d_y_row[offsets.at[3]] = (has_t_d_v ? alpha * t_d_v : 0) - (has_t_d_u ? t_d_u : 0);
     }
   }
 }
 
-static decltype(&dual_residual_backward_jvp<opc::any_float>) const dual_residual_backward_jvp_kernels[4] =
-    {dual_residual_backward_jvp<opc::any_float>,
-    dual_residual_backward_jvp<opc::any_float>, dual_residual_backward_jvp<opc::any_float>,
-    dual_residual_backward_jvp<double>};
+static decltype(&dual_residual_backward_jvp<opc::any_float,
+    false>) const dual_residual_backward_jvp_kernels[4][2] = {{dual_residual_backward_jvp<opc::any_float,
+        false>, dual_residual_backward_jvp<opc::any_float, false>},
+    {dual_residual_backward_jvp<opc::any_float, false>, dual_residual_backward_jvp<opc::any_float, false>},
+    {dual_residual_backward_jvp<opc::any_float, false>, dual_residual_backward_jvp<opc::any_float, false>},
+    {dual_residual_backward_jvp<double, false>, dual_residual_backward_jvp<double, false>}};
 
 }  // namespace dual_residual_cuda
 
@@ -372,11 +445,11 @@ int32_t opc_dual_residual_cuda(const DLTensor *const *inputs, DLTensor *const *o
   opc::add_tensor(stage, opc::role_output, opc::in_rows, outputs[0], axes);
   opc::add_tensor(stage, opc::role_output, opc::in_rows, outputs[1], axes);
   opc::device_tile<4> described;
-  opc::to_device(described, stage, 0);
+  opc::to_device(described, stage);
   const dual_residual_cuda::dual_residual_arguments arguments = {opc::real_number(attributes->alpha)};
   if (described.rows > 0 && described.columns > 0) {
-    OPC_LAUNCH(dual_residual_cuda::dual_residual_kernels[stored_T], false, opc::blocks_for(described),
-        opc::threads_a_block, 0, opc::stream_of(lent), described, arguments);
+    OPC_LAUNCH(dual_residual_cuda::dual_residual_kernels[stored_T][described.general], false,
+        opc::blocks_for(described, 2), opc::threads_a_block, 0, opc::stream_of(lent), described, arguments);
   }
   return code == OPC_OK ? opc::started("dual_residual", context) : code;
 }
@@ -481,12 +554,12 @@ int32_t opc_dual_residual_backward_cuda(const DLTensor *const *inputs, DLTensor 
     opc::add_tensor(stage, opc::role_output, opc::in_rows, outputs[0], axes);
     opc::add_tensor(stage, opc::role_output, opc::in_rows, outputs[1], axes);
     opc::device_tile<4> described;
-    opc::to_device(described, stage, 0);
+    opc::to_device(described, stage);
     const dual_residual_cuda::dual_residual_backward_arguments arguments =
         {opc::real_number(attributes->alpha), inputs[0] != nullptr, inputs[1] != nullptr};
     if (described.rows > 0 && described.columns > 0) {
-      OPC_LAUNCH(dual_residual_cuda::dual_residual_backward_kernels[stored_T], false,
-          opc::blocks_for(described), opc::threads_a_block, 0, opc::stream_of(lent), described, arguments);
+      OPC_LAUNCH(dual_residual_cuda::dual_residual_backward_kernels[stored_T][described.general], false,
+          opc::blocks_for(described, 2), opc::threads_a_block, 0, opc::stream_of(lent), described, arguments);
     }
   }
   return code == OPC_OK ? opc::started("dual_residual_backward", context) : code;
@@ -593,12 +666,13 @@ int32_t opc_dual_residual_backward_backward_cuda(const DLTensor *const *inputs, 
     opc::add_tensor(stage, opc::role_output, opc::in_rows, outputs[0], axes);
     opc::add_tensor(stage, opc::role_output, opc::in_rows, outputs[1], axes);
     opc::device_tile<4> described;
-    opc::to_device(described, stage, 0);
+    opc::to_device(described, stage);
     const dual_residual_cuda::dual_residual_backward_backward_arguments arguments =
         {opc::real_number(attributes->alpha), inputs[0] != nullptr, inputs[1] != nullptr};
     if (described.rows > 0 && described.columns > 0) {
-      OPC_LAUNCH(dual_residual_cuda::dual_residual_backward_backward_kernels[stored_T], false,
-          opc::blocks_for(described), opc::threads_a_block, 0, opc::stream_of(lent), described, arguments);
+      OPC_LAUNCH(dual_residual_cuda::dual_residual_backward_backward_kernels[stored_T][described.general],
+          false, opc::blocks_for(described, 1), opc::threads_a_block, 0, opc::stream_of(lent), described,
+          arguments);
     }
   }
   return code == OPC_OK ? opc::started("dual_residual_backward_backward", context) : code;
@@ -703,12 +777,12 @@ int32_t opc_dual_residual_jvp_cuda(const DLTensor *const *inputs, DLTensor *cons
     opc::add_tensor(stage, opc::role_output, opc::in_rows, outputs[0], axes);
     opc::add_tensor(stage, opc::role_output, opc::in_rows, outputs[1], axes);
     opc::device_tile<4> described;
-    opc::to_device(described, stage, 0);
+    opc::to_device(described, stage);
     const dual_residual_cuda::dual_residual_jvp_arguments arguments =
         {opc::real_number(attributes->alpha), inputs[0] != nullptr, inputs[1] != nullptr};
     if (described.rows > 0 && described.columns > 0) {
-      OPC_LAUNCH(dual_residual_cuda::dual_residual_jvp_kernels[stored_T], false, opc::blocks_for(described),
-          opc::threads_a_block, 0, opc::stream_of(lent), described, arguments);
+      OPC_LAUNCH(dual_residual_cuda::dual_residual_jvp_kernels[stored_T][described.general], false,
+          opc::blocks_for(described, 1), opc::threads_a_block, 0, opc::stream_of(lent), described, arguments);
     }
   }
   return code == OPC_OK ? opc::started("dual_residual_jvp", context) : code;
@@ -814,12 +888,12 @@ int32_t opc_dual_residual_backward_jvp_cuda(const DLTensor *const *inputs, DLTen
     opc::add_tensor(stage, opc::role_output, opc::in_rows, outputs[0], axes);
     opc::add_tensor(stage, opc::role_output, opc::in_rows, outputs[1], axes);
     opc::device_tile<4> described;
-    opc::to_device(described, stage, 0);
+    opc::to_device(described, stage);
     const dual_residual_cuda::dual_residual_backward_jvp_arguments arguments =
         {opc::real_number(attributes->alpha), inputs[0] != nullptr, inputs[1] != nullptr};
     if (described.rows > 0 && described.columns > 0) {
-      OPC_LAUNCH(dual_residual_cuda::dual_residual_backward_jvp_kernels[stored_T], false,
-          opc::blocks_for(described), opc::threads_a_block, 0, opc::stream_of(lent), described, arguments);
+      OPC_LAUNCH(dual_residual_cuda::dual_residual_backward_jvp_kernels[stored_T][described.general], false,
+          opc::blocks_for(described, 1), opc::threads_a_block, 0, opc::stream_of(lent), described, arguments);
     }
   }
   return code == OPC_OK ? opc::started("dual_residual_backward_jvp", context) : code;

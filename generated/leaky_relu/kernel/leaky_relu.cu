@@ -11,89 +11,120 @@ namespace leaky_relu_cuda {
 struct leaky_relu_arguments {
   opc::real_number attribute_alpha;
 };
-template <typename T_stored>
-OPC_KERNEL(opc::threads_a_block) leaky_relu(OPC_PARAMETER(opc::device_tile<2>) tile,
+template <typename T_stored, bool Plain>
+OPC_KERNEL(opc::threads_a_block) leaky_relu(OPC_PARAMETER(opc::device_tile<2>) described,
     OPC_PARAMETER(leaky_relu_arguments) arguments) {
+  const auto &tile = opc::tile_as<Plain>(described);
   using T [[maybe_unused]] = opc::compute<T_stored>;
   const T alpha = arguments.attribute_alpha.as<T>();
   const constexpr int packed_columns = opc::count_packed<T_stored, T_stored>();
+  const constexpr int pieces = opc::count_pieces<Plain, 4>();
+  const int64_t chunk = opc::columns_of_chunk<packed_columns, pieces>(tile);
   const auto starts = opc::row_offsets(tile, 0);
   const auto x_row = opc::device_row_of<const T_stored>(tile, 0, starts);
   const auto y_row = opc::device_row_of<T_stored>(tile, 1, starts);
   /* y[...] = x[...] if x[...] >= 0 else alpha * x[...] */
-  for (int64_t first =
-      opc::own_thread() * packed_columns; first < tile.packed; first += opc::all_threads() * packed_columns) {
-    const auto offsets = opc::column_offsets(tile, first);
-    const auto x_pack = opc::load_pack<packed_columns>(x_row, offsets.at[0]);
-    auto y_pack = opc::new_pack<packed_columns>(y_row);
+  for (int64_t base = opc::own_team(tile) * chunk; base < tile.packed; base += opc::all_teams(tile) * chunk) {
+    const auto x_pieces = opc::read_pieces<packed_columns, pieces, int64_t>(tile, base, x_row, 0);
     OPC_UNROLLED
-    for (int64_t lane = 0; lane < packed_columns; ++lane) {
-      const T x = x_pack[lane];
-      y_pack[lane] = x >= 0 ? x : alpha * x;
+    for (int64_t piece = 0; piece < pieces; ++piece) {
+      const int64_t first = opc::column_of_piece<packed_columns, int64_t>(tile, base, piece);
+      if (opc::has_pack(tile, first)) {
+        const auto x_pack = opc::spread<packed_columns>(x_row, x_pieces[piece]);
+        auto y_pack = opc::new_pack<packed_columns>(y_row);
+        OPC_UNROLLED
+        for (int64_t lane = 0; lane < packed_columns; ++lane) {
+          const T x = x_pack[lane];
+          y_pack[lane] = x >= 0 ? x : alpha * x;
+        }
+        opc::store_pack<packed_columns>(y_row, opc::pack_offset(tile, 1, y_row, first), y_pack);
+      }
     }
-    opc::store_pack<packed_columns>(y_row, offsets.at[1], y_pack);
   }
-  for (int64_t i = tile.packed + opc::own_thread(); i < tile.columns; i += opc::all_threads()) {
-    const auto offsets = opc::column_offsets(tile, i);
-    const T x = x_row[offsets.at[0]];
-    y_row[offsets.at[1]] = x >= 0 ? x : alpha * x;
+  if (opc::has_rest(tile)) {
+    for (int64_t i = tile.packed + opc::own_thread(); i < tile.columns; i += opc::all_threads()) {
+      const auto offsets = opc::column_offsets(tile, i);
+      const T x = x_row[offsets.at[0]];
+      y_row[offsets.at[1]] = x >= 0 ? x : alpha * x;
+    }
   }
 }
 
-static decltype(&leaky_relu<opc::float16>) const leaky_relu_kernels[4] =
-    {leaky_relu<opc::float16>, leaky_relu<opc::bfloat16>, leaky_relu<float>, leaky_relu<double>};
+static decltype(&leaky_relu<opc::float16,
+    true>) const leaky_relu_kernels[4][2] =
+        {{leaky_relu<opc::float16, true>, leaky_relu<opc::float16, false>},
+    {leaky_relu<opc::bfloat16, true>, leaky_relu<opc::bfloat16, false>},
+    {leaky_relu<float, true>, leaky_relu<float, false>},
+    {leaky_relu<double, true>, leaky_relu<double, false>}};
 
 struct leaky_relu_backward_arguments {
   opc::real_number attribute_alpha;
 };
-template <typename T_stored>
-OPC_KERNEL(opc::threads_a_block) leaky_relu_backward(OPC_PARAMETER(opc::device_tile<3>) tile,
+template <typename T_stored, bool Plain>
+OPC_KERNEL(opc::threads_a_block) leaky_relu_backward(OPC_PARAMETER(opc::device_tile<3>) described,
     OPC_PARAMETER(leaky_relu_backward_arguments) arguments) {
+  const auto &tile = opc::tile_as<Plain>(described);
   using T [[maybe_unused]] = opc::compute<T_stored>;
   const T alpha = arguments.attribute_alpha.as<T>();
   const constexpr int packed_columns = opc::count_packed<T_stored, T_stored, T_stored>();
+  const constexpr int pieces = opc::count_pieces<Plain, 2>();
+  const int64_t chunk = opc::columns_of_chunk<packed_columns, pieces>(tile);
   const auto starts = opc::row_offsets(tile, 0);
   const auto x_row = opc::device_row_of<const T_stored>(tile, 0, starts);
   const auto d_y_row = opc::device_row_of<const T_stored>(tile, 1, starts);
   const auto d_x_row = opc::device_row_of<T_stored>(tile, 2, starts);
   /* d_x[...] = d_y[...] if x[...] >= 0 else alpha * d_y[...] */
-  for (int64_t first =
-      opc::own_thread() * packed_columns; first < tile.packed; first += opc::all_threads() * packed_columns) {
-    const auto offsets = opc::column_offsets(tile, first);
-    const auto x_pack = opc::load_pack<packed_columns>(x_row, offsets.at[0]);
-    const auto d_y_pack = opc::load_pack<packed_columns>(d_y_row, offsets.at[1]);
-    auto d_x_pack = opc::new_pack<packed_columns>(d_x_row);
+  for (int64_t base = opc::own_team(tile) * chunk; base < tile.packed; base += opc::all_teams(tile) * chunk) {
+    const auto x_pieces = opc::read_pieces<packed_columns, pieces, int64_t>(tile, base, x_row, 0);
+    const auto d_y_pieces = opc::read_pieces<packed_columns, pieces, int64_t>(tile, base, d_y_row, 1);
     OPC_UNROLLED
-    for (int64_t lane = 0; lane < packed_columns; ++lane) {
-      const T x = x_pack[lane];
-      const T d_y = d_y_pack[lane];
-      d_x_pack[lane] = x >= 0 ? d_y : alpha * d_y;
+    for (int64_t piece = 0; piece < pieces; ++piece) {
+      const int64_t first = opc::column_of_piece<packed_columns, int64_t>(tile, base, piece);
+      if (opc::has_pack(tile, first)) {
+        const auto x_pack = opc::spread<packed_columns>(x_row, x_pieces[piece]);
+        const auto d_y_pack = opc::spread<packed_columns>(d_y_row, d_y_pieces[piece]);
+        auto d_x_pack = opc::new_pack<packed_columns>(d_x_row);
+        OPC_UNROLLED
+        for (int64_t lane = 0; lane < packed_columns; ++lane) {
+          const T x = x_pack[lane];
+          const T d_y = d_y_pack[lane];
+          d_x_pack[lane] = x >= 0 ? d_y : alpha * d_y;
+        }
+        opc::store_pack<packed_columns>(d_x_row, opc::pack_offset(tile, 2, d_x_row, first), d_x_pack);
+      }
     }
-    opc::store_pack<packed_columns>(d_x_row, offsets.at[2], d_x_pack);
   }
-  for (int64_t i = tile.packed + opc::own_thread(); i < tile.columns; i += opc::all_threads()) {
-    const auto offsets = opc::column_offsets(tile, i);
-    const T x = x_row[offsets.at[0]];
-    const T d_y = d_y_row[offsets.at[1]];
-    d_x_row[offsets.at[2]] = x >= 0 ? d_y : alpha * d_y;
+  if (opc::has_rest(tile)) {
+    for (int64_t i = tile.packed + opc::own_thread(); i < tile.columns; i += opc::all_threads()) {
+      const auto offsets = opc::column_offsets(tile, i);
+      const T x = x_row[offsets.at[0]];
+      const T d_y = d_y_row[offsets.at[1]];
+      d_x_row[offsets.at[2]] = x >= 0 ? d_y : alpha * d_y;
+    }
   }
 }
 
-static decltype(&leaky_relu_backward<opc::float16>) const leaky_relu_backward_kernels[4] =
-    {leaky_relu_backward<opc::float16>,
-    leaky_relu_backward<opc::bfloat16>, leaky_relu_backward<float>, leaky_relu_backward<double>};
+static decltype(&leaky_relu_backward<opc::float16,
+    true>) const leaky_relu_backward_kernels[4][2] =
+        {{leaky_relu_backward<opc::float16, true>, leaky_relu_backward<opc::float16, false>},
+    {leaky_relu_backward<opc::bfloat16, true>, leaky_relu_backward<opc::bfloat16, false>},
+    {leaky_relu_backward<float, true>, leaky_relu_backward<float, false>},
+    {leaky_relu_backward<double, true>, leaky_relu_backward<double, false>}};
 
 struct leaky_relu_backward_backward_arguments {
   opc::real_number attribute_alpha;
 };
-template <typename T_stored>
-OPC_KERNEL(opc::threads_a_block) leaky_relu_backward_backward(OPC_PARAMETER(opc::device_tile<4>) tile,
+template <typename T_stored, bool Plain>
+OPC_KERNEL(opc::threads_a_block) leaky_relu_backward_backward(OPC_PARAMETER(opc::device_tile<4>) described,
     OPC_PARAMETER(leaky_relu_backward_backward_arguments) arguments) {
+  const auto &tile = opc::tile_as<Plain>(described);
   using T [[maybe_unused]] = opc::compute<T_stored>;
   const T alpha = arguments.attribute_alpha.as<T>();
   const bool want_d_x = opc::is_wanted(tile, 2);
   const bool want_d_d_y = opc::is_wanted(tile, 3);
   const constexpr int packed_columns = opc::count_packed<T_stored, T_stored, T_stored, T_stored>();
+  const constexpr int pieces = opc::count_pieces<Plain, 1>();
+  const int64_t chunk = opc::columns_of_chunk<packed_columns, pieces>(tile);
   const auto starts = opc::row_offsets(tile, 0);
   const auto x_row = opc::device_row_of<const T_stored>(tile, 0, starts);
   const auto d_d_x_row = opc::device_row_of<const T_stored>(tile, 1, starts);
@@ -101,126 +132,166 @@ OPC_KERNEL(opc::threads_a_block) leaky_relu_backward_backward(OPC_PARAMETER(opc:
   const auto d_d_y_row = opc::device_row_of<T_stored>(tile, 3, starts);
   /* d_x[...] = 0 */
   /* d_d_y[...] = d_d_x[...] if x[...] >= 0 else alpha * d_d_x[...] */
-  for (int64_t first =
-      opc::own_thread() * packed_columns; first < tile.packed; first += opc::all_threads() * packed_columns) {
-    const auto offsets = opc::column_offsets(tile, first);
-    const auto x_pack = opc::load_pack<packed_columns>(x_row, offsets.at[0]);
-    const auto d_d_x_pack = opc::load_pack<packed_columns>(d_d_x_row, offsets.at[1]);
-    auto d_x_pack = opc::new_pack<packed_columns>(d_x_row);
-    auto d_d_y_pack = opc::new_pack<packed_columns>(d_d_y_row);
+  for (int64_t base = opc::own_team(tile) * chunk; base < tile.packed; base += opc::all_teams(tile) * chunk) {
+    const auto x_pieces = opc::read_pieces<packed_columns, pieces, int64_t>(tile, base, x_row, 0);
+    const auto d_d_x_pieces = opc::read_pieces<packed_columns, pieces, int64_t>(tile, base, d_d_x_row, 1);
     OPC_UNROLLED
-    for (int64_t lane = 0; lane < packed_columns; ++lane) {
-      const T x = x_pack[lane];
-      const T d_d_x = d_d_x_pack[lane];
+    for (int64_t piece = 0; piece < pieces; ++piece) {
+      const int64_t first = opc::column_of_piece<packed_columns, int64_t>(tile, base, piece);
+      if (opc::has_pack(tile, first)) {
+        const auto x_pack = opc::spread<packed_columns>(x_row, x_pieces[piece]);
+        const auto d_d_x_pack = opc::spread<packed_columns>(d_d_x_row, d_d_x_pieces[piece]);
+        auto d_x_pack = opc::new_pack<packed_columns>(d_x_row);
+        auto d_d_y_pack = opc::new_pack<packed_columns>(d_d_y_row);
+        OPC_UNROLLED
+        for (int64_t lane = 0; lane < packed_columns; ++lane) {
+          const T x = x_pack[lane];
+          const T d_d_x = d_d_x_pack[lane];
+          if (want_d_x) {
+            d_x_pack[lane] = 0;
+          }
+          if (want_d_d_y) {
+            d_d_y_pack[lane] = x >= 0 ? d_d_x : alpha * d_d_x;
+          }
+        }
+        opc::store_pack<packed_columns>(d_x_row, opc::pack_offset(tile, 2, d_x_row, first), d_x_pack);
+        opc::store_pack<packed_columns>(d_d_y_row, opc::pack_offset(tile, 3, d_d_y_row, first), d_d_y_pack);
+      }
+    }
+  }
+  if (opc::has_rest(tile)) {
+    for (int64_t i = tile.packed + opc::own_thread(); i < tile.columns; i += opc::all_threads()) {
+      const auto offsets = opc::column_offsets(tile, i);
+      const T x = x_row[offsets.at[0]];
+      const T d_d_x = d_d_x_row[offsets.at[1]];
       if (want_d_x) {
-        d_x_pack[lane] = 0;
+        d_x_row[offsets.at[2]] = 0;
       }
       if (want_d_d_y) {
-        d_d_y_pack[lane] = x >= 0 ? d_d_x : alpha * d_d_x;
+        d_d_y_row[offsets.at[3]] = x >= 0 ? d_d_x : alpha * d_d_x;
       }
-    }
-    opc::store_pack<packed_columns>(d_x_row, offsets.at[2], d_x_pack);
-    opc::store_pack<packed_columns>(d_d_y_row, offsets.at[3], d_d_y_pack);
-  }
-  for (int64_t i = tile.packed + opc::own_thread(); i < tile.columns; i += opc::all_threads()) {
-    const auto offsets = opc::column_offsets(tile, i);
-    const T x = x_row[offsets.at[0]];
-    const T d_d_x = d_d_x_row[offsets.at[1]];
-    if (want_d_x) {
-      d_x_row[offsets.at[2]] = 0;
-    }
-    if (want_d_d_y) {
-      d_d_y_row[offsets.at[3]] = x >= 0 ? d_d_x : alpha * d_d_x;
     }
   }
 }
 
-static decltype(&leaky_relu_backward_backward<opc::any_float>) const leaky_relu_backward_backward_kernels[4] = {leaky_relu_backward_backward<opc::any_float>,
-    leaky_relu_backward_backward<opc::any_float>, leaky_relu_backward_backward<opc::any_float>,
-    leaky_relu_backward_backward<double>};
+static decltype(&leaky_relu_backward_backward<opc::any_float,
+    false>) const leaky_relu_backward_backward_kernels[4][2] = {{leaky_relu_backward_backward<opc::any_float,
+        false>, leaky_relu_backward_backward<opc::any_float, false>},
+    {leaky_relu_backward_backward<opc::any_float, false>, leaky_relu_backward_backward<opc::any_float,
+        false>},
+    {leaky_relu_backward_backward<opc::any_float, false>, leaky_relu_backward_backward<opc::any_float,
+        false>},
+    {leaky_relu_backward_backward<double, false>, leaky_relu_backward_backward<double, false>}};
 
 struct leaky_relu_jvp_arguments {
   opc::real_number attribute_alpha;
 };
-template <typename T_stored>
-OPC_KERNEL(opc::threads_a_block) leaky_relu_jvp(OPC_PARAMETER(opc::device_tile<3>) tile,
+template <typename T_stored, bool Plain>
+OPC_KERNEL(opc::threads_a_block) leaky_relu_jvp(OPC_PARAMETER(opc::device_tile<3>) described,
     OPC_PARAMETER(leaky_relu_jvp_arguments) arguments) {
+  const auto &tile = opc::tile_as<Plain>(described);
   using T [[maybe_unused]] = opc::compute<T_stored>;
   const T alpha = arguments.attribute_alpha.as<T>();
   const constexpr int packed_columns = opc::count_packed<T_stored, T_stored, T_stored>();
+  const constexpr int pieces = opc::count_pieces<Plain, 1>();
+  const int64_t chunk = opc::columns_of_chunk<packed_columns, pieces>(tile);
   const auto starts = opc::row_offsets(tile, 0);
   const auto x_row = opc::device_row_of<const T_stored>(tile, 0, starts);
   const auto t_x_row = opc::device_row_of<const T_stored>(tile, 1, starts);
   const auto t_y_row = opc::device_row_of<T_stored>(tile, 2, starts);
   /* t_y[...] = t_x[...] if x[...] >= 0 else alpha * t_x[...] */
-  for (int64_t first =
-      opc::own_thread() * packed_columns; first < tile.packed; first += opc::all_threads() * packed_columns) {
-    const auto offsets = opc::column_offsets(tile, first);
-    const auto x_pack = opc::load_pack<packed_columns>(x_row, offsets.at[0]);
-    const auto t_x_pack = opc::load_pack<packed_columns>(t_x_row, offsets.at[1]);
-    auto t_y_pack = opc::new_pack<packed_columns>(t_y_row);
+  for (int64_t base = opc::own_team(tile) * chunk; base < tile.packed; base += opc::all_teams(tile) * chunk) {
+    const auto x_pieces = opc::read_pieces<packed_columns, pieces, int64_t>(tile, base, x_row, 0);
+    const auto t_x_pieces = opc::read_pieces<packed_columns, pieces, int64_t>(tile, base, t_x_row, 1);
     OPC_UNROLLED
-    for (int64_t lane = 0; lane < packed_columns; ++lane) {
-      const T x = x_pack[lane];
-      const T t_x = t_x_pack[lane];
-      t_y_pack[lane] = x >= 0 ? t_x : alpha * t_x;
+    for (int64_t piece = 0; piece < pieces; ++piece) {
+      const int64_t first = opc::column_of_piece<packed_columns, int64_t>(tile, base, piece);
+      if (opc::has_pack(tile, first)) {
+        const auto x_pack = opc::spread<packed_columns>(x_row, x_pieces[piece]);
+        const auto t_x_pack = opc::spread<packed_columns>(t_x_row, t_x_pieces[piece]);
+        auto t_y_pack = opc::new_pack<packed_columns>(t_y_row);
+        OPC_UNROLLED
+        for (int64_t lane = 0; lane < packed_columns; ++lane) {
+          const T x = x_pack[lane];
+          const T t_x = t_x_pack[lane];
+          t_y_pack[lane] = x >= 0 ? t_x : alpha * t_x;
+        }
+        opc::store_pack<packed_columns>(t_y_row, opc::pack_offset(tile, 2, t_y_row, first), t_y_pack);
+      }
     }
-    opc::store_pack<packed_columns>(t_y_row, offsets.at[2], t_y_pack);
   }
-  for (int64_t i = tile.packed + opc::own_thread(); i < tile.columns; i += opc::all_threads()) {
-    const auto offsets = opc::column_offsets(tile, i);
-    const T x = x_row[offsets.at[0]];
-    const T t_x = t_x_row[offsets.at[1]];
-    t_y_row[offsets.at[2]] = x >= 0 ? t_x : alpha * t_x;
+  if (opc::has_rest(tile)) {
+    for (int64_t i = tile.packed + opc::own_thread(); i < tile.columns; i += opc::all_threads()) {
+      const auto offsets = opc::column_offsets(tile, i);
+      const T x = x_row[offsets.at[0]];
+      const T t_x = t_x_row[offsets.at[1]];
+      t_y_row[offsets.at[2]] = x >= 0 ? t_x : alpha * t_x;
+    }
   }
 }
 
-static decltype(&leaky_relu_jvp<opc::any_float>) const leaky_relu_jvp_kernels[4] =
-    {leaky_relu_jvp<opc::any_float>,
-    leaky_relu_jvp<opc::any_float>, leaky_relu_jvp<opc::any_float>, leaky_relu_jvp<double>};
+static decltype(&leaky_relu_jvp<opc::any_float,
+    false>) const leaky_relu_jvp_kernels[4][2] =
+        {{leaky_relu_jvp<opc::any_float, false>, leaky_relu_jvp<opc::any_float, false>},
+    {leaky_relu_jvp<opc::any_float, false>, leaky_relu_jvp<opc::any_float, false>},
+    {leaky_relu_jvp<opc::any_float, false>, leaky_relu_jvp<opc::any_float, false>},
+    {leaky_relu_jvp<double, false>, leaky_relu_jvp<double, false>}};
 
 struct leaky_relu_backward_jvp_arguments {
   opc::real_number attribute_alpha;
   int32_t has_t_d_y;
 };
-template <typename T_stored>
-OPC_KERNEL(opc::threads_a_block) leaky_relu_backward_jvp(OPC_PARAMETER(opc::device_tile<3>) tile,
+template <typename T_stored, bool Plain>
+OPC_KERNEL(opc::threads_a_block) leaky_relu_backward_jvp(OPC_PARAMETER(opc::device_tile<3>) described,
     OPC_PARAMETER(leaky_relu_backward_jvp_arguments) arguments) {
+  const auto &tile = opc::tile_as<Plain>(described);
   using T [[maybe_unused]] = opc::compute<T_stored>;
   const T alpha = arguments.attribute_alpha.as<T>();
   const int32_t has_t_d_y = arguments.has_t_d_y;
   const constexpr int packed_columns = opc::count_packed<T_stored, T_stored, T_stored>();
+  const constexpr int pieces = opc::count_pieces<Plain, 1>();
+  const int64_t chunk = opc::columns_of_chunk<packed_columns, pieces>(tile);
   const auto starts = opc::row_offsets(tile, 0);
   const auto x_row = opc::device_row_of<const T_stored>(tile, 0, starts);
   const auto t_d_y_row = opc::device_row_of<const T_stored>(tile, 1, starts);
   const auto t_d_x_row = opc::device_row_of<T_stored>(tile, 2, starts);
   /* t_d_x[...] = (t_d_y[...] if x[...] >= 0 else alpha * t_d_y[...]) if present(t_d_y) else 0 */
-  for (int64_t first =
-      opc::own_thread() * packed_columns; first < tile.packed; first += opc::all_threads() * packed_columns) {
-    const auto offsets = opc::column_offsets(tile, first);
-    const auto x_pack = opc::load_pack<packed_columns>(x_row, offsets.at[0]);
-    const auto t_d_y_pack = opc::load_pack<packed_columns>(t_d_y_row, offsets.at[1]);
-    auto t_d_x_pack = opc::new_pack<packed_columns>(t_d_x_row);
+  for (int64_t base = opc::own_team(tile) * chunk; base < tile.packed; base += opc::all_teams(tile) * chunk) {
+    const auto x_pieces = opc::read_pieces<packed_columns, pieces, int64_t>(tile, base, x_row, 0);
+    const auto t_d_y_pieces = opc::read_pieces<packed_columns, pieces, int64_t>(tile, base, t_d_y_row, 1);
     OPC_UNROLLED
-    for (int64_t lane = 0; lane < packed_columns; ++lane) {
-      const T x = x_pack[lane];
-      const T t_d_y = T(has_t_d_y ? t_d_y_pack[lane] : T(0));
-      t_d_x_pack[lane] = has_t_d_y ? (x >= 0 ? t_d_y : alpha * t_d_y) : 0;
+    for (int64_t piece = 0; piece < pieces; ++piece) {
+      const int64_t first = opc::column_of_piece<packed_columns, int64_t>(tile, base, piece);
+      if (opc::has_pack(tile, first)) {
+        const auto x_pack = opc::spread<packed_columns>(x_row, x_pieces[piece]);
+        const auto t_d_y_pack = opc::spread<packed_columns>(t_d_y_row, t_d_y_pieces[piece]);
+        auto t_d_x_pack = opc::new_pack<packed_columns>(t_d_x_row);
+        OPC_UNROLLED
+        for (int64_t lane = 0; lane < packed_columns; ++lane) {
+          const T x = x_pack[lane];
+          const T t_d_y = T(has_t_d_y ? t_d_y_pack[lane] : T(0));
+          t_d_x_pack[lane] = has_t_d_y ? (x >= 0 ? t_d_y : alpha * t_d_y) : 0;
+        }
+        opc::store_pack<packed_columns>(t_d_x_row, opc::pack_offset(tile, 2, t_d_x_row, first), t_d_x_pack);
+      }
     }
-    opc::store_pack<packed_columns>(t_d_x_row, offsets.at[2], t_d_x_pack);
   }
-  for (int64_t i = tile.packed + opc::own_thread(); i < tile.columns; i += opc::all_threads()) {
-    const auto offsets = opc::column_offsets(tile, i);
-    const T x = x_row[offsets.at[0]];
-    const T t_d_y = T(has_t_d_y ? t_d_y_row[offsets.at[1]] : T(0));
-    t_d_x_row[offsets.at[2]] = has_t_d_y ? (x >= 0 ? t_d_y : alpha * t_d_y) : 0;
+  if (opc::has_rest(tile)) {
+    for (int64_t i = tile.packed + opc::own_thread(); i < tile.columns; i += opc::all_threads()) {
+      const auto offsets = opc::column_offsets(tile, i);
+      const T x = x_row[offsets.at[0]];
+      const T t_d_y = T(has_t_d_y ? t_d_y_row[offsets.at[1]] : T(0));
+      t_d_x_row[offsets.at[2]] = has_t_d_y ? (x >= 0 ? t_d_y : alpha * t_d_y) : 0;
+    }
   }
 }
 
-static decltype(&leaky_relu_backward_jvp<opc::any_float>) const leaky_relu_backward_jvp_kernels[4] =
-    {leaky_relu_backward_jvp<opc::any_float>,
-    leaky_relu_backward_jvp<opc::any_float>, leaky_relu_backward_jvp<opc::any_float>,
-    leaky_relu_backward_jvp<double>};
+static decltype(&leaky_relu_backward_jvp<opc::any_float,
+    false>) const leaky_relu_backward_jvp_kernels[4][2] =
+        {{leaky_relu_backward_jvp<opc::any_float, false>, leaky_relu_backward_jvp<opc::any_float, false>},
+    {leaky_relu_backward_jvp<opc::any_float, false>, leaky_relu_backward_jvp<opc::any_float, false>},
+    {leaky_relu_backward_jvp<opc::any_float, false>, leaky_relu_backward_jvp<opc::any_float, false>},
+    {leaky_relu_backward_jvp<double, false>, leaky_relu_backward_jvp<double, false>}};
 
 }  // namespace leaky_relu_cuda
 
@@ -290,11 +361,11 @@ int32_t opc_leaky_relu_cuda(const DLTensor *const *inputs, DLTensor *const *outp
   opc::add_tensor(stage, opc::role_input, opc::in_rows, inputs[0], axes);
   opc::add_tensor(stage, opc::role_output, opc::in_rows, outputs[0], axes);
   opc::device_tile<2> described;
-  opc::to_device(described, stage, 0);
+  opc::to_device(described, stage);
   const leaky_relu_cuda::leaky_relu_arguments arguments = {opc::real_number(attributes->alpha)};
   if (described.rows > 0 && described.columns > 0) {
-    OPC_LAUNCH(leaky_relu_cuda::leaky_relu_kernels[stored_T], false, opc::blocks_for(described),
-        opc::threads_a_block, 0, opc::stream_of(lent), described, arguments);
+    OPC_LAUNCH(leaky_relu_cuda::leaky_relu_kernels[stored_T][described.general], false,
+        opc::blocks_for(described, 4), opc::threads_a_block, 0, opc::stream_of(lent), described, arguments);
   }
   return code == OPC_OK ? opc::started("leaky_relu", context) : code;
 }
@@ -384,11 +455,11 @@ int32_t opc_leaky_relu_backward_cuda(const DLTensor *const *inputs, DLTensor *co
     opc::add_tensor(stage, opc::role_input, opc::in_rows, inputs[1], axes);
     opc::add_tensor(stage, opc::role_output, opc::in_rows, outputs[0], axes);
     opc::device_tile<3> described;
-    opc::to_device(described, stage, 0);
+    opc::to_device(described, stage);
     const leaky_relu_cuda::leaky_relu_backward_arguments arguments = {opc::real_number(attributes->alpha)};
     if (described.rows > 0 && described.columns > 0) {
-      OPC_LAUNCH(leaky_relu_cuda::leaky_relu_backward_kernels[stored_T], false, opc::blocks_for(described),
-          opc::threads_a_block, 0, opc::stream_of(lent), described, arguments);
+      OPC_LAUNCH(leaky_relu_cuda::leaky_relu_backward_kernels[stored_T][described.general], false,
+          opc::blocks_for(described, 2), opc::threads_a_block, 0, opc::stream_of(lent), described, arguments);
     }
   }
   return code == OPC_OK ? opc::started("leaky_relu_backward", context) : code;
@@ -486,12 +557,12 @@ int32_t opc_leaky_relu_backward_backward_cuda(const DLTensor *const *inputs, DLT
     opc::add_tensor(stage, opc::role_output, opc::in_rows, outputs[0], axes);
     opc::add_tensor(stage, opc::role_output, opc::in_rows, outputs[1], axes);
     opc::device_tile<4> described;
-    opc::to_device(described, stage, 0);
+    opc::to_device(described, stage);
     const leaky_relu_cuda::leaky_relu_backward_backward_arguments arguments =
         {opc::real_number(attributes->alpha)};
     if (described.rows > 0 && described.columns > 0) {
-      OPC_LAUNCH(leaky_relu_cuda::leaky_relu_backward_backward_kernels[stored_T], false,
-          opc::blocks_for(described), opc::threads_a_block, 0, opc::stream_of(lent), described, arguments);
+      OPC_LAUNCH(leaky_relu_cuda::leaky_relu_backward_backward_kernels[stored_T][described.general], false,
+          opc::blocks_for(described, 1), opc::threads_a_block, 0, opc::stream_of(lent), described, arguments);
     }
   }
   return code == OPC_OK ? opc::started("leaky_relu_backward_backward", context) : code;
@@ -582,11 +653,11 @@ int32_t opc_leaky_relu_jvp_cuda(const DLTensor *const *inputs, DLTensor *const *
     opc::add_tensor(stage, opc::role_input, opc::in_rows, inputs[1], axes);
     opc::add_tensor(stage, opc::role_output, opc::in_rows, outputs[0], axes);
     opc::device_tile<3> described;
-    opc::to_device(described, stage, 0);
+    opc::to_device(described, stage);
     const leaky_relu_cuda::leaky_relu_jvp_arguments arguments = {opc::real_number(attributes->alpha)};
     if (described.rows > 0 && described.columns > 0) {
-      OPC_LAUNCH(leaky_relu_cuda::leaky_relu_jvp_kernels[stored_T], false, opc::blocks_for(described),
-          opc::threads_a_block, 0, opc::stream_of(lent), described, arguments);
+      OPC_LAUNCH(leaky_relu_cuda::leaky_relu_jvp_kernels[stored_T][described.general], false,
+          opc::blocks_for(described, 1), opc::threads_a_block, 0, opc::stream_of(lent), described, arguments);
     }
   }
   return code == OPC_OK ? opc::started("leaky_relu_jvp", context) : code;
@@ -687,12 +758,12 @@ int32_t opc_leaky_relu_backward_jvp_cuda(const DLTensor *const *inputs, DLTensor
     opc::add_tensor(stage, opc::role_input, opc::in_rows, inputs[2], axes);
     opc::add_tensor(stage, opc::role_output, opc::in_rows, outputs[0], axes);
     opc::device_tile<3> described;
-    opc::to_device(described, stage, 0);
+    opc::to_device(described, stage);
     const leaky_relu_cuda::leaky_relu_backward_jvp_arguments arguments =
         {opc::real_number(attributes->alpha), inputs[2] != nullptr};
     if (described.rows > 0 && described.columns > 0) {
-      OPC_LAUNCH(leaky_relu_cuda::leaky_relu_backward_jvp_kernels[stored_T], false,
-          opc::blocks_for(described), opc::threads_a_block, 0, opc::stream_of(lent), described, arguments);
+      OPC_LAUNCH(leaky_relu_cuda::leaky_relu_backward_jvp_kernels[stored_T][described.general], false,
+          opc::blocks_for(described, 1), opc::threads_a_block, 0, opc::stream_of(lent), described, arguments);
     }
   }
   return code == OPC_OK ? opc::started("leaky_relu_backward_jvp", context) : code;
