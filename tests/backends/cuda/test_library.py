@@ -213,14 +213,15 @@ def test_bmm_of_each_transposition(loaded: Loaded, monkeypatch: pytest.MonkeyPat
 
 
 def test_small_products_are_made_in_tiles_unless_all_are_asked_for(linear: Library, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A call on the host takes longer than the GPU has to multiply 128 x 128 x 128."""
-    small, large = integers(127, 128), integers(128, 128)
-    for use, counts in (("", (0, 1)), ("off", (0, 0)), ("all", (1, 1))):
+    """A call on the host takes longer than the GPU has to multiply fewer than 512 x 256 x 256."""
+    small, large, w = integers(15, 256), integers(512, 256), integers(256, 256, seed=1)
+    # As many in tiles would take long on the emulation.
+    for use, counts in (("", {15: 0, 512: 1}), ("off", {15: 0}), ("all", {15: 1, 512: 1})):
         monkeypatch.setenv(LIBRARY, use)
-        for x, expected in zip((small, large), counts, strict=True):
-            found, count = linear.call("linear", x=x, w=large)
-            assert count == expected
-            exact(found["y"], x @ large.T)
+        for x in (small, large)[: len(counts)]:
+            found, count = linear.call("linear", x=x, w=w)
+            assert count == counts[len(x)]
+            exact(found["y"], x @ w.T)
 
 
 @pytest.mark.parametrize("answer", ["refuses", "fails"])
@@ -280,9 +281,9 @@ class Lender:
 @pytest.mark.parametrize("has_memory", [True, False])
 def test_workspace_is_the_context_s(linear: Library, monkeypatch: pytest.MonkeyPatch, has_memory: bool) -> None:
     """A host that has none to lend has an algorithm that needs none, and few products are not given any."""
-    x, w = integers(128, 130, seed=int(has_memory)), integers(128, 130, seed=3)
+    x, w = integers(512, 258, seed=int(has_memory)), integers(256, 258, seed=3)
     lender = Lender(monkeypatch, has_memory=has_memory)
-    for of, sizes in ((x, [4 * 128 * 128] * 2), (x[:9], [])):
+    for of, sizes in ((x, [4 * 512 * 256] * 2), (x[:9], [])):
         lender.lent.clear()
         lender.back.clear()
         found, count = linear.call("linear", x=of, w=w)
@@ -299,9 +300,9 @@ def test_a_call_that_measures_asks_for_what_any_library_may_need(
     """A host that plans with it may run in another process than the one that asks."""
     monkeypatch.setenv(LIBRARY, use)
     lender = Lender(monkeypatch, stream=2**64 - 1)
-    for rows, most in ((128, 32 << 20), (127, 0)):
+    for rows, most in ((512, 32 << 20), (511, 0)):
         lender.lent.clear()
-        assert linear.call("linear", x=integers(rows, 128), w=integers(128, 128))[1] == 0
+        assert linear.call("linear", x=integers(rows, 256), w=integers(256, 256))[1] == 0
         assert max(lender.lent, default=0) == most
         assert not lender.memory
 

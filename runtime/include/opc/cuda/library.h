@@ -27,8 +27,8 @@ struct plain_product {
   int64_t bias_step;
 };
 
-/* Fewer products than these, 407 x 407 x 407, take a GPU less time than to be started: what the host does counts, and tiles take it less. */
-enum : int64_t { least_products_of_library = 1 << 26 };
+/* Fewer products than these, 512 x 256 x 256, take a GPU less time than to be started: what the host does counts, and tiles take it less. */
+enum : int64_t { least_products_of_library = 1 << 25 };
 
 /* What NVIDIA tells to give the library for its fastest algorithms on sm_90, of which a call gets as much as its algorithm needs; and the
  * most matrices of a call. */
