@@ -211,7 +211,7 @@ OPC_DEVICE auto load_pack(const Row &row, int64_t offset) {
   return spread<count>(row, load_raw<count>(row, offset));
 }
 template <int count, typename Row>
-OPC_DEVICE auto new_pack(const Row &row) {
+OPC_DEVICE auto new_pack(const Row &) {
   return pack<stored_of<Row>, count>{};
 }
 template <int count, typename Row, typename Pack>
