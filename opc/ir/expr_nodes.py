@@ -244,7 +244,7 @@ class Extension(ExprNode):
     @property
     def type(self) -> ValueType:
         """The value type."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{self.__class__.__name__} says what type it has")
 
     @property
     def span(self) -> Span:
@@ -259,7 +259,7 @@ class Extension(ExprNode):
 
     def text(self) -> str:
         """Return the expression on one line."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{self.__class__.__name__} says how it is printed")
 
     def parts(self) -> tuple[Expr, ...]:
         """Return the direct subexpressions."""

@@ -97,8 +97,10 @@ class ExprText(AffineDialect):
         self.given: frozenset[str] = frozenset()
         """The optional operands known to be present where an expression is being written."""
 
-    integer_type: ClassVar = "int64_t"
-    """What whole numbers are computed in, places and sizes among them."""
+    @property
+    def integer_type(self) -> str:
+        """The C++ type that whole numbers are computed in, places and sizes among them."""
+        return "int64_t"
 
     def computed(self, t: ValueType) -> str:
         """Return the C++ type that values of a type are computed in here."""

@@ -80,8 +80,6 @@ class KernelText(ValueText):
 
     HEAD: Mapping[str, tuple[str, str]] = _HEADS
     ATTRIBUTES = "arguments.attributes->"
-    extremes: Mapping[str, str] = {"max": "maximum", "min": "minimum"}
-    """The functions that a larger or smaller value is found by."""
     STATEMENTS: ClassVar[Mapping[type, Callable[[Any, Any], str]]] = {}
     """What writes each class of statements without a body, each of which is one text."""
 
@@ -125,6 +123,11 @@ class KernelText(ValueText):
             lines.append(f"  if ({self.expr(form.cond).text}) return {callee}(tile, call);")
         own = "\n".join([*wrapped(lines), *self.after])
         return "\n\n".join([*(text.text(f"{f.prefix}{name}{f.suffix}") for f, text in self.forms), own])
+
+    @property
+    def extremes(self) -> Mapping[str, str]:
+        """The functions that a larger or a smaller value is found by."""
+        return {"max": "maximum", "min": "minimum"}
 
     # What the function is called with.
 

@@ -237,7 +237,8 @@ class CudaEntryText(TileEntryText):
         yield "  if (plan.lacks_memory()) {"
         yield f'    return opc::fail(context, OPC_OUT_OF_MEMORY, "{self.op.name}: no memory for parts of {s.assign.target}");'
         yield "  }"
-        steps = "for (int32_t step = 0; described.points > 0 && opc::next_step(described, step); ++step)"
+        whole = "!is_small && described.points > 0" if text.may_be_small else "described.points > 0"
+        steps = f"for (int32_t step = 0; {whole} && opc::next_step(described, step); ++step)"
         blocks = "opc::blocks_for(described.work * described.team, opc::threads_a_block)"
         threads = "opc::threads_for(described.work * described.team)"
         if text.may_be_small:
@@ -378,22 +379,20 @@ class CudaEntryText(TileEntryText):
         """Yield what starts a kernel, behind the `head` of a statement; whether its threads wait for each other is `together`."""
         function = self.functions[s.name]
         index = "".join(f"[stored_{t.name}]" for t in text.types if len(t.dtypes) > 1)
-        own = "described"
+        own = ", arguments" if text.arguments else ""
         if text.arguments:
             values = ", ".join(map(self._argument, text.arguments))
             yield f"  const {self.family.name}_cuda::{function}_arguments arguments = {{{values}}};"
-            own += ", arguments"
         which = "[described.tiles]" if text.is_tiled else "[described.general]" if text.is_packed else ""
         kernel = f"{self.family.name}_cuda::{function}_kernels{index}{which}"
         if text.may_be_small:
             some = f"{self.family.name}_cuda::{function}_small_kernels{index}"
             grid = f"opc::blocks_for(small.work, {_BLOCK}), opc::threads_for(small.work)"
             yield "  if (is_small && small.work > 0) {"
-            yield f"    OPC_LAUNCH({some}, false, {grid}, 0, opc::stream_of(lent), {own.replace('described', 'small')});"
+            yield f"    OPC_LAUNCH({some}, false, {grid}, 0, opc::stream_of(lent), small{own});"
             yield "  }"
-            head = head.replace("described.points > 0", "!is_small && described.points > 0")
         yield f"  {head} {{"
-        yield f"    OPC_LAUNCH({kernel}, {together}, {blocks}, {threads}, {shared}, opc::stream_of(lent), {own});"
+        yield f"    OPC_LAUNCH({kernel}, {together}, {blocks}, {threads}, {shared}, opc::stream_of(lent), described{own});"
         yield "  }"
 
     def _argument(self, a: Argument) -> str:

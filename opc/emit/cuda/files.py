@@ -234,9 +234,8 @@ class _Source:
     def _kernel(self, name: str) -> str:
         """Return a function and the table of its instances."""
         text = self.tiles[name]
-        sizes = "".join(f"[{len(t.dtypes)}]" for t in text.types if len(t.dtypes) > 1) + (
-            "[3]" if text.is_tiled else "[2]" if text.is_packed else ""
-        )
+        counts = [*(len(t.dtypes) for t in text.types), text.instances]
+        sizes = "".join(f"[{count}]" for count in counts if count > 1)
         instances = self._instances(name)
         tables: list[str] = []
         for small in (False, True) if text.may_be_small else (False,):

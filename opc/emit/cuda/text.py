@@ -130,14 +130,14 @@ class CudaText(KernelText):
         return "opc::real_number" if self.op.attribute(name).kind is AttributeKind.FLOAT else "int64_t"
 
     @property
-    def integer_type(self) -> str:  # type: ignore[override]  # that of the class is what every other kernel has
+    def integer_type(self) -> str:
         """As `ExprText` says: a small nest has numbers of 32 bits."""
-        return "whole" if self.may_be_small else "int64_t"
+        return "whole" if self.may_be_small else super().integer_type
 
     @property
-    def extremes(self) -> Mapping[str, str]:  # type: ignore[override]  # that of the class is what others have
+    def extremes(self) -> Mapping[str, str]:
         """As `KernelText` says."""
-        return {"max": "larger", "min": "smaller"} if self.may_be_small else KernelText.extremes
+        return {"max": "larger", "min": "smaller"} if self.may_be_small else super().extremes
 
     def _view_type(self, stored: str) -> str:
         return "auto" if self.may_be_small else super()._view_type(stored)

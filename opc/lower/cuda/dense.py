@@ -48,8 +48,9 @@ def _versions(s: Statement, numbers: Iterator[int]) -> Iterator[Statement]:
     def rule(e: Expr) -> Expr:
         below = children(e)
         e = with_children(e, tuple(map(rule, below))) if below else e
-        own_step = steps.get(e.args[:3]) if isinstance(e, Intrinsic) and _is_place(e) else None
-        return e if own_step is None else Product((e.args[3], variable(own_step)))  # type: ignore[union-attr]  # it is an intrinsic
+        if not isinstance(e, Intrinsic) or not _is_place(e) or e.args[:3] not in steps:
+            return e
+        return Product((e.args[3], variable(steps[e.args[:3]])))
 
     lets = tuple(Let(name, Weak.INT, call("dense_step", *args)) for args, name in steps.items())
     dense = call("are_dense", *dict.fromkeys(e.args[0] for e in places), type=DType.BOOL)

@@ -49,6 +49,12 @@ def test_small_nests_number_what_others_do(tmp_path: Path) -> None:
     assert run(compiled(SOURCE.parent / "small.cpp", tmp_path / "program")).stdout == "1 1 1 1 1 1 1 1 1\n"
 
 
+def test_rows_that_are_plain_have_a_kernel_of_their_own(tmp_path: Path) -> None:
+    """They keep nothing in memory; what varies otherwise, is too long or is called seldom has the kernel for all rows."""
+    found = run(compiled(SOURCE.parent / "rows.cpp", tmp_path / "program")).stdout.splitlines()
+    assert found == ["0 512 0", "0 8 0", "0 16 0", "1 512 1", "1 256 1", "1 512 1", "1 512 1"]
+
+
 @pytest.mark.parametrize("seed", [0, 1, 77])
 def test_words_mean_what_they_do_on_a_gpu(program: Path, seed: int) -> None:
     assert run(program, "pass_barrier", seed=seed).stdout == "1024\n"

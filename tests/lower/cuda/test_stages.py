@@ -247,3 +247,23 @@ def test_rows_keep_what_is_computed_and_not_what_is_stored() -> None:
     assert isinstance(stage, RowStage)
     text = "\n".join(map(str, cuda_kernel(variant.case.op, stage).body))
     assert "buffer_of" in text
+
+
+def test_sums_over_rows_have_a_version_for_dense_operands() -> None:
+    """There a place is found by a product; elsewhere by a loop over the group's axes."""
+    family = load_family(ROOT / "specs" / "layer_norm.yaml")
+    op = next(o for o in family.ops if o.name == "layer_norm_backward")
+    stages = {s.name: (v.case.op, s) for v in device_programs(op) for s in v.program.stages}
+    text = "\n".join(format_kernel("f", cuda_kernel(*stages["layer_norm_backward_d_b"])))
+    dense, other = text.partition("if are_dense(d_y):")[2].split("else:")
+    assert "group_offset" not in dense
+    assert "dense_step(d_y" in dense
+    assert "group_offset" in other
+
+
+def test_a_product_with_a_power_of_two_is_kept_apart_from_the_product_before_it() -> None:
+    """ptxas would take the factor into that, which then does not overflow; no emulation shows it."""
+    body = "inputs: {x: 'T[N]', w: 'T[N]'}\noutputs: {y: 'T[N]'}\n"
+    for kernel, factor in (("x[i] * w[i] / 2", "0.5"), ("4 * (x[i] * w[i])", "4.0"), ("x[i] * w[i] / 3", "")):
+        text = cuda_files(compile_text(f"{HEAD}{body}kernel: 'y[i] = {kernel}'\ngradient: none\n", "f.yaml"))["kernel/f.cu"]
+        assert re.findall(r"opc::scaled<T>\(x \* w, ([0-9.]+)\)", text) == ([factor] * 2 if factor else [])
