@@ -78,6 +78,13 @@ OPC_DEVICE void read_shared(shared_place from, float (&values)[4]) {
                : "r"(from));
 }
 
+/* Stores 16 bytes at a multiple of 16. */
+OPC_DEVICE void store_16_bytes(void *to, const uint32_t (&words)[4]) {
+  asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(__cvta_generic_to_global(to)), "r"(words[0]), "r"(words[1]), "r"(words[2]),
+               "r"(words[3])
+               : "memory");
+}
+
 /* Four matrices of 8 x 8 elements of 16 bits: lanes 8 i to 8 i + 7 tell where the rows of matrix i lie, and lane l gets elements 2 (l % 4)
  * and 2 (l % 4) + 1 of row l / 4 of each, or where they are `turned`, of column l / 4. */
 template <bool turned>
@@ -142,6 +149,7 @@ OPC_DEVICE void multiply_fragments(float (&total)[4], const uint32_t (&a)[4], ui
 #else
 
 typedef char *shared_place;
+OPC_DEVICE void store_16_bytes(void *to, const uint32_t (&words)[4]) { memcpy(to, words, sizeof(words)); }
 using emulation::copy_16_bytes;
 using emulation::copy_4_bytes;
 using emulation::end_copies;
