@@ -77,9 +77,9 @@ class _DeviceProducts(DevicePoints):
             functions += factor, *at
             place = ref(at[0].name) if len(at) == 1 else call("computed_places", *(ref(f.name) for f in at))
             arguments += ref(factor.name), place
-        ends, finish = self._finish()
-        functions += ends, finish
-        arguments += ref(ends.name), ref(finish.name)
+        stores = self._finish()
+        functions += stores
+        arguments += (ref(f.name) for f in stores)
         if p.guarded:
             functions.append(again := self._again())
             arguments.append(ref(again.name))
@@ -92,8 +92,8 @@ class _DeviceProducts(DevicePoints):
         """Return an operand whose elements are what both factors are stored as."""
         return next(f.operand for f in self.products.factors if isinstance(f, Read))
 
-    def _finish(self) -> tuple[LocalFunction, LocalFunction]:
-        """Return the functions that find the places of a point across, and that store a point."""
+    def _finish(self) -> tuple[LocalFunction, LocalFunction, LocalFunction]:
+        """Return the functions that find the places of a point across, what is stored of its sum, and where."""
         p, of = self.products, self.products.sum.type
         across = self.nest.fresh("across")
         sizes = [self._size(n, "group_points") for n in p.across]
@@ -104,11 +104,15 @@ class _DeviceProducts(DevicePoints):
         total = self.nest.fresh("total")
         params, places = self._point()
         value = self.value(replace_node(self.stage.assign.value, p.sum, Local(total, of)))
-        whole = sorted((n, name) for n, name in self.whole.items())
-        terms = [Product((variable(name), Member("@nest", "after", n))) for n, name in whole]
-        finished = used_places(places, (*self.lines, self.stored(sum_of(terms), value)))
+        stored = Construct(self.nest.declared.type, value)
+        finished = used_places(places, (*self.lines, Do(call("store", stored))))[:-1]
         self.lines = []
-        return ends, LocalFunction(self.nest.fresh("finish"), (*params, (of, total)), finished)
+        finish = LocalFunction(self.nest.fresh("finish"), (*params, (of, total)), finished, stored, self.nest.declared.type)
+        params, places = self._point()
+        whole = sorted((n, name) for n, name in self.whole.items())
+        at = Address(self.nest.declared.name, sum_of([Product((variable(name), Member("@nest", "after", n))) for n, name in whole]))
+        used = used_places(places, (Do(call("store", at)),))[:-1]
+        return ends, finish, LocalFunction(self.nest.fresh("to"), params, used, at)
 
     @property
     def _are_digits(self) -> bool:

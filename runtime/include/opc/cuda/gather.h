@@ -2,7 +2,7 @@
 #ifndef OPC_CUDA_GATHER_H
 #define OPC_CUDA_GATHER_H
 
-#include "opc/cuda/tiles.h"
+#include "opc/cuda/finish.h"
 
 namespace opc {
 inline namespace OPC_VARIANT {

@@ -2,6 +2,8 @@
 #ifndef OPC_CUDA_LAUNCH_TILES_H
 #define OPC_CUDA_LAUNCH_TILES_H
 
+#include <initializer_list>
+
 #include "opc/cuda/launch.h"
 #include "opc/cuda/move.h"
 #include "opc/cuda/multiply.h"
@@ -33,6 +35,20 @@ template <int32_t Operands>
 static inline void set_groups(device_nest<Operands> &d, int32_t entry, int64_t points) {
   d.group_points = points;
   d.groups = points > 0 ? d.size[entry] / points : 0;
+}
+
+/* Tells whether four points that are neighbours along these entries of the target, of which one may be split in groups, may be stored at
+ * once. */
+template <int32_t Operands>
+static inline void set_stores(device_nest<Operands> &d, const void *data, dtype type, std::initializer_list<int32_t> across, int32_t split = -1) {
+  int64_t together = 1;
+  bool on_end = true;
+  for (const int32_t *entry = across.end(); entry-- != across.begin();) {
+    const int64_t size = *entry == split ? d.group_points : d.size[*entry];
+    on_end = on_end && (size == 1 || d.after[*entry] == together);
+    if (on_end) together *= size;
+  }
+  d.stores_packs = together % 4 == 0 && reinterpret_cast<uintptr_t>(data) % static_cast<uintptr_t>(4 * itemsize(type)) == 0;
 }
 
 /* Axes that elements lie along in steps, as if they were one; they are added from the outermost on. */

@@ -271,40 +271,38 @@ OPC_DEVICE void multiply_floats(const Nest &n, const Left &left, const LeftAt &l
     int thread = static_cast<int>(threadIdx.x);
     forget(thread);
     const int own_warp = thread / 32, own_lane = thread % 32;
-    constexpr int pitch = warp_across + 4, lanes_stored = warp_across < 32 ? warp_across : 32, rows = 4 * lanes_down;
-    const int place = (own_warp * rows + own_lane / lanes_across * 4) * pitch + own_lane % lanes_across * 4;
-    const float *const group = reinterpret_cast<const float *>(static_cast<const char *>(memory)) + own_warp * rows * pitch;
+    constexpr int rows = 4 * lanes_down;
+    typedef finished_rows<rows, warp_across> warp_rows;
+    const shared_place own_rows = shared + own_warp * warp_rows::bytes;
+    const shared_place place = own_rows + (own_lane / lanes_across * 4 * warp_rows::pitch + own_lane % lanes_across * 4) * 4;
     const int64_t first_down = end.down + own_warp / warps_across * warp_down, first_across = end.across + own_warp % warps_across * warp_across;
-    constexpr int rows_at_once = 32 / lanes_stored, turns = rows / rows_at_once, widths = warp_across / lanes_stored;
-    [[maybe_unused]] doubts<fours, turns * widths> doubtful;
-    OPC_UNROLLED
+    const warp_rows finished(n, f, own_lane, end.batch, first_across);
+    [[maybe_unused]] doubts<fours, warp_rows::each> doubtful;
+    OPC_ROLLED
     for (int i = 0; i < fours; ++i) {
       OPC_UNROLLED
-      for (int e = 0; e < 4; ++e) {
+      for (int of = 0; of < fours; ++of) {
+        if (of != i) continue;
         OPC_UNROLLED
-        for (int j = 0; j < own; ++j) {
-          write_shared(shared + (place + e * pitch + j / 4 * 4 * lanes_across + j % 4) * 4, totals[4 * i + e][j]);
+        for (int e = 0; e < 4; ++e) {
+          OPC_UNROLLED
+          for (int j = 0; j < fours; ++j) {
+            const float(&own_totals)[own] = totals[4 * of + e];
+            write_shared(place + (e * warp_rows::pitch + j * 4 * lanes_across) * 4,
+                         {own_totals[4 * j], own_totals[4 * j + 1], own_totals[4 * j + 2], own_totals[4 * j + 3]});
+          }
         }
       }
       __syncwarp();
-      for (int c = 0; c < widths; ++c) {
-        const int along = own_lane % lanes_stored + c * lanes_stored;
-        const int64_t across = first_across + along;
-        const digits places = f.ends(across);
-        OPC_UNROLLED_2
-        for (int t = 0; t < turns; ++t) {
-          const int r = own_lane / lanes_stored + t * rows_at_once;
-          const float total = group[r * pitch + along];
-          finish_point(n, end, first_down + rows * i + r, across, places, total, f.finish);
-          if constexpr (!Finishing::is_exact) doubtful.add(i, c * turns + t, is_doubtful(total));
-        }
-      }
+      finished.finish(n, end, f, own_rows, first_down + rows * i, i, doubtful);
       __syncwarp();
     }
     if constexpr (!Finishing::is_exact) {
-      doubtful.template settle<float>(n, end, f, [&](int i, int place, int64_t &down, int64_t &across) {
-        down = first_down + rows * i + own_lane / lanes_stored + place % turns * rows_at_once;
-        across = first_across + own_lane % lanes_stored + place / turns * lanes_stored;
+      doubtful.template settle<float>(n, end, f, [&](int i, int at, int64_t &down, int64_t &across) {
+        int row, column;
+        finished.place(at, row, column);
+        down = first_down + rows * i + row;
+        across = first_across + column;
       });
     }
     __syncthreads();

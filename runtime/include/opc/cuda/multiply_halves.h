@@ -312,11 +312,10 @@ OPC_DEVICE void multiply_halves(const Nest &n, const Left &left, const LeftAt &l
     forget(turn);
     const tile_start end = start_of_tile<Kind>(n, tile_at(turn));
     /* A warp's rows of points, 16 at a time, go through shared memory, so that lanes store neighbours. */
-    constexpr int pitch = warp_across + 4, lanes_across = warp_across < 32 ? warp_across : 32;
-    constexpr int rows_at_once = 32 / lanes_across, turns = 16 / rows_at_once, widths = warp_across / lanes_across;
-    [[maybe_unused]] doubts<downs, turns * widths> doubtful;
-    const shared_place rows = shared + warp * 16 * pitch * 4;
-    const float *const row = reinterpret_cast<const float *>(static_cast<const char *>(memory) + warp * 16 * pitch * 4);
+    typedef finished_rows<16, warp_across> warp_rows;
+    const shared_place rows = shared + warp * warp_rows::bytes;
+    const warp_rows finished(n, f, lane, end.batch, end.across + own_across);
+    [[maybe_unused]] doubts<downs, warp_rows::each> doubtful;
     OPC_ROLLED
     for (int i = 0; i < downs; ++i) {
       OPC_UNROLLED
@@ -325,30 +324,21 @@ OPC_DEVICE void multiply_halves(const Nest &n, const Left &left, const LeftAt &l
         OPC_UNROLLED
         for (int j = 0; j < acrosses; ++j) {
           OPC_UNROLLED
-          for (int e = 0; e < 4; ++e) {
-            write_shared(rows + ((lane / 4 + e / 2 * 8) * pitch + 8 * j + lane % 4 * 2 + e % 2) * 4, totals[of][j][e]);
+          for (int e = 0; e < 4; e += 2) {
+            write_shared(rows + ((lane / 4 + e / 2 * 8) * warp_rows::pitch + 8 * j + lane % 4 * 2) * 4, totals[of][j][e], totals[of][j][e + 1]);
           }
         }
       }
       __syncwarp();
-      for (int c = 0; c < widths; ++c) {
-        const int along = lane % lanes_across + c * lanes_across;
-        const int64_t across = end.across + own_across + along;
-        const digits places = f.ends(across);
-        OPC_UNROLLED_4
-        for (int t = 0; t < turns; ++t) {
-          const int r = lane / lanes_across + t * rows_at_once;
-          const float total = row[r * pitch + along];
-          finish_point(n, end, end.down + own_down + 16 * i + r, across, places, total, f.finish);
-          if constexpr (!Finishing::is_exact) doubtful.add(i, c * turns + t, is_doubtful(total));
-        }
-      }
+      finished.finish(n, end, f, rows, end.down + own_down + 16 * i, i, doubtful);
       __syncwarp();
     }
     if constexpr (!Finishing::is_exact) {
-      doubtful.template settle<float>(n, end, f, [&](int i, int place, int64_t &down, int64_t &across) {
-        down = end.down + own_down + 16 * i + lane / lanes_across + place % turns * rows_at_once;
-        across = end.across + own_across + lane % lanes_across + place / turns * lanes_across;
+      doubtful.template settle<float>(n, end, f, [&](int i, int at, int64_t &down, int64_t &across) {
+        int row, column;
+        finished.place(at, row, column);
+        down = end.down + own_down + 16 * i + row;
+        across = end.across + own_across + column;
       });
     }
     __syncthreads();
