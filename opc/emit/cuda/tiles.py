@@ -241,7 +241,8 @@ class TileEntryText(EntryText):
             count = "described.group_points"
         own = f"operands[{text.nest.operands.index(name)}]"
         bytes_ = f"int32_t(sizeof(opc::placed<{found.numbers}>))"
-        return f"  opc::set_places(described.{side}, {own}, {axis}, {count}, {self._element(op.operand(name).type)}, {bytes_});"
+        of = self._element(op.operand(name).type)
+        return f"  opc::set_places(described.{side}, described.{side}_together, {own}, {axis}, {count}, {of}, {bytes_});"
 
     def _first_axes(self, dims: tuple[Affine | Group, ...]) -> list[str]:
         """Return the first axis of each entry of a tensor's shape."""

@@ -191,6 +191,7 @@ void check_window(const char *name, int64_t down, int64_t across, int64_t terms,
   n.work = ((down + shape.down - 1) / shape.down) * ((across + shape.across - 1) / shape.across) * parts;
   n.left = {0, 0, how, int32_t(sizeof(opc::placed<2>))};
   n.right = right.steps(opc::packed);
+  n.left_together = opc::divisor_of(inner);
   std::vector<float> kept(static_cast<size_t>(n.points * parts)), all(static_cast<size_t>(down * across) + 4);
   float *found = all.data();
   while (reinterpret_cast<uintptr_t>(found) % 16 != 0) ++found;
@@ -334,7 +335,14 @@ int main() {
   check_window<float, opc::small_tiles, opc::along_points>("window of floats along points", 23 * 4, 9, 40, 4, opc::packed);
   check_window<float, opc::medium_tiles, opc::along_points>("window of floats in steps", 23 * 3, 9, 40, 3, opc::in_steps);
   check_window<float, opc::small_tiles, opc::along_terms>("window in parts", 20, 9, 24 * 16, 16, opc::packed, 3);
+  check_window<opc::bfloat16, opc::large_tiles, opc::along_terms>("long window", 90, 12, 70 * 8, 8, opc::packed);
+  check_window<opc::bfloat16, opc::medium_tiles, opc::along_terms>("long window in parts", 90, 12, 70 * 24, 24, opc::packed, 2);
+  check_window<opc::float16, opc::large_tiles, opc::along_points>("large window along points", 37 * 8, 9, 300, 8, opc::packed);
+  check_window<opc::float16, opc::large_tiles, opc::along_points>("long runs along points", 3 * 120, 9, 700, 120, opc::packed, 2);
+  check_window<float, opc::medium_tiles, opc::along_terms>("long window of floats", 90, 12, 70 * 4, 4, opc::packed);
+  check_window<float, opc::medium_tiles, opc::along_points>("window of many floats along points", 35 * 4, 9, 600, 4, opc::packed);
   check_move<opc::float16>(3, 72, 70);
+  check_move<double>(2, 66, 3);
   check_move<float>(2, 5, 130);
   check_move<double>(1, 66, 9);
   alignas(16) const float from[8] = {1, 2, 3, 4, 5, 6, 7, 8};

@@ -28,6 +28,7 @@ template <int Tests, int Remainders, typename Element, typename Points, typename
 struct gathered {
   typedef Element element;
   typedef placed<Tests + Remainders> place;
+  enum : int { numbers = Tests + Remainders, tests = numbers };
   const Element *data;
   const Points &points;
   const Terms &terms;
@@ -60,59 +61,156 @@ OPC_DEVICE gathered<Tests, Remainders, std::remove_const_t<Element>, Points, Ter
   return {data, points, terms, {static_cast<uint32_t>(sizes)...}};
 }
 
-/* The places of a tile's points, and of its next terms, in shared memory, behind the number of the first term and how many there are: what
- * few threads need is in no register. A thread finds the place of a term for many steps at once. */
-enum : int { place_table_head = 16, place_table_terms = 2 * threads_a_block };
-template <int points, int stages, int count, typename At>
+/* The same of 16 bytes, or of an element that is brought alone: to the offset, in as many elements as these are, and in which places of the
+ * window it is, of 32 that follow each other. There is an element where a point and a term have one of these in common. */
+struct short_place {
+  uint32_t offset, window;
+};
+
+/* What a thread keeps of such places, of its points or of its place along them. */
+template <int count>
+struct kept_places {
+  short_place at[count];
+  int until; /* the first step for whose terms points have to be tested again */
+};
+
+/* The places of a tile's points, and of its next terms, in shared memory, behind the number of the first term and how many there are, and
+ * where the tile begins in its place of the window and how many of these it has: what few threads need is in no register. A thread finds
+ * the place of a term for many steps at once. `Part` is the part of the factor that is in shared memory at once. */
+enum : int { place_table_head = 32, place_table_terms = 2 * threads_a_block };
+template <typename Part, int stages, typename At>
 struct place_table {
   typedef typename At::place place;
-  enum : int { steps = threads_a_block / count, entries = points + place_table_terms };
-  enum : int { bytes = place_table_head + entries * static_cast<int>(sizeof(place)) };
+  typedef short_place shorter;
+  static constexpr bool by_terms = Part::by_terms, tests = At::tests > 0;
+  enum : int { points = Part::all_points, count = Part::terms, unit = Part::unit, terms_each = Part::terms_each, pack_count = count / terms_each };
+  enum : int { entries = points + place_table_terms, bytes = place_table_head + entries * static_cast<int>(sizeof(place)) };
   char *memory;
   const At &at;
-  OPC_DEVICE_MEMBER place_table(char *memory_, const At &at_) : memory(memory_), at(at_) {}
+  const divisor &together;
+  bool packs;
+  OPC_DEVICE_MEMBER place_table(char *memory_, const At &at_, const divisor &together_, bool packs_)
+      : memory(memory_), at(at_), together(together_), packs(packs_) {}
   OPC_DEVICE_MEMBER place &point(int p) const { return reinterpret_cast<place *>(memory + place_table_head)[p]; }
   OPC_DEVICE_MEMBER place &term(int step, int t) const {
     return reinterpret_cast<place *>(memory + place_table_head)[points + (step * count + t) % place_table_terms];
   }
+  /* The first place of a step, of those that are short. */
+  OPC_DEVICE_MEMBER short_place *first(int step) const {
+    return reinterpret_cast<short_place *>(memory + place_table_head + points * static_cast<int>(sizeof(place))) + step * pack_count % place_table_terms;
+  }
+  OPC_DEVICE_MEMBER int64_t *head() const { return reinterpret_cast<int64_t *>(memory); }
   OPC_DEVICE_MEMBER void begin(int64_t batch, int64_t first_point, int points_left, int64_t first_term, int64_t terms) const {
     for (int p = static_cast<int>(threadIdx.x); p < points; p += threads_a_block) {
       if (p < points_left) point(p) = at.points(batch, first_point + p);
     }
     if (!first_thread()) return;
-    reinterpret_cast<int64_t *>(memory)[0] = first_term;
-    reinterpret_cast<int64_t *>(memory)[1] = terms;
+    head()[0] = first_term;
+    head()[1] = terms;
+    if (by_terms) return;
+    without_last(first_point, together, head()[2]);
+    head()[3] = quotient_by(together, points_left - 1 + head()[2]) + 1;
   }
   /* Of the first two steps of all, the first terms and those behind them; of another that is the first to use some, those behind these.
    * Nobody uses any more those before. */
   OPC_DEVICE_MEMBER void fill(int next_step, int) const {
     static_assert(stages >= 2, "the first two steps fill the table");
+    const int a_step = packs ? pack_count : count, steps = packs ? threads_a_block / pack_count : threads_a_block / count;
     if (next_step >= 2 && (next_step - 1) % steps != 0) return;
     const int ahead = next_step < 2 ? next_step * steps : next_step - 1 + steps;
-    const int64_t *const head = reinterpret_cast<const int64_t *>(memory);
-    const int64_t own = static_cast<int64_t>(ahead) * count + threadIdx.x;
-    if (own < head[1]) term(ahead, static_cast<int>(threadIdx.x)) = at.terms(head[0] + own);
+    const int64_t own = (static_cast<int64_t>(ahead) * a_step + threadIdx.x) * (packs ? terms_each : 1);
+    const bool some = own < head()[1];
+    if (!packs && !some) return;
+    place found;
+    if (some) found = at.terms(head()[0] + own);
+    if (!packs) {
+      term(ahead, static_cast<int>(threadIdx.x)) = found;
+      return;
+    }
+    /* Behind the last term nothing has an element. */
+    first(ahead)[threadIdx.x] = some ? shortened(found, window_of(head()[0] + own, found)) : short_place{0, 0};
   }
+  OPC_DEVICE_MEMBER static short_place shortened(const place &whole, uint32_t window) {
+    return {static_cast<uint32_t>(whole.offset / unit), window};
+  }
+  /* Along terms, a term is in one place of the window. Along points, one has elements for some of the tile's. */
+  OPC_DEVICE_MEMBER uint32_t window_of(int64_t term, const place &found) const {
+    if constexpr (!tests) return ~0u;
+    if constexpr (by_terms) return 1u << (quotient_by(together, term) % 32);
+    uint32_t window = 0;
+    const int skipped = static_cast<int>(head()[2]);
+    OPC_ROLLED
+    for (int w = 0; w < static_cast<int>(head()[3]); ++w) {
+      const int own = w == 0 ? 0 : w * static_cast<int>(together.value) - skipped;
+      window |= static_cast<uint32_t>(at.holds(point(own), found)) << w;
+    }
+    return window;
+  }
+  /* Keeps the places of a thread's points `first` and so on, or along points that of the first of those that it brings together. */
+  template <int own>
+  OPC_DEVICE_MEMBER void keep(kept_places<own> &kept, int first_point, int behind, int points_left) const {
+    kept.until = 0;
+    if (!packs) return;
+    OPC_UNROLLED
+    for (int i = 0; i < own; ++i) {
+      const int p = first_point + i * behind;
+      kept.at[i] = {0, 0};
+      if (p >= points_left) continue;
+      const int skipped = by_terms ? 0 : static_cast<int>(head()[2]);
+      kept.at[i] = shortened(point(p), by_terms ? ~0u : 1u << quotient_by(together, p + skipped));
+    }
+  }
+  /* Along terms, tests a thread's points for the places of the window from those of a step on; each lane finds one of 32. */
+  template <int own>
+  OPC_DEVICE_MEMBER void test(kept_places<own> &kept, int step, int first_point, int behind, int points_left) const {
+    if constexpr (by_terms && tests) {
+      if (step < kept.until) return;
+      const int64_t first_term = head()[0], begin = quotient_by(together, first_term + static_cast<int64_t>(step) * count);
+      const int64_t ends = quotient_by(together, first_term + head()[1] - 1) + 1, last = begin + 32;
+      const int some = last < ends ? 32 : static_cast<int>(ends - begin), lane = static_cast<int>(threadIdx.x) % 32;
+      const place mine = at.terms((begin + (lane < some ? lane : 0)) * static_cast<int64_t>(together.wide_value));
+      kept.until = last < ends ? static_cast<int>(quotient_by_count(last * static_cast<int64_t>(together.wide_value) - first_term)) : INT32_MAX;
+      OPC_UNROLLED
+      for (int i = 0; i < own; ++i) kept.at[i].window = 0;
+      OPC_ROLLED
+      for (int w = 0; w < some; ++w) {
+        place other;
+        other.offset = 0;
+        OPC_UNROLLED
+        for (int k = 0; k < At::numbers; ++k) other.at[k] = __shfl_sync(0xffffffffu, mine.at[k], static_cast<unsigned>(w));
+        OPC_UNROLLED
+        for (int i = 0; i < own; ++i) {
+          const int p = first_point + i * behind;
+          if (p < points_left && at.holds(point(p), other)) kept.at[i].window |= 1u << (begin + w) % 32;
+        }
+      }
+    }
+  }
+  OPC_DEVICE_MEMBER static int64_t quotient_by_count(int64_t terms) { return terms / count; }
   /* Where the element of a point and a term lies; null where there is none. */
   OPC_DEVICE_MEMBER const typename At::element *find(const place &point, const place &term) const {
     return at.holds(point, term) ? at.at(point, term) : nullptr;
   }
+  OPC_DEVICE_MEMBER const typename At::element *find(const short_place &point, const short_place &term) const {
+    return at.data + static_cast<int64_t>(static_cast<int32_t>(point.offset + term.offset)) * unit;
+  }
+  OPC_DEVICE_MEMBER static bool holds(const short_place &point, const short_place &term) { return (point.window & term.window) != 0; }
 };
 
-template <int points, int stages, int count, typename At, bool computed, bool gathers>
+template <typename Part, int stages, typename At, bool computed, bool gathers>
 struct table_of_factor {
   typedef no_table<At> type;
 };
-template <int points, int stages, int count, typename At>
-struct table_of_factor<points, stages, count, At, true, false> {
-  typedef term_table<stages, count, At> type;
+template <typename Part, int stages, typename At>
+struct table_of_factor<Part, stages, At, true, false> {
+  typedef term_table<stages, Part::terms, At> type;
 };
-template <int points, int stages, int count, typename At>
-struct table_of_factor<points, stages, count, At, false, true> {
-  typedef place_table<points, stages, count, At> type;
+template <typename Part, int stages, typename At>
+struct table_of_factor<Part, stages, At, false, true> {
+  typedef place_table<Part, stages, At> type;
 };
-template <int points, int stages, int count, typename At>
-using factor_table = typename table_of_factor<points, stages, count, At, is_computed<At>, is_gathered<At>>::type;
+template <typename Part, int stages, typename At>
+using factor_table = typename table_of_factor<Part, stages, At, is_computed<At>, is_gathered<At>>::type;
 
 }  // namespace OPC_VARIANT
 }  // namespace opc

@@ -118,12 +118,21 @@ static inline void set_steps(factor_steps &to, const nest_operand &o, const axes
 }
 
 /* How a factor is brought whose elements are found by their places, each of so many bytes. Where `count` neighbours on end lie along an axis,
- * -1 where there is none, they may be brought several at once. */
-static inline void set_places(factor_steps &to, const nest_operand &o, int32_t axis, int64_t count, dtype type, int32_t place_bytes) {
+ * -1 where there is none, they may be brought several at once: offsets have 32 bits then. */
+static inline void set_places(factor_steps &to, divisor &on_end, const nest_operand &o, int32_t axis, int64_t count, dtype type,
+                              int32_t place_bytes) {
   to = {0, 0, in_steps, place_bytes};
+  on_end = divisor_of(count);
   const int64_t bytes = itemsize(type);
-  const bool together = axis >= 0 && (o.stride[axis] == 1 || o.shape[axis] == 1) && count * bytes % 16 == 0;
-  if (together && is_aligned(o, uint64_t(1) << axis, bytes)) to.how = packed;
+  if (axis < 0 || o.stride[axis] != 1 || count < 1 || count > INT32_MAX || count * bytes % 16 != 0) return;
+  if (o.data == nullptr || reinterpret_cast<uintptr_t>(o.data) % 16 != 0) return;
+  int64_t span = 0;
+  for (int32_t a = 0; a < o.ndim; ++a) {
+    /* What a point and what a term adds are multiples of 16 bytes also along an axis of one element. */
+    if (a != axis && o.stride[a] * bytes % 16 != 0) return;
+    span += (o.shape[a] - 1) * (o.stride[a] < 0 ? -o.stride[a] : o.stride[a]);
+  }
+  if (span / (bytes == 2 ? 8 : 1) < INT32_MAX) to.how = packed;
 }
 
 /* The most shared memory that a block may ask for. */

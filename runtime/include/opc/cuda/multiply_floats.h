@@ -13,6 +13,8 @@ template <typename Along, int points>
 struct float_part {
   enum : int { terms = 16, bytes = points * terms * 4, words = points * terms / threads_a_block };
   static constexpr bool by_terms = std::is_same<Along, along_terms>::value;
+  /* Of places in tables: elements that an offset counts by, and terms that have one. */
+  enum : int { all_points = points, unit = by_terms ? 1 : 4, terms_each = 1, kept = by_terms ? words / 2 : 1 };
 
   /* A thread's word number `i`. Along terms 8 lanes have neighbours, along points all. */
   OPC_DEVICE_MEMBER static int term_of(int thread, int i) {
@@ -47,7 +49,6 @@ struct float_part {
         if (i % 2 == 1) own += threads_a_block / 8 * steps.point;
       }
     } else {
-      constexpr int pieces_a_row = points / 4, rows_at_once = threads_a_block / pieces_a_row;
       const int row = thread / pieces_a_row, point = thread % pieces_a_row * 4;
       const Stored *own = from + row * steps.term + point * steps.point;
       OPC_UNROLLED
@@ -73,40 +74,51 @@ struct float_part {
     }
   }
 
-  /* Copies what lies at places of a table. */
+  /* Copies what lies at places of a table: where neighbours lie on end, by short places, along points four at once. */
+  enum : int { pieces_a_row = points / 4, rows_at_once = threads_a_block / pieces_a_row, behind = threads_a_block / 8 };
+  typedef kept_places<kept> own_places;
   template <typename Table>
-  OPC_DEVICE_MEMBER static void gather(shared_place part, const Table &table, bool packs, int step, int points_left, int terms_left) {
+  OPC_DEVICE_MEMBER static void keep(const Table &table, own_places &own, int points_left) {
+    const int thread = static_cast<int>(threadIdx.x);
+    table.keep(own, by_terms ? point_of(thread, 0) : thread % pieces_a_row * 4, behind, points_left);
+  }
+  template <typename Table>
+  OPC_DEVICE_MEMBER static void gather_packs(shared_place part, const Table &table, own_places &own, int step, int points_left) {
+    int thread = static_cast<int>(threadIdx.x);
+    forget(thread);
+    const short_place *const places = table.first(step);
+    if constexpr (by_terms) {
+      table.test(own, step, point_of(thread, 0), behind, points_left);
+      OPC_UNROLLED
+      for (int k = 0; k < 2; ++k) {
+        const short_place now = places[term_of(thread, k)];
+        OPC_UNROLLED
+        for (int i = 0; i < kept; ++i) {
+          copy_one(part + place(term_of(thread, k), point_of(thread, 2 * i)), table.find(own.at[i], now), table.holds(own.at[i], now));
+        }
+      }
+    } else {
+      const int row = thread / pieces_a_row, point = thread % pieces_a_row * 4;
+      OPC_UNROLLED
+      for (int term = row; term < terms; term += rows_at_once) {
+        const short_place now = places[term];
+        copy_16_bytes(part + place(term, point), table.find(own.at[0], now), table.holds(own.at[0], now) ? 16 : 0);
+      }
+    }
+  }
+  /* Or an element after the other. */
+  template <typename Table>
+  OPC_DEVICE_MEMBER static void gather_each(shared_place part, const Table &table, int step, int points_left, int terms_left) {
     typedef stored_at<std::remove_const_t<std::remove_reference_t<decltype(table.at)>>> stored;
     int thread = static_cast<int>(threadIdx.x);
     forget(thread);
-    if constexpr (!by_terms && std::is_same<stored, float>::value) {
-      if (packs) {
-        constexpr int pieces_a_row = points / 4, rows_at_once = threads_a_block / pieces_a_row;
-        const int row = thread / pieces_a_row, point = thread % pieces_a_row * 4;
-        const auto own = table.point(point);
-        OPC_UNROLLED
-        for (int i = 0; i < terms / rows_at_once; ++i) {
-          const int term = row + i * rows_at_once;
-          const float *const from = point < points_left && term < terms_left ? table.find(own, table.term(step, term)) : nullptr;
-          copy_16_bytes(part + place(term, point), from == nullptr ? table.at.data : from, from == nullptr ? 0 : 16);
-        }
-        return;
-      }
-    }
     /* A thread has two terms with some points each, or a point with some terms. */
-    constexpr int turns = by_terms ? 2 : 1;
-    OPC_UNROLLED
-    for (int k = 0; k < turns; ++k) {
-      const auto own = by_terms ? table.term(step, term_of(thread, k)) : table.point(point_of(thread, 0));
-      OPC_UNROLLED_2
-      for (int i = k; i < words; i += turns) {
-        const int term = term_of(thread, i), point = point_of(thread, i);
-        const stored *from = nullptr;
-        if (point < points_left && term < terms_left) {
-          from = by_terms ? table.find(table.point(point), own) : table.find(own, table.term(step, term));
-        }
-        copy_one(part + place(term, point), from == nullptr ? table.at.data : from, from != nullptr);
-      }
+    OPC_ROLLED
+    for (int i = 0; i < words; ++i) {
+      const int term = term_of(thread, i), point = point_of(thread, i);
+      const stored *from = nullptr;
+      if (point < points_left && term < terms_left) from = table.find(table.point(point), table.term(step, term));
+      copy_one(part + place(term, point), from == nullptr ? table.at.data : from, from != nullptr);
     }
   }
 
@@ -155,10 +167,12 @@ OPC_DEVICE void multiply_floats(const Nest &n, const Left &left, const LeftAt &l
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
   const int own_down = warp / warps_across * warp_down + lane / lanes_across * 4;
   const int own_across = warp % warps_across * warp_across + lane % lanes_across * 4;
-  typedef factor_table<shape.down, stages, terms, LeftAt> left_places;
-  typedef factor_table<shape.across, stages, terms, RightAt> right_places;
-  left_places left_table(memory + stages * stage_bytes, left_at);
-  right_places right_table(memory + stages * stage_bytes + left_places::bytes, right_at);
+  typedef factor_table<left_part, stages, LeftAt> left_places;
+  typedef factor_table<right_part, stages, RightAt> right_places;
+  const bool left_packs = std::is_same<left_stored, float>::value && n.left.how == packed;
+  const bool right_packs = std::is_same<right_stored, float>::value && n.right.how == packed;
+  left_places left_table(memory + stages * stage_bytes, left_at, n.left_together, left_packs);
+  right_places right_table(memory + stages * stage_bytes + left_places::bytes, right_at, n.right_together, right_packs);
   constexpr bool fills = !left_lies || !right_lies;
   for (int turn = 0; tile_at(turn) < n.work; ++turn) {
     const tile_start start = start_of_tile<Kind>(n, tile_at(turn));
@@ -184,6 +198,8 @@ OPC_DEVICE void multiply_floats(const Nest &n, const Left &left, const LeftAt &l
       left_table.fill(step, terms_left);
       right_table.fill(step, terms_left);
     };
+    [[maybe_unused]] typename left_part::own_places left_kept;
+    [[maybe_unused]] typename right_part::own_places right_kept;
     /* Brings the terms of a step to a stage; steps follow each other. */
     const auto bring = [&](int step, int stage) {
       const shared_place part = shared + stage * stage_bytes;
@@ -196,7 +212,11 @@ OPC_DEVICE void multiply_floats(const Nest &n, const Left &left, const LeftAt &l
         left_from += terms * n.left.term;
       }
       if constexpr (is_gathered<LeftAt>) {
-        left_part::gather(part, left_table, n.left.how == packed, step, left_points, terms_left);
+        if (left_packs) {
+          left_part::gather_packs(part, left_table, left_kept, step, left_points);
+        } else {
+          left_part::gather_each(part, left_table, step, left_points, terms_left);
+        }
       } else if (!left_lies || (Kind == small_tiles && n.left.how == by_value)) {
         left_part::write(part, left_at, left, left_table, left_own, start.batch, start.down, first_term, step, left_points, terms_left);
       }
@@ -207,7 +227,11 @@ OPC_DEVICE void multiply_floats(const Nest &n, const Left &left, const LeftAt &l
         right_from += terms * n.right.term;
       }
       if constexpr (is_gathered<RightAt>) {
-        right_part::gather(part + left_part::bytes, right_table, n.right.how == packed, step, right_points, terms_left);
+        if (right_packs) {
+          right_part::gather_packs(part + left_part::bytes, right_table, right_kept, step, right_points);
+        } else {
+          right_part::gather_each(part + left_part::bytes, right_table, step, right_points, terms_left);
+        }
       } else if (!right_lies || (Kind == small_tiles && n.right.how == by_value)) {
         right_part::write(part + left_part::bytes, right_at, right, right_table, right_own, start.batch, start.across, first_term, step,
                           right_points, terms_left);
@@ -220,6 +244,8 @@ OPC_DEVICE void multiply_floats(const Nest &n, const Left &left, const LeftAt &l
       if constexpr (is_gathered<LeftAt> || is_gathered<RightAt>) __syncthreads();
       OPC_ROLLED
       for (int stage = 0; stage < stages; ++stage) fill(stage);
+      if constexpr (is_gathered<LeftAt>) left_part::keep(left_table, left_kept, counts & 1023);
+      if constexpr (is_gathered<RightAt>) right_part::keep(right_table, right_kept, counts >> 10 & 1023);
       __syncthreads();
     }
     int stage = 0;

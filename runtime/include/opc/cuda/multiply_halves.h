@@ -13,6 +13,8 @@ template <typename Along, int points, bool right>
 struct half_part {
   enum : int { terms = 32, bytes = points * terms * 2, pieces = bytes / 16 / threads_a_block };
   static constexpr bool by_terms = std::is_same<Along, along_terms>::value;
+  /* Of places in tables: elements that an offset counts by, and terms that have one. */
+  enum : int { all_points = points, unit = 8, terms_each = by_terms ? 8 : 1, kept = by_terms ? int(pieces) : 1 };
   enum : int { pieces_a_row = by_terms ? terms / 8 : points / 8, rows_at_once = threads_a_block / pieces_a_row };
 
   /* A thread's pieces lie in column `piece` of rows `row`, `row` + rows_at_once and so on. */
@@ -68,33 +70,40 @@ struct half_part {
     }
   }
 
-  /* Brings what lies at places of a table: whole pieces where they are packed, or an element after the other. */
-  template <bool alone, typename Table>
-  OPC_DEVICE_MEMBER void gather(shared_place part, const Table &table, bool packs, int step, int points_left, int terms_left) const {
+  /* Brings what lies at places of a table, whole pieces where they are packed. */
+  typedef kept_places<kept> own_places;
+  template <typename Table>
+  OPC_DEVICE_MEMBER void keep(const Table &table, own_places &own, int points_left) const {
+    table.keep(own, by_terms ? row : 8 * piece, rows_at_once, points_left);
+  }
+  template <typename Table>
+  OPC_DEVICE_MEMBER void gather_packs(shared_place part, const Table &table, own_places &own, int step, int points_left) const {
+    const short_place *const places = table.first(step) + (by_terms ? piece : row);
+    table.test(own, step, row, rows_at_once, points_left);
+    short_place place = places[0];
+    OPC_UNROLLED
+    for (int i = 0; i < pieces; ++i) {
+      if (!by_terms) place = places[i * rows_at_once];
+      const short_place &other = own.at[by_terms ? i : 0];
+      copy_16_bytes(part + to + i * rows_at_once * pieces_a_row * 16, table.find(other, place), table.holds(other, place) ? 16 : 0);
+    }
+  }
+  /* Or an element after the other. */
+  template <typename Table>
+  OPC_DEVICE_MEMBER void gather_each(shared_place part, const Table &table, int step, int points_left, int terms_left) const {
     const int own = 8 * piece;
-    const auto place = by_terms ? table.term(step, own) : table.point(own);
-    if (alone || packs) {
-      OPC_UNROLLED_2
-      for (int i = 0; i < pieces; ++i) {
-        const int on = row + i * rows_at_once, point = by_terms ? on : own, term = by_terms ? own : on;
-        const auto &other = by_terms ? table.point(point) : table.term(step, term);
-        const auto *const from = point < points_left && term < terms_left ? table.find(place, other) : nullptr;
-        copy_16_bytes(part + to + i * rows_at_once * pieces_a_row * 16, from == nullptr ? table.at.data : from, from == nullptr ? 0 : 16);
+    OPC_ROLLED
+    for (int i = 0; i < pieces; ++i) {
+      const int on = row + i * rows_at_once;
+      uint32_t words[4] = {0, 0, 0, 0};
+      OPC_UNROLLED
+      for (int e = 0; e < 8; ++e) {
+        const int point = by_terms ? on : own + e, term = by_terms ? own + e : on;
+        const bool some = point < points_left && term < terms_left;
+        const auto *const from = some ? table.find(table.point(point), table.term(step, term)) : nullptr;
+        if (from != nullptr) words[e / 2] |= static_cast<uint32_t>(from->bits) << (16 * (e % 2));
       }
-    } else {
-      OPC_ROLLED
-      for (int i = 0; i < pieces; ++i) {
-        const int on = row + i * rows_at_once;
-        uint32_t words[4] = {0, 0, 0, 0};
-        OPC_UNROLLED
-        for (int e = 0; e < 8; ++e) {
-          const int point = by_terms ? on : own + e, term = by_terms ? own + e : on;
-          const bool some = point < points_left && term < terms_left;
-          const auto *const from = some ? table.find(table.point(point), table.term(step, term)) : nullptr;
-          if (from != nullptr) words[e / 2] |= static_cast<uint32_t>(from->bits) << (16 * (e % 2));
-        }
-        write_shared(part + to + i * rows_at_once * pieces_a_row * 16, words);
-      }
+      write_shared(part + to + i * rows_at_once * pieces_a_row * 16, words);
     }
   }
 
@@ -180,10 +189,11 @@ OPC_DEVICE void multiply_halves(const Nest &n, const Left &left, const LeftAt &l
   const left_part left_own;
   const right_part right_own;
   const int left_row = left_part::first_row(own_down), right_row = right_part::first_row(own_across);
-  typedef factor_table<shape.down, stages, terms, LeftAt> left_places_table;
-  typedef factor_table<shape.across, stages, terms, RightAt> right_places_table;
-  left_places_table left_table(memory + stages * stage_bytes, left_at);
-  right_places_table right_table(memory + stages * stage_bytes + left_places_table::bytes, right_at);
+  typedef factor_table<left_part, stages, LeftAt> left_places_table;
+  typedef factor_table<right_part, stages, RightAt> right_places_table;
+  const bool left_packs = Kind == large_tiles || n.left.how == packed, right_packs = Kind == large_tiles || n.right.how == packed;
+  left_places_table left_table(memory + stages * stage_bytes, left_at, n.left_together, left_packs);
+  right_places_table right_table(memory + stages * stage_bytes + left_places_table::bytes, right_at, n.right_together, right_packs);
   constexpr bool fills = !left_lies || !right_lies;
   for (int turn = 0; tile_at(turn) < n.work; ++turn) {
     const tile_start start = start_of_tile<Kind>(n, tile_at(turn));
@@ -213,6 +223,8 @@ OPC_DEVICE void multiply_halves(const Nest &n, const Left &left, const LeftAt &l
       left_table.fill(step, terms_left);
       right_table.fill(step, terms_left);
     };
+    [[maybe_unused]] typename left_part::own_places left_kept;
+    [[maybe_unused]] typename right_part::own_places right_kept;
     /* Brings the terms of a step to a stage; steps follow each other. */
     const auto bring = [&](int step, int stage) {
       const shared_place part = shared + stage * stage_bytes;
@@ -222,7 +234,7 @@ OPC_DEVICE void multiply_halves(const Nest &n, const Left &left, const LeftAt &l
       const int terms_left = step + 1 == steps ? now >> 20 : terms;
       const int64_t first_term = start.first_term + static_cast<int64_t>(step) * terms;
       if constexpr (left_lies) {
-        if (Kind == large_tiles || n.left.how == packed) {
+        if (left_packs) {
           left_own.copy(part, left_from, left_step, left_points, terms_left - left_term);
         } else if (Kind != small_tiles || n.left.how == in_steps) {
           left_own.write_steps(part, left_from, n.left, left_points, terms_left - left_term);
@@ -230,7 +242,11 @@ OPC_DEVICE void multiply_halves(const Nest &n, const Left &left, const LeftAt &l
         left_from += terms * n.left.term;
       }
       if constexpr (is_gathered<LeftAt>) {
-        left_own.template gather<Kind == large_tiles>(part, left_table, n.left.how == packed, step, left_points + left_point, terms_left);
+        if (left_packs) {
+          left_own.gather_packs(part, left_table, left_kept, step, left_points + left_point);
+        } else {
+          left_own.gather_each(part, left_table, step, left_points + left_point, terms_left);
+        }
       } else if constexpr (!left_lies) {
         left_part::template compute<Stored>(part, left_at, left, left_table, left_places, start.batch, start.down, step,
                                            left_points + left_point, terms_left);
@@ -239,7 +255,7 @@ OPC_DEVICE void multiply_halves(const Nest &n, const Left &left, const LeftAt &l
                                         left_points, terms_left - left_term);
       }
       if constexpr (right_lies) {
-        if (Kind == large_tiles || n.right.how == packed) {
+        if (right_packs) {
           right_own.copy(part + left_part::bytes, right_from, right_step, right_points, terms_left - right_term);
         } else if (Kind != small_tiles || n.right.how == in_steps) {
           right_own.write_steps(part + left_part::bytes, right_from, n.right, right_points, terms_left - right_term);
@@ -247,8 +263,11 @@ OPC_DEVICE void multiply_halves(const Nest &n, const Left &left, const LeftAt &l
         right_from += terms * n.right.term;
       }
       if constexpr (is_gathered<RightAt>) {
-        right_own.template gather<Kind == large_tiles>(part + left_part::bytes, right_table, n.right.how == packed, step,
-                                                       right_points + right_point, terms_left);
+        if (right_packs) {
+          right_own.gather_packs(part + left_part::bytes, right_table, right_kept, step, right_points + right_point);
+        } else {
+          right_own.gather_each(part + left_part::bytes, right_table, step, right_points + right_point, terms_left);
+        }
       } else if constexpr (!right_lies) {
         right_part::template compute<Stored>(part + left_part::bytes, right_at, right, right_table, right_places, start.batch, start.across, step,
                                            right_points + right_point, terms_left);
@@ -280,6 +299,8 @@ OPC_DEVICE void multiply_halves(const Nest &n, const Left &left, const LeftAt &l
       if constexpr (is_gathered<LeftAt> || is_gathered<RightAt>) __syncthreads();
       OPC_ROLLED
       for (int stage = 0; stage < stages; ++stage) fill(stage);
+      if constexpr (is_gathered<LeftAt>) left_own.keep(left_table, left_kept, counts & 1023);
+      if constexpr (is_gathered<RightAt>) right_own.keep(right_table, right_kept, counts >> 10 & 1023);
       __syncthreads();
     }
     int stage = 0;

@@ -117,7 +117,7 @@ struct term_table {
   digits *table;
   const At &at;
   int64_t first_term = 0;
-  OPC_DEVICE_MEMBER term_table(char *memory, const At &at_) : table(reinterpret_cast<digits *>(memory)), at(at_) {}
+  OPC_DEVICE_MEMBER term_table(char *memory, const At &at_, const divisor &, bool) : table(reinterpret_cast<digits *>(memory)), at(at_) {}
   OPC_DEVICE_MEMBER void begin(int64_t, int64_t, int, int64_t first_term_, int64_t) { first_term = first_term_; }
   OPC_DEVICE_MEMBER void fill(int step, int terms_left) const {
     const int term = static_cast<int>(threadIdx.x);
@@ -130,7 +130,7 @@ struct term_table {
 template <typename At>
 struct no_table {
   enum : int { bytes = 0 };
-  OPC_DEVICE_MEMBER no_table(char *, const At &) {}
+  OPC_DEVICE_MEMBER no_table(char *, const At &, const divisor &, bool) {}
   OPC_DEVICE_MEMBER void begin(int64_t, int64_t, int, int64_t, int64_t) {}
   OPC_DEVICE_MEMBER void fill(int, int) const {}
 };
