@@ -28,7 +28,7 @@ template <int Tests, int Remainders, typename Element, typename Points, typename
 struct gathered {
   typedef Element element;
   typedef placed<Tests + Remainders> place;
-  enum : int { numbers = Tests + Remainders, tests = numbers };
+  enum : int { numbers = Tests + Remainders };
   const Element *data;
   const Points &points;
   const Terms &terms;
@@ -65,26 +65,29 @@ OPC_DEVICE gathered<Tests, Remainders, std::remove_const_t<Element>, Points, Ter
  * window it is, of 32 that follow each other. There is an element where a point and a term have one of these in common. */
 struct short_place {
   uint32_t offset, window;
+  /* In a word, so that it is read at once. */
+  OPC_DEVICE_MEMBER uint64_t word() const { return static_cast<uint64_t>(window) << 32 | offset; }
+  OPC_DEVICE_MEMBER static short_place of(uint64_t word) { return {static_cast<uint32_t>(word), static_cast<uint32_t>(word >> 32)}; }
 };
 
 /* What a thread keeps of such places, of its points or of its place along them. */
 template <int count>
 struct kept_places {
   short_place at[count];
-  int until; /* the first step for whose terms points have to be tested again */
 };
 
-/* The places of a tile's points, and of its next terms, in shared memory, behind the number of the first term and how many there are, and
- * where the tile begins in its place of the window and how many of these it has: what few threads need is in no register. A thread finds
- * the place of a term for many steps at once. `Part` is the part of the factor that is in shared memory at once. */
-enum : int { place_table_head = 32, place_table_terms = 2 * threads_a_block };
-template <typename Part, int stages, typename At>
+/* The places of a tile's points, and of the terms of some steps, a round, in shared memory, behind the number of the first term and how many
+ * there are, and where the tile begins in its place of the window and how many of these it has: what few threads need is in no register.
+ * `Part` is the part of the factor that is in shared memory at once. */
+enum : int { place_table_head = 32, place_table_terms = 4 * threads_a_block };
+template <typename Part, typename At>
 struct place_table {
   typedef typename At::place place;
-  typedef short_place shorter;
-  static constexpr bool by_terms = Part::by_terms, tests = At::tests > 0;
+  static constexpr bool by_terms = Part::by_terms, tests = At::numbers > 0;
   enum : int { points = Part::all_points, count = Part::terms, unit = Part::unit, terms_each = Part::terms_each, pack_count = count / terms_each };
   enum : int { entries = points + place_table_terms, bytes = place_table_head + entries * static_cast<int>(sizeof(place)) };
+  /* Short places take less room: of terms, and behind these of points. */
+  enum : int { shorts = place_table_terms * static_cast<int>(sizeof(place)) / 8 - points, steps = place_table_terms / count, pack_steps = shorts / pack_count };
   char *memory;
   const At &at;
   const divisor &together;
@@ -92,16 +95,18 @@ struct place_table {
   OPC_DEVICE_MEMBER place_table(char *memory_, const At &at_, const divisor &together_, bool packs_)
       : memory(memory_), at(at_), together(together_), packs(packs_) {}
   OPC_DEVICE_MEMBER place &point(int p) const { return reinterpret_cast<place *>(memory + place_table_head)[p]; }
-  OPC_DEVICE_MEMBER place &term(int step, int t) const {
-    return reinterpret_cast<place *>(memory + place_table_head)[points + (step * count + t) % place_table_terms];
+  /* A term of a step of a round; and the first place of a step, of those that are short. */
+  OPC_DEVICE_MEMBER place &term(int step, int t) const { return reinterpret_cast<place *>(memory + place_table_head)[points + step * count + t]; }
+  OPC_DEVICE_MEMBER uint64_t *first(int step) const {
+    return reinterpret_cast<uint64_t *>(memory + place_table_head + points * static_cast<int>(sizeof(place))) + step * pack_count;
   }
-  /* The first place of a step, of those that are short. */
-  OPC_DEVICE_MEMBER short_place *first(int step) const {
-    return reinterpret_cast<short_place *>(memory + place_table_head + points * static_cast<int>(sizeof(place))) + step * pack_count % place_table_terms;
-  }
+  OPC_DEVICE_MEMBER uint64_t &kept(int p) const { return first(0)[shorts + p]; }
   OPC_DEVICE_MEMBER int64_t *head() const { return reinterpret_cast<int64_t *>(memory); }
   OPC_DEVICE_MEMBER void begin(int64_t batch, int64_t first_point, int points_left, int64_t first_term, int64_t terms) const {
-    for (int p = static_cast<int>(threadIdx.x); p < points; p += threads_a_block) {
+    int thread = static_cast<int>(threadIdx.x);
+    forget(thread);
+    OPC_ROLLED
+    for (int p = thread; p < points; p += threads_a_block) {
       if (p < points_left) point(p) = at.points(batch, first_point + p);
     }
     if (!first_thread()) return;
@@ -111,24 +116,37 @@ struct place_table {
     without_last(first_point, together, head()[2]);
     head()[3] = quotient_by(together, points_left - 1 + head()[2]) + 1;
   }
-  /* Of the first two steps of all, the first terms and those behind them; of another that is the first to use some, those behind these.
-   * Nobody uses any more those before. */
-  OPC_DEVICE_MEMBER void fill(int next_step, int) const {
-    static_assert(stages >= 2, "the first two steps fill the table");
-    const int a_step = packs ? pack_count : count, steps = packs ? threads_a_block / pack_count : threads_a_block / count;
-    if (next_step >= 2 && (next_step - 1) % steps != 0) return;
-    const int ahead = next_step < 2 ? next_step * steps : next_step - 1 + steps;
-    const int64_t own = (static_cast<int64_t>(ahead) * a_step + threadIdx.x) * (packs ? terms_each : 1);
-    const bool some = own < head()[1];
-    if (!packs && !some) return;
-    place found;
-    if (some) found = at.terms(head()[0] + own);
-    if (!packs) {
-      term(ahead, static_cast<int>(threadIdx.x)) = found;
-      return;
+  /* The step behind the last one of the round that begins with a step. */
+  OPC_DEVICE_MEMBER int end_of(int step) const {
+    if (!packs) return step + steps;
+    if constexpr (by_terms && tests) {
+      const int64_t end = (window_at(step) + 32) * static_cast<int64_t>(together.wide_value) - head()[0];
+      return at_most(step + pack_steps, end / count);
     }
-    /* Behind the last term nothing has an element. */
-    first(ahead)[threadIdx.x] = some ? shortened(found, window_of(head()[0] + own, found)) : short_place{0, 0};
+    return step + pack_steps;
+  }
+  OPC_DEVICE_MEMBER int64_t window_at(int step) const { return quotient_by(together, head()[0] + static_cast<int64_t>(step) * count); }
+  /* Finds the places of a round's terms. */
+  OPC_DEVICE_MEMBER void fill(int step, int end) const {
+    int thread = static_cast<int>(threadIdx.x);
+    forget(thread);
+    const int64_t begin = static_cast<int64_t>(step) * count;
+    const int all = (end - step) * (packs ? int(pack_count) : int(count));
+    OPC_ROLLED
+    for (int e = thread; e < all; e += threads_a_block) {
+      const int64_t own = begin + e * (packs ? int(terms_each) : 1);
+      if (own < head()[1]) {
+        const place found = at.terms(head()[0] + own);
+        if (packs) {
+          first(0)[e] = shortened(found, window_of(head()[0] + own, found)).word();
+        } else {
+          term(0, e) = found;
+        }
+      } else if (packs) {
+        /* Behind the last term nothing has an element. */
+        first(0)[e] = 0;
+      }
+    }
   }
   OPC_DEVICE_MEMBER static short_place shortened(const place &whole, uint32_t window) {
     return {static_cast<uint32_t>(whole.offset / unit), window};
@@ -146,10 +164,11 @@ struct place_table {
     }
     return window;
   }
-  /* Keeps the places of a thread's points `first` and so on, or along points that of the first of those that it brings together. */
+  /* Keeps the places of a thread's points from `first_point` on, `behind` points behind each other, or along points that of the first of
+   * those that it brings together. Along terms, they are tested for the places of the window from those of a step on: each lane finds
+   * one of 32. */
   template <int own>
-  OPC_DEVICE_MEMBER void keep(kept_places<own> &kept, int first_point, int behind, int points_left) const {
-    kept.until = 0;
+  OPC_DEVICE_MEMBER void keep(kept_places<own> &kept, int step, int first_point, int behind, int points_left) const {
     if (!packs) return;
     OPC_UNROLLED
     for (int i = 0; i < own; ++i) {
@@ -157,21 +176,14 @@ struct place_table {
       kept.at[i] = {0, 0};
       if (p >= points_left) continue;
       const int skipped = by_terms ? 0 : static_cast<int>(head()[2]);
-      kept.at[i] = shortened(point(p), by_terms ? ~0u : 1u << quotient_by(together, p + skipped));
+      kept.at[i] = shortened(point(p), !by_terms ? 1u << quotient_by(together, p + skipped) : tests ? 0u : ~0u);
     }
-  }
-  /* Along terms, tests a thread's points for the places of the window from those of a step on; each lane finds one of 32. */
-  template <int own>
-  OPC_DEVICE_MEMBER void test(kept_places<own> &kept, int step, int first_point, int behind, int points_left) const {
     if constexpr (by_terms && tests) {
-      if (step < kept.until) return;
-      const int64_t first_term = head()[0], begin = quotient_by(together, first_term + static_cast<int64_t>(step) * count);
-      const int64_t ends = quotient_by(together, first_term + head()[1] - 1) + 1, last = begin + 32;
-      const int some = last < ends ? 32 : static_cast<int>(ends - begin), lane = static_cast<int>(threadIdx.x) % 32;
+      int now = static_cast<int>(threadIdx.x);
+      forget(now);
+      const int64_t begin = window_at(step), end = quotient_by(together, head()[0] + head()[1] - 1) + 1;
+      const int some = at_most(32, end - begin), lane = now % 32;
       const place mine = at.terms((begin + (lane < some ? lane : 0)) * static_cast<int64_t>(together.wide_value));
-      kept.until = last < ends ? static_cast<int>(quotient_by_count(last * static_cast<int64_t>(together.wide_value) - first_term)) : INT32_MAX;
-      OPC_UNROLLED
-      for (int i = 0; i < own; ++i) kept.at[i].window = 0;
       OPC_ROLLED
       for (int w = 0; w < some; ++w) {
         place other;
@@ -186,7 +198,6 @@ struct place_table {
       }
     }
   }
-  OPC_DEVICE_MEMBER static int64_t quotient_by_count(int64_t terms) { return terms / count; }
   /* Where the element of a point and a term lies; null where there is none. */
   OPC_DEVICE_MEMBER const typename At::element *find(const place &point, const place &term) const {
     return at.holds(point, term) ? at.at(point, term) : nullptr;
@@ -207,7 +218,7 @@ struct table_of_factor<Part, stages, At, true, false> {
 };
 template <typename Part, int stages, typename At>
 struct table_of_factor<Part, stages, At, false, true> {
-  typedef place_table<Part, stages, At> type;
+  typedef place_table<Part, At> type;
 };
 template <typename Part, int stages, typename At>
 using factor_table = typename table_of_factor<Part, stages, At, is_computed<At>, is_gathered<At>>::type;

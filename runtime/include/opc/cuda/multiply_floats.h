@@ -14,7 +14,7 @@ struct float_part {
   enum : int { terms = 16, bytes = points * terms * 4, words = points * terms / threads_a_block };
   static constexpr bool by_terms = std::is_same<Along, along_terms>::value;
   /* Of places in tables: elements that an offset counts by, and terms that have one. */
-  enum : int { all_points = points, unit = by_terms ? 1 : 4, terms_each = 1, kept = by_terms ? words / 2 : 1 };
+  enum : int { all_points = points, unit = by_terms ? 1 : 4, terms_each = 1 };
 
   /* A thread's word number `i`. Along terms 8 lanes have neighbours, along points all. */
   OPC_DEVICE_MEMBER static int term_of(int thread, int i) {
@@ -75,34 +75,36 @@ struct float_part {
   }
 
   /* Copies what lies at places of a table: where neighbours lie on end, by short places, along points four at once. */
-  enum : int { pieces_a_row = points / 4, rows_at_once = threads_a_block / pieces_a_row, behind = threads_a_block / 8 };
-  typedef kept_places<kept> own_places;
+  enum : int { pieces_a_row = points / 4, rows_at_once = threads_a_block / pieces_a_row };
   template <typename Table>
-  OPC_DEVICE_MEMBER static void keep(const Table &table, own_places &own, int points_left) {
-    const int thread = static_cast<int>(threadIdx.x);
-    table.keep(own, by_terms ? point_of(thread, 0) : thread % pieces_a_row * 4, behind, points_left);
-  }
-  template <typename Table>
-  OPC_DEVICE_MEMBER static void gather_packs(shared_place part, const Table &table, own_places &own, int step, int points_left) {
+  OPC_DEVICE_MEMBER static void keep(const Table &table, int step, int points_left) {
+    /* Registers are for points: what is kept of a point, or of four, is in shared memory. */
     int thread = static_cast<int>(threadIdx.x);
     forget(thread);
-    const short_place *const places = table.first(step);
+    kept_places<1> own;
+    table.keep(own, step, by_terms ? thread : 4 * thread, 0, points_left);
+    if (table.packs && thread < (by_terms ? points : int(pieces_a_row))) table.kept(thread) = own.at[0].word();
+  }
+  template <typename Table>
+  OPC_DEVICE_MEMBER static void gather_packs(shared_place part, const Table &table, int step) {
+    int thread = static_cast<int>(threadIdx.x);
+    forget(thread);
+    const uint64_t *const places = table.first(step);
     if constexpr (by_terms) {
-      table.test(own, step, point_of(thread, 0), behind, points_left);
+      const short_place now[2] = {short_place::of(places[term_of(thread, 0)]), short_place::of(places[term_of(thread, 1)])};
       OPC_UNROLLED
-      for (int k = 0; k < 2; ++k) {
-        const short_place now = places[term_of(thread, k)];
-        OPC_UNROLLED
-        for (int i = 0; i < kept; ++i) {
-          copy_one(part + place(term_of(thread, k), point_of(thread, 2 * i)), table.find(own.at[i], now), table.holds(own.at[i], now));
-        }
+      for (int i = 0; i < words; ++i) {
+        const short_place point = short_place::of(table.kept(point_of(thread, i))), &term = now[i % 2];
+        copy_one(part + place(term_of(thread, i), point_of(thread, i)), table.find(point, term), table.holds(point, term));
       }
     } else {
-      const int row = thread / pieces_a_row, point = thread % pieces_a_row * 4;
+      const int row = thread / pieces_a_row, point = thread % pieces_a_row;
+      const short_place own = short_place::of(table.kept(point));
       OPC_UNROLLED
-      for (int term = row; term < terms; term += rows_at_once) {
-        const short_place now = places[term];
-        copy_16_bytes(part + place(term, point), table.find(own.at[0], now), table.holds(own.at[0], now) ? 16 : 0);
+      for (int i = 0; i < terms / rows_at_once; ++i) {
+        const int term = row + i * rows_at_once;
+        const short_place now = short_place::of(places[term]);
+        copy_16_bytes(part + place(term, 4 * point), table.find(own, now), table.holds(own, now) ? 16 : 0);
       }
     }
   }
@@ -164,16 +166,13 @@ OPC_DEVICE void multiply_floats(const Nest &n, const Left &left, const LeftAt &l
   constexpr bool left_lies = lies_in_steps<LeftAt>, right_lies = lies_in_steps<RightAt>;
   OPC_DYNAMIC_SHARED(memory);
   const shared_place shared = place_of_shared(memory);
-  const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
-  const int own_down = warp / warps_across * warp_down + lane / lanes_across * 4;
-  const int own_across = warp % warps_across * warp_across + lane % lanes_across * 4;
   typedef factor_table<left_part, stages, LeftAt> left_places;
   typedef factor_table<right_part, stages, RightAt> right_places;
   const bool left_packs = std::is_same<left_stored, float>::value && n.left.how == packed;
   const bool right_packs = std::is_same<right_stored, float>::value && n.right.how == packed;
   left_places left_table(memory + stages * stage_bytes, left_at, n.left_together, left_packs);
   right_places right_table(memory + stages * stage_bytes + left_places::bytes, right_at, n.right_together, right_packs);
-  constexpr bool fills = !left_lies || !right_lies;
+  constexpr bool fills = is_computed<LeftAt> || is_computed<RightAt>, gathers = is_gathered<LeftAt> || is_gathered<RightAt>;
   for (int turn = 0; tile_at(turn) < n.work; ++turn) {
     const tile_start start = start_of_tile<Kind>(n, tile_at(turn));
     const int steps = static_cast<int>((start.terms + terms - 1) / terms);
@@ -195,11 +194,10 @@ OPC_DEVICE void multiply_floats(const Nest &n, const Left &left, const LeftAt &l
     }
     const auto fill = [&](int step) {
       const int terms_left = step + 1 == steps ? counts >> 20 : step < steps ? terms : 0;
-      left_table.fill(step, terms_left);
-      right_table.fill(step, terms_left);
+      if constexpr (is_computed<LeftAt>) left_table.fill(step, terms_left);
+      if constexpr (is_computed<RightAt>) right_table.fill(step, terms_left);
     };
-    [[maybe_unused]] typename left_part::own_places left_kept;
-    [[maybe_unused]] typename right_part::own_places right_kept;
+    int round = 0;
     /* Brings the terms of a step to a stage; steps follow each other. */
     const auto bring = [&](int step, int stage) {
       const shared_place part = shared + stage * stage_bytes;
@@ -213,9 +211,9 @@ OPC_DEVICE void multiply_floats(const Nest &n, const Left &left, const LeftAt &l
       }
       if constexpr (is_gathered<LeftAt>) {
         if (left_packs) {
-          left_part::gather_packs(part, left_table, left_kept, step, left_points);
+          left_part::gather_packs(part, left_table, step - round);
         } else {
-          left_part::gather_each(part, left_table, step, left_points, terms_left);
+          left_part::gather_each(part, left_table, step - round, left_points, terms_left);
         }
       } else if (!left_lies || (Kind == small_tiles && n.left.how == by_value)) {
         left_part::write(part, left_at, left, left_table, left_own, start.batch, start.down, first_term, step, left_points, terms_left);
@@ -228,9 +226,9 @@ OPC_DEVICE void multiply_floats(const Nest &n, const Left &left, const LeftAt &l
       }
       if constexpr (is_gathered<RightAt>) {
         if (right_packs) {
-          right_part::gather_packs(part + left_part::bytes, right_table, right_kept, step, right_points);
+          right_part::gather_packs(part + left_part::bytes, right_table, step - round);
         } else {
-          right_part::gather_each(part + left_part::bytes, right_table, step, right_points, terms_left);
+          right_part::gather_each(part + left_part::bytes, right_table, step - round, right_points, terms_left);
         }
       } else if (!right_lies || (Kind == small_tiles && n.right.how == by_value)) {
         right_part::write(part + left_part::bytes, right_at, right, right_table, right_own, start.batch, start.across, first_term, step,
@@ -238,59 +236,75 @@ OPC_DEVICE void multiply_floats(const Nest &n, const Left &left, const LeftAt &l
       }
     };
     float totals[own][own] = {};
-    if constexpr (fills) {
+    if constexpr (fills || gathers) {
       left_table.begin(start.batch, start.down, counts & 1023, start.first_term, start.terms);
       right_table.begin(start.batch, start.across, counts >> 10 & 1023, start.first_term, start.terms);
-      if constexpr (is_gathered<LeftAt> || is_gathered<RightAt>) __syncthreads();
-      OPC_ROLLED
-      for (int stage = 0; stage < stages; ++stage) fill(stage);
-      if constexpr (is_gathered<LeftAt>) left_part::keep(left_table, left_kept, counts & 1023);
-      if constexpr (is_gathered<RightAt>) right_part::keep(right_table, right_kept, counts >> 10 & 1023);
-      __syncthreads();
+      if constexpr (gathers) __syncthreads();
     }
-    int stage = 0;
-    /* The first steps, which are ahead of the sum, only bring what the next ones add up: the code that brings terms stands here once. */
+    /* Rounds of steps for which tables have room. */
     OPC_ROLLED
-    for (int step = 1 - stages; step < steps; ++step) {
-      if (step >= 0) {
-        wait_for_copies<stages - 2>();
-        __syncthreads();
-      }
-      /* Behind the barrier nobody reads the stage before this one. */
-      const int next = step + stages - 1;
-      if (next < steps) bring(next, stage);
+    for (int end_of_round = 0; round < steps; round = end_of_round) {
+      end_of_round = steps;
+      if constexpr (is_gathered<LeftAt>) end_of_round = at_most(end_of_round, left_table.end_of(round));
+      if constexpr (is_gathered<RightAt>) end_of_round = at_most(end_of_round, right_table.end_of(round));
+      if constexpr (is_gathered<LeftAt>) left_table.fill(round, end_of_round);
+      if constexpr (is_gathered<RightAt>) right_table.fill(round, end_of_round);
       if constexpr (fills) {
-        if (step >= 0) fill(step + stages);
+        OPC_ROLLED
+        for (int stage = 0; stage < stages; ++stage) fill(round + stage);
       }
-      end_copies();
-      stage = stage_after<stages>(stage);
-      if (step < 0) continue;
-      const shared_place part = shared + stage * stage_bytes;
+      if constexpr (is_gathered<LeftAt>) left_part::keep(left_table, round, counts & 1023);
+      if constexpr (is_gathered<RightAt>) right_part::keep(right_table, round, counts >> 10 & 1023);
+      if constexpr (fills || gathers) __syncthreads();
+      int stage = 0;
+      /* The first steps, which are ahead of the sum, only bring what the next ones add up: the code that brings terms stands here once. */
       OPC_ROLLED
-      for (int first = 0; first < terms; first += 8) {
-        int down = own_down, across = own_across;
-        forget(down);
-        forget(across);
-        OPC_UNROLLED
-        for (int term = 0; term < 8; ++term) {
-          float a[fours][4], b[fours][4];
+      for (int step = round + 1 - stages; step < end_of_round; ++step) {
+        if (step >= round) {
+          wait_for_copies<stages - 2>();
+          __syncthreads();
+        }
+        /* Behind the barrier nobody reads the stage before this one. */
+        const int next = step + stages - 1;
+        if (next < end_of_round) bring(next, stage);
+        if constexpr (fills) {
+          if (step >= round) fill(step + stages);
+        }
+        end_copies();
+        stage = stage_after<stages>(stage);
+        if (step < round) continue;
+        int own_thread = static_cast<int>(threadIdx.x);
+        forget(own_thread);
+        const int warp = own_thread / 32, lane = own_thread % 32;
+        const int own_down = warp / warps_across * warp_down + lane / lanes_across * 4;
+        const int own_across = warp % warps_across * warp_across + lane % lanes_across * 4;
+        const shared_place part = shared + stage * stage_bytes;
+        OPC_ROLLED
+        for (int first = 0; first < terms; first += 8) {
+          int down = own_down, across = own_across;
+          forget(down);
+          forget(across);
           OPC_UNROLLED
-          for (int i = 0; i < fours; ++i) {
-            read_shared(part + first * shape.down * 4 + left_part::template place_of_group<lanes_down, fours>(term, down, i), a[i]);
-            read_shared(part + left_part::bytes + first * shape.across * 4 +
-                            right_part::template place_of_group<lanes_across, fours>(term, across, i),
-                        b[i]);
-          }
-          OPC_UNROLLED
-          for (int i = 0; i < own; ++i) {
+          for (int term = 0; term < 8; ++term) {
+            float a[fours][4], b[fours][4];
             OPC_UNROLLED
-            for (int j = 0; j < own; ++j) totals[i][j] += a[i / 4][i % 4] * b[j / 4][j % 4];
+            for (int i = 0; i < fours; ++i) {
+              read_shared(part + first * shape.down * 4 + left_part::template place_of_group<lanes_down, fours>(term, down, i), a[i]);
+              read_shared(part + left_part::bytes + first * shape.across * 4 +
+                              right_part::template place_of_group<lanes_across, fours>(term, across, i),
+                          b[i]);
+            }
+            OPC_UNROLLED
+            for (int i = 0; i < own; ++i) {
+              OPC_UNROLLED
+              for (int j = 0; j < own; ++j) totals[i][j] += a[i / 4][i % 4] * b[j / 4][j % 4];
+            }
           }
         }
       }
+      wait_for_copies<0>();
+      __syncthreads();
     }
-    wait_for_copies<0>();
-    __syncthreads();
     forget(turn);
     const tile_start end = start_of_tile<Kind>(n, tile_at(turn));
     /* A group of a warp's rows at a time goes through shared memory, so that lanes store neighbours. */

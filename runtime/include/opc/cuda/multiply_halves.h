@@ -73,19 +73,20 @@ struct half_part {
   /* Brings what lies at places of a table, whole pieces where they are packed. */
   typedef kept_places<kept> own_places;
   template <typename Table>
-  OPC_DEVICE_MEMBER void keep(const Table &table, own_places &own, int points_left) const {
-    table.keep(own, by_terms ? row : 8 * piece, rows_at_once, points_left);
+  OPC_DEVICE_MEMBER void keep(const Table &table, own_places &own, int step, int points_left) const {
+    table.keep(own, step, by_terms ? row : 8 * piece, rows_at_once, points_left);
   }
   template <typename Table>
-  OPC_DEVICE_MEMBER void gather_packs(shared_place part, const Table &table, own_places &own, int step, int points_left) const {
-    const short_place *const places = table.first(step) + (by_terms ? piece : row);
-    table.test(own, step, row, rows_at_once, points_left);
-    short_place place = places[0];
+  OPC_DEVICE_MEMBER void gather_packs(shared_place part, const Table &table, const own_places &own, int step) const {
+    const uint64_t *const places = table.first(step) + (by_terms ? piece : row);
+    constexpr int several = by_terms ? 1 : int(pieces);
+    short_place found[several];
+    OPC_UNROLLED
+    for (int i = 0; i < several; ++i) found[i] = short_place::of(places[i * rows_at_once]);
     OPC_UNROLLED
     for (int i = 0; i < pieces; ++i) {
-      if (!by_terms) place = places[i * rows_at_once];
-      const short_place &other = own.at[by_terms ? i : 0];
-      copy_16_bytes(part + to + i * rows_at_once * pieces_a_row * 16, table.find(other, place), table.holds(other, place) ? 16 : 0);
+      const short_place &point = own.at[by_terms ? i : 0], &term = found[by_terms ? 0 : i];
+      copy_16_bytes(part + to + i * rows_at_once * pieces_a_row * 16, table.find(point, term), table.holds(point, term) ? 16 : 0);
     }
   }
   /* Or an element after the other. */
@@ -184,17 +185,16 @@ OPC_DEVICE void multiply_halves(const Nest &n, const Left &left, const LeftAt &l
   constexpr bool left_lies = lies_in_steps<LeftAt>, right_lies = lies_in_steps<RightAt>;
   OPC_DYNAMIC_SHARED(memory);
   const shared_place shared = place_of_shared(memory);
-  const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
-  const int own_down = warp / 4 * warp_down, own_across = warp % 4 * warp_across;
+  const int warp = static_cast<int>(threadIdx.x) / 32;
   const left_part left_own;
   const right_part right_own;
-  const int left_row = left_part::first_row(own_down), right_row = right_part::first_row(own_across);
+  const int left_row = left_part::first_row(warp / 4 * warp_down), right_row = right_part::first_row(warp % 4 * warp_across);
   typedef factor_table<left_part, stages, LeftAt> left_places_table;
   typedef factor_table<right_part, stages, RightAt> right_places_table;
   const bool left_packs = Kind == large_tiles || n.left.how == packed, right_packs = Kind == large_tiles || n.right.how == packed;
   left_places_table left_table(memory + stages * stage_bytes, left_at, n.left_together, left_packs);
   right_places_table right_table(memory + stages * stage_bytes + left_places_table::bytes, right_at, n.right_together, right_packs);
-  constexpr bool fills = !left_lies || !right_lies;
+  constexpr bool fills = is_computed<LeftAt> || is_computed<RightAt>, gathers = is_gathered<LeftAt> || is_gathered<RightAt>;
   for (int turn = 0; tile_at(turn) < n.work; ++turn) {
     const tile_start start = start_of_tile<Kind>(n, tile_at(turn));
     const int steps = static_cast<int>((start.terms + terms - 1) / terms);
@@ -220,11 +220,12 @@ OPC_DEVICE void multiply_halves(const Nest &n, const Left &left, const LeftAt &l
     if constexpr (is_computed<RightAt>) right_places = right_at.points(start.across + at_most(right_part::own_point(), n.across - start.across - 1));
     const auto fill = [&](int step) {
       const int terms_left = step + 1 == steps ? counts >> 20 : step < steps ? terms : 0;
-      left_table.fill(step, terms_left);
-      right_table.fill(step, terms_left);
+      if constexpr (is_computed<LeftAt>) left_table.fill(step, terms_left);
+      if constexpr (is_computed<RightAt>) right_table.fill(step, terms_left);
     };
     [[maybe_unused]] typename left_part::own_places left_kept;
     [[maybe_unused]] typename right_part::own_places right_kept;
+    int round = 0;
     /* Brings the terms of a step to a stage; steps follow each other. */
     const auto bring = [&](int step, int stage) {
       const shared_place part = shared + stage * stage_bytes;
@@ -243,9 +244,9 @@ OPC_DEVICE void multiply_halves(const Nest &n, const Left &left, const LeftAt &l
       }
       if constexpr (is_gathered<LeftAt>) {
         if (left_packs) {
-          left_own.gather_packs(part, left_table, left_kept, step, left_points + left_point);
+          left_own.gather_packs(part, left_table, left_kept, step - round);
         } else {
-          left_own.gather_each(part, left_table, step, left_points + left_point, terms_left);
+          left_own.gather_each(part, left_table, step - round, left_points + left_point, terms_left);
         }
       } else if constexpr (!left_lies) {
         left_part::template compute<Stored>(part, left_at, left, left_table, left_places, start.batch, start.down, step,
@@ -264,9 +265,9 @@ OPC_DEVICE void multiply_halves(const Nest &n, const Left &left, const LeftAt &l
       }
       if constexpr (is_gathered<RightAt>) {
         if (right_packs) {
-          right_own.gather_packs(part + left_part::bytes, right_table, right_kept, step, right_points + right_point);
+          right_own.gather_packs(part + left_part::bytes, right_table, right_kept, step - round);
         } else {
-          right_own.gather_each(part + left_part::bytes, right_table, step, right_points + right_point, terms_left);
+          right_own.gather_each(part + left_part::bytes, right_table, step - round, right_points + right_point, terms_left);
         }
       } else if constexpr (!right_lies) {
         right_part::template compute<Stored>(part + left_part::bytes, right_at, right, right_table, right_places, start.batch, start.across, step,
@@ -293,49 +294,63 @@ OPC_DEVICE void multiply_halves(const Nest &n, const Left &left, const LeftAt &l
         }
       }
     };
-    if constexpr (fills) {
+    if constexpr (fills || gathers) {
       left_table.begin(start.batch, start.down, counts & 1023, start.first_term, start.terms);
       right_table.begin(start.batch, start.across, counts >> 10 & 1023, start.first_term, start.terms);
-      if constexpr (is_gathered<LeftAt> || is_gathered<RightAt>) __syncthreads();
-      OPC_ROLLED
-      for (int stage = 0; stage < stages; ++stage) fill(stage);
-      if constexpr (is_gathered<LeftAt>) left_own.keep(left_table, left_kept, counts & 1023);
-      if constexpr (is_gathered<RightAt>) right_own.keep(right_table, right_kept, counts >> 10 & 1023);
-      __syncthreads();
+      if constexpr (gathers) __syncthreads();
     }
-    int stage = 0;
-    /* The first steps, which are ahead of the sum, only bring what the next ones add up: the code that brings terms stands here once. */
+    /* Rounds of steps for which tables have room. */
     OPC_ROLLED
-    for (int step = 1 - stages; step < steps; ++step) {
-      if (step == 0) {
+    for (int end_of_round = 0; round < steps; round = end_of_round) {
+      end_of_round = steps;
+      if constexpr (is_gathered<LeftAt>) end_of_round = at_most(end_of_round, left_table.end_of(round));
+      if constexpr (is_gathered<RightAt>) end_of_round = at_most(end_of_round, right_table.end_of(round));
+      if constexpr (is_gathered<LeftAt>) left_table.fill(round, end_of_round);
+      if constexpr (is_gathered<RightAt>) right_table.fill(round, end_of_round);
+      if constexpr (fills) {
+        OPC_ROLLED
+        for (int stage = 0; stage < stages; ++stage) fill(round + stage);
+      }
+      if constexpr (is_gathered<LeftAt>) left_own.keep(left_table, left_kept, round, counts & 1023);
+      if constexpr (is_gathered<RightAt>) right_own.keep(right_table, right_kept, round, counts >> 10 & 1023);
+      if constexpr (fills || gathers) __syncthreads();
+      int stage = 0;
+      /* The first steps, which are ahead of the sum, only bring what the next ones add up: the code that brings terms stands here once. */
+      OPC_ROLLED
+      for (int step = round + 1 - stages; step < end_of_round; ++step) {
+        if (step == round) {
+          wait_for_copies<stages - 2>();
+          __syncthreads();
+          read(shared, 0);
+        }
+        if (step >= round) read(shared + stage_after<stages>(stage) * stage_bytes, 1);
+        /* Behind the last barrier nobody reads the stage before this one. */
+        const int next = step + stages - 1;
+        if (next < end_of_round) bring(next, stage);
+        if constexpr (fills) {
+          if (step >= round) fill(step + stages);
+        }
+        end_copies();
+        stage = stage_after<stages>(stage);
+        if (step < round) continue;
+        multiply(0);
         wait_for_copies<stages - 2>();
         __syncthreads();
-        read(shared, 0);
+        read(shared + stage_after<stages>(stage) * stage_bytes, 0);
+        multiply(1);
       }
-      if (step >= 0) read(shared + stage_after<stages>(stage) * stage_bytes, 1);
-      /* Behind the last barrier nobody reads the stage before this one. */
-      const int next = step + stages - 1;
-      if (next < steps) bring(next, stage);
-      if constexpr (fills) {
-        if (step >= 0) fill(step + stages);
-      }
-      end_copies();
-      stage = stage_after<stages>(stage);
-      if (step < 0) continue;
-      multiply(0);
-      wait_for_copies<stages - 2>();
+      wait_for_copies<0>();
       __syncthreads();
-      read(shared + stage_after<stages>(stage) * stage_bytes, 0);
-      multiply(1);
     }
-    wait_for_copies<0>();
-    __syncthreads();
     forget(turn);
     const tile_start end = start_of_tile<Kind>(n, tile_at(turn));
     /* A warp's rows of points, 16 at a time, go through shared memory, so that lanes store neighbours. */
+    int thread = static_cast<int>(threadIdx.x);
+    forget(thread);
+    const int lane = thread % 32, own_rows = thread / 128 * warp_down, own_columns = thread / 32 % 4 * warp_across;
     typedef finished_rows<16, warp_across> warp_rows;
-    const shared_place rows = shared + warp * warp_rows::bytes;
-    const warp_rows finished(n, f, lane, end.batch, end.across + own_across);
+    const shared_place rows = shared + thread / 32 * warp_rows::bytes;
+    const warp_rows finished(n, f, lane, end.batch, end.across + own_columns);
     [[maybe_unused]] doubts<downs, warp_rows::each> doubtful;
     OPC_ROLLED
     for (int i = 0; i < downs; ++i) {
@@ -351,15 +366,15 @@ OPC_DEVICE void multiply_halves(const Nest &n, const Left &left, const LeftAt &l
         }
       }
       __syncwarp();
-      finished.finish(n, end, f, rows, end.down + own_down + 16 * i, i, doubtful);
+      finished.finish(n, end, f, rows, end.down + own_rows + 16 * i, i, doubtful);
       __syncwarp();
     }
     if constexpr (!Finishing::is_exact) {
       doubtful.template settle<float>(n, end, f, [&](int i, int at, int64_t &down, int64_t &across) {
         int row, column;
         finished.place(at, row, column);
-        down = end.down + own_down + 16 * i + row;
-        across = end.across + own_across + column;
+        down = end.down + own_rows + 16 * i + row;
+        across = end.across + own_columns + column;
       });
     }
     __syncthreads();
