@@ -79,7 +79,7 @@ struct kept_places {
 /* The places of a tile's points, and of the terms of some steps, a round, in shared memory, behind the number of the first term and how many
  * there are, and where the tile begins in its place of the window and how many of these it has: what few threads need is in no register.
  * `Part` is the part of the factor that is in shared memory at once. */
-enum : int { place_table_head = 32, place_table_terms = 4 * threads_a_block };
+enum : int { place_table_head = 48, place_table_terms = 4 * threads_a_block };
 template <typename Part, typename At>
 struct place_table {
   typedef typename At::place place;
@@ -102,6 +102,13 @@ struct place_table {
   }
   OPC_DEVICE_MEMBER uint64_t &kept(int p) const { return first(0)[shorts + p]; }
   OPC_DEVICE_MEMBER int64_t *head() const { return reinterpret_cast<int64_t *>(memory); }
+  /* What else a tile keeps: two numbers. */
+  OPC_DEVICE_MEMBER int &number(int which) const { return reinterpret_cast<int *>(memory + 32)[which]; }
+  OPC_DEVICE_MEMBER void set_numbers(int first, int second) const {
+    if (!first_thread()) return;
+    number(0) = first;
+    number(1) = second;
+  }
   OPC_DEVICE_MEMBER void begin(int64_t batch, int64_t first_point, int points_left, int64_t first_term, int64_t terms) const {
     int thread = static_cast<int>(threadIdx.x);
     forget(thread);
