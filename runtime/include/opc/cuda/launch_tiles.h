@@ -169,7 +169,10 @@ struct tile_launch {
         bytes_of(medium_tiles, type) + tables_of(d, medium_tiles, type) <= most_shared()) {
       d.tiles = medium_tiles;
     }
-    if (may_grow && most == large_tiles && halves && d.left.how == packed && d.right.how == packed && tiles_of(d, batches, large_tiles) >= many_tiles &&
+    /* Of few tiles with many terms the greatest too, where they are not much larger than the points. */
+    const int64_t large = tiles_of(d, batches, large_tiles);
+    const bool fits = large >= many_tiles || (large * 8 <= medium * 5 && large * parts_of(d, large, sum_bytes) >= many_tiles);
+    if (may_grow && most == large_tiles && halves && d.left.how == packed && d.right.how == packed && fits &&
         bytes_of(large_tiles, type) + tables_of(d, large_tiles, type) <= most_shared()) {
       d.tiles = large_tiles;
     }
