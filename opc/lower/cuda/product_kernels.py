@@ -100,7 +100,10 @@ class _DeviceProducts(DevicePoints):
         found = [variable(across)]
         if self._are_digits:
             found = [place_of(variable(across), sizes[k + 1 :], size) for k, size in enumerate(sizes)]
-        ends = LocalFunction(self.nest.fresh("ends"), ((Weak.INT, across),), (), call("digits", *found))
+        digits: Expr = call("digits", *found)
+        if self._are_digits and (p.split is None or p.split.entry not in p.across):
+            digits = call("digits_of", NEST, variable(across), types=tuple(map(str, p.across)))
+        ends = LocalFunction(self.nest.fresh("ends"), ((Weak.INT, across),), (), digits)
         total = self.nest.fresh("total")
         params, places = self._point()
         value = self.value(replace_node(self.stage.assign.value, p.sum, Local(total, of)))

@@ -138,10 +138,11 @@ struct finished_rows {
         return;
       }
     }
+    OPC_ROLLED
     for (int c = 0; c < columns / lanes; ++c) {
       const int own = lane % lanes + c * lanes;
       const digits ends = f.ends(across + own);
-      OPC_UNROLLED_2
+      OPC_ROLLED
       for (int t = 0; t < turns; ++t) {
         const int row = lane / lanes + t * (32 / lanes);
         float total;

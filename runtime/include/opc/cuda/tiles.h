@@ -50,6 +50,17 @@ struct digits {
   digits() = default;
 };
 
+/* The places of a point along these entries of a target, none of which is split in groups. */
+template <int... Entries, typename Nest>
+OPC_DEVICE digits digits_of(const Nest &n, int64_t point) {
+  constexpr int entries[] = {Entries...}, count = static_cast<int>(sizeof...(Entries));
+  digits found = {};
+  OPC_UNROLLED
+  for (int k = count - 1; k > 0; --k) point = without_last(point, n.by_size[entries[k]], found.at[k]);
+  found.at[0] = point;
+  return found;
+}
+
 /* A factor that is computed from such places, which `points(point)` and `terms(term)` find. */
 template <typename Points, typename Terms>
 struct computed_places {
