@@ -26,7 +26,7 @@ HEADERS: Mapping[str, str] = {
         "row_store"
     ),
     "cuda/move": "move_axis",
-    "cuda/multiply": "along_points along_terms computed_places digits digits_of gathered_places multiply_tiles placed",
+    "cuda/multiply": "along_points along_terms computed_places digit_of digits digits_of gathered_places multiply_tiles placed",
     "cuda/nest": (
         "add_at add_runs adds_runs are_dense broadcast_place broadcast_points count_own_terms count_terms dense_step "
         "end_of_line entry_place finds_places first_term group_offsets item_at items_of_key join_items join_search join_terms "

@@ -256,6 +256,10 @@ class _DeviceProducts(DevicePoints):
         """Return the places along entries of the target, of a number that counts their points."""
         split, found = self.products.split, dict[int, Expr]()
         part = "groups" if entries is self.products.batch else "group_points"
+        if 1 < len(entries) <= MOST_DIGITS and (split is None or split.entry not in entries):
+            all_of = tuple(map(str, entries))
+            at = (call("digit_of", NEST, variable(param), types=(str(k), *all_of)) for k in range(len(entries)))
+            return self._places_at(dict(zip(entries, at, strict=True)))
         for k, n in enumerate(entries):
             behind = [self._size(m, part) for m in entries[k + 1 :]]
             found[n] = variable(param) if len(entries) == 1 else place_of(variable(param), behind, self._size(n, part))

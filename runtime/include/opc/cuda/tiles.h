@@ -61,6 +61,11 @@ OPC_DEVICE digits digits_of(const Nest &n, int64_t point) {
   return found;
 }
 
+template <int Which, int... Entries, typename Nest>
+OPC_DEVICE int64_t digit_of(const Nest &n, int64_t point) {
+  return digits_of<Entries...>(n, point).at[Which];
+}
+
 /* A factor that is computed from such places, which `points(point)` and `terms(term)` find. */
 template <typename Points, typename Terms>
 struct computed_places {
