@@ -218,6 +218,13 @@ OPC_DEVICE void multiply_halves(const Nest &n, const Left &left, const LeftAt &l
     digits left_places, right_places;
     if constexpr (is_computed<LeftAt>) left_places = left_at.points(start.down + at_most(left_part::own_point(), n.down - start.down - 1));
     if constexpr (is_computed<RightAt>) right_places = right_at.points(start.across + at_most(right_part::own_point(), n.across - start.across - 1));
+    /* These two are in shared memory where both factors have tables: registers are for points. */
+    const auto number = [&](int which) {
+      if constexpr (is_gathered<LeftAt> && is_gathered<RightAt>) return left_table.number(which);
+      int found = which == 0 ? counts : steps;
+      forget(found);
+      return found;
+    };
     const auto fill = [&](int step) {
       const int terms_left = step + 1 == steps ? counts >> 20 : step < steps ? terms : 0;
       if constexpr (is_computed<LeftAt>) left_table.fill(step, terms_left);
@@ -229,10 +236,9 @@ OPC_DEVICE void multiply_halves(const Nest &n, const Left &left, const LeftAt &l
     /* Brings the terms of a step to a stage; steps follow each other. */
     const auto bring = [&](int step, int stage) {
       const shared_place part = shared + stage * stage_bytes;
-      int now = counts;
-      forget(now);
+      const int now = number(0);
       const int left_points = (now & 1023) - left_point, right_points = (now >> 10 & 1023) - right_point;
-      const int terms_left = step + 1 == steps ? now >> 20 : terms;
+      const int terms_left = step + 1 == number(1) ? now >> 20 : terms;
       const int64_t first_term = start.first_term + static_cast<int64_t>(step) * terms;
       if constexpr (left_lies) {
         if (left_packs) {
@@ -297,12 +303,13 @@ OPC_DEVICE void multiply_halves(const Nest &n, const Left &left, const LeftAt &l
     if constexpr (fills || gathers) {
       left_table.begin(start.batch, start.down, counts & 1023, start.first_term, start.terms);
       right_table.begin(start.batch, start.across, counts >> 10 & 1023, start.first_term, start.terms);
+      if constexpr (is_gathered<LeftAt> && is_gathered<RightAt>) left_table.set_numbers(counts, steps);
       if constexpr (gathers) __syncthreads();
     }
     /* Rounds of steps for which tables have room. */
     OPC_ROLLED
-    for (int end_of_round = 0; round < steps; round = end_of_round) {
-      end_of_round = steps;
+    for (int end_of_round = 0; round < number(1); round = end_of_round) {
+      end_of_round = number(1);
       if constexpr (is_gathered<LeftAt>) end_of_round = at_most(end_of_round, left_table.end_of(round));
       if constexpr (is_gathered<RightAt>) end_of_round = at_most(end_of_round, right_table.end_of(round));
       if constexpr (is_gathered<LeftAt>) left_table.fill(round, end_of_round);
@@ -311,8 +318,8 @@ OPC_DEVICE void multiply_halves(const Nest &n, const Left &left, const LeftAt &l
         OPC_ROLLED
         for (int stage = 0; stage < stages; ++stage) fill(round + stage);
       }
-      if constexpr (is_gathered<LeftAt>) left_own.keep(left_table, left_kept, round, counts & 1023);
-      if constexpr (is_gathered<RightAt>) right_own.keep(right_table, right_kept, round, counts >> 10 & 1023);
+      if constexpr (is_gathered<LeftAt>) left_own.keep(left_table, left_kept, round, number(0) & 1023);
+      if constexpr (is_gathered<RightAt>) right_own.keep(right_table, right_kept, round, number(0) >> 10 & 1023);
       if constexpr (fills || gathers) __syncthreads();
       int stage = 0;
       /* The first steps, which are ahead of the sum, only bring what the next ones add up: the code that brings terms stands here once. */
