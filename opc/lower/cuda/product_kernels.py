@@ -113,7 +113,9 @@ class _DeviceProducts(DevicePoints):
         finish = LocalFunction(self.nest.fresh("finish"), (*params, (of, total)), finished, stored, self.nest.declared.type)
         params, places = self._point()
         whole = sorted((n, name) for n, name in self.whole.items())
-        at = Address(self.nest.declared.name, sum_of([Product((variable(name), Member("@nest", "after", n))) for n, name in whole]))
+        at = Address(
+            self.nest.declared.name, sum_of([Product((variable(name), Member("@nest", "after", n))) for n, name in whole])
+        )
         used = used_places(places, (Do(call("store", at)),))[:-1]
         return ends, finish, LocalFunction(self.nest.fresh("to"), params, used, at)
 
