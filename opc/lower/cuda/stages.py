@@ -14,6 +14,7 @@ from opc.ir.expr import Expr, Read, has_reduction, reads, rewrite, size
 from opc.ir.op import Assign, Group, Op
 from opc.ir.verify import VerifyError
 from opc.loops.schedule import Override, active
+from opc.lower.cuda.ahead import with_given
 from opc.lower.cuda.moves import with_moved_axes
 from opc.lower.cuda.places import with_places_in_memory
 from opc.lower.cuda.products import products_of
@@ -53,13 +54,16 @@ def device_programs(op: Op) -> tuple[SpecialisedProgram, ...]:
 
 @lru_cache(maxsize=256)
 def _programs(same: _Same, overrides: tuple[Override, ...]) -> tuple[SpecialisedProgram, ...]:
-    return tuple(_on_device(_with_sums_of_rows(v)) for v in lower(same.op))
+    return tuple(_on_device(_for_device(v)) for v in lower(same.op))
 
 
-def _with_sums_of_rows(variant: SpecialisedProgram) -> SpecialisedProgram:
-    """Return a program whose sums over rows and within them are sums of rows, and of these."""
+def _for_device(variant: SpecialisedProgram) -> SpecialisedProgram:
+    """Return a program whose sums over rows and within them are sums of rows, and of these, and whose stages are given what is
+    reduced over points."""
     op = with_sums_of_rows(variant.case.op, _alone(variant.case.op, variant.program)[0])
-    return variant if op is variant.case.op else relowered(variant, op)
+    found = variant if op is variant.case.op else relowered(variant, op)
+    rows = (s for s in found.program.stages if isinstance(s, RowStage))
+    return with_given(found, frozenset().union(*map(_reduced, rows)))
 
 
 def _on_device(variant: SpecialisedProgram) -> SpecialisedProgram:
@@ -103,6 +107,9 @@ def _on_device(variant: SpecialisedProgram) -> SpecialisedProgram:
             own = copies.get(s.target, s.target)
             if last.get(own) == n and s.target not in memory and s.target not in brief and (own in alone or not bound):
                 run_alone(s, stage)
+    for s in op.body:
+        if s.target not in last and s.target not in memory and s.target not in brief:
+            run_alone(s, program.stages[-1])
     found = with_weighed_sums(op, Program(program.name, tuple(stages), ()))
     stages = list(found.stages)
     _verify(op, stages)
