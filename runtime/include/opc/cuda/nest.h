@@ -298,12 +298,21 @@ OPC_DEVICE Whole count_terms(Whole first, Whole end, const By &step) {
 }
 
 /* What the terms at a point come to, of which a thread has reduced its own. */
+constexpr int parts_at_once = 16;
 template <typename Joins, typename T, typename Nest>
 OPC_DEVICE T join_terms(const Nest &n, int64_t work, T value) {
   if (n.of == all_parts) {
-    for (int64_t p = thread_of_team(n); p < n.parts; p += n.team) {
-      value = Joins::join(value, *reinterpret_cast<const T *>(n.kept + 8 * (p * n.points + work)));
+    const auto part = [&](int64_t p) { return *reinterpret_cast<const T *>(n.kept + 8 * (p * n.points + work)); };
+    int64_t p = thread_of_team(n);
+    /* Where a thread joins all parts of its point there are few threads: each has many loads under way. */
+    for (; p + (parts_at_once - 1) * n.team < n.parts; p += parts_at_once * n.team) {
+      T parts[parts_at_once];
+      OPC_UNROLLED
+      for (int i = 0; i < parts_at_once; ++i) parts[i] = part(p + i * n.team);
+      OPC_UNROLLED
+      for (int i = 0; i < parts_at_once; ++i) value = Joins::join(value, parts[i]);
     }
+    for (; p < n.parts; p += n.team) value = Joins::join(value, part(p));
   }
   value = team_reduce<Joins, T>(n, value);
   if (n.of == one_part && first_of_team(n)) *reinterpret_cast<T *>(n.kept + 8 * work) = value;
