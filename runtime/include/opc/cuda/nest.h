@@ -49,7 +49,7 @@ template <int32_t Operands>
 struct device_nest {
   typedef int64_t whole; /* numbers of points and places */
   int64_t points;
-  int64_t packed; /* points that threads take several of at once: all, or none */
+  int64_t packed; /* points that threads take several of at once: all, or none; of sums, pieces of work of those that have packs */
   int64_t work; /* for teams: points, or parts of them */
   int64_t parts;
   char *kept; /* for each part of each point 8 bytes, or a sum of products; of searches behind these as many for positions */
@@ -317,6 +317,21 @@ OPC_DEVICE T join_terms(const Nest &n, int64_t work, T value) {
   value = team_reduce<Joins, T>(n, value);
   if (n.of == one_part && first_of_team(n)) *reinterpret_cast<T *>(n.kept + 8 * work) = value;
   return value;
+}
+
+/* Of threads that have packs of points: no terms; whether they have parts of these; and the total of one at a point, which is kept. */
+template <typename T, int count>
+OPC_DEVICE computed_pack<T, count> no_terms() {
+  return {};
+}
+template <typename Nest>
+OPC_DEVICE bool is_part(const Nest &n) {
+  return n.of == one_part;
+}
+template <typename T, typename Nest>
+OPC_DEVICE void keep_terms(const Nest &n, int64_t work, int64_t point, T total) {
+  int64_t own;
+  *reinterpret_cast<T *>(n.kept + 8 * (without_last(work, n.by_points, own) * n.points + point)) = total;
 }
 
 /* The position that a search at a point finds, of whose terms a thread has searched its own. */

@@ -290,12 +290,6 @@ struct row_pieces {
   OPC_DEVICE_MEMBER Pack &operator[](int64_t i) { return at[i]; }
   OPC_DEVICE_MEMBER const Pack &operator[](int64_t i) const { return at[i]; }
 };
-template <typename T, int count>
-struct computed_pack {
-  T elements[count];
-  OPC_DEVICE_MEMBER T &operator[](int64_t i) { return elements[i]; }
-  OPC_DEVICE_MEMBER const T &operator[](int64_t i) const { return elements[i]; }
-};
 template <int count, int pieces, typename Row>
 OPC_DEVICE row_pieces<raw_pack<Row, count>, pieces> new_pieces(const Row &) {
   return {};
