@@ -315,8 +315,8 @@ class CudaEntryText(TileEntryText):
         yield "  if (plan.lacks_memory()) {"
         yield f'    return opc::fail(context, OPC_OUT_OF_MEMORY, "{self.op.name}: no memory to sort terms of {s.assign.target}");'
         yield "  }"
-        blocks = f"opc::blocks_for({work} * described.team, opc::threads_a_block)"
-        threads = f"opc::threads_for({work} * described.team)"
+        blocks = "opc::blocks_for(described.work * described.team, opc::threads_a_block)"
+        threads = "opc::threads_for(described.work * described.team)"
         steps = "for (int32_t step = 0; plan.next_step(described, step); ++step)"
         yield f"  {steps} {{"
         yield from (

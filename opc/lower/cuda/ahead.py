@@ -52,7 +52,8 @@ def _whole(op: Op, rest: Op) -> Op:
         if s.target not in body:
             add(s)
     known = {t.name: t for t in (*rest.temporaries, *op.temporaries)}
-    return replace(rest, inputs=op.inputs, temporaries=tuple(t for t in known.values() if t.name in body), body=tuple(body.values()))
+    temporaries = tuple(t for t in known.values() if t.name in body)
+    return replace(rest, inputs=op.inputs, temporaries=temporaries, body=tuple(body.values()))
 
 
 __all__ = ["with_given"]

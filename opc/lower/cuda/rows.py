@@ -68,7 +68,7 @@ def row_kernel(op: Op, stage: RowStage) -> Kernel:
     how = ("rows to teams", "points to threads") if stage.whole_rows else ("points to all threads",)
     steps = [Transformation("bind", how), Transformation("pack", ("16 bytes",)), Transformation("unroll", (str(pieces),))]
     if stage.whole_rows:
-        # While the threads of a block wait for one another, those of another one read: what runs often fits in half the registers.
+        # While the threads of a block wait for one another, those of another read: what runs often fits in half the registers.
         steps.append(Transformation("occupancy", ("2" if often else "1",)))
     schedule = Schedule(tuple(steps))
     return Kernel("cuda", names, type_variables(op, plain), body, schedule=schedule)

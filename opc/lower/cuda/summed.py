@@ -3,7 +3,7 @@ is read along it.
 
 A gradient of what all rows share, such as a bias, is a sum over rows for each column. Where a thread has one column it computes
 for each element where that lies, and reads the values that a row has anew; a thread that has a pack does so once for its columns.
-Parts of the rows are summed by themselves, and joined by the loop over single points, which takes all where columns are in no packs.
+Parts of the rows are summed by themselves, and joined by the loop over single points, which takes all where there are no packs.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from opc.records import replace
 
 
 def summed_entry(op: Op, stage: NestStage) -> int | None:
-    """Return the entry of the target that threads take packs of columns along, the last; None where a statement is no such sum."""
+    """Return the entry of the target that threads take packs along, the last; None where a statement is no such sum."""
     nest, value = Nest(op, stage), stage.assign.value
     if not runs_often(op) or not stage.assign.indices or not isinstance(stage.assign.indices[-1], str):
         return None
