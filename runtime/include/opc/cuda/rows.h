@@ -73,6 +73,7 @@ OPC_DEVICE offsets<Operands> row_offsets(const device_tile<Operands> &t, int64_t
 }
 template <int32_t Operands>
 OPC_DEVICE offsets<Operands> row_offsets(const plain_tile<Operands> &t, int64_t row) {
+  if (t.outer > 1) return offsets_along(t, 0, t.outer, row);
   offsets<Operands> found;
   OPC_UNROLLED
   for (int k = 0; k < Operands; ++k) found.at[k] = row * t.operands[k].stride[0];
