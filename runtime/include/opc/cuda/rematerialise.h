@@ -8,6 +8,16 @@
 namespace opc {
 inline namespace OPC_VARIANT {
 
+/* An exponential that is a factor of values, of which many are added up where there are many columns. */
+template <typename Stored, int Tiles, typename T>
+OPC_DEVICE T exp_in_sum(T x) {
+  if constexpr (is_for_tensors<Stored> && has_many_columns(Tiles, 2)) {
+    return exp_near(x, 24.0f) * 5.9604644775390625e-8f;
+  } else {
+    return exp(x);
+  }
+}
+
 /* What tells of an element, or of where elements lie, at a term along other axes of the sum. */
 template <typename Value>
 struct value_along {
@@ -175,9 +185,11 @@ OPC_DEVICE void make_scores(How &how, const Nest &n, int tile, int end, bool sma
 
 /* Goes through the columns that a tile of rows needs, and has `use(first_column)` what is made of each tile of them; scores are `lowest`
  * where there is no row or column. */
-template <bool weighs, int Shrinks, typename How, typename Second, typename Nest, typename Ahead, typename Value, typename Use>
+template <bool weighs, int Shrinks, typename How, typename Second, typename Nest, typename Ahead, typename Value, typename Inner, typename Inside,
+          typename Use>
 OPC_DEVICE void go_through(How &how, Second &second, const Nest &n, const rows_in_columns &r, int64_t along, bool small, const Ahead &ahead,
-                           const Value &value, decltype(how.unscaled(0, 0)) nothing, const Use &use) {
+                           const Value &value, const Inner &inner, const Inside &inside, decltype(how.unscaled(0, 0)) nothing,
+                           const Use &use) {
   typedef decltype(how.unscaled(0, 0)) number;
   const number unit = small ? number(grown_by) : number(1);
   const auto places = ahead(r.start.batch, along);
@@ -200,18 +212,27 @@ OPC_DEVICE void go_through(How &how, Second &second, const Nest &n, const rows_i
     int64_t row = r.start.row + how.row(0), column = first_column + how.column(0);
     forget(row);
     forget(column);
-    OPC_UNROLLED
-    for (int j = 0; j < How::own_columns; ++j) {
-      OPC_UNROLLED
-      for (int i = 0; i < How::own_rows; ++i) {
-        const bool counts = how.row(i) < r.rows && how.column(j) < columns_left;
-        const int64_t down = row + (how.row(i) - how.row(0)), over = column + (how.column(j) - how.column(0));
-        if constexpr (Second::is_there) {
-          how.score(i, j) = counts ? value(r.start.batch, along, places, down, over, unit, how.score(i, j), second.score(i, j)) : nothing;
-        } else {
-          how.score(i, j) = counts ? value(r.start.batch, along, places, down, over, unit, how.score(i, j)) : nothing;
-        }
+    const auto made = [&](const auto &of, int i, int j, int64_t over, number in) {
+      const int64_t down = row + (how.row(i) - how.row(0));
+      if constexpr (Second::is_there) {
+        return of(r.start.batch, along, places, down, over, in, how.score(i, j), second.score(i, j));
+      } else {
+        return of(r.start.batch, along, places, down, over, in, how.score(i, j));
       }
+    };
+    if (!small && r.rows == How::rows && columns_left == How::columns && inside(r.start.row, How::rows, first_column, How::columns)) {
+      OPC_UNROLLED
+      for (int j = 0; j < How::own_columns; ++j) {
+        OPC_UNROLLED
+        for (int i = 0; i < How::own_rows; ++i) how.score(i, j) = made(inner, i, j, column + (how.column(j) - how.column(0)), number(1));
+      }
+    } else {
+      const auto make = [&](int i, int j, int at) {
+        const bool counts = how.row(i) < r.rows && at < columns_left;
+        how.score(i, j) = counts ? made(value, i, j, first_column + at, unit) : nothing;
+      };
+      if constexpr (Second::is_there) in_turns(make, how, second);
+      if constexpr (!Second::is_there) in_turns(make, how);
     }
     use(first_column, columns_left);
   }
@@ -220,14 +241,14 @@ OPC_DEVICE void go_through(How &how, Second &second, const Nest &n, const rows_i
 /* The rows of a nest in tiles, a block each. `left(batch, along, row, term)` and `right(batch, along, column, term)` are the factors of
  * sums of products and `over(batch, along, across, column)` what is weighed, with what tells where the first elements of these lie;
  * `along` is a term along other axes of the sum. `ahead(batch, along)` are places that
- * `value(batch, along, places, row, column, unit, total, another)` reads at, whose sums of products that `Shrinks` has a bit for are in
+ * `value(batch, along, places, row, column, unit, total, another)` reads at, and `inner` in most tiles, whose sums of products that `Shrinks` has a bit for are in
  * `unit`; `begin(first_row, rows)` and `end(first_row, rows)` tell which columns
  * some of these rows need if what is weighed is finite, and `finish(batch, row, across, total)` stores a point. Where tensor cores multiply,
  * values are the sums of as many elements of 16 bits as hold their digits, of a narrow range by the greatest of a row. */
 template <typename T, typename Stored, int Tiles, int Shrinks, typename Nest, typename First, typename Second, typename Over, typename Ahead, typename Value,
-          typename Begin, typename End, typename Finish>
+          typename Inner, typename Inside, typename Begin, typename End, typename Finish>
 OPC_DEVICE void multiply_rematerialised(const Nest &n, First first, Second second, Over over, const Ahead &ahead, const Value &value,
-                                        const Begin &begin, const End &end, const Finish &finish) {
+                                        const Inner &inner, const Inside &inside, const Begin &begin, const End &end, const Finish &finish) {
   auto how = multiplier_for<T, Stored, Tiles>(first, over, true, false);
   auto other = multiplier_for<T, Stored, Tiles>(second, over, true, true);
   typedef decltype(how) how_type;
@@ -251,7 +272,7 @@ OPC_DEVICE void multiply_rematerialised(const Nest &n, First first, Second secon
         first.go_to(along);
         second.go_to(along);
         over.go_to(along);
-        go_through<true, Shrinks>(how, other, n, r, along, shrinks && again > 0, ahead, value, T(0), [&](int64_t first_column, int columns_left) {
+        go_through<true, Shrinks>(how, other, n, r, along, shrinks && again > 0, ahead, value, inner, inside, T(0), [&](int64_t first_column, int columns_left) {
           if constexpr (how_type::scales) {
             OPC_UNROLLED
             for (int i = 0; i < how_type::own_rows; ++i) {
@@ -294,18 +315,18 @@ OPC_DEVICE void multiply_rematerialised(const Nest &n, First first, Second secon
   }
 }
 
-template <typename T, typename Stored, int Tiles, int Shrinks, typename Nest, typename First, typename Over, typename Ahead, typename Value, typename Begin,
-          typename End, typename Finish>
+template <typename T, typename Stored, int Tiles, int Shrinks, typename Nest, typename First, typename Over, typename Ahead, typename Value, typename Inner,
+          typename Inside, typename Begin, typename End, typename Finish>
 OPC_DEVICE void multiply_rematerialised(const Nest &n, const First &first, const Over &over, const Ahead &ahead, const Value &value,
-                                        const Begin &begin, const End &end, const Finish &finish) {
-  multiply_rematerialised<T, Stored, Tiles, Shrinks>(n, first, no_factors(), over, ahead, value, begin, end, finish);
+                                        const Inner &inner, const Inside &inside, const Begin &begin, const End &end, const Finish &finish) {
+  multiply_rematerialised<T, Stored, Tiles, Shrinks>(n, first, no_factors(), over, ahead, value, inner, inside, begin, end, finish);
 }
 
 /* The same for a reduction of values alone: `finish(batch, row, value)` stores a row's. */
 template <typename T, typename Stored, int Tiles, typename Joins, typename Nest, typename First, typename Second, typename Ahead,
-          typename Value, typename Begin, typename End, typename Finish>
-OPC_DEVICE void reduce_rematerialised(const Nest &n, First first, Second second, const Ahead &ahead, const Value &value, const Begin &begin,
-                                      const End &end, const Finish &finish) {
+          typename Value, typename Inner, typename Inside, typename Begin, typename End, typename Finish>
+OPC_DEVICE void reduce_rematerialised(const Nest &n, First first, Second second, const Ahead &ahead, const Value &value, const Inner &inner,
+                                      const Inside &inside, const Begin &begin, const End &end, const Finish &finish) {
   auto how = multiplier_for<T, Stored, Tiles>(first, first.right, false, false);
   auto other = multiplier_for<T, Stored, Tiles>(second, first.right, false, true);
   typedef decltype(how) how_type;
@@ -315,7 +336,7 @@ OPC_DEVICE void reduce_rematerialised(const Nest &n, First first, Second second,
     T found[how_type::own_rows];
     OPC_UNROLLED
     for (int i = 0; i < how_type::own_rows; ++i) found[i] = nothing;
-    go_through<false, 0>(how, other, n, r, 0, false, ahead, value, nothing, [&](int64_t, int) {
+    go_through<false, 0>(how, other, n, r, 0, false, ahead, value, inner, inside, nothing, [&](int64_t, int) {
       OPC_UNROLLED
       for (int j = 0; j < how_type::own_columns; ++j) {
         OPC_UNROLLED
@@ -331,11 +352,11 @@ OPC_DEVICE void reduce_rematerialised(const Nest &n, First first, Second second,
     __syncthreads();
   }
 }
-template <typename T, typename Stored, int Tiles, typename Joins, typename Nest, typename First, typename Ahead, typename Value, typename Begin,
-          typename End, typename Finish>
-OPC_DEVICE void reduce_rematerialised(const Nest &n, const First &first, const Ahead &ahead, const Value &value, const Begin &begin,
-                                      const End &end, const Finish &finish) {
-  reduce_rematerialised<T, Stored, Tiles, Joins>(n, first, no_factors(), ahead, value, begin, end, finish);
+template <typename T, typename Stored, int Tiles, typename Joins, typename Nest, typename First, typename Ahead, typename Value, typename Inner,
+          typename Inside, typename Begin, typename End, typename Finish>
+OPC_DEVICE void reduce_rematerialised(const Nest &n, const First &first, const Ahead &ahead, const Value &value, const Inner &inner,
+                                      const Inside &inside, const Begin &begin, const End &end, const Finish &finish) {
+  reduce_rematerialised<T, Stored, Tiles, Joins>(n, first, no_factors(), ahead, value, inner, inside, begin, end, finish);
 }
 
 }  // namespace OPC_VARIANT

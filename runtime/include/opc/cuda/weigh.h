@@ -14,7 +14,7 @@ inline namespace OPC_VARIANT {
 template <typename T, typename Left, typename Right, typename Weighed>
 struct weighs_values {
   enum : int { rows = 32, columns = 32, depth = 1 << 30, across = 64, lanes = 32, own_rows = 4, own_columns = 1, own_across = 2 };
-  static constexpr bool scales = false, shrinks = true;
+  static constexpr bool scales = false, shrinks = true, many = false;
   static constexpr int turns = 1;
   const Left &left;
   const Right &right;
@@ -55,7 +55,7 @@ struct weighs_values {
       }
     }
   }
-  OPC_DEVICE_MEMBER void multiply_weights(int64_t first_column, int some, int) {
+  OPC_DEVICE_MEMBER void multiply_weights(int64_t first_column, int some, int, bool = false) {
     OPC_ROLLED
     for (int c = 0; c < some; ++c) {
       T b[own_across];
@@ -139,10 +139,10 @@ OPC_DEVICE bool finish_rows(How &how, const Nest &n, const weights_start &start,
 }
 
 /* What a tile of rows comes to, with the greatest score of each row and the sum of its weights. `how` multiplies. */
-template <typename T, typename How, typename Nest, typename Ahead, typename Score, typename Shift, typename Weight, typename Needed,
-          typename Finish>
-OPC_DEVICE void weigh_by(How &how, const Nest &n, const Ahead &ahead, const Score &score, const Shift &shift, const Weight &weight,
-                         const Needed &needed, const Finish &finish) {
+template <typename T, typename How, typename Nest, typename Ahead, typename Score, typename Inner, typename Inside, typename Shift,
+          typename Weight, typename Needed, typename Finish>
+OPC_DEVICE void weigh_by(How &how, const Nest &n, const Ahead &ahead, const Score &score, const Inner &inner, const Inside &inside,
+                         const Shift &shift, const Weight &weight, const Needed &needed, const Finish &finish) {
   const int chunks = static_cast<int>((n.terms + How::depth - 1) / How::depth);
   for (int turn = 0; tile_at(turn) < n.work; ++turn) {
     const weights_start start = start_of_weights<How>(n, tile_at(turn));
@@ -200,43 +200,68 @@ OPC_DEVICE void weigh_by(How &how, const Nest &n, const Ahead &ahead, const Scor
         int64_t row = first_row + how.row(0), column = first_column + how.column(0);
         forget(row);
         forget(column);
-        T greater[How::own_rows];
+        if (rows == How::rows && columns_left == How::columns && inside(first_row, How::rows, first_column, How::columns)) {
+          OPC_UNROLLED
+          for (int j = 0; j < How::own_columns; ++j) {
+            OPC_UNROLLED
+            for (int i = 0; i < How::own_rows; ++i) {
+              const int down = how.row(i) - how.row(0), along = how.column(j) - how.column(0);
+              how.score(i, j) = inner(batch, places, row + down, column + along, how.score(i, j));
+            }
+          }
+        } else {
+          in_turns(
+              [&](int i, int j, int at) {
+                const bool counts = how.row(i) < rows && at < columns_left;
+                T &now = how.score(i, j);
+                now = counts ? T(score(batch, places, row + (how.row(i) - how.row(0)), first_column + at, now)) : limits<T>::lowest;
+              },
+              how);
+        }
+        T best[How::own_rows];
+        bool rises = false;
         OPC_UNROLLED
-        for (int i = 0; i < How::own_rows; ++i) greater[i] = greatest[i];
-        OPC_UNROLLED
-        for (int j = 0; j < How::own_columns; ++j) {
+        for (int i = 0; i < How::own_rows; ++i) {
+          best[i] = greatest[i];
+          OPC_UNROLLED
+          for (int j = 0; j < How::own_columns; ++j) best[i] = larger(best[i], how.score(i, j));
+          best[i] = lanes_in_warp<joins_max, How::lanes>(best[i]);
+          rises = rises || !(greatest[i] == best[i]);
+        }
+        /* Most tiles have no greater score than those before. */
+        if (__any_sync(0xffffffffu, rises)) {
           OPC_UNROLLED
           for (int i = 0; i < How::own_rows; ++i) {
-            const bool counts = how.row(i) < rows && how.column(j) < columns_left;
-            const int down = how.row(i) - how.row(0), along = how.column(j) - how.column(0);
-            how.score(i, j) = counts ? T(score(batch, places, row + down, column + along, how.score(i, j))) : limits<T>::lowest;
-            greater[i] = maximum(greater[i], how.score(i, j));
+            /* Before the first score that counts nothing has been added. */
+            const bool alike = greatest[i] == best[i] || greatest[i] == limits<T>::lowest;
+            const T factor = alike ? T(1) : T(weight(shift(greatest[i]), shift(best[i])));
+            greatest[i] = best[i];
+            sums[i] *= factor;
+            OPC_UNROLLED
+            for (int k = 0; k < How::own_across; ++k) how.total(i, k) *= factor;
           }
         }
         OPC_UNROLLED
         for (int i = 0; i < How::own_rows; ++i) {
-          const T best = lanes_in_warp<joins_max, How::lanes>(greater[i]);
-          const T now = shift(best);
-          /* Before the first score that counts nothing has been added. */
-          const T factor = greatest[i] == best || greatest[i] == limits<T>::lowest ? T(1) : T(weight(shift(greatest[i]), now));
-          greatest[i] = best;
-          sums[i] *= factor;
-          OPC_UNROLLED
-          for (int k = 0; k < How::own_across; ++k) how.total(i, k) *= factor;
+          const T now = shift(greatest[i]);
           OPC_UNROLLED
           for (int j = 0; j < How::own_columns; ++j) {
-            how.score(i, j) = weight(how.score(i, j), now);
+            if constexpr (How::many) how.score(i, j) = exp_near(how.score(i, j) - now, static_cast<float>(How::of::exponent(again)));
+            if constexpr (!How::many) how.score(i, j) = weight(how.score(i, j), now);
             sums[i] += how.score(i, j);
           }
         }
         wait_for_copies<1>();
         __syncthreads();
-        how.multiply_weights(first_column, columns_left, again);
+        how.multiply_weights(first_column, columns_left, again, How::many);
         __syncthreads();
       }
       wait_for_copies<0>();
       OPC_UNROLLED
-      for (int i = 0; i < How::own_rows; ++i) sums[i] = lanes_in_warp<joins_sum, How::lanes>(sums[i]);
+      for (int i = 0; i < How::own_rows; ++i) {
+        sums[i] = lanes_in_warp<joins_sum, How::lanes>(sums[i]);
+        if (How::many) sums[i] = how.unscaled(sums[i], again);
+      }
       /* What is known of a tile is found anew: registers are for points. */
       forget(turn);
       const bool wrong = finish_rows(how, n, start_of_weights<How>(n, tile_at(turn)), rows, again, greatest, sums, finish);
@@ -249,25 +274,26 @@ OPC_DEVICE void weigh_by(How &how, const Nest &n, const Ahead &ahead, const Scor
 
 /* The rows of a nest in tiles, a block each. `left(batch, row, term)` and `right(batch, column, term)` are the factors of scores and
  * `weighed(batch, across, column)` what their weights are multiplied with, `left_at(batch)` and so on where the first element of these lies;
- * `ahead(batch)` are places that `score(batch, places, row, column, total)` reads at; `shift(greatest)` is what scores of a row are less of,
+ * `ahead(batch)` are places that `score(batch, places, row, column, total)` reads at, and so does `inner`, which is the same where
+ * `inside(first_row, rows, first_column, columns)` says so of some rows and columns; `shift(greatest)` is what scores of a row are less of,
  * `weight(score, shift)` the exponential, `needed(first_row, rows)` how many columns count in any of some rows if all that is weighed is
  * finite, and `finish(batch, row, across, total, greatest, sum)` stores a point. Where all three are elements of one type, it is `Stored`,
  * and otherwise void. Where tensor cores multiply weights, these are the sum of as many elements of 16 bits as hold all their digits. */
 template <typename T, typename Stored, int Tiles, typename LeftAlong, typename RightAlong, typename WeighedAlong, typename Nest, typename Left,
-          typename LeftAt, typename Right, typename RightAt, typename Weighed, typename WeighedAt, typename Ahead, typename Score,
-          typename Shift, typename Weight, typename Needed, typename Finish>
+          typename LeftAt, typename Right, typename RightAt, typename Weighed, typename WeighedAt, typename Ahead, typename Score, typename Inner,
+          typename Inside, typename Shift, typename Weight, typename Needed, typename Finish>
 OPC_DEVICE void weigh_rows(const Nest &n, const Left &left, const LeftAt &left_at, const Right &right, const RightAt &right_at,
-                           const Weighed &weighed, const WeighedAt &weighed_at, const Ahead &ahead, const Score &score, const Shift &shift,
-                           const Weight &weight, const Needed &needed, const Finish &finish) {
+                           const Weighed &weighed, const WeighedAt &weighed_at, const Ahead &ahead, const Score &score, const Inner &inner,
+                           const Inside &inside, const Shift &shift, const Weight &weight, const Needed &needed, const Finish &finish) {
   if constexpr (is_for_tensors<Stored>) {
     weighs_halves<Stored, Tiles, LeftAlong, RightAlong, WeighedAlong, LeftAt, RightAt, WeighedAt> how(left_at, right_at, weighed_at);
-    weigh_by<T>(how, n, ahead, score, shift, weight, needed, finish);
+    weigh_by<T>(how, n, ahead, score, inner, inside, shift, weight, needed, finish);
   } else if constexpr (sizeof(T) == 4 && Tiles != 2) {
     weighs_floats<Tiles, LeftAlong, RightAlong, WeighedAlong, LeftAt, RightAt, WeighedAt> how(left_at, right_at, weighed_at);
-    weigh_by<T>(how, n, ahead, score, shift, weight, needed, finish);
+    weigh_by<T>(how, n, ahead, score, inner, inside, shift, weight, needed, finish);
   } else {
     weighs_values<T, Left, Right, Weighed> how(left, right, weighed);
-    weigh_by<T>(how, n, ahead, score, shift, weight, needed, finish);
+    weigh_by<T>(how, n, ahead, score, inner, inside, shift, weight, needed, finish);
   }
 }
 
@@ -313,7 +339,11 @@ struct weigh_launch {
     };
     const auto fits = [&](int32_t kind) { return needs(kind) + bytes_of_notes(kind, element) <= most_shared(); };
     const bool wide = weighs && element < 8 && (d.across > 64 || (element == 2 && terms > 64));
-    d.tiles = wide && fits(1) ? 1 : weighs && element == 4 && !fits(0) ? 2 : 0;
+    if (element == 2) {
+      d.tiles = d.columns < many_columns ? 0 : wide && fits(2) ? 2 : 1;
+    } else {
+      d.tiles = wide && fits(1) ? 1 : weighs && element == 4 && !fits(0) ? 2 : 0;
+    }
     const weight_shape shape = shape_of_weights(d.tiles, element);
     bytes = needs(d.tiles);
     d.work *= (d.down + shape.rows - 1) / shape.rows * ((d.across + shape.across - 1) / shape.across);

@@ -7,30 +7,41 @@
 namespace opc {
 inline namespace OPC_VARIANT {
 
-/* Elements of 8 digits hold the 24 of a float three at a time, and those of 11 two at a time. What is at most 1 is scaled so that what is left
+/* Elements of 8 digits hold the 24 of a float three at a time, and those of 11 two at a time; of many weights two do, with an error of 2^-17. What is at most 1 is scaled so that what is left
  * of a small one is no denormal, and a sum of products with what is large may be none: then it is found again in a lower scale. */
-template <typename Stored>
+template <typename Stored, bool many>
 struct weight_parts {
-  enum : int { count = Stored::bias == 127 ? 3 : 2 };
+  enum : int { count = Stored::bias == 127 && !many ? 3 : 2 };
   static constexpr int turns = Stored::bias == 127 ? 3 : 2;
-  OPC_DEVICE_MEMBER static float scale(int turn) { return Stored::bias == 127 ? (turn == 0 ? 16777216.0f : 0.25f) : turn == 0 ? 32768.0f : 8192.0f; }
+  OPC_DEVICE_MEMBER static int exponent(int turn) { return Stored::bias == 127 ? (turn == 0 ? 24 : -2) : turn == 0 ? 15 : 13; }
+  OPC_DEVICE_MEMBER static float scale(int turn) { return float_of(static_cast<uint32_t>(127 + exponent(turn)) << 23); }
+  OPC_DEVICE_MEMBER static float unscale(int turn) { return float_of(static_cast<uint32_t>(127 - exponent(turn)) << 23); }
 };
 
-/* Two weights as fragments of all their parts; or of the upper one alone, in place of the others too, where what is found is no number
- * anyway: then a part is not 0 unless the weight is. That scale is a quarter, as all parts together are more. */
+/* The elements of a pair. */
 template <typename Stored>
-OPC_DEVICE void take_apart(float low, float high, float scale, bool upper, uint32_t (&parts)[weight_parts<Stored>::count]) {
-  low *= scale;
-  high *= scale;
+OPC_DEVICE float lower_of(uint32_t pair) {
+  if constexpr (Stored::bias == 127) return float_of(pair << 16);
+  if constexpr (Stored::bias != 127) return device_widen(Stored{static_cast<uint16_t>(pair & 0xffffu)});
+}
+template <typename Stored>
+OPC_DEVICE float upper_of(uint32_t pair) {
+  if constexpr (Stored::bias == 127) return float_of(pair & 0xffff0000u);
+  if constexpr (Stored::bias != 127) return device_widen(Stored{static_cast<uint16_t>(pair >> 16)});
+}
+
+/* Two weights as fragments of all their parts; or of the upper one alone, in place of the others too, where what is found is no number
+ * anyway: then a part is not 0 unless the weight is, which is no less than `least_upper` then. That scale is a quarter, as all parts together are
+ * more. */
+template <typename Stored>
+inline constexpr float least_upper = Stored::bias == 127 ? 7.8886090522101181e-31f : 6.103515625e-5f;
+template <typename Stored, int count>
+OPC_DEVICE void take_apart(float low, float high, bool upper, uint32_t (&parts)[count]) {
   parts[0] = narrow_pair<Stored>(low, high);
-  if (upper) {
-    if ((parts[0] & 0x7fffu) == 0 && low != 0) parts[0] |= 1;
-    if ((parts[0] >> 16 & 0x7fffu) == 0 && high != 0) parts[0] |= 1u << 16;
-  }
   OPC_UNROLLED
-  for (int p = 1; p < weight_parts<Stored>::count; ++p) {
-    low -= device_widen(Stored{static_cast<uint16_t>(parts[p - 1] & 0xffffu)});
-    high -= device_widen(Stored{static_cast<uint16_t>(parts[p - 1] >> 16)});
+  for (int p = 1; p < count; ++p) {
+    low -= lower_of<Stored>(parts[p - 1]);
+    high -= upper_of<Stored>(parts[p - 1]);
     parts[p] = upper ? parts[0] : narrow_pair<Stored>(low, high);
   }
 }
@@ -53,7 +64,9 @@ struct weighs_halves {
   enum : int { rows = shape.rows, columns = shape.columns, depth = shape.depth, across = shape.across, lanes = 4 };
   enum : int { own_rows = 2, own_columns = columns / 4, own_across = across / 4 };
   static constexpr bool scales = Stored::bias != 127, shrinks = Stored::bias == 127;
-  static constexpr int turns = weight_parts<Stored>::turns;
+  static constexpr bool many = has_many_columns(Kind, 2);
+  typedef weight_parts<Stored, many> of;
+  static constexpr int turns = of::turns;
   typedef half_part<LeftAlong, rows, false> left_part;
   typedef half_part<RightAlong, columns, true> right_part;
   typedef half_part<WeighedAlong, across, true> weighed_part;
@@ -80,7 +93,7 @@ struct weighs_halves {
   OPC_DEVICE_MEMBER static int element(int k) { return column(k); }
   OPC_DEVICE_MEMBER float &score(int i, int j) { return scores[j / 2][2 * i + j % 2]; }
   OPC_DEVICE_MEMBER float &total(int i, int k) { return totals[k / 2][2 * i + k % 2]; }
-  OPC_DEVICE_MEMBER static float unscaled(float total, int turn) { return total * (1.0f / weight_parts<Stored>::scale(turn)); }
+  OPC_DEVICE_MEMBER static float unscaled(float total, int turn) { return total * of::unscale(turn); }
   template <typename Nest>
   OPC_DEVICE_MEMBER void start(const Nest &n, int64_t batch, int64_t first_row, int64_t first_across) {
     left_from = left_at(batch) + first_row * n.left.point;
@@ -102,11 +115,13 @@ struct weighs_halves {
     forget(thread);
     const Part own(thread);
     const int point = Part::by_terms ? own.row : 8 * own.piece, term = Part::by_terms ? 8 * own.piece : own.row;
-    const Stored *at = from + point * steps.point + term * steps.term;
+    /* The other step is 1. */
+    const int64_t step = Part::by_terms ? steps.point : steps.term;
+    const Stored *at = from + (Part::by_terms ? point * step + term : term * step + point);
     OPC_UNROLLED
     for (int p = 0; p < parts; ++p) {
-      own.copy(to + p * Part::bytes, at, Part::by_terms ? steps.point : steps.term, points_left - point, terms_left - term - 32 * p);
-      at += 32 * steps.term;
+      own.copy(to + p * Part::bytes, at, step, points_left - point, terms_left - term - 32 * p);
+      at += Part::by_terms ? 32 : 32 * step;
     }
   }
   template <typename Nest>
@@ -144,20 +159,35 @@ struct weighs_halves {
       }
     }
   }
-  /* Of the 16 columns of a step a lane has two pairs of scores in each of its rows, as a fragment has them. */
-  OPC_DEVICE_MEMBER void multiply_weights(int64_t, int some, int turn) {
-    typedef weight_parts<Stored> of;
+  /* Of the 16 columns of a step a lane has two pairs of scores in each of its rows, as a fragment has them; those of many columns are scaled
+   * where they are weights. */
+  OPC_DEVICE_MEMBER void multiply_weights(int64_t, int some, int turn, bool scaled = false) {
     const float scale = of::scale(turn);
+    const bool upper = turn + 1 == turns;
+    if (upper) {
+      const float least = scaled ? least_upper<Stored> : least_upper<Stored> * of::unscale(turn);
+      OPC_UNROLLED
+      for (int i = 0; i < own_rows; ++i) {
+        OPC_UNROLLED
+        for (int j = 0; j < own_columns; ++j) {
+          float &now = score(i, j);
+          if (now < least && now > -least && now != 0) now = now < 0 ? -least : least;
+        }
+      }
+    }
+    int weighed_row = weighed_part::first_row(0);
     OPC_UNROLLED
     for (int s = 0; s < columns / 16; ++s) {
-      if (16 * s >= some) continue;
-      int weighed_row = weighed_part::first_row(0);
-      forget(weighed_row);
+      if (!many) {
+        if (16 * s >= some) continue;
+        forget(weighed_row);
+      }
       uint32_t a[of::count][4];
       OPC_UNROLLED
       for (int r = 0; r < 4; ++r) {
         uint32_t parts[of::count];
-        take_apart<Stored>(scores[2 * s + r / 2][r % 2 * 2], scores[2 * s + r / 2][r % 2 * 2 + 1], scale, turn + 1 == turns, parts);
+        const float low = scores[2 * s + r / 2][r % 2 * 2], high = scores[2 * s + r / 2][r % 2 * 2 + 1];
+        take_apart<Stored, of::count>(scaled ? low : low * scale, scaled ? high : high * scale, upper, parts);
         OPC_UNROLLED
         for (int p = 0; p < of::count; ++p) a[p][r] = parts[p];
       }
