@@ -66,12 +66,13 @@ struct no_factors {
 };
 
 /* What multiplies such factors in tiles, in the ways of opc/cuda/weigh.h. */
-template <typename T, typename Stored, int Kind, typename Left, typename Right, typename Weighed>
+template <typename T, typename Stored, int Kind, bool weighs, typename Left, typename Right, typename Weighed>
 struct multiplier_of {
   typedef decltype(std::declval<Left>().at) left_at;
   typedef decltype(std::declval<Right>().at) right_at;
   typedef decltype(std::declval<Weighed>().at) weighed_at;
-  typedef weighs_halves<Stored, Kind, typename Left::along_type, typename Right::along_type, typename Weighed::along_type, left_at, right_at,
+  /* Values that are weighed are made of half of the columns of a tile at a time: then there are registers for more warps. */
+  typedef weighs_halves<Stored, Kind, weighs && has_many_columns(Kind, 2) ? 2 : 1, typename Left::along_type, typename Right::along_type, typename Weighed::along_type, left_at, right_at,
                         weighed_at>
       halves;
   typedef weighs_floats<Kind, typename Left::along_type, typename Right::along_type, typename Weighed::along_type, left_at, right_at,
@@ -82,31 +83,31 @@ struct multiplier_of {
   static constexpr bool in_shared = is_for_tensors<Stored> || (sizeof(T) == 4 && Kind != 2);
   typedef std::conditional_t<is_for_tensors<Stored>, halves, std::conditional_t<in_shared, floats, values>> type;
 };
-template <typename T, typename Stored, int Kind, typename Left, typename Right, typename Weighed>
-struct multiplies : multiplier_of<T, Stored, Kind, Left, Right, Weighed>::type {
-  typedef multiplier_of<T, Stored, Kind, Left, Right, Weighed> of;
-  typedef typename of::type base;
+template <typename T, typename Stored, int Kind, bool weighs, typename Left, typename Right, typename Weighed>
+struct multiplies : multiplier_of<T, Stored, Kind, weighs, Left, Right, Weighed>::type {
+  typedef multiplier_of<T, Stored, Kind, weighs, Left, Right, Weighed> kind;
+  typedef typename kind::type base;
   static constexpr bool is_there = true;
   template <typename Pair>
   OPC_DEVICE_MEMBER static base made(const Pair &pair, const Weighed &weighed) {
-    if constexpr (of::in_shared) return base(pair.left.at, pair.right.at, weighed.at);
-    if constexpr (!of::in_shared) return base(pair.left.value, pair.right.value, weighed.value);
+    if constexpr (kind::in_shared) return base(pair.left.at, pair.right.at, weighed.at);
+    if constexpr (!kind::in_shared) return base(pair.left.value, pair.right.value, weighed.value);
   }
   /* The shared memory of factors is behind so many bytes. */
   template <typename Pair>
-  OPC_DEVICE_MEMBER multiplies(const Pair &pair, const Weighed &weighed, bool weighs, bool further) : base(made(pair, weighed)) {
-    if constexpr (of::in_shared) {
+  OPC_DEVICE_MEMBER multiplies(const Pair &pair, const Weighed &weighed, bool further) : base(made(pair, weighed)) {
+    if constexpr (kind::in_shared) {
       if (further) this->shared = this->shared + (weighs ? int(base::shape.bytes) : int(base::weigheds));
     }
   }
 };
 
-template <typename T, typename Stored, int Kind, typename Pair, typename Weighed>
-OPC_DEVICE auto multiplier_for(const Pair &pair, const Weighed &weighed, bool weighs, bool further) {
+template <typename T, typename Stored, int Kind, bool weighs, typename Pair, typename Weighed>
+OPC_DEVICE auto multiplier_for(const Pair &pair, const Weighed &weighed, bool further) {
   if constexpr (std::is_same<Pair, no_factors>::value) {
     return no_factors();
   } else {
-    return multiplies<T, Stored, Kind, decltype(pair.left), decltype(pair.right), Weighed>(pair, weighed, weighs, further);
+    return multiplies<T, Stored, Kind, weighs, decltype(pair.left), decltype(pair.right), Weighed>(pair, weighed, further);
   }
 }
 
@@ -154,8 +155,18 @@ OPC_DEVICE int chunks_of(const Nest &n) {
 }
 template <typename How, typename Nest>
 OPC_DEVICE void bring_first(How &how, const Nest &n, const rows_in_columns &r) {
+  if constexpr (How::many) how.buffer = ~r.tile & 1;
   if (n.terms > 0 && r.tile < r.end) how.bring_scores(n, int64_t(r.tile) * How::columns, 0, true);
   end_copies();
+}
+template <typename How, typename Nest>
+OPC_DEVICE void add_scores(How &how, const Nest &n, bool small) {
+  OPC_UNROLLED
+  for (int i = 0; i < How::own_rows; ++i) {
+    OPC_UNROLLED
+    for (int j = 0; j < How::own_columns; ++j) how.score(i, j) = 0;
+  }
+  how.multiply_scores(0, static_cast<int>(n.terms), small);
 }
 template <typename How, typename Nest>
 OPC_DEVICE void make_scores(How &how, const Nest &n, int tile, int end, bool small) {
@@ -200,13 +211,7 @@ OPC_DEVICE void go_through(How &how, Second &second, const Nest &n, const rows_i
     second.start(more, r.start.batch, r.start.row, r.start.across);
     bring_first(second, more, r);
   }
-  OPC_ROLLED
-  for (int tile = r.tile; tile < r.end; ++tile) {
-    const int64_t first_column = int64_t(tile) * How::columns;
-    if (weighs) how.bring_weighed(n, first_column);
-    end_copies();
-    make_scores(how, n, tile, r.end, small && (Shrinks & 1) != 0);
-    if constexpr (Second::is_there) make_scores(second, second_of(n), tile, r.end, small && (Shrinks & 2) != 0);
+  const auto use_tile = [&](int64_t first_column) {
     const int columns_left = at_most(How::columns, n.columns - first_column);
     /* Where elements are read is found anew for each tile: registers are for scores and points. */
     int64_t row = r.start.row + how.row(0), column = first_column + how.column(0);
@@ -235,7 +240,39 @@ OPC_DEVICE void go_through(How &how, Second &second, const Nest &n, const rows_i
       if constexpr (!Second::is_there) in_turns(make, how);
     }
     use(first_column, columns_left);
+  };
+  if constexpr (How::many) {
+    if (weighs && r.tile < r.end) how.bring_weighed(n, int64_t(r.tile) * How::columns, true);
+    end_copies();
   }
+  OPC_ROLLED
+  for (int tile = r.tile; tile < r.end; ++tile) {
+    const int64_t first_column = int64_t(tile) * How::columns;
+    if constexpr (How::many) {
+      wait_for_copies<0>();
+      __syncthreads();
+      go_on<weighs>(how, n, tile, r.end);
+      if constexpr (Second::is_there) go_on<false>(second, second_of(n), tile, r.end);
+      end_copies();
+      OPC_ROLLED
+      for (int strip = 0; strip < How::strips; ++strip) {
+        how.strip = strip;
+        add_scores(how, n, small && (Shrinks & 1) != 0);
+        if constexpr (Second::is_there) {
+          second.strip = strip;
+          add_scores(second, second_of(n), small && (Shrinks & 2) != 0);
+        }
+        use_tile(first_column);
+      }
+    } else {
+      if (weighs) how.bring_weighed(n, first_column);
+      end_copies();
+      make_scores(how, n, tile, r.end, small && (Shrinks & 1) != 0);
+      if constexpr (Second::is_there) make_scores(second, second_of(n), tile, r.end, small && (Shrinks & 2) != 0);
+      use_tile(first_column);
+    }
+  }
+  if constexpr (How::many) __syncthreads();
 }
 
 /* The rows of a nest in tiles, a block each. `left(batch, along, row, term)` and `right(batch, along, column, term)` are the factors of
@@ -249,8 +286,8 @@ template <typename T, typename Stored, int Tiles, int Shrinks, typename Nest, ty
           typename Inner, typename Inside, typename Begin, typename End, typename Finish>
 OPC_DEVICE void multiply_rematerialised(const Nest &n, First first, Second second, Over over, const Ahead &ahead, const Value &value,
                                         const Inner &inner, const Inside &inside, const Begin &begin, const End &end, const Finish &finish) {
-  auto how = multiplier_for<T, Stored, Tiles>(first, over, true, false);
-  auto other = multiplier_for<T, Stored, Tiles>(second, over, true, true);
+  auto how = multiplier_for<T, Stored, Tiles, true>(first, over, false);
+  auto other = multiplier_for<T, Stored, Tiles, true>(second, over, true);
   typedef decltype(how) how_type;
   constexpr bool shrinks = how_type::shrinks && Shrinks != 0;
   constexpr int turns = how_type::turns == 1 && shrinks ? 2 : how_type::turns;
@@ -291,10 +328,12 @@ OPC_DEVICE void multiply_rematerialised(const Nest &n, First first, Second secon
               for (int j = 0; j < how_type::own_columns; ++j) how.score(i, j) *= scale;
             }
           }
-          wait_for_copies<1 + decltype(other)::is_there>();
-          __syncthreads();
+          if constexpr (!how_type::many) {
+            wait_for_copies<1 + decltype(other)::is_there>();
+            __syncthreads();
+          }
           how.multiply_weights(first_column, columns_left, again);
-          __syncthreads();
+          if constexpr (!how_type::many) __syncthreads();
         });
         wait_for_copies<0>();
       }
@@ -327,8 +366,8 @@ template <typename T, typename Stored, int Tiles, typename Joins, typename Nest,
           typename Value, typename Inner, typename Inside, typename Begin, typename End, typename Finish>
 OPC_DEVICE void reduce_rematerialised(const Nest &n, First first, Second second, const Ahead &ahead, const Value &value, const Inner &inner,
                                       const Inside &inside, const Begin &begin, const End &end, const Finish &finish) {
-  auto how = multiplier_for<T, Stored, Tiles>(first, first.right, false, false);
-  auto other = multiplier_for<T, Stored, Tiles>(second, first.right, false, true);
+  auto how = multiplier_for<T, Stored, Tiles, false>(first, first.right, false);
+  auto other = multiplier_for<T, Stored, Tiles, false>(second, first.right, true);
   typedef decltype(how) how_type;
   const T nothing = std::is_same<Joins, joins_max>::value ? limits<T>::lowest : T(0);
   for (int turn = 0; tile_at(turn) < n.work; ++turn) {

@@ -138,6 +138,16 @@ OPC_DEVICE bool finish_rows(How &how, const Nest &n, const weights_start &start,
   return noted != 0;
 }
 
+/* Goes on to a tile whose elements are there, and has those of the next one on their way. */
+template <bool weighs, typename How, typename Nest>
+OPC_DEVICE void go_on(How &how, const Nest &n, int tile, int tiles) {
+  how.buffer = tile & 1;
+  if (tile + 1 >= tiles) return;
+  const int64_t next = int64_t(tile + 1) * How::columns;
+  if (n.terms > 0) how.bring_scores(n, next, 0, false);
+  if constexpr (weighs) how.bring_weighed(n, next);
+}
+
 /* What a tile of rows comes to, with the greatest score of each row and the sum of its weights. `how` multiplies. */
 template <typename T, typename How, typename Nest, typename Ahead, typename Score, typename Inner, typename Inside, typename Shift,
           typename Weight, typename Needed, typename Finish>
@@ -155,9 +165,9 @@ OPC_DEVICE void weigh_by(How &how, const Nest &n, const Ahead &ahead, const Scor
     }
     const int tiles = static_cast<int>((end + How::columns - 1) / How::columns);
     const auto places = ahead(batch);
-    how.start(n, batch, first_row, start.across);
     OPC_ROLLED
     for (int again = 0; again < How::turns; ++again) {
+      how.start(n, batch, first_row, start.across);
       T greatest[How::own_rows], sums[How::own_rows];
       OPC_UNROLLED
       for (int i = 0; i < How::own_rows; ++i) {
@@ -166,35 +176,51 @@ OPC_DEVICE void weigh_by(How &how, const Nest &n, const Ahead &ahead, const Scor
         OPC_UNROLLED
         for (int k = 0; k < How::own_across; ++k) how.total(i, k) = 0;
       }
+      if constexpr (How::many) how.buffer = 1;
       if (chunks > 0 && tiles > 0) how.bring_scores(n, 0, 0, true);
+      if constexpr (How::many) {
+        if (tiles > 0) how.bring_weighed(n, 0, true);
+      }
       end_copies();
       OPC_ROLLED
       for (int tile = 0; tile < tiles; ++tile) {
         const int64_t first_column = int64_t(tile) * How::columns;
-        how.bring_weighed(n, first_column);
-        end_copies();
+        if constexpr (How::many) {
+          /* Behind the barrier nobody reads what was before this tile. */
+          wait_for_copies<0>();
+          __syncthreads();
+          go_on<true>(how, n, tile, tiles);
+          end_copies();
+        } else {
+          how.bring_weighed(n, first_column);
+          end_copies();
+        }
         OPC_UNROLLED
         for (int i = 0; i < How::own_rows; ++i) {
           OPC_UNROLLED
           for (int j = 0; j < How::own_columns; ++j) how.score(i, j) = 0;
         }
-        OPC_ROLLED
-        for (int chunk = 0; chunk < chunks; ++chunk) {
-          if (chunk == 0) {
-            wait_for_copies<1>();
-          } else {
-            wait_for_copies<0>();
+        if constexpr (How::many) {
+          how.multiply_scores(first_column, static_cast<int>(n.terms));
+        } else {
+          OPC_ROLLED
+          for (int chunk = 0; chunk < chunks; ++chunk) {
+            if (chunk == 0) {
+              wait_for_copies<1>();
+            } else {
+              wait_for_copies<0>();
+            }
+            __syncthreads();
+            how.multiply_scores(first_column, at_most(How::depth, n.terms - int64_t(chunk) * How::depth));
+            __syncthreads();
+            /* What is multiplied next is on its way meanwhile. */
+            const bool last = chunk + 1 == chunks;
+            const int next = last ? tile + 1 : tile;
+            if (next < tiles) how.bring_scores(n, int64_t(next) * How::columns, last ? 0 : chunk + 1, chunks > 1);
+            end_copies();
           }
-          __syncthreads();
-          how.multiply_scores(first_column, at_most(How::depth, n.terms - int64_t(chunk) * How::depth));
-          __syncthreads();
-          /* What is multiplied next is on its way meanwhile. */
-          const bool last = chunk + 1 == chunks;
-          const int next = last ? tile + 1 : tile;
-          if (next < tiles) how.bring_scores(n, int64_t(next) * How::columns, last ? 0 : chunk + 1, chunks > 1);
-          end_copies();
+          if (chunks == 0) end_copies();
         }
-        if (chunks == 0) end_copies();
         const int columns_left = at_most(How::columns, n.columns - first_column);
         /* Where scores are read is found anew for each tile: registers are for scores and points. */
         int64_t row = first_row + how.row(0), column = first_column + how.column(0);
@@ -251,12 +277,17 @@ OPC_DEVICE void weigh_by(How &how, const Nest &n, const Ahead &ahead, const Scor
             sums[i] += how.score(i, j);
           }
         }
-        wait_for_copies<1>();
-        __syncthreads();
-        how.multiply_weights(first_column, columns_left, again, How::many);
-        __syncthreads();
+        if constexpr (How::many) {
+          how.multiply_weights(first_column, columns_left, again, true);
+        } else {
+          wait_for_copies<1>();
+          __syncthreads();
+          how.multiply_weights(first_column, columns_left, again);
+          __syncthreads();
+        }
       }
       wait_for_copies<0>();
+      if constexpr (How::many) __syncthreads();
       OPC_UNROLLED
       for (int i = 0; i < How::own_rows; ++i) {
         sums[i] = lanes_in_warp<joins_sum, How::lanes>(sums[i]);
@@ -286,7 +317,7 @@ OPC_DEVICE void weigh_rows(const Nest &n, const Left &left, const LeftAt &left_a
                            const Weighed &weighed, const WeighedAt &weighed_at, const Ahead &ahead, const Score &score, const Inner &inner,
                            const Inside &inside, const Shift &shift, const Weight &weight, const Needed &needed, const Finish &finish) {
   if constexpr (is_for_tensors<Stored>) {
-    weighs_halves<Stored, Tiles, LeftAlong, RightAlong, WeighedAlong, LeftAt, RightAt, WeighedAt> how(left_at, right_at, weighed_at);
+    weighs_halves<Stored, Tiles, 1, LeftAlong, RightAlong, WeighedAlong, LeftAt, RightAt, WeighedAt> how(left_at, right_at, weighed_at);
     weigh_by<T>(how, n, ahead, score, inner, inside, shift, weight, needed, finish);
   } else if constexpr (sizeof(T) == 4 && Tiles != 2) {
     weighs_floats<Tiles, LeftAlong, RightAlong, WeighedAlong, LeftAt, RightAt, WeighedAt> how(left_at, right_at, weighed_at);
@@ -338,9 +369,11 @@ struct weigh_launch {
       return weighs || pairs == 0 ? shape_of_weights(kind, element).bytes + further * pairs : (1 + further) * pairs;
     };
     const auto fits = [&](int32_t kind) { return needs(kind) + bytes_of_notes(kind, element) <= most_shared(); };
-    const bool wide = weighs && element < 8 && (d.across > 64 || (element == 2 && terms > 64));
+    const bool wide = (weighs && element < 8 && d.across > 64) || (element == 2 && terms > 64);
     if (element == 2) {
-      d.tiles = d.columns < many_columns ? 0 : wide && fits(2) ? 2 : 1;
+      const int32_t kind = wide ? 2 : 1;
+      const bool packs = d.left.how == packed && d.right.how == packed && (!weighs || d.weighed.how == packed);
+      d.tiles = packs && d.columns >= many_columns && terms <= shape_of_weights(kind, 2).depth && fits(kind) ? kind : 0;
     } else {
       d.tiles = wide && fits(1) ? 1 : weighs && element == 4 && !fits(0) ? 2 : 0;
     }

@@ -9,13 +9,16 @@ namespace opc {
 
 /* Rows and columns of scores, terms of these that are in shared memory at once, elements across, and bytes of shared memory, for elements of
  * so many bytes. There are kinds of fewer and of more elements across. Float32 has a third one, which needs little shared memory; elements of
- * 16 bits have a first one for few columns, of fewer elements across, and the two others for `many_columns` or more. */
+ * 16 bits have a first one for few columns or many terms, and two others for `many_columns` or more and as many terms as are in shared memory at
+ * once: there the next tile of columns is on its way while one is multiplied. */
 struct weight_shape {
   int32_t rows, columns, depth, across, bytes;
 };
+OPC_HOST_DEVICE constexpr weight_shape shape_of_halves(int32_t depth, int32_t across, int32_t buffers) {
+  return {128, 64, depth, across, 2 * (128 * depth + buffers * 64 * (depth + across))};
+}
 OPC_HOST_DEVICE constexpr weight_shape shape_of_weights(int32_t kind, int32_t element) {
-  return element == 2                ? (kind < 2 ? weight_shape{128, 64, 64, 64, 2 * (128 * 64 + 64 * 64 + 64 * 64)}
-                                                 : weight_shape{128, 64, 128, 128, 2 * (128 * 128 + 64 * 128 + 64 * 128)})
+  return element == 2                ? (kind == 0 ? shape_of_halves(64, 64, 1) : kind == 1 ? shape_of_halves(64, 64, 2) : shape_of_halves(128, 128, 2))
          : element == 4 && kind != 2 ? (kind == 0 ? weight_shape{64, 64, 64, 64, 4 * (3 * 64 * 64 + 8 * 576)}
                                                   : weight_shape{64, 64, 64, 128, 4 * (2 * 64 * 64 + 64 * 128 + 8 * 576)})
                                      : weight_shape{32, 32, 0, 64, element * 8 * 4 * (32 + 4 + 2)};
@@ -33,10 +36,13 @@ OPC_HOST_DEVICE constexpr int blocks_of_weights(int32_t kind, int bytes) { retur
 /* The shared memory of another pair of factors that scores are made of, and how many blocks of a kernel that weighs what is made of one or
  * two such pairs, or none. */
 OPC_HOST_DEVICE constexpr int32_t bytes_of_factors(int32_t kind, int32_t element) {
-  return element == 8 || (element == 4 && kind == 2) ? 0 : element * shape_of_weights(kind, element).depth * (shape_of_weights(kind, element).rows + shape_of_weights(kind, element).columns);
+  return element == 8 || (element == 4 && kind == 2)
+             ? 0
+             : element * shape_of_weights(kind, element).depth *
+                   (shape_of_weights(kind, element).rows + (has_many_columns(kind, element) ? 2 : 1) * shape_of_weights(kind, element).columns);
 }
 OPC_HOST_DEVICE constexpr int blocks_of_factors(int32_t kind, int bytes, int pairs) {
-  return pairs > 0 && (bytes == 2 || (pairs == 2 && kind > 0)) ? 1 : 2;
+  return pairs > 0 && ((bytes == 2 && kind != 1) || (pairs == 2 && bytes != 2 && kind > 0)) ? 1 : 2;
 }
 
 inline namespace OPC_VARIANT {
