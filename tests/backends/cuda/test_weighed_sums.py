@@ -125,9 +125,7 @@ def test_scores_that_are_no_numbers(weighing: CudaSession, dtype: str) -> None:
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 @pytest.mark.parametrize(("rows", "columns", "terms", "across"), [(136, 512, 64, 64), (130, 577, 8, 72), (3, 512, 128, 128)])
 @pytest.mark.parametrize("causal", [False, True])
-def test_many_columns(
-    weighing: CudaSession, dtype: str, rows: int, columns: int, terms: int, across: int, causal: bool
-) -> None:
+def test_many_columns(weighing: CudaSession, dtype: str, rows: int, columns: int, terms: int, across: int, causal: bool) -> None:
     """Of these the next tile is on its way while one is multiplied, and weights have fewer digits."""
     q, k, v = (drawn(dtype, *s) for s in ((rows, terms), (columns, terms), (columns, across)))
     check(weighing, {"q": 3 * q, "k": k, "v": v}, causal=causal)

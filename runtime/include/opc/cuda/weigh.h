@@ -111,14 +111,19 @@ OPC_DEVICE bool finish_rows(How &how, const Nest &n, const weights_start &start,
   bits &noted = doubtful[threadIdx.x];
   const bits before = turn == 0 ? ~bits(0) : noted;
   bits now = 0;
+  /* Where a thread's points go is found here: registers are for what was before. */
+  int first_place = (how.row(0) - warp * warp_rows) * pitch, first_element = how.element(0);
+  forget(first_place);
+  forget(first_element);
   OPC_ROLLED
   for (int group = 0; group < How::across / 32; ++group) {
     OPC_UNROLLED
     for (int i = 0; i < own_rows; ++i) {
       OPC_UNROLLED
       for (int k = 0; k < How::own_across; ++k) {
-        const int at = (how.row(i) - warp * warp_rows) * pitch + how.element(k) % 32;
-        if (how.element(k) / 32 == group) own[at] = how.unscaled(how.total(i, k), turn);
+        const int element = first_element + (how.element(k) - how.element(0));
+        const int at = first_place + (how.row(i) - how.row(0)) * pitch + element % 32;
+        if (element / 32 == group) own[at] = how.unscaled(how.total(i, k), turn);
       }
     }
     __syncwarp();

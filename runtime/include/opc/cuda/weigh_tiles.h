@@ -23,8 +23,8 @@ OPC_HOST_DEVICE constexpr weight_shape shape_of_weights(int32_t kind, int32_t el
                                                   : weight_shape{64, 64, 64, 128, 4 * (2 * 64 * 64 + 64 * 128 + 8 * 576)})
                                      : weight_shape{32, 32, 0, 64, element * 8 * 4 * (32 + 4 + 2)};
 }
-/* From so many terms on, rounding alone may move a sum of float32 by almost 2^-15 of the sum of their sizes, in an unlucky order: then weights may err
- * by 2^-17, a quarter of that. See docs/cuda.md. */
+/* From so many terms on, rounding alone may move a sum of float32 by almost 2^-15 of the sum of their sizes, in an unlucky order: then the
+ * weights of terms may err by two fifths of that. See docs/cuda.md. */
 enum : int64_t { many_columns = 512 };
 OPC_HOST_DEVICE constexpr bool has_many_columns(int32_t kind, int32_t element) { return element == 2 && kind > 0; }
 /* What threads note of points that are no numbers: a bit each. */
@@ -67,7 +67,7 @@ OPC_DEVICE float power_near(float exponent) {
   return __builtin_exp2f(exponent);
 #endif
 }
-/* 2^more exp(x) for what is added up with many others, with an error below 2^-18 for x from -104, where a float's begins to be 0, to 0. */
+/* 2^more exp(x) for what is added up with many others, with an error below 2^-17.8 for x from -104, where a float's begins to be 0, to 0. */
 OPC_DEVICE float exp_near(float x, float more) { return power_near(multiply_add(x, 1.44269502162933349609375f, more)); }
 
 /* The reduction of the values of so many lanes side by side, which each of them gets; all lanes of a warp take part. */
