@@ -139,7 +139,6 @@ class DeviceTiles(DevicePoints):
         for text, word in zip(texts, (name, "inner"), strict=False):
             places, at_row, at_column = (self.nest.fresh(k) for k in ("places", "row", "column"))
             kept = {x: Member(places, "at", offsets.index(first)) for x, first in alike.items()}
-            result = rewrite(text.value, lambda x, kept=kept: kept.get(x, x) if isinstance(x, Intrinsic) else x)
             again, at = self._anew(params, own)
             self.lines = text.lines
             functions.append(
@@ -147,7 +146,7 @@ class DeviceTiles(DevicePoints):
                     word,
                     (*again, (Named("opc::digits"), places), (Weak.INT, at_row), (Weak.INT, at_column), *text.params),
                     (*at, *lets({row: at_row, column: at_column})),
-                    Construct(self.type, result),
+                    Construct(self.type, _with_places(text.value, kept)),
                     self.type,
                 )
             )
@@ -294,6 +293,10 @@ def replaced(e: Expr, values: Mapping[Expr, Expr]) -> Expr:
     if e in values:
         return values[e]
     return with_children(e, tuple(replaced(c, values) for c in children(e)))
+
+
+def _with_places(e: Expr, kept: Mapping[Intrinsic, Member]) -> Expr:
+    return rewrite(e, lambda x: kept.get(x, x) if isinstance(x, Intrinsic) else x)
 
 
 def _renamed(e: Expr, names: Mapping[str, str]) -> Expr:

@@ -72,8 +72,9 @@ struct multiplier_of {
   typedef decltype(std::declval<Right>().at) right_at;
   typedef decltype(std::declval<Weighed>().at) weighed_at;
   /* Values that are weighed are made of half of the columns of a tile at a time: then there are registers for more warps. */
-  typedef weighs_halves<Stored, Kind, weighs && has_many_columns(Kind, 2) ? 2 : 1, typename Left::along_type, typename Right::along_type, typename Weighed::along_type, left_at, right_at,
-                        weighed_at>
+  static constexpr int strips = weighs && has_many_columns(Kind, 2) ? 2 : 1;
+  typedef weighs_halves<Stored, Kind, strips, typename Left::along_type, typename Right::along_type, typename Weighed::along_type, left_at,
+                        right_at, weighed_at>
       halves;
   typedef weighs_floats<Kind, typename Left::along_type, typename Right::along_type, typename Weighed::along_type, left_at, right_at,
                         weighed_at>
@@ -278,12 +279,13 @@ OPC_DEVICE void go_through(How &how, Second &second, const Nest &n, const rows_i
 /* The rows of a nest in tiles, a block each. `left(batch, along, row, term)` and `right(batch, along, column, term)` are the factors of
  * sums of products and `over(batch, along, across, column)` what is weighed, with what tells where the first elements of these lie;
  * `along` is a term along other axes of the sum. `ahead(batch, along)` are places that
- * `value(batch, along, places, row, column, unit, total, another)` reads at, and `inner` in most tiles, whose sums of products that `Shrinks` has a bit for are in
+ * `value(batch, along, places, row, column, unit, total, another)` reads at, and `inner`, which is the same where
+ * `inside(first_row, rows, first_column, columns)` says so of some rows and columns; sums of products that `Shrinks` has a bit for are in
  * `unit`; `begin(first_row, rows)` and `end(first_row, rows)` tell which columns
  * some of these rows need if what is weighed is finite, and `finish(batch, row, across, total)` stores a point. Where tensor cores multiply,
  * values are the sums of as many elements of 16 bits as hold their digits, of a narrow range by the greatest of a row. */
-template <typename T, typename Stored, int Tiles, int Shrinks, typename Nest, typename First, typename Second, typename Over, typename Ahead, typename Value,
-          typename Inner, typename Inside, typename Begin, typename End, typename Finish>
+template <typename T, typename Stored, int Tiles, int Shrinks, typename Nest, typename First, typename Second, typename Over,
+          typename Ahead, typename Value, typename Inner, typename Inside, typename Begin, typename End, typename Finish>
 OPC_DEVICE void multiply_rematerialised(const Nest &n, First first, Second second, Over over, const Ahead &ahead, const Value &value,
                                         const Inner &inner, const Inside &inside, const Begin &begin, const End &end, const Finish &finish) {
   auto how = multiplier_for<T, Stored, Tiles, true>(first, over, false);
@@ -309,7 +311,8 @@ OPC_DEVICE void multiply_rematerialised(const Nest &n, First first, Second secon
         first.go_to(along);
         second.go_to(along);
         over.go_to(along);
-        go_through<true, Shrinks>(how, other, n, r, along, shrinks && again > 0, ahead, value, inner, inside, T(0), [&](int64_t first_column, int columns_left) {
+        const bool small = shrinks && again > 0;
+        go_through<true, Shrinks>(how, other, n, r, along, small, ahead, value, inner, inside, T(0), [&](int64_t first_column, int columns_left) {
           if constexpr (how_type::scales) {
             OPC_UNROLLED
             for (int i = 0; i < how_type::own_rows; ++i) {
@@ -354,8 +357,8 @@ OPC_DEVICE void multiply_rematerialised(const Nest &n, First first, Second secon
   }
 }
 
-template <typename T, typename Stored, int Tiles, int Shrinks, typename Nest, typename First, typename Over, typename Ahead, typename Value, typename Inner,
-          typename Inside, typename Begin, typename End, typename Finish>
+template <typename T, typename Stored, int Tiles, int Shrinks, typename Nest, typename First, typename Over, typename Ahead,
+          typename Value, typename Inner, typename Inside, typename Begin, typename End, typename Finish>
 OPC_DEVICE void multiply_rematerialised(const Nest &n, const First &first, const Over &over, const Ahead &ahead, const Value &value,
                                         const Inner &inner, const Inside &inside, const Begin &begin, const End &end, const Finish &finish) {
   multiply_rematerialised<T, Stored, Tiles, Shrinks>(n, first, no_factors(), over, ahead, value, inner, inside, begin, end, finish);

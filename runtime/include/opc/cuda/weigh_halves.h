@@ -7,8 +7,9 @@
 namespace opc {
 inline namespace OPC_VARIANT {
 
-/* Elements of 8 digits hold the 24 of a float three at a time, and those of 11 two at a time; of many weights two do, with an error of 2^-17. What is at most 1 is scaled so that what is left
- * of a small one is no denormal, and a sum of products with what is large may be none: then it is found again in a lower scale. */
+/* Elements of 8 digits hold the 24 of a float three at a time, and those of 11 two at a time; of many weights two do, with an error of
+ * 2^-17. What is at most 1 is scaled so that what is left of a small one is no denormal, and a sum of products with what is large may be
+ * none: then it is found again in a lower scale. */
 template <typename Stored, bool many>
 struct weight_parts {
   enum : int { count = Stored::bias == 127 && !many ? 3 : 2 };
@@ -208,7 +209,8 @@ struct weighs_halves {
           },
           *this);
     }
-    const shared_place own_weigheds = shared + weigheds + (many ? buffer * weighed_bytes : 0) + (Strips > 1 ? strip * (columns / 32 / Strips) * weighed_part::bytes : 0);
+    const int first_part = Strips > 1 ? strip * (columns / 32 / Strips) : 0;
+    const shared_place own_weigheds = shared + weigheds + (many ? buffer * weighed_bytes : 0) + first_part * weighed_part::bytes;
     int weighed_row = weighed_part::first_row(0);
     forget(weighed_row);
     OPC_UNROLLED

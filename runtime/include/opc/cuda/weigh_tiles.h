@@ -18,7 +18,9 @@ OPC_HOST_DEVICE constexpr weight_shape shape_of_halves(int32_t depth, int32_t ac
   return {128, 64, depth, across, 2 * (128 * depth + buffers * 64 * (depth + across))};
 }
 OPC_HOST_DEVICE constexpr weight_shape shape_of_weights(int32_t kind, int32_t element) {
-  return element == 2                ? (kind == 0 ? shape_of_halves(64, 64, 1) : kind == 1 ? shape_of_halves(64, 64, 2) : shape_of_halves(128, 128, 2))
+  return element == 2                ? (kind == 0   ? shape_of_halves(64, 64, 1)
+                                        : kind == 1 ? shape_of_halves(64, 64, 2)
+                                                    : shape_of_halves(128, 128, 2))
          : element == 4 && kind != 2 ? (kind == 0 ? weight_shape{64, 64, 64, 64, 4 * (3 * 64 * 64 + 8 * 576)}
                                                   : weight_shape{64, 64, 64, 128, 4 * (2 * 64 * 64 + 64 * 128 + 8 * 576)})
                                      : weight_shape{32, 32, 0, 64, element * 8 * 4 * (32 + 4 + 2)};
