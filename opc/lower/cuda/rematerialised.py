@@ -93,9 +93,9 @@ class Rematerialised:
 
     def kinds(self, dtypes: Mapping[TypeVar, DType]) -> tuple[int, ...]:
         """Return which of the shapes of the runtime's `shape_of_weights` stand for each: others would be the same function."""
-        # The greatest is the same of few columns and of many; elements across make no difference to it, nor to a sum.
-        reduces = self.weighed is None and (self.reduction.kind == "max" or not are_halves(self.stored, dtypes))
-        return (0, 0, 0) if reduces else kinds_of(self.stored, self.reduction.type, dtypes)
+        # Elements across make no difference to what is reduced alone.
+        shapes = self.weighed is not None or are_halves(self.stored, dtypes)
+        return kinds_of(self.stored, self.reduction.type, dtypes) if shapes else (0, 0, 0)
 
     def term(self, n: int) -> Axis:
         """The axis of the terms of a sum of products."""

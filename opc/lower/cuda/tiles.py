@@ -22,6 +22,7 @@ from opc.ir.expr import (
     children,
     free_groups,
     free_indices,
+    reads,
     rewrite,
     walk,
     with_children,
@@ -128,6 +129,10 @@ class DeviceTiles(DevicePoints):
         that are `scaled` are in a unit, which is a parameter then."""
         params, own = self.starts()
         plain, conditions = inner_value(e, row, column)
+        never = any({row, column} <= free_indices(r) for r in reads(replaced(plain, dict.fromkeys(products, number(0)))))
+        if never:
+            # Elements of rows and columns are read a few at a time: there are no registers for all of a tile.
+            plain = e
         texts = [self._value_text(x, products, scaled) for x in dict.fromkeys((e, plain))]
         found = dict.fromkeys(x for text in texts for x in group_offsets(text.value))
         alike = {x: self._first_alike(x, tuple(found)) for x in found}
@@ -153,7 +158,7 @@ class DeviceTiles(DevicePoints):
         again, at = self._anew(params, own)
         used = used_places(at, (Do(call("store", *offsets)),))[:-1]
         ahead = LocalFunction(self.nest.fresh("ahead"), again, used, call("digits", *offsets))
-        return ahead, functions[0], functions[-1], self._inside(conditions, row, column)
+        return ahead, functions[0], functions[-1], self._inside(conditions, row, column, never=never)
 
     def _value_text(self, e: Expr, products: tuple[Reduce, ...], scaled: tuple[Expr, ...] | None) -> _Value:
         """Return a value with parameters in place of sums of products."""
@@ -183,13 +188,13 @@ class DeviceTiles(DevicePoints):
         names = {old: new for (_, old), (_, new) in zip(params, again, strict=True)}
         return again, tuple(Let(let.name, Weak.INT, _renamed(let.value, names)) for let in places)
 
-    def _inside(self, conditions: tuple[Affine | str, ...], row: str, column: str) -> LocalFunction:
+    def _inside(self, conditions: tuple[Affine | str, ...], row: str, column: str, *, never: bool) -> LocalFunction:
         """Return the function that tells whether conditions hold at all of some rows and columns: that an affine function is at
-        least 0, and that an operand is absent."""
+        least 0, and that an operand is absent; or that they `never` do."""
         names = [self.nest.fresh(n) for n in ("first", "rows", "column", "columns")]
         first, rows, left, columns = (Affine.of(Index(n)) for n in names)
-        found: Expr = Const(True, DType.BOOL)
-        for c in conditions:
+        found: Expr = Const(not never, DType.BOOL)
+        for c in () if never else conditions:
             if isinstance(c, str):
                 holds: Expr = Call("not", (Present(c),), DType.BOOL)
             else:

@@ -384,7 +384,10 @@ OPC_DEVICE void reduce_rematerialised(const Nest &n, First first, Second second,
       OPC_UNROLLED
       for (int j = 0; j < how_type::own_columns; ++j) {
         OPC_UNROLLED
-        for (int i = 0; i < how_type::own_rows; ++i) found[i] = Joins::join(found[i], how.score(i, j));
+        for (int i = 0; i < how_type::own_rows; ++i) {
+          if constexpr (std::is_same<Joins, joins_max>::value) found[i] = larger(found[i], how.score(i, j));
+          if constexpr (!std::is_same<Joins, joins_max>::value) found[i] = Joins::join(found[i], how.score(i, j));
+        }
       }
     });
     wait_for_copies<0>();
