@@ -170,8 +170,10 @@ struct weighs_halves {
   }
   OPC_DEVICE_MEMBER void multiply_scores(int64_t, int terms, bool small = false) {
     int left_row = left_part::first_row(16 * warp()), right_row = right_part::first_row(0);
-    forget(left_row);
-    forget(right_row);
+    if (many) {
+      forget(left_row);
+      forget(right_row);
+    }
     const int first = Strips > 1 ? strip * (columns / 16 / Strips) : 0;
     const shared_place own_rights = shared + rights + (many ? buffer * right_bytes : 0);
     OPC_ROLLED
@@ -215,7 +217,10 @@ struct weighs_halves {
     forget(weighed_row);
     OPC_UNROLLED
     for (int s = 0; s < own_columns / 4; ++s) {
-      if (!many && 16 * s >= some) continue;
+      if (!many) {
+        if (16 * s >= some) continue;
+        forget(weighed_row);
+      }
       uint32_t a[of::count][4];
       OPC_UNROLLED
       for (int r = 0; r < 4; ++r) {

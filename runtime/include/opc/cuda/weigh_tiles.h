@@ -84,7 +84,7 @@ OPC_DEVICE T lanes_in_warp(T value) {
  * places with them, so that there is little code for what tiles seldom need. `how`, and what follows it, have the scores. */
 template <typename How, typename Make, typename... Others>
 OPC_DEVICE void in_turns(const Make &make, How &how, Others &...others) {
-  constexpr int group = How::own_columns < 4 ? How::own_columns : 4;
+  constexpr int group = How::own_columns < 8 ? How::own_columns : 2;
   const auto turn = [](auto &of) {
     OPC_UNROLLED
     for (int i = 0; i < How::own_rows; ++i) {
