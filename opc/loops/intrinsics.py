@@ -40,7 +40,7 @@ HEADERS: Mapping[str, str] = {
         "pack_offset read_pieces recall_pieces reload_pieces row_offsets row_value single_row_of spread step_of_chunks "
         "store_pack team_reduce"
     ),
-    "cuda/rematerialise": "factors multiply_rematerialised reduce_rematerialised weighed",
+    "cuda/rematerialise": "exp_in_sum factors multiply_rematerialised reduce_rematerialised weighed",
     "cuda/scan": "scan_lines",
     "cuda/weigh": "weigh_rows",
     "poplar/codelet": "saturated share_begin share_end share_first",
