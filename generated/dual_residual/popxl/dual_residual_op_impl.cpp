@@ -293,7 +293,7 @@ optimised = os.environ.get('CXXFLAGS', '-O3').split()
 cfg['extra_compile_args'] = ['-std=c++14', '-fPIC', '-shared', '-g0', *optimised, '-DONNX_NAMESPACE=onnx']
 cfg['include_dirs'] = [include]
 cfg['libraries'] = ['popart', 'poplar', 'popops', 'poputil', 'poplin']
-cfg['dependencies'] = ['../poplar/dual_residual_body.hpp', '../poplar/dual_residual_checks.hpp']
+cfg['dependencies'] = ['../poplar/dual_residual_body.hpp', '../poplar/dual_residual_checks.hpp', '../kernel/dual_residual.h']
 setup_pybind11(cfg)
 %>
 */

@@ -9,11 +9,11 @@ names.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Tuple
 
 Size = Any
 """An int, a symbolic int that computes like one, a symbolic size's name, or None."""
-Shape = tuple[Size, ...]
+Shape = Tuple[Size, ...]
 
 
 class ShapeError(ValueError):

@@ -329,7 +329,7 @@ optimised = os.environ.get('CXXFLAGS', '-O3').split()
 cfg['extra_compile_args'] = ['-std=c++14', '-fPIC', '-shared', '-g0', *optimised, '-DONNX_NAMESPACE=onnx']
 cfg['include_dirs'] = [include]
 cfg['libraries'] = ['popart', 'poplar', 'popops', 'poputil', 'poplin']
-cfg['dependencies'] = ['../poplar/leaky_relu_body.hpp', '../poplar/leaky_relu_checks.hpp']
+cfg['dependencies'] = ['../poplar/leaky_relu_body.hpp', '../poplar/leaky_relu_checks.hpp', '../kernel/leaky_relu.h']
 setup_pybind11(cfg)
 %>
 */

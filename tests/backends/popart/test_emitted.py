@@ -115,6 +115,18 @@ def test_popxl_is_what_cppimport_takes(files: dict[str, str]) -> None:
     assert re.findall(r"^\s*(?:%(?!>)|##).*|\$\{", text, re.MULTILINE) == []
 
 
+def test_popxl_is_built_as_its_block_says_however_long_the_name_is() -> None:
+    name = "halves_of_an_op_whose_name_is_as_long_as_a_line_is"
+    emitted = PopxlBackend().emit(compile_text(TWO_OUTPUTS.replace("op: halves", f"op: {name}")))
+    ((_, text),) = ((path, text) for path, text in emitted.items() if path.endswith(".cpp"))
+    cfg: dict[str, list[str]] = {}
+    block = text.partition("<%\n")[2].partition("%>")[0]
+    exec(block, {"cfg": cfg, "setup_pybind11": lambda _: None})
+    includes = re.findall(r'#include "(\.\./\S+)"', text + emitted[f"poplar/{name}_checks.hpp"])
+    assert {include for include in includes if include not in cfg["dependencies"]} == set()
+    assert len(includes) == 3
+
+
 def test_popxl_has_the_op_in_place(files: dict[str, str]) -> None:
     text = files["popxl/leaky_relu_op_impl.cpp"]
     assert "class LeakyReluInplaceOp final" in text

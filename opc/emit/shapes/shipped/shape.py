@@ -6,11 +6,11 @@ A file takes of it the methods of a call and the functions that it uses.
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, Tuple
 
 Size = Any
 """An int, a symbolic int that computes like one, a symbolic size's name, or None."""
-Shape = tuple[Size, ...]
+Shape = Tuple[Size, ...]
 
 
 class ShapeError(ValueError):
