@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from ctypes import CDLL
-from functools import lru_cache
+from functools import lru_cache as cache
 from pathlib import Path
 
 # PopART comes before ONNX, and before libraries with ops.
@@ -21,7 +21,7 @@ Tensor = str
 """The name of a tensor in a model."""
 
 
-@lru_cache(maxsize=None)
+@cache
 def load(library=LIBRARY):
     """Load the library with the op, once. Models with the op are made after that.
 

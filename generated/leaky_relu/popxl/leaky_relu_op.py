@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-import os
-import sys
+import os as _os
+import sys as _sys
 
 import cppimport.import_hook  # noqa: F401
 from popxl.context import get_current_context, op_debug_context
@@ -14,14 +14,14 @@ from popxl.tensor import Tensor
 # cppimport builds a module from the C++ source beside this file. It does so in this
 # folder: in that of a project, setuptools, which it builds with, would take what the
 # project's pyproject.toml or setup.cfg says for the module's.
-_FOLDER, _STARTED = os.path.dirname(os.path.abspath(__file__)), os.getcwd()
-sys.path.insert(0, _FOLDER)
-os.chdir(_FOLDER)
+_FOLDER, _STARTED = _os.path.dirname(_os.path.abspath(__file__)), _os.getcwd()
+_sys.path.insert(0, _FOLDER)
+_os.chdir(_FOLDER)
 try:
     import leaky_relu_op_impl
 finally:
-    os.chdir(_STARTED)
-    sys.path.remove(_FOLDER)
+    _os.chdir(_STARTED)
+    _sys.path.remove(_FOLDER)
 
 
 @op_debug_context
