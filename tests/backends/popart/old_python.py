@@ -31,10 +31,18 @@ def beyond(text: str) -> Iterator[str]:
         if isinstance(node, ast.ImportFrom):
             lazy |= node.module == "__future__" and any(a.name == "annotations" for a in node.names)
             generic |= {a.name for a in node.names} if node.module in ("collections", "collections.abc") else set()
-    not_evaluated = {id(inner) for a in _annotations(tree) for inner in ast.walk(a)} if lazy else set()
+    left = [*_checked_only(tree), *(_annotations(tree) if lazy else ())]
+    not_evaluated = {id(inner) for node in left for inner in ast.walk(node)}
     for node in ast.walk(tree):
         if id(node) not in not_evaluated:
             yield from _newer(node, generic)
+
+
+def _checked_only(tree: ast.Module) -> Iterator[ast.stmt]:
+    """Yield what type checkers alone read."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
+            yield from node.body
 
 
 def _annotations(tree: ast.Module) -> Iterator[ast.expr]:
