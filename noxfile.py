@@ -52,6 +52,8 @@ SPREAD = ("-n", "auto", "--dist", "loadfile", "--no-loadscope-reorder")
 # Tests that draw at random or run at many points, of which `nox -s fuzz` takes more.
 DRAWING = (
     "analysis",
+    "backends/cuda/test_rematerialised.py",
+    "backends/cuda/test_weighed_sums.py",
     "backends/popart/test_warnings.py",
     "diagnostics",
     "emit/test_runtime.py",

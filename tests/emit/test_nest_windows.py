@@ -80,20 +80,25 @@ def pool(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return compile_kernel(max_pool(), tmp_path_factory.mktemp("pool"))
 
 
+def windows_of(x: Array, window: Pair, stride: Pair, padding: Pair, dilation: Pair) -> Array:
+    """Return the windows of images, in two more axes; what they have outside is -inf."""
+    spans = tuple(d * (k - 1) + 1 for k, d in zip(window, dilation, strict=True))
+    padded = np.pad(x, ((0, 0), (0, 0), (padding[0],) * 2, (padding[1],) * 2), constant_values=-np.inf)
+    windows = np.lib.stride_tricks.sliding_window_view(padded, spans, (2, 3))
+    return windows[:, :, :: stride[0], :: stride[1], :: dilation[0], :: dilation[1]]
+
+
 def scattered(x: Array, d_y: Array, window: Pair, stride: Pair, padding: Pair, dilation: Pair) -> Array:
-    """Return the gradient of max pooling: the first NaN of a window gets it, else the first of the greatest."""
+    """Return the gradient of max pooling: the first NaN of a window gets it, else the first of the greatest, if it is inside."""
     d_x = np.zeros(x.shape)
     height, width = x.shape[2:]
-    for n, c, i, j in np.ndindex(d_y.shape):
-        best, at = -np.inf, None
-        for p, q in np.ndindex(window):
-            row, column = i * stride[0] + p * dilation[0] - padding[0], j * stride[1] + q * dilation[1] - padding[1]
-            inside = 0 <= row < height and 0 <= column < width
-            here = x[n, c, row, column] if inside else -np.inf
-            if (p, q) == (0, 0) or (not here <= best and best == best):
-                best, at = here, (row, column) if inside else None
-        if at is not None:
-            d_x[(n, c, *at)] += d_y[n, c, i, j]
+    # NumPy's argmax finds the first NaN, else the first of the greatest.
+    found = windows_of(x, window, stride, padding, dilation).reshape(*d_y.shape, -1).argmax(-1)
+    n, c, i, j = np.indices(d_y.shape)
+    row = i * stride[0] + found // window[1] * dilation[0] - padding[0]
+    column = j * stride[1] + found % window[1] * dilation[1] - padding[1]
+    inside = (row >= 0) & (row < height) & (column >= 0) & (column < width)
+    np.add.at(d_x, tuple(a[inside] for a in (n, c, row, column)), d_y[inside])
     return d_x
 
 
@@ -158,10 +163,7 @@ def test_maxima(pool: Path, call: tuple[Pair, Pair, Pair, Pair, Pair], values: s
     size, window, stride, padding, dilation = call
     x = rng.integers(-9, 9, (1, 3, *size)).astype(float)
     strew(x, values)
-    spans = tuple(d * (k - 1) + 1 for k, d in zip(window, dilation, strict=True))
-    padded = np.pad(x, ((0, 0), (0, 0), (padding[0],) * 2, (padding[1],) * 2), constant_values=-np.inf)
-    windows = np.lib.stride_tricks.sliding_window_view(padded, spans, (2, 3))
-    expected = windows[:, :, :: stride[0], :: stride[1], :: dilation[0], :: dilation[1]].max((-1, -2))
+    expected = windows_of(x, window, stride, padding, dilation).max((-1, -2))
     attributes = {"kernel_size": window, "stride": stride, "padding": padding, "dilation": dilation}
     for parallel_for in (None, split_everywhere):
         kernel = KernelLibrary(max_pool(), pool, parallel_for)

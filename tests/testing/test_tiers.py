@@ -15,7 +15,7 @@ from opc.backends.base import Backend
 from opc.pipeline import load_family
 from opc.testing import tiers
 from opc.testing.cases.calls import Case
-from opc.testing.execution import some
+from opc.testing.execution import HALVED, some
 from opc.testing.extent import Extent
 from opc.testing.plan import Item, ProofPlan, make_plan
 from opc.testing.references.gradcheck import FEW, check_family, check_sample, points
@@ -82,8 +82,8 @@ def test_an_op_whose_signature_others_have_is_not_checked_where_the_kernel_is_ca
 def test_backends_that_wrap_the_kernel_run_half_of_the_calls_that_are_alike(spec: Path) -> None:
     plan, _ = make_plan(load_family(spec), Extent.COVER)
 
-    def runs(plan: ProofPlan, name: str, wraps: bool, on_device: bool = False) -> list[Item]:
-        return some(cast(Backend, SimpleNamespace(name=name, wraps=wraps, on_device=on_device, execution="native")), plan)
+    def runs(plan: ProofPlan, name: str, wraps: bool, on_device: bool = False, execution: str = "native") -> list[Item]:
+        return some(cast(Backend, SimpleNamespace(name=name, wraps=wraps, on_device=on_device, execution=execution)), plan)
 
     def has(items: Iterable[Item], what: Callable[[Case], Iterable[str]]) -> set[tuple[str, str, str]]:
         return {(i.kind, i.case.op, text) for i in items for text in what(i.case)}
@@ -102,6 +102,11 @@ def test_backends_that_wrap_the_kernel_run_half_of_the_calls_that_are_alike(spec
     # op, and of what is run as a whole or as a sample anyway.
     assert runs(plan, "torch", True) == runs(plan, "cuda", False, on_device=True) == half
     assert runs(plan, "onnx", False) == runs(plan, "numpy", True) == every
+    # An emulation that calls what another backend runs makes no large calls.
+    emulated, own = runs(plan, "tensorrt", True, execution="emulated"), runs(plan, "cuda", False, True, "emulated")
+    assert own == half
+    assert emulated == [i for i in half if i.case.kind != "large" or i.kind not in HALVED or i.expected is None]
+    assert len(emulated) < len(half)
     assert runs(replace(plan, extent=Extent.WHOLE), "mindspore", True) == every
     assert runs(replace(plan, extent=Extent.SAMPLE), "mindspore", True) == every
 

@@ -9,7 +9,8 @@ differences. Nothing in that is set by hand; it is exact to first order, and a c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 
 import numpy as np
 
@@ -34,6 +35,20 @@ _STEP = 2.0**-20
 Values = dict[str, Array]
 
 
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Have torch compute on one thread: of calls as small as these, others would take all of their time to wait for work."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+@_one_thread()
 def evaluate_opaque(
     op: Op, env: ShapeEnv, inputs: Mapping[str, Bounds], binding: Binding, names: Collection[str], precise: bool
 ) -> dict[str, Bounded]:

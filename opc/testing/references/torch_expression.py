@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import operator
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -58,6 +59,7 @@ _TEXTS = frozenset({"mode", "padding_mode", "reduction", "rounding_mode", "compu
 _REFUSED = frozenset({"from_file", "set_printoptions"})
 
 
+@lru_cache(maxsize=100)
 def parse(text: str) -> ast.expr:
     """Return the expression of a reference.
 

@@ -14,6 +14,7 @@ from opc.ir.op import Family
 from opc.pipeline import compile_text
 from opc.testing.oracle.evaluation import evaluate
 from opc.testing.oracle.tolerance import compare
+from tests.amounts import alternately
 from tests.backends.cuda.test_weighed_sums import DTYPES, drawn
 
 GRADED = """\
@@ -52,6 +53,8 @@ kernel: |
   t[h, g, i] = sum[j](p[h, g, i, j])
   y[h, g, i, d] = sum[j](p[h, g, i, j] * v[h, j, d]) / t[h, g, i]
 """
+SIZES = ((130, 66, 8, 64), (3, 150, 72, 24), (70, 65, 140, 130), (2, 3, 0, 1))
+"""Rows, columns, terms of a score and elements of a weighed row."""
 
 
 @pytest.fixture(scope="module")
@@ -83,16 +86,10 @@ def operands(dtype: str, rows: int, columns: int, terms: int, across: int, *batc
     return {"a": a, "b": b, "w": w, "bias": bias}, drawn(dtype, *batches, rows, across, seed=2)
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize(
-    ("rows", "columns", "terms", "across"), [(130, 66, 8, 64), (3, 150, 72, 24), (70, 65, 140, 130), (2, 3, 0, 1)]
-)
-@pytest.mark.parametrize("ahead", [False, True])
-def test_tiles_of_any_size(
-    graded: CudaSession, dtype: str, rows: int, columns: int, terms: int, across: int, ahead: bool
-) -> None:
+@pytest.mark.parametrize(("dtype", "sizes", "ahead"), alternately(DTYPES, SIZES, (False, True)))
+def test_tiles_of_any_size(graded: CudaSession, dtype: str, sizes: tuple[int, int, int, int], ahead: bool) -> None:
     """Some rows have no columns, where there are more of them and columns from the row on count."""
-    inputs, d_y = operands(dtype, rows, columns, terms, across)
+    inputs, d_y = operands(dtype, *sizes)
     check(graded, inputs, d_y, ahead=ahead)
 
 
@@ -120,9 +117,7 @@ def test_groups_of_heads(grouped: CudaSession, dtype: str, columns: int, across:
     check(grouped, {name: drawn(dtype, *shape) for name, shape in shapes.items()}, drawn(dtype, 2, 3, 5, across))
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("operand", ["a", "b", "w", "d_y"])
-@pytest.mark.parametrize("value", [np.inf, np.nan])
+@pytest.mark.parametrize(("dtype", "operand", "value"), alternately(DTYPES, ("a", "b", "w", "d_y"), (np.inf, np.nan)))
 def test_elements_that_are_no_numbers(graded: CudaSession, dtype: str, operand: str, value: float) -> None:
     """Where a column is left out, its value is 0, and 0 times what is no number is none."""
     inputs, d_y = operands(dtype, 70, 80, 4, 6)

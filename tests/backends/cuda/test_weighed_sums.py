@@ -14,6 +14,7 @@ from opc.ir.op import Family
 from opc.pipeline import compile_text
 from opc.testing.oracle.evaluation import evaluate
 from opc.testing.oracle.tolerance import compare
+from tests.amounts import alternately
 
 WEIGHED = """\
 op: weighed
@@ -56,14 +57,12 @@ def drawn(dtype: str, *shape: int, seed: int = 0) -> np.ndarray:
     return np.random.default_rng((seed, *shape)).standard_normal(shape).astype(DTYPES[dtype])
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(
-    ("rows", "columns", "terms", "across"), [(130, 66, 8, 64), (3, 150, 72, 24), (20, 65, 140, 130), (2, 3, 0, 1)]
+    ("dtype", "sizes", "causal"),
+    alternately(DTYPES, ((130, 66, 8, 64), (3, 150, 72, 24), (20, 65, 140, 130), (2, 3, 0, 1)), (False, True)),
 )
-@pytest.mark.parametrize("causal", [False, True])
-def test_tiles_of_any_size(
-    weighing: CudaSession, dtype: str, rows: int, columns: int, terms: int, across: int, causal: bool
-) -> None:
+def test_tiles_of_any_size(weighing: CudaSession, dtype: str, sizes: tuple[int, int, int, int], causal: bool) -> None:
+    rows, columns, terms, across = sizes
     q, k, v = (drawn(dtype, *s) for s in ((rows, terms), (columns, terms), (columns, across)))
     check(weighing, {"q": q, "k": k, "v": v}, causal=causal)
 
@@ -87,9 +86,7 @@ def test_a_maximum_that_grows_from_tile_to_tile(weighing: CudaSession, dtype: st
     check(weighing, {"q": np.array([[4.0], [-4.0]], DTYPES[dtype]), "k": k, "v": drawn(dtype, 200, 5)})
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("place", [0, 3, 69])
-@pytest.mark.parametrize("value", [np.inf, np.nan])
+@pytest.mark.parametrize(("dtype", "place", "value"), alternately(DTYPES, (0, 3, 69), (np.inf, np.nan)))
 def test_elements_that_are_no_numbers(weighing: CudaSession, dtype: str, place: int, value: float) -> None:
     """An infinity is weighed by what is above 0, however small, and by 0 where a column does not count: that is no number."""
     q, k, v = drawn(dtype, 70, 4), drawn(dtype, 70, 4), drawn(dtype, 70, 6)

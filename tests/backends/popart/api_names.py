@@ -29,7 +29,7 @@ def since() -> Mapping[str, str]:
     """Return the first SDK that has each name or header: of an overloaded name the oldest, for any may be meant."""
     found: dict[str, str] = {}
     for path in sorted(TABLES.rglob("*.yaml")):
-        table = yaml.safe_load(path.read_text())
+        table = yaml.load(path.read_text(), yaml.CSafeLoader)
         for place, entries in (table.get("headers") or table.get("modules")).items():
             versions = [e["since"] for e in entries]
             for name, version in [(place, _oldest(versions)), *((e["name"], e["since"]) for e in entries)]:
@@ -63,7 +63,7 @@ def _cpp(text: str) -> Iterator[str]:
     for name in re.findall(rf"(?<![\w:]){LIBRARIES}(?:::\w+)+", text):
         yield re.sub(r"^pe::", "popops::expr::", name)
     # Methods that are overridden, which the bases must have.
-    for method in re.findall(r"(\w+)\([^(){};]*(?:\([^()]*\))?[^(){};]*\)(?: const)? (?:final|override)\b", text):
+    for method in re.findall(r"\b(\w++)\([^(){};]*(?:\([^()]*\))?[^(){};]*\)(?: const)? (?:final|override)\b", text):
         yield next((f"{base}::{method}" for base in BASES if f"{base}::{method}" in since()), f"popart::Op::{method}")
 
 

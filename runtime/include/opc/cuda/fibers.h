@@ -37,6 +37,12 @@ __asm__(
 #include <sanitizer/common_interface_defs.h>
 #endif
 
+/* Kernels are compiled without optimisation where that takes longer than it saves; what they are run by is small. */
+#if !defined(__clang__)
+#pragma GCC push_options
+#pragma GCC optimize("O2")
+#endif
+
 namespace opc {
 namespace emulation {
 
@@ -296,4 +302,8 @@ static void run_grid(bool together, unsigned blocks, unsigned threads, size_t by
 
 }  // namespace emulation
 }  // namespace opc
+
+#if !defined(__clang__)
+#pragma GCC pop_options
+#endif
 #endif  // OPC_CUDA_FIBERS_H

@@ -66,6 +66,10 @@ static void launch(void (*kernel)(Parameters...), bool together, unsigned blocks
 #define blockDim (opc::emulation::block().threads)
 #define gridDim (opc::emulation::block().blocks)
 
+#if !defined(__clang__)
+#pragma GCC push_options
+#pragma GCC optimize("O2")
+#endif
 static inline void __syncthreads() { opc::emulation::wait(opc::emulation::at_barrier, 0); }
 static inline void __syncwarp(unsigned lanes = 0xffffffffu) { opc::emulation::wait(opc::emulation::at_warp, lanes); }
 
@@ -134,4 +138,7 @@ static inline T atomicCAS(T *to, T expected, T value) {
   return before;
 }
 
+#if !defined(__clang__)
+#pragma GCC pop_options
+#endif
 #endif  // OPC_CUDA_HOST_H

@@ -10,6 +10,11 @@
 #include "opc/core/minifloat.h"
 #include "opc/cuda/fibers.h"
 
+#if !defined(__clang__)
+#pragma GCC push_options
+#pragma GCC optimize("O2")
+#endif
+
 namespace opc {
 namespace emulation {
 
@@ -164,4 +169,8 @@ static inline void multiply_fragments(float (&total)[4], const uint32_t (&a)[4],
 
 }  // namespace emulation
 }  // namespace opc
+
+#if !defined(__clang__)
+#pragma GCC pop_options
+#endif
 #endif  // OPC_CUDA_HOST_TENSOR_H
