@@ -37,9 +37,9 @@ def where_present(e: Expr, optional: Iterable[Operand]) -> Expr:
 def conditional(cond: Expr, then: Expr, other: Expr, kind: ValueType, span: Span, given: frozenset[str] = frozenset()) -> Expr:
     """Return a conditional; what a part of its condition asks below a presence that is asked ahead of it stands inside.
 
-    So `x[n] if present(b) and b[n] == k else 0` is `(x[n] if b[n] == k else 0) if present(b) else 0`, whose sum over n is found to
-    be a scatter. Where the other side is no literal it would be computed twice, and the conditional stays as it is. `given` are
-    the operands that conditions around have asked for.
+    So `x[n] if present(b) and b[n] == k else 0` is `(x[n] if b[n] == k else 0) if present(b) else 0`, whose sum over n is found
+    to be a scatter. Where the other side is no literal it would be computed twice, and the conditional stays as it is. `given`
+    are the operands that conditions around have asked for.
     """
     parts = conjuncts(cond) if isinstance(other, Const) else []
     for n, part in enumerate(parts):
