@@ -7,6 +7,7 @@ from bisect import bisect_right
 from functools import lru_cache
 
 from opc.diagnostics import NO_SPAN, Source, Span
+from opc.macros import MACROS
 from opc.names import CLASSES, KEYWORDS, LANGUAGE, RESERVED, spelled
 from opc.records import dataclass
 
@@ -190,7 +191,7 @@ def domain_problem(name: str) -> str | None:
     if len(name) > _MAX_NAME or not _DOMAIN.fullmatch(name) or "__" in name:
         return "a domain is lower-case names joined by dots, such as opc.nn"
     for part in name.split("."):
-        if part in RESERVED or part in LANGUAGE:
+        if part in RESERVED - MACROS or part in LANGUAGE:
             return f"'{part}' is a word of C++, Python or generated code, where domains are namespaces"
         if part.endswith("_"):
             return "no part of a domain ends with an underscore"

@@ -101,7 +101,10 @@ OUTSIDE = "the read may fall outside"
         (spec("y[i] = z[i] if present(z) and i <= M else x[i]", "x: 'T[N]', 'z?': 'T[M]'", "T[N]"), OUTSIDE),
         (spec("y[i] = z[i] if present(z) or i < M else x[i]", "x: 'T[N]', 'z?': 'T[M]'", "T[N]"), "may be absent"),
         (spec("y[i] = 1 if i < M or z[i] > 0 else x[i]", "x: 'T[N]', z: 'T[M]'", "T[N]"), OUTSIDE),
-        (spec("y[i] = 1 if z[i] > 0 and i < M else x[i]", "x: 'T[N]', z: 'T[M]'", "T[N]"), "the index 'i' runs over N and over M"),
+        (
+            spec("y[i] = 1 if z[i] > 0 and i < M else x[i]", "x: 'T[N]', z: 'T[M]'", "T[N]"),
+            "the index 'i' runs over N and over M",
+        ),
         (spec("y[d] = x[d + 1] if d % 2 == 0 else x[d - 1]", VECTOR, "T[D]"), OUTSIDE),
         (spec("y[d] = x[d + 1 - 2*(d % 2)] if d <= 2*R else x[d]", f"{VECTOR}, c: 'T[R]'", "T[D]", "2*R <= D"), OUTSIDE),
     ],

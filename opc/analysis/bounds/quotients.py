@@ -161,9 +161,7 @@ class Parts:
         return n % d if isinstance(atom, Mod) else n // d
 
 
-def parts_of_index(
-    among: Iterable[Affine], ranges: Mapping[str, Affine], positive: Callable[[Affine], bool]
-) -> Parts | None:
+def parts_of_index(among: Iterable[Affine], ranges: Mapping[str, Affine], positive: Callable[[Affine], bool]) -> Parts | None:
     """Return how an index that is divided by one thing in some expressions is taken apart; None where there is none.
 
     Of several divisors of one index, the one that the others divide is taken: `i // 2 + i % 4` is that of `4*q + r`.
