@@ -98,14 +98,15 @@ domain: probe
 version: 1
 doc: Operands called like variables of loops, over rows of several axes and of one that several indices run along.
 types: {T: [float32, float64]}
-inputs: {i: 'T[M, N]', k: 'T[N]', row: 'T[N]', j: 'int64[N]'}
+inputs: {i: 'T[M, N]', k: 'T[N]', row: 'T[N]', j: 'int64[N]', begin: 'T[M, N]'}
 attributes: {n: {type: float, default: 0.5}, M_PI: {type: float, default: 2.0}}
-outputs: {y: 'T[M, N]', z: 'T[]', EPERM: 'int64[]', stdin: 'T[M, N]'}
+outputs: {y: 'T[M, N]', z: 'T[]', EPERM: 'int64[]', stdin: 'T[M, N]', nest: 'T[M]'}
 kernel: |
   y[a, b] = i[a, b] * k[b] + row[b] * n
   stdin[a, b] = i[a, b] * M_PI
   z[] = max[a, b](i[a, b]) + max[c](k[c] * row[c]) if M * N > 0 else 0
   EPERM[] = max[c](j[c]) - min[d](j[d]) if N > 0 else 0
+  nest[a] = sum[end:a](begin[end, 0] * begin[a, N - 1]) if N > 0 else 0
 """
 """Each name is one that a function of loops, or a header of C, has too."""
 

@@ -76,7 +76,7 @@ def _size_to_show(name: str, trees: Iterable[Item], scope: Scope) -> str:
 
 
 def _axes_along(name: str, tree: Item, scope: Scope) -> Iterator[tuple[Affine, set[str]]]:
-    """Yield the size of every axis that is read at an expression of the index `name`, and its other indices, in the order written."""
+    """Yield the sizes of axes that are read at an expression of the index `name`, each with its other indices, as written."""
     if isinstance(tree, Subscript):
         operand = scope.operands.get(tree.base.id) if isinstance(tree.base, Name) else None
         if operand is not None and len(operand.dims) == len(tree.items):
