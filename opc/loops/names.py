@@ -31,6 +31,9 @@ from opc.records import replace
 PARAMETERS = frozenset(("nest", "call", "tile", "begin", "end", "arguments"))
 """The parameters of functions, which transformations call `@nest`, and what is read of them."""
 
+DEVICE_PARAMETERS = PARAMETERS | {"described", "whole", "Nest", "Plain", "Tiles"}
+"""Those of functions on a device, and what they are templates over beside types."""
+
 
 def named(kernel: Kernel, taken: Iterable[str], parameters: frozenset[str] = PARAMETERS) -> Kernel:
     """Return a function whose variables and views have names of their own, none of which is `taken` or one of its `parameters`.

@@ -15,8 +15,11 @@ import pytest
 import opc
 from opc.analysis.shapes.inference import ShapeError, infer
 from opc.backends import registry
+from opc.backends.cuda.backend import EMULATED_FLAGS
 from opc.backends.onnx.emit import files as onnx_files
 from opc.diagnostics import SpecError
+from opc.emit.cuda.files import cuda_files
+from opc.emit.kernel.files import kernel_files
 from opc.emit.numpy.reference import HELPERS, function_name, numpy_module
 from opc.emit.shapes.python import emit as shape_source
 from opc.ir.functions import FUNCTIONS
@@ -26,7 +29,7 @@ from opc.spec.text import name_problem
 from opc.testing.oracle.evaluation import evaluate
 from tests.backends.onnx.test_checks import load
 from tests.emit.kernel_library import KernelLibrary
-from tests.fuzz.kernels import compile_together
+from tests.fuzz.kernels import INCLUDE, compile_together
 
 NAMES = """
 op: names_probe
@@ -98,11 +101,11 @@ domain: probe
 version: 1
 doc: Operands called like variables of loops, over rows of several axes and of one that several indices run along.
 types: {T: [float32, float64]}
-inputs: {i: 'T[M, N]', k: 'T[N]', row: 'T[N]', j: 'int64[N]', begin: 'T[M, N]'}
-attributes: {n: {type: float, default: 0.5}, M_PI: {type: float, default: 2.0}}
+inputs: {i: 'T[M, N]', k: 'T[N]', row: 'T[N]', j: 'int64[N]', described: 'T[N]', begin: 'T[M, N]'}
+attributes: {n: {type: float, default: 0.5}, M_PI: {type: float, default: 2.0}, whole: {type: float, default: 3.0}}
 outputs: {y: 'T[M, N]', z: 'T[]', EPERM: 'int64[]', stdin: 'T[M, N]', nest: 'T[M]'}
 kernel: |
-  y[a, b] = i[a, b] * k[b] + row[b] * n
+  y[a, b] = i[a, b] * k[b] + row[b] * n + described[b] * whole
   stdin[a, b] = i[a, b] * M_PI
   z[] = max[a, b](i[a, b]) + max[c](k[c] * row[c]) if M * N > 0 else 0
   EPERM[] = max[c](j[c]) - min[d](j[d]) if N > 0 else 0
@@ -230,6 +233,18 @@ def test_kernels_references_and_functions_agree(text: str, tmp_path: Path) -> No
     for backend, found in answers.items():
         for name in want:
             np.testing.assert_array_equal(found[name], want[name].value, f"{backend} {name}")
+
+
+def test_kernels_for_a_gpu_compile(tmp_path: Path) -> None:
+    family = compile_text(VARIABLES.replace("[float32, float64]", "[float32]"), "probe.yaml")
+    texts = {**kernel_files(family), **cuda_files(family)}
+    for path, text in texts.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text)
+    (source,) = (path for path in texts if path == f"kernel/{family.name}.cu")
+    command = ["g++", *EMULATED_FLAGS, "-fsyntax-only", f"-I{INCLUDE}", f"-I{tmp_path}", str(tmp_path / source)]
+    made = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert made.returncode == 0, made.stderr[:2000]
 
 
 def test_the_spelling_is_one_to_one() -> None:
