@@ -181,6 +181,7 @@ class CudaEntryText(TileEntryText):
             yield f"  opc::set_tiles(described, {self._tiles(products)});"
             yield from self._steps("left", products.factors[0], products.down, products, s, op)
             yield from self._steps("right", products.factors[1], products.across, products, s, op)
+            yield from self._stores(products, s, op)
             library = library_product_of(op, s, products)
             if library is not None:
                 yield from self._library(library, products, s, op)

@@ -60,6 +60,8 @@ struct device_nest {
   int64_t down, across, terms; /* of sums of products: points each way, and terms */
   int64_t part_terms;          /* as many as a tile adds up, where its points have parts */
   int32_t tiles;               /* and which of the shapes that tiles may have these have */
+  divisor left_together, right_together; /* of factors whose elements are found by their places: how many lie on end */
+  bool stores_packs;           /* four of their points that are neighbours across may be stored at once */
   factor_steps left, right;
   int64_t columns;             /* of weighted sums: scores of a row, */
   factor_steps weighed;        /* what is multiplied with their weights, */
