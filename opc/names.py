@@ -11,10 +11,12 @@ import re
 from collections.abc import Collection
 from functools import lru_cache
 
+from opc.macros import MACROS
+
 LANGUAGE = frozenset(["if", "else", "and", "or", "not", "in", "is", "for", "True", "False", "None", "true", "false", "bool"])
 """The words of bodies and of YAML that mean something there, which nothing can be called."""
 
-# The keywords of C++20 and its alternative tokens, and the macros and types of headers that every kernel sees.
+# The keywords of C++20 and its alternative tokens, and types and functions of headers that every kernel sees.
 _CPP = """
     alignas alignof and_eq asm auto bitand bitor case catch char char16_t char32_t char8_t co_await co_return
     co_yield compl concept const const_cast consteval constexpr constinit decltype default delete do double
@@ -42,7 +44,7 @@ _GENERATED = (
     "graph",
     "node",
 )
-RESERVED = (frozenset(_CPP.split()) | frozenset(_PYTHON) | frozenset(_GENERATED)) - LANGUAGE - {"_"}
+RESERVED = (frozenset(_CPP.split()) | MACROS | frozenset(_PYTHON) | frozenset(_GENERATED)) - LANGUAGE - {"_"}
 """The names that targets spell with an underscore."""
 PARAMETERS = frozenset(("out", "only"))
 """Parameters that functions on arrays and tensors have beside the op's own: what an op declares is spelled with an underscore."""

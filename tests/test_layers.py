@@ -30,6 +30,7 @@ LAYERS = (
     ("distribution",),
     ("diagnostics",),
     ("names",),
+    ("macros",),
     ("ir.dtypes",),
     ("ir.node",),
     ("records",),

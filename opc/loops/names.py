@@ -31,13 +31,16 @@ from opc.records import replace
 PARAMETERS = frozenset(("nest", "call", "tile", "begin", "end", "arguments"))
 """The parameters of functions, which transformations call `@nest`, and what is read of them."""
 
+DEVICE_PARAMETERS = PARAMETERS | {"described", "whole", "Nest", "Plain", "Tiles"}
+"""Those of functions on a device, and what they are templates over beside types."""
 
-def named(kernel: Kernel, taken: Iterable[str]) -> Kernel:
-    """Return a function whose variables and views have names of their own, none of which is `taken`.
+
+def named(kernel: Kernel, taken: Iterable[str], parameters: frozenset[str] = PARAMETERS) -> Kernel:
+    """Return a function whose variables and views have names of their own, none of which is `taken` or one of its `parameters`.
 
     A variable that is called `@count` is `count`: it has one name wherever it stands, since the runtime knows it by that.
     """
-    fixed = PARAMETERS.union(_fixed(kernel.body))
+    fixed = parameters.union(_fixed(kernel.body))
     views = {name: f"{name}_" for name in kernel.operands if name in fixed}
     taken = fixed.union(taken, kernel.operands, views.values())
     namer = _Namer(frozenset(taken), frozenset(kernel.operands))

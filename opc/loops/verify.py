@@ -78,7 +78,7 @@ class _KernelVerifier:
             self._value(value, names, given)
         match s:
             case Let() | Var() | Buffer() | Alias():
-                names.add(s.name)
+                self._declare(s.name, names)
             case PassGroup():
                 for inner_statement in s.body:
                     self._statement(inner_statement, names, given, loop, block)
@@ -86,7 +86,9 @@ class _KernelVerifier:
                 for b, holds in ((s.then, True), (s.other, False)):
                     self.body(b, names, given | presence(s.cond, holds), loop=loop, block=block)
             case Loop():
-                self.body(s.body, {*names, s.index}, given, loop=True, block=block)
+                inner = set(names)
+                self._declare(s.index, inner)
+                self.body(s.body, inner, given, loop=True, block=block)
             case GroupPoints():
                 self.body(s.body, {*names, s.name}, given, loop=True, block=block)
             case While():
@@ -99,6 +101,11 @@ class _KernelVerifier:
                 pass
             case _:
                 assert not bodies(s), "statements with bodies are among those above"
+
+    def _declare(self, name: str, names: set[str]) -> None:
+        if name in names:
+            self._fail(f"{name} is declared again where it is known")
+        names.add(name)
 
     def _value(self, e: Expr, names: set[str], given: frozenset[str]) -> None:
         check = _CHECKS.get(e.__class__)

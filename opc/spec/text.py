@@ -7,6 +7,7 @@ from bisect import bisect_right
 from functools import lru_cache
 
 from opc.diagnostics import NO_SPAN, Source, Span
+from opc.macros import MACROS
 from opc.names import CLASSES, KEYWORDS, LANGUAGE, RESERVED, spelled
 from opc.records import dataclass
 
@@ -126,7 +127,7 @@ def align(value: str, source: Source, start: int, end: int, style: str) -> Sourc
     return SourceText(value, source, tuple(positions), begin)
 
 
-RESERVED_PREFIXES = ("d_", "t_", "opc")
+RESERVED_PREFIXES = ("d_", "t_", "opc", "OPC_")
 """How no name of a spec may begin: gradients, tangents and the runtime's own names do."""
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
@@ -152,7 +153,7 @@ def name_problem(name: str, derived: bool = False) -> str | None:
     if own in KEYWORDS and own == name:
         return f"'{own}' is a word of Python, which only what a spec declares can be called"
     for prefix in RESERVED_PREFIXES:
-        if name.startswith(prefix) and not (derived and prefix != "opc"):
+        if name.startswith(prefix) and not (derived and prefix in ("d_", "t_")):
             return f"names that begin with '{prefix}' are kept for what opc derives"
     return None
 
@@ -190,8 +191,10 @@ def domain_problem(name: str) -> str | None:
     if len(name) > _MAX_NAME or not _DOMAIN.fullmatch(name) or "__" in name:
         return "a domain is lower-case names joined by dots, such as opc.nn"
     for part in name.split("."):
-        if part in RESERVED or part in LANGUAGE or part.endswith("_"):
-            return f"'{part}' can't be part of a domain"
+        if part in RESERVED - MACROS or part in LANGUAGE:
+            return f"'{part}' is a word of C++, Python or generated code, where domains are namespaces"
+        if part.endswith("_"):
+            return "no part of a domain ends with an underscore"
     return None
 
 

@@ -64,6 +64,17 @@ VECTOR = "x: 'T[D]'"
         spec("y[i] = x[i] if i == 0 else x[i - 1]", "x: 'T[N]'", "T[N]"),
         spec("y[i] = x[i] if i < M or i < N else 0", "x: 'T[N]', z: 'T[M]', u: 'T[K]'", "T[K]", "M <= N"),
         spec("y[i] = pad(x[i + 1], x[i - 1] if N > 1 else 0)", "x: 'T[N]'", "T[N]", "N > 0"),
+        spec("y[i] = z[i] if present(z) and i < M else x[i]", "x: 'T[N]', 'z?': 'T[M]'", "T[N]"),
+        spec("y[i] = x[i] if not present(z) or i >= M else z[i]", "x: 'T[N]', 'z?': 'T[M]'", "T[N]"),
+        spec("y[i] = pad(x[i + 1], z[i] if present(z) and (i < M and x[i] > 0) else 0)", "x: 'T[N]', 'z?': 'T[M]'", "T[N]"),
+        spec("y[i] = 1 if i < M and z[i] > 0 else x[i]", "x: 'T[N]', z: 'T[M]'", "T[N]"),
+        spec("y[i] = 1 if i >= M or z[i] > 0 else x[i]", "x: 'T[N]', z: 'T[M]'", "T[N]"),
+        spec("y[i] = 1 if i > 0 and x[i - 1] > x[i] and x[0] > 0 else 0", "x: 'T[N]'", "T[N]"),
+        spec("y[i] = any[k:N](k < i and x[k + N - i] > 0)", "x: 'T[N]'", "bool[N]"),
+        spec("y[d] = x[d + 1] if d % 2 == 0 else x[d - 1]", VECTOR, "T[D]", "D % 2 == 0"),
+        spec("y[d] = x[d + 1 - 2*(d % 2)]*c[d // 2] if d < 2*R else x[d]", f"{VECTOR}, c: 'T[R]'", "T[D]", "2*R <= D"),
+        spec("y[d] = x[2*(d // 2) + 1]*c[d // 2] if d < 2*R else x[d]", f"{VECTOR}, c: 'T[R]'", "T[D]", "2*R <= D"),
+        spec("y[d] = x[d // group*group]*c[d // group] if d < group*R else 0", f"{VECTOR}, c: 'T[R]'", "T[D]", more=GROUPED),
     ],
 )
 def test_what_is_known_to_be_inside_is_accepted(text: str) -> None:
@@ -87,6 +98,15 @@ OUTSIDE = "the read may fall outside"
         (spec("y[i] = x[i - 1] if i != 1 else x[i]", "x: 'T[N]'", "T[N]"), OUTSIDE),
         (spec("y[i] = x[i - 1] if i > 0 or N > 3 else x[i]", "x: 'T[N]'", "T[N]"), OUTSIDE),
         (spec("y[i] = pad(x[i + 1], x[i - 1])", "x: 'T[N]'", "T[N]"), OUTSIDE),
+        (spec("y[i] = z[i] if present(z) and i <= M else x[i]", "x: 'T[N]', 'z?': 'T[M]'", "T[N]"), OUTSIDE),
+        (spec("y[i] = z[i] if present(z) or i < M else x[i]", "x: 'T[N]', 'z?': 'T[M]'", "T[N]"), "may be absent"),
+        (spec("y[i] = 1 if i < M or z[i] > 0 else x[i]", "x: 'T[N]', z: 'T[M]'", "T[N]"), OUTSIDE),
+        (
+            spec("y[i] = 1 if z[i] > 0 and i < M else x[i]", "x: 'T[N]', z: 'T[M]'", "T[N]"),
+            "the index 'i' runs over N and over M",
+        ),
+        (spec("y[d] = x[d + 1] if d % 2 == 0 else x[d - 1]", VECTOR, "T[D]"), OUTSIDE),
+        (spec("y[d] = x[d + 1 - 2*(d % 2)] if d <= 2*R else x[d]", f"{VECTOR}, c: 'T[R]'", "T[D]", "2*R <= D"), OUTSIDE),
     ],
 )
 def test_what_may_fall_outside_is_refused(text: str, message: str) -> None:

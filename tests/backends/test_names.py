@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import inspect
 import re
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -14,17 +15,21 @@ import pytest
 import opc
 from opc.analysis.shapes.inference import ShapeError, infer
 from opc.backends import registry
+from opc.backends.cuda.backend import EMULATED_FLAGS
 from opc.backends.onnx.emit import files as onnx_files
 from opc.diagnostics import SpecError
+from opc.emit.cuda.files import cuda_files
+from opc.emit.kernel.files import kernel_files
 from opc.emit.numpy.reference import HELPERS, function_name, numpy_module
 from opc.emit.shapes.python import emit as shape_source
 from opc.ir.functions import FUNCTIONS
 from opc.names import MEMBERS, PARAMETERS, RESERVED, in_words, mangled, spelled
 from opc.pipeline import compile_text
+from opc.spec.text import name_problem
 from opc.testing.oracle.evaluation import evaluate
 from tests.backends.onnx.test_checks import load
 from tests.emit.kernel_library import KernelLibrary
-from tests.fuzz.kernels import compile_together
+from tests.fuzz.kernels import INCLUDE, compile_together
 
 NAMES = """
 op: names_probe
@@ -89,6 +94,24 @@ kernel: |
   u[n] = (functools[n] if tuple else context[n]) * attributes + name
   result[n] = u[n] + call + isinstance + str + graph + node + (0 if Any == 'a' else 1)
 """
+
+VARIABLES = """
+op: names_loops
+domain: probe
+version: 1
+doc: Operands called like variables of loops, over rows of several axes and of one that several indices run along.
+types: {T: [float32, float64]}
+inputs: {i: 'T[M, N]', k: 'T[N]', row: 'T[N]', j: 'int64[N]', described: 'T[N]', begin: 'T[M, N]'}
+attributes: {n: {type: float, default: 0.5}, M_PI: {type: float, default: 2.0}, whole: {type: float, default: 3.0}}
+outputs: {y: 'T[M, N]', z: 'T[]', EPERM: 'int64[]', stdin: 'T[M, N]', nest: 'T[M]'}
+kernel: |
+  y[a, b] = i[a, b] * k[b] + row[b] * n + described[b] * whole
+  stdin[a, b] = i[a, b] * M_PI
+  z[] = max[a, b](i[a, b]) + max[c](k[c] * row[c]) if M * N > 0 else 0
+  EPERM[] = max[c](j[c]) - min[d](j[d]) if N > 0 else 0
+  nest[a] = sum[end:a](begin[end, 0] * begin[a, N - 1]) if N > 0 else 0
+"""
+"""Each name is one that a function of loops, or a header of C, has too."""
 
 ORDER = """
 op: order_probe
@@ -171,7 +194,7 @@ examples:
 """
 
 
-TEXTS = {"names": NAMES, "modules": MODULES, "order": ORDER, "members": members()}
+TEXTS = {"names": NAMES, "modules": MODULES, "order": ORDER, "members": members(), "variables": VARIABLES}
 
 
 @pytest.mark.parametrize("text", [*TEXTS.values(), TYPES], ids=[*TEXTS, "types"])
@@ -212,6 +235,18 @@ def test_kernels_references_and_functions_agree(text: str, tmp_path: Path) -> No
             np.testing.assert_array_equal(found[name], want[name].value, f"{backend} {name}")
 
 
+def test_kernels_for_a_gpu_compile(tmp_path: Path) -> None:
+    family = compile_text(VARIABLES.replace("[float32, float64]", "[float32]"), "probe.yaml")
+    texts = {**kernel_files(family), **cuda_files(family)}
+    for path, text in texts.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text)
+    (source,) = (path for path in texts if path == f"kernel/{family.name}.cu")
+    command = ["g++", *EMULATED_FLAGS, "-fsyntax-only", f"-I{INCLUDE}", f"-I{tmp_path}", str(tmp_path / source)]
+    made = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert made.returncode == 0, made.stderr[:2000]
+
+
 def test_the_spelling_is_one_to_one() -> None:
     kept = [*RESERVED, *PARAMETERS, *MEMBERS]
     names = [*kept, *(f"{n}_" for n in kept), "x", "x_", "d_new", "t_d_self", "d_out", "news", *dir(builtins)]
@@ -250,6 +285,20 @@ def test_generated_names_are_known_to_the_rule() -> None:
     kept = {f"{name}_" for name in MEMBERS} | MEMBERS | RESERVED
     assert {name for name in found if not name.startswith("_")} <= kept
     assert {name for name in HELPERS if not name.startswith("_")} <= kept | FUNCTIONS.keys()
+
+
+HEADERS = "cerrno cinttypes climits cmath csignal cstdio cstdlib ctime fcntl.h sched.h sys/mman.h sys/stat.h sys/wait.h unistd.h"
+
+
+def test_macros_of_headers_are_known_to_the_rule() -> None:
+    """No name that a spec may have is a macro of the headers that kernels and bindings of all backends see."""
+    source = "".join(f"#include <{name}>\n" for name in HEADERS.split())
+    dialect = ("-std=gnu++17", "-D_GNU_SOURCE", "-dM", "-E", "-x", "c++", "-")
+    told = subprocess.run(["g++", *dialect], input=source, capture_output=True, text=True, check=True).stdout
+    macros = set(re.findall(r"^#define ([A-Za-z]\w*)(?: |$)", told, re.M))
+    assert len(macros) > 500
+    own = re.compile(r"(CO|STDC|SYS|USE)_\w+")  # of compilers and of the headers among themselves
+    assert sorted(n for n in macros - RESERVED if not own.fullmatch(n) and name_problem(n) is None) == []
 
 
 def test_out_and_only_are_parameters_and_names_of_a_spec(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

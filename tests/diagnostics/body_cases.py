@@ -183,6 +183,8 @@ INDICES: list[Case] = [
     kernel("m[b, ⟦s⟧] = sum[d](kv[b, S - 1 - s, d])\ny[b, d] = kv[b, 0, d]", "the index 's' has no range", **CACHE),
     kernel("m[n] = mean[⟦c⟧](x[n, C - 1 - c])\nh[n] = 2 * m[n]\ny[n, c] = x[n, c] * h[n]", "'c' has no range", **MATRIX),
     kernel("y[b, d] = sum[⟦s⟧](kv[b, s // 2, d])", "the index 's' has no range", **CACHE),
+    kernel("y[n] = sum[i:N, j:⟦i⟧](x[j]) + x[n]", "'i' is an index of this sum too", **VECTOR),
+    kernel("y[n] = mean[j:⟦i⟧ + 1, i:N](x[j]) + x[n]", "'i' is an index of this mean too", **VECTOR),
     kernel("y[n] = x[⟦k⟧]", "unknown name 'k'", **VECTOR),
     kernel("y[n] = x[⟦n * n⟧]", "an index is affine in the index variables", **VECTOR),
     kernel("y[n] = x[⟦n / 2⟧]", "an index is a whole number", **VECTOR),

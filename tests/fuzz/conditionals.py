@@ -32,7 +32,20 @@ attributes: {gamma: {type: float, default: 2.0, check: gamma >= 1}, ignore: {typ
 outputs: {loss: 'T[]'}
 """
 
+BEHIND = """\
+out_of_range: error
+inputs: {x: 'T[N]', w: 'T[M]', 'v?': 'T[M]', 'ids?': 'int64[N]'}
+outputs: {y: 'T[N]', z: 'bool[N]', u: 'T[M]', t: 'T[N]'}
+"""
+
 CONDITIONALS = {
+    "read_behind_and_or": (
+        BEHIND,
+        """y[i] = x[i] if i < M and w[i] > 0 else (x[i - 1] if i > 0 and x[i - 1] > x[i] else 2)
+  z[i] = i >= M or w[i] > x[i]
+  u[k] = sum[n](x[n] if present(ids) and ids[n] == k else 0) + (sum[n:N](x[n]) if not present(v) or v[k] > 0 else v[k])
+  t[i] = x[i] * (v[i] if present(v) and i < M else 1) + (x[i] if not present(v) or i >= M else v[i] ** 2)""",
+    ),
     "taken_for_several_terms": (
         IGNORED,
         """m[n] = max[c](x[n, c])

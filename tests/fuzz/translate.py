@@ -200,7 +200,13 @@ class Translator:
                 return f"({as_type(then, a, kind)} if {test} else {as_type(other, b, kind)})", kind
             case ast.BoolOp():
                 word = " and " if isinstance(e.op, ast.And) else " or "
-                return self.logic([self.value(v)[0] for v in e.values], word), "b"
+                sides: list[str] = []
+                for v in e.values:
+                    sides.append(self.value(v)[0])
+                    # Behind what decides it, a condition may name what is not there.
+                    if sides[-1] == str(isinstance(e.op, ast.Or)):
+                        break
+                return self.logic(sides, word), "b"
             case ast.UnaryOp(op=ast.Not()):
                 code = self.value(e.operand)[0]
                 return {"True": "False", "False": "True"}.get(code, f"(not {code})"), "b"
@@ -209,10 +215,10 @@ class Translator:
                 kind = arithmetic("sub", "w0", kind) if is_whole(kind) else kind
                 return wrap(f"(-{code})", kind), kind
             case ast.Compare():
-                sides = [self.value(v) for v in (e.left, *e.comparators)]
+                compared = [self.value(v) for v in (e.left, *e.comparators)]
                 words = [COMPARE[type(op)] for op in e.ops]
-                code = f"({sides[0][0]}{''.join(f' {word} {side[0]}' for word, side in zip(words, sides[1:]))})"
-                return (str(eval(code)) if sides[0][1] == "s" else code), "b"
+                code = f"({compared[0][0]}{''.join(f' {word} {side[0]}' for word, side in zip(words, compared[1:]))})"
+                return (str(eval(code)) if compared[0][1] == "s" else code), "b"
             case ast.BinOp():
                 return self.binary(BINARY[type(e.op)], self.value(e.left), self.value(e.right))
         raise NotImplementedError(ast.dump(e))

@@ -39,6 +39,8 @@ def test_an_intrinsic_is_in_one_header() -> None:
         ((If(Present("x"), (If(Present("x"), (Do(call("at.next")),)),)),), "whether x is present is asked"),
         ((Let("y", Weak.INT, Speculative(number(0))),), "a Speculative is left"),
         ((Loop(How.SERIAL, "i", number(0), number(1), ()), Let("y", Weak.INT, variable("i"))), "i is not declared"),
+        ((Loop(How.SERIAL, "i", number(0), number(4), (Let("i", Weak.INT, number(1)),)),), "i is declared again"),
+        ((Let("i", Weak.INT, number(1)), Loop(How.SERIAL, "i", number(0), number(4), ())), "i is declared again"),
     ],
 )
 def test_refuses(body: tuple[object, ...], message: str) -> None:

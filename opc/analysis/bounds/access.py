@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from opc.analysis.wording import shape_text
 from opc.diagnostics import Diagnostics, Span, did_you_mean
 from opc.ir.affine import Affine
-from opc.ir.expr import Axis, BroadcastAxis, Expr, GroupAxis, GroupRef, Read, Reduce, Select, children
+from opc.ir.expr import Axis, BroadcastAxis, Call, Expr, GroupAxis, GroupRef, Read, Reduce, Select, children
 from opc.ir.op import Assign, Op
 from opc.records import dataclass
 
@@ -53,6 +53,11 @@ def accesses(statement: Assign) -> Iterator[Access]:
             yield from visit(e.cond, around, conditions)
             yield from visit(e.then, around, (*conditions, (e.cond, True)))
             yield from visit(e.other, around, (*conditions, (e.cond, False)))
+            return
+        if isinstance(e, Call) and e.fn in ("and", "or"):
+            first, second = e.args
+            yield from visit(first, around, conditions)
+            yield from visit(second, around, (*conditions, (first, e.fn == "and")))
             return
         if isinstance(e, Read):
             yield Access(statement, e, around, conditions)

@@ -12,10 +12,11 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 
 from opc.analysis.bounds.examples import Examples
-from opc.analysis.bounds.quotients import Parts, cleared, divisions, factors, parts_of_index, quotient, split_off
-from opc.analysis.value_types import affine_of, flag_of
+from opc.analysis.bounds.quotients import Parts, cleared, divisions, every_division, factors, parts_of_index, quotient, split_off
+from opc.analysis.value_types import affine_of, flag_of, presence
 from opc.ir.affine import Affine, Atom, Dim, FloorDiv, GroupSize, Index, Minimum, Mod, Symbol
-from opc.ir.expr import Call, Expr
+from opc.ir.dtypes import DType
+from opc.ir.expr import Call, Const, Expr, Present, Select
 
 _MAX_FACTS = 2
 """How many facts one proof may combine."""
@@ -28,13 +29,35 @@ _MAX_STEPS_MORE = 80
 _INVERSE = {"lt": "ge", "le": "gt", "gt": "le", "ge": "lt", "eq": "ne", "ne": "eq"}
 
 
+def _as_logic(condition: Expr) -> Expr:
+    """Return a condition that is a choice with True or False on a side as what it says: `c if b else False` is `b and c`."""
+    match condition:
+        case Select(cond=cond, then=then, other=Const(value=bool() as value)):
+            return Call("or", (_not(cond), then), DType.BOOL) if value else Call("and", (cond, then), DType.BOOL)
+        case Select(cond=cond, then=Const(value=bool() as value), other=other):
+            return Call("or", (cond, other), DType.BOOL) if value else Call("and", (_not(cond), other), DType.BOOL)
+        case _:
+            return condition
+
+
+def _where_given(condition: Expr, names: frozenset[str]) -> Expr:
+    """Return what a condition says where some optional operands are known to be given."""
+    while isinstance(condition, Select) and isinstance(condition.cond, Present) and condition.cond.operand in names:
+        condition = condition.then
+    return condition
+
+
+def _not(condition: Expr) -> Expr:
+    return Call("not", (condition,), DType.BOOL)
+
+
 def facts_of(condition: Expr, holds: bool = True) -> list[Affine]:
     """Return expressions that are not negative wherever `condition` holds, or where it does not."""
-    match condition:
+    match _as_logic(condition):
         case Call(fn="not", args=(inner,)):
             return facts_of(inner, not holds)
         case Call(fn="and" | "or" as fn, args=(first, second)) if holds == (fn == "and"):
-            return facts_of(first, holds) + facts_of(second, holds)
+            return facts_of(first, holds) + facts_of(_where_given(second, presence(first, holds)), holds)
         case Call(fn="lt" | "le" | "gt" | "ge" | "eq" | "ne" as fn, args=(left, right)):
             a, b = affine_of(left), affine_of(right)
             if a is None or b is None:
@@ -59,7 +82,7 @@ def facts_of(condition: Expr, holds: bool = True) -> list[Affine]:
 
 def cases_of(condition: Expr, holds: bool = True) -> list[list[Affine]]:
     """Return lists of expressions: wherever `condition` holds, or where it does not, those of one list are not negative."""
-    match condition:
+    match _as_logic(condition):
         case Call(fn="not", args=(inner,)):
             return cases_of(inner, not holds)
         case Call(fn="and" | "or" as fn, args=(first, second)):
@@ -197,14 +220,25 @@ class Prover:
 
     def _in_parts(self, f: Affine) -> bool:
         """Whether `f` is proved with an index taken apart into the quotient and the remainder that it holds."""
-        parts = parts_of_index(f, self.ranges, self.positive)
+        parts = parts_of_index([f], self.ranges, self.positive)
+        if parts is None:
+            # What is known of the quotient or the remainder of an index tells of the index: one that is odd is no less than 1.
+            own = f.indices()
+            near = [g for g in self.indexed if any(own & d.numerator.indices() for d in every_division(g))]
+            parts = parts_of_index(near, self.ranges, self.positive)
         if parts is None:
             return False
-        inside = self._apart(parts)
-        return inside.nonnegative(parts.apart(f))
+        facts = [*map(parts.apart, self.facts), parts.extent - 1 - parts.whole]
+        ranges = self._ranges_apart(parts)
+        wanted = parts.apart(f)
+        if Prover(tuple(facts), ranges, most_steps=_MAX_STEPS_MORE).nonnegative(wanted):
+            return True
+        told = [g for fact in facts if (g := parts.of_quotient(fact)) != fact]
+        # What is told of the quotient comes first: few facts are combined, and it is the stronger one.
+        return bool(told) and Prover((*told, *facts), ranges, most_steps=_MAX_STEPS_MORE).nonnegative(wanted)
 
-    def _apart(self, parts: Parts) -> Prover:
-        """Return the prover for the points of the quotient and the remainder in place of those of their index."""
+    def _ranges_apart(self, parts: Parts) -> dict[str, Affine]:
+        """Return the ranges with those of the quotient and the remainder in place of that of their index."""
         last = self._divided(parts.extent - 1, parts.divisor)
         assert last is not None
         ranges: dict[str, Affine] = {}
@@ -213,8 +247,7 @@ class Prover:
                 ranges |= {parts.quotient: last + 1, parts.remainder: parts.divisor}
             else:
                 ranges[name] = parts.apart(extent)
-        inside = parts.extent - 1 - parts.whole
-        return Prover((*map(parts.apart, self.facts), inside), ranges, most_steps=_MAX_STEPS_MORE)
+        return ranges
 
     def _shown(self, f: Affine) -> bool:
         least = self.least(f)

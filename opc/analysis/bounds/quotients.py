@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from math import gcd
 
-from opc.ir.affine import Affine, Atom, FloorDiv, Index, Minimum, Mod, parts_of
+from opc.ir.affine import Affine, Atom, FloorDiv, Index, Minimum, Mod, Symbol, parts_of
 from opc.ir.node import memoised, remembered
 from opc.records import dataclass
 
@@ -123,6 +123,25 @@ class Parts:
         """Return an expression with the two in place of the index."""
         return self._within(f.substitute(lambda s: self.whole if s == Index(self.index) else None))
 
+    def of_quotient(self, fact: Affine) -> Affine:
+        """Return what a fact about both says of the quotient alone: of `2*n - 1 - 2*q - r`, that `2*n - 2 - 2*q` is not negative.
+
+        It is the fact itself where it does not hold the remainder.
+        """
+        coefficient = fact.coefficient(self.remainder)
+        sign = None if coefficient is None else coefficient.constant
+        if not sign:
+            return fact
+        ends: dict[Symbol, Affine] = {Index(self.remainder): Affine.of(0) if sign < 0 else self.divisor - 1}
+        told = fact.substitute(ends.get)
+        constant = dict(told.terms).get((), 0)
+        if quotient(told - constant, self.divisor) is None:
+            return told
+        if self.divisor.constant is not None:
+            return told - constant % self.divisor.constant
+        # A multiple of a divisor that is more than nothing is that divisor at least once.
+        return told - constant - self.divisor if constant < 0 else told
+
     def _within(self, f: Affine) -> Affine:
         """Return `f` with the remainder, which is less than the divisor, taken out of quotients and remainders by it."""
         total = Affine.of(0)
@@ -142,13 +161,13 @@ class Parts:
         return n % d if isinstance(atom, Mod) else n // d
 
 
-def parts_of_index(f: Affine, ranges: Mapping[str, Affine], positive: Callable[[Affine], bool]) -> Parts | None:
-    """Return how an index that `f` divides by one thing is taken apart; None where there is none.
+def parts_of_index(among: Iterable[Affine], ranges: Mapping[str, Affine], positive: Callable[[Affine], bool]) -> Parts | None:
+    """Return how an index that is divided by one thing in some expressions is taken apart; None where there is none.
 
     Of several divisors of one index, the one that the others divide is taken: `i // 2 + i % 4` is that of `4*q + r`.
     """
     found: list[Parts] = []
-    for atom in sorted(every_division(f), key=str):
+    for atom in sorted((d for f in among for d in every_division(f)), key=str):
         name = atom.numerator.index
         if name is not None and name in ranges and not atom.denominator.indices() and positive(atom.denominator):
             found.append(Parts(name, ranges[name], atom.denominator))

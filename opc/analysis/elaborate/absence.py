@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from opc.analysis.patterns import conjuncts
+from opc.analysis.patterns import conjunction, conjuncts
 from opc.analysis.value_types import presence
 from opc.diagnostics import NO_SPAN, Diagnostics, Span
 from opc.ir.affine import Affine, Dim
-from opc.ir.dtypes import DType, Weak, is_bool
+from opc.ir.dtypes import DType, ValueType, Weak, is_bool
 from opc.ir.expr import Axis, Call, Const, Expr, IndexValue, Present, Read, Reduce, Select, children, reads, walk
 from opc.ir.op import Op, Operand
 
@@ -32,6 +32,23 @@ def where_present(e: Expr, optional: Iterable[Operand]) -> Expr:
         if o.name in read or own & sizes:
             e = Select(Present(o.name, e.span), e, nothing, e.type, e.span)
     return e
+
+
+def conditional(cond: Expr, then: Expr, other: Expr, kind: ValueType, span: Span, given: frozenset[str] = frozenset()) -> Expr:
+    """Return a conditional; what a part of its condition asks below a presence that is asked ahead of it stands inside.
+
+    So `x[n] if present(b) and b[n] == k else 0` is `(x[n] if b[n] == k else 0) if present(b) else 0`, whose sum over n is found
+    to be a scatter. Where the other side is no literal it would be computed twice, and the conditional stays as it is. `given`
+    are the operands that conditions around have asked for.
+    """
+    parts = conjuncts(cond) if isinstance(other, Const) else []
+    for n, part in enumerate(parts):
+        match part:
+            case Select(cond=Present(operand=name), then=inner, other=Const(value=False)) if name in given:
+                within = conditional(conjunction([inner, *parts[n + 1 :]]), then, other, kind, span, given)
+                return Select(conjunction(parts[:n]), within, other, kind, span) if n else within
+        given |= told(part, True)
+    return Select(cond, then, other, kind, span)
 
 
 def check_sizes(op: Op, found: Diagnostics) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from opc.analysis.elaborate.expression import ExpressionTyper
-from opc.analysis.elaborate.ranges import infer_ranges
+from opc.analysis.elaborate.ranges import bare_uses, infer_ranges
 from opc.analysis.elaborate.scope import RESERVED, WORDS, Scope
 from opc.analysis.elaborate.widths import misfit
 from opc.analysis.wording import count, dim_text, indexed, shape_text, type_text
@@ -50,6 +50,7 @@ class BodyTyper:
         """Return the typed body of a text. Every mistake is recorded; statements with one are left out."""
         before = len(self.found.items)
         statements = parse_body(text, self.found)
+        self.scope.usual = lambda name: self._sizes_of(name, statements)
         whole = len(self.found.items) == before
         for name, o in self.outputs.items():
             self.scope.later[name] = o.span
@@ -63,6 +64,17 @@ class BodyTyper:
             self._statement(s)
         self._unused(statements, whole)
         return self.body
+
+    def _sizes_of(self, name: str, statements: Iterable[Statement]) -> Iterator[Affine]:
+        """Yield the sizes of the axes on which an index stands bare: those of outputs that are written first."""
+        for s in statements:
+            output = self.outputs.get(s.target.id)
+            for item, dim in zip(s.items or (), output.dims if output is not None else ()):
+                if isinstance(item, Name) and item.id == name and isinstance(dim, Affine):
+                    yield dim
+        for s in statements:
+            if s.value is not None:
+                yield from (use.extent for use in bare_uses(name, s.value, self.scope))
 
     def _error(self, message: str, span: Span, hint: str | None = None) -> None:
         self.found.error(message, span, hint)

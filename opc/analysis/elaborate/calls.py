@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -29,7 +30,7 @@ from opc.ir.expr import (
 )
 from opc.ir.functions import CALLABLE, FUNCTIONS
 from opc.ir.rules import reduction_type
-from opc.lang.tree import Apply, AxisRange, Dots, Item, Name, ReductionCall, Star
+from opc.lang.tree import Apply, AxisRange, Dots, Item, Name, ReductionCall, Star, parts
 from opc.spec.text import name_problem
 
 if TYPE_CHECKING:
@@ -214,6 +215,9 @@ class CallTyper:
                 extent: Affine | None = None
                 taken = dict(extents)
                 if isinstance(item, AxisRange):
+                    if self._holds_own(item, tree):
+                        extents[name] = None
+                        return None
                     hint = partial(self._extent_hint, tree.kind.id, name)
                     extent = self.typer.index(item.extent, "an index's range", hint)
                     extents[name] = extent
@@ -226,6 +230,18 @@ class CallTyper:
             case _:
                 self._error("an axis is a name, name:extent, ... or *A", item.span, f"write {tree.kind.id}[k](...)")
                 return None
+
+    def _holds_own(self, item: AxisRange, tree: ReductionCall) -> bool:
+        """Whether the range of an index holds another of the same reduction, which is none around it; records that."""
+        names = [a if isinstance(a, Name) else a.name for a in tree.axes if isinstance(a, Name | AxisRange)]
+        own = {n.id for n in names if n.id != item.name.id and not self.scope.is_index(n.id)}
+        inner = next((n for n in _names(item.extent) if n.id in own), None)
+        if inner is not None:
+            kind = tree.kind.id
+            nested = f"{kind}[{inner.id}]({kind}[{item.name.id}:...](...))"
+            hint = f"write one {kind} inside the other: {nested}" if kind in _NOTHING else None
+            self._error(f"'{inner.id}' is an index of this {kind} too, on which no range in it depends", inner.span, hint)
+        return inner is not None
 
     def _extent_hint(self, kind: str, index: str, e: Expr) -> str | None:
         """Return what to write in place of the lesser or greater of two extents."""
@@ -292,6 +308,14 @@ class CallTyper:
         return self.typer.widths.remember(
             Reduce(kind, axes, body, result, span), reduction_type(kind, self.typer.widths.own(body))
         )
+
+
+def _names(tree: Item) -> Iterator[Name]:
+    """Yield the names in an expression, in the order written."""
+    if isinstance(tree, Name):
+        yield tree
+    for part in parts(tree):
+        yield from _names(part)
 
 
 def _times(count: Expr, extent: Affine, span: Span) -> Expr:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from opc.analysis.elaborate.absence import told, where_present
+from opc.analysis.elaborate.absence import conditional, told, where_present
 from opc.analysis.elaborate.calls import CallTyper
 from opc.analysis.elaborate.reading import ReadTyper
 from opc.analysis.elaborate.scope import CONSTANTS, DTYPE_NAMES, FORMS, Scope
@@ -18,7 +18,7 @@ from opc.analysis.wording import article, type_text
 from opc.diagnostics import Diagnostics, Span, did_you_mean
 from opc.ir.affine import Affine, Dim, Index, maximum, minimum
 from opc.ir.dtypes import DType, ValueType, Weak, candidates, is_bool, is_floating, is_integer
-from opc.ir.expr import REDUCTIONS, AttrRef, Call, Cast, Const, Expr, IndexValue, Select, StrConst
+from opc.ir.expr import REDUCTIONS, AttrRef, Call, Cast, Const, Expr, IndexValue, StrConst
 from opc.ir.functions import CALLABLE, FUNCTIONS
 from opc.ir.op import Attribute, AttributeKind
 from opc.ir.promotion import join, result_type
@@ -316,7 +316,7 @@ class ExpressionTyper:
             message = f"the two sides of `if` are {type_text(then.type)} and {type_text(other.type)}"
             self._error(message, tree.span, _one_side([then.type, other.type]))
             return None
-        return self.widths.remember(Select(cond, then, other, result, tree.span), own)
+        return self.widths.remember(conditional(cond, then, other, result, tree.span), own)
 
 
 def _whole(value: int, span: Span) -> Expr:

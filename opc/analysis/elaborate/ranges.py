@@ -2,8 +2,8 @@
 
 An index takes its range from a bare use `x[i]`, from the declared output it indexes, or from `p:extent`; nothing is guessed
 beyond that. Uses that disagree are an error naming both, but for an axis of the output that is known to be no longer than the
-axes that are read: the output says how far its index runs. A bare use inside `pad` or on a side of a conditional counts only when
-there is no other: such a read is meant to fall outside, or stands only where its condition holds.
+axes that are read: the output says how far its index runs. A bare use inside `pad`, on a side of a conditional or behind `and` or
+`or` counts only when there is no other: such a read is meant to fall outside, or stands only where its condition holds.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from collections.abc import Iterable, Iterator
 from opc.analysis.elaborate.scope import Scope
 from opc.diagnostics import Diagnostic, Diagnostics, Severity, Span
 from opc.ir.affine import Affine, Dim
-from opc.lang.tree import Apply, Conditional, Dots, Item, Name, Star, Subscript, parts
+from opc.lang.tree import Apply, Conditional, Dots, Item, Name, Operation, Star, Subscript, parts
 from opc.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """A bare use of an index on an axis of size `extent`; `loose` when it stands in `pad` or on a side of a conditional."""
+    """A bare use of an index on an axis of size `extent`; `loose` when it stands in `pad` or only where a condition holds."""
 
     extent: Affine
     span: Span
@@ -38,6 +38,12 @@ def bare_uses(name: str, tree: Item, scope: Scope, loose: bool = False) -> Itera
         yield from bare_uses(name, tree.cond, scope, loose)
         yield from bare_uses(name, tree.other, scope, True)
         return
+    if isinstance(tree, Operation) and tree.op in ("and", "or"):
+        first, *others = tree.args
+        yield from bare_uses(name, first, scope, loose)
+        for other in others:
+            yield from bare_uses(name, other, scope, True)
+        return
     if isinstance(tree, Subscript):
         operand = scope.operands.get(tree.base.id) if isinstance(tree.base, Name) else None
         if operand is not None and len(operand.dims) == len(tree.items):
@@ -54,19 +60,29 @@ def bare_uses(name: str, tree: Item, scope: Scope, loose: bool = False) -> Itera
 
 
 def _size_to_show(name: str, trees: Iterable[Item], scope: Scope) -> str:
-    """Return the size that a hint proposes for the range of an index: that of an axis it is read along, else any."""
-    along = (dim for tree in trees for dim in _axes_along(name, tree, scope))
-    return str(next(along, None) or next(iter(scope.dims), 3))
+    """Return the size that a hint proposes for the range of an index.
+
+    It is that of an axis that is read at an expression of the index, best of it alone; else of one on which an index of this name
+    stands elsewhere in the body; else the one that is called like the index, else any.
+    """
+    along = [found for tree in trees for found in _axes_along(name, tree, scope)]
+    candidates = [
+        *(size for size, others in along if not others),
+        *(size for size, _ in along),
+        *scope.usual(name),
+        *([name.upper()] if name.upper() in scope.dims else scope.dims),
+    ]
+    return str(next(iter(candidates), 3))
 
 
-def _axes_along(name: str, tree: Item, scope: Scope) -> Iterator[Affine]:
-    """Yield the size of every axis that is read at an expression of the index `name` and no other, in the order written."""
+def _axes_along(name: str, tree: Item, scope: Scope) -> Iterator[tuple[Affine, set[str]]]:
+    """Yield the sizes of axes that are read at an expression of the index `name`, each with its other indices, as written."""
     if isinstance(tree, Subscript):
         operand = scope.operands.get(tree.base.id) if isinstance(tree.base, Name) else None
         if operand is not None and len(operand.dims) == len(tree.items):
             for item, dim in zip(tree.items, operand.dims):
-                if isinstance(dim, Affine) and _indices(item, scope) == {name}:
-                    yield dim
+                if isinstance(dim, Affine) and name in (found := _indices(item, scope)):
+                    yield dim, found - {name}
     for part in parts(tree):
         yield from _axes_along(name, part, scope)
 

@@ -63,6 +63,8 @@ class Scope:
     """Optional operands that may be read without asking, and are zero when absent (a derived op's cotangents)."""
     at_most: Callable[[Affine, Affine], bool] = lambda a, b: False
     """Whether one size is proved to be no greater than another, from what the spec requires."""
+    usual: Callable[[str], Iterable[Affine]] = lambda name: ()
+    """Sizes of the axes on which an index of some name stands bare anywhere in the body, for examples in hints."""
     broadcast: bool = False
     out_of_range: str = "error"
     used: set[str] = field(default_factory=set)

@@ -9,7 +9,7 @@ from opc.emit.python.layout import bracketed, tupled
 from opc.emit.python.text import docstring, quoted
 from opc.ir.op import AttributeKind, Family, Op
 
-API = PythonApi("torch.dtype", lambda dtype: f"torch.{dtype}")
+API = PythonApi("torch.dtype | str", lambda dtype: f"torch.{dtype}")
 
 
 def api_source(family: Family) -> str:
@@ -31,7 +31,7 @@ def api_source(family: Family) -> str:
         tracked=bracketed("return _op(", passed, ")", 8),
         raw=bracketed("return _raw(", passed, ")", 4),
         lists=any(a.length is not None for a in op.attributes),
-        dtypes=any(a.kind is AttributeKind.DTYPE for a in op.attributes),
+        dtypes=[a.name for a in op.attributes if a.kind is AttributeKind.DTYPE],
         autocast=bool(shared_type(op)),
     )
 

@@ -168,13 +168,7 @@ class ReducingEmitter(ArrayEmitter):
                 then, other = (part_of_sum(e, side) for side in (body.then, body.other))
                 return replace(body, then=then, other=other, type=e.type)
             case Select() as body if any(self.is_static(c) for c in guarded(body)[0]):
-                # What Python decides comes first, wherever it stands: it may imply that an operand is present.
-                conditions, value = guarded(body)
-                outer = [c for c in conditions if self.is_static(c)]
-                zero = Const(0, body.type)
-                if rest := [c for c in conditions if not self.is_static(c)]:
-                    value = Select(conjunction(rest), value, zero, body.type)
-                return self.spread(replace(e, body=Select(conjunction(outer), value, zero, body.type)))
+                return self.spread(replace(e, body=self.decided_first(body)))
             case Select(cond=cond) as body if any(self.is_static(c) for c in conjuncts(cond)):
                 return self.spread(replace(e, body=self.static_first(body)))
             case Call(fn="add" | "sub", args=(left, right)) as body if self.splits_sums and is_floating(e.type):
@@ -183,6 +177,15 @@ class ReducingEmitter(ArrayEmitter):
                 return None
             case _:
                 return None
+
+    def decided_first(self, body: Select) -> Select:
+        """Return a term with what Python decides around it, wherever it stands: it may imply that an operand is present."""
+        conditions, value = guarded(body)
+        outer = [c for c in conditions if self.is_static(c)]
+        zero = Const(0, body.type)
+        if rest := [c for c in conditions if not self.is_static(c)]:
+            value = Select(conjunction(rest), value, zero, body.type)
+        return Select(conjunction(outer), value, zero, body.type)
 
     def is_worth(self, e: Reduce) -> bool:
         """Whether a sum is a contraction, or has one among its parts."""
@@ -361,6 +364,10 @@ class ReducingEmitter(ArrayEmitter):
         s = scatter(e, scope.frame)
         if s is None or self.may_refuse(e, scope.extents):
             return None
+        if isinstance(e.body, Select) and any(self.is_static(c) for c in s.conditions):
+            # The places may be read of an operand that is present only there.
+            term = self.decided_first(e.body)
+            return self.expr(Select(term.cond, replace(e, body=term.then), Const(0, e.type), e.type), scope)
         outer = self.outer(e, scope)
         value = self.scatter(s, e, outer, scope)
         return None if value is None else self.put_back(value, outer, scope)

@@ -185,10 +185,15 @@ class KernelText(ValueText):
             self.attributes[key] = self._fresh(name if element < 0 else f"{name}_{element}") if taken else name
         return self.attributes[key]
 
+    @property
+    def parameters(self) -> frozenset[str]:
+        """The names of the function's parameters."""
+        return PARAMETERS
+
     @cached_property
     def declared(self) -> frozenset[str]:
         """The names of the function's variables."""
-        return PARAMETERS.union(_names(self.kernel.body))
+        return self.parameters.union(_names(self.kernel.body))
 
     @cached_property
     def used(self) -> set[str]:

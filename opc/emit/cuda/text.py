@@ -12,6 +12,7 @@ from opc.ir.affine import Affine, Atom, AttrInt, Dim, FloorDiv, GroupSize, Mod
 from opc.ir.dtypes import DType, TypeVar, is_floating
 from opc.ir.expr import Call, Const, IndexValue, StrConst
 from opc.ir.op import AttributeKind, Op
+from opc.loops.names import DEVICE_PARAMETERS
 from opc.loops.nodes import How, Kernel, Loop
 from opc.loops.values import Intrinsic, Load, StoredType
 from opc.lower.build.context import Nest
@@ -90,6 +91,11 @@ class CudaText(KernelText):
             return "\n".join([*wrapped(lines), *self.after])
         lines.append("  using whole = typename Nest::whole;")
         return "\n".join([*wrapped(lines), *self.after])
+
+    @property
+    def parameters(self) -> frozenset[str]:
+        """As `KernelText` says."""
+        return DEVICE_PARAMETERS.union(f"{t.name}_stored" for t in self.types)
 
     def description(self, *, small: bool = False) -> str:
         """Return the C++ type that describes the operands, of a small nest or any."""

@@ -71,7 +71,7 @@ class RowLoops:
     def __init__(self, op: Op, stage: RowStage, vectors: bool = True) -> None:
         self.op, self.stage = op, stage
         loop = stage.row[0] if len(stage.row) == 1 else None
-        self.index = loop.index if stage.whole_rows and isinstance(loop, IndexLoop) else "i"
+        self.index = loop.index if stage.whole_rows and isinstance(loop, IndexLoop) else "i#0"
         along = frozenset(o.name for o in stage.operands if o.along_row)
         made = frozenset(a.name for p in stage.passes for a in p.body if isinstance(a, RowLet | RowBuffer))
         self.varying = along | made

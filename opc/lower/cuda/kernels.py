@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from opc.ir.op import Op
 from opc.loops.conditions import propagate
-from opc.loops.names import PARAMETERS, named
+from opc.loops.names import DEVICE_PARAMETERS, PARAMETERS, named
 from opc.loops.nodes import Kernel
 from opc.loops.verify import verify_kernel
 from opc.lower.build.context import Nest
@@ -38,7 +38,8 @@ def cuda_kernel(op: Op, stage: Stage) -> Kernel:
             plain = row_kernel(op, stage)
         case _:
             raise TypeError(f"{type(stage).__name__} is no stage of a device")
-    kernel = named(replace(plain, body=propagate(plain.body)), spec_names(op))
+    parameters = DEVICE_PARAMETERS.union(f"{t.name}_stored" for t in op.types)
+    kernel = named(replace(plain, body=propagate(plain.body)), spec_names(op), parameters)
     verify_kernel(kernel, PARAMETERS)
     return kernel
 

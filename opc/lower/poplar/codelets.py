@@ -9,7 +9,7 @@ from opc.ir.expr import Axis, Expr, IndexValue, Reduce, children, reads, with_ch
 from opc.ir.op import Assign, Op
 from opc.ir.printer import format_assign
 from opc.loops.conditions import propagate
-from opc.loops.names import PARAMETERS, named
+from opc.loops.names import named
 from opc.loops.nodes import Body, Comment, Do, Kernel, View
 from opc.loops.values import Word, call, number
 from opc.loops.verify import verify_kernel
@@ -50,8 +50,9 @@ def codelet_stage(op: Op, assign: Assign, name: str) -> CodeletStage:
     fields = fields_of(op, body, ends, operands, namer)
     views = tuple(View(n, entries.op.operand(n).type, True, k) for k, n in enumerate(loops.nest.operands))
     kernel = Kernel("codelet", loops.nest.operands, loops.nest.types, body, views, span=assign.span)
-    kernel = named(kernel, {f.name for f in fields} | set(operands.values()) | spec_names(op))
-    verify_kernel(kernel, PARAMETERS)
+    # The class of a codelet has fields, whose names are the operands', and no parameters.
+    kernel = named(kernel, {f.name for f in fields} | set(operands.values()) | spec_names(op), frozenset())
+    verify_kernel(kernel)
     found = [_operand(op, entries, n, operands[n]) for n in loops.nest.operands]
     whole = None if plan is not None else reduced_value(own.value)
     if isinstance(plan, ScatterPlan) or loops.split:

@@ -44,10 +44,11 @@ op: bare
 domain: opc.torch_test
 version: 1
 doc: An op that is not differentiated.
-types: {T: [float32, float64]}
+types: {T: [float32, float64], U: [float32, float64]}
 inputs: {x: 'T[...]'}
-outputs: {y: 'T[...]'}
-kernel: y = x * x
+attributes: {to: {type: dtype, binds: U, default: float64}}
+outputs: {y: 'U[...]'}
+kernel: y = cast(U, x * x)
 gradient: none
 """
 

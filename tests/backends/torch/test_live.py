@@ -42,6 +42,19 @@ def test_every_kind_of_attribute_arrives(session: Sessions) -> None:
     assert np.array_equal(session("pantry").call("pantry", {"x": x, "w": None}, {})["y"], x)
 
 
+def test_a_dtype_is_given_by_itself_or_by_name(session: Sessions) -> None:
+    function, x = session("bare").function, torch.ones(2)
+    assert function(x).dtype is torch.float64
+    for to in (torch.float32, "float32"):
+        assert function(x, to=to).dtype is torch.float32
+    assert torch.compile(lambda a: function(a, to="float32"), fullgraph=True, backend="eager")(x).dtype is torch.float32
+    for to in (None, 6, "relu"):
+        with pytest.raises(TypeError, match="bare: to must be dtype, got"):
+            function(x, to=to)
+    with pytest.raises(RuntimeError, match="bare: to has dtype int32, but U is one of float32, float64"):
+        function(x, to="int32")
+
+
 def test_bfloat16_goes_through(session: Sessions) -> None:
     import ml_dtypes
 

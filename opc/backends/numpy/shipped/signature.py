@@ -107,7 +107,7 @@ class Attribute:
 
     def _dtype(self, value: Any) -> int:
         name = value if isinstance(value, str) else np.dtype(value).name
-        if name not in DLPACK:
+        if name not in DLPACK or value is None:  # NumPy takes None for float64
             raise TypeError
         DTYPE_POSITION[value] = list(DLPACK).index(name)
         return DTYPE_POSITION[value]
