@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import field
 from functools import cache
@@ -43,10 +44,13 @@ class Config:
 
 def find(start: Path) -> Path | None:
     """Return the nearest pyproject.toml in `start` or a folder above it, or None."""
-    for folder in (start, *start.parents):
-        if (folder / "pyproject.toml").is_file():
-            return folder / "pyproject.toml"
-    return None
+    # Asked often: paths as text take a quarter of the time.
+    folder = str(start)
+    while not os.path.isfile(found := os.path.join(folder, "pyproject.toml")):
+        folder, below = os.path.dirname(folder), folder
+        if folder == below:
+            return None
+    return Path(found)
 
 
 def load(start: Path | None = None) -> Config:
@@ -55,7 +59,7 @@ def load(start: Path | None = None) -> Config:
     Raises:
         SpecError: with every mistake of `[tool.opc]`, or the TOML parser's message.
     """
-    path = find((start or Path.cwd()).absolute())
+    path = find(Path.cwd() if start is None else start.absolute())
     if path is None:
         return Config()
     try:
