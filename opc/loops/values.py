@@ -130,7 +130,7 @@ def zero(t: ValueType) -> Expr:
     return Const(0, t)
 
 
-@remembered("_variables")
+@remembered("_variables", blank=True)
 def variables(e: Expr) -> tuple[str, ...]:
     """Return the variables that a value uses, indices among them, in the order in which they stand."""
     own = (e.name,) if isinstance(e, Local) else sorted(e.value.indices()) if isinstance(e, IndexValue) else ()
@@ -138,7 +138,7 @@ def variables(e: Expr) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*own, *[v for c in below for v in variables(c)]])) if below else tuple(own)
 
 
-@remembered("_offsets")
+@remembered("_offsets", blank=True)
 def group_offsets(e: Expr) -> tuple[Intrinsic, ...]:
     """Return the offsets of places in axis groups that a value uses, as often as they stand in it, those around others first."""
     below = [offset for c in children(e) for offset in group_offsets(c)]

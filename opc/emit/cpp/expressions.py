@@ -28,6 +28,7 @@ from opc.ir.expr import (
     StrConst,
 )
 from opc.ir.functions import FUNCTIONS
+from opc.ir.node import memoised
 from opc.ir.op import AttributeKind, Op
 from opc.ir.precedence import CONDITIONAL, CPP
 from opc.ir.promotion import join
@@ -38,6 +39,7 @@ _ATOM = CPP.atom
 _LARGEST_POWER = 16
 
 
+@memoised
 def c_compute(t: ValueType) -> str:
     """Return the C++ type values of type `t` are computed in, inside a template over the type variables."""
     match t:
@@ -63,6 +65,7 @@ def compute_types(t: TypeVar) -> tuple[DType, ...]:
     return tuple(dict.fromkeys(d.compute for d in t.dtypes))
 
 
+@memoised
 def _narrow(t: ValueType) -> bool:
     """Whether C++ promotes arithmetic on `t` to int, so that results must be cut back to wrap."""
     return not isinstance(t, Weak) and any(not d.is_floating and d.bits < 32 for d in candidates(t))
