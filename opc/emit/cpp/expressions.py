@@ -170,7 +170,7 @@ class ExprText(AffineDialect):
 
     def _call(self, e: Call) -> CppText:
         fn = FUNCTIONS[e.fn]
-        if any(isinstance(a, StrConst) for a in e.args):
+        if e.fn in ("eq", "ne") and any([isinstance(a, StrConst) for a in e.args]):
             return self._text_comparison(e)
         if e.fn == "pow" and (power := _small_power(e.args[1])) is not None:
             base = self.convert(e.args[0], e.type)
@@ -266,15 +266,9 @@ ExprText.WRITERS = {
 
 def _is_loose(e: Expr) -> bool:
     """Whether an expression is made of literals alone, whose text may be an integer where a floating value is meant."""
-    match e:
-        case Const():
-            return True
-        case Cast(arg=arg):
-            return isinstance(arg, Const)
-        case Select(then=then, other=other):
-            return _is_loose(then) and _is_loose(other)
-        case _:
-            return False
+    if isinstance(e, Select):
+        return _is_loose(e.then) and _is_loose(e.other)
+    return isinstance(e.arg if isinstance(e, Cast) else e, Const)
 
 
 def _is_zero(e: Expr) -> bool:
