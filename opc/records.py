@@ -3,8 +3,8 @@
 A command imports a few hundred of them. For each, the standard decorator compiles six functions from text one by one; here the
 three that depend on the fields are compiled once for all classes with as many fields, and the others are the same for all. Type
 checkers see the standard decorator, and refuse to change a record; as the program runs nothing does, which makes a record in less
-than half the time, of more than a million in a run. The slots that `BLANK` of a class names hold None. `dataclasses.fields`, `asdict` and pickling work as they do for what the
-standard decorator makes.
+than half the time, of more than a million in a run. The slots that `BLANK` of a class names hold None. `dataclasses.fields`,
+`asdict` and pickling work as they do for what the standard decorator makes.
 """
 
 from __future__ import annotations

@@ -157,7 +157,7 @@ class _Namer:
         below = CHILDREN[e.__class__](e)
         return with_children(e, tuple([self._value(c, env) for c in below])) if below else e
 
-    def _index(self, e: IndexValue, env: Mapping[str, str]) -> IndexValue:
+    def _index(self, e: IndexValue, env: Mapping[str, str]) -> Expr:
         old = e.value
         if old.index is not None and e.span is NO_SPAN:
             name = env.get(old.index, old.index)

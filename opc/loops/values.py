@@ -87,7 +87,7 @@ def number(value: int) -> Expr:
 
 
 @memoised
-def variable(name: str) -> IndexValue:
+def variable(name: str) -> Expr:
     """Return the value of an integer variable."""
     return IndexValue(Affine.of(Index(name)))
 

@@ -170,7 +170,7 @@ class ExprText(AffineDialect):
 
     def _call(self, e: Call) -> CppText:
         fn = FUNCTIONS[e.fn]
-        if e.fn in ("eq", "ne") and any([isinstance(a, StrConst) for a in e.args]):
+        if e.fn in ("eq", "ne") and any(isinstance(a, StrConst) for a in e.args):
             return self._text_comparison(e)
         if e.fn == "pow" and (power := _small_power(e.args[1])) is not None:
             base = self.convert(e.args[0], e.type)

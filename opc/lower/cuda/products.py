@@ -28,9 +28,8 @@ from opc.ir.expr import (
     rewrite,
     walk,
 )
-from opc.ir.op import Assign, Op
+from opc.ir.op import Op
 from opc.loops.values import computed_as
-from opc.lower.alone import of_statement
 from opc.lower.build.context import Nest
 from opc.lower.cuda.gathered import Gathered, gathered_of, known_of, multiples
 from opc.lower.guards import Guard, guard_indices, peel
@@ -103,12 +102,7 @@ class Products:
 
 def products_of(op: Op, stage: NestStage) -> Products | None:
     """Return the products that a statement adds up, None where it does anything else."""
-    return _products(op, stage.assign, replace(stage, name=""))
-
-
-@of_statement
-def _products(op: Op, assign: Assign, stage: NestStage) -> Products | None:
-    value = assign.value
+    value = stage.assign.value
     sums = reductions(value)
     if len(sums) != 1 or not _is_computed(value, sums[0]):
         return None
