@@ -149,9 +149,9 @@ def test_what_a_record_is_not_made_for_is_left_to_the_standard_decorator() -> No
 
 def test_slots_that_are_blank_hold_none_at_first() -> None:
     one = Asking(1)
-    assert one._answer is None  # type: ignore[attr-defined]  # it is a slot of the base
+    assert one._answer is None
     object.__setattr__(one, "_answer", 2)
     for other in (copy.copy(one), pickle.loads(pickle.dumps(one)), replace(one, x=3)):
         assert other._answer is None
-    assert replace(one, x=one.x)._answer == 2  # type: ignore[attr-defined]  # it is a slot of the base
+    assert replace(one, x=one.x)._answer == 2
     assert one == Asking(1)
