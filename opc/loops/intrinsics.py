@@ -26,13 +26,13 @@ HEADERS: Mapping[str, str] = {
         "row_store"
     ),
     "cuda/move": "move_axis",
-    "cuda/multiply": "along_points along_terms computed_places digits gathered_places multiply_tiles placed",
+    "cuda/multiply": "along_points along_terms computed_places digit_of digits digits_of gathered_places multiply_tiles placed",
     "cuda/nest": (
         "add_at add_runs adds_runs are_dense broadcast_place broadcast_points count_own_terms count_terms dense_step "
-        "end_of_line entry_place finds_places first_term group_offsets item_at items_of_key join_items join_search join_terms "
-        "key_of_run leads load_points name_nothing name_place narrow_high narrow_low narrow_range new_points place_in "
-        "place_in_order point_of quotient_by quotient_down rest_of store_points stores_point strides_of term_step "
-        "thread_of_team"
+        "end_of_line entry_place finds_places first_term group_offsets is_part item_at items_of_key join_items "
+        "join_search join_terms keep_terms key_of_run leads load_points name_nothing name_place narrow_high narrow_low "
+        "narrow_range new_points no_terms place_in place_in_order point_of quotient_by quotient_down rest_of "
+        "store_points stores_point strides_of term_step thread_of_team"
     ),
     "cuda/rows": (
         "buffer_of column_of_piece column_offsets columns_of_chunk count_packed count_pieces device_row_of end_of_chunks "
@@ -40,7 +40,7 @@ HEADERS: Mapping[str, str] = {
         "pack_offset read_pieces recall_pieces reload_pieces row_offsets row_value single_row_of spread step_of_chunks "
         "store_pack team_reduce"
     ),
-    "cuda/rematerialise": "factors multiply_rematerialised reduce_rematerialised weighed",
+    "cuda/rematerialise": "exp_in_sum factors multiply_rematerialised reduce_rematerialised weighed",
     "cuda/scan": "scan_lines",
     "cuda/weigh": "weigh_rows",
     "poplar/codelet": "saturated share_begin share_end share_first",

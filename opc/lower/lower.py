@@ -108,6 +108,11 @@ def staged(variant: SpecialisedProgram, op: Op) -> SpecialisedProgram:
     return _named(variant.case, op, with_sums_in_nests(op, partition(op, bool(variant.case.empty))))
 
 
+def relowered(variant: SpecialisedProgram, op: Op) -> SpecialisedProgram:
+    """Return a program with the stages of another op, made of the program's for a target of its own."""
+    return _variant(replace(variant.case, op=op))
+
+
 def _named(case: Specialisation, op: Op, program: Program) -> SpecialisedProgram:
     """Return the program of a case with its stages under the names that the case gives them."""
     verify_reads(op)

@@ -43,11 +43,37 @@ def test_enabled_shell(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(shutil.which("cmake") is None, reason="no CMake")
 def test_cmake_finds_it(tmp_path: Path) -> None:
-    (tmp_path / "op.cpp").write_text("#include <popart/op.hpp>\nint rank(const popart::Op &op) { return op.inRank(0); }\n")
-    (tmp_path / "CMakeLists.txt").write_text(
-        "cmake_minimum_required(VERSION 3.12)\nproject(sample CXX)\nset(CMAKE_CXX_STANDARD 14)\nfind_package(popart REQUIRED)\n"
-        "add_library(custom_op SHARED op.cpp)\ntarget_compile_definitions(custom_op PRIVATE ONNX_NAMESPACE=onnx)\n"
-        "target_link_libraries(custom_op popart)\n"
+    lines = (
+        "cmake_minimum_required(VERSION 3.12)",
+        "project(sample CXX)",
+        "set(CMAKE_CXX_STANDARD 14)",
+        "find_package(popart REQUIRED COMPONENTS popart-only)",
+        "add_library(custom_op SHARED op.cpp)",
+        "target_link_libraries(custom_op popart-only)",
     )
+    (tmp_path / "op.cpp").write_text(
+        "#include <popart/op.hpp>\n#include <popops/Expr.hpp>\nint rank(const popart::Op &op) { return op.inRank(0); }\n"
+    )
+    (tmp_path / "CMakeLists.txt").write_text("\n".join(lines))
     shell("cmake -S . -B build && cmake --build build", tmp_path)
     assert (tmp_path / "build" / "libcustom_op.so").is_file()
+
+
+@pytest.mark.skipif(shutil.which("cmake") is None, reason="no CMake")
+def test_cmake_finds_no_more_than_the_sdk_has(tmp_path: Path) -> None:
+    """The component that PopART's package has by default asks for two that no SDK brings; libraries have no package each."""
+    lines = (
+        "cmake_minimum_required(VERSION 3.12)",
+        "project(sample NONE)",
+        "set(CMAKE_DISABLE_FIND_PACKAGE_Protobuf TRUE)",
+        "find_package(popart)",
+        "find_package(popart COMPONENTS poplin)",
+        "find_package(popops)",
+        "find_package(poplibs REQUIRED)",
+        'message(STATUS "popart: ${popart_FOUND}; popops: ${popops_FOUND}; poplibs: ${poplibs_FOUND}")',
+    )
+    (tmp_path / "CMakeLists.txt").write_text("\n".join(lines))
+    said = " ".join(shell("cmake -S . -B build", tmp_path).split())
+    assert "popart could not be found because dependency Protobuf could not be found" in said
+    assert "Unsupported component: poplin" in said
+    assert "popart: 0; popops: 0; poplibs: 1" in said

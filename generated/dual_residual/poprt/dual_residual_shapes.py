@@ -9,11 +9,12 @@ names.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 Size = Any
 """An int, a symbolic int that computes like one, a symbolic size's name, or None."""
-Shape = tuple[Size, ...]
+if TYPE_CHECKING:  # Python 3.8, with which PopRT runs, can't evaluate it
+    Shape = tuple[Size, ...]
 
 
 class ShapeError(ValueError):

@@ -4,14 +4,6 @@
 The module of the op is built by cppimport when this is first imported.
 """
 
-import sys as _sys
-from pathlib import Path
-
-# cppimport looks for sources where Python looks for modules.
-_FOLDER = str(Path(__file__).resolve().parent)
-if _FOLDER not in _sys.path:
-    _sys.path.append(_FOLDER)
-
-from .dual_residual_op import dual_residual  # noqa: E402
+from .dual_residual_op import dual_residual
 
 __all__ = ["dual_residual"]

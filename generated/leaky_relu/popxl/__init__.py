@@ -4,14 +4,6 @@
 The module of the op is built by cppimport when this is first imported.
 """
 
-import sys as _sys
-from pathlib import Path
-
-# cppimport looks for sources where Python looks for modules.
-_FOLDER = str(Path(__file__).resolve().parent)
-if _FOLDER not in _sys.path:
-    _sys.path.append(_FOLDER)
-
-from .leaky_relu_op import leaky_relu, leaky_relu_  # noqa: E402
+from .leaky_relu_op import leaky_relu, leaky_relu_
 
 __all__ = ["leaky_relu", "leaky_relu_"]

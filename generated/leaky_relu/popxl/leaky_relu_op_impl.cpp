@@ -321,15 +321,19 @@ PYBIND11_MODULE(leaky_relu_op_impl, m) {
 import os
 
 include = os.environ.get('OPC_RUNTIME_INCLUDE')
-if include is None:
-    from opc.build.toolchain import runtime_include
+if not include:
+    try:
+        from opc.build.toolchain import runtime_include
+    except ImportError:
+        # An ImportError cppimport takes for a module that isn't its own.
+        raise RuntimeError('opc is not installed here: say in OPC_RUNTIME_INCLUDE where its headers are') from None
     include = str(runtime_include())
 optimised = os.environ.get('CXXFLAGS', '-O3').split()
 # Python's own flags ask for debugging information, which takes long to make.
 cfg['extra_compile_args'] = ['-std=c++14', '-fPIC', '-shared', '-g0', *optimised, '-DONNX_NAMESPACE=onnx']
 cfg['include_dirs'] = [include]
 cfg['libraries'] = ['popart', 'poplar', 'popops', 'poputil', 'poplin']
-cfg['dependencies'] = ['../poplar/leaky_relu_body.hpp', '../poplar/leaky_relu_checks.hpp']
+cfg['dependencies'] = ['../poplar/leaky_relu_body.hpp', '../poplar/leaky_relu_checks.hpp', '../kernel/leaky_relu.h']
 setup_pybind11(cfg)
 %>
 */

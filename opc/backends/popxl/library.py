@@ -9,6 +9,7 @@ from opc.backends.poplar.classes import op_classes
 from opc.backends.poplar.files import (
     definitions_source,
     has_codelets,
+    headers,
     in_place_regions,
     methods_source,
     opx_source,
@@ -21,6 +22,9 @@ from opc.emit.cpp.text import message_literal, string_literal
 from opc.ir.op import Attribute, AttributeKind, Family, camel_case
 
 templates = Templates("opc.backends.popxl")
+
+BLOCK = "// clang-format off\n"
+"""The line in front of what cppimport reads."""
 
 
 def module_name(family: Family) -> str:
@@ -46,13 +50,16 @@ def library_source(family: Family) -> str:
         in_place_regions=in_place_regions(family),
         definitions=definitions_source(family, parameterized=True),
         codelets=has_codelets(family),
+        headers=headers(family),
         attributes=bool(op.attributes),
         arguments=[_argument(a) for a in op.attributes],
         assigned=[line for a in op.attributes for line in _assigned(family, a, own)],
         defaults=[_default(a, own) for a in op.attributes],
         fields=[line for a in op.attributes for line in _field(a, own)],
     )
-    return wrapped(text)
+    source, mark, block = text.partition(BLOCK)
+    # What tells cppimport how to build is Python, whose lines are not broken as those of C++.
+    return wrapped(source) + mark + block
 
 
 def _argument(a: Attribute) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from opc.emit.abi import attributes_type
 from opc.emit.cpp.layout import present_member, size_member, wrapped
@@ -17,6 +17,7 @@ from opc.ir.affine import Affine, Dim, GroupSize
 from opc.ir.dtypes import DType, TypeVar
 from opc.ir.expr import Axis
 from opc.ir.op import Family, Group, Op
+from opc.lower.build.context import Nest
 from opc.lower.cuda.library import library_product_of
 from opc.lower.cuda.moves import moved_axis
 from opc.lower.cuda.packed import along, packed_entry
@@ -27,6 +28,7 @@ from opc.lower.cuda.rows import kept
 from opc.lower.cuda.scans import ahead_of, first_terms, scan_of, scanned_entry
 from opc.lower.cuda.scatters import entries_in_order, entries_of_items, entries_of_keys, other_entries, scatter_of
 from opc.lower.cuda.small import most_of
+from opc.lower.cuda.summed import summed_entry
 from opc.lower.cuda.weigh import weighed_of
 from opc.lower.loop_ir import GroupLoop, IndexLoop, NestStage, RowStage, ScanPlan, ScatterPlan, Stage, Temporary
 from opc.lower.lower import SpecialisedProgram
@@ -179,6 +181,7 @@ class CudaEntryText(TileEntryText):
             yield f"  opc::set_tiles(described, {self._tiles(products)});"
             yield from self._steps("left", products.factors[0], products.down, products, s, op)
             yield from self._steps("right", products.factors[1], products.across, products, s, op)
+            yield from self._stores(products, s, op)
             library = library_product_of(op, s, products)
             if library is not None:
                 yield from self._library(library, products, s, op)
@@ -222,10 +225,7 @@ class CudaEntryText(TileEntryText):
         if not shared:
             blocks = "opc::blocks_for(described.points, opc::threads_a_block)"
             if (entry := packed_entry(text.nest)) is not None:
-                own = along(text.nest, entry)
-                yield f"  const int32_t along[] = {{{', '.join(str(names.index(name)) for name in own)}}};"
-                yield f"  const int64_t sizes[] = {{{', '.join(self._stored_size(text, name) for name in own)}}};"
-                yield f"  const int64_t lanes = opc::set_packed(described, nest, {entry}, along, sizes);"
+                yield from self._packed(text, text.nest, entry, names)
                 blocks = "opc::blocks_for((described.points + lanes - 1) / lanes, opc::threads_a_block)"
             yield from self._launch(s, text, "if (described.points > 0)", "false", blocks)
             return
@@ -237,10 +237,14 @@ class CudaEntryText(TileEntryText):
         yield "  if (plan.lacks_memory()) {"
         yield f'    return opc::fail(context, OPC_OUT_OF_MEMORY, "{self.op.name}: no memory for parts of {s.assign.target}");'
         yield "  }"
+        lanes, work = "", "described.work"
+        if text.nest is not None and (entry := summed_entry(op, s)) is not None:
+            yield from self._packed(text, text.nest, entry, names)
+            lanes, work = ", lanes", "opc::greater(described.work, described.packed)"
         whole = "!is_small && described.points > 0" if text.may_be_small else "described.points > 0"
-        steps = f"for (int32_t step = 0; {whole} && opc::next_step(described, step); ++step)"
-        blocks = "opc::blocks_for(described.work * described.team, opc::threads_a_block)"
-        threads = "opc::threads_for(described.work * described.team)"
+        steps = f"for (int32_t step = 0; {whole} && opc::next_step(described, step{lanes}); ++step)"
+        blocks = f"opc::blocks_for({work} * described.team, opc::threads_a_block)"
+        threads = f"opc::threads_for({work} * described.team)"
         if text.may_be_small:
             bound = most_of(op, s.assign)
             assert bound is not None, "it has one where it has such instances"
@@ -248,6 +252,13 @@ class CudaEntryText(TileEntryText):
             yield f"  const double most = {self._magnitude(bound)};"
             yield f"  const bool is_small = opc::to_small(small, described, {len(s.assign.indices)}, most);"
         yield from self._launch(s, text, steps, "described.team > 1", blocks, threads)
+
+    def _packed(self, text: CudaText, nest: Nest, entry: int, names: Sequence[str]) -> Iterator[str]:
+        """Yield what decides whether threads take packs of points along an entry of the target."""
+        own = along(nest, entry)
+        yield f"  const int32_t along[] = {{{', '.join(str(names.index(name)) for name in own)}}};"
+        yield f"  const int64_t sizes[] = {{{', '.join(self._stored_size(text, name) for name in own)}}};"
+        yield f"  const int64_t lanes = opc::set_packed(described, nest, {entry}, along, sizes);"
 
     def _magnitude(self, most: Affine) -> str:
         """Return the value of a bound, in which each size and attribute counts by its magnitude."""

@@ -74,8 +74,8 @@ class CudaText(KernelText):
             lines += [f"struct {name}_arguments {{", *(f"  {a.type} {a.name};" for a in self.arguments), "};"]
         if template:
             lines.append(f"template <{template}>")
-        rows = "rows to teams" in self.kernel.schedule.args("bind")
-        head = "OPC_ROW_KERNEL(opc::most_threads_a_row)" if rows else "OPC_KERNEL(opc::threads_a_block)"
+        resident = self.kernel.schedule.args("occupancy")
+        head = f"OPC_ROW_KERNEL(opc::most_threads_a_row, {resident[0]})" if resident else "OPC_KERNEL(opc::threads_a_block)"
         if self.is_tiled:
             schedule = self.kernel.schedule
             halves = schedule.args("tensor") and self.types

@@ -171,6 +171,16 @@ class TileEntryText(EntryText):
         along = "opc::along_terms" if lies_along_terms(side, products) else "opc::along_points"
         yield f"  opc::set_steps<{along}>(described.{side}, {operand}, {points}, {terms}, {of});"
 
+    def _stores(self, products: Products, s: NestStage, op: Op) -> Iterator[str]:
+        """Yield what tells whether several points are stored at once."""
+        text = self.tiles[s.name]
+        assert text.nest is not None, "a nest stage has the text of a nest"
+        declared = op.operand(s.assign.target)
+        _, operand, of = self._operand(Read(declared.name, (), declared.type), text, op)
+        across = ", ".join(map(str, products.across))
+        split = "" if products.split is None else f", {products.split.entry}"
+        yield f"  opc::set_stores(described, {operand}.data, {of}, {{{across}}}{split});"
+
     def _shared(
         self, name: str, declared: Operand, found: Mapping[str, int], operand: str, size: str, target: str | None, summed: str
     ) -> str:
@@ -231,7 +241,8 @@ class TileEntryText(EntryText):
             count = "described.group_points"
         own = f"operands[{text.nest.operands.index(name)}]"
         bytes_ = f"int32_t(sizeof(opc::placed<{found.numbers}>))"
-        return f"  opc::set_places(described.{side}, {own}, {axis}, {count}, {self._element(op.operand(name).type)}, {bytes_});"
+        of = self._element(op.operand(name).type)
+        return f"  opc::set_places(described.{side}, described.{side}_together, {own}, {axis}, {count}, {of}, {bytes_});"
 
     def _first_axes(self, dims: tuple[Affine | Group, ...]) -> list[str]:
         """Return the first axis of each entry of a tensor's shape."""

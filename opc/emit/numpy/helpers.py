@@ -141,7 +141,7 @@ def take(x, indices, pad=0):
         pad = np.asarray(pad, np.bool_)  # with a number the result would be one
     within = np.bool_(True)
     clipped = []
-    for index, size in zip(indices, x.shape, strict=True):
+    for index, size in zip(indices, x.shape):
         within = within & (np.asarray(index) >= 0) & (np.asarray(index) < size)
         clipped.append(np.clip(index, 0, max(size - 1, 0)))
     if x.size == 0:
@@ -202,7 +202,7 @@ def scatter(shape, indices, values):
     total = np.zeros(shape, values.dtype)
     *indices, values = np.broadcast_arrays(*indices, values)
     within = np.ones(values.shape, np.bool_)
-    for index, size in zip(indices, shape, strict=True):
+    for index, size in zip(indices, shape):
         within = within & (index >= 0) & (index < size)
     np.add.at(total, tuple(i[within] for i in indices), values[within])
     return total

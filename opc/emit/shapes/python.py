@@ -28,7 +28,7 @@ from opc.ir.dtypes import Acc, DType, TypeVar
 from opc.ir.op import Family
 
 _SHIPPED = Path(__file__).with_name("shipped") / "shape.py"
-_HEAD, _REST = _SHIPPED.read_text(encoding="utf-8").split("from typing import Any\n")[1].split("\n\n\nclass _Call")
+_HEAD, _REST = _SHIPPED.read_text(encoding="utf-8").split("from typing import TYPE_CHECKING, Any\n")[1].split("\n\n\nclass _Call")
 _CALL, *_METHODS = _REST.split("\n\n\n")[0].split("\n\n    def ")
 _FUNCTIONS = {**{name: text for name, text in sources_of(_SHIPPED).items() if text not in _HEAD}, **SCALAR_FUNCTIONS}
 """The functions that a file takes where it uses them: name to source."""
@@ -64,7 +64,7 @@ def emit(family: Family) -> str:
         "from __future__ import annotations",
         "",
         *imports,
-        "from typing import Any",
+        "from typing import TYPE_CHECKING, Any",
         "\n\n\n".join([_HEAD.rstrip("\n"), *helpers, "\n\n".join([f"class _Call{_CALL}", *methods])]),
     ]
     return "\n".join(parts) + "\n" + constants + "\n\n" + body

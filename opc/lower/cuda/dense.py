@@ -35,7 +35,8 @@ def with_dense_versions(body: Body) -> Body:
 
 
 def _versions(s: Statement, numbers: Iterator[int]) -> Iterator[Statement]:
-    if not isinstance(s, Loop) or s.how is not How.SERIAL or any(isinstance(inner, Loop) for inner in statements(s.body)):
+    within = (inner for inner in statements(s.body) if isinstance(inner, Loop)) if isinstance(s, Loop) else iter(())
+    if not isinstance(s, Loop) or s.how is not How.SERIAL or any(inner.how is not How.UNROLLED for inner in within):
         yield with_bodies(s, tuple(tuple(v for inner in b for v in _versions(inner, numbers)) for b in bodies(s)))
         return
     own = _own(s)

@@ -83,7 +83,9 @@ def gathered_of(
     if len(tests) > _MOST_TESTS:
         return None
     last = indices[-1] if indices else Affine.of(0)
-    along = next((i for i in sorted(extents) if _is_along(last, i, extents, groups)), None)
+    # Neighbours are all there or none is: what is tested is not along them.
+    tested = frozenset().union(*(a.indices() for a in (*(t for t, _ in tests), *(n for n, _ in steps))))
+    along = next((i for i in sorted(extents) if i not in tested and _is_along(last, i, extents, groups)), None)
     return Gathered(replace(e, pad=None), tests, tuple(steps), along)
 
 

@@ -22,6 +22,7 @@ from opc.lower.cuda.rematerialised_values import rematerialised_kernel
 from opc.lower.cuda.rows import row_kernel
 from opc.lower.cuda.scans import scan_kernel, scan_of
 from opc.lower.cuda.scatters import scatter_kernel, scatter_of
+from opc.lower.cuda.summed import summed_entry, summed_kernel
 from opc.lower.cuda.weigh import weighed_of
 from opc.lower.cuda.weighed_sums import weighed_kernel
 from opc.lower.heuristics import runs_often
@@ -71,7 +72,8 @@ def _statement(op: Op, stage: NestStage) -> Kernel:
     entry = packed_entry(Nest(op, stage))
     if entry is not None:
         return _with_offsets_once(packed_kernel(op, stage, entry))
-    kernel = point_kernel(op, stage)
+    entry = summed_entry(op, stage)
+    kernel = point_kernel(op, stage) if entry is None else summed_kernel(op, stage, entry)
     return _with_offsets_once(replace(kernel, body=with_dense_versions(kernel.body)) if runs_often(op) else kernel)
 
 

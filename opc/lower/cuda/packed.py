@@ -73,7 +73,12 @@ def along(nest: Nest, entry: int) -> tuple[str, ...]:
 
 def _packs(nest: Nest, entry: int) -> bool:
     """Whether all that is read along an entry is read in neighbours wherever the value is made; a copy has none to be made of."""
-    value, index = nest.stage.assign.value, _name(nest, entry)
+    return always_packed(nest, nest.stage.assign.value, entry)
+
+
+def always_packed(nest: Nest, value: Expr, entry: int) -> bool:
+    """Whether all that a value reads along an entry of the target is read in neighbours, wherever the value is made."""
+    index = _name(nest, entry)
     unconditional = {id(r) for r in _always_read(value)}
     some = False
     for r in reads(value):
@@ -229,4 +234,4 @@ class PackedPoints(DevicePoints):
         return name
 
 
-__all__ = ["along", "packed_entry", "packed_kernel"]
+__all__ = ["along", "always_packed", "packed_entry", "packed_kernel"]

@@ -77,9 +77,9 @@ class _DeviceProducts(DevicePoints):
             functions += factor, *at
             place = ref(at[0].name) if len(at) == 1 else call("computed_places", *(ref(f.name) for f in at))
             arguments += ref(factor.name), place
-        ends, finish = self._finish()
-        functions += ends, finish
-        arguments += ref(ends.name), ref(finish.name)
+        stores = self._finish()
+        functions += stores
+        arguments += (ref(f.name) for f in stores)
         if p.guarded:
             functions.append(again := self._again())
             arguments.append(ref(again.name))
@@ -92,23 +92,32 @@ class _DeviceProducts(DevicePoints):
         """Return an operand whose elements are what both factors are stored as."""
         return next(f.operand for f in self.products.factors if isinstance(f, Read))
 
-    def _finish(self) -> tuple[LocalFunction, LocalFunction]:
-        """Return the functions that find the places of a point across, and that store a point."""
+    def _finish(self) -> tuple[LocalFunction, LocalFunction, LocalFunction]:
+        """Return the functions that find the places of a point across, what is stored of its sum, and where."""
         p, of = self.products, self.products.sum.type
         across = self.nest.fresh("across")
         sizes = [self._size(n, "group_points") for n in p.across]
         found = [variable(across)]
         if self._are_digits:
             found = [place_of(variable(across), sizes[k + 1 :], size) for k, size in enumerate(sizes)]
-        ends = LocalFunction(self.nest.fresh("ends"), ((Weak.INT, across),), (), call("digits", *found))
+        digits: Expr = call("digits", *found)
+        if self._are_digits and (p.split is None or p.split.entry not in p.across):
+            digits = call("digits_of", NEST, variable(across), types=tuple(map(str, p.across)))
+        ends = LocalFunction(self.nest.fresh("ends"), ((Weak.INT, across),), (), digits)
         total = self.nest.fresh("total")
         params, places = self._point()
         value = self.value(replace_node(self.stage.assign.value, p.sum, Local(total, of)))
-        whole = sorted((n, name) for n, name in self.whole.items())
-        terms = [Product((variable(name), Member("@nest", "after", n))) for n, name in whole]
-        finished = used_places(places, (*self.lines, self.stored(sum_of(terms), value)))
+        stored = Construct(self.nest.declared.type, value)
+        finished = used_places(places, (*self.lines, Do(call("store", stored))))[:-1]
         self.lines = []
-        return ends, LocalFunction(self.nest.fresh("finish"), (*params, (of, total)), finished)
+        finish = LocalFunction(self.nest.fresh("finish"), (*params, (of, total)), finished, stored, self.nest.declared.type)
+        params, places = self._point()
+        whole = sorted((n, name) for n, name in self.whole.items())
+        at = Address(
+            self.nest.declared.name, sum_of([Product((variable(name), Member("@nest", "after", n))) for n, name in whole])
+        )
+        used = used_places(places, (Do(call("store", at)),))[:-1]
+        return ends, finish, LocalFunction(self.nest.fresh("to"), params, used, at)
 
     @property
     def _are_digits(self) -> bool:
@@ -249,6 +258,10 @@ class _DeviceProducts(DevicePoints):
         """Return the places along entries of the target, of a number that counts their points."""
         split, found = self.products.split, dict[int, Expr]()
         part = "groups" if entries is self.products.batch else "group_points"
+        if 1 < len(entries) <= MOST_DIGITS and (split is None or split.entry not in entries):
+            all_of = tuple(map(str, entries))
+            at = (call("digit_of", NEST, variable(param), types=(str(k), *all_of)) for k in range(len(entries)))
+            return self._places_at(dict(zip(entries, at, strict=True)))
         for k, n in enumerate(entries):
             behind = [self._size(m, part) for m in entries[k + 1 :]]
             found[n] = variable(param) if len(entries) == 1 else place_of(variable(param), behind, self._size(n, part))

@@ -28,7 +28,7 @@ from opc.ir.expr import (
 from opc.ir.op import Op
 from opc.lower.columns import gap
 from opc.lower.cuda.products import steps_of, stored_alike
-from opc.lower.cuda.weigh import kinds_of
+from opc.lower.cuda.weigh import are_halves, kinds_of
 from opc.lower.loop_ir import NestStage
 from opc.lower.nests.flat import is_positive
 from opc.records import dataclass
@@ -93,7 +93,9 @@ class Rematerialised:
 
     def kinds(self, dtypes: Mapping[TypeVar, DType]) -> tuple[int, ...]:
         """Return which of the shapes of the runtime's `shape_of_weights` stand for each: others would be the same function."""
-        return kinds_of(self.stored, self.reduction.type, dtypes) if self.weighed is not None else (0, 0, 0)
+        # Elements across make no difference to what is reduced alone.
+        shapes = self.weighed is not None or are_halves(self.stored, dtypes)
+        return kinds_of(self.stored, self.reduction.type, dtypes) if shapes else (0, 0, 0)
 
     def term(self, n: int) -> Axis:
         """The axis of the terms of a sum of products."""

@@ -47,16 +47,18 @@ class _DeviceValues(DeviceTiles):
             functions += own
             pairs.append(call("weighed", *(ref(x.name) for x in own), types=(self._along(f.weighed, column),)))
         entries = {f.row: "row"} if f.across is None else {f.row: "row", f.across: "across"}
+        stored = "void" if f.stored is None else StoredType(f.stored, f.factors[0][0].operand)
+        if f.reduction.kind == "sum":
+            self.near = (stored, "Tiles")
         made = [*self.values("value", f.value, f.products, self.row, column, f.scaled), *self._needed()]
         made.append(self.finish(entries, {"total": (f.reduction,)}))
         functions += made
         name = "multiply_rematerialised" if f.weighed is not None else "reduce_rematerialised"
-        stored = "void" if f.stored is None else StoredType(f.stored, f.factors[0][0].operand)
         shrinks = sum(1 << n for n, p in enumerate(f.products) if any(x.args[0] == p for x in f.scaled))
         kind = str(shrinks) if f.weighed is not None else f"opc::joins_{f.reduction.kind}"
         arguments = (NEST, *pairs, *(ref(x.name) for x in made))
         tiles = Do(call(name, *arguments, types=(self.type, stored, "Tiles", kind)))
-        return self.function((*map(Comment, self._comments()), *self.ahead, *functions, tiles), self._schedule())
+        return self.function((*map(Comment, self._comments()), *self.ahead, *dict.fromkeys(functions), tiles), self._schedule())
 
     @staticmethod
     def _along(element: Read, term: str) -> Named:

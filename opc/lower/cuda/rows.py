@@ -14,12 +14,15 @@ from opc.loops.schedule import Schedule, Transformation
 from opc.loops.values import Construct, IntegerChoice, Local, Named, StoredType, call, number, variable
 from opc.lower.build.row_stage import RowLoops, type_variables, wanted
 from opc.lower.heuristics import runs_often
-from opc.lower.loop_ir import RowBuffer, RowStage, RowStore
+from opc.lower.loop_ir import IndexLoop, RowBuffer, RowStage, RowStore
 from opc.records import replace
 
 
 def bound_part(stage: RowStage) -> RowStage | None:
-    """Return what of a stage has a kernel: all but the products that it reduces over its points. None where nothing is left."""
+    """Return what of a stage has a kernel: all but the products that it reduces over its points. None where nothing is left, or
+    where rows are only reduced and what they read lies together along another axis."""
+    if _is_across(stage):
+        return None
     reduced = {o.name for o in stage.operands if o.reduction is not None}
     if not reduced:
         return stage
@@ -40,6 +43,14 @@ def bound_part(stage: RowStage) -> RowStage | None:
     return part if part.products else None
 
 
+def _is_across(stage: RowStage) -> bool:
+    """Whether a stage reduces rows that lie along no last axis of what they read; a group behind them may have one point."""
+    if not stage.whole_rows or any(o.along_row for o in stage.products):
+        return False
+    last = [o.loops[-1] for o in stage.operands if o.along_row]
+    return all(isinstance(loop, IndexLoop) and loop not in stage.row for loop in last)
+
+
 def row_kernel(op: Op, stage: RowStage) -> Kernel:
     """Return the function of a stage, whose variables have no names of their own yet."""
     plain = replace(stage, once=None, schedule=Schedule(), passes=tuple(replace(p, peeled=None) for p in stage.passes))
@@ -50,13 +61,16 @@ def row_kernel(op: Op, stage: RowStage) -> Kernel:
     operands = enumerate(stage.operands)
     along = {rows.pointer(o): PackedRow(k, o.written, o.name in shared) for k, o in operands if o.along_row}
     packed = with_packs(body, along, {rows.buffer(b): b.type for b in rows.kept()}, rows.fresh)
-    pieces = pieces_of(packed) if runs_often(op) else 1
+    often = runs_often(op)
+    pieces = pieces_of(packed) if often else 1
     body = (*rows.heads(pieces if any(isinstance(s, Loop) for s in statements(packed.body)) else 0), *_at_run_time(packed.body))
     names = tuple(o.name for o in stage.operands)
     how = ("rows to teams", "points to threads") if stage.whole_rows else ("points to all threads",)
-    schedule = Schedule(
-        (Transformation("bind", how), Transformation("pack", ("16 bytes",)), Transformation("unroll", (str(pieces),)))
-    )
+    steps = [Transformation("bind", how), Transformation("pack", ("16 bytes",)), Transformation("unroll", (str(pieces),))]
+    if stage.whole_rows:
+        # While the threads of a block wait for one another, those of another read: what runs often fits in half the registers.
+        steps.append(Transformation("occupancy", ("2" if often else "1",)))
+    schedule = Schedule(tuple(steps))
     return Kernel("cuda", names, type_variables(op, plain), body, schedule=schedule)
 
 

@@ -14,15 +14,17 @@ from opc.ir.expr import Expr, Read, has_reduction, reads, rewrite, size
 from opc.ir.op import Assign, Group, Op
 from opc.ir.verify import VerifyError
 from opc.loops.schedule import Override, active
+from opc.lower.cuda.ahead import with_given
 from opc.lower.cuda.moves import with_moved_axes
 from opc.lower.cuda.places import with_places_in_memory
 from opc.lower.cuda.products import products_of
 from opc.lower.cuda.rematerialise import with_rematerialised
+from opc.lower.cuda.rfactor import with_sums_of_rows
 from opc.lower.cuda.rows import bound_part
 from opc.lower.cuda.scatters import plan_of, scatters_atomically
 from opc.lower.cuda.weigh import with_weighed_sums
 from opc.lower.loop_ir import GroupLoop, IndexLoop, Loop, NestStage, Program, RowStage, RowStore, ScanPlan, Stage, Temporary
-from opc.lower.lower import SpecialisedProgram, lower
+from opc.lower.lower import SpecialisedProgram, lower, relowered
 from opc.records import dataclass, replace
 from opc.transform import scalar
 from opc.transform.indices import Namer, bare, index_names, op_names
@@ -52,7 +54,16 @@ def device_programs(op: Op) -> tuple[SpecialisedProgram, ...]:
 
 @lru_cache(maxsize=256)
 def _programs(same: _Same, overrides: tuple[Override, ...]) -> tuple[SpecialisedProgram, ...]:
-    return tuple(map(_on_device, lower(same.op)))
+    return tuple(_on_device(_for_device(v)) for v in lower(same.op))
+
+
+def _for_device(variant: SpecialisedProgram) -> SpecialisedProgram:
+    """Return a program whose sums over rows and within them are sums of rows, and of these, and whose stages are given what is
+    reduced over points."""
+    op = with_sums_of_rows(variant.case.op, _alone(variant.case.op, variant.program)[0])
+    found = variant if op is variant.case.op else relowered(variant, op)
+    rows = (s for s in found.program.stages if isinstance(s, RowStage))
+    return with_given(found, frozenset().union(*map(_reduced, rows)))
 
 
 def _on_device(variant: SpecialisedProgram) -> SpecialisedProgram:
@@ -60,7 +71,8 @@ def _on_device(variant: SpecialisedProgram) -> SpecialisedProgram:
     program = variant.program
     before = {t.name for t in variant.case.op.temporaries}
     op, made = with_rematerialised(variant.case.op)
-    alone = _alone(op, program, made)
+    brief = {s.target: s for s in op.body if s.target in before and s.target not in made and _is_brief(s)}
+    alone, bound_stages = _alone(op, program, made, frozenset(brief))
     op, copies = _with_own_memory(with_moved_axes(with_places_in_memory(op, alone), alone), alone)
     variant = replace(variant, case=replace(variant.case, op=op))
     last = {name: n for n, stage in enumerate(program.stages) for name in _statements(stage)}
@@ -71,8 +83,6 @@ def _on_device(variant: SpecialisedProgram) -> SpecialisedProgram:
     def run(stage: Stage) -> None:
         stages.append(stage)
         memory.update(written_by(stage))
-
-    brief = {s.target: s for s in op.body if s.target in before and s.target not in made and _is_brief(s)}
 
     def run_alone(assign: Assign, stage: Stage) -> None:
         """Run a statement behind those that it reads and that no stage has left in memory; brief ones are made in it instead."""
@@ -89,7 +99,7 @@ def _on_device(variant: SpecialisedProgram) -> SpecialisedProgram:
 
     for n, stage in enumerate(program.stages):
         part = bound_part(stage) if isinstance(stage, RowStage) else None
-        bound = part is not None and not alone.intersection(_statements(part))
+        bound = stage.name in bound_stages
         if part is not None and bound:
             bring((o.name for o in part.operands if not o.written), stage)
             run(replace(part, once=None))
@@ -97,6 +107,9 @@ def _on_device(variant: SpecialisedProgram) -> SpecialisedProgram:
             own = copies.get(s.target, s.target)
             if last.get(own) == n and s.target not in memory and s.target not in brief and (own in alone or not bound):
                 run_alone(s, stage)
+    for s in op.body:
+        if s.target not in last and s.target not in memory and s.target not in brief:
+            run_alone(s, program.stages[-1])
     found = with_weighed_sums(op, Program(program.name, tuple(stages), ()))
     stages = list(found.stages)
     _verify(op, stages)
@@ -123,9 +136,14 @@ def _verify(op: Op, stages: list[Stage]) -> None:
         memory |= set(written_by(stage))
 
 
-def _alone(op: Op, program: Program, made: frozenset[str]) -> frozenset[str]:
-    """Return the statements, by target, that run by themselves: those `made` otherwise than the program has them, and those of
-    stages that are not bound, write what the op has no more, share one with these, or read a part of a statement from one."""
+def _alone(
+    op: Op, program: Program, made: frozenset[str] = frozenset(), brief: frozenset[str] = frozenset()
+) -> tuple[frozenset[str], frozenset[str]]:
+    """Return the statements, by target, that run by themselves, and the stages that are bound: all others, whose statements are
+    `made` otherwise than the program has them, write what the op has no more, share one with these, or read a part of one.
+
+    What is brief is made anew wherever it is read, so that any number of stages share it.
+    """
     rows = [s for s in program.stages if isinstance(s, RowStage)]
     parts = {s.name: bound_part(s) for s in rows}
     found, whole = made, {s.target for s in op.body} | {i.name for i in op.inputs}
@@ -134,12 +152,12 @@ def _alone(op: Op, program: Program, made: frozenset[str]) -> frozenset[str]:
         gone = made and not whole.issuperset(written_by(s) if isinstance(s, RowStage) else ())
         found |= _statements(s) if part is None or gone or not isinstance(s, RowStage) else _reduced(s)
     while True:
-        bound = [p for p in parts.values() if p is not None and not found & _statements(p)]
+        bound = [p for p in parts.values() if p is not None and not found & (_statements(p) - brief)]
         memory = whole.union(*(written_by(p) for p in bound))
         kept = {p.name for p in bound if _read(p) <= memory}
         more = [s for s in rows if s.name not in kept and not _statements(s) <= found]
         if not more:
-            return found
+            return found, frozenset(kept)
         found = found.union(*map(_statements, more))
 
 

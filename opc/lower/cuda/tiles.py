@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
-from opc.ir.dtypes import ValueType, Weak, is_floating
+from opc.ir.affine import Affine, Index, Symbol
+from opc.ir.dtypes import DType, ValueType, Weak, is_floating
 from opc.ir.expr import (
     AttrRef,
     Call,
@@ -21,12 +22,13 @@ from opc.ir.expr import (
     children,
     free_groups,
     free_indices,
+    reads,
     rewrite,
     walk,
     with_children,
 )
 from opc.ir.op import Operand
-from opc.loops.nodes import Body, Do, Let, LocalFunction
+from opc.loops.nodes import Body, Do, Let, LocalFunction, Statement
 from opc.loops.values import (
     Address,
     Construct,
@@ -39,6 +41,7 @@ from opc.loops.values import (
     Product,
     Sum,
     call,
+    compare,
     group_offsets,
     number,
     ref,
@@ -46,8 +49,9 @@ from opc.loops.values import (
     variable,
 )
 from opc.lower.build.context import Nest
+from opc.lower.columns import gap
 from opc.lower.cuda.points import DevicePoints, place_of, used_places
-from opc.records import replace
+from opc.records import dataclass, replace
 
 Params: TypeAlias = tuple[tuple[Kind, str], ...]
 
@@ -64,6 +68,8 @@ class DeviceTiles(DevicePoints):
         self.indices = self.stage.assign.indices
         self.ahead: list[Let] = []
         """What is the same at all points."""
+        self.near: tuple[Any, ...] = ()
+        """The types by which an exponential that is a factor of values may be less exact, where these are added up with many."""
 
     def starts(self) -> tuple[Params, tuple[Let, ...]]:
         """Return what a function's parameters begin with, a batch and a term along other axes, and the places that these are."""
@@ -117,37 +123,89 @@ class DeviceTiles(DevicePoints):
 
     def values(
         self, name: str, e: Expr, products: tuple[Reduce, ...], row: str, column: str, scaled: tuple[Expr, ...] | None = None
-    ) -> tuple[LocalFunction, LocalFunction]:
-        """Return the functions of places that are the same for all values of a batch, and of a value, of sums of products. Parts
-        of it that are `scaled` are in a unit, which is a parameter then."""
+    ) -> tuple[LocalFunction, ...]:
+        """Return the functions of places that are the same for all values of a batch; of a value, of sums of products; of the
+        same without what holds at all points of most tiles; and of whether it does, at some rows and columns. Parts of a value
+        that are `scaled` are in a unit, which is a parameter then."""
         params, own = self.starts()
-        places, at_row, at_column = (self.nest.fresh(k) for k in ("places", "row", "column"))
+        plain, conditions = inner_value(e, row, column)
+        never = any({row, column} <= free_indices(r) for r in reads(replaced(plain, dict.fromkeys(products, number(0)))))
+        if never:
+            # Elements of rows and columns are read a few at a time: there are no registers for all of a tile.
+            plain = e
+        texts = [self._value_text(x, products, scaled) for x in dict.fromkeys((e, plain))]
+        found = dict.fromkeys(x for text in texts for x in group_offsets(text.value))
+        alike = {x: self._first_alike(x, tuple(found)) for x in found}
+        offsets = tuple(dict.fromkeys(alike.values()))
+        lines = [text.lines for text in texts]
+        if any(lines) or len(offsets) > MOST_PLACES:
+            alike, offsets = {}, ()
+        functions = []
+        for text, word in zip(texts, (name, "inner"), strict=False):
+            places, at_row, at_column = (self.nest.fresh(k) for k in ("places", "row", "column"))
+            kept = {x: Member(places, "at", offsets.index(first)) for x, first in alike.items()}
+            again, at = self._anew(params, own)
+            self.lines = text.lines
+            functions.append(
+                self.made(
+                    word,
+                    (*again, (Named("opc::digits"), places), (Weak.INT, at_row), (Weak.INT, at_column), *text.params),
+                    (*at, *lets({row: at_row, column: at_column})),
+                    Construct(self.type, _with_places(text.value, kept)),
+                    self.type,
+                )
+            )
+        again, at = self._anew(params, own)
+        used = used_places(at, (Do(call("store", *offsets)),))[:-1]
+        ahead = LocalFunction(self.nest.fresh("ahead"), again, used, call("digits", *offsets))
+        return ahead, functions[0], functions[-1], self._inside(conditions, row, column, never=never)
+
+    def _value_text(self, e: Expr, products: tuple[Reduce, ...], scaled: tuple[Expr, ...] | None) -> _Value:
+        """Return a value with parameters in place of sums of products."""
         totals: dict[Expr, Local] = {p: Local(self.nest.fresh("total"), self.type) for p in products}
         unit = Local(self.nest.fresh("unit"), self.type)
         e = replaced(e, {x: Call("mul", (x, unit), x.type) for x in scaled or ()})
         value = self.value(self._with_values_ahead(replaced(e, totals), self.type))
-        found = dict.fromkeys(group_offsets(value))
-        alike = {x: self._first_alike(x, tuple(found)) for x in found}
-        offsets = tuple(dict.fromkeys(alike.values()))
-        if self.lines or len(offsets) > MOST_PLACES:
-            alike, offsets = {}, ()
-        kept = {x: Member(places, "at", offsets.index(first)) for x, first in alike.items()}
-        result = rewrite(value, lambda x: kept.get(x, x) if isinstance(x, Intrinsic) else x)
+        value = self._near(value) if self.near else value
+        lines, self.lines = self.lines, []
         units = [] if scaled is None else [(self.type, unit.name)]
-        behind = [(Weak.INT, at_row), (Weak.INT, at_column), *units, *((self.type, t.name) for t in totals.values())]
-        made = self.made(
-            name,
-            (*params, (Named("opc::digits"), places), *behind),
-            (*own, *lets({row: at_row, column: at_column})),
-            Construct(self.type, result),
-            self.type,
-        )
-        # The places along entries have names of their own: those that offsets were made with.
+        return _Value(value, lines, (*units, *((self.type, t.name) for t in totals.values())))
+
+    def _near(self, e: Expr) -> Expr:
+        """Return a value with exponentials that are factors of it as those of sums of many terms."""
+        match e:
+            case Call(fn="exp", args=(x,)):
+                return call("exp_in_sum", x, type=e.type, types=self.near)
+            case Call(fn="mul", args=(a, b)):
+                return with_children(e, (self._near(a), self._near(b)))
+            case Call(fn="div", args=(a, b)):
+                return with_children(e, (self._near(a), b))
+        return e
+
+    def _anew(self, params: Params, places: tuple[Let, ...]) -> tuple[Params, tuple[Let, ...]]:
+        """Return parameters of new names, and the places that are found of them."""
         again = tuple((kind, self.nest.fresh(n.partition("#")[0])) for kind, n in params)
         names = {old: new for (_, old), (_, new) in zip(params, again, strict=True)}
-        renamed = tuple(Let(let.name, Weak.INT, _renamed(let.value, names)) for let in own)
-        used = used_places(renamed, (Do(call("store", *offsets)),))[:-1]
-        return LocalFunction(self.nest.fresh("ahead"), again, used, call("digits", *offsets)), made
+        return again, tuple(Let(let.name, Weak.INT, _renamed(let.value, names)) for let in places)
+
+    def _inside(self, conditions: tuple[Affine | str, ...], row: str, column: str, *, never: bool) -> LocalFunction:
+        """Return the function that tells whether conditions hold at all of some rows and columns: that an affine function is at
+        least 0, and that an operand is absent; or that they `never` do."""
+        names = [self.nest.fresh(n) for n in ("first", "rows", "column", "columns")]
+        first, rows, left, columns = (Affine.of(Index(n)) for n in names)
+        found: Expr = Const(not never, DType.BOOL)
+        for c in () if never else conditions:
+            if isinstance(c, str):
+                holds: Expr = Call("not", (Present(c),), DType.BOOL)
+            else:
+                ends: dict[Symbol, Affine] = {}
+                for index, start, count in ((row, first, rows), (column, left, columns)):
+                    times = c.coefficient(index)
+                    falls = times is not None and times.constant is not None and times.constant < 0
+                    ends[Index(index)] = start + count - 1 if falls else start
+                holds = compare("ge", IndexValue(c.substitute(ends.get)), number(0))
+            found = holds if isinstance(found, Const) else Call("and", (found, holds), DType.BOOL)
+        return self.made("inside", tuple((Weak.INT, n) for n in names), (), found)
 
     def finish(self, entries: Mapping[int, str], results: Mapping[str, tuple[Expr, ...]]) -> LocalFunction:
         """Return the function that stores a point, at a batch and places by entries of the target, of results by their names,
@@ -201,6 +259,35 @@ class DeviceTiles(DevicePoints):
         return with_children(e, tuple(self._with_values_ahead(c, e.type) for c in children(e)))
 
 
+@dataclass(frozen=True, slots=True)
+class _Value:
+    """A value with parameters in place of sums of products, and the statements that it needs before it."""
+
+    value: Expr
+    lines: list[Statement]
+    params: Params
+
+
+def inner_value(e: Expr, row: str, column: str) -> tuple[Expr, tuple[Affine | str, ...]]:
+    """Return a value as it is in most tiles: without optional operands, and where conditions on a row and a column hold; and
+    these, as functions that are at least 0 and operands that are absent then."""
+    conditions: dict[Affine | str, None] = {}
+
+    def rule(x: Expr) -> Expr:
+        match x:
+            case Select(cond=Present(name), other=other):
+                conditions[name] = None
+                return other
+            case Select(cond=cond, then=then) if (f := gap(cond)) is not None and f.indices() and f.indices() <= {row, column}:
+                times = (f.coefficient(i) for i in f.indices())
+                if all(t is not None and t.constant is not None for t in times):
+                    conditions[f] = None
+                    return then
+        return x
+
+    return rewrite(e, rule), tuple(conditions)
+
+
 def lets(places: Mapping[str, str]) -> tuple[Let, ...]:
     """Return variables of these names for parameters."""
     return tuple(Let(index, Weak.INT, variable(param)) for index, param in places.items())
@@ -211,6 +298,10 @@ def replaced(e: Expr, values: Mapping[Expr, Expr]) -> Expr:
     if e in values:
         return values[e]
     return with_children(e, tuple(replaced(c, values) for c in children(e)))
+
+
+def _with_places(e: Expr, kept: Mapping[Intrinsic, Member]) -> Expr:
+    return rewrite(e, lambda x: kept.get(x, x) if isinstance(x, Intrinsic) else x)
 
 
 def _renamed(e: Expr, names: Mapping[str, str]) -> Expr:

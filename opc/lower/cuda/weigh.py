@@ -99,11 +99,17 @@ class Weighed:
         return (*self.factors, self.weighed)
 
 
+def are_halves(stored: TypeVar | DType | None, dtypes: Mapping[TypeVar, DType]) -> bool:
+    """Whether elements that are `stored` as one type are of 16 bits, as tensor cores multiply them."""
+    return (dtypes.get(stored) if isinstance(stored, TypeVar) else stored) in HALVES
+
+
 def kinds_of(stored: TypeVar | DType | None, of: ValueType, dtypes: Mapping[TypeVar, DType]) -> tuple[int, ...]:
     """Return which of the shapes of the runtime's `shape_of_weights` stand for each, of elements that are `stored` as one type,
-    or else of sums of a type. Float32 has a third one, which needs little shared memory."""
-    if (dtypes.get(stored) if isinstance(stored, TypeVar) else stored) in HALVES:
-        return 0, 1, 1
+    or else of sums of a type: of elements of 16 bits one for few columns and two for many, of float32 a third one, which needs
+    little shared memory."""
+    if are_halves(stored, dtypes):
+        return 0, 1, 2
     of = computed_as(of)
     computed = dtypes.get(of) if isinstance(of, TypeVar) else of
     return (0, 1, 2) if isinstance(computed, DType) and computed.compute is DType.FLOAT32 else (0, 0, 0)

@@ -55,7 +55,7 @@ class _DeviceWeights(DeviceTiles):
         stored = "void" if w.stored is None else StoredType(w.stored, self.nest.operands[0])
         arguments = (NEST, *(ref(f.name) for f in functions))
         tiles = Do(call("weigh_rows", *arguments, types=(of, stored, "Tiles", *along_)))
-        return self.function((*map(Comment, self._comments()), *self.ahead, *functions, tiles), self._schedule())
+        return self.function((*map(Comment, self._comments()), *self.ahead, *dict.fromkeys(functions), tiles), self._schedule())
 
     def _comments(self) -> Iterator[str]:
         w = self.weighed

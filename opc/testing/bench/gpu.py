@@ -23,7 +23,7 @@ from opc.analysis.cost import Cost
 from opc.analysis.shapes.inference import infer_types
 from opc.ir.dtypes import Binding, DType
 from opc.testing.bench.benchmark import OURS, Benchmark, Goal, Measurement, Settings, listen, machine
-from opc.testing.bench.gpu_cases import BACKWARD_ONCE, CASES, DTYPES, LIMITS
+from opc.testing.bench.gpu_cases import BACKWARD_ONCE, CASES, DTYPES, LIMITS, UNORDERED
 from opc.testing.bench.onnxruntime import Call
 from opc.testing.bench.peers import attempt, reference
 from opc.testing.bench.problem import Problem, case_problem
@@ -104,6 +104,8 @@ class _Worker:
         import torch
 
         self.settings, self.emit = settings, emit
+        # Each contender computes float32 in float32: torch rounds factors of convolutions to tf32 unless it is told not to.
+        torch.backends.cudnn.allow_tf32 = False
         self.flushed = torch.empty(CACHED, dtype=torch.uint8, device="cuda")
         told = {"GPU": torch.cuda.get_device_name(), "torch": torch.__version__}
         emit({"machine": machine() | told})
@@ -139,7 +141,7 @@ class _Worker:
         compiled = ("torch.compile", lambda: (partial(_compiled(problem), *problem.tensors), ()))
         return [
             attempt("opc torch", lambda: (partial(_ours(problem), *problem.tensors), ())),
-            attempt("torch", lambda: (partial(reference(problem), *problem.tensors), ())),
+            *_eager(problem),
             *([attempt(*compiled)] if self.settings.compiled else ()),
         ]
 
@@ -223,6 +225,25 @@ class _Worker:
         """Emit a figure the project promises."""
         if value is not None:
             self.emit({"target": asdict(Goal(name, value, limit, low=low))})
+
+
+def _eager(problem: DeviceProblem) -> list[Contender]:
+    """Return torch's op; where that adds up in any order, one that does in the same order each time, as ours does, and that."""
+    eager = attempt("torch", lambda: (partial(reference(problem), *problem.tensors), ()))
+    if problem.family.name not in UNORDERED:
+        return [eager]
+    ordered = attempt("torch", lambda: (partial(_deterministic, reference(problem), *problem.tensors), ()))
+    return [ordered, replace(eager, name="atomic torch")]
+
+
+def _deterministic(function: Callable[..., Any], *inputs: Any) -> Any:
+    import torch
+
+    torch.use_deterministic_algorithms(True)
+    try:
+        return function(*inputs)
+    finally:
+        torch.use_deterministic_algorithms(False)
 
 
 def _ours(problem: DeviceProblem) -> Callable[..., Any]:

@@ -26,6 +26,9 @@ DTYPES = ("float32", "bfloat16")
 BACKWARD_ONCE = frozenset({"cumsum/few", "softmax/short", "attention/8k", "attention/512", "argmax"})
 """Cases that have no gradient of their own interest: none, or that of another case of the op."""
 
+UNORDERED = frozenset({"scatter_add"})
+"""Ops that torch computes by atomic additions unless it is asked for the same result in each run, which ours always gives."""
+
 _FLAT = (1 << 26,)
 _ROWS = (16384, 4096)
 _IMAGE = (32, 128, 56, 56)

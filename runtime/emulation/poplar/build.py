@@ -58,16 +58,8 @@ export CMAKE_PREFIX_PATH="$_sdk${CMAKE_PREFIX_PATH:+:$CMAKE_PREFIX_PATH}"
 unset _sdk
 """
 
-# `find_package(NAME)` of CMake: a target of the library's name.
-CMAKE_CONFIG = """\
-if(NOT TARGET {name})
-  add_library({name} SHARED IMPORTED)
-  get_filename_component(_sdk "${{CMAKE_CURRENT_LIST_DIR}}/../../.." ABSOLUTE)
-  set_target_properties({name} PROPERTIES
-    IMPORTED_LOCATION "${{_sdk}}/lib/lib{name}.so"
-    INTERFACE_INCLUDE_DIRECTORIES "${{_sdk}}/include")
-endif()
-"""
+# What `find_package` of CMake finds: the packages of the SDK.
+PACKAGES = ("poplar", "poplibs", "popart")
 
 POPRT = """\
 #!/bin/sh
@@ -96,7 +88,7 @@ def build(destination: Path) -> Path:
     """Builds the SDK into `destination` unless it is there already; returns `destination`, made absolute."""
     destination = destination.absolute()
     compiled = _stamp(("include", "src"))
-    stamp = compiled + "\n" + _stamp(("bin", "python"))
+    stamp = compiled + "\n" + _stamp(("bin", "cmake", "python"))
     if _read(destination / STAMP) == stamp:
         return destination
     destination.parent.mkdir(parents=True, exist_ok=True)
@@ -136,15 +128,15 @@ def _make(made: Path, same: Path | None) -> None:
     (made / "enable.sh").write_text(ENABLE)
     module = MODULE + sysconfig.get_config_var("EXT_SUFFIX")
     if same:
-        shutil.copytree(same / "lib", made / "lib")
+        shutil.copytree(same / "lib", made / "lib", ignore=shutil.ignore_patterns("cmake"))
         shutil.copy2(same / "python" / module, made / "python" / module)
     else:
         (made / "lib").mkdir()
         _compile(made, module)
-    for name in LIBRARIES:
-        config = made / "lib" / "cmake" / name / f"{name}-config.cmake"
-        config.parent.mkdir(parents=True, exist_ok=True)
-        config.write_text(CMAKE_CONFIG.format(name=name))
+    for name in PACKAGES:
+        folder = made / "lib" / "cmake" / name
+        folder.mkdir(parents=True)
+        shutil.copy2(HERE / "cmake" / f"{name}-config.cmake", folder)
 
 
 def _without_bodies(text: str) -> str:

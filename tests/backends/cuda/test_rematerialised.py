@@ -96,6 +96,16 @@ def test_tiles_of_any_size(
     check(graded, inputs, d_y, ahead=ahead)
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize(("rows", "columns", "terms", "across"), [(130, 520, 64, 64), (530, 513, 8, 72), (5, 515, 128, 128)])
+@pytest.mark.parametrize("ahead", [False, True])
+def test_many_columns(graded: CudaSession, dtype: str, rows: int, columns: int, terms: int, across: int, ahead: bool) -> None:
+    """Of these the next tile is on its way while one is multiplied, and values have fewer digits. Where targets are columns'
+    gradients, rows are columns."""
+    inputs, d_y = operands(dtype, rows, columns, terms, across)
+    check(graded, inputs, d_y, ahead=ahead)
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_batches_that_share_columns(graded: CudaSession, dtype: str) -> None:
     """Gradients of what is broadcast are sums over batches, too."""

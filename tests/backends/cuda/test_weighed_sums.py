@@ -122,6 +122,31 @@ def test_scores_that_are_no_numbers(weighing: CudaSession, dtype: str) -> None:
     assert np.isnan(found).all(axis=1).tolist() == [False, True, True, False]
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize(("rows", "columns", "terms", "across"), [(136, 512, 64, 64), (130, 577, 8, 72), (3, 512, 128, 128)])
+@pytest.mark.parametrize("causal", [False, True])
+def test_many_columns(weighing: CudaSession, dtype: str, rows: int, columns: int, terms: int, across: int, causal: bool) -> None:
+    """Of these the next tile is on its way while one is multiplied, and weights have fewer digits."""
+    q, k, v = (drawn(dtype, *s) for s in ((rows, terms), (columns, terms), (columns, across)))
+    check(weighing, {"q": 3 * q, "k": k, "v": v}, causal=causal)
+    mask = drawn(dtype, 2, rows, columns)
+    mask[:, :, 64:200] = -np.inf
+    mask[0, 1] = -np.inf
+    check(weighing, {"q": q, "k": k, "v": v, "mask": mask}, causal=causal)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_many_columns_of_weights_of_any_size(weighing: CudaSession, dtype: str) -> None:
+    """A maximum that grows from tile to tile, weights that are denormal, and one alone that is to be seen beside an infinity."""
+    k = np.zeros((640, 8), DTYPES[dtype])
+    k[:, 0] = np.arange(640) / 8 - 40
+    q, v = np.zeros((3, 8), DTYPES[dtype]), drawn(dtype, 640, 8)
+    q[:, 0] = 4, -4, 1
+    v[0, 1], v[639, 2], v[70, 3], v[300, 4] = np.inf, -np.inf, np.nan, float(ml_dtypes.finfo(DTYPES[dtype]).max)
+    found = check(weighing, {"q": q, "k": k, "v": v})
+    assert np.isfinite(found[:, [0, 5, 6, 7]]).all()
+
+
 def test_factors_that_lie_along_the_other_axis(loaded: Callable[[str | Family], CudaSession]) -> None:
     """All three operands are the other way round than above: q and k along points, and v along the terms of its sum."""
     turned = WEIGHED.replace(

@@ -1,4 +1,6 @@
-"""What is generated of all specs: no name that is newer than the SDK it is for, by the tables of the emulation's API."""
+"""What is generated of all specs: no name that is newer than the SDK it is for, by the tables of the emulation's API, and no
+Python that the interpreters of the SDKs don't know.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +17,7 @@ from opc.backends.poprt.backend import PoprtBackend
 from opc.backends.popxl.backend import PopxlBackend
 from opc.pipeline import load_family
 from tests.backends.popart.api_names import names, numbers, shared, since
+from tests.backends.popart.old_python import beyond
 
 SPECS = sorted((Path(__file__).parents[3] / "specs").glob("*.yaml"))
 BACKENDS = {b.name: b for b in (PopartBackend(), PopxlBackend(), PoprtBackend())}
@@ -88,3 +91,35 @@ def test_cppimport_finds_no_template_in_the_code(sources: Mapping[str, Mapping[s
     for path, text in modules.items():
         # It reads the file as a template of Mako; only the block at the end is one.
         assert re.findall(r"^\s*(?:%(?!>)|##).*|\$\{|\\\n", text, re.MULTILINE) == [], path
+
+
+def test_python_is_that_of_the_sdks(sources: Mapping[str, Mapping[str, str]]) -> None:
+    files = {path: text for found in sources.values() for path, text in found.items() if path.endswith(".py")}
+    assert len(files) > 500
+    assert {path: found for path, text in files.items() if (found := [*beyond(text)])} == {}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "from functools import cache",
+        "import tomllib",
+        "zip(a, b, strict=True)",
+        "name.removeprefix('a')",
+        "Shape = tuple[int, ...]",
+        "from collections.abc import Sequence\nValues = Sequence[int]",
+        "def f(x: int | None = None): ...",
+        "def f() -> list[int]: ...",
+        "x: dict[str, int] = {}",
+        "match x:\n    case 1: pass",
+        "isinstance(x, int | float)",
+    ],
+)
+def test_newer_python_is_seen(text: str) -> None:
+    assert [*beyond(text)]
+
+
+def test_annotations_may_be_newer_where_nothing_evaluates_them() -> None:
+    text = "from collections.abc import Sequence\ndef f(x: Sequence[int] | None) -> tuple[int, ...]:\n    y: list[int] = [*x]\n"
+    assert [*beyond(text)]
+    assert [*beyond("from __future__ import annotations\n" + text)] == []

@@ -12,12 +12,22 @@ from tests.emulation.sdk import shell
 
 SPECS = Path(__file__).parents[3] / "specs"
 RUN = "python popxl/run_argmax.py"
+PROJECT = """
+[project]
+name = "project"
+dynamic = ["version"]
+
+[tool.setuptools.dynamic]
+version = {attr = "no_such_module.version"}
+"""
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The package of an op with codelets, not built."""
-    return generated(SPECS / "argmax.yaml", "popxl", tmp_path_factory.mktemp("cppimport"))
+    """The package of an op with codelets, not built, in a project whose settings are none of its module's."""
+    made = generated(SPECS / "argmax.yaml", "popxl", tmp_path_factory.mktemp("cppimport"))
+    (made / "pyproject.toml").write_text(PROJECT)
+    return made
 
 
 def test_codelets_are_built_once(folder: Path) -> None:

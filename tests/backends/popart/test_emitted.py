@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -113,6 +115,38 @@ def test_popxl_is_what_cppimport_takes(files: dict[str, str]) -> None:
     assert "setup_pybind11(cfg)" in text
     # cppimport reads the file as a template of Mako.
     assert re.findall(r"^\s*(?:%(?!>)|##).*|\$\{", text, re.MULTILINE) == []
+
+
+def block_of(text: str) -> str:
+    """Return the Python that cppimport runs of a source."""
+    return text.partition("<%\n")[2].partition("%>")[0]
+
+
+def test_builds_without_opc_say_what_they_lack(files: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = "opc is not installed here: say in OPC_RUNTIME_INCLUDE where its headers are"
+    monkeypatch.delenv("OPC_RUNTIME_INCLUDE", raising=False)
+    monkeypatch.setitem(sys.modules, "opc.build.toolchain", None)
+    with pytest.raises(RuntimeError, match=said):
+        exec(block_of(files["popxl/leaky_relu_op_impl.cpp"]), {"cfg": {}})
+    gather = load_family(SPECS / "gather.yaml")
+    for path, text in {p: t for b in BACKENDS for p, t in b.emit(gather).items()}.items():
+        (tmp_path / path).parent.mkdir(exist_ok=True)
+        (tmp_path / path).write_text(text)
+    for target in ("popart", "poprt"):
+        call = ["make", "-C", target, "-B", "OPC_RUNTIME_INCLUDE="]
+        assert said in subprocess.run([*call, "-o", "../kernel/gather.h"], cwd=tmp_path, capture_output=True, text=True).stderr
+        assert subprocess.run([*call, "clean"], cwd=tmp_path, capture_output=True).returncode == 0
+
+
+def test_popxl_is_built_as_its_block_says_however_long_the_name_is() -> None:
+    name = "halves_of_an_op_whose_name_is_as_long_as_a_line_is"
+    emitted = PopxlBackend().emit(compile_text(TWO_OUTPUTS.replace("op: halves", f"op: {name}")))
+    ((_, text),) = ((path, text) for path, text in emitted.items() if path.endswith(".cpp"))
+    cfg: dict[str, list[str]] = {}
+    exec(block_of(text), {"cfg": cfg, "setup_pybind11": lambda _: None})
+    includes = re.findall(r'#include "(\.\./\S+)"', text + emitted[f"poplar/{name}_checks.hpp"])
+    assert {include for include in includes if include not in cfg["dependencies"]} == set()
+    assert len(includes) == 3
 
 
 def test_popxl_has_the_op_in_place(files: dict[str, str]) -> None:

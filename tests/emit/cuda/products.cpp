@@ -47,7 +47,8 @@ void kernel(const sizes &n, const Left &left, const Right &right, float *to) {
   [[maybe_unused]] const auto left_at = [&](int64_t) { return left.data; };
   const auto right_at = [&](int64_t) { return right.data; };
   const auto ends = [](int64_t across) { return opc::digits(across); };
-  const auto finish = [&](int64_t, int64_t down, const opc::digits &across, float total) { to[down * n.across + across.at[0]] += total; };
+  const auto at = [&](int64_t, int64_t down, const opc::digits &across) { return to + down * n.across + across.at[0]; };
+  const auto finish = [&](int64_t batch, int64_t down, const opc::digits &across, float total) { return *at(batch, down, across) + total; };
   typedef std::conditional_t<std::is_same<T, U>::value, T, void> stored;
   if constexpr (computed) {
     const auto value = [&](int64_t, const opc::digits &p, const opc::digits &t) {
@@ -56,9 +57,9 @@ void kernel(const sizes &n, const Left &left, const Right &right, float *to) {
     const auto points = [&](int64_t point) { return opc::digits(point / 4, point % 4); };
     const auto term_places = [&](int64_t term) { return opc::digits(term / 3, term % 3); };
     const opc::computed_places places(points, term_places);
-    opc::multiply_tiles<float, stored, Kind, LeftAlong, RightAlong>(n, value, places, right_value, right_at, ends, finish);
+    opc::multiply_tiles<float, stored, Kind, LeftAlong, RightAlong>(n, value, places, right_value, right_at, ends, finish, at);
   } else {
-    opc::multiply_tiles<float, stored, Kind, LeftAlong, RightAlong>(n, left_value, left_at, right_value, right_at, ends, finish);
+    opc::multiply_tiles<float, stored, Kind, LeftAlong, RightAlong>(n, left_value, left_at, right_value, right_at, ends, finish, at);
   }
 }
 
@@ -80,7 +81,10 @@ void check(const char *name, int64_t down, int64_t across, int64_t terms, opc::b
   n.right = right.steps(right_how);
   std::vector<float> kept(static_cast<size_t>(n.points * parts));
   n.kept = reinterpret_cast<char *>(kept.data());
-  std::vector<float> found(static_cast<size_t>(down * across));
+  std::vector<float> all(static_cast<size_t>(down * across) + 4);
+  float *found = all.data();
+  while (reinterpret_cast<uintptr_t>(found) % 16 != 0) ++found;
+  n.stores_packs = across % 4 == 0;
   const bool halves = opc::is_for_tensors<T> && std::is_same<T, U>::value;
   const int64_t bytes = halves ? (shape.down + shape.across) * shape.halves * 2 * shape.half_stages
                                : (shape.down + shape.across) * shape.floats * 4 * shape.float_stages;
@@ -89,18 +93,18 @@ void check(const char *name, int64_t down, int64_t across, int64_t terms, opc::b
   typedef factor<U, RightAlong> right_type;
   /* Fewer blocks than tiles: a block takes several. */
   OPC_LAUNCH((kernel<T, U, Kind, computed, LeftAlong, RightAlong, left_type, right_type>), true, n.work < 2 ? n.work : 2, opc::threads_a_block,
-             all_bytes, nullptr, n, left, right, found.data());
+             all_bytes, nullptr, n, left, right, found);
   if (parts > 1) {
     n.of = opc::all_parts;
     OPC_LAUNCH((kernel<T, U, Kind, computed, LeftAlong, RightAlong, left_type, right_type>), true, 2, opc::threads_a_block, 0, nullptr, n,
-               left, right, found.data());
+               left, right, found);
   }
   for (int64_t d = 0; d < down; ++d) {
     for (int64_t a = 0; a < across; ++a) {
       double total = 0;
       for (int64_t t = 0; t < terms; ++t) total += left.value(d, t) * right.value(a, t);
-      if (found[static_cast<size_t>(d * across + a)] == total) continue;
-      printf("%s: %g and not %g at %d, %d\n", name, static_cast<double>(found[static_cast<size_t>(d * across + a)]), total,
+      if (found[d * across + a] == total) continue;
+      printf("%s: %g and not %g at %d, %d\n", name, static_cast<double>(found[d * across + a]), total,
              static_cast<int>(d), static_cast<int>(a));
       return;
     }
@@ -155,7 +159,8 @@ void gathering(const sizes &n, const window<T, Along> &left, const Right &right,
   const auto right_value = [&](int64_t, int64_t p, int64_t t) { return opc::load(right.data + right.at(p, t)); };
   const auto right_at = [&](int64_t) { return right.data; };
   const auto ends = [](int64_t across) { return opc::digits(across); };
-  const auto finish = [&](int64_t, int64_t down, const opc::digits &across, float total) { to[down * n.across + across.at[0]] = total; };
+  const auto at = [&](int64_t, int64_t down, const opc::digits &across) { return to + down * n.across + across.at[0]; };
+  const auto finish = [](int64_t, int64_t, const opc::digits &, float total) { return total; };
   const auto again = [&](int64_t, int64_t down, const opc::digits &across) {
     float total = 0;
     for (int64_t t = 0; t < n.terms; ++t) {
@@ -165,7 +170,7 @@ void gathering(const sizes &n, const window<T, Along> &left, const Right &right,
   };
   const auto places = opc::gathered_places<1, 1>(left.data, points, terms, 2 * left.size);
   opc::multiply_tiles<float, std::conditional_t<sizeof(T) == 2, T, void>, Kind, Along, opc::along_terms>(n, points, places, right_value,
-                                                                                                       right_at, ends, finish, again);
+                                                                                                       right_at, ends, finish, at, again);
 }
 
 /* What is not inside does not count, even where the other factor is infinite there. */
@@ -186,16 +191,20 @@ void check_window(const char *name, int64_t down, int64_t across, int64_t terms,
   n.work = ((down + shape.down - 1) / shape.down) * ((across + shape.across - 1) / shape.across) * parts;
   n.left = {0, 0, how, int32_t(sizeof(opc::placed<2>))};
   n.right = right.steps(opc::packed);
-  std::vector<float> kept(static_cast<size_t>(n.points * parts)), found(static_cast<size_t>(down * across));
+  n.left_together = opc::divisor_of(inner);
+  std::vector<float> kept(static_cast<size_t>(n.points * parts)), all(static_cast<size_t>(down * across) + 4);
+  float *found = all.data();
+  while (reinterpret_cast<uintptr_t>(found) % 16 != 0) ++found;
+  n.stores_packs = across % 4 == 0;
   n.kept = reinterpret_cast<char *>(kept.data());
   const int64_t bytes = sizeof(T) == 2 ? (shape.down + shape.across) * shape.halves * 2 * shape.half_stages
                                        : (shape.down + shape.across) * shape.floats * 4 * shape.float_stages;
   const int64_t all_bytes = bytes + opc::place_table_head + (shape.down + opc::place_table_terms) * n.left.place_bytes;
   OPC_LAUNCH((gathering<T, Kind, Along, factor<T, opc::along_terms>>), true, n.work < 2 ? n.work : 2, opc::threads_a_block, all_bytes, nullptr, n,
-             left, right, found.data());
+             left, right, found);
   if (parts > 1) {
     n.of = opc::all_parts;
-    OPC_LAUNCH((gathering<T, Kind, Along, factor<T, opc::along_terms>>), true, 2, opc::threads_a_block, 0, nullptr, n, left, right, found.data());
+    OPC_LAUNCH((gathering<T, Kind, Along, factor<T, opc::along_terms>>), true, 2, opc::threads_a_block, 0, nullptr, n, left, right, found);
   }
   for (int64_t d = 0; d < down; ++d) {
     for (int64_t a = 0; a < across; ++a) {
@@ -203,7 +212,7 @@ void check_window(const char *name, int64_t down, int64_t across, int64_t terms,
       for (int64_t t = 0; t < terms; ++t) {
         if (left.holds(d, t)) total += left.value(d, t) * static_cast<double>(opc::load(right.data + right.at(a, t)));
       }
-      const double own = static_cast<double>(found[static_cast<size_t>(d * across + a)]);
+      const double own = static_cast<double>(found[d * across + a]);
       if (own == total || (own != own && total != total)) continue;
       printf("%s: %g and not %g at %d, %d\n", name, own, total, static_cast<int>(d), static_cast<int>(a));
       return;
@@ -326,7 +335,14 @@ int main() {
   check_window<float, opc::small_tiles, opc::along_points>("window of floats along points", 23 * 4, 9, 40, 4, opc::packed);
   check_window<float, opc::medium_tiles, opc::along_points>("window of floats in steps", 23 * 3, 9, 40, 3, opc::in_steps);
   check_window<float, opc::small_tiles, opc::along_terms>("window in parts", 20, 9, 24 * 16, 16, opc::packed, 3);
+  check_window<opc::bfloat16, opc::large_tiles, opc::along_terms>("long window", 90, 12, 70 * 8, 8, opc::packed);
+  check_window<opc::bfloat16, opc::medium_tiles, opc::along_terms>("long window in parts", 90, 12, 70 * 24, 24, opc::packed, 2);
+  check_window<opc::float16, opc::large_tiles, opc::along_points>("large window along points", 37 * 8, 9, 300, 8, opc::packed);
+  check_window<opc::float16, opc::large_tiles, opc::along_points>("long runs along points", 3 * 120, 9, 700, 120, opc::packed, 2);
+  check_window<float, opc::medium_tiles, opc::along_terms>("long window of floats", 90, 12, 70 * 4, 4, opc::packed);
+  check_window<float, opc::medium_tiles, opc::along_points>("window of many floats along points", 35 * 4, 9, 600, 4, opc::packed);
   check_move<opc::float16>(3, 72, 70);
+  check_move<double>(2, 66, 3);
   check_move<float>(2, 5, 130);
   check_move<double>(1, 66, 9);
   alignas(16) const float from[8] = {1, 2, 3, 4, 5, 6, 7, 8};

@@ -56,7 +56,7 @@ def test_what_nvcc_makes_of_weighed_sums(tmp_path: Path) -> None:
     found = gates.kernels(gates.ptx_of(compile_text(WEIGHED, "weighed.yaml"), tmp_path))
     found = {name: text for name, text in found.items() if "weighed_y" in name}
     frames = gates.spilled("weighed", tmp_path)
-    assert sorted("bfloat16" in name for name in found) == [False, False, False, True, True]
+    assert sorted("bfloat16" in name for name in found) == [False, False, False, True, True, True]
     for name, text in found.items():
         assert frames[name] == (0, 0, 0)
         assert ".local" not in text
@@ -64,7 +64,8 @@ def test_what_nvcc_makes_of_weighed_sums(tmp_path: Path) -> None:
         # The third shape of float32 is for GPUs with little shared memory, and brings nothing there.
         assert bool(re.search(r"cp\.async\.c[ag]\.", text)) == ("fLi2E" not in name)
         if "bfloat16" in name:
-            assert text.count("mma.sync.aligned.m16n8k16") >= 16 + 4 * 4 * 2 * 3
+            # Of many columns two parts of weights are multiplied, else three.
+            assert text.count("mma.sync.aligned.m16n8k16") >= 16 + 4 * 4 * 2 * (3 if "Li0E" in name else 2)
             assert "ldmatrix" in text
 
 

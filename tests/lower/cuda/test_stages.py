@@ -49,7 +49,7 @@ def test_stages_do_not_depend_on_the_order_of_sets() -> None:
     ("op", "expected"),
     [
         ("leaky_relu", {"leaky_relu": "bind(points to all threads), pack(16 bytes), unroll(4)"}),
-        ("softmax", {"softmax": "bind(rows to teams, points to threads), pack(16 bytes), unroll(2)"}),
+        ("softmax", {"softmax": "bind(rows to teams, points to threads), pack(16 bytes), unroll(2), occupancy(2)"}),
         ("gather", {"gather_y": "bind(points to all threads), pack(16 bytes, B)"}),
         ("argmax", {"argmax_y_select_last_index": "bind(points to teams), share(terms, pairs), coalesce(points)"}),
         ("cumsum", {"cumsum_y_reverse": "bind(lines to teams), scan(i, one pass)"}),
@@ -164,7 +164,39 @@ def test_sums_over_rows_are_statements_beside_the_rows() -> None:
     assert all(isinstance(s, NestStage) for s in sums)
     assert variant.program.temporaries == ()
     (first, _) = (cuda_kernel(variant.case.op, s) for s in sums)
-    assert str(first.schedule) == "bind(points to teams), share(terms, parts), coalesce(points)"
+    assert str(first.schedule) == "bind(points to teams), share(terms, parts), coalesce(points), pack(16 bytes, j)"
+
+
+def test_sums_over_images_are_sums_of_rows_first() -> None:
+    """One stage of rows reads what all of them add up; what is left is as small as rows are few."""
+    family = load_family(ROOT / "specs" / "group_norm.yaml")
+    assert family.backward is not None
+    (variant,) = device_programs(family.backward)
+    rows, *_ = variant.program.stages
+    assert isinstance(rows, RowStage)
+    assert len(written_by(rows)) == 5
+    assert [o.name for o in rows.operands if o.along_row] == ["x", "d_y"]
+
+
+def test_rows_read_what_sums_over_points_come_to() -> None:
+    """The mean of a loss divides by a sum over all labels, which is there before the rows."""
+    family = load_family(ROOT / "specs" / "cross_entropy.yaml")
+    assert family.backward is not None
+    mean, _ = device_programs(family.backward)
+    names = [written_by(s) for s in mean.program.stages]
+    rows = next(s for s in mean.program.stages if "d_x" in written_by(s))
+    assert isinstance(rows, RowStage)
+    assert names.index(("y_sum",)) < names.index(written_by(rows))
+    assert "y_sum" in {o.name for o in rows.operands if not o.written}
+
+
+def test_rows_across_what_they_read_are_summed_at_points() -> None:
+    """Neighbouring threads have neighbouring columns; a thread of a row would read each element from afar."""
+    family = load_family(ROOT / "specs" / "linear.yaml")
+    assert family.backward is not None
+    (variant,) = device_programs(family.backward)
+    (bias,) = [s for s in variant.program.stages if written_by(s) == ("d_b",)]
+    assert "coalesce(points), pack(16 bytes, o)" in str(cuda_kernel(variant.case.op, bias).schedule)
 
 
 def test_rows_that_are_left_with_one_product_run_where_it_is_wanted() -> None:
@@ -218,10 +250,10 @@ def test_channels_of_images_are_moved_once_for_both_gradients() -> None:
     family = load_family(ROOT / "specs" / "conv2d.yaml")
     assert family.backward is not None
     (variant,) = device_programs(family.backward)
-    names = ["w_moved", "d_y_moved", "d_x", "x_moved", "d_w", "d_b"]
+    names = ["w_moved", "d_y_moved", "d_x", "x_moved", "d_w", "2_0", "d_b"]
     assert [s.name.removeprefix("conv2d_backward_") for s in variant.program.stages] == names
     found = {t.name: t.needed_by for t in variant.program.temporaries}
-    assert found == {"w_moved": ("d_x",), "d_y_moved": ("d_x", "d_w"), "x_moved": ("d_w",)}
+    assert found == {"w_moved": ("d_x",), "d_y_moved": ("d_x", "d_w"), "x_moved": ("d_w",), "d_b_rows": ("d_b",)}
     schedules = [str(cuda_kernel(variant.case.op, s).schedule) for s in variant.program.stages]
     assert schedules[2].endswith("gather(left, right)")
     assert schedules[4].endswith("gather(right)")
@@ -257,7 +289,9 @@ def test_sums_over_rows_have_a_version_for_dense_operands() -> None:
     op = next(o for o in family.ops if o.name == "layer_norm_backward")
     stages = {s.name: (v.case.op, s) for v in device_programs(op) for s in v.program.stages}
     text = "\n".join(format_kernel("f", cuda_kernel(*stages["layer_norm_backward_d_b"])))
-    dense, other = text.partition("if are_dense(d_y):")[2].split("else:")
+    packs, points = text.split("if are_dense(d_y):")[1:]
+    assert "dense_step(" in packs.split("else:")[0]
+    dense, other = points.split("else:")
     assert "group_offset" not in dense
     assert "dense_step(d_y" in dense
     assert "group_offset" in other

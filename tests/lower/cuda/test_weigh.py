@@ -74,6 +74,35 @@ def test_columns_that_every_row_of_a_tile_drops_are_left_out(condition: str, col
     assert f"needed(first, rows):\n    result {columns or 'nest.columns'}\n" in text
 
 
+@pytest.mark.parametrize(
+    ("condition", "inside"),
+    [
+        ("j <= i", "first - columns - column + 1 >= 0"),
+        ("j > i - 2", "column - rows - first + 2 >= 0"),
+        ("S > 3", None),
+    ],
+)
+def test_most_tiles_have_no_conditions(condition: str, inside: str | None) -> None:
+    """Where a condition on a row and a column holds at all of a tile, scores are found without it."""
+    variant = program(*softmax(f"s[i, j] = 2 * sum[e](a[i, e] * b[j, e]) if {condition} else -inf"))
+    assert schedules(variant)
+    text = "\n".join(format_kernel("f", cuda_kernel(variant.case.op, variant.program.stages[0])))
+    _, _, after = text.partition("  function inside(first, rows, column, columns):\n    result ")
+    result, _, _ = after.partition("\n")
+    assert ("  function inner(" in text) == (inside is not None)
+    if inside is None:
+        assert result == "True"
+    else:
+        assert {*result.replace("- ", "-").split()} == {*inside.replace("- ", "-").split()}
+
+
+def test_elements_of_rows_and_columns_are_read_a_few_at_a_time() -> None:
+    variant = program(*softmax("s[i, j] = sum[e](a[i, e] * b[j, e]) + g[i, j] if j <= i else -inf"))
+    text = "\n".join(format_kernel("f", cuda_kernel(variant.case.op, variant.program.stages[0])))
+    assert "function inside(first, rows, column, columns):\n    result False\n" in text
+    assert "function inner(" not in text
+
+
 def test_what_lies_between_is_stored_where_something_else_reads_it() -> None:
     variant = program(*softmax(), "z[i, j] = p[i, j] / t[i]", outputs="outputs: {y: 'T[L, V]', z: 'T[L, S]'}\n")
     assert not schedules(variant)

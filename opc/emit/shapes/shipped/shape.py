@@ -6,11 +6,12 @@ A file takes of it the methods of a call and the functions that it uses.
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 Size = Any
 """An int, a symbolic int that computes like one, a symbolic size's name, or None."""
-Shape = tuple[Size, ...]
+if TYPE_CHECKING:  # Python 3.8, with which PopRT runs, can't evaluate it
+    Shape = tuple[Size, ...]
 
 
 class ShapeError(ValueError):

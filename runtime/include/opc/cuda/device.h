@@ -9,7 +9,7 @@
 #include <cuda_runtime.h>
 #define OPC_KERNEL(threads) __global__ void __launch_bounds__(threads)
 /* One for rows, which may have as many registers as there are for its largest block. */
-#define OPC_ROW_KERNEL(threads) __global__ void __launch_bounds__(threads, 1)
+#define OPC_ROW_KERNEL(threads, blocks) __global__ void __launch_bounds__(threads, blocks)
 #define OPC_TILED_KERNEL(threads, blocks) __global__ void __launch_bounds__(threads, blocks)
 #define OPC_PARAMETER(...) const __grid_constant__ __VA_ARGS__
 #define OPC_DEVICE __device__ static inline

@@ -16,7 +16,7 @@
 #include "opc/cuda/fibers.h"
 
 #define OPC_KERNEL(threads) static void
-#define OPC_ROW_KERNEL(threads) static void
+#define OPC_ROW_KERNEL(threads, blocks) static void
 #define OPC_TILED_KERNEL(threads, blocks) static void
 #define OPC_PARAMETER(...) const __VA_ARGS__ &
 #define OPC_DEVICE static inline

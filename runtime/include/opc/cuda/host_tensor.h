@@ -99,6 +99,20 @@ static inline void write_shared(char *to, const float (&values)[4]) {
   check_shared(to, 16);
   memcpy(to, values, 16);
 }
+static inline void write_shared(char *to, float first, float second) {
+  check_shared(to, 8);
+  memcpy(to, &first, 4);
+  memcpy(to + 4, &second, 4);
+}
+static inline void read_shared(const char *from, float &value) {
+  check_shared(from, 4);
+  memcpy(&value, from, 4);
+}
+static inline void read_shared(const char *from, uint32_t &first, uint32_t &second) {
+  check_shared(from, 8);
+  memcpy(&first, from, 4);
+  memcpy(&second, from + 4, 4);
+}
 static inline void read_shared(const char *from, float (&values)[4]) {
   check_shared(from, 16);
   memcpy(values, from, 16);

@@ -139,14 +139,22 @@ struct nest_launch {
   }
 };
 
-/* Goes on to the parts of points, and then to joining them; false where that is done. */
+/* Goes on to the parts of points, and then to joining them; false where that is done. Threads that have all terms, or parts of them, may
+ * take packs of so many points. */
 template <int32_t Operands>
-static inline bool next_step(device_nest<Operands> &d, int32_t step) {
+static inline bool next_step(device_nest<Operands> &d, int32_t step, int64_t lanes = 1) {
+  const bool packs = lanes > 1 && d.team == 1 && step == 0;
+  const int64_t points = packs ? d.points / lanes : d.points;
   d.by_step = divisor_of(d.parts * d.team);
-  if (d.parts == 1) return step == 0;
-  d.of = step == 0 ? one_part : all_parts;
-  d.work = step == 0 ? d.points * d.parts : d.points;
-  return step < 2;
+  if (d.parts > 1) d.of = step == 0 ? one_part : all_parts;
+  d.work = step == 0 ? points * d.parts : points;
+  d.packed = 0;
+  if (packs) {
+    d.packed = d.work;
+    d.work = 0;
+    d.by_points = divisor_of(points);
+  }
+  return step < (d.parts == 1 ? 1 : 2);
 }
 
 /* Takes an axis of an operand of a nest as two: parts of so many points each. `axis` counts from the back, so that operands of any rank

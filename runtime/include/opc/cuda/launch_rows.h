@@ -42,7 +42,7 @@ static inline bool packs(const device_tile<Operands> &d, const operand &o, const
 /* Whether kernels go along a stage without asking how its operands lie. */
 template <int32_t Operands>
 static inline bool lies_plain(const device_tile<Operands> &d, const stage &s) {
-  if (d.outer > 1 || d.rank - d.outer > 1 || d.packed < d.columns) return false;
+  if (d.rank - d.outer > 1 || d.packed < d.columns) return false;
   for (int32_t k = 0; k < Operands; ++k) {
     const bool along = s.operands[k].along_row && d.operands[k].data != nullptr;
     if (along && d.rank > d.outer && d.operands[k].stride[d.rank - 1] == 0) return false;

@@ -2,6 +2,8 @@
 #ifndef OPC_CUDA_LAUNCH_TILES_H
 #define OPC_CUDA_LAUNCH_TILES_H
 
+#include <initializer_list>
+
 #include "opc/cuda/launch.h"
 #include "opc/cuda/move.h"
 #include "opc/cuda/multiply.h"
@@ -33,6 +35,20 @@ template <int32_t Operands>
 static inline void set_groups(device_nest<Operands> &d, int32_t entry, int64_t points) {
   d.group_points = points;
   d.groups = points > 0 ? d.size[entry] / points : 0;
+}
+
+/* Tells whether four points that are neighbours along these entries of the target, of which one may be split in groups, may be stored at
+ * once. */
+template <int32_t Operands>
+static inline void set_stores(device_nest<Operands> &d, const void *data, dtype type, std::initializer_list<int32_t> across, int32_t split = -1) {
+  int64_t together = 1;
+  bool on_end = true;
+  for (const int32_t *entry = across.end(); entry-- != across.begin();) {
+    const int64_t size = *entry == split ? d.group_points : d.size[*entry];
+    on_end = on_end && (size == 1 || d.after[*entry] == together);
+    if (on_end) together *= size;
+  }
+  d.stores_packs = together % 4 == 0 && reinterpret_cast<uintptr_t>(data) % static_cast<uintptr_t>(4 * itemsize(type)) == 0;
 }
 
 /* Axes that elements lie along in steps, as if they were one; they are added from the outermost on. */
@@ -102,12 +118,21 @@ static inline void set_steps(factor_steps &to, const nest_operand &o, const axes
 }
 
 /* How a factor is brought whose elements are found by their places, each of so many bytes. Where `count` neighbours on end lie along an axis,
- * -1 where there is none, they may be brought several at once. */
-static inline void set_places(factor_steps &to, const nest_operand &o, int32_t axis, int64_t count, dtype type, int32_t place_bytes) {
+ * -1 where there is none, they may be brought several at once: offsets have 32 bits then. */
+static inline void set_places(factor_steps &to, divisor &on_end, const nest_operand &o, int32_t axis, int64_t count, dtype type,
+                              int32_t place_bytes) {
   to = {0, 0, in_steps, place_bytes};
+  on_end = divisor_of(count);
   const int64_t bytes = itemsize(type);
-  const bool together = axis >= 0 && (o.stride[axis] == 1 || o.shape[axis] == 1) && count * bytes % 16 == 0;
-  if (together && is_aligned(o, uint64_t(1) << axis, bytes)) to.how = packed;
+  if (axis < 0 || o.stride[axis] != 1 || count < 1 || count > INT32_MAX || count * bytes % 16 != 0) return;
+  if (o.data == nullptr || reinterpret_cast<uintptr_t>(o.data) % 16 != 0) return;
+  int64_t span = 0;
+  for (int32_t a = 0; a < o.ndim; ++a) {
+    /* What a point and what a term adds are multiples of 16 bytes also along an axis of one element. */
+    if (a != axis && o.stride[a] * bytes % 16 != 0) return;
+    span += (o.shape[a] - 1) * (o.stride[a] < 0 ? -o.stride[a] : o.stride[a]);
+  }
+  if (span / (bytes == 2 ? 8 : 1) < INT32_MAX) to.how = packed;
 }
 
 /* The most shared memory that a block may ask for. */
@@ -144,7 +169,10 @@ struct tile_launch {
         bytes_of(medium_tiles, type) + tables_of(d, medium_tiles, type) <= most_shared()) {
       d.tiles = medium_tiles;
     }
-    if (may_grow && most == large_tiles && halves && d.left.how == packed && d.right.how == packed && tiles_of(d, batches, large_tiles) >= many_tiles &&
+    /* Of few tiles with many terms the greatest too, where they are not much larger than the points. */
+    const int64_t large = tiles_of(d, batches, large_tiles);
+    const bool fits = large >= many_tiles || (large * 8 <= medium * 5 && large * parts_of(d, large, sum_bytes) >= many_tiles);
+    if (may_grow && most == large_tiles && halves && d.left.how == packed && d.right.how == packed && fits &&
         bytes_of(large_tiles, type) + tables_of(d, large_tiles, type) <= most_shared()) {
       d.tiles = large_tiles;
     }

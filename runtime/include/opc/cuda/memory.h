@@ -247,6 +247,14 @@ struct pack<any_int, count> {
   OPC_DEVICE_MEMBER int64_t operator[](int64_t i) const { return elements[i]; }
 };
 
+/* What is computed of some neighbours. */
+template <typename T, int count>
+struct computed_pack {
+  T elements[count];
+  OPC_DEVICE_MEMBER T &operator[](int64_t i) { return elements[i]; }
+  OPC_DEVICE_MEMBER const T &operator[](int64_t i) const { return elements[i]; }
+};
+
 /* Neighbours from an element on that lie at a multiple of as many bytes as they have. */
 template <int count, typename Stored>
 OPC_DEVICE pack<std::remove_const_t<Stored>, count> load_together(place_of<Stored> at) {

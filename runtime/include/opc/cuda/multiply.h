@@ -65,7 +65,7 @@ OPC_DEVICE void multiply_values(const Nest &n, const Left &left, const LeftAt &l
         if (of == point) total = totals[of / own_points][of % own_points];
       }
       const int64_t across = first_across + own_across + j * side;
-      finish_point(n, start, first_down + own_down + i * side, across, f.ends(across), total, f.finish);
+      finish_point(n, start, first_down + own_down + i * side, across, f.ends(across), total, f);
       if constexpr (!Finishing::is_exact) doubtful.add(0, point, is_doubtful(total));
     }
     if constexpr (!Finishing::is_exact) {
@@ -79,15 +79,16 @@ OPC_DEVICE void multiply_values(const Nest &n, const Left &left, const LeftAt &l
 
 /* The tiles of a nest, a block each, of the shape number `Tiles`. `left(batch, down, term)` and `right(batch, across, term)` are the factors,
  * `left_at(batch)` and `right_at(batch)` tell where the elements of their first points and terms lie, or are `computed_places` whose digits
- * the factors are computed from, or what is `gathered`. `ends(across)`, `finish(batch, down, places, total)` and `again(batch, down, places)` are those of `finishing`. Where both factors are elements of one
+ * the factors are computed from, or what is `gathered`. `ends(across)`, `finish(batch, down, places, total)`, `to(batch, down, places)` and
+ * `again(batch, down, places)` are those of `finishing`. Where both factors are elements of one
  * type, or 0, it is `Stored`, and otherwise void. Each factor lies along terms or along points, where it is as its op has it. Terms are
  * added in their order, in the type T; tensor cores add up 16 at a time. Of few points with many terms several blocks take a part each, and
  * the kernel runs again to join them. */
 template <typename T, typename Stored, int Tiles, typename LeftAlong, typename RightAlong, typename Nest, typename Left, typename LeftAt,
-          typename Right, typename RightAt, typename Ends, typename Finish, typename Again = never_again>
+          typename Right, typename RightAt, typename Ends, typename Finish, typename To, typename Again = never_again>
 OPC_DEVICE void multiply_tiles(const Nest &n, const Left &left, const LeftAt &left_at, const Right &right, const RightAt &right_at,
-                               const Ends &ends, const Finish &finish, const Again &again = Again()) {
-  const finishing<Ends, Finish, Again> f(ends, finish, again);
+                               const Ends &ends, const Finish &finish, const To &to, const Again &again = Again()) {
+  const finishing<Ends, Finish, To, Again> f(ends, finish, to, again);
   if (n.of == all_parts) {
     join_tiles<T>(n, f);
     return;

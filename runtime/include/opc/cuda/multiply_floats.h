@@ -13,6 +13,8 @@ template <typename Along, int points>
 struct float_part {
   enum : int { terms = 16, bytes = points * terms * 4, words = points * terms / threads_a_block };
   static constexpr bool by_terms = std::is_same<Along, along_terms>::value;
+  /* Of places in tables: elements that an offset counts by, and terms that have one. */
+  enum : int { all_points = points, unit = by_terms ? 1 : 4, terms_each = 1 };
 
   /* A thread's word number `i`. Along terms 8 lanes have neighbours, along points all. */
   OPC_DEVICE_MEMBER static int term_of(int thread, int i) {
@@ -47,7 +49,6 @@ struct float_part {
         if (i % 2 == 1) own += threads_a_block / 8 * steps.point;
       }
     } else {
-      constexpr int pieces_a_row = points / 4, rows_at_once = threads_a_block / pieces_a_row;
       const int row = thread / pieces_a_row, point = thread % pieces_a_row * 4;
       const Stored *own = from + row * steps.term + point * steps.point;
       OPC_UNROLLED
@@ -73,40 +74,53 @@ struct float_part {
     }
   }
 
-  /* Copies what lies at places of a table. */
+  /* Copies what lies at places of a table: where neighbours lie on end, by short places, along points four at once. */
+  enum : int { pieces_a_row = points / 4, rows_at_once = threads_a_block / pieces_a_row };
   template <typename Table>
-  OPC_DEVICE_MEMBER static void gather(shared_place part, const Table &table, bool packs, int step, int points_left, int terms_left) {
+  OPC_DEVICE_MEMBER static void keep(const Table &table, int step, int points_left) {
+    /* Registers are for points: what is kept of a point, or of four, is in shared memory. */
+    int thread = static_cast<int>(threadIdx.x);
+    forget(thread);
+    kept_places<1> own;
+    table.keep(own, step, by_terms ? thread : 4 * thread, 0, points_left);
+    if (table.packs && thread < (by_terms ? points : int(pieces_a_row))) table.kept(thread) = own.at[0].word();
+  }
+  template <typename Table>
+  OPC_DEVICE_MEMBER static void gather_packs(shared_place part, const Table &table, int step) {
+    int thread = static_cast<int>(threadIdx.x);
+    forget(thread);
+    const uint64_t *const places = table.first(step);
+    if constexpr (by_terms) {
+      const short_place now[2] = {short_place::of(places[term_of(thread, 0)]), short_place::of(places[term_of(thread, 1)])};
+      OPC_UNROLLED
+      for (int i = 0; i < words; ++i) {
+        const short_place point = short_place::of(table.kept(point_of(thread, i))), &term = now[i % 2];
+        copy_one(part + place(term_of(thread, i), point_of(thread, i)), table.find(point, term), table.holds(point, term));
+      }
+    } else {
+      const int row = thread / pieces_a_row, point = thread % pieces_a_row;
+      const short_place own = short_place::of(table.kept(point));
+      OPC_UNROLLED
+      for (int i = 0; i < terms / rows_at_once; ++i) {
+        const int term = row + i * rows_at_once;
+        const short_place now = short_place::of(places[term]);
+        copy_16_bytes(part + place(term, 4 * point), table.find(own, now), table.holds(own, now) ? 16 : 0);
+      }
+    }
+  }
+  /* Or an element after the other. */
+  template <typename Table>
+  OPC_DEVICE_MEMBER static void gather_each(shared_place part, const Table &table, int step, int points_left, int terms_left) {
     typedef stored_at<std::remove_const_t<std::remove_reference_t<decltype(table.at)>>> stored;
     int thread = static_cast<int>(threadIdx.x);
     forget(thread);
-    if constexpr (!by_terms && std::is_same<stored, float>::value) {
-      if (packs) {
-        constexpr int pieces_a_row = points / 4, rows_at_once = threads_a_block / pieces_a_row;
-        const int row = thread / pieces_a_row, point = thread % pieces_a_row * 4;
-        const auto own = table.point(point);
-        OPC_UNROLLED
-        for (int i = 0; i < terms / rows_at_once; ++i) {
-          const int term = row + i * rows_at_once;
-          const float *const from = point < points_left && term < terms_left ? table.find(own, table.term(step, term)) : nullptr;
-          copy_16_bytes(part + place(term, point), from == nullptr ? table.at.data : from, from == nullptr ? 0 : 16);
-        }
-        return;
-      }
-    }
     /* A thread has two terms with some points each, or a point with some terms. */
-    constexpr int turns = by_terms ? 2 : 1;
-    OPC_UNROLLED
-    for (int k = 0; k < turns; ++k) {
-      const auto own = by_terms ? table.term(step, term_of(thread, k)) : table.point(point_of(thread, 0));
-      OPC_UNROLLED_2
-      for (int i = k; i < words; i += turns) {
-        const int term = term_of(thread, i), point = point_of(thread, i);
-        const stored *from = nullptr;
-        if (point < points_left && term < terms_left) {
-          from = by_terms ? table.find(table.point(point), own) : table.find(own, table.term(step, term));
-        }
-        copy_one(part + place(term, point), from == nullptr ? table.at.data : from, from != nullptr);
-      }
+    OPC_ROLLED
+    for (int i = 0; i < words; ++i) {
+      const int term = term_of(thread, i), point = point_of(thread, i);
+      const stored *from = nullptr;
+      if (point < points_left && term < terms_left) from = table.find(table.point(point), table.term(step, term));
+      copy_one(part + place(term, point), from == nullptr ? table.at.data : from, from != nullptr);
     }
   }
 
@@ -152,14 +166,13 @@ OPC_DEVICE void multiply_floats(const Nest &n, const Left &left, const LeftAt &l
   constexpr bool left_lies = lies_in_steps<LeftAt>, right_lies = lies_in_steps<RightAt>;
   OPC_DYNAMIC_SHARED(memory);
   const shared_place shared = place_of_shared(memory);
-  const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
-  const int own_down = warp / warps_across * warp_down + lane / lanes_across * 4;
-  const int own_across = warp % warps_across * warp_across + lane % lanes_across * 4;
-  typedef factor_table<shape.down, stages, terms, LeftAt> left_places;
-  typedef factor_table<shape.across, stages, terms, RightAt> right_places;
-  left_places left_table(memory + stages * stage_bytes, left_at);
-  right_places right_table(memory + stages * stage_bytes + left_places::bytes, right_at);
-  constexpr bool fills = !left_lies || !right_lies;
+  typedef factor_table<left_part, stages, LeftAt> left_places;
+  typedef factor_table<right_part, stages, RightAt> right_places;
+  const bool left_packs = std::is_same<left_stored, float>::value && n.left.how == packed;
+  const bool right_packs = std::is_same<right_stored, float>::value && n.right.how == packed;
+  left_places left_table(memory + stages * stage_bytes, left_at, n.left_together, left_packs);
+  right_places right_table(memory + stages * stage_bytes + left_places::bytes, right_at, n.right_together, right_packs);
+  constexpr bool fills = is_computed<LeftAt> || is_computed<RightAt>, gathers = is_gathered<LeftAt> || is_gathered<RightAt>;
   for (int turn = 0; tile_at(turn) < n.work; ++turn) {
     const tile_start start = start_of_tile<Kind>(n, tile_at(turn));
     const int steps = static_cast<int>((start.terms + terms - 1) / terms);
@@ -179,24 +192,37 @@ OPC_DEVICE void multiply_floats(const Nest &n, const Left &left, const LeftAt &l
     if constexpr (is_computed<RightAt>) {
       right_own = right_at.points(start.across + at_most(right_part::point_of(thread_now, 0), n.across - start.across - 1));
     }
+    /* These two are in shared memory where there are tables: registers are for points. */
+    const auto number = [&](int which) {
+      if constexpr (is_gathered<LeftAt>) return left_table.number(which);
+      if constexpr (is_gathered<RightAt>) return right_table.number(which);
+      int found = which == 0 ? counts : steps;
+      forget(found);
+      return found;
+    };
     const auto fill = [&](int step) {
       const int terms_left = step + 1 == steps ? counts >> 20 : step < steps ? terms : 0;
-      left_table.fill(step, terms_left);
-      right_table.fill(step, terms_left);
+      if constexpr (is_computed<LeftAt>) left_table.fill(step, terms_left);
+      if constexpr (is_computed<RightAt>) right_table.fill(step, terms_left);
     };
+    int round = 0;
     /* Brings the terms of a step to a stage; steps follow each other. */
     const auto bring = [&](int step, int stage) {
       const shared_place part = shared + stage * stage_bytes;
       int now = counts;
       forget(now);
-      const int left_points = now & 1023, right_points = now >> 10 & 1023, terms_left = step + 1 == steps ? now >> 20 : terms;
+      const int left_points = now & 1023, right_points = now >> 10 & 1023, terms_left = step + 1 == number(1) ? now >> 20 : terms;
       const int64_t first_term = start.first_term + static_cast<int64_t>(step) * terms;
       if constexpr (left_lies) {
         if (Kind != small_tiles || n.left.how != by_value) left_part::copy(part, left_from, n.left, left_points, terms_left);
         left_from += terms * n.left.term;
       }
       if constexpr (is_gathered<LeftAt>) {
-        left_part::gather(part, left_table, n.left.how == packed, step, left_points, terms_left);
+        if (left_packs) {
+          left_part::gather_packs(part, left_table, step - round);
+        } else {
+          left_part::gather_each(part, left_table, step - round, left_points, terms_left);
+        }
       } else if (!left_lies || (Kind == small_tiles && n.left.how == by_value)) {
         left_part::write(part, left_at, left, left_table, left_own, start.batch, start.down, first_term, step, left_points, terms_left);
       }
@@ -207,104 +233,126 @@ OPC_DEVICE void multiply_floats(const Nest &n, const Left &left, const LeftAt &l
         right_from += terms * n.right.term;
       }
       if constexpr (is_gathered<RightAt>) {
-        right_part::gather(part + left_part::bytes, right_table, n.right.how == packed, step, right_points, terms_left);
+        if (right_packs) {
+          right_part::gather_packs(part + left_part::bytes, right_table, step - round);
+        } else {
+          right_part::gather_each(part + left_part::bytes, right_table, step - round, right_points, terms_left);
+        }
       } else if (!right_lies || (Kind == small_tiles && n.right.how == by_value)) {
         right_part::write(part + left_part::bytes, right_at, right, right_table, right_own, start.batch, start.across, first_term, step,
                           right_points, terms_left);
       }
     };
     float totals[own][own] = {};
-    if constexpr (fills) {
+    if constexpr (fills || gathers) {
       left_table.begin(start.batch, start.down, counts & 1023, start.first_term, start.terms);
       right_table.begin(start.batch, start.across, counts >> 10 & 1023, start.first_term, start.terms);
-      if constexpr (is_gathered<LeftAt> || is_gathered<RightAt>) __syncthreads();
-      OPC_ROLLED
-      for (int stage = 0; stage < stages; ++stage) fill(stage);
-      __syncthreads();
+      if constexpr (is_gathered<LeftAt>) left_table.set_numbers(counts, steps);
+      if constexpr (!is_gathered<LeftAt> && is_gathered<RightAt>) right_table.set_numbers(counts, steps);
+      if constexpr (gathers) __syncthreads();
     }
-    int stage = 0;
-    /* The first steps, which are ahead of the sum, only bring what the next ones add up: the code that brings terms stands here once. */
+    /* Rounds of steps for which tables have room. */
     OPC_ROLLED
-    for (int step = 1 - stages; step < steps; ++step) {
-      if (step >= 0) {
-        wait_for_copies<stages - 2>();
-        __syncthreads();
-      }
-      /* Behind the barrier nobody reads the stage before this one. */
-      const int next = step + stages - 1;
-      if (next < steps) bring(next, stage);
+    for (int end_of_round = 0; round < number(1); round = end_of_round) {
+      end_of_round = number(1);
+      if constexpr (is_gathered<LeftAt>) end_of_round = at_most(end_of_round, left_table.end_of(round));
+      if constexpr (is_gathered<RightAt>) end_of_round = at_most(end_of_round, right_table.end_of(round));
+      if constexpr (is_gathered<LeftAt>) left_table.fill(round, end_of_round);
+      if constexpr (is_gathered<RightAt>) right_table.fill(round, end_of_round);
       if constexpr (fills) {
-        if (step >= 0) fill(step + stages);
+        OPC_ROLLED
+        for (int stage = 0; stage < stages; ++stage) fill(round + stage);
       }
-      end_copies();
-      stage = stage_after<stages>(stage);
-      if (step < 0) continue;
-      const shared_place part = shared + stage * stage_bytes;
+      if constexpr (is_gathered<LeftAt>) left_part::keep(left_table, round, number(0) & 1023);
+      if constexpr (is_gathered<RightAt>) right_part::keep(right_table, round, number(0) >> 10 & 1023);
+      if constexpr (fills || gathers) __syncthreads();
+      int stage = 0;
+      /* The first steps, which are ahead of the sum, only bring what the next ones add up: the code that brings terms stands here once. */
       OPC_ROLLED
-      for (int first = 0; first < terms; first += 8) {
-        int down = own_down, across = own_across;
-        forget(down);
-        forget(across);
-        OPC_UNROLLED
-        for (int term = 0; term < 8; ++term) {
-          float a[fours][4], b[fours][4];
+      for (int step = round + 1 - stages; step < end_of_round; ++step) {
+        if (step >= round) {
+          wait_for_copies<stages - 2>();
+          __syncthreads();
+        }
+        /* Behind the barrier nobody reads the stage before this one. */
+        const int next = step + stages - 1;
+        if (next < end_of_round) bring(next, stage);
+        if constexpr (fills) {
+          if (step >= round) fill(step + stages);
+        }
+        end_copies();
+        stage = stage_after<stages>(stage);
+        if (step < round) continue;
+        int own_thread = static_cast<int>(threadIdx.x);
+        forget(own_thread);
+        const int warp = own_thread / 32, lane = own_thread % 32;
+        const int own_down = warp / warps_across * warp_down + lane / lanes_across * 4;
+        const int own_across = warp % warps_across * warp_across + lane % lanes_across * 4;
+        const shared_place part = shared + stage * stage_bytes;
+        OPC_ROLLED
+        for (int first = 0; first < terms; first += 8) {
+          int down = own_down, across = own_across;
+          forget(down);
+          forget(across);
           OPC_UNROLLED
-          for (int i = 0; i < fours; ++i) {
-            read_shared(part + first * shape.down * 4 + left_part::template place_of_group<lanes_down, fours>(term, down, i), a[i]);
-            read_shared(part + left_part::bytes + first * shape.across * 4 +
-                            right_part::template place_of_group<lanes_across, fours>(term, across, i),
-                        b[i]);
-          }
-          OPC_UNROLLED
-          for (int i = 0; i < own; ++i) {
+          for (int term = 0; term < 8; ++term) {
+            float a[fours][4], b[fours][4];
             OPC_UNROLLED
-            for (int j = 0; j < own; ++j) totals[i][j] += a[i / 4][i % 4] * b[j / 4][j % 4];
+            for (int i = 0; i < fours; ++i) {
+              read_shared(part + first * shape.down * 4 + left_part::template place_of_group<lanes_down, fours>(term, down, i), a[i]);
+              read_shared(part + left_part::bytes + first * shape.across * 4 +
+                              right_part::template place_of_group<lanes_across, fours>(term, across, i),
+                          b[i]);
+            }
+            OPC_UNROLLED
+            for (int i = 0; i < own; ++i) {
+              OPC_UNROLLED
+              for (int j = 0; j < own; ++j) totals[i][j] += a[i / 4][i % 4] * b[j / 4][j % 4];
+            }
           }
         }
       }
+      wait_for_copies<0>();
+      __syncthreads();
     }
-    wait_for_copies<0>();
-    __syncthreads();
     forget(turn);
     const tile_start end = start_of_tile<Kind>(n, tile_at(turn));
     /* A group of a warp's rows at a time goes through shared memory, so that lanes store neighbours. */
     int thread = static_cast<int>(threadIdx.x);
     forget(thread);
     const int own_warp = thread / 32, own_lane = thread % 32;
-    constexpr int pitch = warp_across + 4, lanes_stored = warp_across < 32 ? warp_across : 32, rows = 4 * lanes_down;
-    const int place = (own_warp * rows + own_lane / lanes_across * 4) * pitch + own_lane % lanes_across * 4;
-    const float *const group = reinterpret_cast<const float *>(static_cast<const char *>(memory)) + own_warp * rows * pitch;
+    constexpr int rows = 4 * lanes_down;
+    typedef finished_rows<rows, warp_across> warp_rows;
+    const shared_place own_rows = shared + own_warp * warp_rows::bytes;
+    const shared_place place = own_rows + (own_lane / lanes_across * 4 * warp_rows::pitch + own_lane % lanes_across * 4) * 4;
     const int64_t first_down = end.down + own_warp / warps_across * warp_down, first_across = end.across + own_warp % warps_across * warp_across;
-    constexpr int rows_at_once = 32 / lanes_stored, turns = rows / rows_at_once, widths = warp_across / lanes_stored;
-    [[maybe_unused]] doubts<fours, turns * widths> doubtful;
-    OPC_UNROLLED
+    const warp_rows finished(n, f, own_lane, end.batch, first_across);
+    [[maybe_unused]] doubts<fours, warp_rows::each> doubtful;
+    OPC_ROLLED
     for (int i = 0; i < fours; ++i) {
       OPC_UNROLLED
-      for (int e = 0; e < 4; ++e) {
+      for (int of = 0; of < fours; ++of) {
+        if (of != i) continue;
         OPC_UNROLLED
-        for (int j = 0; j < own; ++j) {
-          write_shared(shared + (place + e * pitch + j / 4 * 4 * lanes_across + j % 4) * 4, totals[4 * i + e][j]);
+        for (int e = 0; e < 4; ++e) {
+          OPC_UNROLLED
+          for (int j = 0; j < fours; ++j) {
+            const float(&own_totals)[own] = totals[4 * of + e];
+            write_shared(place + (e * warp_rows::pitch + j * 4 * lanes_across) * 4,
+                         {own_totals[4 * j], own_totals[4 * j + 1], own_totals[4 * j + 2], own_totals[4 * j + 3]});
+          }
         }
       }
       __syncwarp();
-      for (int c = 0; c < widths; ++c) {
-        const int along = own_lane % lanes_stored + c * lanes_stored;
-        const int64_t across = first_across + along;
-        const digits places = f.ends(across);
-        OPC_UNROLLED_2
-        for (int t = 0; t < turns; ++t) {
-          const int r = own_lane / lanes_stored + t * rows_at_once;
-          const float total = group[r * pitch + along];
-          finish_point(n, end, first_down + rows * i + r, across, places, total, f.finish);
-          if constexpr (!Finishing::is_exact) doubtful.add(i, c * turns + t, is_doubtful(total));
-        }
-      }
+      finished.finish(n, end, f, own_rows, first_down + rows * i, i, doubtful);
       __syncwarp();
     }
     if constexpr (!Finishing::is_exact) {
-      doubtful.template settle<float>(n, end, f, [&](int i, int place, int64_t &down, int64_t &across) {
-        down = first_down + rows * i + own_lane / lanes_stored + place % turns * rows_at_once;
-        across = first_across + own_lane % lanes_stored + place / turns * lanes_stored;
+      doubtful.template settle<float>(n, end, f, [&](int i, int at, int64_t &down, int64_t &across) {
+        int row, column;
+        finished.place(at, row, column);
+        down = first_down + rows * i + row;
+        across = first_across + column;
       });
     }
     __syncthreads();

@@ -13,6 +13,8 @@ template <typename Along, int points, bool right>
 struct half_part {
   enum : int { terms = 32, bytes = points * terms * 2, pieces = bytes / 16 / threads_a_block };
   static constexpr bool by_terms = std::is_same<Along, along_terms>::value;
+  /* Of places in tables: elements that an offset counts by, and terms that have one. */
+  enum : int { all_points = points, unit = 8, terms_each = by_terms ? 8 : 1, kept = by_terms ? int(pieces) : 1 };
   enum : int { pieces_a_row = by_terms ? terms / 8 : points / 8, rows_at_once = threads_a_block / pieces_a_row };
 
   /* A thread's pieces lie in column `piece` of rows `row`, `row` + rows_at_once and so on. */
@@ -68,33 +70,41 @@ struct half_part {
     }
   }
 
-  /* Brings what lies at places of a table: whole pieces where they are packed, or an element after the other. */
-  template <bool alone, typename Table>
-  OPC_DEVICE_MEMBER void gather(shared_place part, const Table &table, bool packs, int step, int points_left, int terms_left) const {
+  /* Brings what lies at places of a table, whole pieces where they are packed. */
+  typedef kept_places<kept> own_places;
+  template <typename Table>
+  OPC_DEVICE_MEMBER void keep(const Table &table, own_places &own, int step, int points_left) const {
+    table.keep(own, step, by_terms ? row : 8 * piece, rows_at_once, points_left);
+  }
+  template <typename Table>
+  OPC_DEVICE_MEMBER void gather_packs(shared_place part, const Table &table, const own_places &own, int step) const {
+    const uint64_t *const places = table.first(step) + (by_terms ? piece : row);
+    constexpr int several = by_terms ? 1 : int(pieces);
+    short_place found[several];
+    OPC_UNROLLED
+    for (int i = 0; i < several; ++i) found[i] = short_place::of(places[i * rows_at_once]);
+    OPC_UNROLLED
+    for (int i = 0; i < pieces; ++i) {
+      const short_place &point = own.at[by_terms ? i : 0], &term = found[by_terms ? 0 : i];
+      copy_16_bytes(part + to + i * rows_at_once * pieces_a_row * 16, table.find(point, term), table.holds(point, term) ? 16 : 0);
+    }
+  }
+  /* Or an element after the other. */
+  template <typename Table>
+  OPC_DEVICE_MEMBER void gather_each(shared_place part, const Table &table, int step, int points_left, int terms_left) const {
     const int own = 8 * piece;
-    const auto place = by_terms ? table.term(step, own) : table.point(own);
-    if (alone || packs) {
-      OPC_UNROLLED_2
-      for (int i = 0; i < pieces; ++i) {
-        const int on = row + i * rows_at_once, point = by_terms ? on : own, term = by_terms ? own : on;
-        const auto &other = by_terms ? table.point(point) : table.term(step, term);
-        const auto *const from = point < points_left && term < terms_left ? table.find(place, other) : nullptr;
-        copy_16_bytes(part + to + i * rows_at_once * pieces_a_row * 16, from == nullptr ? table.at.data : from, from == nullptr ? 0 : 16);
+    OPC_ROLLED
+    for (int i = 0; i < pieces; ++i) {
+      const int on = row + i * rows_at_once;
+      uint32_t words[4] = {0, 0, 0, 0};
+      OPC_UNROLLED
+      for (int e = 0; e < 8; ++e) {
+        const int point = by_terms ? on : own + e, term = by_terms ? own + e : on;
+        const bool some = point < points_left && term < terms_left;
+        const auto *const from = some ? table.find(table.point(point), table.term(step, term)) : nullptr;
+        if (from != nullptr) words[e / 2] |= static_cast<uint32_t>(from->bits) << (16 * (e % 2));
       }
-    } else {
-      OPC_ROLLED
-      for (int i = 0; i < pieces; ++i) {
-        const int on = row + i * rows_at_once;
-        uint32_t words[4] = {0, 0, 0, 0};
-        OPC_UNROLLED
-        for (int e = 0; e < 8; ++e) {
-          const int point = by_terms ? on : own + e, term = by_terms ? own + e : on;
-          const bool some = point < points_left && term < terms_left;
-          const auto *const from = some ? table.find(table.point(point), table.term(step, term)) : nullptr;
-          if (from != nullptr) words[e / 2] |= static_cast<uint32_t>(from->bits) << (16 * (e % 2));
-        }
-        write_shared(part + to + i * rows_at_once * pieces_a_row * 16, words);
-      }
+      write_shared(part + to + i * rows_at_once * pieces_a_row * 16, words);
     }
   }
 
@@ -175,16 +185,16 @@ OPC_DEVICE void multiply_halves(const Nest &n, const Left &left, const LeftAt &l
   constexpr bool left_lies = lies_in_steps<LeftAt>, right_lies = lies_in_steps<RightAt>;
   OPC_DYNAMIC_SHARED(memory);
   const shared_place shared = place_of_shared(memory);
-  const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
-  const int own_down = warp / 4 * warp_down, own_across = warp % 4 * warp_across;
+  const int warp = static_cast<int>(threadIdx.x) / 32;
   const left_part left_own;
   const right_part right_own;
-  const int left_row = left_part::first_row(own_down), right_row = right_part::first_row(own_across);
-  typedef factor_table<shape.down, stages, terms, LeftAt> left_places_table;
-  typedef factor_table<shape.across, stages, terms, RightAt> right_places_table;
-  left_places_table left_table(memory + stages * stage_bytes, left_at);
-  right_places_table right_table(memory + stages * stage_bytes + left_places_table::bytes, right_at);
-  constexpr bool fills = !left_lies || !right_lies;
+  const int left_row = left_part::first_row(warp / 4 * warp_down), right_row = right_part::first_row(warp % 4 * warp_across);
+  typedef factor_table<left_part, stages, LeftAt> left_places_table;
+  typedef factor_table<right_part, stages, RightAt> right_places_table;
+  const bool left_packs = Kind == large_tiles || n.left.how == packed, right_packs = Kind == large_tiles || n.right.how == packed;
+  left_places_table left_table(memory + stages * stage_bytes, left_at, n.left_together, left_packs);
+  right_places_table right_table(memory + stages * stage_bytes + left_places_table::bytes, right_at, n.right_together, right_packs);
+  constexpr bool fills = is_computed<LeftAt> || is_computed<RightAt>, gathers = is_gathered<LeftAt> || is_gathered<RightAt>;
   for (int turn = 0; tile_at(turn) < n.work; ++turn) {
     const tile_start start = start_of_tile<Kind>(n, tile_at(turn));
     const int steps = static_cast<int>((start.terms + terms - 1) / terms);
@@ -208,21 +218,30 @@ OPC_DEVICE void multiply_halves(const Nest &n, const Left &left, const LeftAt &l
     digits left_places, right_places;
     if constexpr (is_computed<LeftAt>) left_places = left_at.points(start.down + at_most(left_part::own_point(), n.down - start.down - 1));
     if constexpr (is_computed<RightAt>) right_places = right_at.points(start.across + at_most(right_part::own_point(), n.across - start.across - 1));
+    /* These two are in shared memory where both factors have tables: registers are for points. */
+    const auto number = [&](int which) {
+      if constexpr (is_gathered<LeftAt> && is_gathered<RightAt>) return left_table.number(which);
+      int found = which == 0 ? counts : steps;
+      forget(found);
+      return found;
+    };
     const auto fill = [&](int step) {
       const int terms_left = step + 1 == steps ? counts >> 20 : step < steps ? terms : 0;
-      left_table.fill(step, terms_left);
-      right_table.fill(step, terms_left);
+      if constexpr (is_computed<LeftAt>) left_table.fill(step, terms_left);
+      if constexpr (is_computed<RightAt>) right_table.fill(step, terms_left);
     };
+    [[maybe_unused]] typename left_part::own_places left_kept;
+    [[maybe_unused]] typename right_part::own_places right_kept;
+    int round = 0;
     /* Brings the terms of a step to a stage; steps follow each other. */
     const auto bring = [&](int step, int stage) {
       const shared_place part = shared + stage * stage_bytes;
-      int now = counts;
-      forget(now);
+      const int now = number(0);
       const int left_points = (now & 1023) - left_point, right_points = (now >> 10 & 1023) - right_point;
-      const int terms_left = step + 1 == steps ? now >> 20 : terms;
+      const int terms_left = step + 1 == number(1) ? now >> 20 : terms;
       const int64_t first_term = start.first_term + static_cast<int64_t>(step) * terms;
       if constexpr (left_lies) {
-        if (Kind == large_tiles || n.left.how == packed) {
+        if (left_packs) {
           left_own.copy(part, left_from, left_step, left_points, terms_left - left_term);
         } else if (Kind != small_tiles || n.left.how == in_steps) {
           left_own.write_steps(part, left_from, n.left, left_points, terms_left - left_term);
@@ -230,7 +249,11 @@ OPC_DEVICE void multiply_halves(const Nest &n, const Left &left, const LeftAt &l
         left_from += terms * n.left.term;
       }
       if constexpr (is_gathered<LeftAt>) {
-        left_own.template gather<Kind == large_tiles>(part, left_table, n.left.how == packed, step, left_points + left_point, terms_left);
+        if (left_packs) {
+          left_own.gather_packs(part, left_table, left_kept, step - round);
+        } else {
+          left_own.gather_each(part, left_table, step - round, left_points + left_point, terms_left);
+        }
       } else if constexpr (!left_lies) {
         left_part::template compute<Stored>(part, left_at, left, left_table, left_places, start.batch, start.down, step,
                                            left_points + left_point, terms_left);
@@ -239,7 +262,7 @@ OPC_DEVICE void multiply_halves(const Nest &n, const Left &left, const LeftAt &l
                                         left_points, terms_left - left_term);
       }
       if constexpr (right_lies) {
-        if (Kind == large_tiles || n.right.how == packed) {
+        if (right_packs) {
           right_own.copy(part + left_part::bytes, right_from, right_step, right_points, terms_left - right_term);
         } else if (Kind != small_tiles || n.right.how == in_steps) {
           right_own.write_steps(part + left_part::bytes, right_from, n.right, right_points, terms_left - right_term);
@@ -247,8 +270,11 @@ OPC_DEVICE void multiply_halves(const Nest &n, const Left &left, const LeftAt &l
         right_from += terms * n.right.term;
       }
       if constexpr (is_gathered<RightAt>) {
-        right_own.template gather<Kind == large_tiles>(part + left_part::bytes, right_table, n.right.how == packed, step,
-                                                       right_points + right_point, terms_left);
+        if (right_packs) {
+          right_own.gather_packs(part + left_part::bytes, right_table, right_kept, step - round);
+        } else {
+          right_own.gather_each(part + left_part::bytes, right_table, step - round, right_points + right_point, terms_left);
+        }
       } else if constexpr (!right_lies) {
         right_part::template compute<Stored>(part + left_part::bytes, right_at, right, right_table, right_places, start.batch, start.across, step,
                                            right_points + right_point, terms_left);
@@ -274,49 +300,65 @@ OPC_DEVICE void multiply_halves(const Nest &n, const Left &left, const LeftAt &l
         }
       }
     };
-    if constexpr (fills) {
+    if constexpr (fills || gathers) {
       left_table.begin(start.batch, start.down, counts & 1023, start.first_term, start.terms);
       right_table.begin(start.batch, start.across, counts >> 10 & 1023, start.first_term, start.terms);
-      if constexpr (is_gathered<LeftAt> || is_gathered<RightAt>) __syncthreads();
-      OPC_ROLLED
-      for (int stage = 0; stage < stages; ++stage) fill(stage);
-      __syncthreads();
+      if constexpr (is_gathered<LeftAt> && is_gathered<RightAt>) left_table.set_numbers(counts, steps);
+      if constexpr (gathers) __syncthreads();
     }
-    int stage = 0;
-    /* The first steps, which are ahead of the sum, only bring what the next ones add up: the code that brings terms stands here once. */
+    /* Rounds of steps for which tables have room. */
     OPC_ROLLED
-    for (int step = 1 - stages; step < steps; ++step) {
-      if (step == 0) {
+    for (int end_of_round = 0; round < number(1); round = end_of_round) {
+      end_of_round = number(1);
+      if constexpr (is_gathered<LeftAt>) end_of_round = at_most(end_of_round, left_table.end_of(round));
+      if constexpr (is_gathered<RightAt>) end_of_round = at_most(end_of_round, right_table.end_of(round));
+      if constexpr (is_gathered<LeftAt>) left_table.fill(round, end_of_round);
+      if constexpr (is_gathered<RightAt>) right_table.fill(round, end_of_round);
+      if constexpr (fills) {
+        OPC_ROLLED
+        for (int stage = 0; stage < stages; ++stage) fill(round + stage);
+      }
+      if constexpr (is_gathered<LeftAt>) left_own.keep(left_table, left_kept, round, number(0) & 1023);
+      if constexpr (is_gathered<RightAt>) right_own.keep(right_table, right_kept, round, number(0) >> 10 & 1023);
+      if constexpr (fills || gathers) __syncthreads();
+      int stage = 0;
+      /* The first steps, which are ahead of the sum, only bring what the next ones add up: the code that brings terms stands here once. */
+      OPC_ROLLED
+      for (int step = round + 1 - stages; step < end_of_round; ++step) {
+        if (step == round) {
+          wait_for_copies<stages - 2>();
+          __syncthreads();
+          read(shared, 0);
+        }
+        if (step >= round) read(shared + stage_after<stages>(stage) * stage_bytes, 1);
+        /* Behind the last barrier nobody reads the stage before this one. */
+        const int next = step + stages - 1;
+        if (next < end_of_round) bring(next, stage);
+        if constexpr (fills) {
+          if (step >= round) fill(step + stages);
+        }
+        end_copies();
+        stage = stage_after<stages>(stage);
+        if (step < round) continue;
+        multiply(0);
         wait_for_copies<stages - 2>();
         __syncthreads();
-        read(shared, 0);
+        read(shared + stage_after<stages>(stage) * stage_bytes, 0);
+        multiply(1);
       }
-      if (step >= 0) read(shared + stage_after<stages>(stage) * stage_bytes, 1);
-      /* Behind the last barrier nobody reads the stage before this one. */
-      const int next = step + stages - 1;
-      if (next < steps) bring(next, stage);
-      if constexpr (fills) {
-        if (step >= 0) fill(step + stages);
-      }
-      end_copies();
-      stage = stage_after<stages>(stage);
-      if (step < 0) continue;
-      multiply(0);
-      wait_for_copies<stages - 2>();
+      wait_for_copies<0>();
       __syncthreads();
-      read(shared + stage_after<stages>(stage) * stage_bytes, 0);
-      multiply(1);
     }
-    wait_for_copies<0>();
-    __syncthreads();
     forget(turn);
     const tile_start end = start_of_tile<Kind>(n, tile_at(turn));
     /* A warp's rows of points, 16 at a time, go through shared memory, so that lanes store neighbours. */
-    constexpr int pitch = warp_across + 4, lanes_across = warp_across < 32 ? warp_across : 32;
-    constexpr int rows_at_once = 32 / lanes_across, turns = 16 / rows_at_once, widths = warp_across / lanes_across;
-    [[maybe_unused]] doubts<downs, turns * widths> doubtful;
-    const shared_place rows = shared + warp * 16 * pitch * 4;
-    const float *const row = reinterpret_cast<const float *>(static_cast<const char *>(memory) + warp * 16 * pitch * 4);
+    int thread = static_cast<int>(threadIdx.x);
+    forget(thread);
+    const int lane = thread % 32, own_rows = thread / 128 * warp_down, own_columns = thread / 32 % 4 * warp_across;
+    typedef finished_rows<16, warp_across> warp_rows;
+    const shared_place rows = shared + thread / 32 * warp_rows::bytes;
+    const warp_rows finished(n, f, lane, end.batch, end.across + own_columns);
+    [[maybe_unused]] doubts<downs, warp_rows::each> doubtful;
     OPC_ROLLED
     for (int i = 0; i < downs; ++i) {
       OPC_UNROLLED
@@ -325,30 +367,21 @@ OPC_DEVICE void multiply_halves(const Nest &n, const Left &left, const LeftAt &l
         OPC_UNROLLED
         for (int j = 0; j < acrosses; ++j) {
           OPC_UNROLLED
-          for (int e = 0; e < 4; ++e) {
-            write_shared(rows + ((lane / 4 + e / 2 * 8) * pitch + 8 * j + lane % 4 * 2 + e % 2) * 4, totals[of][j][e]);
+          for (int e = 0; e < 4; e += 2) {
+            write_shared(rows + ((lane / 4 + e / 2 * 8) * warp_rows::pitch + 8 * j + lane % 4 * 2) * 4, totals[of][j][e], totals[of][j][e + 1]);
           }
         }
       }
       __syncwarp();
-      for (int c = 0; c < widths; ++c) {
-        const int along = lane % lanes_across + c * lanes_across;
-        const int64_t across = end.across + own_across + along;
-        const digits places = f.ends(across);
-        OPC_UNROLLED_4
-        for (int t = 0; t < turns; ++t) {
-          const int r = lane / lanes_across + t * rows_at_once;
-          const float total = row[r * pitch + along];
-          finish_point(n, end, end.down + own_down + 16 * i + r, across, places, total, f.finish);
-          if constexpr (!Finishing::is_exact) doubtful.add(i, c * turns + t, is_doubtful(total));
-        }
-      }
+      finished.finish(n, end, f, rows, end.down + own_rows + 16 * i, i, doubtful);
       __syncwarp();
     }
     if constexpr (!Finishing::is_exact) {
-      doubtful.template settle<float>(n, end, f, [&](int i, int place, int64_t &down, int64_t &across) {
-        down = end.down + own_down + 16 * i + lane / lanes_across + place % turns * rows_at_once;
-        across = end.across + own_across + lane % lanes_across + place / turns * lanes_across;
+      doubtful.template settle<float>(n, end, f, [&](int i, int at, int64_t &down, int64_t &across) {
+        int row, column;
+        finished.place(at, row, column);
+        down = end.down + own_rows + 16 * i + row;
+        across = end.across + own_columns + column;
       });
     }
     __syncthreads();

@@ -49,7 +49,7 @@ template <int32_t Operands>
 struct device_nest {
   typedef int64_t whole; /* numbers of points and places */
   int64_t points;
-  int64_t packed; /* points that threads take several of at once: all, or none */
+  int64_t packed; /* points that threads take several of at once: all, or none; of sums, pieces of work of those that have packs */
   int64_t work; /* for teams: points, or parts of them */
   int64_t parts;
   char *kept; /* for each part of each point 8 bytes, or a sum of products; of searches behind these as many for positions */
@@ -60,6 +60,8 @@ struct device_nest {
   int64_t down, across, terms; /* of sums of products: points each way, and terms */
   int64_t part_terms;          /* as many as a tile adds up, where its points have parts */
   int32_t tiles;               /* and which of the shapes that tiles may have these have */
+  divisor left_together, right_together; /* of factors whose elements are found by their places: how many lie on end */
+  bool stores_packs;           /* four of their points that are neighbours across may be stored at once */
   factor_steps left, right;
   int64_t columns;             /* of weighted sums: scores of a row, */
   factor_steps weighed;        /* what is multiplied with their weights, */
@@ -298,16 +300,40 @@ OPC_DEVICE Whole count_terms(Whole first, Whole end, const By &step) {
 }
 
 /* What the terms at a point come to, of which a thread has reduced its own. */
+constexpr int parts_at_once = 16;
 template <typename Joins, typename T, typename Nest>
 OPC_DEVICE T join_terms(const Nest &n, int64_t work, T value) {
   if (n.of == all_parts) {
-    for (int64_t p = thread_of_team(n); p < n.parts; p += n.team) {
-      value = Joins::join(value, *reinterpret_cast<const T *>(n.kept + 8 * (p * n.points + work)));
+    const auto part = [&](int64_t p) { return *reinterpret_cast<const T *>(n.kept + 8 * (p * n.points + work)); };
+    int64_t p = thread_of_team(n);
+    /* Where a thread joins all parts of its point there are few threads: each has many loads under way. */
+    for (; p + (parts_at_once - 1) * n.team < n.parts; p += parts_at_once * n.team) {
+      T parts[parts_at_once];
+      OPC_UNROLLED
+      for (int i = 0; i < parts_at_once; ++i) parts[i] = part(p + i * n.team);
+      OPC_UNROLLED
+      for (int i = 0; i < parts_at_once; ++i) value = Joins::join(value, parts[i]);
     }
+    for (; p < n.parts; p += n.team) value = Joins::join(value, part(p));
   }
   value = team_reduce<Joins, T>(n, value);
   if (n.of == one_part && first_of_team(n)) *reinterpret_cast<T *>(n.kept + 8 * work) = value;
   return value;
+}
+
+/* Of threads that have packs of points: no terms; whether they have parts of these; and the total of one at a point, which is kept. */
+template <typename T, int count>
+OPC_DEVICE computed_pack<T, count> no_terms() {
+  return {};
+}
+template <typename Nest>
+OPC_DEVICE bool is_part(const Nest &n) {
+  return n.of == one_part;
+}
+template <typename T, typename Nest>
+OPC_DEVICE void keep_terms(const Nest &n, int64_t work, int64_t point, T total) {
+  int64_t own;
+  *reinterpret_cast<T *>(n.kept + 8 * (without_last(work, n.by_points, own) * n.points + point)) = total;
 }
 
 /* The position that a search at a point finds, of whose terms a thread has searched its own. */

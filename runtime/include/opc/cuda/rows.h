@@ -73,6 +73,7 @@ OPC_DEVICE offsets<Operands> row_offsets(const device_tile<Operands> &t, int64_t
 }
 template <int32_t Operands>
 OPC_DEVICE offsets<Operands> row_offsets(const plain_tile<Operands> &t, int64_t row) {
+  if (t.outer > 1) return offsets_along(t, 0, t.outer, row);
   offsets<Operands> found;
   OPC_UNROLLED
   for (int k = 0; k < Operands; ++k) found.at[k] = row * t.operands[k].stride[0];
@@ -289,12 +290,6 @@ struct row_pieces {
   Pack at[pieces];
   OPC_DEVICE_MEMBER Pack &operator[](int64_t i) { return at[i]; }
   OPC_DEVICE_MEMBER const Pack &operator[](int64_t i) const { return at[i]; }
-};
-template <typename T, int count>
-struct computed_pack {
-  T elements[count];
-  OPC_DEVICE_MEMBER T &operator[](int64_t i) { return elements[i]; }
-  OPC_DEVICE_MEMBER const T &operator[](int64_t i) const { return elements[i]; }
 };
 template <int count, int pieces, typename Row>
 OPC_DEVICE row_pieces<raw_pack<Row, count>, pieces> new_pieces(const Row &) {

@@ -72,10 +72,28 @@ OPC_DEVICE void write_shared(shared_place to, const float (&values)[4]) {
   asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(to), "f"(values[0]), "f"(values[1]), "f"(values[2]), "f"(values[3])
                : "memory");
 }
+OPC_DEVICE void write_shared(shared_place to, float first, float second) {
+  asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(to), "f"(first), "f"(second) : "memory");
+}
+OPC_DEVICE void read_shared(shared_place from, float &value) { asm volatile("ld.shared.f32 %0, [%1];" : "=f"(value) : "r"(from) : "memory"); }
+OPC_DEVICE void read_shared(shared_place from, uint32_t &first, uint32_t &second) {
+  asm volatile("ld.shared.v2.b32 {%0, %1}, [%2];" : "=r"(first), "=r"(second) : "r"(from) : "memory");
+}
 OPC_DEVICE void read_shared(shared_place from, float (&values)[4]) {
   asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
                : "=f"(values[0]), "=f"(values[1]), "=f"(values[2]), "=f"(values[3])
                : "r"(from));
+}
+
+/* Stores 16 or 8 bytes at a multiple of as many. */
+OPC_DEVICE void store_16_bytes(void *to, const uint32_t (&words)[4]) {
+  asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(__cvta_generic_to_global(to)), "r"(words[0]), "r"(words[1]), "r"(words[2]),
+               "r"(words[3])
+               : "memory");
+}
+
+OPC_DEVICE void store_8_bytes(void *to, uint32_t first, uint32_t second) {
+  asm volatile("st.global.v2.b32 [%0], {%1, %2};" ::"l"(__cvta_generic_to_global(to)), "r"(first), "r"(second) : "memory");
 }
 
 /* Four matrices of 8 x 8 elements of 16 bits: lanes 8 i to 8 i + 7 tell where the rows of matrix i lie, and lane l gets elements 2 (l % 4)
@@ -142,6 +160,11 @@ OPC_DEVICE void multiply_fragments(float (&total)[4], const uint32_t (&a)[4], ui
 #else
 
 typedef char *shared_place;
+OPC_DEVICE void store_16_bytes(void *to, const uint32_t (&words)[4]) { memcpy(to, words, sizeof(words)); }
+OPC_DEVICE void store_8_bytes(void *to, uint32_t first, uint32_t second) {
+  const uint32_t words[2] = {first, second};
+  memcpy(to, words, sizeof(words));
+}
 using emulation::copy_16_bytes;
 using emulation::copy_4_bytes;
 using emulation::end_copies;

@@ -50,6 +50,22 @@ struct digits {
   digits() = default;
 };
 
+/* The places of a point along these entries of a target, none of which is split in groups. */
+template <int... Entries, typename Nest>
+OPC_DEVICE digits digits_of(const Nest &n, int64_t point) {
+  constexpr int entries[] = {Entries...}, count = static_cast<int>(sizeof...(Entries));
+  digits found = {};
+  OPC_UNROLLED
+  for (int k = count - 1; k > 0; --k) point = without_last(point, n.by_size[entries[k]], found.at[k]);
+  found.at[0] = point;
+  return found;
+}
+
+template <int Which, int... Entries, typename Nest>
+OPC_DEVICE int64_t digit_of(const Nest &n, int64_t point) {
+  return digits_of<Entries...>(n, point).at[Which];
+}
+
 /* A factor that is computed from such places, which `points(point)` and `terms(term)` find. */
 template <typename Points, typename Terms>
 struct computed_places {
@@ -117,7 +133,7 @@ struct term_table {
   digits *table;
   const At &at;
   int64_t first_term = 0;
-  OPC_DEVICE_MEMBER term_table(char *memory, const At &at_) : table(reinterpret_cast<digits *>(memory)), at(at_) {}
+  OPC_DEVICE_MEMBER term_table(char *memory, const At &at_, const divisor &, bool) : table(reinterpret_cast<digits *>(memory)), at(at_) {}
   OPC_DEVICE_MEMBER void begin(int64_t, int64_t, int, int64_t first_term_, int64_t) { first_term = first_term_; }
   OPC_DEVICE_MEMBER void fill(int step, int terms_left) const {
     const int term = static_cast<int>(threadIdx.x);
@@ -130,7 +146,7 @@ struct term_table {
 template <typename At>
 struct no_table {
   enum : int { bytes = 0 };
-  OPC_DEVICE_MEMBER no_table(char *, const At &) {}
+  OPC_DEVICE_MEMBER no_table(char *, const At &, const divisor &, bool) {}
   OPC_DEVICE_MEMBER void begin(int64_t, int64_t, int, int64_t, int64_t) {}
   OPC_DEVICE_MEMBER void fill(int, int) const {}
 };
@@ -178,80 +194,6 @@ OPC_DEVICE tile_start start_of_tile(const Nest &n, int64_t tile) {
 
 /* The tile that a block has at a turn. */
 OPC_DEVICE int64_t tile_at(int turn) { return blockIdx.x + static_cast<int64_t>(turn) * gridDim.x; }
-
-/* Stores a point whose terms have been added up, or keeps what a part of them comes to. */
-template <typename T, typename Nest, typename Finish>
-OPC_DEVICE void finish_point(const Nest &n, const tile_start &start, int64_t down, int64_t across, const digits &places, T total,
-                             const Finish &finish) {
-  if (down >= n.down || across >= n.across) return;
-  if (n.parts == 1) {
-    finish(start.batch, down, places, total);
-  } else {
-    reinterpret_cast<T *>(n.kept)[start.part * n.points + (start.batch * n.down + down) * n.across + across] = total;
-  }
-}
-
-/* What stores points, of which `ends(across)` tells the places across: `finish(batch, down, places, total)`. Where terms that do not count
- * have been added as products with 0, `again(batch, down, places)` adds up what counts, for a point whose total is no number or infinite. */
-struct never_again {};
-template <typename Ends, typename Finish, typename Again>
-struct finishing {
-  const Ends &ends;
-  const Finish &finish;
-  const Again &again;
-  static constexpr bool is_exact = std::is_same<Again, never_again>::value;
-  OPC_DEVICE_MEMBER finishing(const Ends &ends_, const Finish &finish_, const Again &again_) : ends(ends_), finish(finish_), again(again_) {}
-};
-template <typename T>
-OPC_DEVICE bool is_doubtful(T total) {
-  return !(total - total == T(0));
-}
-
-/* Which of its points a thread has found doubtful: of some groups of so many each, up to 128. Few have any. */
-template <int groups, int each>
-struct doubts {
-  static_assert(groups * each <= 128, "two words");
-  uint64_t first = 0, second = 0;
-  OPC_DEVICE_MEMBER void add(int group, int place, bool doubtful) {
-    const int at = group * each + place;
-    if (at < 64) {
-      first |= static_cast<uint64_t>(doubtful) << at;
-    } else {
-      second |= static_cast<uint64_t>(doubtful) << (at - 64);
-    }
-  }
-  /* Adds up again what `point(group, place, down, across)` says where it is. */
-  template <typename T, typename Nest, typename Finishing, typename Point>
-  OPC_DEVICE_MEMBER void settle(const Nest &n, const tile_start &start, const Finishing &f, const Point &point) const {
-    if ((first | second) == 0 || n.parts > 1) return;
-    OPC_ROLLED
-    for (int at = 0; at < groups * each; ++at) {
-      if (((at < 64 ? first >> at : second >> (at - 64)) & 1) == 0) continue;
-      int64_t down, across;
-      point(at / each, at % each, down, across);
-      if (down >= n.down || across >= n.across) continue;
-      const digits places = f.ends(across);
-      f.finish(start.batch, down, places, T(f.again(start.batch, down, places)));
-    }
-  }
-};
-
-/* Adds up what the parts of all points have come to, in their order. */
-template <typename T, typename Nest, typename Finishing>
-OPC_DEVICE void join_tiles(const Nest &n, const Finishing &f) {
-  const T *const kept = reinterpret_cast<const T *>(n.kept);
-  for (int64_t point = own_thread(); point < n.points; point += all_threads()) {
-    T total = 0;
-    for (int64_t part = 0; part < n.parts; ++part) total += kept[part * n.points + point];
-    int64_t across, down;
-    const int64_t batch = without_last(without_last(point, n.across, across), n.down, down);
-    const digits places = f.ends(across);
-    if constexpr (!Finishing::is_exact) {
-      if (is_doubtful(total)) total = T(f.again(batch, down, places));
-    }
-    f.finish(batch, down, places, total);
-  }
-}
 
 }  // namespace OPC_VARIANT
 }  // namespace opc

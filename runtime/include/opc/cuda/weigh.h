@@ -6,74 +6,10 @@
 
 #include "opc/cuda/weigh_floats.h"
 #include "opc/cuda/weigh_halves.h"
+#include "opc/cuda/weigh_values.h"
 
 namespace opc {
 inline namespace OPC_VARIANT {
-
-/* Any type, straight from memory: a warp has 4 rows, and a lane a column of each; then an element of the target in place of the column. */
-template <typename T, typename Left, typename Right, typename Weighed>
-struct weighs_values {
-  enum : int { rows = 32, columns = 32, depth = 1 << 30, across = 64, lanes = 32, own_rows = 4, own_columns = 1, own_across = 2 };
-  static constexpr bool scales = false, shrinks = true;
-  static constexpr int turns = 1;
-  const Left &left;
-  const Right &right;
-  const Weighed &weighed;
-  T scores[own_rows][own_columns], totals[own_rows][own_across];
-  int64_t batch, first_row, first_across, rows_all, across_all, columns_all;
-
-  OPC_DEVICE_MEMBER weighs_values(const Left &left_, const Right &right_, const Weighed &weighed_)
-      : left(left_), right(right_), weighed(weighed_) {}
-  OPC_DEVICE_MEMBER static int row(int i) { return static_cast<int>(threadIdx.x) / 32 * own_rows + i; }
-  OPC_DEVICE_MEMBER static int column(int) { return static_cast<int>(threadIdx.x) % 32; }
-  OPC_DEVICE_MEMBER static int element(int k) { return static_cast<int>(threadIdx.x) % 32 + 32 * k; }
-  OPC_DEVICE_MEMBER T &score(int i, int j) { return scores[i][j]; }
-  OPC_DEVICE_MEMBER T &total(int i, int k) { return totals[i][k]; }
-  template <typename Nest>
-  OPC_DEVICE_MEMBER void start(const Nest &n, int64_t of, int64_t row_, int64_t across_) {
-    batch = of;
-    first_row = row_;
-    first_across = across_;
-    rows_all = n.down;
-    across_all = n.across;
-    columns_all = n.columns;
-  }
-  template <typename Nest>
-  OPC_DEVICE_MEMBER void bring_scores(const Nest &, int64_t, int64_t, bool) {}
-  template <typename Nest>
-  OPC_DEVICE_MEMBER void bring_weighed(const Nest &, int64_t) {}
-  OPC_DEVICE_MEMBER void multiply_scores(int64_t first_column, int terms, bool small = false) {
-    const int64_t at = first_column + column(0);
-    if (at >= columns_all) return;
-    for (int term = 0; term < terms; ++term) {
-      const T b = right(batch, at, term);
-      OPC_UNROLLED
-      for (int i = 0; i < own_rows; ++i) {
-        if (first_row + row(i) >= rows_all) continue;
-        const T a = left(batch, first_row + row(i), term);
-        scores[i][0] += (small ? shrunk(a) : a) * b;
-      }
-    }
-  }
-  OPC_DEVICE_MEMBER void multiply_weights(int64_t first_column, int some, int) {
-    OPC_ROLLED
-    for (int c = 0; c < some; ++c) {
-      T b[own_across];
-      OPC_UNROLLED
-      for (int k = 0; k < own_across; ++k) {
-        const int64_t at = first_across + element(k);
-        b[k] = at < across_all ? T(weighed(batch, at, first_column + c)) : T(0);
-      }
-      OPC_UNROLLED
-      for (int i = 0; i < own_rows; ++i) {
-        const T weight = __shfl_sync(0xffffffffu, scores[i][0], c);
-        OPC_UNROLLED
-        for (int k = 0; k < own_across; ++k) totals[i][k] += weight * b[k];
-      }
-    }
-  }
-  OPC_DEVICE_MEMBER static T unscaled(T total, int) { return total; }
-};
 
 /* Where a tile of rows begins. Where a condition on indices leaves columns out, rows come first that take longest: the last ones, or where
  * the number of columns `falls`, the first. */
@@ -111,14 +47,19 @@ OPC_DEVICE bool finish_rows(How &how, const Nest &n, const weights_start &start,
   bits &noted = doubtful[threadIdx.x];
   const bits before = turn == 0 ? ~bits(0) : noted;
   bits now = 0;
+  /* Where a thread's points go is found here: registers are for what was before. */
+  int first_place = (how.row(0) - warp * warp_rows) * pitch, first_element = how.element(0);
+  forget(first_place);
+  forget(first_element);
   OPC_ROLLED
   for (int group = 0; group < How::across / 32; ++group) {
     OPC_UNROLLED
     for (int i = 0; i < own_rows; ++i) {
       OPC_UNROLLED
       for (int k = 0; k < How::own_across; ++k) {
-        const int at = (how.row(i) - warp * warp_rows) * pitch + how.element(k) % 32;
-        if (how.element(k) / 32 == group) own[at] = how.unscaled(how.total(i, k), turn);
+        const int element = first_element + (how.element(k) - how.element(0));
+        const int at = first_place + (how.row(i) - how.row(0)) * pitch + element % 32;
+        if (element / 32 == group) own[at] = how.unscaled(how.total(i, k), turn);
       }
     }
     __syncwarp();
@@ -138,11 +79,21 @@ OPC_DEVICE bool finish_rows(How &how, const Nest &n, const weights_start &start,
   return noted != 0;
 }
 
+/* Goes on to a tile whose elements are there, and has those of the next one on their way. */
+template <bool weighs, typename How, typename Nest>
+OPC_DEVICE void go_on(How &how, const Nest &n, int tile, int tiles) {
+  how.buffer = tile & 1;
+  if (tile + 1 >= tiles) return;
+  const int64_t next = int64_t(tile + 1) * How::columns;
+  if (n.terms > 0) how.bring_scores(n, next, 0, false);
+  if constexpr (weighs) how.bring_weighed(n, next);
+}
+
 /* What a tile of rows comes to, with the greatest score of each row and the sum of its weights. `how` multiplies. */
-template <typename T, typename How, typename Nest, typename Ahead, typename Score, typename Shift, typename Weight, typename Needed,
-          typename Finish>
-OPC_DEVICE void weigh_by(How &how, const Nest &n, const Ahead &ahead, const Score &score, const Shift &shift, const Weight &weight,
-                         const Needed &needed, const Finish &finish) {
+template <typename T, typename How, typename Nest, typename Ahead, typename Score, typename Inner, typename Inside, typename Shift,
+          typename Weight, typename Needed, typename Finish>
+OPC_DEVICE void weigh_by(How &how, const Nest &n, const Ahead &ahead, const Score &score, const Inner &inner, const Inside &inside,
+                         const Shift &shift, const Weight &weight, const Needed &needed, const Finish &finish) {
   const int chunks = static_cast<int>((n.terms + How::depth - 1) / How::depth);
   for (int turn = 0; tile_at(turn) < n.work; ++turn) {
     const weights_start start = start_of_weights<How>(n, tile_at(turn));
@@ -155,9 +106,9 @@ OPC_DEVICE void weigh_by(How &how, const Nest &n, const Ahead &ahead, const Scor
     }
     const int tiles = static_cast<int>((end + How::columns - 1) / How::columns);
     const auto places = ahead(batch);
-    how.start(n, batch, first_row, start.across);
     OPC_ROLLED
     for (int again = 0; again < How::turns; ++again) {
+      how.start(n, batch, first_row, start.across);
       T greatest[How::own_rows], sums[How::own_rows];
       OPC_UNROLLED
       for (int i = 0; i < How::own_rows; ++i) {
@@ -166,77 +117,123 @@ OPC_DEVICE void weigh_by(How &how, const Nest &n, const Ahead &ahead, const Scor
         OPC_UNROLLED
         for (int k = 0; k < How::own_across; ++k) how.total(i, k) = 0;
       }
+      if constexpr (How::many) how.buffer = 1;
       if (chunks > 0 && tiles > 0) how.bring_scores(n, 0, 0, true);
+      if constexpr (How::many) {
+        if (tiles > 0) how.bring_weighed(n, 0, true);
+      }
       end_copies();
       OPC_ROLLED
       for (int tile = 0; tile < tiles; ++tile) {
         const int64_t first_column = int64_t(tile) * How::columns;
-        how.bring_weighed(n, first_column);
-        end_copies();
+        if constexpr (How::many) {
+          /* Behind the barrier nobody reads what was before this tile. */
+          wait_for_copies<0>();
+          __syncthreads();
+          go_on<true>(how, n, tile, tiles);
+          end_copies();
+        } else {
+          how.bring_weighed(n, first_column);
+          end_copies();
+        }
         OPC_UNROLLED
         for (int i = 0; i < How::own_rows; ++i) {
           OPC_UNROLLED
           for (int j = 0; j < How::own_columns; ++j) how.score(i, j) = 0;
         }
-        OPC_ROLLED
-        for (int chunk = 0; chunk < chunks; ++chunk) {
-          if (chunk == 0) {
-            wait_for_copies<1>();
-          } else {
-            wait_for_copies<0>();
+        if constexpr (How::many) {
+          how.multiply_scores(first_column, static_cast<int>(n.terms));
+        } else {
+          OPC_ROLLED
+          for (int chunk = 0; chunk < chunks; ++chunk) {
+            if (chunk == 0) {
+              wait_for_copies<1>();
+            } else {
+              wait_for_copies<0>();
+            }
+            __syncthreads();
+            how.multiply_scores(first_column, at_most(How::depth, n.terms - int64_t(chunk) * How::depth));
+            __syncthreads();
+            /* What is multiplied next is on its way meanwhile. */
+            const bool last = chunk + 1 == chunks;
+            const int next = last ? tile + 1 : tile;
+            if (next < tiles) how.bring_scores(n, int64_t(next) * How::columns, last ? 0 : chunk + 1, chunks > 1);
+            end_copies();
           }
-          __syncthreads();
-          how.multiply_scores(first_column, at_most(How::depth, n.terms - int64_t(chunk) * How::depth));
-          __syncthreads();
-          /* What is multiplied next is on its way meanwhile. */
-          const bool last = chunk + 1 == chunks;
-          const int next = last ? tile + 1 : tile;
-          if (next < tiles) how.bring_scores(n, int64_t(next) * How::columns, last ? 0 : chunk + 1, chunks > 1);
-          end_copies();
+          if (chunks == 0) end_copies();
         }
-        if (chunks == 0) end_copies();
         const int columns_left = at_most(How::columns, n.columns - first_column);
         /* Where scores are read is found anew for each tile: registers are for scores and points. */
         int64_t row = first_row + how.row(0), column = first_column + how.column(0);
         forget(row);
         forget(column);
-        T greater[How::own_rows];
+        if (rows == How::rows && columns_left == How::columns && inside(first_row, How::rows, first_column, How::columns)) {
+          OPC_UNROLLED
+          for (int j = 0; j < How::own_columns; ++j) {
+            OPC_UNROLLED
+            for (int i = 0; i < How::own_rows; ++i) {
+              const int down = how.row(i) - how.row(0), along = how.column(j) - how.column(0);
+              how.score(i, j) = inner(batch, places, row + down, column + along, how.score(i, j));
+            }
+          }
+        } else {
+          in_turns(
+              [&](int i, int j, int at) {
+                const bool counts = how.row(i) < rows && at < columns_left;
+                T &now = how.score(i, j);
+                now = counts ? T(score(batch, places, row + (how.row(i) - how.row(0)), first_column + at, now)) : limits<T>::lowest;
+              },
+              how);
+        }
+        T best[How::own_rows];
+        bool rises = false;
         OPC_UNROLLED
-        for (int i = 0; i < How::own_rows; ++i) greater[i] = greatest[i];
-        OPC_UNROLLED
-        for (int j = 0; j < How::own_columns; ++j) {
+        for (int i = 0; i < How::own_rows; ++i) {
+          best[i] = greatest[i];
+          OPC_UNROLLED
+          for (int j = 0; j < How::own_columns; ++j) best[i] = larger(best[i], how.score(i, j));
+          best[i] = lanes_in_warp<joins_max, How::lanes>(best[i]);
+          rises = rises || !(greatest[i] == best[i]);
+        }
+        /* Most tiles have no greater score than those before. */
+        if (__any_sync(0xffffffffu, rises)) {
           OPC_UNROLLED
           for (int i = 0; i < How::own_rows; ++i) {
-            const bool counts = how.row(i) < rows && how.column(j) < columns_left;
-            const int down = how.row(i) - how.row(0), along = how.column(j) - how.column(0);
-            how.score(i, j) = counts ? T(score(batch, places, row + down, column + along, how.score(i, j))) : limits<T>::lowest;
-            greater[i] = maximum(greater[i], how.score(i, j));
+            /* Before the first score that counts nothing has been added. */
+            const bool alike = greatest[i] == best[i] || greatest[i] == limits<T>::lowest;
+            const T factor = alike ? T(1) : T(weight(shift(greatest[i]), shift(best[i])));
+            greatest[i] = best[i];
+            sums[i] *= factor;
+            OPC_UNROLLED
+            for (int k = 0; k < How::own_across; ++k) how.total(i, k) *= factor;
           }
         }
         OPC_UNROLLED
         for (int i = 0; i < How::own_rows; ++i) {
-          const T best = lanes_in_warp<joins_max, How::lanes>(greater[i]);
-          const T now = shift(best);
-          /* Before the first score that counts nothing has been added. */
-          const T factor = greatest[i] == best || greatest[i] == limits<T>::lowest ? T(1) : T(weight(shift(greatest[i]), now));
-          greatest[i] = best;
-          sums[i] *= factor;
-          OPC_UNROLLED
-          for (int k = 0; k < How::own_across; ++k) how.total(i, k) *= factor;
+          const T now = shift(greatest[i]);
           OPC_UNROLLED
           for (int j = 0; j < How::own_columns; ++j) {
-            how.score(i, j) = weight(how.score(i, j), now);
+            if constexpr (How::many) how.score(i, j) = exp_near(how.score(i, j) - now, static_cast<float>(How::of::exponent(again)));
+            if constexpr (!How::many) how.score(i, j) = weight(how.score(i, j), now);
             sums[i] += how.score(i, j);
           }
         }
-        wait_for_copies<1>();
-        __syncthreads();
-        how.multiply_weights(first_column, columns_left, again);
-        __syncthreads();
+        if constexpr (How::many) {
+          how.multiply_weights(first_column, columns_left, again, true);
+        } else {
+          wait_for_copies<1>();
+          __syncthreads();
+          how.multiply_weights(first_column, columns_left, again);
+          __syncthreads();
+        }
       }
       wait_for_copies<0>();
+      if constexpr (How::many) __syncthreads();
       OPC_UNROLLED
-      for (int i = 0; i < How::own_rows; ++i) sums[i] = lanes_in_warp<joins_sum, How::lanes>(sums[i]);
+      for (int i = 0; i < How::own_rows; ++i) {
+        sums[i] = lanes_in_warp<joins_sum, How::lanes>(sums[i]);
+        if (How::many) sums[i] = how.unscaled(sums[i], again);
+      }
       /* What is known of a tile is found anew: registers are for points. */
       forget(turn);
       const bool wrong = finish_rows(how, n, start_of_weights<How>(n, tile_at(turn)), rows, again, greatest, sums, finish);
@@ -249,25 +246,26 @@ OPC_DEVICE void weigh_by(How &how, const Nest &n, const Ahead &ahead, const Scor
 
 /* The rows of a nest in tiles, a block each. `left(batch, row, term)` and `right(batch, column, term)` are the factors of scores and
  * `weighed(batch, across, column)` what their weights are multiplied with, `left_at(batch)` and so on where the first element of these lies;
- * `ahead(batch)` are places that `score(batch, places, row, column, total)` reads at; `shift(greatest)` is what scores of a row are less of,
+ * `ahead(batch)` are places that `score(batch, places, row, column, total)` reads at, and so does `inner`, which is the same where
+ * `inside(first_row, rows, first_column, columns)` says so of some rows and columns; `shift(greatest)` is what scores of a row are less of,
  * `weight(score, shift)` the exponential, `needed(first_row, rows)` how many columns count in any of some rows if all that is weighed is
  * finite, and `finish(batch, row, across, total, greatest, sum)` stores a point. Where all three are elements of one type, it is `Stored`,
  * and otherwise void. Where tensor cores multiply weights, these are the sum of as many elements of 16 bits as hold all their digits. */
 template <typename T, typename Stored, int Tiles, typename LeftAlong, typename RightAlong, typename WeighedAlong, typename Nest, typename Left,
-          typename LeftAt, typename Right, typename RightAt, typename Weighed, typename WeighedAt, typename Ahead, typename Score,
-          typename Shift, typename Weight, typename Needed, typename Finish>
+          typename LeftAt, typename Right, typename RightAt, typename Weighed, typename WeighedAt, typename Ahead, typename Score, typename Inner,
+          typename Inside, typename Shift, typename Weight, typename Needed, typename Finish>
 OPC_DEVICE void weigh_rows(const Nest &n, const Left &left, const LeftAt &left_at, const Right &right, const RightAt &right_at,
-                           const Weighed &weighed, const WeighedAt &weighed_at, const Ahead &ahead, const Score &score, const Shift &shift,
-                           const Weight &weight, const Needed &needed, const Finish &finish) {
+                           const Weighed &weighed, const WeighedAt &weighed_at, const Ahead &ahead, const Score &score, const Inner &inner,
+                           const Inside &inside, const Shift &shift, const Weight &weight, const Needed &needed, const Finish &finish) {
   if constexpr (is_for_tensors<Stored>) {
-    weighs_halves<Stored, Tiles, LeftAlong, RightAlong, WeighedAlong, LeftAt, RightAt, WeighedAt> how(left_at, right_at, weighed_at);
-    weigh_by<T>(how, n, ahead, score, shift, weight, needed, finish);
+    weighs_halves<Stored, Tiles, 1, LeftAlong, RightAlong, WeighedAlong, LeftAt, RightAt, WeighedAt> how(left_at, right_at, weighed_at);
+    weigh_by<T>(how, n, ahead, score, inner, inside, shift, weight, needed, finish);
   } else if constexpr (sizeof(T) == 4 && Tiles != 2) {
     weighs_floats<Tiles, LeftAlong, RightAlong, WeighedAlong, LeftAt, RightAt, WeighedAt> how(left_at, right_at, weighed_at);
-    weigh_by<T>(how, n, ahead, score, shift, weight, needed, finish);
+    weigh_by<T>(how, n, ahead, score, inner, inside, shift, weight, needed, finish);
   } else {
     weighs_values<T, Left, Right, Weighed> how(left, right, weighed);
-    weigh_by<T>(how, n, ahead, score, shift, weight, needed, finish);
+    weigh_by<T>(how, n, ahead, score, inner, inside, shift, weight, needed, finish);
   }
 }
 
@@ -312,8 +310,15 @@ struct weigh_launch {
       return weighs || pairs == 0 ? shape_of_weights(kind, element).bytes + further * pairs : (1 + further) * pairs;
     };
     const auto fits = [&](int32_t kind) { return needs(kind) + bytes_of_notes(kind, element) <= most_shared(); };
-    const bool wide = weighs && element < 8 && (d.across > 64 || (element == 2 && terms > 64));
-    d.tiles = wide && fits(1) ? 1 : weighs && element == 4 && !fits(0) ? 2 : 0;
+    const bool wide = (weighs && element < 8 && d.across > 64) || (element == 2 && terms > 64);
+    if (element == 2) {
+      const int32_t kind = wide ? 2 : 1;
+      const bool packs = d.left.how == packed && d.right.how == packed && (!weighs || d.weighed.how == packed);
+      const bool all = packs && (further == 0 || (d.more_left.how == packed && d.more_right.how == packed));
+      d.tiles = all && d.columns >= many_columns && terms <= shape_of_weights(kind, 2).depth && fits(kind) ? kind : 0;
+    } else {
+      d.tiles = wide && fits(1) ? 1 : weighs && element == 4 && !fits(0) ? 2 : 0;
+    }
     const weight_shape shape = shape_of_weights(d.tiles, element);
     bytes = needs(d.tiles);
     d.work *= (d.down + shape.rows - 1) / shape.rows * ((d.across + shape.across - 1) / shape.across);

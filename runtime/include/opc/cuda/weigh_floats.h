@@ -14,6 +14,7 @@ struct weighs_floats {
   enum : int { rows = shape.rows, columns = shape.columns, depth = shape.depth, across = shape.across, lanes = 16 };
   enum : int { own_rows = 4, own_columns = 4, own_across = across / 16 };
   static constexpr bool scales = false, shrinks = true;
+  static constexpr bool many = false;
   static constexpr int turns = 1;
   typedef float_part<LeftAlong, rows> left_part;
   typedef float_part<RightAlong, columns> right_part;
@@ -105,7 +106,7 @@ struct weighs_floats {
     }
   }
   /* Lanes get the weights of all columns from each other, by shared memory. */
-  OPC_DEVICE_MEMBER void multiply_weights(int64_t, int some, int) {
+  OPC_DEVICE_MEMBER void multiply_weights(int64_t, int some, int, bool = false) {
     const shared_place own = shared + weights + warp() * warp_bytes;
     OPC_UNROLLED
     for (int j = 0; j < own_columns; ++j) {

@@ -1,0 +1,139 @@
+"""Sums at points that lie side by side, of which a thread has a pack: neighbours along the target's last index, 16 bytes of what
+is read along it.
+
+A gradient of what all rows share, such as a bias, is a sum over rows for each column. Where a thread has one column it computes
+for each element where that lies, and reads the values that a row has anew; a thread that has a pack does so once for its columns.
+Parts of the rows are summed by themselves, and joined by the loop over single points, which takes all where there are no packs.
+"""
+
+from __future__ import annotations
+
+from opc.ir.dtypes import DType, Weak
+from opc.ir.expr import Axis, Call, Cast, Expr, GroupAxis, IndexValue, Reduce, children, free_indices, reads, walk
+from opc.ir.op import Op
+from opc.loops.bind import WORK, share_terms
+from opc.loops.nodes import Accumulate, Body, Do, How, If, Kernel, Let, Loop, Statement, Store, Var
+from opc.loops.packs import COUNT
+from opc.loops.schedule import Schedule, Transformation
+from opc.loops.values import (
+    Address,
+    Construct,
+    Local,
+    Member,
+    Named,
+    Product,
+    StoredType,
+    Word,
+    call,
+    number,
+    sum_of,
+    variable,
+)
+from opc.lower.build.context import NEST, Nest
+from opc.lower.cuda.packed import PackedPoints, along, always_packed
+from opc.lower.cuda.points import point_kernel, used_places
+from opc.lower.heuristics import runs_often
+from opc.lower.loop_ir import NestStage
+from opc.records import replace
+
+
+def summed_entry(op: Op, stage: NestStage) -> int | None:
+    """Return the entry of the target that threads take packs along, the last; None where a statement is no such sum."""
+    nest, value = Nest(op, stage), stage.assign.value
+    if not runs_often(op) or not stage.assign.indices or not isinstance(stage.assign.indices[-1], str):
+        return None
+    found = [e for e in walk(value) if isinstance(e, Reduce)]
+    if len(found) != 1 or found[0] is not _unconditional(value):
+        return None
+    (total,) = found
+    if total.kind != "sum" or len(total.axes) != 1 or isinstance(total.type, Weak) or total.type != total.body.type:
+        return None
+    (axis,) = total.axes
+    own = nest.stage.assign.indices[-1]
+    plain = isinstance(axis, GroupAxis) or (isinstance(axis, Axis) and not axis.extent.indices())
+    outside = [r for r in reads(value) if not any(r is inner for inner in reads(total.body))]
+    if not plain or any(own in free_indices(r) for r in outside) or own in _places(value):
+        return None
+    entry = len(stage.assign.indices) - 1
+    return entry if always_packed(nest, total.body, entry) else None
+
+
+def _unconditional(e: Expr) -> Expr | None:
+    """Return the reduction that a value always asks for, None where there is none."""
+    match e:
+        case Reduce():
+            return e
+        case Call() | Cast():
+            return next((found for c in children(e) if (found := _unconditional(c)) is not None), None)
+        case _:
+            return None
+
+
+def summed_kernel(op: Op, stage: NestStage, entry: int) -> Kernel:
+    """Return the function of a sum, whose variables have no names of their own yet: a loop over packs, and that over points."""
+    single = point_kernel(op, stage)
+    comment, loop = single.body
+    packs = PackedSums(Nest(op, stage), entry)
+    steps = (*single.schedule.steps, Transformation("pack", ("16 bytes", packs.index)))
+    return replace(single, body=(comment, *packs.loop(), loop), schedule=Schedule(steps))
+
+
+class PackedSums(PackedPoints):
+    """Makes the loop over packs of columns."""
+
+    def loop(self) -> Body:
+        """Return how many columns a pack has, and the loop."""
+        nest, target = self.nest, self.nest.declared
+        first, lane, own = variable(self.first), variable(self.lane), self.nest.fresh("own")
+        entries = self.stage.assign.indices
+        found = self.places({n: call("entry_place", NEST, first, number(n)) for n in range(len(entries))})
+        places = tuple(replace(p, name=self.start) if p.name == self.index else p for p in found)
+        value = self.value(self.stage.assign.value)
+        made = nest.fresh(f"{target.name}_pack")
+        point = sum_of([first, lane])
+        at = Address(target.name, first)
+        store: Body = (
+            Var(made, Named("auto"), call("new_points", at, types=(COUNT,))),
+            self._each((*self.lanes, Store(Local(made, target.type, lane), Construct(target.type, value)))),
+            Do(call("store_points", at, Local(made, target.type), types=(COUNT,))),
+        )
+        total = Local(self.total, self.type, lane)
+        keep = self._each((Do(call("keep_terms", NEST, variable(WORK), point, total, types=(self.type,))),))
+        body: Body = (*self.lines, If(call("is_part", NEST, type=DType.BOOL), (keep,), store))
+        types = tuple(StoredType(self.op.operand(name).type, name) for name in along(nest, self.entry))
+        head = Let(own, Weak.INT, call("point_of", NEST, variable(WORK)))
+        begin = Let(self.first, Weak.INT, Product((variable(own), Word(COUNT))))
+        return (
+            Let(f"@{COUNT}", Named("constexpr int"), call("count_packed", types=types)),
+            Loop(How.TEAMS, WORK, number(0), Member("@nest", "packed"), (head, begin, *used_places(places, body))),
+        )
+
+    def _each(self, body: Body) -> Statement:
+        return Loop(How.UNROLLED, self.lane, number(0), Word(COUNT), body)
+
+    def reduction(self, e: Reduce) -> Expr:
+        """As `PointLoops` says: a total for each column."""
+        (axis,) = e.axes
+        assert isinstance(axis, Axis | GroupAxis), "a sum in packs goes over one axis"
+        assert not isinstance(e.type, Weak)
+        self.total, self.type = self.nest.fresh("totals"), e.type
+        groups, lines, self.lines = dict(self.groups), self.lines, []
+        loop = self.loop_over(axis)
+        value = self.value(e.body)
+        each = Accumulate(Local(self.total, e.type, variable(self.lane)), e.kind, value)
+        own = Let(self.index, Weak.INT, sum_of([variable(self.start), variable(self.lane)]))
+        inner = (*self.ahead, self._each(used_places((own,), (*self.lines, each))))
+        self.groups, self.lines, self.ahead = groups, lines, []
+        zeros = Var(self.total, Named("auto"), call("no_terms", types=(e.type, COUNT)))
+        self.lines += [zeros, *share_terms((replace(loop, body=inner),), {}, 1)]
+        found = self.nest.fresh("total")
+        self.lanes = (Let(found, e.type, Local(self.total, e.type, variable(self.lane))),)
+        return Local(found, e.type)
+
+
+def _places(value: Expr) -> frozenset[str]:
+    """Return the indices whose places a value computes with."""
+    return frozenset().union(*(e.value.indices() for e in walk(value) if isinstance(e, IndexValue)))
+
+
+__all__ = ["summed_entry", "summed_kernel"]
