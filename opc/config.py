@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import field
 from functools import cache
@@ -43,10 +44,17 @@ class Config:
 
 def find(start: Path) -> Path | None:
     """Return the nearest pyproject.toml in `start` or a folder above it, or None."""
-    for folder in (start, *start.parents):
-        if (folder / "pyproject.toml").is_file():
-            return folder / "pyproject.toml"
-    return None
+    found = _find(str(start))
+    return None if found is None else Path(found)
+
+
+def _find(folder: str) -> str | None:
+    # Asked often: paths as text take a quarter of the time.
+    while not os.path.isfile(found := os.path.join(folder, "pyproject.toml")):
+        folder, below = os.path.dirname(folder), folder
+        if folder == below:
+            return None
+    return found
 
 
 def load(start: Path | None = None) -> Config:
@@ -55,21 +63,22 @@ def load(start: Path | None = None) -> Config:
     Raises:
         SpecError: with every mistake of `[tool.opc]`, or the TOML parser's message.
     """
-    path = find((start or Path.cwd()).absolute())
+    path = _find(os.getcwd() if start is None else str(start.absolute()))
     if path is None:
         return Config()
     try:
-        status = path.stat()
+        status = os.stat(path)
     except OSError as error:
         raise SpecError([Diagnostic(f"cannot read {path}: {error}")]) from error
     return _read(path, status.st_mtime_ns, status.st_size)
 
 
 @cache
-def _read(path: Path, modified: int, size: int) -> Config:
+def _read(place: str, modified: int, size: int) -> Config:
     """Return the settings of a file; `modified` and `size` tell one state of it from another."""
     import tomllib
 
+    path = Path(place)
     try:
         data = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:

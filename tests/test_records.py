@@ -45,6 +45,20 @@ class Own:
     x: int
 
 
+class Asked:
+    """What remembers an answer in a slot that holds None at first."""
+
+    __slots__ = ("_answer",)
+    BLANK = ("_answer",)
+
+
+@dataclass(frozen=True, slots=True)
+class Asking(Asked):
+    """A record with such a slot."""
+
+    x: int
+
+
 @dataclass(slots=True)
 class Plain:
     """No record: type checkers let it be changed."""
@@ -131,3 +145,13 @@ def test_what_a_record_is_not_made_for_is_left_to_the_standard_decorator() -> No
 
     assert Ordered(1) < Ordered(2)
     assert replace(Ordered(1), x=3) == Ordered(3)
+
+
+def test_slots_that_are_blank_hold_none_at_first() -> None:
+    one = Asking(1)
+    assert one._answer is None
+    object.__setattr__(one, "_answer", 2)
+    for other in (copy.copy(one), pickle.loads(pickle.dumps(one)), replace(one, x=3)):
+        assert other._answer is None
+    assert replace(one, x=one.x)._answer == 2
+    assert one == Asking(1)

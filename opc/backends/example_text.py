@@ -10,6 +10,7 @@ from opc.backends.templates import Templates
 from opc.emit.onnx.types import used_variables
 from opc.emit.python.text import Bracket, literal, quoted
 from opc.ir.dtypes import DType, TypeVar, candidates, resolve
+from opc.ir.node import of_recent
 from opc.ir.op import AttributeKind, Family, Operand
 
 TESTED = (DType.FLOAT32, DType.FLOAT64, DType.FLOAT16)
@@ -26,8 +27,15 @@ def test_file(family: Family, templates: Templates, backend: str, **values: obje
     """
     if not family.examples:
         return {}
+    values = {**_common(family), **values}
+    return {f"tests/test_{backend}.py": templates.render(f"test_{backend}.py.j2", family, **values)}
+
+
+@of_recent
+def _common(family: Family) -> dict[str, object]:
+    """Return what the templates of all backends know."""
     op = family.forward
-    common = {
+    return {
         "op": op,
         "examples": examples(family),
         "types": types(family),
@@ -40,7 +48,6 @@ def test_file(family: Family, templates: Templates, backend: str, **values: obje
         "gradient": family.backward is not None and any(map(differentiable, op.inputs)),
         "wrong_attribute": wrong_attribute(family),
     }
-    return {f"tests/test_{backend}.py": templates.render(f"test_{backend}.py.j2", family, **{**common, **values})}
 
 
 def names(constant: str, operands: Sequence[str]) -> str:

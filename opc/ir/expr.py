@@ -145,7 +145,7 @@ _OWN_TRAITS: dict[type, Callable[[Any], int]] = {
 }
 
 
-@remembered("_traits")
+@remembered("_traits", blank=True)
 def traits(e: Expr) -> int:
     """Return what stands in `e`, itself included: one answer for all who look for one thing, and mostly for nothing."""
     own = _OWN_TRAITS.get(e.__class__)
@@ -155,7 +155,7 @@ def traits(e: Expr) -> int:
     return found
 
 
-@remembered("_reads")
+@remembered("_reads", blank=True)
 def reads(e: Expr) -> tuple[Read, ...]:
     """Return every read in `e`, those around others first."""
     below = CHILDREN[e.__class__](e)
@@ -213,7 +213,7 @@ def map_affine(e: Expr, change: Callable[[Affine], Affine]) -> Expr:
     return rewrite(e, rule)
 
 
-@remembered("_indices")
+@remembered("_indices", blank=True)
 def free_indices(e: Expr) -> frozenset[str]:
     """Return the index variables that `e` uses and does not bind by a reduction."""
     if isinstance(e, IndexValue):
@@ -258,7 +258,7 @@ def free_groups(e: Expr) -> frozenset[str]:
             return NOTHING.union(*(free_groups(c) for c in children(e)))
 
 
-@remembered("_size")
+@remembered("_size", blank=True)
 def size(e: Expr) -> int:
     """Return the number of nodes of `e`, as often as each stands in it."""
     return 1 + sum(map(size, CHILDREN[e.__class__](e)))

@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields
 from threading import RLock
-from typing import Any, TypeVar, cast
+from typing import Any, ClassVar, TypeVar, cast
 
 _A = TypeVar("_A")
 _C = TypeVar("_C", bound="type[Node]")
@@ -31,6 +31,9 @@ class Node:
 
     __slots__ = ("__weakref__", "_hash", "_indices")
 
+    BLANK: ClassVar[tuple[str, ...]] = ("_hash",)
+    """The slots of what is asked of most nodes: they hold None at first. To find that a slot holds nothing takes long."""
+
 
 class AffineNode(Node):
     """The base of affine expressions and their atoms."""
@@ -46,6 +49,8 @@ class AffineNode(Node):
 
 class ExprNode(Node):
     """The base of expressions."""
+
+    BLANK = ("_hash", "_indices", "_offsets", "_reads", "_size", "_traits", "_variables")
 
     __slots__ = (
         "_asked",
@@ -77,6 +82,7 @@ class OpNode(Node):
     __slots__ = (
         "_alone",
         "_assignments",
+        "_batching",
         "_broadcast",
         "_carried",
         "_declared",
@@ -103,16 +109,17 @@ _UNKNOWN: Any = object()
 """What stands for an answer that a node has not been asked for: to test for it takes half the time of catching an error."""
 
 
-def remembered(slot: str, often: bool = False) -> Callable[[Callable[[_N], _R]], Callable[[_N], _R]]:
+def remembered(slot: str, often: bool = False, blank: bool = False) -> Callable[[Callable[[_N], _R]], Callable[[_N], _R]]:
     """Have a function of a node compute its answer once for each node, kept in a slot of the base of its kind.
 
     Of one that is asked `often` of each node, to be told again takes a third of the time, and to be told first twice as long.
+    Where the slot is `blank` at first, both take a third; the answer is never None then.
     """
     put = _PUTS[slot]
 
     def decorate(compute: Callable[[_N], _R]) -> Callable[[_N], _R]:
-        if often:
-            return functools.wraps(compute)(_asked_often(slot, compute, put))
+        if often or blank:
+            return functools.wraps(compute)(_by_name(_OFTEN if often else _BLANK, slot, compute, put))
 
         @functools.wraps(compute)
         def ask(node: _N) -> _R:
@@ -127,12 +134,27 @@ def remembered(slot: str, often: bool = False) -> Callable[[Callable[[_N], _R]],
     return decorate
 
 
-def _asked_often(slot: str, compute: Callable[[_N], _R], put: Callable[[_N, _R], None]) -> Callable[[_N], _R]:
+_OFTEN = """
+def ask(node):
+    try:
+        return node.{slot}
+    except AttributeError:
+        pass
+    found = compute(node)
+    put(node, found)
+    return found
+"""
+_BLANK = """
+def ask(node):
+    found = node.{slot}
+    if found is None:
+        found = node.{slot} = compute(node)
+    return found
+"""
+
+
+def _by_name(text: str, slot: str, compute: Callable[[_N], _R], put: Callable[[_N, _R], None]) -> Callable[[_N], _R]:
     """Return `compute` as a function that finds its answer by the name of the slot, which the interpreter looks up fastest."""
-    text = (
-        "def ask(node):\n    try:\n        return node.{slot}\n    except AttributeError:\n        pass\n"
-        "    found = compute(node)\n    put(node, found)\n    return found\n"
-    )
     scope: dict[str, Any] = {"compute": compute, "put": put}
     exec(text.format(slot=slot), scope)
     ask: Callable[[_N], _R] = scope["ask"]
@@ -164,7 +186,7 @@ def remembering(cls: _C) -> _C:
     """Have the instances of a frozen dataclass hash their parts once, and compare unequal by these hashes."""
     by_fields: Callable[[Any, object], bool] = cls.__eq__
     by_hash: Callable[[Any], int] = cls.__hash__
-    own_hash = remembered("_hash")(by_hash)
+    own_hash = remembered("_hash", blank=True)(by_hash)
 
     def equal(self: Any, other: object) -> bool:
         if self is other:
@@ -172,7 +194,7 @@ def remembering(cls: _C) -> _C:
         if other.__class__ is not self.__class__:
             return False
         # What has not been hashed yet is mostly as quick to compare.
-        mine, its = getattr(self, "_hash", None), getattr(other, "_hash", None)
+        mine, its = self._hash, other._hash  # type: ignore[attr-defined]  # it is of the same class
         return (mine is None or its is None or mine == its) and by_fields(self, other)
 
     for name, method in (("__hash__", own_hash), ("__eq__", equal)):

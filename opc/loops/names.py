@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from opc.ir.expr import Expr, Extension, IndexValue, children, with_children
+from opc.diagnostics import NO_SPAN
+from opc.ir.expr import Expr, Extension, IndexValue, with_children
+from opc.ir.expr_nodes import CHILDREN
 from opc.loops.nodes import (
     Alias,
     Body,
@@ -25,7 +27,7 @@ from opc.loops.nodes import (
     with_bodies,
     with_own_values,
 )
-from opc.loops.values import Address, Block, Intrinsic, Lambda, Load, Local, Member, Named, Static
+from opc.loops.values import Address, Block, Intrinsic, Lambda, Load, Local, Member, Named, Static, variable
 from opc.records import replace
 
 PARAMETERS = frozenset(("nest", "call", "tile", "begin", "end", "arguments"))
@@ -155,13 +157,14 @@ class _Namer:
         rule = _RULES.get(e.__class__)
         if rule is not None:
             return rule(self, e, env)
-        below = children(e)
+        below = CHILDREN[e.__class__](e)
         return with_children(e, tuple([self._value(c, env) for c in below])) if below else e
 
-    def _index(self, e: IndexValue, env: Mapping[str, str]) -> IndexValue:
+    def _index(self, e: IndexValue, env: Mapping[str, str]) -> Expr:
         old = e.value
-        if not old.indices():
-            return e
+        if old.index is not None and e.span is NO_SPAN:
+            name = env.get(old.index, old.index)
+            return e if name == old.index else variable(name)
         value = old.rename(env)
         return e if value is old else IndexValue(value, e.span)
 

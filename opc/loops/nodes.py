@@ -203,8 +203,14 @@ def statements(body: Body) -> Iterator[Statement]:
 
 
 def outline(body: Body) -> tuple[type, ...]:
-    """Return the classes of a body's statements but comments, outer ones first: bodies that differ mostly differ in these."""
-    return tuple([cls for s in statements(body) if (cls := s.__class__) is not Comment])
+    """Return the classes of a body's statements but comments, outer ones first, each before those of its values: bodies that
+    differ mostly differ in these."""
+    found: list[type] = []
+    for s in statements(body):
+        if s.__class__ is not Comment:
+            found.append(s.__class__)
+            found += [v.__class__ for v in own_values(s)]
+    return tuple(found)
 
 
 def map_values(body: Body, change: Callable[[Expr], Expr]) -> Body:

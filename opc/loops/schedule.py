@@ -65,7 +65,10 @@ class Schedule:
 
     def args(self, name: str) -> tuple[str, ...]:
         """Return the arguments of a transformation, none of one that is not done."""
-        return next((t.args for t in self.steps if t.name == name), ())
+        for t in self.steps:
+            if t.name == name:
+                return t.args
+        return ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,9 @@ from typing import Any
 
 from opc.ir.affine import Affine, Index
 from opc.ir.dtypes import Acc, DType, ValueType, Weak, candidates, is_floating
-from opc.ir.expr import Call, Const, Expr, IndexValue, children
-from opc.ir.node import remembered
+from opc.ir.expr import Call, Const, Expr, IndexValue
+from opc.ir.expr_nodes import CHILDREN
+from opc.ir.node import memoised, remembered
 from opc.loops.kinds import Kind, Named, Pointer, ReferenceType, StoredType, type_text
 from opc.loops.value_nodes import (
     Address,
@@ -79,11 +80,13 @@ __all__ = [
 ]
 
 
+@memoised
 def number(value: int) -> Expr:
     """Return an integer."""
     return IndexValue(Affine.of(value))
 
 
+@memoised
 def variable(name: str) -> Expr:
     """Return the value of an integer variable."""
     return IndexValue(Affine.of(Index(name)))
@@ -130,18 +133,18 @@ def zero(t: ValueType) -> Expr:
     return Const(0, t)
 
 
-@remembered("_variables")
+@remembered("_variables", blank=True)
 def variables(e: Expr) -> tuple[str, ...]:
     """Return the variables that a value uses, indices among them, in the order in which they stand."""
     own = (e.name,) if isinstance(e, Local) else sorted(e.value.indices()) if isinstance(e, IndexValue) else ()
-    below = children(e)
+    below = CHILDREN[e.__class__](e)
     return tuple(dict.fromkeys([*own, *[v for c in below for v in variables(c)]])) if below else tuple(own)
 
 
-@remembered("_offsets")
+@remembered("_offsets", blank=True)
 def group_offsets(e: Expr) -> tuple[Intrinsic, ...]:
     """Return the offsets of places in axis groups that a value uses, as often as they stand in it, those around others first."""
-    below = [offset for c in children(e) for offset in group_offsets(c)]
+    below = [offset for c in CHILDREN[e.__class__](e) for offset in group_offsets(c)]
     return (e, *below) if isinstance(e, Intrinsic) and e.name == "group_offset" else tuple(below)
 
 

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from opc.analysis.value_types import presence
-from opc.ir.expr import PRESENCE, Call, Expr, IndexValue, Present, Read, Reduce, Select, children, traits
+from opc.ir.expr import PRESENCE, Call, Expr, IndexValue, Present, Read, Reduce, Select, traits
+from opc.ir.expr_nodes import CHILDREN
 from opc.ir.verify import VerifyError
 from opc.loops.intrinsics import HEADER
 from opc.loops.nodes import (
@@ -111,7 +112,7 @@ class _KernelVerifier:
         check = _CHECKS.get(e.__class__)
         if check is not None and check(self, e, names, given):
             return
-        for c in children(e):
+        for c in CHILDREN[e.__class__](e):
             self._value(c, names, given)
 
     def _left(self, e: Expr, names: set[str], given: frozenset[str]) -> bool:

@@ -17,7 +17,10 @@ def widened_types(op: Op) -> tuple[TypeVar, ...]:
 
 def index_types(op: Op) -> tuple[TypeVar, ...]:
     """Return the types that an op only reads indices in: nothing is computed in such a type, so that nothing wraps in it."""
+    found = tuple(t for t in op.types if set(t.dtypes) == _INDICES)
+    if not found:
+        return ()
     made = {o.type for o in (*op.outputs, *op.temporaries)}
     computed = {e.type for s in op.body for e in walk(s.value) if not isinstance(e, Read)} | made
     computed |= {t.of for t in computed if isinstance(t, Acc)}
-    return tuple(t for t in op.types if set(t.dtypes) == _INDICES and t not in computed)
+    return tuple(t for t in found if t not in computed)

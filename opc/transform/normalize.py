@@ -207,6 +207,8 @@ def share(op: Op) -> Op:
     """Return the op with expensive expressions that occur more than once computed once."""
     op = unshadow(op)
     candidates = [found for s in op.body for found in _candidates(s, op)]
+    if len(candidates) < 2:
+        return op
     forms = Counter(form(e) for e, _ in candidates)
     counts: Counter[tuple[Expr, tuple[DimSpec, ...]]] = Counter()
     for e, domain in candidates:

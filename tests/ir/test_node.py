@@ -13,6 +13,8 @@ import pytest
 
 from opc.ir import node
 from opc.ir.affine import Affine, AttrInt, Dim, Index
+from opc.ir.dtypes import Weak
+from opc.ir.expr import NUMBER, Call, Const, IndexValue, free_indices, traits
 
 
 def test_equal_values_are_one_object() -> None:
@@ -105,3 +107,15 @@ def test_what_is_asked_of_an_object_is_found_by_identity() -> None:
     one, other = [1, 2], [1, 2]
     assert length(one) == length(other) == length(one) == 2
     assert [known is one for known in asked] == [True, False]
+
+
+def test_copies_of_expressions_are_asked_anew() -> None:
+    e = Call("add", (IndexValue(Affine.of(Index("i"))), Const(1, Weak.INT)), Weak.INT)
+    assert free_indices(e) == {"i"}
+    assert traits(e) & NUMBER
+    for other in (copy.copy(e), copy.deepcopy(e), pickle.loads(pickle.dumps(e))):
+        assert other is not e
+        assert other == e
+        assert hash(other) == hash(e)
+        assert free_indices(other) == {"i"}
+        assert traits(other) == traits(e)

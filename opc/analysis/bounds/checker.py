@@ -126,7 +126,7 @@ class Knowledge:
     def _nonnegative(self, f: Affine, ranges: Mapping[str, Affine], conditions: Conditions) -> bool:
         if self._with_facts(f, ranges, [g for cond, holds in conditions for g in facts_of(cond, holds)]):
             return True
-        cases: list[list[Affine]] = [[]]
+        cases: list[tuple[Affine, ...]] = [()]
         for cond, holds in conditions:
             more = cases_of(cond, holds)
             if len(cases) * len(more) <= _MAX_CASES:

@@ -17,6 +17,7 @@ from opc.analysis.value_types import affine_of, flag_of, presence
 from opc.ir.affine import Affine, Atom, Dim, FloorDiv, GroupSize, Index, Minimum, Mod, Symbol
 from opc.ir.dtypes import DType
 from opc.ir.expr import Call, Const, Expr, Present, Select
+from opc.ir.node import memoised
 
 _MAX_FACTS = 2
 """How many facts one proof may combine."""
@@ -51,7 +52,8 @@ def _not(condition: Expr) -> Expr:
     return Call("not", (condition,), DType.BOOL)
 
 
-def facts_of(condition: Expr, holds: bool = True) -> list[Affine]:
+@memoised
+def facts_of(condition: Expr, holds: bool = True) -> tuple[Affine, ...]:
     """Return expressions that are not negative wherever `condition` holds, or where it does not."""
     match _as_logic(condition):
         case Call(fn="not", args=(inner,)):
@@ -61,27 +63,27 @@ def facts_of(condition: Expr, holds: bool = True) -> list[Affine]:
         case Call(fn="lt" | "le" | "gt" | "ge" | "eq" | "ne" as fn, args=(left, right)):
             a, b = affine_of(left), affine_of(right)
             if a is None or b is None:
-                return []
+                return ()
             match fn if holds else _INVERSE[fn]:
                 case "lt":
-                    return [b - a - 1]
+                    return (b - a - 1,)
                 case "le":
-                    return [b - a]
+                    return (b - a,)
                 case "gt":
-                    return [a - b - 1]
+                    return (a - b - 1,)
                 case "ge":
-                    return [a - b]
+                    return (a - b,)
                 case "eq":
-                    return [a - b, b - a, *_divisible(a, b)]
+                    return (a - b, b - a, *_divisible(a, b))
                 case _:
-                    return []
+                    return ()
         case _:
             flag = flag_of(condition)
-            return [] if flag is None else [flag - 1] if holds else [-flag]
+            return () if flag is None else (flag - 1,) if holds else (-flag,)
 
 
-def cases_of(condition: Expr, holds: bool = True) -> list[list[Affine]]:
-    """Return lists of expressions: wherever `condition` holds, or where it does not, those of one list are not negative."""
+def cases_of(condition: Expr, holds: bool = True) -> list[tuple[Affine, ...]]:
+    """Return tuples of expressions: wherever `condition` holds, or where it does not, those of one of them are not negative."""
     match _as_logic(condition):
         case Call(fn="not", args=(inner,)):
             return cases_of(inner, not holds)
@@ -90,7 +92,7 @@ def cases_of(condition: Expr, holds: bool = True) -> list[list[Affine]]:
             return [a + b for a in one for b in two] if holds == (fn == "and") else one + two
         case Call(fn="eq" | "ne" as fn, args=(left, right)) if holds == (fn == "ne"):
             a, b = affine_of(left), affine_of(right)
-            return [[]] if a is None or b is None else [[b - a - 1], [a - b - 1]]
+            return [()] if a is None or b is None else [(b - a - 1,), (a - b - 1,)]
         case _:
             return [facts_of(condition, holds)]
 

@@ -13,7 +13,7 @@ from opc.backends.poplar.recent import of_family
 from opc.backends.templates import Templates
 from opc.diagnostics import Diagnostic
 from opc.emit.abi import attributes_type, header_path
-from opc.emit.cpp.layout import wrap
+from opc.emit.cpp import layout
 from opc.emit.numpy.reference import numpy_module
 from opc.emit.poplar.files import poplar_files, refused
 from opc.emit.shapes.cpp import rules
@@ -113,7 +113,7 @@ def definitions_source(family: Family, *, parameterized: bool) -> str:
 
 def wrapped(text: str) -> str:
     """Return C++ with its long lines broken."""
-    return "\n".join(piece for line in text.split("\n") for piece in wrap(line))
+    return "\n".join(layout.wrapped(text.split("\n")))
 
 
 @of_family

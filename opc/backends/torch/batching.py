@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from opc.ir.affine import Affine, GroupSize
 from opc.ir.expr import Expr, GroupAxis, GroupIndex, IndexValue, Read, Reduce, walk
+from opc.ir.node import remembered
 from opc.ir.op import AttributeKind, Family, Group, Op, Operand
 from opc.records import dataclass
 
@@ -36,6 +37,7 @@ def needs_batch_axes(family: Family) -> bool:
     return not all(batching(op).always for op in family.ops)
 
 
+@remembered("_batching")
 def batching(op: Op) -> Batching:
     """Return how `op` meets a batch axis."""
     axes = tuple(i for i, a in enumerate(op.attributes) if a.kind is AttributeKind.AXIS)

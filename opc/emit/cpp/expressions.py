@@ -28,6 +28,7 @@ from opc.ir.expr import (
     StrConst,
 )
 from opc.ir.functions import FUNCTIONS
+from opc.ir.node import memoised
 from opc.ir.op import AttributeKind, Op
 from opc.ir.precedence import CONDITIONAL, CPP
 from opc.ir.promotion import join
@@ -38,6 +39,7 @@ _ATOM = CPP.atom
 _LARGEST_POWER = 16
 
 
+@memoised
 def c_compute(t: ValueType) -> str:
     """Return the C++ type values of type `t` are computed in, inside a template over the type variables."""
     match t:
@@ -63,6 +65,7 @@ def compute_types(t: TypeVar) -> tuple[DType, ...]:
     return tuple(dict.fromkeys(d.compute for d in t.dtypes))
 
 
+@memoised
 def _narrow(t: ValueType) -> bool:
     """Whether C++ promotes arithmetic on `t` to int, so that results must be cut back to wrap."""
     return not isinstance(t, Weak) and any(not d.is_floating and d.bits < 32 for d in candidates(t))
@@ -167,7 +170,7 @@ class ExprText(AffineDialect):
 
     def _call(self, e: Call) -> CppText:
         fn = FUNCTIONS[e.fn]
-        if any(isinstance(a, StrConst) for a in e.args):
+        if e.fn in ("eq", "ne") and any(isinstance(a, StrConst) for a in e.args):
             return self._text_comparison(e)
         if e.fn == "pow" and (power := _small_power(e.args[1])) is not None:
             base = self.convert(e.args[0], e.type)
@@ -263,15 +266,9 @@ ExprText.WRITERS = {
 
 def _is_loose(e: Expr) -> bool:
     """Whether an expression is made of literals alone, whose text may be an integer where a floating value is meant."""
-    match e:
-        case Const():
-            return True
-        case Cast(arg=arg):
-            return isinstance(arg, Const)
-        case Select(then=then, other=other):
-            return _is_loose(then) and _is_loose(other)
-        case _:
-            return False
+    if isinstance(e, Select):
+        return _is_loose(e.then) and _is_loose(e.other)
+    return isinstance(e.arg if isinstance(e, Cast) else e, Const)
 
 
 def _is_zero(e: Expr) -> bool:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 from opc.emit.cpp.text import WIDTH
 from opc.ir.affine import Dim, GroupSize
@@ -36,43 +38,48 @@ def wrapped(lines: Iterable[str]) -> list[str]:
     return found
 
 
-def wrap(line: str) -> list[str]:
+def wrap(line: str) -> Sequence[str]:
     """Return a statement as lines of at most WIDTH columns, broken at its loosest operators or after commas.
 
     Comments and lines without a place to break stay as they are.
     """
-    if len(line) <= WIDTH:
-        return [line]
+    return (line,) if len(line) <= WIDTH else _broken(line)
+
+
+@lru_cache(maxsize=1 << 12)
+def _broken(line: str) -> tuple[str, ...]:
+    """As `wrap`, of a line that is too long: what several files of a package have is broken once."""
     text = line.lstrip()
+    if text.startswith(_COMMENTS):
+        return (line,)
     found: list[str] = []
-    if not text.startswith(_COMMENTS):
-        _break(text, 0, len(text), len(line) - len(text), _places(text), found)
-    return found or [line]
+    _break(text, 0, len(text), len(line) - len(text), _places(text), found)
+    return tuple(found)
 
 
 _COMMENTS = ("/*", "*", "//", "#")
 _BEHIND_EQUALS = (1000, 0)
 """The last resort of all places."""
-_Place = tuple[tuple[int, int], int]
-"""A blank that a text may be broken at, behind its rank: depth of brackets and looseness of the operator."""
+_Place = tuple[int, tuple[int, int]]
+"""A blank that a text may be broken at, and its rank: depth of brackets and looseness of the operator."""
 
 
-def _break(text: str, begin: int, end: int, margin: int, places: list[_Place], found: list[str]) -> None:
-    """Add the lines of a part of a text, the first of them behind a margin; `places` are those of the part."""
+def _break(text: str, begin: int, end: int, margin: int, places: Sequence[_Place], found: list[str]) -> None:
+    """Add the lines of a part of a text, the first of them behind a margin; `places` are those of the part, in order."""
     # A line is neither broken within its margin nor behind an `=` that it does not reach.
     last, fits = begin + WIDTH - margin, margin + end - begin <= WIDTH or text.startswith(_COMMENTS, begin, end)
-    here = [] if fits else [p for p in places if p[1] - begin > 4 and (p[1] < last or p[0] != _BEHIND_EQUALS)]
+    here = [] if fits else [p for p in places if p[0] - begin > 4 and (p[0] < last or p[1] != _BEHIND_EQUALS)]
     if not here:
         found.append(" " * margin + text[begin:end])
         return
-    rank, indent = min(here)[0], margin + 4
-    after_equals = next((at for r, at in here if r == _BEHIND_EQUALS), None)
+    rank, indent = min([r for _, r in here]), margin + 4
+    after_equals = next((at for at, r in here if r == _BEHIND_EQUALS), None)
     if after_equals is not None and (rank == _BEHIND_EQUALS or indent + end - after_equals - 1 <= WIDTH):
         found.append(" " * margin + text[begin:after_equals])
-        _break(text, after_equals + 1, end, indent, [p for p in places if p[1] > after_equals], found)
+        _break(text, after_equals + 1, end, indent, [p for p in places if p[0] > after_equals], found)
         return
     # All the places of one level break together where one would not do.
-    cuts = [at for r, at in here if r == rank]
+    cuts = [at for at, r in here if r == rank]
     parts = [(begin, cuts[0])]
     for cut, until in zip(cuts, [*cuts[1:], end]):
         start, stop = parts[-1]
@@ -83,7 +90,10 @@ def _break(text: str, begin: int, end: int, margin: int, places: list[_Place], f
         else:
             parts.append((cut + 1, until))
     for start, stop in parts:
-        _break(text, start, stop, margin, [p for p in places if start <= p[1] < stop], found)
+        if margin + stop - start <= WIDTH:
+            found.append(" " * margin + text[start:stop])
+        else:
+            _break(text, start, stop, margin, places[bisect_left(places, (start,)) : bisect_left(places, (stop,))], found)
         margin = indent
 
 
@@ -101,7 +111,7 @@ def _places(text: str) -> list[_Place]:
             depth -= 1
         else:
             rank = _BEHIND_EQUALS if kind == _EQUALS else (depth, max(kind - _CHOICE, 0))
-            places.append((rank, token.start()))
+            places.append((token.start(), rank))
     return places
 
 

@@ -124,7 +124,7 @@ class _Source:
         computed = frozenset(n for n, name in enumerate(kernel.operands) if name in temporaries)
         alike = self._written.setdefault((computed, kernel.form, kernel.types, outline(kernel.body)), [])
         new = _Written(stage.name, kernel)
-        function = next((w.name for w in alike if w.numbered == new.numbered), stage.name)
+        function = next((w.name for w in alike if w.kernel is kernel or w.numbered == new.numbered), stage.name)
         if function == stage.name:
             alike.append(new)
             self.stages[function] = stage

@@ -93,7 +93,7 @@ class _Kernel:
         computed = temporaries.intersection(kernel.operands) if kernel.form == "nest" else NOTHING
         alike = self._written.setdefault((computed, kernel.form, kernel.types, outline(kernel.body)), [])
         new = _Written(stage.name, kernel)
-        function = next((w.name for w in alike if w.plain == new.plain), stage.name)
+        function = next((w.name for w in alike if w.kernel is kernel or w.plain == new.plain), stage.name)
         if function == stage.name:
             alike.append(new)
             text = KernelText(op, kernel, temporaries, nest)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from itertools import pairwise
 
 from opc.emit.python.text import WIDTH
@@ -51,9 +52,15 @@ def laid_out(line: str) -> str:
     What is no call gets brackets around it, and is broken at its operators if it must. Lines that hold line breaks already are
     left as they are.
     """
+    return line if len(line) <= WIDTH or "\n" in line else _broken(line)
+
+
+@lru_cache(maxsize=1 << 12)
+def _broken(line: str) -> str:
+    """As `laid_out`, of a line that is too long: the functions of a family have many in common."""
     text = line.strip()
     indent = len(line) - len(text)
-    if len(line) <= WIDTH or "\n" in line or text == "else:":
+    if text == "else:":
         return line
     if text.endswith(":"):
         condition = ast.parse(text + " ...").body[0]

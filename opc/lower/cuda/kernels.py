@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from opc.ir.op import Op
+from opc.ir.op import Assign, Op
 from opc.loops.conditions import propagate
 from opc.loops.names import DEVICE_PARAMETERS, PARAMETERS, named
 from opc.loops.nodes import Kernel
 from opc.loops.verify import verify_kernel
+from opc.lower.alone import of_statement
 from opc.lower.build.context import Nest
 from opc.lower.build.kernel import spec_names
 from opc.lower.cuda.dense import with_dense_versions
@@ -30,14 +31,25 @@ from opc.records import replace
 
 
 def cuda_kernel(op: Op, stage: Stage) -> Kernel:
-    """Return the function of a stage of `opc.lower.cuda.stages.device_programs` on a device."""
+    """Return the function of a stage of `opc.lower.cuda.stages.device_programs` on a device.
+
+    Of statements alike but for the names of their stages it is the same.
+    """
     match stage:
         case NestStage():
-            plain = _statement(op, stage)
+            return _of_nest(op, stage.assign, replace(stage, name=""))
         case RowStage():
-            plain = row_kernel(op, stage)
+            return _finished(op, row_kernel(op, stage))
         case _:
             raise TypeError(f"{type(stage).__name__} is no stage of a device")
+
+
+@of_statement
+def _of_nest(op: Op, assign: Assign, stage: NestStage) -> Kernel:
+    return _finished(op, _statement(op, stage))
+
+
+def _finished(op: Op, plain: Kernel) -> Kernel:
     parameters = DEVICE_PARAMETERS.union(f"{t.name}_stored" for t in op.types)
     kernel = named(replace(plain, body=propagate(plain.body)), spec_names(op), parameters)
     verify_kernel(kernel, PARAMETERS)

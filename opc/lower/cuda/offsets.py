@@ -39,13 +39,13 @@ def with_offsets_once(body: Body) -> Body:
 
 def _within(body: Body, fresh: Callable[[], str]) -> Body:
     """As `with_offsets_once` says, of a body and what stands in it."""
-    uses = Counter(_offsets(body))
+    uses = Counter([e for v in values_of(body) for e in group_offsets(v)])
     if not uses:
         return body
     inside = frozenset(name for s in body for name in _inner(s))
     own = {s.name: n for n, s in enumerate(body) if isinstance(s, Let | Var)}
     alike = Counter(e.args[3:] for e in uses if e.args[2] == e.args[4])
-    looped = {e for s in body if isinstance(s, Loop) for e in _offsets(s.body)}
+    looped = {e for s in body if isinstance(s, Loop) for v in values_of(s.body) for e in group_offsets(v)}
     shared: dict[Expr, str] = {}
     behind: dict[int, list[Intrinsic]] = {}
     for e, times in uses.items():
@@ -57,6 +57,8 @@ def _within(body: Body, fresh: Callable[[], str]) -> Body:
     same = {variable(s.name): s.value for s in statements(body) if isinstance(s, Let) and s.value in shared}
 
     def rule(e: Expr) -> Expr:
+        if not same and not group_offsets(e):
+            return e
         e = same.get(e, e)
         if e in shared:
             return variable(shared[e])
@@ -70,12 +72,6 @@ def _within(body: Body, fresh: Callable[[], str]) -> Body:
             found += _without_copies(map_values((s,), rule) if shared else (s,), frozenset(shared.values()))
         found += declared.get(n, ())
     return tuple(_deeper(s, fresh) for s in found)
-
-
-def _offsets(body: Body) -> Iterator[Intrinsic]:
-    """Yield the offsets in a body, as often as each stands in it."""
-    for v in values_of(body):
-        yield from group_offsets(v)
 
 
 def _found_together(offsets: Sequence[Intrinsic], names: Mapping[Expr, str], fresh: Callable[[], str]) -> Iterator[Let]:

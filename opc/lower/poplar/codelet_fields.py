@@ -119,7 +119,7 @@ def narrowed(body: Body, value: Expr) -> Body:
             case Construct() if not isinstance(e.kind, Named | Pointer):
                 return replace(e, kind=narrow.get(e.kind, e.kind))
             case Const() | AttrRef() | Call() | Select() | Cast() | Local() | Load() | Intrinsic():
-                return replace(e, type=narrow.get(e.type, e.type))
+                return replace(e, type=narrow[e.type]) if e.type in narrow else e
             case _:
                 return e
 

@@ -55,7 +55,9 @@ def test_what_nvcc_makes_of_weighed_sums(tmp_path: Path) -> None:
     """Scores and sums stay in registers, of which none is spilled; tensor cores multiply both, from copies of 16 bytes."""
     found = gates.kernels(gates.ptx_of(compile_text(WEIGHED, "weighed.yaml"), tmp_path))
     found = {name: text for name, text in found.items() if "weighed_y" in name}
-    frames = gates.spilled("weighed", tmp_path)
+    said = gates.assembled("weighed", tmp_path)
+    frames = gates.spilled(said)
+    assert 0 < max(gates.own_shared(said).values()) <= gates.OWN_SHARED
     assert sorted("bfloat16" in name for name in found) == [False, False, False, True, True, True]
     for name, text in found.items():
         assert frames[name] == (0, 0, 0)

@@ -11,11 +11,13 @@ from pathlib import Path
 import pytest
 
 from opc.emit.cuda.files import cuda_files
+from opc.ir.expr import Const
 from opc.loops.printer import format_kernel
 from opc.lower.cuda.kernels import cuda_kernel
 from opc.lower.cuda.stages import device_programs, written_by
 from opc.lower.loop_ir import NestStage, RowStage
 from opc.pipeline import compile_text, load_family
+from opc.records import replace
 
 ROOT = Path(__file__).parents[3]
 HEAD = "op: f\ndomain: opc.test\nversion: 1\ndoc: A test.\ntypes: {T: [float32, float64]}\n"
@@ -301,3 +303,11 @@ def test_a_product_with_a_power_of_two_is_kept_apart_from_the_product_before_it(
     for kernel, factor in (("x[i] * w[i] / 2", "0.5"), ("4 * (x[i] * w[i])", "4.0"), ("x[i] * w[i] / 3", "")):
         text = cuda_files(compile_text(f"{HEAD}{body}kernel: 'y[i] = {kernel}'\ngradient: none\n", "f.yaml"))["kernel/f.cu"]
         assert re.findall(r"opc::scaled<T>\(x \* w, ([0-9.]+)\)", text) == ([factor] * 2 if factor else [])
+
+
+def test_the_function_of_a_statement_is_made_once_for_all_stages_of_it() -> None:
+    variant = device_programs(load_family(ROOT / "specs" / "avg_pool2d.yaml").forward)[0]
+    stage = next(s for s in variant.program.stages if isinstance(s, NestStage))
+    assert cuda_kernel(variant.case.op, replace(stage, name="other")) is cuda_kernel(variant.case.op, stage)
+    other = stage.assign.with_value(Const(0, stage.assign.value.type))
+    assert cuda_kernel(variant.case.op, replace(stage, assign=other)) is not cuda_kernel(variant.case.op, stage)

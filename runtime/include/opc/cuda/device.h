@@ -22,9 +22,9 @@
 #define OPC_WAIT_UNTIL(condition) \
   while (!(condition)) __nanosleep(32)
 #define OPC_DYNAMIC_SHARED(name) extern __shared__ __align__(16) char name[]
-/* Beyond this much shared memory a kernel has to be allowed to have it. */
+/* A kernel has to be allowed to have more than 48 KiB of shared memory, of which up to 8 may be arrays of its own. */
 #define OPC_ALLOW_SHARED(kernel, bytes) \
-  ((bytes) > 48 * 1024 ? static_cast<void>(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, \
+  ((bytes) > 40 * 1024 ? static_cast<void>(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, \
                                                                 static_cast<int>(bytes)))                           \
                        : static_cast<void>(0))
 /* Starts a kernel, but not on the stream of a call that measures; `together` tells whether its threads wait for each other. */
