@@ -210,7 +210,7 @@ def test_show_of_other_schedules_and_targets(opc: Opc, tmp_path: Path) -> None:
     assert "there is no transformation 'bach'" in opc("show", one, "--loops", "--schedule", "-bach").err
     assert "which --loops and --c show" in opc("show", one, "--schedule", "-batch").err
     assert "m = team_reduce<opc::joins_max, T>(tile, m)" in opc("show", one, "--loops", "--target", "cuda").out
-    assert "OPC_ROW_KERNEL(opc::most_threads_a_row) softmax(" in opc("show", one, "--c", "--target", "cuda").out
+    assert "OPC_ROW_KERNEL(opc::most_threads_a_row, 2) softmax(" in opc("show", one, "--c", "--target", "cuda").out
     assert "    reduce m: T = max[n:N](x)\n" in opc("show", one, "--loops", "--target", "poplar").out
     assert "// poplar/softmax_body.hpp\n" in opc("show", one, "--c", "--target", "poplar").out
 

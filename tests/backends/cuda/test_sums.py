@@ -17,11 +17,11 @@ domain: opc.test
 version: 1
 doc: Sums at columns and at channels, and rows that read a sum over all.
 types: {T: [float32]}
-inputs: {a: 'T[N, J]', s: 'T[N]', x: 'T[N, C, H, W]', v: 'T[K]', r: 'T[M, L]'}
+inputs: {a: 'T[N, J]', s: 'T[N]', x: 'T[B, C, H, W]', v: 'T[K]', r: 'T[M, L]'}
 outputs: {y: 'T[J]', b: 'T[C]', z: 'T[M, L]'}
 kernel: |
   y[j] = sum[n](s[n] * a[n, j])
-  b[c] = sum[n, h, w](x[n, c, h, w])
+  b[c] = sum[k, h, w](x[k, c, h, w])
   t[()] = sum[k](v[k])
   m[i] = max[l](r[i, l])
   z[i, l] = (r[i, l] - m[i]) / t[()]
