@@ -50,7 +50,7 @@ SUM_ROWS = [(re.findall(r"`([^`]+)`", row.split("|")[1]), row.split("|")[2], row
 
 
 def test_the_table_of_conditions_is_read() -> None:
-    assert len(SUM_ROWS) == 6
+    assert len(SUM_ROWS) == 7
     assert sum(len(terms) for terms, _, _ in SUM_ROWS) >= 8
 
 
@@ -60,8 +60,10 @@ def test_which_conditions_become_scatters(terms: list[str], form: str, time: str
     target = "y[k, j]" if two else "y[k]"
     for term in [t for t in terms if t.startswith("max") or (" " in t and not t.startswith("y["))]:
         value = term if term.startswith("max") else f"sum[n]({term})"
+        c = "'c?'" if "present(c)" in term else "c"
         text = (
-            f"{HEAD}inputs: {{w: 'T[N]', c: 'int64[N]', d: 'int64[N]'}}\nattributes: {{count: {{type: int, check: count > 0}}}}\n"
+            f"{HEAD}inputs: {{w: 'T[N]', {c}: 'int64[N]', d: 'int64[N]'}}\n"
+            "attributes: {count: {type: int, check: count > 0}}\n"
             f"shape: {{K: count}}\noutputs: {{y: 'T[{'K, K' if two else 'K'}]'}}\nkernel: |\n  {target} = {value}\n"
         )
         loops = "".join(format_variant(v, loops=True) for v in lower(compile_text(text, "foo").forward))

@@ -9,7 +9,7 @@ Parts of the rows are summed by themselves, and joined by the loop over single p
 from __future__ import annotations
 
 from opc.ir.dtypes import DType, Weak
-from opc.ir.expr import Axis, Call, Cast, Expr, GroupAxis, IndexValue, Reduce, children, free_indices, reads, walk
+from opc.ir.expr import Axis, Call, Cast, Const, Expr, GroupAxis, IndexValue, Reduce, children, free_indices, reads, walk
 from opc.ir.op import Op
 from opc.loops.bind import WORK, share_terms
 from opc.loops.nodes import Accumulate, Body, Do, How, If, Kernel, Let, Loop, Statement, Store, Var
@@ -32,6 +32,7 @@ from opc.loops.values import (
 from opc.lower.build.context import NEST, Nest
 from opc.lower.cuda.packed import PackedPoints, along, always_packed
 from opc.lower.cuda.points import point_kernel, used_places
+from opc.lower.guards import replace_node
 from opc.lower.heuristics import runs_often
 from opc.lower.loop_ir import NestStage
 from opc.records import replace
@@ -51,8 +52,9 @@ def summed_entry(op: Op, stage: NestStage) -> int | None:
     (axis,) = total.axes
     own = nest.stage.assign.indices[-1]
     plain = isinstance(axis, GroupAxis) or (isinstance(axis, Axis) and not axis.extent.indices())
-    outside = [r for r in reads(value) if not any(r is inner for inner in reads(total.body))]
-    if not plain or any(own in free_indices(r) for r in outside) or own in _places(value):
+    # A read may stand both in the sum and beside it.
+    beside = reads(replace_node(value, total, Const(0, total.type)))
+    if not plain or any(own in free_indices(r) for r in beside) or own in _places(value):
         return None
     entry = len(stage.assign.indices) - 1
     return entry if always_packed(nest, total.body, entry) else None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import re
 import shutil
 import sys
 from collections.abc import Mapping
@@ -102,7 +103,7 @@ def kernels_that_do_not_fit(cuda: Emulation, model: Any, feeds: Arrays, checked:
     cuda.show()
     library.unlink()
     cuda.both(model, feeds, nodes=0)
-    hashed = next(h for h in made.split(b"\0") if len(h) == 64 and h in source)
+    hashed = next(h for h in re.findall(rb"[0-9a-f]{64}", made) if h in source)
     for data, says in (
         (b"no library", "its kernels can't be loaded"),
         (made.replace(hashed, hashed[::-1]), "from the same spec"),

@@ -140,10 +140,12 @@ struct nest_launch {
 };
 
 /* Goes on to the parts of points, and then to joining them; false where that is done. Threads that have all terms, or parts of them, may
- * take packs of so many points. */
+ * take packs of so many points, unless a GPU would have too few threads then. */
 template <int32_t Operands>
 static inline bool next_step(device_nest<Operands> &d, int32_t step, int64_t lanes = 1) {
-  const bool packs = lanes > 1 && d.team == 1 && step == 0;
+  enum : int64_t { few = 1 << 12, enough = 1 << 15 };
+  const int64_t threads = d.points * d.parts;
+  const bool packs = lanes > 1 && d.team == 1 && step == 0 && (threads < few || threads / lanes >= enough);
   const int64_t points = packs ? d.points / lanes : d.points;
   d.by_step = divisor_of(d.parts * d.team);
   if (d.parts > 1) d.of = step == 0 ? one_part : all_parts;
