@@ -17,12 +17,13 @@ from opc.records import replace
 def with_given(variant: SpecialisedProgram, reduced: frozenset[str]) -> SpecialisedProgram:
     """Return a program whose stages read temporaries that are `reduced` over points as they read inputs."""
     op = variant.case.op
-    ahead = {s.assign.target for s in variant.program.stages if isinstance(s, NestStage)} | {i.name for i in op.inputs}
-    own: set[str] = set()
+    alone = reduced | {s.assign.target for s in variant.program.stages if isinstance(s, NestStage)}
+    ahead, own = {i.name for i in op.inputs}, set[str]()
     for s in op.body:
-        if s.target in reduced and ahead.issuperset(r.operand for r in reads(s.value)):
+        # What waits for no stage of rows may run ahead of all of them.
+        if s.target in alone and ahead.issuperset(r.operand for r in reads(s.value)):
             ahead.add(s.target)
-            own.add(s.target)
+            own |= {s.target} & reduced
     read = {r.operand for s in op.body if s.target not in own for r in reads(s.value)}
     given = {t.name: t for t in op.temporaries if t.name in own & read}
     if not given:

@@ -142,7 +142,7 @@ def _alone(
     """Return the statements, by target, that run by themselves, and the stages that are bound: all others, whose statements are
     `made` otherwise than the program has them, write what the op has no more, share one with these, or read a part of one.
 
-    What is brief is made anew wherever it is read, so that any number of stages share it.
+    What is brief is made anew wherever it is read, so that any number of stages share it, if none leaves it in memory.
     """
     rows = [s for s in program.stages if isinstance(s, RowStage)]
     parts = {s.name: bound_part(s) for s in rows}
@@ -152,7 +152,7 @@ def _alone(
         gone = made and not whole.issuperset(written_by(s) if isinstance(s, RowStage) else ())
         found |= _statements(s) if part is None or gone or not isinstance(s, RowStage) else _reduced(s)
     while True:
-        bound = [p for p in parts.values() if p is not None and not found & (_statements(p) - brief)]
+        bound = [p for p in parts.values() if p is not None and not found & (_statements(p) - brief.difference(written_by(p)))]
         memory = whole.union(*(written_by(p) for p in bound))
         kept = {p.name for p in bound if _read(p) <= memory}
         more = [s for s in rows if s.name not in kept and not _statements(s) <= found]

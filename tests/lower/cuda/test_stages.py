@@ -311,3 +311,15 @@ def test_the_function_of_a_statement_is_made_once_for_all_stages_of_it() -> None
     assert cuda_kernel(variant.case.op, replace(stage, name="other")) is cuda_kernel(variant.case.op, stage)
     other = stage.assign.with_value(Const(0, stage.assign.value.type))
     assert cuda_kernel(variant.case.op, replace(stage, assign=other)) is not cuda_kernel(variant.case.op, stage)
+
+
+def test_sums_that_wait_for_rows_do_not_run_ahead_of_them() -> None:
+    """Such a sum would bring what rows leave in memory there before them."""
+    spec = "inputs: {s: 'T[]', ids: 'int64[...]', z: 'T[..., K]', w: 'T[N]', x: 'T[..., N]'}\noutputs: {y: 'T[..., N]'}\n"
+    spec += "out_of_range: zero\nattributes: {width: int}\nkernel: |\n  t[..., i] = z[..., i]\n"
+    cond = "(cast(T, size(...)) if x[..., i] <= s[()] else (0.5 if x[..., i] <= s[()] or K >= width else 0) * s[()]) <= s[()]"
+    spec += f"  y[..., i] = (sum[k:i](w[k]) if {cond} else t[..., ids[...]]) ** 2\n"
+    for op in compile_text(HEAD + spec, "f.yaml").ops:
+        for variant in device_programs(op):
+            names = [name for s in variant.program.stages for name in written_by(s)]
+            assert len(names) == len(set(names))
