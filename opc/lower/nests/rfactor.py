@@ -7,6 +7,9 @@ up is regular: a row stage does it, cut in a way that depends on the sizes alone
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import TypeAlias
+
 from opc.ir.affine import Affine
 from opc.ir.dtypes import Weak
 from opc.ir.expr import (
@@ -33,56 +36,87 @@ from opc.lower.rows.flatten import IrregularError, flatten
 from opc.records import replace
 from opc.transform.indices import Namer, bare, index_names, op_names
 
-_KINDS = ("sum", "prod", "any", "all")
+Entries: TypeAlias = tuple[str | GroupRef, ...]
+"""The indices of a statement's target."""
+
+KINDS = ("sum", "prod", "any", "all")
 """These have a value where there are no terms; the report that a maximum has none names all axes."""
 
 
 def rfactor(op: Op) -> Op:
     """Return the op with the parts of such sums, and of other reductions, as statements ahead of them."""
-    splitter = _Rfactor(op)
-    for s in op.body:
-        splitter.body.append(s if s.indices else replace(s, value=splitter.split(s, s.value)))
-    if not splitter.temporaries:
-        return op
-    return replace(op, body=tuple(splitter.body), temporaries=(*op.temporaries, *splitter.temporaries))
+    return _SingleNumbers(op, "partial").changed(s.target for s in op.body if not s.indices)
 
 
-class _Rfactor:
-    def __init__(self, op: Op) -> None:
-        self.op = op
+class Rfactor:
+    """Takes reductions apart, whose parts are statements of their own; which ones, and how, a subclass says by `parts`."""
+
+    def __init__(self, op: Op, word: str) -> None:
+        self.op, self.word = op, word
         self.namer = Namer(op_names(op) | index_names(op))
-        self.body: list[Assign] = []
+        self.made: list[Assign] = []
         self.temporaries: list[Operand] = []
 
-    def split(self, s: Assign, e: Expr) -> Expr:
-        """Return a part of the value of `s` with its sums as sums of parts, whose statements are appended; what is computed on
-        a condition only stays as it is."""
-        match e:
-            case Reduce() if _is_single(self.op, s, e):
-                inner = _row(self.op, s, e)
-                return self._rfactored(s, e, inner) if inner or _is_looked_up(self.op, e) else e
-            case Call() | Cast():
-                return with_children(e, tuple(self.split(s, c) for c in children(e)))
-            case _:
-                return e
+    def changed(self, targets: Iterable[str]) -> Op:
+        """Return the op with the reductions in the statements of some targets taken apart."""
+        some, body = frozenset(targets), list[Assign]()
+        for s in self.op.body:
+            after = replace(s, value=self._split(s, s.value)) if s.target in some else s
+            body += [*self.made, after]
+            self.made = []
+        if not self.temporaries:
+            return self.op
+        return replace(self.op, body=tuple(body), temporaries=(*self.op.temporaries, *self.temporaries))
 
-    def _rfactored(self, s: Assign, e: Reduce, inner: tuple[ReduceAxis, ...]) -> Expr:
-        """Append the statement of the parts of a sum, and return the sum of them."""
+    def parts(self, s: Assign, e: Reduce) -> tuple[Entries, tuple[ReduceAxis, ...]] | None:
+        """Return the indices of the parts of a reduction in a statement, and the axes that one part goes over; None: it stays."""
+        raise NotImplementedError(f"{type(self).__name__} says what it takes apart")
+
+    def goes_into(self, e: Expr) -> bool:
+        """Whether reductions in an expression are taken apart: what is computed on a condition only stays as it is."""
+        return isinstance(e, Call | Cast)
+
+    def _split(self, s: Assign, e: Expr) -> Expr:
+        found = self.parts(s, e) if isinstance(e, Reduce) else None
+        if isinstance(e, Reduce) and found is not None:
+            return self._rfactored(s, e, *found)
+        return with_children(e, tuple(self._split(s, c) for c in children(e))) if self.goes_into(e) else e
+
+    def _rfactored(self, s: Assign, e: Reduce, indices: Entries, inner: tuple[ReduceAxis, ...]) -> Expr:
+        """Append the statement of the parts of a reduction, and return the reduction of them."""
         outer = tuple(a for a in e.axes if a not in inner)
         value: Expr = replace(e, axes=inner) if inner else e.body
         assert not isinstance(value.type, Weak), "what has a weak type is not split"
-        indices = tuple(a.index if isinstance(a, Axis) else GroupRef(a.name) for a in outer)
-        dims = tuple(a.extent if isinstance(a, Axis) else Group(a.name) for a in outer)
-        name = self.namer.fresh(f"{s.target}_partial")
-        self.temporaries.append(replace(self.op.operand(s.target), name=name, type=value.type, dims=dims, optional=False, doc=""))
-        self.body.append(Assign(name, indices, value, s.span))
+        target = self.op.operand(s.target)
+        dims: dict[str | GroupRef, Affine | Group] = dict(zip(s.indices, target.dims, strict=True))
+        dims |= {entry(a): a.extent if isinstance(a, Axis) else Group(a.name) for a in outer}
+        name = self.namer.fresh(f"{s.target}_{self.word}")
+        own = tuple(dims[i] for i in indices)
+        self.temporaries.append(replace(target, name=name, type=value.type, dims=own, optional=False, doc=""))
+        self.made.append(Assign(name, indices, value, s.span))
         return replace(e, axes=outer, body=Read(name, bare(indices), value.type, span=e.span))
+
+
+def entry(a: ReduceAxis) -> str | GroupRef:
+    """Return the index that goes along an axis of a reduction."""
+    return a.index if isinstance(a, Axis) else GroupRef(a.name)
+
+
+class _SingleNumbers(Rfactor):
+    def parts(self, s: Assign, e: Reduce) -> tuple[Entries, tuple[ReduceAxis, ...]] | None:
+        """As `Rfactor` says."""
+        if not _is_single(self.op, s, e):
+            return None
+        inner = _row(self.op, s, e)
+        if not inner and not _is_looked_up(self.op, e):
+            return None
+        return tuple(entry(a) for a in e.axes if a not in inner), inner
 
 
 def _is_single(op: Op, s: Assign, e: Reduce) -> bool:
     """Whether a sum in a statement with a single number as its target is a loop nest, over axes of which each has an extent of
     its own."""
-    if e.kind not in _KINDS or isinstance(e.type, Weak) or isinstance(e.body.type, Weak) or has_reduction(e.body):
+    if e.kind not in KINDS or isinstance(e.type, Weak) or isinstance(e.body.type, Weak) or has_reduction(e.body):
         return False
     if any(isinstance(a, BroadcastAxis) or (isinstance(a, Axis) and a.extent.indices()) for a in e.axes):
         return False
