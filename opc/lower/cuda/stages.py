@@ -107,9 +107,6 @@ def _on_device(variant: SpecialisedProgram) -> SpecialisedProgram:
             own = copies.get(s.target, s.target)
             if last.get(own) == n and s.target not in memory and s.target not in brief and (own in alone or not bound):
                 run_alone(s, stage)
-    for s in op.body:
-        if s.target not in last and s.target not in memory and s.target not in brief:
-            run_alone(s, program.stages[-1])
     found = with_weighed_sums(op, Program(program.name, tuple(stages), ()))
     stages = list(found.stages)
     _verify(op, stages)

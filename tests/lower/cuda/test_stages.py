@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from opc.emit.cuda.files import cuda_files
+from opc.ir.expr import reads
 from opc.ir.expr import Const
 from opc.loops.printer import format_kernel
 from opc.lower.cuda.kernels import cuda_kernel
@@ -323,3 +324,14 @@ def test_sums_that_wait_for_rows_do_not_run_ahead_of_them() -> None:
         for variant in device_programs(op):
             names = [name for s in variant.program.stages for name in written_by(s)]
             assert len(names) == len(set(names))
+
+
+@pytest.mark.parametrize("name", ["kl_div", "cross_entropy", "batch_norm", "group_norm"])
+def test_no_stage_leaves_in_memory_what_none_reads(name: str) -> None:
+    for op in load_family(ROOT / "specs" / f"{name}.yaml").ops:
+        outputs = {o.name for o in op.outputs}
+        for variant in device_programs(op):
+            stages = variant.program.stages
+            rows = {o.name for s in stages if isinstance(s, RowStage) for o in s.operands if not o.written}
+            read = rows | {r.operand for s in stages if isinstance(s, NestStage) for r in reads(s.assign.value)}
+            assert {n for s in stages for n in written_by(s)} <= read | outputs, variant.program.name
