@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from opc.emit.cuda.files import cuda_files
-from opc.ir.expr import reads
-from opc.ir.expr import Const
+from opc.ir.expr import Const, reads
 from opc.loops.printer import format_kernel
 from opc.lower.cuda.kernels import cuda_kernel
 from opc.lower.cuda.stages import device_programs, written_by
