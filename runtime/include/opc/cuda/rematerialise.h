@@ -151,52 +151,13 @@ OPC_DEVICE rows_in_columns rows_of(const Nest &n, int turn, const Begin &begin, 
   return {start, rows, static_cast<int>(first / How::columns), static_cast<int>((last + How::columns - 1) / How::columns)};
 }
 
-/* Brings the first terms of a sum of products; adds up the scores of a tile, and has those of the next one on their way. */
-template <typename How, typename Nest>
-OPC_DEVICE int chunks_of(const Nest &n) {
-  return static_cast<int>((n.terms + How::depth - 1) / How::depth);
-}
+/* Brings the first terms of a sum of products. */
 template <typename How, typename Nest>
 OPC_DEVICE void bring_first(How &how, const Nest &n, const rows_in_columns &r) {
   if constexpr (How::many) how.buffer = ~r.tile & 1;
   if (n.terms > 0 && r.tile < r.end) how.bring_scores(n, int64_t(r.tile) * How::columns, 0, true);
   end_copies();
 }
-template <typename How, typename Nest>
-OPC_DEVICE void add_scores(How &how, const Nest &n, bool small) {
-  OPC_UNROLLED
-  for (int i = 0; i < How::own_rows; ++i) {
-    OPC_UNROLLED
-    for (int j = 0; j < How::own_columns; ++j) how.score(i, j) = 0;
-  }
-  how.multiply_scores(0, static_cast<int>(n.terms), small);
-}
-template <typename How, typename Nest>
-OPC_DEVICE void make_scores(How &how, const Nest &n, int tile, int end, bool small) {
-  OPC_UNROLLED
-  for (int i = 0; i < How::own_rows; ++i) {
-    OPC_UNROLLED
-    for (int j = 0; j < How::own_columns; ++j) how.score(i, j) = 0;
-  }
-  const int chunks = chunks_of<How>(n);
-  OPC_ROLLED
-  for (int chunk = 0; chunk < chunks; ++chunk) {
-    if (chunk == 0) {
-      wait_for_copies<1>();
-    } else {
-      wait_for_copies<0>();
-    }
-    __syncthreads();
-    how.multiply_scores(int64_t(tile) * How::columns, at_most(How::depth, n.terms - int64_t(chunk) * How::depth), small);
-    __syncthreads();
-    const bool last = chunk + 1 == chunks;
-    const int next = last ? tile + 1 : tile;
-    if (next < end) how.bring_scores(n, int64_t(next) * How::columns, last ? 0 : chunk + 1, chunks > 1);
-    end_copies();
-  }
-  if (chunks == 0) end_copies();
-}
-
 /* Goes through the columns that a tile of rows needs, and has `use(first_column)` what is made of each tile of them; scores are `lowest`
  * where there is no row or column. */
 template <bool weighs, int Shrinks, typename How, typename Second, typename Nest, typename Ahead, typename Value, typename Inner, typename Inside,

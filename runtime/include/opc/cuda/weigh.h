@@ -79,6 +79,46 @@ OPC_DEVICE bool finish_rows(How &how, const Nest &n, const weights_start &start,
   return noted != 0;
 }
 
+/* Adds up the scores of a tile; and where terms come in chunks, has those of the next tile on their way. */
+template <typename How, typename Nest>
+OPC_DEVICE int chunks_of(const Nest &n) {
+  return static_cast<int>((n.terms + How::depth - 1) / How::depth);
+}
+template <typename How, typename Nest>
+OPC_DEVICE void add_scores(How &how, const Nest &n, bool small) {
+  OPC_UNROLLED
+  for (int i = 0; i < How::own_rows; ++i) {
+    OPC_UNROLLED
+    for (int j = 0; j < How::own_columns; ++j) how.score(i, j) = 0;
+  }
+  how.multiply_scores(0, static_cast<int>(n.terms), small);
+}
+template <typename How, typename Nest>
+OPC_DEVICE void make_scores(How &how, const Nest &n, int tile, int end, bool small) {
+  OPC_UNROLLED
+  for (int i = 0; i < How::own_rows; ++i) {
+    OPC_UNROLLED
+    for (int j = 0; j < How::own_columns; ++j) how.score(i, j) = 0;
+  }
+  const int chunks = chunks_of<How>(n);
+  OPC_ROLLED
+  for (int chunk = 0; chunk < chunks; ++chunk) {
+    if (chunk == 0) {
+      wait_for_copies<1>();
+    } else {
+      wait_for_copies<0>();
+    }
+    __syncthreads();
+    how.multiply_scores(int64_t(tile) * How::columns, at_most(How::depth, n.terms - int64_t(chunk) * How::depth), small);
+    __syncthreads();
+    const bool last = chunk + 1 == chunks;
+    const int next = last ? tile + 1 : tile;
+    if (next < end) how.bring_scores(n, int64_t(next) * How::columns, last ? 0 : chunk + 1, chunks > 1);
+    end_copies();
+  }
+  if (chunks == 0) end_copies();
+}
+
 /* Goes on to a tile whose elements are there, and has those of the next one on their way. */
 template <bool weighs, typename How, typename Nest>
 OPC_DEVICE void go_on(How &how, const Nest &n, int tile, int tiles) {
@@ -132,35 +172,11 @@ OPC_DEVICE void weigh_by(How &how, const Nest &n, const Ahead &ahead, const Scor
           __syncthreads();
           go_on<true>(how, n, tile, tiles);
           end_copies();
+          add_scores(how, n, false);
         } else {
           how.bring_weighed(n, first_column);
           end_copies();
-        }
-        OPC_UNROLLED
-        for (int i = 0; i < How::own_rows; ++i) {
-          OPC_UNROLLED
-          for (int j = 0; j < How::own_columns; ++j) how.score(i, j) = 0;
-        }
-        if constexpr (How::many) {
-          how.multiply_scores(first_column, static_cast<int>(n.terms));
-        } else {
-          OPC_ROLLED
-          for (int chunk = 0; chunk < chunks; ++chunk) {
-            if (chunk == 0) {
-              wait_for_copies<1>();
-            } else {
-              wait_for_copies<0>();
-            }
-            __syncthreads();
-            how.multiply_scores(first_column, at_most(How::depth, n.terms - int64_t(chunk) * How::depth));
-            __syncthreads();
-            /* What is multiplied next is on its way meanwhile. */
-            const bool last = chunk + 1 == chunks;
-            const int next = last ? tile + 1 : tile;
-            if (next < tiles) how.bring_scores(n, int64_t(next) * How::columns, last ? 0 : chunk + 1, chunks > 1);
-            end_copies();
-          }
-          if (chunks == 0) end_copies();
+          make_scores(how, n, tile, tiles, false);
         }
         const int columns_left = at_most(How::columns, n.columns - first_column);
         /* Where scores are read is found anew for each tile: registers are for scores and points. */
