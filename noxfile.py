@@ -157,6 +157,12 @@ def tests(session: nox.Session) -> None:
     suite(session, frameworks(session))
 
 
+def turn() -> str:
+    """Return which of the rotating tests run (tests/rotation.py): other ones at the next commit, the same ones at this."""
+    counted = subprocess.run(("git", "rev-list", "--count", "HEAD"), capture_output=True, text=True, check=False)
+    return counted.stdout.strip() or "0"
+
+
 def suite(session: nox.Session, programs: Path) -> None:
     """Run the tests, those that need MindSpore beside the others."""
     specs = [f"specs/{name}.yaml" for name in KEPT]
@@ -168,7 +174,7 @@ def suite(session: nox.Session, programs: Path) -> None:
     skipped = [f"{package}/tests/test_mindspore.py" for package in generated]
     with meanwhile(session, python, "-m", "pytest", "-p", "no:cacheprovider", *skipped, env=BUILDING):
         env = {**BUILDING, **compiling_once(session, programs)}
-        session.run(programs / "pytest", *SPREAD, "tests", *generated, *session.posargs, env=env, external=True)
+        session.run(programs / "pytest", *SPREAD, "--turn", turn(), "tests", *generated, *session.posargs, env=env, external=True)
 
 
 @nox.session(venv_backend="none")

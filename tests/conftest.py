@@ -11,8 +11,25 @@ from pathlib import Path
 import pytest
 from filelock import FileLock
 
+from tests.rotation import of_turn
+
 os.environ.setdefault("OPC_VARIANT", "native")
 gc.set_threshold(100_000)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--turn", type=int, help="of the tests marked `rotating`, run those of this turn; without it all")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "rotating: runs in one of four turns (tests/rotation.py); rotating('file') with its file")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    turn = config.getoption("--turn")
+    if turn is not None:
+        items[:], left = of_turn(items, turn)
+        config.hook.pytest_deselected(items=left)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -1,0 +1,44 @@
+"""Tests that take turns: of those marked `rotating`, one run of the whole suite takes a fourth, the next commit's the next.
+
+What such tests share is a fault that would show in several of them: other sizes, other element types, other ops of one form.
+`--turn 2` takes those whose turn it is at the commits of that number, as `nox` does; without it, as in `nox -s fuzz`, all run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Protocol, TypeVar
+
+TURNS = 4
+"""How many runs it takes until all have run."""
+
+
+class Marked(Protocol):
+    """What of a collected test matters here."""
+
+    nodeid: str
+
+    def get_closest_marker(self, name: str) -> object | None: ...
+
+
+_T = TypeVar("_T", bound=Marked)
+
+
+def of_turn(items: Iterable[_T], turn: int) -> tuple[list[_T], list[_T]]:
+    """Return the tests that run in a turn, in their order, and those that do not.
+
+    Marked tests are dealt out one by one; those of a file that is marked as a whole, which share what is built for it, together.
+    """
+    taken: list[_T] = []
+    left: list[_T] = []
+    groups: dict[str, int] = {}
+    for item in items:
+        marker = item.get_closest_marker("rotating")
+        if marker is None:
+            taken.append(item)
+            continue
+        whole = "file" in getattr(marker, "args", ())
+        group = item.nodeid.partition("::")[0] if whole else item.nodeid
+        number = groups.setdefault(group, len(groups))
+        (taken if number % TURNS == turn % TURNS else left).append(item)
+    return taken, left

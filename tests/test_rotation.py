@@ -1,0 +1,45 @@
+"""Which tests run when: each rotating one in one of the turns, and in no other."""
+
+from dataclasses import dataclass
+
+import pytest
+
+from tests.rotation import TURNS, of_turn
+
+
+@dataclass(eq=False)
+class Item:
+    nodeid: str
+    marker: pytest.Mark | None = None
+
+    def get_closest_marker(self, name: str) -> pytest.Mark | None:
+        return self.marker if self.marker is not None and self.marker.name == name else None
+
+
+ALWAYS = [Item("tests/a.py::test_a"), Item("tests/b.py::test_b", pytest.mark.usefixtures.mark)]
+ALONE = [Item(f"tests/b.py::test_c[{n}]", pytest.mark.rotating.mark) for n in range(10)]
+TOGETHER = [Item(f"tests/{file}.py::test_{n}", pytest.mark.rotating("file").mark) for file in "cdefg" for n in range(3)]
+ITEMS = [ALWAYS[0], *ALONE, ALWAYS[1], *TOGETHER]
+
+
+def test_each_runs_in_one_turn_and_those_of_a_file_in_the_same() -> None:
+    turns = [of_turn(ITEMS, turn) for turn in range(TURNS)]
+    for taken, left in turns:
+        assert sorted([*taken, *left], key=ITEMS.index) == ITEMS
+        assert [item for item in ITEMS if item in taken] == taken
+        assert set(ALWAYS) <= set(taken)
+    for item in [*ALONE, *TOGETHER]:
+        assert sum(item in taken for taken, _ in turns) == 1
+    for file in "cdefg":
+        parts = [{item in taken for item in TOGETHER if item.nodeid.startswith(f"tests/{file}.py")} for taken, _ in turns]
+        assert all(len(part) == 1 for part in parts)
+
+
+def test_turns_begin_again() -> None:
+    assert of_turn(ITEMS, 1) == of_turn(ITEMS, 1 + TURNS)
+    assert of_turn(ITEMS, 1) != of_turn(ITEMS, 2)
+
+
+def test_turns_have_as_many_tests() -> None:
+    counts = [len(of_turn(ALONE, turn)[0]) for turn in range(TURNS)]
+    assert max(counts) - min(counts) <= 1
