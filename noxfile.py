@@ -153,7 +153,7 @@ def cover(session: nox.Session) -> None:
 
 @nox.session(venv_backend="none")
 def tests(session: nox.Session) -> None:
-    """The project's own tests and those of two generated packages, which stand for what all packages' tests are made from."""
+    """All of the project's own tests, and those of two packages, which stand for what all packages' tests are made from."""
     suite(session, frameworks(session))
 
 
@@ -163,7 +163,7 @@ def turn() -> str:
     return counted.stdout.strip() or "0"
 
 
-def suite(session: nox.Session, programs: Path) -> None:
+def suite(session: nox.Session, programs: Path, *options: str) -> None:
     """Run the tests, those that need MindSpore beside the others."""
     specs = [f"specs/{name}.yaml" for name in KEPT]
     backends = [part for name in RUN_IN_THEM for part in ("--backend", name)]
@@ -174,7 +174,7 @@ def suite(session: nox.Session, programs: Path) -> None:
     skipped = [f"{package}/tests/test_mindspore.py" for package in generated]
     with meanwhile(session, python, "-m", "pytest", "-p", "no:cacheprovider", *skipped, env=BUILDING):
         env = {**BUILDING, **compiling_once(session, programs)}
-        session.run(programs / "pytest", *SPREAD, "--turn", turn(), "tests", *generated, *session.posargs, env=env, external=True)
+        session.run(programs / "pytest", *SPREAD, *options, "tests", *generated, *session.posargs, env=env, external=True)
 
 
 @nox.session(venv_backend="none")
@@ -185,10 +185,13 @@ def sanitize(session: nox.Session) -> None:
 
 @nox.session(venv_backend="none")
 def tests_and_sanitizers(session: nox.Session) -> None:
-    """What `tests` and `sanitize` run. The sanitizers take the processors' time that the tests leave, and then all of it."""
+    """What `sanitize` runs, and of `tests` those whose turn it is.
+
+    The sanitizers take the processors' time that the tests leave, and then all of it.
+    """
     programs = frameworks(session)
     with meanwhile(session, "nice", "-n", "15", programs / "opc", *SANITIZED, env=QUICK):
-        suite(session, programs)
+        suite(session, programs, "--turn", turn())
 
 
 @nox.session(venv_backend="none")

@@ -66,6 +66,7 @@ assert gradient.asnumpy().tolist() == [[0.5, 1.0]]
 """
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize(("backend", "program"), [("paddle", PADDLE), ("mindspore", MINDSPORE)])
 def test_tensors_in_tensors_out(backend: str, program: str, tmp_path: Path) -> None:
     found = registry.load(backend).probe()

@@ -45,6 +45,7 @@ def test_the_first_pages_show_real_output() -> None:
     assert shown[ROOT / "docs/first_op.md"] >= 5
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("page", [p for p in PAGES if steps(p)], ids=page_id)
 def test_page_can_be_followed(page: Path, tmp_path: Path) -> None:
     shutil.copytree(ROOT / "specs", tmp_path / "specs")

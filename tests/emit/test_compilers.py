@@ -16,6 +16,8 @@ from tests.emit.kernel_library import INCLUDE, KernelLibrary
 from tests.fuzz.test_written import wrong
 from tests.narrow import narrow
 
+pytestmark = pytest.mark.rotating("file")
+
 FORMS = ("gelu", "layer_norm", "linear", "avg_pool2d")
 """Points, rows with reductions, products, windows."""
 

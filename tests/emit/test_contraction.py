@@ -95,6 +95,7 @@ def _close(got: Array, expected: Array, magnitude: Array, terms: int) -> None:
     assert np.all(np.abs(got.astype(np.float64) - expected) <= bound + np.finfo(got.dtype).tiny)
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
 @pytest.mark.parametrize(
     ("m", "n", "k"),
@@ -164,6 +165,7 @@ CONVOLUTIONS = [
 ]
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
 @pytest.mark.parametrize(("shape", "o", "k", "s", "p", "d", "g"), CONVOLUTIONS)
 def test_convolution(
@@ -181,6 +183,7 @@ def remainders(tmp_path_factory: pytest.TempPathFactory) -> KernelLibrary:
     return _library(REMAINDERS, tmp_path_factory.mktemp("remainders"), odd_parallel_for, "float32, float64")
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize(("j", "k"), [(2, 2), (2, 5), (5, 5), (4, 5), (6, 5), (11, 5), (64, 3), (3, 64), (64, 64), (3, 1)])
 def test_remainders(remainders: KernelLibrary, dtype: type, j: int, k: int) -> None:

@@ -140,6 +140,7 @@ def libraries(tmp_path_factory: pytest.TempPathFactory) -> Libraries:
     return Libraries(FORMS, family_of, tmp_path_factory.mktemp("diagonals"))
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("form", FORMS)
 def test_kernels(form: str, libraries: Libraries) -> None:
     kernel = KernelLibrary(family_of(form), libraries.of(form), odd_parallel_for)
@@ -158,6 +159,7 @@ def test_references(form: str) -> None:
         assert wrong(case, dict(zip((o.name for o in op.outputs), found, strict=True)), want) == []
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("form", FORMS)
 def test_functions(form: str, tmp_path: Path) -> None:
     session: OnnxSession = load(family_of(form), tmp_path)
@@ -168,6 +170,7 @@ def test_functions(form: str, tmp_path: Path) -> None:
         assert wrong(case, got, want) == []
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("form", FORMS)
 def test_gradients(form: str) -> None:
     family = family_of(form)

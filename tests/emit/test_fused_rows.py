@@ -78,6 +78,7 @@ SIZES = [
 ]
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("is_causal", [False, True])
 @pytest.mark.parametrize(("batch", "rows", "keys"), SIZES)
 def test_blocks_of_rows_give_what_numpy_gives(
@@ -124,6 +125,7 @@ def _random(seed: int, dtype: type[Any], batch: int, rows: int, keys: int) -> di
     return {n: rng.standard_normal((batch, m, w)).astype(dtype) for n, m, w in (("q", rows, 8), ("k", keys, 8), ("v", keys, 5))}
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("reach", [0, -40, 7, 250, 2000])
 @pytest.mark.parametrize(("rows", "keys"), [(400, 300), (393, 1301)])
 def test_columns_that_no_row_of_a_block_needs_are_left_out(

@@ -70,6 +70,7 @@ def wrong(kernel: KernelLibrary, calls: list[Judged]) -> list[str]:
     return found
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("parallel_for", [None, odd_parallel_for, split_everywhere], ids=["one thread", "odd", "all"])
 @pytest.mark.parametrize("member", MEMBERS)
 @pytest.mark.parametrize("name", ["leaky_relu", "add", "gelu", "softmax", "layer_norm"])
@@ -89,6 +90,7 @@ def test_refused_calls(build: Build, name: str) -> None:
                 kernel.call(op, case.arrays(), case.attributes, case.wanted)
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("variant", instruction_sets())
 @pytest.mark.parametrize("name", ["leaky_relu", "softmax"])
 def test_other_variants(build: Build, name: str, variant: str) -> None:

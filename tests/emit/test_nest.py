@@ -74,6 +74,7 @@ kernel: |
 """
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("body", list(BODIES))
 def test_cases(body: str, tmp_path: Path) -> None:
     family = compile_text(HEAD + BODIES[body], "f.yaml")

@@ -22,6 +22,7 @@ FAR = 1 << 22
 """Bytes of a table from which on rows are asked for ahead."""
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize(
     ("name", "variant"),
     [*(("embedding", name) for name in instruction_sets()), ("gather", BEST), ("index_select", BEST)],

@@ -309,6 +309,7 @@ def kernels(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, Any], Ke
     return load
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("form", list(FORMS))
 def test_forms(form: str, kernels: Callable[[str, Any], KernelLibrary]) -> None:
     _, inputs, reference = FORMS[form]

@@ -60,6 +60,7 @@ def kernel(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     return request.param, KernelLibrary(family, library)
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int32"])
 def test_places(kernel: tuple[str, KernelLibrary], dtype: str) -> None:
     form, library = kernel

@@ -21,6 +21,7 @@ BEST = instruction_sets()[0]
 """Has a kernel store past the caches whatever it can, however small."""
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize(
     ("name", "variant"),
     [*((name, BEST) for name in ("leaky_relu", "clamp", "log_softmax")), *(("add", name) for name in instruction_sets())],

@@ -137,6 +137,7 @@ def every(dtype: Any) -> Array:
     return np.arange(1 << 8 * size).astype(f"u{size}").view(dtype)
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("name", MINIFLOATS)
 def test_widening_is_exact(convert: Convert, name: str) -> None:
     values = every(MINIFLOATS[name])
@@ -262,6 +263,7 @@ def exact_results(name: str, kind: Any) -> tuple[Array, Array]:
         return values, reference(values.astype(np.longdouble if kind is np.float64 else np.float64)).astype(np.longdouble)
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("kind", [np.float32, np.float64])
 @pytest.mark.parametrize("name", ACCURACY)
 def test_accuracy(convert: Convert, name: str, kind: Any) -> None:

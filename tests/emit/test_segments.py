@@ -66,6 +66,7 @@ def laid_out(rng: np.random.Generator, layout: str, shape: tuple[int, ...], dtyp
     return rng.standard_normal(shape).astype(dtype)
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("variant", instruction_sets())
 @pytest.mark.parametrize("nontemporal", [True, False])
 def test_every_layout(tmp_path: Path, variant: str, nontemporal: bool) -> None:

@@ -121,6 +121,7 @@ def library(families: list[Family], tmp_path_factory: pytest.TempPathFactory) ->
     return compile_together(families, tmp_path_factory.mktemp("whole"), "-O0")
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_whole_numbers_beside_narrow_operands_are_exact(
     case: tuple[str, bool, str], families: list[Family], library: Path, tmp_path: Path
@@ -213,6 +214,7 @@ SINGLE = {
 }
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("name", SINGLE)
 def test_whole_numbers_go_where_they_fit(name: str, tmp_path: Path) -> None:
     declared, body, inputs, attributes, want = SINGLE[name]

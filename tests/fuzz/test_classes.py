@@ -139,6 +139,7 @@ def calls_of(op: Op, maker: Maker) -> Iterator[tuple[Op, Case]]:
             yield op, case
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("name", EVERY)
 def test_every_target(name: str, libraries: Libraries, tmp_path: Path) -> None:
     """Kernels, references and ONNX functions have a value where the oracle has one, and it where brute force has one."""

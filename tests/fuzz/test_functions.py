@@ -82,6 +82,7 @@ def values_of(dtype: DType) -> Array:
     return np.array(sorted(found), numpy_dtype(dtype))
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("of", OF)
 def test_ends_of_types(of: str, tmp_path: Path) -> None:
     dtypes, names = OF[of]

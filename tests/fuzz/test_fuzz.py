@@ -50,6 +50,7 @@ def libraries(tmp_path_factory: pytest.TempPathFactory) -> Libraries:
     return Libraries(texts, lambda name: compile_text(texts[name], "drawn"), tmp_path_factory.mktemp("fuzz"))
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("turn", range(MOST))
 def test_op(turn: int, libraries: Libraries) -> None:
     if turn < len(covering()):

@@ -58,6 +58,7 @@ def test_numbers_take_the_type_of_what_they_meet(name: str) -> None:
     assert list(wide(compile_text(text, name), 1)) == []
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("number", DRAWN)
 def test_drawn(number: int) -> None:
     try:

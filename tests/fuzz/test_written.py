@@ -72,6 +72,7 @@ def wrong(family: Family, kernel: KernelLibrary) -> Iterator[str]:
         yield from islice(found, 1)
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("theme", THEMES)
 def test_kernels(theme: str, tmp_path: Path) -> None:
     texts = specs(theme, THEMES[theme])[:FEW]

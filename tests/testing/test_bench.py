@@ -241,6 +241,7 @@ def arrays(values: object) -> list[np.ndarray]:
     return [np.asarray(v) for v in items]
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("spec", ["leaky_relu", "layer_norm"])
 def test_all_contenders_compute_the_same(packages: Path, spec: str) -> None:
     problem = row_problem(load_family(SPECS / f"{spec}.yaml"), packages / spec, 4096, 1)
@@ -437,6 +438,7 @@ def test_the_runtime_runs_what_references_name(name: str) -> None:
     np.testing.assert_allclose(answer, want.value, rtol=1e-5)
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize(("name", "wrt"), [("leaky_relu", ()), ("layer_norm", ()), ("layer_norm", ("x", "b"))])
 def test_gradients_of_all_contenders_are_the_same(packages: Path, name: str, wrt: tuple[str, ...]) -> None:
     shapes = {"x": (4, 8)} if name == "leaky_relu" else {"x": (4, 8), "w": (8,), "b": (8,)}

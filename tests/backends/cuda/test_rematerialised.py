@@ -86,6 +86,7 @@ def operands(dtype: str, rows: int, columns: int, terms: int, across: int, *batc
     return {"a": a, "b": b, "w": w, "bias": bias}, drawn(dtype, *batches, rows, across, seed=2)
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize(("dtype", "sizes", "ahead"), alternately(DTYPES, SIZES, (False, True)))
 def test_tiles_of_any_size(graded: CudaSession, dtype: str, sizes: tuple[int, int, int, int], ahead: bool) -> None:
     """Some rows have no columns, where there are more of them and columns from the row on count."""
@@ -93,6 +94,7 @@ def test_tiles_of_any_size(graded: CudaSession, dtype: str, sizes: tuple[int, in
     check(graded, inputs, d_y, ahead=ahead)
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 @pytest.mark.parametrize(("rows", "columns", "terms", "across"), [(130, 520, 64, 64), (530, 513, 8, 72), (5, 515, 128, 128)])
 @pytest.mark.parametrize("ahead", [False, True])
@@ -103,6 +105,7 @@ def test_many_columns(graded: CudaSession, dtype: str, rows: int, columns: int, 
     check(graded, inputs, d_y, ahead=ahead)
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_batches_that_share_columns(graded: CudaSession, dtype: str) -> None:
     """Gradients of what is broadcast are sums over batches, too."""
@@ -110,6 +113,7 @@ def test_batches_that_share_columns(graded: CudaSession, dtype: str) -> None:
     check(graded, {**inputs, "w": drawn(dtype, 2, 70, 9)}, d_y, ahead=True)
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("dtype", ["bfloat16", "float32"])
 @pytest.mark.parametrize(("columns", "across"), [(70, 72), (3, 8)])
 def test_groups_of_heads(grouped: CudaSession, dtype: str, columns: int, across: int) -> None:
@@ -117,6 +121,7 @@ def test_groups_of_heads(grouped: CudaSession, dtype: str, columns: int, across:
     check(grouped, {name: drawn(dtype, *shape) for name, shape in shapes.items()}, drawn(dtype, 2, 3, 5, across))
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize(("dtype", "operand", "value"), alternately(DTYPES, ("a", "b", "w", "d_y"), (np.inf, np.nan)))
 def test_elements_that_are_no_numbers(graded: CudaSession, dtype: str, operand: str, value: float) -> None:
     """Where a column is left out, its value is 0, and 0 times what is no number is none."""

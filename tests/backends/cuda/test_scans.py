@@ -102,6 +102,7 @@ def whole(shape: tuple[int, ...], dtype: type[np.generic]) -> npt.NDArray[np.gen
     return np.random.default_rng(0).integers(-1, 2, shape).astype(dtype)
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.int64])
 @pytest.mark.parametrize(("threads", "more"), [(0, 1), (1, 0), (1, 1), (32, -1), (32, 8), (64, 1), (256, -3), (256, 0), (256, 1)])
 def test_lines_whose_elements_lie_together(session: CudaSession, threads: int, more: int, dtype: type[np.generic]) -> None:

@@ -57,6 +57,7 @@ def drawn(dtype: str, *shape: int, seed: int = 0) -> np.ndarray:
     return np.random.default_rng((seed, *shape)).standard_normal(shape).astype(DTYPES[dtype])
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize(
     ("dtype", "sizes", "causal"),
     alternately(DTYPES, ((130, 66, 8, 64), (3, 150, 72, 24), (20, 65, 140, 130), (2, 3, 0, 1)), (False, True)),
@@ -86,6 +87,7 @@ def test_a_maximum_that_grows_from_tile_to_tile(weighing: CudaSession, dtype: st
     check(weighing, {"q": np.array([[4.0], [-4.0]], DTYPES[dtype]), "k": k, "v": drawn(dtype, 200, 5)})
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize(("dtype", "place", "value"), alternately(DTYPES, (0, 3, 69), (np.inf, np.nan)))
 def test_elements_that_are_no_numbers(weighing: CudaSession, dtype: str, place: int, value: float) -> None:
     """An infinity is weighed by what is above 0, however small, and by 0 where a column does not count: that is no number."""
@@ -119,6 +121,7 @@ def test_scores_that_are_no_numbers(weighing: CudaSession, dtype: str) -> None:
     assert np.isnan(found).all(axis=1).tolist() == [False, True, True, False]
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 @pytest.mark.parametrize(("rows", "columns", "terms", "across"), [(136, 512, 64, 64), (130, 577, 8, 72), (3, 512, 128, 128)])
 @pytest.mark.parametrize("causal", [False, True])

@@ -13,6 +13,8 @@ from opc.backends.mindspore.backend import MindSporeBackend
 from opc.pipeline import load_family
 from tests.backends import gpu_library
 
+pytestmark = pytest.mark.rotating("file")
+
 SPECS = Path(__file__).parents[3] / "specs"
 
 

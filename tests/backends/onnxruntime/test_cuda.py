@@ -15,6 +15,8 @@ from opc.build.builder import build_families
 from opc.build.toolchain import runtime_include
 from opc.pipeline import compile_text
 
+pytestmark = pytest.mark.rotating("file")
+
 HERE = Path(__file__).parent
 ROOT = HERE.parents[2]
 

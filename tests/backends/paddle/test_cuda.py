@@ -18,6 +18,8 @@ from opc.build.toolchain import runtime_include
 from opc.pipeline import load_family
 from tests.backends import gpu_library
 
+pytestmark = pytest.mark.rotating("file")
+
 HERE = Path(__file__).parent
 ROOT = HERE.parents[2]
 FLAGS = ("-std=c++17", "-O0", "-DPADDLE_NO_PYTHON", "-I", str(runtime_include()))

@@ -10,6 +10,8 @@ from opc.build.toolchain import runtime_include
 from tests.backends.popart.package import generated
 from tests.emulation.sdk import shell
 
+pytestmark = pytest.mark.rotating("file")
+
 SPECS = Path(__file__).parents[3] / "specs"
 RUN = "python popxl/run_argmax.py"
 PROJECT = """

@@ -6,6 +6,8 @@ import subprocess
 import sysconfig
 from pathlib import Path
 
+import pytest
+
 from opc.backends import environments
 from opc.backends.popart.backend import PopartBackend
 from opc.backends.poplar.library import source_path
@@ -15,6 +17,8 @@ from opc.build.toolchain import runtime_include
 from opc.compiler import compile_spec
 from tests.amounts import MANY
 from tests.emulation.sdk import sdk
+
+pytestmark = pytest.mark.rotating("file")
 
 SPECS = Path(__file__).parents[3] / "specs"
 # Text and numbers, lists, dtypes, and an op in place whose library has codelets.

@@ -15,6 +15,8 @@ from tests.narrow import narrow
 
 from .built import build, run_apart, written
 
+pytestmark = pytest.mark.rotating("file")
+
 CALLS = """
 import ctypes, sys
 from pathlib import Path

@@ -8,7 +8,11 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
+import pytest
+
 from opc.backends.cuda.frameworks import emulation
+
+pytestmark = pytest.mark.rotating("file")
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[2]

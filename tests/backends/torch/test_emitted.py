@@ -120,6 +120,7 @@ kernel: y = out
     assert "def fine(out_: Tensor, *, out: Tensor | None = None)" in TorchBackend().emit(family)["torch/__init__.py"]
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("name", ALL)
 def test_emitted_files_are_formatted_and_the_same_again(name: str, family: Loader, tmp_path: Path) -> None:
     spec = family(name)

@@ -96,6 +96,7 @@ def wrong(built: BodyLibrary, op: Op, case: Call, tiles: int) -> str:
     return "; ".join(f"{case.name}: {m}" for m in found if m)
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("name", OPS)
 def test_all_statements_as_codelets(name: str, built: dict[str, BodyLibrary]) -> None:
     library, family = built[name], built[name].family
