@@ -78,6 +78,15 @@ def load(path: Path | str, whole: bool = True) -> Spec:
     Raises:
         SpecError: with every mistake of form in the file, or when it can't be read.
     """
+    return loads(read(path), str(path), whole)
+
+
+def read(path: Path | str) -> str:
+    """Return the text of a spec file.
+
+    Raises:
+        SpecError: when the file can't be read or is not UTF-8.
+    """
     path = Path(path)
     name = str(path)
     try:
@@ -85,7 +94,7 @@ def load(path: Path | str, whole: bool = True) -> Spec:
     except OSError as error:
         raise SpecError([Diagnostic(f"can't read {name}: {error.strerror or error}")]) from None
     try:
-        text = raw.decode("utf-8-sig")
+        return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         readable = raw[: error.start].decode("utf-8", "replace")
         found = Diagnostics()
@@ -96,7 +105,6 @@ def load(path: Path | str, whole: bool = True) -> Spec:
             "save it as UTF-8",
         )
         raise SpecError(found.items) from None
-    return loads(text, name, whole)
 
 
 def loads(text: str, name: str, whole: bool = True) -> Spec:
