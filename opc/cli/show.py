@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
+from opc.cli import completion
 from opc.cli.console import OK, WrongUse, say, shown
 from opc.cli.schedule import Schedules, check_stages, rescheduled, stage_names
 
@@ -34,7 +35,9 @@ _SAMPLE = 1024
 
 
 def show(
-    spec: Annotated[Path, typer.Argument(metavar="SPEC", help="The spec file.", show_default=False)],
+    spec: Annotated[
+        Path, typer.Argument(metavar="SPEC", help="The spec file.", show_default=False, autocompletion=completion.specs)
+    ],
     ir: Annotated[bool, typer.Option("--ir", help="The typed op. This is what is shown by default.")] = False,
     gradient: Annotated[bool, typer.Option("--gradient", help="The derived ops, what they save and cost.")] = False,
     loops: Annotated[bool, typer.Option("--loops", help="The loops the kernel runs.")] = False,
