@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from opc.cli import backends, bench, build, cache, check, env, fmt, generate, new, run, show, test
+from opc.cli import backends, bench, build, cache, check, env, fmt, generate, lsp, new, run, show, test
 from opc.cli.console import guarded
 
 Commands = Mapping[str, Callable[..., int]]
@@ -26,6 +26,7 @@ COMMANDS: Commands = {
     "cover": test.cover,
     "check": check.check,
     "fmt": fmt.fmt,
+    "lsp": lsp.lsp,
     "new": new.new,
     "show": show.show,
     "backends": backends.backends,

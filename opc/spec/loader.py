@@ -230,7 +230,7 @@ class _Reporter:
                 where = f" in '{owner[-1]}'" if owner else ""
                 self.found.error(f"the key '{key}' is missing{where}", self._owner_span(owner))
             case "extra_forbidden":
-                model = _model_at(path[:-1])
+                model = model_at(path[:-1])
                 names = [n for n in model.model_fields if n != "mode"]
                 hint = did_you_mean(key, names) or f"the keys here are {', '.join(names)}"
                 self.found.error(f"unknown key '{key}'", self.table.key_span(path), hint)
@@ -266,7 +266,8 @@ class _Reporter:
         return self.root.entries[0][0].span if self.root.entries else self.root.span
 
 
-def _model_at(path: NodePath) -> type[BaseModel]:
+def model_at(path: NodePath) -> type[BaseModel]:
+    """Return the model whose keys stand at a path of a spec, or below it where the spec names what stands there."""
     match path[:1]:
         case ("inputs",) | ("outputs",):
             return OperandModel

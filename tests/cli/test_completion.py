@@ -40,7 +40,7 @@ def test_every_command_completes_specs(command: str) -> None:
     from opc.cli.main import app
 
     name, _, option = command.partition(" ")
-    found = typer.main.get_command(app).commands[name].params  # type: ignore[attr-defined]  # a group
+    found = typer.main.get_command(app).commands[name].params
     chosen = next(p for p in found if (option in p.opts if option else p.param_type_name == "argument"))
     assert chosen._custom_shell_complete is not None
 
