@@ -25,9 +25,11 @@ def laid_out(text: str, name: str = "<text>") -> str:
     before = tree(text, name)
     try:
         made = _once(text)
+        if made == text:
+            return made
         # Where lines were broken there may be more to break: nothing is returned that a second run would change.
         for _ in range(2):
-            earlier, made = made, made if made == text else _once(made)
+            earlier, made = made, _once(made)
         after = tree(made)
         lost = Counter(t for _, t in Lines.of(text).comments()) - Counter(t for _, t in Lines.of(made).comments())
     except (YAMLError, SpecError, RecursionError) as error:

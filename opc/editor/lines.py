@@ -95,7 +95,8 @@ def tidied(text: str, source: str) -> str:
     A comment on a line of its own is indented as what stands behind it, or before it where it was indented more than that in the
     `source` that the text was made of; two blanks stand before one at the end of a line.
     """
-    lines, old = Lines.of(text), Lines.of(source)
+    lines = Lines.of(text)
+    old = lines if source == text else Lines.of(source)
     above: dict[str, list[bool]] = {}
     for i, comment in old.comments():
         if old.is_free(i):

@@ -1,4 +1,7 @@
-"""An editor without a screen: pygls's own client, which talks to `opc lsp` over stdin and stdout, and times each answer."""
+"""An editor without a screen: pygls's own client, which talks to `opc lsp` over stdin and stdout, and times each answer.
+
+Times are those from the question to the answer, and those of the processor in the server, which do not depend on what else runs.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,7 @@ class Editor:
         self.shown: dict[str, list[tuple[int | None, list[lsp.Diagnostic]]]] = {}
         self.last = 0
         self.messages: list[str] = []
-        self.times: list[tuple[str, str, float]] = []
+        self.times: list[tuple[str, float, float]] = []
 
         def published(params: lsp.PublishDiagnosticsParams) -> None:
             self.shown.setdefault(params.uri, []).append((params.version, list(params.diagnostics)))
@@ -51,6 +54,12 @@ class Editor:
         self.client.exit(None)
         self.run(self.client.stop())
         self.loop.close()
+
+    def worked(self) -> float:
+        """Return the seconds of a processor that the server has taken, as Linux counts them."""
+        process = self.client._server
+        tasks = Path(f"/proc/{process.pid}/task").glob("*/schedstat") if process is not None else ()
+        return sum(int(task.read_text().split()[0]) for task in tasks) / 1e9
 
     def open(self, path: Path, text: str | None = None) -> str:
         uri = path.absolute().as_uri()
@@ -77,11 +86,11 @@ class Editor:
         """Return what is shown of the newest text, once that was told so many times."""
 
         async def told() -> list[lsp.Diagnostic]:
-            start = time.perf_counter()
+            start, before = time.perf_counter(), self.worked()
             while len(found := [d for v, d in self.shown.get(uri, []) if v == self.versions[uri]]) < times:
                 await asyncio.sleep(0.002)
             if times == 1:
-                self.times.append(("diagnostics", uri.rpartition("/")[2], time.perf_counter() - start))
+                self.times.append(("diagnostics", time.perf_counter() - start, self.worked() - before))
             return found[-1]
 
         result: list[lsp.Diagnostic] = self.run(told())
@@ -122,9 +131,9 @@ class Editor:
         if at is not None:
             more["position"] = self.position(uri, at)
         params = kinds[what](text_document=lsp.TextDocumentIdentifier(uri), **more)
-        start = time.perf_counter()
+        start, before = time.perf_counter(), self.worked()
         result = self.run(getattr(self.client, f"text_document_{what}_async")(params))
-        self.times.append((what, uri.rpartition("/")[2], time.perf_counter() - start))
+        self.times.append((what, time.perf_counter() - start, self.worked() - before))
         return result
 
     def hover(self, uri: str, at: int | str) -> str:

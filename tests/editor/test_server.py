@@ -6,6 +6,7 @@ How long the answers took is printed at the end; docs/editor.md has the figures 
 from __future__ import annotations
 
 import json
+import re
 import statistics
 import subprocess
 import sys
@@ -21,6 +22,7 @@ from opc.editor.layout import laid_out
 from opc.ir.functions import CALLABLE, FUNCTIONS
 from opc.spec.model import AttributeModel, SpecModel
 from tests.cli.conftest import BAD, Outcome, opc  # noqa: F401
+from tests.editor.answers import QUESTIONS
 from tests.editor.client import Editor, editor
 
 SPECS = Path(__file__).parents[2] / "specs"
@@ -31,7 +33,7 @@ def ed() -> Iterator[Editor]:
     with editor() as made:
         yield made
         took: dict[str, list[float]] = {}
-        for what, _, seconds in made.times:
+        for what, seconds, _ in made.times:
             took.setdefault(what, []).append(1e3 * seconds)
         for what, times in took.items():
             print(f"{what}: {len(times)} answers, median {statistics.median(times):.0f} ms, longest {max(times):.0f} ms")
@@ -340,6 +342,13 @@ def test_the_extra_that_brings_the_protocol(
     assert done.code == 1
     assert "opc lsp needs the package pygls: run `" in done.err
     assert "opc-compiler[lsp]" in done.err
+
+
+def test_the_page_has_the_figures_of_every_question() -> None:
+    page = (SPECS.parent / "docs" / "editor.md").read_text()
+    rows = re.findall(r"^\| ([^|]+) \| (\d+) \| \d+ ms, (\d+) ms \| \d+ ms, \d+ ms \|$", page, re.MULTILINE)
+    assert [title for title, _, _ in rows] == list(QUESTIONS.values())
+    assert all(int(answers) > 40 and int(longest) < 100 for _, answers, longest in rows)
 
 
 def test_the_server_ends_with_its_editor() -> None:
