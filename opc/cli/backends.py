@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from opc.cli import completion
 from opc.cli.console import FAILED, OK, find_specs, say, say_json, show_diagnostics, shown
 from opc.cli.options import Json
 
@@ -22,7 +23,10 @@ Refusals = dict[str, tuple["Diagnostic", ...]]
 
 def backends(
     specs: Annotated[
-        list[Path] | None, typer.Argument(metavar="SPEC", help="List which of these ops each can't carry.", show_default=False)
+        list[Path] | None,
+        typer.Argument(
+            metavar="SPEC", help="List which of these ops each can't carry.", show_default=False, autocompletion=completion.specs
+        ),
     ] = None,
     as_json: Json = False,
 ) -> int:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from opc.cli import completion
 from opc.cli.build import tell_failures
 from opc.cli.console import FAILED, OK, WrongUse, find_specs, note, progress_line, say, say_json
 from opc.cli.options import GENERATED, Json, Out, Specs
@@ -39,7 +40,13 @@ _IN_PROCESS = ("ops", "backward", "large", "fresh", "tiny")
 def bench(
     specs: Specs = None,
     section: Annotated[
-        list[str] | None, typer.Option("--section", metavar="NAME", help="Only this section; may be repeated. All: see `--list`.")
+        list[str] | None,
+        typer.Option(
+            "--section",
+            metavar="NAME",
+            help="Only this section; may be repeated. All: see `--list`.",
+            autocompletion=completion.sections,
+        ),
     ] = None,
     backward: Annotated[bool, typer.Option("--backward", help="The gradients of the ops; as --section backward.")] = False,
     size: Annotated[int, typer.Option("--size", min=1, help="Elements of the large tensors.")] = 1 << 24,

@@ -6,12 +6,16 @@ from typing import Annotated
 
 import typer
 
+from opc.cli import completion
 from opc.cli.console import FAILED, OK, note, progress_line, say, say_json, show_diagnostics, shown
 from opc.cli.options import Json
 
 
 def create(
-    backends: Annotated[list[str], typer.Argument(metavar="BACKEND...", help="Their backends.", show_default=False)],
+    backends: Annotated[
+        list[str],
+        typer.Argument(metavar="BACKEND...", help="Their backends.", show_default=False, autocompletion=completion.backends),
+    ],
 ) -> int:
     """Make the environment of a backend, with the versions that opc is proved on."""
     from concurrent.futures import ThreadPoolExecutor
@@ -64,7 +68,10 @@ def list_all(as_json: Json = False) -> int:
 
 
 def remove(
-    names: Annotated[list[str], typer.Argument(metavar="NAME...", help="The environments.", show_default=False)],
+    names: Annotated[
+        list[str],
+        typer.Argument(metavar="NAME...", help="The environments.", show_default=False, autocompletion=completion.environments),
+    ],
 ) -> int:
     """Remove environments."""
     from opc.build import environments

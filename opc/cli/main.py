@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from opc.cli import backends, bench, build, cache, check, env, generate, new, run, show, test
+from opc.cli import backends, bench, build, cache, check, env, fmt, generate, lsp, new, run, show, test
 from opc.cli.console import guarded
 
 Commands = Mapping[str, Callable[..., int]]
@@ -25,6 +25,8 @@ COMMANDS: Commands = {
     "report": test.report,
     "cover": test.cover,
     "check": check.check,
+    "fmt": fmt.fmt,
+    "lsp": lsp.lsp,
     "new": new.new,
     "show": show.show,
     "backends": backends.backends,

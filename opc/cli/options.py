@@ -7,14 +7,27 @@ from typing import Annotated
 
 import typer
 
+from opc.cli import completion
+
 Specs = Annotated[
     list[Path] | None,
-    typer.Argument(metavar="SPEC", help="Spec files, or folders of them; by default the folder specs.", show_default=False),
+    typer.Argument(
+        metavar="SPEC",
+        help="Spec files, or folders of them; by default the folder specs.",
+        show_default=False,
+        autocompletion=completion.specs,
+    ),
 ]
 Out = Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Folder the packages are written to, one an op.")]
 Backends = Annotated[
     list[str] | None,
-    typer.Option("--backend", "-b", metavar="NAME", help="Only this backend; may be repeated. See `opc backends`."),
+    typer.Option(
+        "--backend",
+        "-b",
+        metavar="NAME",
+        help="Only this backend; may be repeated. See `opc backends`.",
+        autocompletion=completion.backends,
+    ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")]
 Markdown = Annotated[Path | None, typer.Option("--markdown", metavar="FILE.md", help="Write a page for a repository.")]

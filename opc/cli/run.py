@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from opc.cli import completion
 from opc.cli.console import OK, WrongUse, fail, find_specs, need, say, shown
 from opc.cli.options import GENERATED, Out
 
@@ -21,7 +22,10 @@ def run(
         Path, typer.Argument(metavar="MODEL", help="The model: x.onnx, or x.json as Paddle saves it.", show_default=False)
     ],
     spec: Annotated[
-        list[Path] | None, typer.Option("--spec", "-s", metavar="SPEC", help="Spec of a custom op in it; may be repeated.")
+        list[Path] | None,
+        typer.Option(
+            "--spec", "-s", metavar="SPEC", help="Spec of a custom op in it; may be repeated.", autocompletion=completion.specs
+        ),
     ] = None,
     inputs: Annotated[
         list[str] | None, typer.Option("--input", "-i", metavar="NAME=FILE.npy", help="An input; may be repeated.")

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
 from pathlib import Path
-from textwrap import indent
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
+from opc.cli import completion
 from opc.cli.console import OK, WrongUse, say, shown
 from opc.cli.schedule import Schedules, check_stages, rescheduled, stage_names
 
@@ -34,7 +34,9 @@ _SAMPLE = 1024
 
 
 def show(
-    spec: Annotated[Path, typer.Argument(metavar="SPEC", help="The spec file.", show_default=False)],
+    spec: Annotated[
+        Path, typer.Argument(metavar="SPEC", help="The spec file.", show_default=False, autocompletion=completion.specs)
+    ],
     ir: Annotated[bool, typer.Option("--ir", help="The typed op. This is what is shown by default.")] = False,
     gradient: Annotated[bool, typer.Option("--gradient", help="The derived ops, what they save and cost.")] = False,
     loops: Annotated[bool, typer.Option("--loops", help="The loops the kernel runs.")] = False,
@@ -118,6 +120,7 @@ def _onnx(family: Family) -> Iterator[str]:
 
 def _gradient(family: Family, sizes: Sizes) -> Iterator[str]:
     """Yield the derived ops, and of the gradient its verdict, what it saves and what it costs."""
+    from opc.editor.gradient_text import gradient_text
     from opc.ir.printer import format_op
 
     if family.backward is None:
@@ -125,7 +128,7 @@ def _gradient(family: Family, sizes: Sizes) -> Iterator[str]:
         return
     yield f"The gradient is {'given by the spec' if family.explicit_backward else 'derived'}: {_verdict(family.backward)}."
     yield _costs(family, sizes)
-    yield _block(family.backward)
+    yield gradient_text(family.backward)
     for op in family.ops[2:]:
         yield format_op(op)
 
@@ -149,21 +152,6 @@ def _verdict(op: Op) -> str:
     ):
         return f"it scatters into {targets}, by atomic additions in no fixed order"
     return f"it scatters into {targets}, in a fixed order, so it is deterministic"
-
-
-def _block(backward: Op) -> str:
-    """Return the gradient as the spec's own `gradient` key would say it, or as an op where the language has no words for it."""
-    from opc.analysis.cost import saved
-    from opc.ir.op import Role
-    from opc.ir.printer import format_body, format_op
-
-    try:
-        body = format_body(backward)
-    except ValueError:
-        return format_op(backward)
-    names = [name for name, role, _ in saved(backward) if role is Role.OUTPUT]
-    kept = f"  saves: [{', '.join(names)}]\n" if names else ""
-    return f"gradient:\n{kept}  body: |\n{indent(body, '    ')}"
 
 
 def _costs(family: Family, sizes: Sizes) -> str:

@@ -78,6 +78,15 @@ def load(path: Path | str, whole: bool = True) -> Spec:
     Raises:
         SpecError: with every mistake of form in the file, or when it can't be read.
     """
+    return loads(read(path), str(path), whole)
+
+
+def read(path: Path | str) -> str:
+    """Return the text of a spec file.
+
+    Raises:
+        SpecError: when the file can't be read or is not UTF-8.
+    """
     path = Path(path)
     name = str(path)
     try:
@@ -85,7 +94,7 @@ def load(path: Path | str, whole: bool = True) -> Spec:
     except OSError as error:
         raise SpecError([Diagnostic(f"can't read {name}: {error.strerror or error}")]) from None
     try:
-        text = raw.decode("utf-8-sig")
+        return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         readable = raw[: error.start].decode("utf-8", "replace")
         found = Diagnostics()
@@ -96,7 +105,6 @@ def load(path: Path | str, whole: bool = True) -> Spec:
             "save it as UTF-8",
         )
         raise SpecError(found.items) from None
-    return loads(text, name, whole)
 
 
 def loads(text: str, name: str, whole: bool = True) -> Spec:
@@ -222,7 +230,7 @@ class _Reporter:
                 where = f" in '{owner[-1]}'" if owner else ""
                 self.found.error(f"the key '{key}' is missing{where}", self._owner_span(owner))
             case "extra_forbidden":
-                model = _model_at(path[:-1])
+                model = model_at(path[:-1])
                 names = [n for n in model.model_fields if n != "mode"]
                 hint = did_you_mean(key, names) or f"the keys here are {', '.join(names)}"
                 self.found.error(f"unknown key '{key}'", self.table.key_span(path), hint)
@@ -258,7 +266,8 @@ class _Reporter:
         return self.root.entries[0][0].span if self.root.entries else self.root.span
 
 
-def _model_at(path: NodePath) -> type[BaseModel]:
+def model_at(path: NodePath) -> type[BaseModel]:
+    """Return the model whose keys stand at a path of a spec, or below it where the spec names what stands there."""
     match path[:1]:
         case ("inputs",) | ("outputs",):
             return OperandModel

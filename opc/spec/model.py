@@ -268,6 +268,7 @@ class SpecModel(Model):
         dict[Name, Annotated[list[TypeSet], BeforeValidator(_type_set, json_schema_input_type=TypeSet | list[TypeSet])]],
         BeforeValidator(_empty_mapping),
     ] = Field(default_factory=dict, description="Type variables and the dtypes each may stand for; or floating, integer, any.")
+    broadcast: StrictBool = Field(False, description="Whether inputs that share ... broadcast by NumPy's rules.")
     inputs: Annotated[
         dict[InputName, Annotated[InputModel, BeforeValidator(_operand, json_schema_input_type=InputType | InputModel)]],
         BeforeValidator(_empty_mapping),
@@ -286,7 +287,6 @@ class SpecModel(Model):
     require: Annotated[list[Expression], BeforeValidator(_empty_list)] = Field(
         default_factory=list, description="Conditions on dimensions and attributes."
     )
-    broadcast: StrictBool = Field(False, description="Whether inputs that share ... broadcast by NumPy's rules.")
     inplace: Annotated[dict[Name, Name], BeforeValidator(_empty_mapping)] = Field(
         default_factory=dict, description="Outputs that may take the memory of an input."
     )

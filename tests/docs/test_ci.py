@@ -51,7 +51,7 @@ def test_hooks_are_programs_of_the_project_itself() -> None:
     assert repository["repo"] == "local"
     hooks = {hook["id"]: hook for hook in repository["hooks"]}
     entries = [hook["entry"].split()[:2] for hook in hooks.values()]
-    assert entries == [["ruff", "format"], ["ruff", "check"], ["mypy"], ["opc", "check"]]
+    assert entries == [["ruff", "format"], ["ruff", "check"], ["mypy"], ["opc", "check"], ["opc", "fmt"]]
     specs = [p.relative_to(ROOT).as_posix() for p in (ROOT / "specs").rglob("*.yaml")]
     assert all(re.search(hooks["opc-check"]["files"], path) for path in specs)
     tools = {re.split(r"[=><]", r)[0] for extra in ("test", "lint", "dev") for r in _extra(extra)}

@@ -1,0 +1,193 @@
+"""The layout of specs: stable, with the same meaning and the same comments as a reader of YAML that is not opc's finds them."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given, settings
+
+from opc.diagnostics import SpecError
+from opc.editor import layout
+from opc.editor.body_layout import laid_out as body_laid_out
+from opc.editor.body_layout import same_body
+from opc.editor.layout import laid_out
+from opc.editor.yaml_layout import WIDTH
+from tests.diagnostics.test_fuzz import IN_DOCS, mutated
+
+SPECS = sorted((Path(__file__).parents[2] / "specs").rglob("*.yaml"))
+
+
+def data(text: str) -> Any:
+    """Return the pairs of a spec as PyYAML reads them, every scalar a text; those at the top by name, bodies without blanks."""
+    root = yaml.compose(text, Loader=yaml.SafeLoader)
+
+    def pairs(node: yaml.Node, body: bool = False) -> Any:
+        if isinstance(node, yaml.MappingNode):
+            return [(k.value, pairs(v, k.value in ("kernel", "body"))) for k, v in node.value]
+        if isinstance(node, yaml.SequenceNode):
+            return [pairs(item) for item in node.value]
+        return re.sub(r"[ \t]+", "", node.value).rstrip("\n") if body else (node.tag, node.value)
+
+    return sorted(pairs(root))
+
+
+def words(text: str) -> Counter[str]:
+    """Return the words of a text, in comments too, however they are joined."""
+    return Counter(re.findall(r"\w+|#", text))
+
+
+MESS = """# the head
+
+doc: "One."   # why
+kernel: |  # the body
+    y =x [ 0 ]  # first
+    # then
+    z  = -  x[ i+1 ,j]**2 +(3 if a  else-1)
+# of the op
+op: a
+
+
+
+inputs:
+    x: T[N]
+    # below x
+attributes: {k: {type: float, doc: 'LONG, with a comma', default: 1e-5, check: k > 0}, m: int}
+examples:
+    -   x: [1,2,
+            3]
+        y: 3 # last
+    # between
+    - {x: [0]}
+# the tail
+"""
+NEAT = """# the head
+
+# of the op
+op: a
+
+doc: 'One.'  # why
+inputs:
+  x: T[N]
+  # below x
+attributes:
+  k: {type: float, doc: 'LONG, with a comma', default: 1e-5, check: k > 0}
+  m: int
+kernel: |  # the body
+  y = x[0]  # first
+  # then
+  z = -x[i+1, j]**2 + (3 if a else -1)
+examples:
+  - x: [1, 2, 3]
+    y: 3  # last
+  # between
+  - {x: [0]}
+# the tail
+"""
+
+
+def test_a_mess_becomes_neat() -> None:
+    mess, neat = (text.replace("LONG", "a long text about what the attribute is good for") for text in (MESS, NEAT))
+    assert laid_out(mess) == neat
+    assert laid_out(mess.replace("\n", "\r\n")) == neat
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("{op: a, doc: 'b', kernel: 'y = x'}", "op: a\ndoc: 'b'\nkernel: 'y = x'\n"),
+        ("---\nop: a\ndoc: b\n...\n", "op: a\ndoc: b\n"),
+        ("op: a\nother: 1\ndomain: b\n", "op: a\ndomain: b\nother: 1\n"),
+        ("op: a\ndoc: >\n    a b\n    c\n\n    d\n      e\n", "op: a\ndoc: >\n  a b\n  c\n\n  d\n    e\n"),
+        ('op: a\ndoc: "a\\tb"\n', 'op: a\ndoc: "a\\tb"\n'),
+        ("op: a\ndoc: one\n  two\n", "op: a\ndoc: one two\n"),
+        ("op: a\nkernel: |\n  y = x[i\n  z  =  x\n", "op: a\nkernel: |\n  y = x[i\n  z  =  x\n"),
+        ("require: [\n  N > 0, # one\n  M > 0\n]\n", "require:\n  - N > 0\n  # one\n  - M > 0\n"),
+        ("examples: [{x: 1,\n  y: 2}]\n", "examples: [{x: 1, y: 2}]\n"),
+        ("native:\n  cpp:\n    code: |\n      int  a ; \n", "native:\n  cpp:\n    code: |\n      int  a ; \n"),
+    ],
+)
+def test_what_is_laid_out(before: str, after: str) -> None:
+    assert laid_out(before) == after
+    assert laid_out(after) == after
+
+
+def test_long_lines_are_broken_where_it_means_nothing() -> None:
+    numbers = ", ".join(str(i * 1.5) for i in range(80))
+    text = f"op: a\ndoc: {'word ' * 60}end\nexamples:\n  - {{x: [{numbers}], y: [[1.0], [{numbers}]]}}\n"
+    made = laid_out(text)
+    assert max(map(len, made.split("\n"))) <= WIDTH
+    assert made.startswith("op: a\ndoc: >-\n  word word ")
+    assert "\n    y:\n      - [1.0]\n      - [0.0, 1.5, " in made
+    assert data(made) == data(text)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("y=x[i,j]", "y = x[i, j]"),
+        ("y = sum[k : N,p](a*b)", "y = sum[k:N, p](a*b)"),
+        ("y = a+ b -c* d", "y = a + b - c * d"),
+        ("y = - a ** - 2 if not  b else(a)", "y = -a ** -2 if not b else (a)"),
+        ("y[* A,...] = x[ ... ,* A]", "y[*A, ...] = x[..., *A]"),
+        ("y = x[] if a<=b  and c!='a  b' else 1e-5# c", "y = x[] if a <= b and c != 'a  b' else 1e-5  # c"),
+        ("y = x (3)", "y = x(3)"),
+        ("y = (a +\n     b)  ", "y = (a +\n     b)"),
+        ("y = 2*(i+1)//3%4", "y = 2*(i+1)//3%4"),
+        ("y = a ? b  ", "y = a ? b"),
+    ],
+)
+def test_blanks_of_a_body(before: str, after: str) -> None:
+    assert body_laid_out(before) == after
+    assert body_laid_out(after) == after
+    assert same_body(before, after)
+
+
+def test_bodies_that_differ_are_told_apart() -> None:
+    assert not same_body("y = 1", "y = 1.0")
+    assert not same_body("y = a - b", "y = a + b")
+    assert not same_body("y = x  # a", "y = x  # b")
+    assert not same_body("y = x[", "y = z[")
+
+
+@pytest.mark.parametrize("path", SPECS, ids=lambda p: p.stem)
+def test_the_specs_are_laid_out(path: Path) -> None:
+    assert laid_out(path.read_text()) == path.read_text()
+
+
+@pytest.mark.parametrize("text", IN_DOCS, ids=lambda t: t.split("\n")[0][4:])
+def test_specs_of_the_docs_keep_their_meaning(text: str) -> None:
+    made = laid_out(text)
+    assert data(made) == data(text)
+
+
+@settings(max_examples=30, deadline=None)
+@given(text=mutated())
+def test_layout_keeps_meaning_or_refuses(text: str) -> None:
+    try:
+        made = laid_out(text)
+    except SpecError:
+        return
+    assert laid_out(made) == made
+    assert data(made) == data(text)
+    assert words(made) == words(text) or any(mark in text for mark in "\\\"'%-.")
+
+
+def test_a_change_of_meaning_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a fault of the writer would do: nothing that says something else is returned."""
+    real = layout.written
+    for old, new, why in (("'int[2]'", "'int[3]'", "its meaning would change"), ("  # more\n", "", "would be lost")):
+        monkeypatch.setattr(layout, "written", lambda text, old=old, new=new: real(text).replace(old, new))
+        with pytest.raises(SpecError, match=why):
+            laid_out("attributes:\n  # more\n  k: 'int[2]'\n")
+
+
+def test_a_comment_between_brackets_is_refused_where_it_stands() -> None:
+    with pytest.raises(SpecError) as caught:
+        laid_out("op: a\ninputs: {\n  # about x\n  x: T}\n")
+    (found,) = caught.value.diagnostics
+    assert found.render().startswith("<text>:3:1: error: the file is left as it is: this comment would be lost\n")
