@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from opc.cli import backends, bench, build, cache, check, env, generate, new, run, show, test
+from opc.cli import backends, bench, build, cache, check, env, generate, new, package, run, show, test
 from opc.cli.console import guarded
 
 Commands = Mapping[str, Callable[..., int]]
@@ -21,6 +21,7 @@ Commands = Mapping[str, Callable[..., int]]
 COMMANDS: Commands = {
     "generate": generate.generate,
     "build": build.build,
+    "package": package.package,
     "test": test.prove,
     "report": test.report,
     "cover": test.cover,

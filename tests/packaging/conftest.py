@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
-from tests.packaging.environments import ROOT, make, run
+from tests.packaging.environments import ROOT, lend, make, run
 
 
 @pytest.fixture(scope="session")
@@ -42,11 +42,7 @@ def bare(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     site = make(folder)
     run(sys.executable, "-m", "pip", "--python", folder / "bin/python", "install", "--no-deps", "-q", wheel, cwd=folder)
     own = Distribution.at(next(site.glob("opc_compiler-*.dist-info")))
-    for name in _required(own, set()):
-        found = distribution(name)
-        for top in {file.parts[0] for file in found.files or ()} - {"..", "__pycache__"}:
-            if not (site / top).exists():
-                (site / top).symlink_to(Path(str(found.locate_file(top))))
+    lend(site, *_required(own, set()))
     return folder
 
 
