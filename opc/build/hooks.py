@@ -26,16 +26,20 @@ OUT = Path("build")
 def build_wheel(
     wheel_directory: str, config_settings: Mapping[str, object] | None = None, metadata_directory: str | None = None
 ) -> str:
-    """Build the project's wheel into a folder and return its name."""
-    return _told(lambda settings: _wheel(settings, Path(wheel_directory)))
+    """Build the project's wheel into a folder and return its name.
+
+    The setting `proof` names a file of results, as `pip wheel . -C proof=proof.json` does.
+    """
+    given = (config_settings or {}).get("proof")
+    return _told(lambda settings: _wheel(settings, Path(wheel_directory), settings.proof if given is None else Path(str(given))))
 
 
-def _wheel(settings: Settings, folder: Path) -> str:
+def _wheel(settings: Settings, folder: Path, proof: Path | None) -> str:
     from opc.build import files
     from opc.build.wheels import make
 
     files.make_folder(OUT)
-    found = make.contents(settings.project, settings.specs, OUT, settings.backends, settings.proof)
+    found = make.contents(settings.project, settings.specs, OUT, settings.backends, proof)
     return make.write(found, folder).name
 
 

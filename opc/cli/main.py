@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from opc.cli import backends, bench, build, cache, check, env, generate, new, package, run, show, test
+from opc.cli import backends, bench, build, cache, check, env, generate, init, new, package, run, show, test
 from opc.cli.console import guarded
 
 Commands = Mapping[str, Callable[..., int]]
@@ -26,6 +26,7 @@ COMMANDS: Commands = {
     "report": test.report,
     "cover": test.cover,
     "check": check.check,
+    "init": init.init,
     "new": new.new,
     "show": show.show,
     "backends": backends.backends,

@@ -20,6 +20,7 @@ COMMANDS = (
     "package",
     "test",
     "check",
+    "init",
     "new",
     "show",
     "backends",

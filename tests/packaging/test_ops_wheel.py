@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import ast
 import base64
-import contextlib
 import hashlib
 import inspect
-import io
 import json
 import os
 import shutil
@@ -15,8 +13,7 @@ import subprocess
 import sys
 import sysconfig
 import zipfile
-from collections.abc import Callable, Iterator
-from contextlib import redirect_stderr, redirect_stdout
+from collections.abc import Callable
 from importlib.metadata import Distribution
 from pathlib import Path
 
@@ -26,10 +23,9 @@ from packaging.metadata import Metadata
 from packaging.utils import parse_wheel_filename
 
 from opc.build.wheels import archive, tags
-from opc.cli.console import guarded
-from opc.cli.main import app
+from tests.packaging.conftest import Opc
 from tests.packaging.environments import lend, make, run
-from tests.packaging.scaled import SPEC
+from tests.packaging.scaled import SPEC, proof, proof_of
 
 BLEND = """
 op: blend
@@ -65,30 +61,7 @@ urls = {Source = "https://example.org/ops"}
 backends = ["torch", "onnxruntime", "paddle"]
 proof = "proof.json"
 """
-Opc = Callable[..., tuple[int, str, str]]
 FRAMEWORKS = ("torch", "onnxruntime", "paddle")
-
-
-@pytest.fixture(scope="module")
-def opc() -> Iterator[Opc]:
-    """Run `opc` in a folder, in this process; returns the exit code and what it printed on both streams."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("OPC_VARIANT", "native")
-        patch.setenv("OPC_OPTIMIZE", "0")
-
-        def call(folder: Path, *arguments: str) -> tuple[int, str, str]:
-            with contextlib.chdir(folder), redirect_stdout(io.StringIO()) as out, redirect_stderr(io.StringIO()) as err:
-                code = guarded(lambda: app(list(arguments), prog_name="opc"))
-            assert "Traceback" not in err.getvalue()
-            return code, out.getvalue(), err.getvalue()
-
-        yield call
-
-
-def proof(sources: dict[str, str], *failed: str) -> str:
-    """Return what `opc test --results` writes of ops, as far as a wheel reads it."""
-    results = [{"op": op, "status": "failed" if op in failed else "passed"} for op in sources]
-    return json.dumps({"sources": sources, "results": results, "mistakes": {}})
 
 
 @pytest.fixture(scope="module")
@@ -101,8 +74,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "pyproject.toml").write_text(PROJECT)
     (folder / "README.md").write_text("# Ops of mine\n")
     (folder / "LICENSE").write_text("Do what you like.\n")
-    hashes = {op: hashlib.sha256((folder / f"specs/{op}.yaml").read_bytes()).hexdigest() for op in ("scaled", "blend")}
-    (folder / "proof.json").write_text(proof(hashes))
+    (folder / "proof.json").write_text(proof_of(folder / "specs"))
     return folder
 
 

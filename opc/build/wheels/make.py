@@ -69,8 +69,8 @@ def contents(
     """
     families = _families(specs)
     proved = "" if proof is None else proofs.read(proof, {f.name: f.source_hash for f in families})
-    backends = _backends(wanted, families)
-    project = checked(project, _modules(backends))
+    backends = choose(wanted, families)
+    project = checked(project, taken(backends))
     names = [b.name for b in backends]
     results = builder.build_specs(specs, out, names, strict=wanted is not None, progress=progress, say=say, jobs=jobs)
     mistakes = [d for r in results for d in (*r.diagnostics, *r.skipped.get(NUMPY, ()))]
@@ -140,7 +140,7 @@ def _families(specs: Sequence[Path]) -> list[Family]:
     return found
 
 
-def _backends(wanted: Sequence[str] | None, families: Sequence[Family]) -> tuple[Backend, ...]:
+def choose(wanted: Sequence[str] | None, families: Sequence[Family]) -> tuple[Backend, ...]:
     """Return the backends of a wheel, NumPy's first.
 
     Raises:
@@ -156,7 +156,7 @@ def _backends(wanted: Sequence[str] | None, families: Sequence[Family]) -> tuple
     return (chosen.pop(NUMPY), *chosen.values())
 
 
-def _modules(backends: Sequence[Backend]) -> dict[str, str]:
+def taken(backends: Sequence[Backend]) -> dict[str, str]:
     """Return the modules that frameworks have, and their titles."""
     return {b.tensor.partition(".")[0]: b.title for b in backends if b.tensor} | {b.name: b.title for b in registry.select(None)}
 
