@@ -43,6 +43,21 @@ def _wheel(settings: Settings, folder: Path, proof: Path | None) -> str:
     return make.write(found, folder).name
 
 
+def build_sdist(sdist_directory: str, config_settings: Mapping[str, object] | None = None) -> str:
+    """Write the project's source distribution, which a C++ compiler builds without opc, into a folder and return its name."""
+    given = (config_settings or {}).get("proof")
+    return _told(lambda settings: _sdist(settings, Path(sdist_directory), settings.proof if given is None else Path(str(given))))
+
+
+def _sdist(settings: Settings, folder: Path, proof: Path | None) -> str:
+    from opc.build import files
+    from opc.build.wheels import make, sdist
+
+    files.make_folder(OUT)
+    found = make.contents(settings.project, settings.specs, OUT, settings.backends, proof, compiled=False)
+    return sdist.write(sdist.portable(found), folder).name
+
+
 def _told(action: Callable[[Settings], str]) -> str:
     """Run a part of the build on the project in the working folder; a user's mistake ends in diagnostics."""
     from opc.build.wheels import settings

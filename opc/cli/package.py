@@ -24,20 +24,36 @@ def package(
     proof: Annotated[
         Path | None, typer.Option("--proof", metavar="FILE.json", help="What `opc test --results` wrote, for the wheel.")
     ] = None,
+    sdist: Annotated[
+        bool, typer.Option("--sdist", help="Write a source distribution instead, for a C++ compiler alone.")
+    ] = False,
     jobs: Annotated[int | None, typer.Option("--jobs", "-j", min=1, help="Compilers run at once; one a processor.")] = None,
 ) -> int:
     """Build a wheel that installs where opc and a compiler are not."""
     from opc.build.wheels import make
+    from opc.build.wheels import sdist as sources
     from opc.cli.generate import tell_skipped
 
     found = _settings(specs, name, version)
     backends = found.backends if backend is None else tuple(backend)
     with progress_line() as progress:
         contents = make.contents(
-            found.project, found.specs, out, backends, proof or found.proof, progress=progress, say=note, jobs=jobs
+            found.project,
+            found.specs,
+            out,
+            backends,
+            proof or found.proof,
+            compiled=not sdist,
+            progress=progress,
+            say=note,
+            jobs=jobs,
         )
+    contents = sources.portable(contents) if sdist else contents
     for op, reasons in contents.skipped.items():
-        tell_skipped(op, reasons, backends)
+        tell_skipped(op, reasons, None if sdist else backends)
+    if sdist:
+        say(f"wrote {shown(sources.write(contents, dist))}")
+        return OK
     _warn_of_variant()
     say(f"wrote {shown(make.write(contents, dist))}")
     return OK

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 import venv
 from importlib.metadata import distribution
 from pathlib import Path
@@ -25,6 +26,12 @@ def make(folder: Path) -> Path:
     venv.create(folder, symlinks=True)
     program = "import sysconfig; print(sysconfig.get_path('purelib'))"
     return Path(run(folder / "bin/python", "-c", program, cwd=folder).strip())
+
+
+def install(wheel: Path, python: Path) -> None:
+    """Install a wheel; what it requires must be there."""
+    options = ("--no-index", "--no-compile", "--disable-pip-version-check", "-q")
+    run(sys.executable, "-m", "pip", "--python", python, "install", *options, wheel, cwd=python.parent)
 
 
 def lend(site: Path, *names: str) -> None:

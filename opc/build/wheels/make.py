@@ -54,11 +54,12 @@ def contents(
     wanted: Sequence[str] | None = None,
     proof: Path | None = None,
     *,
+    compiled: bool = True,
     progress: builder.Progress | None = None,
     say: Callable[[str], None] | None = None,
     jobs: int | None = None,
 ) -> Contents:
-    """Build the ops of `specs` below `out` and return what a wheel holds of them.
+    """Build the ops of `specs` below `out` and return what a wheel holds of them; unless `compiled`, only write their packages.
 
     `wanted` names backends, beside NumPy's; None stands for all that a wheel can carry and that can be built here. `proof` is a
     file of results.
@@ -72,7 +73,10 @@ def contents(
     backends = choose(wanted, families)
     project = checked(project, taken(backends))
     names = [b.name for b in backends]
-    results = builder.build_specs(specs, out, names, strict=wanted is not None, progress=progress, say=say, jobs=jobs)
+    if compiled:
+        results = builder.build_specs(specs, out, names, strict=wanted is not None, progress=progress, say=say, jobs=jobs)
+    else:
+        results = _generated(families, out, backends, say)
     mistakes = [d for r in results for d in (*r.diagnostics, *r.skipped.get(NUMPY, ()))]
     if mistakes:
         raise SpecError(mistakes)
@@ -107,20 +111,40 @@ def write(found: Contents, dist: Path) -> Path:
             libraries |= {f"{OPS}/{op.family.name}/{path}": op.package / path for path in paths}
         held = {f"{project.module}/{path}": place.read_bytes() for path, place in libraries.items()}
         tag = tags.tag([*libraries.values()])
-    texts_of = module.sources(project, found.ops, found.backends, {name: library for name, (library, _) in texts.items()})
-    held |= {f"{project.module}/{path}": text.encode() for path, text in texts_of.items()}
-    for op in found.ops:
-        held |= {f"{project.module}/{OPS}/{op.family.name}/{path}": text for path, text in _python(op).items()}
-    held |= {f"{project.module}/specs/{name}": text for name, text in found.specs.items()}
-    held |= {f"{project.module}/proof.json": found.proof.encode()} if found.proof else {}
+    held |= {f"{project.module}/{path}": text for path, text in python_files(found, texts).items()}
     info = f"{project.stem}.dist-info"
-    always, extras = _requirements(found)
+    always, extras = requirements(found)
     held[f"{info}/METADATA"] = metadata(project, always, extras).encode()
     held[f"{info}/WHEEL"] = wheel_file(tag).encode()
     held |= {f"{info}/licenses/{name}": text.encode() for name, text in project.licenses.items()}
     place = dist / f"{project.stem}-{tag}.whl"
     archive.write_wheel(place, info, held)
     return place
+
+
+def python_files(found: Contents, joint: Mapping[str, tuple[str, str]]) -> dict[str, bytes]:
+    """Return what the module holds beside libraries, by path: Python, stubs, the specs and their proof.
+
+    `joint` has the name and the text of each library of all ops.
+    """
+    texts = module.sources(found.project, found.ops, found.backends, {name: library for name, (library, _) in joint.items()})
+    held = {path: text.encode() for path, text in texts.items()}
+    for op in found.ops:
+        held |= {f"{OPS}/{op.family.name}/{path}": text for path, text in _python(op).items()}
+    held |= {f"specs/{name}": text for name, text in found.specs.items()}
+    return held | ({"proof.json": found.proof.encode()} if found.proof else {})
+
+
+def _generated(
+    families: Sequence[Family], out: Path, backends: Sequence[Backend], say: Callable[[str], None] | None
+) -> tuple[builder.Built, ...]:
+    """Write the packages of families, and compile nothing."""
+    from opc.build import locks
+    from opc.build.generate import generate
+
+    with locks.hold(out / locks.FOLDER, say):
+        made = [generate(family, out, backends) for family in families]
+    return tuple(builder.Built(f.name, m.package, skipped=m.skipped) for f, m in zip(families, made, strict=True))
 
 
 def _families(specs: Sequence[Path]) -> list[Family]:
@@ -170,7 +194,7 @@ def _python(op: Carried) -> dict[str, bytes]:
     return {p: (op.package / p).read_bytes() for p in held} | {f"{BUILD}/__init__.py": module.HEADER.encode()}
 
 
-def _requirements(found: Contents) -> tuple[list[str], dict[str, list[str]]]:
+def requirements(found: Contents) -> tuple[list[str], dict[str, list[str]]]:
     """Return what the wheel needs in any case, and for each of the other frameworks."""
     needed: dict[str, list[str]] = {b.name: [] for b in found.backends}
     for op in found.ops:

@@ -12,13 +12,15 @@ from opc.build import files
 from opc.build.wheels import make
 from opc.build.wheels.project import Project, checked
 from opc.diagnostics import Diagnostic, SpecError
-from opc.distribution import NAME
+from opc.distribution import NAME, install
 from opc.pipeline import compile_text
 from opc.spec.schema import FILE_NAME, schema_text
 from opc.spec.template import new_spec
 
 FIRST_OP = "leaky_relu"
 """The op that a new project has."""
+
+CIBUILDWHEEL = "cibuildwheel==4.3.5"
 
 PLACES = {
     "pyproject.toml": "pyproject.toml.j2",
@@ -58,7 +60,8 @@ def project_files(name: str, wanted: Sequence[str], *, generated: bool = False) 
         "options": "".join(f" --backend {b.name}" for b in backends),
         "opc": f"{NAME}~={__version__}",
         "builder": f"{NAME}[{built}]~={__version__}" if built else f"{NAME}~={__version__}",
-        "extras": f"{NAME}[{extras}]~={__version__}",
+        "install_opc": install(f'"{NAME}[{extras}]~={__version__}"'),
+        "install_cibuildwheel": install(CIBUILDWHEEL),
         "generated": generated,
     }
     templates = environment("opc.build.wheels")
