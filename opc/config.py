@@ -1,7 +1,8 @@
 """`[tool.opc]` of the user's pyproject.toml: which compiler to build with, and which interpreters run which backends.
 
 `[tool.opc.popart] sdk = "3.2"` says which version of Graphcore's SDK code is generated for, and
-`[tool.opc.cuda] architectures = ["sm_90"]` which GPUs kernels are compiled for.
+`[tool.opc.cuda] architectures = ["sm_90"]` which GPUs kernels are compiled for. `[tool.opc.package]` is for `opc package`:
+`specs`, `backends` and `proof`.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Any
 from opc.diagnostics import Diagnostic, SpecError, did_you_mean
 from opc.records import dataclass
 
-KEYS = ("cuda", "cxx", "cxxflags", "popart", "python")
+KEYS = ("cuda", "cxx", "cxxflags", "package", "popart", "python")
 
 SDKS = ("2.5", "2.6", "3.0", "3.1", "3.2", "3.3", "3.4")
 """The versions of Graphcore's SDK that code can be generated for."""
@@ -26,12 +27,25 @@ ARCHITECTURES = ("sm_75", "sm_80", "sm_86", "sm_87", "sm_88", "sm_89", "sm_90", 
 
 
 @dataclass(frozen=True, slots=True)
+class Wheel:
+    """What `opc package` takes where the command line says nothing else; paths are relative to the folder of the file.
+
+    `specs` are spec files and folders of them, `backends` the names of backends, None for all that can be built, and `proof` what
+    `opc test --results` wrote.
+    """
+
+    specs: tuple[str, ...] = ("specs",)
+    backends: tuple[str, ...] | None = None
+    proof: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Config:
     """The user's settings; every one has a default, so that no file is needed.
 
     `cxx` is the compiler's command, `cxxflags` is added to every C++ compilation, `python` maps a backend's name to the
     interpreter that has its framework. `sdk` is the version of Graphcore's SDK to generate for. `architectures` are the GPUs to
-    compile kernels for, none for this machine's. `path` is the file that they come from.
+    compile kernels for, none for this machine's. `package` is what a wheel holds. `path` is the file that they come from.
     """
 
     path: Path | None = None
@@ -40,6 +54,7 @@ class Config:
     python: Mapping[str, str] = field(default_factory=dict)
     sdk: str = SDKS[-1]
     architectures: tuple[str, ...] = ()
+    package: Wheel = Wheel()
 
 
 def find(start: Path) -> Path | None:
@@ -90,7 +105,10 @@ def _read(place: str, modified: int, size: int) -> Config:
     sdk = table.get("popart", {}).get("sdk", SDKS[-1])
     architectures = tuple(table.get("cuda", {}).get("architectures", ()))
     flags = tuple(table.get("cxxflags", ()))
-    return Config(path, table.get("cxx", ""), flags, dict(table.get("python", {})), sdk, architectures)
+    wheel = table.get("package", {})
+    named = tuple(wheel["backends"]) if "backends" in wheel else None
+    package = Wheel(tuple(wheel.get("specs", Wheel().specs)), named, wheel.get("proof", ""))
+    return Config(path, table.get("cxx", ""), flags, dict(table.get("python", {})), sdk, architectures, package)
 
 
 def _mistakes(table: Any, path: Path) -> list[Diagnostic]:
@@ -115,10 +133,24 @@ def _mistakes(table: Any, path: Path) -> list[Diagnostic]:
     elif unknown := [a for a in cuda.get("architectures", []) if a not in ARCHITECTURES]:
         hint = f"the architectures are {', '.join(ARCHITECTURES)}"
         found.append(Diagnostic(f"{path}: '{unknown[0]}' in [tool.opc.cuda] is no architecture of a GPU", hint=hint))
+    found += _package_mistakes(table.get("package", {}), path)
     popart = table.get("popart", {})
     if not (isinstance(popart, dict) and popart.keys() <= {"sdk"}):
         found.append(Diagnostic(f"{path}: [tool.opc.popart] has one key, sdk"))
     elif popart and popart["sdk"] not in SDKS:
         hint = f"the versions are {', '.join(SDKS)}"
         found.append(Diagnostic(f"{path}: sdk in [tool.opc.popart] is no version that opc generates for", hint=hint))
+    return found
+
+
+def _package_mistakes(package: Any, path: Path) -> list[Diagnostic]:
+    if not isinstance(package, dict) or not package.keys() <= {"specs", "backends", "proof"}:
+        return [Diagnostic(f"{path}: [tool.opc.package] has the keys specs, backends and proof")]
+    found = []
+    for key in ("specs", "backends"):
+        value = package.get(key, [])
+        if not isinstance(value, list) or not all(isinstance(v, str) for v in value):
+            found.append(Diagnostic(f"{path}: {key} in [tool.opc.package] must be a list of strings"))
+    if not isinstance(package.get("proof", ""), str):
+        found.append(Diagnostic(f"{path}: proof in [tool.opc.package] must be a string"))
     return found

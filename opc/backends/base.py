@@ -132,6 +132,23 @@ class Tool:
 BuildStep = Compile | Link | Script | Tool
 
 
+@dataclass(frozen=True, slots=True)
+class WheelPart:
+    """What a wheel carries of a backend, for one op: built libraries, beside the Python modules of the backend's folder.
+
+    `libraries` and `without`, modules that only a build needs, are paths relative to the package directory. `requires` are the
+    distributions that all of it runs on, as requirements of Python's packages. With `registers`, importing the backend's module
+    registers operators that a framework then knows by name: whoever imports the wheel's module and the framework has them.
+    `handed` is the library that users hand to the framework, or to a program without Python.
+    """
+
+    libraries: tuple[str, ...]
+    requires: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
+    registers: bool = False
+    handed: str = ""
+
+
 class DeviceLostError(BaseException):
     """A device has failed in a call, after which it takes no other from this process.
 
@@ -320,6 +337,20 @@ class Backend(ABC):
     def checks(self, session: Any) -> Sequence[Check]:
         """Return what else the framework promises of an op, on a session of its: compile, export, vmap, infer_shapes, ..."""
         return ()
+
+    def wheel(self, family: Family) -> WheelPart | None:
+        """Return what a wheel of the op carries for the framework; None where `opc package` can't take this backend.
+
+        It calls the function named like the op in the backend's module with tensors of the class `tensor`.
+        """
+        return None
+
+    def joint_library(self, libraries: Sequence[str]) -> str:
+        """Return C of one library that stands for those of several ops, where a user hands only one to the framework.
+
+        `libraries` are paths relative to the folder that it lies in. Empty where the framework takes them one by one.
+        """
+        return ""
 
     def owns(self, value: object) -> bool:
         """Whether a value is a tensor of the framework, which `opc.load`ed ops answer in kind.

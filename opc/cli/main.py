@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from opc.cli import backends, bench, build, cache, check, env, fmt, generate, lsp, new, run, show, test
+from opc.cli import backends, bench, build, cache, check, env, fmt, generate, init, lsp, new, package, run, show, test
 from opc.cli.console import guarded
 
 Commands = Mapping[str, Callable[..., int]]
@@ -21,12 +21,14 @@ Commands = Mapping[str, Callable[..., int]]
 COMMANDS: Commands = {
     "generate": generate.generate,
     "build": build.build,
+    "package": package.package,
     "test": test.prove,
     "report": test.report,
     "cover": test.cover,
     "check": check.check,
     "fmt": fmt.fmt,
     "lsp": lsp.lsp,
+    "init": init.init,
     "new": new.new,
     "show": show.show,
     "backends": backends.backends,

@@ -10,7 +10,7 @@ from opc.spec.text import op_name_problem
 _TEMPLATE = """\
 {editor_line}
 op: {name}
-domain: opc.nn
+domain: {domain}
 version: 1
 doc: x where x >= 0, alpha * x elsewhere.
 
@@ -37,7 +37,7 @@ examples:
 """
 
 
-def new_spec(name: str) -> str:
+def new_spec(name: str, domain: str = "opc.nn") -> str:
     """Return the text of a first spec for an op called `name`.
 
     Raises:
@@ -46,4 +46,4 @@ def new_spec(name: str) -> str:
     problem = op_name_problem(op_name(name))
     if problem is not None:
         raise SpecError([Diagnostic(f"'{name}' can't name an op: {problem}")])
-    return _TEMPLATE.format(editor_line=EDITOR_LINE, name=name)
+    return _TEMPLATE.format(editor_line=EDITOR_LINE, name=name, domain=domain)

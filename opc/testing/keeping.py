@@ -9,7 +9,7 @@ from typing import Any
 from opc.testing.report import TRUTHS
 from opc.testing.results import Column, Report, Result, Status
 
-FORMAT = 1
+FORMAT = 2
 """Changes with what the data hold."""
 
 
@@ -33,6 +33,7 @@ def to_data(report: Report) -> dict[str, Any]:
         "backends": {name: asdict(column) for name, column in report.backends.items()},
         "mistakes": report.mistakes,
         "seconds": report.seconds,
+        "sources": report.sources,
         "results": [r.as_dict() for r in kept.values()],
     }
 
@@ -46,7 +47,8 @@ def from_data(data: Mapping[str, Any]) -> Report:
     if data["format"] != FORMAT:
         raise ValueError("another version of opc wrote them")
     columns = {name: Column(**column) for name, column in data["backends"].items()}
-    return Report(columns, [Result.from_dict(r) for r in data["results"]], dict(data["mistakes"]), float(data["seconds"]))
+    results = [Result.from_dict(r) for r in data["results"]]
+    return Report(columns, results, dict(data["mistakes"]), float(data["seconds"]), sources=dict(data["sources"]))
 
 
 def joined(reports: Iterable[Report]) -> Report:
@@ -66,6 +68,7 @@ def joined(reports: Iterable[Report]) -> Report:
                 raise ValueError(f"the parts ran on different versions of {column.title}: {known.version}, {column.version}")
         whole.add(part.results)
         whole.mistakes |= part.mistakes
+        whole.sources |= part.sources
         whole.seconds += part.seconds
     return whole
 

@@ -145,7 +145,8 @@ class Report:
 
     `backends` holds each backend by its name, in the order of the table. `mistakes` are the messages of specs that could not be
     proved at all. `seconds` is the wall time of the whole run, `cpu` the processors' time that its parts took: `build` and each
-    backend by name. `remembered` is how many of the outcomes are those of an earlier run on the same bytes.
+    backend by name. `remembered` is how many of the outcomes are those of an earlier run on the same bytes. `sources` holds the
+    SHA-256 of each op's spec.
     """
 
     backends: dict[str, Column] = field(default_factory=dict)
@@ -154,6 +155,7 @@ class Report:
     seconds: float = 0.0
     cpu: dict[str, float] = field(default_factory=dict)
     remembered: int = 0
+    sources: dict[str, str] = field(default_factory=dict)
 
     def spend(self, part: str, seconds: float) -> None:
         """Add to the processors' time of a part of the run."""

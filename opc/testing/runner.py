@@ -195,6 +195,7 @@ def _build(
     """
     if not specs:
         return []
+    from opc.build import manifest
     from opc.build.builder import build_specs
 
     names = [b.name for b in backends]
@@ -216,6 +217,7 @@ def _build(
                 report.add([Result(built.name, backend.name, "build", built.name, Status.COMPILED)])
             else:
                 run_on[backend.name] = str(environments.interpreter(backend.runs_as))
+        report.sources[built.name] = manifest.read(built.package).spec_hash
         packages.append(BuiltPackage(built.name, spec, built.package, run_on))
     return packages
 

@@ -14,7 +14,23 @@ from opc.cli.console import WrongUse, find_specs
 from tests.cli.conftest import BAD, Outcome, spec, write
 
 Opc = Callable[..., Outcome]
-COMMANDS = ("generate", "build", "test", "check", "new", "show", "backends", "env", "run", "bench", "schema", "cover", "report")
+COMMANDS = (
+    "generate",
+    "build",
+    "package",
+    "test",
+    "check",
+    "init",
+    "new",
+    "show",
+    "backends",
+    "env",
+    "run",
+    "bench",
+    "schema",
+    "cover",
+    "report",
+)
 
 
 def test_help_names_every_command(opc: Opc) -> None:

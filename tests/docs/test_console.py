@@ -73,4 +73,6 @@ def test_page_can_be_followed(page: Path, tmp_path: Path) -> None:
                 stderr=subprocess.STDOUT,
                 check=False,
             )
-            assert normalised(done.stdout) == normalised(expected), f"{page.name}: $ {command}\n{done.stdout}"
+            # Tests compile kernels for this machine alone.
+            printed = re.sub(r"^warning: the wheel runs on processors of .*\n  hint: .*\n", "", done.stdout, flags=re.MULTILINE)
+            assert normalised(printed) == normalised(expected), f"{page.name}: $ {command}\n{done.stdout}"

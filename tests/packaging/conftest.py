@@ -2,15 +2,39 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import shutil
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import redirect_stderr, redirect_stdout
 from importlib.metadata import Distribution, distribution
 from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
 
-from tests.packaging.environments import ROOT, make, run
+from opc.cli.console import guarded
+from opc.cli.main import app
+from tests.packaging.environments import ROOT, lend, make, run
+
+Opc = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture(scope="module")
+def opc() -> Iterator[Opc]:
+    """Run `opc` in a folder, in this process; returns the exit code and what it printed on both streams."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OPC_VARIANT", "native")
+        patch.setenv("OPC_OPTIMIZE", "0")
+
+        def call(folder: Path, *arguments: str) -> tuple[int, str, str]:
+            with contextlib.chdir(folder), redirect_stdout(io.StringIO()) as out, redirect_stderr(io.StringIO()) as err:
+                code = guarded(lambda: app(list(arguments), prog_name="opc"))
+            assert "Traceback" not in err.getvalue()
+            return code, out.getvalue(), err.getvalue()
+
+        yield call
 
 
 @pytest.fixture(scope="session")
@@ -42,11 +66,7 @@ def bare(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     site = make(folder)
     run(sys.executable, "-m", "pip", "--python", folder / "bin/python", "install", "--no-deps", "-q", wheel, cwd=folder)
     own = Distribution.at(next(site.glob("opc_compiler-*.dist-info")))
-    for name in _required(own, set()):
-        found = distribution(name)
-        for top in {file.parts[0] for file in found.files or ()} - {"..", "__pycache__"}:
-            if not (site / top).exists():
-                (site / top).symlink_to(Path(str(found.locate_file(top))))
+    lend(site, *_required(own, set()))
     return folder
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import os
@@ -15,9 +16,13 @@ import pytest
 from rich.console import Console
 
 from opc.build import imports
+from opc.build.manifest import Manifest
+from opc.build.wheels import proof
+from opc.diagnostics import SpecError
 from opc.testing import runner, tiers
 from opc.testing.extent import Extent
 from opc.testing.html import write_html
+from opc.testing.keeping import joined, to_data
 from opc.testing.markdown import markdown
 from opc.testing.process import CrashedError, Worker, Workers
 from opc.testing.report import print_report, write_junit
@@ -26,6 +31,7 @@ from opc.testing.schedule import FEWEST, BuiltPackage, Scheduler
 from tests.testing import fakes
 
 ROOT = Path(__file__).parents[2]
+HASH = hashlib.sha256((ROOT / "specs" / "relu.yaml").read_bytes()).hexdigest()
 FAKES = (fakes.Relu(), fakes.Crashing(), fakes.Careless(), fakes.Missing(), fakes.Emulated(), fakes.Compiled())
 
 
@@ -34,6 +40,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
     """relu on every fake backend, two workers at once, nothing built."""
     folder = tmp_path_factory.mktemp("relu")
     spec = ROOT / "specs" / "relu.yaml"
+    (folder / "manifest.json").write_text(Manifest(spec_hash=HASH).dumps())
 
     def build_specs(specs: list[Path], *_: object, **__: object) -> list[SimpleNamespace]:
         return [SimpleNamespace(name="relu", package=folder, ok=True, skipped={}, diagnostics=()) for _ in specs]
@@ -43,6 +50,17 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
         patch.setattr("opc.build.builder.build_specs", build_specs)
         patch.setattr("opc.backends.registry.select", lambda wanted: FAKES)
         return runner.run_tests([spec], [b.name for b in FAKES], folder, 2)
+
+
+def test_what_is_kept_is_a_proof_for_a_wheel(report: Report, tmp_path: Path) -> None:
+    place = tmp_path / "proof.json"
+    kept = to_data(joined([report]))
+    place.write_text(json.dumps(kept))
+    with pytest.raises(SpecError, match="the proof of relu failed"):
+        proof.read(place, {"relu": HASH})
+    kept["results"] = [r for r in kept["results"] if r["status"] != "failed"]
+    place.write_text(json.dumps(kept))
+    assert proof.read(place, {"relu": HASH}) == place.read_text()
 
 
 def test_the_right_backend_passes(report: Report) -> None:

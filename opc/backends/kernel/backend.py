@@ -74,23 +74,19 @@ class KernelBackend:
         Raises:
             SpecError: when a package that native code needs is not installed.
         """
-        source = f"kernel/{family.name}"
         only = only_variant()
         forced = () if only is None else (f"-DOPC_FORCE_VARIANT={only}",)
-        loop_flags = (*COMMON_FLAGS, *LOOP_FLAGS, *_less_optimised())
-        # It checks shapes, and takes long to compile with optimisation.
-        flags = (*COMMON_FLAGS, *ENTRY_FLAGS, *forced)
-        entry = Compile(f"{source}.cpp", _object(f"{family.name}"), flags, glue=True, functions=FUNCTIONS)
-        loops = [
-            Compile(
-                f"{source}_loops.cpp",
-                _object(f"{family.name}_loops_{name}"),
-                (*loop_flags, f"-DOPC_VARIANT={name}", *flags),
-            )
-            for name, flags in _variants().items()
-            if only in (None, name)
-        ]
-        return (entry, *loops, *self._native(family))
+        loops = [_loops(family, name, _less_optimised()) for name in _variants() if only in (None, name)]
+        return (_entry(family, forced), *loops, *self._native(family))
+
+    def build_anywhere(self, family: Family) -> tuple[tuple[Compile, ...], tuple[Compile, ...]]:
+        """Return the compile steps for a machine that is not known yet: those of every machine, and those for x86-64 alone.
+
+        Raises:
+            SpecError: when a package that native code needs is not installed.
+        """
+        common = (_entry(family), _loops(family, "baseline"), *self._native(family))
+        return common, tuple(_loops(family, name) for name in VARIANTS if name != "baseline")
 
     def build_for(self, machine: str, compiler: tuple[str, ...], family: Family) -> tuple[Compile, ...]:
         """Return the compile steps of the baseline for another machine, made by that compiler."""
@@ -119,6 +115,17 @@ class KernelBackend:
         own = libraries.find(native).link if native is not None else ()
         # The vector library is taken where something calls it: sin, cos and tan alone do.
         return (*own, *(("-Wl,--as-needed", "-lmvec", "-lm") if vector_math else ("-lm",)))
+
+
+def _entry(family: Family, forced: tuple[str, ...] = ()) -> Compile:
+    # It checks shapes, and takes long to compile with optimisation.
+    flags = (*COMMON_FLAGS, *ENTRY_FLAGS, *forced)
+    return Compile(f"kernel/{family.name}.cpp", _object(family.name), flags, glue=True, functions=FUNCTIONS)
+
+
+def _loops(family: Family, variant: str, more: tuple[str, ...] = ()) -> Compile:
+    flags = (*COMMON_FLAGS, *LOOP_FLAGS, *more, f"-DOPC_VARIANT={variant}", *VARIANTS[variant])
+    return Compile(f"kernel/{family.name}_loops.cpp", _object(f"{family.name}_loops_{variant}"), flags)
 
 
 def _object(name: str) -> str:

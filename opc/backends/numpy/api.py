@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from opc.backends.derived import chooses_outputs
 from opc.backends.python_api import wrapped
 from opc.emit.python.text import WIDTH, Bracket, docstring, literal, quoted, tuple_of
@@ -59,6 +61,14 @@ def _constant(t: ElementType) -> str:
 
 def _values(a: Attribute) -> str:
     return f"_VALUES_{a.name}"
+
+
+def stub(op: Op) -> str:
+    """Return the function of an op as a type stub has it, of the tensors of any framework: `Tensor` is a type variable."""
+    result = _result(op)
+    text = Bracket(f"def {op.name}(", _parameters(op), f") -> {result}:").render()
+    head = re.sub(r"\b(Operand|Array)\b", "Tensor", text)
+    return f"{head}\n{docstring(_document(op), 4)}\n"
 
 
 def _description(op: Op) -> str:

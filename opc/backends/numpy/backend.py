@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from opc.backends.base import Availability, Backend, BuildStep, Check
+from opc.backends.base import Availability, Backend, BuildStep, Check, WheelPart
 from opc.backends.kernel.backend import KernelBackend
 from opc.backends.numpy import api, binding, generated_tests
 from opc.backends.templates import Templates
@@ -77,6 +77,10 @@ class NumpyBackend(Backend):
             )
         kernel = KernelBackend()
         return binding.steps(family, str(include), kernel.objects(family), kernel.link_flags(family))
+
+    def wheel(self, family: Family) -> WheelPart:
+        """Return the extension module, which runs on cffi."""
+        return WheelPart((binding.library_path(family),), ("numpy>=1.26", "cffi>=1.17"), without=("numpy/bindings.py",))
 
     def session(self, family: Family, package: Path) -> NumpySession:
         """Load the built functions."""

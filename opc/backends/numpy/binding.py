@@ -33,14 +33,21 @@ def module_name(family: Family) -> str:
     return f"_{family.name}_numpy"
 
 
+def library_path(family: Family) -> str:
+    """Return the path of the built extension module, relative to the package directory.
+
+    Its ending says that it keeps to the limited API of Python, as cffi's C does: one build serves every later version.
+    """
+    return f"build/{module_name(family)}.abi3.so"
+
+
 def steps(family: Family, python_include: str, kernel_objects: tuple[str, ...], flags: tuple[str, ...]) -> tuple[BuildStep, ...]:
     """Return the build steps of the extension module: cffi writes C, which is compiled and linked with the kernels."""
     stem = f"build/{module_name(family)}"
-    # The limited API of Python, which cffi's C keeps to: one build serves every later version of Python.
     return (
         Script("numpy/bindings.py", f"{stem}.c"),
         Compile(f"{stem}.c", f"{stem}.o", (f"-I{python_include}",), language="c", glue=True),
-        Link((f"{stem}.o", *kernel_objects), f"{stem}.abi3.so", (*flags, "-pthread")),
+        Link((f"{stem}.o", *kernel_objects), library_path(family), (*flags, "-pthread")),
     )
 
 

@@ -7,11 +7,11 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from opc.backends.base import Availability, Backend, BuildStep, Check, Compile, Link
+from opc.backends.base import Availability, Backend, BuildStep, Check, Compile, Link, WheelPart
 from opc.backends.dtypes import lacking
 from opc.backends.example_text import test_file
 from opc.backends.kernel.backend import KernelBackend
-from opc.backends.onnxruntime.library import MAX_OPERANDS, library_source, package_source, templates
+from opc.backends.onnxruntime.library import MAX_OPERANDS, joint_source, library_source, package_source, templates
 from opc.diagnostics import Diagnostic
 from opc.distribution import install_extra
 from opc.emit.dtypes import type_variable
@@ -21,6 +21,9 @@ from opc.ir.op import AttributeKind, Family, Op
 if TYPE_CHECKING:
     from opc.backends.onnxruntime.session import OnnxRuntimeSession
 
+
+LOWEST = "1.18"
+"""The first version of ONNX Runtime whose C API has all that `opc/adapters/onnxruntime.h` asks for."""
 
 FLAGS = ("-O2", "-fno-exceptions", "-fno-rtti")
 
@@ -62,6 +65,14 @@ class OnnxRuntimeBackend(Backend):
             Compile(f"onnxruntime/{family.name}_ort.cpp", object_, FLAGS, glue=True),
             Link((object_, *kernel.objects(family)), library_path(family), kernel.link_flags(family)),
         )
+
+    def wheel(self, family: Family) -> WheelPart:
+        """Return the library of custom ops: one serves every ONNX Runtime since the version of the C API that it asks for."""
+        return WheelPart((library_path(family),), (f"onnxruntime>={LOWEST}",), handed=library_path(family))
+
+    def joint_library(self, libraries: Sequence[str]) -> str:
+        """Return C of a library of custom ops that registers those of others."""
+        return joint_source(libraries)
 
     def session(self, family: Family, package: Path) -> OnnxRuntimeSession:
         """Load the built library."""

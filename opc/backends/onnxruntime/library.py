@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from opc.backends.derived import title
-from opc.backends.templates import Templates
+from opc.backends.templates import Templates, environment
 from opc.emit.abi import attributes_type
 from opc.emit.abi_defaults import default_arrays, default_members
 from opc.emit.onnx.types import bindings
@@ -120,3 +120,8 @@ def _types(op: Op) -> Iterator[dict[str, str]]:
 def package_source(family: Family) -> str:
     """Return the text of `onnxruntime/__init__.py`."""
     return templates.render("init.py.j2", family)
+
+
+def joint_source(libraries: Sequence[str]) -> str:
+    """Return C of a library whose `RegisterCustomOps` calls that of each of `libraries`, paths beside its own file."""
+    return environment(templates.package).get_template("joint.c.j2").render(libraries=libraries)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opc.backends import environments
-from opc.backends.base import Availability, Backend, BuildStep, Check, Compile, Environment, Link
+from opc.backends.base import Availability, Backend, BuildStep, Check, Compile, Environment, Link, WheelPart
 from opc.backends.dtypes import lacking
 from opc.backends.example_text import test_file
 from opc.backends.kernel.backend import KernelBackend
@@ -122,6 +122,14 @@ class PaddleBackend(Backend):
             ),
         )
 
+    def wheel(self, family: Family) -> WheelPart:
+        """Return the library of operators, for the versions of Paddle that have the interface of C++ it is compiled against."""
+        built = environments.version("paddle", "paddlepaddle") or ""
+        series = ".".join(built.split(".")[:2])
+        requires = (f"paddlepaddle=={series}.*",) if series else ()
+        path = library_path(family)
+        return WheelPart((path,), requires, without=("paddle/setup.py",), registers=True, handed=path)
+
     def session(self, family: Family, package: Path) -> PaddleSession:
         """Load the built package.
 
@@ -146,6 +154,10 @@ class PaddleInferenceBackend(PaddleBackend):
     title = "Paddle Inference"
     companion = ""
     tensor = ""  # a model of it has no tensors that users hold
+
+    def wheel(self, family: Family) -> None:  # type: ignore[override]  # the wheel carries this library for Paddle itself
+        """Return nothing: programs take the library that a wheel has for Paddle."""
+        return
 
     def session(self, family: Family, package: Path) -> InferenceSession:  # type: ignore[override]  # another session, same protocol
         """Load the built library.

@@ -15,7 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from opc.backends.base import Availability, Backend, BuildStep, Check, Compile, Link
+from opc.backends.base import Availability, Backend, BuildStep, Check, Compile, Link, WheelPart
 from opc.backends.dtypes import lacking
 from opc.backends.kernel import libraries
 from opc.backends.kernel.backend import NATIVE_FLAGS, KernelBackend
@@ -36,6 +36,11 @@ if TYPE_CHECKING:
 INSTALL = install_extra("torch")
 LOWEST = (2, 10)
 """The first version of torch whose shim has every function that `opc/adapters/torch.h` calls."""
+
+
+def library_path(family: Family) -> str:
+    """Return the path of the built library, relative to the package directory."""
+    return f"build/lib{family.name}_torch.so"
 
 
 def _native(family: Family) -> tuple[tuple[Compile, ...], tuple[str, ...]]:
@@ -131,8 +136,12 @@ class TorchBackend(Backend):
             Compile("torch/libtorch_stub.c", stub, ("-fvisibility=default",), "c", glue=True),
             Link((stub,), library, ("-Wl,-soname,libtorch_cpu.so",)),
             *native,
-            Link(objects, f"build/lib{name}_torch.so", (*native_link, *kernel.link_flags(family))),
+            Link(objects, library_path(family), (*native_link, *kernel.link_flags(family))),
         )
+
+    def wheel(self, family: Family) -> WheelPart:
+        """Return the library of operators: one serves every torch whose C shim has what it calls."""
+        return WheelPart((library_path(family),), (f"torch>={'.'.join(map(str, LOWEST))}",), registers=True)
 
     def session(self, family: Family, package: Path) -> TorchSession:
         """Load the built package.

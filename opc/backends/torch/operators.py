@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cache
+from pathlib import Path
 
 from opc.backends.derived import chooses_outputs, cotangent, differentiable
+from opc.backends.shipped import late
 from opc.backends.torch.batching import batching, needs_batch_axes
 from opc.backends.torch.derivatives import DerivativeRule, FamilyCall, Given, Handed, rules, tangent
 from opc.backends.torch.library import templates
@@ -52,9 +55,16 @@ def dispatch_source(family: Family) -> str:
     return templates.render("dispatch.py.j2", family)
 
 
+@cache
+def _when_imported() -> str:
+    """Return the text of `opc.backends.late`, but for its head."""
+    text = Path(late.__file__).read_text(encoding="utf-8")
+    return text[text.index("def when_imported") :].rstrip()
+
+
 def late_source(family: Family) -> str:
     """Return the text of `torch/late.py`, which is the same for every family."""
-    return templates.render("late.py.j2", family)
+    return templates.render("late.py.j2", family, when_imported=_when_imported())
 
 
 def _operator(rule: DerivativeRule, family: Family, batched: bool) -> _PythonOperator:

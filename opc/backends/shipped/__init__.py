@@ -1,0 +1,1 @@
+"""Modules that opc copies into packages and wheels, where they run without it."""
