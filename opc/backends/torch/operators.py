@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from opc.backends.batching import batching, needs_batch_axes
+from opc.backends.derivatives import DerivativeRule, FamilyCall, Given, Handed, rules, tangent
 from opc.backends.derived import chooses_outputs, cotangent, differentiable
-from opc.backends.torch.batching import batching, needs_batch_axes
-from opc.backends.torch.derivatives import DerivativeRule, FamilyCall, Given, Handed, rules, tangent
 from opc.backends.torch.library import templates
 from opc.backends.torch.schema import arguments, namespace, shared_type
 from opc.emit.python.layout import bracketed, tupled

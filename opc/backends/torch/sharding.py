@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from opc.analysis.sharding import Sharding, shardings
-from opc.backends.torch.batching import needs_batch_axes
+from opc.backends.batching import needs_batch_axes
 from opc.backends.torch.library import templates
 from opc.emit.python.layout import bracketed
 from opc.emit.python.text import WIDTH, quoted
