@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from opc.analysis.sharding import Sharding, shardings
 from opc.backends.attribute_code import python_attribute
 from opc.backends.batching import batching
+from opc.backends.cuts import shape_words, way_items
 from opc.backends.derivatives import DerivativeRule, FamilyCall, Given, rules
 from opc.backends.jax.library import templates
 from opc.emit.python.text import Bracket, literal, quoted, tuple_of
 from opc.ir.dtypes import DTYPES
 from opc.ir.op import AttributeKind, Family, Op, Operand
 
-MODULES = ("attributes", "derivatives", "dispatch")
+MODULES = ("attributes", "derivatives", "dispatch", "sharding")
 """The modules that are the same for every family."""
 
 
@@ -23,6 +25,7 @@ def shared_sources(family: Family) -> dict[str, str]:
 def operators_source(family: Family) -> str:
     """Return the text of `jax/operators.py`."""
     known = {rule.op.name: rule for rule in rules(family)}
+    operators = [_operator(op) for op in family.ops]
     derivatives = [text for op in family.ops for text in _define(family, op, known)]
     return templates.render(
         "operators.py.j2",
@@ -31,7 +34,8 @@ def operators_source(family: Family) -> str:
         domain=family.forward.domain,
         attributes=Bracket("ATTRIBUTES = Table(", [python_attribute(a) for a in family.forward.attributes], ")").render(),
         has_attributes=bool(family.forward.attributes),
-        operators=[_operator(op) for op in family.ops],
+        operators=operators,
+        cut=any("rule=Rule(" in text for text in operators),
         derivatives=derivatives,
         imported=[name for name in ("Call", "Linear", "define") if any(f"{name}(" in text for text in derivatives)],
     )
@@ -62,7 +66,20 @@ def _operator(op: Op) -> str:
     items += [Bracket("axes=(", axes, ")", single=True)] if axes else []
     aliases = [f"({inputs.index(i)}, {outputs.index(o)})" for o, i in op.inplace]
     items += [Bracket("aliases=(", aliases, ")", single=True)] if aliases else []
+    ways = shardings(op)
+    items += [_rule(op, ways)] if ways else []
     return Bracket(f"{op.name} = Operator(", items, ")").render()
+
+
+def _rule(op: Op, ways: tuple[Sharding, ...]) -> Bracket:
+    """Return the argument that says how an op may be cut over devices."""
+    names = [x.name for x in op.inputs]
+    sides = (tuple_of([quoted(shape_words(o, op)) for o in side]) for side in (op.inputs, op.outputs))
+    items: list[str | Bracket] = [*sides, tuple_of([Bracket("Way(", way_items(s, names), ")") for s in ways])]
+    items += ["broadcast=True"] if op.broadcast else []
+    axes = [tuple_of([quoted(a.name), quoted(str(a.dim))]) for a in op.attributes if a.kind is AttributeKind.AXIS]
+    items += [Bracket("axes=(", axes, ")", single=True)] if axes else []
+    return Bracket("rule=Rule(", items, ")")
 
 
 def _define(family: Family, op: Op, known: dict[str, DerivativeRule]) -> list[str]:
