@@ -13,10 +13,10 @@ from typing import Any
 
 import jax
 from jax import Array
-from jax.core import ShapedArray
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
+from . import sharding
 from .attributes import Attributes
 from .dispatch import Operator
 
@@ -128,10 +128,9 @@ class Linear:
         """Return the tangents of outputs: `results` are names, shapes and dtypes."""
         saved = {name: value for name, value in known.items() if name in self.reads}
         found = self.primitive.bind(
-            *saved.values(),
-            *tangents.values(),
+            *sharding.alike([*saved.values(), *tangents.values()]),
             saved=tuple(saved),
-            tangents=tuple(tangents),
+            pushed=tuple(tangents),
             results=tuple(results),
             batch=batch,
             attributes=attributes,
@@ -139,13 +138,13 @@ class Linear:
         return {name: made for (name, _, _), made in zip(results, found)}
 
     def _avals(self, *avals: Any, results: Any, **_: Any) -> list[Any]:
-        return [ShapedArray(shape, dtype) for _, shape, dtype in results]
+        return [sharding.aval(avals, shape, dtype) for _, shape, dtype in results]
 
     def _evaluate(
         self,
         *arrays: Array,
         saved: Sequence[str],
-        tangents: Sequence[str],
+        pushed: Sequence[str],
         results: Sequence[tuple[str, Any, Any]],
         batch: int,
         attributes: Attributes,
@@ -155,7 +154,7 @@ class Linear:
                 f"{self.op.name}: opc derived no forward mode that this asks for; "
                 "jax.hessian and gradients of jax.jvp need none"
             )
-        known = dict(zip((*saved, *(f"t_{n}" for n in tangents)), arrays))
+        known = dict(zip((*saved, *(f"t_{n}" for n in pushed)), arrays))
         names = [name for name, _, _ in results]
         found = self.forward(known, names, batch, attributes)
         return [found[name] for name in names]
@@ -165,7 +164,7 @@ class Linear:
         cotangents: Sequence[Any],
         *arrays: Any,
         saved: Sequence[str],
-        tangents: Sequence[str],
+        pushed: Sequence[str],
         results: Sequence[tuple[str, Any, Any]],
         batch: int,
         attributes: Attributes,
@@ -183,11 +182,11 @@ class Linear:
             cotangent = f"d_{self.of}{name}"
             if cotangent not in known and cotangent in self._required:
                 known[cotangent] = ad.instantiate_zeros(seed)
-        wanted = [n for n, x in zip(tangents, moving) if _is_linear(x)]
+        wanted = [n for n, x in zip(pushed, moving) if _is_linear(x)]
         found = self.reverse(known, wanted, batch, attributes)
         gradients = [
             found[n] if n in found and _is_linear(x) else _no_gradient(x)
-            for n, x in zip(tangents, moving)
+            for n, x in zip(pushed, moving)
         ]
         return [None] * len(saved) + gradients
 
@@ -202,7 +201,7 @@ class Linear:
     def _jvp(
         self, primals: Sequence[Array], tangents: Sequence[Any], **parameters: Any
     ) -> tuple[list[Array], list[Any]]:
-        saved, moving = parameters["saved"], parameters["tangents"]
+        saved, moving = parameters["saved"], parameters["pushed"]
         results, attributes = parameters["results"], parameters["attributes"]
         batch = parameters["batch"]
         values = dict(zip(saved, primals))
@@ -249,13 +248,13 @@ class Linear:
         dims: Sequence[int | None],
         *,
         saved: Sequence[str],
-        tangents: Sequence[str],
+        pushed: Sequence[str],
         results: Sequence[tuple[str, Any, Any]],
         batch: int,
         attributes: Attributes,
     ) -> tuple[Sequence[Array], Sequence[int]]:
         member = dict(zip(self.op.inputs, self.op.grouped))
-        names = (*saved, *(f"t_{n}" for n in tangents))
+        names = (*saved, *(f"t_{n}" for n in pushed))
         grouped = [member.get(n, member.get(n.removeprefix("t_"), True)) for n in names]
         size = next(x.shape[d] for x, d in zip(arrays, dims) if d is not None)
 
@@ -267,7 +266,7 @@ class Linear:
         made = self.primitive.bind(
             *moved,
             saved=saved,
-            tangents=tangents,
+            pushed=pushed,
             results=tuple((name, longer(s), dtype) for name, s, dtype in results),
             batch=batch,
             attributes=attributes,

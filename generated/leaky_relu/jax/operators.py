@@ -9,6 +9,7 @@ from .. import shape
 from .attributes import Attribute, Table
 from .derivatives import Call, Linear, define
 from .dispatch import Library, Operator
+from .sharding import Rule, Way
 
 ATTRIBUTES = Table(Attribute("alpha", "float"))
 LIBRARY = Library(
@@ -26,6 +27,7 @@ leaky_relu = Operator(
     types=shape.infer_types_leaky_relu,
     grouped=(True,),
     aliases=((0, 0),),
+    rule=Rule(("...",), ("...",), (Way("...", "shard", "shard"),)),
 )
 leaky_relu_backward = Operator(
     LIBRARY,
@@ -36,6 +38,7 @@ leaky_relu_backward = Operator(
     types=shape.infer_types_leaky_relu_backward,
     optional=(True,),
     grouped=(True, True),
+    rule=Rule(("...", "..."), ("...",), (Way("...", "shard shard", "shard"),)),
 )
 leaky_relu_backward_backward = Operator(
     LIBRARY,
@@ -46,6 +49,11 @@ leaky_relu_backward_backward = Operator(
     types=shape.infer_types_leaky_relu_backward_backward,
     optional=(True, True),
     grouped=(True, True),
+    rule=Rule(
+        ("...", "..."),
+        ("...", "..."),
+        (Way("...", "shard shard", "shard shard"),),
+    ),
 )
 leaky_relu_jvp = Operator(
     LIBRARY,
@@ -56,6 +64,7 @@ leaky_relu_jvp = Operator(
     types=shape.infer_types_leaky_relu_jvp,
     optional=(True,),
     grouped=(True, True),
+    rule=Rule(("...", "..."), ("...",), (Way("...", "shard shard", "shard"),)),
 )
 leaky_relu_backward_jvp = Operator(
     LIBRARY,
@@ -67,6 +76,11 @@ leaky_relu_backward_jvp = Operator(
     required=(True, False, False),
     optional=(True,),
     grouped=(True, True, True),
+    rule=Rule(
+        ("...", "...", "..."),
+        ("...",),
+        (Way("...", "shard shard shard", "shard"),),
+    ),
 )
 define(
     leaky_relu,

@@ -109,6 +109,20 @@ def run(call: Call, mesh: Any) -> dict[str, Any]:
     }
 
 
+def mapped(mesh: Any) -> dict[str, Any]:
+    """Compare a call within jax.shard_map, and its gradients, with those of whole arrays."""
+    linear = import_module("linear.jax").linear
+    random = np.random.default_rng(2)
+    x, w = jnp.asarray(random.standard_normal((8, 4))), jnp.asarray(random.standard_normal((3, 4)))
+    spread = jax.shard_map(linear, mesh=mesh, in_specs=(P("a"), P()), out_specs=P("a"))
+
+    def values(call: Any) -> list[Any]:
+        return [call(x, w), *jax.jit(jax.grad(lambda x, w: (call(x, w) ** 2).sum(), (0, 1)))(x, w)]
+
+    pairs = zip(values(spread), values(linear), strict=True)
+    return {"wrong": [n for n, (a, b) in enumerate(pairs) if not np.allclose(a, b, rtol=1e-12)]}
+
+
 def merged(arrays: list[Any], places: tuple[int, ...], values: Any) -> list[Any]:
     operands = list(arrays)
     for i, value in zip(places, values):
@@ -127,6 +141,7 @@ def main() -> None:
         except Exception as error:
             found = {"error": f"{type(error).__name__}: {error}"}
         print(json.dumps({"name": call.name, **found}), flush=True)
+    print(json.dumps({"name": "shard_map", **mapped(mesh)}), flush=True)
 
 
 main()
