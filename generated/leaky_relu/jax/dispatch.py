@@ -32,8 +32,12 @@ class Library:
     """The shared library of a family's handlers, and the attributes of its ops.
 
     `source` is the hash of the spec, and part of the names that XLA knows handlers by:
-    two versions of a package can be loaded side by side.
+    packages of two versions of a spec can be loaded side by side. XLA takes no name
+    twice: of two copies of one package, the first one's handlers serve both.
     """
+
+    registered: set[str] = vars(jax.ffi).setdefault("_opc_targets", set())
+    """The names that XLA knows in this process, from all packages."""
 
     def __init__(self, path: Path, domain: str, source: str, attributes: Table) -> None:
         if not path.exists():
@@ -47,9 +51,11 @@ class Library:
     def target(self, name: str) -> str:
         """Register an op's handler with XLA, and return the name XLA knows it by."""
         target = f"{self.domain}.{name}.{self.source[:12]}"
-        handler = getattr(self.handlers, f"opc_jax_{name}")
-        capsule = jax.ffi.pycapsule(handler)
-        jax.ffi.register_ffi_target(target, capsule, platform="cpu")
+        if target not in self.registered:
+            handler = getattr(self.handlers, f"opc_jax_{name}")
+            capsule = jax.ffi.pycapsule(handler)
+            jax.ffi.register_ffi_target(target, capsule, platform="cpu")
+            self.registered.add(target)
         self.targets.append(target)
         return target
 
