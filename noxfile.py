@@ -44,7 +44,7 @@ SPECS = ("specs", "specs/native")
 
 # Generated packages that are kept in the repository, and the backends whose tests in them can run in the environments below.
 KEPT = ("leaky_relu", "dual_residual")
-RUN_IN_THEM = ("mindspore", "numpy", "onnx", "onnxruntime", "paddle", "rknn", "torch")
+RUN_IN_THEM = ("jax", "mindspore", "numpy", "onnx", "onnxruntime", "paddle", "rknn", "torch")
 
 # A file's tests run in one process, so that what they share is built once; files keep their order, for few tests may take long.
 SPREAD = ("-n", "auto", "--dist", "loadfile", "--no-loadscope-reorder")

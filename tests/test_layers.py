@@ -37,7 +37,20 @@ LAYERS = (
     ("records",),
 )
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
-FRAMEWORKS = {"torch", "onnx", "onnxruntime", "onnxscript", "paddle", "mindspore", "rknn", "popart", "popxl", "poprt", "tensorrt"}
+FRAMEWORKS = {
+    "torch",
+    "jax",
+    "onnx",
+    "onnxruntime",
+    "onnxscript",
+    "paddle",
+    "mindspore",
+    "rknn",
+    "popart",
+    "popxl",
+    "poprt",
+    "tensorrt",
+}
 # The only places that may import a framework at all, and then inside a function (see `test_frameworks_are_imported_late`).
 FRAMEWORK_FOLDERS = {"backends", "testing", "api", "emit"}
 

@@ -26,12 +26,15 @@ class PythonApi:
     """How a framework spells what its functions take.
 
     `dtype_type` annotates a dtype (`torch.dtype`), `dtype_value` is the expression of one (`torch.float32`), and `sequence` the
-    annotation of several values, with `{}` for the type of one.
+    annotation of several values, with `{}` for the type of one. `tensor` annotates what is taken as a tensor, `result` what is
+    returned.
     """
 
     dtype_type: str
     dtype_value: Callable[[DType], str]
     sequence: str = "Sequence[{}]"
+    tensor: str = "Tensor"
+    result: str = "Tensor"
 
     def annotation(self, attribute: Attribute) -> str:
         """Return the annotation of an attribute: `float`, `Sequence[int]`."""
@@ -55,7 +58,7 @@ class PythonApi:
         last_required = max((i for i, x in enumerate(op.inputs) if not x.optional), default=-1)
         found = []
         for i, x in enumerate(op.inputs):
-            annotation = f"{x.name}: Tensor | None" if x.optional else f"{x.name}: Tensor"
+            annotation = f"{x.name}: {self.tensor} | None" if x.optional else f"{x.name}: {self.tensor}"
             found.append(annotation + (" = None" if x.optional and i > last_required else ""))
         defaulted = any(x.optional for x in op.inputs[last_required + 1 :])
         for a in op.attributes:
@@ -70,12 +73,12 @@ class PythonApi:
         """Return the head of a function of the op, whose parameters end in `more`, which are keyword-only."""
         parameters = self.parameters(op)
         keywords = [*([] if "*" in parameters else ["*"]), *more] if more else []
-        return bracketed(f"def {name}(", [*parameters, *keywords], f") -> {tensors(op)}:", 0)
+        return bracketed(f"def {name}(", [*parameters, *keywords], f") -> {tensors(op, self.result)}:", 0)
 
 
-def tensors(op: Op) -> str:
+def tensors(op: Op, tensor: str = "Tensor") -> str:
     """Return the annotation of what the op's function returns."""
-    return "Tensor" if len(op.outputs) == 1 else f"tuple[{', '.join(['Tensor'] * len(op.outputs))}]"
+    return tensor if len(op.outputs) == 1 else f"tuple[{', '.join([tensor] * len(op.outputs))}]"
 
 
 def documentation(op: Op, doc: str, raises: Sequence[str], more: Sequence[str] = (), *, wrap: bool = False) -> str:

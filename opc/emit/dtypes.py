@@ -82,6 +82,7 @@ def header() -> str:
             "TENSORRT_DTYPES",
             ((d, d.row.tensorrt) for d in DTYPES if d.row.tensorrt is not None),
         ),
+        _list("XLA's: X(name, number).", "XLA_DTYPES", ((d, d.row.xla) for d in DTYPES if d.row.xla is not None)),
     )
     return "\n".join(
         (

@@ -76,6 +76,7 @@ class DTypeRow:
         rknn_models: Whether the models of RKNN's toolkit hold tensors of it.
         popart: The names in Graphcore's `popart::DataType` and among the constants of `poplar::Type`.
         tensorrt: The number in `nvinfer1::DataType`, of types that tensors between layers have.
+        xla: The number in XLA's `PrimitiveType`, by which its foreign functions know JAX's arrays.
 
     A framework that has no such type, or no tensors of it in a CPU's memory, has None.
     """
@@ -95,6 +96,7 @@ class DTypeRow:
     rknn_models: bool = False
     popart: tuple[str, str] | None = None
     tensorrt: int | None = None
+    xla: int | None = None
 
 
 class DType(Enum):
@@ -106,73 +108,73 @@ class DType(Enum):
     FLOAT16 = "float16", DTypeRow(
         kind="float", bits=16, dlpack=2, sets=("floating", "any"), minifloat=Minifloat(fraction=10, bias=15, top="ieee"),
         onnx=("FLOAT16", 10), torch=("float16", "Half"), paddle="FLOAT16", paddle_graphs=True,
-        mindspore=42, rknn=1, rknn_models=True, popart=("FLOAT16", "HALF"), tensorrt=1,
+        mindspore=42, rknn=1, rknn_models=True, popart=("FLOAT16", "HALF"), tensorrt=1, xla=10,
     )  # fmt: skip
     BFLOAT16 = "bfloat16", DTypeRow(
         kind="float", bits=16, dlpack=4, sets=("floating", "any"), minifloat=Minifloat(fraction=7, bias=127, top="ieee"),
         numpy="ml_dtypes", onnx=("BFLOAT16", 16), torch=("bfloat16", "BFloat16"), paddle="BFLOAT16", paddle_graphs=True,
-        mindspore=45, tensorrt=7,
+        mindspore=45, tensorrt=7, xla=16,
     )  # fmt: skip
     FLOAT32 = "float32", DTypeRow(
         kind="float", bits=32, dlpack=2, sets=("floating", "any"),
         onnx=("FLOAT", 1), torch=("float32", "Float"), paddle="FLOAT32", paddle_graphs=True,
-        mindspore=43, rknn=0, rknn_models=True, popart=("FLOAT", "FLOAT"), tensorrt=0,
+        mindspore=43, rknn=0, rknn_models=True, popart=("FLOAT", "FLOAT"), tensorrt=0, xla=11,
     )  # fmt: skip
     FLOAT64 = "float64", DTypeRow(
         kind="float", bits=64, dlpack=2, sets=("floating", "any"),
         onnx=("DOUBLE", 11), torch=("float64", "Double"), paddle="FLOAT64", paddle_graphs=True,
-        mindspore=44,
+        mindspore=44, xla=12,
     )  # fmt: skip
     INT8 = "int8", DTypeRow(
         kind="int", bits=8, dlpack=0, sets=("integer", "any"),
         onnx=("INT8", 3), torch=("int8", "Char"), paddle="INT8", paddle_graphs=True,
-        mindspore=32, rknn=2, rknn_models=True, popart=("INT8", "SIGNED_CHAR"), tensorrt=2,
+        mindspore=32, rknn=2, rknn_models=True, popart=("INT8", "SIGNED_CHAR"), tensorrt=2, xla=2,
     )  # fmt: skip
     INT16 = "int16", DTypeRow(
         kind="int", bits=16, dlpack=0, sets=("integer", "any"),
         onnx=("INT16", 5), torch=("int16", "Short"), paddle="INT16", paddle_graphs=True,
-        mindspore=33, rknn=4, popart=("INT16", "SHORT"),
+        mindspore=33, rknn=4, popart=("INT16", "SHORT"), xla=3,
     )  # fmt: skip
     INT32 = "int32", DTypeRow(
         kind="int", bits=32, dlpack=0, sets=("integer", "any"),
         onnx=("INT32", 6), torch=("int32", "Int"), paddle="INT32", paddle_graphs=True,
-        mindspore=34, rknn=6, rknn_models=True, popart=("INT32", "INT"), tensorrt=3,
+        mindspore=34, rknn=6, rknn_models=True, popart=("INT32", "INT"), tensorrt=3, xla=4,
     )  # fmt: skip
     INT64 = "int64", DTypeRow(
         kind="int", bits=64, dlpack=0, sets=("integer", "any"),
         onnx=("INT64", 7), torch=("int64", "Long"), paddle="INT64", paddle_graphs=True,
-        mindspore=35, rknn=8, rknn_models=True, tensorrt=8,
+        mindspore=35, rknn=8, rknn_models=True, tensorrt=8, xla=5,
     )  # fmt: skip
     UINT8 = "uint8", DTypeRow(
         kind="uint", bits=8, dlpack=1, sets=("integer", "any", "unsigned"),
         onnx=("UINT8", 2), torch=("uint8", "Byte"), paddle="UINT8", paddle_graphs=True,
-        mindspore=37, rknn=3, rknn_models=True, popart=("UINT8", "UNSIGNED_CHAR"),
+        mindspore=37, rknn=3, rknn_models=True, popart=("UINT8", "UNSIGNED_CHAR"), xla=6,
     )  # fmt: skip
     BOOL = "bool", DTypeRow(
         kind="bool", bits=8, dlpack=6, sets=("any",),
         onnx=("BOOL", 9), torch=("bool", "Bool"), paddle="BOOL", paddle_graphs=True,
-        mindspore=30, rknn=9, rknn_models=True, popart=("BOOL", "BOOL"),
+        mindspore=30, rknn=9, rknn_models=True, popart=("BOOL", "BOOL"), xla=1,
     )  # fmt: skip
     UINT16 = "uint16", DTypeRow(
         kind="uint", bits=16, dlpack=1, sets=("unsigned",),
-        onnx=("UINT16", 4), torch=("uint16", "UInt16"), mindspore=38, rknn=5, popart=("UINT16", "UNSIGNED_SHORT"),
+        onnx=("UINT16", 4), torch=("uint16", "UInt16"), mindspore=38, rknn=5, popart=("UINT16", "UNSIGNED_SHORT"), xla=7,
     )  # fmt: skip
     UINT32 = "uint32", DTypeRow(
         kind="uint", bits=32, dlpack=1, sets=("unsigned",),
-        onnx=("UINT32", 12), torch=("uint32", "UInt32"), mindspore=39, rknn=7, popart=("UINT32", "UNSIGNED_INT"),
+        onnx=("UINT32", 12), torch=("uint32", "UInt32"), mindspore=39, rknn=7, popart=("UINT32", "UNSIGNED_INT"), xla=8,
     )  # fmt: skip
     UINT64 = "uint64", DTypeRow(
         kind="uint", bits=64, dlpack=1, sets=("unsigned",),
-        onnx=("UINT64", 13), torch=("uint64", "UInt64"), mindspore=40,
+        onnx=("UINT64", 13), torch=("uint64", "UInt64"), mindspore=40, xla=9,
     )  # fmt: skip
     FLOAT8_E4M3FN = "float8_e4m3fn", DTypeRow(
         kind="float", bits=8, dlpack=10, sets=("float8",), minifloat=Minifloat(fraction=3, bias=7, top="nan"),
         numpy="ml_dtypes", onnx=("FLOAT8E4M3FN", 17), torch=("float8_e4m3fn", "Float8_e4m3fn"), paddle="FLOAT8_E4M3FN",
-        tensorrt=6,
+        tensorrt=6, xla=20,
     )  # fmt: skip
     FLOAT8_E5M2 = "float8_e5m2", DTypeRow(
         kind="float", bits=8, dlpack=12, sets=("float8",), minifloat=Minifloat(fraction=2, bias=15, top="ieee"),
-        numpy="ml_dtypes", onnx=("FLOAT8E5M2", 19), torch=("float8_e5m2", "Float8_e5m2"), paddle="FLOAT8_E5M2",
+        numpy="ml_dtypes", onnx=("FLOAT8E5M2", 19), torch=("float8_e5m2", "Float8_e5m2"), paddle="FLOAT8_E5M2", xla=19,
     )  # fmt: skip
 
     row: DTypeRow

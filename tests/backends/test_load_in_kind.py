@@ -1,4 +1,4 @@
-"""`opc.load`ed ops answer the tensors of MindSpore and Paddle in kind, each in an environment that has the framework."""
+"""`opc.load`ed ops answer the tensors of JAX, MindSpore and Paddle in kind, each in an environment that has the framework."""
 
 from __future__ import annotations
 
@@ -65,9 +65,22 @@ gradient = mindspore.grad(lambda x: leaky_relu(x, alpha=0.5).sum())(x)
 assert gradient.asnumpy().tolist() == [[0.5, 1.0]]
 """
 
+JAX = """
+import jax
+x = jax.numpy.asarray([[-2.0, 3.0]])
+y = leaky_relu(x, alpha=0.5)
+assert isinstance(y, jax.Array) and y.dtype == x.dtype and y.tolist() == [[-1.0, 3.0]]
+assert leaky_relu(x.astype("bfloat16"), alpha=0.5).dtype == "bfloat16"
+assert isinstance(leaky_relu(np.float32([1.0])), np.ndarray)
+y, p = jax.jit(scaled)(x, jax.numpy.ones(2))
+assert (y.shape, p.tolist(), p.dtype) == ((1, 2), [1], "int32")
+assert scaled(x)[0].tolist() == x.tolist()
+assert jax.grad(lambda x: leaky_relu(x, alpha=0.5).sum())(x).tolist() == [[0.5, 1.0]]
+"""
+
 
 @pytest.mark.rotating
-@pytest.mark.parametrize(("backend", "program"), [("paddle", PADDLE), ("mindspore", MINDSPORE)])
+@pytest.mark.parametrize(("backend", "program"), [("jax", JAX), ("paddle", PADDLE), ("mindspore", MINDSPORE)])
 def test_tensors_in_tensors_out(backend: str, program: str, tmp_path: Path) -> None:
     found = registry.load(backend).probe()
     if backend == "mindspore" and not found.available:

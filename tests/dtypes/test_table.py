@@ -75,6 +75,21 @@ def test_paddle(dtype: DType) -> None:
     assert paddle.to_tensor([1.0]).astype(getattr(paddle, dtype.value)).element_size() == dtype.itemsize
 
 
+def test_numbers_of_xla() -> None:
+    """Those of its C API for foreign functions, each read off the header by its name."""
+    from importlib.util import find_spec
+
+    spec = find_spec("jaxlib")
+    assert spec is not None
+    assert spec.origin is not None
+    header = (Path(spec.origin).parent / "include" / "xla" / "ffi" / "api" / "c_api.h").read_text()
+    numbers = {name: int(number) for name, number in re.findall(r"XLA_FFI_DataType_(\w+) = (\d+)", header)}
+    short = {"float": "F", "bfloat": "BF", "int": "S", "uint": "U", "bool": "PRED"}
+    for dtype in DTYPES:
+        name = re.sub("^[a-z]+", lambda match: short[match[0]], dtype.value).replace("_", "").upper()
+        assert dtype.row.xla == numbers[name], dtype
+
+
 def test_numbers_of_mindspore() -> None:
     """Those of its header, counted from its first number, 30."""
     environment = Path(__file__).parents[2] / ".opc" / "env" / "mindspore"

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from opc.backends.attribute_code import read_packed
 from opc.backends.derived import title
 from opc.backends.templates import Templates
-from opc.emit.abi import attributes_type, c_type, function_name, header_path, infer_name
+from opc.emit.abi import attributes_type, function_name, header_path, infer_name
 from opc.emit.cuda.files import refused
 from opc.emit.kernel.native import header_path as native_header_path
 from opc.emit.kernel.native import torch_function
 from opc.emit.shapes.cpp_types import types_definition, types_name
 from opc.emit.shapes.output_axes import OutputAxes
 from opc.ir.dtypes import Acc, DType, ElementType
-from opc.ir.op import Attribute, AttributeKind, Family, Native, Op
+from opc.ir.op import Family, Native, Op
 from opc.records import dataclass
 
 MAX_OPERANDS = 32
@@ -97,7 +98,7 @@ def library_source(family: Family) -> str:
         family,
         header=native_header_path(family) if native else header_path(family),
         attributes_type=attributes_type(family),
-        attributes=[_take(a) for a in family.forward.attributes],
+        attributes=[read_packed(a) for a in family.forward.attributes],
         ops=[_op(family, op, torch_function(op) if native and op is family.forward else function_name(op)) for op in family.ops],
     )
 
@@ -149,21 +150,3 @@ def _sample(op: Op) -> Iterator[str]:
 
     for i, o in enumerate(op.inputs):
         yield f"types[{i}] = {element(o.type)};"
-
-
-def _take(attribute: Attribute) -> str:
-    """Return the statement that takes an attribute into the struct."""
-    field = f"attributes.{attribute.name}"
-    if attribute.length is not None:
-        if attribute.length < 0:
-            return f"{field} = from.list<{c_type(attribute)}>(&{field}_length);"
-        return f"from.list({field}, {attribute.length});"
-    match attribute.kind:
-        case AttributeKind.FLOAT:
-            return f"{field} = from.number();"
-        case AttributeKind.BOOL:
-            return f"{field} = from.boolean();"
-        case AttributeKind.STR if not attribute.values:
-            return f"{field} = from.text();"
-        case _:
-            return f"{field} = from.integer();"

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from opc.backends.attribute_code import python_attribute
 from opc.backends.derived import derivation, differentiable, gradient_of
 from opc.backends.mindspore.api import dtype_name
 from opc.backends.mindspore.library import symbol, templates
 from opc.emit.python.layout import laid_out
-from opc.emit.python.text import Bracket, literal, quoted
+from opc.emit.python.text import Bracket, quoted
 from opc.ir.dtypes import DTYPES
-from opc.ir.op import Attribute, Family, Group, Op, Role
+from opc.ir.op import Family, Group, Op, Role
 from opc.records import dataclass
 
 _RESERVED = {"out", "dout", "found", "gradient", "inputs", "outputs", "zero", "bprop"}
@@ -38,7 +39,7 @@ def operators_source(family: Family) -> str:
         "operators.py.j2",
         family,
         imported=sorted(kinds),
-        attributes=Bracket("ATTRIBUTES = (", [_attribute(a) for a in op.attributes], ")", single=True).render()
+        attributes=Bracket("ATTRIBUTES = (", [python_attribute(a) for a in op.attributes], ")", single=True).render()
         if op.attributes
         else "",
         operators=operators,
@@ -49,13 +50,6 @@ def support_source(family: Family) -> str:
     """Return the text of `mindspore/support.py`, which is the same for every family."""
     names = ["None" if d.row.mindspore is None else f"mindspore.{dtype_name(d)}" for d in DTYPES]
     return templates.render("support.py.j2", family, dtypes=Bracket("DTYPES = (", names, ")").render())
-
-
-def _attribute(a: Attribute) -> Bracket:
-    items = [quoted(a.name), quoted(a.kind.value)]
-    items += [f"length={a.length}"] if a.length is not None else []
-    items += [f"values={literal(a.values)}"] if a.values else []
-    return Bracket("Attribute(", items, ")")
 
 
 def _operator(family: Family, op: Op) -> _MindSporeOperator:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from opc.backends.batching import needs_batch_axes
 from opc.backends.torch.api import API
-from opc.backends.torch.batching import needs_batch_axes
 from opc.backends.torch.library import templates
 from opc.backends.torch.schema import namespace
 from opc.emit.onnx.types import TYPE_STRING, attribute_type

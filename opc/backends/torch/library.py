@@ -5,9 +5,9 @@ from __future__ import annotations
 import textwrap
 
 from opc.backends.attribute_code import read_attribute
+from opc.backends.batching import needs_batch_axes
 from opc.backends.derived import chooses_outputs
 from opc.backends.templates import Templates
-from opc.backends.torch.batching import needs_batch_axes
 from opc.backends.torch.schema import namespace, out_schema, schema
 from opc.emit.abi import attributes_type, function_name, header_path, infer_name
 from opc.emit.cpp.text import string_literal

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
+from opc.backends.batching import batching, needs_batch_axes
+from opc.backends.derivatives import DerivativeRule, FamilyCall, Given, Handed, rules, tangent
 from opc.backends.derived import chooses_outputs, cotangent, differentiable
 from opc.backends.shipped import late
-from opc.backends.torch.batching import batching, needs_batch_axes
-from opc.backends.torch.derivatives import DerivativeRule, FamilyCall, Given, Handed, rules, tangent
 from opc.backends.torch.library import templates
 from opc.backends.torch.schema import arguments, namespace, shared_type
 from opc.emit.python.layout import bracketed, tupled

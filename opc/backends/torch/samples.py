@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from opc.backends.checks import Sample
+from opc.backends.derivatives import rules
 from opc.backends.sessions import as_tuple
-from opc.backends.torch.derivatives import rules
 from opc.backends.torch.session import TorchSession
 from opc.ir.op import Role
 from opc.records import replace

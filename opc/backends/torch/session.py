@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from opc.backends.batching import needs_batch_axes
 from opc.backends.derived import chooses_outputs
 from opc.backends.sessions import AutogradSession, Function
-from opc.backends.torch.batching import needs_batch_axes
 from opc.backends.torch.limits import where_torch_computes
 from opc.backends.torch.values import to_numpy, to_torch
 from opc.ir.op import Op

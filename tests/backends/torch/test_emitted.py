@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from opc.backends.batching import batching, needs_batch_axes
+from opc.backends.derivatives import rules
 from opc.backends.torch import generated_tests
 from opc.backends.torch.backend import TorchBackend
-from opc.backends.torch.batching import batching, needs_batch_axes
-from opc.backends.torch.derivatives import rules
 from opc.backends.torch.library import SHIM_FUNCTIONS, library_source
 from opc.backends.torch.operators import operators_source
 from opc.backends.torch.schema import out_schema, schema

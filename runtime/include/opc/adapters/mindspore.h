@@ -20,8 +20,8 @@
 #include <vector>
 
 #include "opc/abi.h"
-#include "opc/adapters/blocks.h"
 #include "opc/adapters/on_device.h"
+#include "opc/adapters/packed.h"
 #include "opc/core/denormals.h"
 #include "opc/core/output_axes.h"
 #include "opc/core/shape.h"
@@ -69,57 +69,24 @@ inline DLDataType to_dlpack(const char *name) {
 }
 
 /* What the primitive carries, a list of integers: which inputs are given and which outputs are wanted, each as a mask, and then the
- * attributes in order. What lists and texts point to lives as long as this object. */
-class Arguments {
+ * attributes in order. */
+class Carried {
  public:
-  explicit Arguments(std::vector<int64_t> values) : values_(std::move(values)), next_(values_.data() + 2) {}
-  Arguments(const Arguments &) = delete;
-  Arguments &operator=(const Arguments &) = delete;
+  explicit Carried(std::vector<int64_t> values) : values_(std::move(values)) {}
 
   bool given(int input) const { return (values_[0] >> input & 1) != 0; }
   bool wanted(int output) const { return (values_[1] >> output & 1) != 0; }
 
-  int64_t integer() { return *next_++; }
-  int32_t boolean() { return static_cast<int32_t>(*next_++); }
-
-  /* A float64, by its bits. */
-  double number() {
-    double value;
-    memcpy(&value, next_++, sizeof value);
-    return value;
-  }
-
-  const char *text() {
-    const int64_t length = integer();
-    char *characters = kept_.take<char>(static_cast<size_t>(length));
-    for (int64_t i = 0; i < length; ++i) characters[i] = static_cast<char>(integer());
-    return characters;
-  }
-
-  /* The elements of a list, behind their number, which goes to `length`. */
-  template <class T>
-  const T *list(int64_t *length) {
-    *length = integer();
-    T *elements = kept_.take<T>(static_cast<size_t>(*length));
-    list(elements, *length);
-    return elements;
-  }
-
-  /* The elements of a list of `length`. */
-  template <class T>
-  void list(T *elements, int64_t length) {
-    for (int64_t i = 0; i < length; ++i) next(elements[i]);
-  }
+ protected:
+  const int64_t *attributes() const { return values_.data() + 2; }
 
  private:
-  void next(double &value) { value = number(); }
-  void next(int64_t &value) { value = integer(); }
-  void next(int32_t &value) { value = boolean(); }
-  void next(const char *&value) { value = text(); }
-
   std::vector<int64_t> values_;
-  const int64_t *next_;
-  Blocks kept_;
+};
+
+class Arguments : public Carried, public Packed {
+ public:
+  explicit Arguments(std::vector<int64_t> values) : Carried(std::move(values)), Packed(attributes()) {}
 };
 
 /* The most operands an op may have on one side: as many as a mask has bits. */

@@ -143,4 +143,22 @@
   X(int64, 8)                  \
   X(float8_e4m3fn, 6)
 
+/* XLA's: X(name, number). */
+#define OPC_XLA_DTYPES(X) \
+  X(float16, 10)          \
+  X(bfloat16, 16)         \
+  X(float32, 11)          \
+  X(float64, 12)          \
+  X(int8, 2)              \
+  X(int16, 3)             \
+  X(int32, 4)             \
+  X(int64, 5)             \
+  X(uint8, 6)             \
+  X(bool, 1)              \
+  X(uint16, 7)            \
+  X(uint32, 8)            \
+  X(uint64, 9)            \
+  X(float8_e4m3fn, 20)    \
+  X(float8_e5m2, 19)
+
 #endif  // OPC_CORE_DTYPES_H
