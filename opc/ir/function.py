@@ -68,6 +68,8 @@ class Function:
     """What no result leaves."""
     finite: bool = True
     """Whether every finite argument has a finite result, but for overflow at the very end."""
+    smooth: bool = False
+    """Whether all derivatives at every finite argument are finite, but for overflow."""
     cost: int = DEAR
     """FREE, CHEAP, MODERATE or DEAR."""
     symbol: str | None = None

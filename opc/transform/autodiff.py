@@ -98,7 +98,7 @@ class _Reverse:
                 read = hoist_positions(access.read, inside, s.target, self.extractor, leading_conditions(factor))
                 factor = hoist_positions(factor, inside, s.target, self.extractor)
                 factor = hoist_from(factor, inside, s.target, self.extractor)
-                part = guarded(scalar.cast_to(operand.type, algebra.mul(factor, adjoint)), need, factor)
+                part = guarded(scalar.cast_to(operand.type, algebra.mul(factor, adjoint)), need)
                 if operand.optional:
                     # The gradient of an operand that is absent is never asked for; only its values must not be read.
                     part = scalar.assume(part, Present(operand.name), True)

@@ -21,11 +21,12 @@ from opc.build.toolchain import CXX_FLAGS
 from opc.diagnostics import SpecError
 from opc.ir.dtypes import DType, Weak, is_bool
 from opc.ir.expr import Expr, Read, walk
-from opc.ir.function import Function
+from opc.ir.function import CHEAP, Function
 from opc.ir.functions import CALLABLE, FUNCTIONS
 from opc.ir.promotion import join, result_type
 from opc.pipeline import compile_text
 from opc.testing.oracle.enclosures import numpy_function
+from opc.testing.oracle.evaluation import evaluate as evaluate_op
 from opc.transform import scalar
 from opc.transform.indices import Namer
 from opc.transform.partials import Differentiator
@@ -421,6 +422,20 @@ def test_which_are_not_finite() -> None:
     with np.errstate(all="ignore"):
         values = {f.name: numpy_column(f)(x, y) for f in numbers}
     assert {name for name, v in values.items() if not np.isfinite(v).all()} == {f.name for f in numbers if not f.finite}
+
+
+@pytest.mark.parametrize("f", [f for f in NUMERIC if f.arity == 1 and f.name in CALLABLE and f.cost > CHEAP], ids=ids)
+def test_which_are_smooth(f: Function) -> None:
+    """Derivatives of the others are infinite at some whole number, but for those of tan, whose poles are no numbers of the types."""
+    points = np.array([-2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0])
+    family = compile_text(POINTWISE.format(call=f"{f.name}(x[n])"), "pointwise")
+    assert family.backward is not None
+    assert family.backward_backward is not None
+    found = []
+    for op in (family.backward, family.backward_backward):
+        results = evaluate_op(op, {o.name: points if o.name == "x" else np.ones(len(points)) for o in op.inputs}, {})
+        found += [np.isfinite(v.value).all() for v in results.values()]
+    assert all(found) == f.smooth or f.name == "tan"
 
 
 def test_result_types() -> None:
