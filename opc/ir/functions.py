@@ -360,7 +360,8 @@ _ROWS = (
     ),
     _unary(
         "i1", I1, "i0(x) - (r / x if x != 0 else 0.5)", mp="mp.sign({0}) * mp.besseli(1, min(abs({0}), 10**4))",
-        numpy="elementwise(_bessel_i, {0}, 1)", python="_bessel_i(1, {0})", ulp=8.0, numpy_in_double=True, finite=False, smooth=True,
+        numpy="elementwise(_bessel_i, {0}, 1)", python="_bessel_i(1, {0})", ulp=8.0, numpy_in_double=True, finite=False,
+        smooth=True,
     ),
     _step("floor", "Floor(x)", "mp.floor({0})"),
     _step("ceil", "Ceil(x)", "mp.ceil({0})"),

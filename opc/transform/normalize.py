@@ -331,7 +331,7 @@ def _any_steep(e: Expr, names: Collection[str]) -> bool:
 
 
 def _steep_inside(e: Expr, names: Collection[str], inside: bool) -> bool:
-    """Whether a side of a conditional reads one of these temporaries, or holds a reduction whose body may have an infinite derivative."""
+    """Whether a side of a conditional reads one of these temporaries, or holds a reduction whose terms may be as steep."""
     if inside and ((isinstance(e, Read) and e.operand in names) or (isinstance(e, Reduce) and _any_steep(e.body, names))):
         return True
     sides = (False, True, True) if isinstance(e, Select) else (False,) * len(children(e))

@@ -426,7 +426,7 @@ def test_which_are_not_finite() -> None:
 
 @pytest.mark.parametrize("f", [f for f in NUMERIC if f.arity == 1 and f.name in CALLABLE and f.cost > CHEAP], ids=ids)
 def test_which_are_smooth(f: Function) -> None:
-    """Derivatives of the others are infinite at some whole number, but for those of tan, whose poles are no numbers of the types."""
+    """Derivatives of the others are infinite at some whole number, but those of tan: its poles are no numbers of the types."""
     points = np.array([-2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0])
     family = compile_text(POINTWISE.format(call=f"{f.name}(x[n])"), "pointwise")
     assert family.backward is not None
