@@ -112,7 +112,16 @@ whole = Div(x, y)
 exact = Equal(Add(Mul(whole, y), Mod(x, y)), x)
 Where(exact, whole, Sub(whole, 1))
 """
-"""Of integers, rounded to minus infinity; x less its remainder may be no number of the type."""
+"""Of integers, rounded to minus infinity, by what is not 0; x less its remainder may be no number of the type."""
+
+BY_ANY = """
+none = Equal(y, 0)
+divisor = Where(none, 1, y)
+whole = Div(x, divisor)
+exact = Equal(Add(Mul(whole, divisor), Mod(x, divisor)), x)
+Where(none, 0, Where(exact, whole, Sub(whole, 1)))
+"""
+"""The same by any integer. What ONNX's own division of integers by 0 gives is not defined: ONNX Runtime refuses it."""
 
 CBRT = """
 size = Abs(x)
@@ -224,11 +233,12 @@ _ROWS = (
     _operator("div", "/", "float", "Div(x, y)", ("1 / y", "-r / y"), python="_divide({0}, {1})", finite=False, cost=MODERATE),
     _operator(
         "floordiv", "//", "number", None, ("0", "0"), mp="mp.floor({0} / {1})", c="opc::floordiv({0}, {1})",
-        numpy="floordiv({0}, {1})", finite=False, cost=MODERATE, onnx_of={"integer": FLOORDIV},
+        numpy="floordiv({0}, {1})", finite=False, cost=MODERATE, onnx_of={"nonzero": FLOORDIV, "integer": BY_ANY},
     ),
     _operator(
         "mod", "%", "number", None, ("1", "-(x // y)"), mp="{0} - {1} * mp.floor({0} / {1})", c="opc::mod({0}, {1})",
-        numpy="mod({0}, {1})", finite=False, cost=MODERATE, onnx_of={"integer": "Mod(x, y)"},
+        numpy="mod({0}, {1})", finite=False, cost=MODERATE, 
+        onnx_of={"nonzero": "Mod(x, y)", "integer": "Mod(x, Where(Equal(y, 0), 1, y))"},
     ),
     _operator(
         "pow", "**", "float", "Pow(x, y)", ("y * x ** (y - 1) if y != 0 else 0", "r * log(x) if x > 0 else 0"),

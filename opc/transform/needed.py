@@ -83,6 +83,23 @@ class Needed:
         self.chosen.setdefault(read.operand, []).append(ChosenRead(read, inside, condition, target))
 
 
+def chosen_alone(op: Op) -> frozenset[str]:
+    """Return the temporaries that outputs need on sides of conditionals alone: a call may ask for none of their values."""
+    asked = {o.name for o in op.outputs}
+
+    def visit(e: Expr) -> None:
+        if isinstance(e, Read):
+            asked.add(e.operand)
+        for part, conditions in scalar.conditioned(e):
+            if not conditions:
+                visit(part)
+
+    for s in reversed(op.body):
+        if s.target in asked:
+            visit(s.value)
+    return frozenset(o.name for o in op.temporaries if o.name not in asked)
+
+
 def guarded(part: Expr, need: Expr) -> Expr:
     """Return a part of a gradient as nothing where it is not needed, as far as it may be infinite there.
 

@@ -161,10 +161,12 @@ def hoist_from(e: Expr, domain: Domain, name: str, extractor: Extractor) -> Expr
     return _hoisted(e, domain, (), False, _Hoist(extractor, name, False))
 
 
-def hoist_positions(e: Expr, domain: Domain, name: str, extractor: Extractor, guards: tuple[Expr, ...] = ()) -> Expr:
+def hoist_positions(
+    e: Expr, domain: Domain, name: str, extractor: Extractor, guards: tuple[Expr, ...] = (), asked: bool = True
+) -> Expr:
     """Return `e` with running reductions and those in the indices of its reads moved to statements.
 
-    It stands inside `domain` under the conditions `guards`.
+    It stands inside `domain` under the conditions `guards`, and is `asked` for by each call that asks for something there.
     """
 
     def moved(e: Expr, domain: Domain, index: bool, around: tuple[Expr, ...]) -> Expr:
@@ -174,7 +176,7 @@ def hoist_positions(e: Expr, domain: Domain, name: str, extractor: Extractor, gu
             value: Expr = e
             for optional in sorted(scalar.unguarded(e) & extractor.optional):
                 value = Select(Present(optional), value, scalar.nothing(e.type), e.type)
-            return extractor.extract(value, domain, f"{name}_{e.kind}", around) or e
+            return extractor.extract(value, domain, f"{name}_{e.kind}", around, asked) or e
         inner = domain.inside(e.axes) if isinstance(e, Reduce) else domain
         indexes = [isinstance(e, Read) and c is not e.pad for c in children(e)]
         parts, left = zip(scalar.conditioned(e), indexes, strict=True), scalar.still(around, e)

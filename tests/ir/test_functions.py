@@ -228,7 +228,7 @@ def test_python_column(f: Function) -> None:
 # ONNX
 
 
-def onnx_graph(text: str) -> tuple[list[Any], str, list[Any]]:
+def onnx_graph(text: str, dtype: type = np.float64) -> tuple[list[Any], str, list[Any]]:
     """Return the nodes of an ONNX column, the name of its result and the constants as initializers."""
     import onnx
 
@@ -245,7 +245,7 @@ def onnx_graph(text: str) -> tuple[list[Any], str, list[Any]]:
             case ast.Name(id=name):
                 return names[name]
             case ast.Constant() | ast.UnaryOp():
-                value = np.array(ast.literal_eval(e), np.float64)
+                value = np.array(ast.literal_eval(e), dtype)
                 constants.append(onnx.numpy_helper.from_array(value, f"c{len(constants)}"))
                 return str(constants[-1].name)
             case ast.Call(func=ast.Name(id="Polynomial"), args=[x, *coefficients]):
@@ -289,6 +289,26 @@ def test_onnx_column(f: Function) -> None:
         # The formulas are composed of a few operators in float64, but the evaluator's Erf is in float32.
         unit = float(np.finfo(np.float32 if "Erf" in str(f.onnx) else np.float64).eps)
         np.testing.assert_allclose(found, [float(v) for v in expected], rtol=8 * unit, atol=unit)
+
+
+WHOLE = np.array([-128, -7, -2, -1, 0, 1, 2, 7, 127], np.int64)
+DIVIDED = [(n, kind) for n in ("floordiv", "mod") for kind in FUNCTIONS[n].onnx_of]
+
+
+@pytest.mark.parametrize(("name", "kind"), DIVIDED)
+def test_onnx_column_of_integers(name: str, kind: str) -> None:
+    """Division rounds down, and by 0 gives 0, as docs/language.md says; ONNX's own by 0 has no defined result."""
+    import onnx
+    import onnxruntime
+
+    nodes, result, constants = onnx_graph(FUNCTIONS[name].onnx_of[kind], np.int64)
+    x, y = (a.ravel() for a in np.meshgrid(WHOLE, WHOLE[WHOLE != 0] if kind == "nonzero" else WHOLE))
+    values = [onnx.helper.make_tensor_value_info(n, onnx.TensorProto.INT64, [None]) for n in ("x", "y", result)]
+    graph = onnx.helper.make_graph(nodes, "f", values[:2], values[2:], constants)
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 20)], ir_version=10)
+    (found,) = onnxruntime.InferenceSession(model.SerializeToString()).run(None, {"x": x, "y": y})
+    exact = {"floordiv": lambda a, b: a // b, "mod": lambda a, b: a % b}[name]
+    assert found.tolist() == [0 if b == 0 else exact(a, b) for a, b in zip(x.tolist(), y.tolist(), strict=True)]
 
 
 # Derivatives

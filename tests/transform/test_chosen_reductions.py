@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from opc.ir.expr import Reduce, walk
 from opc.ir.op import Family
 from opc.pipeline import compile_text
 from opc.testing.oracle.evaluation import evaluate
@@ -79,3 +80,15 @@ def test_what_overflows_is_not_looked_for() -> None:
     inside = derived("y[i] = sum[j](exp(x[i, j]) if c[i] > 0 else 0)", x)["f_backward: d_x"]
     assert np.isnan(outside[1, 0])
     assert (inside[1] == 0).all()
+
+
+def test_the_greatest_of_nothing_that_a_call_rules_out_refuses_no_derived_op() -> None:
+    """The gradient of a maximum asks for its place once, and for none of nothing where an attribute chooses the other side."""
+    shapes = "inputs: {t: 'T[V]', ids: 'int64[M]', z: 'T[N]'}\nattributes: {flag: bool}\noutputs: {y: 'T[N]'}\n"
+    kernel = "kernel: |\n  m[i:N] = max[j](t[ids[j]] if ids[j] == i else -inf)\n  y[i] = m[i] if flag else z[i]\n"
+    backward, second = compile_text(spec_text("f", "out_of_range: clamp\n" + shapes + kernel)).ops[1:3]
+    given = {"t": np.ones(3), "ids": np.zeros(0, np.int64), "z": np.ones(2)}
+    for op in (backward, second):
+        values = {o.name: given.get(o.name, np.ones(3 if o.name.endswith("_t") else 2)) for o in op.inputs}
+        assert all(np.isfinite(v.value).all() for v in evaluate(op, values, {"flag": False}).values())
+        assert sum(e.kind == "argmax" for s in op.body for e in walk(s.value) if isinstance(e, Reduce)) == 1

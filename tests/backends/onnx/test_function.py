@@ -152,6 +152,20 @@ def test_a_divisor_is_a_number_where_nothing_is_computed(tmp_path: Path) -> None
                 assert tolerance.compare(name, np.asarray(value), want[name]).ok, (k, name)
 
 
+def test_whole_numbers_divided_by_nothing(tmp_path: Path) -> None:
+    """Quotient and remainder by 0 are 0; literals that are not 0, and choices between such, are not looked at."""
+    text = HEAD.replace("types: {T: [float16, float32, float64]}", "types: {I: [int32, int64]}")
+    text += "inputs: {a: 'I[N]', b: 'I[N]'}\noutputs: {q: 'I[N]', r: 'I[N]', s: 'I[N]'}\nkernel: |\n"
+    text += "  q = a // b\n  r = a % b\n  s = a % (3 if b > 0 else -4) // 2\n"
+    session = load(compile_text(text, "probe.yaml"), tmp_path)
+    arrays = {"a": np.array([-7, 7, -7, 7, 0, 5]), "b": np.array([2, -2, 0, 0, 0, 5])}
+    for name, want in oracle.evaluate(session.family.forward, arrays).items():
+        found = session.function_call("probe", arrays, {})[name]
+        assert tolerance.compare(name, np.asarray(found), want).ok, name
+    checked = [line.split(" = ")[0] for line in lines(function_body(session.family.forward)) if "_integer(" in line]
+    assert checked == ["q", "r"]
+
+
 @pytest.mark.parametrize("kind", ["int8", "int16", "int64", "uint8", "Q"])
 def test_extremes_of_integers(kind: str, tmp_path: Path) -> None:
     """The standard has no maximum of int16; what takes no part counts as the least number of its type, or the greatest."""
