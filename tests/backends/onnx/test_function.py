@@ -4,10 +4,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from onnx import TensorProto
 from onnxruntime import InferenceSession
 
 from opc.backends.base import Unsupported
 from opc.backends.node_call import NodeCall
+from opc.backends.onnxruntime.backend import OnnxRuntimeBackend
 from opc.emit.onnx.function import FunctionBody, NoBody, function_body
 from opc.pipeline import compile_text
 from opc.testing.oracle import evaluation as oracle
@@ -235,3 +237,28 @@ def test_a_type_that_is_one_dtype_needs_no_operand_to_tell_it(tmp_path: Path) ->
     inputs = {o.name: given[o.name] for o in family.jvp.inputs}
     with pytest.raises(Unsupported, match="no input has the type U"):
         load(family, tmp_path).function_call(family.jvp.name, inputs, {"to": "float64"}, ["t_y"])
+
+
+@pytest.mark.parametrize(("attributes", "dtype"), [({}, "INT8"), ({"to": "int16"}, "INT16")])
+def test_a_model_declares_the_type_that_an_attribute_binds(attributes: dict[str, str], dtype: str) -> None:
+    """So it does where the operand of this type is absent."""
+    text = HEAD.replace("types: {T: [float16, float32, float64]}", "types: {T: [float32], Q: [int8, int16]}")
+    text += (
+        "inputs: {x: 'T[N]', 'zero?': 'Q[N]'}\nattributes: {to: {type: dtype, binds: Q, default: int8}}\noutputs: {q: 'Q[N]'}\n"
+    )
+    text += "kernel: |\n  q[i] = cast(Q, x[i]) + (zero[i] if present(zero) else 0)\n"
+    op = compile_text(text, "probe.yaml").forward
+    (output,) = NodeCall(op, {"x": np.ones(2, np.float32), "zero": None}, attributes, None).model().graph.output
+    assert output.type.tensor_type.elem_type == TensorProto.DataType.Value(dtype)
+
+
+@pytest.mark.parametrize(("zero", "said"), [("zero", ""), ("'zero?'", " that is always given"), (None, "")])
+def test_onnxruntime_takes_no_type_that_an_attribute_alone_may_tell(zero: str | None, said: str) -> None:
+    """It takes the first type there is where the operand that has it is absent, and refused the model."""
+    text = HEAD.replace("types: {T: [float16, float32, float64]}", "types: {T: [float32], Q: [int8, int16]}")
+    more = "" if zero is None else f", {zero}: 'Q[]'"
+    text += f"inputs: {{x: 'T[N]'{more}}}\nattributes: {{to: {{type: dtype, binds: Q}}}}\n"
+    text += "outputs: {q: 'Q[N]'}\nkernel: |\n  q[i] = cast(Q, x[i])\n"
+    refused = [d.message for d in OnnxRuntimeBackend().requires(compile_text(text, "probe.yaml"))]
+    reason = f"probe: the type Q is not that of an input{said}, and ONNX Runtime chooses a custom op's types by its inputs"
+    assert refused == ([] if zero == "zero" else [reason])
