@@ -12,6 +12,7 @@ from opc.ir.expr import Reduce, walk
 from opc.ir.op import Family
 from opc.pipeline import compile_text
 from opc.testing.oracle.evaluation import evaluate
+from opc.testing.oracle.frame import EmptyReductionError
 from tests.transform.language import spec_text
 
 HEAD = """\
@@ -92,3 +93,18 @@ def test_the_greatest_of_nothing_that_a_call_rules_out_refuses_no_derived_op() -
         values = {o.name: given.get(o.name, np.ones(3 if o.name.endswith("_t") else 2)) for o in op.inputs}
         assert all(np.isfinite(v.value).all() for v in evaluate(op, values, {"flag": False}).values())
         assert sum(e.kind == "argmax" for s in op.body for e in walk(s.value) if isinstance(e, Reduce)) == 1
+
+
+@pytest.mark.parametrize(
+    ("kernel", "refused"), [("m[i:N] = {}\n  y[i] = m[i] if z[i] > 1 else 0", True), ("y[i] = {} if z[i] > 1 else 0", False)]
+)
+def test_the_greatest_of_nothing_that_data_drops(kernel: str, refused: bool) -> None:
+    """On a side it is asked for by the points that choose it; a temporary is computed where an output may read it."""
+    shapes = "inputs: {x: 'T[N, M]', z: 'T[N]'}\noutputs: {y: 'T[N]'}\nkernel: |\n  "
+    op = compile_text(spec_text("f", shapes + kernel.format("max[j](x[i, j])") + "\n")).forward
+    values = {"x": np.zeros((2, 0)), "z": np.ones(2)}
+    if refused:
+        with pytest.raises(EmptyReductionError):
+            evaluate(op, values, {})
+    else:
+        assert (evaluate(op, values, {})["y"].value == 0).all()
