@@ -8,6 +8,7 @@ from onnx import TensorProto
 from onnxruntime import InferenceSession
 
 from opc.backends.base import Unsupported
+from opc.backends.example_call import example_calls
 from opc.backends.node_call import NodeCall
 from opc.backends.onnxruntime.backend import OnnxRuntimeBackend
 from opc.emit.onnx.function import FunctionBody, NoBody, function_body
@@ -262,3 +263,12 @@ def test_onnxruntime_takes_no_type_that_an_attribute_alone_may_tell(zero: str | 
     refused = [d.message for d in OnnxRuntimeBackend().requires(compile_text(text, "probe.yaml"))]
     reason = f"probe: the type Q is not that of an input{said}, and ONNX Runtime chooses a custom op's types by its inputs"
     assert refused == ([] if zero == "zero" else [reason])
+
+
+def test_an_example_has_the_type_that_its_attribute_says() -> None:
+    text = HEAD.replace("types: {T: [float16, float32, float64]}", "types: {T: [float32], U: [float32, int32, bool]}")
+    text += "inputs: {x: 'T[N]'}\nattributes: {to: {type: dtype, binds: U, default: int32}}\noutputs: {y: 'U[N]'}\n"
+    text += "kernel: |\n  y = cast(U, x > 0)\nexamples:\n  - {x: [1.0], y: [1]}\n  - {x: [1.0], to: bool, y: [true]}\n"
+    first, second = example_calls(compile_text(text, "probe.yaml"))
+    assert [c.dtypes["U"] for c in (first, second)] == ["int32", "bool"]
+    assert (first.given, second.given) == ({}, {"to": "bool"})
