@@ -6,6 +6,7 @@ import pytest
 
 from opc.analysis.bounds.checker import knowledge_of
 from opc.analysis.bounds.largest import largest
+from opc.ir.affine import Affine
 from opc.ir.expr import Axis, Reduce, walk
 from opc.ir.op import Assign
 from opc.pipeline import compile_text
@@ -23,7 +24,8 @@ def bound(extent: str) -> str:
     (axis,) = next(e for e in walk(s.value) if isinstance(e, Reduce)).axes
     assert isinstance(axis, Axis)
     (size,) = op.outputs[0].dims
-    return str(largest(knowledge_of(op), axis.extent, {"i": size}))  # type: ignore[dict-item]  # T[N] has an axis, no group
+    assert isinstance(size, Affine)
+    return str(largest(knowledge_of(op), axis.extent, {"i": size}))
 
 
 @pytest.mark.parametrize(
