@@ -23,11 +23,15 @@ class ExampleCall:
         op = family.forward
         self.op = op
         binding = {v.name: _choose(v.dtypes, dtype) for v in used_variables(op)}
+        for a in op.attributes:
+            if a.binds in binding:
+                binding[a.binds] = DType(str(values.get(a.name, a.default)))
         self.dtypes = {name: d.value for name, d in binding.items()}
         given = [x for x in op.inputs if values.get(x.name) is not None]
         self.feeds: dict[str, Array] = {x.name: array_of(values[x.name], resolve(x.type, binding)) for x in given}
         self.absent = tuple(x.name for x in op.inputs if x not in given)
-        self.attributes = node_attributes(op, {a.name: values[a.name] for a in op.attributes if a.name in values}, {})
+        self.given = {a.name: values[a.name] for a in op.attributes if a.name in values}
+        self.attributes = node_attributes(op, self.given, {})
 
     @property
     def sample(self) -> Sample:

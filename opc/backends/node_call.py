@@ -126,9 +126,13 @@ class NodeCall:
         return helper.make_attribute(name, value)
 
     def _output_dtype(self, o: Operand) -> str:
-        """Return the dtype an output has by the inputs' dtypes, right or wrong."""
+        """Return the dtype an output has by the inputs' dtypes and the attributes, right or wrong."""
         variable = type_variable(o.type)
         bound = next((self.dtypes[i.name] for i in self.op.inputs if i.type == variable and i.name in self.dtypes), None)
+        for a in self.op.attributes:
+            if bound is None and variable is not None and a.kind is AttributeKind.DTYPE and a.binds == variable.name:
+                chosen = str(self.given.get(a.name, a.default))
+                bound = chosen if chosen in {d.value for d in DTYPES} else None
         if variable is None or bound is None:
             return candidates(o.type)[0].value
         if isinstance(o.type, TypeVar):

@@ -68,6 +68,8 @@ class Function:
     """What no result leaves."""
     finite: bool = True
     """Whether every finite argument has a finite result, but for overflow at the very end."""
+    smooth: bool = False
+    """Whether all derivatives at every finite argument are finite, but for overflow."""
     cost: int = DEAR
     """FREE, CHEAP, MODERATE or DEAR."""
     symbol: str | None = None
@@ -75,7 +77,8 @@ class Function:
     hidden: bool = False
     """Whether only derivatives call it: bodies can't."""
     onnx_of: Mapping[str, str] = field(default_factory=dict)
-    """The ONNX text for arguments that are "bool", "integer", or may be "unsigned", where it is another."""
+    """The ONNX text for arguments that are "bool", "integer", "nonzero" integers in the second place, or may be "unsigned", where
+    it is another."""
 
     def onnx_texts(self) -> Mapping[str, str]:
         """Return every ONNX text by a name for it: the function's, with the kind of arguments behind where it is of one kind."""

@@ -112,7 +112,16 @@ whole = Div(x, y)
 exact = Equal(Add(Mul(whole, y), Mod(x, y)), x)
 Where(exact, whole, Sub(whole, 1))
 """
-"""Of integers, rounded to minus infinity; x less its remainder may be no number of the type."""
+"""Of integers, rounded to minus infinity, by what is not 0; x less its remainder may be no number of the type."""
+
+BY_ANY = """
+none = Equal(y, 0)
+divisor = Where(none, 1, y)
+whole = Div(x, divisor)
+exact = Equal(Add(Mul(whole, divisor), Mod(x, divisor)), x)
+Where(none, 0, Where(exact, whole, Sub(whole, 1)))
+"""
+"""The same by any integer. What ONNX's own division of integers by 0 gives is not defined: ONNX Runtime refuses it."""
 
 CBRT = """
 size = Abs(x)
@@ -224,11 +233,12 @@ _ROWS = (
     _operator("div", "/", "float", "Div(x, y)", ("1 / y", "-r / y"), python="_divide({0}, {1})", finite=False, cost=MODERATE),
     _operator(
         "floordiv", "//", "number", None, ("0", "0"), mp="mp.floor({0} / {1})", c="opc::floordiv({0}, {1})",
-        numpy="floordiv({0}, {1})", finite=False, cost=MODERATE, onnx_of={"integer": FLOORDIV},
+        numpy="floordiv({0}, {1})", finite=False, cost=MODERATE, onnx_of={"nonzero": FLOORDIV, "integer": BY_ANY},
     ),
     _operator(
         "mod", "%", "number", None, ("1", "-(x // y)"), mp="{0} - {1} * mp.floor({0} / {1})", c="opc::mod({0}, {1})",
-        numpy="mod({0}, {1})", finite=False, cost=MODERATE, onnx_of={"integer": "Mod(x, y)"},
+        numpy="mod({0}, {1})", finite=False, cost=MODERATE, 
+        onnx_of={"nonzero": "Mod(x, y)", "integer": "Mod(x, Where(Equal(y, 0), 1, y))"},
     ),
     _operator(
         "pow", "**", "float", "Pow(x, y)", ("y * x ** (y - 1) if y != 0 else 0", "r * log(x) if x > 0 else 0"),
@@ -279,9 +289,9 @@ _ROWS = (
         "hypot", 2, "float", "mp.hypot({0}, {1})", "opc::hypot({0}, {1})", "np.hypot({0}, {1})", "math.hypot({0}, {1})", HYPOT,
         ("x / r if r != 0 else 0", "y / r if r != 0 else 0"), ulp=4.0, samples=(SAMPLES, SAMPLES), steady=REALS, turns=(0.0,),
     ),
-    _unary("exp", "Exp(x)", "r", finite=False),
-    _unary("expm1", EXPM1, "exp(x)", finite=False),
-    _unary("exp2", "Pow(2.0, x)", "r * log(2.0)", mp="mp.power(2, {0})", python="_power(2.0, {0})", finite=False),
+    _unary("exp", "Exp(x)", "r", finite=False, smooth=True),
+    _unary("expm1", EXPM1, "exp(x)", finite=False, smooth=True),
+    _unary("exp2", "Pow(2.0, x)", "r * log(2.0)", mp="mp.power(2, {0})", python="_power(2.0, {0})", finite=False, smooth=True),
     _log("log", "Log(x)", "1 / x", "mp.log({0})"),
     _unary(
         "log1p", LOG1P, "1 / (1 + x)", python="(-math.inf if {0} == -1 else _ieee(math.log1p, {0}))", domain=(-1.0, REALS[1]),
@@ -289,12 +299,12 @@ _ROWS = (
     ),
     _log("log2", "Div(Log(x), 0.6931471805599453)", "1 / (x * log(2.0))", "mp.log({0}) / mp.log(2)"),
     _log("log10", "Div(Log(x), 2.302585092994046)", "1 / (x * log(10.0))", "mp.log10({0})"),
-    _unary("sin", "Sin(x)", "cos(x)", steady=None, range=INSIDE),
-    _unary("cos", "Cos(x)", "-sin(x)", steady=None, range=INSIDE),
+    _unary("sin", "Sin(x)", "cos(x)", steady=None, range=INSIDE, smooth=True),
+    _unary("cos", "Cos(x)", "-sin(x)", steady=None, range=INSIDE, smooth=True),
     _unary("tan", "Tan(x)", "1 + r * r", samples=((-1.4, 1.4),), poles="np.floor({0} / np.pi + 0.5)"),
     _unary("asin", "Asin(x)", "rsqrt((1 - x) * (1 + x))", numpy="np.arcsin({0})", domain=INSIDE, samples=UNIT, finite=False),
     _unary("acos", "Acos(x)", "-rsqrt((1 - x) * (1 + x))", numpy="np.arccos({0})", domain=INSIDE, samples=UNIT, finite=False),
-    _unary("atan", "Atan(x)", "1 / (1 + x * x)", numpy="np.arctan({0})"),
+    _unary("atan", "Atan(x)", "1 / (1 + x * x)", numpy="np.arctan({0})", smooth=True),
     Function(
         "atan2", 2, "float", "mp.atan2({0}, {1})", "opc::atan2({0}, {1})", "np.arctan2({0}, {1})", "math.atan2({0}, {1})", ATAN2,
         (
@@ -303,10 +313,10 @@ _ROWS = (
         ),
         ulp=4.0, samples=(SAMPLES, SAMPLES), steady=REALS, turns=(0.0,),
     ),
-    _unary("sinh", "Sinh(x)", "cosh(x)", python="math.copysign(_ieee(math.sinh, abs({0})), {0})", finite=False),
-    _unary("cosh", "Cosh(x)", "sinh(x)", turns=(0.0,), finite=False),
-    _unary("tanh", "Tanh(x)", "1 - r * r"),
-    _unary("asinh", "Asinh(x)", "rsqrt(x * x + 1)", numpy="np.arcsinh({0})"),
+    _unary("sinh", "Sinh(x)", "cosh(x)", python="math.copysign(_ieee(math.sinh, abs({0})), {0})", finite=False, smooth=True),
+    _unary("cosh", "Cosh(x)", "sinh(x)", turns=(0.0,), finite=False, smooth=True),
+    _unary("tanh", "Tanh(x)", "1 - r * r", smooth=True),
+    _unary("asinh", "Asinh(x)", "rsqrt(x * x + 1)", numpy="np.arcsinh({0})", smooth=True),
     _unary(
         "acosh", "Acosh(x)", "rsqrt((x - 1) * (x + 1))", numpy="np.arccosh({0})", domain=(1.0, REALS[1]), samples=((1.1, 8.0),),
         finite=False,
@@ -319,11 +329,11 @@ _ROWS = (
     # Far out erf and erfc are 1 and exp(-10^8), which is 0 in any type here; mpmath can't take larger arguments.
     _unary(
         "erf", "Erf(x)", "1.1283791670955126 * exp(-x * x)", mp="mp.erf(max(min({0}, 10**4), -(10**4)))",
-        numpy="elementwise(math.erf, {0})", numpy_ulp=1.0, numpy_in_double=True,
+        numpy="elementwise(math.erf, {0})", numpy_ulp=1.0, numpy_in_double=True, smooth=True,
     ),
     _unary(
         "erfc", ERFC, "-1.1283791670955126 * exp(-x * x)", mp="mp.erfc(max(min({0}, 10**4), -(10**4)))",
-        numpy="elementwise(math.erfc, {0})", numpy_ulp=5.0, numpy_in_double=True,
+        numpy="elementwise(math.erfc, {0})", numpy_ulp=5.0, numpy_in_double=True, smooth=True,
     ),
     _unary(
         "erfinv", ERFINV, "0.8862269254527580 * exp(r * r)", numpy="elementwise(_erfinv, {0})", python="_erfinv({0})",
@@ -331,11 +341,11 @@ _ROWS = (
     ),
     _unary(
         "sigmoid", SIGMOID, "r * (1 - r)", mp="1 / (1 + mp.exp(-{0}))", numpy="sigmoid({0})",
-        python="_divide(1.0, 1.0 + _ieee(math.exp, -({0})))", ulp=6.0, numpy_ulp=8.0,
+        python="_divide(1.0, 1.0 + _ieee(math.exp, -({0})))", ulp=6.0, numpy_ulp=8.0, smooth=True,
     ),
     _unary(
         "sinc", SINC, "sinc_slope(x)", mp="mp.sincpi({0})", numpy="elementwise(_sinc, {0})", python="_sinc({0})",
-        numpy_in_double=True, steady=None, range=(-0.2172336282112217, 1.0),
+        numpy_in_double=True, steady=None, range=(-0.2172336282112217, 1.0), smooth=True,
     ),
     # The spherical Bessel function of order 1, which cancels nothing near 0.
     _unary(
@@ -356,11 +366,12 @@ _ROWS = (
     _polygamma("pentagamma", 3, None, ulp=10.0, range=ABOVE, hidden=True),
     _unary(
         "i0", I0, "i1(x)", mp="mp.besseli(0, min(abs({0}), 10**4))", numpy="elementwise(_bessel_i, {0}, 0)",
-        python="_bessel_i(0, {0})", ulp=8.0, numpy_in_double=True, turns=(0.0,), finite=False,
+        python="_bessel_i(0, {0})", ulp=8.0, numpy_in_double=True, turns=(0.0,), finite=False, smooth=True,
     ),
     _unary(
         "i1", I1, "i0(x) - (r / x if x != 0 else 0.5)", mp="mp.sign({0}) * mp.besseli(1, min(abs({0}), 10**4))",
         numpy="elementwise(_bessel_i, {0}, 1)", python="_bessel_i(1, {0})", ulp=8.0, numpy_in_double=True, finite=False,
+        smooth=True,
     ),
     _step("floor", "Floor(x)", "mp.floor({0})"),
     _step("ceil", "Ceil(x)", "mp.ceil({0})"),

@@ -17,7 +17,7 @@ from opc.transform.derived import Draft, finish, participants, prepare, sunken
 from opc.transform.domain import Domain
 from opc.transform.extract import Extractor
 from opc.transform.indices import INDEX_NAMES, Namer, bare, index_names, op_names, rename_operands
-from opc.transform.needed import Needed, guarded
+from opc.transform.needed import Needed, chosen_alone, guarded
 from opc.transform.normalize import chosen_outside, hoist_from, hoist_positions, leading_conditions
 from opc.transform.partials import Differentiator
 from opc.transform.scalar import ZERO
@@ -74,6 +74,7 @@ class _Reverse:
         self.knowledge = knowledge_of(op)
         self.statements: list[Assign] = self.extractor.statements
         self.fresh: list[Operand] = self.extractor.temporaries
+        self.unasked = chosen_alone(op)
         self.needed = Needed(op, self.namer, self.knowledge, self.statements, self.fresh, asked)
 
     def _active(self, name: str) -> bool:
@@ -95,10 +96,11 @@ class _Reverse:
             for access, factor in self.differentiator.partials_of(s, self.op.operand(s.target)).items():
                 operand = self.op.operand(access.read.operand)
                 inside = domain.inside(access.loops)
-                read = hoist_positions(access.read, inside, s.target, self.extractor, leading_conditions(factor))
-                factor = hoist_positions(factor, inside, s.target, self.extractor)
+                asked = s.target not in self.unasked
+                read = hoist_positions(access.read, inside, s.target, self.extractor, leading_conditions(factor), asked)
+                factor = hoist_positions(factor, inside, s.target, self.extractor, asked=asked)
                 factor = hoist_from(factor, inside, s.target, self.extractor)
-                part = guarded(scalar.cast_to(operand.type, algebra.mul(factor, adjoint)), need, factor)
+                part = guarded(scalar.cast_to(operand.type, algebra.mul(factor, adjoint)), need)
                 if operand.optional:
                     # The gradient of an operand that is absent is never asked for; only its values must not be read.
                     part = scalar.assume(part, Present(operand.name), True)

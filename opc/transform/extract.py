@@ -58,12 +58,13 @@ class Extractor:
         """The operands that may be absent."""
         return {o.name for o in self.op.inputs if o.optional}
 
-    def extract(self, e: Expr, domain: Domain, name: str, guards: tuple[Expr, ...] = ()) -> Expr | None:
+    def extract(self, e: Expr, domain: Domain, name: str, guards: tuple[Expr, ...] = (), asked: bool = True) -> Expr | None:
         """Return a read of a temporary holding `e` at every point of the loops it uses, or None when it can't be one.
 
         `guards` are the conditions `e` stands under. Where it may read outside an operand without them, the temporary keeps
         them, and is 0 where they don't hold. So are the greatest or least of nothing and a checked read, or, if `exact`, it is
-        None; a loop around whose range depends on an index is a condition too.
+        None; a loop around whose range depends on an index is a condition too. If not `asked`, a call may need
+        none of it, and the greatest or least of nothing is 0.
         """
         kind = e.type
         if isinstance(kind, Weak):
@@ -83,6 +84,8 @@ class Extractor:
             if self.exact and some != e:
                 return None
             e = some
+        elif not asked:
+            e = self.inside.with_some(e, {a.index: a.extent for a in domain.axes})
         indices, dims = signature(e, domain)
         if any(not isinstance(d, Group) and d.indices() for d in dims):
             return None

@@ -14,7 +14,7 @@ from opc.transform.derived import Draft, finish, participants, prepare, sunken
 from opc.transform.domain import Domain
 from opc.transform.extract import Extractor
 from opc.transform.indices import Namer, index_names, op_names
-from opc.transform.needed import support
+from opc.transform.needed import chosen_alone, support
 from opc.transform.normalize import hoist_positions, leading_conditions
 from opc.transform.partials import Differentiator, ReadSite
 from opc.transform.scalar import ZERO
@@ -48,6 +48,7 @@ class _Forward:
         self.namer = Namer(op_names(op) | index_names(op) | names)
         self.differentiator = Differentiator(lambda name: is_floating(op.operand(name).type), self.namer, op.ties)
         self.extractor = Extractor(op, self.namer)
+        self.unasked = chosen_alone(op)
         self.tangents: dict[str, Operand] = dict(self.seeds)
 
     @staticmethod
@@ -90,9 +91,10 @@ class _Forward:
             tangent = self.tangents.get(access.read.operand)
             if tangent is not None:
                 inside = domain.inside(access.loops)
-                factor = hoist_positions(factor, inside, s.target, self.extractor)
+                asked = s.target not in self.unasked
+                factor = hoist_positions(factor, inside, s.target, self.extractor, asked=asked)
                 tangent_read, guards = self._read(tangent, access.read), leading_conditions(factor)
-                moved = hoist_positions(tangent_read, inside, s.target, self.extractor, guards)
+                moved = hoist_positions(tangent_read, inside, s.target, self.extractor, guards, asked)
                 part = algebra.mul(factor, scalar.cast_to(kind, moved))
                 if may_refuse(moved):
                     # Where every term of the factor is nothing, so that it was not read there, the tangent is not read either.

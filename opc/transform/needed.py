@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import field
 
 from opc.analysis.bounds.checker import Knowledge
-from opc.ir.expr import Call, Cast, Const, Expr, GroupRef, Read, Select, size, walk
+from opc.ir.expr import Call, Cast, Expr, GroupRef, Read, Reduce, Select, size, walk
 from opc.ir.op import Assign, Op, Operand
 from opc.records import dataclass
 from opc.transform import algebra, scalar
@@ -83,10 +83,32 @@ class Needed:
         self.chosen.setdefault(read.operand, []).append(ChosenRead(read, inside, condition, target))
 
 
-def guarded(part: Expr, need: Expr, factor: Expr) -> Expr:
-    """Return a part of a gradient as nothing where it is not needed, if its factor may be infinite there."""
-    if need == TRUE or not any(is_steep(e) for e in walk(factor)):
+def chosen_alone(op: Op) -> frozenset[str]:
+    """Return the temporaries that outputs need on sides of conditionals alone: a call may ask for none of their values."""
+    asked = {o.name for o in op.outputs}
+
+    def visit(e: Expr) -> None:
+        if isinstance(e, Read):
+            asked.add(e.operand)
+        for part, conditions in scalar.conditioned(e):
+            if not conditions:
+                visit(part)
+
+    for s in reversed(op.body):
+        if s.target in asked:
+            visit(s.value)
+    return frozenset(o.name for o in op.temporaries if o.name not in asked)
+
+
+def guarded(part: Expr, need: Expr) -> Expr:
+    """Return a part of a gradient as nothing where it is not needed, as far as it may be infinite there.
+
+    What it chooses between is guarded by itself: a side that may not be infinite stays a product, which a sum may move out of.
+    """
+    if need == TRUE or not any(is_steep(e) for e in walk(part)):
         return part
+    if isinstance(part, Select):
+        return scalar.select(part.cond, guarded(part.then, need), guarded(part.other, need))
     return scalar.select(need, part, ZERO)
 
 
@@ -139,8 +161,8 @@ def _factored(a: Expr, b: Expr) -> Expr | None:
 
 
 def _condition(total: Expr) -> Expr | None:
-    """Return the condition of a count that is one of these, where it is short."""
-    if not isinstance(total, Select) or not scalar.is_zero(total.other) or size(total.cond) > SMALL:
+    """Return the condition under which a count is more than nothing, where that is short and asks no loop."""
+    if any(isinstance(e, Reduce) for e in walk(total)):
         return None
-    one = total.then.arg if isinstance(total.then, Cast) else total.then
-    return total.cond if isinstance(one, Const) else None
+    condition = support(total)
+    return condition if size(condition) <= SMALL else None

@@ -161,10 +161,12 @@ def hoist_from(e: Expr, domain: Domain, name: str, extractor: Extractor) -> Expr
     return _hoisted(e, domain, (), False, _Hoist(extractor, name, False))
 
 
-def hoist_positions(e: Expr, domain: Domain, name: str, extractor: Extractor, guards: tuple[Expr, ...] = ()) -> Expr:
+def hoist_positions(
+    e: Expr, domain: Domain, name: str, extractor: Extractor, guards: tuple[Expr, ...] = (), asked: bool = True
+) -> Expr:
     """Return `e` with running reductions and those in the indices of its reads moved to statements.
 
-    It stands inside `domain` under the conditions `guards`.
+    It stands inside `domain` under the conditions `guards`, and is `asked` for by each call that asks for something there.
     """
 
     def moved(e: Expr, domain: Domain, index: bool, around: tuple[Expr, ...]) -> Expr:
@@ -174,7 +176,7 @@ def hoist_positions(e: Expr, domain: Domain, name: str, extractor: Extractor, gu
             value: Expr = e
             for optional in sorted(scalar.unguarded(e) & extractor.optional):
                 value = Select(Present(optional), value, scalar.nothing(e.type), e.type)
-            return extractor.extract(value, domain, f"{name}_{e.kind}", around) or e
+            return extractor.extract(value, domain, f"{name}_{e.kind}", around, asked) or e
         inner = domain.inside(e.axes) if isinstance(e, Reduce) else domain
         indexes = [isinstance(e, Read) and c is not e.pad for c in children(e)]
         parts, left = zip(scalar.conditioned(e), indexes, strict=True), scalar.still(around, e)
@@ -311,29 +313,41 @@ def sink(op: Op) -> Op:
 
 
 def chosen_outside(op: Op) -> bool:
-    """Whether `sink` has left a temporary whose derivative may be infinite outside a conditional that reads it."""
+    """Whether what a conditional chooses may have an infinite derivative outside of it.
+
+    Such are the temporaries that `sink` has left, and reductions, each of which gets a statement of its own.
+    """
     temporaries = {o.name for o in op.temporaries}
     steep: set[str] = set()
     for s in op.body:
-        if _reads_inside(s.value, steep, False):
+        if _steep_inside(s.value, steep, False):
             return True
-        own = any(is_steep(e) or (isinstance(e, Read) and e.operand in steep) for e in walk(s.value))
-        if s.target in temporaries and own and not has_reduction(s.value):
+        if s.target in temporaries and _any_steep(s.value, steep):
             steep.add(s.target)
     return False
 
 
-def _reads_inside(e: Expr, names: Collection[str], inside: bool) -> bool:
-    """Whether a side of a conditional reads one of these operands where `sink` could put its value."""
-    if isinstance(e, Read) and inside and e.operand in names and e.pad is None and placed(e):
+def _any_steep(e: Expr, names: Collection[str]) -> bool:
+    """Whether the derivative of a part of `e`, or of one of these temporaries that it reads, may be infinite."""
+    return any(is_singular(part) or (isinstance(part, Read) and part.operand in names) for part in walk(e))
+
+
+def _steep_inside(e: Expr, names: Collection[str], inside: bool) -> bool:
+    """Whether a side of a conditional reads one of these temporaries, or holds a reduction whose terms may be as steep."""
+    if inside and ((isinstance(e, Read) and e.operand in names) or (isinstance(e, Reduce) and _any_steep(e.body, names))):
         return True
     sides = (False, True, True) if isinstance(e, Select) else (False,) * len(children(e))
-    return any(_reads_inside(c, names, inside or side) for c, side in zip(children(e), sides, strict=True))
+    return any(_steep_inside(c, names, inside or side) for c, side in zip(children(e), sides, strict=True))
 
 
 def is_steep(e: Expr) -> bool:
     """Whether the derivative of `e` may be infinite."""
     return isinstance(e, Call) and FUNCTIONS[e.fn].cost > CHEAP
+
+
+def is_singular(e: Expr) -> bool:
+    """Whether the derivative of `e` may be infinite at a finite argument, and not by overflow alone."""
+    return is_steep(e) and isinstance(e, Call) and not FUNCTIONS[e.fn].smooth
 
 
 def _sunk(e: Expr, values: dict[str, Assign], inside: bool) -> Expr:

@@ -62,6 +62,16 @@ OPERANDS: list[Case] = [
     ),
     case("shape: {K: ⟦...⟧}", "`...` stands in brackets only"),
     case(MATRIX + "shape: {K: '⟦minimum(N, 1.5)⟧'}", "a dimension is a whole number over dimensions and int attributes"),
+    case(MATRIX + "shape: {K: '1 + (N if ⟦N > C⟧ else C)'}", "only a bool attribute decides a dimension"),
+    case(
+        MATRIX + "attributes: {mode: {type: str, values: [a, b]}}\nshape: {K: \"N if ⟦mode == 'a'⟧ else C\"}",
+        "only a bool attribute decides a dimension",
+    ),
+    case(
+        "inputs: {x: 'T[N]', 'b?': 'T[N]'}\nshape: {K: 'N if ⟦present(b)⟧ else 1'}\n"
+        "outputs: {y: 'T[N]'}\nkernel: y = x * (2 if present(b) else 1)",
+        "whether an input is given decides no size",
+    ),
     case(MATRIX + "shape: {K: 'minimum(N, ⟦x⟧)'}", "'x' is an operand, and only dimensions and attributes are known"),
     case(MATRIX + "shape: {K: '⟦minimum(N)⟧'}", "minimum takes 2 arguments"),
 ]

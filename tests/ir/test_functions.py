@@ -21,11 +21,12 @@ from opc.build.toolchain import CXX_FLAGS
 from opc.diagnostics import SpecError
 from opc.ir.dtypes import DType, Weak, is_bool
 from opc.ir.expr import Expr, Read, walk
-from opc.ir.function import Function
+from opc.ir.function import CHEAP, Function
 from opc.ir.functions import CALLABLE, FUNCTIONS
 from opc.ir.promotion import join, result_type
 from opc.pipeline import compile_text
 from opc.testing.oracle.enclosures import numpy_function
+from opc.testing.oracle.evaluation import evaluate as evaluate_op
 from opc.transform import scalar
 from opc.transform.indices import Namer
 from opc.transform.partials import Differentiator
@@ -227,7 +228,7 @@ def test_python_column(f: Function) -> None:
 # ONNX
 
 
-def onnx_graph(text: str) -> tuple[list[Any], str, list[Any]]:
+def onnx_graph(text: str, dtype: type = np.float64) -> tuple[list[Any], str, list[Any]]:
     """Return the nodes of an ONNX column, the name of its result and the constants as initializers."""
     import onnx
 
@@ -244,7 +245,7 @@ def onnx_graph(text: str) -> tuple[list[Any], str, list[Any]]:
             case ast.Name(id=name):
                 return names[name]
             case ast.Constant() | ast.UnaryOp():
-                value = np.array(ast.literal_eval(e), np.float64)
+                value = np.array(ast.literal_eval(e), dtype)
                 constants.append(onnx.numpy_helper.from_array(value, f"c{len(constants)}"))
                 return str(constants[-1].name)
             case ast.Call(func=ast.Name(id="Polynomial"), args=[x, *coefficients]):
@@ -288,6 +289,26 @@ def test_onnx_column(f: Function) -> None:
         # The formulas are composed of a few operators in float64, but the evaluator's Erf is in float32.
         unit = float(np.finfo(np.float32 if "Erf" in str(f.onnx) else np.float64).eps)
         np.testing.assert_allclose(found, [float(v) for v in expected], rtol=8 * unit, atol=unit)
+
+
+WHOLE = np.array([-128, -7, -2, -1, 0, 1, 2, 7, 127], np.int64)
+DIVIDED = [(n, kind) for n in ("floordiv", "mod") for kind in FUNCTIONS[n].onnx_of]
+
+
+@pytest.mark.parametrize(("name", "kind"), DIVIDED)
+def test_onnx_column_of_integers(name: str, kind: str) -> None:
+    """Division rounds down, and by 0 gives 0, as docs/language.md says; ONNX's own by 0 has no defined result."""
+    import onnx
+    import onnxruntime
+
+    nodes, result, constants = onnx_graph(FUNCTIONS[name].onnx_of[kind], np.int64)
+    x, y = (a.ravel() for a in np.meshgrid(WHOLE, WHOLE[WHOLE != 0] if kind == "nonzero" else WHOLE))
+    values = [onnx.helper.make_tensor_value_info(n, onnx.TensorProto.INT64, [None]) for n in ("x", "y", result)]
+    graph = onnx.helper.make_graph(nodes, "f", values[:2], values[2:], constants)
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 20)], ir_version=10)
+    (found,) = onnxruntime.InferenceSession(model.SerializeToString()).run(None, {"x": x, "y": y})
+    exact = {"floordiv": lambda a, b: a // b, "mod": lambda a, b: a % b}[name]
+    assert found.tolist() == [0 if b == 0 else exact(a, b) for a, b in zip(x.tolist(), y.tolist(), strict=True)]
 
 
 # Derivatives
@@ -421,6 +442,20 @@ def test_which_are_not_finite() -> None:
     with np.errstate(all="ignore"):
         values = {f.name: numpy_column(f)(x, y) for f in numbers}
     assert {name for name, v in values.items() if not np.isfinite(v).all()} == {f.name for f in numbers if not f.finite}
+
+
+@pytest.mark.parametrize("f", [f for f in NUMERIC if f.arity == 1 and f.name in CALLABLE and f.cost > CHEAP], ids=ids)
+def test_which_are_smooth(f: Function) -> None:
+    """Derivatives of the others are infinite at some whole number, but those of tan: its poles are no numbers of the types."""
+    points = np.array([-2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0])
+    family = compile_text(POINTWISE.format(call=f"{f.name}(x[n])"), "pointwise")
+    assert family.backward is not None
+    assert family.backward_backward is not None
+    found = []
+    for op in (family.backward, family.backward_backward):
+        results = evaluate_op(op, {o.name: points if o.name == "x" else np.ones(len(points)) for o in op.inputs}, {})
+        found += [np.isfinite(v.value).all() for v in results.values()]
+    assert all(found) == f.smooth or f.name == "tan"
 
 
 def test_result_types() -> None:

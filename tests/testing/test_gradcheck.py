@@ -48,6 +48,18 @@ def test_right_gradients_pass_and_points_decide(name: str) -> None:
         assert r.ratio <= 1
 
 
+@pytest.mark.parametrize("value", ["cast(T, x > 0)", "sign(x) * floor(x)", "round(2 * x) + 1"])
+def test_a_gradient_that_is_nothing_is_proved(value: str) -> None:
+    """Points decide of an op without a slope, and one that has a slope fails."""
+    head = "types: {T: [float64]}\ninputs: {x: 'T[N]'}\noutputs: {y: 'T[N]'}\nkernel: |\n  y = "
+    flat = compile_text(spec_text("f", f"{head}{value}\n"))
+    for r in check_family(flat):
+        assert r.ok, r
+        assert r.decided >= 4
+    sloped = compile_text(spec_text("f", f"{head}{value} + 0.001 * x\n"))
+    assert not by_name(replace(sloped, backward=flat.backward))["gradient against differences"].ok
+
+
 @pytest.mark.parametrize("factor", [-1.0, 0.0, 2.0, 1.0001])
 def test_a_gradient_off_by_a_factor_fails(factor: float) -> None:
     family = load_family(SPECS / "silu.yaml")

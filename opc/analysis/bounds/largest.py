@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from opc.analysis.bounds.checker import Knowledge
 from opc.analysis.bounds.prover import Prover
 from opc.analysis.bounds.quotients import divisions, split_off
-from opc.ir.affine import Affine, maximum
+from opc.ir.affine import Affine, AttrInt, Symbol, maximum
 
 
 def largest(known: Knowledge, extent: Affine, ranges: Mapping[str, Affine]) -> Affine | None:
@@ -21,6 +21,11 @@ def _bound(known: Knowledge, extent: Affine, ranges: Mapping[str, Affine], facts
         least = Prover(facts, {n: known.expand(r) for n, r in ranges.items()}).least(known.expand(-extent))
     if least is not None:
         return -least
+    # Which way an index goes may be for a bool attribute to say: each has a bound of its own.
+    for flag in sorted((a for a in extent.atoms() if isinstance(a, AttrInt) and a.flag), key=str):
+        chosen: tuple[dict[Symbol, Affine], ...] = ({flag: Affine.of(0)}, {flag: Affine.of(1)})
+        off, on = (_bound(known, extent.substitute(values.get), ranges, facts) for values in chosen)
+        return None if off is None or on is None else off + Affine.of(flag) * (on - off)
     # A quotient by a size of nothing is 0; with any other size it has the bound that it has then.
     for atom in sorted(divisions(extent), key=str):
         positive = atom.denominator - 1

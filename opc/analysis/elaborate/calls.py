@@ -135,6 +135,9 @@ class CallTyper:
         operand = self.scope.operands.get(name.id)
         if operand is None and name.id in self.scope.poisoned:
             return None  # what is wrong is said where it is declared
+        if operand is None and self.typer.sizes:
+            self._error("whether an input is given decides no size", tree.span, "declare a bool attribute that says so")
+            return None
         if operand is None:
             optional = [o.name for o in self.scope.operands.values() if o.optional]
             self._error(f"'{name.id}' is no input", name.span, did_you_mean(name.id, optional))

@@ -13,12 +13,12 @@ from opc.analysis.elaborate.calls import CallTyper
 from opc.analysis.elaborate.reading import ReadTyper
 from opc.analysis.elaborate.scope import CONSTANTS, DTYPE_NAMES, FORMS, Scope
 from opc.analysis.elaborate.widths import Widths
-from opc.analysis.value_types import affine_of, presence
+from opc.analysis.value_types import affine_of, flag_of, presence
 from opc.analysis.wording import article, type_text
 from opc.diagnostics import Diagnostics, Span, did_you_mean
 from opc.ir.affine import Affine, Dim, Index, maximum, minimum
 from opc.ir.dtypes import DType, ValueType, Weak, candidates, is_bool, is_floating, is_integer
-from opc.ir.expr import REDUCTIONS, AttrRef, Call, Cast, Const, Expr, IndexValue, StrConst
+from opc.ir.expr import REDUCTIONS, AttrRef, Call, Cast, Const, Expr, IndexValue, Select, StrConst, walk
 from opc.ir.functions import CALLABLE, FUNCTIONS
 from opc.ir.op import Attribute, AttributeKind
 from opc.ir.promotion import join, result_type
@@ -93,7 +93,11 @@ class ExpressionTyper:
         if e is None:
             return None
         value = affine_of(e)
-        if value is None:
+        condition = undecided(e) if value is None and hint is None else None
+        if condition is not None:
+            at = condition.span or tree.span
+            self._error(f"only a bool attribute decides {what}", at, "write n if flag else m, where flag: bool is an attribute")
+        elif value is None:
             over = "dimensions and int attributes" if hint is None else "dimensions, int attributes and the indices around it"
             divides = "`//` divides whole numbers" if isinstance(tree, Operation) and tree.op == "div" else None
             self._error(f"{what} is a whole number over {over}", tree.span, divides or (hint and hint(e)))
@@ -317,6 +321,12 @@ class ExpressionTyper:
             self._error(message, tree.span, _one_side([then.type, other.type]))
             return None
         return self.widths.remember(conditional(cond, then, other, result, tree.span), own)
+
+
+def undecided(e: Expr) -> Expr | None:
+    """Return the first condition in `e` that chooses between whole numbers and is no bool attribute's."""
+    chosen = (part.cond for part in walk(e) if isinstance(part, Select) and is_integer(part.type))
+    return next((cond for cond in chosen if flag_of(cond) is None), None)
 
 
 def _whole(value: int, span: Span) -> Expr:

@@ -164,7 +164,10 @@ class Signature:
             ("an operand", [k.removesuffix("?") for k in (*model.inputs, *model.outputs)]),
         ):
             if name in names:
-                self._error(f"'{name}' is {section}, so it can't name a dimension", span)
+                hint = (
+                    f"give it a name of its own, and its size under shape: {{N: {name}}}" if section == "an attribute" else None
+                )
+                self._error(f"'{name}' is {section}, so it can't name a dimension", span, hint)
                 return False
         return True
 

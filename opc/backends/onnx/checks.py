@@ -61,7 +61,7 @@ class OnnxChecks(Checks[OnnxSession]):
     def shape_inference(self) -> None:
         """Sizes that are numbers give the outputs' sizes."""
         for call in example_calls(self.family):
-            expected = infer(self.op, shapes(call.feeds), call.attributes)
+            expected = infer(self.op, shapes(call.feeds), call.given)
             inferred = self._inferred(call.model(self.module, shapes=call.shapes()))
             for name, shape in expected.outputs.items():
                 sizes = [d.dim_value for d in inferred[name].shape.dim]
@@ -71,7 +71,7 @@ class OnnxChecks(Checks[OnnxSession]):
     def symbolic_sizes(self) -> None:
         """Sizes that are names, or unknown, give as many axes, and a name where the size is an input's."""
         for call in example_calls(self.family):
-            expected = infer(self.op, shapes(call.feeds), call.attributes)
+            expected = infer(self.op, shapes(call.feeds), call.given)
             named = self._inferred(call.model(self.module, shapes=call.shapes(symbolic=True)))
             unknown = self._inferred(call.model(self.module, shapes={n: [None] * len(s) for n, s in call.shapes().items()}))
             sizes = {f"size_{size}" for shape in call.shapes().values() for size in shape}

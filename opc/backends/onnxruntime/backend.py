@@ -96,11 +96,15 @@ def _requires(op: Op) -> Iterator[Diagnostic]:
     for operands in (op.inputs, op.outputs):
         if len(operands) > MAX_OPERANDS:
             yield Diagnostic(f"{op.name} has {len(operands)} operands; ONNX Runtime's adapter takes {MAX_OPERANDS}")
-    inputs = {v.name for o in op.inputs if (v := type_variable(o.type)) is not None}
+    # Where an attribute says the type, a call may leave out each optional input that has it.
+    chosen = {a.binds for a in op.attributes if a.kind is AttributeKind.DTYPE}
+    typed = [(v.name, o.optional) for o in op.inputs if (v := type_variable(o.type)) is not None]
+    inputs = {name for name, optional in typed if not (optional and name in chosen)}
     for variable in used_variables(op):
         if variable.name not in inputs:
+            given = " that is always given" if any(name == variable.name for name, _ in typed) else ""
             reason = "and ONNX Runtime chooses a custom op's types by its inputs"
-            yield Diagnostic(f"{op.name}: the type {variable} is not that of an input, {reason}")
+            yield Diagnostic(f"{op.name}: the type {variable} is not that of an input{given}, {reason}")
     for a in op.attributes:
         if a.kind is AttributeKind.STR and a.length is not None:
             yield Diagnostic(f"ONNX Runtime's kernels can't read the list of strings '{a.name}'", a.span)

@@ -242,7 +242,8 @@ class _OnnxEmitter(OnnxWindows):
         args = [a.text for a in arguments]
         row = FUNCTIONS[e.fn]
         unsigned = not isinstance(t, Weak) and any(d.is_integer and d.least == 0 for d in candidates(t))
-        kinds = (("bool", is_bool(t)), ("unsigned", unsigned), ("integer", is_integer(t)))
+        nonzero = is_integer(t) and len(e.args) == 2 and never_zero(e.args[1])
+        kinds = (("bool", is_bool(t)), ("unsigned", unsigned), ("nonzero", nonzero), ("integer", is_integer(t)))
         names = [*(f"{e.fn}_{kind}" for kind, holds in kinds if holds), e.fn]
         texts = texts_of(e.fn)
         name = next((n for n in names if n in texts), None)
@@ -392,3 +393,14 @@ def _has_16_bits(t: ValueType) -> bool:
 def _may_be(t: ValueType, what: str) -> bool:
     """Whether one of the dtypes of a type that is not weak is so: "is_floating", "is_integer"."""
     return not isinstance(t, Weak) and any(getattr(d, what) for d in candidates(t))
+
+
+def never_zero(e: Expr) -> bool:
+    """Whether `e` is a literal other than 0, or a choice between such."""
+    match e:
+        case Const():
+            return e.value != 0
+        case Select():
+            return never_zero(e.then) and never_zero(e.other)
+        case _:
+            return False

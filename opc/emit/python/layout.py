@@ -64,7 +64,14 @@ def _broken(line: str) -> str:
         return line
     if text.endswith(":"):
         condition = ast.parse(text + " ...").body[0]
-        return _parts("if ", condition.test, text, indent, ":") if isinstance(condition, ast.If) else line
+        if not isinstance(condition, ast.If):
+            return line
+        match condition.test:
+            case ast.BoolOp(values=[_, last]) if text.endswith("):") and text[last.col_offset - 1] == "(":
+                # What ends in brackets needs none of its own.
+                inner = _parts(text[3 : last.col_offset - 1], last, text, indent, ":")
+                return inner[:indent] + "if " + inner[indent:]
+        return _parts("if ", condition.test, text, indent, ":")
     statement = ast.parse(text).body[0]
     value = statement.value if isinstance(statement, ast.Assign | ast.Expr | ast.Return) else None
     if value is None:
@@ -72,6 +79,10 @@ def _broken(line: str) -> str:
     head = text[: value.col_offset]
     if isinstance(value, ast.Call) and value.end_col_offset == len(text):
         return " " * indent + _call(head, value, text, indent, "")
+    match value:
+        case ast.BinOp(left=ast.Call(args=[_]) as left, right=ast.Name()) if text[value.col_offset] == "(":
+            # Nor does what begins with some: it is broken at those of its call.
+            return " " * indent + _call(head, left, text, indent, text[left.end_col_offset :])
     return _parts(head, value, text, indent, "")
 
 

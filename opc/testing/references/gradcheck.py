@@ -39,6 +39,9 @@ STEP = 2.0**-26
 SHARP = 2.0**-12
 """A difference decides when its enclosures are narrower than this part of the sum of its terms' magnitudes."""
 
+EXACT = float(np.finfo(np.float64).tiny)
+"""Enclosures as narrow as this are those of numbers that nothing was rounded in, such as gradients that are 0."""
+
 
 @dataclass(frozen=True, slots=True)
 class GradientResult:
@@ -73,7 +76,7 @@ class _Tally:
             return
         width = (ends[1] - ends[0] + ends[3] - ends[2]) / 2
         distance = abs(ends[0] + ends[1] - ends[2] - ends[3]) / 2
-        if not width <= SHARP * scale:
+        if not width <= max(SHARP * scale, EXACT):
             self.undecided += 1
             return
         self.decided += 1
@@ -207,8 +210,9 @@ class _Segment:
         """Return enclosures of both sides of the theorem, and the sum of the magnitudes of the right one's terms."""
         lengths = {n: np.asarray(self.last[n]) - np.asarray(self.first[n]) for n in self.steps}
         slope, scale = _dot([(lengths[of], values.bounds) for of, values in self.gradients(cotangents).items()])
-        rise, _ = _dot([(sign * u, end[o].bounds) for sign, end in zip((-1, 1), self.ends) for o, u in cotangents.items()])
-        return rise, slope, scale
+        rise, size = _dot([(sign * u, end[o].bounds) for sign, end in zip((-1, 1), self.ends) for o, u in cotangents.items()])
+        # Of a gradient that is 0 it is asked how much the outputs' sum changes, for its share of the step.
+        return rise, slope, scale or STEP * size
 
 
 def _numbers(*ops: Op) -> ValueNumbers | None:

@@ -4,10 +4,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from onnx import TensorProto
 from onnxruntime import InferenceSession
 
 from opc.backends.base import Unsupported
+from opc.backends.example_call import example_calls
 from opc.backends.node_call import NodeCall
+from opc.backends.onnxruntime.backend import OnnxRuntimeBackend
 from opc.emit.onnx.function import FunctionBody, NoBody, function_body
 from opc.pipeline import compile_text
 from opc.testing.oracle import evaluation as oracle
@@ -152,6 +155,20 @@ def test_a_divisor_is_a_number_where_nothing_is_computed(tmp_path: Path) -> None
                 assert tolerance.compare(name, np.asarray(value), want[name]).ok, (k, name)
 
 
+def test_whole_numbers_divided_by_nothing(tmp_path: Path) -> None:
+    """Quotient and remainder by 0 are 0; literals that are not 0, and choices between such, are not looked at."""
+    text = HEAD.replace("types: {T: [float16, float32, float64]}", "types: {I: [int32, int64]}")
+    text += "inputs: {a: 'I[N]', b: 'I[N]'}\noutputs: {q: 'I[N]', r: 'I[N]', s: 'I[N]'}\nkernel: |\n"
+    text += "  q = a // b\n  r = a % b\n  s = a % (3 if b > 0 else -4) // 2\n"
+    session = load(compile_text(text, "probe.yaml"), tmp_path)
+    arrays = {"a": np.array([-7, 7, -7, 7, 0, 5]), "b": np.array([2, -2, 0, 0, 0, 5])}
+    for name, want in oracle.evaluate(session.family.forward, arrays).items():
+        found = session.function_call("probe", arrays, {})[name]
+        assert tolerance.compare(name, np.asarray(found), want).ok, name
+    checked = [line.split(" = ")[0] for line in lines(function_body(session.family.forward)) if "_integer(" in line]
+    assert checked == ["q", "r"]
+
+
 @pytest.mark.parametrize("kind", ["int8", "int16", "int64", "uint8", "Q"])
 def test_extremes_of_integers(kind: str, tmp_path: Path) -> None:
     """The standard has no maximum of int16; what takes no part counts as the least number of its type, or the greatest."""
@@ -221,3 +238,37 @@ def test_a_type_that_is_one_dtype_needs_no_operand_to_tell_it(tmp_path: Path) ->
     inputs = {o.name: given[o.name] for o in family.jvp.inputs}
     with pytest.raises(Unsupported, match="no input has the type U"):
         load(family, tmp_path).function_call(family.jvp.name, inputs, {"to": "float64"}, ["t_y"])
+
+
+@pytest.mark.parametrize(("attributes", "dtype"), [({}, "INT8"), ({"to": "int16"}, "INT16")])
+def test_a_model_declares_the_type_that_an_attribute_binds(attributes: dict[str, str], dtype: str) -> None:
+    """So it does where the operand of this type is absent."""
+    text = HEAD.replace("types: {T: [float16, float32, float64]}", "types: {T: [float32], Q: [int8, int16]}")
+    text += (
+        "inputs: {x: 'T[N]', 'zero?': 'Q[N]'}\nattributes: {to: {type: dtype, binds: Q, default: int8}}\noutputs: {q: 'Q[N]'}\n"
+    )
+    text += "kernel: |\n  q[i] = cast(Q, x[i]) + (zero[i] if present(zero) else 0)\n"
+    op = compile_text(text, "probe.yaml").forward
+    (output,) = NodeCall(op, {"x": np.ones(2, np.float32), "zero": None}, attributes, None).model().graph.output
+    assert output.type.tensor_type.elem_type == TensorProto.DataType.Value(dtype)
+
+
+@pytest.mark.parametrize(("zero", "said"), [("zero", ""), ("'zero?'", " that is always given"), (None, "")])
+def test_onnxruntime_takes_no_type_that_an_attribute_alone_may_tell(zero: str | None, said: str) -> None:
+    """It takes the first type there is where the operand that has it is absent, and refused the model."""
+    text = HEAD.replace("types: {T: [float16, float32, float64]}", "types: {T: [float32], Q: [int8, int16]}")
+    more = "" if zero is None else f", {zero}: 'Q[]'"
+    text += f"inputs: {{x: 'T[N]'{more}}}\nattributes: {{to: {{type: dtype, binds: Q}}}}\n"
+    text += "outputs: {q: 'Q[N]'}\nkernel: |\n  q[i] = cast(Q, x[i])\n"
+    refused = [d.message for d in OnnxRuntimeBackend().requires(compile_text(text, "probe.yaml"))]
+    reason = f"probe: the type Q is not that of an input{said}, and ONNX Runtime chooses a custom op's types by its inputs"
+    assert refused == ([] if zero == "zero" else [reason])
+
+
+def test_an_example_has_the_type_that_its_attribute_says() -> None:
+    text = HEAD.replace("types: {T: [float16, float32, float64]}", "types: {T: [float32], U: [float32, int32, bool]}")
+    text += "inputs: {x: 'T[N]'}\nattributes: {to: {type: dtype, binds: U, default: int32}}\noutputs: {y: 'U[N]'}\n"
+    text += "kernel: |\n  y = cast(U, x > 0)\nexamples:\n  - {x: [1.0], y: [1]}\n  - {x: [1.0], to: bool, y: [true]}\n"
+    first, second = example_calls(compile_text(text, "probe.yaml"))
+    assert [c.dtypes["U"] for c in (first, second)] == ["int32", "bool"]
+    assert (first.given, second.given) == ({}, {"to": "bool"})
