@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from opc.cli import backends, bench, build, cache, check, env, fmt, generate, lsp, new, run, show, test
+from opc.cli import backends, bench, build, cache, check, env, fmt, generate, lsp, new, run, show, site, test
 from opc.cli.console import guarded
 
 Commands = Mapping[str, Callable[..., int]]
@@ -32,6 +32,7 @@ COMMANDS: Commands = {
     "backends": backends.backends,
     "run": run.run,
     "bench": bench.bench,
+    "site": site.site,
     "schema": new.schema,
 }
 GROUPS: Mapping[str, tuple[str, Commands]] = {
