@@ -56,7 +56,7 @@ class Looker:
     def __init__(self, browser: Browser, base: str, scheme: str, shots: Path) -> None:
         self.base, self.scheme, self.shots = base, scheme, shots
         self.said: list[str] = []
-        context = browser.new_context(color_scheme=scheme, reduced_motion="reduce")  # type: ignore[arg-type]  # light or dark
+        context = browser.new_context(color_scheme=scheme, reduced_motion="reduce")
         self.page = context.new_page()
         self.page.on("console", lambda m: self.said.append(f"console: {m.text}") if m.type in ("error", "warning") else None)
         self.page.on("pageerror", lambda e: self.said.append(f"error: {e}"))
@@ -73,7 +73,7 @@ class Looker:
         self.said.clear()
         name = address.strip("/").replace("/", "-") or "home"
         for size, viewport in SIZES.items():
-            self.page.set_viewport_size(viewport)  # type: ignore[arg-type]  # it has the two keys
+            self.page.set_viewport_size(viewport)
             if size == "desk":
                 self.page.goto(self.base + address, wait_until="load")
                 for v in Axe().run(self.page, options=AXE).response["violations"]:
