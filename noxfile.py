@@ -234,3 +234,15 @@ def gpu(session: nox.Session) -> None:
     """The kernels of a GPU, on one: `nox -s gpu -- softmax matmul` proves these ops, with nvcc and a GPU at hand."""
     programs = installed(session)
     session.run("tests/gpu/run.sh", *session.posargs, env={**QUIET, "PATH": f"{programs}:{os.environ['PATH']}"}, external=True)
+
+
+@nox.session(venv_backend="none")
+def site(session: nox.Session) -> None:
+    """The site of the documentation and the gallery of all ops, looked at page by page in Chromium, which must be on PATH.
+
+    The HTML is in site/html, pictures of some pages are in site/shots.
+    """
+    programs = installed(session)
+    session.run(programs / "python", "-m", "opc.build.installer", "-q", "-e", ".[browser]", external=True)
+    session.run(programs / "opc", "site", *SPECS, "--docs", "docs", "--title", "opc", *session.posargs, env=QUIET, external=True)
+    session.run(programs / "python", "-m", "tests.site.browser", "site/html", "site/shots", external=True)

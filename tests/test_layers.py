@@ -12,6 +12,7 @@ PACKAGE = Path(__file__).parents[1] / "opc"
 # From the top down. A module may import from its own layer and from those after it.
 LAYERS = (
     ("cli",),
+    ("site",),
     ("editor",),
     ("api",),
     ("testing",),

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from opc.cli import backends, bench, build, cache, check, env, fmt, generate, init, lsp, new, package, run, show, test
+from opc.cli import backends, bench, build, cache, check, env, fmt, generate, init, lsp, new, package, run, show, site, test
 from opc.cli.console import guarded
 
 Commands = Mapping[str, Callable[..., int]]
@@ -34,6 +34,7 @@ COMMANDS: Commands = {
     "backends": backends.backends,
     "run": run.run,
     "bench": bench.bench,
+    "site": site.site,
     "schema": new.schema,
 }
 GROUPS: Mapping[str, tuple[str, Commands]] = {

@@ -14,9 +14,8 @@ from opc.cli.console import OK, WrongUse, say, shown
 from opc.cli.schedule import Schedules, check_stages, rescheduled, stage_names
 
 if TYPE_CHECKING:
-    from opc.analysis.shapes.inference import ShapeEnv
     from opc.compiler import Compiled
-    from opc.ir.op import Family, Op
+    from opc.ir.op import Family
 
 
 class KernelTarget(Enum):
@@ -28,9 +27,6 @@ class KernelTarget(Enum):
 
 
 Sizes: TypeAlias = Mapping[str, int]
-
-_SAMPLE = 1024
-"""Size of every axis in the calls whose cost is shown, unless it is given."""
 
 
 def show(
@@ -120,91 +116,21 @@ def _onnx(family: Family) -> Iterator[str]:
 
 def _gradient(family: Family, sizes: Sizes) -> Iterator[str]:
     """Yield the derived ops, and of the gradient its verdict, what it saves and what it costs."""
+    from opc.editor.cost_text import costs_text, verdict
     from opc.editor.gradient_text import gradient_text
     from opc.ir.printer import format_op
 
     if family.backward is None:
         yield f"{family.name} has no gradient"
         return
-    yield f"The gradient is {'given by the spec' if family.explicit_backward else 'derived'}: {_verdict(family.backward)}."
-    yield _costs(family, sizes)
+    yield f"The gradient is {'given by the spec' if family.explicit_backward else 'derived'}: {verdict(family.backward)}."
+    try:
+        yield costs_text(family, sizes)
+    except ValueError as error:
+        raise WrongUse(str(error)) from None
     yield gradient_text(family.backward)
     for op in family.ops[2:]:
         yield format_op(op)
-
-
-def _verdict(op: Op) -> str:
-    """Return whether an op gathers or scatters, and whether it adds in a fixed order."""
-    from opc.analysis.cost import scatters
-    from opc.lower.loop_ir import NestStage, ScatterPlan
-    from opc.lower.lower import lower
-
-    found = scatters(op)
-    if op.opaque or not found:
-        return "it gathers only, and is deterministic"
-    targets = ", ".join(dict.fromkeys(found))
-    if any(
-        isinstance(p, ScatterPlan) and p.shared
-        for v in lower(op)
-        for s in v.program.stages
-        if isinstance(s, NestStage)
-        for p in s.plans
-    ):
-        return f"it scatters into {targets}, by atomic additions in no fixed order"
-    return f"it scatters into {targets}, in a fixed order, so it is deterministic"
-
-
-def _costs(family: Family, sizes: Sizes) -> str:
-    """Return what is saved between forward and backward, and what every op of the family costs."""
-    from opc.analysis.cost import saved
-
-    lines = []
-    if family.backward is not None:
-        kept = [f"{role.value} {name}" for name, role, _ in saved(family.backward)]
-        lines.append(f"Saved for the gradient: {', '.join(kept) or 'nothing'}.")
-    given = "".join(f"{name} = {value}, " for name, value in sizes.items())
-    lines.append(f"Cost in float32, with {given}{_SAMPLE} along every {'other ' if sizes else ''}axis:")
-    for op in family.ops:
-        lines += _cost(op, sizes)
-        if op is family.forward and not op.opaque:
-            sizes = {**_call(op, sizes).dims, **sizes}
-    return "\n".join(lines) + "\n"
-
-
-def _cost(op: Op, sizes: Sizes) -> Iterator[str]:
-    if op.opaque:
-        yield f"  {op.name}: native code, whose operations nobody counts"
-        return
-    from opc.analysis.cost import cost
-    from opc.ir.dtypes import DType
-
-    binding = {t.name: DType.FLOAT32 if DType.FLOAT32 in t.dtypes else t.dtypes[0] for t in op.types}
-    found = cost(op, _call(op, sizes), binding)
-    yield f"  {op.name}: {_count(found.flops)}FLOP, {_count(found.bytes)}B, {found.intensity:.2g} FLOP/B"
-    yield f"    FLOP: {found.work}"
-    yield f"    bytes: {found.traffic}"
-
-
-def _call(op: Op, sizes: Sizes) -> ShapeEnv:
-    """Return a call of the op with these sizes and int attributes."""
-    from opc.analysis.shapes.attributes import ShapeError
-    from opc.analysis.shapes.inference import infer
-    from opc.analysis.shapes.samples import sample
-
-    attributes = {a.name: sizes[a.name] for a in op.attributes if a.name in sizes}
-    try:
-        shapes, given = sample(op, (_SAMPLE,), (_SAMPLE,), attributes=attributes, known=sizes)
-        return infer(op, shapes, given)
-    except ShapeError as error:
-        raise WrongUse(f"{op.name} refuses these sizes: {error}") from None
-
-
-def _count(number: int) -> str:
-    """Return a number with its decimal prefix: `1.05 M`."""
-    for limit, prefix in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if number >= limit:
-            return f"{number / limit:.3g} {prefix}"
-    return f"{number} "
 
 
 def _sharding(family: Family) -> Iterator[str]:

@@ -6,6 +6,7 @@ Python has operators and integers of any size; C++ has operators and no literal 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from functools import reduce
 from typing import ClassVar
 
@@ -75,13 +76,17 @@ class AffineDialect(ABC):
     def affine(self, value: Affine) -> str:
         """Return a form."""
         total: str | None = None
-        for term in terms_of(value):
+        for term in self.terms(value):
             if total is not None:
                 total = self.joined(total, self.product(term, term.is_product), term.negative)
             else:
                 # A sign binds tighter than a division.
                 total = self.first(self.product(term, term.is_product or term.negative), term.negative)
         return self.literal(0, True) if total is None else total
+
+    def terms(self, value: Affine) -> Sequence[AffineTerm]:
+        """Return the terms of a form in the order in which they are written."""
+        return terms_of(value)
 
     def product(self, term: AffineTerm, factor: bool) -> str:
         """Return a term without its sign."""

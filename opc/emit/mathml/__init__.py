@@ -1,0 +1,1 @@
+"""Formulas of ops as MathML Core, which browsers draw by themselves."""

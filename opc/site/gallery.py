@@ -1,0 +1,142 @@
+"""The gallery: a page for each op, made from its spec, and an index of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
+
+from opc.analysis.cost import saved
+from opc.analysis.sharding import format_shardings
+from opc.editor.cost_text import SAMPLE, OpCost, costs, verdict
+from opc.editor.gradient_text import gradient_text
+from opc.emit.mathml.statements import condition_formulas, formulas, size_formulas
+from opc.ir.op import Family, Operand
+from opc.ir.printer import format_attribute, format_dims
+from opc.records import dataclass
+from opc.site import texts
+from opc.site.plots import Curves, curves, svg
+from opc.testing.report import short_text
+from opc.testing.results import Report
+
+if TYPE_CHECKING:
+    import jinja2
+
+    from opc.backends.base import Backend
+
+FOLDER = PurePosixPath("gallery")
+"""Where the pages of ops are among those of a site."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """An op of the gallery: what its spec says, and the spec."""
+
+    family: Family
+    spec: str
+
+    @property
+    def path(self) -> str:
+        """The path of its page."""
+        return str(FOLDER / f"{self.family.name}.md")
+
+
+@dataclass(frozen=True, slots=True)
+class BackendRow:
+    """What a page says of one backend."""
+
+    title: str
+    state: str
+    proof: str
+
+
+def gallery(ops: Sequence[Shown], backends: Sequence[Backend], proof: Report | None = None) -> dict[str, str]:
+    """Return the Markdown of the pages by their paths: one an op, and `index.md`. With `proof` they say what was proved."""
+    ordered = sorted(ops, key=lambda o: o.family.name)
+    pages = {o.path: op_page(o, backends, proof) for o in ordered}
+    rows = "".join(f"| [{o.family.name}]({o.family.name}.md) | {_summary(o)} | {_gradient(o.family)} |\n" for o in ordered)
+    head = f"# Gallery of ops\n\n{len(pages)} ops. Each page is made from the op's spec.\n\n"
+    head += "| op | what it computes | gradient |\n|---|---|---|\n"
+    return {str(FOLDER / "index.md"): head + rows, **pages}
+
+
+def _summary(shown: Shown) -> str:
+    return texts.prose(texts.first_sentence(shown.family.forward.doc))
+
+
+def _gradient(family: Family) -> str:
+    if family.backward is None:
+        return "none"
+    return "in the spec" if family.explicit_backward else "derived"
+
+
+def op_page(shown: Shown, backends: Sequence[Backend], proof: Report | None = None) -> str:
+    """Return the page of an op, as Markdown with formulas in MathML and a plot in SVG."""
+    family, op = shown.family, shown.family.forward
+    backward, plotted = family.backward, curves(family)
+    kept = [name for name, _, _ in saved(backward)] if backward is not None else []
+    return _template()(
+        family=family,
+        op=op,
+        backward=backward,
+        formulas=formulas(op),
+        sizes=size_formulas(op),
+        conditions=condition_formulas(op),
+        operands=[*(("input", o) for o in op.inputs), *(("output", o) for o in op.outputs)],
+        dims=_dims,
+        attribute=format_attribute,
+        plot=None if plotted is None else svg(family, plotted),
+        plot_caption="" if plotted is None else _caption(family, plotted),
+        verdict=None if backward is None else verdict(backward),
+        saved=", ".join(kept) or "nothing",
+        gradients=() if backward is None else formulas(backward),
+        gradient_text="" if backward is None else gradient_text(backward),
+        sample=SAMPLE,
+        costs=_costs(family),
+        sharding="\n".join(format_shardings(o) for o in family.ops[:2]),
+        backends=list(_backends(family, backends, proof)),
+        proved=proof is not None,
+        spec=shown.spec,
+        references=[*family.reference.onnx, *([family.reference.torch] if family.reference.torch else [])],
+    )
+
+
+def _dims(operand: Operand) -> str:
+    return format_dims(operand.dims)
+
+
+def _costs(family: Family) -> list[OpCost]:
+    """Return what the ops of a family cost; nothing where sizes that are all alike suit none of its calls."""
+    try:
+        return list(costs(family, {}))
+    except ValueError:
+        return []
+
+
+def _caption(family: Family, plotted: Curves) -> str:
+    given = ", ".join(f"{name} = {value}" for name, value in plotted.attributes.items())
+    what = f"{family.name} (solid)" + ("" if plotted.slope is None else " and its derivative (dashed)")
+    return f"{what}, with {given}." if given else f"{what}."
+
+
+def _backends(family: Family, backends: Sequence[Backend], proof: Report | None) -> Iterator[BackendRow]:
+    cells = {} if proof is None else proof.cells()
+    for backend in backends:
+        reasons = backend.requires(family)
+        state = f"refused: {'; '.join(r.message for r in reasons)}" if reasons else "carries it"
+        cell = cells.get((family.name, backend.name))
+        yield BackendRow(backend.title, state, "" if cell is None else " ".join(short_text(cell).split()))
+
+
+@cache
+def _template() -> Callable[..., str]:
+    """Return what renders the page of an op."""
+    import jinja2
+
+    environment: jinja2.Environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("opc.site"), undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    filters: Mapping[str, Callable[..., str]] = {"prose": texts.prose, "code": texts.code, "in_fence": texts.in_fence}
+    environment.filters.update(filters)
+    return environment.get_template("op.md").render
