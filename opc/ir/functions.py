@@ -237,7 +237,7 @@ _ROWS = (
     ),
     _operator(
         "mod", "%", "number", None, ("1", "-(x // y)"), mp="{0} - {1} * mp.floor({0} / {1})", c="opc::mod({0}, {1})",
-        numpy="mod({0}, {1})", finite=False, cost=MODERATE, 
+        numpy="mod({0}, {1})", finite=False, cost=MODERATE,
         onnx_of={"nonzero": "Mod(x, y)", "integer": "Mod(x, Where(Equal(y, 0), 1, y))"},
     ),
     _operator(
