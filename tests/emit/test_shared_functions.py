@@ -43,7 +43,7 @@ def test_what_cases_share_is_written_once(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(kernel, "row_nest", counted)
     alone._answers.cache_clear()
     header = kernel_files(compile_text((GROWTH / "grid_reflect.yaml").read_text()))["kernel/grid_reflect_loops.h"]
-    assert 0 < len(written) <= 0.7 * header.count("opc::row_nest_function ")
+    assert 0 < len(written) <= 0.75 * header.count("opc::row_nest_function ")
 
 
 def test_an_op_fills_what_its_loops_read_of_the_arguments_they_share() -> None:
