@@ -284,4 +284,8 @@ def _term(size: Size) -> str:
 def _lesser(x: Any, y: Any) -> Any:
     """Return the lesser of two sizes; where one is symbolic, which is not asked."""
     first, second = (y, x) if isinstance(x, int) else (x, y)
-    return min(x, y) if isinstance(first, int) else first.__sym_min__(second)
+    if isinstance(first, int):
+        return min(x, y)
+    # Of PyTorch's symbols it is asked by this name, of JAX's by the other.
+    lesser = getattr(first, "__sym_min__", None) or first.min
+    return lesser(second)
