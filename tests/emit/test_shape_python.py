@@ -124,7 +124,7 @@ class Symbol:
         self.value, self.asked = value, asked
 
     def _make(self, value: int) -> Symbol:
-        return Symbol(value, self.asked)
+        return type(self)(value, self.asked)
 
     def _ask(self, what: str) -> None:
         self.asked.append(what)
@@ -165,9 +165,19 @@ class Symbol:
     __index__ = __int__
 
 
-def test_symbolic_ints_are_compared_only_where_the_op_compares() -> None:
+class Dimension(Symbol):
+    """A symbol whose lesser is asked by another name, as of JAX's."""
+
+    __sym_min__ = None
+
+    def min(self, other: int) -> Symbol:
+        return self._make(min(self.value, other))
+
+
+@pytest.mark.parametrize("symbol", [Symbol, Dimension])
+def test_symbolic_ints_are_compared_only_where_the_op_compares(symbol: type[Symbol]) -> None:
     asked: list[str] = []
-    n, h, w = (Symbol(v, asked) for v in (2, 7, 8))
+    n, h, w = (symbol(v, asked) for v in (2, 7, 8))
     (shape,) = MODULES["leaky_relu"].infer_shapes_leaky_relu((n, h))
     assert shape[0] is n
     assert shape[1] is h
@@ -179,7 +189,7 @@ def test_symbolic_ints_are_compared_only_where_the_op_compares() -> None:
     shape, rest = MODULES["cut"].infer_shapes_cut((n, w), padding=5)
     assert [shape[1].value, rest[1].value] == [5, 3]
     assert asked == []
-    MODULES["layer_norm"].infer_shapes_layer_norm((n, h), (Symbol(7, asked),))
+    MODULES["layer_norm"].infer_shapes_layer_norm((n, h), (symbol(7, asked),))
     assert asked == ["=="]
 
 
