@@ -130,10 +130,10 @@ def test_what_a_sample_proved_is_remembered_as_a_sample(out: Path, spec: Path, s
 def test_a_sample_of_points_that_decide_nothing_is_followed_by_the_others() -> None:
     family = load_family(SPEC.with_name("conv2d.yaml"))
     few = check_family(family, islice(points(family.forward, FEW), FEW))
-    assert "no point was sharp enough to decide" in {r.message for r in few}
+    assert any(r.decided == r.flat for r in few)
     found = check_sample(family)
     assert all(r.ok for r in found)
-    assert min(r.decided for r in found) > 0
+    assert min(r.decided - r.flat for r in found) > 0
 
 
 def test_the_time_of_each_part_is_told(whole: Report) -> None:

@@ -47,7 +47,7 @@ EXACT = float(np.finfo(np.float64).tiny)
 class GradientResult:
     """The outcome of one gradient proof: points that decided, points too vague to decide, and what failed first.
 
-    `ratio` is the worst distance between the middles of the two enclosures over the sum of their half widths.
+    Of those that decided, at the `flat` ones the derivative is 0. `ratio` is the worst distance between the middles of the two enclosures over the sum of their half widths.
     """
 
     name: str
@@ -55,6 +55,7 @@ class GradientResult:
     undecided: int
     ratio: float
     message: str = ""
+    flat: int = 0
 
     @property
     def ok(self) -> bool:
@@ -66,7 +67,7 @@ class _Tally:
     """Counts the points of one proof."""
 
     def __init__(self, name: str) -> None:
-        self.name, self.decided, self.undecided, self.ratio, self.message = name, 0, 0, 0.0, ""
+        self.name, self.decided, self.undecided, self.flat, self.ratio, self.message = name, 0, 0, 0, 0.0, ""
 
     def meet(self, left: Bounds, right: Bounds, scale: float, label: str) -> None:
         """Record whether two enclosures of the same number overlap, when they are sharp enough to decide."""
@@ -80,6 +81,7 @@ class _Tally:
             self.undecided += 1
             return
         self.decided += 1
+        self.flat += max(-ends[2], ends[3]) <= EXACT
         ratio = distance / width if width > 0 else (0.0 if distance == 0 else np.inf)
         self.ratio = max(self.ratio, ratio)
         if (ends[0] > ends[3] or ends[2] > ends[1]) and not self.message:
@@ -95,7 +97,7 @@ class _Tally:
         message = self.message
         if not message and not self.decided and self.undecided:
             message = "no point was sharp enough to decide"
-        return GradientResult(self.name, self.decided, self.undecided, self.ratio, message)
+        return GradientResult(self.name, self.decided, self.undecided, self.ratio, message, self.flat)
 
 
 def _dot(pairs: list[tuple[Array, Bounds]]) -> tuple[Bounds, float]:
@@ -347,9 +349,12 @@ def check_family(family: Family, chosen: Iterable[Case] | None = None, begin: Be
 
 
 def check_sample(family: Family, count: int = FEW, begin: Begin = unheard) -> list[GradientResult]:
-    """Prove every derived op of a family at a few points, or, where these are too vague to decide, at those of `check_family`."""
+    """Prove every derived op of a family at a few points.
+
+    Where these are too vague to decide, or where a derivative is 0 at all of them, it is proved at those of `check_family`.
+    """
     found = check_family(family, islice(points(family.forward, count, family=family), count), begin)
-    return found if all(result.ok for result in found) else check_family(family, begin=begin)
+    return found if all(result.ok and result.decided > result.flat for result in found) else check_family(family, begin=begin)
 
 
 __all__ = [
