@@ -28,7 +28,7 @@ def build_wheel(
 ) -> str:
     """Build the project's wheel into a folder and return its name.
 
-    The setting `proof` names a file of results, as `pip wheel . -C proof=proof.json` does.
+    The setting `proof` names a file of results, as `pip wheel . --config-settings proof=proof.json` does.
     """
     given = (config_settings or {}).get("proof")
     return _told(lambda settings: _wheel(settings, Path(wheel_directory), settings.proof if given is None else Path(str(given))))

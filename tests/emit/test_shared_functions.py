@@ -43,7 +43,8 @@ def test_what_cases_share_is_written_once(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(kernel, "row_nest", counted)
     alone._answers.cache_clear()
     header = kernel_files(compile_text((GROWTH / "grid_reflect.yaml").read_text()))["kernel/grid_reflect_loops.h"]
-    assert 0 < len(written) <= 0.75 * header.count("opc::row_nest_function ")
+    # Of 192 that were named 131 were written; since fewer cases differ, it is 121 of 168.
+    assert 0 < len(written) <= 121 < header.count("opc::row_nest_function ")
 
 
 def test_an_op_fills_what_its_loops_read_of_the_arguments_they_share() -> None:

@@ -37,7 +37,7 @@ def test_committing_yaml_adds_an_op(opc: Opc, tmp_path: Path) -> None:
     (project / "proof.json").write_text(proof_of(project / "specs"))
     # What `pip wheel .` does when opc can be installed into an environment for the build.
     quiet = {"OMP_WAIT_POLICY": "passive", "OPC_VARIANT": "native", "OPC_OPTIMIZE": "0", "PYTHONPATH": str(ROOT)}
-    options = ("--no-build-isolation", "--no-index", "--no-deps", "-q", "-C", "proof=proof.json")
+    options = ("--no-build-isolation", "--no-index", "--no-deps", "-q", "--config-settings", "proof=proof.json")
     run(sys.executable, "-m", "pip", "wheel", ".", *options, "-w", tmp_path, cwd=project, environment=quiet)
     (wheel,) = tmp_path.glob("my_ops-0.1.0-cp311-abi3-*.whl")
     site = make(tmp_path / "fresh")

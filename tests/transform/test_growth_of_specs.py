@@ -13,7 +13,7 @@ import pytest
 from opc.analysis.bounds.checker import Knowledge
 from opc.analysis.cut import Cut
 from opc.analysis.sharding import shardings
-from opc.backends.torch import derivatives
+from opc.backends import derivatives
 from opc.ir.expr import Expr, size
 from opc.ir.op import Assign, Op
 from opc.lower import alone, specialise, statement

@@ -47,7 +47,8 @@ EXACT = float(np.finfo(np.float64).tiny)
 class GradientResult:
     """The outcome of one gradient proof: points that decided, points too vague to decide, and what failed first.
 
-    Of those that decided, at the `flat` ones the derivative is 0. `ratio` is the worst distance between the middles of the two enclosures over the sum of their half widths.
+    Of those that decided, at the `flat` ones the derivative is 0. `ratio` is the worst distance between the middles of the two
+    enclosures over the sum of their half widths.
     """
 
     name: str
