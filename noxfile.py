@@ -37,7 +37,7 @@ ENVIRONMENTS = ("mindspore", "popart", "rknn")
 MADE: set[str] = set()
 
 SANITIZERS = "address,undefined,thread"
-# The kernels of the covering set, and of what changed.
+# The kernels of what changed, and by turns of the covering set.
 SANITIZED = ("test", "specs", "--cover", "--sanitize", SANITIZERS)
 
 SPECS = ("specs", "specs/native")
@@ -125,6 +125,12 @@ def frameworks(session: nox.Session) -> Path:
     return programs
 
 
+def turn() -> str:
+    """Return the turn of what does not run each time: another one at the next commit, the same one at this."""
+    counted = subprocess.run(("git", "rev-list", "--count", "HEAD"), capture_output=True, text=True, check=False)
+    return counted.stdout.strip() or "0"
+
+
 @nox.session(venv_backend="none")
 def lint(session: nox.Session) -> None:
     """Format and lint."""
@@ -145,22 +151,16 @@ def types(session: nox.Session) -> None:
 
 @nox.session(venv_backend="none")
 def cover(session: nox.Session) -> None:
-    """The proof of every op on NumPy, of the covering set and of what has changed on every backend."""
+    """The proof of the covering set and of what has changed on every backend, of the other ops by turns on NumPy."""
     programs = frameworks(session)
     outcome = ("--report", "report.html", "--junit", "junit.xml")
-    session.run(programs / "opc", "test", *SPECS, "--cover", "--strict", *outcome, env=QUICK, external=True)
+    session.run(programs / "opc", "test", *SPECS, "--cover", "--turn", turn(), "--strict", *outcome, env=QUICK, external=True)
 
 
 @nox.session(venv_backend="none")
 def tests(session: nox.Session) -> None:
     """All of the project's own tests, and those of two packages, which stand for what all packages' tests are made from."""
     suite(session, frameworks(session))
-
-
-def turn() -> str:
-    """Return which of the rotating tests run (tests/rotation.py): other ones at the next commit, the same ones at this."""
-    counted = subprocess.run(("git", "rev-list", "--count", "HEAD"), capture_output=True, text=True, check=False)
-    return counted.stdout.strip() or "0"
 
 
 def suite(session: nox.Session, programs: Path, *options: str) -> None:
@@ -185,13 +185,14 @@ def sanitize(session: nox.Session) -> None:
 
 @nox.session(venv_backend="none")
 def tests_and_sanitizers(session: nox.Session) -> None:
-    """What `sanitize` runs, and of `tests` those whose turn it is.
+    """Of `sanitize` and of `tests` what has its turn.
 
     The sanitizers take the processors' time that the tests leave, and then all of it.
     """
     programs = frameworks(session)
-    with meanwhile(session, "nice", "-n", "15", programs / "opc", *SANITIZED, env=QUICK):
-        suite(session, programs, "--turn", turn())
+    now = "--turn", turn()
+    with meanwhile(session, "nice", "-n", "15", programs / "opc", *SANITIZED, *now, env=QUICK):
+        suite(session, programs, *now)
 
 
 @nox.session(venv_backend="none")

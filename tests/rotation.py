@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Protocol, TypeVar
 
-TURNS = 4
-"""How many runs it takes until all have run."""
+from opc.testing.extent import TURNS
 
 
 class Marked(Protocol):

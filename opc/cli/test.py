@@ -34,6 +34,12 @@ def prove(
     cover: Annotated[
         bool, typer.Option("--cover", help="Run what changed whole, other ops in part: slow backends on the covering set alone.")
     ] = False,
+    turn: Annotated[
+        int | None,
+        typer.Option(
+            "--turn", metavar="N", help="With --cover: of ops that few runs need, a fourth, by this number. [default: all]"
+        ),
+    ] = None,
     part: Annotated[
         str | None, typer.Option("--part", metavar="K/N", help="Only the K-th of N parts of the specs, as 2/5.")
     ] = None,
@@ -56,22 +62,25 @@ def prove(
     from opc.testing.runner import run_tests
 
     kinds = _sanitizers(sanitize, backend)
-    tiers = _tiers(chosen, out) if cover else None
+    if turn is not None and not cover:
+        raise WrongUse("--turn says what of --cover has its turn: give both")
+    tiers = _tiers(chosen, out, turn) if cover else None
     with progress_line() as progress:
         if kinds:
             from opc.testing.codelets import sanitize_codelets
             from opc.testing.sanitize import run_sanitized
             from opc.testing.sanitize_device import sanitize_device
 
+            awake = [s for s in chosen if tiers is None or s not in tiers.resting]
             memory, threaded = (None, None) if tiers is None else (tiers.memory, tiers.loops)
-            sanitized = [s for s in chosen if memory is None or threaded is None or s in memory or s in threaded]
+            sanitized = [s for s in awake if memory is None or threaded is None or s in memory or s in threaded]
             whole = () if tiers is None else tiers.whole or ()
             report = Report()
             if not backend:
                 report = run_sanitized(sanitized, kinds, jobs, memory=memory, threaded=threaded, whole=whole, progress=progress)
                 # Codelets are made from bodies, and their libraries are there for the ops that the proof of these runs.
                 bodies = None if tiers is None else tiers.bodies
-                sanitize_codelets(report, [s for s in chosen if bodies is None or s in bodies], kinds, out, jobs)
+                sanitize_codelets(report, [s for s in awake if bodies is None or s in bodies], kinds, out, jobs)
             on_gpu = None if tiers is None else tiers.on_gpu
             sanitize_device(report, [s for s in chosen if on_gpu is None or s in on_gpu], kinds, jobs, progress)
         else:
@@ -154,9 +163,10 @@ def report(
     return OK if joined.ok else FAILED
 
 
-def _tiers(specs: Sequence[Path], out: Path) -> Tiers:
-    """Return the covering set and its parts, each with the specs that a change touched."""
+def _tiers(specs: Sequence[Path], out: Path, turn: int | None) -> Tiers:
+    """Return the covering set and its parts, each with the specs that a change touched, and what has its turn later."""
     from opc.testing.cover import covering_set
+    from opc.testing.extent import waiting
     from opc.testing.tiers import Tiers
     from opc.testing.touched import changed, joining
 
@@ -184,7 +194,13 @@ def _tiers(specs: Sequence[Path], out: Path) -> Tiers:
     every = with_touched(c.spec for c in chosen)
     # Each of these is compiled by four frameworks: what opc writes otherwise is seen on the device itself.
     on_gpu = [s for s in specs if s in {*found.on_gpu.values(), *touched}]
-    return Tiers(every, interface, signature, loops, bodies, memory, device, expressions, on_gpu, whole=touched)
+    later = {spec: op for op, spec in waiting([*found.others.items()], turn) if spec not in every}
+    # Each sanitizer has some ops in each turn, in whatever order these are found.
+    seen = waiting([s for s in specs if s in {*memory, *loops, *bodies}], turn)
+    resting = [s for s in seen if s not in touched and s not in joined]
+    if turn is not None:
+        note(f"in another turn: {', '.join(sorted(later.values())) or 'none'}")
+    return Tiers(every, interface, signature, loops, bodies, memory, device, expressions, on_gpu, touched, later, resting)
 
 
 def _parts(chosen: Sequence[Chosen]) -> dict[str, list[Chosen]]:

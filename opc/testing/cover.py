@@ -97,12 +97,14 @@ class Covering:
     Kernels on a device run what has these: ops outside the covering set too, as they need no framework and are small. Those of
     `expressions` have all of `expressions()`, as far as they can be of those of `device`, whose kernels are compiled anyway.
     Those of `on_gpu`, some of `device`, have all features of `ON_GPU`, for frameworks that call such kernels.
+    `others` are the ops that are not chosen.
     """
 
     chosen: tuple[Chosen, ...]
     device: Mapping[str, Path]
     expressions: Mapping[str, Path]
     on_gpu: Mapping[str, Path]
+    others: Mapping[str, Path]
 
 
 def features(family: Family) -> frozenset[str]:
@@ -309,7 +311,7 @@ def covering_set(specs: Sequence[Path], out: Path) -> Covering:
     plugins = {e["name"]: frozenset(e["expressions"]) for e in now.values()}
     # A kernel takes longer to compile than all else of a plugin.
     by_expressions = cover(plugins, {name: cost[name] * (0.5 if name in device else 1.0) for name in plugins})
-    sets = (device, by_expressions, covering(device, ON_GPU))
+    sets = (device, by_expressions, covering(device, ON_GPU), sorted(found.keys() - chosen.keys()))
     return Covering(flagged, *({name: families[name] for name in names} for names in sets))
 
 

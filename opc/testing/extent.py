@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import Enum
+from typing import TypeVar
+
+_T = TypeVar("_T")
 
 EVERY_OP = ("numpy",)
-"""The backends that every op is run on; all others are run on the covering set, or a part of it, and on what has changed."""
+"""The backends that every op is run on, at once or by turns; all others run the covering set or a part, and what changed."""
 
 EVERY_CHOSEN = ("numpy", "torch")
 """Those that run the whole covering set."""
+
+
+TURNS = 4
+"""How many runs of the quick tier by turns it takes until each op has run that needs not run each time."""
 
 
 class Extent(Enum):
@@ -51,4 +59,9 @@ class Extent(Enum):
         return every if self.times is None else min(every, every * self.times // part)
 
 
-__all__ = ["EVERY_CHOSEN", "EVERY_OP", "Extent"]
+def waiting(things: Sequence[_T], turn: int | None) -> list[_T]:
+    """Return those of `things` that do not run in a turn; none where `turn` is None. Neighbours have different turns."""
+    return [] if turn is None else [thing for number, thing in enumerate(things) if (number - turn) % TURNS]
+
+
+__all__ = ["EVERY_CHOSEN", "EVERY_OP", "TURNS", "Extent", "waiting"]

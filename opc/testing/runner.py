@@ -175,6 +175,12 @@ def _build_in_tiers(
             Result(package.op, name, "op", package.op, Status.NOT_RUN, message=why)
             for name, why in tiers.left_out(package.spec, backends, package.backends)
         )
+    built_for_some = {package.spec for package in found}
+    for spec, op in tiers.waiting.items():
+        if spec not in built_for_some:
+            report.add(
+                Result(op, name, "op", op, Status.NOT_RUN, message=why) for name, why in tiers.left_out(spec, backends, ())
+            )
     return found
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from opc.backends.base import Backend
@@ -23,6 +23,9 @@ UNCHECKED = (
 
 SAMPLED = "a sample of the calls and checks was run, for the op is outside the covering set; without --cover all of them are"
 """What is said of an op outside the covering set on the backends that run every op."""
+
+WAITING = "outside the covering set, and it has its turn in another run; without --turn it runs"
+"""Why an op was not run on the backends that run every op."""
 
 OUTSIDE = "outside the covering set, which this backend is run on; without --cover it runs"
 """Why an op was not run on a backend."""
@@ -43,6 +46,8 @@ class Tiers:
         expressions: Those for backends whose framework computes with sizes as expressions.
         on_gpu: Those for frameworks that call kernels on a device.
         whole: Those of which all is run.
+        waiting: Specs outside the covering set that `EVERY_OP` runs in another turn, each with the name of its op.
+        resting: Specs of the covering set that have not changed, which the sanitizers see in another turn.
     """
 
     chosen: Collection[Path]
@@ -55,6 +60,8 @@ class Tiers:
     expressions: Collection[Path] | None = None
     on_gpu: Collection[Path] | None = None
     whole: Collection[Path] | None = None
+    waiting: Mapping[Path, str] = field(default_factory=dict)
+    resting: Collection[Path] = ()
 
     def runs(self, spec: Path, backend: Backend) -> bool:
         """Whether a backend runs a spec."""
@@ -62,7 +69,7 @@ class Tiers:
         some = self.device if backend.on_device else self.expressions if backend.size_expressions else some
         some = self.on_gpu if backend.parts else some
         chosen = self.chosen if some is None or backend.name in EVERY_CHOSEN else some
-        return backend.name in EVERY_OP or spec in chosen
+        return spec in chosen or (backend.name in EVERY_OP and spec not in self.waiting)
 
     def extent(self, spec: Path) -> Extent:
         """Return how much of the proof of a spec is run."""
@@ -86,7 +93,7 @@ class Tiers:
         extent = self.extent(spec)
         for backend in backends:
             if not self.runs(spec, backend):
-                yield backend.name, OUTSIDE
+                yield backend.name, WAITING if backend.name in EVERY_OP else OUTSIDE
             elif extent is not Extent.WHOLE and backend.name in ran:
                 thinned = THINNED if extent.checks(backend.wraps) else UNCHECKED
                 yield backend.name, SAMPLED if extent is Extent.SAMPLE else thinned

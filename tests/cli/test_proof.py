@@ -96,3 +96,41 @@ def test_the_covering_set_is_printed(opc: Opc, tmp_path: Path) -> None:
     assert done.out.startswith("1 of 1 ops have all ")
     assert "\nrelu: " in done.out
     assert done.out.endswith("Changed: none.\nWritten otherwise by opc: none.\n")
+
+
+def test_what_has_not_changed_takes_turns(opc: Opc, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from opc.testing import runner, sanitize, touched
+    from opc.testing.results import Column, Report, Result, Status
+    from opc.testing.tiers import Tiers
+
+    right = Report({"numpy": Column("NumPy")}, [Result("relu", "numpy", "forward", "a", Status.PASSED)], {}, 1.0)
+    ran: list[Tiers] = []
+    sanitized: list[Path] = []
+
+    def run_tests(*_: object, tiers: Tiers, **__: object) -> Report:
+        ran.append(tiers)
+        return right
+
+    def run_sanitized(some: list[Path], *_: object, **__: object) -> Report:
+        sanitized.extend(some)
+        return right
+
+    monkeypatch.setattr(runner, "run_tests", run_tests)
+    monkeypatch.setattr(sanitize, "run_sanitized", run_sanitized)
+    # All that an op of these has, `softmax` or `leaky_relu` has; `relu` changed.
+    specs = [spec(tmp_path, name) for name in ("leaky_relu", "relu", "selu", "sigmoid", "silu", "softmax")]
+    monkeypatch.setattr(touched, "changed", lambda _: [specs[1]])
+    monkeypatch.setattr(touched, "joining", lambda *_: [])
+    for turn in range(4):
+        assert opc("test", *specs, "--cover", "--turn", str(turn)).code == 0
+        assert opc("test", *specs, "--cover", "--turn", str(turn), "--sanitize", "address").code == 0
+    waited = [name for tiers in ran for name in tiers.waiting.values()]
+    chosen = {s.stem for s in ran[0].chosen}
+    others = {s.stem for s in specs} - chosen
+    assert "relu" in chosen
+    assert len(others) >= 2
+    assert sorted(waited) == sorted([*others] * 3)
+    # What changed is seen by the sanitizers in each turn, and all others of the set in one.
+    assert sanitized.count(specs[1]) == 4
+    assert {s.stem for s in sanitized if sanitized.count(s) == 1} == chosen - {"relu"}
+    assert opc("test", *specs, "--turn", "1").code == 2

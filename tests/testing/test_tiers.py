@@ -16,7 +16,7 @@ from opc.pipeline import load_family
 from opc.testing import tiers
 from opc.testing.cases.calls import Case
 from opc.testing.execution import HALVED, some
-from opc.testing.extent import Extent
+from opc.testing.extent import TURNS, Extent, waiting
 from opc.testing.plan import Item, ProofPlan, make_plan
 from opc.testing.references.gradcheck import FEW, check_family, check_sample, points
 from opc.testing.report import print_report
@@ -109,6 +109,23 @@ def test_backends_that_wrap_the_kernel_run_half_of_the_calls_that_are_alike(spec
     assert len(emulated) < len(half)
     assert runs(replace(plan, extent=Extent.WHOLE), "mindspore", True) == every
     assert runs(replace(plan, extent=Extent.SAMPLE), "mindspore", True) == every
+
+
+def test_an_op_waits_for_its_turn(tmp_path: Path, spec: Path) -> None:
+    found = run_tests([spec], ["numpy"], tmp_path / "out", tiers=Tiers([], waiting={spec: "leaky_relu"}))
+    assert [(r.op, r.backend, r.status, r.message) for r in found.results] == [
+        ("leaky_relu", "numpy", Status.NOT_RUN, tiers.WAITING)
+    ]
+    assert not (tmp_path / "out" / "leaky_relu").exists()
+
+
+@pytest.mark.parametrize("count", [1, 7, 43])
+def test_each_op_has_one_turn(count: int) -> None:
+    ran = [set(range(count)) - set(waiting(range(count), turn)) for turn in range(5, 5 + TURNS)]
+    assert sorted(n for part in ran for n in part) == [*range(count)]
+    assert max(map(len, ran)) - min(map(len, ran)) <= 1
+    assert waiting(range(count), 1) == waiting(range(count), 1 + TURNS)
+    assert waiting(range(count), None) == []
 
 
 def test_a_sample_is_told(sample: Report) -> None:
