@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from filelock import FileLock
 
+from opc.testing.touched import changed_files
 from tests.rotation import of_turn
 
 os.environ.setdefault("OPC_VARIANT", "native")
@@ -28,7 +29,8 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     turn = config.getoption("--turn")
     if turn is not None:
-        items[:], left = of_turn(items, turn)
+        found = changed_files(Path(__file__).parent)
+        items[:], left = of_turn(items, turn, () if found is None else found[1])
         config.hook.pytest_deselected(items=left)
 
 

@@ -1,12 +1,14 @@
 """Tests that take turns: of those marked `rotating`, one run of the whole suite takes a fourth, the next commit's the next.
 
-What such tests share is a fault that would show in several of them: other sizes, other element types, other ops of one form.
+What such tests share is a fault that would show in several of them: other sizes, other element types, other ops of one form. One
+that takes many seconds and is about what seldom changes takes turns too. All tests of a file that a change touched run.
 `--turn 2` takes those whose turn it is at the commits of that number, as `nox` does; without it, as in `nox -s fuzz`, all run.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from pathlib import Path
 from typing import Protocol, TypeVar
 
 from opc.testing.extent import TURNS
@@ -16,6 +18,7 @@ class Marked(Protocol):
     """What of a collected test matters here."""
 
     nodeid: str
+    path: Path
 
     def get_closest_marker(self, name: str) -> object | None: ...
 
@@ -23,10 +26,11 @@ class Marked(Protocol):
 _T = TypeVar("_T", bound=Marked)
 
 
-def of_turn(items: Iterable[_T], turn: int) -> tuple[list[_T], list[_T]]:
+def of_turn(items: Iterable[_T], turn: int, changed: Collection[Path] = ()) -> tuple[list[_T], list[_T]]:
     """Return the tests that run in a turn, in their order, and those that do not.
 
-    Marked tests are dealt out one by one; those of a file that is marked as a whole, which share what is built for it, together.
+    Marked tests are dealt out one by one; those of a file that is marked as a whole, which share what is built for it, together;
+    those of `changed` files have no turn.
     """
     taken: list[_T] = []
     left: list[_T] = []
@@ -39,5 +43,5 @@ def of_turn(items: Iterable[_T], turn: int) -> tuple[list[_T], list[_T]]:
         whole = "file" in getattr(marker, "args", ())
         group = item.nodeid.partition("::")[0] if whole else item.nodeid
         number = groups.setdefault(group, len(groups))
-        (taken if number % TURNS == turn % TURNS else left).append(item)
+        (taken if number % TURNS == turn % TURNS or item.path in changed else left).append(item)
     return taken, left

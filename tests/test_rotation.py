@@ -1,6 +1,7 @@
 """Which tests run when: each rotating one in one of the turns, and in no other."""
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +12,10 @@ from tests.rotation import TURNS, of_turn
 class Item:
     nodeid: str
     marker: pytest.Mark | None = None
+
+    @property
+    def path(self) -> Path:
+        return Path(self.nodeid.partition("::")[0])
 
     def get_closest_marker(self, name: str) -> pytest.Mark | None:
         return self.marker if self.marker is not None and self.marker.name == name else None
@@ -33,6 +38,13 @@ def test_each_runs_in_one_turn_and_those_of_a_file_in_the_same() -> None:
     for file in "cdefg":
         parts = [{item in taken for item in TOGETHER if item.nodeid.startswith(f"tests/{file}.py")} for taken, _ in turns]
         assert all(len(part) == 1 for part in parts)
+
+
+def test_all_of_a_changed_file_run_in_each_turn() -> None:
+    changed = {Path("tests/b.py"), Path("tests/d.py")}
+    for turn in range(TURNS):
+        plain, taken = of_turn(ITEMS, turn)[0], of_turn(ITEMS, turn, changed)[0]
+        assert taken == [item for item in ITEMS if item in plain or item.path in changed]
 
 
 def test_turns_begin_again() -> None:

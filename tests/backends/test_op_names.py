@@ -101,6 +101,7 @@ def test_the_packages_work(built: dict[str, Path], name: str, backend: str) -> N
     assert f"{name}_" not in str(refused.value)
 
 
+@pytest.mark.rotating
 def test_torch_takes_none_for_an_op_that_writes_to_its_input(built: dict[str, Path]) -> None:
     for name in ("lambda", "shape"):
         family = load_family(built[name].parents[1] / f"{name}.yaml")

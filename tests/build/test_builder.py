@@ -206,6 +206,7 @@ def test_stamp_is_refused_when_a_file_of_opc_is_new(fake: FakeBackend, tmp_path:
     assert stamp.fresh_package(spec, tmp_path, ["fake"]) is None
 
 
+@pytest.mark.rotating
 def test_killed_builds_do_not_spoil_the_next(tmp_path: Path) -> None:
     """A build killed with all its compilers, or alone with its compilers left running, at any moment."""
     random.seed(2)
@@ -235,6 +236,7 @@ def test_two_builds_at_once(tmp_path: Path) -> None:
     assert call(tmp_path / "two/build/libfake.so", 1) == 42
 
 
+@pytest.mark.rotating
 def test_limited_disk_is_a_diagnostic_and_the_next_build_succeeds(tmp_path: Path) -> None:
     for limit in (0, 300, 3_000, 15_000):
 
@@ -248,6 +250,7 @@ def test_limited_disk_is_a_diagnostic_and_the_next_build_succeeds(tmp_path: Path
     assert call(tmp_path / "one/build/libfake.so", 1) == 42
 
 
+@pytest.mark.rotating
 def test_full_file_system_is_a_diagnostic_and_the_next_build_succeeds(tmp_path: Path) -> None:
     disk = tmp_path / "disk"
     disk.mkdir()

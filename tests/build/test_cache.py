@@ -102,6 +102,7 @@ def library(folder: Path) -> Path:
     return found
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("damage", ["cut", "object", "changed"])
 def test_a_damaged_library_is_built_again(spec: Path, tmp_path: Path, damage: str) -> None:
     opc.load(spec)
@@ -188,6 +189,7 @@ def test_loading_leaves_no_file_open(spec: Path) -> None:
     assert (done.stdout, done.stderr) == ("[2.]\n", "")
 
 
+@pytest.mark.rotating
 def test_torch_compile_builds_what_it_meets_first(spec: Path) -> None:
     import torch
 

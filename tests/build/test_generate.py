@@ -195,6 +195,7 @@ generate(make_family(), Path(sys.argv[2]))
 """.replace("{{", "{").replace("}}", "}")
 
 
+@pytest.mark.rotating
 def test_killed_run_leaves_whole_files(fake: FakeBackend, tmp_path: Path) -> None:
     here = str(Path(__file__).parents[2])
     old, new = HEADER + "a" * 20_000, HEADER + "b" * 20_000

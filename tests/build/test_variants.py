@@ -70,6 +70,7 @@ def test_an_unknown_one_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "native or one of baseline, v3, v4" in str(caught.value)
 
 
+@pytest.mark.rotating
 def test_a_library_of_all_is_another_build_and_runs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     from opc.backends import package
 

@@ -77,6 +77,7 @@ def test_bench(opc: Opc) -> None:
     assert f"there is no section 'huge'; the sections are {', '.join(sections)}" in done.err
 
 
+@pytest.mark.rotating
 def test_bench_of_commands(opc: Opc, tmp_path: Path) -> None:
     done = opc("bench", spec(tmp_path), "--section", "commands", "--json")
     assert done.code == 0

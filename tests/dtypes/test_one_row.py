@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.rotating("file")
+
 ROOT = Path(__file__).parents[2]
 TABLE = Path("opc", "ir", "dtypes.py")
 ROW = re.compile(r"^    FLOAT8_E4M3FNUZ = .*?^    \)\n", re.MULTILINE | re.DOTALL)

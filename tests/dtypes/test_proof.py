@@ -13,6 +13,8 @@ from opc.testing.results import Report, Status
 from opc.testing.runner import run_tests
 from opc.testing.tiers import Tiers
 
+pytestmark = pytest.mark.rotating("file")
+
 FOLDER = Path(__file__).parent / "specs"
 SPECS = sorted(FOLDER.glob("*.yaml"))
 COMPUTING = ("numpy", "onnx", "onnxruntime")

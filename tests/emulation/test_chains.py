@@ -30,6 +30,7 @@ def lines(printed: str) -> dict[str, str]:
     return dict(line.split(": ", 1) for line in printed.splitlines() if ": " in line and line != SAYS)
 
 
+@pytest.mark.rotating
 def test_popart(folder: Path) -> None:
     said = lines(shell("python run_sample_popart.py", folder))
     assert said["attribute"] == "LeakyRelu: alpha must not be negative, it is -1"
@@ -44,6 +45,7 @@ def test_popart(folder: Path) -> None:
     assert float(said["milliseconds"]) < 50
 
 
+@pytest.mark.rotating
 def test_popxl(folder: Path) -> None:
     said = lines(shell("python run_sample_popxl.py", folder))
     assert "Unable to provide required gradient" in said["second order by x"]

@@ -51,11 +51,13 @@ def results() -> Mapping[str, str]:
     return run()
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("name", NAMES)
 def test_case(name: str) -> None:
     assert results()[name] == "ok"
 
 
+@pytest.mark.rotating
 def test_every_header_of_a_built_sdk_stands_alone(tmp_path: Path) -> None:
     assert len(STANDING) > 4
     for i, header in enumerate(STANDING):
@@ -63,6 +65,7 @@ def test_every_header_of_a_built_sdk_stands_alone(tmp_path: Path) -> None:
     shell(f"g++ {WARNINGS} -fsyntax-only *.cpp", tmp_path)
 
 
+@pytest.mark.rotating
 def test_headers_alone_define_everything(tmp_path: Path) -> None:
     (tmp_path / "all.cpp").write_text(
         "".join(f"#include <{header}>\n" for header in HEADERS)

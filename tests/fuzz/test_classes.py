@@ -63,6 +63,7 @@ def report(families: list[Family], wrong: Callable[[Family], Iterator[str]]) -> 
     assert [f"{f.name}: {mistake}" for f in families for mistake in wrong(f)] == []
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("specs", [CONDITIONS, PRODUCTS, SUMS, TURNED], ids=["conditions", "products", "sums", "turned"])
 def test_specs(specs: dict[str, tuple[str, str]], tmp_path: Path) -> None:
     families = [family(name, *text) for name, text in specs.items()]

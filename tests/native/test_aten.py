@@ -49,6 +49,7 @@ def modules(tmp_path_factory: pytest.TempPathFactory) -> tuple[ModuleType, Modul
     return packages.load(built.package, "torch"), packages.load(built.package, "numpy")
 
 
+@pytest.mark.rotating
 def test_the_code_runs_on_torch_and_the_kernel_elsewhere(modules: tuple[ModuleType, ModuleType]) -> None:
     on_torch, on_numpy = modules
     x, w = np.arange(12.0).reshape(3, 4)[:, ::2], np.array([10.0, 20.0])

@@ -93,6 +93,7 @@ def everything(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
     return packages.load(built.package, "numpy")
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16, np.float32, np.float64])
 def test_operands_attributes_and_sizes_have_their_names(everything: ModuleType, dtype: type) -> None:
     x = np.arange(2 * 3 * 5 * 700, dtype=np.float64).reshape(2, 3, 5, 700) % 7 - 3
@@ -248,6 +249,7 @@ def test_headers_and_libraries_of_a_package_are_found(tmp_path: Path, monkeypatc
     assert found.files == (info / "RECORD",)
 
 
+@pytest.mark.rotating
 def test_native_code_that_is_wrong_fails_its_proof(tmp_path: Path) -> None:
     spec = tmp_path / "small.yaml"
     spec.write_text(SMALL.replace("y[i] = x[i];", "y[i] = x[i] * (1 + 1e-6);"))
@@ -257,6 +259,7 @@ def test_native_code_that_is_wrong_fails_its_proof(tmp_path: Path) -> None:
     assert "error over bound" in failures[0].message
 
 
+@pytest.mark.rotating
 def test_an_op_without_kernel_is_held_to_its_reference(tmp_path: Path) -> None:
     text = """\
 op: NAME

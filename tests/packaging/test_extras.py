@@ -60,6 +60,7 @@ def test_they_are_no_requirements_of_opc_but_of_an_extra() -> None:
     assert "onnx" in names(extras["onnxruntime"])
 
 
+@pytest.mark.rotating
 def test_specs_are_checked_written_built_and_loaded_without_them(without: dict[str, str], tmp_path: Path) -> None:
     for command in (("check",), ("generate", "--backend", "numpy"), ("build", "--backend", "numpy"), ("show",)):
         code, out, err = python(tmp_path, without, "-m", "opc", command[0], "scaled.yaml", *command[1:])

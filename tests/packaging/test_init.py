@@ -26,6 +26,7 @@ from tests.packaging.scaled import LIGHT, SPEC, proof_of
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
 
+@pytest.mark.rotating
 def test_committing_yaml_adds_an_op(opc: Opc, tmp_path: Path) -> None:
     code, out, err = opc(tmp_path, "init", "my-ops", "--backend", "numpy")
     assert (code, err) == (0, "")

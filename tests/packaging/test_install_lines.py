@@ -126,6 +126,7 @@ def test_there_are_lines_to_try() -> None:
     assert len({line for _, line in written()}) >= 4
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("line", KNOWN, ids=[f"{place}: {line}" for line, place in KNOWN.items()])
 def test_line_installs_what_it_names(pip: Pip, index: str, tmp_path: Path, line: str) -> None:
     try_line(pip, index, line, tmp_path)
@@ -149,6 +150,7 @@ def test_lines_are_made_in_one_place() -> None:
     assert holders == WRITERS
 
 
+@pytest.mark.rotating
 def test_what_opc_prints_where_nothing_else_is_installed(pip: Pip, bare: Path, wheel: Path, index: str, tmp_path: Path) -> None:
     (tmp_path / "scaled.yaml").write_text(SPEC)
     (tmp_path / "model.onnx").write_bytes(b"")

@@ -27,6 +27,8 @@ from tests.packaging.conftest import Opc
 from tests.packaging.environments import install, lend, make
 from tests.packaging.scaled import LIGHT, SPEC, proof, proof_of
 
+pytestmark = pytest.mark.rotating("file")
+
 # Of integers there are no gradients to compile.
 BLEND = """
 op: blend

@@ -18,6 +18,7 @@ PLOTTED = ("elu", "gelu", "hard_sigmoid", "leaky_relu", "relu", "selu", "sigmoid
 SVG = "{http://www.w3.org/2000/svg}"
 
 
+@pytest.mark.rotating
 def test_elementwise_ops_of_one_tensor_are_plotted_and_no_others() -> None:
     assert [p.stem for p in sorted(SPECS.glob("*.yaml")) if curves(load_family(p)) is not None] == list(PLOTTED)
 

@@ -261,6 +261,7 @@ def test_all_contenders_compute_the_same(packages: Path, spec: str) -> None:
         np.testing.assert_allclose(answer, answers["opc numpy"], rtol=1e-4, atol=1e-5, err_msg=name)
 
 
+@pytest.mark.rotating
 def test_the_cost_of_a_problem(packages: Path) -> None:
     family = load_family(SPECS / "layer_norm.yaml")
     problem = row_problem(family, packages / "layer_norm", 8 * 1024, 1)
@@ -278,6 +279,7 @@ def test_memcpy_copies_all_on_several_threads() -> None:
         assert (target == 1).all()
 
 
+@pytest.mark.rotating
 def test_the_worker_answers(packages: Path) -> None:
     settings = Settings({"leaky_relu": str(SPECS / "leaky_relu.yaml")}, ("leaky_relu",), str(packages), ("fresh",), 1000, 3, 1)
     said: list[str] = []
@@ -288,6 +290,7 @@ def test_the_worker_answers(packages: Path) -> None:
     assert any("memory grown over 1,000 calls" in t.name and t.verdict == "held" for t in found.targets)
 
 
+@pytest.mark.rotating
 def test_a_worker_that_fails_says_why(packages: Path) -> None:
     settings = Settings({"gone": "gone.yaml"}, ("gone",), str(packages), ("large",), 1000, 3, 1)
     with pytest.raises(RuntimeError, match=r"gone\.yaml"):

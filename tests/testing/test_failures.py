@@ -105,6 +105,7 @@ def failures(plan: ProofPlan) -> dict[str, Result]:
     return {r.name: r for r in found if r.status is Status.FAILED}
 
 
+@pytest.mark.rotating
 def test_an_example_fails_with_its_line_and_its_inputs(failures: dict[str, Result]) -> None:
     first = failures["weighted/example00-float32"]
     assert (first.op, first.backend) == ("weighted", "wrong")

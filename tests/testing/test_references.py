@@ -38,6 +38,7 @@ def nodes() -> dict[str, list[dict[str, object]]]:
     return collect(["LeakyRelu", "Softmax", "Gelu", "Clip", "RMSNormalization", "Sigmoid"])
 
 
+@pytest.mark.rotating
 def test_the_cases_of_some_operators_are_those_among_all() -> None:
     families = [load_family(path) for path in sorted(SPECS.glob("*.yaml"))]
     # Every fourth: what a few name is less likely to be imported for the sake of another.
@@ -89,6 +90,7 @@ def test_torch_expression_agrees_and_a_wrong_op_does_not(name: str) -> None:
         assert not wrong.ok
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize(("name", "least"), [("leaky_relu", 36), ("softmax", 24), ("layer_norm", 12), ("add", 40)])
 def test_opinfo_samples_become_calls(name: str, least: int) -> None:
     from opc.testing.references.opinfo import opinfo_cases

@@ -52,6 +52,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
         return runner.run_tests([spec], [b.name for b in FAKES], folder, 2)
 
 
+@pytest.mark.rotating
 def test_what_is_kept_is_a_proof_for_a_wheel(report: Report, tmp_path: Path) -> None:
     place = tmp_path / "proof.json"
     kept = to_data(joined([report]))

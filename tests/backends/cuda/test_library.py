@@ -78,6 +78,7 @@ def exact(found: Array, expected: Array) -> None:
     np.testing.assert_array_equal(found.astype(np.float64), expected.astype(np.float64))
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("biased", [False, True])
 def test_rows_times_weights_with_a_bias(linear: Library, dtype: DType, biased: bool) -> None:
@@ -105,6 +106,7 @@ def test_sums_of_16_bits_are_rounded_once(linear: Library) -> None:
     exact(found["y"], np.full((1, 3), 2050.0))
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize(
     ("shape_a", "shape_b", "products"),
     [
@@ -200,6 +202,7 @@ def test_infinities_and_nan(matmul: Library) -> None:
     np.testing.assert_array_equal(found["y"], np.array(expected, np.float32))
 
 
+@pytest.mark.rotating
 def test_bmm_of_each_transposition(loaded: Loaded, monkeypatch: pytest.MonkeyPatch) -> None:
     bmm = Library(loaded("bmm"), monkeypatch)
     a, b = integers(3, 4, 6), integers(3, 6, 5, seed=1)

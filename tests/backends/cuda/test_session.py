@@ -85,6 +85,7 @@ def test_many_terms_that_name_the_same_are_added_in_runs(adding: CudaSession, ro
     np.testing.assert_array_equal(found, t)
 
 
+@pytest.mark.rotating
 def test_long_sums_of_products_are_taken_in_parts(loaded: Loaded) -> None:
     """Of two tiles there are four parts here, the last of which is short; small integers make sums exact."""
     random, session = np.random.default_rng(2), loaded("linear")

@@ -306,6 +306,7 @@ def test_call_after_fork(leaky_relu: LoadedOp) -> None:
     assert os.waitpid(child, 0)[1] == 0
 
 
+@pytest.mark.rotating
 def test_no_leak(leaky_relu: LoadedOp) -> None:
     def resident() -> int:
         return int(Path("/proc/self/statm").read_text().split()[1]) * 4096

@@ -60,6 +60,7 @@ def late(used: Mapping[str, str], sdk: str) -> Iterator[str]:
     yield from (f"{name} in {path}" for name, path in used.items() if numbers(since().get(name, "0")) > numbers(sdk))
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_all_names_are_in_the_tables(used: Mapping[str, Mapping[str, str]], backend: str) -> None:
     # As many as that are found at all.

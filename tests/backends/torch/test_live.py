@@ -249,6 +249,7 @@ def test_the_documentation_comes_from_the_spec(session: Sessions) -> None:
     assert "w: T[D], T one of bfloat16, float32, float64, or None. Scale, 1 when absent." in text
 
 
+@pytest.mark.rotating
 def test_copies_of_a_package(session: Sessions, tmp_path: Path) -> None:
     """A second copy uses the operators of the first; another version cannot be loaded beside it, and says so."""
     original = session("leaky_relu").package
@@ -278,6 +279,7 @@ def test_a_package_that_is_not_built_says_so(session: Sessions, tmp_path: Path) 
     assert "build it with `opc build`" in failed.stderr
 
 
+@pytest.mark.rotating
 def test_the_exporter_to_onnx_finds_ops_by_itself(tmp_path: Path) -> None:
     """In a new process: an op that only the exported call builds, beside one loaded before; a program exported before, too."""
     program = f"""
