@@ -23,8 +23,8 @@ def interval(op: Op, e: Expr) -> tuple[int, int] | None:
     match e:
         case Const(type=Weak.INT):
             found = int(e.value), int(e.value)
-        case Read() if _stored(e.type):
-            return min(d.least for d in candidates(e.type)), max(d.most for d in candidates(e.type))
+        case Read(type=kind) if not isinstance(kind, Weak) and STORED.issuperset(candidates(kind)):
+            return min(d.least for d in candidates(kind)), max(d.most for d in candidates(kind))
         case Read() if (most := op.operand(e.operand).most) is not None:
             return -most, most
         case Read(pad=None) if e.operand in op.assignments:
@@ -72,10 +72,6 @@ def _holds(t: ValueType, values: tuple[int, int]) -> bool:
     if isinstance(t, Weak):
         return t is Weak.INT
     return all(d.is_integer and d.holds(values[0]) and d.holds(values[1]) for d in candidates(t))
-
-
-def _stored(t: ValueType) -> bool:
-    return not isinstance(t, Weak) and STORED.issuperset(candidates(t))
 
 
 def magnitude(op: Op, e: Expr) -> int | None:
