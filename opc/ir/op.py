@@ -47,7 +47,8 @@ class Operand:
     """An input, output or temporary: name, element type and shape.
 
     An optional input may be absent. An optional output may be left out by the caller: it is then not computed. A temporary that
-    is `copied` holds elements of an input as they are stored there, in another order.
+    is `copied` holds elements of an input as they are stored there, in another order; one of whole numbers may say how large
+    their magnitudes are at `most`.
     """
 
     name: str
@@ -57,6 +58,7 @@ class Operand:
     doc: str = ""
     span: Span = field(default=NO_SPAN, compare=False, repr=False)
     copied: bool = False
+    most: int | None = None
 
 
 class AttributeKind(Enum):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from opc.lower.lower import lower
@@ -132,6 +134,57 @@ def test_integers_stay_nests() -> None:
     )
     op = compile_text((HEAD + text).replace("[float16, float32]", "[int32]")).forward
     assert all("contraction" not in format_variant(v) for v in lower(op))
+
+
+WHOLE = """\
+inputs: {a: 'A[M, K]', b: 'B[K, N]', p: 'A[]', q: 'B[N]'}
+outputs: {y: 'int64[M, N]'}
+kernel: |
+  y[m, n] = BODY
+"""
+A, B = "cast(int32, a[m, k])", "cast(int32, b[k, n])"
+
+
+@pytest.mark.parametrize(
+    ("types", "body", "stored"),
+    [
+        ("int8, int8", f"sum[k]({A} * {B})", 0),
+        ("'uint8', 'uint8'", "sum[k](cast(int64, a[m, k]) * cast(int64, b[k, n]))", 0),
+        ("'[int8, uint8]', int8", f"sum[k](({A} - cast(int32, p[])) * {B})", 1),
+        ("uint8, uint8", f"sum[k](({A} - cast(int32, p[])) * ({B} - cast(int32, q[n]))) + 1", 2),
+        ("int8, int8", f"sum[k](minimum({A} * 99, 7) * (-{B} if k < 3 else 0))", 2),
+        # 255 * 255 products of 640 are 31 bits long; those of sums of two are not.
+        ("int8, int8", f"sum[k](({A} * {A}) * {B})", 1),
+        ("uint8, uint8", f"sum[k](({A} * {A}) * {B})", None),
+        ("int16, int8", f"sum[k]({A} * {B})", None),
+        ("int8, int8", f"sum[k]({A} * 300 * {B})", None),
+        # These wrap, and these are of no type that holds the product.
+        ("int8, int8", "sum[k](cast(int32, a[m, k] + p[]) * cast(int32, b[k, n]))", None),
+        ("int8, int8", "sum[k](cast(int64, a[m, k] * cast(A, b[k, n])))", None),
+    ],
+)
+def test_products_of_eight_bits(types: str, body: str, stored: int | None) -> None:
+    a, b = types.replace("'", "").rsplit(", ", 1)
+    head = HEAD.replace("{T: [float16, float32]}", f"{{A: [{a.strip('[]')}], B: [{b}]}}")
+    op = compile_text(head + WHOLE.replace("BODY", body)).forward
+    (program,) = (format_variant(v) for v in lower(op))
+    assert ("contraction" in program) == (stored is not None)
+    assert len(re.findall(r"^  temporary factor\d*: int16\[", program, re.MULTILINE)) == (stored or 0)
+
+
+def test_what_windows_read_is_stored_once() -> None:
+    text = """\
+types: {T: [float32]}
+inputs: {x: 'T[N, C, L]', s: 'T[]', w: 'T[O, C, K]'}
+require: [K <= L]
+outputs: {y: 'T[N, O, M]'}
+shape: {M: L - K + 1}
+kernel: |
+  y[n, o, i] = sum[c, k]((x[n, c, i + k] - s[]) * w[o, c, k])
+"""
+    found = loops(text.partition("\n")[2])
+    assert "temporary factor: T[N:N, C:C, L:L]" in found
+    assert "y_sum += factor[n, c, i + k] * w[o, c, k]" in found
 
 
 ATTENTION = """\

@@ -8,7 +8,7 @@ from opc.emit.cpp.scalars import CppScalarText
 from opc.emit.kernel.nests import dtype_text, tensor_text
 from opc.emit.shapes.cpp import group_member
 from opc.ir.affine import Affine, Dim
-from opc.ir.dtypes import Weak
+from opc.ir.dtypes import Weak, is_floating
 from opc.ir.expr import Axis, BroadcastAxis, Call, Const, GroupAxis, GroupRef, Present, Read, Select, free_indices, walk
 from opc.ir.op import Group, Op
 from opc.lower.contractions.factors import AxisIndex, Factor, Part
@@ -69,7 +69,7 @@ class ContractionText:
             yield f"  if ({condition}) {{" if condition else "  {"
             yield from (f"  {line}" for line in self._term(term))
             yield "  }"
-        sums = "loops.sums[computed == opc::dtype_float64]"
+        sums = "loops.sums[computed == opc::dtype_float64]" if is_floating(s.type) else "loops.whole_sums"
         yield f"  code = opc::run(sum, {sums}, loops.rows, computed, {self.function}, &arguments);"
 
     def _scaled(self) -> Iterator[str]:

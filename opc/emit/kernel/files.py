@@ -13,7 +13,7 @@ from opc.emit.kernel.entry import EntryText
 from opc.emit.kernel.instances import called_alone, extents, instances
 from opc.emit.kernel.native import header_path as native_header_path
 from opc.emit.kernel.native import native_files, native_header
-from opc.ir.dtypes import DTYPES, TYPE_SETS, DType, TypeVar, candidates
+from opc.ir.dtypes import DTYPES, TYPE_SETS, DType, TypeVar, candidates, is_floating
 from opc.ir.expr import NOTHING
 from opc.ir.op import Family
 from opc.loops.nodes import Kernel, outline, without_comments
@@ -24,6 +24,16 @@ from opc.lower.heuristics import runs_often
 from opc.lower.loop_ir import ContractionStage, NestStage, ScanPlan, ScatterPlan, Stage
 from opc.lower.lower import SpecialisedProgram
 from opc.lower.wide import widened_types
+
+_SUMS = {
+    "floating": (
+        "sums[2]; /* of float and double */",
+        "{opc::contraction_float, opc::contraction_double}",
+        "contraction/kernels",
+    ),
+    "whole": ("whole_sums; /* of products of 8-bit numbers */", "opc::contraction_whole", "contraction/whole_numbers"),
+}
+"""Of each type of a contraction's sums: the member for its functions, what that is set to, and the header that has it."""
 
 
 def kernel_files(family: Family) -> dict[str, str]:
@@ -110,9 +120,10 @@ class _Kernel:
         return yes if any(tile.kernel.form != "tile" for tile in self.tiles.values()) else no
 
     @property
-    def _contractions(self) -> bool:
-        """Whether some op of the family has a contraction."""
-        return any(isinstance(s, ContractionStage) for e in self.entries for v in e.variants for s in v.program.stages)
+    def _contractions(self) -> list[str]:
+        """The types of the sums of the family's contractions: "floating" and "whole"."""
+        stages = (s for e in self.entries for v in e.variants for s in v.program.stages)
+        return sorted({"floating" if is_floating(s.type) else "whole" for s in stages if isinstance(s, ContractionStage)})
 
     @property
     def _cut_otherwise(self) -> bool:
@@ -156,8 +167,7 @@ class _Kernel:
         members += [f"  {kind} {name};" for kind, name in self.arguments]
         struct = "\n".join([f"struct {ARGUMENTS} {{", *members, "};"])
         members = [f"  opc::{tile.kernel.form}_function {name}{extents(tile)};" for name, tile in self.tiles.items()]
-        if self._contractions:
-            members.insert(0, "  opc::contraction_functions sums[2]; /* of float and double */")
+        members[:0] = [f"  opc::contraction_functions {_SUMS[kind][0]}" for kind in self._contractions]
         table = "\n".join(["struct table {", "  opc::row_functions rows;", *members, "};"])
         about = comment(
             "The loops of one instruction-set variant: a function for each compute type and, where a stage has several optional "
@@ -181,10 +191,10 @@ class _Kernel:
             if f not in self.often:
                 self.tiles[f].mark_seldom()
         functions = "\n\n".join(self.tiles[f].text(f) for f in written)
-        sums = ["    {opc::contraction_float, opc::contraction_double},"] if self._contractions else []
+        sums = [f"    {_SUMS[kind][1]}," for kind in self._contractions]
         rows = ["    opc::rows,", *sums, *(f"    {self._instances(name)}," for name in self.tiles)]
         # The table of rows is of every kernel.
-        needed = {"rows/loops", "contraction/kernels"} if self._contractions else {"rows/loops"}
+        needed = {"rows/loops", *(_SUMS[kind][2] for kind in self._contractions)}
         for tile in self.tiles.values():
             needed |= tile.runtime
         includes = "".join(f'#include "opc/{h}.h"\n' for h in sorted(needed))

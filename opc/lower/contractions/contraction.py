@@ -15,6 +15,7 @@ from opc.ir.dtypes import DType, ElementType, ValueType, Weak, is_floating
 from opc.ir.expr import (
     BroadcastAxis,
     Call,
+    Cast,
     Const,
     Expr,
     GroupIndex,
@@ -33,6 +34,8 @@ from opc.ir.expr import (
 )
 from opc.ir.op import Assign, DimSpec, Group, Op, Operand
 from opc.lower.alone import of_statement
+from opc.lower.contractions.factors import window_of
+from opc.lower.contractions.narrow import magnitude, narrow
 from opc.lower.contractions.terms import Shape, is_invariant, multiplicands, terms_of
 from opc.lower.loop_ir import ContractionStage, Pass, RowStage, RowStore, StageOperand, Term
 from opc.records import dataclass, replace
@@ -140,7 +143,7 @@ class _Extractor:
     def _stored(self, e: Expr, assign: Assign) -> Expr:
         """Return `e` with the factors of its contractions that are no reads stored as temporaries first."""
         match e:
-            case Reduce(kind="sum") if is_floating(e.type):
+            case Reduce(kind="sum") if is_floating(e.type) or e.type is DType.INT64:
                 before = (self.op, list(self.body), list(self.temporaries))
                 stored = self._stored_terms(e.body, Shape(self.op, assign, e.axes))
                 new = e if stored is None else replace(e, body=stored)
@@ -176,7 +179,8 @@ class _Extractor:
                     product = atoms[0]
                     for other in atoms[1:]:
                         product = replace(e, args=(product, other))
-                    read = product if isinstance(product, Read) else self._stored_factor(product, e.type, shape)
+                    as_it_is = isinstance(product, Read) or narrow(self.op, product) is not None
+                    read = product if as_it_is else self._stored_factor(product, e.type, shape)
                     if read is None:
                         return None
                     stored.append(read)
@@ -187,12 +191,26 @@ class _Extractor:
             case _:
                 return None
 
-    def _stored_factor(self, e: Expr, product: ValueType, shape: Shape) -> Read | None:
-        """Return a read of a temporary that holds `e` along the loops it varies with, in the type of the product.
+    def _stored_factor(self, e: Expr, product: ValueType, shape: Shape) -> Expr | None:
+        """Return a read of a temporary that holds `e` along the loops it varies with, in the type of the product,
+        or along the axes of what it reads by windows.
 
         What is made of numbers and indices alone has no type of its own: it takes that of the other factor. What is read inside
-        only where the other loops run is zero elsewhere; None where that does not bound it.
+        only where the other loops run is zero elsewhere; None where that does not bound it. Whole numbers are stored as int16,
+        and None where they may not fit.
         """
+        most = None if is_floating(product) else magnitude(self.op, e)
+        if not is_floating(product) and most is None:
+            return None
+        kind = _element(product if isinstance(e.type, Weak) else e.type) if most is None else DType.INT16
+        value = e if most is None else Cast(e, kind)
+        window = window_of(self.op, value, self.namer)
+        if window is not None:
+            # Each element is computed once, not for every window that it is in.
+            name = self.namer.fresh("factor")
+            self._append(Operand(name, kind, window.dims, most=most), Assign(name, window.names, window.value, shape.assign.span))
+            read = Read(name, window.indices, kind)
+            return read if most is None else Cast(read, product)
         own = free_indices(e)
         groups = free_groups(e)
         across = {a.name for a in shape.axes if isinstance(a, BroadcastAxis)}
@@ -204,16 +222,16 @@ class _Extractor:
                 # Inside a sum over broadcast axes the group is the one they all broadcast to.
                 dims.append(Group(index.name) if isinstance(index, GroupRef) and index.name in across else dim)
         name = self.namer.fresh("factor")
-        kind = _element(product if isinstance(e.type, Weak) else e.type)
-        self._append(Operand(name, kind, tuple(dims)), Assign(name, tuple(indices), e, shape.assign.span))
+        self._append(Operand(name, kind, tuple(dims), most=most), Assign(name, tuple(indices), value, shape.assign.span))
         if any(ReadsInside(self.op).outside(self.body[-1])):
             runs = [Call("gt", (IndexValue(d), Const(0, Weak.INT)), DType.BOOL) for d in shape.extents.values() if d not in dims]
             for c in runs:
-                e = Select(c, e, Const(0, Weak.INT), e.type)
-            self.body[-1] = replace(self.body[-1], value=e)
+                value = Select(c, value, Const(0, Weak.INT), value.type)
+            self.body[-1] = replace(self.body[-1], value=value)
             if any(ReadsInside(self.op).outside(self.body[-1])):
                 return None
-        return Read(name, bare(tuple(indices)), kind)
+        read = Read(name, bare(tuple(indices)), kind)
+        return read if most is None else Cast(read, product)
 
 
 def _element(t: ValueType) -> ElementType:

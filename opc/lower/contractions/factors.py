@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from opc.ir.affine import Affine, FloorDiv, Index, Mod
-from opc.ir.expr import Call, Const, Expr, GroupRef, IndexValue, Read
-from opc.ir.op import DimSpec
-from opc.records import dataclass
+from opc.ir.expr import Call, Const, Expr, GroupRef, IndexValue, Read, free_groups, free_indices, reads, rewrite
+from opc.ir.op import DimSpec, Op
+from opc.records import dataclass, replace
+from opc.transform.indices import Namer, bare
 
 MOST_PARTS = 6
 MOST_GUARDS = 6
@@ -96,6 +97,37 @@ def factor(read: Read, dims: tuple[DimSpec, ...], extents: Mapping[str, Affine],
     conditions[:] = [c for c in conditions if c not in covered]
     found = Factor(read, tuple(axes), ())
     return found if _fits(found) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A value that depends on the loops by the elements it reads alone, all in one place of operands of one shape.
+
+    It is `value` at the element of these `names`, along `dims`; the loops read it at `indices`.
+    """
+
+    names: tuple[str, ...]
+    dims: tuple[Affine, ...]
+    value: Expr
+    indices: tuple[Affine, ...]
+
+
+def window_of(op: Op, e: Expr, namer: Namer) -> Window | None:
+    """Return a value as one at each element that it reads, where that is read by windows; None for any other value."""
+    varying = [r for r in reads(e) if free_indices(r) or free_groups(r)]
+    if not varying or free_groups(e) or any(r.pad is not None or r.checked for r in varying):
+        return None
+    first = varying[0]
+    dims = op.operand(first.operand).dims
+    indices = tuple(i for i in first.indices if isinstance(i, Affine))
+    same = all(r.indices == indices and op.operand(r.operand).dims == dims for r in varying)
+    if not same or all(i.index is not None for i in indices):
+        return None
+    names = tuple(namer.fresh("i") for _ in indices)
+    value = rewrite(e, lambda n: replace(n, indices=bare(names)) if isinstance(n, Read) and n in varying else n)
+    if not free_indices(value) <= set(names):
+        return None
+    return Window(names, tuple(d for d in dims if isinstance(d, Affine)), value, indices)
 
 
 def guard(condition: Expr) -> AxisIndex | None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from opc.analysis.patterns import conjuncts
 from opc.ir.affine import Affine
-from opc.ir.dtypes import is_floating
+from opc.ir.dtypes import DType, is_floating
 from opc.ir.expr import (
     INDEX,
     POSITION,
@@ -28,6 +28,7 @@ from opc.ir.expr import (
 )
 from opc.ir.op import Assign, DimSpec, Group, Op
 from opc.lower.contractions.factors import Factor, factor, guard, with_guard
+from opc.lower.contractions.narrow import fit, narrow
 from opc.lower.loop_ir import Term
 
 MOST_TERMS = 8
@@ -58,7 +59,7 @@ class Shape:
 
 def terms_of(op: Op, assign: Assign, e: Reduce, invariant: tuple[Expr, ...]) -> tuple[Term, ...] | None:
     """Return the terms of a sum, None when it is no contraction."""
-    if not is_floating(e.type) or sum(isinstance(a, BroadcastAxis) for a in e.axes) > 1:
+    if not (is_floating(e.type) or e.type is DType.INT64) or sum(isinstance(a, BroadcastAxis) for a in e.axes) > 1:
         return None
     found: list[Term] = []
     for conditions, axes, body in _products(e.body, invariant, e.axes):
@@ -96,7 +97,8 @@ def _term(shape: Shape, conditions: tuple[Expr, ...], axes: tuple[ReduceAxis, ..
     guards = [c for c in dict.fromkeys(conditions) if not is_invariant(c)]
     guarded = list(guards)
     made: list[Factor] = []
-    for f in factors:
+    read = [f if is_floating(e.type) else narrow(shape.op, f) for f in factors]
+    for f in read:
         if not isinstance(f, Read):
             return None
         # Each factor sees every condition: what the first needs, the second may need too.
@@ -106,6 +108,8 @@ def _term(shape: Shape, conditions: tuple[Expr, ...], axes: tuple[ReduceAxis, ..
             return None
         guards = [g for g in guards if g in mine]
         made.append(new)
+    if not is_floating(e.type) and not fit(shape.op, made[0].read, made[1].read):
+        return None
     for g in guards:
         extra = guard(g)
         if extra is None:

@@ -43,7 +43,7 @@ static void plan_strips(contraction_plan &p) {
 /* Plans the columns as packed blocks. */
 static void plan_columns(contraction_plan &p) {
   const int64_t panel = p.panel_vectors * p.f->lanes;
-  int64_t panels = packed_bytes / (p.most_inner * panel * itemsize(p.computed));
+  int64_t panels = packed_bytes / (p.most_inner * panel * p.f->packed);
   if (panels > 16) panels = 16;
   p.column_blocks = blocks_of(p.column_panels, panels);
   p.block_panels = p.c->kept != nullptr ? panels : 0;
@@ -98,9 +98,10 @@ static bool plan_blocks(contraction_plan &p, int64_t *units) {
   plan_strips(p);
   if (p.batches == 0 || p.rows.points == 0 || p.columns.points == 0) return false;
   p.work *= p.batches * p.rows.points * p.columns.points;
-  const bool kept = p.rows.points * p.steps * p.most_inner * itemsize(p.computed) <= kept_bytes;
+  const bool kept = p.rows.points * p.steps * p.most_inner * p.f->packed <= kept_bytes;
   p.joined_blocks = blocks_of(kept ? p.rows.points : joined_rows, block_rows);
-  p.windows.used = !plan_padded_input(p) && use_windows(p);
+  p.padded_input.used = p.f->copy != nullptr && plan_padded_input(p);
+  p.windows.used = p.f->copy != nullptr && !p.padded_input.used && use_windows(p);
   if (p.padded_input.used) {
     p.column_blocks = p.columns.points / (p.padded_input.all_lines * p.padded_input.all_points) * p.padded_input.line_blocks *
         p.padded_input.point_blocks;
@@ -121,9 +122,9 @@ static bool plan_blocks(contraction_plan &p, int64_t *units) {
   }
   p.most_rows = blocks_of(p.row_strips, p.row_blocks) * p.f->rows * least_of(p.joined_blocks, p.row_blocks);
   p.keeps_rows = !p.windows.used && p.column_blocks * p.batches > 1 && p.row_blocks <= p.joined_blocks &&
-                 p.steps * p.most_inner * p.most_rows * itemsize(p.computed) <= kept_bytes;
+                 p.steps * p.most_inner * p.most_rows * p.f->packed <= kept_bytes;
   p.keeps_columns = !p.windows.used && !p.padded_input.used && p.row_blocks > 1 &&
-                    p.steps * p.most_inner * p.most_columns * itemsize(p.computed) <= kept_columns_bytes;
+                    p.steps * p.most_inner * p.most_columns * p.f->packed <= kept_columns_bytes;
   p.whole_sums = p.steps > 1;
   for (int32_t t = 0; t < p.terms; ++t) p.whole_sums = p.whole_sums || p.term[t].skips;
   p.staged = 0;

@@ -121,14 +121,17 @@ struct panel_product {
 typedef void (*contraction_kernel)(const panel_product &);
 
 /* For a row of sums of its own: c[j] (+)= sum of a[k] * b[offsets[k] + j], j < count; b's lines of columns are read from end to end.
- * For columns whose inner points lie together: c[j] (+)= sum of a[k] * b[offsets[j] + k]. */
-typedef void (*contraction_line)(int64_t depth, const void *a, const void *b, const int64_t *offsets, void *c, int64_t count,
-                                 bool add);
+ * For columns whose inner points lie together: c[j] (+)= sum of a[k] * b[offsets[j] + k]. b is `stored` as the sums are, or as numbers of
+ * 8 bits where these are whole. */
+typedef void (*contraction_line)(int64_t depth, const void *a, const void *b, dtype stored, const int64_t *offsets, void *c,
+                                 int64_t count, bool add);
 
-/* The inner functions of one instruction-set variant for one type of sums. */
+/* The inner functions of one instruction-set variant for one type of sums. Those of whole numbers have no `windows`, `scaled`, `copy` and
+ * `all_finite`: their factors are packed but for few rows, their sums handed to a tile function, and what is not there is 0. */
 struct contraction_functions {
   int32_t rows;  /* of a full strip; kernel[0] is for that, kernel[1] for half as many */
   int32_t lanes; /* columns of a vector */
+  int32_t packed; /* bytes that each packed element has room in */
   contraction_kernel kernel[2][3];
   contraction_kernel windows[3]; /* of a full strip of rows that lie anywhere, and packed columns: a[rows[i] + inner[k]] * b[k * columns + j] */
   contraction_kernel scaled;     /* of a full strip and three vectors, both packed: c[i * pitch + j] = scale * the sum + added */

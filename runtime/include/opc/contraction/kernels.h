@@ -8,6 +8,7 @@
 #define OPC_CONTRACTION_KERNELS_H
 
 #include "opc/contraction/pack.h"
+#include "opc/contraction/vectors.h"
 
 /* Products are added in one rounding where the instruction set can. */
 #if defined(__clang__)
@@ -20,17 +21,6 @@
 
 namespace opc {
 inline namespace OPC_VARIANT {
-
-#if defined(__AVX512F__)
-enum { strip_rows = 8 };
-#else
-enum { strip_rows = 4 };
-#endif
-
-template <typename T>
-struct vector_of {
-  typedef T type __attribute__((vector_size(vector_bytes), aligned(alignof(T)), may_alias));
-};
 
 /* What a kernel multiplies: packed rows, rows that lie anywhere with packed columns, or packed ones whose sums are results but for a factor
  * and a zero of either sign that is added: so it makes no difference whether products are rounded before. */
@@ -80,7 +70,7 @@ OPC_CONTRACTED static void multiply(const panel_product &p) {
 
 /* Four lines at a time, so that the sums are read and written once for four products; the next four are fetched meanwhile. */
 template <typename T>
-OPC_CONTRACTED static void add_lines(int64_t depth, const void *left, const void *right, const int64_t *offsets, void *sums,
+OPC_CONTRACTED static void add_lines(int64_t depth, const void *left, const void *right, dtype, const int64_t *offsets, void *sums,
                                      int64_t count, bool add) {
   OPC_CONTRACT_PRODUCTS
   typedef typename vector_of<T>::type vector;
@@ -139,7 +129,7 @@ static inline T total_of(const typename vector_of<T>::type &v) {
 
 /* Four columns at a time, with two vectors of partial sums each; the next four are fetched meanwhile. */
 template <typename T>
-OPC_CONTRACTED static void add_dots(int64_t depth, const void *left, const void *right, const int64_t *offsets, void *sums,
+OPC_CONTRACTED static void add_dots(int64_t depth, const void *left, const void *right, dtype, const int64_t *offsets, void *sums,
                                     int64_t count, bool add) {
   OPC_CONTRACT_PRODUCTS
   typedef typename vector_of<T>::type vector;
@@ -200,6 +190,7 @@ static constexpr contraction_functions contraction_of(void (*pack)(const packing
   constexpr int rows = strip_rows;
   return {rows,
           vector_bytes / sizeof(T),
+          sizeof(T),
           {{multiply<product::plain, T, rows, 1>, multiply<product::plain, T, rows, 2>, multiply<product::plain, T, rows, 3>},
            {multiply<product::plain, T, rows / 2, 1>, multiply<product::plain, T, rows / 2, 2>, multiply<product::plain, T, rows / 2, 3>}},
           {multiply<product::windows, T, rows, 1>, multiply<product::windows, T, rows, 2>, multiply<product::windows, T, rows, 3>},

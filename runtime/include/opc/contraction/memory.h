@@ -79,7 +79,7 @@ static inline bool keeps_layouts(const contraction_plan &p) { return p.padded_in
 /* Lays out the memory of a thread, or where `memory` is NULL only computes its size, which is returned. */
 static int64_t lay_out(const contraction_plan &p, char *memory, contraction_memory &m) {
   int64_t used = 0;
-  const int64_t item = itemsize(p.computed);
+  const int64_t item = p.f->packed;
   const int64_t rows = p.whole_sums ? p.most_rows : p.f->rows;
   m.pitch = p.most_columns;
   take_table(memory, used, m.inner[0], p.most_inner);
@@ -107,7 +107,7 @@ static int64_t lay_out(const contraction_plan &p, char *memory, contraction_memo
   m.padded_offset = m.padded_offsets;
   m.row_offset = reinterpret_cast<int64_t *>(take(memory, used, p.windows.used ? p.most_rows * static_cast<int64_t>(sizeof(int64_t)) : 0));
   for (int64_t n = 0; n < layouts && memory != nullptr; ++n) m.layouts[n].first_inner = -1;
-  m.sums = take(memory, used, rows * p.most_columns * item);
+  m.sums = take(memory, used, rows * p.most_columns * itemsize(p.computed));
   m.staged = take(memory, used, p.staged * aligned_bytes(p.f->rows * p.most_columns * 8));
   m.list = reinterpret_cast<column_panel *>(take(memory, used, p.most_columns / p.f->lanes * static_cast<int64_t>(sizeof(column_panel))));
   m.held[0] = m.held[1] = {-1, -1, -1, -1};

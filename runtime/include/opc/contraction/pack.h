@@ -287,8 +287,9 @@ static void pack_panel(const packing &p, const packed_panel<T> &panel, bool divi
   }
 }
 
-template <typename Stored, typename T>
-static void pack_stored(const packing &p) {
+/* Packs panels of elements of T, each of which has room for as many of `Slot` bytes, and calls done(panel) for each. */
+template <typename Stored, typename T, int Slot = sizeof(T), typename F>
+static void pack_panels(const packing &p, F done) {
   bool divided = false;
   for (int32_t g = 0; g < p.guards; ++g) divided = divided || p.guard[g].divisor != 1;
   packed_line points, inner;
@@ -296,9 +297,16 @@ static void pack_stored(const packing &p) {
   for (int64_t first = 0; first < p.count; first += p.width) {
     const int64_t count = p.count - first < p.width ? p.count - first : p.width;
     const int64_t width = (count + p.grain - 1) / p.grain * p.grain;
-    const packed_panel<T> panel = {first, count, width, static_cast<T *>(p.to) + first * p.depth};
+    T *const to = reinterpret_cast<T *>(static_cast<char *>(p.to) + first * p.depth * Slot);
+    const packed_panel<T> panel = {first, count, width, to};
     pack_panel<Stored, T>(p, panel, divided, inner, points);
+    done(panel);
   }
+}
+
+template <typename Stored, typename T>
+static void pack_stored(const packing &p) {
+  pack_panels<Stored, T>(p, [](const packed_panel<T> &) {});
 }
 
 /* Copies the lines of a padded input. */

@@ -38,7 +38,7 @@ static int64_t list_panels(const contraction_plan &p, const contraction_memory &
         to.from = right.data + m.columns.offset[c] * item;
         to.offsets = m.inner[1].offset;
       } else {
-        to.from = m.panels + c * at.depth * item;
+        to.from = m.panels + c * at.depth * p.f->packed;
       }
       const int64_t column = to.at / b.line_pitch * b.line + least_of(to.at % b.line_pitch, b.line - 1);
       const int64_t offset = p.operand_offset[result_of(p)] + operand_offset(p, p.columns, b.column + column, result);

@@ -355,7 +355,8 @@ static void plan_loops(contraction_plan &p) {
       for (int32_t n = 0; n < f.f->entries; ++n) {
         if (f.f->at[n].guarded == inside) continue;
         /* What is not whole is left out, too. */
-        to.skips = to.skips || f.f->at[n].guarded == skipped || (f.f->at[n].divisor != 1 && !p.whole);
+        const bool skips = f.f->at[n].guarded == skipped || (f.f->at[n].divisor != 1 && !p.whole);
+        to.skips = to.skips || (skips && p.f->all_finite != nullptr);
         f.guard[f.guards] = n;
         f.divisor[f.guards++] = p.whole ? 1 : f.f->at[n].divisor;
       }

@@ -190,7 +190,7 @@ static void join_parts(void *argument, int64_t begin, int64_t end) {
     const int64_t columns = position(b, b.column_count - 1) + 1;
     for (int64_t row = 0; row < b.row_count; ++row) {
       const char *from = partial_sums(p, 0, column, b.row + row, m.pitch);
-      p.f->line(p.parts, factors, from, offsets, m.sums + row * m.pitch * itemsize(p.computed), columns, false);
+      p.f->line(p.parts, factors, from, p.computed, offsets, m.sums + row * m.pitch * itemsize(p.computed), columns, false);
     }
     finish_strip(p, m, b, m.sums, 0, b.row_count);
   }
@@ -212,7 +212,7 @@ static void take_kept(contraction_plan &p) {
   }
   const int64_t slots = p.steps * p.column_blocks;
   const int64_t keys = round_up(slots * static_cast<int64_t>(sizeof(packed_key)), page_bytes);
-  const int64_t panel = p.most_inner * p.most_columns * itemsize(p.computed);
+  const int64_t panel = p.most_inner * p.most_columns * p.f->packed;
   if (slots * panel > kept_slice_bytes) return;
   const int64_t layout[4] = {slots, keys, panel, p.computed};
   const bool fits = kept->data != nullptr && slots <= kept->layout[0] && panel == kept->layout[2] && p.computed == kept->layout[3];

@@ -38,8 +38,9 @@ static inline bool follow(const int64_t *offsets, int64_t count) {
 static column_way way_of(const contraction_plan &p, const contraction_term &t, const contraction_memory &m, const contraction_block &b,
                          int64_t depth) {
   const contraction_factor &f = t.factors[1];
-  if (t.skips || f.guards > 0 || f.f->stored != p.computed || b.row_count > few_strips * p.f->rows) return columns_packed;
   const bool few = b.row_count <= few_rows;
+  const bool readable = f.f->stored == p.computed || (few && p.computed == dtype_int64);
+  if (t.skips || f.guards > 0 || !readable || b.row_count > few_strips * p.f->rows) return columns_packed;
   if (few && depth >= p.f->lanes && follow(m.inner[1].offset, depth)) return columns_in_dots;
   if (!follow(m.columns.offset, b.column_count)) return columns_packed;
   if (few) return columns_in_lines;
@@ -79,7 +80,7 @@ static const char *packed_rows(const contraction_plan &p, contraction_memory &m,
     pack_points(p, f, m.rows, m.inner[0], at.depth, b.row_count, width, width / 2, m.rows_packed);
     return m.rows_packed;
   }
-  const int64_t item = itemsize(p.computed);
+  const int64_t item = p.f->packed;
   char *all = m.rows_packed + step * p.most_inner * p.most_rows * item;
   for (int64_t n = b.first_block; n < b.first_block + b.blocks; ++n) {
     const int64_t first = block_start(p.row_strips, p.row_blocks, n) * width;
@@ -153,7 +154,7 @@ static void keep_columns(const contraction_plan &p, contraction_memory &m, const
   if (!stays && !p.keeps_columns) return pack_columns(p, m, b, at);
   const packed_key key = key_of(f, at, b.column, b.column_count);
   const int64_t slot = stays ? b.column_block * p.steps + step : step;
-  m.panels = (stays ? p.kept_panels : m.all_panels) + slot * p.most_inner * p.most_columns * itemsize(p.computed);
+  m.panels = (stays ? p.kept_panels : m.all_panels) + slot * p.most_inner * p.most_columns * p.f->packed;
   packed_key &kept = (stays ? p.kept_keys : m.kept_columns)[slot];
   if (same_key(kept, key, f.guards)) return;
   pack_columns(p, m, b, at);
@@ -254,14 +255,14 @@ static void add_few_rows(const contraction_plan &p, contraction_memory &m, const
   pack_points(p, p.term[at.term].factors[0], m.rows, m.inner[0], at.depth, b.row_count, 1, 1, m.rows_packed);
   if (p.keeps_rows) m.kept[0].count = -1;
   for (int64_t row = 0; row < b.row_count; ++row) {
-    const char *left = m.rows_packed + row * at.depth * item;
+    const char *left = m.rows_packed + row * at.depth * p.f->packed;
     char *sums = m.sums + row * m.pitch * item;
     if (way == columns_in_lines) {
-      const char *from = right.data + m.columns.offset[0] * item;
-      p.f->line(at.depth, left, from, m.inner[1].offset, sums, b.column_count, step > b.first_step);
+      const char *from = right.data + m.columns.offset[0] * itemsize(right.f->stored);
+      p.f->line(at.depth, left, from, right.f->stored, m.inner[1].offset, sums, b.column_count, step > b.first_step);
     } else {
-      const char *from = right.data + m.inner[1].offset[0] * item;
-      p.f->dots(at.depth, left, from, m.columns.offset, sums, b.column_count, step > b.first_step);
+      const char *from = right.data + m.inner[1].offset[0] * itemsize(right.f->stored);
+      p.f->dots(at.depth, left, from, right.f->stored, m.columns.offset, sums, b.column_count, step > b.first_step);
     }
   }
   if (is_last(p, b, step)) finish_strip(p, m, b, m.sums, 0, b.row_count);
@@ -272,7 +273,7 @@ static void add_few_rows(const contraction_plan &p, contraction_memory &m, const
 static bool writes_results(const contraction_plan &p, column_way way) {
   const int32_t result = result_of(p);
   const operand &o = p.c->s->operands[result];
-  if (p.c->kept == nullptr || !p.c->scaled || p.whole_sums || p.parts > 1 || way != columns_packed || p.windows.used) return false;
+  if (p.f->scaled == nullptr || p.c->kept == nullptr || !p.c->scaled || p.whole_sums || p.parts > 1 || way != columns_packed || p.windows.used) return false;
   return o.stored == p.computed && p.columns.stride[result] == 1 && p.columns.run == p.columns.points && p.rows.run == p.rows.points;
 }
 
@@ -310,7 +311,7 @@ static void add_step(const contraction_plan &p, contraction_memory &m, const con
   for (int64_t row = 0; row < b.row_count; row += p.f->rows) {
     const int64_t rows = least_of(b.row_count - row, p.f->rows);
     const bool half = 2 * rows <= p.f->rows;
-    const char *const packed = strips + row * at.depth * item;
+    const char *const packed = strips + row * at.depth * p.f->packed;
     char *sums = m.sums + (p.whole_sums ? row * m.pitch * item : 0);
     strip_position place = {};
     if (is_last(p, b, step)) place = position_of_strip(p, b.row + row, rows);

@@ -1,0 +1,23 @@
+/* The vectors and strips that the inner loops of contractions work in. For the files compiled once for each instruction-set variant. */
+#ifndef OPC_CONTRACTION_VECTORS_H
+#define OPC_CONTRACTION_VECTORS_H
+
+#include "opc/rows/loops.h"
+
+namespace opc {
+inline namespace OPC_VARIANT {
+
+#if defined(__AVX512F__)
+enum { strip_rows = 8 };
+#else
+enum { strip_rows = 4 };
+#endif
+
+template <typename T>
+struct vector_of {
+  typedef T type __attribute__((vector_size(vector_bytes), aligned(alignof(T)), may_alias));
+};
+
+}  // namespace OPC_VARIANT
+}  // namespace opc
+#endif  // OPC_CONTRACTION_VECTORS_H
