@@ -14,6 +14,8 @@ import pytest
 from tests.backends.guide import PAGE, write_package
 from tests.ruff import accepts
 
+pytestmark = pytest.mark.rotating("file")
+
 ROOT = Path(__file__).parents[2]
 SPECS = ROOT / "specs"
 

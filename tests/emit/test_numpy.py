@@ -197,6 +197,7 @@ def test_helpers_of_the_function_table_can_be_imported(name: str) -> None:
     assert callable(getattr(emitter, helper))
 
 
+@pytest.mark.rotating
 def test_layout(tmp_path: Path) -> None:
     for spec in SPECS:
         (tmp_path / f"{spec.stem}.py").write_text(numpy_module(load_family(spec)))

@@ -43,6 +43,7 @@ native:
 BEYOND = "for (int64_t i = 0; i <= N; i++) y(i < N ? i : 0) = x(i);"
 
 
+@pytest.mark.rotating
 def test_clean_kernels() -> None:
     report = run_sanitized([SPECS / "relu.yaml"], ("address", "thread", "undefined"), 2)
     assert report.ok, [r.message for r in report.results if r.status is Status.FAILED]
@@ -51,6 +52,7 @@ def test_clean_kernels() -> None:
         assert {r.kind for r in report.results if r.backend == name} == {"forward", "derived", "refused"}
 
 
+@pytest.mark.rotating
 def test_threads_are_looked_at_where_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sanitize, "calls_of", lambda family: islice(calls_of(family), 3))  # any will do
     specs = [SPECS / f"{name}.yaml" for name in ("relu", "clamp")]
@@ -102,6 +104,7 @@ def test_what_is_reported(tmp_path: Path, code: str, sanitizers: tuple[str, ...]
     assert said in found[0].message
 
 
+@pytest.mark.rotating
 def test_the_report_has_what_is_reported(tmp_path: Path) -> None:
     spec = tmp_path / "beyond.yaml"
     spec.write_text(NATIVE.replace("CODE", BEYOND))

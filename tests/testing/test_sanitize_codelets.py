@@ -35,6 +35,7 @@ def failed(report: Report, column: str) -> list[Result]:
     return [r for r in report.results if r.backend == column and r.status is Status.FAILED]
 
 
+@pytest.mark.rotating
 @pytest.mark.skipif(not sdk.probe().available, reason="the emulation of Poplar is not made: opc env create popart")
 def test_what_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(codelets, "bodies", wrong_bodies)

@@ -47,6 +47,7 @@ def edit(path: Path, old: str, new: str) -> None:
     path.write_text(text.replace(old, new))
 
 
+@pytest.mark.rotating
 def test_ops_that_opc_writes_otherwise_join(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     repository, out = tmp_path / "repository", tmp_path / "out"
     for name in ("opc", "runtime"):

@@ -5,6 +5,8 @@ import os
 import subprocess
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[3]
 CHECKS = Path(__file__).parent / "in_mindspore.py"
 
@@ -19,6 +21,7 @@ def failures(interpreter: Path, packages: Path, folder: Path, *names: str) -> di
     return found
 
 
+@pytest.mark.rotating
 def test_in_mindspore(interpreter: Path, packages: Path, tmp_path: Path) -> None:
     names = (
         "attributes",
@@ -37,5 +40,6 @@ def test_in_mindspore(interpreter: Path, packages: Path, tmp_path: Path) -> None
     assert found == {}
 
 
+@pytest.mark.rotating
 def test_torch_imported_first(interpreter: Path, packages: Path, tmp_path: Path) -> None:
     assert failures(interpreter, packages, tmp_path, "aten_after_torch") == {}

@@ -102,6 +102,7 @@ def test_torch_tensors_get_tensors_with_gradients(leaky_relu: LoadedOp) -> None:
         leaky_relu(torch.ones(2, dtype=torch.int32))
 
 
+@pytest.mark.rotating
 def test_changed_spec_is_reloaded_for_torch_too(spec: Path) -> None:
     import torch
 

@@ -107,6 +107,7 @@ def test_an_output_without_elements_asks_for_nothing(session: Callable[[Path], O
         logsumexp.call("logsumexp", {"x": np.zeros((2, 0), "float32")}, {})
 
 
+@pytest.mark.rotating
 def test_layout(tmp_path: Path) -> None:
     for spec in SPECS:
         for path, text in OnnxBackend().emit(load_family(spec)).items():

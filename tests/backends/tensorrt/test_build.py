@@ -51,6 +51,7 @@ def environment(**own: str | Path) -> dict[str, str]:
     return {**os.environ, "OPC_RUNTIME_INCLUDE": str(INCLUDE), **{name: str(value) for name, value in own.items()}}
 
 
+@pytest.mark.rotating
 def test_build_makes_a_library_for_a_gpu(tmp_path: Path) -> None:
     nvcc = toolkit.nvcc()
     if nvcc is None:

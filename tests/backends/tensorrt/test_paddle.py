@@ -9,6 +9,8 @@ import subprocess
 from importlib.util import find_spec
 from pathlib import Path
 
+import pytest
+
 from opc.backends.paddle import tensorrt
 from opc.backends.paddle.library import library_source
 from opc.backends.tensorrt.backend import declarations
@@ -68,6 +70,7 @@ int main() {
 """
 
 
+@pytest.mark.rotating
 def test_paddle_is_told_sizes_and_formats(tmp_path: Path) -> None:
     found = find_spec("paddle")
     assert found is not None

@@ -50,6 +50,7 @@ def test_points_of_bfloat16_are_read_16_bytes_at_a_time(tmp_path: Path) -> None:
     assert all("ld.global.v4.u32" in text for text in halves)
 
 
+@pytest.mark.rotating
 @pytest.mark.skipif(NVCC is None, reason="there is no nvcc")
 def test_what_nvcc_makes_of_weighed_sums(tmp_path: Path) -> None:
     """Scores and sums stay in registers, of which none is spilled; tensor cores multiply both, from copies of 16 bytes."""

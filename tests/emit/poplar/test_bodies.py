@@ -126,6 +126,7 @@ def test_text() -> None:
     assert text == golden.read_text()
 
 
+@pytest.mark.rotating
 def test_all_specs_compile_without_a_warning(tmp_path: Path) -> None:
     """The bodies of all specs in one file, and their codelets in another: as C++14, with -Wall -Wextra."""
     names, codelets = [], []
@@ -144,6 +145,7 @@ def test_all_specs_compile_without_a_warning(tmp_path: Path) -> None:
     assert len(codelets) > 20
 
 
+@pytest.mark.rotating
 def test_functions_and_operators(built: dict[str, BodyLibrary]) -> None:
     count, found = wrong(built["functions"].family, built["functions"])
     assert count > 10
