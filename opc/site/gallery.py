@@ -15,8 +15,9 @@ from opc.emit.mathml.statements import condition_formulas, formulas, size_formul
 from opc.ir.op import Family, Operand
 from opc.ir.printer import format_attribute, format_dims
 from opc.records import dataclass
-from opc.site import texts
+from opc.site import pictures, texts
 from opc.site.plots import Curves, curves, svg
+from opc.site.reads import Sample, samples
 from opc.testing.report import short_text
 from opc.testing.results import Report
 
@@ -40,6 +41,16 @@ class Shown:
     def path(self) -> str:
         """The path of its page."""
         return str(FOLDER / f"{self.family.name}.md")
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A picture of what is read: its title, the SVG, in which call it is so, and the same in words."""
+
+    title: str
+    svg: str
+    caption: str
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +86,7 @@ def op_page(shown: Shown, backends: Sequence[Backend], proof: Report | None = No
     """Return the page of an op, as Markdown with formulas in MathML and a plot in SVG."""
     family, op = shown.family, shown.family.forward
     backward, plotted = family.backward, curves(family)
+    read = samples(family)
     kept = [name for name, _, _ in saved(backward)] if backward is not None else []
     return _template()(
         family=family,
@@ -88,6 +100,8 @@ def op_page(shown: Shown, backends: Sequence[Backend], proof: Report | None = No
         attribute=format_attribute,
         plot=None if plotted is None else svg(family, plotted),
         plot_caption="" if plotted is None else _caption(family, plotted),
+        pictures=[_picture(family, sample, number) for number, sample in enumerate(read)],
+        linked=any(r.links for sample in read for r in sample.reads.values()),
         verdict=None if backward is None else verdict(backward),
         saved=", ".join(kept) or "nothing",
         gradients=() if backward is None else formulas(backward),
@@ -118,6 +132,14 @@ def _caption(family: Family, plotted: Curves) -> str:
     given = ", ".join(f"{name} = {value}" for name, value in plotted.attributes.items())
     what = f"{family.name} (solid)" + ("" if plotted.slope is None else " and its derivative (dashed)")
     return f"{what}, with {given}." if given else f"{what}."
+
+
+def _picture(family: Family, sample: Sample, number: int) -> Picture:
+    shown = sample.attributes if sample.changed is None else {sample.changed: sample.attributes[sample.changed]}
+    call = ", ".join(f"{name} = {list(value) if isinstance(value, tuple) else value}" for name, value in shown.items())
+    title = f"What {family.name} reads" + (f", with {call}" if call else "")
+    caption = f"With {call}." if call else ""
+    return Picture(title, pictures.svg(sample, f"reads-{family.name}-{number}", title), caption, " ".join(pictures.told(sample)))
 
 
 def _backends(family: Family, backends: Sequence[Backend], proof: Report | None) -> Iterator[BackendRow]:
