@@ -244,5 +244,7 @@ def site(session: nox.Session) -> None:
     """
     programs = installed(session)
     session.run(programs / "python", "-m", "opc.build.installer", "-q", "-e", ".[browser]", external=True)
-    session.run(programs / "opc", "site", *SPECS, "--docs", "docs", "--title", "opc", *session.posargs, env=QUIET, external=True)
+    measured = [part for page in ("benchmarks", "gpu_benchmarks") for part in ("--bench", f"docs/{page}.json")]
+    made = ("--docs", "docs", "--title", "opc", *measured, *session.posargs)
+    session.run(programs / "opc", "site", *SPECS, *made, env=QUIET, external=True)
     session.run(programs / "python", "-m", "tests.site.browser", "site/html", "site/shots", external=True)

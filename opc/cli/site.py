@@ -16,6 +16,7 @@ from opc.cli.options import Specs
 
 if TYPE_CHECKING:
     from opc.site.gallery import Shown
+    from opc.testing.bench.benchmark import Benchmark
     from opc.testing.results import Report
 
 
@@ -42,6 +43,12 @@ def site(
             "--proof", metavar="FILE.json", help="What `opc test --results` wrote, shown with each op; may be repeated."
         ),
     ] = None,
+    bench: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--bench", metavar="FILE.json", help="What `opc bench --json` printed, drawn with each op; may be repeated."
+        ),
+    ] = None,
     pages: Annotated[bool, typer.Option("--pages", help="Write the pages and mkdocs.yml alone, no HTML.")] = False,
 ) -> int:
     """Make a site of the ops: formulas, gradients, plots, costs, backends."""
@@ -58,7 +65,7 @@ def site(
     ops = _ops(found)
     _check_folder(out)
     backends, _ = registry.load_all()
-    written = gallery(list(ops.values()), backends, None if not proof else _proof(proof))
+    written = gallery(list(ops.values()), backends, None if not proof else _proof(proof), None if not bench else _bench(bench))
     below = ""
     if docs is not None:
         root = docs.resolve().parent
@@ -117,6 +124,22 @@ def _proof(paths: Iterable[Path]) -> Report:
         return keeping.joined([keeping.from_data(json.loads(path.read_text(encoding="utf-8"))) for path in paths])
     except (ValueError, KeyError, TypeError) as error:
         raise WrongUse(f"these are no results of opc test: {error}") from error
+
+
+def _bench(paths: Iterable[Path]) -> Benchmark:
+    import json
+
+    from opc.testing.bench.benchmark import Benchmark
+
+    whole = Benchmark()
+    for path in paths:
+        try:
+            part = Benchmark.from_dict(json.loads(path.read_text(encoding="utf-8")))
+        except ValueError as error:
+            raise WrongUse(f"{shown(path)}: {error}") from error
+        whole.machine |= part.machine
+        whole.rows += part.rows
+    return whole
 
 
 def _check_folder(out: Path) -> None:

@@ -15,7 +15,7 @@ from opc.emit.mathml.statements import condition_formulas, formulas, size_formul
 from opc.ir.op import Family, Operand
 from opc.ir.printer import format_attribute, format_dims
 from opc.records import dataclass
-from opc.site import pictures, texts
+from opc.site import charts, pictures, texts
 from opc.site.plots import Curves, curves, svg
 from opc.site.reads import Sample, samples
 from opc.testing.report import short_text
@@ -25,9 +25,13 @@ if TYPE_CHECKING:
     import jinja2
 
     from opc.backends.base import Backend
+    from opc.testing.bench.benchmark import Benchmark
 
 FOLDER = PurePosixPath("gallery")
 """Where the pages of ops are among those of a site."""
+
+SPEED = PurePosixPath("benchmarks", "index.md")
+"""The page of all ops beside the frameworks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,14 +66,20 @@ class BackendRow:
     proof: str
 
 
-def gallery(ops: Sequence[Shown], backends: Sequence[Backend], proof: Report | None = None) -> dict[str, str]:
-    """Return the Markdown of the pages by their paths: one an op, and `index.md`. With `proof` they say what was proved."""
+def gallery(
+    ops: Sequence[Shown], backends: Sequence[Backend], proof: Report | None = None, bench: Benchmark | None = None
+) -> dict[str, str]:
+    """Return the Markdown of the pages by their paths: one an op, and `index.md`.
+
+    With `proof` they say what was proved, with `bench` how fast the ops are; that page of all ops is then there, too.
+    """
     ordered = sorted(ops, key=lambda o: o.family.name)
-    pages = {o.path: op_page(o, backends, proof) for o in ordered}
+    pages = {o.path: op_page(o, backends, proof, bench) for o in ordered}
+    speed = {} if bench is None else {str(SPEED): charts.overview(bench, [o.family.name for o in ordered])}
     rows = "".join(f"| [{o.family.name}]({o.family.name}.md) | {_summary(o)} | {_gradient(o.family)} |\n" for o in ordered)
     head = f"# Gallery of ops\n\n{len(pages)} ops. Each page is made from the op's spec.\n\n"
     head += "| op | what it computes | gradient |\n|---|---|---|\n"
-    return {str(FOLDER / "index.md"): head + rows, **pages}
+    return {str(FOLDER / "index.md"): head + rows, **pages, **speed}
 
 
 def _summary(shown: Shown) -> str:
@@ -82,11 +92,12 @@ def _gradient(family: Family) -> str:
     return "in the spec" if family.explicit_backward else "derived"
 
 
-def op_page(shown: Shown, backends: Sequence[Backend], proof: Report | None = None) -> str:
+def op_page(shown: Shown, backends: Sequence[Backend], proof: Report | None = None, bench: Benchmark | None = None) -> str:
     """Return the page of an op, as Markdown with formulas in MathML and a plot in SVG."""
     family, op = shown.family, shown.family.forward
     backward, plotted = family.backward, curves(family)
     read = samples(family)
+    measured = [] if bench is None else charts.cases(bench, family.name)
     kept = [name for name, _, _ in saved(backward)] if backward is not None else []
     return _template()(
         family=family,
@@ -108,6 +119,8 @@ def op_page(shown: Shown, backends: Sequence[Backend], proof: Report | None = No
         gradient_text="" if backward is None else gradient_text(backward),
         sample=SAMPLE,
         costs=_costs(family),
+        bars=charts.bars(family.name, measured) if measured else None,
+        times=charts.table(measured),
         sharding="\n".join(format_shardings(o) for o in family.ops[:2]),
         backends=list(_backends(family, backends, proof)),
         proved=proof is not None,

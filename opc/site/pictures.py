@@ -83,9 +83,9 @@ def svg(sample: Sample, label: str, title: str) -> str:
     """Return the picture of a call as one line of SVG; `label` begins the ids in it, `title` is told by screen readers."""
     letters = dict(zip(sample.reads, LETTERS))
     blocks = _blocks(sample, letters)
-    width, height = blocks[-1].x + blocks[-1].width + 2, max(b.height for b in blocks) + 2
-    parts = [text for b in blocks for text in _drawn(b)]
-    parts += _arrows(sample, {b.name: b for b in blocks}, letters)
+    arrows = list(_arrows(sample, {b.name: b for b in blocks}, letters))
+    width, height = blocks[-1].x + blocks[-1].width + 2, max(b.height for b in blocks) + (24 if arrows else 2)
+    parts = [*(text for b in blocks for text in _drawn(b)), *arrows]
     return (
         f'<svg class="opc-reads" width="{width:g}" height="{height:g}" viewBox="0 0 {width:g} {height:g}" role="img"'
         f' aria-labelledby="{label}-title {label}-desc" xmlns="http://www.w3.org/2000/svg">'
