@@ -43,6 +43,14 @@ def site(
             "--proof", metavar="FILE.json", help="What `opc test --results` wrote, shown with each op; may be repeated."
         ),
     ] = None,
+    api: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--api",
+            metavar="NAME",
+            help="A reference of a Python module, or of MODULE:NAME, a command line made with Typer or click; may be repeated.",
+        ),
+    ] = None,
     bench: Annotated[
         list[Path] | None,
         typer.Option(
@@ -57,6 +65,8 @@ def site(
         raise WrongUse(f"there is no folder {shown(docs)}")
     if not pages:
         need("opc site", "site", "material")
+    if api:
+        need("opc site --api", "site", "griffe")
     from opc.backends import registry
     from opc.site.docs import pages_of
     from opc.site.gallery import FOLDER, gallery
@@ -66,6 +76,8 @@ def site(
     _check_folder(out)
     backends, _ = registry.load_all()
     written = gallery(list(ops.values()), backends, None if not proof else _proof(proof), None if not bench else _bench(bench))
+    for name in api or ():
+        written |= _reference(name)
     below = ""
     if docs is not None:
         root = docs.resolve().parent
@@ -124,6 +136,33 @@ def _proof(paths: Iterable[Path]) -> Report:
         return keeping.joined([keeping.from_data(json.loads(path.read_text(encoding="utf-8"))) for path in paths])
     except (ValueError, KeyError, TypeError) as error:
         raise WrongUse(f"these are no results of opc test: {error}") from error
+
+
+def _reference(name: str) -> dict[str, str]:
+    """Return the page of a module or of a command line, by its path.
+
+    Raises:
+        SpecError: when it is not there.
+        WrongUse: when a name stands for no command line.
+    """
+    from importlib import import_module
+
+    from opc.site import reference
+
+    module, _, program = name.partition(":")
+    if not program:
+        return {reference.path_of(name): reference.module_page(name)}
+    import typer.main
+
+    try:
+        found = getattr(import_module(module), program)
+    except (ImportError, AttributeError) as error:
+        raise WrongUse(f"there is no {name}: {error}") from error
+    command = typer.main.get_command(found) if isinstance(found, typer.Typer) else found
+    # Typer has brought click's classes along in a module of its own, so that their names tell nothing.
+    if not hasattr(command, "get_params"):
+        raise WrongUse(f"{name} is no command line made with Typer or click")
+    return {reference.path_of(name): reference.program_page(module.partition(".")[0], command)}
 
 
 def _bench(paths: Iterable[Path]) -> Benchmark:

@@ -10,6 +10,7 @@ from typing import Any
 
 import yaml
 
+from opc.site import reference
 from opc.site.docs import contents
 from opc.site.gallery import FOLDER, SPEED
 
@@ -55,6 +56,9 @@ def _navigation(pages: Mapping[str, str], docs: str) -> list[Entry]:
                 named.add(path)
         if entries:
             shown.append({section: entries})
+    described = sorted(path for path in pages if PurePosixPath(path).parent == reference.FOLDER)
+    if described:
+        shown.append({"Reference": [{pages[path].partition("\n")[0].removeprefix("# "): path} for path in described]})
     return shown
 
 
