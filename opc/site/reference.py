@@ -15,7 +15,6 @@ from opc.diagnostics import Diagnostic, SpecError
 from opc.site import texts
 
 if TYPE_CHECKING:
-    import click
     import griffe
 
 FOLDER = PurePosixPath("api")
@@ -161,8 +160,8 @@ def _markdown(text: str) -> str:
     return "".join(part if k % 2 else part.replace("&", "&amp;").replace("<", "&lt;") for k, part in enumerate(parts))
 
 
-def program_page(name: str, program: click.Command) -> str:
-    """Return the page of a command line: every command with its usage, its arguments and options."""
+def program_page(name: str, program: Any) -> str:
+    """Return the page of a command of click, or of Typer's own copy of it: each command's usage, arguments and options."""
     parts = [f"# {texts.prose(name)}", ""]
     for title, command in _commands(name, program):
         context = command.context_class(command, info_name=title)
@@ -180,9 +179,9 @@ def _paragraphs(text: str) -> list[str]:
     return [" ".join(part.split()) for part in re.split(r"\n\s*\n", text.strip())]
 
 
-def _commands(name: str, command: click.Command) -> Iterator[tuple[str, click.Command]]:
+def _commands(name: str, command: Any) -> Iterator[tuple[str, Any]]:
     """Yield the commands that do something, with the words they are called by."""
-    inner: Mapping[str, click.Command] | None = getattr(command, "commands", None)
+    inner: Mapping[str, Any] | None = getattr(command, "commands", None)
     if inner is None:
         yield name, command
         return
