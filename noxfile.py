@@ -248,6 +248,6 @@ def site(session: nox.Session) -> None:
     session.run(programs / "python", "-m", "opc.build.installer", "-q", "-e", ".[browser]", external=True)
     measured = [part for page in ("benchmarks", "gpu_benchmarks") for part in ("--bench", f"docs/{page}.json")]
     described = [part for name in DESCRIBED for part in ("--api", name)]
-    made = ("--docs", "docs", "--title", "opc", *measured, *described, *session.posargs)
+    made = ("--docs", "docs", "--title", "opc", "--proof", "docs/proof.md", *measured, *described, *session.posargs)
     session.run(programs / "opc", "site", *SPECS, *made, env=QUIET, external=True)
     session.run(programs / "python", "-m", "tests.site.browser", "site/html", "site/shots", external=True)

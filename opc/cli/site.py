@@ -15,9 +15,8 @@ from opc.cli.console import FAILED, OK, WrongUse, find_specs, need, note, say, s
 from opc.cli.options import Specs
 
 if TYPE_CHECKING:
-    from opc.site.gallery import Shown
+    from opc.site.gallery import Proof, Shown
     from opc.testing.bench.benchmark import Benchmark
-    from opc.testing.results import Report
 
 
 def site(
@@ -40,7 +39,9 @@ def site(
     proof: Annotated[
         list[Path] | None,
         typer.Option(
-            "--proof", metavar="FILE.json", help="What `opc test --results` wrote, shown with each op; may be repeated."
+            "--proof",
+            metavar="FILE",
+            help="What `opc test` wrote by --results (.json) or --markdown (.md), shown with each op; may be repeated.",
         ),
     ] = None,
     api: Annotated[
@@ -127,15 +128,30 @@ def _ops(paths: Iterable[Path]) -> Mapping[Path, Shown]:
     return found
 
 
-def _proof(paths: Iterable[Path]) -> Report:
+def _proof(paths: Iterable[Path]) -> Proof:
+    """Return what results, or pages that were made of them, say of each op on each backend."""
     import json
 
-    from opc.testing import keeping
+    from opc.testing import keeping, markdown
+    from opc.testing.report import columns_of, short_text
 
+    found: dict[tuple[str, str], str] = {}
+    results = []
+    for path in paths:
+        text = path.read_text(encoding="utf-8")
+        try:
+            if path.suffix == ".md":
+                found |= markdown.proved(text)
+            else:
+                results.append(keeping.from_data(json.loads(text)))
+        except (ValueError, KeyError, TypeError) as error:
+            raise WrongUse(f"{shown(path)}: these are no results of opc test: {error}") from error
     try:
-        return keeping.joined([keeping.from_data(json.loads(path.read_text(encoding="utf-8"))) for path in paths])
-    except (ValueError, KeyError, TypeError) as error:
+        whole = keeping.joined(results)
+    except ValueError as error:
         raise WrongUse(f"these are no results of opc test: {error}") from error
+    columns = columns_of(whole)
+    return found | {(op, columns[name].title): " ".join(short_text(cell).split()) for (op, name), cell in whole.cells().items()}
 
 
 def _reference(name: str) -> dict[str, str]:

@@ -18,14 +18,15 @@ from opc.records import dataclass
 from opc.site import charts, pictures, texts
 from opc.site.plots import Curves, curves, svg
 from opc.site.reads import Sample, samples
-from opc.testing.report import short_text
-from opc.testing.results import Report
 
 if TYPE_CHECKING:
     import jinja2
 
     from opc.backends.base import Backend
     from opc.testing.bench.benchmark import Benchmark
+
+Proof = Mapping[tuple[str, str], str]
+"""What was proved of an op on a backend, in words, by the names of the op and the framework."""
 
 FOLDER = PurePosixPath("gallery")
 """Where the pages of ops are among those of a site."""
@@ -67,7 +68,7 @@ class BackendRow:
 
 
 def gallery(
-    ops: Sequence[Shown], backends: Sequence[Backend], proof: Report | None = None, bench: Benchmark | None = None
+    ops: Sequence[Shown], backends: Sequence[Backend], proof: Proof | None = None, bench: Benchmark | None = None
 ) -> dict[str, str]:
     """Return the Markdown of the pages by their paths: one an op, and `index.md`.
 
@@ -92,7 +93,7 @@ def _gradient(family: Family) -> str:
     return "in the spec" if family.explicit_backward else "derived"
 
 
-def op_page(shown: Shown, backends: Sequence[Backend], proof: Report | None = None, bench: Benchmark | None = None) -> str:
+def op_page(shown: Shown, backends: Sequence[Backend], proof: Proof | None = None, bench: Benchmark | None = None) -> str:
     """Return the page of an op, as Markdown with formulas in MathML and a plot in SVG."""
     family, op = shown.family, shown.family.forward
     backward, plotted = family.backward, curves(family)
@@ -155,13 +156,11 @@ def _picture(family: Family, sample: Sample, number: int) -> Picture:
     return Picture(title, pictures.svg(sample, f"reads-{family.name}-{number}", title), caption, " ".join(pictures.told(sample)))
 
 
-def _backends(family: Family, backends: Sequence[Backend], proof: Report | None) -> Iterator[BackendRow]:
-    cells = {} if proof is None else proof.cells()
+def _backends(family: Family, backends: Sequence[Backend], proof: Proof | None) -> Iterator[BackendRow]:
     for backend in backends:
         reasons = backend.requires(family)
         state = f"refused: {'; '.join(r.message for r in reasons)}" if reasons else "carries it"
-        cell = cells.get((family.name, backend.name))
-        yield BackendRow(backend.title, state, "" if cell is None else " ".join(short_text(cell).split()))
+        yield BackendRow(backend.title, state, (proof or {}).get((family.name, backend.title), ""))
 
 
 @cache

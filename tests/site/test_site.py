@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -16,9 +17,9 @@ import pytest
 from opc.cli.console import guarded
 from opc.cli.main import app
 from opc.diagnostics import SpecError
-from opc.pipeline import compile_text
 from opc.site.docs import contents, pages_of
-from opc.site.gallery import Shown, op_page
+from opc.testing.keeping import to_data
+from opc.testing.markdown import markdown, proved
 from opc.testing.results import Column, Report, Result, Status
 from tests.cli.conftest import BAD, SPECS, Outcome, opc, spec, write
 
@@ -141,15 +142,26 @@ def test_what_a_spec_says_is_text(opc: Opc, tmp_path: Path) -> None:
         assert len(re.findall(r"<t[dh]", row)) in (2, 3, 6)
 
 
-def test_a_page_says_what_was_proved() -> None:
-    report = Report({"numpy": Column("NumPy", "2.4")})
+def test_a_page_says_what_was_proved(opc: Opc, tmp_path: Path) -> None:
+    report = Report({"numpy": Column("NumPy", "2.4"), "onnx": Column("ONNX")})
     report.add([Result("some", "numpy", "values", "call", Status.PASSED, ratio=0.25, count=12)])
-    from opc.backends import registry
+    report.add([Result("some", "onnx", "values", "call", Status.EMULATED, count=1200)])
+    write(tmp_path / "specs/some.yaml", SOME)
+    found = {}
+    for name, text in (("proof.json", json.dumps(to_data(report))), ("proof.md", markdown(report, "opc test"))):
+        assert opc("site", "--pages", "--proof", write(tmp_path / name, text)).code == 0
+        page = (tmp_path / "site/pages/gallery/some.md").read_text()
+        found[name] = [line for line in page.splitlines() if line.startswith(("| NumPy |", "| ONNX |"))]
+    assert found["proof.json"] == ["| NumPy | carries it | 12 0.25 |", "| ONNX | carries it | 1200 0.00 emulated |"]
+    assert found["proof.md"] == ["| NumPy | carries it | 12 |", "| ONNX | carries it | 1,200, emulated |"]
+    assert opc("site", "--pages").code == 0
+    assert "| NumPy | carries it |\n" in (tmp_path / "site/pages/gallery/some.md").read_text()
 
-    numpy = [b for b in registry.load_all()[0] if b.name == "numpy"]
-    page = op_page(Shown(compile_text(SOME), SOME), numpy, report)
-    assert "| NumPy | carries it | 12 0.25 |" in page
-    assert "| NumPy | carries it |\n" in op_page(Shown(compile_text(SOME), SOME), numpy)
+
+def test_the_page_of_this_project_s_proof_is_read() -> None:
+    found = proved((ROOT / "docs/proof.md").read_text())
+    assert len({op for op, _ in found}) > 60
+    assert found["inverse", "CUDA"] == "refused"
 
 
 def test_a_page_of_an_earlier_run_goes_and_bytes_stay(opc: Opc, tmp_path: Path) -> None:
