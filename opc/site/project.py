@@ -34,7 +34,11 @@ def project_files(title: str, pages: Mapping[str, str], docs: str = "") -> dict[
     written = {f"{PAGES}/{path}": text for path, text in pages.items()}
     if "README.md" not in pages:
         written[f"{PAGES}/index.md"] = f"# {title}\n\n[Gallery of ops]({FOLDER}/index.md)\n"
-    written[f"{PAGES}/opc.css"] = files("opc.site").joinpath("templates", "opc.css").read_text(encoding="utf-8")
+    # The colours are those of reports of `opc test`.
+    styles = (
+        files(package).joinpath("templates", name) for package, name in (("opc.testing", "colours.css"), ("opc.site", "opc.css"))
+    )
+    written[f"{PAGES}/opc.css"] = "\n".join(style.read_text(encoding="utf-8") for style in styles)
     written[CONFIGURATION] = _configuration(title, _navigation(pages, docs))
     return written
 
