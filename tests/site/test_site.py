@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from html import unescape
@@ -55,13 +57,19 @@ class Read(HTMLParser):
             self.resources.append(given[name])
 
 
-@pytest.fixture(scope="module")
-def html(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the folder with the HTML of a site of the documentation and a few ops."""
+@pytest.fixture(scope="module", params=["mkdocs", "zensical"])
+def html(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder with the HTML of a site of the documentation and a few ops, made by either builder."""
     out = tmp_path_factory.mktemp("made") / "site"
     specs = [str(SPECS / f"{name}.yaml") for name in SHOWN]
-    call = ["site", "--docs", str(ROOT / "docs"), "--title", "opc", "-o", str(out), *specs]
-    assert guarded(lambda: app(call, prog_name="opc")) == 0
+    own = ["--api", "opc", "--bench", str(ROOT / "docs/benchmarks.json")]
+    call = ["site", "--docs", str(ROOT / "docs"), "--title", "opc", "-o", str(out), *own, *specs]
+    other = request.param == "zensical"
+    assert guarded(lambda: app([*call, *(["--pages"] if other else [])], prog_name="opc")) == 0
+    if other:
+        build = (Path(sys.executable).with_name("zensical"), "build", "--strict", "-f", out / "mkdocs.yml")
+        done = subprocess.run(build, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
     return out / "html"
 
 
@@ -77,7 +85,13 @@ def pages(html: Path) -> dict[Path, Read]:
 def test_the_site_has_every_page_of_the_documentation_and_every_op(html: Path) -> None:
     docs = [p.relative_to(ROOT).with_suffix("") for p in (ROOT / "docs").rglob("*.md")]
     folders = [p.parent if p.name == "README" else p for p in docs]
-    wanted = [*map(Path, ("", "CHANGELOG", "CONTRIBUTING", "gallery")), *folders, *(Path("gallery", name) for name in SHOWN)]
+    wanted = [
+        *map(Path, ("", "CHANGELOG", "CONTRIBUTING", "gallery")),
+        *folders,
+        *(Path("gallery", name) for name in SHOWN),
+        Path("api/opc"),
+        Path("benchmarks"),
+    ]
     assert [p for p in wanted if not (html / p / "index.html").is_file()] == []
 
 
@@ -114,7 +128,9 @@ def test_an_op_s_page_has_its_formula_its_plot_and_its_spec(html: Path) -> None:
     spec_text = re.sub(r"<[^>]*>", "", page.partition('id="spec"')[2])
     assert "op: gelu\ndomain: opc.nn\nversion: 1\n" in spec_text
     assert "<math" in (html / "gallery/conv2d/index.html").read_text()
-    assert "opc-plot" not in (html / "gallery/conv2d/index.html").read_text()
+    conv2d = (html / "gallery/conv2d/index.html").read_text()
+    assert '<svg class="opc-plot"' not in conv2d
+    assert (conv2d.count('<svg class="opc-reads"'), conv2d.count('<svg class="opc-plot opc-bench"')) == (6, 1)
 
 
 SOME = """op: some
