@@ -1,8 +1,8 @@
 """Every page of a site in headless Chromium: `python -m tests.site.browser FOLDER SHOTS [PAGE...]` of the site's HTML.
 
 Looks at the console, at what is asked of other hosts, at axe's rules in both colour schemes, and at the width of a phone; keeps
-pictures of some pages, and of a report of `opc test`. With pages, such as `gallery/gelu/`, looks at these alone. Chromium is looked
-for on PATH, since a package index has none. Exit code 1 when something is found.
+pictures of some pages, and of a report of `opc test`. With pages, such as `gallery/gelu/`, looks at these alone. Chromium is
+looked for on PATH, since a package index has none. Exit code 1 when something is found.
 """
 
 from __future__ import annotations
