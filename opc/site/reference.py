@@ -162,7 +162,7 @@ def _markdown(text: str) -> str:
 
 def program_page(name: str, program: Any) -> str:
     """Return the page of a command of click, or of Typer's own copy of it: each command's usage, arguments and options."""
-    parts = [f"# {texts.prose(name)}", ""]
+    parts = [f"# The command {texts.prose(name)}", ""]
     for title, command in _commands(name, program):
         context = command.context_class(command, info_name=title)
         parts += [f"## {texts.prose(title)}", "", *(_markdown(p) + "\n" for p in _paragraphs(command.help or ""))]

@@ -33,7 +33,7 @@ AXE = {
     "dark": {"runOnly": {"type": "rule", "values": ["color-contrast"]}, "resultTypes": ["violations"]},
 }
 # The index of the search is 1 MB, which each page would read anew: all but the search itself are given an empty one.
-NO_INDEX = '{"config": {"lang": ["en"], "separator": "\\\\s+", "pipeline": []}, "docs": []}'
+NO_INDEX = '{"config": {"lang": ["en"], "separator": "[\\\\s]+", "pipeline": ["stopWordFilter"], "fields": {}}, "docs": []}'
 
 
 class Quiet(SimpleHTTPRequestHandler):

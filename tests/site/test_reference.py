@@ -91,7 +91,7 @@ def test_what_is_not_there_is_told(opc: Callable[..., Outcome], tmp_path: Path) 
     made = opc("site", "--pages", "leaky_relu.yaml", "--api", "opc.diagnostics", "--api", "opc.cli.main:app")
     assert (made.code, made.err) == (0, "site: 4 pages, 1 of them of ops\n")
     assert (
-        "- Reference:\n  - opc: api/opc.cli.main.md\n  - opc.diagnostics: api/opc.diagnostics.md\n"
+        "- Reference:\n  - The command opc: api/opc.cli.main.md\n  - opc.diagnostics: api/opc.diagnostics.md\n"
         in (tmp_path / "site/mkdocs.yml").read_text()
     )
 
