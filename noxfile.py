@@ -41,6 +41,8 @@ SANITIZERS = "address,undefined,thread"
 SANITIZED = ("test", "specs", "--cover", "--sanitize", SANITIZERS)
 
 SPECS = ("specs", "specs/native")
+# What CHANGELOG.md promises to keep: the modules, and the command line, which the site has a reference of.
+DESCRIBED = ("opc", "opc.backends.base", "opc.backends.sessions", "opc.build.hooks", "opc.cli.main:app")
 
 # Generated packages that are kept in the repository, and the backends whose tests in them can run in the environments below.
 KEPT = ("leaky_relu", "dual_residual")
@@ -245,5 +247,8 @@ def site(session: nox.Session) -> None:
     """
     programs = installed(session)
     session.run(programs / "python", "-m", "opc.build.installer", "-q", "-e", ".[browser]", external=True)
-    session.run(programs / "opc", "site", *SPECS, "--docs", "docs", "--title", "opc", *session.posargs, env=QUIET, external=True)
+    measured = [part for page in ("benchmarks", "gpu_benchmarks") for part in ("--bench", f"docs/{page}.json")]
+    described = [part for name in DESCRIBED for part in ("--api", name)]
+    made = ("--docs", "docs", "--title", "opc", "--proof", "docs/proof.md", *measured, *described, *session.posargs)
+    session.run(programs / "opc", "site", *SPECS, *made, env=QUIET, external=True)
     session.run(programs / "python", "-m", "tests.site.browser", "site/html", "site/shots", external=True)

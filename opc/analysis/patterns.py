@@ -318,7 +318,7 @@ def scatter(e: Reduce, frame: Sequence[Entry]) -> ScatterPattern | None:
     places: dict[str, Expr] = {}
     rest = list(conditions)
     for condition in conditions:
-        for index, position in _equalities(condition):
+        for index, position in equalities(condition):
             if index in frame and index not in places and set(own_entries(e)) & entries_of(position):
                 places[index] = position
                 rest.remove(condition)
@@ -329,7 +329,7 @@ def scatter(e: Reduce, frame: Sequence[Entry]) -> ScatterPattern | None:
     return ScatterPattern(tuple(places), tuple(places.values()), body, tuple(rest), own_entries(e))
 
 
-def _equalities(condition: Expr) -> Iterator[tuple[str, Expr]]:
+def equalities(condition: Expr) -> Iterator[tuple[str, Expr]]:
     """Yield what an equality says of a bare index: its name and what it is equal to."""
     match condition:
         case Call(fn="eq", args=(left, right)):
@@ -349,6 +349,7 @@ __all__ = [
     "conjuncts",
     "contraction",
     "entries_of",
+    "equalities",
     "factors",
     "guarded",
     "is_number",

@@ -15,8 +15,8 @@ from opc.cli.console import FAILED, OK, WrongUse, find_specs, need, note, say, s
 from opc.cli.options import Specs
 
 if TYPE_CHECKING:
-    from opc.site.gallery import Shown
-    from opc.testing.results import Report
+    from opc.site.gallery import Proof, Shown
+    from opc.testing.bench.benchmark import Benchmark
 
 
 def site(
@@ -39,7 +39,23 @@ def site(
     proof: Annotated[
         list[Path] | None,
         typer.Option(
-            "--proof", metavar="FILE.json", help="What `opc test --results` wrote, shown with each op; may be repeated."
+            "--proof",
+            metavar="FILE",
+            help="What `opc test` wrote by --results (.json) or --markdown (.md), shown with each op; may be repeated.",
+        ),
+    ] = None,
+    api: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--api",
+            metavar="NAME",
+            help="A reference of a Python module, or of MODULE:NAME, a command line made with Typer or click; may be repeated.",
+        ),
+    ] = None,
+    bench: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--bench", metavar="FILE.json", help="What `opc bench --json` printed, drawn with each op; may be repeated."
         ),
     ] = None,
     pages: Annotated[bool, typer.Option("--pages", help="Write the pages and mkdocs.yml alone, no HTML.")] = False,
@@ -50,6 +66,8 @@ def site(
         raise WrongUse(f"there is no folder {shown(docs)}")
     if not pages:
         need("opc site", "site", "material")
+    if api:
+        need("opc site --api", "site", "griffe")
     from opc.backends import registry
     from opc.site.docs import pages_of
     from opc.site.gallery import FOLDER, gallery
@@ -58,7 +76,9 @@ def site(
     ops = _ops(found)
     _check_folder(out)
     backends, _ = registry.load_all()
-    written = gallery(list(ops.values()), backends, None if not proof else _proof(proof))
+    written = gallery(list(ops.values()), backends, None if not proof else _proof(proof), None if not bench else _bench(bench))
+    for name in api or ():
+        written |= _reference(name)
     below = ""
     if docs is not None:
         root = docs.resolve().parent
@@ -108,15 +128,73 @@ def _ops(paths: Iterable[Path]) -> Mapping[Path, Shown]:
     return found
 
 
-def _proof(paths: Iterable[Path]) -> Report:
+def _proof(paths: Iterable[Path]) -> Proof:
+    """Return what results, or pages that were made of them, say of each op on each backend."""
     import json
 
-    from opc.testing import keeping
+    from opc.testing import keeping, markdown
+    from opc.testing.report import columns_of, short_text
+
+    found: dict[tuple[str, str], str] = {}
+    results = []
+    for path in paths:
+        text = path.read_text(encoding="utf-8")
+        try:
+            if path.suffix == ".md":
+                found |= markdown.proved(text)
+            else:
+                results.append(keeping.from_data(json.loads(text)))
+        except (ValueError, KeyError, TypeError) as error:
+            raise WrongUse(f"{shown(path)}: these are no results of opc test: {error}") from error
+    try:
+        whole = keeping.joined(results)
+    except ValueError as error:
+        raise WrongUse(f"these are no results of opc test: {error}") from error
+    columns = columns_of(whole)
+    return found | {(op, columns[name].title): " ".join(short_text(cell).split()) for (op, name), cell in whole.cells().items()}
+
+
+def _reference(name: str) -> dict[str, str]:
+    """Return the page of a module or of a command line, by its path.
+
+    Raises:
+        SpecError: when it is not there.
+        WrongUse: when a name stands for no command line.
+    """
+    from importlib import import_module
+
+    from opc.site import reference
+
+    module, _, program = name.partition(":")
+    if not program:
+        return {reference.path_of(name): reference.module_page(name)}
+    import typer.main
 
     try:
-        return keeping.joined([keeping.from_data(json.loads(path.read_text(encoding="utf-8"))) for path in paths])
-    except (ValueError, KeyError, TypeError) as error:
-        raise WrongUse(f"these are no results of opc test: {error}") from error
+        found = getattr(import_module(module), program)
+    except (ImportError, AttributeError) as error:
+        raise WrongUse(f"there is no {name}: {error}") from error
+    command = typer.main.get_command(found) if isinstance(found, typer.Typer) else found
+    # Typer has brought click's classes along in a module of its own, so that their names tell nothing.
+    if not hasattr(command, "get_params"):
+        raise WrongUse(f"{name} is no command line made with Typer or click")
+    return {reference.path_of(name): reference.program_page(module.partition(".")[0], command)}
+
+
+def _bench(paths: Iterable[Path]) -> Benchmark:
+    import json
+
+    from opc.testing.bench.benchmark import Benchmark
+
+    whole = Benchmark()
+    for path in paths:
+        try:
+            part = Benchmark.from_dict(json.loads(path.read_text(encoding="utf-8")))
+        except ValueError as error:
+            raise WrongUse(f"{shown(path)}: {error}") from error
+        whole.machine |= part.machine
+        whole.rows += part.rows
+    return whole
 
 
 def _check_folder(out: Path) -> None:

@@ -8,6 +8,7 @@ from ruamel.yaml.error import YAMLError
 
 from opc.diagnostics import Diagnostic, Source, SpecError
 from opc.editor.body_layout import same_body
+from opc.editor.flow import unfolded
 from opc.editor.lines import Lines, in_order, tidied, tree
 from opc.editor.yaml_layout import BODIES, written
 from opc.spec.text import span_at
@@ -44,7 +45,8 @@ def laid_out(text: str, name: str = "<text>") -> str:
 
 
 def _once(text: str) -> str:
-    return in_order(tidied(written(text), text))
+    source = unfolded(text)
+    return in_order(tidied(written(source), source))
 
 
 def _refusal(text: str, name: str, line: int, why: str, hint: str | None = None) -> SpecError:

@@ -15,18 +15,24 @@ from opc.emit.mathml.statements import condition_formulas, formulas, size_formul
 from opc.ir.op import Family, Operand
 from opc.ir.printer import format_attribute, format_dims
 from opc.records import dataclass
-from opc.site import texts
+from opc.site import charts, pictures, texts
 from opc.site.plots import Curves, curves, svg
-from opc.testing.report import short_text
-from opc.testing.results import Report
+from opc.site.reads import Sample, samples
 
 if TYPE_CHECKING:
     import jinja2
 
     from opc.backends.base import Backend
+    from opc.testing.bench.benchmark import Benchmark
+
+Proof = Mapping[tuple[str, str], str]
+"""What was proved of an op on a backend, in words, by the names of the op and the framework."""
 
 FOLDER = PurePosixPath("gallery")
 """Where the pages of ops are among those of a site."""
+
+SPEED = PurePosixPath("benchmarks", "index.md")
+"""The page of all ops beside the frameworks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +49,16 @@ class Shown:
 
 
 @dataclass(frozen=True, slots=True)
+class Picture:
+    """A picture of what is read: its title, the SVG, in which call it is so, and the same in words."""
+
+    title: str
+    svg: str
+    caption: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class BackendRow:
     """What a page says of one backend."""
 
@@ -51,14 +67,20 @@ class BackendRow:
     proof: str
 
 
-def gallery(ops: Sequence[Shown], backends: Sequence[Backend], proof: Report | None = None) -> dict[str, str]:
-    """Return the Markdown of the pages by their paths: one an op, and `index.md`. With `proof` they say what was proved."""
+def gallery(
+    ops: Sequence[Shown], backends: Sequence[Backend], proof: Proof | None = None, bench: Benchmark | None = None
+) -> dict[str, str]:
+    """Return the Markdown of the pages by their paths: one an op, and `index.md`.
+
+    With `proof` they say what was proved, with `bench` how fast the ops are; that page of all ops is then there, too.
+    """
     ordered = sorted(ops, key=lambda o: o.family.name)
-    pages = {o.path: op_page(o, backends, proof) for o in ordered}
+    pages = {o.path: op_page(o, backends, proof, bench) for o in ordered}
+    speed = {} if bench is None else {str(SPEED): charts.overview(bench, [o.family.name for o in ordered])}
     rows = "".join(f"| [{o.family.name}]({o.family.name}.md) | {_summary(o)} | {_gradient(o.family)} |\n" for o in ordered)
     head = f"# Gallery of ops\n\n{len(pages)} ops. Each page is made from the op's spec.\n\n"
     head += "| op | what it computes | gradient |\n|---|---|---|\n"
-    return {str(FOLDER / "index.md"): head + rows, **pages}
+    return {str(FOLDER / "index.md"): head + rows, **pages, **speed}
 
 
 def _summary(shown: Shown) -> str:
@@ -71,10 +93,12 @@ def _gradient(family: Family) -> str:
     return "in the spec" if family.explicit_backward else "derived"
 
 
-def op_page(shown: Shown, backends: Sequence[Backend], proof: Report | None = None) -> str:
+def op_page(shown: Shown, backends: Sequence[Backend], proof: Proof | None = None, bench: Benchmark | None = None) -> str:
     """Return the page of an op, as Markdown with formulas in MathML and a plot in SVG."""
     family, op = shown.family, shown.family.forward
     backward, plotted = family.backward, curves(family)
+    read = samples(family)
+    measured = [] if bench is None else charts.cases(bench, family.name)
     kept = [name for name, _, _ in saved(backward)] if backward is not None else []
     return _template()(
         family=family,
@@ -88,12 +112,16 @@ def op_page(shown: Shown, backends: Sequence[Backend], proof: Report | None = No
         attribute=format_attribute,
         plot=None if plotted is None else svg(family, plotted),
         plot_caption="" if plotted is None else _caption(family, plotted),
+        pictures=[_picture(family, sample, number) for number, sample in enumerate(read)],
+        linked=any(r.links for sample in read for r in sample.reads.values()),
         verdict=None if backward is None else verdict(backward),
         saved=", ".join(kept) or "nothing",
         gradients=() if backward is None else formulas(backward),
         gradient_text="" if backward is None else gradient_text(backward),
         sample=SAMPLE,
         costs=_costs(family),
+        bars=charts.bars(family.name, measured) if measured else None,
+        times=charts.table(measured),
         sharding="\n".join(format_shardings(o) for o in family.ops[:2]),
         backends=list(_backends(family, backends, proof)),
         proved=proof is not None,
@@ -120,13 +148,19 @@ def _caption(family: Family, plotted: Curves) -> str:
     return f"{what}, with {given}." if given else f"{what}."
 
 
-def _backends(family: Family, backends: Sequence[Backend], proof: Report | None) -> Iterator[BackendRow]:
-    cells = {} if proof is None else proof.cells()
+def _picture(family: Family, sample: Sample, number: int) -> Picture:
+    shown = sample.attributes if sample.changed is None else {sample.changed: sample.attributes[sample.changed]}
+    call = ", ".join(f"{name} = {list(value) if isinstance(value, tuple) else value}" for name, value in shown.items())
+    title = f"What {family.name} reads" + (f", with {call}" if call else "")
+    caption = f"With {call}." if call else ""
+    return Picture(title, pictures.svg(sample, f"reads-{family.name}-{number}", title), caption, " ".join(pictures.told(sample)))
+
+
+def _backends(family: Family, backends: Sequence[Backend], proof: Proof | None) -> Iterator[BackendRow]:
     for backend in backends:
         reasons = backend.requires(family)
         state = f"refused: {'; '.join(r.message for r in reasons)}" if reasons else "carries it"
-        cell = cells.get((family.name, backend.name))
-        yield BackendRow(backend.title, state, "" if cell is None else " ".join(short_text(cell).split()))
+        yield BackendRow(backend.title, state, (proof or {}).get((family.name, backend.title), ""))
 
 
 @cache

@@ -46,7 +46,7 @@ def curves(family: Family) -> Curves | None:
         return None
     if not all(o.dims and any(d.is_floating for d in candidates(o.type)) for o in (*op.inputs, *op.outputs)):
         return None
-    attributes = _attributes(family)
+    attributes = attributes_of(family)
     if attributes is None:
         return None
     x = np.linspace(LEAST, MOST, POINTS)
@@ -60,11 +60,16 @@ def curves(family: Family) -> Curves | None:
     return Curves(x, y, slope, attributes)
 
 
-def _attributes(family: Family) -> dict[str, Any] | None:
-    """Return a value for each attribute; None where one has none, or binds a type."""
+def attributes_of(family: Family) -> dict[str, Any] | None:
+    """Return a value for each attribute that places no axis: its default, or that of the spec's first example.
+
+    None where one has neither, or binds a type.
+    """
     shown = dict(family.examples[0].values) if family.examples else {}
     found: dict[str, Any] = {}
     for a in family.forward.attributes:
+        if a.kind is AttributeKind.AXIS:
+            continue
         if a.kind is AttributeKind.DTYPE or (a.required and a.name not in shown):
             return None
         found[a.name] = shown[a.name] if a.required else a.default

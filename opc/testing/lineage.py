@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from opc.analysis.patterns import conjuncts, equalities
 from opc.analysis.shapes.inference import ShapeEnv, infer
 from opc.analysis.shapes.scalar import Scalar, function
 from opc.ir.affine import Affine, Index, Symbol
@@ -44,14 +45,33 @@ MOST_STEPS = 4000
 Point = tuple[int, ...]
 
 
+Element = tuple[str, Point]
+"""An element of an operand: its name, and where."""
+
+
 class UntoldError(Exception):
     """What an element is computed from is unknown: it is too much, or it depends on data that are not known."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Scope:
-    """One point: the value of each index variable, and the point of each axis group."""
+class Reads:
+    """What one element of an output is computed from.
 
+    `elements` has the elements of each input, in the order they are read, and `outside` the places that padded reads name beside
+    it. `links` are pairs of an element of an input and what its value, an index, chooses: an element of another input, or that
+    of the output.
+    """
+
+    elements: Mapping[str, list[Point]]
+    outside: Mapping[str, list[Point]]
+    links: tuple[tuple[Element, Element], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Scope:
+    """One point: the value of each index variable, and the point of each axis group; `at` is the element that is defined."""
+
+    at: Element
     indices: Mapping[str, int] = field(default_factory=dict)
     groups: Mapping[str, Point] = field(default_factory=dict)
 
@@ -65,24 +85,43 @@ def lineage(
         UntoldError: when that is unknown.
         ShapeError: when the op refuses the call.
     """
+    return dict(_walked(op, inputs, attributes, output, at, False).elements)
+
+
+def reads(op: Op, inputs: Mapping[str, Array | None], attributes: Mapping[str, Any], output: str, at: Point) -> Reads:
+    """Return what `output` at `at` is computed from, with what lies outside and what indices choose.
+
+    Raises:
+        UntoldError: when that is unknown.
+        ShapeError: when the op refuses the call.
+    """
+    return _walked(op, inputs, attributes, output, at, True)
+
+
+def _walked(
+    op: Op, inputs: Mapping[str, Array | None], attributes: Mapping[str, Any], output: str, at: Point, linking: bool
+) -> Reads:
     given = {name: array for name, array in inputs.items() if array is not None}
     env = infer(op, {name: array.shape for name, array in given.items()}, attributes)
     if op.opaque:
         raise UntoldError("the op has no body")
-    walk = _Walk(op, env, given)
+    walk = _Walk(op, env, given, linking)
     try:
         walk.element(output, at)
     except (ArithmeticError, LookupError, ValueError) as error:
         raise UntoldError(str(error)) from None
-    return {name: list(walk.found[name]) for name in given if name in walk.found}
+    elements, outside = ({n: list(found[n]) for n in given if n in found} for found in (walk.found, walk.outside))
+    return Reads(elements, outside, tuple(walk.links))
 
 
 class _Walk:
     """One walk: the elements met, of inputs in `found`, and the values of temporaries that were read."""
 
-    def __init__(self, op: Op, env: ShapeEnv, inputs: Mapping[str, Array]) -> None:
-        self.op, self.env, self.inputs, self.steps = op, env, inputs, 0
+    def __init__(self, op: Op, env: ShapeEnv, inputs: Mapping[str, Array], linking: bool = False) -> None:
+        self.op, self.env, self.inputs, self.linking, self.steps = op, env, inputs, linking, 0
         self.found: dict[str, dict[Point, None]] = {}
+        self.outside: dict[str, dict[Point, None]] = {}
+        self.links: dict[tuple[Element, Element], None] = {}
         self.met: set[tuple[str, Point]] = set()
         self.values: dict[tuple[str, Point], Scalar | None] = {}
 
@@ -114,7 +153,7 @@ class _Walk:
                 groups[index.name], rest = rest[:rank], rest[rank:]
             else:
                 indices[index], rest = rest[0], rest[1:]
-        return _Scope(indices, groups)
+        return _Scope((target, at), indices, groups)
 
     def visit(self, e: Expr, scope: _Scope) -> None:
         """Note what an expression reads at a point."""
@@ -124,10 +163,12 @@ class _Walk:
                 for index in e.indices:
                     if not isinstance(index, Affine | GroupRef):
                         self.visit(index, scope)
-                at = self.place(e, scope)
-                if at is not None:
-                    self.element(e.operand, at)
+                named = self.named(e, scope)
+                if self.inside(e, named):
+                    self.element(e.operand, named)
+                    self.link([i for i in e.indices if not isinstance(i, Affine | GroupRef)], scope, [(e.operand, named)])
                 elif e.pad is not None:
+                    self.outside.setdefault(e.operand, {})[named] = None
                     self.visit(e.pad, scope)
             case Select():
                 self.visit(e.cond, scope)
@@ -135,6 +176,8 @@ class _Walk:
                 for side, truth in ((e.then, True), (e.other, False)):
                     if chosen is None or bool(chosen) is truth:
                         self.visit(side, scope)
+                if self.linking and chosen:
+                    self.choose(e, scope)
             case Reduce():
                 for point in self.points(e, scope):
                     self.visit(e.body, point)
@@ -142,10 +185,49 @@ class _Walk:
                 for child in children(e):
                     self.visit(child, scope)
 
+    def link(self, indices: Sequence[Expr], scope: _Scope, chosen: Sequence[Element]) -> None:
+        """Note that the values of indices choose these elements, where they are read from inputs."""
+        if self.linking and indices:
+            sources = [(name, at) for name, found in self.read_by(indices, scope).items() for at in found]
+            shown = [e for e in chosen if e[0] in self.inputs or e[0] not in self.temporaries]
+            self.links |= dict.fromkeys(itertools.product(sources, shown))
+
+    def choose(self, e: Select, scope: _Scope) -> None:
+        """Note what a condition `index == value` that holds chooses: this element by its own index, else what is read there."""
+        own = self.op.assignments[scope.at[0]].indices
+        for condition in conjuncts(e.cond):
+            for index, value in equalities(condition):
+                read = [(name, at) for name, found in self.read_by([e.then], scope).items() for at in found]
+                self.link([value], scope, [scope.at] if index in own else read)
+
+    def read_by(self, parts: Sequence[Expr], scope: _Scope) -> Mapping[str, Mapping[Point, None]]:
+        """Return the elements of inputs that expressions read at a point."""
+        apart = _Walk(self.op, self.env, self.inputs)
+        for e in parts:
+            apart.visit(e, scope)
+        return apart.found
+
+    @property
+    def temporaries(self) -> set[str]:
+        """The names of the operands that no caller sees."""
+        return {o.name for o in self.op.temporaries}
+
     def place(self, e: Read, scope: _Scope) -> Point | None:
         """Return the element a read names, None where that is outside."""
-        operand = self.op.operand(e.operand)
-        shape = self.inputs[e.operand].shape if e.operand in self.inputs else self.env.shape_of(operand)
+        named = self.named(e, scope)
+        return named if self.inside(e, named) else None
+
+    def shape(self, e: Read) -> Point:
+        """Return the shape of what is read."""
+        return self.inputs[e.operand].shape if e.operand in self.inputs else self.env.shape_of(self.op.operand(e.operand))
+
+    def inside(self, e: Read, at: Point) -> bool:
+        """Whether a place is one of what is read."""
+        return all(0 <= i < size for i, size in zip(at, self.shape(e), strict=True))
+
+    def named(self, e: Read, scope: _Scope) -> Point:
+        """Return the place a read names, inside of its operand or not."""
+        operand, shape = self.op.operand(e.operand), self.shape(e)
         specs = [d for d in operand.dims if not isinstance(d, Affine)]
         at: list[int] = []
         for index in e.indices:
@@ -162,7 +244,7 @@ class _Walk:
                 if value is None:
                     raise UntoldError(f"the index of {e.operand} is not known")
                 at.append(int(value))
-        return tuple(at) if all(0 <= i < size for i, size in zip(at, shape, strict=True)) else None
+        return tuple(at)
 
     def symbol(self, scope: _Scope) -> Callable[[Symbol], int]:
         """Return what gives the value of each symbol at a point."""
@@ -265,4 +347,4 @@ _FOLDS: Mapping[str, Callable[[list[Any]], Scalar]] = {
 }
 """Every reduction, of the values at its points in order."""
 
-__all__ = ["UntoldError", "lineage"]
+__all__ = ["Element", "Point", "Reads", "UntoldError", "lineage", "reads"]

@@ -127,6 +127,19 @@ def _ops(report: Report) -> Iterator[str]:
         yield f"| {op} | {' | '.join(row)} |"
 
 
+def proved(page: str) -> dict[tuple[str, str], str]:
+    """Return what a page that `markdown` made says of each op, by its name and the backend's title.
+
+    Raises:
+        ValueError: when it is no such page.
+    """
+    lines = [line.strip("| ").split(" | ") for line in page.partition("\n## Ops\n")[2].splitlines() if line.startswith("|")]
+    if len(lines) < 2 or lines[0][0] != "op" or any(len(line) != len(lines[0]) for line in lines[2:]):
+        raise ValueError("this page has no table of ops that opc test wrote")
+    titles = lines[0][1:]
+    return {(op, title): text for op, *cells in lines[2:] for title, text in zip(titles, cells, strict=True)}
+
+
 def _cell(text: str) -> str:
     """Return text that can stand in a cell of a table."""
     return " ".join(text.replace("|", "\\|").split())

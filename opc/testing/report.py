@@ -181,7 +181,7 @@ def refusals(report: Report) -> dict[tuple[str, str], list[str]]:
     found: dict[tuple[str, str], list[str]] = {}
     for r in report.results:
         if r.status is Status.REFUSED:
-            found.setdefault((r.backend, _about_any(r.message, r.op)), []).append(r.op)
+            found.setdefault((r.backend, about_any(r.message, r.op)), []).append(r.op)
     return {key: sorted(ops) for key, ops in found.items()}
 
 
@@ -194,7 +194,7 @@ def _print_refusals(report: Report, console: Console) -> None:
         console.print(f"  {backend}: {', '.join(ops)}: {reason}", markup=False, highlight=False)
 
 
-def _about_any(reason: str, op: str) -> str:
+def about_any(reason: str, op: str) -> str:
     """Return a reason without the op's name in front, so that ops refused for one reason stand together."""
     return reason.removeprefix(f"{op} ").removeprefix(f"{op}: ")
 

@@ -48,13 +48,13 @@ def test_a_link_stays_one(opc: Opc, tmp_path: Path) -> None:
 
 def test_what_is_refused_stays_and_the_others_are_written(opc: Opc, tmp_path: Path) -> None:
     write(tmp_path / "a.yaml", MESSY)
-    bad = write(tmp_path / "b.yaml", "inputs: {\n  # x\n  x: T}\n")
+    bad = write(tmp_path / "b.yaml", "inputs: {x:\n  # x\n  T}\n")
     write(tmp_path / "c.yaml", "op: [\n")
     done = opc("fmt", ".")
     assert (done.code, done.out) == (1, "3 specs: 1 written, 2 refused\n")
     assert "b.yaml:2:1: error: the file is left as it is: this comment would be lost\n" in done.err
     assert "c.yaml:2:1: error: not valid YAML" in done.err
-    assert bad.read_text() == "inputs: {\n  # x\n  x: T}\n"
+    assert bad.read_text() == "inputs: {x:\n  # x\n  T}\n"
 
 
 def test_the_extra_that_brings_what_it_needs(opc: Opc, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

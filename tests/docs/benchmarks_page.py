@@ -1,16 +1,23 @@
-"""docs/benchmarks.md and docs/gpu_benchmarks.md: their tables are what runs of `opc bench --markdown` printed.
+"""docs/benchmarks.md and docs/gpu_benchmarks.md: their tables are what runs of `opc bench` printed.
 
-`python tests/docs/benchmarks_page.py RUN.md...` puts the sections of these runs in the place of the page's own, the figures of
+`python tests/docs/benchmarks_page.py RUN...` puts the sections of these runs in the place of the page's own, the figures of
 targets too, and says how many targets the page then shows as missed; `--gpu` in front of the runs means the page of GPUs. What
-stands between the tables is written by hand.
+stands between the tables is written by hand. A run is what `opc bench --json` printed, or `--markdown`. Beside each page lie the
+rows that the charts of the site are drawn from, in a file of the same name that ends in `.json`.
 """
 
 from __future__ import annotations
 
+import json
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict
 from pathlib import Path
+
+from opc.site.charts import SHOWN
+from opc.testing.bench.benchmark import SECTIONS, Benchmark, Measurement
+from opc.testing.bench.report import as_markdown
 
 PAGE = Path(__file__).parents[2] / "docs" / "benchmarks.md"
 GPU_PAGE = PAGE.with_name("gpu_benchmarks.md")
@@ -52,9 +59,50 @@ def missed(page: str) -> int:
     return sum(row.endswith("| missed |") for row in rows(sections(page, "##")[TARGETS]).values())
 
 
+def heading(section: str) -> str:
+    """Return what a section is called on the page."""
+    return f"{SECTIONS[section][0].upper()}{SECTIONS[section][1:]}"
+
+
+def printed(page: str) -> Iterator[Measurement]:
+    """Yield the rows of the page that charts are drawn from, as exact as they are printed."""
+    units = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
+    found = sections(page, "##")
+    for section in SHOWN:
+        for line in found.get(heading(section), "").splitlines()[2:]:
+            cells = [cell.strip() for cell in line.strip("|").split("|")]
+            op, contender, time, ratio = cells[:4]
+            number, _, unit = time.partition(" ")
+            seconds = None if time == "-" else float(f"{float(number) * units[unit]:.3g}")
+            yield Measurement(section, op, contender, seconds, float(ratio) if ratio else None, note=note(cells))
+
+
+def note(cells: list[str]) -> str:
+    """Return what stands in the last column of a row, which has no title: a figure is none."""
+    return "" if not cells[-1] or cells[-1][0].isdigit() else cells[-1]
+
+
+def kept(page: str, runs: Iterable[Benchmark]) -> str:
+    """Return the text of the rows beside a page: those of the runs, and of the page where no run has the section."""
+    runs = list(runs)
+    found: list[Measurement] = []
+    for section in SHOWN:
+        new = [r for run in runs for r in run.rows if r.section == section]
+        found += new or [r for r in printed(page) if r.section == section]
+    lines = ",\n".join(
+        json.dumps({k: v for k, v in asdict(r).items() if k == "seconds" or v not in (None, "", 0)}) for r in found
+    )
+    machine = re.search(r"^(processor) (.+?), vectors|on an NVIDIA (\S+) with", page, re.MULTILINE)
+    told = {} if machine is None else {"processor": machine[2]} if machine[1] else {"gpu": f"NVIDIA {machine[3]}"}
+    return f'{{"machine": {json.dumps(told)}, "peak": {{}}, "targets": [], "rows": [\n{lines}\n]}}\n'
+
+
 if __name__ == "__main__":
     gpu = sys.argv[1:2] == ["--gpu"]
     path, names = (GPU_PAGE, sys.argv[2:]) if gpu else (PAGE, sys.argv[1:])
-    page = updated(path.read_text(), (Path(name).read_text() for name in names))
+    exact = [Benchmark.from_dict(json.loads(Path(name).read_text())) for name in names if name.endswith(".json")]
+    texts = [Path(name).read_text() for name in names if not name.endswith(".json")]
+    page = updated(path.read_text(), [*texts, *map(as_markdown, exact)])
     path.write_text(page)
+    path.with_suffix(".json").write_text(kept(page, exact))
     print(f"{missed(page)} targets are missed")

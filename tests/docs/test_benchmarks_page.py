@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import re
+from pathlib import Path
+
 import pytest
 
-from tests.docs.benchmarks_page import PAGE, missed, updated
+from opc.site.charts import cases
+from opc.testing.bench.benchmark import Benchmark, Measurement
+from opc.testing.bench.report import seconds_text
+from tests.docs.benchmarks_page import GPU_PAGE, PAGE, kept, missed, printed, updated
 
 OLD = """# Benchmarks
 
@@ -60,3 +67,30 @@ def test_a_run_of_a_section_that_the_page_lacks_is_told() -> None:
 def test_the_page_itself_can_be_read() -> None:
     page = PAGE.read_text()
     assert updated(page, []) == page
+
+
+@pytest.mark.parametrize("path", [PAGE, GPU_PAGE], ids=lambda p: p.stem)
+def test_what_charts_are_drawn_from_is_what_the_page_says(path: Path) -> None:
+    def shown(row: Measurement) -> tuple[str, ...]:
+        return (
+            row.section,
+            row.op,
+            row.contender,
+            seconds_text(row.seconds),
+            "" if row.ratio is None else f"{row.ratio:.2f}",
+            row.note,
+        )
+
+    bench = Benchmark.from_dict(json.loads(path.with_suffix(".json").read_text()))
+    page = path.read_text()
+    assert [*map(shown, bench.rows)] == [*map(shown, printed(page))]
+    # Every time and ratio that the tables print is among them.
+    lines = [line for line in page.splitlines() if re.match(r"\| \S+.* \| [^|]*(opc|torch|onnxruntime|copy)", line)]
+    for row in bench.rows:
+        assert any(line.startswith(f"| {row.op} | {row.contender} | {seconds_text(row.seconds)} |") for line in lines)
+    assert len(cases(bench)) > 60
+
+
+def test_a_run_s_exact_rows_are_kept() -> None:
+    row = Measurement("ops", "some", "torch", 1.23456e-3, 0.51234, note="as it is")
+    assert Benchmark.from_dict(json.loads(kept(PAGE.read_text(), [Benchmark(rows=[row])]))).rows[0] == row

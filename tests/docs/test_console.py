@@ -45,6 +45,14 @@ def test_the_first_pages_show_real_output() -> None:
     assert shown[ROOT / "docs/first_op.md"] >= 5
 
 
+def test_a_project_is_an_installed_wheel_after_five_commands() -> None:
+    section = (ROOT / "docs/wheels.md").read_text().partition("\n## A project\n")[2].partition("\n## ")[0]
+    typed = [command for m in BLOCK.finditer(section) if m[2] == "console" for command, _ in commands(m[3])]
+    assert len(typed) == 5
+    assert (typed[0], typed[3].split()[:2]) == ("opc init my-ops", ["pip", "install"])
+    assert "import my_ops" in typed[4]
+
+
 @pytest.mark.rotating
 @pytest.mark.parametrize("page", [p for p in PAGES if steps(p)], ids=page_id)
 def test_page_can_be_followed(page: Path, tmp_path: Path) -> None:

@@ -18,6 +18,12 @@ def test_a_spec_its_use_and_its_output_stand_on_the_first_screen() -> None:
     assert output.startswith("$ python ")
 
 
+def test_the_first_screen_leads_to_the_pages_and_to_what_makes_a_site_of_them() -> None:
+    screen = "\n".join(TEXT.splitlines()[:SCREEN])
+    assert "](docs/README.md)" in screen
+    assert "](docs/site.md)" in screen
+
+
 def test_the_spec_has_no_line_that_could_be_left_out() -> None:
     from opc.spec.model import SpecModel
 

@@ -90,6 +90,29 @@ examples:
 """
 
 
+IN_LIST = """require:  # one
+  # two
+  - N > 0  # three
+  - M > 0
+  # four
+  # five
+"""
+IN_MAP = """inputs:
+  x: 'T[N]'  # one
+  y:
+    type: T  # two
+    doc: 'a # b'
+    # three
+"""
+IN_ORDER = """op: a
+types:
+  T:
+    - float32  # one
+    - float64
+  I: int64
+"""
+
+
 def test_a_mess_becomes_neat() -> None:
     mess, neat = (text.replace("LONG", "a long text about what the attribute is good for") for text in (MESS, NEAT))
     assert laid_out(mess) == neat
@@ -106,7 +129,15 @@ def test_a_mess_becomes_neat() -> None:
         ('op: a\ndoc: "a\\tb"\n', 'op: a\ndoc: "a\\tb"\n'),
         ("op: a\ndoc: one\n  two\n", "op: a\ndoc: one two\n"),
         ("op: a\nkernel: |\n  y = x[i\n  z  =  x\n", "op: a\nkernel: |\n  y = x[i\n  z  =  x\n"),
-        ("require: [\n  N > 0, # one\n  M > 0\n]\n", "require:\n  - N > 0\n  # one\n  - M > 0\n"),
+        ("require: [\n  N > 0, # one\n  M > 0\n]\n", "require:\n  - N > 0  # one\n  - M > 0\n"),
+        ("require: [ # one\n  # two\n  N > 0 # three\n  , M > 0\n  # four\n] # five\n", IN_LIST),
+        ("inputs: {x: 'T[N]',  # one\n  y: {type: T, # two\n      doc: 'a # b'}, # three\n}\n", IN_MAP),
+        (
+            "examples:\n  - {x: 1,  # one\n     y: 2}\n  - {x: 3}  # two\n",
+            "examples:\n  - x: 1  # one\n    y: 2\n  - {x: 3}  # two\n",
+        ),
+        ("types: {\n  T: [float32,  # one\n      float64],\n  I: int64}\nop: a\n", IN_ORDER),
+        ("{op: a, # one\n domain: b}\n", "op: a  # one\ndomain: b\n"),
         ("examples: [{x: 1,\n  y: 2}]\n", "examples: [{x: 1, y: 2}]\n"),
         ("native:\n  cpp:\n    code: |\n      int  a ; \n", "native:\n  cpp:\n    code: |\n      int  a ; \n"),
     ],
@@ -186,8 +217,8 @@ def test_a_change_of_meaning_is_refused(monkeypatch: pytest.MonkeyPatch) -> None
             laid_out("attributes:\n  # more\n  k: 'int[2]'\n")
 
 
-def test_a_comment_between_brackets_is_refused_where_it_stands() -> None:
+def test_a_comment_inside_of_an_entry_is_refused_where_it_stands() -> None:
     with pytest.raises(SpecError) as caught:
-        laid_out("op: a\ninputs: {\n  # about x\n  x: T}\n")
+        laid_out("op: a\ninputs: {x:\n  # about x\n  T}\n")
     (found,) = caught.value.diagnostics
     assert found.render().startswith("<text>:3:1: error: the file is left as it is: this comment would be lost\n")

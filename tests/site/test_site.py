@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from html import unescape
@@ -16,9 +19,9 @@ import pytest
 from opc.cli.console import guarded
 from opc.cli.main import app
 from opc.diagnostics import SpecError
-from opc.pipeline import compile_text
 from opc.site.docs import contents, pages_of
-from opc.site.gallery import Shown, op_page
+from opc.testing.keeping import to_data
+from opc.testing.markdown import markdown, proved
 from opc.testing.results import Column, Report, Result, Status
 from tests.cli.conftest import BAD, SPECS, Outcome, opc, spec, write
 
@@ -54,13 +57,19 @@ class Read(HTMLParser):
             self.resources.append(given[name])
 
 
-@pytest.fixture(scope="module")
-def html(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the folder with the HTML of a site of the documentation and a few ops."""
+@pytest.fixture(scope="module", params=["mkdocs", "zensical"])
+def html(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder with the HTML of a site of the documentation and a few ops, made by either builder."""
     out = tmp_path_factory.mktemp("made") / "site"
     specs = [str(SPECS / f"{name}.yaml") for name in SHOWN]
-    call = ["site", "--docs", str(ROOT / "docs"), "--title", "opc", "-o", str(out), *specs]
-    assert guarded(lambda: app(call, prog_name="opc")) == 0
+    own = ["--api", "opc", "--bench", str(ROOT / "docs/benchmarks.json")]
+    call = ["site", "--docs", str(ROOT / "docs"), "--title", "opc", "-o", str(out), *own, *specs]
+    other = request.param == "zensical"
+    assert guarded(lambda: app([*call, *(["--pages"] if other else [])], prog_name="opc")) == 0
+    if other:
+        build = (Path(sys.executable).with_name("zensical"), "build", "--strict", "-f", out / "mkdocs.yml")
+        done = subprocess.run(build, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
     return out / "html"
 
 
@@ -76,7 +85,13 @@ def pages(html: Path) -> dict[Path, Read]:
 def test_the_site_has_every_page_of_the_documentation_and_every_op(html: Path) -> None:
     docs = [p.relative_to(ROOT).with_suffix("") for p in (ROOT / "docs").rglob("*.md")]
     folders = [p.parent if p.name == "README" else p for p in docs]
-    wanted = [*map(Path, ("", "CHANGELOG", "CONTRIBUTING", "gallery")), *folders, *(Path("gallery", name) for name in SHOWN)]
+    wanted = [
+        *map(Path, ("", "CHANGELOG", "CONTRIBUTING", "gallery")),
+        *folders,
+        *(Path("gallery", name) for name in SHOWN),
+        Path("api/opc"),
+        Path("benchmarks"),
+    ]
     assert [p for p in wanted if not (html / p / "index.html").is_file()] == []
 
 
@@ -113,7 +128,9 @@ def test_an_op_s_page_has_its_formula_its_plot_and_its_spec(html: Path) -> None:
     spec_text = re.sub(r"<[^>]*>", "", page.partition('id="spec"')[2])
     assert "op: gelu\ndomain: opc.nn\nversion: 1\n" in spec_text
     assert "<math" in (html / "gallery/conv2d/index.html").read_text()
-    assert "opc-plot" not in (html / "gallery/conv2d/index.html").read_text()
+    conv2d = (html / "gallery/conv2d/index.html").read_text()
+    assert '<svg class="opc-plot"' not in conv2d
+    assert (conv2d.count('<svg class="opc-reads"'), conv2d.count('<svg class="opc-plot opc-bench"')) == (6, 1)
 
 
 SOME = """op: some
@@ -141,15 +158,26 @@ def test_what_a_spec_says_is_text(opc: Opc, tmp_path: Path) -> None:
         assert len(re.findall(r"<t[dh]", row)) in (2, 3, 6)
 
 
-def test_a_page_says_what_was_proved() -> None:
-    report = Report({"numpy": Column("NumPy", "2.4")})
+def test_a_page_says_what_was_proved(opc: Opc, tmp_path: Path) -> None:
+    report = Report({"numpy": Column("NumPy", "2.4"), "onnx": Column("ONNX")})
     report.add([Result("some", "numpy", "values", "call", Status.PASSED, ratio=0.25, count=12)])
-    from opc.backends import registry
+    report.add([Result("some", "onnx", "values", "call", Status.EMULATED, count=1200)])
+    write(tmp_path / "specs/some.yaml", SOME)
+    found = {}
+    for name, text in (("proof.json", json.dumps(to_data(report))), ("proof.md", markdown(report, "opc test"))):
+        assert opc("site", "--pages", "--proof", write(tmp_path / name, text)).code == 0
+        page = (tmp_path / "site/pages/gallery/some.md").read_text()
+        found[name] = [line for line in page.splitlines() if line.startswith(("| NumPy |", "| ONNX |"))]
+    assert found["proof.json"] == ["| NumPy | carries it | 12 0.25 |", "| ONNX | carries it | 1200 0.00 emulated |"]
+    assert found["proof.md"] == ["| NumPy | carries it | 12 |", "| ONNX | carries it | 1,200, emulated |"]
+    assert opc("site", "--pages").code == 0
+    assert "| NumPy | carries it |\n" in (tmp_path / "site/pages/gallery/some.md").read_text()
 
-    numpy = [b for b in registry.load_all()[0] if b.name == "numpy"]
-    page = op_page(Shown(compile_text(SOME), SOME), numpy, report)
-    assert "| NumPy | carries it | 12 0.25 |" in page
-    assert "| NumPy | carries it |\n" in op_page(Shown(compile_text(SOME), SOME), numpy)
+
+def test_the_page_of_this_project_s_proof_is_read() -> None:
+    found = proved((ROOT / "docs/proof.md").read_text())
+    assert len({op for op, _ in found}) > 60
+    assert found["inverse", "CUDA"] == "refused"
 
 
 def test_a_page_of_an_earlier_run_goes_and_bytes_stay(opc: Opc, tmp_path: Path) -> None:

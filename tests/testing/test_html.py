@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import subprocess
 from html.parser import HTMLParser
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
 
 import opc
-from opc.testing.html import groups, write_html
+from opc.site.project import project_files
+from opc.testing.html import groups, idle, write_html
 from opc.testing.origin import commit, origin
 from opc.testing.results import Column, Report, Result, Status
 
@@ -49,6 +51,7 @@ class Page(HTMLParser):
     def __init__(self, text: str) -> None:
         super().__init__()
         self.rows: list[dict[str, str | None]] = []
+        self.every: list[dict[str, str | None]] = []
         self.cells: list[dict[str, str | None]] = []
         self.options: list[str | None] = []
         self.scripts: list[dict[str, str | None]] = []
@@ -56,6 +59,8 @@ class Page(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         found = dict(attrs)
+        if tag == "tr":
+            self.every.append(found)
         if tag == "tr" and "data-op" in found:
             self.rows.append(found)
         elif tag == "td" and "data-backend" in found:
@@ -102,6 +107,29 @@ def test_rows_and_cells_say_what_they_are_filtered_by(page: tuple[str, Page]) ->
     assert len(failures) == 5
     assert [o for o in found.options if o] == ["numpy", "torch", "rknn"]
     assert found.scripts == [{}]
+
+
+def test_what_did_not_run_is_told_with_its_reason() -> None:
+    report = Report({"numpy": Column("NumPy"), "rknn": Column("RKNN")})
+    skipped = [
+        Result(op, "rknn", "gradient", f"{op}/{n}", Status.NOT_RUN, message="no autograd") for op in "ab" for n in range(2)
+    ]
+    refused = [Result(op, "rknn", "build", op, Status.REFUSED, message=f"{op} has bool") for op in "dc"]
+    report.add([*skipped, *refused, Result("a", "numpy", "forward", "a/1", Status.PASSED)])
+    assert [(r.backend, r.status, r.reason, r.ops, r.count) for r in idle(report)] == [
+        ("rknn", Status.REFUSED, "has bool", ("c", "d"), 2),
+        ("rknn", Status.NOT_RUN, "gradient: no autograd", ("a", "b"), 4),
+    ]
+
+
+def test_the_style_is_that_of_the_site(page: tuple[str, Page]) -> None:
+    text, found = page
+    colours = files("opc.testing").joinpath("templates", "colours.css").read_text()
+    assert colours in text
+    assert colours in project_files("some", {"gallery/index.md": ""})["pages/opc.css"]
+    assert "http" not in text.replace("https://github.com", "")
+    rows = [row for row in found.every if "data-ops" in row]
+    assert [(r["data-ops"], r["data-backend"], r["data-status"]) for r in rows] == [("tanh", "rknn", "refused")]
 
 
 def test_a_group_shows_its_first_and_holds_the_others(page: tuple[str, Page]) -> None:

@@ -128,6 +128,20 @@ class Benchmark:
         targets = [{**asdict(t), "verdict": t.verdict} for t in self.targets]
         return {"machine": self.machine, "peak": self.peak, "rows": [asdict(r) for r in self.rows], "targets": targets}
 
+    @staticmethod
+    def from_dict(data: Mapping[str, Any]) -> Benchmark:
+        """Return the benchmark that `as_dict` made plain data of.
+
+        Raises:
+            ValueError: when the data are something else.
+        """
+        try:
+            rows = [Measurement(**row) for row in data["rows"]]
+            targets = [Goal(**{k: v for k, v in t.items() if k != "verdict"}) for t in data["targets"]]
+            return Benchmark(dict(data["machine"]), dict(data["peak"]), rows, targets)
+        except (KeyError, TypeError, AttributeError) as error:
+            raise ValueError(f"this is no result of opc bench --json: {error}") from None
+
 
 @dataclass(frozen=True, slots=True)
 class Settings:
