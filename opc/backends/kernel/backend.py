@@ -16,6 +16,7 @@ from opc.diagnostics import Diagnostic, SpecError
 from opc.emit.kernel.files import kernel_files
 from opc.emit.kernel.native import source_path
 from opc.ir.op import Family
+from opc.records import replace
 
 COMMON_FLAGS = (
     "-std=c++17",
@@ -89,12 +90,19 @@ class KernelBackend:
         return common, tuple(_loops(family, name) for name in VARIANTS if name != "baseline")
 
     def build_for(self, machine: str, compiler: tuple[str, ...], family: Family) -> tuple[Compile, ...]:
-        """Return the compile steps of the baseline for another machine, made by that compiler."""
-        source, folder = f"kernel/{family.name}", f"build/{machine}/kernel/{family.name}"
-        loops = (*COMMON_FLAGS, *LOOP_FLAGS, "-DOPC_VARIANT=baseline")
-        return (
-            Compile(f"{source}.cpp", f"{folder}.o", (*COMMON_FLAGS, *ENTRY_FLAGS), compiler=compiler, glue=True),
-            Compile(f"{source}_loops.cpp", f"{folder}_loops_baseline.o", loops, compiler=compiler),
+        """Return the compile steps of the baseline for another machine, made by that compiler.
+
+        Raises:
+            SpecError: when a package that native code needs is not installed, or has libraries, which are this machine's.
+        """
+        native = family.native_for("cpp")
+        if native is not None and libraries.find(native).link:
+            message = f"the native code of {family.name} is linked with libraries of this machine, and not of {machine}"
+            raise SpecError([Diagnostic(message, native.span)])
+        common = (_entry(family), _loops(family, "baseline"), *self._native(family))
+        return tuple(
+            replace(step, object=step.object.replace("build/", f"build/{machine}/", 1), compiler=compiler, functions="")
+            for step in common
         )
 
     def _native(self, family: Family) -> tuple[Compile, ...]:
