@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 from opc.backends.base import Availability, Backend, BuildStep, Compile, Link
 from opc.backends.kernel.backend import KernelBackend
-from opc.backends.kernel.cross import AARCH64, INSTALL, cross_compiler, emulator
+from opc.backends.kernel.target import AARCH64, INSTALL, cross_compiler, emulator
 from opc.backends.templates import Templates
 from opc.ir.op import Family
 

@@ -16,7 +16,7 @@ from opc.backends import call_bytes
 from opc.backends.aarch64.backend import PROGRAM
 from opc.backends.base import OpError, Session, Unsupported
 from opc.backends.derived import chooses_outputs, computable
-from opc.backends.kernel.cross import emulator
+from opc.backends.kernel.target import emulator
 from opc.ir.dtypes import DTYPES, numpy_dtype
 from opc.ir.op import Family, Op
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from opc.backends.base import BuildStep, Compile, Link, OpError, Unsupported
 from opc.backends.kernel.backend import COMMON_FLAGS, KernelBackend
-from opc.backends.kernel.cross import AARCH64, INSTALL, cross_compiler, emulator
+from opc.backends.kernel.target import AARCH64, INSTALL, cross_compiler, emulator
 from opc.backends.rknn.graph import AcceptedCall
 from opc.ir.dtypes import DTYPES, DType
 from opc.ir.op import Family
