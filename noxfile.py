@@ -223,7 +223,7 @@ def proof(session: nox.Session) -> None:
 def aarch64(session: nox.Session) -> None:
     """Every op's kernels for aarch64, as they are shipped, run under qemu: `nox -s aarch64`, or with some specs behind `--`.
 
-    Results of all specs join those that `nox -s proof` makes its page of. Every kernel is compiled by clang++ for Windows too.
+    Results of all specs join those that `nox -s proof` makes its page of.
     """
     programs = installed(session)
     missing = [

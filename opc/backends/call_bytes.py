@@ -1,9 +1,9 @@
 """Operands and attributes of calls as bytes, for a process that has neither Python nor a framework in it.
 
-All numbers are int64 in this machine's byte order. An operand is 0 when it is not given, else 1, DLPack's type code, bits, the number
-of axes, sizes, strides in elements, the place of the first element in its block of memory in bytes, the block's size and its bytes.
-Attributes are the size of their struct and its bytes; then come the number of its pointers and, for each, its place, the size and
-the bytes of what it points to.
+All numbers are int64 in this machine's byte order. An operand is 0 when it is not given, else 1, DLPack's type code, bits, the
+number of axes, sizes, strides in elements, the place of the first element in its block of memory in bytes, the block's size and
+its bytes. Attributes are the size of their struct and its bytes; then come the number of its pointers and, for each, its place,
+the size and the bytes of what it points to.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What libraries are built for: this machine and system, or others, whose compilers are here.
 
-`sysconfig.get_platform()` names it, as it does for wheels: that of this Python, or `$_PYTHON_HOST_PLATFORM`, by which Python itself,
-crossenv and cibuildwheel tell a build which machine it is for.
+`sysconfig.get_platform()` names it, as it does for wheels: that of this Python, or `$_PYTHON_HOST_PLATFORM`, by which Python
+itself, crossenv and cibuildwheel tell a build which machine it is for.
 """
 
 from __future__ import annotations

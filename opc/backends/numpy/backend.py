@@ -110,8 +110,9 @@ def _python_include() -> Path | None:
 
 
 def _lacks_machine(include: Path, machine: str) -> bool:
-    """Whether the headers have a part for each machine, as Debian's do, and not that one. Others' serve every 64-bit machine: what
-    the limited API has of the machine is the same on all.
+    """Whether the headers have a part for each machine, as Debian's do, and not that one.
+
+    Others' serve every 64-bit machine: what the limited API has of the machine is the same on all.
     """
     part = f"{machine}-linux-gnu/{include.name}/pyconfig.h"
     try:
