@@ -53,7 +53,7 @@ def test_a_wheel_for_aarch64(opc: Opc, tmp_path: Path) -> None:
     runs = emulator()
     if runs is None:
         pytest.skip(f"its libraries were not loaded, since qemu-{AARCH64} is not installed; {INSTALL}")
-    (data,) = (data for name, data in libraries.items() if name.endswith("_onnxruntime.so"))
+    (data,) = (data for name, data in libraries.items() if name.endswith("_ort.so"))
     (tmp_path / "library.so").write_bytes(data)
     compiler = (*cross_compiler(), "-x", "c", "-", "-ldl")
     subprocess.run([*compiler, "-o", tmp_path / "loader"], input=LOADER, text=True, check=True)
