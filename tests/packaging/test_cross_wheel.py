@@ -32,7 +32,7 @@ def test_a_wheel_for_aarch64(opc: Opc, tmp_path: Path) -> None:
     if target().machine == AARCH64:
         pytest.skip("aarch64 is no other machine here")
     if not cross_compiler():
-        pytest.skip(f"there is no compiler for {AARCH64}; {INSTALL}")
+        pytest.skip(f"there is no compiler for {AARCH64}; install it: {INSTALL}")
     (tmp_path / "specs").mkdir()
     (tmp_path / "specs/scaled.yaml").write_text(LIGHT)
     code, _, err = opc(tmp_path, "package", "--name", "my-ops", "-b", "onnxruntime", "--target", AARCH64)
@@ -52,7 +52,7 @@ def test_a_wheel_for_aarch64(opc: Opc, tmp_path: Path) -> None:
 
     runs = emulator()
     if runs is None:
-        pytest.skip(f"its libraries were not loaded, since qemu-{AARCH64} is not installed; {INSTALL}")
+        pytest.skip(f"its libraries were not loaded, since qemu-{AARCH64} is not installed; install it: {INSTALL}")
     (data,) = (data for name, data in libraries.items() if name.endswith("_ort.so"))
     (tmp_path / "library.so").write_bytes(data)
     compiler = (*cross_compiler(), "-x", "c", "-", "-ldl")

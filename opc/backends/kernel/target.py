@@ -24,7 +24,7 @@ AARCH64 = "aarch64"
 MACHINES = (X86_64, AARCH64)
 """The machines that kernels have vectors for."""
 
-INSTALL = "install it: sudo apt install g++-aarch64-linux-gnu qemu-user"
+INSTALL = "sudo apt install g++-aarch64-linux-gnu qemu-user"
 """How Debian gets what is needed to build programs for aarch64 and to run them."""
 
 _NAMES = {"amd64": X86_64, "arm64": AARCH64, "x64": X86_64}

@@ -60,14 +60,14 @@ def steps(family: Family) -> Iterator[BuildStep]:
         main = Compile("rknn/emulated.cpp", f"{folder}/main.o", _flags(), compiler=compiler, glue=True)
         objects = (*(s.object for s in (*made, *adapter) if isinstance(s, Compile)),)
         # A program for another machine is static, for the libraries of that one are not here.
-        static = () if own else (replace(adapter[1], object=f"{folder}/static_threads.o", flags=("-DOPC_STATIC",)),)
+        threads = adapter[1] if own else replace(adapter[1], object=f"{folder}/static_threads.o", flags=("-DOPC_STATIC",))
         flags = (*kernel.link_flags(family), "-lpthread") if own else ("-static-libstdc++", "-static-libgcc", "-lm", "-lpthread")
         yield from () if own else made
-        yield from (*adapter, main, *static)
+        yield from (*adapter, main, *(() if own else (threads,)))
         yield Link(objects, f"{folder}/lib{family.name}_rknn.so", flags, compiler=compiler)
-        parts = objects if own else (*(o for o in objects if o != adapter[1].object), static[0].object)
-        flags = flags if own else ("-static", *flags)
-        yield Link((main.object, *parts), program_path(machine), flags, program=True, compiler=compiler)
+        parts = (main.object, *(o for o in objects if o != adapter[1].object), threads.object)
+        static = () if own else ("-static",)
+        yield Link(parts, program_path(machine), (*static, *flags), program=True, compiler=compiler)
 
 
 def program_path(machine: str) -> str:
@@ -113,9 +113,11 @@ class Board:
         program = self.package / program_path(self.machine)
         command: tuple[str, ...] | None = () if self.machine == platform.machine() else emulator()
         if not program.is_file():
-            raise Unsupported(f"there is no compiler for {self.machine}; {INSTALL}")
+            raise Unsupported(f"there is no compiler for {self.machine}; install it: {INSTALL}")
         if command is None:
-            raise Unsupported(f"compiled for {self.machine}, not executed, since qemu-{self.machine} is not installed; {INSTALL}")
+            raise Unsupported(
+                f"compiled for {self.machine}, not executed, since qemu-{self.machine} is not installed; install it: {INSTALL}"
+            )
         with tempfile.TemporaryDirectory(prefix="opc-rknn-") as folder:
             calls, answers = Path(folder, "calls"), Path(folder, "answers")
             calls.write_bytes(request)

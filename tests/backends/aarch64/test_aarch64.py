@@ -57,7 +57,7 @@ int main() {
 def tools() -> None:
     found = AArch64Backend().probe()
     if not found.available:
-        pytest.skip(f"{found.reason}; {found.install}")
+        pytest.skip(f"{found.reason}; install it: {found.install}")
 
 
 @pytest.fixture(scope="module")
