@@ -161,7 +161,7 @@ class PaddleInferenceBackend(PaddleBackend):
     companion = ""
     tensor = ""  # a model of it has no tensors that users hold
 
-    def wheel(self, family: Family) -> None:  # type: ignore[override]  # the wheel carries this library for Paddle itself
+    def wheel(self, family: Family) -> None:
         """Return nothing: programs take the library that a wheel has for Paddle."""
         return
 
