@@ -213,12 +213,42 @@ def proof(session: nox.Session) -> None:
     )
     session.run(programs / "opc", "test", "specs", "--part", part, "--sanitize", SANITIZERS, env=QUIET, external=True)
     if part.startswith("1/"):
-        # What nvcc makes of kernels; without one it says so.
+        # What nvcc makes of kernels; without one it says so. What clang++ makes of them for systems that are not here.
         session.run(programs / "python", "-m", "tests.gpu.gates", env=QUIET, external=True)
+        session.run(programs / "python", "-m", "tests.systems", env=QUIET, external=True)
     parts = sorted(folder.glob(f"*-of-{part.partition('/')[2]}.json"))
     if len(parts) == int(part.partition("/")[2]):
+        parts += sorted(folder.glob("aarch64.json"))
         page = ("--markdown", "proof.md", "--made-by", f"opc test {' '.join(SPECS)}")
         session.run(programs / "opc", "report", *map(str, parts), *page, env=QUIET, external=True)
+
+
+@nox.session(venv_backend="none")
+def aarch64(session: nox.Session) -> None:
+    """Every op's kernels for aarch64, as they are shipped, run under qemu: `nox -s aarch64`, or with some specs behind `--`.
+
+    Results of all specs join those that `nox -s proof` makes its page of.
+    """
+    programs = installed(session)
+    missing = [
+        tool for tool in ("aarch64-linux-gnu-g++", "qemu-aarch64") if not (shutil.which(tool) or shutil.which(f"{tool}-static"))
+    ]
+    if missing:
+        session.skip(f"{' and '.join(missing)} not installed: sudo apt install g++-aarch64-linux-gnu qemu-user")
+    folder = Path(".opc", "proof")
+    folder.mkdir(parents=True, exist_ok=True)
+    kept = () if session.posargs else ("--results", str(folder / "aarch64.json"))
+    specs = session.posargs or SPECS
+    session.run(programs / "opc", "test", *specs, "--backend", "aarch64", "--strict", "--again", *kept, env=QUIET, external=True)
+
+
+@nox.session(venv_backend="none")
+def clang(session: nox.Session) -> None:
+    """Every op's kernels as clang++ makes them, as they are shipped: `nox -s clang`, or with some specs behind `--`."""
+    programs = installed(session)
+    env = {**QUIET, "CXX": f"{programs / 'python'} -m opc.build.zig"}
+    specs, out = session.posargs or SPECS, Path(".opc", "clang")
+    session.run(programs / "opc", "test", *specs, "--backend", "numpy", "--again", "-o", str(out), env=env, external=True)
 
 
 @nox.session(venv_backend="none")

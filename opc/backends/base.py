@@ -282,6 +282,9 @@ class Backend(ABC):
     on_device: bool = False
     """Whether it has kernels of its own for a device, and so depends on what these hold and on no framework."""
 
+    on_cpu: bool = False
+    """Whether it is the CPU's kernels that it runs on an emulation, those of another machine."""
+
     on_gpu: str = ""
     """The backend whose library its code calls for tensors in a GPU's memory, which say so by `is_cuda`."""
 

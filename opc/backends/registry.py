@@ -19,6 +19,10 @@ COMPANION = "_cuda"
 """What the name of a backend that calls a framework on a GPU has behind that of the framework's backend."""
 
 
+NAMED: Mapping[str, str] = {"aarch64": "opc.backends.aarch64.backend:AArch64Backend"}
+"""The classes, as `module:name`, of backends with `parts` that the proof runs where they are named and nowhere else."""
+
+
 @dataclass(frozen=True, slots=True)
 class Broken:
     """A registered backend that can't be used, and why."""
@@ -70,6 +74,8 @@ def load(name: str) -> Backend:
     """
     entries = registered()
     if name not in entries:
+        if name in NAMED:
+            return _imported(NAMED[name])
         beside = entries.get(name.removesuffix(COMPANION))
         found = companion(backend) if beside is not None and not isinstance(backend := _make(beside), Broken) else None
         if found is None:
@@ -85,7 +91,12 @@ def companion(backend: Backend) -> Backend | None:
     """Return the backend that only the proof runs beside one, named like it and `COMPANION`; None where it has none."""
     if not backend.companion:
         return None
-    module, _, kind = backend.companion.partition(":")
+    return _imported(backend.companion)
+
+
+def _imported(place: str) -> Backend:
+    """Return a backend of opc's own by its class, as `module:name`."""
+    module, _, kind = place.partition(":")
     found: Backend = getattr(import_module(module), kind)()
     return found
 

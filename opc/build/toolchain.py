@@ -1,7 +1,8 @@
 """The C++17 compiler and opc's runtime headers on this machine.
 
 Any compiler that takes GCC's options will do: `$CXX`, `cxx` under `[tool.opc]` in pyproject.toml, or the first that works of g++,
-clang++ and c++, with and without a version in the name.
+clang++ and c++, with and without a version in the name. For another machine it is one of these with that machine's name before
+its own, as `aarch64-linux-gnu-g++`.
 """
 
 from __future__ import annotations
@@ -12,15 +13,16 @@ import re
 import shlex
 import shutil
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from opc.backends.kernel import target as targets
+from opc.backends.kernel.target import Target, machine_named, target
 from opc.config import Config
 from opc.diagnostics import Diagnostic, SpecError
 from opc.distribution import NAME
-from opc.records import dataclass
+from opc.records import dataclass, replace
 
 INSTALL = (
     "Debian, Ubuntu: sudo apt install g++; Fedora: sudo dnf install gcc-c++; macOS: xcode-select --install; "
@@ -91,8 +93,10 @@ def candidates(config: Config) -> Iterator[tuple[tuple[str, ...], str]]:
     elif config.cxx:
         yield tuple(shlex.split(config.cxx)), f"[tool.opc] cxx in {config.path}"
     else:
+        built = target()
+        prefix = "" if built.is_here or built.system != "linux" else f"{built.machine}-linux-gnu-"
         for name in NAMES:
-            yield (name,), "the search path"
+            yield (f"{prefix}{name}",), "the search path"
 
 
 def find(config: Config) -> Toolchain:
@@ -101,36 +105,37 @@ def find(config: Config) -> Toolchain:
     Raises:
         SpecError: when there is none; the diagnostic tells what to install, or what the named compiler answered.
     """
-    refused: list[str] = []
+    refused: list[Diagnostic] = []
     named = False
+    install = INSTALL if target().is_here else targets.INSTALL
     for command, origin in candidates(config):
         named = origin != "the search path"
         path = shutil.which(command[0])
         if path is None:
             if named:
-                raise SpecError([Diagnostic(f"the compiler '{command[0]}' of {origin} was not found", hint=INSTALL)])
+                raise SpecError([Diagnostic(f"the compiler '{command[0]}' of {origin} was not found", hint=install)])
             continue
         found = _probe((path, *command[1:]), config)
         if isinstance(found, Toolchain):
             return found
-        refused.append(f"'{shlex.join(command)}' of {origin} cannot compile C++17: {found}")
+        refused.append(replace(found, message=f"'{shlex.join(command)}' of {origin} {found.message}", hint=found.hint or install))
         if named:
             break
     if refused:
-        raise SpecError([Diagnostic(text, hint=INSTALL) for text in refused])
-    raise SpecError([Diagnostic("no C++ compiler was found; opc needs one that knows C++17", hint=INSTALL)])
+        raise SpecError(refused)
+    where = "" if target().is_here else f" for {target().machine}"
+    raise SpecError([Diagnostic(f"no C++ compiler{where} was found; opc needs one that knows C++17", hint=install)])
 
 
-def _probe(command: tuple[str, ...], config: Config) -> Toolchain | str:
+def _probe(command: tuple[str, ...], config: Config) -> Toolchain | Diagnostic:
     """Return the toolchain of a compiler, or what it says instead of compiling."""
-    flags = tuple(shlex.split(os.environ.get("CXXFLAGS", ""))) + config.cxxflags
-    link = ("-shared", *shlex.split(os.environ.get("LDFLAGS", "")))
-    if sys.platform == "darwin":
-        # A Python extension takes Python's own symbols from the process that loads it.
-        link = ("-dynamiclib", "-undefined", "dynamic_lookup", *link[1:])
+    built = target()
+    machine = _machine_flags(built)
+    flags = (*machine, *shlex.split(os.environ.get("CXXFLAGS", "")), *config.cxxflags)
+    link = (*_link_flags(built), *machine, *shlex.split(os.environ.get("LDFLAGS", "")))
     try:
         status = os.stat(command[0])
-        key = (command, status.st_ino, status.st_size, status.st_mtime_ns, flags, link, os.environ.get("PATH"))
+        key = (command, status.st_ino, status.st_size, status.st_mtime_ns, flags, link, built, os.environ.get("PATH"))
         if key in _WORKING:
             return _WORKING[key]
         with tempfile.TemporaryDirectory(prefix="opc-probe-") as folder:
@@ -139,21 +144,53 @@ def _probe(command: tuple[str, ...], config: Config) -> Toolchain | str:
             call = [*command, *CXX_FLAGS, *flags, *link, str(source), "-o", str(Path(folder, "probe.so"))]
             done = subprocess.run(call, capture_output=True, text=True, errors="replace", timeout=120)
             if done.returncode != 0:
-                return _first_line(done.stderr) or f"exit status {done.returncode}"
+                return Diagnostic(f"cannot compile C++17: {_first_line(done.stderr) or f'exit status {done.returncode}'}")
+        made = _machine(command, machine)
+        if made in targets.MACHINES and made != built.machine:
+            hint = f"`opc package --target {made}` builds for {made}" if built.is_here else ""
+            return Diagnostic(f"makes code for {made}, and not for {built.machine}", hint=hint)
         version = subprocess.run([*command, "--version"], capture_output=True, text=True, errors="replace", timeout=60)
     except (OSError, subprocess.TimeoutExpired) as error:
-        return str(error)
+        return Diagnostic(f"cannot compile C++17: {error}")
     said = _first_line(version.stdout)
     gcc = "Free Software Foundation" in version.stdout
     cxx_flags = (*CXX_FLAGS, *vector_math(said), *flags)
-    return _WORKING.setdefault(key, Toolchain(command, f"{shlex.join(command)}\n{said}", cxx_flags, C_FLAGS, link, gcc))
+    return _WORKING.setdefault(
+        key, Toolchain(command, f"{shlex.join(command)}\n{said}", cxx_flags, (*C_FLAGS, *machine), link, gcc)
+    )
+
+
+def _machine_flags(built: Target) -> tuple[str, ...]:
+    """Return what has a compiler make code for a machine: that for macOS knows all of Apple's, others are for one."""
+    if built.system != "macosx" or built.is_here:
+        return ()
+    return ("-arch", "arm64" if built.machine == targets.AARCH64 else built.machine)
+
+
+def _link_flags(built: Target) -> tuple[str, ...]:
+    """Return what has a compiler link a library. Python's own symbols come from the process that loads it."""
+    if built.system == "macosx":
+        return ("-dynamiclib", "-undefined", "dynamic_lookup")
+    return ("-shared",)
+
+
+def _machine(command: tuple[str, ...], flags: tuple[str, ...]) -> str:
+    """Return the machine that a compiler makes code for; empty where it does not say."""
+    said = subprocess.run([*command, *flags, "-dumpmachine"], capture_output=True, text=True, errors="replace", timeout=60)
+    return machine_named(said.stdout.strip().partition("-")[0])
 
 
 def vector_math(version: str) -> tuple[str, ...]:
     """Return what makes a compiler of this version call glibc's vector variants of sin and cos, which g++ learns from math.h."""
     clang = re.match(r"(?:[A-Z]\w* )?clang version (\d+)", version)
-    x86 = platform.machine().lower() in ("x86_64", "amd64")
-    known = clang is not None and int(clang[1]) >= 12 and x86 and platform.libc_ver()[0] == "glibc"
+    built = target()
+    known = (
+        clang is not None
+        and int(clang[1]) >= 12
+        and built.is_x86
+        and built.system == "linux"
+        and platform.libc_ver()[0] == "glibc"
+    )
     return ("-fveclib=libmvec",) if known else ()
 
 

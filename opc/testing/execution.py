@@ -98,7 +98,7 @@ def some(backend: Backend, plan: ProofPlan) -> list[Item]:
 
     Calls with several blocks of fused rows are about the CPU's kernels, and would take an emulated device minutes.
     """
-    items = [i for i in plan.items if i.case.kind != "blocks" or backend.execution != "emulated"]
+    items = [i for i in plan.items if i.case.kind != "blocks" or backend.execution != "emulated" or backend.on_cpu]
     if not plan.extent.halves(backend.name, backend.wraps or backend.on_device):
         return items
     large = not (backend.wraps and backend.execution == "emulated")

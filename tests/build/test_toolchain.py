@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from opc import config
+from opc.backends.kernel.target import PLATFORM
 from opc.build import toolchain
 from opc.config import Config
 from opc.diagnostics import SpecError
@@ -123,7 +124,7 @@ def test_mistakes_in_settings(tmp_path: Path, text: str, message: str) -> None:
     ],
 )  # fmt: skip
 def test_clang_is_told_of_vector_functions_when_it_knows_them(version: str, known: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("platform.machine", lambda: "x86_64")
+    monkeypatch.setenv(PLATFORM, "linux-x86_64")
     monkeypatch.setattr("platform.libc_ver", lambda: ("glibc", "2.36"))
     assert toolchain.vector_math(version) == (("-fveclib=libmvec",) if known else ())
     monkeypatch.setattr("platform.libc_ver", lambda: ("", ""))

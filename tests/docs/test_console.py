@@ -1,7 +1,8 @@
 """The pages of the docs are followed as a reader would: each file they show is written, each command of a `console` block is run.
 
 What a command prints must be what stands there. Times and measured errors differ from run to run: those figures are compared as
-"some number". A code block is a file when the line before it is `<!-- file: PATH -->`.
+"some number". A code block is a file when the line before it is `<!-- file: PATH -->`; one behind `<!-- needs: PROGRAM -->` is
+run where there is such a program.
 """
 
 import os
@@ -16,7 +17,7 @@ import pytest
 
 from tests.docs.pages import PAGES, README, ROOT, page_id
 
-BLOCK = re.compile(r"(?:^<!-- file: (\S+) -->\n)?^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r"(?:^<!-- (?:file: (\S+)|needs: (?P<needs>\S+)) -->\n)?^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 # A measured figure: seconds, milliseconds, a ratio of error over bound.
 MEASURED = re.compile(r"\b\d+(\.\d+)?(e[-+]?\d+)?( ?(s|ms|us|ns|x|MiB|GB/s))\b|\b\d\.\d+\b")
 
@@ -36,11 +37,11 @@ def normalised(text: str) -> list[str]:
 
 def steps(page: Path) -> list[re.Match[str]]:
     """Return the blocks of a page that are files or console sessions, in order."""
-    return [m for m in BLOCK.finditer(page.read_text()) if m[1] or m[2] == "console"]
+    return [m for m in BLOCK.finditer(page.read_text()) if m[1] or m[3] == "console"]
 
 
 def test_the_first_pages_show_real_output() -> None:
-    shown = {page: sum(m[2] == "console" for m in steps(page)) for page in PAGES}
+    shown = {page: sum(m[3] == "console" for m in steps(page)) for page in PAGES}
     assert shown[README] >= 1
     assert shown[ROOT / "docs/first_op.md"] >= 5
 
@@ -65,7 +66,9 @@ def test_page_can_be_followed(page: Path, tmp_path: Path) -> None:
     # The reader's project has made its environments.
     env.setdefault("OPC_ENVIRONMENTS", str(ROOT / ".opc" / "env"))
     for match in steps(page):
-        file, _, text = match.groups()
+        file, needs, _, text = match.groups()
+        if needs and shutil.which(needs) is None:
+            continue
         if file:
             (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
             (tmp_path / file).write_text(text)

@@ -43,6 +43,7 @@ def test_every_backend_and_every_op_is_there(page: str) -> None:
     every = registry.select()
     # Those that the proof alone has join the page when it is made anew.
     beside = {found.title for b in every if (found := registry.companion(b)) is not None}
+    beside |= {registry.load(name).title for name in registry.NAMED}
     assert set(tool().proved(page)) - beside == {b.title for b in every}
     assert re.findall(r"^\| (\w+) \| (?!oracle)", page.partition("\n## Ops\n")[2], re.MULTILINE) == SPECS
 

@@ -12,10 +12,12 @@ from pathlib import Path
 
 from opc.backends.base import BuildStep, Compile
 from opc.backends.kernel import libraries
+from opc.backends.kernel.target import target
 from opc.diagnostics import Diagnostic, SpecError
 from opc.emit.kernel.files import kernel_files
 from opc.emit.kernel.native import source_path
 from opc.ir.op import Family
+from opc.records import replace
 
 COMMON_FLAGS = (
     "-std=c++17",
@@ -72,11 +74,13 @@ class KernelBackend:
         """Return the compile steps, one an object of `objects`.
 
         Raises:
-            SpecError: when a package that native code needs is not installed.
+            SpecError: when a package that native code needs is not installed, or has libraries and they are for another machine.
         """
+        if not target().is_here:
+            _refuse_libraries(family, target().machine)
         only = only_variant()
         forced = () if only is None else (f"-DOPC_FORCE_VARIANT={only}",)
-        loops = [_loops(family, name, _less_optimised()) for name in _variants() if only in (None, name)]
+        loops = [_loops(family, name, _less_optimised()) for name in variants() if only in (None, name)]
         return (_entry(family, forced), *loops, *self._native(family))
 
     def build_anywhere(self, family: Family) -> tuple[tuple[Compile, ...], tuple[Compile, ...]]:
@@ -89,12 +93,16 @@ class KernelBackend:
         return common, tuple(_loops(family, name) for name in VARIANTS if name != "baseline")
 
     def build_for(self, machine: str, compiler: tuple[str, ...], family: Family) -> tuple[Compile, ...]:
-        """Return the compile steps of the baseline for another machine, made by that compiler."""
-        source, folder = f"kernel/{family.name}", f"build/{machine}/kernel/{family.name}"
-        loops = (*COMMON_FLAGS, *LOOP_FLAGS, "-DOPC_VARIANT=baseline")
-        return (
-            Compile(f"{source}.cpp", f"{folder}.o", (*COMMON_FLAGS, *ENTRY_FLAGS), compiler=compiler, glue=True),
-            Compile(f"{source}_loops.cpp", f"{folder}_loops_baseline.o", loops, compiler=compiler),
+        """Return the compile steps of the baseline for another machine, made by that compiler.
+
+        Raises:
+            SpecError: when a package that native code needs is not installed, or has libraries, which are this machine's.
+        """
+        _refuse_libraries(family, machine)
+        common = (_entry(family), _loops(family, "baseline"), *self._native(family))
+        return tuple(
+            replace(step, object=step.object.replace("build/", f"build/{machine}/", 1), compiler=compiler, functions="")
+            for step in common
         )
 
     def _native(self, family: Family) -> tuple[Compile, ...]:
@@ -110,11 +118,19 @@ class KernelBackend:
 
     def link_flags(self, family: Family) -> tuple[str, ...]:
         """Return the linker flags a shared library with these objects needs."""
-        vector_math = _is_x86() and platform.libc_ver()[0] == "glibc"
+        vector_math = target().is_x86 and target().system == "linux" and platform.libc_ver()[0] == "glibc"
         native = family.native_for("cpp")
         own = libraries.find(native).link if native is not None else ()
         # The vector library is taken where something calls it: sin, cos and tan alone do.
         return (*own, *(("-Wl,--as-needed", "-lmvec", "-lm") if vector_math else ("-lm",)))
+
+
+def _refuse_libraries(family: Family, machine: str) -> None:
+    """Raise SpecError for native code that is linked with libraries, which are this machine's, where it is for another one."""
+    native = family.native_for("cpp")
+    if native is not None and libraries.find(native).link:
+        message = f"the native code of {family.name} is linked with libraries of this machine, and not of {machine}"
+        raise SpecError([Diagnostic(message, native.span)])
 
 
 def _entry(family: Family, forced: tuple[str, ...] = ()) -> Compile:
@@ -132,10 +148,6 @@ def _object(name: str) -> str:
     return f"build/kernel/{name}.o"
 
 
-def _is_x86() -> bool:
-    return platform.machine().lower() in ("x86_64", "amd64")
-
-
 _NEEDED = {
     "v4": ("avx2", "fma", "bmi2", "avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"),
     "v3": ("avx2", "fma", "bmi2"),
@@ -145,9 +157,13 @@ _NEEDED = {
 
 
 def instruction_sets() -> tuple[str, ...]:
-    """Return the variants that this machine can run, the best first, which is the one that its kernels choose."""
+    """Return the variants that this machine can run, the best first, which is the one that its kernels choose.
+
+    Of another machine nothing is known: libraries for it have what all of its kind run.
+    """
+    here = target()
     try:
-        found = set(Path("/proc/cpuinfo").read_text().split()) if _is_x86() else set()
+        found = set(Path("/proc/cpuinfo").read_text().split()) if here.is_x86 and here.is_here else set()
     except OSError:
         found = set()
     return tuple(name for name, needed in _NEEDED.items() if found.issuperset(needed))
@@ -164,8 +180,8 @@ def only_variant() -> str | None:
         return None
     if name == NATIVE:
         return instruction_sets()[0]
-    if name not in _variants():
-        raise SpecError([Diagnostic(f"${VARIANT} is '{name}'", hint=f"it is {NATIVE} or one of {', '.join(_variants())}")])
+    if name not in variants():
+        raise SpecError([Diagnostic(f"${VARIANT} is '{name}'", hint=f"it is {NATIVE} or one of {', '.join(variants())}")])
     return name
 
 
@@ -179,5 +195,6 @@ def _less_optimised() -> tuple[str, ...]:
     return {"0": ("-O0",), "1": ("-DOPC_SELDOM_UNOPTIMISED",)}.get(chosen, ())
 
 
-def _variants() -> dict[str, tuple[str, ...]]:
-    return VARIANTS if _is_x86() else {"baseline": ()}
+def variants() -> dict[str, tuple[str, ...]]:
+    """Return the variants of what libraries are built for, and the flags of each."""
+    return VARIANTS if target().is_x86 else {"baseline": ()}

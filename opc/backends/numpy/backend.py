@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from opc.backends.base import Availability, Backend, BuildStep, Check, WheelPart
 from opc.backends.kernel.backend import KernelBackend
+from opc.backends.kernel.target import target
 from opc.backends.numpy import api, binding, generated_tests
 from opc.backends.templates import Templates
 from opc.diagnostics import Diagnostic, SpecError
@@ -68,13 +69,19 @@ class NumpyBackend(Backend):
         """Return the steps that make the extension module.
 
         Raises:
-            SpecError: when Python's headers are not installed.
+            SpecError: when Python's headers are not installed, or not for the machine that is built for.
         """
         include = _python_include()
         if include is None:
             raise SpecError(
                 [Diagnostic("NumPy's binding needs Python's headers (Python.h), which are not installed", hint=_HEADERS)]
             )
+        machine = target().machine
+        if _lacks_machine(include, machine):
+            message = f"NumPy's binding needs Python's headers for {machine}, which are not installed"
+            name = {"aarch64": "arm64", "x86_64": "amd64"}.get(machine, machine)
+            install = f"sudo dpkg --add-architecture {name} && sudo apt update && sudo apt install lib{include.name}-dev:{name}"
+            raise SpecError([Diagnostic(message, hint=install)])
         kernel = KernelBackend()
         return binding.steps(family, str(include), kernel.objects(family), kernel.link_flags(family))
 
@@ -100,6 +107,18 @@ def _python_include() -> Path | None:
 
     folder = Path(sysconfig.get_path("include"))
     return folder if (folder / "Python.h").is_file() else None
+
+
+def _lacks_machine(include: Path, machine: str) -> bool:
+    """Whether the headers have a part for each machine, as Debian's do, and not that one.
+
+    Others' serve every 64-bit machine: what the limited API has of the machine is the same on all.
+    """
+    part = f"{machine}-linux-gnu/{include.name}/pyconfig.h"
+    try:
+        return part in (include / "pyconfig.h").read_text(encoding="utf-8") and not (include.parent / part).is_file()
+    except OSError:
+        return False
 
 
 def _api(family: Family) -> str:

@@ -15,6 +15,7 @@ from opc.backends.base import Availability, Backend, BuildStep, Check, Compile, 
 from opc.backends.dtypes import lacking
 from opc.backends.example_text import test_file
 from opc.backends.kernel.backend import KernelBackend
+from opc.backends.kernel.target import target
 from opc.backends.paddle.api import api_source, dispatch_source, operators_source
 from opc.backends.paddle.embedding import embedding_files
 from opc.backends.paddle.library import cuda_files, library_source, templates, threads_source
@@ -122,8 +123,13 @@ class PaddleBackend(Backend):
             ),
         )
 
-    def wheel(self, family: Family) -> WheelPart:
-        """Return the library of operators, for the versions of Paddle that have the interface of C++ it is compiled against."""
+    def wheel(self, family: Family) -> WheelPart | None:
+        """Return the library of operators, for the versions of Paddle that have the interface of C++ it is compiled against.
+
+        It is linked with Paddle's libraries, which are this machine's: for another one there is none.
+        """
+        if not target().is_here:
+            return None
         built = environments.version("paddle", "paddlepaddle") or ""
         series = ".".join(built.split(".")[:2])
         requires = (f"paddlepaddle=={series}.*",) if series else ()
@@ -155,7 +161,7 @@ class PaddleInferenceBackend(PaddleBackend):
     companion = ""
     tensor = ""  # a model of it has no tensors that users hold
 
-    def wheel(self, family: Family) -> None:  # type: ignore[override]  # the wheel carries this library for Paddle itself
+    def wheel(self, family: Family) -> None:
         """Return nothing: programs take the library that a wheel has for Paddle."""
         return
 

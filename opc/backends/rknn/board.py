@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import platform
-import shutil
 import struct
 import subprocess
 import tempfile
@@ -18,15 +17,16 @@ from typing import TYPE_CHECKING, Any
 
 from opc.backends.base import BuildStep, Compile, Link, OpError, Unsupported
 from opc.backends.kernel.backend import COMMON_FLAGS, KernelBackend
+from opc.backends.kernel.target import AARCH64, INSTALL, cross_compiler, emulator
 from opc.backends.rknn.graph import AcceptedCall
 from opc.ir.dtypes import DTYPES, DType
 from opc.ir.op import Family
-from opc.records import dataclass
+from opc.records import dataclass, replace
 
 if TYPE_CHECKING:
     from opc.backends.base import Array
 
-MACHINE = "aarch64"
+MACHINE = AARCH64
 """What boards have."""
 
 MAX_OPERANDS = 32
@@ -35,25 +35,8 @@ MAX_OPERANDS = 32
 ROOT = "RKNN_API_ROOT"
 """Environment variable that names the folder with the vendor's headers, where they are to be built with."""
 
-INSTALL = "install it: sudo apt install g++-aarch64-linux-gnu qemu-user"
-"""How Debian gets what is needed to build and run programs of boards."""
-
 _TYPES: Mapping[DType, int] = {d: d.row.rknn for d in DTYPES if d.row.rknn is not None}
 """`rknn_tensor_type` of each dtype."""
-
-
-def cross_compiler() -> tuple[str, ...]:
-    """Return the command of a compiler for boards; empty where there is none."""
-    found = shutil.which(f"{MACHINE}-linux-gnu-g++")
-    return () if found is None else (found,)
-
-
-def emulator() -> tuple[str, ...] | None:
-    """Return the command in front of a program of boards; None where it can't be run."""
-    if platform.machine() == MACHINE:
-        return ()
-    found = shutil.which(f"qemu-{MACHINE}") or shutil.which(f"qemu-{MACHINE}-static")
-    return None if found is None else (found,)
 
 
 def machines() -> tuple[str, ...]:
@@ -76,12 +59,15 @@ def steps(family: Family) -> Iterator[BuildStep]:
         )
         main = Compile("rknn/emulated.cpp", f"{folder}/main.o", _flags(), compiler=compiler, glue=True)
         objects = (*(s.object for s in (*made, *adapter) if isinstance(s, Compile)),)
+        # A program for another machine is static, for the libraries of that one are not here.
+        threads = adapter[1] if own else replace(adapter[1], object=f"{folder}/static_threads.o", flags=("-DOPC_STATIC",))
         flags = (*kernel.link_flags(family), "-lpthread") if own else ("-static-libstdc++", "-static-libgcc", "-lm", "-lpthread")
         yield from () if own else made
-        yield from (*adapter, main)
+        yield from (*adapter, main, *(() if own else (threads,)))
         yield Link(objects, f"{folder}/lib{family.name}_rknn.so", flags, compiler=compiler)
+        parts = (main.object, *(o for o in objects if o != adapter[1].object), threads.object)
         static = () if own else ("-static",)
-        yield Link((main.object, *objects), program_path(machine), (*static, *flags), program=True, compiler=compiler)
+        yield Link(parts, program_path(machine), (*static, *flags), program=True, compiler=compiler)
 
 
 def program_path(machine: str) -> str:
@@ -127,9 +113,11 @@ class Board:
         program = self.package / program_path(self.machine)
         command: tuple[str, ...] | None = () if self.machine == platform.machine() else emulator()
         if not program.is_file():
-            raise Unsupported(f"there is no compiler for {self.machine}; {INSTALL}")
+            raise Unsupported(f"there is no compiler for {self.machine}; install it: {INSTALL}")
         if command is None:
-            raise Unsupported(f"compiled for {self.machine}, not executed, since qemu-{self.machine} is not installed; {INSTALL}")
+            raise Unsupported(
+                f"compiled for {self.machine}, not executed, since qemu-{self.machine} is not installed; install it: {INSTALL}"
+            )
         with tempfile.TemporaryDirectory(prefix="opc-rknn-") as folder:
             calls, answers = Path(folder, "calls"), Path(folder, "answers")
             calls.write_bytes(request)

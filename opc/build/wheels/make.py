@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from opc import config
 from opc.backends import registry
 from opc.backends.base import Backend
+from opc.backends.kernel.target import target
 from opc.backends.package import BUILD
 from opc.build import builder, manifest, toolchain
 from opc.build.wheels import archive, joint, module, tags
@@ -176,7 +177,8 @@ def choose(wanted: Sequence[str] | None, families: Sequence[Family]) -> tuple[Ba
     unable = [name for name in chosen if name not in able]
     if unable:
         hint = f"those that one carries are {', '.join(able)}"
-        raise SpecError([Diagnostic(f"no wheel carries ops for the backend '{name}'", hint=hint) for name in unable])
+        wheel = "wheel" if target().is_here else f"wheel for {target().machine}"
+        raise SpecError([Diagnostic(f"no {wheel} carries ops for the backend '{name}'", hint=hint) for name in unable])
     return (chosen.pop(NUMPY), *chosen.values())
 
 

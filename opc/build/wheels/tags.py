@@ -42,13 +42,16 @@ def tag(libraries: Sequence[Path]) -> str:
 
 
 def _platform(libraries: Sequence[Path]) -> str:
-    """Return the lowest manylinux that has what the libraries ask for; where that is none, this machine's own platform."""
+    """Return the lowest manylinux that has what the libraries ask for; where that is none, the platform they are built for."""
     import sysconfig
 
     from packaging.tags import platform_tags
 
     own = sysconfig.get_platform()
-    if not own.startswith("linux-") or not any("manylinux" in name for name in platform_tags()):
+    if not own.startswith("linux-"):
+        # Of macOS it names the oldest that libraries are compiled for, and not this one.
+        return re.sub(r"[-.]", "_", own)
+    if not any("manylinux" in name for name in platform_tags()):
         return re.sub(r"[-.]", "_", next(platform_tags()))
     machine = own.removeprefix("linux-")
     # Before that glibc there was none for other machines.

@@ -2,7 +2,7 @@
  * instruction-set variant.
  *
  * A strip of rows of one factor, packed, is multiplied with panels of up to three vectors of columns of the other. The sums of a
- * panel stay in registers; with 32 registers there are 24 of them, with 16 there are 12.
+ * panel stay in registers; with 32 registers, as AVX-512 and aarch64 have, there are 24 of them, with 16 there are 12.
  */
 #ifndef OPC_CONTRACTION_KERNELS_H
 #define OPC_CONTRACTION_KERNELS_H

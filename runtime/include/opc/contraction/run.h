@@ -9,6 +9,7 @@
 #define OPC_CONTRACTION_RUN_H
 
 #include "opc/contraction/contraction.h"
+#include "opc/core/aligned.h"
 #include "opc/core/call.h"
 #include "opc/core/functions.h"
 #include "opc/rows/rows.h"
@@ -217,9 +218,8 @@ static void take_kept(contraction_plan &p) {
   const int64_t layout[4] = {slots, keys, panel, p.computed};
   const bool fits = kept->data != nullptr && slots <= kept->layout[0] && panel == kept->layout[2] && p.computed == kept->layout[3];
   if (!fits) {
-    free(kept->data);
-    kept->data = nullptr;
-    if (posix_memalign(&kept->data, page_bytes, static_cast<size_t>(keys + slots * panel)) != 0) kept->data = nullptr;
+    free_aligned(kept->data);
+    kept->data = allocate_aligned(page_bytes, keys + slots * panel);
     if (kept->data == nullptr) return;
     memcpy(kept->layout, layout, sizeof layout);
     for (int64_t n = 0; n < slots; ++n) static_cast<packed_key *>(kept->data)[n].count = -1;
@@ -239,8 +239,8 @@ static int32_t run_planned(contraction_plan &p) {
     for (int64_t k = 0; k < p.most_inner; ++k) offsets[v][k] = k * (v + 1) * p.f->lanes;
     p.panel_offset[v] = offsets[v];
   }
-  void *partial = nullptr;
-  if (p.parts > 1 && posix_memalign(&partial, 4096, static_cast<size_t>(p.parts * partial_bytes_of(p))) != 0) {
+  void *partial = p.parts > 1 ? allocate_aligned(4096, p.parts * partial_bytes_of(p)) : nullptr;
+  if (p.parts > 1 && partial == nullptr) {
     return fail(context, OPC_OUT_OF_MEMORY, "no memory for the sums of a contraction");
   }
   p.partial = static_cast<char *>(partial);
@@ -250,7 +250,7 @@ static int32_t run_planned(contraction_plan &p) {
   if (p.parts > 1 && !p.failed) {
     run_units(p, p.row_strips * p.column_blocks, p.parts * p.f->rows * p.most_columns, join_parts);
   }
-  free(partial);
+  free_aligned(partial);
   return p.failed ? fail(context, OPC_OUT_OF_MEMORY, "no memory for the blocks of a contraction") : OPC_OK;
 }
 

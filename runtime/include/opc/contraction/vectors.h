@@ -7,7 +7,7 @@
 namespace opc {
 inline namespace OPC_VARIANT {
 
-#if defined(__AVX512F__)
+#if defined(__AVX512F__) || defined(__aarch64__)
 enum { strip_rows = 8 };
 #else
 enum { strip_rows = 4 };

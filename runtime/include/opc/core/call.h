@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 
+#include "opc/core/aligned.h"
 #include "opc/core/stage.h"
 
 namespace opc {
@@ -143,7 +144,7 @@ struct kept_memory {
   kept_memory() = default;
   kept_memory(const kept_memory &) = delete;
   kept_memory &operator=(const kept_memory &) = delete;
-  ~kept_memory() { free(data); }
+  ~kept_memory() { free_aligned(data); }
 };
 
 /* The rows of a block of a slice; `kept` is there for its stages, NULL where there is one block only. */

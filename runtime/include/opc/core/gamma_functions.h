@@ -44,7 +44,7 @@ OPC_INLINE double lgamma_above(double x) {
 OPC_INLINE double lgamma(double x) {
   const double size = size_of(x), above = lgamma_above(x < 0 ? 1.0 - x : x), rest = turned(size).rest;
   const double below = -log(size_of(rest * sinc_inside(rest))) - above, infinity = binary<double>::infinity;
-  return (size == infinity) | ((rest == 0) & (x < 0)) ? infinity : x < 0 ? below : above;
+  return ((size == infinity) | ((rest == 0) & (x < 0))) ? infinity : x < 0 ? below : above;
 }
 OPC_INLINE float lgamma(float x) { return float(lgamma(double(x))); }
 

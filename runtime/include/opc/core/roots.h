@@ -28,14 +28,14 @@ OPC_INLINE float cbrt(float x) {
   const double size = size_of(x);
   const CubeRoot root = cube_root(size);
   const float value = float(root.y * root.scale);
-  return (x == 0) | !(size < binary<double>::infinity) ? x : signed_as(value, x);
+  return ((x == 0) | !(size < binary<double>::infinity)) ? x : signed_as(value, x);
 }
 OPC_INLINE double cbrt(double x) {
   const double size = size_of(x);
   const CubeRoot root = cube_root(size);
   const double y = root.y, square = y * y, rest = multiply_add(square, -y, root.m);
   const double value = multiply_add(rest / (3 * square), 1.0, y) * root.scale;
-  return (x == 0) | !(size < binary<double>::infinity) ? x : signed_as(value, x);
+  return ((x == 0) | !(size < binary<double>::infinity)) ? x : signed_as(value, x);
 }
 
 /* sqrt(x^2 + y^2) with an error below 0.6 ulp of float, in double, and below 1.5 ulp of double, of which those far from 1 are brought
@@ -43,14 +43,14 @@ OPC_INLINE double cbrt(double x) {
 OPC_INLINE float hypot(float x, float y) {
   const double a = x, b = y;
   const float value = float(root_of(multiply_add(a, a, b * b))), infinity = binary<float>::infinity;
-  return (size_of(x) == infinity) | (size_of(y) == infinity) ? infinity : value;
+  return ((size_of(x) == infinity) | (size_of(y) == infinity)) ? infinity : value;
 }
 OPC_INLINE double hypot(double x, double y) {
   const double a = size_of(x), b = size_of(y), larger = a > b ? a : b, infinity = binary<double>::infinity;
   const double scale = larger > 0x1p400 ? 0x1p-600 : larger < 0x1p-400 ? 0x1p600 : 1.0;
   const double back = larger > 0x1p400 ? 0x1p600 : larger < 0x1p-400 ? 0x1p-600 : 1.0;
   const double u = a * scale, v = b * scale, value = root_of(multiply_add(u, u, v * v)) * back;
-  return (a == infinity) | (b == infinity) ? infinity : value;
+  return ((a == infinity) | (b == infinity)) ? infinity : value;
 }
 
 }  // namespace OPC_VARIANT

@@ -1,4 +1,5 @@
-/* A pool of threads for hosts that lend none: `opc_parallel_for` fits `opc_context.parallel_for`. C11, POSIX threads.
+/* A pool of threads for hosts that lend none: `opc_parallel_for` fits `opc_context.parallel_for`. C11, POSIX threads,
+ * which on Windows are those of mingw-w64.
  *
  * The threads start with the first call that has work for them and sleep between calls. One call at a time has them: a call from
  * another thread, or from inside a kernel, runs on its own thread, so that there are never more running threads than processors.
@@ -13,12 +14,14 @@
 #endif
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
-#include <unistd.h>
 
+#if !defined(_WIN32)
+#include <signal.h>
+#include <unistd.h>
+#endif
 #if defined(__linux__)
 #include <sched.h>
 #endif
@@ -96,7 +99,11 @@ static int opc_processors(void) {
   cpu_set_t set;
   if (sched_getaffinity(0, sizeof set, &set) == 0) return CPU_COUNT(&set);
 #endif
+#if defined(_WIN32)
+  return pthread_num_processors_np();
+#else
   return (int)sysconf(_SC_NPROCESSORS_ONLN);
+#endif
 }
 
 static int opc_clamp_threads(long wanted) { return wanted < 1 ? 1 : wanted > OPC_MAX_THREADS ? OPC_MAX_THREADS : (int)wanted; }
@@ -117,18 +124,22 @@ static void opc_set_threads(int count) { atomic_store(&opc_thread_limit, opc_cla
 
 /* Starts workers until there are `wanted`, or as many as the system grants. */
 static void opc_start_workers(int wanted) {
+#if !defined(_WIN32) /* which has neither fork() nor signals */
   static atomic_flag registered = ATOMIC_FLAG_INIT;
   if (!atomic_flag_test_and_set(&registered)) pthread_atfork(NULL, NULL, opc_after_fork);
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_BLOCK, &all, &before); /* signals stay with the host's threads */
+#endif
   while (opc_pool.started < wanted) {
     pthread_t thread;
     if (pthread_create(&thread, NULL, opc_work, NULL) != 0) break;
     pthread_detach(thread);
     opc_pool.started++;
   }
+#if !defined(_WIN32)
   pthread_sigmask(SIG_SETMASK, &before, NULL);
+#endif
 }
 
 /* Runs body(argument, begin, end) over disjoint ranges that cover [0, count), each `grain` long or longer but the last. */

@@ -9,6 +9,7 @@
 
 #include "opc/nests/channel_tables.h"
 #include "opc/nests/windows.h"
+#include "opc/core/aligned.h"
 #include "opc/core/transpose.h"
 
 namespace opc {
@@ -37,10 +38,10 @@ struct channel_windows {
 struct channel_memory {
   char *data;
   explicit channel_memory(bool wanted) :
-      data(wanted ? static_cast<char *>(aligned_alloc(64, static_cast<size_t>(channel_tile_bytes))) : nullptr) {}
+      data(wanted ? static_cast<char *>(allocate_aligned(64, channel_tile_bytes)) : nullptr) {}
   channel_memory(const channel_memory &) = delete;
   channel_memory &operator=(const channel_memory &) = delete;
-  ~channel_memory() { free(data); }
+  ~channel_memory() { free_aligned(data); }
 };
 
 /* Whether there are channels enough for their planes to be taken together, and vectors wide enough. */

@@ -40,7 +40,7 @@ OPC_INLINE void reduce_tile(const window_row<T, Axes, Guards> &w, const window_p
     found[v] = (p.begin() ? R(0) : limits<R>::lowest) - results{};
     if constexpr (Padded && is_search(C)) {
       const results lane = lane_vector<R, Bytes>::numbers(step) + R(at[v]);
-      found[v] = (lane >= R(c->begin)) & (lane < R(c->end)) ? results{} : limits<R>::lowest - results{};
+      found[v] = ((lane >= R(c->begin)) & (lane < R(c->end))) ? results{} : limits<R>::lowest - results{};
     }
   }
   each_position(w, p, w.first_element, w.first_tap, [&](int64_t element, int64_t tap) OPC_INLINED {

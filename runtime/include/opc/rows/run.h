@@ -9,6 +9,7 @@
 
 #include <stdlib.h>
 
+#include "opc/core/aligned.h"
 #include "opc/core/functions.h"
 #include "opc/rows/rows.h"
 
@@ -180,7 +181,8 @@ static void run_range(void *argument, int64_t begin, int64_t end) {
   char *memory = small;
   void *allocated = nullptr;
   if (r.buffer_bytes > static_cast<int64_t>(sizeof small)) {
-    if (posix_memalign(&allocated, 4096, static_cast<size_t>(r.buffer_bytes)) != 0) {
+    allocated = allocate_aligned(4096, r.buffer_bytes);
+    if (allocated == nullptr) {
       __atomic_store_n(&r.failed, true, __ATOMIC_RELAXED);
       return;
     }
@@ -194,7 +196,7 @@ static void run_range(void *argument, int64_t begin, int64_t end) {
       run_units(r, r.units * chunk / r.chunks, r.units * (chunk + 1) / r.chunks, memory, chunk);
     }
   }
-  free(allocated);
+  free_aligned(allocated);
 }
 
 static int32_t split(runner &r, int64_t count, int64_t grain) {
