@@ -8,6 +8,7 @@ import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from opc.backends.aarch64 import PROGRAM
 from opc.backends.base import Availability, Backend, BuildStep, Compile, Link
 from opc.backends.kernel.backend import KernelBackend
 from opc.backends.kernel.target import AARCH64, INSTALL, cross_compiler, emulator
@@ -18,9 +19,6 @@ if TYPE_CHECKING:
     from opc.backends.aarch64.session import AArch64Session
 
 templates = Templates("opc.backends.aarch64")
-
-PROGRAM = f"build/{AARCH64}/program"
-"""The path of the program, relative to the package directory."""
 
 
 class AArch64Backend(Backend):

@@ -13,7 +13,7 @@ from typing import IO, TYPE_CHECKING
 import numpy as np
 
 from opc.backends import call_bytes
-from opc.backends.aarch64.backend import PROGRAM
+from opc.backends.aarch64 import PROGRAM
 from opc.backends.base import OpError, Session, Unsupported
 from opc.backends.derived import chooses_outputs, computable
 from opc.backends.kernel.target import emulator
