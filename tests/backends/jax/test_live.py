@@ -212,3 +212,36 @@ def test_both_zeros_are_told_apart(ops: dict[str, ModuleType]) -> None:
     call = ops["leaky_relu"].leaky_relu
     signs = [np.signbit(np.asarray(call(jax.numpy.asarray([-1.0]), alpha=alpha)))[0] for alpha in (0.0, -0.0)]
     assert signs == [True, False]
+
+
+def test_benchmark(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`opc bench` compares programs that compute the same, and tells what one call of a program costs."""
+    import jax
+
+    from opc.pipeline import load_family
+    from opc.testing.bench import frameworks
+    from opc.testing.bench import jax as bench
+    from opc.testing.bench.benchmark import Settings
+    from opc.testing.bench.problem import row_problem
+
+    # In a process that tests share, programs run as they do.
+    monkeypatch.setattr(jax.config, "update", lambda *_: None)
+    monkeypatch.setattr(bench, "CALLS", 3)
+    specs = {op: str(folder / "specs" / f"{op}.yaml") for op in ("leaky_relu", "softmax")}
+    for op, make in (("leaky_relu", bench.contenders), ("softmax", bench.contenders), ("leaky_relu", bench.call_contenders)):
+        ours, theirs = make(row_problem(load_family(Path(specs[op])), folder / op, 4, 1))
+        np.testing.assert_allclose(ours.run(), theirs.run(), rtol=1e-6)
+    found: list[dict[str, Any]] = []
+    settings = Settings(specs, (), str(folder), (), 1 << 12, 3, 1)
+    entries = [f for f in frameworks.FRAMEWORKS if f.backend == "jax"]
+    for entry in entries:
+        frameworks.run(entry, settings, found.append)
+    rows = [(r["section"], r["op"], r["contender"], r["ratio"]) for f in found for r in [f.get("row")] if r]
+    assert [r[:3] for r in rows] == [
+        *(("frameworks", op, c) for op in ("leaky_relu", "softmax") for c in ("opc jax", "jax")),
+        *(("frameworks-tiny", "leaky_relu", f"{c} in a program") for c in ("opc jax", "jax")),
+    ]
+    assert [r[3] is None for r in rows] == [True, False] * 3
+    targets = [f["target"] for f in found if "target" in f]
+    assert [(t["limit"], t["unit"]) for t in targets] == [(1.05, ""), (1.05, ""), (200.0, "ns")]
+    assert all(f["row"]["seconds"] > 0 for f in found if "row" in f)
