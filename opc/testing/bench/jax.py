@@ -54,6 +54,6 @@ def _functions(problem: Problem) -> list[tuple[str, Callable[..., Any]]]:
 
 
 def _waiting(program: Any, arrays: list[Any]) -> Callable[[], Any]:
-    """Return a call of a program, compiled here, that comes back when the result is there: JAX computes behind the caller's back."""
+    """Return a call of a program, compiled here, that comes back with the result: JAX computes behind the caller's back."""
     compiled = program.lower(*arrays).compile()
     return lambda: compiled(*arrays).block_until_ready()
