@@ -124,7 +124,8 @@ def _measured(
     )
     found = Benchmark(machine())
     if needed:
-        needs = (*BACKENDS, *dict.fromkeys(f.backend for f in other))
+        ours = BACKENDS if set(_IN_PROCESS) & set(wanted) else ()
+        needs = (*ours, *dict.fromkeys(f.backend for f in other))
         packages = _built({n: p for n, p in every.items() if n in needed}, Path(settings.out), needs)
         if packages is None:
             return None

@@ -21,7 +21,7 @@ from opc.backends import package
 from opc.build.builder import build_specs
 from tests.narrow import narrow
 
-OPS = ("leaky_relu", "add", "softmax", "linear", "embedding", "argmax")
+OPS = ("leaky_relu", "add", "softmax", "linear", "embedding", "argmax", "silu", "addcmul")
 SCRIPT = Path(__file__).with_name("sharded.py")
 
 # For each case: where the output and the gradients lie, and the collectives of the call and of its gradient.
@@ -112,8 +112,36 @@ def test_transformations(ops: dict[str, ModuleType]) -> None:
             np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-14, err_msg=str(i))
 
 
+def test_forward_over_forward(ops: dict[str, ModuleType]) -> None:
+    """Of a pointwise op it gives what it gives of JAX's own functions, for operands that are broadcast too."""
+    import jax
+
+    random = np.random.default_rng(4)
+    silu, addcmul = ops["silu"].silu, ops["addcmul"].addcmul
+
+    def laplacian(activation: Any) -> Any:
+        return lambda x: jax.numpy.trace(jax.jacfwd(jax.jacfwd(lambda x: (w @ activation(w @ x))[0]))(x))
+
+    def second(function: Any) -> Any:
+        return jax.jacfwd(jax.jacfwd(function, (0, 1, 2)), (0, 1, 2))
+
+    with jax.enable_x64(True):
+        w, x = (jax.numpy.asarray(random.standard_normal(shape)) for shape in ((3, 3), (4, 3)))
+        for wrap in (lambda f: jax.vmap(f), lambda f: jax.jit(jax.vmap(f))):
+            found, expected = (wrap(laplacian(f))(x) for f in (silu, jax.nn.silu))
+            np.testing.assert_allclose(found, expected, rtol=1e-12)
+        operands = [jax.numpy.asarray(random.standard_normal(shape)) for shape in ((2, 3), (3,), (2, 1))]
+        pair = [second(f)(*operands) for f in (lambda x, a, b: addcmul(x, a, b, value=0.7), lambda x, a, b: x + 0.7 * a * b)]
+        jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-12), *pair)
+        batch = [jax.numpy.stack([o, 2 * o]) for o in operands[:2]]
+        pair = [jax.vmap(lambda x, a, f=f: second(f)(x, a, operands[2]))(*batch) for f in (addcmul, lambda x, a, b: x + a * b)]
+        jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-12), *pair)
+    with pytest.raises(NotImplementedError, match="the derivative of silu has no derivative"):
+        jax.jacfwd(jax.jacfwd(jax.jacfwd(silu)))(jax.numpy.ones(2))
+
+
 def test_forward_over_forward_is_refused(ops: dict[str, ModuleType]) -> None:
-    """opc derives no kernel for it, and the message says what does without; where it is 0, none is needed."""
+    """Of other ops opc derives no kernel for it, and the message says what does without; where it is 0, none is needed."""
     import jax
 
     with pytest.raises(NotImplementedError, match=r"softmax: .*jax.hessian"):
