@@ -39,7 +39,8 @@ def call_contenders(problem: Problem) -> list[Contender]:
                 x = function(matrix @ x)
             return x
 
-        return jax.jit(program)
+        made: Callable[..., Any] = jax.jit(program)
+        return made
 
     return [Contender(f"{name} in a program", _waiting(chain(function), arrays)) for name, function in _functions(problem)]
 
