@@ -6,9 +6,8 @@ framework whose autograd is free to do so hands the cotangent on, and no kernel 
 
 from __future__ import annotations
 
-from opc.ir.affine import Affine, Index
 from opc.ir.expr import BroadcastAxis, Const, Expr, Present, Read, Reduce, Select
-from opc.ir.op import Assign, Op
+from opc.ir.op import Assign, Op, own_indices
 from opc.records import dataclass
 
 
@@ -38,7 +37,7 @@ def unchanged(op: Op) -> dict[str, UnchangedResult]:
 def _source(value: Expr, statement: Assign) -> str | None:
     """Return the operand that a value reads at the statement's own point, None where it is any other value."""
     match value:
-        case Read(operand=operand, indices=indices, pad=None) if indices == _own(statement):
+        case Read(operand=operand, indices=indices, pad=None) if indices == own_indices(statement):
             return operand
         case Reduce(kind="sum", axes=axes, body=body) if all(isinstance(a, BroadcastAxis) for a in axes):
             return _source(body, statement)  # Of equal shapes, nothing was broadcast.
@@ -46,8 +45,3 @@ def _source(value: Expr, statement: Assign) -> str | None:
             return operand
         case _:
             return None
-
-
-def _own(statement: Assign) -> tuple[object, ...]:
-    """Return the indices of a read at the point that a statement assigns."""
-    return tuple(Affine.of(Index(i)) if isinstance(i, str) else i for i in statement.indices)

@@ -118,12 +118,14 @@ def _measured(
     cases = {c.op for c in CASES} & every.keys()
     wanted = _sections(section, backward, given, every.keys() <= cases)
     plain = tuple(every) if given else tuple(n for n in every if n in SPEED_SPECS)
+    other = frameworks.measured(wanted)
     needed = (cases if {"ops", "backward"} & set(wanted) else set()) | (
-        set(plain) if {"large", "fresh", "tiny", "frameworks"} & set(wanted) else set()
+        set(plain) if other or {"large", "fresh", "tiny"} & set(wanted) else set()
     )
     found = Benchmark(machine())
     if needed:
-        needs = (*BACKENDS, *(frameworks.backends() if "frameworks" in wanted else ()))
+        ours = BACKENDS if set(_IN_PROCESS) & set(wanted) else ()
+        needs = (*ours, *dict.fromkeys(f.backend for f in other))
         packages = _built({n: p for n, p in every.items() if n in needed}, Path(settings.out), needs)
         if packages is None:
             return None
@@ -132,8 +134,7 @@ def _measured(
         measured = replace(settings, specs=packages, plain=plain, sections=chosen)
         if chosen:
             found = run_worker(measured, note)
-        if "frameworks" in wanted:
-            frameworks.measure(found, measured, note)
+        frameworks.measure(found, replace(measured, sections=wanted), note)
     if compilers.SECTION in wanted:
         with_case = [p for n, p in every.items() if n in cases]
         specs = {p.stem: str(p.absolute()) for p in with_case}

@@ -12,7 +12,7 @@ from enum import Enum
 from typing import TypeAlias
 
 from opc.diagnostics import NO_SPAN, Source, Span
-from opc.ir.affine import Affine, Dim
+from opc.ir.affine import Affine, Dim, Index
 from opc.ir.budget import check_size
 from opc.ir.dtypes import DType, ElementType, TypeVar
 from opc.ir.expr import Expr, GroupRef
@@ -109,6 +109,11 @@ class Assign:
     def with_value(self, value: Expr) -> Assign:
         """Return the statement with another value; itself where that is the one it has."""
         return self if value is self.value else Assign(self.target, self.indices, value, self.span)
+
+
+def own_indices(statement: Assign) -> tuple[Affine | GroupRef, ...]:
+    """Return the indices of a read at the point that a statement assigns."""
+    return tuple(Affine.of(Index(i)) if isinstance(i, str) else i for i in statement.indices)
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,8 +69,8 @@ def test_bench(opc: Opc) -> None:
     assert done.code == 0
     sections = [line.split()[0] for line in done.out.splitlines()]
     assert sections == [
-        "ops", "backward", "large", "fresh", "frameworks", "tiny", "compilers", "schedules", "build", "commands", "compiler",
-        "gpu", "gpu-backward", "gpu-tiny", "growth",
+        "ops", "backward", "large", "fresh", "frameworks", "tiny", "frameworks-tiny", "compilers", "schedules", "build",
+        "commands", "compiler", "gpu", "gpu-backward", "gpu-tiny", "growth",
     ]  # fmt: skip
     done = opc("bench", "--section", "huge")
     assert done.code == 2

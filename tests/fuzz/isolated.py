@@ -6,6 +6,7 @@ import json
 import os
 import select
 import signal
+import sys
 import time
 import traceback
 from collections.abc import Callable
@@ -13,6 +14,7 @@ from collections.abc import Callable
 
 def isolated(function: Callable[[], list[str]], seconds: float) -> list[str]:
     """Return what the function returns, or one line about why it did not."""
+    assert "jax" not in sys.modules, "JAX has threads, whose locks a child would hold for ever: import it in a process of its own"
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:

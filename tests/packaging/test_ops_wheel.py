@@ -61,10 +61,10 @@ dependencies = ["packaging"]
 urls = {Source = "https://example.org/ops"}
 
 [tool.opc.package]
-backends = ["torch", "onnxruntime", "paddle"]
+backends = ["torch", "onnxruntime", "paddle", "jax"]
 proof = "proof.json"
 """
-FRAMEWORKS = ("torch", "onnxruntime", "paddle")
+FRAMEWORKS = ("torch", "onnxruntime", "paddle", "jax")
 
 
 @pytest.fixture(scope="module")
@@ -176,6 +176,38 @@ def test_paddle_which_is_there_first(python: Callable[..., str]) -> None:
     )
     expected = "[4.0, 4.0] ['libblend_paddle.so', 'libscaled_paddle.so'] False"
     assert python(program, frameworks=True).splitlines()[-1] == expected
+
+
+def test_jax(python: Callable[..., str]) -> None:
+    """Arrays of JAX's and what it traces are answered in kind; a process that was only imported into runs exported programs."""
+    program = (
+        "import sys, my_ops\n"
+        "assert 'jax' not in sys.modules\n"
+        "import jax\n"
+        "from jax import export\n"
+        "x = jax.numpy.ones(2)\n"
+        "scaled = lambda x: my_ops.scaled(x, factor=4.0)\n"
+        "made = scaled(x)\n"
+        "print(isinstance(made, jax.Array), made, jax.jit(jax.grad(lambda x: (scaled(x) * x).sum()))(x), jax.vmap(scaled)(x))\n"
+        "print(*jax.jit(my_ops.blend, static_argnames='weight')(x.astype(int), x.astype(int), weight=2))\n"
+        "try: jax.jit(my_ops.scaled)(x, 2.0)\n"
+        "except TypeError as error: print('static_argnames' in str(error))\n"
+        "names = [line.split('@')[1].split('(')[0] for line in jax.jit(scaled).lower(x).as_text().splitlines()"
+        " if 'custom_call' in line]\n"
+        "checks = [export.DisabledSafetyCheck.custom_call(n) for n in names]\n"
+        "program = export.export(jax.jit(scaled), disabled_checks=checks)(x).serialize()\n"
+        "again = 'import sys, my_ops, jax; from jax import export;'"
+        " 'print(export.deserialize(bytearray(sys.stdin.buffer.read())).call(jax.numpy.ones(2)))'\n"
+        "import subprocess\n"
+        "done = subprocess.run([sys.executable, '-c', again], input=bytes(program), capture_output=True)\n"
+        "print(done.stdout.decode().strip())\n"
+    )
+    assert python(program, frameworks=True).splitlines() == [
+        "True [4. 4.] [8. 8.] [4. 4.]",
+        "[3 3] [-1 -1]",
+        "True",
+        "[4. 4.]",
+    ]
 
 
 def test_stubs_say_what_functions_do(site: Path, python: Callable[..., str], tmp_path: Path) -> None:

@@ -76,7 +76,8 @@ class Linear:
     whose names have the prefix `of` in `reverse`.
 
     `again` is the derivative of this one by the op's own inputs, None where that is 0;
-    where it is not `known`, differentiating again is refused.
+    where it is not `known`, differentiating again is refused. With `pointwise`, each
+    element of a result depends on those at its place alone.
     """
 
     def __init__(
@@ -88,6 +89,7 @@ class Linear:
         again: Linear | None = None,
         known: bool = False,
         of: str = "",
+        pointwise: bool = False,
     ) -> None:
         self.op = op
         self.forward = forward
@@ -95,6 +97,7 @@ class Linear:
         self.again = again
         self.known = known
         self.of = of
+        self.pointwise = pointwise
         calls = [call for call in (forward, reverse) if call is not None]
         self.reads = {name for call in calls for name in call.reads}
         self.primitive = primitive = Primitive(f"{op.name}_{of}linear")
@@ -150,14 +153,48 @@ class Linear:
         attributes: Attributes,
     ) -> list[Array]:
         if self.forward is None:
-            raise NotImplementedError(
-                f"{self.op.name}: opc derived no forward mode that this asks for; "
-                "jax.hessian and gradients of jax.jvp need none"
-            )
+            values = dict(zip(saved, arrays))
+            moving = dict(zip(pushed, arrays[len(saved) :]))
+            return self._diagonal(values, moving, results, batch, attributes)
         known = dict(zip((*saved, *(f"t_{n}" for n in pushed)), arrays))
         names = [name for name, _, _ in results]
         found = self.forward(known, names, batch, attributes)
         return [found[name] for name in names]
+
+    def _diagonal(
+        self,
+        known: Mapping[str, Array],
+        moving: Mapping[str, Array],
+        results: Sequence[tuple[str, Any, Any]],
+        batch: int,
+        attributes: Attributes,
+    ) -> list[Array]:
+        """Return the tangents by `reverse`, of an op that is pointwise.
+
+        The derivative by one of its inputs is a diagonal, which is its own transpose.
+
+        Raises:
+            NotImplementedError: when it is not, or types differ.
+        """
+        types = {x.dtype for x in moving.values()} | {dtype for _, _, dtype in results}
+        if self.reverse is None or not self.pointwise or len(types) > 1:
+            raise NotImplementedError(
+                f"{self.op.name}: opc derived no forward mode that this asks for; "
+                "jax.hessian and gradients of jax.jvp need none"
+            )
+        shape = results[0][1]
+        spread = {n: _spread(x, shape, batch) for n, x in known.items()}
+        made = []
+        for name, _, dtype in results:
+            total = jax.numpy.zeros(shape, dtype)
+            for of, tangent in moving.items():
+                if of in self.reverse.results:
+                    seeds = {n: jax.numpy.zeros(shape, dtype) for n in self._required}
+                    seeds[f"d_{self.of}{name}"] = _spread(tangent, shape, batch)
+                    calls = self.reverse({**seeds, **spread}, [of], batch, attributes)
+                    total = total + calls[of]
+            made.append(total)
+        return made
 
     def _transpose(
         self,
@@ -209,6 +246,9 @@ class Linear:
         found = self(values, pushed, results, batch, attributes)
         by_tangent = _nonzero(dict(zip(moving, tangents[len(saved) :])))
         own = {n: t for n, t in zip(saved, tangents) if n in self.op.inputs}
+        others = {n: t for n, t in zip(saved, tangents) if n.startswith("t_")}
+        if self.of and _nonzero(others):
+            raise NotImplementedError(_missing(f"the derivative of {self.op.name}"))
         by_input = {n: t for n, t in _nonzero(own).items() if self._depends(n)}
         parts: list[dict[str, Array]] = []
         if by_tangent:
@@ -272,6 +312,13 @@ class Linear:
             attributes=attributes,
         )
         return made, [depth] * len(made)
+
+
+def _spread(array: Array, shape: Sequence[Any], batch: int) -> Array:
+    """Return an operand broadcast to a shape, behind the batch axes that all have."""
+    missing = (1,) * (len(shape) - array.ndim)
+    own = jax.numpy.reshape(array, (*array.shape[:batch], *missing, *array.shape[batch:]))
+    return jax.numpy.broadcast_to(own, shape)
 
 
 def _is_linear(operand: Any) -> bool:

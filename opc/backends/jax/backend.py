@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from opc.backends import environments
-from opc.backends.base import Availability, Backend, BuildStep, Check, Compile, Environment, Link
+from opc.backends.base import Availability, Backend, BuildStep, Check, Compile, Environment, Link, WheelPart
 from opc.backends.dtypes import lacking
 from opc.backends.example_text import test_file
 from opc.backends.jax.api import api_source
@@ -72,6 +72,10 @@ class JaxBackend(Backend):
             Compile(f"jax/{family.name}_jax.cpp", adapter, _flags(family), glue=True),
             Link((adapter, *kernel.objects(family)), library_path(family), (*kernel.link_flags(family), "-lpthread")),
         )
+
+    def wheel(self, family: Family) -> WheelPart:
+        """Return the library of handlers; importing the module registers them with XLA, which exported programs ask for."""
+        return WheelPart((library_path(family),), (f"jax{VERSIONS}",), registers=True)
 
     def session(self, family: Family, package: Path) -> JaxSession:
         """Load the built package.

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from opc.analysis.pointwise import is_pointwise
 from opc.backends.base import Check
 from opc.backends.checks import Checks, Sample, assert_identical, check, has_gradient, has_second_gradient
 from opc.backends.jax.session import JaxSession
@@ -107,7 +108,10 @@ class JaxChecks(Checks[JaxSession]):
 
     @check("hessian", has_second_gradient)
     def hessian(self) -> None:
-        """Forward over reverse and reverse over reverse, through jax.checkpoint, give one symmetric matrix."""
+        """Forward over reverse and reverse over reverse, through jax.checkpoint, give one symmetric matrix.
+
+        Of an op that is pointwise, forward over forward gives it too.
+        """
         import jax
 
         function, leaves = self.floating(self.sample())
@@ -126,6 +130,9 @@ class JaxChecks(Checks[JaxSession]):
 
         one, other = matrix(mixed), matrix(reverse)
         assert_close([other, one.T], [one, one], "the Hessian")
+        if is_pointwise(self.op):
+            forward = jax.jit(jax.jacfwd(jax.jacfwd(total, places), places))(*leaves)
+            assert_close([matrix(forward)], [one], "forward over forward")
 
     @check("export")
     def export(self) -> None:

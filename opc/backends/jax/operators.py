@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from opc.analysis.pointwise import is_pointwise
 from opc.analysis.sharding import Sharding, shardings
 from opc.backends.attribute_code import python_attribute
 from opc.backends.batching import batching
@@ -92,7 +93,9 @@ def _define(family: Family, op: Op, known: dict[str, DerivativeRule]) -> list[st
     # What a linear op pushes forward does not depend on where.
     if pushed is not None and pushed.vjp:
         again = next((c for c in pushed.vjp if family.backward_jvp and c.op.name == family.backward_jvp.name), None)
-        items += [Bracket("again=Linear(", [op.name, _call("reverse=", again), 'of="t_"'], ")")] if again else []
+        if again:
+            how = ['of="t_"', *(["pointwise=True"] if is_pointwise(op) and is_pointwise(again.op) else [])]
+            items.append(Bracket("again=Linear(", [op.name, _call("reverse=", again), *how], ")"))
         items.append("known=True")
     return [Bracket("define(", [op.name, Bracket("Linear(", items, ")")], ")").render()]
 

@@ -31,6 +31,7 @@ SECTIONS: Mapping[str, str] = {
     "fresh": "large tensors, fresh output",
     "frameworks": "large tensors in other frameworks, output as each makes it",
     "tiny": "tiny tensors: the cost of a call",
+    "frameworks-tiny": "tiny tensors in programs of other frameworks: the cost of a call",
     "compilers": "kernels made by other compilers than g++",
     "schedules": "kernels to another schedule",
     "build": "building packages, as processes",
@@ -45,6 +46,9 @@ SECTIONS: Mapping[str, str] = {
 
 GPU_SECTIONS = ("gpu", "gpu-backward", "gpu-tiny")
 """Those that run on a GPU."""
+
+TINY = 4
+"""The elements of a tiny tensor."""
 
 SPEED_SPECS = ("leaky_relu", "gelu", "silu", "softmax", "layer_norm")
 """The ops of the sections on large and tiny tensors when none are named."""

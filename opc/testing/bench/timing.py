@@ -7,7 +7,7 @@ import math
 import random
 import statistics
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any
 
@@ -53,6 +53,10 @@ class Timing:
         """The median time of a call."""
         return statistics.median(self.seconds) if self.seconds else None
 
+    def of_each(self, calls: int) -> Timing:
+        """Return the times of one of the calls that each timed call makes."""
+        return replace(self, seconds=tuple(s / calls for s in self.seconds))
+
     def ratios(self, other: Timing) -> tuple[float, ...]:
         """Return this time over the other's in each round, of medians where the rounds differ; empty when one did not run."""
         if not self.seconds or not other.seconds:
@@ -65,6 +69,12 @@ class Timing:
         """Return the median over rounds of this time over the other's, None when one of them did not run."""
         ratios = self.ratios(other)
         return statistics.median(ratios) if ratios else None
+
+    def excess(self, other: Timing) -> float | None:
+        """Return the median over rounds of the seconds by which this is longer than the other, None when one did not run."""
+        if not self.seconds or not other.seconds:
+            return None
+        return statistics.median(a - b for a, b in zip(self.seconds, other.seconds, strict=False))
 
     def interval(self, other: Timing) -> tuple[float, float] | None:
         """Return the confidence interval of the median over rounds of this time over the other's, None when one did not run.

@@ -16,13 +16,12 @@ import numpy as np
 
 from opc.analysis.cost import Cost
 from opc.testing.bench import gradients, memory, peak, peers
-from opc.testing.bench.benchmark import OURS, SPEED_SPECS, Goal, Measurement, Settings, machine
+from opc.testing.bench.benchmark import OURS, SPEED_SPECS, TINY, Goal, Measurement, Settings, machine
 from opc.testing.bench.cases import BACKWARD, CASES, BenchCase
 from opc.testing.bench.onnxruntime import Call
 from opc.testing.bench.problem import Problem, case_problem, row_problem
 from opc.testing.bench.timing import Contender, Timing, time_in_turn
 
-TINY = 4
 LEAK_CALLS = 1000
 TINY_CALLS = 1000
 

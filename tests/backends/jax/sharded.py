@@ -1,4 +1,4 @@
-"""Runs built packages on eight devices of the host; started by `test_live.py`.
+"""Runs built packages on eight devices of the host; started by `live.py`.
 
 Arguments: the folder of the packages. Writes a line of JSON for each case to standard output: what differs from the call on whole
 arrays, where the first output and the gradients lie, and the collectives of the compiled call and of its gradient.
@@ -6,6 +6,7 @@ arrays, where the first output and the gradients lie, and the collectives of the
 
 from __future__ import annotations
 
+import faulthandler
 import json
 import re
 import sys
@@ -131,6 +132,8 @@ def merged(arrays: list[Any], places: tuple[int, ...], values: Any) -> list[Any]
 
 
 def main() -> None:
+    # Eight devices wait for each other; where they do so for ever, it says where.
+    faulthandler.dump_traceback_later(280, exit=True)
     jax.config.update("jax_enable_x64", True)
     sys.path.insert(0, sys.argv[1])
     assert len(jax.devices()) == 8

@@ -119,7 +119,8 @@ XLA_FFI_Error *run(const Op<A> &op, XLA_FFI_CallFrame *frame) {
     whole = operands.take(list[1], i, frame->rets.rets, frame->rets.size, next_output, list[2], outputs[i]) && whole;
   if (!whole || next_input != frame->args.size || next_output != frame->rets.size)
     return refuse(frame, "other operands than the attribute opc says", XLA_FFI_Error_Code_INVALID_ARGUMENT);
-  char message[1024] = "";
+  char message[1024];
+  message[0] = '\0'; /* the rest is not worth a call's time */
   Pool pool = {frame->api, frame->ctx};
   const opc_context context = {Pool::parallel_for, &pool, message, sizeof message};
   /* XLA's threads take denormal numbers for zero. */

@@ -82,7 +82,8 @@ Status *compute(void *kernel, KernelContext *context) {
   const Kernel<A> &k = *static_cast<const Kernel<A> *>(kernel);
   const Op<A> &op = *k.overload->op;
   const ElementType *types = k.overload->types;
-  char message[1024] = "";
+  char message[1024];
+  message[0] = '\0'; /* the rest is not worth a call's time */
   Pool pool = {k.api, context};
   const opc_context host = {parallel_for, &pool, message, sizeof message};
   CudaCall lent;
@@ -152,7 +153,8 @@ Status *create_kernel(const CustomOp *self, const Api *api, const KernelInfo *in
   const KernelAttributes source = {api, info};
   Status *status = read_attributes(*overload.library, source, overload.op->type, &kernel->attributes, &kernel->memory);
   if (status == nullptr) {
-    char message[1024] = "";
+    char message[1024];
+    message[0] = '\0'; /* the rest is not worth a call's time */
     const opc_context host = {nullptr, nullptr, message, sizeof message};
     status = status_of(api, overload.op->infer(nullptr, &kernel->attributes, nullptr, &host), message);
   }

@@ -174,7 +174,8 @@ class HostTarget {
 /* Infers the outputs, which needs all sizes of the inputs. */
 template <class Target, class A>
 void infer(Target &target, const Op<A> &op, const A &attributes, const DLTensor *const *inputs, opc_tensor_type *types) {
-  char message[1024] = "";
+  char message[1024];
+  message[0] = '\0'; /* the rest is not worth a call's time */
   check(target.infer(op, attributes, inputs, types, message, sizeof message), op.name, message);
 }
 
@@ -219,7 +220,8 @@ void run(const Op<A> &op, CustomOpKernelContext *context, const int *in_place = 
     outputs[i] = results.of(i, made.back());
     target.made(*outputs[i], static_cast<size_t>(made.back().numel()) * (type.dtype.bits / 8));
   }
-  char message[1024] = "";
+  char message[1024];
+  message[0] = '\0'; /* the rest is not worth a call's time */
   check(target.compute(op, attributes, inputs, outputs, message, sizeof message), op.name, message);
   if (in_place == nullptr) context->ValidateAndAssignOutputs(made);
 }

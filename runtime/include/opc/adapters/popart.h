@@ -229,7 +229,8 @@ using Rules = int32_t (*)(const DLTensor *const *inputs, const Attributes *attri
 template <class Call, class Attributes>
 std::vector<opc_tensor_type> infer(Rules<Call, Attributes> rules, const Described *inputs,
                                    const typename Given<Attributes>::type &attributes, size_t outputs) {
-  char message[1024] = "";
+  char message[1024];
+  message[0] = '\0'; /* the rest is not worth a call's time */
   const opc_context context = {nullptr, nullptr, message, sizeof message};
   std::vector<opc_tensor_type> types(std::max<size_t>(outputs, 1));
   Call call;

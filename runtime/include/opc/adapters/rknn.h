@@ -189,7 +189,8 @@ inline int64_t size_of(const int64_t *shape, int32_t rank) {
 template <class A>
 int compute(const Op<A> &op, const A &defaults, rknn_custom_op_context *context, rknn_custom_op_tensor *inputs, uint32_t n_inputs,
             rknn_custom_op_tensor *outputs, uint32_t n_outputs) {
-  char message[1024] = "";
+  char message[1024];
+  message[0] = '\0'; /* the rest is not worth a call's time */
   if (n_inputs > op.inputs || n_outputs != op.outputs) {
     snprintf(message, sizeof message, "%s: %u inputs and %u outputs, where it has %u and %u", op.name, n_inputs, n_outputs, op.inputs,
              op.outputs);

@@ -236,7 +236,8 @@ class Core {
     DLTensor given[max_operands], made[max_operands];
     const DLTensor *inputs[max_operands] = {};
     DLTensor *outputs[max_operands] = {};
-    char message[1024] = "";
+    char message[1024];
+    message[0] = '\0'; /* the rest is not worth a call's time */
     opc_cuda_context context = {nullptr, current_device(), nullptr, nullptr, nullptr, nullptr, message, sizeof message};
     bool ok;
 
@@ -289,7 +290,8 @@ class Core {
   }
 
   bool check_attributes() const {
-    char message[1024] = "";
+    char message[1024];
+    message[0] = '\0'; /* the rest is not worth a call's time */
     opc_cuda_context context = {nullptr, 0, nullptr, nullptr, nullptr, nullptr, message, sizeof message};
     return op.infer(nullptr, attributes(), nullptr, &context) == OPC_OK || refuse("%s", message);
   }
