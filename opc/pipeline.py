@@ -118,7 +118,7 @@ def _derived(spec: Spec, forward: Op, diagnostics: Diagnostics | None) -> Family
         native=natives_of(spec),
         names=tuple(BackendName(key, name, spec.key_span("names", key)) for key, name in spec.model.names.items()),
         source_hash=spec.hash,
-        source_name=Path(spec.source.name).name,
+        source_name="".join(c if c.isprintable() else "_" for c in Path(spec.source.name).name),
     )
 
 

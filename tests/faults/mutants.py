@@ -1,4 +1,4 @@
-"""Mutated specs through what `opc check` does: each is accepted or refused in words that stand in the file, soon, in little memory.
+"""Mutated specs through what `opc check` does: each is accepted or refused in words with a place, soon, in little memory.
 
 Workers check one mutant after the other in one process, as an editor's server does, so what a mutant leaves behind is seen too.
 The limits: `SECONDS` of processor time for each, `PATIENCE` seconds for a worker that does not come back, `MEMORY` bytes of
@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
+from math import inf
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from types import FrameType
@@ -73,7 +74,7 @@ def misplaced(diagnostic: Diagnostic, text: str) -> str:
 
 
 def judge(path: Path, generate: bool = False) -> tuple[str, str]:
-    """Check the spec in a file; return the outcome in a word and what is wrong. What is good is generated too, where asked for."""
+    """Check the spec in a file; return the outcome in a word and what is wrong. What is good can be generated too."""
     data = path.read_bytes()
     try:
         found = Diagnostics()
@@ -163,23 +164,28 @@ def _start(seed: str, numbers: range) -> _Worker:
     return _Worker(process, mine, numbers, time.monotonic())
 
 
-def run(count: int, seed: str, jobs: int = 1, first: int = 0) -> Tally:
-    """Check `count` mutants of a seed from the number `first` on, in `jobs` processes."""
+def run(count: int, seed: str, jobs: int = 1, first: int = 0, limit: float = inf) -> Tally:
+    """Check `count` mutants of a seed from the number `first` on in `jobs` processes, or those done in `limit` seconds."""
+    end = time.monotonic() + limit
     tally, slowest, most, outcomes = Tally("mutants"), 0.0, 0, Counter[str]()
     waiting = [_start(seed, range(first + job, first + count, jobs)) for job in range(min(jobs, count))]
     while waiting:
+        if time.monotonic() > end:
+            for worker in waiting:
+                worker.rest = range(0)
+                worker.process.kill()
         ready = wait([worker.answers for worker in waiting], timeout=1)
         for worker in [*waiting]:
             if worker.answers in ready:
                 try:
                     report = worker.answers.recv()
                     worker.heard = time.monotonic()
-                except EOFError:
+                except (EOFError, OSError):
                     waiting.remove(worker)
                     worker.process.join()
                     if worker.rest:  # it ended before its time
                         what = f"the worker ended with {worker.process.exitcode}; it was at this mutant or soon after"
-                        tally.faults.append(_fault(seed, worker.rest[0], "a crash", what))
+                        tally.add(_fault(seed, worker.rest[0], "a crash", what))
                         waiting.append(_start(seed, worker.rest[1:]))
                     continue
                 most = max(most, report.resident)
@@ -189,7 +195,7 @@ def run(count: int, seed: str, jobs: int = 1, first: int = 0) -> Tally:
                     tally.counts[f"{one.kind}: {one.outcome}"] += 1
                     slowest = max(slowest, one.seconds)
                     if one.wrong:
-                        tally.faults.append(_fault(seed, number, one.outcome, one.wrong))
+                        tally.add(_fault(seed, number, one.outcome, one.wrong))
             elif time.monotonic() - worker.heard > PATIENCE:
                 worker.process.kill()
     tally.counts = Counter(dict(sorted(tally.counts.items())))
@@ -197,7 +203,7 @@ def run(count: int, seed: str, jobs: int = 1, first: int = 0) -> Tally:
     tally.measured["slowest, seconds of processor time"] = f"{slowest:.1f}"
     tally.measured["memory of a worker at most, MiB"] = f"{most >> 20}"
     if most > RESIDENT:
-        tally.faults.append(_fault(seed, first, "memory", f"a worker grew to {most >> 20} MiB over its mutants"))
+        tally.add(_fault(seed, first, "memory", f"a worker grew to {most >> 20} MiB over its mutants"))
     return tally
 
 

@@ -24,9 +24,10 @@ _PIECES = """ \n|\n  |: |- |&a|*a|!!str|...|*A|x|y|N|T|acc(T)|sum[k]|max|pad(|ca
 PIECES = [*_PIECES.split("|"), *"|[](){},:'\"#*>-?%~\t\x00\ufeff\u2028\\é", '"""', " " * 40]
 
 # Tokens of bodies that other specs may not have.
-_TOKENS = """+ - * / // % ** == != < > <= >= = ( ) [ ] , . ... : if else and or not in True False pi 0 1 2 -1 1e300 1e-300 nan inf
-    9223372036854775807 x y d_x T N *A *B sum mean max min prod any all argmax cumsum pad where cast exp log sqrt rsqrt tanh abs
-    sign floor round isnan stop_gradient present flip clamp logsumexp first last float32 int8 bool bfloat16 complex64""".split()
+_LISTED = """+ - * / // % ** == != < > <= >= = ( ) [ ] , . ... : if else and or not in True False pi 0 1 2 -1 1e300 1e-300 nan inf
+9223372036854775807 x y d_x T N *A *B sum mean max min prod any all argmax cumsum pad where cast exp log sqrt rsqrt tanh abs
+sign floor round isnan stop_gradient present flip clamp logsumexp first last float32 int8 bool bfloat16 complex64"""
+_TOKENS = _LISTED.split()
 
 _ROUNDS = (1, 1, 1, 2, 3)
 """How many changes: mostly one, since of many the first hides the others."""
@@ -134,14 +135,20 @@ def restructured(random: Random) -> bytes:
             break
     style, flow = random.choice((None, None, "'", '"', "|", ">")), random.choice((False, False, None, True))
     try:
-        text = yaml.safe_dump(data, default_style=style, default_flow_style=flow, sort_keys=random.random() < 0.5, width=random.choice((20, 80, 1000)))
+        text = yaml.safe_dump(
+            data,
+            default_style=style,
+            default_flow_style=flow,
+            sort_keys=random.random() < 0.5,
+            width=random.choice((20, 80, 1000)),
+        )
     except (yaml.YAMLError, RecursionError):  # a value that was put into itself
         text = repr(random.choice(_ODD))
     return text.encode("utf-8", "surrogatepass")
 
 
 def retokened(random: Random) -> bytes:
-    """Return a spec with tokens of its bodies, shapes, conditions and declarations left out, put in, swapped or taken from others."""
+    """Return a spec with tokens of its bodies and declarations left out, put in, swapped or taken from other specs."""
     text = random.choice(seeds())
     for _ in range(random.choice(_ROUNDS)):
         start, end = random.choice(_bodies(text) or [(0, len(text))])
@@ -162,9 +169,9 @@ def retokened(random: Random) -> bytes:
             case 4:
                 tokens[at] = "".join(tokens[min(at, other) : min(at, other) + random.randint(1, 12)])
             case 5:
-                tokens[at] = random.choice(("({0})", "-{0}", "{0}[{0}]", "{0}({0})", "sum[k]({0})", "{0} * {0}", "{0} if {0} > 0 else 1")).format(
-                    tokens[at]
-                )
+                tokens[at] = random.choice(
+                    ("({0})", "-{0}", "{0}[{0}]", "{0}({0})", "sum[k]({0})", "{0} * {0}", "{0} if {0} > 0 else 1")
+                ).format(tokens[at])
             case _:
                 lent = random.choice(seeds())
                 pieces = TOKEN.findall(lent[slice(*random.choice(_bodies(lent) or [(0, len(lent))]))])
@@ -209,7 +216,7 @@ KINDS: dict[str, Callable[[Random], bytes]] = {
 
 
 def mutant(seed: str, number: int) -> tuple[str, bytes]:
-    """Return the kind and the bytes of a mutated spec. Kinds come in turns; those of bodies, which reach deepest, twice as often."""
+    """Return the kind and the bytes of a mutated spec. Kinds come in turns; those of bodies twice as often."""
     random = Random(f"{seed}/{number}")
     turns = (*KINDS, "tokens", "swaps")
     kind = turns[number % len(turns)]
@@ -220,7 +227,9 @@ def _bodies(text: str) -> list[tuple[int, int]]:
     """Return where in a spec the texts stand that have a language of their own: bodies, declarations, conditions."""
     found = [m.span(1) for m in re.finditer(r"^ *(?:kernel|body): *\|\n((?:(?: .*)?\n)+)", text, re.MULTILINE)]
     found += [m.span(1) for m in re.finditer(r"^kernel: *([^|\n].*)$", text, re.MULTILINE)]
-    found += [m.span(1) for m in re.finditer(r"^(?:types|inputs|outputs|require|shape|attributes):(.*\n(?: .*\n)*)", text, re.MULTILINE)]
+    found += [
+        m.span(1) for m in re.finditer(r"^(?:types|inputs|outputs|require|shape|attributes):(.*\n(?: .*\n)*)", text, re.MULTILINE)
+    ]
     return found
 
 

@@ -31,6 +31,11 @@ class Tally:
     measured: dict[str, str] = field(default_factory=dict)
     faults: list[Fault] = field(default_factory=list)
 
+    def add(self, fault: Fault) -> None:
+        """Keep a fault, and say at once what was seen."""
+        self.faults.append(fault)
+        print(f"fault: {self.part}: {fault.kind}\n  {fault.command}", flush=True)
+
     def rows(self) -> list[tuple[str, str, str]]:
         """Return the rows of the part: its name, an outcome, a count or measure."""
         counted = [(self.part, name, f"{count:,}") for name, count in self.counts.items()]
