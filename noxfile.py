@@ -282,3 +282,12 @@ def site(session: nox.Session) -> None:
     made = ("--docs", "docs", "--title", "opc", "--proof", "docs/proof.md", *measured, *described, *session.posargs)
     session.run(programs / "opc", "site", *SPECS, *made, env=QUIET, external=True)
     session.run(programs / "python", "-m", "tests.site.browser", "site/html", "site/shots", external=True)
+
+
+@nox.session(venv_backend="none")
+def faults(session: nox.Session) -> None:
+    """Faults and load: mutated and hostile specs, killed builds, threads, large tensors: `nox -s faults -- kills --kills 50`.
+
+    The parts that are named, or all; what was counted, and what shows each fault again, is in .opc/faults.
+    """
+    session.run(installed(session) / "python", "-m", "tests.faults", *session.posargs, env=QUICK, external=True)

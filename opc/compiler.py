@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opc.backends.package import BUILD, MANIFEST, MARK
-from opc.diagnostics import Diagnostic, Diagnostics, SpecError, did_you_mean
+from opc.diagnostics import NO_SPAN, Diagnostic, Diagnostics, Span, SpecError, did_you_mean
 from opc.ir.budget import within_depth
 from opc.ir.op import Family
 from opc.pipeline import derived_family, forward_op
@@ -55,7 +55,6 @@ class Compiled:
     package: Package = Package()
 
 
-@within_depth
 def compile_spec(
     spec: Path | Spec, backends: Sequence[Backend] = (), to: Stage = Stage.FILES, found: Diagnostics | None = None
 ) -> Compiled:
@@ -75,20 +74,28 @@ def compile_spec(
     # Statements become loops: rows, contractions, nests. Layers are imported when a spec comes to them: `check` stops before.
     from opc.lower.fuse import cpu_programs
 
-    programs = {o.name: cpu_programs(o) for o in family.ops if o is not family.forward or family.native_for("cpp") is None}
+    lowered = within_depth(cpu_programs, _body(family))
+    programs = {o.name: lowered(o) for o in family.ops if o is not family.forward or family.native_for("cpp") is None}
     if to < Stage.FILES:
         return Compiled(family, programs)
     # Kernels, shape rules, and the bindings and tests of each backend become text.
     return Compiled(family, programs, package_of(family, backends))
 
 
-@within_depth
 def package_of(family: Family, backends: Sequence[Backend]) -> Package:
     """Return every file of a family's package.
 
     Raises:
         SpecError: when the op can't be generated, or two backends make one file.
     """
+    return within_depth(_package_of, _body(family))(family, backends)
+
+
+def _body(family: Family) -> Span:
+    return next((s.span for s in family.forward.body), NO_SPAN)
+
+
+def _package_of(family: Family, backends: Sequence[Backend]) -> Package:
     from opc.backends import registry
     from opc.backends.kernel.backend import KernelBackend
     from opc.emit.shapes import python as shape_python

@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import field
 from functools import cache
@@ -98,7 +99,8 @@ def _read(place: str, modified: int, size: int) -> Config:
         data = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise SpecError([Diagnostic(f"cannot read {path}: {error}")]) from error
-    table = data.get("tool", {}).get("opc", {})
+    tool = data.get("tool", {})
+    table = tool.get("opc", {}) if isinstance(tool, dict) else {}
     mistakes = _mistakes(table, path)
     if mistakes:
         raise SpecError(mistakes)
@@ -111,9 +113,25 @@ def _read(place: str, modified: int, size: int) -> Config:
     return Config(path, table.get("cxx", ""), flags, dict(table.get("python", {})), sdk, architectures, package)
 
 
+def control_character(value: object) -> str | None:
+    """Return the first control character in the texts of TOML's values, which no argument, name or header can hold; or None."""
+    match value:
+        case str():
+            found = re.search(r"[\x00-\x1f\x7f]", value)
+            return None if found is None else found[0]
+        case dict():
+            return next((c for pair in value.items() for v in pair if (c := control_character(v)) is not None), None)
+        case list():
+            return next((c for v in value if (c := control_character(v)) is not None), None)
+        case _:
+            return None
+
+
 def _mistakes(table: Any, path: Path) -> list[Diagnostic]:
     if not isinstance(table, dict):
         return [Diagnostic(f"{path}: [tool.opc] must be a table")]
+    if (control := control_character(table)) is not None:
+        return [Diagnostic(f"{path}: a text in [tool.opc] can't hold the character #x{ord(control):02x}")]
     found: list[Diagnostic] = []
     for key in table:
         if key not in KEYS:
@@ -121,6 +139,8 @@ def _mistakes(table: Any, path: Path) -> list[Diagnostic]:
             found.append(Diagnostic(f"{path}: unknown key '{key}' in [tool.opc]", hint=hint))
     if not isinstance(table.get("cxx", ""), str):
         found.append(Diagnostic(f"{path}: cxx in [tool.opc] must be a string"))
+    elif "cxx" in table and not _is_command(table["cxx"]):
+        found.append(Diagnostic(f"{path}: cxx in [tool.opc] is no command", hint='as in cxx = "g++-12 -m64"'))
     flags = table.get("cxxflags", [])
     if not (isinstance(flags, list) and all(isinstance(f, str) for f in flags)):
         found.append(Diagnostic(f"{path}: cxxflags in [tool.opc] must be a list of strings"))
@@ -141,6 +161,15 @@ def _mistakes(table: Any, path: Path) -> list[Diagnostic]:
         hint = f"the versions are {', '.join(SDKS)}"
         found.append(Diagnostic(f"{path}: sdk in [tool.opc.popart] is no version that opc generates for", hint=hint))
     return found
+
+
+def _is_command(text: str) -> bool:
+    import shlex
+
+    try:
+        return bool(shlex.split(text))
+    except ValueError:  # a quote without an end
+        return False
 
 
 def _package_mistakes(package: Any, path: Path) -> list[Diagnostic]:

@@ -8,6 +8,7 @@ always a `Diagnostic`; a Python exception other than `SpecError` that escapes fr
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import field
 from enum import Enum
@@ -60,6 +61,9 @@ class Span:
         return f"Span({self.line}:{self.column}-{self.end_line}:{self.end_column})"
 
 
+# What a terminal takes for a command, and what it can't be sent.
+_SIGNS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+
 NO_SPAN = Span(None, 0, 0, 0, 0)
 """The span of a node that no source text gave, such as one a transformation made."""
 
@@ -81,10 +85,11 @@ class Diagnostic:
         if span.source is None:
             lines.append(f"{self.severity.value}: {self.message}")
         else:
-            place = f"{span.source.name}:{span.line}:{span.column}"
+            place = _SIGNS.sub("\N{REPLACEMENT CHARACTER}", f"{span.source.name}:{span.line}:{span.column}")
             lines.append(f"{place}: {self.severity.value}: {self.message}")
             text = span.source.line(span.line)
             if text:
+                text = _SIGNS.sub("\N{REPLACEMENT CHARACTER}", text)
                 width = span.end_column - span.column if span.end_line == span.line else len(text) - span.column + 1
                 # A tab counts as one column; keeping it in the margin puts the caret under the right character.
                 margin = "".join("\t" if c == "\t" else " " for c in text[: span.column - 1])

@@ -48,19 +48,23 @@ def family_of(spec: Spec, diagnostics: Diagnostics | None = None) -> Family:
     return derived_family(spec, forward_op(spec, diagnostics), diagnostics)
 
 
-@within_depth
 def forward_op(spec: Spec, diagnostics: Diagnostics | None = None) -> Op:
     """Return the op that a spec describes, normalised. As `load_family` otherwise."""
-    return _forward(_SpecIdentity(spec)) if diagnostics is None else _elaborated(spec, diagnostics)
+    body = spec.key_span("kernel")
+    if diagnostics is None:
+        return within_depth(_forward, body)(_SpecIdentity(spec))
+    return within_depth(_elaborated, body)(spec, diagnostics)
 
 
-@within_depth
 def derived_family(spec: Spec, forward: Op, diagnostics: Diagnostics | None = None) -> Family:
     """Return the family of a spec's `forward_op`: what the spec says of the gradient, or what is derived from the op.
 
     As `load_family` otherwise.
     """
-    return _family(_SpecIdentity(spec)) if diagnostics is None else _derived(spec, forward, diagnostics)
+    body = spec.key_span(*("gradient", "body") if spec.model.gradient.mode == "body" else ("kernel",))
+    if diagnostics is None:
+        return within_depth(_family, body)(_SpecIdentity(spec))
+    return within_depth(_derived, body)(spec, forward, diagnostics)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +118,7 @@ def _derived(spec: Spec, forward: Op, diagnostics: Diagnostics | None) -> Family
         native=natives_of(spec),
         names=tuple(BackendName(key, name, spec.key_span("names", key)) for key, name in spec.model.names.items()),
         source_hash=spec.hash,
-        source_name=Path(spec.source.name).name,
+        source_name="".join(c if c.isprintable() else "_" for c in Path(spec.source.name).name),
     )
 
 

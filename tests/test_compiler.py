@@ -12,7 +12,7 @@ from opc.compiler import Stage, compile_spec, package_of
 from opc.diagnostics import Diagnostics, SpecError
 from opc.ir.budget import within_depth
 from opc.lower.lower import lower
-from opc.pipeline import load_family
+from opc.pipeline import derived_family, forward_op, load_family
 from opc.spec.loader import loads
 from opc.testing.bench.compiler import CHAINS
 
@@ -63,3 +63,22 @@ def test_a_pass_that_runs_out_of_frames_is_a_diagnostic() -> None:
 
     with pytest.raises(SpecError, match="nested too deeply"):
         within_depth(depth)(0)
+
+
+def test_a_pass_that_runs_out_of_frames_says_so_at_the_body(monkeypatch: pytest.MonkeyPatch) -> None:
+    def depth(*args: object) -> object:
+        return depth(*args)
+
+    spec = loads(CHAINS["points"].text(3), "long.yaml", whole=False)
+    family = compile_spec(spec, to=Stage.FAMILY).family
+    key = spec.key_span("kernel").line
+    for module, name, run in (
+        ("opc.pipeline", "_elaborated", lambda: forward_op(spec, Diagnostics())),
+        ("opc.pipeline", "_derived", lambda: derived_family(spec, family.forward, Diagnostics())),
+        ("opc.lower.fuse", "cpu_programs", lambda: compile_spec(spec, to=Stage.PROGRAMS)),
+        ("opc.emit.shapes.python", "emit", lambda: package_of(family, ())),
+    ):
+        with monkeypatch.context() as patch:
+            patch.setattr(f"{module}.{name}", depth)
+            with pytest.raises(SpecError, match=rf"long\.yaml:({key}|{key + 1}):.*nested too deeply"):
+                run()

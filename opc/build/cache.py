@@ -138,7 +138,7 @@ def damaged(entry: Entry) -> Iterator[Path]:
     for path in entry.folder.glob(f"*/{stamp.NAME}"):
         try:
             digests = json.loads(path.read_text(encoding="utf-8"))["digests"]
-        except (OSError, ValueError, KeyError, TypeError):
+        except stamp.UNREADABLE:
             yield path
             continue
         yield from (Path(name) for name, digest in digests.items() if stamp.digest(name) != digest)

@@ -76,6 +76,7 @@ def compile_packages(
         outputs = [ninja.output(step) for step in (*kernel, *(step for name in wanted for step in steps[name]))] if wanted else []
         made[family.name] = [os.path.abspath(generated.package / path) for path in dict.fromkeys(outputs)]
         stamp.discard_damaged(generated.package)
+        _discard_links(files.inside(generated.package, outputs).values())
 
     for header in ahead:
         if header.kept:
@@ -89,6 +90,7 @@ def compile_packages(
     taken = sorted(path.parent.relative_to(out).as_posix() for path in known)
     _write_if_changed(out / locks.FOLDER / ninja.FILE, ninja.main_file(toolchain, taken))
     _write_if_changed(out / ninja.IDENTITY, toolchain.identity + "\n")
+    _discard_links(out / locks.FOLDER / name for name in ninja.LOGS)
     failures = ninja.run(out, targets, lock, progress, jobs) if targets else ()
     for family, _ in packages:
         needed = {shared.path(step) for step in common[family.name]}
@@ -132,6 +134,14 @@ def _kernel(family: Family) -> tuple[tuple[BuildStep, ...], tuple[Path, ...]]:
         return KernelBackend().build(family), read
     except SpecError:
         return (), ()
+
+
+def _discard_links(made: Iterable[Path]) -> None:
+    """Remove symbolic links in place of what compilers and ninja write, which would write to where these lead."""
+    for place in made:
+        for path in (place, place.with_name(f"{place.name}.tmp"), place.with_name(f"{place.name}.d")):
+            if path.is_symlink():
+                path.unlink()
 
 
 def _write_if_changed(place: Path, text: str) -> None:

@@ -17,7 +17,7 @@ def inside(package: Path, relatives: Iterable[str]) -> dict[str, Path]:
     Raises:
         SpecError: when a path is absolute, climbs out by `..`, or leads out of the package through a symbolic link.
     """
-    root = package.resolve()
+    root = package.parent.resolve() / package.name
     found: dict[str, Path] = {}
     folders: set[str] = set()
     for relative in relatives:
@@ -71,9 +71,14 @@ def write(place: Path, text: str, scratch: Path) -> None:
 
 
 def _put(text: str, temporary: str, place: Path) -> None:
-    with open(temporary, "wb") as file:
+    with open(temporary, "wb", opener=_not_through_a_link) as file:
         file.write(text.encode())
     os.replace(temporary, place)
+
+
+def _not_through_a_link(path: str, flags: int) -> int:
+    """Open a file as `open` does, but not the one that a symbolic link leads to, which may be anybody's."""
+    return os.open(path, flags | os.O_NOFOLLOW, 0o666)
 
 
 def make_folder(folder: Path) -> None:
@@ -82,7 +87,18 @@ def make_folder(folder: Path) -> None:
     ignore = folder / ".gitignore"
     # An empty one is what a full disk left.
     if not ignore.exists() or ignore.stat().st_size == 0:
-        ignore.write_text("*\n", encoding="utf-8")
+        with open(ignore, "w", encoding="utf-8", opener=_not_through_a_link) as file:
+            file.write("*\n")
+
+
+def refuse_link(folder: Path) -> None:
+    """Refuse a folder inside of an output folder that a symbolic link stands for; the output folder itself may be one.
+
+    Raises:
+        OSError: as the operating system says it of a file.
+    """
+    if folder.is_symlink():
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(folder))
 
 
 def make_folders(package: Path, relatives: Iterable[str]) -> None:
@@ -124,4 +140,6 @@ def failure(verb: str, place: Path, error: OSError) -> SpecError:
         hint = "free some space and run the command again; what is already written stays valid"
     elif error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
         hint = "choose another output folder with -o, or make this one writable"
+    elif error.errno == errno.ELOOP:
+        hint = "a symbolic link stands there: remove it, or choose another output folder with -o"
     return SpecError([Diagnostic(f"cannot {verb} {place}: {error.strerror or error}", hint=hint)])

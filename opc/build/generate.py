@@ -111,6 +111,7 @@ def generate(family: Family, out: Path, backends: Sequence[Backend] | None = Non
 
     scratch = package / BUILD
     try:
+        files.refuse_link(scratch)
         files.make_folder(scratch)
     except OSError as error:
         raise files.failure("write", scratch, error) from error

@@ -91,8 +91,10 @@ def hold_now(folder: Path) -> Iterator[bool]:
 
 def _open(path: Path) -> int:
     try:
+        if path.parent.name == FOLDER:
+            files.refuse_link(path.parent)
         files.make_folder(path.parent)
-        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
     except OSError as error:
         raise files.failure("write", path, error) from error
 

@@ -12,6 +12,7 @@ from dataclasses import field
 from pathlib import Path
 
 from opc.backends.package import MANIFEST
+from opc.build.stamp import UNREADABLE
 from opc.records import dataclass
 
 
@@ -56,5 +57,5 @@ def read(package: Path) -> Manifest:
             backends=tuple(str(b) for b in data["backends"]),
             files={str(path): str(sha) for path, sha in data["files"].items()},
         )
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except UNREADABLE:
         return Manifest()

@@ -29,6 +29,9 @@ from opc.records import dataclass
 FILE = "build.ninja"
 """Name of the ninja file, in `FOLDER` and in each package's build folder."""
 
+LOGS = (".ninja_log", ".ninja_deps")
+"""What ninja itself keeps in `FOLDER`."""
+
 IDENTITY = f"{FOLDER}/toolchain"
 """Names the compiler; everything compiled depends on it."""
 

@@ -32,6 +32,9 @@ SETTINGS = (
 )
 """Environment variables that change what a compiler does or which one is found."""
 
+UNREADABLE = (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError)
+"""What reading JSON that should be opc's own may raise, where it is something else."""
+
 _NAME = re.compile(rb"^op:[ \t]*[\"']?([A-Za-z][A-Za-z0-9_]*)", re.MULTILINE)
 
 
@@ -53,7 +56,7 @@ def fresh_package(spec: Path, out: Path, backends: Sequence[str] | None) -> Path
         # A backend that could not be built is left out of "all", as it was; naming it shows why.
         wanted = {*registered()} - {*stamp["left_out"]} if backends is None else {*backends}
         return package if wanted <= {*stamp["backends"]} else None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except UNREADABLE:
         return None
 
 
@@ -67,7 +70,7 @@ def _current(package: Path, spec_hash: str, but: frozenset[str] = frozenset()) -
     """Return a package's stamp if the spec is the same and no file but some named ones changed since, else None.
 
     Raises:
-        OSError, ValueError, KeyError, TypeError, AttributeError: when there is no stamp, or none of ours.
+        UNREADABLE: when there is no stamp, or none of ours.
     """
     stamp: dict[str, Any] = json.loads((package / NAME).read_text(encoding="utf-8"))
     same = (
@@ -99,7 +102,7 @@ def text(
         "files": dict(signatures),
         "left_out": [*left_out],
     }
-    with contextlib.suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
+    with contextlib.suppress(*UNREADABLE):
         # The list of files alone changes when a backend is added.
         earlier = _current(package, spec_hash, frozenset({os.path.abspath(package / MANIFEST)}))
         if earlier is not None:
@@ -143,10 +146,13 @@ def discard_damaged(package: Path) -> None:
     try:
         known = json.loads((package / NAME).read_text(encoding="utf-8"))
         made = {path: known["files"][path] for path in known["digests"]}
-    except (OSError, ValueError, KeyError, TypeError):
+    except UNREADABLE:
         return
+    # Somebody else may have written the stamp: nothing outside of the package is removed.
+    inside = os.path.join(os.path.realpath(package), "")
     for path, before in made.items():
-        if signature(path) not in (before, "absent"):
+        own = os.path.realpath(os.path.dirname(path)).startswith(inside)
+        if own and signature(path) not in (before, "absent") and not os.path.isdir(path):
             os.unlink(path)
 
 

@@ -89,7 +89,11 @@ def runtime_include() -> Path:
 def candidates(config: Config) -> Iterator[tuple[tuple[str, ...], str]]:
     """Yield the compiler commands to try, and who named them; only the first when the user named one."""
     if named := os.environ.get("CXX", "").strip():
-        yield tuple(shlex.split(named)), "$CXX"
+        try:
+            command = tuple(shlex.split(named))
+        except ValueError as error:
+            raise SpecError([Diagnostic(f"$CXX is '{named}', which is no command: {error}")]) from error
+        yield command, "$CXX"
     elif config.cxx:
         yield tuple(shlex.split(config.cxx)), f"[tool.opc] cxx in {config.path}"
     else:

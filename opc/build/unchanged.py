@@ -81,7 +81,7 @@ class Records:
             if status != record["status"]:
                 self._write(package, {**record, "status": status})
             return UnchangedPackage(package, len(manifest["files"]), skipped)
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        except stamp.UNREADABLE:
             return None
 
     def keep(self, prepared: Prepared, made: Generated) -> None:

@@ -7,6 +7,7 @@ import re
 from lsprotocol.types import SemanticTokensLegend, SemanticTokenTypes
 
 from opc.editor.occurrences import Kind, Outline
+from opc.spec.text import STRING
 
 _TYPES = {
     Kind.INPUT: SemanticTokenTypes.Parameter,
@@ -30,7 +31,7 @@ LEGEND = SemanticTokensLegend(token_types=[t.value for t in _ORDER], token_modif
 """What the numbers of `tokens` stand for."""
 
 _WORDLESS = re.compile(
-    r"""(?P<comment>\#[^\n]*)|(?P<string>'[^'\n]*'|"[^"\n]*")|(?P<name>[A-Za-z_]\w*)"""
+    rf"""(?P<comment>\#[^\n]*)|(?P<string>{STRING})|(?P<name>[A-Za-z_]\w*)"""
     r"""|(?P<number>\d[\w.]*(?:(?<=[eE])[-+]\d+)?|\.\d+)|(?P<operator>\*\*|//|[-+*/%<>=!]=?)"""
 )
 

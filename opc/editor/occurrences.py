@@ -17,7 +17,7 @@ from opc.ir.expr import REDUCTIONS
 from opc.ir.functions import CALLABLE
 from opc.names import LANGUAGE
 from opc.records import dataclass
-from opc.spec.text import SourceText
+from opc.spec.text import STRING, SourceText
 from opc.spec.yaml_tree import MappingNode, Node, Scalar, SequenceNode, parse_yaml
 
 
@@ -98,7 +98,7 @@ class Outline:
 
 
 _MOST_LINES = 8
-_WORD = re.compile(r"""'[^'\n]*'|"[^"\n]*"|\#[^\n]*|(?<![\w.])([A-Za-z_]\w*)""")
+_WORD = re.compile(STRING + r"""|\#[^\n]*|(?<![\w.])([A-Za-z_]\w*)""")
 
 
 def outline(text: str) -> Outline:
@@ -296,7 +296,7 @@ def _statements(body: str) -> Iterator[tuple[int, int, str]]:
     start: int | None = None
     at = 0
     for line in body.splitlines(keepends=True):
-        bare = re.sub(r"""'[^'\n]*'|"[^"\n]*"|\#.*""", "", line)
+        bare = re.sub(STRING + r"|\#.*", "", line)
         # A statement that is half typed ends where the next begins.
         begins = bool(re.match(r"[A-Za-z_]\w*\s*(\[[^=\n]*\])?\s*=(?!=)", line))
         if begins and start is not None:

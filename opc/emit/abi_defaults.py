@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator
 
 from opc.emit.abi import Field, attribute_fields, encode
-from opc.emit.cpp.text import whole_number
+from opc.emit.cpp.text import string_literal, whole_number
 from opc.ir.op import Attribute, Family
 
 
@@ -48,4 +47,4 @@ def _default(family: Family, field: Field) -> str:
     if field.count is not None:
         return f"{{{_values(a)}}}"
     value = encode(a, a.default)
-    return json.dumps(value) if isinstance(value, str) else number(value) if isinstance(value, int | float) else "{}"
+    return string_literal(value) if isinstance(value, str) else number(value) if isinstance(value, int | float) else "{}"

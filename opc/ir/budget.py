@@ -31,8 +31,8 @@ MOST_NODES = 30_000
 the gradient of its gradient, have some 5,000 on the way."""
 
 
-def within_depth(compute: Callable[_P, _R]) -> Callable[_P, _R]:
-    """Have a function that runs passes refuse an op that nests deeper than these can follow.
+def within_depth(compute: Callable[_P, _R], body: Span = NO_SPAN) -> Callable[_P, _R]:
+    """Have a function that runs passes refuse an op that nests deeper than these can follow; `body` is where its body begins.
 
     Raises:
         SpecError: in place of a RecursionError.
@@ -47,7 +47,7 @@ def within_depth(compute: Callable[_P, _R]) -> Callable[_P, _R]:
         except RecursionError as error:
             message = "the body is nested too deeply: it has too many steps that are made of one another"
             hint = "make it of fewer steps, or several ops; or give the gradient (gradient: {body: ...}), or say gradient: none"
-            raise SpecError([Diagnostic(message, hint=hint)]) from error
+            raise SpecError([Diagnostic(message, body, hint=hint)]) from error
 
     return run
 

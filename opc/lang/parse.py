@@ -28,7 +28,7 @@ from opc.lang.tree import (
     Subscript,
     Tree,
 )
-from opc.spec.text import SourceText
+from opc.spec.text import STRING, SourceText
 
 MAX_CHARACTERS = 100_000
 _WHOLE = range(-(2**63), 2**64)
@@ -72,7 +72,7 @@ _TARGET = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)\s*(?:\[[^\n=]*\])?\s*=(?!=)")
 # `x[]` is no Python; strings are matched first so that nothing inside them is touched.
 # More digits than Python's own parser converts.
 _HUGE_NUMBER = re.compile(r"[0-9][0-9_]{1000,}")
-_EMPTY_SUBSCRIPT = re.compile(r"""'[^'\n]*'|"[^"\n]*"|(?<=[\w)])\[[ \t]*\]""")
+_EMPTY_SUBSCRIPT = re.compile(STRING + r"""|(?<=[\w)])\[[ \t]*\]""")
 
 
 def parse_body(text: SourceText, found: Diagnostics) -> tuple[Statement, ...]:

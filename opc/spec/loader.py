@@ -26,7 +26,7 @@ from opc.spec.native import check_native
 from opc.spec.renaming import renamed
 from opc.spec.rest import what_is_left, without_empty_bodies
 from opc.spec.text import SourceText, span_at
-from opc.spec.yaml_tree import MappingNode, Node, Scalar, SequenceNode, ambiguity, parse_yaml, scalar_value
+from opc.spec.yaml_tree import MAX_BYTES, MappingNode, Node, Scalar, SequenceNode, ambiguity, parse_yaml, scalar_value
 
 NodePath: TypeAlias = tuple[str | int, ...]
 """The keys and positions that lead to a value, such as ("attributes", "alpha", "check")."""
@@ -90,9 +90,14 @@ def read(path: Path | str) -> str:
     path = Path(path)
     name = str(path)
     try:
-        raw = path.read_bytes()
-    except OSError as error:
-        raise SpecError([Diagnostic(f"can't read {name}: {error.strerror or error}")]) from None
+        with path.open("rb") as file:
+            # What is too long is refused by its length: of a device or a pipe there may be no end.
+            raw = file.read(MAX_BYTES + 1)
+    except (OSError, ValueError) as error:
+        raise SpecError([Diagnostic(f"can't read {name}: {getattr(error, 'strerror', None) or error}")]) from None
+    if len(raw) > MAX_BYTES:
+        source = Source(name, raw[:1000].decode("utf-8", "replace"))
+        raise SpecError([Diagnostic(f"the file is larger than {MAX_BYTES >> 10} KiB", span_at(source, 0, 0))])
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:

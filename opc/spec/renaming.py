@@ -11,13 +11,13 @@ from functools import partial
 
 from opc.names import KEYWORDS, MEMBERS, PARAMETERS, mangled, op_name
 from opc.records import dataclass, replace
-from opc.spec.text import SourceText
+from opc.spec.text import STRING, SourceText
 from opc.spec.yaml_tree import MappingNode, Node, Scalar, SequenceNode
 
 _DECLARING = ("types", "inputs", "attributes", "outputs", "shape")
 # Texts in quotes stay; a name behind a dot or before a parenthesis or a single `=` is a member, a function or a keyword argument.
-_TOKEN = re.compile(r"""'[^'\n]*'|"[^"\n]*"|(?<![\w.])([A-Za-z]\w*)(?!\w)(?![ \t]*(?:\(|=(?!=)))""")
-_ASSIGNED = re.compile(r"""'[^'\n]*'|"[^"\n]*"|(?<![\w.])([A-Za-z]\w*)(?!\w)(?![ \t]*\()""")
+_TOKEN = re.compile(STRING + r"""|(?<![\w.])([A-Za-z]\w*)(?!\w)(?![ \t]*(?:\(|=(?!=)))""")
+_ASSIGNED = re.compile(STRING + r"""|(?<![\w.])([A-Za-z]\w*)(?!\w)(?![ \t]*\()""")
 
 
 def renamed(root: MappingNode) -> MappingNode:

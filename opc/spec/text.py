@@ -85,6 +85,9 @@ class SourceText:
         )
 
 
+STRING = r"""'(?:\\.|[^'\\\n])*'|"(?:\\.|[^"\\\n])*\""""
+"""A regular expression of what is a text inside of a body, with its quotes."""
+
 _ESCAPE_LENGTH = {"x": 4, "u": 6, "U": 10}
 
 

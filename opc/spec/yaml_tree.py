@@ -56,6 +56,8 @@ _INFINITE = re.compile(r"[-+]?\.(inf|Inf|INF)")
 _NAN = re.compile(r"\.(nan|NaN|NAN)")
 _AMBIGUOUS_WORD = re.compile(r"yes|Yes|YES|no|No|NO|on|On|ON|off|Off|OFF")
 _AMBIGUOUS_NUMBER = re.compile(r"[-+]?(0[0-9_]+|[0-9]+_[0-9_]*|[0-9][0-9_]*(:[0-5]?[0-9])+)")
+# What escapes in quotes can spell, and no string of C or file in UTF-8 can hold.
+_NO_TEXT = re.compile(r"[\0\ud800-\udfff]")
 
 
 def ambiguity(scalar: Scalar) -> tuple[str, str] | None:
@@ -199,6 +201,9 @@ class _TreeBuilder:
             if isinstance(event, yaml.ScalarEvent):
                 start, end = _extent(event)
                 style = event.style or ""
+                if bad := _NO_TEXT.search(event.value):
+                    what = "no text can hold it" if bad[0] == "\0" else "it is half of a character"
+                    return self._stop(f"a text can't hold the character #x{ord(bad[0]):04x}", event, f"leave it out: {what}")
                 text = align(event.value, self.source, start, end, style)
                 # A block scalar ends where the next token begins; its span is its header.
                 shown = text.span(0, len(event.value)) if style in ("|", ">") and event.value.strip() else self._span(start, end)

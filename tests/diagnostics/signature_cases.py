@@ -56,6 +56,9 @@ OPERANDS: list[Case] = [
         "outputs: {y: 'T[..., M]'}\nkernel: 'y[..., m] = x'\nshape: {M: ⟦L⟧ + 1, L: M + 1}", "'L' is derived here or further down"
     ),
     case("outputs: {y: 'T[..., M]'}\nkernel: 'y[..., m] = x'\nshape: {M: ⟦M⟧}", "'M' is derived here or further down"),
+    # Sizes that inputs have too.
+    case(MATRIX + "shape: {C: ⟦C⟧ // 2}", "'C' is derived here or further down"),
+    case(MATRIX + "shape: {N: ⟦C⟧ + 1, C: N + 1}", "'C' is derived here or further down"),
     case(
         "inputs: {x: 'T[N]'}\noutputs: {y: 'T[M]'}\nkernel: 'y[m] = x[m]'\nshape: {M: ⟦N / 2⟧}",
         "a dimension is a whole number over dimensions and int attributes",

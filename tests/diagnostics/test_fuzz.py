@@ -15,6 +15,7 @@ from opc.ir.verify import verify
 from opc.pipeline import compile_text
 from opc.spec.loader import loads
 from tests.amounts import examples
+from tests.faults import mutations
 
 SPECS = [path.read_text() for path in sorted((Path(__file__).parents[2] / "specs").glob("*.yaml"))]
 GRADIENT = """
@@ -44,45 +45,10 @@ gradient:
 PAGES = sorted((Path(__file__).parents[2] / "docs").glob("*.md"))
 BLOCKS = [text for page in PAGES for text in re.findall(r"^```yaml\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL)]
 IN_DOCS = [text for text in BLOCKS if re.search(r"^op: (?!wrong)", text, re.MULTILINE)]
-SEEDS = [*SPECS, *IN_DOCS, GRADIENT]
-WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*|[0-9]+|\s+|.", re.DOTALL)
-
-# What mistakes are made of: the language's own pieces, YAML's, and what is neither.
-_PIECES = """ \n|\n  |: |- |&a|*a|!!str|...|*A|x|y|N|T|acc(T)|sum[k]|max|pad(|cast(|present(x)| if | else |==|//|**|0|1e-5|.inf
-|nan|true|99999999999999999999|0x|no|null|d_x|import os|lambda: 0|kernel:|inputs:|x[|k[9]|{{ }}|${x}|__import__|/*"""
-PIECES = st.sampled_from([*_PIECES.split("|"), *"|[](){},:'\"#*>-?%~\t\x00\ufeff\u2028\\é", '"""', " " * 40])
-
-
-@st.composite
-def mutated(draw: st.DrawFn) -> str:
-    """Return a good spec with a few pieces cut out, put in, copied or replaced."""
-    text = draw(st.sampled_from(SEEDS))
-    for _ in range(draw(st.integers(1, 4))):
-        start = draw(st.integers(0, len(text)))
-        end = min(len(text), start + draw(st.integers(0, 12)))
-        match draw(st.integers(0, 3)):
-            case 0:
-                text = text[:start] + text[end:]
-            case 1:
-                text = text[:start] + draw(PIECES) + text[start:]
-            case 2:
-                text = text[:start] + draw(PIECES) + text[end:]
-            case _:
-                at = draw(st.integers(0, len(text)))
-                text = text[:at] + text[start:end] + text[at:]
-    return text
-
-
-@st.composite
-def reworded(draw: st.DrawFn) -> str:
-    """Return a good spec with a few of its words and signs replaced by others, which often leaves a spec of another op."""
-    words = WORD.findall(draw(st.sampled_from([*IN_DOCS, GRADIENT])))
-    places = [i for i, word in enumerate(words) if not word.isspace()]
-    for _ in range(draw(st.integers(1, 3))):
-        at = draw(st.sampled_from(places))
-        alike = [words[i] for i in places if words[i].isidentifier() == words[at].isidentifier()]
-        words[at] = draw(st.sampled_from([*alike, "0", "1", "-1", "N", "//", "%", "..."]))
-    return "".join(words)
+SEEDS = (*SPECS, *IN_DOCS, GRADIENT)
+REWORDED = (*IN_DOCS, GRADIENT)
+PIECES = st.sampled_from(mutations.PIECES)
+RANDOM = st.randoms(use_true_random=False)
 
 
 def check(text: str) -> None:
@@ -114,7 +80,7 @@ def assert_placed(d: Diagnostic, text: str) -> None:
 
 
 @settings(max_examples=examples(60, 400), deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(mutated())
+@given(RANDOM.map(lambda random: mutations.mutated(random, SEEDS)))
 def test_mutations_of_good_specs(text: str) -> None:
     check(text)
 
@@ -133,7 +99,7 @@ def test_any_kernel(body: str) -> None:
 
 
 @settings(max_examples=examples(20, 60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(reworded())
+@given(RANDOM.map(lambda random: mutations.reworded(random, REWORDED)))
 def test_gradients_of_reworded_specs(text: str) -> None:
     diagnostics: tuple[Diagnostic, ...] = ()
     try:

@@ -10,6 +10,7 @@ import pytest
 from pydantic import ValidationError
 
 from opc.diagnostics import SpecError
+from opc.pipeline import forward_op
 from opc.spec.loader import load, loads
 from opc.spec.model import SpecModel
 from opc.spec.schema import EDITOR_LINE, FILE_NAME, schema, schema_text
@@ -105,3 +106,30 @@ def test_template_compiles() -> None:
     assert not found.items
     with pytest.raises(SpecError, match="can't name an op"):
         new_spec("../x")
+
+
+@pytest.mark.parametrize("value", ['it\'s "an" int', "\\' int", 'a\\" x[] \\\\', "lambda '"])
+def test_a_text_in_a_body_stays_as_it_is(value: str) -> None:
+    """Escaped quotes do not end it, so no word in it is taken for a name that targets spell otherwise, or for code."""
+    spec = loads(
+        "op: f\ndomain: t\nversion: 1\ndoc: D.\ntypes: {T: floating}\ninputs: {x: 'T[N]'}\noutputs: {y: 'T[N]'}\n"
+        f"attributes: {{mode: {{type: str, values: [a, {json.dumps(value)}], default: a}}}}\n"
+        f"kernel: |\n  y[n] = x[n] if mode == {value!r} else -x[n]\n",
+        "f.yaml",
+    )
+    assert f"mode == {value!r}" in spec.model.kernel
+    assert forward_op(spec).attribute("mode").values == ("a", value)
+
+
+@pytest.mark.parametrize("escape", ["\\0", "\\ud800", "\\uDFFF"])
+def test_characters_that_no_text_can_hold_are_refused(escape: str) -> None:
+    with pytest.raises(SpecError, match=r"f\.yaml:1:6: error: a text can't hold the character #x"):
+        loads(f'doc: "a{escape}b"\nop: f\n', "f.yaml")
+
+
+def test_no_more_is_read_than_a_spec_may_have(tmp_path: Path) -> None:
+    """Also of a device, which has no end."""
+    with pytest.raises(SpecError, match="/dev/zero:1:1: error: the file is larger than 1024 KiB"):
+        load("/dev/zero")
+    with pytest.raises(SpecError, match="can't read"):
+        load("a\0b")

@@ -235,22 +235,22 @@ class Signature:
     def _shape(self) -> None:
         below = set(self.spec.model.shape)
         for name in self.spec.model.shape:
-            self.scope.elsewhere = dict.fromkeys(below, _DERIVED_BELOW)
-            below.discard(name)
             span = self.spec.key_span("shape", name)
             model = self.spec.model
             taken = (*model.attributes, *model.types, *model.outputs, *(k.removesuffix("?") for k in model.inputs))
             if name in taken or name == model.op:
                 self._error(f"'{name}' has another meaning already", span, "give the dimension a name of its own")
             tree = parse_expression(self.spec.text("shape", name), self.found)
-            value = None if tree is None else self._size(tree, "a dimension")
+            # A size that an input has may be derived too, and so is not known here, or it could be derived from itself.
+            with self.scope.without(below, _DERIVED_BELOW):
+                value = None if tree is None else self._size(tree, "a dimension")
+            below.discard(name)
             if value is not None:
                 self.dims.append((name, value))
             else:
                 self.scope.broken_dims.add(name)
             # Declared in any case, so that its uses are not errors too; Dim(name) of an unknown value stands for itself.
             self.scope.dims[name] = value
-        self.scope.elsewhere = {}
 
     def _require(self) -> None:
         optional = {o.name: o for o in self.inputs if o.optional}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -10,6 +9,7 @@ from opc.backends.derived import title
 from opc.backends.templates import Templates, environment
 from opc.emit.abi import attributes_type
 from opc.emit.abi_defaults import default_arrays, default_members
+from opc.emit.cpp.text import string_literal
 from opc.emit.onnx.types import bindings
 from opc.emit.shapes.output_axes import OutputAxes
 from opc.ir.dtypes import resolve
@@ -42,7 +42,7 @@ def library_source(family: Family) -> str:
         source_hash=family.source_hash,
         types=[op.class_name for op in family.ops],
         attributes_type=attributes_type(family),
-        enumerations=[{"name": a.name, "text": ", ".join(map(json.dumps, a.values))} for a in attributes if a.values],
+        enumerations=[{"name": a.name, "text": ", ".join(map(string_literal, a.values))} for a in attributes if a.values],
         attributes=[_attribute(a) for a in attributes],
         arrays=list(default_arrays(family)),
         defaults=[f"{text}," for text in default_members(family)],

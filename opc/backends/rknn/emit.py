@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
-
 from opc.backends import example_text
 from opc.backends.rknn.names import rknn_name
 from opc.backends.templates import Templates
 from opc.emit.abi import attributes_type
 from opc.emit.abi_defaults import default_arrays, default_members
+from opc.emit.cpp.text import string_literal
 from opc.emit.numpy.reference import numpy_module
 from opc.emit.python.layout import bracketed
 from opc.emit.python.text import WIDTH, Bracket, docstring, literal, quoted
@@ -74,7 +73,7 @@ def board_files(family: Family) -> dict[str, str]:
         attributes_type=attributes_type(family),
         defaults=default_members(family),
         arrays=list(default_arrays(family)),
-        choices=[{"name": a.name, "text": ", ".join(map(json.dumps, a.values))} for a in op.attributes if a.values],
+        choices=[{"name": a.name, "text": ", ".join(map(string_literal, a.values))} for a in op.attributes if a.values],
         reads=[_read(a) for a in op.attributes],
         inputs=len(op.inputs),
         outputs=len(op.outputs),

@@ -10,6 +10,7 @@ from dataclasses import field
 from pathlib import Path
 from typing import Any
 
+from opc.config import control_character
 from opc.diagnostics import Diagnostic, SpecError, did_you_mean
 from opc.records import dataclass
 
@@ -105,6 +106,8 @@ class _Reader:
         self.mistakes: list[Diagnostic] = []
 
     def project(self) -> Project:
+        if (control := control_character(self.data)) is not None:
+            self._wrong(f"a text in [project] can't hold the character #x{ord(control):02x}")
         for key in self.data:
             if key not in FIELDS:
                 hint = did_you_mean(key, FIELDS) or f"a wheel of ops takes {', '.join(FIELDS)}"
@@ -157,6 +160,9 @@ class _Reader:
         """Return the text of the file that `readme` names, and what kind of text it is."""
         name = self._text("readme")
         if not name:
+            return "", ""
+        if Path(name).is_absolute() or ".." in Path(name).parts:
+            self._wrong(f"readme in [project] is '{name}', which leads out of the project")
             return "", ""
         kinds = {".md": "text/markdown", ".rst": "text/x-rst", ".txt": "text/plain"}
         kind = kinds.get(Path(name).suffix.lower())

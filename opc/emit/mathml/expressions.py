@@ -190,7 +190,8 @@ class MathmlText(AffineDialect):
             case Const():
                 return number(e.value)
             case StrConst():
-                return Bound(element("mtext", f"“{escape(e.value)}”"), _ATOM)
+                # On one line: in Markdown, a blank one ends the block of HTML.
+                return Bound(element("mtext", f"“{escape(' '.join(e.value.split()))}”"), _ATOM)
             case AttrRef():
                 return Bound(_attribute(e.name, e.element), _ATOM)
             case IndexValue():

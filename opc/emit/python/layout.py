@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import pairwise
@@ -24,8 +25,12 @@ def unless_any(conditions: Sequence[str], indent: int = 4) -> str:
     """Return the head of a statement for the case that none of the conditions holds."""
     margin = " " * indent
     joined = " or ".join(conditions)
-    if len(conditions) == 1 and " not in " not in joined and " in " in joined and " and " not in joined:
-        return f"{margin}if {joined.replace(' in ', ' not in ')}:"
+    # A text in the condition may hold these words too.
+    if len(conditions) == 1 and " in " in joined:
+        match ast.parse(joined, mode="eval").body:
+            case ast.Compare(left=left, ops=[ast.In()]):
+                element = _source(joined, left)
+                return f"{margin}if {element} not in {joined.removeprefix(element + ' in ')}:"
     if indent + len(joined) + len("if not ():") <= WIDTH:
         return f"{margin}if not ({joined}):"
     if indent + 4 + len(joined) <= WIDTH:
@@ -52,7 +57,13 @@ def laid_out(line: str) -> str:
     What is no call gets brackets around it, and is broken at its operators if it must. Lines that hold line breaks already are
     left as they are.
     """
-    return line if len(line) <= WIDTH or "\n" in line else _broken(line)
+    if len(line) <= WIDTH or "\n" in line:
+        return line
+    if line.isascii():
+        return _broken(line)
+    # The parser counts bytes: what takes several is stood in for by a sign that no line holds, and put back in order.
+    others = iter(c for c in line if not c.isascii())
+    return re.sub("\x01", lambda m: next(others), _broken(re.sub(r"[^\x00-\x7f]", "\x01", line)))
 
 
 @lru_cache(maxsize=1 << 12)
@@ -107,8 +118,7 @@ def _call(head: str, call: ast.Call, text: str, indent: int, tail: str) -> str:
 
 def _source(text: str, node: ast.expr | ast.keyword) -> str:
     """Return the source of a node in a text of one line."""
-    # Offsets count bytes, which in most lines are characters.
-    return text[node.col_offset : node.end_col_offset] if text.isascii() else str(ast.get_source_segment(text, node))
+    return str(ast.get_source_segment(text, node)) if not text.isascii() else text[node.col_offset : node.end_col_offset]
 
 
 def _parts(head: str, value: ast.expr, text: str, indent: int, tail: str) -> str:
