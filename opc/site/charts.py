@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from html import escape
 
 from opc.records import dataclass
 from opc.site import texts
+from opc.site.texts import words
 from opc.testing.bench.benchmark import OURS, SECTIONS, Benchmark, Measurement, peers
 from opc.testing.bench.report import seconds_text
 
@@ -69,14 +69,14 @@ def bars(op: str, shown: Sequence[Case]) -> str:
     """Return the times of an op's calls as one line of SVG: a bar for each contender, as long as it takes beside the slowest."""
     parts, y = [], 4
     for case in shown:
-        parts.append(f'<text class="opc-head" x="0" y="{y + 15}">{escape(case.title)}</text>')
+        parts.append(f'<text class="opc-head" x="0" y="{y + 15}">{words(case.title)}</text>')
         y += _ROW + 2
         ran = [r for r in case.rows if r.seconds]
         longest = max(map(_seconds, ran), default=1.0)
         for r in ran:
             length = max(_seconds(r) / longest * (_WIDTH - _LABEL - 80), 1)
             kind = "opc-ours" if r.contender.startswith(OURS) else "opc-theirs"
-            parts.append(f'<text x="{_LABEL - 8}" y="{y + 14}" text-anchor="end">{escape(r.contender)}</text>')
+            parts.append(f'<text x="{_LABEL - 8}" y="{y + 14}" text-anchor="end">{words(r.contender)}</text>')
             parts.append(f'<rect class="{kind}" x="{_LABEL}" y="{y + 3}" width="{length:.1f}" height="{_ROW - 6}"/>')
             parts.append(f'<text x="{_LABEL + length + 6:.1f}" y="{y + 14}">{seconds_text(r.seconds)}</text>')
             y += _ROW
@@ -160,7 +160,7 @@ def _chart(section: str, shown: Sequence[Case]) -> str:
         y, times = 24 + number * _ROW, case.times or 0
         begin, end = sorted((x(1), x(times)))
         kind = "opc-ours" if times >= 1 else "opc-behind"
-        parts.append(f'<text x="{left - 10}" y="{y + 14}" text-anchor="end">{escape(case.name)}</text>')
+        parts.append(f'<text x="{left - 10}" y="{y + 14}" text-anchor="end">{words(case.name)}</text>')
         length = max(end - begin, 1)
         parts.append(f'<rect class="{kind}" x="{begin:.1f}" y="{y + 4}" width="{length:.1f}" height="{_ROW - 8}"/>')
         parts.append(f'<text x="{_WIDTH - 4}" y="{y + 14}" text-anchor="end">{times:.2f}</text>')
@@ -172,8 +172,8 @@ def _svg(label: str, title: str, described: str, height: float, parts: Sequence[
     return (
         f'<svg class="opc-plot opc-bench" viewBox="0 0 {_WIDTH} {height:g}" role="img"'
         f' aria-labelledby="{label}-title {label}-desc" xmlns="http://www.w3.org/2000/svg">'
-        f'<title id="{label}-title">{escape(title)}</title>'
-        f'<desc id="{label}-desc">{escape(described)}</desc>{"".join(parts)}</svg>'
+        f'<title id="{label}-title">{words(title)}</title>'
+        f'<desc id="{label}-desc">{words(described)}</desc>{"".join(parts)}</svg>'
     )
 
 

@@ -171,6 +171,11 @@ def _template() -> Callable[..., str]:
     environment: jinja2.Environment = jinja2.Environment(
         loader=jinja2.PackageLoader("opc.site"), undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    filters: Mapping[str, Callable[..., str]] = {"prose": texts.prose, "code": texts.code, "in_fence": texts.in_fence}
+    filters: Mapping[str, Callable[..., str]] = {
+        "prose": texts.prose,
+        "code": texts.code,
+        "words": texts.words,
+        "in_fence": texts.in_fence,
+    }
     environment.filters.update(filters)
     return environment.get_template("op.md").render

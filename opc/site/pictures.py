@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from html import escape
 from itertools import pairwise
 
 import numpy as np
 
 from opc.records import dataclass
 from opc.site.reads import Sample, panels
+from opc.site.texts import words
 from opc.testing.lineage import Element, Point
 from opc.testing.oracle.bounds import Array
 
@@ -89,7 +89,7 @@ def svg(sample: Sample, label: str, title: str) -> str:
     return (
         f'<svg class="opc-reads" width="{width:g}" height="{height:g}" viewBox="0 0 {width:g} {height:g}" role="img"'
         f' aria-labelledby="{label}-title {label}-desc" xmlns="http://www.w3.org/2000/svg">'
-        f'<title id="{label}-title">{escape(title)}</title><desc id="{label}-desc">{escape(" ".join(told(sample)))}</desc>'
+        f'<title id="{label}-title">{words(title)}</title><desc id="{label}-desc">{words(" ".join(told(sample)))}</desc>'
         f"{''.join(parts)}</svg>"
     )
 
@@ -166,7 +166,7 @@ def _around(shape: Point, marks: Mapping[Point, str]) -> tuple[tuple[int, int], 
 
 def _drawn(block: _Block) -> Iterator[str]:
     """Yield the parts of an operand: its name and shape, lines, marks, numbers."""
-    yield f'<text x="{block.x:g}" y="16">{escape(block.title)}</text>'
+    yield f'<text x="{block.x:g}" y="16">{words(block.title)}</text>'
     yield f'<path class="opc-cells" d="{"".join(_grid(block))}"/>'
     for at, found in sorted(block.marks.items()):
         x, y = block.place(at)

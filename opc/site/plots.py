@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from html import escape
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from opc.emit.mathml.statements import is_elementwise
 from opc.ir.dtypes import DType, candidates
 from opc.ir.op import AttributeKind, Family, Op, Role
 from opc.records import dataclass
+from opc.site.texts import words
 from opc.testing.oracle.evaluation import evaluate
 
 LEAST, MOST, POINTS = -4.0, 4.0, 801
@@ -96,13 +96,13 @@ def svg(family: Family, of: Curves) -> str:
     for place, (kind, title, values) in enumerate(lines):
         parts.append(f'<path class="opc-curve {kind}" d="{frame.path(of.x, values)}"/>')
         x, y = _LEFT + 12, _TOP + 16 + 20 * place
-        parts.append(f'<path class="opc-curve {kind}" d="M{x} {y}h28"/><text x="{x + 36}" y="{y + 4}">{escape(title)}</text>')
+        parts.append(f'<path class="opc-curve {kind}" d="M{x} {y}h28"/><text x="{x + 36}" y="{y + 4}">{words(title)}</text>')
     title = f"{family.name} and its derivative" if of.slope is not None else family.name
     label = f"plot-{family.name}"
     return (
         f'<svg class="opc-plot" viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-labelledby="{label}-title {label}-desc"'
-        f' xmlns="http://www.w3.org/2000/svg"><title id="{label}-title">{escape(title)}</title>'
-        f'<desc id="{label}-desc">{escape(_described(of, lines))}</desc>{"".join(parts)}</svg>'
+        f' xmlns="http://www.w3.org/2000/svg"><title id="{label}-title">{words(title)}</title>'
+        f'<desc id="{label}-desc">{words(_described(of, lines))}</desc>{"".join(parts)}</svg>'
     )
 
 
@@ -155,9 +155,9 @@ class _Frame:
             y = self.y(v)
             parts.append(f'<path class="{"opc-axis" if v == 0 else "opc-grid"}" d="M{left} {y:.1f}H{right}"/>')
             parts.append(f'<text x="{left - 8}" y="{y + 4:.1f}" text-anchor="end">{_text(v)}</text>')
-        parts.append(f'<text x="{(left + right) / 2:.1f}" y="{_HEIGHT - 6}" text-anchor="middle">{escape(across)}</text>')
+        parts.append(f'<text x="{(left + right) / 2:.1f}" y="{_HEIGHT - 6}" text-anchor="middle">{words(across)}</text>')
         middle = f"{(top + bottom) / 2:.1f}"
-        parts.append(f'<text x="14" y="{middle}" text-anchor="middle" transform="rotate(-90 14 {middle})">{escape(up)}</text>')
+        parts.append(f'<text x="14" y="{middle}" text-anchor="middle" transform="rotate(-90 14 {middle})">{words(up)}</text>')
         return "".join(parts)
 
     def path(self, x: Values, y: Values) -> str:

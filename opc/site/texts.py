@@ -18,6 +18,11 @@ def code(text: object) -> str:
     return f"<code>{' '.join(str(text).split()).translate(_LAYOUT)}</code>"
 
 
+def words(text: object) -> str:
+    """Return a text on one line, as it stands in an element or an attribute of HTML that a page of Markdown holds."""
+    return " ".join(str(text).split()).translate(_LAYOUT).replace('"', "&quot;").replace("'", "&#39;")
+
+
 def in_fence(text: str, language: str, columns: int = 0) -> str:
     """Return a text as a block of code, indented by so many columns; the fence is longer than any in the text."""
     longest = max((len(found) for found in re.findall(r"`{3,}", text)), default=2)
