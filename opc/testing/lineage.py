@@ -36,6 +36,7 @@ from opc.ir.expr import (
     children,
 )
 from opc.ir.op import Op
+from opc.testing.arranged import declared, declared_point, seen_point
 from opc.testing.oracle.bounds import Array
 
 MOST_STEPS = 4000
@@ -69,12 +70,12 @@ def lineage(
     env = infer(op, {name: array.shape for name, array in given.items()}, attributes)
     if op.opaque:
         raise UntoldError("the op has no body")
-    walk = _Walk(op, env, given)
+    walk = _Walk(op, env, {name: declared(env, op.input(name), array) for name, array in given.items()})
     try:
-        walk.element(output, at)
+        walk.element(output, declared_point(env, op.output(output), at))
     except (ArithmeticError, LookupError, ValueError) as error:
         raise UntoldError(str(error)) from None
-    return {name: list(walk.found[name]) for name in given if name in walk.found}
+    return {name: [seen_point(env, op.input(name), place) for place in walk.found[name]] for name in given if name in walk.found}
 
 
 class _Walk:
