@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from opc.ir.affine import Affine, GroupSize
+from opc.ir.arrangement import arrangement
 from opc.ir.expr import Expr, GroupAxis, GroupIndex, IndexValue, Read, Reduce, walk
 from opc.ir.node import remembered
 from opc.ir.op import AttributeKind, Family, Group, Op, Operand
@@ -18,13 +19,15 @@ class Batching:
     `grouped` says for each input whether it begins with the axis group that the batch axis could join. `joins_group`: every
     output begins with that group too, and no value depends on how many points it has, so that the batch axis may join it when
     all batched inputs are grouped. `equal_ranks`: the op broadcasts, so that the grouped inputs must also have equally many axes.
-    `always`: those conditions hold in every call. `axes` are the positions of axis attributes among the op's attributes.
+    `always`: those conditions hold in every call. `axes` are the positions of the attributes of axes among the op's attributes,
+    and `ranked` is that of an input, given in every call, which has all the axes that a list of them may name.
     """
 
     grouped: tuple[bool, ...]
     joins_group: bool
     equal_ranks: bool
     axes: tuple[int, ...]
+    ranked: int | None = None
 
     @property
     def always(self) -> bool:
@@ -40,16 +43,24 @@ def needs_batch_axes(family: Family) -> bool:
 @remembered("_batching")
 def batching(op: Op) -> Batching:
     """Return how `op` meets a batch axis."""
-    axes = tuple(i for i, a in enumerate(op.attributes) if a.kind is AttributeKind.AXIS)
-    leading = {_leading(o) for o in op.outputs}
+    axes = tuple(i for i, a in enumerate(op.attributes) if a.kind is AttributeKind.AXIS or a.picks is not None)
+    how = arrangement(op)
+    ranked = next((i for i, x in enumerate(op.inputs) if how is not None and how.is_mixed(x) and not x.optional), None)
+    leading = {_leading(op, o) for o in op.outputs}
     name = leading.pop() if len(leading) == 1 else None
-    if name is None or not _batchable(op, name):
+    if name is None or not _batchable(op, name) or (how is not None and ranked is None):
         return Batching((False,) * len(op.inputs), False, op.broadcast, axes)
-    return Batching(tuple(_leading(x) == name for x in op.inputs), True, op.broadcast, axes)
+    return Batching(tuple(_leading(op, x) == name for x in op.inputs), True, op.broadcast, axes, ranked)
 
 
-def _leading(operand: Operand) -> str | None:
-    """Return the name of the group an operand begins with, None when it begins with none."""
+def _leading(op: Op, operand: Operand) -> str | None:
+    """Return the name of the group an operand begins with, None when it begins with none.
+
+    In front of a mixed operand, an axis that is not listed is the first of the group of those.
+    """
+    how = arrangement(op)
+    if how is not None and how.is_mixed(operand):
+        return how.rest
     first = operand.dims[0] if operand.dims else None
     return first.name if isinstance(first, Group) else None
 
@@ -61,7 +72,8 @@ def _batchable(op: Op, name: str) -> bool:
     """
     if op.opaque:
         return False
-    inner = (d for o in (*op.inputs, *op.outputs) for d in o.dims[1:])
+    how = arrangement(op)
+    inner = (d for o in (*op.inputs, *op.outputs) if how is None or not how.is_mixed(o) for d in o.dims[1:])
     if any(isinstance(d, Group) and d.name == name for d in inner):
         return False
     return not any(s == GroupSize(name) for a in _sizes(op) for s in a.atoms()) and not any(

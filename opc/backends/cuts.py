@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from opc.analysis.sharding import Sharding
 from opc.emit.python.text import quoted
 from opc.ir.affine import Affine
+from opc.ir.arrangement import arrangement
 from opc.ir.op import Group, Op, Operand
 
 
@@ -16,6 +19,15 @@ def way_items(s: Sharding, names: list[str]) -> list[str]:
             places = [str(names.index(n)) for n in chosen]
             items.append(f"{word}=({', '.join(places)}{',' if len(places) == 1 else ''})")
     return items
+
+
+def listing(op: Op, name: Callable[[str], str]) -> list[str]:
+    """Return the elements of the `listed` of a `Rule`, where `name` writes an attribute; none of an op that lists no axes."""
+    how = arrangement(op)
+    if how is None:
+        return []
+    groups = [quoted(str(Group(g))) for g in (how.rest, how.picked)]
+    return [name(how.axes), *groups, "None" if how.keeps is None else name(how.keeps)]
 
 
 def _with_group(op: Op, group: Group) -> int:

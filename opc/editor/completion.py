@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Literal, get_args, get_origin
 
+from opc.analysis.elaborate.attribute_types import ATTRIBUTE_TYPES
 from opc.analysis.elaborate.scope import CONSTANTS, DTYPE_NAMES, FORMS
 from opc.editor.occurrences import Kind, Outline, outline
 from opc.editor.words import ABOUT_FORMS, ABOUT_REDUCTIONS, about_function
 from opc.ir.dtypes import TYPE_SETS
 from opc.ir.functions import CALLABLE
-from opc.ir.op import AttributeKind
 from opc.records import dataclass
 from opc.spec.loader import model_at
 from opc.spec.model import SpecModel
@@ -160,9 +160,11 @@ def _values(here: Place, names: Outline) -> Iterator[Proposal]:
             yield from (Proposal(name, Kind.DTYPE.value, f"{', '.join(d.value for d in ds)}.") for name, ds in TYPE_SETS.items())
             yield from (Proposal(name, Kind.DTYPE.value) for name in DTYPE_NAMES)
         case ("attributes", _) | ("attributes", _, "type"):
-            yield from _words(*(kind.value for kind in AttributeKind))
+            yield from _words(*ATTRIBUTE_TYPES)
         case ("attributes", _, "dim"):
             yield from _named(names, Kind.DIMENSION)
+        case ("attributes", _, "group" | "keeps"):
+            yield from _named(names, Kind.GROUP)
         case ("attributes", _, "binds"):
             yield from _named(names, Kind.TYPE)
         case ("attributes", _, "check"):

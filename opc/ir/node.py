@@ -81,6 +81,7 @@ class OpNode(Node):
 
     __slots__ = (
         "_alone",
+        "_arrangement",
         "_assignments",
         "_batching",
         "_broadcast",

@@ -81,6 +81,8 @@ class Attribute:
 
     `length` is None for a scalar, a number for `int[2]`, and -1 for `float[]`. `required` attributes have no default. `values`
     lists the strings an enumeration admits. An `axis` places the dimension `dim`; a `dtype` binds the type variable `binds`.
+    A list of ints with `picks` names axes: those of the first group among the axes of both groups, see `opc.ir.arrangement`. A
+    bool with `keeps` says whether operands without that group have axes of size 1 in its place.
     """
 
     name: str
@@ -91,6 +93,8 @@ class Attribute:
     values: tuple[str, ...] = ()
     dim: str | None = None
     binds: str | None = None
+    picks: tuple[str, str] | None = None
+    keeps: str | None = None
     check: Expr | None = None
     check_text: str = ""
     doc: str = ""

@@ -111,9 +111,10 @@ def format_operand(o: Operand) -> str:
 def format_attribute(a: Attribute) -> str:
     """Return `name: kind = default`."""
     length = "" if a.length is None else "[]" if a.length < 0 else f"[{a.length}]"
-    places = f" of {a.dim}" if a.dim else f" binds {a.binds}" if a.binds else ""
+    places = f" of {a.dim}" if a.dim else f" binds {a.binds}" if a.binds else f" keeps *{a.keeps}" if a.keeps else ""
+    kind = f"{a.kind.value}{length}" if a.picks is None else f"axes of *{a.picks[0]}"
     default = "" if a.required else f" = {list(a.default) if isinstance(a.default, tuple) else a.default!r}"
-    return f"{a.name}: {a.kind.value}{length}{places}{default}"
+    return f"{a.name}: {kind}{places}{default}"
 
 
 def format_assign(s: Assign) -> str:

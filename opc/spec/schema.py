@@ -32,13 +32,16 @@ def _default_rules() -> Iterator[dict[str, Any]]:
     for kind in ("int", "float", "bool"):
         elements = {"type": "array", "items": scalars[kind], "minItems": 0, "maxItems": 64}
         yield _where(rf"^\s*{kind}\[", {"properties": {"default": elements}})
+    axes = {"type": "array", "items": whole, "minItems": 0, "maxItems": 64}
+    yield _where(r"^\s*axes\s*$", {"properties": {"default": axes}})
 
 
 def _owner_rules() -> Iterator[dict[str, Any]]:
-    """Yield which type of attribute has `dim`, `binds` and `values`, and which must have them."""
-    for kind, key in (("axis", "dim"), ("dtype", "binds")):
+    """Yield which type of attribute has `dim`, `binds`, `group`, `values` and `keeps`, and which must have them."""
+    for kind, key in (("axis", "dim"), ("dtype", "binds"), ("axes", "group")):
         yield _where(rf"^\s*{kind}\s*$", {"required": [key]}) | {"else": {"properties": {key: {"not": {}}}}}
-    yield _where(r"^\s*str\s*$", {}) | {"else": {"properties": {"values": {"not": {}}}}}
+    for kind, key in (("str", "values"), ("bool", "keeps")):
+        yield _where(rf"^\s*{kind}\s*$", {}) | {"else": {"properties": {key: {"not": {}}}}}
 
 
 def _where(pattern: str, rule: dict[str, Any]) -> dict[str, Any]:

@@ -37,6 +37,7 @@ from opc.ir.expr import (
     children,
 )
 from opc.ir.op import Op
+from opc.testing.arranged import declared, declared_point, seen_point
 from opc.testing.oracle.bounds import Array
 
 MOST_STEPS = 4000
@@ -105,13 +106,20 @@ def _walked(
     env = infer(op, {name: array.shape for name, array in given.items()}, attributes)
     if op.opaque:
         raise UntoldError("the op has no body")
-    walk = _Walk(op, env, given, linking)
+    walk = _Walk(op, env, {name: declared(env, op.input(name), array) for name, array in given.items()}, linking)
     try:
-        walk.element(output, at)
+        walk.element(output, declared_point(env, op.output(output), at))
     except (ArithmeticError, LookupError, ValueError) as error:
         raise UntoldError(str(error)) from None
-    elements, outside = ({n: list(found[n]) for n in given if n in found} for found in (walk.found, walk.outside))
-    return Reads(elements, outside, tuple(walk.links))
+
+    def seen(element: Element) -> Element:
+        name, place = element
+        return name, seen_point(env, op.operand(name), place)
+
+    elements, outside = (
+        {n: [seen((n, place))[1] for place in found[n]] for n in given if n in found} for found in (walk.found, walk.outside)
+    )
+    return Reads(elements, outside, tuple((seen(source), seen(target)) for source, target in walk.links))
 
 
 class _Walk:

@@ -60,6 +60,22 @@ SOFTMAX_BACKWARD = op(
     [operand("d_x", A, N, B, optional=True)],
     (AXIS,),
 )
+K, R = Group("K"), Group("R")
+AXES = Attribute("axes", AttributeKind.INT, -1, False, (), picks=("R", "K"))
+KEEPDIMS = Attribute("keepdims", AttributeKind.BOOL, None, False, False, keeps="R")
+REDUCE = op("reduce", [operand("x", K, R)], [operand("y", K)], (AXES, KEEPDIMS))
+REDUCE_BACKWARD = op(
+    "reduce_backward",
+    [operand("y", K), operand("x", K, R), operand("w", R, optional=True), operand("d_y", K)],
+    [operand("d_x", K, R, optional=True), operand("d_w", R, optional=True)],
+    (AXES, KEEPDIMS),
+)
+REDUCE_JVP = op(
+    "reduce_jvp",
+    [operand("t_x", R, K, optional=True), operand("t_y", K, optional=True), operand("w", R)],
+    [operand("t_z", R, K, optional=True), operand("t_m", K, optional=True)],
+    (AXES, KEEPDIMS),
+)
 LAYER_NORM = op(
     "layer_norm",
     [operand("x", DOTS, D), operand("w", D, optional=True), operand("b", D, optional=True)],
@@ -164,7 +180,7 @@ CUT = op(
 EVERY = (
     LEAKY_RELU, SOFTMAX, SOFTMAX_BACKWARD, LOGSUMEXP_BACKWARD, LAYER_NORM,
     ADD, ADD_BACKWARD, DUAL_BACKWARD, SCALE_BACKWARD, POOL, POOL_BACKWARD,
-    HALVE, CONVERT, NESTED, CUT,
+    HALVE, CONVERT, NESTED, CUT, REDUCE, REDUCE_BACKWARD, REDUCE_JVP,
 )  # fmt: skip
 
 CALLS: tuple[tuple[Op, dict[str, tuple[int, ...] | None], dict[str, object], dict[str, tuple[int, ...]] | str], ...] = (
@@ -198,6 +214,42 @@ CALLS: tuple[tuple[Op, dict[str, tuple[int, ...] | None], dict[str, object], dic
         "softmax_backward: *A is [2, 3] in y, but [2] in d_y",
     ),
     (SOFTMAX_BACKWARD, {"y": (2, 3), "d_y": (2, 4)}, {"axis": 1}, "softmax_backward: N is 3 in y, but 4 in d_y"),
+    (REDUCE, {"x": (2, 3, 4)}, {}, {"y": ()}),
+    (REDUCE, {"x": (2, 3, 4)}, {"keepdims": True}, {"y": (1, 1, 1)}),
+    (REDUCE, {"x": (2, 3, 4)}, {"axes": [1]}, {"y": (2, 4)}),
+    (REDUCE, {"x": (2, 3, 4)}, {"axes": [-1, 0]}, {"y": (3,)}),
+    (REDUCE, {"x": (2, 3, 4)}, {"axes": [-1, 0], "keepdims": True}, {"y": (1, 3, 1)}),
+    (REDUCE, {"x": ()}, {}, {"y": ()}),
+    (
+        REDUCE, {"x": (2, 3)}, {"axes": [0, 2]},
+        "reduce: axes = [0, 2] is out of range: x has 2 axes, so each must be from -2 to 1",
+    ),
+    (REDUCE, {"x": (2,)}, {"axes": [-2]}, "reduce: axes = [-2] is out of range: x has 1 axis, so each must be from -1 to 0"),
+    (REDUCE, {"x": ()}, {"axes": [0]}, "reduce: axes = [0] is out of range: x has 0 axes"),
+    (REDUCE, {"x": (2, 3)}, {"axes": [1, -1]}, "reduce: axes = [1, -1] names an axis of x twice"),
+    (
+        REDUCE_BACKWARD, {"y": (2, 4), "x": (2, 3, 4), "w": (3,), "d_y": (2, 4)}, {"axes": [1]},
+        {"d_x": (2, 3, 4), "d_w": (3,)},
+    ),
+    (
+        REDUCE_BACKWARD, {"y": (2, 1, 4), "x": (2, 3, 4), "d_y": (2, 1, 4)}, {"axes": [1], "keepdims": True},
+        {"d_x": (2, 3, 4), "d_w": (3,)},
+    ),
+    (
+        REDUCE_BACKWARD, {"y": (2, 3, 4), "x": (2, 3, 4), "d_y": (2, 1, 4)}, {"axes": [1], "keepdims": True},
+        "reduce_backward: axis 1 of y must have size 1, but has 3",
+    ),
+    (
+        REDUCE_BACKWARD, {"y": (2, 4), "x": (2, 3, 4), "d_y": (2, 1, 4)}, {"axes": [1]},
+        "reduce_backward: *K is [2, 4] in x, but [2, 1, 4] in d_y",
+    ),
+    (
+        REDUCE_BACKWARD, {"y": (2, 4), "x": (2, 3, 4), "w": (4,), "d_y": (2, 4)}, {"axes": [1]},
+        "reduce_backward: *R is [3] in x, but [4] in w",
+    ),
+    (REDUCE_JVP, {"t_x": (2, 3, 4), "w": (3,)}, {"axes": [1]}, {"t_z": (2, 3, 4), "t_m": (2, 4)}),
+    (REDUCE_JVP, {"t_y": (2, 4), "w": (3,)}, {"axes": [1]}, {"t_z": (2, 3, 4), "t_m": (2, 4)}),
+    (REDUCE_JVP, {"t_y": (2, 1, 4), "w": (3,)}, {"axes": [1], "keepdims": True}, {"t_z": (2, 3, 4), "t_m": (2, 1, 4)}),
     (LAYER_NORM, {"x": (2, 3), "w": (3,), "b": None}, {}, {"y": (2, 3), "mean": (2,)}),
     (LAYER_NORM, {"x": (2, 3), "w": (4,), "b": None}, {}, "layer_norm: D is 3 in x, but 4 in w"),
     (LAYER_NORM, {"x": (2, 3), "b": (1, 3)}, {}, "layer_norm: b must have 1 axis, but has shape [1, 3]"),

@@ -55,6 +55,12 @@ MATRIX = "inputs: {x: 'T[M, N]'}\n"
         # Groups: every axis of one may be cut.
         ("inputs: {x: 'T[...]'}\noutputs: {y: 'T[]'}\nkernel: y[()] = sum[...](x[...])\n", {"...": "shard -> sum"}),
         ("inputs: {x: 'T[...]'}\noutputs: {y: 'T[]'}\nkernel: y[()] = mean[...](x[...])\n", {}),
+        # So may each of those that an attribute lists, and of the others.
+        (
+            "inputs: {x: 'T[*K, *R]'}\nattributes: {axes: {type: axes, group: R}}\n"
+            "outputs: {y: 'T[*K]'}\nkernel: 'y[*K] = sum[*R](x[*K, *R])'\n",
+            {"*K": "shard -> shard", "*R": "shard -> sum"},
+        ),
         # What is looked up stays whole, what looks up is cut.
         (
             "inputs: {table: 'T[V, D]', ids: 'int64[K]'}\noutputs: {y: 'T[K, D]'}\nkernel: y[k, d] = table[ids[k], d]\n",

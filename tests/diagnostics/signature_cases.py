@@ -5,6 +5,10 @@ from tests.diagnostics.harness import Case, case
 AXIS = "inputs: {x: 'T[*A, N, *B]'}\noutputs: {y: 'T[*A, N, *B]'}\n"
 PLACED = f"{AXIS}attributes: {{axis: {{type: axis, dim: N, default: -1}}}}\n"
 MATRIX = "inputs: {x: 'T[N, C]'}\noutputs: {y: 'T[N, C]'}\n"
+LISTED = (
+    "inputs: {x: 'T[*K, *R]'}\noutputs: {y: 'T[*K]'}\nkernel: 'y[*K] = sum[*R](x[*K, *R])'\n"
+    "attributes: {axes: {type: axes, group: R, default: [0]}}\n"
+)
 DEEP = "(-" * 120 + "1" + ")" * 120
 SCALED = "kernel: y = x * alpha\n"
 
@@ -92,6 +96,34 @@ ATTRIBUTES: list[Case] = [
     case(PLACED.replace("dim: N", "dim: ⟦M⟧"), "no input has the dimension 'M'"),
     case(MATRIX + "attributes: {axis: {type: axis, dim: ⟦N⟧}}", "'N' does not stand between two axis groups"),
     case(PLACED.replace("-1}}", "-1}, axis2: {type: axis, dim: ⟦N⟧}}"), "'axis' places 'N' already"),
+    case("attributes: {⟦axes⟧: axes}", "'axes' does not say which group its axes are"),
+    case("attributes: {axes: ⟦'axes[2]'⟧}", "there are no lists of axes"),
+    case("attributes: {a: {type: int, ⟦group⟧: R}}", "'group' belongs to axes attributes"),
+    case("attributes: {a: {type: int, ⟦keeps⟧: R}}", "'keeps' belongs to bool attributes"),
+    case(LISTED.replace("group: R", "group: ⟦S⟧"), "no input has the axis group '*S'"),
+    case(
+        "inputs: {x: 'T[*R]'}\noutputs: {y: 'T[*R]'}\nattributes: {axes: {type: axes, group: ⟦R⟧}}",
+        "'*R' does not stand beside one other group",
+    ),
+    case(
+        LISTED.replace("x:", "'x?':").replace("group: R", "group: ⟦R⟧").replace("*R])'", "*R] if present(x) else 0)'"),
+        "'*R' does not stand beside one other group",
+    ),
+    case(LISTED.replace("default: [0]", "default: ⟦[0, 1, 0]⟧"), "the default of 'axes' names an axis twice"),
+    case(LISTED.replace("default: [0]", "default: ⟦0⟧"), "the default of 'axes' must be a list"),
+    case(LISTED.replace("[0]}}", "[0]}, ⟦more⟧: {type: axes, group: R}}"), "'axes' lists axes already"),
+    case(LISTED.replace("[0]}}", "[0]}, k: {type: bool, keeps: ⟦K⟧}}"), "'axes' lists the axes of '*R', not of '*K'"),
+    case(LISTED.replace("[0]}}", "[0]}, k: {type: bool, keeps: R}, l: {type: bool, keeps: ⟦R⟧}}"), "'k' keeps '*R' already"),
+    case("attributes: {k: {type: bool, keeps: ⟦R⟧}}", "no attribute lists the axes of '*R'"),
+    case(LISTED + "broadcast: true", "an op whose operands broadcast has no attribute of axes"),
+    case(
+        LISTED.replace("inputs: {x", "inputs: {⟦z⟧: 'T[*K, N, *R]', x"),
+        "'z' has axes beside those that 'axes' lists and the others",
+    ),
+    case(
+        LISTED.replace("inputs: {x", "inputs: {⟦z⟧: 'T[*K, N]', x").replace("[0]}}", "[0]}, k: {type: bool, keeps: R}}"),
+        "'z' has axes beside those between which 'k' keeps others",
+    ),
     case("attributes: {⟦to⟧: dtype}", "'to' does not say which type variable it chooses"),
     case("attributes: {to: {type: dtype, binds: ⟦U⟧}}", "unknown type variable 'U'"),
     case("attributes: {pads: {type: 'int[2]', default: ⟦1⟧}}", "the default of 'pads' must be a list"),

@@ -61,10 +61,15 @@ def attribute_struct(op: Op, values: Mapping[str, Any]) -> c.Structure:
     fields = []
     for field in abi.attribute_fields(Family(op)):
         element = types[field.c_type]
-        fields.append((field.name, element if field.count is None else element * field.count))
+        whole = element if field.count is None else c.POINTER(element) if field.count < 0 else element * field.count
+        fields.append((field.name, whole))
     struct = type("Attributes", (c.Structure,), {"_fields_": fields or [("unused", c.c_char)]})()
     for attribute in op.attributes:
         encoded = abi.encode(attribute, values[attribute.name])
+        if attribute.length == -1:
+            setattr(struct, f"{attribute.name}_length", len(encoded))
+            setattr(struct, attribute.name, c.cast((c.c_int64 * len(encoded))(*encoded), c.POINTER(c.c_int64)))
+            continue
         setattr(struct, attribute.name, encoded if attribute.length is None else type(getattr(struct, attribute.name))(*encoded))
     return struct
 
@@ -161,6 +166,8 @@ def any_call(draw: st.DrawFn) -> tuple[Op, dict[str, tuple[int, ...] | None], di
                 values[a.name] = draw(st.floats(-1, 1))
             case AttributeKind.STR:
                 values[a.name] = draw(st.sampled_from(a.values))
+            case AttributeKind.BOOL:
+                values[a.name] = draw(st.booleans())
             case _:
                 values[a.name] = "int16"
     return op, shapes, values

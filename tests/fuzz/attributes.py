@@ -19,11 +19,19 @@ DECLARED = {
     "extras": ("float[]", "[1.0, 2.0]", ""),
     "to": ("dtype", "float32", ""),
     "axis": ("axis", "-1", ""),
+    "axes": ("axes", "[0]", ""),
+    "keepdims": ("bool", "false", ""),
 }
 """The type, the default and the check of each."""
 
 MODES = ("plain", "scaled", "other")
-FURTHER = {"mode": f"values: [{', '.join(MODES)}]", "to": "binds: U", "axis": "dim: N"}
+FURTHER = {
+    "mode": f"values: [{', '.join(MODES)}]",
+    "to": "binds: U",
+    "axis": "dim: N",
+    "axes": "group: R",
+    "keepdims": "keeps: R",
+}
 
 
 def declarations(rng: random.Random, names: set[str]) -> str:

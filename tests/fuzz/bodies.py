@@ -26,6 +26,10 @@ RULES = {
 """Functions of x with their derivatives, in x and the output y0, for gradients written by hand."""
 
 
+PLACING = frozenset({"axis", "axes", "keepdims"})
+"""The attributes that say where axes stand, which bodies do not name."""
+
+
 class Body(Values):
     """Draws the statements of one spec."""
 
@@ -135,7 +139,7 @@ def spec(rng: random.Random, name: str = "fuzz") -> str:
     """Draw the text of a spec."""
     flavour = rng.choice(FLAVOURS)
     body, tail = Body(rng, flavour), ""
-    if rng.random() < 0.1 and not (flavour.broadcast or flavour.shape or flavour.axis):
+    if rng.random() < 0.1 and not (flavour.broadcast or flavour.shape or flavour.axis or flavour.axes):
         lines, outputs, tail = body.pointwise()
     else:
         lines, outputs = body.statements()
@@ -152,7 +156,7 @@ def spec(rng: random.Random, name: str = "fuzz") -> str:
     written = {t.type for t in (*kept, *outputs)} | {"T"}
     attributes = set(body.attributes)
     text = "\n".join([*lines, *flavour.shape.values(), *flavour.require])
-    attributes = {a for a in attributes if re.search(rf"\b{a}\b", text) or a == "axis" or (a == "to" and "U" in written)}
+    attributes = {a for a in attributes if re.search(rf"\b{a}\b", text) or a in PLACING or (a == "to" and "U" in written)}
     if "U" in written and "float32" not in types["U"]:
         attributes.add("to")
     for extra in ("extras", "beta"):
@@ -188,7 +192,11 @@ def _kept(body: Body, lines: list[str], outputs: list[Tensor]) -> list[Tensor]:
         have = {d for k in kept for d in k.dims if not k.optional}
         untyped = {"T", *(o.type for o in outputs)} - {k.type for k in kept if not k.optional}
         # An axis attribute is placed by the operand that has its dimension; a broadcast op has at least one operand.
-        if (wanted & set(t.dims)) - have or t.type in untyped or (t.name == "x" and (flavour.axis or flavour.broadcast)):
+        if (
+            (wanted & set(t.dims)) - have
+            or t.type in untyped
+            or (t.name == "x" and (flavour.axis or flavour.axes or flavour.broadcast))
+        ):
             kept.append(t)
     return kept
 

@@ -87,11 +87,74 @@ def read_spec(text: str) -> Spec:
     return Spec(text)
 
 
+class Listing:
+    """Where an attribute of type `axes` puts the axes of a call's operands; nothing of a spec without one."""
+
+    def __init__(self, spec: Spec, arrays: Mapping[str, Any], attributes: Mapping[str, Any]) -> None:
+        self.dims = {n: [group_name(d) for d in dims] for n, (_, dims) in (*spec.inputs.items(), *spec.outputs.items())}
+        name = next((n for n, a in spec.attributes.items() if a["type"] == "axes"), None)
+        self.groups: set[str] = set()
+        self.thin: list[str] = []
+        self.listed: list[int] = []
+        if name is None:
+            return
+        own = str(spec.attributes[name]["group"])
+        with_own = [n for n in spec.inputs if own in self.dims[n] and len(self.dims[n]) == 2]
+        self.groups = set(self.dims[with_own[0]])
+        rank = next(arrays[n].ndim for n in with_own if n in arrays and set(self.dims[n]) == self.groups)
+        given = [int(a) for a in attributes.get(name, spec.attributes[name].get("default"))]
+        if any(not -rank <= a < rank for a in given) or len({a % rank for a in given}) < len(given):
+            raise RefusedError(f"{name} = {given} of {rank} axes")
+        self.own, self.rank = own, rank
+        self.listed = sorted(a % rank for a in given) or list(range(rank))
+        for n, a in spec.attributes.items():
+            if a.get("keeps") and attributes.get(n, a.get("default")):
+                self.thin = [g for g in self.groups if g != own]
+
+    def order(self, name: str) -> list[int] | None:
+        """Return for each axis that a body sees of an operand which one of the caller's it is; None where these are the same."""
+        if not self.groups or set(self.dims[name]) != self.groups:
+            return None
+        others = [a for a in range(self.rank) if a not in self.listed]
+        return self.listed + others if self.dims[name][0] == self.own else others + self.listed
+
+    def declared(self, name: str, array: Any) -> Any:
+        """Return an input as a body sees it."""
+        order = self.order(name)
+        if order is not None and array.ndim != self.rank:
+            raise RefusedError(f"{name} has {array.ndim} axes, not {self.rank}")
+        if order is not None:
+            return array.transpose(order)
+        if self.dims[name] != self.thin or not self.thin:
+            return array
+        if array.ndim != self.rank or any(array.shape[a] != 1 for a in self.listed):
+            raise RefusedError(f"{name} has shape {array.shape}")
+        return array.squeeze(tuple(self.listed))
+
+    def seen(self, name: str, shape: tuple[int, ...], found: Tensor) -> tuple[tuple[int, ...], Tensor]:
+        """Return an output's shape and values as a caller sees them."""
+        order = self.order(name)
+        if order is not None:
+
+            def back(key: tuple[int, ...]) -> tuple[int, ...]:
+                return tuple(key[order.index(a)] for a in range(len(order)))
+
+            return back(shape), {back(key): value for key, value in found.items()}
+        if self.dims[name] != self.thin or not self.thin:
+            return shape, found
+
+        def filled(key: tuple[int, ...], filler: int) -> tuple[int, ...]:
+            rest = iter(key)
+            return tuple(filler if a in self.listed else next(rest) for a in range(self.rank))
+
+        return filled(shape, 1), {filled(key, 0): value for key, value in found.items()}
+
+
 class Call:
     """One call of a spec: the sizes, groups and types its arguments determine."""
 
-    def __init__(self, spec: Spec, inputs: Mapping[str, Any], attributes: Mapping[str, Any]) -> None:
-        self.spec = spec
+    def __init__(self, spec: Spec, inputs: Mapping[str, Any], attributes: Mapping[str, Any], listing: Listing) -> None:
+        self.spec, self.listing = spec, listing
         self.inputs = {n: np.asarray(a) for n, a in inputs.items() if a is not None}
         self.attributes = {n: attributes.get(n, a.get("default")) for n, a in spec.attributes.items()}
         self.types: dict[str, str] = {}
@@ -126,7 +189,8 @@ class Call:
     def _unclear(self, name: str) -> bool:
         """Whether an input alone does not tell how many axes each of its groups has."""
         dims = self.spec.inputs[name][1]
-        return sum(bool(group_name(d)) for d in dims) > 1 and not any(ast.unparse(d) in self._placed for d in dims)
+        placed = any(ast.unparse(d) in self._placed for d in dims) or self.listing.order(name) is not None
+        return sum(bool(group_name(d)) for d in dims) > 1 and not placed
 
     def _bind(self, name: str) -> None:
         """Take the sizes of an input's axes for its dimensions and groups."""
@@ -134,7 +198,10 @@ class Call:
         names = [g for d in dims if (g := group_name(d))]
         lengths = [len(self.groups[g]) if g in self.groups else -1 for g in names]
         placed = [d for d in dims if ast.unparse(d) in self._placed]
-        if -1 in lengths and len(names) == 2 and placed:
+        if self.listing.order(name) is not None:
+            count = len(self.listing.listed)
+            lengths = [count if g == self.listing.own else len(shape) - count for g in names]
+        elif -1 in lengths and len(names) == 2 and placed:
             # An axis attribute says where between the two groups its dimension stands.
             before = self.attributes[self._placed[ast.unparse(placed[0])]] % len(shape)
             before -= sum(not group_name(d) for d in dims[: dims.index(placed[0])])
@@ -200,11 +267,13 @@ def evaluate(text: str, inputs: Mapping[str, Any], attributes: Mapping[str, Any]
         OutsideError: when a read that was promised to be inside is not.
     """
     arrays = {n: np.asarray(a) for n, a in inputs.items() if a is not None}
+    listing = Listing(read_spec(text), arrays, attributes)
+    arrays = {n: listing.declared(n, a) for n, a in arrays.items()}
     values = {n: tensor(a, precise=False) for n, a in arrays.items()}
     tape = tape or Tape()
     names = {**NAMES, "stop_": tape.stop, "values_": values}
     result = {}
-    for made, code, is_output in _program(_Asked(text, _shapes(arrays), repr(dict(attributes)), arrays, attributes)):
+    for made, code, is_output in _program(_Asked(text, _shapes(arrays), repr(dict(attributes)), arrays, attributes, listing)):
         function = eval(code, names)
         found: Tensor = {}
         for point in product(*made.ranges):
@@ -215,7 +284,7 @@ def evaluate(text: str, inputs: Mapping[str, Any], attributes: Mapping[str, Any]
             found[key] = function(*point)
         values[made.target] = found
         if is_output:
-            result[made.target] = (made.dtype, made.shape, found)
+            result[made.target] = (made.dtype, *listing.seen(made.target, made.shape, found))
     return result
 
 
@@ -232,12 +301,13 @@ class _Asked:
     given: str
     inputs: Mapping[str, Any] = field(compare=False)
     attributes: Mapping[str, Any] = field(compare=False)
+    listing: Listing = field(compare=False)
 
 
 @lru_cache(maxsize=64)
 def _program(asked: _Asked) -> list[tuple[Made, CodeType, bool]]:
     """Return the statements of a call ready to run, with whether what they make is an output."""
-    call = Call(read_spec(asked.text), asked.inputs, asked.attributes)
+    call = Call(read_spec(asked.text), asked.inputs, asked.attributes, asked.listing)
     operands = {n: (call.dtype(kind), dims) for n, (kind, dims) in call.spec.inputs.items()}
     given: dict[str, Any] = dict(call.inputs)
     program = []

@@ -34,6 +34,7 @@ class Flavour:
     digits: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     broadcast: bool = False
     axis: bool = False
+    axes: bool = False
 
     @property
     def positive(self) -> frozenset[str]:
@@ -121,6 +122,12 @@ FLAVOURS = (
         tensors(x="T *A N *B", z="T *A *B", a="T *A M *B", w="T N", b="T? N", s="T", q="Q *A N *B", on="bool *A N *B"),
         (("*A", "N", "*B"), ("*A", "*B"), ("N",), ("*A", "N + M", "*B"), ("*A", "2*N", "*B"), ("*A", "M", "*B")),
         axis=True,
+    ),
+    Flavour(
+        "axes",
+        tensors(x="T *K *R", z="T *K", w="T *R", v="T *R *K", b="T? *R", s="T", q="Q *K *R", on="bool *K *R"),
+        (("*K", "*R"), ("*K",), ("*R",), (), ("*R", "*K")),
+        axes=True,
     ),
     Flavour(
         "groups",

@@ -24,6 +24,8 @@ class Reads:
             self.attributes |= {a for a in ("width", "stride", "groups", "flag") if a in text}
         if flavour.axis:
             self.attributes.add("axis")
+        if flavour.axes:
+            self.attributes |= {"axes", *(["keepdims"] if rng.random() < 0.5 else [])}
 
     def pick(self, *options: str) -> str:
         return self.rng.choice(options)

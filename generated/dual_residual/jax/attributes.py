@@ -141,9 +141,18 @@ class Attributes:
     def __repr__(self) -> str:
         return "{" + ", ".join(f"{n}={v!r}" for n, v in self.values.items()) + "}"
 
-    def shifted(self, op: str, axes: Sequence[str]) -> Attributes:
-        """Return them for operands with one more axis in front: axes count one more."""
-        moved = {name: self.values[name] + (self.values[name] >= 0) for name in axes}
+    def shifted(self, op: str, axes: Sequence[str], rank: int) -> Attributes:
+        """Return them for operands with one more axis in front: axes count one more.
+
+        Where none is listed, all are, which so many are without that one.
+        """
+
+        def moved_by_one(value: Any) -> Any:
+            if isinstance(value, int):
+                return value + (value >= 0)
+            return tuple(map(moved_by_one, value)) or tuple(range(1, rank + 1))
+
+        moved = {name: moved_by_one(self.values[name]) for name in axes}
         return self.table.of(op, list({**self.values, **moved}.values()))
 
 

@@ -301,7 +301,10 @@ class Linear:
         def longer(shape: Sequence[Any]) -> tuple[Any, ...]:
             return (*shape[:depth], size, *shape[depth:])
 
-        how = self.op.vectorise(arrays, dims, grouped, batch, attributes)
+        bases = [n if n in member else n.removeprefix("t_") for n in names]
+        ranked = None if self.op.ranked is None else self.op.inputs[self.op.ranked]
+        at = bases.index(ranked) if ranked in bases else None
+        how = self.op.vectorise(arrays, dims, grouped, batch, attributes, at)
         moved, depth, batch, attributes = how
         made = self.primitive.bind(
             *moved,

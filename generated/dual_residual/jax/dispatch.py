@@ -72,7 +72,8 @@ class Operator:
     with (`joins_group`), where the batched inputs begin with it too (`grouped`, an
     entry for each input) and, by `equal_ranks`, have equally many axes. Otherwise it
     becomes a batch axis of every operand, for each point of which the library calls the
-    kernel. `axes` are the attributes that count axes. `rule` says how it may be cut
+    kernel. `axes` are the attributes that count axes, and `ranked` is the
+    position of an input that has all that they may list. `rule` says how it may be cut
     over devices.
     """
 
@@ -92,6 +93,7 @@ class Operator:
         joins_group: bool = True,
         equal_ranks: bool = False,
         axes: Sequence[str] = (),
+        ranked: int | None = None,
         aliases: Sequence[tuple[int, int]] = (),
         rule: sharding.Rule | None = None,
     ) -> None:
@@ -108,6 +110,7 @@ class Operator:
         self.joins_group = joins_group
         self.equal_ranks = equal_ranks
         self.axes = tuple(axes)
+        self.ranked = ranked
         self.aliases = tuple(aliases)
         self.rule = rule
         self.target = library.target(name)
@@ -252,7 +255,8 @@ class Operator:
         attributes: Attributes,
     ) -> tuple[Sequence[Array], Sequence[int]]:
         members = [g for g, there in zip(self.grouped, given) if there]
-        how = self.vectorise(arrays, dims, members, batch, attributes)
+        at = None if self.ranked is None else sum(given[: self.ranked])
+        how = self.vectorise(arrays, dims, members, batch, attributes, at)
         moved, depth, batch, attributes = how
         parameters = {"given": given, "wanted": wanted}
         results = self.primitive.bind(
@@ -267,16 +271,19 @@ class Operator:
         grouped: Sequence[bool],
         batch: int,
         attributes: Attributes,
+        ranked: int | None = None,
     ) -> tuple[list[Array], int, int, Attributes]:
         """Return what a call on batched operands becomes.
 
         These are the operands, the axis that the batch becomes in them and in the
-        results, how many batch axes there are then, and the attributes.
+        results, how many batch axes there are then, and the attributes. All axes that
+        may be listed are those of the operand `ranked`.
         """
         operands = list(zip(arrays, dims, grouped))
         inside = all(member or dim is None for _, dim, member in operands)
         ranks = {array.ndim - (dim is not None) for array, dim, m in operands if m}
         many = self.equal_ranks and len(ranks) > 1
+        told = self.ranked is None or ranked is not None
         size = next(x.shape[d] for x, d in zip(arrays, dims) if d is not None)
 
         def place(array: Array, dim: int | None, at: int) -> Array:
@@ -286,9 +293,12 @@ class Operator:
             kept = [axis for axis in range(len(shape)) if axis != at]
             return jax.lax.broadcast_in_dim(array, shape, kept)
 
-        if self.joins_group and inside and not many:
+        if self.joins_group and inside and told and not many:
             moved = [place(x, d, batch) if m else x for x, d, m in operands]
-            return moved, batch, batch, attributes.shifted(self.name, self.axes)
+            rank = 0
+            if ranked is not None:
+                rank = arrays[ranked].ndim - batch - (dims[ranked] is not None)
+            return moved, batch, batch, attributes.shifted(self.name, self.axes, rank)
         return [place(x, d, 0) for x, d, _ in operands], 0, batch + 1, attributes
 
 

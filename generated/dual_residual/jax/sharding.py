@@ -50,7 +50,9 @@ class Way:
 class Rule:
     """The ways to cut an op, and the shapes of its operands as in the spec.
 
-    `axes` holds each attribute that counts axes with the dimension it places.
+    `axes` holds each attribute that counts axes with the dimension it places. `listed`
+    holds an attribute that lists axes, the groups of the others and of those, and the
+    attribute that keeps them, None where there is none.
     """
 
     inputs: tuple[str, ...]
@@ -58,6 +60,7 @@ class Rule:
     ways: tuple[Way, ...] = ()
     broadcast: bool = False
     axes: tuple[tuple[str, str], ...] = ()
+    listed: tuple[str, str, str, str | None] | None = None
 
 
 @dataclass(frozen=True)
@@ -88,6 +91,32 @@ class _Call:
             self.own.append(rank)
         for name, dim in rule.axes:
             self._place(dim, named[name])
+        self.spread: dict[str, list[int]] = {}
+        self.thin: str | None = None
+        if rule.listed is not None:
+            self._list(rule.listed, named)
+
+    def _list(self, how: tuple[Any, ...], named: Mapping[str, Any]) -> None:
+        """Tell where the axes of two groups stand, of which an attribute lists one's."""
+        attribute, rest, own, keeps = how
+        for text, shape in zip(self.rule.inputs, self.shapes):
+            if shape is not None and set(text.split()) == {rest, own}:
+                rank = len(shape)
+                given = [a % rank for a in named[attribute]]
+                listed = sorted(given) or list(range(rank))
+                others = [a for a in range(rank) if a not in listed]
+                self.spread = {rest: others, own: listed}
+                self.ranks[rest], self.ranks[own] = len(others), len(listed)
+                if keeps is not None and named[keeps]:
+                    self.thin = rest
+                return
+
+    def _at(self, entries: Sequence[str], along: str, place: int) -> int:
+        """Return the axis of an operand which is one of a group, or a dimension."""
+        mixed = set(entries) == set(self.spread) or list(entries) == [self.thin]
+        if along in self.spread and mixed:
+            return self.spread[along][place]
+        return self._offset(entries, along) + place
 
     def _place(self, dim: str, axis: int) -> None:
         """Tell the ranks of the groups before and behind a dimension from its axis."""
@@ -113,6 +142,8 @@ class _Call:
             self.shapes[i] is not None for i in way.absent
         ):
             return
+        if self.rule.listed is not None and not self.spread:
+            return
         count = self.ranks.get(way.along, 0) if _is_group(way.along) else 1
         for place in range(count):
             axes = [self._axis(i, way, place) for i in range(len(self.shapes))]
@@ -129,7 +160,7 @@ class _Call:
         if shape is None or way.along not in entries:
             return None
         behind = self._offset(entries, way.along)
-        axis = behind + place
+        axis = self._at(entries, way.along, place)
         if self.rule.broadcast and _is_group(way.along):
             axis -= self.ranks[way.along] - self.own[i]
             if axis < behind or shape[axis] == 1:
@@ -148,7 +179,7 @@ class _Call:
         names = [e.split("@")[0] for e in entries]
         if word != "shard":
             return None, word
-        return self._offset(names, way.along) + place, word
+        return self._at(names, way.along, place), word
 
     def _offset(self, entries: Sequence[str], along: str) -> int:
         before = entries[: entries.index(along)]

@@ -204,6 +204,7 @@ def register(
     joins_group: bool = True,
     equal_ranks: bool = False,
     axes: Sequence[int] = (),
+    ranked: int | None = None,
     batch_axes: int | None = None,
     promoted: Sequence[int] = (),
 ) -> None:
@@ -218,7 +219,7 @@ def register(
     (`grouped`, an entry for each operand) and, by `equal_ranks`, have equally many axes.
     Otherwise it becomes one of the `batch_axes`, an argument of the operator by its
     position, for each point of which the kernel is called. `axes` are the positions of
-    axis attributes.
+    attributes of axes, and `ranked` is that of an operand that has all that are listed.
     """
     if library is None:
         return
@@ -245,7 +246,7 @@ def register(
         ]
         return results[0] if len(results) == 1 else tuple(results)
 
-    how = (grouped, joins_group, equal_ranks, axes, batch_axes)
+    how = (grouped, joins_group, equal_ranks, axes, ranked, batch_axes)
     vectorised = _vectorised(operator, *how)
     _register_autograd(library, rule)
     for name in (operator.name, f"_{operator.name}"):
@@ -317,6 +318,7 @@ def _vectorised(
     joins_group: bool,
     equal_ranks: bool,
     axes: Sequence[int],
+    ranked: int | None,
     batch_axes: int | None,
 ) -> Callable[..., tuple[Any, int]]:
     """Return the kernel that calls an operator on batched tensors."""
@@ -335,6 +337,13 @@ def _vectorised(
             }
             return joins_group and inside and not (equal_ranks and len(ranks) > 1)
 
+        def shifted(axis: Any) -> Any:
+            if isinstance(axis, int):
+                return axis + (axis >= 0)
+            whole = 0 if ranked is None else arguments[ranked].ndim - depth
+            whole -= ranked is not None and in_dims[ranked] is not None
+            return [shifted(a) for a in axis] or list(range(1, whole + 1))
+
         def place(tensor: Tensor, dim: int | None, at: int) -> Tensor:
             if dim is not None:
                 return tensor.movedim(dim, at)
@@ -345,7 +354,7 @@ def _vectorised(
         if batch_axes is None or joins():
             members: Sequence[bool] = grouped
             for axis in axes:
-                arguments[axis] += arguments[axis] >= 0
+                arguments[axis] = shifted(arguments[axis])
         else:
             members = [True] * len(operands)
             arguments[batch_axes] += 1

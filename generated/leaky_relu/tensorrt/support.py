@@ -185,6 +185,7 @@ class Shapes:
     def __init__(self, inputs, builder):
         self.inputs, self.builder = inputs, builder
         self.outputs, self.axes, self.dims, self.groups = [], {}, {}, {}
+        self.listed = {}
         self.sizes, self.at = None, 0
 
     def operand(self, index, fixed, at_least):
@@ -230,6 +231,27 @@ class Shapes:
                 bound[i] = size
             elif isinstance(size, int) and size != bound[i]:
                 raise ValueError(f"{name} is {bound[i]}, but {size} in another input")
+
+    def list(self, axes, given):
+        if self.sizes is None or axes in self.listed:
+            return
+        rank = len(self.sizes)
+        counted = [at + rank if at < 0 else at for at in given] or list(range(rank))
+        if any(not 0 <= at < rank for at in counted) or len(set(counted)) < len(counted):
+            raise ValueError(f"{axes} = {given} does not fit: there are {rank} axes")
+        self.listed[axes] = set(counted)
+
+    def next_among(self, name, axes, listed):
+        if self.sizes is not None:
+            own = self.listed[axes]
+            sizes = [s for at, s in enumerate(self.sizes) if (at in own) == listed]
+            self._bind(self.groups, name, sizes)
+
+    def next_around(self, name, axes, keeps):
+        if keeps:
+            self.next_among(name, axes, False)
+        else:
+            self.next_group(name, self.rest(0))
 
     def skip(self):
         self.at += 1
@@ -349,6 +371,16 @@ class Shapes:
 
     def append_group(self, name):
         self.outputs[-1] += self.groups[name]
+
+    def append_mixed(self, rest, own, axes):
+        others, mine = iter(self.groups[rest]), iter(self.groups[own])
+        for at in range(len(self.groups[rest]) + len(self.groups[own])):
+            self.append(next(mine if at in self.listed[axes] else others))
+
+    def append_around(self, rest, axes, keeps):
+        others, listed = iter(self.groups[rest]), self.listed[axes] if keeps else ()
+        for at in range(len(self.groups[rest]) + len(listed)):
+            self.append(1 if at in listed else next(others))
 
     def expression(self, size):
         return self.builder.constant(size) if isinstance(size, int) else size

@@ -34,7 +34,9 @@ class Rule:
     """The ways to cut an operator, and the shapes of its operands as in the spec.
 
     `axes` holds the position of each axis attribute with the dimension it places, and
-    `batch_axes` that of the argument by which vmap adds axes.
+    `batch_axes` that of the argument by which vmap adds axes. `listed` holds the position
+    of an attribute that lists axes, the groups of the others and of those, and the
+    position of the attribute that keeps them, None where there is none.
     """
 
     operator: Operator
@@ -43,6 +45,7 @@ class Rule:
     ways: tuple[Way, ...] = ()
     broadcast: bool = False
     axes: tuple[tuple[int, str], ...] = ()
+    listed: tuple[int, str, str, int | None] | None = None
     batch_axes: int | None = None
 
     def placements(self, *given: Any) -> list[tuple[list[Any], list[Any]]]:
@@ -84,6 +87,32 @@ class _Call:
             self.own.append(rank)
         for position, dim in rule.axes:
             self._place(dim, arguments[position])
+        self.spread: dict[str, list[int]] = {}
+        self.thin: str | None = None
+        if rule.listed is not None:
+            self._list(rule.listed, arguments)
+
+    def _list(self, how: tuple[Any, ...], arguments: list[Any]) -> None:
+        """Tell where the axes of two groups stand, of which an attribute lists one's."""
+        attribute, rest, own, keeps = how
+        for text, tensor in zip(self.rule.inputs, self.tensors):
+            if tensor is not None and set(text.split()) == {rest, own}:
+                rank = tensor.ndim
+                given = [a % rank for a in arguments[attribute]]
+                listed = sorted(given) or list(range(rank))
+                others = [a for a in range(rank) if a not in listed]
+                self.spread = {rest: others, own: listed}
+                self.ranks[rest], self.ranks[own] = len(others), len(listed)
+                if keeps is not None and arguments[keeps]:
+                    self.thin = rest
+                return
+
+    def _at(self, entries: Sequence[str], along: str, place: int) -> int:
+        """Return the axis of an operand which is one of a group, or a dimension."""
+        mixed = set(entries) == set(self.spread) or list(entries) == [self.thin]
+        if along in self.spread and mixed:
+            return self.spread[along][place]
+        return self._offset(entries, along) + place
 
     def _place(self, dim: str, axis: int) -> None:
         """Tell the ranks of the groups before and behind a dimension from its axis."""
@@ -112,6 +141,8 @@ class _Call:
             self.tensors[i] is not None for i in way.absent
         ):
             return []
+        if self.rule.listed is not None and not self.spread:
+            return []
         count = self.ranks.get(way.along, 0) if _is_group(way.along) else 1
         return [place for place in range(count) if self._divides(way, place)]
 
@@ -135,7 +166,7 @@ class _Call:
         entries = self.rule.inputs[i].split()
         if way.along not in entries:
             return None
-        axis = self._offset(entries, way.along) + place
+        axis = self._at(entries, way.along, place)
         if self.rule.broadcast and _is_group(way.along):
             axis -= self.ranks[way.along] - self.own[i]
             behind = self._offset(entries, way.along)
@@ -179,7 +210,7 @@ class _Call:
                 axis = None if of is None else self.axis(of, way, place)
                 placements.append(_placement("sum") if axis is None else Shard(axis))
             elif word == "shard":
-                placements.append(Shard(self._offset(entries, way.along) + place))
+                placements.append(Shard(self._at(entries, way.along, place)))
             else:
                 placements.append(_placement(word))
         return placements

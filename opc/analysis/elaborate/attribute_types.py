@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from opc.analysis.elaborate.arranging import Arranging
 from opc.analysis.elaborate.expression import ExpressionTyper
 from opc.analysis.elaborate.scope import Scope
 from opc.analysis.shapes.scalar import evaluate
@@ -19,7 +20,10 @@ from opc.records import replace
 from opc.spec.loader import Spec
 from opc.spec.model import AttributeModel
 
-_ATTRIBUTE_TYPE = re.compile(r"(int|float|bool|str|dtype|axis)(?:\[([0-9]{0,4})\])?")
+AXES = "axes"
+"""The type of an attribute that lists axes: in the IR, ints with `picks`."""
+ATTRIBUTE_TYPES = (*(k.value for k in AttributeKind), AXES)
+_ATTRIBUTE_TYPE = re.compile(r"(int|float|bool|str|dtype|axis|axes)(?:\[([0-9]{0,4})\])?")
 _MAX_LIST = 64
 _EXPECTED = {
     AttributeKind.INT: "a whole number",
@@ -52,8 +56,9 @@ class AttributeTyper:
         self.typer = typer
         self.inputs = inputs
         self.found = found
+        self.arranging = Arranging(spec, inputs, found)
         self.misplaced = False
-        """Whether an axis attribute has a mistake, so that what it would place is not known."""
+        """Whether an attribute of axes has a mistake, so that what it would place is not known."""
 
     def _error(self, message: str, span: Span, hint: str | None = None) -> None:
         self.found.error(message, span, hint)
@@ -66,9 +71,15 @@ class AttributeTyper:
             short = ("attributes", name, "type") not in self.spec.values
             at = self.spec.span("attributes", name, *(() if short else ("type",)))
             if match is None:
-                kinds = [k.value for k in AttributeKind]
-                hint = did_you_mean(entry.type, kinds) or f"the types are {', '.join(kinds)}; int[2] and float[] for lists"
+                known = ", ".join(ATTRIBUTE_TYPES)
+                hint = did_you_mean(entry.type, ATTRIBUTE_TYPES) or f"the types are {known}; int[2] and float[] for lists"
                 self._error(f"unknown attribute type '{entry.type}'", at, hint)
+                continue
+            if match[1] == AXES and match[2] is not None:
+                self._error("there are no lists of axes", at, "an attribute of type axes is a list already")
+                continue
+            if match[1] == AXES:
+                self._attribute(name, entry, AttributeKind.INT, -1)
                 continue
             kind = AttributeKind(match[1])
             length = None if match[2] is None else int(match[2]) if match[2] else -1
@@ -83,19 +94,18 @@ class AttributeTyper:
     def _attribute(self, name: str, entry: AttributeModel, kind: AttributeKind, length: int | None) -> None:
         spec = self.spec
         values = tuple(entry.values or ())
-        for key, given, owner in (
-            ("values", entry.values is not None, AttributeKind.STR),
-            ("dim", entry.dim is not None, AttributeKind.AXIS),
-            ("binds", entry.binds is not None, AttributeKind.DTYPE),
-        ):
-            if given and kind is not owner:
-                self._error(f"'{key}' belongs to {owner.value} attributes", spec.key_span("attributes", name, key))
+        own = AXES if entry.type.strip() == AXES else kind.value
+        for key, owner in (("values", "str"), ("dim", "axis"), ("binds", "dtype"), ("group", AXES), ("keeps", "bool")):
+            if getattr(entry, key) is not None and own != owner:
+                self._error(f"'{key}' belongs to {owner} attributes", spec.key_span("attributes", name, key))
         if kind is AttributeKind.STR and len(set(values)) < len(values):
             self._error("a value stands twice", spec.span("attributes", name, "values"))
         if kind is AttributeKind.STR and entry.values is not None and not values:
             self._error(f"'{name}' admits no value", spec.span("attributes", name, "values"))
         if kind is AttributeKind.AXIS:
             self._axis_attribute(name, entry)
+        picks = self.arranging.axes(name, entry) if own == AXES else None
+        self.misplaced |= own == AXES and picks is None
         if kind is AttributeKind.DTYPE:
             self._dtype_attribute(name, entry)
         required = ("attributes", name, "default") not in spec.keys
@@ -108,12 +118,16 @@ class AttributeTyper:
             values,
             entry.dim,
             entry.binds,
+            picks,
+            entry.keeps if own == "bool" else None,
             doc=entry.doc,
             span=spec.key_span("attributes", name),
         )
         if not required:
             default = self.convert(attribute, entry.default, ("attributes", name, "default"), "the default")
             attribute = replace(attribute, default=default)
+            if own == AXES and isinstance(default, tuple):
+                self.arranging.distinct(name, default, spec.span("attributes", name, "default"))
         self.scope.attributes[name] = attribute
         self.scope.poisoned.discard(name)
 

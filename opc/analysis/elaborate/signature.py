@@ -49,6 +49,7 @@ class Signature:
         self.scope.lenient |= bool(self.scope.broken_dims)
         self.attribute_typer.checks()
         self._outputs()
+        self.attribute_typer.arranging.operands(self.attributes, self.outputs)
         self._require()
         self._determined()
 
@@ -290,6 +291,7 @@ class Signature:
 
     def _groups_determined(self) -> None:
         placed = {a.dim for a in self.scope.attributes.values() if a.kind is AttributeKind.AXIS}
+        picks = [set(a.picks) for a in self.scope.attributes.values() if a.picks is not None]
         known: set[str] = set()
         pending = [o for o in self.inputs if not o.optional]
         while True:
@@ -298,7 +300,7 @@ class Signature:
                 groups = [d.name for d in o.dims if isinstance(d, Group)]
                 open_groups = [g for g in groups if g not in known]
                 split = any(isinstance(d, Affine) and isinstance(d.single, Dim) and d.single.name in placed for d in o.dims)
-                if len(open_groups) == 1 or (len(open_groups) == 2 and split):
+                if len(open_groups) == 1 or (len(open_groups) == 2 and (split or set(groups) in picks)):
                     known.update(open_groups)
             if len(known) == before:
                 break

@@ -114,7 +114,7 @@ def _elaborate(spec: Spec) -> _Elaborated:
         if o.name not in scope.used:
             found.warning(f"the input '{o.name}' is not used", o.span)
     for a in signature.attributes if given else ():
-        if a.name not in scope.used and a.kind not in (AttributeKind.AXIS, AttributeKind.DTYPE):
+        if a.name not in scope.used and a.kind not in (AttributeKind.AXIS, AttributeKind.DTYPE) and not (a.picks or a.keeps):
             found.warning(f"the attribute '{a.name}' is not used", a.span)
     op = replace(op, inplace=tuple(pairs), stands_for=None if given else reference)
     verify(op)

@@ -7,13 +7,14 @@ The messages are the same here, in the generated `shape.py` and in the kernel.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field
 from typing import Any
 
 from opc.analysis.shapes.attributes import ShapeError, fill
-from opc.analysis.shapes.plan import UndeterminedError, group_key, plan, symbols_of, undetermined
-from opc.analysis.shapes.scalar import Scalar, evaluate
+from opc.analysis.shapes.environment import Shape, ShapeEnv
+from opc.analysis.shapes.plan import UndeterminedError, plan, symbols_of, undetermined
 from opc.analysis.shapes.steps import (
+    Among,
+    Around,
     BroadcastGroup,
     CheckCondition,
     DeriveDim,
@@ -26,17 +27,17 @@ from opc.analysis.shapes.steps import (
     NeedOne,
     PlaceAxis,
     Rest,
+    Same,
     ShapePlan,
     SizeOutput,
     UpTo,
     group_text,
     symbol_text,
 )
-from opc.ir.affine import Affine, AttrInt, Dim, GroupSize, Symbol
+from opc.ir.affine import Affine
+from opc.ir.arrangement import arrangement
 from opc.ir.dtypes import Acc, DType, ElementType, TypeVar, resolve
-from opc.ir.expr import Expr
-from opc.ir.op import AttributeKind, AttributeValue, Group, Op, Operand
-from opc.records import dataclass
+from opc.ir.op import AttributeKind, AttributeValue, Group, Op
 
 __all__ = [
     "GroupKey",
@@ -50,72 +51,6 @@ __all__ = [
     "plan",
     "undetermined",
 ]
-
-Shape = tuple[int, ...]
-
-
-@dataclass(slots=True)
-class ShapeEnv:
-    """What a call bound.
-
-    `dims` has the named and the derived dimensions, `groups` the axis groups by name and (in a broadcast op) input, None for the
-    group they broadcast to. `attributes` are complete, with axis attributes counted from the front. `outputs` has no entry for an
-    optional output whose shape nothing given determines. A dimension or group that only absent operands have is empty: 0, or ().
-    """
-
-    op: Op
-    attributes: dict[str, AttributeValue]
-    present: frozenset[str]
-    dims: dict[str, int] = field(default_factory=dict)
-    groups: dict[GroupKey, Shape] = field(default_factory=dict)
-    outputs: dict[str, Shape] = field(default_factory=dict)
-
-    def value(self, size: Affine) -> int:
-        """Return the value of an expression over dimensions, group sizes and attributes.
-
-        Raises:
-            ZeroDivisionError: when it divides by zero.
-        """
-        return size.evaluate(self.symbol)
-
-    def symbol(self, symbol: Symbol) -> int:
-        """Return the value of one symbol; KeyError for an index variable, which has none."""
-        match symbol:
-            case Dim():
-                return self.dims.get(symbol.name, 0)
-            case GroupSize():
-                return _product(self.groups.get((symbol.name, None), ()))
-            case AttrInt():
-                return int(self.attribute(symbol.name, symbol.element))
-            case _:
-                raise KeyError(symbol.name)
-
-    def attribute(self, name: str, element: int = -1) -> Scalar:
-        """Return the value of an attribute, or of one element of a list attribute."""
-        value = self.attributes[name]
-        if isinstance(value, tuple):
-            return value[element]
-        if value is None:
-            raise KeyError(name)
-        return value
-
-    def shape_of(self, operand: Operand | str) -> Shape:
-        """Return the shape an input, output or temporary has in this call."""
-        found = self.op.operand(operand) if isinstance(operand, str) else operand
-        sizes: list[int] = []
-        for dim in found.dims:
-            if isinstance(dim, Group):
-                sizes += self.groups.get(group_key(dim), ())
-            else:
-                sizes.append(self.value(dim))
-        return tuple(sizes)
-
-    def holds(self, condition: Expr) -> bool:
-        """Whether a condition over attributes and sizes is true in this call."""
-        try:
-            return bool(evaluate(condition, self.symbol, self.attribute, self.present.__contains__))
-        except ZeroDivisionError:
-            return False
 
 
 def infer(op: Op, shapes: Mapping[str, Sequence[int] | None], attributes: Mapping[str, Any] | None = None) -> ShapeEnv:
@@ -208,6 +143,9 @@ class _Run:
             self.place(place, name, len(shape))
         at = 0
         for axis in step.axes:
+            if isinstance(axis, MatchGroup) and isinstance(axis.length, Among | Around):
+                self.group(axis.group, name, self.arranged(axis.length, name, shape))
+                continue
             if isinstance(axis, MatchGroup):
                 length = self.length(axis.length, axis.group, at, len(shape))
                 self.group(axis.group, name, shape[at : at + length] if length >= 0 else None)
@@ -232,6 +170,40 @@ class _Run:
             raise self.error(f"{name} = {given} is out of range: {operand} has {axes(rank)}, so it must be {span}")
         self.env.attributes[name] = axis
 
+    def arranged(self, length: Among | Around, operand: str, shape: Shape) -> Shape:
+        """Return the sizes of a group's axes in a mixed or thinned operand, whose rank tells first which axes are listed."""
+        if isinstance(length, Around) and not self.env.attributes[length.keeps]:
+            return shape
+        name = length.attribute
+        self.place_listed(name, operand, len(shape))
+        listed = self.env.attributes[name]
+        assert isinstance(listed, tuple), "axes are a list"
+        if isinstance(length, Among):
+            return tuple(size for a, size in enumerate(shape) if (a in listed) == length.listed)
+        for a, size in enumerate(shape):
+            if a in listed and size != 1:
+                raise self.error(f"axis {a} of {operand} must have size 1, but has {size}")
+        return tuple(size for a, size in enumerate(shape) if a not in listed)
+
+    def place_listed(self, name: str, operand: str, rank: int) -> None:
+        """Count the axes that an attribute lists from the front, once."""
+        if name not in self.placed:
+            self.placed.add(name)
+            self.env.attributes[name] = self.listed(name, operand, rank)
+
+    def listed(self, name: str, operand: str, rank: int) -> tuple[int, ...]:
+        """Return the axes that an attribute lists, counted from the front, in order."""
+        given = self.env.attributes[name]
+        assert isinstance(given, tuple), "axes are a list"
+        try:
+            return self.env.picked(rank)
+        except ValueError:
+            text = f"{name} = {format_value(given)}"
+        if all(-rank <= a < rank for a in given):
+            raise self.error(f"{text} names an axis of {operand} twice")
+        must = f", so each must be from {-rank} to {rank - 1}" if rank else ""
+        raise self.error(f"{text} is out of range: {operand} has {axes(rank)}{must}")
+
     def length(self, length: GroupLength, group: GroupKey, at: int, rank: int) -> int:
         """Return how many axes from `at` on a group takes."""
         match length:
@@ -240,8 +212,10 @@ class _Run:
                 return max(0, rank - length.after - behind - at) if length.groups else rank - length.after - at
             case UpTo():
                 return min(int(self.env.attribute(length.attribute)) - length.before, rank - length.after) - at
-            case _:
+            case Same():
                 return min(len(self.env.groups[group]), rank - length.after - at)
+            case Among() | Around():
+                raise TypeError("a list says how many axes these are")
 
     def dim(self, dim: str, operand: str, size: int) -> None:
         """Bind or check a named dimension."""
@@ -312,7 +286,11 @@ class _Run:
         for dim in step.operand.dims:
             if not isinstance(dim, Group):
                 self.size(f"a size of {step.operand.name}", dim)
-        self.env.outputs[step.operand.name] = self.env.shape_of(step.operand)
+        how = arrangement(self.op)
+        if how is not None and how.is_mixed(step.operand):
+            # Where no input has told it.
+            self.place_listed(how.axes, step.operand.name, len(self.env.shape_of(step.operand)))
+        self.env.outputs[step.operand.name] = self.env.seen_shape_of(step.operand)
 
     def bound(self, need: NeedOne) -> bool:
         """Whether something given binds the symbol."""
@@ -388,10 +366,3 @@ def format_value(value: AttributeValue) -> str:
             return f"'{value}'"
         case _:
             return str(value)
-
-
-def _product(sizes: Iterable[int]) -> int:
-    total = 1
-    for size in sizes:
-        total *= size
-    return total

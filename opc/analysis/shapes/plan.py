@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from opc.analysis.shapes.steps import (
+    Among,
+    Around,
     AxisMatch,
     BindType,
     Bound,
@@ -33,6 +35,7 @@ from opc.analysis.shapes.steps import (
     symbol_text,
 )
 from opc.ir.affine import Affine, Dim, GroupSize, Symbol
+from opc.ir.arrangement import arrangement
 from opc.ir.dtypes import Acc, DType, ElementType, TypeVar
 from opc.ir.expr import Expr, IndexValue, walk
 from opc.ir.node import remembered
@@ -141,8 +144,12 @@ class _Planner:
                 self.steps.append(MatchType(operand, Bound.YES if name is None else self.types.get(name, Bound.NO)))
 
     def _operands(self) -> list[str]:
-        """Match the inputs in order, but an input whose groups' ranks a later one determines after that one."""
-        waiting = list(self.op.inputs)
+        """Match the inputs in order, but an input whose groups' ranks a later one determines after that one.
+
+        Those that tell in each call where listed axes stand come first.
+        """
+        how = arrangement(self.op)
+        waiting = sorted(self.op.inputs, key=lambda o: how is None or o.optional or not how.is_mixed(o))
         while waiting:
             ready = next((o for o in waiting if self._lengths(o) is not None), None)
             if ready is None:
@@ -154,6 +161,10 @@ class _Planner:
     def _lengths(self, operand: Operand) -> list[GroupLength] | None:
         """Return how many axes each group of the operand takes, or None when that is not known yet."""
         dims = operand.dims
+        if (how := arrangement(self.op)) is not None and how.is_mixed(operand):
+            return [Among(how.axes, _as_group(d).name == how.picked) for d in dims]
+        if how is not None and how.keeps is not None and how.is_thinned(operand):
+            return [Around(how.axes, how.keeps)]
         positions = [i for i, d in enumerate(dims) if isinstance(d, Group)]
         lengths: list[GroupLength] = []
         for n, i in enumerate(positions):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from opc.analysis.shapes.inference import Shape, broadcast_shapes
+from opc.analysis.shapes.environment import Shape
+from opc.analysis.shapes.inference import broadcast_shapes
 from opc.analysis.shapes.plan import group_key
 from opc.analysis.shapes.steps import GroupKey
 from opc.ir.affine import AttrInt, Dim, GroupSize, Symbol

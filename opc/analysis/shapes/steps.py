@@ -103,7 +103,23 @@ class Same:
     after: int
 
 
-GroupLength: TypeAlias = Rest | UpTo | Same
+@dataclass(frozen=True, slots=True)
+class Among:
+    """A group takes the axes that an attribute lists, or those that it does not list, wherever they stand in a mixed operand."""
+
+    attribute: str
+    listed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """A group takes all axes of a thinned operand, but where `keeps` is true those that the attribute lists, of size 1."""
+
+    attribute: str
+    keeps: str
+
+
+GroupLength: TypeAlias = Rest | UpTo | Same | Among | Around
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from opc.analysis.pointwise import is_pointwise
 from opc.analysis.sharding import Sharding, shardings
 from opc.backends.attribute_code import python_attribute
 from opc.backends.batching import batching
-from opc.backends.cuts import shape_words, way_items
+from opc.backends.cuts import listing, shape_words, way_items
 from opc.backends.derivatives import DerivativeRule, FamilyCall, Given, rules
 from opc.backends.jax.library import templates
 from opc.emit.python.text import Bracket, literal, quoted, tuple_of
@@ -65,6 +65,7 @@ def _operator(op: Op) -> str:
     items += ["equal_ranks=True"] if how.equal_ranks and not how.always else []
     axes = [quoted(op.attributes[i].name) for i in how.axes]
     items += [Bracket("axes=(", axes, ")", single=True)] if axes else []
+    items += [f"ranked={how.ranked}"] if how.ranked is not None else []
     aliases = [f"({inputs.index(i)}, {outputs.index(o)})" for o, i in op.inplace]
     items += [Bracket("aliases=(", aliases, ")", single=True)] if aliases else []
     ways = shardings(op)
@@ -80,6 +81,8 @@ def _rule(op: Op, ways: tuple[Sharding, ...]) -> Bracket:
     items += ["broadcast=True"] if op.broadcast else []
     axes = [tuple_of([quoted(a.name), quoted(str(a.dim))]) for a in op.attributes if a.kind is AttributeKind.AXIS]
     items += [Bracket("axes=(", axes, ")", single=True)] if axes else []
+    listed = listing(op, quoted)
+    items += [Bracket("listed=(", listed, ")")] if listed else []
     return Bracket("rule=Rule(", items, ")")
 
 

@@ -10,6 +10,7 @@ from opc.backends.mindspore.api import dtype_name
 from opc.backends.mindspore.library import symbol, templates
 from opc.emit.python.layout import laid_out
 from opc.emit.python.text import Bracket, quoted
+from opc.ir.arrangement import arrangement
 from opc.ir.dtypes import DTYPES
 from opc.ir.op import Family, Group, Op, Role
 from opc.records import dataclass
@@ -72,7 +73,9 @@ def _operator(family: Family, op: Op) -> _MindSporeOperator:
 
 def _scalar(op: Op) -> bool | None:
     """Return whether some output has rank 0, None where that depends on the inputs' ranks."""
-    if any(not o.dims for o in op.outputs):
+    how = arrangement(op)
+    # Where a list says which axes an output lacks, it may lack all of them.
+    if any(not o.dims or (how is not None and len(o.dims) == 1) for o in op.outputs):
         return True
     return None if any(all(isinstance(d, Group) for d in o.dims) for o in op.outputs) else False
 

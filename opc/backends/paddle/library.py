@@ -15,6 +15,7 @@ from opc.emit.cpp.layout import wrap
 from opc.emit.cpp.text import WIDTH, string_literal
 from opc.emit.cuda.files import refused
 from opc.emit.shapes.output_axes import OutputAxes
+from opc.ir.arrangement import arrangement
 from opc.ir.dtypes import Acc, DType, ElementType, TypeVar, candidates
 from opc.ir.op import AttributeKind, Family, Op, Operand, Role
 from opc.records import dataclass, replace
@@ -74,7 +75,6 @@ class _PaddleOperator:
 def library_source(family: Family) -> str:
     """Return the text of `paddle/<op>_paddle.cpp`."""
     op = family.forward
-    axis = next((a for a in op.attributes if a.kind is AttributeKind.AXIS), None)
     return templates.render(
         "library.cpp.j2",
         family,
@@ -82,7 +82,7 @@ def library_source(family: Family) -> str:
         attributes_type=attributes_type(family),
         choices=[(a.name, ", ".join(map(string_literal, a.values))) for a in op.attributes if a.values],
         attributes=[read_attribute(a, named=True) for a in op.attributes],
-        axis=axis.name if axis else None,
+        attributed=_attributed(op),
         operators=[_operator(op) for op in family.ops],
         gradients=_gradient_ops(family),
         in_place=in_place_positions(op),
@@ -91,6 +91,16 @@ def library_source(family: Family) -> str:
         tensorrt_operands=tensorrt.operands(op),
         tensorrt_sizes=[line for call in tensorrt.size_calls(op) for line in wrap(f"  {call}")],
     )
+
+
+def _attributed(op: Op) -> str:
+    """Return the value of the `opc::Attributed` of a call; empty where no attribute says anything of axes."""
+    axis = next((a.name for a in op.attributes if a.kind is AttributeKind.AXIS), None)
+    how = arrangement(op)
+    if how is not None:
+        keeps = "false" if how.keeps is None else f"attributes.{how.keeps} != 0"
+        return f"{{attributes.{how.axes}, attributes.{how.axes}_length, {keeps}}}"
+    return "" if axis is None else f"{{attributes.{axis}}}"
 
 
 def _operator(op: Op) -> _PaddleOperator:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from opc.analysis.sharding import Sharding, shardings
 from opc.backends.batching import needs_batch_axes
-from opc.backends.cuts import shape_words, way_items
+from opc.backends.cuts import listing, shape_words, way_items
 from opc.backends.torch.library import templates
 from opc.emit.python.layout import bracketed
 from opc.emit.python.text import WIDTH, quoted
@@ -34,6 +34,9 @@ def _rule(op: Op, batched: bool) -> str:
     if axes:
         pairs = [f"({n}, {quoted(str(dim))})" for n, dim in axes]
         parts.append(f"axes=({', '.join(pairs)}{',' if len(pairs) == 1 else ''}),")
+    positions = {a.name: str(len(names) + n) for n, a in enumerate(op.attributes)}
+    if listed := listing(op, positions.__getitem__):
+        parts.append(f"listed=({', '.join(listed)}),")
     if batched:
         parts.append(f"batch_axes={len(names) + len(op.attributes)},")
     return "    Rule(\n" + "".join(f"        {part}\n" for part in parts) + "    ),"

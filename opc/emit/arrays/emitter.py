@@ -34,6 +34,7 @@ from opc.emit.arrays.frames import (
 from opc.emit.arrays.lines import LIMIT, Lines
 from opc.emit.python.text import quoted
 from opc.ir.affine import Affine
+from opc.ir.arrangement import arrangement
 from opc.ir.dtypes import DType
 from opc.ir.expr import (
     AttrRef,
@@ -70,6 +71,7 @@ class ArrayEmitter(Lines, ABC):
         self.local = {o.name: self.names.fresh(o.name) for o in operands}
         self.attribute_local = {a.name: self.names.fresh(a.name) for a in op.attributes}
         self.operands = {o.name: o for o in operands}
+        self.arrangement = arrangement(op)
 
     # ---- the dialect -------------------------------------------------------------------------------------------------
 
@@ -206,7 +208,11 @@ class ArrayEmitter(Lines, ABC):
 
     def tells(self, o: Operand, group: str) -> bool:
         """Whether a group's rank follows from the shape of one operand."""
-        return [d.name for d in o.dims if isinstance(d, Group)] == [group]
+        return [d.name for d in o.dims if isinstance(d, Group)] == [group] or self.is_mixed(o)
+
+    def is_mixed(self, o: Operand) -> bool:
+        """Whether the body sees the axes of an input or output in another order than its callers."""
+        return self.arrangement is not None and self.arrangement.is_mixed(o)
 
     def is_told(self, groups: Sequence[str]) -> bool:
         """Whether the ranks of groups follow from inputs that are always given."""

@@ -97,6 +97,7 @@ class CudaEntryText(TileEntryText):
             "  if (code != OPC_OK) return code;",
             *self._overlap(),
             f"  if (opc::nothing_wanted(outputs, {len(op.outputs)})) return OPC_OK;",
+            *self.arranged(),
             "  const opc::device_guard guard(lent);",
             *self._positions(),
         ]

@@ -18,10 +18,11 @@ from opc.emit.kernel.native import call_struct, prepare_prototype
 from opc.emit.kernel.nests import dtype_text
 from opc.emit.kernel.slices import SliceText
 from opc.emit.kernel.stages import StageText, by_point
-from opc.emit.shapes.cpp import axis_member, definitions, dim_member, group_member, struct_name, type_member
+from opc.emit.shapes.cpp import axis_member, definitions, dim_member, group_member, listed_member, struct_name, type_member
 from opc.ir.affine import Affine, Dim, GroupSize
+from opc.ir.arrangement import arrangement
 from opc.ir.dtypes import TypeVar
-from opc.ir.op import AttributeKind, Family, Group, Op
+from opc.ir.op import AttributeKind, Family, Group, Op, Operand
 from opc.lower.loop_ir import (
     ContractionStage,
     RowStage,
@@ -66,6 +67,7 @@ class EntryText(StageText):
             "  if (code != OPC_OK) return code;",
             *self._overlap(),
             f"  if (opc::nothing_wanted(outputs, {len(op.outputs)})) return OPC_OK;",
+            *self.arranged(),
         ]
         if sliced:
             lines = [*self.slices.prologue(), "  int32_t code = OPC_OK;"]
@@ -170,6 +172,30 @@ class EntryText(StageText):
             f"{'pairs' if pairs else 'nullptr'}, {len(op.inplace)}, context);"
         )
         yield "  if (code != OPC_OK) return code;"
+
+    def arranged(self) -> Iterator[str]:
+        """Yield what gives mixed and thinned operands the axes of their declarations."""
+        how, op = arrangement(self.op), self.op
+        if how is None:
+            return
+        made: list[str] = []
+
+        def tensor(o: Operand, given: str) -> str:
+            if not (how.is_mixed(o) or how.is_thinned(o)):
+                return given
+            made.append(o.name)
+            values = f"arranged[{len(made) - 1}], {given}, call.{listed_member(how.axes)}"
+            if how.is_mixed(o):
+                return f"opc::arrange({values}, {'true' if how.picked_first(o) else 'false'})"
+            return f"attributes->{how.keeps} == 0 ? {given} : opc::leave_out({values})"
+
+        inputs = [tensor(o, f"inputs[{n}]") for n, o in enumerate(op.inputs)]
+        outputs = [tensor(o, f"outputs[{n}]") for n, o in enumerate(op.outputs)]
+        yield f"  opc::arranged arranged[{len(made)}];"
+        yield f"  const DLTensor *const arranged_inputs[] = {{{', '.join(inputs)}}};"
+        yield f"  DLTensor *const arranged_outputs[] = {{{', '.join(outputs)}}};"
+        yield "  inputs = arranged_inputs;"
+        yield "  outputs = arranged_outputs;"
 
     def _widened(self) -> Iterator[str]:
         """Yield what copies operands as int64."""

@@ -19,7 +19,7 @@ from opc.emit.python.layout import laid_out
 from opc.emit.python.text import WIDTH, docstring, literal, quoted
 from opc.ir.dtypes import TypeVar, candidates, is_floating
 from opc.ir.node import remembered
-from opc.ir.op import Family, Op, Operand
+from opc.ir.op import Family, Group, Op, Operand
 from opc.records import dataclass, replace
 
 HELPERS = {**SCALAR_FUNCTIONS, **sources_of(Path(__file__).with_name("helpers.py"))}
@@ -99,7 +99,7 @@ class _NumpyEmitter(NumpyOperations):
         for s in self.op.body:
             self.assign(s.target)
         produced = [self.result(o) for o in self.op.outputs]
-        body = [*self.widening(), *self.prologue.values(), *self.lines, self.returned(produced)]
+        body = [*self.widening(), *self.arranging(), *self.prologue.values(), *self.lines, self.returned(produced)]
         lines = [*self.signature(), docstring(self.summary(), 4), *(laid_out(f"    {line}") for line in body)]
         return "\n".join(lines) + "\n"
 
@@ -135,6 +135,51 @@ class _NumpyEmitter(NumpyOperations):
         early = [k for k in self.prologue if isinstance(k, TypeVar) or (isinstance(k, tuple) and k[0] == "compute")]
         return [*(self.prologue.pop(k) for k in early), *lines]
 
+    def arranging(self) -> list[str]:
+        """Return the lines that give mixed and thinned inputs the axes of their declarations."""
+        how = self.arrangement
+        if how is None:
+            return []
+        axes = self.attribute_local[how.axes]
+        lines = [f"{axes} = {self.using('listed')}({axes}, {self.rank()})"]
+        for o in self.op.inputs:
+            x = self.local[o.name]
+            if how.is_mixed(o):
+                made = f"{self.using('arranged')}({x}, {axes}, {how.picked_first(o)})"
+                lines.append(f"{x} = None if {x} is None else {made}" if o.optional else f"{x} = {made}")
+            elif how.keeps is not None and how.is_thinned(o):
+                asked = f"{self.attribute_local[how.keeps]}{f' and {x} is not None' if o.optional else ''}"
+                lines.append(f"{x} = np.squeeze({x}, {axes}) if {asked} else {x}")
+        return lines
+
+    def rank(self) -> str:
+        """Return how many axes there are of which some are listed, from an input that tells it."""
+        how = self.arrangement
+        assert how is not None, "the op has an attribute of axes"
+        text = ""
+        for o in sorted(self.op.inputs, key=lambda o: (o.optional, how.is_thinned(o))):
+            x = self.local[o.name]
+            if how.is_mixed(o) and not o.optional:
+                return f"{text}{x}.ndim"
+            if how.is_mixed(o):
+                text += f"{x}.ndim if {x} is not None else "
+            elif how.keeps is not None and how.is_thinned(o):
+                asked = self.attribute_local[how.keeps]
+                text += f"{x}.ndim if {asked}{f' and {x} is not None' if o.optional else ''} else "
+        having = [next((o for o in self.op.inputs if o.dims == (Group(name),)), None) for name in (how.rest, how.picked)]
+        ranks = [f"np.ndim({self.local[o.name]})" for o in having if o is not None]
+        return text + " + ".join(ranks if len(ranks) == len(having) else ["0"])
+
+    def seen(self, value: str, o: Operand) -> str:
+        """Return an output as callers see it."""
+        how = self.arrangement
+        if how is not None and how.is_mixed(o):
+            return f"{self.using('restored')}({value}, {self.attribute_local[how.axes]}, {how.picked_first(o)})"
+        if how is not None and how.keeps is not None and how.is_thinned(o):
+            axes, keeps = (self.attribute_local[name] for name in (how.axes, how.keeps))
+            return f"np.expand_dims({value}, {axes}) if {keeps} else {value}"
+        return value
+
     def assign(self, target: str) -> None:
         """Write one statement, under a condition where only optional outputs need it."""
         s = self.op.assignments[target]
@@ -156,9 +201,11 @@ class _NumpyEmitter(NumpyOperations):
     def result(self, o: Operand) -> str:
         """Return the text of one output as it is returned."""
         if o.name not in self.values:
-            return self.local[o.name]
-        rounded = self.rounded(self.values[o.name], o).text
-        return f"{rounded} if {quoted(o.name)} in wanted else None" if o.optional else rounded
+            value = self.local[o.name]
+            seen = self.seen(value, o)
+            return f"None if {value} is None else {seen}" if o.optional and seen != value else seen
+        rounded = self.seen(self.rounded(self.values[o.name], o).text, o)
+        return f"({rounded}) if {quoted(o.name)} in wanted else None" if o.optional else rounded
 
     def rounded(self, value: PythonText, o: Operand) -> PythonText:
         """Return a value converted to an operand's dtype."""

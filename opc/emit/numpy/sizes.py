@@ -119,6 +119,9 @@ class NumpySizes(StatementEmitter):
     def place(self, o: Operand, k: int, after: bool = False) -> str | None:
         """Return the bound of a slice at entry `k` of an operand's shape; empty at its start and (with `after`) at its end."""
         dims = o.dims
+        if self.arrangement is not None and self.is_mixed(o) and k == 1:
+            listed = f"len({self.attribute_local[self.arrangement.axes]})"
+            return listed if self.arrangement.picked_first(o) else f"{self.local[o.name]}.ndim - {listed}"
         if not any(isinstance(d, Group) for d in dims[:k]):
             return str(k) if k else ""
         if not any(isinstance(d, Group) for d in dims[k:]):

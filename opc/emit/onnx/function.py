@@ -23,6 +23,7 @@ from opc.emit.onnx.windows import OnnxWindows
 from opc.emit.python.layout import laid_out
 from opc.emit.python.text import WIDTH, docstring, quoted
 from opc.ir.affine import Affine
+from opc.ir.arrangement import arrangement
 from opc.ir.dtypes import Acc, DType, ElementType, TypeVar, ValueType, Weak, candidates, is_bool, is_floating, is_integer
 from opc.ir.expr import AttrRef, Call, Cast, Const, Expr, GroupIndex, GroupRef, Present, Reduce, Select, StrConst
 from opc.ir.functions import FUNCTIONS
@@ -58,6 +59,8 @@ def body_name(op: Op) -> str:
 @remembered("_onnx")
 def function_body(op: Op) -> FunctionBody | NoBody:
     """Return the source of the function that writes an op's nodes, or why there is none."""
+    if arrangement(op) is not None:
+        return NoBody("the axes of its operands stand in an order that only a call tells")
     try:
         emitter = _OnnxEmitter(op)
         source = emitter.function()

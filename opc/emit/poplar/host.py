@@ -10,6 +10,8 @@ from functools import reduce
 
 from opc.analysis.shapes.plan import plan
 from opc.analysis.shapes.steps import (
+    Among,
+    Around,
     AxisMatch,
     BindType,
     Bound,
@@ -22,6 +24,7 @@ from opc.analysis.shapes.steps import (
     MatchOperand,
     PlaceAxis,
     Rest,
+    Same,
     UpTo,
 )
 from opc.emit.cpp.text import whole_number
@@ -286,8 +289,10 @@ class HostText(AffineDialect):
                 return f"{reader}.rest({length.after}{f', {behind}' if behind else ''})"
             case UpTo():
                 return f"{reader}.up_to({self.axis(length.attribute)}, {length.before}, {length.after})"
-            case _:
+            case Same():
                 return f"{reader}.same({self.group(*own)}, {length.after})"
+            case Among() | Around():
+                raise TypeError("ops with an attribute of axes are refused")
 
     def _type(self, t: TypeVar) -> str:
         """Return the declaration of a type variable's type."""

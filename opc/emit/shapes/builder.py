@@ -23,6 +23,8 @@ from collections.abc import Callable, Iterable, Iterator
 
 from opc.analysis.shapes.plan import plan
 from opc.analysis.shapes.steps import (
+    Among,
+    Around,
     BroadcastGroup,
     DeriveDim,
     GroupLength,
@@ -30,6 +32,7 @@ from opc.analysis.shapes.steps import (
     MatchGroup,
     MatchOperand,
     Rest,
+    Same,
     SizeOutput,
     UpTo,
     symbol_text,
@@ -38,6 +41,7 @@ from opc.emit.cpp.text import string_literal, whole_number
 from opc.emit.python.text import quoted
 from opc.emit.scalar.affine import AffineDialect, terms_of
 from opc.ir.affine import Affine, Atom, AttrInt, Dim, FloorDiv, GroupSize, Index, Minimum, Mod, parts_of
+from opc.ir.arrangement import arrangement
 from opc.ir.op import Group, Op
 from opc.records import dataclass
 
@@ -51,10 +55,12 @@ class Language:
     true: str
     false: str
     brackets: str
+    listed: str
+    """How the elements of a list attribute are passed."""
 
 
-CPP = Language(string_literal, whole_number, "true", "false", "{}")
-PYTHON = Language(quoted, str, "True", "False", "()")
+CPP = Language(string_literal, whole_number, "true", "false", "{}", "attributes.{0}, attributes.{0}_length")
+PYTHON = Language(quoted, str, "True", "False", "()", "attributes.{0}")
 
 
 def builder_calls(op: Op, language: Language) -> list[str]:
@@ -141,6 +147,15 @@ class _BuilderCalls:
                     yield f"s.derive({text(step.dim)}, {self.sizes.affine(step.size)})"
                 case SizeOutput():
                     yield "s.start()"
+                    how = arrangement(self.op)
+                    if how is not None and how.is_mixed(step.operand):
+                        groups = [symbol_text((name, None)) for name in (how.rest, how.picked)]
+                        yield f"s.append_mixed({', '.join(map(text, (*groups, how.axes)))})"
+                        continue
+                    if how is not None and how.is_thinned(step.operand):
+                        rest = text(symbol_text((how.rest, None)))
+                        yield f"s.append_around({rest}, {text(how.axes)}, attributes.{how.keeps})"
+                        continue
                     for dim in step.operand.dims:
                         if isinstance(dim, Group):
                             yield f"s.append_group({text(symbol_text((dim.name, dim.of)))})"
@@ -158,6 +173,14 @@ class _BuilderCalls:
             yield f"s.place({text(name)}, attributes.{name}, {place.first}, {place.last})"
         for axis in step.axes:
             match axis:
+                case MatchGroup(length=Among() as among):
+                    group, name = text(symbol_text(axis.group)), text(among.attribute)
+                    if axis is step.axes[0]:
+                        yield f"s.list({name}, {self.language.listed.format(among.attribute)})"
+                    yield f"s.next_among({group}, {name}, {self.language.true if among.listed else self.language.false})"
+                case MatchGroup(length=Around() as around):
+                    group = text(symbol_text(axis.group))
+                    yield f"s.next_around({group}, {text(around.attribute)}, attributes.{around.keeps})"
                 case MatchDim():
                     yield f"s.next_dim({text(axis.dim)})"
                 case MatchGroup():
@@ -174,8 +197,10 @@ class _BuilderCalls:
                 return f"s.rest({length.after}{behind})"
             case UpTo():
                 return f"s.up_to({text(length.attribute)}, {length.before}, {length.after})"
-            case _:
+            case Same():
                 return f"s.same({text(name)}, {length.after})"
+            case Among() | Around():
+                raise TypeError("a list says how many axes these are")
 
     def _list(self, names: Iterable[str]) -> str:
         elements = [self.language.text(name) for name in names]

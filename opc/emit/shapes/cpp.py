@@ -7,7 +7,7 @@ For an op `softmax` with `x: T[*A, N, *B]` and an axis attribute `axis`, `defini
       opc::dim dim_N;                    // .size; derived dimensions too
       opc::group group_A, group_B;       // .rank and .size[]; `...` is group_ellipsis, x's own one group_ellipsis_of_x
       int64_t axis_axis = -1;            // counted from the front
-    };
+    };                                   // of an attribute of axes, opc::listed_axes listed_axes
     static int32_t bind_softmax(inputs, attributes, softmax_call &call, opc_tensor_type *types, context);
     static int32_t begin_softmax(inputs, outputs, attributes, softmax_call &call, context);
     int32_t opc_softmax_infer(...);
@@ -49,6 +49,7 @@ from opc.emit.shapes.cpp_steps import (
     axis_start,
     dim_member,
     group_member,
+    listed_member,
     struct_name,
     type_declaration,
     type_member,
@@ -64,6 +65,7 @@ __all__ = [
     "definitions",
     "dim_member",
     "group_member",
+    "listed_member",
     "rules",
     "struct_name",
     "type_member",
@@ -121,6 +123,7 @@ class _Emitter:
         members += [f"opc::dim {dim_member(d)};" for d in self.plan.dims]
         members += [f"opc::group {group_member(g)};" for g in self._groups()]
         members += [f"int64_t {axis_member(a.name)} = -1;" for a in self.op.attributes if a.kind is AttributeKind.AXIS]
+        members += [f"opc::listed_axes {listed_member(a.name)};" for a in self.op.attributes if a.picks is not None]
         body = "".join(f"  {m}\n" for m in members)
         return f"/* What a call of {self.op.name} binds. */\nstruct {struct_name(self.op)} {{\n{body}}};"
 

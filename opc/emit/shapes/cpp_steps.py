@@ -6,6 +6,8 @@ from collections.abc import Iterator
 
 from opc.analysis.shapes.plan import symbols_of
 from opc.analysis.shapes.steps import (
+    Among,
+    Around,
     BindType,
     BroadcastGroup,
     CheckAttribute,
@@ -20,6 +22,7 @@ from opc.analysis.shapes.steps import (
     MatchType,
     NeedOne,
     Rest,
+    Same,
     SizeOutput,
     Step,
     TypeName,
@@ -31,6 +34,7 @@ from opc.analysis.shapes.steps import (
 from opc.emit.cpp.scalars import CppScalarText
 from opc.emit.cpp.text import WIDTH, message_literal, string_literal
 from opc.ir.affine import Affine, Dim, Symbol
+from opc.ir.arrangement import arrangement
 from opc.ir.dtypes import Acc, DType, ElementType, TypeVar
 from opc.ir.expr import ELLIPSIS
 from opc.ir.op import Attribute, AttributeKind, DimSpec, Group, Op, Operand
@@ -65,6 +69,11 @@ def group_member(key: GroupKey) -> str:
 def axis_member(name: str) -> str:
     """Return the struct's member for an axis attribute's position, counted from the front."""
     return f"axis_{name}"
+
+
+def listed_member(name: str) -> str:
+    """Return the struct's member for the axes that an attribute lists."""
+    return f"listed_{name}"
 
 
 def axis_start(operand: Operand, entry: int, call: str = "call") -> str:
@@ -213,12 +222,34 @@ class StepText:
             match axis:
                 case MatchDim():
                     calls.append(f"match.next({self._dim(axis.dim)}, {message_literal(axis.dim)})")
+                case MatchGroup(length=(Among() | Around()) as length):
+                    calls += self._arranged(axis, length, operand, first=axis is step.axes[0])
                 case MatchGroup():
                     member, text = f"call.{group_member(axis.group)}", message_literal(group_text(axis.group))
                     calls.append(f"match.next({member}, {text}, {self._length(axis.length, member)})")
                 case _:
                     calls.append("match.skip()")
         yield from unless(*calls, guard=f"{tensor} != nullptr" if operand.optional else None)
+
+    def _arranged(self, axis: MatchGroup, length: Among | Around, operand: Operand, first: bool) -> Iterator[str]:
+        """Yield what matches a group of a mixed or thinned operand."""
+        name, member, text = length.attribute, f"call.{group_member(axis.group)}", message_literal(group_text(axis.group))
+        counted = self._listed(name, operand, f"{self._input(operand)}->ndim")
+        axes = f"call.{listed_member(name)}"
+        if isinstance(length, Among):
+            yield from [counted] if first else []
+            yield f"match.next({member}, {text}, {axes}, {as_bool(length.listed)})"
+            return
+        keeps = f"attributes->{length.keeps} != 0"
+        around, whole = f"match.next_around({member}, {text}, {axes})", f"match.next({member}, {text}, match.rest(0))"
+        yield f"({keeps} ? {counted} && {around} : {whole})"
+
+    def _listed(self, name: str, operand: Operand, rank: str) -> str:
+        """Return the call that counts listed axes from the front."""
+        values = f"attributes->{name}, attributes->{name}_length"
+        return (
+            f"match.list(call.{listed_member(name)}, {message_literal(name)}, {values}, {message_literal(operand.name)}, {rank})"
+        )
 
     def _length(self, length: GroupLength, member: str) -> str:
         match length:
@@ -227,8 +258,10 @@ class StepText:
                 return f"match.rest({length.after}, {behind})" if behind else f"match.rest({length.after})"
             case UpTo():
                 return f"match.up_to({self._axis(length.attribute)}, {length.before}, {length.after})"
-            case _:
+            case Same():
                 return f"match.same({member}, {length.after})"
+            case Among() | Around():
+                raise TypeError("a list says how many axes these are")
 
     def _is_bound(self, symbol: Unsure) -> str:
         match symbol:
@@ -272,9 +305,24 @@ class StepText:
             yield f"  if ({bound}) {{"
             margin = "    "
         yield f"{margin}opc::start_type(types[{index}], {self.element(operand.type)});  // {operand.name}"
-        yield from unless(*(self._append(operand, dim, f"types[{index}]") for dim in operand.dims), margin=margin)
+        yield from unless(*self._shape(operand, f"types[{index}]"), margin=margin)
         if step.needs:
             yield "  }"
+
+    def _shape(self, operand: Operand, target: str) -> Iterator[str]:
+        """Yield the calls that make the shape of an output."""
+        how = arrangement(self.op)
+        if how is not None and (how.is_mixed(operand) or how.is_thinned(operand)):
+            rest, own = (f"call.{group_member((name, None))}" for name in (how.rest, how.picked))
+            axes = f"call.{listed_member(how.axes)}"
+            if how.is_mixed(operand):
+                yield self._listed(how.axes, operand, f"{rest}.rank + {own}.rank")
+                yield f"match.append({target}, {rest}, {own}, {axes})"
+            else:
+                around = f"match.append_around({target}, {rest}, {axes})"
+                yield f"(attributes->{how.keeps} != 0 ? {around} : match.append({target}, {rest}))"
+            return
+        yield from (self._append(operand, dim, target) for dim in operand.dims)
 
     def _append(self, operand: Operand, dim: DimSpec, target: str) -> str:
         if isinstance(dim, Group):

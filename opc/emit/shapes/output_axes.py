@@ -5,7 +5,10 @@ Hosts that build graphs whose sizes are not known yet, or are only names, take o
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from opc.ir.affine import Affine, Dim
+from opc.ir.arrangement import Arrangement, arrangement
 from opc.ir.op import Attribute, AttributeKind, DimSpec, Group, Op, Operand
 from opc.records import dataclass
 
@@ -31,7 +34,32 @@ class OutputAxes:
 
     def output(self, operand: Operand) -> list[str]:
         """Return the entries of `opc::Axes` that make up the shape of one output, as C initialisers."""
+        how = arrangement(self.op)
+        if how is not None:
+            return list(self._arranged(how, operand))
         return [entry for dim in operand.dims for entry in self.entries(dim)]
+
+    def _arranged(self, how: Arrangement, operand: Operand) -> Iterator[str]:
+        """Yield the entries of an output of an op with an attribute that lists axes."""
+        having = sorted((o for o in self.op.inputs if how.is_mixed(o)), key=lambda o: o.optional)
+        if not having:
+            yield from [_computed(-1)] if self.is_arranged(operand) else [e for d in operand.dims for e in self.entries(d)]
+            return
+        whole = self.op.inputs.index(having[0])
+        if how.is_mixed(operand):
+            yield _Range(whole, "{Place::kStart, 0}", "{Place::kEnd, 0}").entry("kCopy")
+            return
+        for dim in operand.dims:
+            if isinstance(dim, Group) and dim.name in (how.picked, how.rest):
+                kept = "true" if how.is_thinned(operand) else "false"
+                yield f"{{Axes::kAmong, {whole}, {{}}, {{}}, {int(dim.name == how.picked)}, {kept}}},"
+            else:
+                yield from self.entries(dim)
+
+    def is_arranged(self, operand: Operand) -> bool:
+        """Whether only a call tells where an operand's axes stand."""
+        how = arrangement(self.op)
+        return how is not None and (how.is_mixed(operand) or how.is_thinned(operand))
 
     def entries(self, dim: DimSpec) -> list[str]:
         """Return the entries for one dimension or group."""
@@ -53,7 +81,7 @@ class OutputAxes:
         if not isinstance(dim, Group) and not isinstance(dim.single, Dim):
             return None
         for operand in sorted(self.op.inputs, key=lambda o: o.optional):
-            if dim in operand.dims:
+            if dim in operand.dims and not self.is_arranged(operand):
                 position = operand.dims.index(dim)
                 start, end = self.place(operand, position), self.place(operand, position + 1)
                 if start and end:

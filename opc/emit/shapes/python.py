@@ -16,6 +16,7 @@ The steps come from `opc.analysis.shapes.steps`, the fixed part from `opc.emit.s
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from textwrap import dedent
@@ -30,6 +31,7 @@ from opc.ir.op import Family
 _SHIPPED = Path(__file__).with_name("shipped") / "shape.py"
 _HEAD, _REST = _SHIPPED.read_text(encoding="utf-8").split("from typing import TYPE_CHECKING, Any\n")[1].split("\n\n\nclass _Call")
 _CALL, *_METHODS = _REST.split("\n\n\n")[0].split("\n\n    def ")
+_OWN = re.compile(r"self\.(\w+)\(")
 _FUNCTIONS = {**{name: text for name, text in sources_of(_SHIPPED).items() if text not in _HEAD}, **SCALAR_FUNCTIONS}
 """The functions that a file takes where it uses them: name to source."""
 
@@ -43,7 +45,10 @@ def emit(family: Family) -> str:
         sets[variable] = name if name not in sets.values() else f"{name}_{len(sets) + 1}"
     functions = [ShapeFunctions(op, sets) for op in family.ops]
     body = "\n\n".join(text for f in functions for text in (f.shapes(), f.types()))
-    called = frozenset({"__init__", "error"}).union(*(f.methods for f in functions))
+    called = {"__init__", "error"}.union(*(f.methods for f in functions))
+    for text in reversed(_METHODS):
+        # A method calls those above it.
+        called |= set(_OWN.findall(text)) if text.split("(")[0] in called else set()
     names = frozenset[str]().union(*(f.scalar.uses for f in functions))
     methods = [f"    def {text}" for text in _METHODS if text.split("(")[0] in called]
     names = names.union(*(names_in(dedent(text)) for text in methods))

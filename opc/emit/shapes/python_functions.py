@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping
 
 from opc.analysis.shapes.plan import plan, symbols_of
 from opc.analysis.shapes.steps import (
+    Among,
+    Around,
     BindType,
     Bound,
     BroadcastGroup,
@@ -30,14 +32,15 @@ from opc.analysis.shapes.steps import (
 )
 from opc.emit.python.layout import bracketed, tupled, unless_any
 from opc.emit.python.scalars import PythonScalarText
-from opc.emit.python.text import docstring, literal, quoted
+from opc.emit.python.text import WIDTH, docstring, literal, quoted
+from opc.emit.shapes.python_listed import ListedAxes, said
 from opc.ir.affine import Affine, Dim, GroupSize, Symbol
 from opc.ir.dtypes import Acc, DType, ElementType, TypeVar
 from opc.ir.op import Attribute, AttributeKind, Group, Op, Operand
-from opc.names import in_words, spelled
+from opc.names import spelled
 
 
-class ShapeFunctions:
+class ShapeFunctions(ListedAxes):
     """Writes the two functions of one op."""
 
     def __init__(self, op: Op, sets: Mapping[TypeVar, str]) -> None:
@@ -48,6 +51,7 @@ class ShapeFunctions:
         """The methods of a call that the text has used."""
         self.defined: set[str] = set()
         self.taken = {o.name for o in op.inputs} | {a.name for a in op.attributes} | {"call", "math", "re"}
+        self.begin_listed()
         self.scalar = PythonScalarText(
             dim=lambda name: self._local(name),
             points=lambda name: self._local(f"points_{name}".replace("...", "all")),
@@ -88,6 +92,8 @@ class ShapeFunctions:
         result = _result("Shape", op)
         signature = self._signature(f"infer_shapes_{op.name}", "Any", list(op.attributes), result)
         lines = [signature, docstring(f"Return the {_shapes_of(op)}.", 4), f"    call = _Call({said(op.name)})"]
+        if self.told is Bound.MAYBE:
+            lines.append(f"    {self.listed} = None")
         for step in self.plan.steps:
             lines += self._step(step)
         lines += self._results()
@@ -195,6 +201,9 @@ class ShapeFunctions:
                     yield bracketed(self._call("dim"), arguments, indent=margin)
                 at = at.plus(1)
                 continue
+            if isinstance(axis.length, Among | Around):
+                yield from self._arranged(axis, axis.length, operand, margin, first=axis is step.axes[0])
+                continue
             match axis.length:
                 case Rest() if axis.length.groups:
                     split = self._local(f"split_{operand.name}")
@@ -272,6 +281,9 @@ class ShapeFunctions:
                 yield from self._need(need, 8)
         entries = []
         for step in outputs:
+            if self.arrangement is not None and self.arrangement.is_mixed(step.operand):
+                ranks = " + ".join(f"len({self._group(name)})" for name in self.arrangement_groups())
+                yield from self._list(step.operand.name, ranks, 4, self._given(step) if step.needs else "")
             entries.append(self._shape(step.operand))
             for i, dim in enumerate(step.operand.dims):
                 if not isinstance(dim, Group) and dim.constant is None and not isinstance(dim.single, Dim):
@@ -282,7 +294,9 @@ class ShapeFunctions:
             if step.needs and len(groups) == len(step.operand.dims) == 1 and "*" not in entries[-1]:
                 entries[-1] = entries[-1].replace("[", ".get(").replace("]", ")")
             elif step.needs:
-                entries[-1] += f" if {self._given(step)} else None"
+                parts = [entries[-1], f"if {self._given(step)}", "else None"]
+                one = " ".join(parts)
+                entries[-1] = one if len(one) + 9 <= WIDTH or self.arrangement is None else "\n        ".join(parts)
         yield tupled("return ", entries)
 
     def _given(self, step: SizeOutput) -> str:
@@ -294,6 +308,9 @@ class ShapeFunctions:
         return " and ".join(dict.fromkeys(conditions))
 
     def _shape(self, operand: Operand) -> str:
+        listed = self._mixed(operand)
+        if listed is not None:
+            return listed
         items = [self._entry(operand, i, dim) for i, dim in enumerate(operand.dims)]
         if len(items) == 1 and items[0].startswith("*"):
             return items[0][1:]
@@ -401,8 +418,3 @@ def _shapes_of(op: Op) -> str:
     if len(names) == 1:
         return f"shape of {names[0]}"
     return f"shapes of {', '.join(names[:-1])} and {names[-1]}"
-
-
-def said(text: str) -> str:
-    """Return a part of a message as a string literal, with the names in it as the spec spells them."""
-    return quoted(in_words(text))

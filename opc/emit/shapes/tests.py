@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TypeAlias
 
-from opc.analysis.shapes.inference import Shape, ShapeError, infer
+from opc.analysis.shapes.environment import Shape
+from opc.analysis.shapes.inference import ShapeError, infer
 from opc.analysis.shapes.samples import sample
 from opc.emit.python.layout import tupled
 from opc.emit.python.text import comment, docstring, literal, quoted

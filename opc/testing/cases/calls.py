@@ -100,7 +100,7 @@ class Maker:
         self.rng = np.random.default_rng(zlib.crc32(op.name.encode()))
         self.limits, self.special = index_limits(op), special_indices(op)
         self.bindings = samples.bindings_of(op)
-        plain = [a for a in op.attributes if a.kind not in (AttributeKind.AXIS, AttributeKind.DTYPE)]
+        plain = [a for a in op.attributes if a.kind not in (AttributeKind.AXIS, AttributeKind.DTYPE) and a.picks is None]
         both = {a.name: samples.attribute_samples(op, a) for a in plain}
         self.good = {name: good for name, (good, _) in both.items()}
         self.bad = {name: bad for name, (_, bad) in both.items()}
@@ -279,6 +279,10 @@ class Maker:
                     yield case
                     break
         groups = groups_of(self.op)
+        for a in self.op.attributes:
+            if a.picks is not None:
+                for sizes, values in _listings(middle, a.picks):
+                    yield self.make("axis", sizes, attributes={a.name: values})
         if len(groups) > 1 and any(a.kind is AttributeKind.AXIS for a in self.op.attributes):
             for rank in range(1, 5):
                 for first in range(rank):
@@ -374,6 +378,26 @@ def _gradients(op: Op | None) -> dict[str, str]:
     if op is None or op.derivation is None:
         return {}
     return dict(zip((o.name for o in op.outputs), op.derivation.outputs, strict=True))
+
+
+def _listings(middle: Sizes, picks: tuple[str, str]) -> Iterator[tuple[Sizes, list[int]]]:
+    """Yield lists of axes in front, in the middle and at the end of tensors of some ranks, and all axes, with sizes that fit."""
+    picked, rest = picks
+    for rank, listed in (
+        (1, [0]),
+        (3, [1]),
+        (3, [0, -1]),
+        (4, [2, 0]),
+        (4, [-3, 2]),
+        (3, [0]),
+        (2, []),
+        (4, [3, 1, 0]),
+        (2, [1, 0]),
+    ):
+        shape = (2, 3, 2, 4)[:rank]
+        own = {a % rank for a in listed} or set(range(rank))
+        groups = {picked: tuple(shape[a] for a in sorted(own)), rest: tuple(s for a, s in enumerate(shape) if a not in own)}
+        yield Sizes(middle.dims, {**middle.groups, **groups}, {}), listed
 
 
 def _special(share: float) -> Fill:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import functools
 import math
+import random
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from opc.analysis.shapes.inference import ShapeError
 from opc.ir.affine import Affine, AttrInt, Dim, FloorDiv, GroupSize, Minimum, Symbol
-from opc.ir.op import AttributeKind, Group, Op
+from opc.ir.arrangement import Arrangement, arrangement, mixed, places
+from opc.ir.op import AttributeKind, Group, Op, Operand
 from opc.lower.fuse import cpu_programs
 from opc.lower.loop_ir import IndexLoop
 
@@ -144,8 +147,31 @@ def shapes_of(op: Op, sizes: Sizes, attributes: Mapping[str, Any], absent: froze
                 shape += tuple(sizes.own.get(d.of, sizes.groups[d.name]))
             else:
                 shape += tuple(sizes.groups[d.name])
+        if (how := arrangement(op)) is not None and (how.is_mixed(operand) or how.is_thinned(operand)):
+            shape = _seen(op, how, operand, sizes, attributes)
         result[operand.name] = None if operand.name in absent else shape
     return result
+
+
+def _seen(op: Op, how: Arrangement, operand: Operand, sizes: Sizes, attributes: Mapping[str, Any]) -> Shape:
+    """Return the shape that callers see of a mixed or thinned operand.
+
+    Raises:
+        ShapeError: when as many axes are not listed as the group has.
+    """
+    rest, own = sizes.groups[how.rest], sizes.groups.get(how.picked, ())
+    values = {name: attributes.get(name, op.attribute(name).default) for name in (how.axes, how.keeps) if name is not None}
+    if how.is_thinned(operand):
+        if how.keeps is None or not values[how.keeps]:
+            return tuple(rest)
+        own = (1,) * len(own)
+    try:
+        picked = places(values[how.axes], len(rest) + len(own))
+    except ValueError as error:
+        raise ShapeError(str(error)) from None
+    if len(picked) != len(own):
+        raise ShapeError(f"{len(picked)} axes are listed, and the group has {len(own)}")
+    return mixed(rest, own, picked)
 
 
 def table_sizes(op: Op) -> Iterator[Sizes]:
@@ -196,10 +222,16 @@ def broadcast_variants(op: Op) -> Iterator[Sizes]:
         yield Sizes(dims, {group: (4, 1)}, {owners[0]: (1,)})
 
 
-def axis_attributes(op: Op, sizes: Sizes, negative: bool = False) -> dict[str, int]:
-    """Return the value of every axis attribute that fits the groups' ranks: where its dimension stands in an input."""
-    result: dict[str, int] = {}
+def axis_attributes(op: Op, sizes: Sizes, negative: bool = False) -> dict[str, Any]:
+    """Return the value of every attribute of axes that fits the groups' ranks: where its dimension stands in an input, or for a
+    list of axes other places for other sizes."""
+    result: dict[str, Any] = {}
     for attribute in op.attributes:
+        if attribute.picks is not None:
+            own, rest = (tuple(sizes.groups[g]) if g in sizes.groups else () for g in attribute.picks)
+            rank = len(own) + len(rest)
+            listed = random.Random(zlib.crc32(repr((rest, own)).encode())).sample(range(rank), len(own))
+            result[attribute.name] = [a - rank if negative and k % 2 == 0 else a for k, a in enumerate(listed)]
         if attribute.kind is AttributeKind.AXIS and attribute.dim is not None:
             operand = op.placing(attribute)[0]
             before, rank, seen = 0, 0, False

@@ -14,18 +14,21 @@ unrounded; one rounding at each store.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from opc.analysis.shapes.inference import infer, infer_types
+from opc.analysis.shapes.inference import ShapeEnv, infer, infer_types
 from opc.ir.affine import Affine
+from opc.ir.arrangement import arrangement
 from opc.ir.dtypes import Binding, DType, resolve
 from opc.ir.expr import (
     Expr,
     GroupRef,
 )
 from opc.ir.op import Op, Operand
+from opc.testing.arranged import declared, seen
 from opc.testing.oracle.bounds import (
     Array,
     Bounded,
@@ -83,7 +86,21 @@ def evaluate(
     with np.errstate(all="ignore"):
         if op.opaque:
             return evaluate_opaque(op, env, sets, binding, names, precise)
-        return _Evaluation(op, env, binding, sets, precise, numbers).run(names)
+        return _seen(op, env, _Evaluation(op, env, binding, _declared(op, env, sets), precise, numbers).run(names))
+
+
+def _declared(op: Op, env: ShapeEnv, sets: Mapping[str, Bounds]) -> dict[str, Bounds]:
+    """Return inputs with the axes of their declarations."""
+    if arrangement(op) is None:
+        return dict(sets)
+    return {name: value.map(partial(declared, env, op.input(name))) for name, value in sets.items()}
+
+
+def _seen(op: Op, env: ShapeEnv, results: Mapping[str, Bounded]) -> dict[str, Bounded]:
+    """Return outputs with the axes that callers see."""
+    if arrangement(op) is None:
+        return dict(results)
+    return {name: Bounded(r.bounds.map(partial(seen, env, op.output(name))), r.dtype) for name, r in results.items()}
 
 
 def askable(op: Op, given: Collection[str]) -> list[str]:
@@ -110,7 +127,7 @@ class _Evaluation(Expressions):
 
     def run(self, names: list[str]) -> dict[str, Bounded]:
         """Evaluate the statements that the non-empty ones among the wanted outputs need."""
-        shapes = {name: self.env.outputs[name] for name in names}
+        shapes = {name: self.env.shape_of(name) for name in names}
         given = [name for name, shape in shapes.items() if 0 not in shape]
         read = needed(self.op, given)
         outputs = {o.name for o in self.op.outputs}

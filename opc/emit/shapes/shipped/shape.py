@@ -129,6 +129,46 @@ class _Call:
             f" {'axis' if rank == 1 else 'axes'}, so it must be from {low} to {high}"
         )
 
+    def list(
+        self, attribute: str, given: Any, operand: str, rank: int
+    ) -> tuple[int, ...]:
+        """Return the axes that are listed counted from the front, in order."""
+        counted = [axis + rank if axis < 0 else axis for axis in given]
+        if not all(0 <= axis < rank for axis in counted):
+            must = f", so each must be from {-rank} to {rank - 1}" if rank else ""
+            raise self.error(
+                f"{attribute} = {_value(given)} is out of range: {operand} has {rank}"
+                f" {'axis' if rank == 1 else 'axes'}{must}"
+            )
+        if len(set(counted)) < len(counted):
+            raise self.error(
+                f"{attribute} = {_value(given)} names an axis of {operand} twice"
+            )
+        return tuple(sorted(counted)) or tuple(range(rank))
+
+    def among(self, shape: Shape, listed: Any, own: bool) -> Shape:
+        """Return the sizes of the axes that are listed, or of the others."""
+        return tuple(s for axis, s in enumerate(shape) if (axis in listed) == own)
+
+    def around(self, operand: str, shape: Shape, listed: Any) -> Shape:
+        """Return the sizes of the axes that are not listed; the others are 1."""
+        for axis, size in enumerate(shape):
+            if axis in listed and _differ(size, 1):
+                raise self.error(
+                    f"axis {axis} of {operand} must have size 1, but has {size}"
+                )
+        return self.among(shape, listed, False)
+
+    def mixed(self, rest: Shape, own: Shape, listed: Any) -> Shape:
+        """Return the sizes of two groups' axes, the second's where listed."""
+        others, mine = iter(rest), iter(own)
+        axes = range(len(rest) + len(own))
+        return tuple(next(mine if axis in listed else others) for axis in axes)
+
+    def spread(self, rest: Shape, listed: Any) -> Shape:
+        """Return the sizes of a group's axes, with 1 at the places listed."""
+        return self.mixed(rest, (1,) * len(listed), listed)
+
     def dim(self, name: str, operand: str, size: Size) -> None:
         """Bind a dimension, or compare it with what it is bound to."""
         if name not in self.dims:

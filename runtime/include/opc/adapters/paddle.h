@@ -39,7 +39,7 @@ struct Op {
   const bool *optional; /* of each input, whether the shape of a scalar says that it is missing */
   const int *like;
   const OutputShape *shapes;                                       /* where sizes are not known */
-  int64_t (*axis)(const A &);                                      /* the axis attribute; NULL for none */
+  Attributed (*attributed)(const A &);                             /* what attributes say of axes; NULL for nothing */
   void (*take)(Arguments &, A &);                                  /* reads the attributes */
   void (*some_types)(const A &, dtype *inputs);                    /* element types that the inputs may have */
   void (*types)(const A &, const dtype *inputs, dtype *outputs);   /* the outputs' element types */
@@ -227,9 +227,10 @@ void run(const Op<A> &op, CustomOpKernelContext *context, const int *in_place = 
 }
 
 /* One output's shape by the table of its axes, with -1 for every size that is not known. */
-inline std::vector<int64_t> shape_by_axes(const char *op, const OutputShape &axes, const SymbolicShape *const *inputs, int64_t axis) {
+inline std::vector<int64_t> shape_by_axes(const char *op, const OutputShape &axes, const SymbolicShape *const *inputs,
+                                          const Attributed &attributed) {
   SymbolicShape found;
-  if (!found.make(axes, inputs, axis)) refuse("%s: the number of an output's axes is not known in a static graph", op);
+  if (!found.make(axes, inputs, attributed)) refuse("%s: the number of an output's axes is not known in a static graph", op);
   return {found.sizes, found.sizes + found.rank};
 }
 
@@ -278,7 +279,7 @@ Shapes shapes(const Op<A> &op, Shapes given, const Values &values) {
     Arguments arguments(op.name, values);
     const A attributes = attributes_of(op, arguments);
     if (known) return known_shapes(op, attributes, given, missing, values);
-    const int64_t axis = op.axis == nullptr ? 0 : op.axis(attributes);
+    const Attributed attributed = op.attributed == nullptr ? Attributed(0) : op.attributed(attributes);
     SymbolicShape inputs[max_operands];
     const SymbolicShape *each[max_operands];
     for (int i = 0; i < op.inputs; ++i) {
@@ -286,7 +287,7 @@ Shapes shapes(const Op<A> &op, Shapes given, const Values &values) {
       each[i] = &inputs[i];
     }
     for (int i = 0; i < op.outputs; ++i)
-      found.push_back(wanted(op, values, i) ? shape_by_axes(op.name, op.shapes[i], each, axis) : std::vector<int64_t>{0});
+      found.push_back(wanted(op, values, i) ? shape_by_axes(op.name, op.shapes[i], each, attributed) : std::vector<int64_t>{0});
   } catch (const ::common::enforce::EnforceNotMet &) {
     found.assign(static_cast<size_t>(op.outputs), {-1});
   }

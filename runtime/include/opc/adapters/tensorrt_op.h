@@ -70,6 +70,9 @@ class Shapes {
   virtual void place(const char *axis, int64_t given, int32_t first, int32_t last) = 0;
   virtual void next_dim(const char *name) = 0;
   virtual void next_group(const char *name, int64_t length) = 0;
+  virtual void list(const char *axes, const int64_t *given, int64_t length) = 0;
+  virtual void next_among(const char *name, const char *axes, bool listed) = 0;
+  virtual void next_around(const char *name, const char *axes, bool keeps) = 0;
   virtual void skip() = 0;
   virtual int64_t rest(int32_t after, std::initializer_list<const char *> groups = {}) const = 0;
   virtual int64_t up_to(const char *axis, int32_t before, int32_t after) const = 0;
@@ -92,6 +95,8 @@ class Shapes {
   virtual void start() = 0;
   virtual void append(Size size) = 0;
   virtual void append_group(const char *name) = 0;
+  virtual void append_mixed(const char *rest, const char *own, const char *axes) = 0;
+  virtual void append_around(const char *rest, const char *axes, bool keeps) = 0;
 };
 
 /* What plugins need to know of an op. `attributes` is the struct of the C ABI. */

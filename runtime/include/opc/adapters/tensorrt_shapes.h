@@ -70,16 +70,40 @@ class ShapeBuilder : public Shapes {
     if (sizes_ == nullptr || !room(length)) return;
     const Sizes own(sizes_->begin() + at_, sizes_->begin() + at_ + length);
     at_ += length;
-    const auto found = groups_.emplace(name, own);
-    if (found.second) return;
-    Sizes &bound = found.first->second;
-    if (bound.size() != own.size()) {
-      fail("%s has %d axes, but %d in %s", name, static_cast<int>(bound.size()), static_cast<int>(own.size()), name_);
-      return;
-    }
-    for (size_t i = 0; i < own.size(); ++i) agree(name, bound[i], own[i]);
+    bind(name, own);
   }
   void skip() override { ++at_; }
+
+  /* The axes that an attribute lists, counted from the front by the first input that tells; none listed are all. */
+  void list(const char *axes, const int64_t *given, int64_t length) override {
+    if (sizes_ == nullptr || listed_.count(axes) != 0) return;
+    std::vector<bool> &listed = listed_[axes];
+    listed.assign(sizes_->size(), length == 0);
+    for (int64_t i = 0; i < length; ++i) {
+      const int64_t at = given[i] < 0 ? given[i] + rank() : given[i];
+      if (at < 0 || at >= rank()) {
+        fail("%s names axis %lld: %s has %d", axes, static_cast<long long>(given[i]), name_, static_cast<int>(rank()));
+        return;
+      }
+      if (listed[static_cast<size_t>(at)]) fail("%s names an axis of %s twice", axes, name_);
+      listed[static_cast<size_t>(at)] = true;
+    }
+  }
+  void next_among(const char *name, const char *axes, bool listed) override {
+    if (sizes_ == nullptr) return;
+    Sizes own;
+    for (size_t a = 0; a < sizes_->size(); ++a) {
+      if (is_listed(axes, a) == listed) own.push_back((*sizes_)[a]);
+    }
+    bind(name, own);
+  }
+  void next_around(const char *name, const char *axes, bool keeps) override {
+    if (keeps) {
+      next_among(name, axes, false);
+    } else {
+      next_group(name, rest(0));
+    }
+  }
 
   int64_t rest(int32_t after, std::initializer_list<const char *> groups = {}) const override {
     int64_t left = rank() - after - at_;
@@ -166,6 +190,12 @@ class ShapeBuilder : public Shapes {
   void append_group(const char *name) override {
     for (const Size &size : group(name)) append(size);
   }
+  void append_mixed(const char *rest, const char *own, const char *axes) override { mix(group(rest), group(own), axes); }
+  void append_around(const char *rest, const char *axes, bool keeps) override {
+    size_t count = 0;
+    for (const bool listed : listed_[axes]) count += listed && keeps ? 1 : 0;
+    mix(group(rest), Sizes(count, number(1)), axes);
+  }
 
   /* A size as TensorRT has it; null where this version can't express it. */
   const nvinfer1::IDimensionExpr *expression(Size size) {
@@ -191,6 +221,31 @@ class ShapeBuilder : public Shapes {
   template <typename... Arguments>
   __attribute__((cold, noinline)) void fail(const char *format, Arguments... arguments) {
     if (ok) ok = refuse((std::string("%s: ") + format).c_str(), op_, arguments...);
+  }
+
+  bool is_listed(const char *axes, size_t axis) {
+    const std::vector<bool> &listed = listed_[axes];
+    return axis < listed.size() && listed[axis];
+  }
+
+  void bind(const char *name, const Sizes &own) {
+    const auto found = groups_.emplace(name, own);
+    if (found.second) return;
+    Sizes &bound = found.first->second;
+    if (bound.size() != own.size()) {
+      fail("%s has %d axes, but %d in %s", name, static_cast<int>(bound.size()), static_cast<int>(own.size()), name_);
+      return;
+    }
+    for (size_t i = 0; i < own.size(); ++i) agree(name, bound[i], own[i]);
+  }
+
+  /* Adds the axes of two groups, those of the second where they are listed. */
+  void mix(const Sizes &rest, const Sizes &own, const char *axes) {
+    size_t from_rest = 0, from_own = 0;
+    while (ok && from_rest + from_own < rest.size() + own.size()) {
+      const bool listed = own.size() > 0 && is_listed(axes, from_rest + from_own);
+      append(listed ? own[from_own++] : rest[from_rest++]);
+    }
   }
 
   int64_t rank() const { return sizes_ == nullptr ? 0 : static_cast<int64_t>(sizes_->size()); }
@@ -268,6 +323,7 @@ class ShapeBuilder : public Shapes {
   const char *name_ = "";
   int64_t at_ = 0;
   std::map<std::string, int64_t> axes_;
+  std::map<std::string, std::vector<bool>> listed_;
   std::map<std::string, Size> dims_;
   std::map<std::string, Sizes> groups_;
   const Sizes none_;

@@ -16,9 +16,11 @@ struct Place {
 };
 
 /* Some axes of an output's shape: axes [from, to) of an input, a fixed size, what several inputs' axes broadcast to, or one that only
- * the kernel's own inference finds: `size` of them, or -1 when even their number is not known. `more` continues a broadcast. */
+ * the kernel's own inference finds: `size` of them, or -1 when even their number is not known. `more` continues a broadcast. `kAmong`
+ * are those axes of an input that an attribute lists, where `size` is 1, else the others; with `more`, the others with axes of size 1 in
+ * place of the listed ones, where an attribute keeps these. */
 struct Axes {
-  enum Kind { kCopy, kSize, kBroadcast, kComputed } kind;
+  enum Kind { kCopy, kSize, kBroadcast, kComputed, kAmong } kind;
   int input;
   Place from, to;
   int64_t size;
@@ -28,6 +30,25 @@ struct Axes {
 struct OutputShape {
   int count;
   const Axes *axes;
+};
+
+/* What attributes of a call say of axes: the one that an attribute places, those that one lists, and whether listed ones are kept. A host
+ * that does not read lists has NULL there. */
+struct Attributed {
+  int64_t axis = 0;
+  const int64_t *listed = nullptr;
+  int64_t length = 0;
+  bool keeps = false;
+  Attributed(int64_t axis) : axis(axis) {}
+  Attributed(const int64_t *listed, int64_t length, bool keeps)
+      : listed(listed != nullptr ? listed : &axis), length(length), keeps(keeps) {}
+  Attributed(const Attributed &) = delete;
+
+  bool lists(int64_t axis_of_input, int64_t rank) const {
+    for (int64_t i = 0; i < length; ++i)
+      if (listed[i] == axis_of_input || listed[i] + rank == axis_of_input) return true;
+    return length == 0;
+  }
 };
 
 /* The axis a place stands for; below 0 or beyond the rank where the shape does not fit the op. */
@@ -96,9 +117,22 @@ struct SymbolicShape {
     return true;
   }
 
-  /* Becomes an output's shape, of its axes and the inputs, NULL for one that is not given; false where not even the rank is known. `axis`
-   * is the value of the axis attribute. */
-  bool make(const OutputShape &output, const SymbolicShape *const *inputs, int64_t axis) {
+  /* Adds the axes of an input that are listed, or the others. */
+  bool among(const SymbolicShape &input, const Axes &a, const Attributed &attributed) {
+    for (int64_t i = 0; i < input.rank; ++i) {
+      const bool listed = attributed.lists(i, input.rank);
+      if (listed == (a.size == 1)) {
+        if (!append(input.sizes[i], input.names[i])) return false;
+      } else if (a.more && attributed.keeps) {
+        if (!append(1)) return false;
+      }
+    }
+    return true;
+  }
+
+  /* Becomes an output's shape, of its axes and the inputs, NULL for one that is not given; false where not even the rank is known. */
+  bool make(const OutputShape &output, const SymbolicShape *const *inputs, const Attributed &attributed) {
+    const int64_t axis = attributed.axis;
     rank = 0;
     int64_t base = 0;
     bool continued = false;
@@ -113,6 +147,10 @@ struct SymbolicShape {
       const SymbolicShape *input = inputs[a.input];
       if (a.kind == Axes::kBroadcast && (input == nullptr || input->rank == 0)) continue;
       if (input == nullptr || input->rank < 0) return false;
+      if (a.kind == Axes::kAmong) {
+        if (attributed.listed == nullptr || !among(*input, a, attributed)) return false;
+        continue;
+      }
       const int64_t from = axis_of(a.from, input->rank, axis), to = axis_of(a.to, input->rank, axis);
       if (from < 0 || to < from || to > input->rank) return false;
       if (a.kind == Axes::kBroadcast && !broadcast(base, *input, from, to)) return false;

@@ -31,6 +31,13 @@ struct group : extents {
   group() { rank = -1; }
 };
 
+/* The axes that an attribute lists, as bits, among `rank`; -1 until an operand has told how many there are. */
+struct listed_axes {
+  uint64_t bits = 0;
+  int32_t rank = -1;
+  bool has(int32_t axis) const { return (bits >> axis & 1) != 0; }
+};
+
 /* A type variable and the operand or attribute that bound it. */
 struct type {
   dtype element = dtype_unknown;
@@ -171,6 +178,46 @@ class matcher {
                   static_cast<long long>(any ? -rank_ : first), static_cast<long long>(high));
   }
 
+  /* Counts listed axes from the front, once, among `rank` of an operand; none listed are all of them. */
+  bool list(listed_axes &axes, const char *attribute, const int64_t *given, int64_t length, const char *operand, int64_t rank) {
+    if (axes.rank >= 0) return true;
+    if (rank > OPC_MAX_RANK) return refuse_rank();
+    axes.rank = static_cast<int32_t>(rank);
+    if (length == 0) axes.bits = (uint64_t{1} << rank) - 1;
+    for (int64_t i = 0; i < length; ++i) {
+      if (given[i] < -rank || given[i] >= rank) return refuse_listed(attribute, given, length, operand, rank);
+    }
+    for (int64_t i = 0; i < length; ++i) {
+      const uint64_t bit = uint64_t{1} << (given[i] < 0 ? given[i] + rank : given[i]);
+      if ((axes.bits & bit) != 0) {
+        return refuse("%s = %s names an axis of %s twice", attribute, shape_text(given, length).text, operand);
+      }
+      axes.bits |= bit;
+    }
+    return true;
+  }
+
+  /* The axes that are listed, or the others, bind a group, or equal it. */
+  bool next(group &bound, const char *name, const listed_axes &axes, bool listed) {
+    int64_t sizes[OPC_MAX_RANK];
+    int32_t count = 0;
+    for (int32_t a = 0; a < rank_; ++a) {
+      if (axes.has(a) == listed) sizes[count++] = shape_[a];
+    }
+    return bind(bound, name, sizes, count);
+  }
+
+  /* The same of the others, where those that are listed have size 1. */
+  bool next_around(group &bound, const char *name, const listed_axes &axes) {
+    for (int32_t a = 0; a < rank_; ++a) {
+      if (axes.has(a) && shape_[a] != 1) {
+        return refuse("axis %d of %s must have size 1, but has %lld", static_cast<int>(a), name_,
+                      static_cast<long long>(shape_[a]));
+      }
+    }
+    return next(bound, name, axes, false);
+  }
+
   /* The next axis binds a dimension, or equals it. */
   bool next(dim &bound, const char *name) {
     const int64_t size = shape_[at_++];
@@ -191,6 +238,11 @@ class matcher {
       return refuse("%s is %s in %s, but fewer axes in %s", name, shape_text(bound.size, bound.rank).text, bound.origin, name_);
     }
     at_ += static_cast<int32_t>(length);
+    return bind(bound, name, sizes, length);
+  }
+
+  /* Sizes bind a group, or equal it. */
+  bool bind(group &bound, const char *name, const int64_t *sizes, int64_t length) {
     if (bound.rank < 0) {
       bound.rank = static_cast<int32_t>(length);
       bound.origin = name_;
@@ -293,6 +345,23 @@ class matcher {
     return true;
   }
 
+  /* Adds the axes of two groups, those of the second at the places that are listed. */
+  bool append(opc_tensor_type &type, const group &rest, const group &own, const listed_axes &axes) {
+    if (type.ndim + rest.rank + own.rank > OPC_MAX_RANK) return refuse_rank();
+    int32_t from_rest = 0, from_own = 0;
+    for (int32_t a = 0; a < rest.rank + own.rank; ++a) {
+      type.shape[type.ndim++] = axes.has(a) ? own.size[from_own++] : rest.size[from_rest++];
+    }
+    return true;
+  }
+  /* Adds the axes of a group, with an axis of size 1 at each place that is listed. */
+  bool append_around(opc_tensor_type &type, const group &rest, const listed_axes &axes) {
+    if (axes.rank > OPC_MAX_RANK) return refuse_rank();
+    int32_t from_rest = 0;
+    for (int32_t a = 0; a < axes.rank; ++a) type.shape[type.ndim++] = axes.has(a) ? 1 : rest.size[from_rest++];
+    return true;
+  }
+
   /* The output is there if it must be, and has the inferred dtype and shape, contiguous, in the CPU's memory. */
   bool output(const char *name, const DLTensor *tensor, const opc_tensor_type &type, bool optional) {
     if (tensor == nullptr) return optional || refuse("the output %s must be given", name);
@@ -322,6 +391,17 @@ class matcher {
 
   __attribute__((cold, noinline)) bool refuse_rank() {
     return refuse("an output would have more than %d axes", static_cast<int>(OPC_MAX_RANK));
+  }
+
+  __attribute__((cold, noinline)) bool refuse_listed(const char *attribute, const int64_t *given, int64_t length, const char *operand,
+                                                    int64_t rank) {
+    char must[96] = "";
+    if (rank > 0) {
+      snprintf(must, sizeof must, ", so each must be from %lld to %lld", static_cast<long long>(-rank),
+               static_cast<long long>(rank - 1));
+    }
+    return refuse("%s = %s is out of range: %s has %lld %s%s", attribute, shape_text(given, length).text, operand,
+                  static_cast<long long>(rank), rank == 1 ? "axis" : "axes", must);
   }
 
   static bool contiguous(const DLTensor &tensor) {
@@ -362,6 +442,39 @@ class matcher {
                   given ? "expand to" : "broadcast with", other.text, given ? result.origin : origins);
   }
 };
+
+/* A tensor whose axes stand in the order of its declaration: the same elements, by other strides. */
+struct arranged {
+  DLTensor tensor;
+  int64_t shape[OPC_MAX_RANK];
+  int64_t strides[OPC_MAX_RANK];
+};
+
+/* Returns a tensor with the axes that are not listed before those that are, or behind them; NULL of an absent one. */
+static inline DLTensor *arrange(arranged &by, const DLTensor *t, const listed_axes &axes, bool listed_first) {
+  if (t == nullptr) return nullptr;
+  int64_t strides[OPC_MAX_RANK];
+  find_strides(t->ndim, t->shape, t->strides, strides);
+  by.tensor = *t;
+  by.tensor.shape = by.shape;
+  by.tensor.strides = by.strides;
+  int32_t at = 0;
+  for (int32_t turn = 0; turn < 2; ++turn) {
+    for (int32_t a = 0; a < t->ndim; ++a) {
+      if (axes.has(a) != ((turn == 0) == listed_first)) continue;
+      by.shape[at] = t->shape[a];
+      by.strides[at++] = strides[a];
+    }
+  }
+  return &by.tensor;
+}
+
+/* Returns a tensor without the axes that are listed. */
+static inline DLTensor *leave_out(arranged &by, const DLTensor *t, const listed_axes &axes) {
+  DLTensor *const made = arrange(by, t, axes, false);
+  for (int32_t a = 0; made != nullptr && a < t->ndim; ++a) by.tensor.ndim -= axes.has(a) ? 1 : 0;
+  return made;
+}
 
 #if defined(OPC_ON_GPU)
 }  // namespace on_gpu

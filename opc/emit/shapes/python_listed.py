@@ -1,0 +1,97 @@
+"""What a generated `shape.py` says of axes that an attribute lists; see `opc.ir.arrangement`."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+
+from opc.analysis.shapes.steps import Among, Around, Bound, MatchGroup, MatchOperand, ShapePlan, symbol_text
+from opc.emit.python.layout import bracketed
+from opc.emit.python.text import quoted
+from opc.ir.arrangement import arrangement
+from opc.ir.op import Op, Operand
+from opc.names import in_words
+
+
+class ListedAxes(ABC):
+    """The part of `ShapeFunctions` for an op with an attribute that lists axes."""
+
+    op: Op
+    plan: ShapePlan
+    defined: set[str]
+
+    @abstractmethod
+    def _call(self, method: str) -> str:
+        """Return the begin of a call's method being called."""
+
+    @abstractmethod
+    def _local(self, wanted: str) -> str:
+        """Return the local variable of a symbol."""
+
+    def begin_listed(self) -> None:
+        """Find out what is known of listed axes from the start."""
+        self.arrangement = arrangement(self.op)
+        self.listed = self._local("listed") if self.arrangement is not None else "listed"
+        """The local variable of the axes that an attribute lists."""
+        self.told = self._first_told()
+
+    def _first_told(self) -> Bound:
+        """Return whether the first operand that tells where listed axes stand does so in all calls; NO where no input does."""
+        for step in self.plan.steps:
+            lengths = [a.length for a in step.axes if isinstance(a, MatchGroup)] if isinstance(step, MatchOperand) else []
+            if any(isinstance(length, Among | Around) for length in lengths):
+                sure = isinstance(step, MatchOperand) and not step.operand.optional and isinstance(lengths[0], Among)
+                return Bound.YES if sure else Bound.MAYBE
+        return Bound.NO if self.arrangement is None else Bound.MAYBE
+
+    def _arranged(self, axis: MatchGroup, length: Among | Around, operand: Operand, margin: int, first: bool) -> Iterator[str]:
+        """Yield what matches a group of a mixed or thinned operand."""
+        text, of = said(symbol_text(axis.group)), operand.name
+        if isinstance(length, Among):
+            if first:
+                yield from self._list(of, f"len({of})", margin)
+            sizes = f"{self._call('among')}{of}, {self.listed}, {length.listed})"
+            yield bracketed(self._call("group"), [text, said(of), sizes], indent=margin)
+            return
+        space = " " * margin
+        yield f"{space}if {length.keeps}:"
+        yield from self._list(of, f"len({of})", margin + 4)
+        yield bracketed(f"{of} = {self._call('around')}", [said(of), of, self.listed], indent=margin + 4)
+        yield bracketed(self._call("group"), [text, said(of), of], indent=margin)
+
+    def _list(self, operand: str, rank: str, margin: int, given: str = "") -> Iterator[str]:
+        """Yield what counts listed axes from the front, where that is not done, and `given` holds."""
+        how = self.arrangement
+        assert how is not None, "it has an attribute of axes"
+        if self.listed in self.defined:
+            return
+        if self.told is Bound.YES:
+            self.defined.add(self.listed)
+        else:
+            yield f"{' ' * margin}if {self.listed} is None{f' and {given}' if given else ''}:"
+            margin += 4
+        arguments = [said(how.axes), how.axes, said(operand), rank]
+        yield bracketed(f"{self.listed} = {self._call('list')}", arguments, indent=margin)
+
+    def arrangement_groups(self) -> tuple[str, str]:
+        """Return the names of the group of axes that are not listed, and of that of those which are."""
+        return (self.arrangement.rest, self.arrangement.picked) if self.arrangement is not None else ("", "")
+
+    def _group(self, name: str) -> str:
+        return f"call.groups[{said(symbol_text((name, None)))}]"
+
+    def _mixed(self, operand: Operand) -> str | None:
+        """Return the shape of a mixed or thinned output; None of any other."""
+        how = self.arrangement
+        if how is not None and how.is_mixed(operand):
+            rest, own = map(self._group, self.arrangement_groups())
+            return f"{self._call('mixed')}{rest}, {own}, {self.listed})"
+        if how is not None and how.is_thinned(operand):
+            rest = self._group(how.rest)
+            return f"({self._call('spread')}{rest}, {self.listed}) if {how.keeps} else {rest})"
+        return None
+
+
+def said(text: str) -> str:
+    """Return a part of a message as a string literal, with the names in it as the spec spells them."""
+    return quoted(in_words(text))
