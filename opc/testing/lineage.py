@@ -72,7 +72,7 @@ def lineage(
     walk = _Walk(op, env, given)
     try:
         walk.element(output, at)
-    except (ArithmeticError, LookupError, ValueError) as error:
+    except (ArithmeticError, LookupError, ValueError, RecursionError) as error:
         raise UntoldError(str(error)) from None
     return {name: list(walk.found[name]) for name in given if name in walk.found}
 
