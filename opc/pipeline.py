@@ -20,6 +20,7 @@ from opc.ir.verify import verify
 from opc.records import dataclass, replace
 from opc.spec.loader import Spec, load, loads
 from opc.transform.autodiff import vjp
+from opc.transform.decide import decide
 from opc.transform.guard import guarded
 from opc.transform.jvp import jvp
 from opc.transform.jvp_of_vjp import jvp_of_vjp
@@ -134,7 +135,8 @@ def auto_backward(forward: Op) -> Op | None:
 
 def normalise(op: Op) -> Op:
     """Return the op simplified, without what no output needs, and with no reduction computed more often than it has results."""
-    return _checked(hoist(_checked(simplify(prune(op, [o.name for o in op.outputs]), exact=True)), exact=True))
+    needed = decide(prune(op, [o.name for o in op.outputs]), exact=True)
+    return _checked(hoist(_checked(simplify(needed, exact=True)), exact=True))
 
 
 @overload

@@ -33,6 +33,7 @@ from opc.ir.expr import (
     reads,
 )
 from opc.ir.op import Assign, Group, Op, Operand
+from opc.ir.recurrence import recurrent
 from opc.records import dataclass
 
 
@@ -123,6 +124,8 @@ class Cut:
                 self.states[statement.target] = self.assigned(statement)
         except _SpreadError:
             return None
+        if any(self.states[name].partial is not None or self.states[name].own is not None for name in recurrent(self.op)):
+            return None  # each step would need the sum of what devices have of the step before
         inputs = tuple(None if o.name in self.absent else self.input_placement(o) for o in self.op.inputs)
         return inputs, tuple(self.output_placement(o) for o in self.op.outputs)
 

@@ -30,6 +30,7 @@ from opc.ir.functions import FUNCTIONS
 from opc.ir.op import Assign, AttributeKind, Group, Op, Operand
 from opc.ir.printer import format_expr
 from opc.ir.promotion import join, result_type
+from opc.ir.recurrence import NoRecurrence, circles, stepping
 from opc.ir.rules import assignable, common_type, needs_width, reduction_type
 
 
@@ -40,8 +41,9 @@ class VerifyError(Exception):
 def verify(op: Op) -> None:
     """Check the rules of the IR on an op.
 
-    Names are defined once and before use; every output and temporary is assigned once, on all its axes; index variables and
-    groups are bound and not shadowed; reads fit their operand's axes; every node has the type that its parts give it.
+    Names are defined once and before use, but for what a recurrence reads of itself; every output and temporary is assigned
+    once, on all its axes; index variables and groups are bound and not shadowed; reads fit their operand's axes; every node has
+    the type that its parts give it.
 
     Raises:
         VerifyError: with the op, the statement and what is wrong with it.
@@ -72,6 +74,7 @@ class _OpVerifier:
         self.groups: set[str] = set()
         self.indices: set[str] = set()
         self.open_groups: set[str] = set()
+        self.circles: dict[str, tuple[str, ...]] = {}
 
     def _need(self, holds: bool, message: str, *parts: object) -> None:
         """Raise unless `holds`, with the parts put into the message; expressions are printed only then, for printing is dear."""
@@ -84,11 +87,22 @@ class _OpVerifier:
         self._signature()
         targets = {o.name: o for o in (*op.outputs, *op.temporaries)}
         counts = Counter(s.target for s in op.body)
+        self.circles = {name: circle for circle in circles(op) for name in circle}
+        for circle in dict.fromkeys(self.circles.values()):
+            found = stepping(op, circle)
+            self.where = f"the recurrence of {', '.join(circle)}"
+            if isinstance(found, NoRecurrence):
+                self._need(False, f"'{found.read.operand}' is read before it is assigned: {found.reason}")
         for s in op.body:
             self.where = f"the statement of '{s.target}'"
             self._need(s.target in targets, f"'{s.target}' is no output or temporary")
             self._need(counts[s.target] == 1, f"'{s.target}' is assigned {counts[s.target]} times")
+            circle = self.circles.get(s.target, ())
+            ahead = {name: targets[name] for name in circle if name not in self.operands}
+            self.operands |= ahead  # `stepping` has told that what is read of them is there
             self._statement(s, targets[s.target])
+            for name in ahead:
+                del self.operands[name]
             self.operands[s.target] = targets[s.target]
         self.where = "body"
         for name in targets if not op.opaque else ():

@@ -50,6 +50,8 @@ def cpu_programs(op: Op) -> tuple[SpecialisedProgram, ...]:
 @lru_cache(maxsize=512)
 def _programs(same: _Same, overrides: tuple[Override, ...]) -> tuple[SpecialisedProgram, ...]:
     variants = lower(same.op)
+    if any(v.program.steps for v in variants):
+        return variants  # a step reads what other steps have left
     names = frozenset[str]().union(*(op_names(v.case.op) | index_names(v.case.op) for v in variants))
     rows = _common(same.op, variants, Namer(names))
     decisions = Decisions(same.op.name, overrides)

@@ -29,6 +29,9 @@ def inline_copies(op: Op) -> Op:
             body.append(s)
     if not copies:
         return op
+    # A recurrence reads copies before they are assigned, and copies of copies.
+    while any(not copies.keys().isdisjoint(operands_read(s.value)) for s in body):
+        body = [s.with_value(rewrite(s.value, lambda e: _original(e, copies))) for s in body]
     return replace(op, body=tuple(body), temporaries=tuple(t for t in op.temporaries if t.name not in copies))
 
 

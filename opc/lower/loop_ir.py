@@ -361,7 +361,8 @@ class Temporary:
     """A tensor in memory between stages; `needed_by` lists the outputs that it is there for.
 
     One that is not `stored` has no memory: the nest that computes it just adds it up. One with a `host` is in the memory of that
-    temporary, whose values nothing needs any more. One that is `copied` holds elements as an input has them.
+    temporary, whose values nothing needs any more; one that is `part_of` another is the part of its memory that the present step
+    of a recurrence computes. One that is `copied` holds elements as an input has them.
     """
 
     name: str
@@ -371,6 +372,22 @@ class Temporary:
     stored: bool = True
     host: str | None = None
     copied: bool = False
+    part_of: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StepLoop:
+    """A serial loop around stages: a recurrence, of which they compute one step.
+
+    The stages from `first` on, before `end`, run for each value of the size `index` below `extent`, which only loops know; from
+    the last one down if the recurrence `falls`.
+    """
+
+    index: str
+    extent: Affine
+    falls: bool
+    first: int
+    end: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -404,7 +421,7 @@ class Program:
     """The stages of one op, in order, and the temporaries between them.
 
     With `fused` the stages are those of one block of rows, and temporaries have as many rows as a block; with `columns` they have
-    as many columns as the block needs.
+    as many columns as the block needs. `steps` are the serial loops around some of the stages.
     """
 
     name: str
@@ -412,4 +429,5 @@ class Program:
     temporaries: tuple[Temporary, ...]
     fused: FusedRows | None = None
     columns: NeededColumns | None = None
+    steps: tuple[StepLoop, ...] = ()
     schedule: Schedule = field(default_factory=Schedule)

@@ -7,6 +7,7 @@ from functools import lru_cache
 
 from opc.ir.expr import Expr, Read, reads, rewrite
 from opc.ir.op import Assign, Op, Requirement
+from opc.ir.recurrence import recurrences
 from opc.ir.verify import verify_reads
 from opc.loops.schedule import Override, active
 from opc.lower.bounded import verify_bounded
@@ -27,6 +28,7 @@ from opc.lower.rows.hoist import with_hoisted_values
 from opc.lower.rows.schedule import schedule
 from opc.lower.rows.split import with_split_axes
 from opc.lower.specialise import Specialisation, specialise
+from opc.lower.steps import in_steps
 from opc.lower.zeros import with_zeros_in_sums
 from opc.records import dataclass, replace
 from opc.transform.indices import Namer, bare, index_names, op_names
@@ -89,18 +91,25 @@ def _variant(case: Specialisation) -> SpecialisedProgram:
     """Return the stages of a case: row stages where its body is regular and has no contraction, as it is or with an axis as two;
     else the stages of its parts."""
     lazy = bool(case.empty)
-    op = extract(extract_scatters(with_zeros_in_sums(inline_copies(case.op))))
+    op = inline_copies(case.op)
+    program, op = in_steps(_with_own_memory(op), lazy, _program) if recurrences(op) else _program(op, lazy)
+    return _named(case, op, program)
+
+
+def _program(source: Op, lazy: bool, splits: bool = True) -> tuple[Program, Op]:
+    """Return the stages of an op without recurrences, and what became of it; `splits` tells that axes may be taken apart."""
+    op = extract(extract_scatters(with_zeros_in_sums(source)))
     try:
         program = _regular(op, lazy)
     except IrregularError:
         try:
-            in_parts = with_split_axes(op)
+            in_parts = with_split_axes(op) if splits else op
             program, op = _regular(in_parts, lazy), in_parts
         except IrregularError:
             op = with_short_sums(with_tables(inline_searches(with_long_rows(rfactor(_with_own_memory(op))))))
             program = with_sums_in_nests(op, partition(op, lazy))
-    verify_bounded(case.op, op)
-    return _named(case, op, program)
+    verify_bounded(source, op)
+    return program, op
 
 
 def staged(variant: SpecialisedProgram, op: Op) -> SpecialisedProgram:

@@ -126,7 +126,7 @@ class _Partition:
                 self.memory.add(s.target)
             elif s.target in later:
                 self.memory.add(s.target)
-                self.temporaries.append(_temporary(self.op.operand(s.target), self._needed_by(s.target)))
+                self.temporaries.append(temporary(self.op.operand(s.target), self._needed_by(s.target)))
 
     def _needed_by(self, name: str) -> tuple[str, ...]:
         return tuple(output for output, needed in self.outputs_of.items() if name in needed)
@@ -242,6 +242,7 @@ def _form(op: Op, s: Assign, lazy: bool) -> _Form:
     return _Form(True, reduced, along)
 
 
-def _temporary(o: Operand, needed_by: tuple[str, ...]) -> Temporary:
+def temporary(o: Operand, needed_by: tuple[str, ...]) -> Temporary:
+    """Return the memory of a tensor between stages, which is there for some outputs."""
     loops = tuple(GroupLoop(d.name, d.of) if isinstance(d, Group) else IndexLoop(str(d), d) for d in o.dims)
     return Temporary(o.name, o.type, loops, needed_by)

@@ -61,23 +61,30 @@ def format_program(op: Op, program: Program, when: str = "", loops: bool = False
         finite = f", if {' and '.join(columns.finite)} is finite" if columns.finite else ""
         lines.append(f"  only the first {columns.count} points along {columns.dim}{finite}")
     lines += [f"  temporary {t.name}: {t.type}{_loops(t.loops)}{_memory(t)}" for t in program.temporaries]
-    for stage in program.stages:
+    around = {n: loop for loop in program.steps for n in range(loop.first, loop.end)}
+    for n, stage in enumerate(program.stages):
         kernel = stage_kernel(op, stage)
         match stage:
             case RowStage():
-                lines += _rows(stage)
+                text = list(_rows(stage))
             case ContractionStage():
-                lines += _contraction(stage)
+                text = list(_contraction(stage))
             case _:
-                lines += _nest(stage, kernel)
+                text = list(_nest(stage, kernel))
         if loops:
-            lines += [f"    {line}" for line in format_kernel(stage.name, kernel)]
+            text += [f"    {line}" for line in format_kernel(stage.name, kernel)]
+        loop = around.get(n)
+        if loop is not None and n == loop.first:
+            lines.append(f"  for {loop.index} in 0 .. {loop.extent}{', falling' if loop.falls else ''}, one after the other:")
+        lines += text if loop is None else [f"  {line}" for line in text]
     return "\n".join(lines) + "\n"
 
 
 def _memory(t: Temporary) -> str:
     if t.host is not None:
         return f", in the memory of {t.host}"
+    if t.part_of is not None:
+        return f", the present step of {t.part_of}"
     return "" if t.stored else ", in no memory"
 
 

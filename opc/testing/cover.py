@@ -20,6 +20,7 @@ from typing import Any
 from opc.build import files, locks, stamp
 from opc.build.locks import FOLDER
 from opc.diagnostics import Span, SpecError
+from opc.emit.cuda.files import refused
 from opc.emit.shapes.builder import CPP, builder_calls
 from opc.ir.affine import Affine
 from opc.ir.dtypes import Acc, DType, TypeVar
@@ -125,7 +126,7 @@ def features(family: Family) -> frozenset[str]:
                 found |= {f"loops schedule {t.name}" for t in steps}
     found |= {f"type {'input' if o in family.forward.inputs else 'output'} {d.value}" for o, d in _dtypes(family.forward)}
     found |= {f"rank {_rank(o)}" for o in (*family.forward.inputs, *family.forward.outputs)}
-    if not any(op.opaque for op in family.ops):
+    if not refused(family):
         found |= {f"device {text}" for op in family.ops for text in _on_device(op)}
     return frozenset(text for text in found if not text.startswith(FUNCTION))
 
@@ -175,7 +176,7 @@ def expressions(family: Family) -> frozenset[str]:
     op = family.forward
     carried = [(o, d) for o, d in _dtypes(op) if d.row.tensorrt is not None]
     typed = {o.name for o, _ in carried} | {o.name for o in op.outputs if isinstance(o.type, Acc)}
-    if any(o.opaque for o in family.ops) or not typed >= {o.name for o in (*op.inputs, *op.outputs)}:
+    if refused(family) or not typed >= {o.name for o in (*op.inputs, *op.outputs)}:
         return frozenset()
     found = {f"{'input' if o in op.inputs else 'output'} {d.value}" for o, d in carried}
     found |= {f"{_several(op.inputs)} input", f"{_several(op.outputs)} output", f"{_several(op.types)} type variable"}

@@ -109,7 +109,7 @@ def _walked(
     walk = _Walk(op, env, {name: declared(env, op.input(name), array) for name, array in given.items()}, linking)
     try:
         walk.element(output, declared_point(env, op.output(output), at))
-    except (ArithmeticError, LookupError, ValueError) as error:
+    except (ArithmeticError, LookupError, ValueError, RecursionError) as error:
         raise UntoldError(str(error)) from None
 
     def seen(element: Element) -> Element:

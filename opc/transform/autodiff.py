@@ -2,16 +2,20 @@
 
 Statements are visited backwards. The adjoint of a statement's target is multiplied by the partial derivative of the value with
 respect to each access, and the access is transposed; the contributions to an operand are summed in one statement of its gradient.
+The adjoints of a recurrence are a recurrence that goes the other way: transposing the reads makes it that.
 The result is an op in the same notation, so that it can be printed, lowered, and differentiated again.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from opc.analysis.bounds.checker import knowledge_of
 from opc.ir.affine import Affine
 from opc.ir.dtypes import Weak, is_floating
 from opc.ir.expr import Expr, GroupRef, Present, Read, reads
 from opc.ir.op import Assign, Group, Op, Operand, Role
+from opc.ir.recurrence import segments
 from opc.transform import algebra, scalar
 from opc.transform.derived import Draft, finish, participants, prepare, sunken
 from opc.transform.domain import Domain
@@ -87,31 +91,14 @@ class _Reverse:
 
     def draft(self) -> Draft:
         """Run, and return the statements of the gradients."""
-        for s in reversed(self.op.body):
-            adjoint = self._adjoint(s)
-            if adjoint is None:
+        for recurrence, statements in reversed(segments(self.op)):
+            if recurrence is not None:
+                self._step_back(statements)
                 continue
-            domain = Domain.of(s, self.op.operand(s.target))
-            need = self.needed.where(s)
-            for access, factor in self.differentiator.partials_of(s, self.op.operand(s.target)).items():
-                operand = self.op.operand(access.read.operand)
-                inside = domain.inside(access.loops)
-                asked = s.target not in self.unasked
-                read = hoist_positions(access.read, inside, s.target, self.extractor, leading_conditions(factor), asked)
-                factor = hoist_positions(factor, inside, s.target, self.extractor, asked=asked)
-                factor = hoist_from(factor, inside, s.target, self.extractor)
-                part = guarded(scalar.cast_to(operand.type, algebra.mul(factor, adjoint)), need)
-                if operand.optional:
-                    # The gradient of an operand that is absent is never asked for; only its values must not be read.
-                    part = scalar.assume(part, Present(operand.name), True)
-                    if operand.name in scalar.unguarded(part):
-                        part = scalar.select(Present(operand.name), part, ZERO)
-                target = self.targets[operand.name]
-                if not isinstance(read, Read):
-                    raise AssertionError("a read stays a read")
-                moved = transpose(read, inside, part, target, operand.dims, self.knowledge)
-                self.contributions.setdefault(operand.name, []).append(moved)
-                self.needed.read(read, inside, need, factor, target)
+            for s in reversed(statements):
+                adjoint = self._adjoint(s)
+                if adjoint is not None:
+                    self._pass_on(s, adjoint)
         outputs = []
         for o in (self.op.input(name) for name in self.gradients):
             total = algebra.total(self.contributions.get(o.name, []))
@@ -129,15 +116,70 @@ class _Reverse:
             tuple(outputs),
         )
 
-    def _adjoint(self, s: Assign) -> Expr | None:
-        """Return the adjoint of a statement's target at its own indices; None when no gradient arrives there."""
+    def _pass_on(self, s: Assign, adjoint: Expr) -> None:
+        """Add what the adjoint of a statement's target contributes to the gradients of what the statement reads."""
+        domain = Domain.of(s, self.op.operand(s.target))
+        need = self.needed.where(s)
+        for access, factor in self.differentiator.partials_of(s, self.op.operand(s.target)).items():
+            operand = self.op.operand(access.read.operand)
+            inside = domain.inside(access.loops)
+            asked = s.target not in self.unasked
+            read = hoist_positions(access.read, inside, s.target, self.extractor, leading_conditions(factor), asked)
+            factor = hoist_positions(factor, inside, s.target, self.extractor, asked=asked)
+            factor = hoist_from(factor, inside, s.target, self.extractor)
+            part = guarded(scalar.cast_to(operand.type, algebra.mul(factor, adjoint)), need)
+            if operand.optional:
+                # The gradient of an operand that is absent is never asked for; only its values must not be read.
+                part = scalar.assume(part, Present(operand.name), True)
+                if operand.name in scalar.unguarded(part):
+                    part = scalar.select(Present(operand.name), part, ZERO)
+            target = self.targets[operand.name]
+            if not isinstance(read, Read):
+                raise AssertionError("a read stays a read")
+            moved = transpose(read, inside, part, target, operand.dims, self.knowledge)
+            self.contributions.setdefault(operand.name, []).append(moved)
+            self.needed.read(read, inside, need, factor, target)
+
+    def _step_back(self, statements: Sequence[Assign]) -> None:
+        """Pass the adjoints of a recurrence on: they are one that goes the other way.
+
+        What a value contributes to itself at other indices is known only when all statements have been visited. So its adjoint is
+        a temporary from the start, and gets its statement in the end.
+        """
+        arriving = {s.target for s in statements if s.target in self.seeds or self.contributions.get(s.target)}
+        waiting = [s for s in statements if s.target in arriving]
+        own = {s.target: s for s in statements if self._active(s.target)}
+        while waiting:
+            s = waiting.pop()
+            read = {a.read.operand for a in self.differentiator.partials_of(s, self.op.operand(s.target))}
+            waiting += [own[name] for name in sorted(read & own.keys() - arriving)]
+            arriving |= read
+        reached = [s for s in reversed(statements) if s.target in arriving & own.keys()]
+        suffixes = {s.target: "_total" if s.target in self.seeds else "" for s in reached}
+        names = {name: self.namer.fresh(f"d_{name}{suffix}") for name, suffix in suffixes.items()}
+        for s in reached:
+            self._pass_on(s, Read(names[s.target], bare(s.indices), self.op.operand(s.target).type))
+        for s in reached:
+            operand = self.op.operand(s.target)
+            total = algebra.total(self._arriving(s))
+            self.fresh.append(Operand(names[s.target], operand.type, operand.dims))
+            self.statements.append(Assign(names[s.target], s.indices, total))
+
+    def _arriving(self, s: Assign) -> list[Expr]:
+        """Return the parts of the adjoint of a statement's target at its own indices, that of the op's caller first."""
         parts = list(self.contributions.get(s.target, []))
         seed = self.seeds.get(s.target)
         if seed is not None:
             arriving: Expr = Read(seed.name, bare(s.indices), seed.type)
             parts.insert(0, scalar.select(Present(seed.name), arriving, ZERO) if seed.optional else arriving)
-            if len(parts) == 1:
-                return parts[0]
+        return parts
+
+    def _adjoint(self, s: Assign) -> Expr | None:
+        """Return the adjoint of a statement's target at its own indices; None when no gradient arrives there."""
+        parts = self._arriving(s)
+        seed = self.seeds.get(s.target)
+        if seed is not None and len(parts) == 1:
+            return parts[0]
         if not parts:
             return None
         total = algebra.total(parts)

@@ -8,13 +8,16 @@ from opc.analysis.bounds.checker import ranges_of
 from opc.analysis.bounds.value_range import Values
 from opc.ir.affine import Affine
 from opc.ir.dtypes import Weak, is_integer
-from opc.ir.expr import CONDITION, Axis, Call, Const, Expr, IndexValue, Reduce, children, traits, with_children
+from opc.ir.expr import CONDITION, Axis, Call, Const, Expr, IndexValue, Reduce, children, joined_conditions, traits, with_children
 from opc.ir.op import Op
 from opc.transform import scalar
 
 
-def decide(op: Op) -> Op:
-    """Return the op without the parts of conditions that hold at every point, such as that an argmax is not negative."""
+def decide(op: Op, *, exact: bool = False) -> Op:
+    """Return the op without the parts of conditions that hold at every point, such as that an argmax is not negative.
+
+    If `exact`, those of indices alone: what others read may refuse the call.
+    """
     values = Values(op)
 
     def visit(e: Expr, ranges: Mapping[str, Affine]) -> Expr:
@@ -25,6 +28,10 @@ def decide(op: Op) -> Op:
             inner = {**ranges, **{a.index: a.extent for a in e.axes if isinstance(a, Axis)}}
         e = with_children(e, tuple([visit(c, inner) for c in children(e)]))
         match e:
+            case Call(fn="ge" | "lt") if exact and scalar.any_reads(e):
+                return e
+            case Call(fn="and") if exact:
+                return joined_conditions(e) if any(isinstance(a, Const) for a in e.args) else e
             case Call(fn="and"):
                 return scalar.conjunction(*e.args)
             case Call(fn="ge", args=(a, b)) if (bound := _bound(a, b)) is not None and values.at_least(a, bound, ranges):

@@ -25,6 +25,7 @@ from opc.ir.expr import (
 )
 from opc.ir.node import remembered
 from opc.ir.op import Assign, Derivation, Group, Op, Operand, Role
+from opc.ir.recurrence import recurrent, segments
 from opc.records import dataclass, replace
 from opc.transform.absent import presence_outside, seeds_of
 from opc.transform.asked import asking_no_more
@@ -91,6 +92,8 @@ def sunken(op: Op) -> Op:
 def prepare(op: Op) -> Op:
     """Return what `sunken` returned in the form that is differentiated: every reduction a statement."""
     op = hoist(nest_products(op), every=True)
+    # What steps together stands together: its adjoints do.
+    op = op.with_body(tuple(s for _, statements in segments(op) for s in statements))
     return tape(op, lambda name: is_floating(op.operand(name).type))
 
 
@@ -301,4 +304,5 @@ def _saved(whole: Op, op: Op) -> set[str]:
 def _reductions(whole: Op, saved: set[str]) -> int:
     """Return how many statements with a reduction remain when the operands `saved` are given."""
     left = prune(replace(whole, body=tuple(s for s in whole.body if s.target not in saved)), [o.name for o in whole.outputs])
-    return sum(has_reduction(s.value) for s in left.body)
+    stepping = recurrent(left)
+    return sum(has_reduction(s.value) or s.target in stepping for s in left.body)

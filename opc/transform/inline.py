@@ -39,6 +39,8 @@ def merge(op: Op) -> Op:
         body.append(s)
     if not gone:
         return op
+    # A recurrence reads what is assigned below, too.
+    body = [s.with_value(rewrite(s.value, rule)) for s in body]
     return replace(op, body=tuple(body), temporaries=tuple(o for o in op.temporaries if o.name not in gone))
 
 
@@ -61,6 +63,8 @@ def inline(op: Op, keep: Collection[str] = (), limit: int = 48) -> Op:
             if n in gone or s.target not in candidates:
                 continue
             users = sorted(readers[s.target] - gone)
+            if users and users[0] <= n and (n in users or not scalar.is_leaf(s.value)):
+                continue  # a recurrence reads it before it is assigned
             if not _inlines(s, [body[k] for k in users], op, limit):
                 continue
             for k in users:

@@ -5,9 +5,12 @@ Each statement's tangent is the sum over its accesses of partial derivative time
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from opc.ir.dtypes import ElementType, is_floating
 from opc.ir.expr import Expr, Present, Read, ReduceAxis, may_refuse
 from opc.ir.op import Assign, Op, Operand
+from opc.ir.recurrence import circles, recurrent
 from opc.records import replace
 from opc.transform import algebra, scalar
 from opc.transform.derived import Draft, finish, participants, prepare, sunken
@@ -59,12 +62,15 @@ class _Forward:
         """Run, and return the statements of the tangents."""
         statements: list[Assign] = []
         fresh: list[Operand] = []
+        stepping = recurrent(self.op)
         for s in self.op.body:
             operand = self.op.operand(s.target)
+            if s.target in stepping and is_floating(operand.type) and s.target not in self.tangents:
+                fresh += self._step(next(c for c in circles(self.op) if s.target in c))
             total = self._tangent(self.differentiator.partials_of(s, operand), operand.type, s)
             statements += self.extractor.statements
             self.extractor.statements.clear()
-            result = self.results.get(s.target)
+            result = self.results.get(s.target) or (self.tangents.get(s.target) if s.target in stepping else None)
             if result is None:
                 if scalar.is_zero(total):
                     continue
@@ -82,6 +88,18 @@ class _Forward:
             tuple((seed, of) for of, seed in self.seeds.items()),
             tuple((result, of) for of, result in self.results.items()),
         )
+
+    def _step(self, targets: Sequence[str]) -> list[Operand]:
+        """Declare the tangents of a recurrence, which is one itself; return those that are temporaries."""
+        fresh = []
+        for name in targets:
+            operand = self.op.operand(name)
+            if name in self.results:
+                self.tangents[name] = self.results[name]
+            elif is_floating(operand.type):
+                self.tangents[name] = replace(operand, name=self.namer.fresh(f"t_{name}"))
+                fresh.append(self.tangents[name])
+        return fresh
 
     def _tangent(self, partials: dict[ReadSite, Expr], kind: ElementType, s: Assign) -> Expr:
         """Return the sum of the products of partial derivatives and tangents, one reduction for each set of loops."""

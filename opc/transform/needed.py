@@ -13,6 +13,7 @@ from dataclasses import field
 from opc.analysis.bounds.checker import Knowledge
 from opc.ir.expr import Call, Cast, Expr, GroupRef, Read, Reduce, Select, size, walk
 from opc.ir.op import Assign, Op, Operand
+from opc.ir.recurrence import recurrent
 from opc.records import dataclass
 from opc.transform import algebra, scalar
 from opc.transform.domain import Domain
@@ -50,8 +51,8 @@ class Needed:
     everywhere: set[str] = field(init=False)
 
     def __post_init__(self) -> None:
-        # Of an input nobody asks.
-        self.everywhere = {o.name for o in (*self.op.inputs, *self.op.outputs)}
+        # Of an input nobody asks. What steps is needed by what comes behind it.
+        self.everywhere = {o.name for o in (*self.op.inputs, *self.op.outputs)} | recurrent(self.op)
 
     def where(self, s: Assign) -> Expr:
         """Return the condition, at a point of a statement's target, under which its value is needed."""
@@ -86,16 +87,19 @@ class Needed:
 def chosen_alone(op: Op) -> frozenset[str]:
     """Return the temporaries that outputs need on sides of conditionals alone: a call may ask for none of their values."""
     asked = {o.name for o in op.outputs}
+    waiting = list(asked)
 
     def visit(e: Expr) -> None:
-        if isinstance(e, Read):
+        if isinstance(e, Read) and e.operand not in asked:
             asked.add(e.operand)
+            waiting.append(e.operand)
         for part, conditions in scalar.conditioned(e):
             if not conditions:
                 visit(part)
 
-    for s in reversed(op.body):
-        if s.target in asked:
+    while waiting:
+        s = op.assignments.get(waiting.pop())
+        if s is not None:
             visit(s.value)
     return frozenset(o.name for o in op.temporaries if o.name not in asked)
 

@@ -29,6 +29,7 @@ from opc.ir.expr import (
     free_groups,
     free_indices,
     has_reduction,
+    operands_read,
     reads,
     rewrite,
     size,
@@ -38,6 +39,7 @@ from opc.ir.expr import (
 from opc.ir.function import CHEAP
 from opc.ir.functions import FUNCTIONS
 from opc.ir.op import Assign, DimSpec, Op
+from opc.ir.recurrence import recurrent
 from opc.records import dataclass, replace
 from opc.transform import scalar
 from opc.transform.alike import canonical, form
@@ -297,7 +299,7 @@ def sink(op: Op) -> Op:
     A gradient can only stay inside a conditional together with what it flows to: of `t = log(x); y = t if x > 0 else 0`, the
     gradient at 0 would otherwise be 0 * inf. What grows beyond `LARGE` nodes by this stays: see `opc.transform.needed`.
     """
-    temporaries = {o.name for o in op.temporaries}
+    temporaries = {o.name for o in op.temporaries} - recurrent(op)
     values: dict[str, Assign] = {}
     body = []
     for s in op.body:
@@ -380,10 +382,11 @@ def put(definition: Assign, read: Read) -> Expr:
 def prune(op: Op, wanted: Iterable[str]) -> Op:
     """Return the op without the statements and temporaries that the operands `wanted` do not depend on."""
     needed = set(wanted)
-    body = []
-    for s in reversed(op.body):
-        if s.target in needed:
-            body.append(s)
-            needed |= {r.operand for r in reads(s.value)}
+    waiting, statements = list(needed), op.assignments
+    while waiting:
+        s = statements.get(waiting.pop())
+        new = operands_read(s.value) - needed if s is not None else ()
+        needed.update(new)
+        waiting += new
     temporaries = tuple(o for o in op.temporaries if o.name in needed)
-    return replace(op, body=tuple(reversed(body)), temporaries=temporaries)
+    return replace(op, body=tuple(s for s in op.body if s.target in needed), temporaries=temporaries)

@@ -173,6 +173,10 @@ WHOLE: list[Case] = [
         "inputs: {x: 'T[N]'}\noutputs: {y: 'T[N]'}\nkernel: y[i] = x[N - 1 - i]\ninplace: {y: ⟦x⟧}",
         "'y' can't take the memory of 'x': the read of 'x' on line 8 is not at the index that is written",
     ),
+    case(
+        "inputs: {x: 'T[N]'}\noutputs: {y: 'T[N]'}\nkernel: y[i] = x[i] + pad(y[i - 1], 0)\ninplace: {y: ⟦x⟧}",
+        "'y' can't take the memory of 'x': the op has a recurrence",
+    ),
     case("kernel: 'y = x - max[...](x)'\ninplace: {y: ⟦x⟧}", "the read of 'x' on line 8 is not at the index"),
     case(
         "outputs: {y: 'T[...]', z: 'T[...]'}\nkernel: |\n  y = x + 1\n  z = x * 2\ninplace: {y: ⟦x⟧}",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import product
@@ -21,7 +21,7 @@ import yaml
 
 from tests.fuzz import scalars
 from tests.fuzz.scalars import FLOATS, NoValueError
-from tests.fuzz.translate import Dim, Frame, Made, OutsideError, Translator, group_name
+from tests.fuzz.translate import Dim, Frame, Made, OutsideError, Translator, entries, group_name
 
 Tensor = dict[tuple[int, ...], Any]
 Output = tuple[str, tuple[int, ...], Tensor]
@@ -273,19 +273,77 @@ def evaluate(text: str, inputs: Mapping[str, Any], attributes: Mapping[str, Any]
     tape = tape or Tape()
     names = {**NAMES, "stop_": tape.stop, "values_": values}
     result = {}
-    for made, code, is_output in _program(_Asked(text, _shapes(arrays), repr(dict(attributes)), arrays, attributes, listing)):
+    program = _program(_Asked(text, _shapes(arrays), repr(dict(attributes)), arrays, attributes, listing))
+    stepping = recurrent(read_spec(text))
+    made_later = {m.target: _Stepping(m, eval(code, names), tape) for m, code, _ in program if m.target in stepping}
+    values.update(made_later)
+    for made, code, is_output in program:
+        found: Tensor = made_later[made.target] if made.target in stepping else {}
         function = eval(code, names)
-        found: Tensor = {}
         for point in product(*made.ranges):
-            key: tuple[int, ...] = ()
-            for k in point:
-                key += k if isinstance(k, tuple) else (k,)
+            key = _key(point)
+            if made.target in stepping:
+                found.get(key)
+                continue
             tape.begin(made.target, key)
             found[key] = function(*point)
         values[made.target] = found
         if is_output:
             result[made.target] = (made.dtype, *listing.seen(made.target, made.shape, found))
     return result
+
+
+def _key(point: tuple[Any, ...]) -> tuple[int, ...]:
+    """Return the index of an element: that in each axis of a group stands for itself."""
+    key: tuple[int, ...] = ()
+    for k in point:
+        key += k if isinstance(k, tuple) else (k,)
+    return key
+
+
+class _Stepping(dict[tuple[int, ...], Any]):
+    """The elements of a recurrence, each made when it is first asked for."""
+
+    def __init__(self, made: Made, function: Callable[..., Any], tape: Tape) -> None:
+        super().__init__()
+        self.target, self.function, self.tape = made.target, function, tape
+        self.points = {_key(point): point for point in product(*made.ranges)}
+
+    def get(self, key: tuple[int, ...], default: Any = None) -> Any:
+        if key in self.points and key not in self:
+            before = self.tape.place, self.tape.count
+            self.tape.begin(self.target, key)
+            self[key] = self.function(*self.points[key])
+            self.tape.place, self.tape.count = before
+        return super().get(key, default)
+
+
+def _assigned(spec: Spec) -> dict[str, ast.Assign]:
+    """Return the statement that assigns each name."""
+    found = {}
+    for statement in spec.statements():
+        target = statement.targets[0]
+        own = target.value if isinstance(target, ast.Subscript) else target
+        assert isinstance(own, ast.Name)
+        found[own.id] = statement
+    return found
+
+
+def _behind(names: Iterable[str], statements: Mapping[str, ast.Assign]) -> set[str]:
+    """Return the names that are assigned and that the values of some, and theirs, read."""
+    found: set[str] = set()
+    waiting = [n for n in names if n in statements]
+    while waiting:
+        read = {n.id for n in ast.walk(statements[waiting.pop()].value) if isinstance(n, ast.Name)}
+        waiting += sorted((read & statements.keys()) - found)
+        found |= read & statements.keys()
+    return found
+
+
+def recurrent(spec: Spec) -> frozenset[str]:
+    """Return the names whose values are made from themselves."""
+    statements = _assigned(spec)
+    return frozenset(n for n in statements if n in _behind([n], statements))
 
 
 def _shapes(arrays: Mapping[str, Any]) -> tuple[tuple[str, str, tuple[int, ...]], ...]:
@@ -311,24 +369,32 @@ def _program(asked: _Asked) -> list[tuple[Made, CodeType, bool]]:
     operands = {n: (call.dtype(kind), dims) for n, (kind, dims) in call.spec.inputs.items()}
     given: dict[str, Any] = dict(call.inputs)
     program = []
+    ahead = {n: s for n, s in _assigned(call.spec).items() if n in recurrent(call.spec)}
+    for name, statement in ahead.items():
+        target = statement.targets[0]
+        assert isinstance(target, ast.Subscript)
+        if name in call.spec.outputs:
+            kind, dims = call.spec.outputs[name]
+            operands[name] = call.dtype(kind), dims
+        else:
+            # What a temporary is made of tells its shape; it is taken for a floating one.
+            plain = Translator(call, Frame(operands, given))
+            operands[name] = "f", tuple(plain.range_of(i, statement.value) for i in entries(target.slice))
+        given[name] = statement
     for statement in needed(call.spec):
         made = Translator(call, Frame(operands, dict(given))).statement(statement)
         code = compile(f"lambda {', '.join(made.names)}: {made.code}", "body", "eval")
         program.append((made, code, made.target in call.spec.outputs))
+        assert made.target not in ahead or operands[made.target][0] == made.dtype, f"{made.target} is {made.dtype}"
         operands[made.target], given[made.target] = (made.dtype, made.dims), made
     return program
 
 
 def needed(spec: Spec) -> list[ast.Assign]:
     """Return the statements that outputs are computed from."""
-    names, kept = set(spec.outputs), []
-    for statement in reversed(spec.statements()):
-        target = statement.targets[0]
-        own = target.value if isinstance(target, ast.Subscript) else target
-        if isinstance(own, ast.Name) and own.id in names:
-            kept.append(statement)
-            names |= {n.id for n in ast.walk(statement.value) if isinstance(n, ast.Name)}
-    return kept[::-1]
+    statements = _assigned(spec)
+    wanted = set(spec.outputs) | _behind(spec.outputs, statements)
+    return [s for n, s in statements.items() if n in wanted]
 
 
 def outside(name: str, index: tuple[int, ...]) -> Any:

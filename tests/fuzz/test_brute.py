@@ -10,11 +10,13 @@ import numpy as np
 import pytest
 import yaml
 
+from opc.ir.affine import Affine
 from opc.pipeline import compile_text
 from opc.testing.oracle.evaluation import evaluate
 from tests.fuzz import brute
 from tests.fuzz.calls import draw
 from tests.fuzz.judge import wrong_gradients, wrong_values
+from tests.fuzz.written import RECURRENCES, specs
 
 SPECS = sorted((Path(__file__).parents[2] / "specs").glob("*.yaml"))
 HEAD = "op: probe\ndomain: test\nversion: 1\ndoc: A probe.\ntypes: {T: [float64]}\ninputs: {x: 'T[N, N]'}\noutputs: {y: 'T[N]'}\n"
@@ -151,3 +153,21 @@ def test_overflow_on_the_way_in_a_narrower_type() -> None:
     case = replace(case, inputs={"x": replace(wide, data=np.full((2, 2), 3.0, np.float32), layout="contiguous")})
     assert not list(wrong_values(text, family, case))
     assert list(wrong_values(text.replace("** 4", "** 3"), family, case))
+
+
+@pytest.mark.parametrize("text", specs("recurrence", RECURRENCES), ids=lambda t: t.split()[1])
+def test_recurrences(text: str) -> None:
+    """The oracle agrees on values that are made from themselves."""
+    family = compile_text(text.replace("T: [float32]", "T: [float64]"))
+    random_sizes = np.random.default_rng(3)
+    sizes = {"N": 5, "D": 3, "B": 2, "K": 2, "J": 3}
+    inputs = {}
+    for o in family.forward.inputs:
+        shape = [2 if not isinstance(d, Affine) else sizes[str(d)] if d.constant is None else d.constant for d in o.dims]
+        whole = str(o.type) == "int64"
+        inputs[o.name] = random_sizes.integers(0, 5, size=shape) if whole else random_sizes.normal(size=shape)
+    found = brute.evaluate(text.replace("T: [float32]", "T: [float64]"), inputs, {})
+    for name, answer in evaluate(family.forward, inputs).items():
+        _, shape, values = found[name]
+        got = np.array([values[at] for at in np.ndindex(shape)], np.float64).reshape(shape)
+        assert np.all((got >= answer.bounds.low) & (got <= answer.bounds.high)), name

@@ -144,10 +144,26 @@ def specs(theme: str, lines: str) -> list[str]:
     return [_spec(f"{theme}_{n}", line, ("float64", "float32")[n % 2]) for n, line in enumerate(lines.strip().splitlines())]
 
 
+RECURRENCES = """
+a[N, D], b[N, D], s[D] -> h[N, D]; h[t, d] = a[t, d]*pad(h[t - 1, d], s[d]) + b[t, d]
+x[N, B, K], w[K, K], s[B, K] -> h[N, B, K]; z[t:N, b, k:K] = sum[j](w[k, j]*pad(h[t - 1, b, j], s[b, j])); \
+h[t, b, k] = tanh(z[t, b, k]/K + x[t, b, k])
+x[D, N], w[D] -> y[D]; p[d, t] = x[d, t]*pad(p[d, t + 1], 1)/2; y[d] = w[d]*sum[t](p[d, t])
+x[..., N], a[2] -> y[..., N]; y[..., t] = x[..., t] - a[0]*pad(y[..., t - 1], 0)/4 - a[1]*pad(y[..., t - 2], 0)/4
+x[N, K], q[N, K], v[N, J] -> y[N, J]; u[t, j] = v[t, j] - sum[k:K](x[t, k]*pad(s[t - 1, k, j], 0))/K; \
+s[t, k, j] = pad(s[t - 1, k, j], 0) + x[t, k]*u[t, j]/K; y[t, j] = sum[k:K](q[t, k]*s[t, k, j])
+x[N, D] -> f[N, D], g[D], n int64[N]; f[t, d] = maximum(x[t, d], f[t - 1, d] if t > 0 else x[0, d]); \
+g[d] = sum[t](f[t, d]*pad(f[t - 1, d], 1)); n[t] = pad(n[t - 1], 0) + 1 if t % 3 > 0 else 0
+x[N, B], e[B, D], l int64[B] -> y[B, D]; ? N > 0; p[t:N, b:B, d:D] = pad(h[t - 1, b, d], 0.5); \
+h[t:N, b, d:D] = tanh(x[t, b] + e[b, d]*p[t, b, d]) if t < l[b] else p[t, b, d]; y[b, d] = h[N - 1, b, d]
+x[N, D], a[K] -> y[N, D]; ? K > 0; y[t, d] = x[t, d] - sum[k](a[k]*pad(y[t - 1 - k, d], 0))/(2*K)
+"""
+
 THEMES = {
     "contraction": CONTRACTIONS,
     "extreme": EXTREMES,
     "quotient": QUOTIENTS,
     "product": PRODUCTS,
     "constant": CONSTANTS,
+    "recurrence": RECURRENCES,
 }

@@ -9,6 +9,7 @@ from opc.diagnostics import Diagnostics, Span, did_you_mean
 from opc.ir.affine import Affine
 from opc.ir.expr import Axis, BroadcastAxis, Call, Expr, GroupAxis, GroupRef, Read, Reduce, Select, children
 from opc.ir.op import Assign, Op
+from opc.ir.recurrence import circles
 from opc.records import dataclass
 
 
@@ -95,6 +96,11 @@ def check_inplace(op: Op, output: str, source: str, span: Span, found: Diagnosti
     if y.dims != x.dims:
         shapes = f"'{output}' has the shape {shape_text(y.dims)} and '{source}' {shape_text(x.dims)}"
         found.error(f"{shapes}, so they can't share memory", span)
+        return False
+    if circles(op):
+        found.error(
+            f"'{output}' can't take the memory of '{source}': the op has a recurrence, which keeps what is behind it", span
+        )
         return False
     problem = _conflict(op, output, source)
     if problem is not None:

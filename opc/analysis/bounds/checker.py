@@ -21,6 +21,8 @@ from opc.ir.affine import Affine, AttrInt, Dim, FloorDiv, Minimum, Symbol
 from opc.ir.expr import Axis, Expr, IndexValue, Reduce, children
 from opc.ir.node import remembered
 from opc.ir.op import Assign, Attribute, Group, Op, Operand, Requirement
+from opc.ir.printer import format_expr
+from opc.ir.recurrence import circles
 
 _MAX_FLAGS = 4
 """How many bool attributes one proof tells the values of apart."""
@@ -215,6 +217,7 @@ class BoundsChecker:
         self.knowledge = knowledge_of(op)
         self.facts, self.expand = self.knowledge.facts, self.knowledge.expand
         self.operands = {o.name: o for o in (*op.inputs, *op.outputs, *op.temporaries)}
+        self.stepping = {name: circle for circle in circles(op) for name in circle}
 
     def run(self) -> None:
         """Record every read that can't be proved inside, and every divisor that may be zero."""
@@ -273,7 +276,10 @@ class BoundsChecker:
             if low is not None and index.indices() == set():
                 runs = " stands"
             message = f"the read may fall outside '{operand.name}': {index}{runs} on an axis of size {dim_text(dim)}"
-            self.found.error(message, read.span, "write pad(..., value), or state what is known under check or require")
+            hint = "write pad(..., value), or state what is known under check or require"
+            if read.operand in self.stepping.get(access.statement.target, ()):
+                hint = f"say where '{read.operand}' starts: pad({format_expr(read)}, 0), or a value in place of 0"
+            self.found.error(message, read.span, hint)
 
 
 def ranges_of(statement: Assign, target: Operand) -> dict[str, Affine]:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from opc.analysis.elaborate.expression import ExpressionTyper
 from opc.analysis.elaborate.ranges import bare_uses, infer_ranges
+from opc.analysis.elaborate.recurring import Recurring
 from opc.analysis.elaborate.scope import RESERVED, WORDS, Scope
 from opc.analysis.elaborate.widths import misfit
 from opc.analysis.wording import count, dim_text, indexed, shape_text, type_text
@@ -45,6 +46,7 @@ class BodyTyper:
         self.body = Body([], [])
         self.failed: set[str] = set()
         self.assigned: dict[str, Span] = {}
+        self.recurring = Recurring(self)
 
     def elaborate(self, text: SourceText) -> Body:
         """Return the typed body of a text. Every mistake is recorded; statements with one are left out."""
@@ -56,12 +58,13 @@ class BodyTyper:
             self.scope.later[name] = o.span
         for s in statements:
             self.scope.later.setdefault(s.target.id, s.target.span)
+        self.recurring.find(statements)
         for s in statements:
             if len(self.found.items) - before >= MAX_MISTAKES:
                 self._error("too many mistakes; those below are not shown", s.target_span)
                 whole = False
                 break
-            self._statement(s)
+            self.statement(s)
         self._unused(statements, whole)
         return self.body
 
@@ -79,7 +82,8 @@ class BodyTyper:
     def _error(self, message: str, span: Span, hint: str | None = None) -> None:
         self.found.error(message, span, hint)
 
-    def _statement(self, s: Statement) -> None:
+    def statement(self, s: Statement) -> None:
+        """Type a statement, and record what is wrong with it."""
         name = s.target.id
         output = self.outputs.get(name)
         if not self._may_assign(s.target, output):
@@ -95,10 +99,14 @@ class BodyTyper:
             return
         elif s.items is None:
             assign = self._sugar(s, s.value, output)
-        elif output is not None:
-            assign = self._declared(s, s.value, s.items, output)
         else:
-            assign = self._temporary(s, s.value, s.items)
+            ahead = self.recurring.ahead(name)
+            self.scope.operands |= ahead
+            declared, value, items = output, s.value, s.items
+            assign = self._temporary(s, value, items) if declared is None else self._declared(s, value, items, declared)
+            for other in ahead:
+                if other != name or assign is None:
+                    del self.scope.operands[other]
         self.scope.later.pop(name, None)
         if assign is None:
             # The name is known from here on, only not what it is: poison, so that its uses say nothing more.

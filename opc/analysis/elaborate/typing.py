@@ -13,6 +13,7 @@ from opc.analysis.elaborate.body import Body, BodyTyper
 from opc.analysis.elaborate.examples import ExampleTyper
 from opc.analysis.elaborate.explicit import explicit_backward
 from opc.analysis.elaborate.expression import ExpressionTyper
+from opc.analysis.elaborate.recurring import check_recurrences
 from opc.analysis.elaborate.references import reference_for
 from opc.analysis.elaborate.scope import Scope
 from opc.analysis.elaborate.signature import Signature
@@ -52,6 +53,8 @@ def elaborate_gradient(spec: Spec, forward_op: Op, diagnostics: Diagnostics | No
     found = Diagnostics()
     backward = explicit_backward(spec, forward_op, found)
     if backward is not None:
+        check_recurrences(backward, found)
+        found.raise_errors()
         verify(backward)
         check_bounds(backward, found)
     found.raise_errors()
@@ -117,6 +120,8 @@ def _elaborate(spec: Spec) -> _Elaborated:
         if a.name not in scope.used and a.kind not in (AttributeKind.AXIS, AttributeKind.DTYPE) and not (a.picks or a.keeps):
             found.warning(f"the attribute '{a.name}' is not used", a.span)
     op = replace(op, inplace=tuple(pairs), stands_for=None if given else reference)
+    check_recurrences(op, found)
+    found.raise_errors()
     verify(op)
     check_bounds(op, found)
     check_sizes(op, found)
@@ -124,6 +129,7 @@ def _elaborate(spec: Spec) -> _Elaborated:
     if model.gradient.mode == "body":
         backward = explicit_backward(spec, op, found)
         if backward is not None:
+            check_recurrences(backward, found)
             check_bounds(backward, found)
     found.raise_errors()
     return _Elaborated(without_needless_checks(op), examples, reference, tuple(found.items))

@@ -54,8 +54,10 @@ from opc.ir.expr import (
     reads,
 )
 from opc.ir.op import Assign, DimSpec, Group, Op, Operand
+from opc.ir.recurrence import recurrences
 from opc.records import replace
 from opc.transform.scalar import negation
+from opc.transform.steps import Segment, SegmentedOp, in_segments
 
 _COMPARISON = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
 
@@ -66,6 +68,8 @@ class ArrayEmitter(Lines, ABC):
     def __init__(self, op: Op, reserved: Sequence[str]) -> None:
         super().__init__(reserved)
         op = with_ordered_temporaries(op)
+        self.segmented = in_segments(op) if recurrences(op) else SegmentedOp(op, (Segment(op),))
+        op = self.segmented.joined if recurrences(op) else op
         self.op = op
         operands = (*op.inputs, *op.outputs, *op.temporaries)
         self.local = {o.name: self.names.fresh(o.name) for o in operands}

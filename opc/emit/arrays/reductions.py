@@ -83,7 +83,9 @@ class ReducingEmitter(ArrayEmitter):
     @cached_property
     def needs(self) -> dict[str, set[str]]:
         """The outputs that need what each statement computes."""
-        return outputs_that_need(self.op)
+        found = outputs_that_need(self.segmented.op)
+        steps = [s.steps.parts for s in self.segmented.segments if s.steps is not None]
+        return found | {part: found[whole] for parts in steps for part, whole in parts}
 
     def users_of(self, s: Assign) -> list[Operand]:
         """Return the outputs that need a temporary, unless one that is always wanted has elements wherever the temporary has."""

@@ -27,6 +27,7 @@ from opc.lower.loop_ir import (
     ContractionStage,
     RowStage,
     Stage,
+    StepLoop,
     Temporary,
 )
 from opc.lower.lower import SpecialisedProgram
@@ -50,10 +51,17 @@ class EntryText(StageText):
         """The types whose operands the loops take as int64."""
         self.scalar = CppScalarText(
             op,
-            dim=self.slices.dim,
+            dim=self._dim,
             group=lambda name: f"call.{group_member((name, None))}",
             axis=lambda name: f"call.{axis_member(name)}",
         )
+
+    def _dim(self, name: str) -> str:
+        """Return the size of a dimension where the stages are run; that of a step is a variable of its loop."""
+        return name if name in self._step_names() else self.slices.dim(name)
+
+    def _step_names(self) -> set[str]:
+        return {loop.index for v in self.variants for loop in v.program.steps}
 
     def text(self, members: Sequence[tuple[str, str]]) -> str:
         """Return the prologue and the kernel function; `members` are those of the arguments that the family's ops share."""
@@ -222,6 +230,7 @@ class EntryText(StageText):
         inputs = [o.name for o in self.op.inputs]
         sizes = {size_member(Dim(name)): Affine.of(Dim(name)) for name in self._dims()}
         sizes |= {size_member(GroupSize(name)): Affine.of(GroupSize(name)) for name in self._groups()}
+        steps = {size_member(Dim(name)) for name in self._step_names()}
         if (rows := self.slices.rows) is not None:
             sizes[size_member(Dim(rows.first))] = Affine.of(Dim(rows.first))
         groups = {axes_member(name, of): group_member((name, of)) for name, of in self._own_groups()}
@@ -231,11 +240,14 @@ class EntryText(StageText):
             elif kind == "int32_t":
                 operand = next(i for i in inputs if present_member(i) == name)
                 values.append(f"inputs[{inputs.index(operand)}] != nullptr")
+            elif name in steps:
+                values.append("0")
             elif kind != "int64_t":
                 values.append(f"&call.{groups[name]}")
             else:
                 values.append(f"{self.scalar.integer(sizes[name], bare=True)}.value")
-        yield f"  const {self.family.name}_loops::{ARGUMENTS} arguments = {{{', '.join(values)}}};"
+        constant = "" if steps else "const "
+        yield f"  {constant}{self.family.name}_loops::{ARGUMENTS} arguments = {{{', '.join(values)}}};"
 
     def _dims(self) -> set[str]:
         shapes = [d for o in (*self.op.inputs, *self.op.outputs) for d in o.dims if isinstance(d, Affine)]
@@ -266,7 +278,13 @@ class EntryText(StageText):
         for t in variant.program.temporaries:
             yield from self._temporary(t)
         several, lazy = len(variant.program.stages) > 1, asked_for(self.op, variant)
-        for s in variant.program.stages:
+        loops = {loop.first: loop for loop in variant.program.steps}
+        ends = {loop.end for loop in variant.program.steps}
+        for n, s in enumerate(variant.program.stages):
+            if n in ends:
+                yield "  }"
+            if n in loops:
+                yield from self._step(loops[n], variant)
             wanted = self._stage_condition(s, variant, lazy)
             body = list(self._one(s, variant.case.op))
             if wanted or several:
@@ -276,6 +294,21 @@ class EntryText(StageText):
                 yield "  }"
             else:
                 yield from body
+        if len(variant.program.stages) in ends:
+            yield "  }"
+
+    def _step(self, loop: StepLoop, variant: SpecialisedProgram) -> Iterator[str]:
+        """Yield the head of a loop over the steps of a recurrence, and what its stages need to know of the present step."""
+        extent, index = self.scalar.number(loop.extent), loop.index
+        head = f"{index} = {extent} - 1; {index} >= 0; --{index}" if loop.falls else f"{index} = 0; {index} < {extent}; ++{index}"
+        yield f"  for (int64_t {head}) {{"
+        yield "    if (code != OPC_OK) return code;"
+        if ("int64_t", size_member(Dim(index))) in self.members():
+            yield f"    arguments.{size_member(Dim(index))} = {index};"
+        written = {name for s in variant.program.stages[loop.first : loop.end] for name in written_by(s)}
+        for t in variant.program.temporaries:
+            if t.part_of is not None and t.name in written:
+                yield f"    const opc::one_step {t.name}({t.part_of}, {dtype_text(t.type)}, {index});"
 
     def _one(self, s: Stage, op: Op) -> Iterator[str]:
         """Yield the statements that describe a stage and run it."""
@@ -306,6 +339,8 @@ class EntryText(StageText):
         return [f"({condition})" if " || " in condition else condition] if condition else []
 
     def _temporary(self, t: Temporary) -> Iterator[str]:
+        if t.part_of is not None:
+            return  # the loop over the steps has it
         if t.host is not None:
             yield f"  opc::temporary &{t.name} = {t.host};"
             return

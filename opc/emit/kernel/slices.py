@@ -30,7 +30,7 @@ class SliceText:
         self.names = list(dict.fromkeys(t.name for ts in self.temporaries for t in ts))
         self.rows = next((v.program.fused for v in variants), None)
         groups = {sliced_group(v.case.op, v.program) for v in variants} if self.rows is None else {self.rows.group}
-        few = len(self.names) <= MOST_SLICED
+        few = len(self.names) <= MOST_SLICED and not any(v.program.steps for v in variants)
         self.group = groups.pop() if len(groups) == 1 and few else None
         self.rows = self.rows if few else None
         self.keeping: dict[str, int] = {}

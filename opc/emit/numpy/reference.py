@@ -21,6 +21,7 @@ from opc.ir.dtypes import TypeVar, candidates, is_floating
 from opc.ir.node import remembered
 from opc.ir.op import Family, Group, Op, Operand
 from opc.records import dataclass, replace
+from opc.transform.steps import Segment, Steps
 
 HELPERS = {**SCALAR_FUNCTIONS, **sources_of(Path(__file__).with_name("helpers.py"))}
 """The functions generated code may carry along: name to source."""
@@ -36,7 +37,7 @@ def __getattr__(name: str) -> Any:
     return getattr(scalar_functions if name in SCALAR_FUNCTIONS else helpers, name)
 
 
-RESERVED = ("functools", "math", "np", "re", "ml_dtypes", "wanted", "len", "range", "tuple", *HELPERS)
+RESERVED = ("functools", "math", "np", "re", "ml_dtypes", "wanted", "len", "range", "reversed", "tuple", *HELPERS)
 """Names that a generated function uses for something else than operands and attributes."""
 
 
@@ -91,13 +92,19 @@ class _NumpyEmitter(NumpyOperations):
     def __init__(self, op: Op) -> None:
         super().__init__(op, RESERVED)
         self.values: dict[str, PythonText] = {}
+        self.stepping = False
+        """Whether what is written is inside a loop, which stands under the condition that all in it has."""
 
     # ---- the function ------------------------------------------------------------------------------------------------
 
     def function(self) -> str:
         """Return the whole function."""
-        for s in self.op.body:
-            self.assign(s.target)
+        for segment in self.segmented.segments:
+            if segment.steps is not None:
+                self.step(segment, segment.steps)
+                continue
+            for s in segment.op.body:
+                self.assign(s.target)
         produced = [self.result(o) for o in self.op.outputs]
         body = [*self.widening(), *self.arranging(), *self.prologue.values(), *self.lines, self.returned(produced)]
         lines = [*self.signature(), docstring(self.summary(), 4), *(laid_out(f"    {line}") for line in body)]
@@ -196,7 +203,31 @@ class _NumpyEmitter(NumpyOperations):
         else:
             lines, value = self.capture(lambda: self.rounded(self.statement(s), operand))
             lines.append(f"{name} = {value.text}")
-        self.put(lines, self.asked_for(target), name if output else None)
+        self.put(lines, "" if self.stepping else self.asked_for(target), name if output else None)
+
+    def step(self, segment: Segment, steps: Steps) -> None:
+        """Write a loop over the steps of a recurrence, whose values go into arrays that are there before it."""
+        whole = [self.operands[name] for _, name in steps.parts]
+        lines = []
+        for o in whole:
+            dtype = self.compute(o.type) if is_floating(o.type) else self.dtype(o.type)
+            lines.append(f"{self.local[o.name]} = np.empty({self.shape(o.dims)}, {dtype})")
+        index = self.names.fresh(steps.index)
+        self.prologue_names["dim", steps.index] = index
+        extent = self.affine(steps.extent).text
+
+        def written() -> PythonText:
+            for s in segment.op.body:
+                self.assign(s.target)
+            for part, name in steps.parts:
+                self.line(f"{self.local[name]}[{index}] = {self.local[part]}")
+            return PythonText(index)
+
+        self.stepping = True
+        inside, _ = self.capture(written)
+        self.stepping = False
+        run = f"range({extent})" if not steps.falls else f"reversed(range({extent}))"
+        self.put([*lines, f"for {index} in {run}:", *(f"    {line}" for line in inside)], self.asked_for(steps.parts[0][0]))
 
     def result(self, o: Operand) -> str:
         """Return the text of one output as it is returned."""

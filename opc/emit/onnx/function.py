@@ -29,6 +29,7 @@ from opc.ir.expr import AttrRef, Call, Cast, Const, Expr, GroupIndex, GroupRef, 
 from opc.ir.functions import FUNCTIONS
 from opc.ir.node import remembered
 from opc.ir.op import Assign, AttributeKind, Group, Op, Operand
+from opc.ir.recurrence import recurrences
 from opc.records import dataclass, replace
 
 _STATIC = (AttributeKind.STR, AttributeKind.BOOL)
@@ -61,6 +62,8 @@ def function_body(op: Op) -> FunctionBody | NoBody:
     """Return the source of the function that writes an op's nodes, or why there is none."""
     if arrangement(op) is not None:
         return NoBody("the axes of its operands stand in an order that only a call tells")
+    if recurrences(op):
+        return NoBody("it has a recurrence, and is not written as a Scan yet")
     try:
         emitter = _OnnxEmitter(op)
         source = emitter.function()

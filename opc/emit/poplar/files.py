@@ -14,6 +14,7 @@ from opc.emit.poplar.dtypes import TYPES
 from opc.ir.dtypes import DType
 from opc.ir.expr import Cast, walk
 from opc.ir.op import Attribute, AttributeKind, AttributeValue, Family, Op
+from opc.ir.recurrence import recurrences
 from opc.lower.build.context import UnsupportedForm
 from opc.lower.poplar.lower import poplar_program
 from opc.lower.poplar.nodes import Codelet, PoplarProgram, PoplarStage
@@ -43,6 +44,10 @@ def _refusals(family: Family) -> Iterator[Diagnostic]:
     for op in reached(family):
         if op.opaque:
             yield Diagnostic(f"{op.name} has no body but native code, which does not run on a tile", hint="give it a kernel body")
+            continue
+        if stepping := recurrences(op):
+            names = ", ".join(stepping[0].targets)
+            yield Diagnostic(f"{op.name} has a recurrence ({names}), which is not repeated step by step on Poplar's tiles yet")
             continue
         wide = tuple(_lacking(op))
         for t, span in wide:

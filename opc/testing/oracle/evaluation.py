@@ -13,23 +13,27 @@ unrounded; one rounding at each store.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from opc.analysis.shapes.inference import ShapeEnv, infer, infer_types
-from opc.ir.affine import Affine
+from opc.ir.affine import Affine, Index
 from opc.ir.arrangement import arrangement
 from opc.ir.dtypes import Binding, DType, resolve
 from opc.ir.expr import (
     Expr,
     GroupRef,
+    map_affine,
 )
-from opc.ir.op import Op, Operand
+from opc.ir.op import Assign, Op, Operand
+from opc.ir.recurrence import Recurrence, segments
+from opc.records import replace
 from opc.testing.arranged import declared, seen
 from opc.testing.oracle.bounds import (
+    UNKNOWN,
     Array,
     Bounded,
     Bounds,
@@ -110,6 +114,27 @@ def askable(op: Op, given: Collection[str]) -> list[str]:
     return [o.name for o in op.outputs if not (o.optional and belongs.get(o.name) in absent)]
 
 
+def _at(a: Affine, index: Index, place: int) -> Affine:
+    """Return an integer expression at one place of an index."""
+    return a.substitute(lambda s: Affine.of(place) if s == index else None)
+
+
+def _with(whole: Bounds, part: Bounds, axis: int, at: int) -> Bounds:
+    """Return sets with those at one index of an axis replaced."""
+    place: tuple[Any, ...] = (*(slice(None),) * axis, at)
+
+    def put(a: Array, b: Array) -> Array:
+        own = np.array(a, dtype=np.result_type(a, b))
+        own[place] = b
+        return own
+
+    number = None
+    if whole.number is not None or part.number is not None:
+        known = np.full(whole.low.shape, UNKNOWN) if whole.number is None else whole.number
+        number = put(known, np.asarray(UNKNOWN) if part.number is None else part.number)
+    return Bounds(put(whole.low, part.low), put(whole.high, part.high), put(whole.nan, part.nan), number)
+
+
 def _dtype_of(value: Array | Bounds | Bounded) -> DType:
     if isinstance(value, Bounded):
         return value.dtype
@@ -132,24 +157,71 @@ class _Evaluation(Expressions):
         read = needed(self.op, given)
         outputs = {o.name for o in self.op.outputs}
         result: dict[str, Bounded] = {}
-        for statement in self.op.body:
-            target = self.op.operand(statement.target)
-            if target.name in read:
+        for recurrence, statements in segments(self.op):
+            together = [s for s in statements if s.target in read]
+            for few in [[s] for s in together] if recurrence is None else [together] if together else []:
                 try:
-                    stored, kept = self.assign(target, statement.indices, statement.value, target.name in outputs)
+                    found = self.computed(few, recurrence, outputs)
                 except DomainError as error:
-                    if isinstance(error, UndecidedError) or target.name in needed(self.op, given, self.decided):
+                    name = few[0].target
+                    if isinstance(error, UndecidedError) or name in needed(self.op, given, self.decided):
                         raise
-                    raise UndecidedError(f"{target.name} is read on sides alone that the call rules out: {error}") from error
-                self.values[target.name] = kept
-                if target.name in shapes:
-                    result[target.name] = Bounded(stored, resolve(target.type, self.binding))
+                    raise UndecidedError(f"{name} is read on sides alone that the call rules out: {error}") from error
+                for name, stored in found.items():
+                    if name in shapes:
+                        result[name] = Bounded(stored, resolve(self.op.operand(name).type, self.binding))
         for name in names:
             if name not in result:
                 operand = self.op.output(name)
                 dtype = resolve(operand.type, self.binding)
                 result[name] = Bounded(exact(np.zeros(shapes[name], held(dtype))), dtype)
         return {name: result[name] for name in names}
+
+    def computed(
+        self, statements: Sequence[Assign], recurrence: Recurrence | None, outputs: Collection[str]
+    ) -> dict[str, Bounds]:
+        """Compute a statement, or those of a recurrence; return the values as stored, by target."""
+        if recurrence is not None:
+            return {name: stored for name, (stored, _) in self.step(recurrence, statements, outputs).items()}
+        (s,) = statements
+        stored, self.values[s.target] = self.assign(self.op.operand(s.target), s.indices, s.value, s.target in outputs)
+        return {s.target: stored}
+
+    def step(
+        self, recurrence: Recurrence, statements: Sequence[Assign], outputs: Collection[str]
+    ) -> dict[str, tuple[Bounds, Bounds]]:
+        """Return the values of a recurrence, as `assign` does, computed at one index after the other."""
+        size = max(0, self.env.value(recurrence.extent))
+        found: dict[str, tuple[Bounds, Bounds]] = {}
+        peaks: dict[str, float] = {}
+        for s in statements:
+            shape = tuple(max(0, n) for n in self.env.shape_of(self.op.operand(s.target)))
+            dtype = resolve(self.op.operand(s.target).type, self.binding)
+            nothing = exact(np.zeros(shape, held(dtype)))
+            found[s.target] = nothing, nothing
+            self.values[s.target] = nothing
+        for at in reversed(range(size)) if recurrence.falls else range(size):
+            for s in statements:
+                target, axis = self.op.operand(s.target), recurrence.axis_of(s.target)
+                index = Index(recurrence.index_of(s))
+                value = map_affine(s.value, partial(_at, index=index, place=at))
+                rest = replace(target, dims=target.dims[:axis] + target.dims[axis + 1 :])
+                parts = self.assign(rest, s.indices[:axis] + s.indices[axis + 1 :], value, s.target in outputs)
+                place = self._place(target, axis)
+                (stored, kept), (new, new_kept) = found[s.target], parts
+                found[s.target] = _with(stored, new, place, at), _with(kept, new_kept, place, at)
+                self.values[s.target] = found[s.target][1]
+                # One bound for all steps so far is no less than that of each.
+                if (most := self.most.get(s.target)) is not None:
+                    peaks[s.target] = max(peaks.get(s.target, 0.0), float(most.max(initial=0)))
+                    self.most[s.target] = np.asarray(peaks[s.target])
+        return found
+
+    def _place(self, target: Operand, entry: int) -> int:
+        """Return the axis of an operand's array at which an entry of its shape stands."""
+        sizes = (self.env.groups.get((d.name, d.of), ()) for d in target.dims[:entry] if not isinstance(d, Affine))
+        groups = [len(s) for s in sizes]
+        return entry - len(groups) + sum(groups)
 
     def decided(self, condition: Expr) -> bool | None:
         """Return what a condition is that is the same at every point, None where rounding may decide it."""

@@ -15,11 +15,14 @@ Decided = Callable[[Expr], bool | None]
 def needed(op: Op, outputs: Collection[str], decided: Decided | None = None) -> set[str]:
     """Return the operands that statements read for some outputs; if `decided` gives the conditions that are the same in a whole
     call, but for what these rule out."""
-    found = set(outputs)
-    for statement in reversed(op.body):
-        if statement.target in found:
+    found, waiting = set(outputs), list(outputs)
+    while waiting:
+        statement = op.assignments.get(waiting.pop())
+        if statement is not None:
             value = statement.value
-            found |= {r.operand for r in (reads(value) if decided is None else _counting(value, decided))}
+            new = {r.operand for r in (reads(value) if decided is None else _counting(value, decided))} - found
+            found |= new
+            waiting += new
     return found
 
 

@@ -180,6 +180,19 @@ static inline bool allocate(temporary &t, dtype type, const Sizes &...sizes) {
   return t.data != nullptr;
 }
 
+/* One step of a temporary whose first axis is that of the steps, in its memory. */
+struct one_step : temporary {
+  one_step(const temporary &whole, dtype type, int64_t step) {
+    bytes = itemsize(type);
+    for (ndim = 0; ndim < whole.ndim - 1; ++ndim) {
+      shape[ndim] = whole.shape[ndim + 1];
+      bytes *= shape[ndim];
+    }
+    data = whole.data == nullptr ? nullptr : static_cast<char *>(whole.data) + step * bytes;
+  }
+  ~one_step() { data = nullptr; /* it is not freed here */ }
+};
+
 /* Adds a temporary to a stage. */
 template <typename... Axes>
 static inline void add_temporary(stage &s, role what, bool along_row, const temporary &t, dtype computed, Axes... places) {

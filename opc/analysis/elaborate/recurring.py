@@ -1,0 +1,183 @@
+"""Values that are read before they are assigned: those of recurrences, whose types and shapes must be known ahead.
+
+An output's are declared. A temporary's shape is what the indices on its left say, and its type is the one that its own statement
+gives it once it has it: types are tried until one does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from opc.analysis.elaborate.ranges import infer_ranges
+from opc.analysis.elaborate.scope import Scope
+from opc.diagnostics import Diagnostics
+from opc.ir.affine import Affine
+from opc.ir.dtypes import DType, ElementType
+from opc.ir.op import DimSpec, Group, Op, Operand
+from opc.ir.recurrence import NoRecurrence, circles, components, stepping
+from opc.lang.tree import AxisRange, Dots, Item, Name, Star, Statement, parts
+from opc.records import replace
+
+if TYPE_CHECKING:
+    from opc.analysis.elaborate.body import BodyTyper
+
+_ROUNDS = 4
+"""How often types are tried that follow from one another."""
+
+
+def circles_of(statements: Sequence[Statement]) -> Mapping[str, tuple[Statement, ...]]:
+    """Return for each name that is assigned the statements of the circle it is in: those that read one another, or themselves.
+
+    Only those are told whose indices are all written: `y = y + x` steps along none.
+    """
+    position: dict[str, int] = {}
+    for n, s in enumerate(statements):
+        position.setdefault(s.target.id, n)
+    edges = [sorted({position[name] for name in _read(s, position)}) for s in statements]
+    if all(m < n for n, below in enumerate(edges) for m in below):
+        return {}
+    found: dict[str, tuple[Statement, ...]] = {}
+    for c in components(edges):
+        circle = tuple(statements[n] for n in sorted(c))
+        if (len(c) > 1 or c[0] in edges[c[0]]) and all(s.items and s.value is not None for s in circle):
+            found |= {s.target.id: circle for s in circle}
+    return found
+
+
+def _read(s: Statement, names: Mapping[str, int]) -> Iterator[str]:
+    waiting: list[Item] = [] if s.value is None else [s.value]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, Name) and node.id in names:
+            yield node.id
+        waiting += parts(node)
+
+
+class Recurring:
+    """What the recurrences of one body read before it is assigned."""
+
+    def __init__(self, typer: BodyTyper) -> None:
+        self.typer = typer
+        self.circles: Mapping[str, tuple[Statement, ...]] = {}
+        self.known: dict[str, Operand] = {}
+
+    def find(self, statements: Sequence[Statement]) -> None:
+        """Look for circles among the statements of the body."""
+        self.circles = circles_of(statements)
+
+    def ahead(self, name: str) -> dict[str, Operand]:
+        """Return what the statement that assigns `name` may read before it is assigned: the values of its recurrence."""
+        circle, scope = self.circles.get(name, ()), self.typer.scope
+        if circle and circle[0].target.id == name and name not in self.known:
+            self.known |= self._declared(circle)
+        names = (s.target.id for s in circle if s.target.id not in scope.operands)
+        return {n: self.known[n] for n in names if n in self.known}
+
+    def _declared(self, circle: Sequence[Statement]) -> dict[str, Operand]:
+        """Return what the targets of a circle are, as far as it can be told before they are typed."""
+        outputs = self.typer.outputs
+        known = {s.target.id: outputs[s.target.id] for s in circle if s.target.id in outputs}
+        shapes = self._shapes(circle, known)
+        if not shapes:
+            return known
+        spans = {s.target.id: s.target.span for s in circle}
+        first: dict[str, Operand] | None = None
+        for kind in _candidates(self.typer.scope):
+            guess: Mapping[str, ElementType] = dict.fromkeys(shapes, kind)
+            for _ in range(_ROUNDS):
+                trial = {**known, **{n: Operand(n, guess[n], dims, span=spans[n]) for n, dims in shapes.items()}}
+                first = first or trial
+                given = self._types_of(circle, trial)
+                if given is None or not given.keys() >= shapes.keys():
+                    break
+                new = {n: given[n] for n in shapes}
+                if new == guess:
+                    return trial
+                guess = new
+        return first or known
+
+    def _shapes(self, circle: Sequence[Statement], known: Mapping[str, Operand]) -> dict[str, tuple[DimSpec, ...]]:
+        """Return the shapes of a circle's temporaries, of those that can be told."""
+        scope, outer = self.typer.scope, self.typer.scope.operands
+        shapes: dict[str, tuple[DimSpec, ...]] = {}
+        left = [s for s in circle if s.target.id not in known]
+        scope.operands = {**outer, **known}
+        try:
+            while left:
+                told = {s.target.id: dims for s in left if (dims := _shape(s, scope, self._size)) is not None}
+                if not told:
+                    break
+                shapes |= told
+                # Their types do not matter to ranges.
+                scope.operands |= {name: Operand(name, scope.floating(), dims) for name, dims in told.items()}
+                left = [s for s in left if s.target.id not in told]
+        finally:
+            scope.operands = outer
+        return shapes
+
+    def _trial(self) -> BodyTyper:
+        """Return what types statements without recording anything."""
+        scope, typer = self.typer.scope, self.typer
+        own = replace(
+            scope,
+            operands=dict(scope.operands),
+            later=dict(scope.later),
+            bound=dict(scope.bound),
+            poisoned=set(scope.poisoned),
+            used=set(scope.used),
+        )
+        return type(typer)(own, list(typer.outputs.values()), Diagnostics(), typer.derived)
+
+    def _size(self, item: AxisRange) -> Affine | None:
+        """Return the range that an index states, None where that is a mistake."""
+        return self._trial().typer.index(item.extent, "an index's range")
+
+    def _types_of(self, circle: Sequence[Statement], given: Mapping[str, Operand]) -> Mapping[str, ElementType] | None:
+        """Return the types of what a circle assigns where its targets are given; None where it then has a mistake."""
+        trial = self._trial()
+        trial.recurring.circles, trial.recurring.known = dict.fromkeys(given, tuple(circle)), dict(given)
+        for s in circle:
+            trial.statement(s)
+        return None if trial.found.has_errors else {n: o.type for n, o in trial.scope.operands.items()}
+
+
+def _shape(s: Statement, scope: Scope, size: Callable[[AxisRange], Affine | None]) -> tuple[DimSpec, ...] | None:
+    dims: list[DimSpec] = []
+    for item in s.items or ():
+        dim: DimSpec | None
+        match item:
+            case Dots():
+                dim = Group("...")
+            case Star():
+                dim = Group(item.name)
+            case Name() if s.value is not None:
+                dim = infer_ranges(item, [s.value], scope, Diagnostics(), "{}")
+            case AxisRange():
+                dim = size(item)
+            case _:
+                dim = None
+        if dim is None:
+            return None
+        dims.append(dim)
+    return tuple(dims)
+
+
+def _candidates(scope: Scope) -> Iterable[ElementType]:
+    """Return the types that a temporary of a body may have, those of its operands first."""
+    return dict.fromkeys((*(o.type for o in scope.operands.values()), *scope.types.values(), DType.INT64, DType.BOOL))
+
+
+def check_recurrences(op: Op, found: Diagnostics) -> None:
+    """Record each circle of statements that is no recurrence."""
+    for targets in circles(op):
+        result = stepping(op, targets)
+        if isinstance(result, NoRecurrence):
+            hint = (
+                "a recurrence reads what is behind it along one index, and goes one way: "
+                "h[t - 1, d] in all that h[t, d] is made of, or h[t + 1, d]"
+            )
+            found.error(result.reason, result.span, hint)
+
+
+__all__ = ["Recurring", "check_recurrences"]

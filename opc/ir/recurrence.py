@@ -1,0 +1,236 @@
+"""Recurrences: values along one index that are made from themselves at the indices before, or behind.
+
+Statements stand in program order, and each reads what stands above it. A recurrence is the one exception: of statements that
+read one another in a circle, each is computed at one index after the other, along one axis of equal size, and what they read of
+one another lies at an index that was before. At the same index they read what stands above, as elsewhere.
+
+    h[t, d] = a[t, d]*(h[t - 1, d] if t > 0 else h0[d]) + b[t, d]
+
+No node of the IR says so: the reads do. So a pass that changes statements changes recurrences, and the gradient of one is
+another, which goes the other way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from opc.diagnostics import Span
+from opc.ir.affine import Affine, Dim, GroupSize, Index
+from opc.ir.expr import Read, operands_read, reads
+from opc.ir.node import remembered
+from opc.ir.op import Assign, Op
+from opc.records import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Recurrence:
+    """Statements whose values step together along one index: `targets` in program order.
+
+    `axes` is the entry of each target's indices that they step along, of `extent` points; it `falls` from the last to the first.
+    """
+
+    targets: tuple[str, ...]
+    axes: tuple[int, ...]
+    extent: Affine
+    falls: bool
+
+    def axis_of(self, target: str) -> int:
+        """Return the entry of a target's indices that it steps along."""
+        return self.axes[self.targets.index(target)]
+
+    def index_of(self, s: Assign) -> str:
+        """Return the index that a statement steps along."""
+        index = s.indices[self.axis_of(s.target)]
+        assert isinstance(index, str), "a recurrence steps along a single index"
+        return index
+
+
+@dataclass(frozen=True, slots=True)
+class NoRecurrence:
+    """Why statements that read one another in a circle are none: what is read where it is not made yet."""
+
+    read: Read
+    reason: str
+    span: Span
+
+
+@remembered("_circles")
+def circles(op: Op) -> tuple[tuple[str, ...], ...]:
+    """Return the targets of statements that read one another in a circle, or themselves, each circle in program order."""
+    position = {s.target: n for n, s in enumerate(op.body)}
+    edges = [sorted({position[name] for name in operands_read(s.value) if name in position}) for s in op.body]
+    if all(m < n for n, below in enumerate(edges) for m in below):
+        return ()
+    found = (sorted(c) for c in components(edges) if len(c) > 1 or c[0] in edges[c[0]])
+    return tuple(tuple(op.body[n].target for n in c) for c in sorted(found))
+
+
+def components(edges: Sequence[Sequence[int]]) -> Iterator[list[int]]:
+    """Yield the strongly connected components of a graph (Tarjan, 1972), without recursion."""
+    order: dict[int, int] = {}
+    low: dict[int, int] = {}
+    stack: list[int] = []
+    held: set[int] = set()
+    for root in range(len(edges)):
+        if root in order:
+            continue
+        order[root] = low[root] = len(order)
+        stack.append(root)
+        held.add(root)
+        waiting = [(root, iter(edges[root]))]
+        while waiting:
+            node, left = waiting[-1]
+            other = next(left, None)
+            if other is None:
+                waiting.pop()
+                if waiting:
+                    low[waiting[-1][0]] = min(low[waiting[-1][0]], low[node])
+                if low[node] == order[node]:
+                    at = stack.index(node)
+                    found, stack[at:] = stack[at:], []
+                    held -= set(found)
+                    yield found
+            elif other not in order:
+                order[other] = low[other] = len(order)
+                stack.append(other)
+                held.add(other)
+                waiting.append((other, iter(edges[other])))
+            elif other in held:
+                low[node] = min(low[node], order[other])
+
+
+@remembered("_recurrences")
+def recurrences(op: Op) -> tuple[Recurrence, ...]:
+    """Return the recurrences of an op, in program order of their first statements.
+
+    Raises:
+        ValueError: where statements read one another in a circle that is none; the verifier and the front end tell these.
+    """
+    found = [stepping(op, targets) for targets in circles(op)]
+    for f in found:
+        if isinstance(f, NoRecurrence):
+            raise ValueError(f"{op.name}: {f.reason}")
+    return tuple(f for f in found if isinstance(f, Recurrence))
+
+
+def recurrent(op: Op) -> frozenset[str]:
+    """Return the targets of all statements that take part in recurrences."""
+    return frozenset(name for circle in circles(op) for name in circle)
+
+
+def stepping(op: Op, targets: tuple[str, ...]) -> Recurrence | NoRecurrence:
+    """Return how the statements of a circle step, or why they don't."""
+    statements = [op.assignments[name] for name in targets]
+    first = statements[0]
+    failed: list[NoRecurrence] = []
+    for axis, index in enumerate(first.indices):
+        if isinstance(index, str):
+            for falls in (False, True):
+                found = _along(op, statements, axis, falls)
+                if isinstance(found, Recurrence):
+                    return found
+                failed.append(found)
+    if failed:
+        # The way in which most of the reads go tells best what is wrong with the others.
+        return max(failed, key=lambda f: [r for s in statements for r in _inner(s, targets)].index(f.read))
+    read = next(r for s in statements for r in _inner(s, targets))
+    return NoRecurrence(read, f"'{first.target}' is made from itself, and has no index that it could step along", read.span)
+
+
+def _inner(s: Assign, targets: Sequence[str]) -> Iterator[Read]:
+    return (r for r in reads(s.value) if r.operand in targets)
+
+
+def _along(op: Op, statements: Sequence[Assign], axis: int, falls: bool) -> Recurrence | NoRecurrence:
+    """Return the recurrence of statements, the first of which steps along an entry of its indices, or the first read that is
+    against it."""
+    targets = tuple(s.target for s in statements)
+    order = {name: n for n, name in enumerate(targets)}
+    axes = {targets[0]: axis}
+    waiting = [statements[0]]
+    while waiting:
+        s = waiting.pop()
+        own = s.indices[axes[s.target]]
+        for read in _inner(s, targets):
+            other = axes.get(read.operand)
+            if other is None:
+                places = [n for n, i in enumerate(read.indices) if isinstance(i, Affine) and own in i.indices()]
+                if not places:
+                    return NoRecurrence(read, f"'{read.operand}' is read at all points of '{own}', or at none of it", read.span)
+                axes[read.operand] = other = places[0]
+                waiting.append(op.assignments[read.operand])
+            reason = _against(read, other, str(own), falls, order[read.operand] < order[s.target])
+            if reason is not None:
+                return NoRecurrence(read, reason, read.span)
+    extents = {name: op.operand(name).dims[n] for name, n in axes.items()}
+    extent = extents[targets[0]]
+    for s in statements:
+        for read in _inner(s, targets):
+            if extents[read.operand] != extent or not isinstance(op.assignments[read.operand].indices[axes[read.operand]], str):
+                reason = (
+                    f"'{read.operand}' and '{targets[0]}' step together, and have {extents[read.operand]} and {extent} points"
+                )
+                return NoRecurrence(read, reason, read.span)
+    assert isinstance(extent, Affine), "an index stands on a single axis"
+    return Recurrence(targets, tuple(axes[name] for name in targets), extent, falls)
+
+
+def _against(read: Read, axis: int, index: str, falls: bool, above: bool) -> str | None:
+    """Return why a read of a statement that steps along `index` lies where nothing is made yet; None where it does not.
+
+    `above` tells that what is read stands above the statement.
+    """
+    at = read.indices[axis]
+    if not isinstance(at, Affine):
+        return f"'{read.operand}' is read at an index that is data, before it is made"
+    step = at - Index(index) if not falls else Affine.of(Index(index)) - at
+    if index in step.indices():
+        return f"'{read.operand}' is read at {at}, which is no fixed number of steps away from {index}"
+    never_ahead = all(c <= 0 and all(isinstance(a, Index | Dim | GroupSize) for a in m) for m, c in step.terms if m)
+    constant = next((c for m, c in step.terms if not m), 0)
+    if never_ahead and (constant < 0 or (constant == 0 and above)):
+        return None
+    if never_ahead and constant == 0:
+        return f"'{read.operand}' is read at {at}, where it is being made"
+    return f"'{read.operand}' is read at {at}, where it is not made yet"
+
+
+@remembered("_segments")
+def segments(op: Op) -> tuple[tuple[Recurrence | None, tuple[Assign, ...]], ...]:
+    """Return the statements of an op in an order of computing: those of a recurrence together, the others as far as possible.
+
+    Each segment reads what is in the segments before it; one with a recurrence holds its statements alone.
+    """
+    groups = recurrences(op)
+    member = {name: g for g in groups for name in g.targets}
+    if not groups:
+        return ((None, op.body),)
+    done: set[str] = set()
+    pending = list(op.body)
+    own = {s.target for s in op.body}
+    found: list[tuple[Recurrence | None, tuple[Assign, ...]]] = []
+
+    def is_ready(s: Assign, inside: frozenset[str] = frozenset()) -> bool:
+        return all(name in done or name in inside for name in operands_read(s.value) & own)
+
+    while pending:
+        plain: list[Assign] = []
+        for s in pending:
+            if s.target not in member and is_ready(s):
+                plain.append(s)
+                done.add(s.target)
+        if plain:
+            found.append((None, tuple(plain)))
+        else:
+            group = next(
+                g
+                for g in groups
+                if g.targets[0] not in done and all(is_ready(op.assignments[n], frozenset(g.targets)) for n in g.targets)
+            )
+            found.append((group, tuple(op.assignments[n] for n in group.targets)))
+            done.update(group.targets)
+        pending = [s for s in pending if s.target not in done]
+    return tuple(found)
+
+
+__all__ = ["NoRecurrence", "Recurrence", "circles", "components", "recurrences", "recurrent", "segments", "stepping"]

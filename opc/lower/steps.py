@@ -1,0 +1,133 @@
+"""Programs of ops that have recurrences: the stages of one step in a serial loop, and those of the rest before and behind it.
+
+A step is an op like any other (`opc.transform.steps`), so its sums are contractions in blocks and its rows are vectorised; the
+points of a step are split over threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from opc.analysis.needs import outputs_that_need
+from opc.ir.affine import Affine
+from opc.ir.expr import Expr, GroupRef, Present, Read, reads, rewrite
+from opc.ir.op import Assign, Group, Op, Operand
+from opc.ir.recurrence import recurrences, recurrent
+from opc.lower.loop_ir import ContractionStage, Program, RowStage, Stage, StageOperand, StepLoop, Temporary
+from opc.lower.partition import temporary
+from opc.records import replace
+from opc.transform.indices import INDEX_NAMES, Namer, bare, index_names, op_names
+from opc.transform.normalize import prune
+from opc.transform.scalar import ZERO, select
+from opc.transform.steps import Steps, in_segments
+
+Lower = Callable[[Op, bool, bool], tuple[Program, Op]]
+"""Returns the stages of an op without recurrences, and what became of it."""
+
+
+def in_steps(op: Op, lazy: bool, lower: Lower) -> tuple[Program, Op]:
+    """Return the program of an op with recurrences, and the op that its stages are of."""
+    whole = in_segments(_with_copies(prune(op, [o.name for o in op.outputs])))
+    needs = outputs_that_need(whole.op)
+    order = [o.name for o in op.outputs]
+    stages: list[Stage] = []
+    temporaries: list[Temporary] = []
+    loops: list[StepLoop] = []
+    made: dict[str, Operand] = {}
+    body: list[Assign] = []
+
+    def needed_by(name: str) -> tuple[str, ...]:
+        return tuple(o for o in order if o in needs.get(name, ()))
+
+    for t in whole.op.temporaries:
+        if needed_by(t.name) and any(t.name in (o.name for o in s.op.outputs) or _holds(s.steps, t.name) for s in whole.segments):
+            temporaries.append(temporary(t, needed_by(t.name)))
+    for segment in whole.segments:
+        part = replace(segment.op, inputs=(*segment.op.inputs, *made.values()))
+        program, lowered = lower(part, lazy, False)
+        parts = {} if segment.steps is None else dict(segment.steps.parts)
+        known = {o.name for o in (*op.outputs, *whole.op.temporaries)}
+
+        def users(names: Iterable[str], parts: dict[str, str] = parts) -> tuple[str, ...]:
+            wanted = {o for n in names for o in needed_by(parts.get(n, n))}
+            return tuple(o for o in order if o in wanted)
+
+        temporaries += [replace(t, needed_by=users(t.needed_by)) for t in program.temporaries]
+        for o in segment.op.outputs if parts else ():
+            temporaries.append(replace(temporary(o, needed_by(parts[o.name])), part_of=parts[o.name]))
+        if segment.steps is not None:
+            s = segment.steps
+            loops.append(StepLoop(s.index, s.extent, s.falls, len(stages), len(stages) + len(program.stages)))
+        stages += [_placed(s, op) for s in program.stages]
+        body += lowered.body
+        made |= {t.name: t for t in (*lowered.temporaries, *lowered.outputs) if t.name not in known}
+    outputs = {o.name for o in op.outputs}
+    declared = {t.name: t for t in (*whole.op.temporaries, *made.values()) if t.name not in outputs}
+    lowered_op = replace(op, body=tuple(body), temporaries=tuple(declared.values()), inplace=())
+    return Program(op.name, tuple(stages), tuple(temporaries), steps=tuple(loops)), lowered_op
+
+
+def _with_copies(op: Op) -> Op:
+    """Return an op with a temporary for each tensor of the call that a recurrence reads step by step.
+
+    A nest copies an operand that is strided, or widens it, whole: at each step that would take time with the square of their
+    number. A temporary is contiguous, and in the type it is computed in.
+    """
+    tensors = {o.name: o for o in (*op.inputs, *op.outputs)}
+    stepped: dict[str, None] = {}
+    for recurrence in recurrences(op):
+        for name in recurrence.targets:
+            s = op.assignments[name]
+            index = recurrence.index_of(s)
+            for r in reads(s.value):
+                along = any(isinstance(i, Affine) and index in i.indices() for i in r.indices)
+                if along and r.operand in tensors and r.operand not in recurrent(op):
+                    stepped.setdefault(r.operand)
+    if not stepped:
+        return op
+    namer = Namer(op_names(op) | index_names(op))
+    copies = {n: replace(tensors[n], name=namer.fresh(f"{n}_copy"), optional=False, doc="") for n in stepped}
+    inside = recurrent(op)
+
+    def rule(e: Expr) -> Expr:
+        return replace(e, operand=copies[e.operand].name) if isinstance(e, Read) and e.operand in copies else e
+
+    def copy(o: Operand) -> Assign:
+        indices = tuple(GroupRef(d.name) if isinstance(d, Group) else namer.fresh(*INDEX_NAMES) for d in o.dims)
+        value: Expr = Read(o.name, bare(indices), o.type)
+        return Assign(copies[o.name].name, indices, select(Present(o.name), value, ZERO) if o.optional else value)
+
+    inputs = {o.name for o in op.inputs}
+    body = [copy(tensors[n]) for n in copies if n in inputs]
+    for s in op.body:
+        body.append(s.with_value(rewrite(s.value, rule)) if s.target in inside else s)
+        if s.target in copies:
+            body.append(copy(tensors[s.target]))
+    return replace(op, body=tuple(body), temporaries=(*op.temporaries, *copies.values()))
+
+
+def _holds(steps: Steps | None, name: str) -> bool:
+    return steps is not None and any(whole == name for _, whole in steps.parts)
+
+
+def _placed(stage: Stage, op: Op) -> Stage:
+    """Return a stage of a segment with each operand where it is in the whole op."""
+    outputs, inputs = {o.name for o in op.outputs}, {o.name for o in op.inputs}
+
+    def place(o: StageOperand) -> StageOperand:
+        return replace(o, kind="output" if o.name in outputs else "input" if o.name in inputs else "temporary")
+
+    def placed(s: RowStage) -> RowStage:
+        once = None if s.once is None else placed(s.once)
+        return replace(s, operands=tuple(map(place, s.operands)), once=once)
+
+    match stage:
+        case RowStage():
+            return placed(stage)
+        case ContractionStage():
+            # The sum itself is no operand of the op.
+            first, *rest = stage.epilogue.operands
+            epilogue = replace(stage.epilogue, operands=(first, *map(place, rest)))
+            return replace(stage, epilogue=epilogue)
+        case _:
+            return stage

@@ -1,0 +1,155 @@
+"""Recurrences as loops: an op in segments, of which those of recurrences compute one step at a time.
+
+Lowering and the printers of array programs take an op that has recurrences through this form. Each value that steps is kept for
+all its indices in a temporary whose first axis is the one that it steps along. A segment of a recurrence is an op for a single
+step: its outputs are the values of the step, without that axis, and the index of the step is a size that only loops know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from opc.ir.affine import Affine, Dim
+from opc.ir.expr import Expr, Read, operands_read, rewrite
+from opc.ir.op import Assign, Op, Operand, Requirement
+from opc.ir.recurrence import Recurrence, recurrences, segments
+from opc.records import dataclass, replace
+from opc.transform.indices import Namer, bare, index_names, op_names, substitute
+from opc.transform.scalar import index_value, raw
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """How a segment is repeated: for each value of the size `index` below `extent`, from the last one down if it `falls`.
+
+    `parts` pairs each output of the segment, the value of one step, with the temporary that holds the values of all.
+    """
+
+    index: str
+    extent: Affine
+    falls: bool
+    parts: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """Statements that are computed together from what is in memory, as an op of their own, and how often."""
+
+    op: Op
+    steps: Steps | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentedOp:
+    """An op whose recurrences are kept in temporaries, and its segments in the order in which they are computed."""
+
+    op: Op
+    segments: tuple[Segment, ...]
+
+    @property
+    def joined(self) -> Op:
+        """An op of the statements of all segments; the values of all steps are read, and have no statement."""
+        parts = [t for s in self.segments if s.steps is not None for t in s.op.outputs]
+        facts = dict.fromkeys(r for s in self.segments for r in s.op.require)
+        body = tuple(a for s in self.segments for a in s.op.body)
+        return replace(self.op, temporaries=(*self.op.temporaries, *parts), body=body, require=tuple(facts))
+
+
+def in_segments(op: Op) -> SegmentedOp:
+    """Return an op in segments, one of which has no recurrence where the op has none."""
+    namer = Namer(op_names(op) | index_names(op))
+    for recurrence in recurrences(op):
+        op = _kept(op, recurrence, namer)
+    found: list[Segment] = []
+    for n, (own, statements) in enumerate(segments(op)):
+        if own is None:
+            found.append(Segment(_plain(op, n, statements)))
+        else:
+            found.append(_stepping(op, n, own, statements, namer))
+    return SegmentedOp(op, tuple(found))
+
+
+def _kept(op: Op, recurrence: Recurrence, namer: Namer) -> Op:
+    """Return an op whose recurrence steps along the first axis of temporaries; outputs are copies of these."""
+    outputs = {o.name: o for o in op.outputs}
+    names = {n: namer.fresh(f"{n}_steps") if n in outputs else n for n in recurrence.targets}
+    order = {
+        n: [axis, *(k for k in range(len(op.operand(n).dims)) if k != axis)]
+        for n, axis in zip(recurrence.targets, recurrence.axes, strict=True)
+    }
+
+    def moved(e: Expr) -> Expr:
+        if not isinstance(e, Read) or e.operand not in names:
+            return e
+        places = order[e.operand]
+        checked = tuple(sorted(places.index(k) for k in e.checked))
+        return replace(e, operand=names[e.operand], indices=tuple(e.indices[k] for k in places), checked=checked)
+
+    body: list[Assign] = []
+    for s in op.body:
+        value = rewrite(s.value, moved)
+        if s.target not in names:
+            body.append(s.with_value(value))
+            continue
+        indices = tuple(s.indices[k] for k in order[s.target])
+        body.append(Assign(names[s.target], indices, value, s.span))
+        if s.target in outputs:
+            read = Read(names[s.target], bare(indices), outputs[s.target].type, span=s.span)
+            body.append(Assign(s.target, s.indices, read, s.span))
+    kept = {n: op.operand(n) for n in recurrence.targets}
+    new = {n: replace(o, name=names[n], dims=tuple(o.dims[k] for k in order[n]), optional=False, doc="") for n, o in kept.items()}
+    temporaries = [new.pop(t.name, t) for t in op.temporaries]
+    return replace(op, body=tuple(body), temporaries=(*temporaries, *new.values()), inplace=())
+
+
+def _plain(op: Op, n: int, statements: tuple[Assign, ...]) -> Op:
+    """Return an op of statements alone: what they read of others are its inputs, what others read are its outputs."""
+    own = {s.target for s in statements}
+    later = {name for s in op.body if s.target not in own for name in operands_read(s.value)}
+    outputs = [o for o in op.outputs if o.name in own]
+    outputs += [t for t in op.temporaries if t.name in own & later]
+    return _segment(op, n, statements, outputs)
+
+
+def _segment(op: Op, n: int, statements: tuple[Assign, ...], outputs: list[Operand]) -> Op:
+    own = {s.target for s in statements}
+    given = {o.name for o in outputs}
+    stored = tuple(replace(o, optional=False) for o in (*op.temporaries, *op.outputs) if o.name not in own)
+    return replace(
+        op,
+        name=f"{op.name}_{n}",
+        inputs=(*op.inputs, *stored),
+        outputs=tuple(outputs),
+        temporaries=tuple(t for t in op.temporaries if t.name in own and t.name not in given),
+        body=statements,
+        inplace=(),
+    )
+
+
+def _stepping(op: Op, n: int, recurrence: Recurrence, statements: tuple[Assign, ...], namer: Namer) -> Segment:
+    """Return the segment of one step of a recurrence along the first axes of temporaries."""
+    step = namer.fresh(f"{recurrence.index_of(statements[0])}_now")
+    now = {s.target: namer.fresh(f"{s.target.removesuffix('_steps')}_now") for s in statements}
+    here = Affine.of(Dim(step))
+    outputs, body = [], []
+    for s in statements:
+        operand = op.operand(s.target)
+        index = recurrence.index_of(s)
+        value = rewrite(substitute(s.value, {index: here}), lambda e: _present(e, here, now))
+        body.append(Assign(now[s.target], s.indices[1:], value, s.span))
+        outputs.append(replace(operand, name=now[s.target], dims=operand.dims[1:]))
+    inside = Requirement(raw("lt", index_value(here), index_value(recurrence.extent)), f"{step} < {recurrence.extent}")
+    known = replace(op, require=(*op.require, inside))
+    parts = tuple((now[s.target], s.target) for s in statements)
+    return Segment(_segment(known, n, tuple(body), outputs), Steps(step, recurrence.extent, recurrence.falls, parts))
+
+
+def _present(e: Expr, here: Affine, now: Mapping[str, str]) -> Expr:
+    """Return a read of a value of the present step as one of that step's own."""
+    if not isinstance(e, Read) or e.operand not in now or e.indices[0] != here:
+        return e
+    checked = tuple(k - 1 for k in e.checked if k > 0)
+    return replace(e, operand=now[e.operand], indices=e.indices[1:], checked=checked)
+
+
+__all__ = ["Segment", "SegmentedOp", "Steps", "in_segments"]

@@ -1,0 +1,84 @@
+"""Which statements step together, along which index, and in which order they are computed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+
+from opc.ir.expr import Expr, Read, rewrite
+from opc.ir.op import Op
+from opc.ir.recurrence import NoRecurrence, circles, recurrences, recurrent, segments, stepping
+from opc.ir.verify import VerifyError, verify
+from opc.pipeline import compile_text
+
+HEAD = "op: foo\ndomain: tests\nversion: 1\ndoc: A test.\ntypes: {T: [float32]}\n"
+
+
+def op(inputs: str, outputs: str, *body: str) -> Op:
+    lines = "".join(f"  {line}\n" for line in body)
+    return compile_text(f"{HEAD}inputs: {inputs}\noutputs: {outputs}\nkernel: |\n{lines}").forward
+
+
+LINEAR = op("{a: 'T[N, D]', s: 'T[D]'}", "{h: 'T[N, D]'}", "h[t, d] = a[t, d] * pad(h[t - 1, d], s[d])")
+
+
+def test_a_value_made_from_itself() -> None:
+    (found,) = recurrences(LINEAR)
+    assert (found.targets, found.axes, str(found.extent), found.falls) == (("h",), (0,), "N", False)
+    assert found.index_of(LINEAR.body[0]) == "t"
+
+
+def test_it_falls_and_steps_along_any_axis() -> None:
+    (found,) = recurrences(op("{a: 'T[D, N]'}", "{h: 'T[D, N]'}", "h[d, t] = a[d, t] * pad(h[d, t + 2], 1)"))
+    assert (found.axes, found.falls) == ((1,), True)
+
+
+def test_values_step_together_along_their_own_axes() -> None:
+    body = (
+        "z[t:N, d:D] = sum[k](r[d, k] * pad(h[k, t - 1], 0))",
+        "c[d, t] = tanh(z[t, d]) + pad(c[d, t - 1], 0)",
+        "h[d, t] = c[d, t] * x[d, t]",
+        "y[d] = sum[t](h[d, t])",
+    )
+    both = op("{x: 'T[D, N]', r: 'T[D, D]'}", "{y: 'T[D]'}", *body)
+    (found,) = recurrences(both)
+    assert (found.targets, found.axes) == (("z", "c", "h"), (0, 1, 1))
+    assert recurrent(both) == {"z", "c", "h"}
+
+
+def test_segments_come_in_an_order_of_computing() -> None:
+    body = (
+        "p[t, d] = exp(x[t, d])",
+        "f[t, d] = p[t, d] + pad(f[t - 1, d], 0)",
+        "q[t, d] = f[t, d] * p[t, d]",
+        "g[t, d] = q[t, d] + pad(g[t + 1, d], 0)",
+        "y[t, d] = g[t, d] * f[t, d]",
+    )
+    parts = segments(op("{x: 'T[N, D]'}", "{y: 'T[N, D]'}", *body))
+    assert [[s.target for s in statements] for _, statements in parts] == [["p"], ["f"], ["q"], ["g"], ["y"]]
+    assert [r is not None for r, _ in parts] == [False, True, False, True, False]
+
+
+def test_an_op_without_is_one_segment() -> None:
+    plain = op("{x: 'T[N]'}", "{y: 'T[N]'}", "y = x * x")
+    assert recurrences(plain) == () == circles(plain)
+    assert segments(plain) == ((None, plain.body),)
+
+
+def test_the_verifier_refuses_circles_that_are_none() -> None:
+    ahead = compile_text(
+        f"{HEAD}inputs: {{a: 'T[N]'}}\noutputs: {{h: 'T[N]'}}\nkernel: |\n  h[t] = a[t] * pad(h[t - 1], 0)\n"
+    ).forward
+    other = op("{a: 'T[N]'}", "{h: 'T[N]'}", "h[t] = a[t] * pad(a[t - 1], 0) * pad(a[t + 1], 0)")
+    rule = {"a": "h"}
+    both = replace(other, body=tuple(s.with_value(_renamed(s.value, rule)) for s in other.body))
+    assert isinstance(stepping(both, ("h",)), NoRecurrence)
+    verify(ahead)
+    with pytest.raises(VerifyError, match="'h' is read before it is assigned: 'h' is read at t"):
+        verify(both)
+
+
+def _renamed(e: Expr, names: Mapping[str, str]) -> Expr:
+    return rewrite(e, lambda n: replace(n, operand=names.get(n.operand, n.operand)) if isinstance(n, Read) else n)
