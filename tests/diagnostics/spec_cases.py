@@ -17,6 +17,8 @@ YAML: list[Case] = [
     file("doc: a⟦:⟧ b\n", "not valid YAML: mapping values are not allowed here"),
     file("op: foo\ndoc: ⟦`⟧x\n", "not valid YAML: found character '`' that cannot start any token"),
     file("op: foo\ndoc: a⟦\x07⟧b\n", "a YAML file can't hold the character #x0007"),
+    file('op: foo\ndoc: ⟦"a\\0b"⟧\n', "a text can't hold the character #x0000"),
+    file('op: foo\ndoc: ⟦"a\\ud800b"⟧\n', "a text can't hold the character #xd800"),
     file("a: " + "[" * 31 + "⟦[⟧" + "]" * 32 + "\n", "nested more than 32 deep"),
     file("a: [" + "1, " * 49_997 + "⟦1⟧]\n", "the file has more than 50000 values"),
     file("⟦⟧" + "#" * (1 << 20) + "\n", "the file is larger than 1024 KiB"),

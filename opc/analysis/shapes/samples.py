@@ -9,6 +9,7 @@ from opc.analysis.shapes.inference import broadcast_shapes
 from opc.analysis.shapes.plan import group_key
 from opc.analysis.shapes.steps import GroupKey
 from opc.ir.affine import AttrInt, Dim, GroupSize, Symbol
+from opc.ir.arrangement import arrangement, mixed, places
 from opc.ir.op import Attribute, AttributeKind, AttributeValue, Group, Op, Operand
 
 
@@ -24,7 +25,8 @@ def sample(
 
     Every group has the axes `axes`, but the own groups of a broadcast op lose one more leading axis each; the dimensions that
     inputs bind have the size that `known` names, else `dims` in turn. Optional operands are given unless `optional` is False.
-    Required attributes that are not in `attributes` get some value, axis attributes the position the groups leave.
+    Required attributes that are not in `attributes` get some value, axis attributes the position the groups leave; an attribute
+    that lists axes the places they have in the declaration.
     """
     groups: dict[GroupKey, Shape] = {}
     sizes: dict[str, int] = {}
@@ -41,6 +43,11 @@ def sample(
             for own_key in (k for k in groups if k[0] == key[0] and k[1] is not None):
                 whole = broadcast_shapes(whole, groups[own_key]) or ()
             groups[key] = whole
+    how = arrangement(op)
+    if how is not None and how.axes not in given:
+        declared = next((o for o in operands if how.is_mixed(o)), None)
+        first = 0 if declared is None or how.picked_first(declared) else len(groups[how.rest, None])
+        given[how.axes] = tuple(range(first, first + len(groups[how.picked, None])))
     for a in op.attributes:
         if a.required and a.name not in given:
             given[a.name] = _value(a.kind, a.length, a.values)
@@ -69,6 +76,14 @@ def sample(
         sizes[name] = size.evaluate(value)
 
     def shape(operand: Operand) -> Shape:
+        if how is not None and (how.is_mixed(operand) or how.is_thinned(operand)):
+            keeps = None if how.keeps is None else given.get(how.keeps, op.attribute(how.keeps).default)
+            if how.is_mixed(operand) or keeps is True:
+                rest, picked = groups[how.rest, None], groups[how.picked, None]
+                own = picked if how.is_mixed(operand) else (1,) * len(picked)
+                listed = given[how.axes]
+                assert isinstance(listed, tuple), "axes are a list"
+                return mixed(rest, own, places([int(a) for a in listed], len(rest) + len(picked)))
         found: list[int] = []
         for dim in operand.dims:
             found += groups[group_key(dim)] if isinstance(dim, Group) else [dim.evaluate(value)]
