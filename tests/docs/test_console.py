@@ -48,7 +48,7 @@ def test_the_first_pages_show_real_output() -> None:
 
 def test_a_project_is_an_installed_wheel_after_five_commands() -> None:
     section = (ROOT / "docs/wheels.md").read_text().partition("\n## A project\n")[2].partition("\n## ")[0]
-    typed = [command for m in BLOCK.finditer(section) if m[2] == "console" for command, _ in commands(m[3])]
+    typed = [command for m in BLOCK.finditer(section) if m[3] == "console" for command, _ in commands(m[4])]
     assert len(typed) == 5
     assert (typed[0], typed[3].split()[:2]) == ("opc init my-ops", ["pip", "install"])
     assert "import my_ops" in typed[4]

@@ -17,7 +17,8 @@ from opc.editor.body_layout import laid_out as body_laid_out
 from opc.editor.body_layout import same_body
 from opc.editor.layout import laid_out
 from opc.editor.yaml_layout import WIDTH
-from tests.diagnostics.test_fuzz import IN_DOCS, mutated
+from tests.diagnostics.test_fuzz import IN_DOCS, RANDOM, SEEDS
+from tests.faults.mutations import mutated
 
 SPECS = sorted((Path(__file__).parents[2] / "specs").rglob("*.yaml"))
 
@@ -197,7 +198,7 @@ def test_specs_of_the_docs_keep_their_meaning(text: str) -> None:
 
 
 @settings(max_examples=30, deadline=None)
-@given(text=mutated())
+@given(text=RANDOM.map(lambda random: mutated(random, SEEDS)))
 def test_layout_keeps_meaning_or_refuses(text: str) -> None:
     try:
         made = laid_out(text)

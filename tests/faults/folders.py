@@ -100,7 +100,8 @@ def _stamp(*listed: str) -> Callable[[Fence], None]:
         place = fence.work / "out/one/build/stamp.json"
         data = json.loads(place.read_text())
         for path in listed:
-            data["digests"][path.format(root=fence.root)] = data["files"][path.format(root=fence.root)] = "0:0"
+            named = path.format(root=fence.root, work=fence.work)
+            data["digests"][named] = data["files"][named] = "0:0"
         place.write_text(json.dumps(data))
 
     return _made(change)
@@ -138,7 +139,7 @@ FOLDERS: dict[str, Callable[[Fence], None]] = {
     "a manifest of absolute files": _manifest("{root}/victim"),
     "a manifest of odd files": _manifest("", ".", "a\0b", "x\ny", "fake/../../../../victim"),
     "a stamp of others' files": _stamp("{root}/victim", "{root}/elsewhere/kept"),
-    "a stamp that climbs": _stamp("{root}/work/out/one/build/../../../../victim"),
+    "a stamp that climbs": _stamp("{work}/out/one/build/../../../../victim"),
     "a manifest of lists": _text("one/manifest.json", '{"backends": [[]], "files": {"x": []}, "opc": {}, "spec": []}'),
     "a manifest without end": _text("one/manifest.json", "[" * 200_000),
     "a stamp without end": _text("one/build/stamp.json", "[" * 200_000),

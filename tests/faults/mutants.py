@@ -54,7 +54,7 @@ class Verdict:
 
 @dataclass
 class Report:
-    """What a worker has found so far: the number it is at, verdicts, and its largest resident memory in bytes."""
+    """What a worker has found so far: the number it is at, verdicts, and by how many bytes its resident memory has grown."""
 
     number: int
     verdicts: list[tuple[int, Verdict]] = field(default_factory=list)
@@ -136,12 +136,14 @@ def _resident() -> int:
 
 def _work(seed: str, numbers: range, answers: Connection) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    # What the process that it was forked from holds is there from the start.
+    before = _resident()
     with tempfile.TemporaryDirectory() as name:
         report, sent = Report(numbers.start), time.monotonic()
         for number in numbers:
             report.verdicts.append((number, verdict(seed, number, Path(name))))
             if time.monotonic() > sent + 1 or number == numbers[-1]:
-                report.number, report.resident = number + numbers.step, _resident()
+                report.number, report.resident = number + numbers.step, _resident() - before
                 answers.send(report)
                 report, sent = Report(number), time.monotonic()
     answers.close()

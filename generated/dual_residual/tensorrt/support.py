@@ -237,7 +237,8 @@ class Shapes:
             return
         rank = len(self.sizes)
         counted = [at + rank if at < 0 else at for at in given] or list(range(rank))
-        if any(not 0 <= at < rank for at in counted) or len(set(counted)) < len(counted):
+        twice = len(set(counted)) < len(counted)
+        if twice or any(not 0 <= at < rank for at in counted):
             raise ValueError(f"{axes} = {given} does not fit: there are {rank} axes")
         self.listed[axes] = set(counted)
 

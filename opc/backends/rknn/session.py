@@ -94,6 +94,10 @@ class RknnSession(Session):
         call = self._accepted(op, inputs, attributes)
         if "float16" in _dtypes(call):
             raise Unsupported("RKNN's runtime gives floating tensors to an op in float32")
+        if any(
+            a.length is not None and a.default and len(call.attributes.get(a.name, a.default)) == 0 for a in self.op.attributes
+        ):
+            raise Unsupported("RKNN's runtime has no empty lists: an attribute without elements has its default")
         if machine in self._absent:
             raise Unsupported(self._absent[machine])
         key = _key(inputs, attributes)

@@ -107,18 +107,18 @@ def some(x, axis, what=None):
     return np.zeros(rest, x.dtype)
 
 
-def listed(axes, rank):
+def _listed(axes, rank):
     """Return the axes that a list names, counted from the front, in order; all where it names none."""
     return tuple(sorted(a % rank for a in axes)) or tuple(range(rank))
 
 
-def arranged(x, axes, ahead):
+def _arranged(x, axes, ahead):
     """Return x with some axes before or behind the others."""
     rest = [a for a in range(x.ndim) if a not in axes]
     return x.transpose([*axes, *rest] if ahead else [*rest, *axes])
 
 
-def restored(x, axes, ahead):
+def _restored(x, axes, ahead):
     """Return an array whose axes were arranged with each in its own place."""
     rest = [a for a in range(x.ndim) if a not in axes]
     order = np.array([*axes, *rest] if ahead else [*rest, *axes], np.int64)

@@ -148,11 +148,11 @@ class _NumpyEmitter(NumpyOperations):
         if how is None:
             return []
         axes = self.attribute_local[how.axes]
-        lines = [f"{axes} = {self.using('listed')}({axes}, {self.rank()})"]
+        lines = [f"{axes} = {self.using('_listed')}({axes}, {self.rank()})"]
         for o in self.op.inputs:
             x = self.local[o.name]
             if how.is_mixed(o):
-                made = f"{self.using('arranged')}({x}, {axes}, {how.picked_first(o)})"
+                made = f"{self.using('_arranged')}({x}, {axes}, {how.picked_first(o)})"
                 lines.append(f"{x} = None if {x} is None else {made}" if o.optional else f"{x} = {made}")
             elif how.keeps is not None and how.is_thinned(o):
                 asked = f"{self.attribute_local[how.keeps]}{f' and {x} is not None' if o.optional else ''}"
@@ -181,7 +181,7 @@ class _NumpyEmitter(NumpyOperations):
         """Return an output as callers see it."""
         how = self.arrangement
         if how is not None and how.is_mixed(o):
-            return f"{self.using('restored')}({value}, {self.attribute_local[how.axes]}, {how.picked_first(o)})"
+            return f"{self.using('_restored')}({value}, {self.attribute_local[how.axes]}, {how.picked_first(o)})"
         if how is not None and how.keeps is not None and how.is_thinned(o):
             axes, keeps = (self.attribute_local[name] for name in (how.axes, how.keeps))
             return f"np.expand_dims({value}, {axes}) if {keeps} else {value}"

@@ -113,8 +113,7 @@ template <class A>
 struct Call {
   Arguments arguments;
   A attributes = {};
-  char message[1024];
-  message[0] = '\0'; /* the rest is not worth a call's time */
+  char message[1024] = "";
   const opc_context context = {opc_host_parallel_for, nullptr, message, sizeof message};
 
   Call(const Op<A> &op, std::vector<int64_t> values) : arguments(std::move(values)) { op.attributes(arguments, attributes); }

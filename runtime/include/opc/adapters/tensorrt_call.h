@@ -236,8 +236,7 @@ class Core {
     DLTensor given[max_operands], made[max_operands];
     const DLTensor *inputs[max_operands] = {};
     DLTensor *outputs[max_operands] = {};
-    char message[1024];
-    message[0] = '\0'; /* the rest is not worth a call's time */
+    char message[1024] = "";
     opc_cuda_context context = {nullptr, current_device(), nullptr, nullptr, nullptr, nullptr, message, sizeof message};
     bool ok;
 
