@@ -14,7 +14,7 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import field
-from importlib.util import find_spec
+from importlib.machinery import PathFinder
 
 from opc.records import dataclass, replace
 
@@ -44,6 +44,15 @@ class Command:
         return replace(self, arguments=(*self.arguments, *more))
 
 
+def _installed(name: str) -> bool:
+    """Return whether a module is on the path.
+
+    `importlib.util.find_spec` would ask setuptools' finder first. Asked for pip, that one takes this process for pip, and from
+    then on neither setuptools nor what imports it, such as Paddle, can be imported here.
+    """
+    return PathFinder.find_spec(name) is not None
+
+
 def installers(python: str) -> tuple[Command, ...]:
     """Return the commands that install into a Python what is put behind them, the best first.
 
@@ -51,14 +60,14 @@ def installers(python: str) -> tuple[Command, ...]:
     """
     found = []
     program = shutil.which("uv")
-    uv = (sys.executable, "-m", "uv") if find_spec("uv") is not None else () if program is None else (program,)
+    uv = (sys.executable, "-m", "uv") if _installed("uv") else () if program is None else (program,)
     if uv:
         # As pip does, uv is to take the best version of all places that offer one.
         variables = {"UV_INDEX_STRATEGY": "unsafe-best-match", "UV_NO_PROGRESS": "1", **_settings()}
         own = {n: v for n, v in variables.items() if n not in os.environ}
         found.append(Command((*uv, "pip", "install", "--python", python), own))
     # Ours can install there; giving the environment one of its own takes longer than all the rest of making it.
-    pip = (sys.executable, "-m", "pip", "--python", python) if find_spec("pip") is not None else (python, "-m", "pip")
+    pip = (sys.executable, "-m", "pip", "--python", python) if _installed("pip") else (python, "-m", "pip")
     options = ("install", "--disable-pip-version-check", "--no-input", "--progress-bar", "off", "--no-compile")
     return *found, Command((*pip, *options))
 
@@ -66,7 +75,7 @@ def installers(python: str) -> tuple[Command, ...]:
 @functools.cache
 def _settings() -> dict[str, str]:
     """Return pip's settings, from its files and from its environment, as variables for uv."""
-    if find_spec("pip") is None:
+    if not _installed("pip"):
         return {}
     asked = subprocess.run((sys.executable, "-m", "pip", "config", "list"), capture_output=True, text=True, check=False)
     return read_settings(asked.stdout)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import shutil
 import subprocess
 import sys
@@ -53,12 +52,17 @@ def test_uv_goes_first_where_it_is_installed(monkeypatch: pytest.MonkeyPatch) ->
     assert uv.arguments == (sys.executable, "-m", "uv", "pip", "install", "--python", "other")
     assert "UV_INDEX_STRATEGY" not in uv.variables, "what the user sets stands"
     assert pip.arguments[:6] == (sys.executable, "-m", "pip", "--python", "other", "install")
-    without = importlib.util.find_spec
-    monkeypatch.setattr(installer, "find_spec", lambda name: None if name == "uv" else without(name))
+    monkeypatch.setattr(installer, "_installed", lambda name: name != "uv")
     monkeypatch.setattr(shutil, "which", lambda name: None)
     assert installers("other") == (pip,)
-    monkeypatch.setattr(installer, "find_spec", lambda name: None)
+    monkeypatch.setattr(installer, "_installed", lambda name: False)
     assert installers("other")[0].arguments[:3] == ("other", "-m", "pip")
+
+
+def test_setuptools_can_be_imported_by_a_process_that_has_installed() -> None:
+    """Paddle imports it; setuptools' own finder, once asked for pip, keeps it from being imported."""
+    program = "from opc.build.installer import installers; installers('other'); import setuptools"
+    subprocess.run((sys.executable, "-c", program), check=True)
 
 
 def test_the_next_does_what_one_can_not() -> None:
