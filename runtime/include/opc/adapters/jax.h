@@ -26,6 +26,17 @@ constexpr dtype_number<int32_t> dtype_numbers[] = {
 #undef OPC_ROW
 };
 
+/* The dtypes at XLA's numbers: a call looks one up for each operand. */
+struct dtypes_by_number {
+  static constexpr uint32_t count = 64;
+  dtype at[count] = {};
+  constexpr dtypes_by_number() {
+    for (uint32_t number = 0; number < count; ++number) at[number] = element_of(dtype_numbers, static_cast<int32_t>(number));
+  }
+  dtype operator[](uint32_t number) const { return number < count ? at[number] : dtype_unknown; }
+};
+constexpr dtypes_by_number dtypes;
+
 /* The most operands an op may have on one side. */
 constexpr int max_operands = 32;
 
@@ -77,13 +88,11 @@ class Operands {
     if (next >= count) return false;
     const XLA_FFI_Buffer *buffer = static_cast<const XLA_FFI_Buffer *>(buffers[next++]);
     if (buffer->rank < batch_axes || buffer->rank - batch_axes > OPC_MAX_RANK) return false;
-    const DLDataType type = dlpack_of(element_of(dtype_numbers, static_cast<int32_t>(buffer->dtype)));
-    int64_t points = 1, elements = 1;
-    for (int64_t axis = 0; axis < buffer->rank; ++axis) (axis < batch_axes ? points : elements) *= buffer->dims[axis];
+    const DLDataType type = dlpack_of(dtypes[static_cast<uint32_t>(buffer->dtype)]);
     view = &views_[count_];
     *view = {buffer->data, {kDLCPU, 0}, static_cast<int32_t>(buffer->rank - batch_axes), type, buffer->dims + batch_axes, nullptr, 0};
-    size_[count_++] = static_cast<uint64_t>(elements * (type.bits / 8));
-    points_ = points; /* the same for all: the primitive's batching rule gives all of them the same axes */
+    if (batch_axes > 0) measure(*buffer, batch_axes, type.bits / 8);
+    ++count_;
     return true;
   }
 
@@ -94,6 +103,13 @@ class Operands {
   }
 
  private:
+  void measure(const XLA_FFI_Buffer &buffer, int64_t batch_axes, int64_t item) {
+    int64_t points = 1, elements = 1;
+    for (int64_t axis = 0; axis < buffer.rank; ++axis) (axis < batch_axes ? points : elements) *= buffer.dims[axis];
+    size_[count_] = static_cast<uint64_t>(elements * item);
+    points_ = points; /* the same for all: the primitive's batching rule gives all of them the same axes */
+  }
+
   DLTensor views_[2 * max_operands];
   uint64_t size_[2 * max_operands];
   int count_ = 0;
@@ -126,7 +142,7 @@ XLA_FFI_Error *run(const Op<A> &op, XLA_FFI_CallFrame *frame) {
   /* XLA's threads take denormal numbers for zero. */
   const KeptDenormals denormals;
   for (int64_t point = 0; point < operands.points(); ++point) {
-    operands.move_to(point);
+    if (point > 0) operands.move_to(point);
     const int32_t code = op.kernel(inputs, outputs, &attributes, &context);
     if (code != OPC_OK) return refuse(frame, message, error_code(code));
   }
