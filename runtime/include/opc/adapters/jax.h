@@ -81,6 +81,8 @@ inline const int64_t *packed_list(const XLA_FFI_Attrs &attributes) {
 /* The operands of a call, without their batch axes. XLA's buffers are dense, the last axis innermost. */
 class Operands {
  public:
+  explicit Operands(DLDevice device) : device_(device) {}
+
   /* Takes the next operand of one side, if the mask has it; the result says whether there was one to take. */
   bool take(int64_t mask, int i, void *const *buffers, int64_t count, int64_t &next, int64_t batch_axes, DLTensor *&view) {
     view = nullptr;
@@ -90,7 +92,7 @@ class Operands {
     if (buffer->rank < batch_axes || buffer->rank - batch_axes > OPC_MAX_RANK) return false;
     const DLDataType type = dlpack_of(dtypes[static_cast<uint32_t>(buffer->dtype)]);
     view = &views_[count_];
-    *view = {buffer->data, {kDLCPU, 0}, static_cast<int32_t>(buffer->rank - batch_axes), type, buffer->dims + batch_axes, nullptr, 0};
+    *view = {buffer->data, device_, static_cast<int32_t>(buffer->rank - batch_axes), type, buffer->dims + batch_axes, nullptr, 0};
     if (batch_axes > 0) measure(*buffer, batch_axes, type.bits / 8);
     ++count_;
     return true;
@@ -110,22 +112,23 @@ class Operands {
     points_ = points; /* the same for all: the primitive's batching rule gives all of them the same axes */
   }
 
+  const DLDevice device_;
   DLTensor views_[2 * max_operands];
   uint64_t size_[2 * max_operands];
   int count_ = 0;
   int64_t points_ = 1;
 };
 
-/* The handler of an op. */
-template <class A>
-XLA_FFI_Error *run(const Op<A> &op, XLA_FFI_CallFrame *frame) {
-  if (tell_version(frame)) return nullptr;
+/* Takes a call apart and has `start` run the kernel for each point of the batch axes: start(inputs, outputs, attributes) returns a code,
+ * and has written a message to `message` where it is not OPC_OK. Operands lie in the memory of `device`. */
+template <class A, class Start>
+XLA_FFI_Error *each_point(const Op<A> &op, XLA_FFI_CallFrame *frame, DLDevice device, const char *message, const Start &start) {
   const int64_t *const list = packed_list(frame->attrs);
   if (list == nullptr) return refuse(frame, "the attribute opc must be a list of integers", XLA_FFI_Error_Code_INVALID_ARGUMENT);
   Packed packed(list + 3);
   A attributes = {};
   op.attributes(packed, attributes);
-  Operands operands;
+  Operands operands(device);
   DLTensor *inputs[max_operands], *outputs[max_operands];
   int64_t next_input = 0, next_output = 0;
   bool whole = true;
@@ -135,18 +138,28 @@ XLA_FFI_Error *run(const Op<A> &op, XLA_FFI_CallFrame *frame) {
     whole = operands.take(list[1], i, frame->rets.rets, frame->rets.size, next_output, list[2], outputs[i]) && whole;
   if (!whole || next_input != frame->args.size || next_output != frame->rets.size)
     return refuse(frame, "other operands than the attribute opc says", XLA_FFI_Error_Code_INVALID_ARGUMENT);
+  for (int64_t point = 0; point < operands.points(); ++point) {
+    if (point > 0) operands.move_to(point);
+    const int32_t code = start(inputs, outputs, attributes);
+    if (code != OPC_OK) return refuse(frame, message, error_code(code));
+  }
+  return nullptr;
+}
+
+/* The handler of an op on the CPU. */
+template <class A>
+XLA_FFI_Error *run(const Op<A> &op, XLA_FFI_CallFrame *frame) {
+  if (tell_version(frame)) return nullptr;
   char message[1024];
   message[0] = '\0'; /* the rest is not worth a call's time */
   Pool pool = {frame->api, frame->ctx};
   const opc_context context = {Pool::parallel_for, &pool, message, sizeof message};
   /* XLA's threads take denormal numbers for zero. */
   const KeptDenormals denormals;
-  for (int64_t point = 0; point < operands.points(); ++point) {
-    if (point > 0) operands.move_to(point);
-    const int32_t code = op.kernel(inputs, outputs, &attributes, &context);
-    if (code != OPC_OK) return refuse(frame, message, error_code(code));
-  }
-  return nullptr;
+  const auto start = [&](const DLTensor *const *inputs, DLTensor *const *outputs, const A &attributes) {
+    return op.kernel(inputs, outputs, &attributes, &context);
+  };
+  return each_point(op, frame, {kDLCPU, 0}, message, start);
 }
 
 }  // namespace jax
