@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from opc.backends import package as packages
 from opc.backends.sessions import TensorSession
-from opc.backends.torch.values import to_numpy, to_torch
+from opc.backends.torch_values import to_numpy, to_torch
 from opc.ir.op import Family, Op
 
 if TYPE_CHECKING:
