@@ -11,7 +11,7 @@ from opc.backends.templates import Templates
 from opc.emit.abi import attributes_type, function_name, header_path, infer_name
 from opc.emit.cpp.layout import wrap
 from opc.emit.cpp.text import string_literal
-from opc.emit.python.text import Bracket, docstring, quoted
+from opc.emit.python.text import Bracket, docstring, quoted, tuple_of
 from opc.ir.op import Family, Op
 from opc.names import in_words
 from opc.records import dataclass
@@ -76,12 +76,13 @@ def api_source(family: Family) -> str:
     raised = [f"TypeError: when an operand is no tensor{kind}.", "ValueError: when one does not fit; the message says which."]
     passed: list[str | Bracket] = [*(x.name for x in op.inputs), *(a.name for a in op.attributes)]
     call = Bracket(f"_{op.name}(", passed, ")")
+    if len(op.outputs) > 1:
+        call = tuple_of([Bracket(f"*{call.head}", passed, ")")])
     return templates.render(
         "init.py.j2",
         family,
         signature=_API.signature(op, family.name),
         doc=docstring(documentation(op, op.doc.strip(), raised, wrap=True), 4),
-        call="    return "
-        + (Bracket("(", [Bracket(f"*_{op.name}(", passed, ")")], ",)") if len(op.outputs) > 1 else call).render(4, 7),
+        call=f"    return {call.render(4, 0, 7)}",
         lists=any(a.length is not None for a in op.attributes),
     )
