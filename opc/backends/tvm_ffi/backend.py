@@ -76,7 +76,8 @@ class TvmFfiBackend(Backend):
 
     def wheel(self, family: Family) -> WheelPart:
         """Return the library, which tvm-ffi loads."""
-        return WheelPart((library_path(family),), (REQUIRED,))
+        path = library_path(family)
+        return WheelPart((path,), (REQUIRED,), handed=path)
 
     def session(self, family: Family, package: Path) -> TvmFfiSession:
         """Load the built package.

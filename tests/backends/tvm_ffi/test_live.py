@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
+import sys
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +15,8 @@ import pytest
 from opc.backends import package
 from opc.build.builder import build_specs
 from opc.build.toolchain import runtime_include
+
+ROOT = Path(__file__).parents[3]
 
 SPEC = """\
 op: kinds
@@ -176,3 +181,19 @@ def test_types_that_numpy_has_not(kinds: Any) -> None:
     assert isinstance(y, torch.Tensor)
     with pytest.raises(ValueError, match="kinds: x has dtype bfloat16"):
         kinds(torch.ones(2, dtype=torch.bfloat16), *GOOD[1:])
+
+
+def test_a_wheel_says_where_its_library_is(tmp_path: Path) -> None:
+    (tmp_path / "kinds.yaml").write_text(SPEC)
+    command = [sys.executable, "-m", "opc", "package", "kinds.yaml", "-b", "tvm_ffi", "--name", "my-ops", "--version", "1.0"]
+    subprocess.run(command, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, check=True, capture_output=True)
+    (wheel,) = (tmp_path / "dist").glob("*.whl")
+    zipfile.ZipFile(wheel).extractall(tmp_path / "site")
+    program = (
+        "import my_ops, numpy, tvm_ffi\n"
+        "kinds = tvm_ffi.load_module(my_ops.tvm_ffi_library()).kinds\n"
+        "y, _ = kinds(numpy.ones(1, 'float32'), None, 2.0, 1, False, 'plain', 'int32', (0.5, 0.25), ())\n"
+        "print(numpy.from_dlpack(y))\n"
+    )
+    found = subprocess.run([sys.executable, "-c", program], cwd=tmp_path / "site", capture_output=True, text=True, check=False)
+    assert (found.returncode, found.stdout) == (0, "[3.25]\n"), found.stderr
