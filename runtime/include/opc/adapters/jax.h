@@ -57,7 +57,7 @@ inline XLA_FFI_Error *refuse(const XLA_FFI_CallFrame *frame, const char *message
 inline XLA_FFI_Error_Code error_code(int32_t code) {
   if (code == OPC_OUT_OF_RANGE) return XLA_FFI_Error_Code_OUT_OF_RANGE;
   if (code == OPC_OUT_OF_MEMORY) return XLA_FFI_Error_Code_RESOURCE_EXHAUSTED;
-  return XLA_FFI_Error_Code_INVALID_ARGUMENT;
+  return code > OPC_OUT_OF_MEMORY ? XLA_FFI_Error_Code_INTERNAL : XLA_FFI_Error_Code_INVALID_ARGUMENT;
 }
 
 /* Answers what XLA asks a handler of itself when it is registered: the API that it was compiled against. */
