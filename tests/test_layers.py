@@ -51,6 +51,7 @@ FRAMEWORKS = {
     "popxl",
     "poprt",
     "tensorrt",
+    "tvm_ffi",
 }
 # The only places that may import a framework at all, and then inside a function (see `test_frameworks_are_imported_late`).
 FRAMEWORK_FOLDERS = {"backends", "testing", "api", "emit"}

@@ -277,7 +277,8 @@ class Backend(ABC):
     """Whether its code calls the compiled kernel, and so depends on the interfaces of ops and not on what they compute."""
 
     library_of: str = ""
-    """The backend whose code it wraps, with bodies, types and checks, so that it depends on signatures alone."""
+    """The backend whose code it wraps, with bodies, types and checks, so that it depends on signatures alone; `kernel` where it
+    hands on DLPack tensors as they come."""
 
     on_device: bool = False
     """Whether it has kernels of its own for a device, and so depends on what these hold and on no framework."""

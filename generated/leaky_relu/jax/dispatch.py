@@ -49,12 +49,14 @@ class Library:
         self.targets: list[str] = []
 
     def target(self, name: str) -> str:
-        """Register an op's handler with XLA, and return the name XLA knows it by."""
+        """Register an op's handlers with XLA, and return the name XLA knows them by."""
         target = f"{self.domain}.{name}.{self.source[:12]}"
         if target not in self.registered:
-            handler = getattr(self.handlers, f"opc_jax_{name}")
-            capsule = jax.ffi.pycapsule(handler)
-            jax.ffi.register_ffi_target(target, capsule, platform="cpu")
+            for suffix, platform in (("", "cpu"), ("_cuda", "CUDA")):
+                handler = getattr(self.handlers, f"opc_jax_{name}{suffix}", None)
+                if handler is not None:
+                    capsule = jax.ffi.pycapsule(handler)
+                    jax.ffi.register_ffi_target(target, capsule, platform=platform)
             self.registered.add(target)
         self.targets.append(target)
         return target
@@ -116,8 +118,9 @@ class Operator:
         self.target = library.target(name)
         self.local = _primitive(f"{name}_local", self._avals)
         self.primitive = _primitive(name, self._avals)
-        mlir.register_lowering(self.local, self._lower_local, platform="cpu")
-        mlir.register_lowering(self.primitive, self._lower, platform="cpu")
+        for platform in ("cpu", "cuda"):
+            mlir.register_lowering(self.local, self._lower_local, platform=platform)
+            mlir.register_lowering(self.primitive, self._lower, platform=platform)
         # Of several devices, JAX tells those primitives that ask for them.
         dispatch.prim_requires_devices_during_lowering.add(self.primitive)
         batching.primitive_batchers[self.primitive] = self._batch

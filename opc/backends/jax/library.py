@@ -6,6 +6,7 @@ from opc.backends.attribute_code import read_packed
 from opc.backends.derived import title
 from opc.backends.templates import Templates
 from opc.emit.abi import attributes_type, function_name, header_path
+from opc.emit.cuda.files import refused
 from opc.ir.op import Family, Op
 from opc.names import in_words
 from opc.records import dataclass
@@ -43,6 +44,8 @@ def library_source(family: Family) -> str:
         attributes_type=attributes_type(family),
         attributes=[read_packed(a) for a in family.forward.attributes],
         ops=[_op(family, op) for op in family.ops],
+        on_cuda=not refused(family),
+        source_hash=family.source_hash,
     )
 
 

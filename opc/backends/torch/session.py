@@ -9,7 +9,7 @@ from opc.backends.batching import needs_batch_axes
 from opc.backends.derived import chooses_outputs
 from opc.backends.sessions import AutogradSession, Function
 from opc.backends.torch.limits import where_torch_computes
-from opc.backends.torch.values import to_numpy, to_torch
+from opc.backends.torch_values import to_numpy, to_torch
 from opc.ir.op import Op
 
 if TYPE_CHECKING:

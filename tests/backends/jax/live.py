@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -281,6 +282,16 @@ def test_symbolic_sizes(ops: dict[str, ModuleType]) -> None:
         assert found.tolist() == [[2.0 * m] * k] * n
     with pytest.raises(ValueError, match="K is k in x, but j in w"):
         export.export(gradient, disabled_checks=checks)(some("n, k"), some("m, j"))
+
+
+def test_lowers_for_cuda(ops: dict[str, ModuleType]) -> None:
+    """Programs for GPUs can be made on a machine that has none; test_cuda.py calls their handlers."""
+    import jax
+
+    shape, checks = jax.ShapeDtypeStruct((3, 4), "float32"), ops["softmax"].EXPORT_CHECKS
+    step = jax.jit(jax.value_and_grad(lambda x: ops["softmax"].softmax(x)[0].sum()))
+    text = jax.export.export(step, platforms=["cuda"], disabled_checks=checks)(shape).mlir_module()
+    assert re.findall(r"custom_call @\"?[\w.]*?(softmax\w*)\.", text) == ["softmax", "softmax_backward"]
 
 
 def test_refusals(ops: dict[str, ModuleType]) -> None:

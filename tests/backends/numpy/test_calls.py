@@ -55,6 +55,16 @@ def test_any_layout(leaky_relu: LoadedOp, name: str) -> None:
         np.testing.assert_array_equal(result, expected(X, 0.5))
 
 
+@pytest.mark.parametrize("shape", [(), (0,), (1, 1), (1023,), (1, 341, 3), (1024,), (2, 512), (1025,), (1 << 40, 3, 0)])
+def test_few_elements_and_more(leaky_relu: LoadedOp, shape: tuple[int, ...]) -> None:
+    """Calls on few elements in dense memory have no plan; nothing around the last of them is written."""
+    x = np.random.default_rng(3).standard_normal(shape, np.float32) if 0 not in shape else np.zeros(shape, np.float32)
+    guarded = np.full(x.size + 2, 7, np.float32)
+    leaky_relu(x, 0.5, out=guarded[1:-1].reshape(shape))
+    np.testing.assert_array_equal(guarded[1:-1].reshape(shape), expected(x, 0.5))
+    assert guarded[0] == guarded[-1] == 7
+
+
 def test_unaligned_array_of_a_known_shape(leaky_relu: LoadedOp) -> None:
     np.testing.assert_array_equal(leaky_relu(X), expected(X))
     np.testing.assert_array_equal(leaky_relu(views(X)["unaligned"]), expected(X))

@@ -26,6 +26,17 @@ constexpr dtype_number<int32_t> dtype_numbers[] = {
 #undef OPC_ROW
 };
 
+/* The dtypes at XLA's numbers: a call looks one up for each operand. */
+struct dtypes_by_number {
+  static constexpr uint32_t count = 64;
+  dtype at[count] = {};
+  constexpr dtypes_by_number() {
+    for (uint32_t number = 0; number < count; ++number) at[number] = element_of(dtype_numbers, static_cast<int32_t>(number));
+  }
+  dtype operator[](uint32_t number) const { return number < count ? at[number] : dtype_unknown; }
+};
+constexpr dtypes_by_number dtypes;
+
 /* The most operands an op may have on one side. */
 constexpr int max_operands = 32;
 
@@ -46,7 +57,7 @@ inline XLA_FFI_Error *refuse(const XLA_FFI_CallFrame *frame, const char *message
 inline XLA_FFI_Error_Code error_code(int32_t code) {
   if (code == OPC_OUT_OF_RANGE) return XLA_FFI_Error_Code_OUT_OF_RANGE;
   if (code == OPC_OUT_OF_MEMORY) return XLA_FFI_Error_Code_RESOURCE_EXHAUSTED;
-  return XLA_FFI_Error_Code_INVALID_ARGUMENT;
+  return code > OPC_OUT_OF_MEMORY ? XLA_FFI_Error_Code_INTERNAL : XLA_FFI_Error_Code_INVALID_ARGUMENT;
 }
 
 /* Answers what XLA asks a handler of itself when it is registered: the API that it was compiled against. */
@@ -70,6 +81,8 @@ inline const int64_t *packed_list(const XLA_FFI_Attrs &attributes) {
 /* The operands of a call, without their batch axes. XLA's buffers are dense, the last axis innermost. */
 class Operands {
  public:
+  explicit Operands(DLDevice device) : device_(device) {}
+
   /* Takes the next operand of one side, if the mask has it; the result says whether there was one to take. */
   bool take(int64_t mask, int i, void *const *buffers, int64_t count, int64_t &next, int64_t batch_axes, DLTensor *&view) {
     view = nullptr;
@@ -77,13 +90,11 @@ class Operands {
     if (next >= count) return false;
     const XLA_FFI_Buffer *buffer = static_cast<const XLA_FFI_Buffer *>(buffers[next++]);
     if (buffer->rank < batch_axes || buffer->rank - batch_axes > OPC_MAX_RANK) return false;
-    const DLDataType type = dlpack_of(element_of(dtype_numbers, static_cast<int32_t>(buffer->dtype)));
-    int64_t points = 1, elements = 1;
-    for (int64_t axis = 0; axis < buffer->rank; ++axis) (axis < batch_axes ? points : elements) *= buffer->dims[axis];
+    const DLDataType type = dlpack_of(dtypes[static_cast<uint32_t>(buffer->dtype)]);
     view = &views_[count_];
-    *view = {buffer->data, {kDLCPU, 0}, static_cast<int32_t>(buffer->rank - batch_axes), type, buffer->dims + batch_axes, nullptr, 0};
-    size_[count_++] = static_cast<uint64_t>(elements * (type.bits / 8));
-    points_ = points; /* the same for all: the primitive's batching rule gives all of them the same axes */
+    *view = {buffer->data, device_, static_cast<int32_t>(buffer->rank - batch_axes), type, buffer->dims + batch_axes, nullptr, 0};
+    if (batch_axes > 0) measure(*buffer, batch_axes, type.bits / 8);
+    ++count_;
     return true;
   }
 
@@ -94,22 +105,30 @@ class Operands {
   }
 
  private:
+  void measure(const XLA_FFI_Buffer &buffer, int64_t batch_axes, int64_t item) {
+    int64_t points = 1, elements = 1;
+    for (int64_t axis = 0; axis < buffer.rank; ++axis) (axis < batch_axes ? points : elements) *= buffer.dims[axis];
+    size_[count_] = static_cast<uint64_t>(elements * item);
+    points_ = points; /* the same for all: the primitive's batching rule gives all of them the same axes */
+  }
+
+  const DLDevice device_;
   DLTensor views_[2 * max_operands];
   uint64_t size_[2 * max_operands];
   int count_ = 0;
   int64_t points_ = 1;
 };
 
-/* The handler of an op. */
-template <class A>
-XLA_FFI_Error *run(const Op<A> &op, XLA_FFI_CallFrame *frame) {
-  if (tell_version(frame)) return nullptr;
+/* Takes a call apart and has `start` run the kernel for each point of the batch axes: start(inputs, outputs, attributes) returns a code,
+ * and has written a message to `message` where it is not OPC_OK. Operands lie in the memory of `device`. */
+template <class A, class Start>
+XLA_FFI_Error *each_point(const Op<A> &op, XLA_FFI_CallFrame *frame, DLDevice device, const char *message, const Start &start) {
   const int64_t *const list = packed_list(frame->attrs);
   if (list == nullptr) return refuse(frame, "the attribute opc must be a list of integers", XLA_FFI_Error_Code_INVALID_ARGUMENT);
   Packed packed(list + 3);
   A attributes = {};
   op.attributes(packed, attributes);
-  Operands operands;
+  Operands operands(device);
   DLTensor *inputs[max_operands], *outputs[max_operands];
   int64_t next_input = 0, next_output = 0;
   bool whole = true;
@@ -119,18 +138,28 @@ XLA_FFI_Error *run(const Op<A> &op, XLA_FFI_CallFrame *frame) {
     whole = operands.take(list[1], i, frame->rets.rets, frame->rets.size, next_output, list[2], outputs[i]) && whole;
   if (!whole || next_input != frame->args.size || next_output != frame->rets.size)
     return refuse(frame, "other operands than the attribute opc says", XLA_FFI_Error_Code_INVALID_ARGUMENT);
+  for (int64_t point = 0; point < operands.points(); ++point) {
+    if (point > 0) operands.move_to(point);
+    const int32_t code = start(inputs, outputs, attributes);
+    if (code != OPC_OK) return refuse(frame, message, error_code(code));
+  }
+  return nullptr;
+}
+
+/* The handler of an op on the CPU. */
+template <class A>
+XLA_FFI_Error *run(const Op<A> &op, XLA_FFI_CallFrame *frame) {
+  if (tell_version(frame)) return nullptr;
   char message[1024];
   message[0] = '\0'; /* the rest is not worth a call's time */
   Pool pool = {frame->api, frame->ctx};
   const opc_context context = {Pool::parallel_for, &pool, message, sizeof message};
   /* XLA's threads take denormal numbers for zero. */
   const KeptDenormals denormals;
-  for (int64_t point = 0; point < operands.points(); ++point) {
-    operands.move_to(point);
-    const int32_t code = op.kernel(inputs, outputs, &attributes, &context);
-    if (code != OPC_OK) return refuse(frame, message, error_code(code));
-  }
-  return nullptr;
+  const auto start = [&](const DLTensor *const *inputs, DLTensor *const *outputs, const A &attributes) {
+    return op.kernel(inputs, outputs, &attributes, &context);
+  };
+  return each_point(op, frame, {kDLCPU, 0}, message, start);
 }
 
 }  // namespace jax

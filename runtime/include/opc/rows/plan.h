@@ -13,6 +13,7 @@ enum : int64_t {
   across_rows = 32,
   across_elements = 1 << 19, /* and of these no more than a second-level cache holds */
   chunk_elements = 16384, /* rows longer than this are cut, where they may be */
+  one_row_elements = 1024, /* fewer points than this in dense memory are run without a plan */
   narrow_columns = 64,    /* rows shorter than this are staged, so that many of them make one long row */
   cache_line = 64
 };

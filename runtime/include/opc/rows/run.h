@@ -262,8 +262,46 @@ static int32_t run_reductions(runner &r) {
   return code;
 }
 
+/* Whether an operand is passed where it lies, as one row of all points of its stage in order. */
+static inline bool is_one_row(const stage &s, const operand &o) {
+  if (o.data == nullptr || is_reduction(o) || !o.along_row || o.stored != o.computed) return false;
+  int64_t expected = 1;
+  for (int32_t a = s.rank - 1; a >= 0; --a) {
+    if (s.size[a] != 1 && o.stride[a] != expected) return false;
+    expected *= s.size[a];
+  }
+  return true;
+}
+
+/* Runs a stage of few points whose operands all are one row in one tile, the one that a plan would come to; false for other stages. On
+ * a few elements a plan takes longer than all else. */
+static bool run_one_row(const stage &s, tile_function function, const void *arguments) {
+  if (s.whole_rows) return false;
+  int64_t columns = 1;
+  for (int32_t a = 0; a < s.rank; ++a) {
+    if (s.size[a] >= one_row_elements) return false;
+    columns *= s.size[a];
+    if (columns == 0 || columns >= one_row_elements) return false;
+  }
+  tile t;
+  for (int32_t k = 0; k < s.operand_count; ++k) {
+    if (!is_one_row(s, s.operands[k])) return false;
+    t.data[k] = s.operands[k].data;
+    t.step[k] = 0;
+  }
+  t.once = t.nontemporal = false;
+  t.segment = 0;
+  t.rows = t.most_rows = 1;
+  t.columns = columns;
+  t.scratch = nullptr;
+  t.scratch_pitch = 0;
+  function(t, arguments);
+  return true;
+}
+
 OPC_FUNCTION int32_t run_one(const stage &s, const row_functions &rows, tile_function function, const void *arguments,
                              const int32_t *optional, int32_t optional_count, int32_t wanted) {
+  if (wanted < 0 && run_one_row(s, function, arguments)) return OPC_OK;
   static const opc_context alone = {};
   runner r;
   r.s = &s;

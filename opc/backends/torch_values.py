@@ -1,4 +1,4 @@
-"""NumPy arrays to torch's tensors and back."""
+"""NumPy arrays to torch's tensors and back, for the backends that call with these."""
 
 from __future__ import annotations
 

@@ -1,0 +1,1 @@
+"""The tvm-ffi backend."""
