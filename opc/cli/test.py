@@ -36,9 +36,7 @@ def prove(
     ] = False,
     turn: Annotated[
         int | None,
-        typer.Option(
-            "--turn", metavar="N", help="With --cover: of ops that few runs need, a fourth, by this number. [default: all]"
-        ),
+        typer.Option("--turn", metavar="N", help="With --cover: this part of what runs by turns. [default: all]"),
     ] = None,
     part: Annotated[
         str | None, typer.Option("--part", metavar="K/N", help="Only the K-th of N parts of the specs, as 2/5.")
@@ -198,9 +196,27 @@ def _tiers(specs: Sequence[Path], out: Path, turn: int | None) -> Tiers:
     # Each sanitizer has some ops in each turn, in whatever order these are found.
     seen = waiting([s for s in specs if s in {*memory, *loops, *bodies}], turn)
     resting = [s for s in seen if s not in touched and s not in joined]
+    still = [s for s in specs if s in {*every, *device, *expressions} and s not in touched and s not in joined]
+    alternating = {s: number for number, s in enumerate(still)}
     if turn is not None:
         note(f"in another turn: {', '.join(sorted(later.values())) or 'none'}")
-    return Tiers(every, interface, signature, loops, bodies, memory, device, expressions, on_gpu, touched, later, resting)
+        note(f"on half of the backends in this turn: {', '.join(s.stem for s in still) or 'none'}")
+    return Tiers(
+        every,
+        interface,
+        signature,
+        loops,
+        bodies,
+        memory,
+        device,
+        expressions,
+        on_gpu,
+        touched,
+        later,
+        resting,
+        alternating,
+        turn,
+    )
 
 
 def _parts(chosen: Sequence[Chosen]) -> dict[str, list[Chosen]]:

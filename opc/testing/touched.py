@@ -82,7 +82,7 @@ def _touched(begin: _Begin, folder: Path) -> set[Path]:
 
 
 def joining(specs: Sequence[Path], chosen: Collection[Path], out: Path) -> tuple[Path, ...]:
-    """Return the specs that join the `chosen` ones, for opc writes their packages otherwise than where the change began.
+    """Return few specs whose packages opc writes otherwise than where the change began, `chosen` ones where these show as much.
 
     Of specs that did not change themselves, and only where opc lies in their repository.
     """
@@ -93,12 +93,14 @@ def joining(specs: Sequence[Path], chosen: Collection[Path], out: Path) -> tuple
     places = [(own / name).relative_to(begin.root).as_posix() for name in ("opc", "runtime")]
     if not run_git(begin.root, "diff", "--name-only", begin.commit, "--", *places):
         return ()
-    others = sorted({*specs} - {*chosen} - {*changed(specs)})
+    others = sorted({*specs} - {*changed(specs)})
     if not others:  # `opc generate` without specs would write those of the folder that it runs in
         return ()
     every = _kept_differences(begin.root, begin.commit, own, places, others, out)
     found = {spec: kinds for spec, kinds in every.items() if kinds}
-    joined = found if len(found) <= MOST else [*cover(found, dict.fromkeys(found, 1.0))][:MOST]
+    # The chosen ones run anyway, if not on all backends.
+    cost = {str(spec): 0.5 if spec in chosen else 1.0 for spec in others}
+    joined = found if len(found) <= MOST else [*cover(found, cost)][:MOST]
     return tuple(spec for spec in others if str(spec) in joined)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from opc.backends.kernel.backend import instruction_sets
+from opc.lower.contractions.contraction import contraction_stage, extract
 from opc.pipeline import compile_text
 from tests.emit.kernel_library import Array, KernelLibrary, compile_kernel, odd_parallel_for, split_everywhere
 
@@ -38,6 +39,25 @@ kernel: |
     - cast(int32, zero[]) if 0 <= i*stride + p - padding and i*stride + p - padding < H
     and 0 <= j*stride + q - padding and j*stride + q - padding < W
     else 0) * cast(int32, w[o, c, p, q])))
+"""
+
+# As one writes it: what is above the zero point, in 32 bits, under `pad`, with groups of channels.
+GROUPED = """\
+inputs: {x: 'A[N, C, H, W]', w: 'B[O, I, P, Q]', 'zero?': 'A[]', w_zero: 'B[O]'}
+attributes:
+  stride: {type: int, check: stride > 0}
+  padding: {type: int, check: padding >= 0}
+  groups: {type: int, check: groups > 0}
+outputs: {y: 'int32[N, O, OH, OW]'}
+shape:
+  OH: (H + 2*padding - P) // stride + 1
+  OW: (W + 2*padding - Q) // stride + 1
+require: [P <= H + 2*padding, Q <= W + 2*padding, C == I * groups, O % groups == 0]
+kernel: |
+  above[n, c, h, v] = cast(int32, x[n, c, h, v]) - (cast(int32, zero[]) if present(zero) else 0)
+  w_above[o, c, p, q] = cast(int32, w[o, c, p, q]) - cast(int32, w_zero[o])
+  y[n, o, i, j] = cast(int32, sum[c, p, q](w_above[o, c, p, q]
+    * pad(above[n, o // (O // groups) * I + c, i*stride + p - padding, j*stride + q - padding], 0)))
 """
 
 SIZES = [(1, 1, 1), (1, 100, 64), (2, 1300, 70), (3, 5, 7), (4, 641, 48), (5, 1300, 49), (67, 129, 97), (2, 0, 3), (8, 5000, 5)]
@@ -108,3 +128,28 @@ def test_convolution_with_a_zero_point(tmp_path: Path, stride: int, padding: int
     expected = np.einsum("ncijpq,ocpq->noij", windows, w.astype(np.int64))
     found = library.call(library.family.forward, {"x": x, "w": w, "zero": zero}, {"stride": stride, "padding": padding})
     np.testing.assert_array_equal(found["y"], expected)
+
+
+@pytest.mark.parametrize("groups", [1, 3])
+def test_a_convolution_of_temporaries_is_a_contraction(tmp_path: Path, groups: int) -> None:
+    family = compile_text(HEAD + GROUPED)
+    op = extract(family.forward)
+    assert contraction_stage(op, op.assignments["y"], "y") is not None
+    library = KernelLibrary(family, compile_kernel(family, tmp_path), split_everywhere)
+    x, w, w_zero = _numbers(np.uint8, 2, 6, 11, 13), _numbers(np.int8, 9, 6 // groups, 3, 2), _numbers(np.int8, 9)
+    for zero in (np.asarray(np.uint8(137)), None):
+        above = x.astype(np.int64) - (0 if zero is None else int(zero))
+        padded = np.pad(above, ((0, 0), (0, 0), (2, 2), (2, 2)))
+        windows = np.lib.stride_tricks.sliding_window_view(padded, (3, 2), axis=(2, 3))[:, :, ::2, ::2]
+        parts = [windows[:, g * 6 // groups : (g + 1) * 6 // groups] for g in range(groups)]
+        filters = np.split(w.astype(np.int64) - w_zero.astype(np.int64)[:, None, None, None], groups)
+        expected = [np.einsum("ncijpq,ocpq->noij", part, f) for part, f in zip(parts, filters, strict=True)]
+        given = {"x": x, "w": w, "zero": zero, "w_zero": w_zero}
+        found = library.call(library.family.forward, given, {"stride": 2, "padding": 2, "groups": groups})
+        np.testing.assert_array_equal(found["y"], np.concatenate(expected, 1))
+
+
+def test_a_padding_that_int16_does_not_hold_keeps_a_factor_wide() -> None:
+    text = GROUPED.replace("j*stride + q - padding], 0)", "j*stride + q - padding], 40000)")
+    op = extract(compile_text(HEAD + text).forward)
+    assert contraction_stage(op, op.assignments["y"], "y") is None

@@ -11,6 +11,7 @@ from typing import cast
 import pytest
 from rich.console import Console
 
+from opc.backends import registry
 from opc.backends.base import Backend
 from opc.pipeline import load_family
 from opc.testing import tiers
@@ -126,6 +127,32 @@ def test_each_op_has_one_turn(count: int) -> None:
     assert max(map(len, ran)) - min(map(len, ran)) <= 1
     assert waiting(range(count), 1) == waiting(range(count), 1 + TURNS)
     assert waiting(range(count), None) == []
+
+
+def test_an_unchanged_op_of_the_covering_set_runs_on_every_backend_in_one_of_two_turns() -> None:
+    specs = [Path(f"{n}.yaml") for n in range(6)]
+    changed, sometimes, outside = specs[0], specs[1:5], specs[5]
+    backends = registry.load_all()[0]
+
+    def runs(turn: int | None) -> set[tuple[Path, str]]:
+        some = Tiers(specs[:5], alternating={s: n for n, s in enumerate(sometimes)}, turn=turn)
+        return {(s, b.name) for s in specs for b in backends if some.runs(s, b)}
+
+    every = runs(None)
+    assert every == {(s, b.name) for s in specs[:5] for b in backends} | {(outside, "numpy")}
+    first, second = runs(6), runs(7)
+    assert first | second == every
+    assert first == runs(8)
+    always = {(s, name) for s, name in every if s == changed or name in ("numpy", "torch")}
+    assert first & second == always
+    # Each backend has about half of the ops, each op some of the backends, and those of one environment the same.
+    for name in {name for _, name in every - always}:
+        assert sum((s, name) in first for s in sometimes) == 2
+    assert all(0 < sum((s, b.name) in first - always for b in backends) < len(backends) - 2 for s in sometimes)
+    assert {s for s, name in first if name == "popart"} == {s for s, name in first if name == "popxl"}
+    resting = Tiers(specs[:5], whole=[], alternating={s: n for n, s in enumerate(sometimes)}, turn=6)
+    told = [(name, why) for s in sometimes for name, why in resting.left_out(s, backends, [])]
+    assert [why for _, why in told] == [tiers.ALTERNATING] * len(every - first)
 
 
 def test_a_sample_is_told(sample: Report) -> None:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from opc.backends.base import Availability, Backend, BuildStep, Check, Compile, Link, WheelPart
+from opc.backends.batching import needs_batch_axes
 from opc.backends.dtypes import lacking
 from opc.backends.kernel import libraries
 from opc.backends.kernel.backend import NATIVE_FLAGS, KernelBackend
@@ -24,6 +25,7 @@ from opc.backends.torch.api import api_source
 from opc.backends.torch.export import onnx_source
 from opc.backends.torch.library import library_source, stub_source
 from opc.backends.torch.operators import dispatch_source, late_source, operators_source
+from opc.backends.torch.schema import MAX_ARGUMENTS, count_arguments
 from opc.backends.torch.sharding import sharding_source
 from opc.diagnostics import Diagnostic, SpecError
 from opc.distribution import install_extra
@@ -93,11 +95,15 @@ class TorchBackend(Backend):
         return Availability(True, version)
 
     def requires(self, family: Family) -> tuple[Diagnostic, ...]:
-        """Return why torch can't carry the family: dtypes that it lacks, or no input to choose a device by."""
+        """Return why torch can't carry the family: dtypes it lacks, no input to choose a device by, too many arguments."""
         op = family.forward
         found = list(lacking(family.ops, self.title, lambda d: d.row.torch is not None))
         if all(x.optional for x in op.inputs):
             found.append(Diagnostic(f"{op.name} has no input that is always given, by which torch could choose a device"))
+        batched = needs_batch_axes(family)
+        for each in family.ops:
+            if (count := count_arguments(each, batched=batched)) > MAX_ARGUMENTS:
+                found.append(Diagnostic(f"{each.name} has {count} arguments; an operator of torch takes {MAX_ARGUMENTS}"))
         return tuple(found)
 
     def emit(self, family: Family) -> dict[str, str]:

@@ -25,6 +25,10 @@ _TYPES = {
 }
 
 
+MAX_ARGUMENTS = 64
+"""How many arguments torch takes in one schema, those that outputs are written to among them."""
+
+
 @dataclass(frozen=True, slots=True)
 class Argument:
     """One argument of a schema; `default` is its text, None when the argument must be given."""
@@ -105,8 +109,14 @@ def out_schema(op: Op) -> str:
     """
     inputs = [a for a in arguments(op, batched=False) if a.name != "output_mask"]
     names = out_names(op)
-    outputs = [f"Tensor({chr(ord('a') + i)}!) {name}" for i, name in enumerate(names)]
+    outputs = [f"Tensor({chr(ord('a') + i % 26)}{i // 26 or ''}!) {name}" for i, name in enumerate(names)]
     return f"{registered(op.name)}.out({', '.join([*map(str, inputs), '*', *outputs])}) -> ()"
+
+
+def count_arguments(op: Op, *, batched: bool) -> int:
+    """Return how many arguments the longer one of an operator's two schemas has."""
+    taken = arguments(op, batched=batched)
+    return max(len(taken), sum(a.name not in ("batch_axes", "output_mask") for a in taken) + len(op.outputs))
 
 
 def out_names(op: Op) -> tuple[str, ...]:

@@ -34,9 +34,9 @@ from opc.ir.expr import (
 )
 from opc.ir.op import Assign, DimSpec, Group, Op, Operand
 from opc.lower.alone import of_statement
-from opc.lower.contractions.factors import window_of
+from opc.lower.contractions.factors import is_zero, window_of
 from opc.lower.contractions.narrow import magnitude, narrow
-from opc.lower.contractions.terms import Shape, is_invariant, multiplicands, terms_of
+from opc.lower.contractions.terms import Shape, is_invariant, multiplicands, terms_of, two_groups
 from opc.lower.loop_ir import ContractionStage, Pass, RowStage, RowStore, StageOperand, Term
 from opc.records import dataclass, replace
 from opc.transform.indices import Namer, bare, index_names, op_names
@@ -171,7 +171,7 @@ class _Extractor:
                 then = self._stored_terms(e.then, shape)
                 return None if then is None else replace(e, then=then)
             case Call(fn="mul"):
-                groups = _two_groups(list(multiplicands(e)), shape)
+                groups = two_groups(list(multiplicands(e)), shape)
                 if groups is None:
                     return None
                 stored = []
@@ -179,7 +179,8 @@ class _Extractor:
                     product = atoms[0]
                     for other in atoms[1:]:
                         product = replace(e, args=(product, other))
-                    as_it_is = isinstance(product, Read) or narrow(self.op, product) is not None
+                    whole = not is_floating(e.type)
+                    as_it_is = narrow(self.op, product) is not None if whole else isinstance(product, Read)
                     read = product if as_it_is else self._stored_factor(product, e.type, shape)
                     if read is None:
                         return None
@@ -203,6 +204,9 @@ class _Extractor:
         if not is_floating(product) and most is None:
             return None
         kind = _element(product if isinstance(e.type, Weak) else e.type) if most is None else DType.INT16
+        made = None if most is None else self._made_narrow(e, product, most, shape)
+        if made is not None:
+            return made
         value = e if most is None else Cast(e, kind)
         window = window_of(self.op, value, self.namer)
         if window is not None:
@@ -233,25 +237,28 @@ class _Extractor:
         read = Read(name, bare(tuple(indices)), kind)
         return read if most is None else Cast(read, product)
 
+    def _made_narrow(self, e: Expr, product: ValueType, most: int, shape: Shape) -> Expr | None:
+        """Return a read of a temporary that holds, as int16, what another temporary holds wider, in the type of the product.
+
+        None where `e` is no such read, or the other one is made of sums. Read elsewhere too or not, it stays as it is.
+        """
+        while isinstance(e, Cast):
+            e = e.arg
+        if not isinstance(e, Read) or e.operand not in self.op.assignments or not (e.pad is None or is_zero(e.pad)):
+            return None
+        definition = self.op.assignments[e.operand]
+        if has_reduction(definition.value):
+            return None
+        name = self.namer.fresh("factor")
+        wide = self.op.operand(e.operand)
+        value = Cast(definition.value, DType.INT16)
+        self._append(Operand(name, DType.INT16, wide.dims, most=most), Assign(name, definition.indices, value, shape.assign.span))
+        return Cast(replace(e, operand=name, type=DType.INT16), product)
+
 
 def _element(t: ValueType) -> ElementType:
     """Return the type a floating value is stored as."""
     return DType.FLOAT64 if isinstance(t, Weak) else t
-
-
-def _two_groups(atoms: list[Expr], shape: Shape) -> tuple[list[Expr], list[Expr]] | None:
-    """Return the factors of a product in two groups, of which each has loops of the target that the other lacks."""
-    loops = [shape.varies(a) for a in atoms]
-    for k, first in enumerate(loops):
-        groups: tuple[list[Expr], list[Expr]] = ([], [])
-        seen = [first, frozenset[str | GroupRef]()]
-        for n, (atom, own) in enumerate(zip(atoms, loops, strict=True)):
-            side = 0 if n == k or own <= first else 1
-            groups[side].append(atom)
-            seen[side] |= own
-        if seen[0] - seen[1] and seen[1] - seen[0]:
-            return groups
-    return None
 
 
 def _sums(op: Op, assign: Assign) -> list[tuple[Reduce, tuple[Expr, ...], tuple[Term, ...]]]:

@@ -72,7 +72,7 @@ def factor(read: Read, dims: tuple[DimSpec, ...], extents: Mapping[str, Affine],
     `dims` are the operand's, `extents` the range of each index variable. The comparisons of `conditions` that say that the read
     is inside are taken from the list: a guarded factor needs no more of them.
     """
-    if read.checked or not (read.pad is None or _is_zero(read.pad)):
+    if read.checked or not (read.pad is None or is_zero(read.pad)):
         return None
     guarded = read.pad is not None or bool(conditions)
     axes: list[AxisIndex | GroupRef] = []
@@ -155,7 +155,19 @@ def _fits(f: Factor) -> bool:
     return sum(a.guarded for a in axes) <= MOST_GUARDS and all(len(a.parts) <= MOST_PARTS for a in axes)
 
 
-def _is_zero(e: Expr) -> bool:
+def moving_indices(read: Read) -> frozenset[str]:
+    """Return the index variables of a read but those that it only takes a step with every few points, as `o // (O // groups)`."""
+    found: set[str] = set()
+    for index in read.indices:
+        if not isinstance(index, Affine):
+            continue
+        axis = _axis(index, True, False)
+        found |= index.indices() if axis is None else {p.index for p in axis.parts if p.divisor == Affine.of(1)}
+    return frozenset(found)
+
+
+def is_zero(e: Expr) -> bool:
+    """Whether a value is the constant 0."""
     return isinstance(e, Const) and e.value == 0
 
 

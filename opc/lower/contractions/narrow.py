@@ -27,11 +27,12 @@ def interval(op: Op, e: Expr) -> tuple[int, int] | None:
             return min(d.least for d in candidates(kind)), max(d.most for d in candidates(kind))
         case Read() if (most := op.operand(e.operand).most) is not None:
             return -most, most
-        case Read(pad=None) if e.operand in op.assignments:
+        case Read(pad=pad) if e.operand in op.assignments:
             defined = interval(op, op.assignments[e.operand].value)
-            if defined is None:
+            beyond = defined if pad is None else interval(op, pad)
+            if defined is None or beyond is None:
                 return None
-            found = defined
+            found = min(defined[0], beyond[0]), max(defined[1], beyond[1])
         case Cast(arg=arg) | Call(fn="neg", args=(arg,)):
             inner = interval(op, arg)
             if inner is None:

@@ -24,10 +24,11 @@ from opc.ir.expr import (
     Select,
     free_groups,
     free_indices,
+    reads,
     traits,
 )
 from opc.ir.op import Assign, DimSpec, Group, Op
-from opc.lower.contractions.factors import Factor, factor, guard, with_guard
+from opc.lower.contractions.factors import Factor, factor, guard, moving_indices, with_guard
 from opc.lower.contractions.narrow import fit, narrow
 from opc.lower.loop_ir import Term
 
@@ -126,6 +127,35 @@ def _term(shape: Shape, conditions: tuple[Expr, ...], axes: tuple[ReduceAxis, ..
     if not rows or not columns or target - loops[0] - loops[1]:
         return None
     return Term(invariant, axes, (made[0], made[1]))
+
+
+def two_groups(atoms: list[Expr], shape: Shape) -> tuple[list[Expr], list[Expr]] | None:
+    """Return the factors of a product in two groups, of which each has loops of the target that the other lacks.
+
+    Loops that a factor only takes a step in every few points with, as with the group of a channel, count where it must be so.
+    """
+    return _groups_by(atoms, [shape.varies(a) for a in atoms]) or _groups_by(atoms, [_moves(a, shape) for a in atoms])
+
+
+def _moves(e: Expr, shape: Shape) -> frozenset[str | GroupRef]:
+    """Return the loops of the target that a value varies with, without those that its reads take steps in alone."""
+    moving = frozenset[str]()
+    for read in reads(e):
+        moving |= moving_indices(read)
+    return frozenset(i for i in shape.varies(e) if isinstance(i, GroupRef) or i in moving)
+
+
+def _groups_by(atoms: list[Expr], loops: list[frozenset[str | GroupRef]]) -> tuple[list[Expr], list[Expr]] | None:
+    for k, first in enumerate(loops):
+        groups: tuple[list[Expr], list[Expr]] = ([], [])
+        seen = [first, frozenset[str | GroupRef]()]
+        for n, (atom, own) in enumerate(zip(atoms, loops, strict=True)):
+            side = 0 if n == k or own <= first else 1
+            groups[side].append(atom)
+            seen[side] |= own
+        if seen[0] - seen[1] and seen[1] - seen[0]:
+            return groups
+    return None
 
 
 def is_invariant(e: Expr) -> bool:

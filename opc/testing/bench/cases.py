@@ -161,6 +161,8 @@ CASES: tuple[BenchCase, ...] = (
     _case("upsample_bilinear2d", "upsampling", {"x": (8, 64, 56, 56)}, attributes={"scale_factor": (2, 2)}),
     _case("matmul", "contractions", {"a": (1024, 1024), "b": (1024, 1024)}),
     _case("linear", "contractions", {"x": (1024, 1024), "w": (1024, 1024), "b": (1024,)}),
+    _case("matmul_integer", "contractions", {"a": (512, 512), "b": (512, 512)}, small=("a", "b")),
+    _case("matmul_integer/row", "contractions", {"a": (1, 1024), "b": (1024, 1024)}, small=("a", "b")),
     _case("bmm", "contractions", {"a": (32, 256, 64), "b": (32, 64, 256)}),
     _case("conv1d", "contractions", {"x": (8, 64, 1024), "w": (64, 64, 5), "b": (64,)}, attributes={"padding": 2}),
     _case("conv2d", "contractions", {"x": _IMAGE, "w": (64, 64, 3, 3), "b": (64,)}, attributes={"padding": (1, 1)}),
@@ -176,6 +178,13 @@ CASES: tuple[BenchCase, ...] = (
         "contractions",
         {"x": (1, 3, 224, 224), "w": (64, 3, 7, 7), "b": (64,)},
         attributes={"stride": (2, 2), "padding": (3, 3)},
+    ),
+    _case(
+        "conv_integer",
+        "contractions",
+        {"x": (1, 64, 56, 56), "w": (64, 64, 3, 3)},
+        attributes={"padding": (1, 1)},
+        small=("x", "w"),
     ),
     _case(
         "conv_transpose2d",

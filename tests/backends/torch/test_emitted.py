@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 
 from opc.backends.batching import batching, needs_batch_axes
 from opc.backends.derivatives import rules
@@ -118,6 +119,45 @@ kernel: y = out
     family = compile_text(spec, "fine.yaml")
     assert TorchBackend().requires(family) == ()
     assert "def fine(out_: Tensor, *, out: Tensor | None = None)" in TorchBackend().emit(family)["torch/__init__.py"]
+
+
+def with_many(attributes: int, outputs: int) -> Family:
+    """Return an op of two inputs whose gradient has all of these attributes and a cotangent of each output."""
+    names = [f"y{k}" for k in range(outputs)]
+    text = f"""
+op: many
+doc: Sums.
+domain: opc.torch_test
+version: 1
+types: {{T: [float32]}}
+inputs: {{a: 'T[...]', b: 'T[...]'}}
+attributes:
+  of_all: {{type: float, default: 1.0}}
+{"".join(f"  k{k}: {{type: float, default: {k}.0}}{chr(10)}" for k in range(attributes - 1))}
+outputs: {{{", ".join(f"{name}: 'T[...]'" for name in names)}}}
+kernel: |
+  each = of_all * a * b{"".join(f" + k{k}" for k in range(attributes - 1))}
+{"".join(f"  {name} = each + {k} * a{chr(10)}" for k, name in enumerate(names))}
+"""
+    return compile_text(text, "many.yaml")
+
+
+@pytest.mark.parametrize(("attributes", "outputs"), [(40, 1), (61, 1), (62, 1), (2, 28), (2, 30)])
+def test_ops_of_more_arguments_than_torch_takes_are_refused(attributes: int, outputs: int) -> None:
+    """What the backend takes, torch's parser of schemas takes, and where it refuses a schema, the backend has refused the op."""
+    family = with_many(attributes, outputs)
+    schemas = [text for op in family.ops for text in (schema(op, batched=needs_batch_axes(family)), out_schema(op))]
+    library = torch.library.Library(f"opc_many_{attributes}_{outputs}", "DEF")
+    refused = []
+    for text in schemas:
+        try:
+            library.define(text)
+            library.impl(text.partition("(")[0], lambda *operands: operands[0], "CPU")
+        except RuntimeError as error:
+            refused.append(str(error))
+    assert all("only supports 64" in message for message in refused)
+    assert bool(TorchBackend().requires(family)) == bool(refused)
+    assert bool(refused) == (attributes > 40 or outputs > 28)
 
 
 @pytest.mark.rotating
