@@ -1,10 +1,10 @@
-"""Records: `dataclass(frozen=True, slots=True)` as the standard library has it, in a fraction of the time.
+"""Records: `dataclass(slots=True)` as the standard library has it, frozen or not, in a fraction of the time.
 
 A command imports a few hundred of them. For each, the standard decorator compiles six functions from text one by one; here the
 three that depend on the fields are compiled once for all classes with as many fields, and the others are the same for all. Type
-checkers see the standard decorator, and refuse to change a record; as the program runs nothing does, which makes a record in less
-than half the time, of more than a million in a run. The slots that `BLANK` of a class names hold None. `dataclasses.fields`,
-`asdict` and pickling work as they do for what the standard decorator makes.
+checkers see the standard decorator, and refuse to change a frozen record; as the program runs nothing does, which makes a record
+in less than half the time, of more than a million in a run. The slots that `BLANK` of a class names hold None.
+`dataclasses.fields`, `asdict` and pickling work as they do for what the standard decorator makes.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import MISSING, Field
 from functools import cache
-from operator import attrgetter
+from operator import attrgetter, is_
 from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any
 
@@ -24,12 +24,16 @@ else:
 
     def dataclass(**options: bool) -> Callable[[type], type]:
         """As `dataclasses.dataclass`, which it calls for whatever is no record."""
-        if not (options.get("frozen") and options.get("slots")) or not options.keys() <= _OF_RECORDS:
+        if not options.get("slots") or not options.keys() <= _OF_RECORDS:
             return dataclasses.dataclass(**options)
-        return lambda cls: _record(cls, options.get("eq", True), options.get("weakref_slot", False))
+        frozen = options.get("frozen", False)
+        return lambda cls: _record(cls, options.get("eq", True), frozen, options.get("weakref_slot", False))
 
     def replace(record: Any, /, **changes: Any) -> Any:
-        """As `dataclasses.replace`; the record itself where nothing is another object, with whatever is remembered of it."""
+        """As `dataclasses.replace`; the record itself where nothing is another object, with whatever is remembered of it.
+
+        A tuple of the same objects is no other one: passes that go through the statements of an op make one each.
+        """
         cls = record.__class__
         values_of = _VALUES.get(cls)
         if values_of is None:
@@ -39,9 +43,14 @@ else:
             place = places.get(name)
             if place is None:
                 raise TypeError(f"{cls.__name__} takes {', '.join(places)}")
-            if found[place] is not value:
+            old = found[place]
+            if old is not value and not (old.__class__ is tuple is value.__class__ and _are_same(old, value)):
                 found[place], same = value, False
         return record if same else cls(*found)
+
+
+def _are_same(old: tuple[Any, ...], new: tuple[Any, ...]) -> bool:
+    return len(old) == len(new) and all(map(is_, old, new))
 
 
 _OF_RECORDS = frozenset(("frozen", "slots", "eq", "weakref_slot"))
@@ -53,7 +62,7 @@ _PLACES: dict[type, dict[str, int]] = {}
 """The position of each of these values, by the name of the field."""
 
 
-def _record(cls: type, eq: bool, weakref_slot: bool) -> type:
+def _record(cls: type, eq: bool, frozen: bool, weakref_slot: bool) -> type:
     """Return a class with slots for its fields, and with what is particular to them."""
     fields: dict[str, Field[Any]] = {}
     taken: set[str] = set()
@@ -72,11 +81,14 @@ def _record(cls: type, eq: bool, weakref_slot: bool) -> type:
     names = tuple([f.name for f in fields.values() if f.init])
     held |= {"__dataclass_fields__": fields, "__dataclass_params__": _PARAMS, "__match_args__": names}
     # Who defines `__eq__` alone has None for `__hash__`.
-    methods = {**_SHARED, **_compiled(cls, [*fields.values()], eq)}
+    methods: dict[str, Callable[..., Any] | None] = {**_SHARED, **_compiled(cls, [*fields.values()], eq)}
+    if eq and not frozen:
+        methods["__hash__"] = None  # as of all that compares equal by what may change
     held |= {name: method for name, method in methods.items() if held.get(name) is None}
     made = type(cls)(cls.__name__, cls.__bases__, held)
     made.__qualname__ = cls.__qualname__
-    _VALUES[made], _PLACES[made] = _values(names), {name: n for n, name in enumerate(names)}
+    if frozen:  # what `replace` changes nothing of must be another object, where it may change later
+        _VALUES[made], _PLACES[made] = _values(names), {name: n for n, name in enumerate(names)}
     return made
 
 

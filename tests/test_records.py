@@ -1,4 +1,4 @@
-"""Records are what the standard decorator makes of a frozen dataclass with slots."""
+"""Records are what the standard decorator makes of a dataclass with slots."""
 
 from __future__ import annotations
 
@@ -61,7 +61,15 @@ class Asking(Asked):
 
 @dataclass(slots=True)
 class Plain:
-    """No record: type checkers let it be changed."""
+    """A record that may change."""
+
+    x: int
+    seen: list[int] = field(default_factory=list)
+
+
+@dataclass(slots=True, eq=False)
+class PlainOwn:
+    """One that is equal to itself alone, whatever it holds."""
 
     x: int
 
@@ -112,6 +120,30 @@ def test_what_replaces_nothing_returns_the_record() -> None:
     p = Point(1, tags=[])
     assert replace(p, x=p.x, tags=p.tags) is p
     assert replace(p, tags=[]) is not p
+
+
+def test_a_tuple_of_the_same_objects_replaces_nothing() -> None:
+    some, p = ["a"], Point(1)
+    held = replace(p, name=(some, p))
+    assert replace(held, name=(*held.name,)) is held
+    assert replace(held, name=(["a"], p)) is not held
+    assert replace(held, name=(some,)).name == (some,)
+
+
+def test_records_that_may_change_are_compared_and_copied_as_they_are_now() -> None:
+    p = Plain(1)
+    same = replace(p)
+    assert same == p
+    assert same is not p
+    p.x = 2
+    assert (p.x, same.x) == (2, 1)
+    assert p != same
+    assert repr(p) == "Plain(x=2, seen=[])"
+    assert Plain.__hash__ is None
+    assert not hasattr(p, "__dict__")
+    assert pickle.loads(pickle.dumps(p)) == p
+    one, other = PlainOwn(1), PlainOwn(1)
+    assert len({one, other}) == 2
 
 
 def test_wrong_arguments_are_refused() -> None:

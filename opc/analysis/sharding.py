@@ -25,6 +25,7 @@ from opc.ir.expr import (
     IndexValue,
     walk,
 )
+from opc.ir.node import remembered
 from opc.ir.op import Group, Op
 from opc.records import dataclass
 
@@ -49,6 +50,7 @@ class Sharding:
     absent: tuple[str, ...] = ()
 
 
+@remembered("_shardings")
 def shardings(op: Op) -> tuple[Sharding, ...]:
     """Return every way to cut the op along one dimension or group, in the order the signature names them.
 

@@ -19,14 +19,15 @@ def inside(package: Path, relatives: Iterable[str]) -> dict[str, Path]:
     """
     root = package.parent.resolve() / package.name
     found: dict[str, Path] = {}
-    folders: set[str] = set()
+    # Of a package that is not there yet, nothing can be a link.
+    is_there, folders = os.path.lexists(package), set[str]()
     for relative in relatives:
         parts = relative.split("/")
         if not relative.strip("./") or not parts[0] or ".." in parts or "\\" in relative or "\0" in relative:
             raise SpecError([Diagnostic(f"refusing to write '{relative}': it is no path inside the package")])
         place = found[relative] = package / relative
         folder = relative.rpartition("/")[0]
-        if folder not in folders and not place.parent.resolve().is_relative_to(root):
+        if is_there and folder not in folders and not place.parent.resolve().is_relative_to(root):
             raise SpecError([Diagnostic(f"refusing to write '{place}': a symbolic link leads out of {package}")])
         folders.add(folder)
     return found

@@ -58,6 +58,7 @@ class ExprNode(Node):
         "_bound",
         "_canonical",
         "_children",
+        "_decided",
         "_form",
         "_format",
         "_groups",
@@ -99,8 +100,11 @@ class OpNode(Node):
         "_recurrences",
         "_segments",
         "_shape_calls",
+        "_shardings",
+        "_simplified",
         "_spec_names",
         "_sunken",
+        "_verified",
     )
 
 

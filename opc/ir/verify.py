@@ -27,6 +27,7 @@ from opc.ir.expr import (
     walk,
 )
 from opc.ir.functions import FUNCTIONS
+from opc.ir.node import remembered
 from opc.ir.op import Assign, AttributeKind, Group, Op, Operand
 from opc.ir.printer import format_expr
 from opc.ir.promotion import join, result_type
@@ -38,12 +39,13 @@ class VerifyError(Exception):
     """An op breaks a rule of the IR: a bug of the pass that made it."""
 
 
+@remembered("_verified")
 def verify(op: Op) -> None:
     """Check the rules of the IR on an op.
 
     Names are defined once and before use, but for what a recurrence reads of itself; every output and temporary is assigned
     once, on all its axes; index variables and groups are bound and not shadowed; reads fit their operand's axes; every node has
-    the type that its parts give it.
+    the type that its parts give it. An op that a pass has left as it is has been checked before.
 
     Raises:
         VerifyError: with the op, the statement and what is wrong with it.

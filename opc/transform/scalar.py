@@ -34,6 +34,7 @@ from opc.ir.expr import (
     with_children,
 )
 from opc.ir.functions import FUNCTIONS
+from opc.ir.node import remembered_each
 from opc.ir.promotion import join, result_type
 from opc.ir.rules import reduction_type, widened
 from opc.records import replace
@@ -264,15 +265,22 @@ def _assumed(e: Expr, cond: Expr, value: bool) -> Expr:
     """As `assume`, of one condition whose parts have been assumed."""
     if not traits(e) & CHOICE or rebinds(e, cond):
         return e
+    return _decided(e, (cond, value)) or e
+
+
+@remembered_each("_decided")
+def _decided(e: Expr, told: tuple[Expr, bool]) -> Expr | None:
+    """As `_assumed`, of what holds a conditional; None where nothing is decided: a node keeps others alive, but not itself."""
+    cond, value = told
     if isinstance(e, Select):
         known = _known(e.cond, cond, value)
         if isinstance(known, Const):
             return _assumed(e.then if known.value else e.other, cond, value)
         then, other = _assumed(e.then, cond, value), _assumed(e.other, cond, value)
-        return e if (known, then, other) == (e.cond, e.then, e.other) else conditional(known, then, other)
+        return None if (known, then, other) == (e.cond, e.then, e.other) else conditional(known, then, other)
     kept = children(e)
     new = tuple([_assumed(c, cond, value) for c in kept])
-    return e if new == kept else rebuilt(e, new)
+    return None if new == kept else rebuilt(e, new)
 
 
 def still(conditions: Sequence[Expr], e: Expr) -> tuple[Expr, ...]:

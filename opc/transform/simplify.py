@@ -10,7 +10,7 @@ import math
 
 from opc.ir.dtypes import DType, Weak
 from opc.ir.expr import Call, Cast, Const, Expr, IndexValue, Read, Select, children, joined_conditions, may_refuse, reads, rewrite
-from opc.ir.node import remembered
+from opc.ir.node import remembered, remembered_each
 from opc.ir.op import Op
 from opc.ir.promotion import join
 from opc.records import replace
@@ -22,6 +22,12 @@ def simplify(op: Op, *, exact: bool = False) -> Op:
 
     A temporary is computed where its name stands in what outputs need, and so refuses the call whatever is made of it.
     """
+    return _simplified(op, exact)
+
+
+@remembered_each("_simplified")
+def _simplified(op: Op, exact: bool) -> Op:
+    """As `simplify`; several passes ask for it of an op that those before them have left as it is."""
     refusing: set[str] = set()
     body = []
     for s in op.body:
