@@ -199,15 +199,24 @@ class _Scheduler:
             keys[_Key(frozenset(), self.domains[s.target], False)] = None
         return list(keys)
 
-    def _merit(self, plan: StagePlan) -> tuple[bool, int, int, bool]:
+    def _merit(self, plan: StagePlan) -> tuple[bool, bool, int, int, bool]:
         """Order plans: more work first, counted in loops, then more steps; between equals rows that are contiguous in the tensors
-        read. Rows in pieces that lie apart come last, unless a second pass over them is to find them in cache."""
+        read. Whole rows that lie across these come last, where sums over points do what they do, and before them rows in pieces
+        that lie apart, unless a second pass over them is to find them in cache."""
         order = self._order(plan)
         row = plan.key.row
         apart = plan.key.whole and set(order[-1:]) <= row != set(order[len(order) - len(row) :])
         work = sum(len(self.domains[s.target]) for s in plan.produced)
         contiguous = plan.key.whole == (set(order[-1:]) <= row)
-        return not apart or self._passes_again(plan), work, len(plan.produced), contiguous
+        first = not self._lies_across(plan) and (not apart or self._passes_again(plan))
+        return bool(plan.produced), first, work, len(plan.produced), contiguous
+
+    def _lies_across(self, plan: StagePlan) -> bool:
+        """Whether whole rows lie along no last axis of what they are read from; a group behind them may have no axes."""
+        read = dict.fromkeys(name for s in plan.produced for name in sorted(self.inputs[s.target]))
+        found = [_operand_loops(self.op, name, plan.key.full) for name in read]
+        last = [loops[-1] for loops in found if set(loops) & plan.key.row]
+        return plan.key.whole and bool(last) and all(isinstance(x, IndexLoop) and x not in plan.key.row for x in last)
 
     def _passes_again(self, plan: StagePlan) -> bool:
         """Whether something along the rows needs what is folded along them."""
