@@ -54,13 +54,17 @@ class StagePlan:
         return {s.target for s in self.produced}
 
 
-def schedule(op: Op, steps: tuple[Step, ...], taken: Collection[str] = ()) -> tuple[tuple[Stage, ...], tuple[Temporary, ...]]:
+def schedule(
+    op: Op, steps: tuple[Step, ...], taken: Collection[str] = (), across: frozenset[Loop] = frozenset()
+) -> tuple[tuple[Stage, ...], tuple[Temporary, ...]]:
     """Return the stages that compute a regular op, and the temporaries between them, whose new names are not in `taken`.
+
+    The loops `across` lie along no last axis in memory.
 
     Raises:
         IrregularError: when some step fits no stage.
     """
-    return _Scheduler(op, steps, taken).run()
+    return _Scheduler(op, steps, taken, across).run()
 
 
 def check_stages(op: Op, steps: tuple[Step, ...]) -> None:
@@ -70,8 +74,10 @@ def check_stages(op: Op, steps: tuple[Step, ...]) -> None:
 
 
 class _Scheduler:
-    def __init__(self, op: Op, steps: tuple[Step, ...], taken: Collection[str] = ()) -> None:
-        self.op = op
+    def __init__(
+        self, op: Op, steps: tuple[Step, ...], taken: Collection[str] = (), across: frozenset[Loop] = frozenset()
+    ) -> None:
+        self.op, self.across = op, across
         self.outputs = {o.name for o in op.outputs}
         self.step: Mapping[str, Step] = {s.target: s for s in steps}
         self.reads: Mapping[str, tuple[str, ...]] = {
@@ -213,6 +219,8 @@ class _Scheduler:
 
     def _lies_across(self, plan: StagePlan) -> bool:
         """Whether whole rows lie along no last axis of what they are read from; a group behind them may have no axes."""
+        if plan.key.whole and plan.key.row & self.across:
+            return True
         read = dict.fromkeys(name for s in plan.produced for name in sorted(self.inputs[s.target]))
         found = [_operand_loops(self.op, name, plan.key.full) for name in read]
         last = [loops[-1] for loops in found if set(loops) & plan.key.row]

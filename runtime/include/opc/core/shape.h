@@ -476,6 +476,21 @@ static inline DLTensor *leave_out(arranged &by, const DLTensor *t, const listed_
   return made;
 }
 
+/* Whether rows along the listed axes of an arranged tensor are none in memory, as other axes lie between or behind them, or are so few and
+ * so long that threads are to share them. */
+static inline bool lies_across(const DLTensor *t, const extents &rest, const extents &listed, bool listed_first) {
+  if (t == nullptr) return false;
+  if (count(rest) < 16 && count(listed) >= 65536) return true;
+  const int32_t first = listed_first ? 0 : rest.rank;
+  int64_t expected = 1;
+  for (int32_t a = first + listed.rank - 1; a >= first; --a) {
+    if (t->shape[a] == 1) continue;
+    if (t->strides[a] != expected) return true;
+    expected *= t->shape[a];
+  }
+  return false;
+}
+
 #if defined(OPC_ON_GPU)
 }  // namespace on_gpu
 #endif

@@ -67,19 +67,17 @@ static inline bool is_reduction(const operand &o) { return o.what >= role_sum; }
 /* Whether an operand is what partial results are kept of. */
 static inline bool is_partial(const operand &o, const passing &p) { return is_reduction(o) && !p.own; }
 
-/* Sets the order in which the axes of a stage are taken. A stage that reduces over its points is free in it, unless its rows are whole:
- * it goes through the largest operand as that lies in memory. */
+/* Sets the order in which the axes of a stage are taken. Without whole rows it is free in that, and goes through its largest operand as
+ * that lies in memory. */
 static void order_axes(runner &r) {
   const stage &s = *r.s;
   for (int32_t a = 0; a < s.rank; ++a) r.order[a] = a;
   const operand *largest = nullptr;
-  bool reduces = false;
-  for (int32_t k = 0; k < s.operand_count; ++k) {
+  for (int32_t k = s.operand_count - 1; k >= 0; --k) { /* results come last */
     const operand &o = s.operands[k];
-    reduces = reduces || is_reduction(o);
-    if (o.what == role_input && r.pass[k].data != nullptr && (largest == nullptr || o.count > largest->count)) largest = &o;
+    if (r.pass[k].data != nullptr && (largest == nullptr || o.count > largest->count)) largest = &o;
   }
-  if (s.whole_rows || !reduces || largest == nullptr) return;
+  if (s.whole_rows || largest == nullptr) return;
   for (int32_t a = 0; a < s.rank; ++a) {
     if (s.size[a] != 1 && largest->stride[a] <= 0) return; /* axes that it lacks have no place in it */
   }
