@@ -42,9 +42,11 @@ class _Same:
 
 
 def cpu_programs(op: Op) -> tuple[SpecialisedProgram, ...]:
-    """Return the programs of an op on a CPU, one for each case of its attributes: those of `opc.lower.lower.lower`, with their
-    stages fused by rows where that is right for every case and pays, and before each the one for calls in which the axes that an
-    attribute lists lie across memory."""
+    """Return the programs of an op on a CPU, one for each case of its attributes.
+
+    They are those of `opc.lower.lower.lower`, with their stages fused by rows where that is right for every case and pays. Before
+    each stands the one for calls in which the axes that an attribute lists lie across memory.
+    """
     return _programs(_Same(op), active())
 
 

@@ -127,8 +127,11 @@ def relowered(variant: SpecialisedProgram, op: Op) -> SpecialisedProgram:
 
 
 def lowered_across(variant: SpecialisedProgram) -> SpecialisedProgram | None:
-    """Return the program of a case for calls in which the axes that an attribute lists lie across memory: whole rows along them are
-    no rows there, and what they do is done point by point. None where there are no such rows, or the op seldom runs on much."""
+    """Return the program of a case for calls in which the axes that an attribute lists lie across memory.
+
+    Whole rows along them are none there, and what they do is done point by point. None where there are no such rows, or where the
+    op seldom runs on much.
+    """
     how, stages = arrangement(variant.case.op), variant.program.stages
     if how is None or not runs_often(variant.case.op) or not any(how.is_mixed(o) for o in variant.case.op.inputs):
         return None
