@@ -138,7 +138,9 @@ def lowered_across(variant: SpecialisedProgram) -> SpecialisedProgram | None:
     rows = [s for s in stages if isinstance(s, RowStage)]
     if len(rows) < len(stages) or not any(s.whole_rows and GroupLoop(how.picked) in s.row for s in rows):
         return None
-    return _variant(replace(variant.case, across=True))
+    # A second pass over rows in pieces finds them in the cache.
+    once = all(sum(bool(p.body) for p in s.passes) <= 1 for s in rows if s.whole_rows)
+    return _variant(replace(variant.case, across=True, apart=once))
 
 
 def _named(case: Specialisation, op: Op, program: Program) -> SpecialisedProgram:

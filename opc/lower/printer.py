@@ -41,7 +41,8 @@ def format_values(case: Specialisation) -> str:
     found = [_value(case, name, value) for name, value in case.values]
     found += [" or ".join(f"{extent} is empty" for extent in case.empty)] if case.empty else []
     how = arrangement(case.op)
-    found += [f"{how.axes} lie across memory"] if case.across and how is not None else []
+    where = "across memory or apart" if case.apart else "across memory"
+    found += [f"{how.axes} lie {where}"] if case.across and how is not None else []
     return " and ".join(found)
 
 
