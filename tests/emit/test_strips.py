@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from opc.lower.fuse import cpu_programs
 from opc.lower.lower import lower
 from opc.lower.printer import format_variant
-from opc.pipeline import compile_text
+from opc.pipeline import compile_text, load_family
 from tests.emit.kernel_library import KernelLibrary, compile_kernel, odd_parallel_for, split_everywhere
 
 SPEC = """\
@@ -41,6 +43,7 @@ kernel: |
   every[n, m] = all[k](x[n, k, m] != 0)
 """
 Array = np.ndarray[Any, Any]
+SPECS = Path(__file__).parents[2] / "specs"
 HOSTS = [None, odd_parallel_for, split_everywhere]
 SHAPES = [(1, 1, 1), (5, 1, 7), (1, 300, 8), (67, 9, 33), (3, 130, 100), (700, 3, 63), (2, 5, 5000), (130, 40, 64)]
 
@@ -123,3 +126,37 @@ def test_rows_that_lie_across_are_summed_point_by_point() -> None:
     assert "whole rows" not in text
     assert "write output over_first: acc(T)[k:K, m:M], sum over points" in text
     assert "write output most: T[k:K, m:M], max over points" in text
+
+
+def folder_of(op: str, folder: Path) -> KernelLibrary:
+    """Return the kernel of one of the specs."""
+    family = load_family(SPECS / f"{op}.yaml")
+    return KernelLibrary(family, compile_kernel(family, folder), None)
+
+
+@pytest.fixture(scope="module")
+def mean(tmp_path_factory: pytest.TempPathFactory) -> KernelLibrary:
+    return folder_of("reduce_mean", tmp_path_factory.mktemp("mean"))
+
+
+@pytest.mark.parametrize("shape", [(1, 1, 1), (70, 3, 8), (5, 40, 130), (2, 70000, 3), (3, 1, 2)])
+def test_a_call_chooses_by_where_its_axes_lie(shape: tuple[int, int, int], mean: KernelLibrary) -> None:
+    rng = np.random.default_rng(6)
+    whole = rng.integers(-4, 5, shape)
+    for dtype in ("float32", "float16"):
+        for layout in (np.ascontiguousarray, np.asfortranarray, spread, turned):
+            x = layout(whole.astype(dtype))
+            for axes in ([0], [1], [2], [0, 1], [0, 2], [1, 2], [0, 1, 2]):
+                got = mean.call(mean.family.forward, {"x": x}, {"axes": axes, "keepdims": False})["y"]
+                want = whole.sum(tuple(axes)).astype(np.float32) / np.prod([shape[a] for a in axes], dtype=np.float32)
+                np.testing.assert_array_equal(got, want.astype(dtype), f"{axes} of {shape} {dtype}")
+
+
+def test_programs_of_ops_that_list_axes() -> None:
+    """One pass over rows in pieces is as well done point by point; a second one finds a row in the cache."""
+    for op, where in (("reduce_mean", "axes lie across memory or apart"), ("mean_variance_norm", "axes lie across memory")):
+        across, usual = map(format_variant, cpu_programs(load_family(SPECS / f"{op}.yaml").forward))
+        assert across.startswith(f"program {op} when {where}\n")
+        assert "whole rows" not in across
+        assert "sum over points" in across
+        assert "whole rows of [*K] along [*R]" in usual
