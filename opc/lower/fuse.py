@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from opc.ir.affine import Affine, Dim, Index, Symbol
+from opc.ir.arrangement import arrangement
 from opc.ir.expr import Axis, BroadcastAxis, Expr, GroupRef, IndexValue, Read, Reduce, free_indices, reads, rewrite, walk
 from opc.ir.op import Assign, AttributeKind, Group, Op, Operand
 from opc.ir.verify import VerifyError
@@ -52,7 +53,9 @@ def cpu_programs(op: Op) -> tuple[SpecialisedProgram, ...]:
 
 @lru_cache(maxsize=512)
 def _programs(same: _Same, overrides: tuple[Override, ...]) -> tuple[SpecialisedProgram, ...]:
-    variants = tuple(found for v in lower(same.op) for found in (lowered_across(v), v) if found is not None)
+    variants = lower(same.op)
+    if arrangement(same.op) is not None:
+        variants = tuple(found for v in variants for found in (lowered_across(v), v) if found is not None)
     if any(v.program.steps for v in variants):
         return variants  # a step reads what other steps have left
     names = frozenset[str]().union(*(op_names(v.case.op) | index_names(v.case.op) for v in variants))
