@@ -15,13 +15,14 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from opc.ir.affine import Affine, Dim, Index, Symbol
+from opc.ir.arrangement import arrangement
 from opc.ir.expr import Axis, BroadcastAxis, Expr, GroupRef, IndexValue, Read, Reduce, free_indices, reads, rewrite, walk
 from opc.ir.op import Assign, AttributeKind, Group, Op, Operand
 from opc.ir.verify import VerifyError
 from opc.loops.schedule import Decisions, Override, active
 from opc.lower.columns import needed_columns
 from opc.lower.loop_ir import ContractionStage, FusedRows, GroupLoop, IndexLoop, NestStage, Program, RowStage, Stage
-from opc.lower.lower import SpecialisedProgram, lower, staged
+from opc.lower.lower import SpecialisedProgram, lower, lowered_across, staged
 from opc.lower.memory import read_by, with_shared_memory, written_by
 from opc.lower.slices import stays_at_point
 from opc.records import dataclass, replace
@@ -42,14 +43,19 @@ class _Same:
 
 
 def cpu_programs(op: Op) -> tuple[SpecialisedProgram, ...]:
-    """Return the programs of an op on a CPU, one for each case of its attributes: those of `opc.lower.lower.lower`, with their
-    stages fused by rows where that is right for every case and pays."""
+    """Return the programs of an op on a CPU, one for each case of its attributes.
+
+    They are those of `opc.lower.lower.lower`, with their stages fused by rows where that is right for every case and pays. Before
+    each stands the one for calls in which the axes that an attribute lists lie across memory.
+    """
     return _programs(_Same(op), active())
 
 
 @lru_cache(maxsize=512)
 def _programs(same: _Same, overrides: tuple[Override, ...]) -> tuple[SpecialisedProgram, ...]:
     variants = lower(same.op)
+    if arrangement(same.op) is not None:
+        variants = tuple(found for v in variants for found in (lowered_across(v), v) if found is not None)
     if any(v.program.steps for v in variants):
         return variants  # a step reads what other steps have left
     names = frozenset[str]().union(*(op_names(v.case.op) | index_names(v.case.op) for v in variants))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import lru_cache
 
+from opc.ir.arrangement import arrangement
 from opc.ir.expr import Expr, Read, reads, rewrite
 from opc.ir.op import Assign, Op, Requirement
 from opc.ir.recurrence import recurrences
@@ -12,10 +13,10 @@ from opc.ir.verify import verify_reads
 from opc.loops.schedule import Override, active
 from opc.lower.bounded import verify_bounded
 from opc.lower.contractions.contraction import contraction_stage, extract
-from opc.lower.heuristics import scheduled
+from opc.lower.heuristics import runs_often, scheduled
 from opc.lower.inline import inline_copies
 from opc.lower.layout import with_long_rows
-from opc.lower.loop_ir import ContractionStage, NestStage, Program, RowStage, Stage
+from opc.lower.loop_ir import ContractionStage, GroupLoop, Loop, NestStage, Program, RowStage, Stage
 from opc.lower.nests.rfactor import rfactor
 from opc.lower.nests.scatter import extract_scatters
 from opc.lower.nests.search import inline_searches
@@ -92,6 +93,9 @@ def _variant(case: Specialisation) -> SpecialisedProgram:
     else the stages of its parts."""
     lazy = bool(case.empty)
     op = inline_copies(case.op)
+    how = arrangement(op)
+    if case.across and how is not None:
+        return _named(case, op, _regular(op, lazy, frozenset((GroupLoop(how.picked),))))
     program, op = in_steps(_with_own_memory(op), lazy, _program) if recurrences(op) else _program(op, lazy)
     return _named(case, op, program)
 
@@ -122,6 +126,23 @@ def relowered(variant: SpecialisedProgram, op: Op) -> SpecialisedProgram:
     return _variant(replace(variant.case, op=op))
 
 
+def lowered_across(variant: SpecialisedProgram) -> SpecialisedProgram | None:
+    """Return the program of a case for calls in which the axes that an attribute lists lie across memory.
+
+    Whole rows along them are none there, and what they do is done point by point. None where there are no such rows, or where the
+    op seldom runs on much.
+    """
+    how, stages = arrangement(variant.case.op), variant.program.stages
+    if how is None or not runs_often(variant.case.op) or not any(how.is_mixed(o) for o in variant.case.op.inputs):
+        return None
+    rows = [s for s in stages if isinstance(s, RowStage)]
+    if len(rows) < len(stages) or not any(s.whole_rows and GroupLoop(how.picked) in s.row for s in rows):
+        return None
+    # A second pass over rows in pieces finds them in the cache.
+    once = all(sum(bool(p.body) for p in s.passes) <= 1 for s in rows if s.whole_rows)
+    return _variant(replace(variant.case, across=True, apart=once))
+
+
 def _named(case: Specialisation, op: Op, program: Program) -> SpecialisedProgram:
     """Return the program of a case with its stages under the names that the case gives them."""
     verify_reads(op)
@@ -129,15 +150,15 @@ def _named(case: Specialisation, op: Op, program: Program) -> SpecialisedProgram
     return SpecialisedProgram(replace(case, op=op), replace(program, stages=stages))
 
 
-def _regular(op: Op, lazy: bool) -> Program:
-    """Return the row stages of an op.
+def _regular(op: Op, lazy: bool, across: frozenset[Loop] = frozenset()) -> Program:
+    """Return the row stages of an op, in calls in which the loops `across` lie along no last axis in memory.
 
     Raises:
         IrregularError: when it is not regular, or has a contraction.
     """
     if any(contraction_stage(op, s, s.target) for s in op.body):
         raise IrregularError("it has a contraction")
-    return Program(op.name, *schedule(op, flatten(op, lazy=lazy)))
+    return Program(op.name, *schedule(op, flatten(op, lazy=lazy), across=across))
 
 
 def _finished(stage: Stage, name: str, op: Op) -> Stage:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from opc.ir.arrangement import arrangement
 from opc.ir.expr import Axis
 from opc.ir.op import Op
 from opc.ir.printer import format_assign, format_dims, format_expr
@@ -36,9 +37,12 @@ def format_variant(variant: SpecialisedProgram, loops: bool = False) -> str:
 
 
 def format_values(case: Specialisation) -> str:
-    """Return what holds in a case: values of attributes, and what is empty; empty where it is the only one."""
+    """Return what holds in a case: values of attributes, what is empty, and where axes lie; empty where it is the only one."""
     found = [_value(case, name, value) for name, value in case.values]
     found += [" or ".join(f"{extent} is empty" for extent in case.empty)] if case.empty else []
+    how = arrangement(case.op)
+    where = "across memory or apart" if case.apart else "across memory"
+    found += [f"{how.axes} lie {where}"] if case.across and how is not None else []
     return " and ".join(found)
 
 

@@ -59,16 +59,21 @@ class Specialisation:
     """One combination of attribute values (an index into `values`, a bool, or a comparison), and the op with them put in.
 
     One that names extents is for calls in which one of them is `empty`; it stands before that of the same values for all others.
+    So does one for calls in which the axes that an attribute lists lie `across` memory, where another axis is the last, and, with
+    `apart`, for those in which they don't lie side by side.
     """
 
     values: tuple[tuple[str, int | bool | Equal], ...]
     op: Op
     empty: tuple[Affine, ...] = ()
+    across: bool = False
+    apart: bool = False
 
     @property
     def suffix(self) -> str:
         """What tells the case's functions apart: `_tanh`."""
-        return "".join(f"_{self._word(name, value)}" for name, value in self.values) + ("_of_nothing" if self.empty else "")
+        words = "".join(f"_{self._word(name, value)}" for name, value in self.values)
+        return words + ("_of_nothing" if self.empty else "") + ("_across" if self.across else "")
 
     def _word(self, name: str, value: int | bool | Equal) -> str:
         if isinstance(value, Equal):

@@ -154,6 +154,12 @@ class EntryText(StageText):
         empty = " || ".join(f"{self.scalar.number(extent)} <= 0" for extent in variant.case.empty)
         if empty:
             yield f"({empty})" if variant.case.values and " || " in empty else empty
+        how = arrangement(self.op)
+        if variant.case.across and how is not None:
+            n, o = next((n, o) for n, o in enumerate(self.op.inputs) if how.is_mixed(o))
+            rest, picked = (f"call.{group_member((name, None))}" for name in (how.rest, how.picked))
+            first = "true" if how.picked_first(o) else "false"
+            yield f"opc::lies_across(inputs[{n}], {rest}, {picked}, {first}, {'true' if variant.case.apart else 'false'})"
 
     def _is(self, name: str, value: int | bool | Equal) -> str:
         if isinstance(value, Equal):

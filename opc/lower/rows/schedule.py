@@ -54,13 +54,17 @@ class StagePlan:
         return {s.target for s in self.produced}
 
 
-def schedule(op: Op, steps: tuple[Step, ...], taken: Collection[str] = ()) -> tuple[tuple[Stage, ...], tuple[Temporary, ...]]:
+def schedule(
+    op: Op, steps: tuple[Step, ...], taken: Collection[str] = (), across: frozenset[Loop] = frozenset()
+) -> tuple[tuple[Stage, ...], tuple[Temporary, ...]]:
     """Return the stages that compute a regular op, and the temporaries between them, whose new names are not in `taken`.
+
+    The loops `across` lie along no last axis in memory.
 
     Raises:
         IrregularError: when some step fits no stage.
     """
-    return _Scheduler(op, steps, taken).run()
+    return _Scheduler(op, steps, taken, across).run()
 
 
 def check_stages(op: Op, steps: tuple[Step, ...]) -> None:
@@ -70,8 +74,10 @@ def check_stages(op: Op, steps: tuple[Step, ...]) -> None:
 
 
 class _Scheduler:
-    def __init__(self, op: Op, steps: tuple[Step, ...], taken: Collection[str] = ()) -> None:
-        self.op = op
+    def __init__(
+        self, op: Op, steps: tuple[Step, ...], taken: Collection[str] = (), across: frozenset[Loop] = frozenset()
+    ) -> None:
+        self.op, self.across = op, across
         self.outputs = {o.name for o in op.outputs}
         self.step: Mapping[str, Step] = {s.target: s for s in steps}
         self.reads: Mapping[str, tuple[str, ...]] = {
@@ -199,15 +205,26 @@ class _Scheduler:
             keys[_Key(frozenset(), self.domains[s.target], False)] = None
         return list(keys)
 
-    def _merit(self, plan: StagePlan) -> tuple[bool, int, int, bool]:
+    def _merit(self, plan: StagePlan) -> tuple[bool, bool, int, int, bool]:
         """Order plans: more work first, counted in loops, then more steps; between equals rows that are contiguous in the tensors
-        read. Rows in pieces that lie apart come last, unless a second pass over them is to find them in cache."""
+        read. Whole rows that lie across these come last, where sums over points do what they do, and before them rows in pieces
+        that lie apart, unless a second pass over them is to find them in cache."""
         order = self._order(plan)
         row = plan.key.row
         apart = plan.key.whole and set(order[-1:]) <= row != set(order[len(order) - len(row) :])
         work = sum(len(self.domains[s.target]) for s in plan.produced)
         contiguous = plan.key.whole == (set(order[-1:]) <= row)
-        return not apart or self._passes_again(plan), work, len(plan.produced), contiguous
+        first = not self._lies_across(plan) and (not apart or self._passes_again(plan))
+        return bool(plan.produced), first, work, len(plan.produced), contiguous
+
+    def _lies_across(self, plan: StagePlan) -> bool:
+        """Whether whole rows lie along no last axis of what they are read from; a group behind them may have no axes."""
+        if plan.key.whole and plan.key.row & self.across:
+            return True
+        read = dict.fromkeys(name for s in plan.produced for name in sorted(self.inputs[s.target]))
+        found = [_operand_loops(self.op, name, plan.key.full) for name in read]
+        last = [loops[-1] for loops in found if set(loops) & plan.key.row]
+        return plan.key.whole and bool(last) and all(isinstance(x, IndexLoop) and x not in plan.key.row for x in last)
 
     def _passes_again(self, plan: StagePlan) -> bool:
         """Whether something along the rows needs what is folded along them."""

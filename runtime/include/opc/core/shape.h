@@ -476,6 +476,26 @@ static inline DLTensor *leave_out(arranged &by, const DLTensor *t, const listed_
   return made;
 }
 
+/* Whether rows along the listed axes of an arranged tensor lie across memory: another axis is the last there. With `apart`, also whether
+ * they are in pieces that lie apart, or are so few and so long that threads are to share them. */
+static inline bool lies_across(const DLTensor *t, const extents &rest, const extents &listed, bool listed_first, bool apart) {
+  if (t == nullptr) return false;
+  if (apart && count(rest) < 16 && count(listed) >= 65536) return true;
+  const int32_t first = listed_first ? 0 : rest.rank, end = first + listed.rank;
+  int64_t least[2] = {INT64_MAX, INT64_MAX}; /* strides: of the other axes, of the listed ones */
+  int64_t next = -1;
+  bool together = true;
+  for (int32_t a = t->ndim - 1; a >= 0; --a) {
+    if (t->shape[a] == 1) continue;
+    const bool is_listed = a >= first && a < end;
+    if (t->strides[a] < least[is_listed]) least[is_listed] = t->strides[a];
+    if (!is_listed) continue;
+    together = together && (next < 0 || t->strides[a] == next);
+    next = t->strides[a] * t->shape[a];
+  }
+  return next >= 0 && (least[0] < least[1] || (apart && !together));
+}
+
 #if defined(OPC_ON_GPU)
 }  // namespace on_gpu
 #endif

@@ -79,6 +79,10 @@ struct row_functions {
   double (*sum_double)(const void *, int64_t);
   void (*sum_columns_float)(void *, const void *, int64_t pitch, int64_t rows, int64_t columns);
   void (*sum_columns_double)(void *, const void *, int64_t pitch, int64_t rows, int64_t columns);
+  void (*max_float)(void *to, const void *from, int64_t count); /* element by element */
+  void (*max_double)(void *to, const void *from, int64_t count);
+  void (*min_float)(void *to, const void *from, int64_t count);
+  void (*min_double)(void *to, const void *from, int64_t count);
   void (*fill)(void *, const void *value, int64_t size, int64_t count);
 };
 

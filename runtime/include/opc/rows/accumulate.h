@@ -98,6 +98,10 @@ static void combine_all(const row_functions &f, dtype type, role what, char *to,
     f.sum_columns_float(to, from, count, 1, count);
   } else if (what == role_sum && type == dtype_float64) {
     f.sum_columns_double(to, from, count, 1, count);
+  } else if (type == dtype_float32 && (what == role_max || what == role_min)) {
+    (what == role_max ? f.max_float : f.min_float)(to, from, count);
+  } else if (type == dtype_float64 && (what == role_max || what == role_min)) {
+    (what == role_max ? f.max_double : f.min_double)(to, from, count);
   } else {
     with_type(type, [=](auto zero) {
       using T = decltype(zero);

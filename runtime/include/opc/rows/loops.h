@@ -98,6 +98,15 @@ static void sum_columns(void *to, const void *from, int64_t pitch, int64_t rows,
   }
 }
 
+/* Combines extremes: to[i] with from[i]. */
+template <typename T, bool Greatest>
+static void extreme_columns(void *to, const void *from, int64_t count) {
+  T *extremes = static_cast<T *>(to);
+  const T *values = static_cast<const T *>(from);
+  OPC_SIMD
+  for (int64_t i = 0; i < count; ++i) extremes[i] = Greatest ? maximum(extremes[i], values[i]) : minimum(extremes[i], values[i]);
+}
+
 static float sum_row_float(const void *from, int64_t count) { return sum_row<float>(from, count); }
 static double sum_row_double(const void *from, int64_t count) { return sum_row<double>(from, count); }
 
@@ -121,7 +130,9 @@ static void fill_elements(void *to, const void *value, int64_t size, int64_t cou
 
 template <typename... Stored>
 static constexpr row_functions row_functions_for(type_list<Stored...>) {
-  row_functions f = {{}, {}, sum_row_float, sum_row_double, sum_columns<float>, sum_columns<double>, fill_elements};
+  row_functions f = {{}, {}, sum_row_float, sum_row_double, sum_columns<float>, sum_columns<double>,
+                     extreme_columns<float, true>, extreme_columns<double, true>, extreme_columns<float, false>,
+                     extreme_columns<double, false>, fill_elements};
   ((f.widen[Stored::type] = widen_row<Stored>, f.narrow[Stored::type] = narrow_row<Stored>), ...);
   return f;
 }

@@ -41,6 +41,7 @@ struct runner {
   tile_function function;
   const row_functions *rows;
   const void *arguments;
+  int32_t order[max_axes]; /* the axes of the stage, as they are taken */
   int32_t outer, row_axes; /* collapsed: axes [0, outer) and [outer, outer + row_axes) */
   int64_t size[max_axes];
   int64_t points;  /* product of the outer sizes */
@@ -67,6 +68,31 @@ static inline bool is_reduction(const operand &o) { return o.what >= role_sum; }
 /* Whether an operand is what partial results are kept of. */
 static inline bool is_partial(const operand &o, const passing &p) { return is_reduction(o) && !p.own; }
 
+/* Sets the order in which the axes of a stage are taken. Without whole rows it is free in that, and goes through its largest operand as
+ * that lies in memory. */
+static void order_axes(runner &r) {
+  const stage &s = *r.s;
+  for (int32_t a = 0; a < s.rank; ++a) r.order[a] = a;
+  const operand *largest = nullptr;
+  for (int32_t k = s.operand_count - 1; k >= 0; --k) { /* results come last */
+    const operand &o = s.operands[k];
+    if (r.pass[k].data != nullptr && (largest == nullptr || o.count > largest->count)) largest = &o;
+  }
+  if (s.whole_rows || largest == nullptr) return;
+  for (int32_t a = 0; a < s.rank; ++a) {
+    if (s.size[a] != 1 && largest->stride[a] <= 0) return; /* axes that it lacks have no place in it */
+  }
+  for (int32_t a = 1; a < s.rank; ++a) {
+    if (s.size[r.order[a]] == 1) continue;
+    for (int32_t to = a; to > 0; --to) {
+      const int32_t before = r.order[to - 1], axis = r.order[to];
+      if (s.size[before] != 1 && largest->stride[before] >= largest->stride[axis]) break;
+      r.order[to - 1] = axis;
+      r.order[to] = before;
+    }
+  }
+}
+
 /* Whether axis `a` of the stage continues the collapsed axis `outer` in every operand. */
 static inline bool continues(const runner &r, int32_t outer, int32_t a) {
   const stage &s = *r.s;
@@ -81,7 +107,8 @@ static inline bool continues(const runner &r, int32_t outer, int32_t a) {
 static int32_t collapse(runner &r, int32_t begin, int32_t end, int32_t to) {
   const stage &s = *r.s;
   int32_t kept = to;
-  for (int32_t a = begin; a < end; ++a) {
+  for (int32_t i = begin; i < end; ++i) {
+    const int32_t a = r.order[i];
     if (s.size[a] == 1) continue;
     if (kept == to || !continues(r, kept - 1, a)) r.size[kept++] = 1;
     r.size[kept - 1] *= s.size[a];
@@ -167,6 +194,7 @@ static bool have_segments(const runner &r, int64_t columns) {
 /* Decides how the stage is cut into units of work and how each operand is passed. */
 static void plan(runner &r) {
   const stage &s = *r.s;
+  order_axes(r);
   r.outer = collapse(r, 0, s.outer, 0);
   r.row_axes = collapse(r, s.outer, s.rank, r.outer);
   if (!s.whole_rows && r.row_axes > 1) {

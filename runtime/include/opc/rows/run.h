@@ -26,6 +26,7 @@ OPC_FUNCTION int32_t run_one(const stage &s, const row_functions &rows, tile_fun
 #include "opc/rows/accumulate.h"
 #include "opc/rows/plan.h"
 #include "opc/rows/nontemporal.h"
+#include "opc/rows/strips.h"
 
 namespace opc {
 
@@ -221,6 +222,31 @@ static void fold_range(void *argument, int64_t begin, int64_t end) {
   store_block(*r.rows, p.data + begin * itemsize(o.stored), o.stored, {1, end - begin, 0, 1}, partials + begin * itemsize(o.computed), 0);
 }
 
+/* Allocates the partial results of all chunks. */
+static int32_t allocate_partials(runner &r) {
+  const stage &s = *r.s;
+  int64_t bytes = 0;
+  for (int32_t k = 0; k < s.operand_count; ++k) {
+    const operand &o = s.operands[k];
+    if (r.pass[k].data == nullptr || !is_partial(o, r.pass[k])) continue;
+    r.pass[k].partial = bytes;
+    bytes += round_up(r.chunks * r.pass[k].partial_count * itemsize(o.computed), cache_line);
+  }
+  r.partials = static_cast<char *>(malloc(static_cast<size_t>(bytes)));
+  if (r.partials != nullptr) return OPC_OK;
+  return fail(r.context, OPC_OUT_OF_MEMORY, "no memory for %lld bytes of partial sums", (long long)bytes);
+}
+
+/* Combines the partial results of all chunks, and stores the results. */
+static void fold_partials(runner &r) {
+  for (int32_t k = 0; k < r.s->operand_count; ++k) {
+    if (r.pass[k].data == nullptr || !is_partial(r.s->operands[k], r.pass[k])) continue;
+    reduction_call call = {&r, k};
+    const int64_t count = r.pass[k].partial_count, grain = 2 * grain_elements / r.chunks + 1;
+    over_range(r.context, count, grain, fold_range, &call);
+  }
+}
+
 /* Runs a stage with reductions: in a number of chunks that depends only on the sizes, so that results do not depend on the threads. */
 static int32_t run_reductions(runner &r) {
   const stage &s = *r.s;
@@ -241,23 +267,10 @@ static int32_t run_reductions(runner &r) {
   if (r.chunks > most) r.chunks = most;
   if (r.chunks * largest * 4 > elements) r.chunks = elements > 4 * largest ? elements / (4 * largest) : 1;
 
-  int64_t bytes = 0;
-  for (int32_t k = 0; k < s.operand_count; ++k) {
-    const operand &o = s.operands[k];
-    if (r.pass[k].data == nullptr || !is_partial(o, r.pass[k])) continue;
-    r.pass[k].partial = bytes;
-    bytes += round_up(r.chunks * r.pass[k].partial_count * itemsize(o.computed), cache_line);
-  }
-  r.partials = static_cast<char *>(malloc(static_cast<size_t>(bytes)));
-  if (r.partials == nullptr) return fail(r.context, OPC_OUT_OF_MEMORY, "no memory for %lld bytes of partial sums", (long long)bytes);
+  const int32_t allocated = allocate_partials(r);
+  if (allocated != OPC_OK) return allocated;
   const int32_t code = split(r, r.chunks, 1);
-  for (int32_t k = 0; k < s.operand_count && code == OPC_OK; ++k) {
-    const operand &o = s.operands[k];
-    if (r.pass[k].data == nullptr || !is_partial(o, r.pass[k])) continue;
-    reduction_call call = {&r, k};
-    const int64_t count = r.pass[k].partial_count, grain = 2 * grain_elements / r.chunks + 1;
-    over_range(r.context, count, grain, fold_range, &call);
-  }
+  if (code == OPC_OK) fold_partials(r);
   free(r.partials);
   return code;
 }
@@ -299,6 +312,24 @@ static bool run_one_row(const stage &s, tile_function function, const void *argu
   return true;
 }
 
+/* Runs a stage that reduces over outer axes alone. */
+static int32_t run_strips(strips &t) {
+  runner &r = *t.r;
+  r.chunks = t.chunks;
+  if (r.chunks > 1) {
+    for_results(t, [&](const operand &o, const passing &, int32_t k) { r.pass[k].partial_count = o.count; });
+    const int32_t allocated = allocate_partials(r);
+    if (allocated != OPC_OK) return allocated;
+  }
+  const int64_t units = t.results * t.count * t.chunks;
+  const int64_t grain = grain_elements / (r.points * r.columns / units + 1);
+  r.failed = false;
+  over_range(r.context, units, grain > 0 ? grain : 1, reduce_strips, &t);
+  if (r.chunks > 1 && !r.failed) fold_partials(r);
+  free(r.partials);
+  return r.failed ? fail(r.context, OPC_OUT_OF_MEMORY, "no memory for %lld bytes of partial results", (long long)t.memory) : OPC_OK;
+}
+
 OPC_FUNCTION int32_t run_one(const stage &s, const row_functions &rows, tile_function function, const void *arguments,
                              const int32_t *optional, int32_t optional_count, int32_t wanted) {
   if (wanted < 0 && run_one_row(s, function, arguments)) return OPC_OK;
@@ -321,7 +352,9 @@ OPC_FUNCTION int32_t run_one(const stage &s, const row_functions &rows, tile_fun
   plan_nontemporal(r, wanted < 0);
   if (!s.whole_rows && r.columns == 0) r.units = 0;
   for (int32_t k = 0; k < s.operand_count; ++k) {
-    if (is_partial(s.operands[k], r.pass[k]) && r.pass[k].data != nullptr) return run_reductions(r);
+    if (!is_partial(s.operands[k], r.pass[k]) || r.pass[k].data == nullptr) continue;
+    strips t;
+    return plan_strips(r, t) ? run_strips(t) : run_reductions(r);
   }
   if (r.units == 0) return OPC_OK;
   const int64_t grain = grain_elements / (r.piece > 0 ? r.piece : 1);
