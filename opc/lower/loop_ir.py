@@ -362,7 +362,8 @@ class Temporary:
 
     One that is not `stored` has no memory: the nest that computes it just adds it up. One with a `host` is in the memory of that
     temporary, whose values nothing needs any more; one that is `part_of` another is the part of its memory that the present step
-    of a recurrence computes. One that is `copied` holds elements as an input has them.
+    of a recurrence computes, along the entry `axis` of its loops. One that is `copied` holds elements as an input has them. One
+    that `becomes` an output, of which that is a copy, is in the output's memory in calls in which both are stored alike.
     """
 
     name: str
@@ -373,6 +374,8 @@ class Temporary:
     host: str | None = None
     copied: bool = False
     part_of: str | None = None
+    axis: int = 0
+    becomes: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -380,7 +383,8 @@ class StepLoop:
     """A serial loop around stages: a recurrence, of which they compute one step.
 
     The stages from `first` on, before `end`, run for each value of the size `index` below `extent`, which only loops know; from
-    the last one down if the recurrence `falls`.
+    the last one down if the recurrence `falls`. With `by_points` they are nests that compute points alike, of which each needs
+    nothing of the others: threads take points, and run the loop for a few of them, which stay in the caches, after others.
     """
 
     index: str
@@ -388,6 +392,7 @@ class StepLoop:
     falls: bool
     first: int
     end: int
+    by_points: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,7 +79,9 @@ def format_program(op: Op, program: Program, when: str = "", loops: bool = False
             text += [f"    {line}" for line in format_kernel(stage.name, kernel)]
         loop = around.get(n)
         if loop is not None and n == loop.first:
-            lines.append(f"  for {loop.index} in 0 .. {loop.extent}{', falling' if loop.falls else ''}, one after the other:")
+            points = "for a few rows of points at a time, in parallel, " if loop.by_points else ""
+            falling = ", falling" if loop.falls else ""
+            lines.append(f"  {points}for {loop.index} in 0 .. {loop.extent}{falling}, one after the other:")
         lines += text if loop is None else [f"  {line}" for line in text]
     return "\n".join(lines) + "\n"
 
@@ -89,6 +91,8 @@ def _memory(t: Temporary) -> str:
         return f", in the memory of {t.host}"
     if t.part_of is not None:
         return f", the present step of {t.part_of}"
+    if t.becomes is not None:
+        return f", in the memory of {t.becomes} if that has its type"
     return "" if t.stored else ", in no memory"
 
 

@@ -1,20 +1,23 @@
 """Programs of ops that have recurrences: the stages of one step in a serial loop, and those of the rest before and behind it.
 
 A step is an op like any other (`opc.transform.steps`), so its sums are contractions in blocks and its rows are vectorised; the
-points of a step are split over threads.
+points of a step are split over threads. Where no point of a step needs another, one parallel loop over the points has that over
+the steps inside: see `opc.lower.steps_by_points`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 
 from opc.analysis.needs import outputs_that_need
 from opc.ir.affine import Affine
 from opc.ir.expr import Expr, GroupRef, Present, Read, reads, rewrite
 from opc.ir.op import Assign, Group, Op, Operand
-from opc.ir.recurrence import recurrences, recurrent
+from opc.ir.recurrence import Recurrence, recurrences, recurrent
+from opc.lower.ahead_of_steps import with_sums_ahead
 from opc.lower.loop_ir import ContractionStage, Program, RowStage, Stage, StageOperand, StepLoop, Temporary
 from opc.lower.partition import temporary
+from opc.lower.steps_by_points import copy_of, verify_by_points, with_points_apart
 from opc.records import replace
 from opc.transform.indices import INDEX_NAMES, Namer, bare, index_names, op_names
 from opc.transform.normalize import prune
@@ -27,7 +30,8 @@ Lower = Callable[[Op, bool, bool], tuple[Program, Op]]
 
 def in_steps(op: Op, lazy: bool, lower: Lower) -> tuple[Program, Op]:
     """Return the program of an op with recurrences, and the op that its stages are of."""
-    whole = in_segments(_with_copies(prune(op, [o.name for o in op.outputs])))
+    op = with_sums_ahead(prune(op, [o.name for o in op.outputs]))
+    whole, nests = with_points_apart(op, lambda apart: in_segments(_with_copies(op, apart), apart))
     needs = outputs_that_need(whole.op)
     order = [o.name for o in op.outputs]
     stages: list[Stage] = []
@@ -41,10 +45,14 @@ def in_steps(op: Op, lazy: bool, lower: Lower) -> tuple[Program, Op]:
 
     for t in whole.op.temporaries:
         if needed_by(t.name) and any(t.name in (o.name for o in s.op.outputs) or _holds(s.steps, t.name) for s in whole.segments):
-            temporaries.append(temporary(t, needed_by(t.name)))
-    for segment in whole.segments:
-        part = replace(segment.op, inputs=(*segment.op.inputs, *made.values()))
-        program, lowered = lower(part, lazy, False)
+            held = any(_holds(s.steps, t.name) for s in whole.segments)
+            becomes = copy_of(whole.op, t.name) if held else None
+            temporaries.append(replace(temporary(t, needed_by(t.name)), becomes=becomes))
+    for n, segment in enumerate(whole.segments):
+        if n in nests:
+            program, lowered = Program(segment.op.name, nests[n], ()), segment.op
+        else:
+            program, lowered = lower(replace(segment.op, inputs=(*segment.op.inputs, *made.values())), lazy, False)
         parts = {} if segment.steps is None else dict(segment.steps.parts)
         known = {o.name for o in (*op.outputs, *whole.op.temporaries)}
 
@@ -53,29 +61,32 @@ def in_steps(op: Op, lazy: bool, lower: Lower) -> tuple[Program, Op]:
             return tuple(o for o in order if o in wanted)
 
         temporaries += [replace(t, needed_by=users(t.needed_by)) for t in program.temporaries]
-        for o in segment.op.outputs if parts else ():
-            temporaries.append(replace(temporary(o, needed_by(parts[o.name])), part_of=parts[o.name]))
         if segment.steps is not None:
             s = segment.steps
-            loops.append(StepLoop(s.index, s.extent, s.falls, len(stages), len(stages) + len(program.stages)))
+            for o, axis in zip(segment.op.outputs, s.axes, strict=True):
+                temporaries.append(replace(temporary(o, needed_by(parts[o.name])), part_of=parts[o.name], axis=axis))
+            loops.append(StepLoop(s.index, s.extent, s.falls, len(stages), len(stages) + len(program.stages), s.by_points))
         stages += [_placed(s, op) for s in program.stages]
         body += lowered.body
         made |= {t.name: t for t in (*lowered.temporaries, *lowered.outputs) if t.name not in known}
     outputs = {o.name for o in op.outputs}
     declared = {t.name: t for t in (*whole.op.temporaries, *made.values()) if t.name not in outputs}
     lowered_op = replace(op, body=tuple(body), temporaries=tuple(declared.values()), inplace=())
-    return Program(op.name, tuple(stages), tuple(temporaries), steps=tuple(loops)), lowered_op
+    program = Program(op.name, tuple(stages), tuple(temporaries), steps=tuple(loops))
+    verify_by_points(lowered_op, program)
+    return program, lowered_op
 
 
-def _with_copies(op: Op) -> Op:
-    """Return an op with a temporary for each tensor of the call that a recurrence reads step by step.
+def _with_copies(op: Op, apart: Collection[Recurrence]) -> Op:
+    """Return an op with a temporary for each tensor of the call that a recurrence reads step by step, those `apart` aside.
 
     A nest copies an operand that is strided, or widens it, whole: at each step that would take time with the square of their
     number. A temporary is contiguous, and in the type it is computed in.
     """
     tensors = {o.name: o for o in (*op.inputs, *op.outputs)}
     stepped: dict[str, None] = {}
-    for recurrence in recurrences(op):
+    stepping = [r for r in recurrences(op) if r not in apart]
+    for recurrence in stepping:
         for name in recurrence.targets:
             s = op.assignments[name]
             index = recurrence.index_of(s)
@@ -87,7 +98,7 @@ def _with_copies(op: Op) -> Op:
         return op
     namer = Namer(op_names(op) | index_names(op))
     copies = {n: replace(tensors[n], name=namer.fresh(f"{n}_copy"), optional=False, doc="") for n in stepped}
-    inside = recurrent(op)
+    inside = {name for r in stepping for name in r.targets}
 
     def rule(e: Expr) -> Expr:
         return replace(e, operand=copies[e.operand].name) if isinstance(e, Read) and e.operand in copies else e

@@ -10,7 +10,7 @@ from opc.ir.dtypes import DType
 from opc.ir.expr import REDUCTIONS
 from opc.ir.functions import CALLABLE
 from opc.ir.op import AttributeKind
-from tests.fuzz.brute import Spec, read_spec
+from tests.fuzz.brute import Spec, read_spec, recurrent
 from tests.fuzz.translate import entries, group_name
 
 INDEX_FORMS = {
@@ -36,6 +36,11 @@ OF_SPECS: dict[str, Callable[[str, Spec], object]] = {
     "in place": lambda text, spec: "inplace:" in text,
     "gradient by hand": lambda text, spec: "  body: |" in text,
     "gradient by hand from a saved output": lambda text, spec: "saves:" in text,
+    "a recurrence": lambda text, spec: recurrent(spec),
+    "a recurrence that falls": lambda text, spec: any(
+        re.search(rf"^  {n}\[.*\b{n}\[[^\]]*\+ \d", text, re.M) for n in recurrent(spec)
+    ),
+    "values that step together": lambda text, spec: len(recurrent(spec)) > 1,
     "ties": lambda text, spec: "ties: even" in text,
     "scatter": lambda text, spec: "scatter: atomic" in text,
     "no gradient": lambda text, spec: "gradient: none" in text,

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from opc.backends.cuda import toolkit
 from opc.backends.cuda.backend import NAMESPACE
-from opc.emit.cuda.files import cuda_files, kernels_alone
+from opc.emit.cuda.files import cuda_files, kernels_alone, refused
 from opc.emit.kernel.files import kernel_files
 from opc.ir.dtypes import DType
 from opc.ir.op import Family, Op
@@ -212,7 +212,7 @@ def main(ops: list[str]) -> int:
     if toolkit.nvcc() is None:
         print("skipped: there is no nvcc, of which kernels' code is asked")
         return 0
-    chosen = ops or [path.stem for path in sorted((ROOT / "specs").glob("*.yaml"))]
+    chosen = ops or [path.stem for path in sorted((ROOT / "specs").glob("*.yaml")) if not refused(load_family(path))]
     count, seen = 0, set[str]()
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
         for op, found in zip(chosen, pool.map(_all_of, chosen), strict=True):

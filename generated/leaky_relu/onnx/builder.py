@@ -51,17 +51,61 @@ def first(*values: str | None) -> str | None:
 
 
 class Branch:
-    """The nodes of one branch of `If`, and the name of its result."""
+    """The nodes of one branch of `If`, and the names of its results."""
 
     def __init__(self) -> None:
         self.nodes: list[NodeProto] = []
-        self.result = ""
+        self.results: list[str] = []
+
+    @property
+    def result(self) -> str:
+        """The only result."""
+        return self.results[0]
+
+    @result.setter
+    def result(self, name: str) -> None:
+        self.results = [name]
 
     @property
     def graph(self) -> GraphProto:
         """The branch as a graph without inputs."""
-        output = ValueInfoProto(name=self.result)
-        return helper.make_graph(self.nodes, "branch", [], [output])
+        outputs = [ValueInfoProto(name=name) for name in self.results]
+        return helper.make_graph(self.nodes, "branch", [], outputs)
+
+
+class Steps(Branch):
+    """The nodes of one step of a `Scan`.
+
+    `index` is the number of the step. What is carried along is `handed` on, in order;
+    `results` are kept of all steps.
+    """
+
+    def __init__(self, index: str) -> None:
+        super().__init__()
+        self.index = index
+        self.starts: list[str] = []
+        self.handed: list[str] = []
+
+    @property
+    def carried(self) -> list[str]:
+        """What the carried values are called in a step."""
+        return [f"{self.index}_carried_{n}" for n in range(len(self.starts))]
+
+    def carry(self, start: str) -> str:
+        """Carry a value along; return what it is called in a step."""
+        self.starts.append(start)
+        return self.carried[-1]
+
+    @property
+    def graph(self) -> GraphProto:
+        """The step as a graph: carried values and the index in, carried values and results out."""
+        nodes, outputs = list(self.nodes), []
+        for n, name in enumerate((*self.handed, *self.results)):
+            # A graph's outputs are its own, each by a name of its own.
+            outputs.append(ValueInfoProto(name=f"{self.index}_out_{n}"))
+            nodes.append(helper.make_node("Identity", [name], [outputs[-1].name]))
+        inputs = [ValueInfoProto(name=name) for name in (*self.carried, self.index)]
+        return helper.make_graph(nodes, "step", inputs, outputs)
 
 
 class Body(Arrays, Functions, Windows):
@@ -93,10 +137,7 @@ class Body(Arrays, Functions, Windows):
     def _node(self, node: NodeProto) -> str:
         key = node.SerializeToString(deterministic=True).hex()
         if key not in self._known:
-            name = f"{node.op_type.lower()}_{self._count}"
-            self._count += 1
-            while name in self._taken:
-                name += "_"
+            name = self._fresh(node.op_type.lower())
             node.output.append(name)
             self._nodes.append(node)
             self._known[key] = name
@@ -109,11 +150,69 @@ class Body(Arrays, Functions, Windows):
         self._nodes, self._known = made.nodes, dict(known)
         try:
             yield made
-            if not any(made.result in node.output for node in made.nodes):
-                # A graph's output is one of its own nodes: what was there before is named.
-                made.result = self.Identity(made.result)
+            # A graph's outputs are its own nodes', each another: what was there before is named.
+            own = {name for node in made.nodes for name in node.output}
+            for n, result in enumerate(made.results):
+                if result not in own or result in made.results[:n]:
+                    made.results[n] = self._fresh("identity")
+                    one = helper.make_node("Identity", [result], [made.results[n]])
+                    made.nodes.append(one)
         finally:
             self._nodes, self._known = outer, known
+
+    def _fresh(self, word: str) -> str:
+        """Return a name that nothing else has."""
+        name = f"{word}_{self._count}"
+        self._count += 1
+        while name in self._taken:
+            name += "_"
+        return name
+
+    @contextmanager
+    def steps(self) -> Iterator[Steps]:
+        """Collect the nodes of one step of a `Scan`; those before it can be used there."""
+        outer, known, made = self._nodes, self._known, Steps(self._fresh("step"))
+        self._nodes, self._known = made.nodes, dict(known)
+        try:
+            yield made
+        finally:
+            self._nodes, self._known = outer, known
+
+    def scan(
+        self, made: Steps, count: str, falls: bool, empty: list[str] | None = None
+    ) -> list[str]:
+        """Add so many steps, from the last one down if it `falls`; return the results of all.
+
+        Where there may be none, these are `empty` then.
+        """
+        if empty is not None:
+            with self.branch() as some:
+                some.results = self.scan(made, count, falls)
+            with self.branch() as none:
+                none.results = empty
+            cond = self.Greater(count, self.number(0))
+            outputs = [self._fresh("if") for _ in empty]
+            branches = {"then_branch": some.graph, "else_branch": none.graph}
+            self._nodes.append(helper.make_node("If", [cond], outputs, **branches))
+            return outputs
+        steps = self.arange(count)
+        if falls:
+            # ONNX's reference implementation knows no other direction.
+            steps = self.Sub(self.Sub(count, self.number(1)), steps)
+        # What is the same in all steps is computed before them.
+        changing, kept = {made.index, *made.carried}, []
+        for node in made.nodes:
+            graphs = any(a.HasField("g") for a in node.attribute)
+            same = changing.isdisjoint(node.input) and not graphs
+            (self._nodes if same else kept).append(node)
+            changing.update(() if same else node.output)
+        made.nodes = kept
+        ends = [self._fresh("scan") for _ in made.starts]
+        results = [self._fresh("scan") for _ in made.results]
+        attributes = {"num_scan_inputs": 1, "body": made.graph}
+        inputs, outputs = [*made.starts, steps], [*ends, *results]
+        self._nodes.append(helper.make_node("Scan", inputs, outputs, **attributes))
+        return [self.Gather(r, steps, axis=0) if falls else r for r in results]
 
     # ---- values ----
 

@@ -260,7 +260,10 @@ class _Methods:
         if self.extras:
             passed.append("*ctx.attributes")
         if chooses_outputs(c.op):
-            passed.append(self._mask(wanted))
+            mask = self._mask(wanted)
+            if len(mask) + indent + len("    ,") > WIDTH:
+                mask = "\n".join(["[", *(f"{' ' * (indent + 8)}{w}," for w in wanted), f"{' ' * (indent + 4)}]"])
+            passed.append(mask)
         return bracketed(f"{prefix}{c.op.name}(", passed, ")", indent)
 
     def _mask(self, wanted: Sequence[str]) -> str:

@@ -68,7 +68,7 @@ class ArrayEmitter(Lines, ABC):
     def __init__(self, op: Op, reserved: Sequence[str]) -> None:
         super().__init__(reserved)
         op = with_ordered_temporaries(op)
-        self.segmented = in_segments(op) if recurrences(op) else SegmentedOp(op, (Segment(op),))
+        self.segmented = self.segments(op) if recurrences(op) else SegmentedOp(op, (Segment(op),))
         op = self.segmented.joined if recurrences(op) else op
         self.op = op
         operands = (*op.inputs, *op.outputs, *op.temporaries)
@@ -76,6 +76,10 @@ class ArrayEmitter(Lines, ABC):
         self.attribute_local = {a.name: self.names.fresh(a.name) for a in op.attributes}
         self.operands = {o.name: o for o in operands}
         self.arrangement = arrangement(op)
+
+    def segments(self, op: Op) -> SegmentedOp:
+        """Return an op with recurrences in segments."""
+        return in_segments(op)
 
     # ---- the dialect -------------------------------------------------------------------------------------------------
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from opc.analysis.shapes.plan import plan
 from opc.emit.abi import kernel_prototype
@@ -15,17 +15,20 @@ from opc.emit.cpp.values import axes_member
 from opc.emit.kernel.asked import asked_for, written_by
 from opc.emit.kernel.contraction import ContractionText
 from opc.emit.kernel.native import call_struct, prepare_prototype
-from opc.emit.kernel.nests import dtype_text
+from opc.emit.kernel.nests import dtype_text, step_nest_lines, tensor_text
 from opc.emit.kernel.slices import SliceText
 from opc.emit.kernel.stages import StageText, by_point
 from opc.emit.shapes.cpp import axis_member, definitions, dim_member, group_member, listed_member, struct_name, type_member
 from opc.ir.affine import Affine, Dim, GroupSize
 from opc.ir.arrangement import arrangement
 from opc.ir.dtypes import TypeVar
+from opc.ir.expr import Read
 from opc.ir.op import AttributeKind, Family, Group, Op, Operand
 from opc.lower.loop_ir import (
     ContractionStage,
+    NestStage,
     RowStage,
+    RowStore,
     Stage,
     StepLoop,
     Temporary,
@@ -285,10 +288,15 @@ class EntryText(StageText):
             yield from self._temporary(t)
         several, lazy = len(variant.program.stages) > 1, asked_for(self.op, variant)
         loops = {loop.first: loop for loop in variant.program.steps}
-        ends = {loop.end for loop in variant.program.steps}
+        ends = {loop.end for loop in variant.program.steps if not loop.by_points}
+        apart = {n for loop in variant.program.steps if loop.by_points for n in range(loop.first, loop.end)}
         for n, s in enumerate(variant.program.stages):
             if n in ends:
                 yield "  }"
+            if n in apart:
+                if n in loops:
+                    yield from self._by_points(loops[n], variant, lazy)
+                continue
             if n in loops:
                 yield from self._step(loops[n], variant)
             wanted = self._stage_condition(s, variant, lazy)
@@ -316,6 +324,29 @@ class EntryText(StageText):
             if t.part_of is not None and t.name in written:
                 yield f"    const opc::one_step {t.name}({t.part_of}, {dtype_text(t.type)}, {index});"
 
+    def _by_points(self, loop: StepLoop, variant: SpecialisedProgram, lazy: set[str]) -> Iterator[str]:
+        """Yield the description of nests whose steps threads take for some of their points at a time, and what runs them."""
+        stages = variant.program.stages[loop.first : loop.end]
+        parts = {t.name: t for t in variant.program.temporaries}
+        conditions = [self._stage_condition(s, variant, lazy) for s in stages]
+        wanted = next((c for c in conditions if c), [])
+        first = [] if loop.first == 0 else ["code == OPC_OK"]
+        opening = " && ".join([*first, *wanted])
+        yield f"  if ({opening}) {{" if opening else "  {"
+        arguments = f"{self.family.name}_loops::{ARGUMENTS}"
+        tiles = [self.tiles[s.name] for s in stages]
+        operands = sum(len(t.nest.operands) for t in tiles if t.nest is not None)
+        yield f"    opc::step_loop<{len(stages)}, {operands}, {arguments}> loop;"
+        for s in stages:
+            assert isinstance(s, NestStage), "each statement of such steps is a nest"
+            yield "    {"
+            lines = step_nest_lines(self.op, s, self.tiles[s.name], self.scalar, parts[s.assign.target])
+            yield from (f"    {line}" for line in lines)
+            yield "    }"
+        step, extent = f"&{arguments}::{size_member(Dim(loop.index))}", self.scalar.number(loop.extent)
+        yield f"    code = loop.run(context, arguments, {step}, {extent}, {'true' if loop.falls else 'false'});"
+        yield "  }"
+
     def _one(self, s: Stage, op: Op) -> Iterator[str]:
         """Yield the statements that describe a stage and run it."""
         match s:
@@ -342,7 +373,11 @@ class EntryText(StageText):
         products = written_by(stage)
         outputs = list(dict.fromkeys(n for name in products for n in needed.get(name, (name,))))
         condition = self._any_wanted(outputs) if lazy.issuperset(products) else self._wanted(outputs)
-        return [f"({condition})" if " || " in condition else condition] if condition else []
+        found = [f"({condition})" if " || " in condition else condition] if condition else []
+        lent = _copied(stage, {t.name: t.becomes for t in variant.program.temporaries if t.becomes is not None})
+        return (
+            [*found, f"!({' && '.join(f'{n}.lent' for n in lent)})" if len(lent) > 1 else f"!{lent[0]}.lent"] if lent else found
+        )
 
     def _temporary(self, t: Temporary) -> Iterator[str]:
         if t.part_of is not None:
@@ -358,7 +393,8 @@ class EntryText(StageText):
         if not t.stored:
             yield f"  opc::describe({t.name}{sizes});"
             return
-        allocate = f"!opc::allocate({t.name}, {dtype_text(t.type)}{sizes})"
+        of = f"{t.name}, {dtype_text(t.type)}{sizes}"
+        allocate = f"!opc::allocate({of})" if t.becomes is None else f"!opc::allocate_in({tensor_text(self.op, t.becomes)}, {of})"
         wanted = self._wanted(t.needed_by)
         if wanted:
             wanted = f"({wanted})" if " || " in wanted else wanted
@@ -366,6 +402,18 @@ class EntryText(StageText):
         yield f"  if ({allocate}) {{"
         yield f'    return opc::fail(context, OPC_OUT_OF_MEMORY, "{self.op.name}: no memory for the temporary {t.name}");'
         yield "  }"
+
+
+def _copied(stage: Stage, becoming: Mapping[str, str]) -> list[str]:
+    """Return the temporaries that a stage copies to the outputs they become, where it does nothing else."""
+    if not isinstance(stage, RowStage):
+        return []
+    found = []
+    for a in (a for p in stage.passes for a in (*p.prologue, *p.body)):
+        if not (isinstance(a, RowStore) and isinstance(a.value, Read) and becoming.get(a.value.operand) == a.name):
+            return []
+        found.append(a.value.operand)
+    return found
 
 
 def _wrapped(lines: list[str]) -> str:

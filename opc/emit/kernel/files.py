@@ -140,6 +140,8 @@ class _Kernel:
         stages = (s for e in self.entries for v in e.variants for s in v.program.stages)
         wide = ["core/wide_inputs"] if any(e.wide for e in self.entries) else []
         sums = ["nests/sums"] if any(isinstance(s, NestStage) and s.sum is not None for s in stages) else []
+        loops = (x for e in self.entries for v in e.variants for x in v.program.steps)
+        sums += ["nests/steps"] if any(x.by_points for x in loops) else []
         return tuple(sorted({"core/call", "core/math", "rows/run", "core/shape", nests, *contraction, *slices, *sums, *wide}))
 
     def header(self) -> str:

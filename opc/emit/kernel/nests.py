@@ -13,7 +13,7 @@ from opc.ir.dtypes import Acc, DType, TypeVar, ValueType, Weak
 from opc.ir.expr import Axis, Reduce, walk
 from opc.ir.op import Group, Op
 from opc.lower.build.context import Nest
-from opc.lower.loop_ir import NestStage, ScanPlan, ScatterPlan, VectorPlan
+from opc.lower.loop_ir import NestStage, ScanPlan, ScatterPlan, Temporary, VectorPlan
 
 
 def dtype_text(t: ValueType) -> str:
@@ -51,12 +51,52 @@ def row_nest_lines(op: Op, s: NestStage, text: KernelText, scalar: CppScalarText
     yield "  opc::nest_copies copies;"
     yield "  opc::row_nest nest;"
     yield "  opc::start(nest, context, loops.rows, operands, fault);"
-    target = nest.declared.dims
+    yield from _operand_lines(op, s, text)
+    index = _copy_index(text)
+    if all(isinstance(p, VectorPlan) and not p.looked_up for p in s.plans):
+        yield _rows_line(s, nest)
+    else:
+        plans: Sequence[VectorPlan | ScatterPlan | ScanPlan] = s.plans
+        for n, plan in enumerate(plans):
+            condition = ("if (nest.alone) " if n == 1 else "if (!nest.alone) ") if len(plans) > 1 else ""
+            yield f"  {condition}{{"
+            yield from (f"    {line}" for line in _target_lines(s, plan, nest, scalar))
+            yield "  }"
+    if isinstance(s.plans[0], ScatterPlan | ScanPlan):
+        kind = "scatter" if isinstance(s.plans[0], ScatterPlan) else "scan"
+        yield f"  code = opc::run_{kind}(nest, copies, loops.{s.name}{index}, &arguments);"
+        return
+    yield from _channel_lines(text)
+    sums = "" if s.sum is None else f", {s.sum}.data"
+    yield f"  code = opc::run{'_sums' if sums else ''}(nest, loops.{s.name}{index}, &arguments, {steps(s, scalar)}{sums});"
+
+
+def step_nest_lines(op: Op, s: NestStage, text: KernelText, scalar: CppScalarText, part: Temporary) -> Iterator[str]:
+    """Yield the lines that describe a nest of a loop over steps, each of which computes the present one of `part`."""
+    nest = text.nest
+    assert nest is not None, "a nest stage has the text of a nest"
+    function = f"loops.{s.name}{_copy_index(text)}"
+    yield f"  opc::row_nest &nest = loop.next(context, loops.rows, {function}, {len(nest.operands)}, {steps(s, scalar)});"
+    yield "  const opc::flat_operand *operands = nest.operands;"
+    yield from _operand_lines(op, s, text, part)
+    yield _rows_line(s, nest)
+    yield from _channel_lines(text)
+
+
+def _copy_index(text: KernelText) -> str:
+    return "".join(f"[index_{t.name}]" for t in text.types if len(compute_types(t)) > 1)
+
+
+def _operand_lines(op: Op, s: NestStage, text: KernelText, part: Temporary | None = None) -> Iterator[str]:
+    """Yield the lines that add a nest's operands, the target last: the present step of a temporary if that is a `part`."""
+    nest = text.nest
+    assert nest is not None, "a nest stage has the text of a nest"
     several = len(s.plans) > 1
     if several:
-        last = target[-1]
+        last = nest.declared.dims[-1]
         assert isinstance(last, Group), "the target ends in a group"
         yield f"  nest.alone = opc::count(call.{group_member((last.name, None))}) == 1;"
+    copies = "copies" if part is None else "loop.copies[loop.count - 1]"
     for n, name in enumerate(nest.operands):
         declared = text.op.operand(name)
         ranks = [f"call.{group_member((d.name, None))}.rank" if isinstance(d, Group) else "1" for d in declared.dims]
@@ -67,32 +107,28 @@ def row_nest_lines(op: Op, s: NestStage, text: KernelText, scalar: CppScalarText
         unit = "-1" if n == len(nest.operands) - 1 else unit
         rest = f"{len(ranks)}, axes_{n}, {unit}"
         if (tensor := tensor_text(op, name)) is not None:
-            yield f"  code = opc::add_flat(nest, copies, {tensor}, opc::passed::{how}, {rest});"
+            yield f"  code = opc::add_flat(nest, {copies}, {tensor}, opc::passed::{how}, {rest});"
             yield "  if (code != OPC_OK) return code;"
+        elif part is not None and name == part.name:
+            before = " + ".join(ranks[: part.axis]) or "0"
+            yield f"  opc::add_step(nest, {part.part_of}, {dtype_text(declared.type)}, {len(ranks)}, axes_{n}, {before});"
         else:
             yield f"  opc::add_temporary(nest, {name}, {dtype_text(declared.type)}, {len(ranks)}, axes_{n});"
-    index = "".join(f"[index_{t.name}]" for t in text.types if len(compute_types(t)) > 1)
-    if all(isinstance(p, VectorPlan) and not p.looked_up for p in s.plans):
-        entries = len(target)
-        vector_axis = entries - 1 if s.plans[0].vector_axis is not None else -1
-        other = entries - 2 if several and s.plans[-1].vector_axis is not None else -1
-        where = f"nest.alone ? {other} : {vector_axis}" if several else str(vector_axis)
-        yield f"  opc::set_target(nest, operands[{len(nest.operands) - 1}], {entries}, {where});"
-    else:
-        plans: Sequence[VectorPlan | ScatterPlan | ScanPlan] = s.plans
-        for n, plan in enumerate(plans):
-            condition = ("if (nest.alone) " if n == 1 else "if (!nest.alone) ") if several else ""
-            yield f"  {condition}{{"
-            yield from (f"    {line}" for line in _target_lines(s, plan, nest, scalar))
-            yield "  }"
-    if isinstance(s.plans[0], ScatterPlan | ScanPlan):
-        kind = "scatter" if isinstance(s.plans[0], ScatterPlan) else "scan"
-        yield f"  code = opc::run_{kind}(nest, copies, loops.{s.name}{index}, &arguments);"
-        return
+
+
+def _rows_line(s: NestStage, nest: Nest) -> str:
+    """Return the line that sets the target of a nest over rows."""
+    several, (first, *_) = len(s.plans) > 1, s.plans
+    entries = len(nest.declared.dims)
+    vector_axis = entries - 1 if first.vector_axis is not None else -1
+    other = entries - 2 if several and s.plans[-1].vector_axis is not None else -1
+    where = f"nest.alone ? {other} : {vector_axis}" if several else str(vector_axis)
+    return f"  opc::set_target(nest, operands[{len(nest.operands) - 1}], {entries}, {where});"
+
+
+def _channel_lines(text: KernelText) -> Iterator[str]:
     if text.kernel.channel is not None:
         yield f"  opc::keep_channels(nest, {text.kernel.channel}{', true' if text.kernel.short_rows else ''});"
-    sums = "" if s.sum is None else f", {s.sum}.data"
-    yield f"  code = opc::run{'_sums' if sums else ''}(nest, loops.{s.name}{index}, &arguments, {steps(s, scalar)}{sums});"
 
 
 def _target_lines(s: NestStage, plan: VectorPlan | ScatterPlan | ScanPlan, nest: Nest, scalar: CppScalarText) -> Iterator[str]:

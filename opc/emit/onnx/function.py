@@ -19,7 +19,7 @@ from opc.emit.arrays.frames import ATOM, Frame, FrameScope, NotExpressible, Posi
 from opc.emit.dtypes import type_variable
 from opc.emit.onnx.formulas import is_single, nested, texts_of
 from opc.emit.onnx.sizes import BUILDER
-from opc.emit.onnx.windows import OnnxWindows
+from opc.emit.onnx.steps import OnnxSteps
 from opc.emit.python.layout import laid_out
 from opc.emit.python.text import WIDTH, docstring, quoted
 from opc.ir.affine import Affine
@@ -29,8 +29,8 @@ from opc.ir.expr import AttrRef, Call, Cast, Const, Expr, GroupIndex, GroupRef, 
 from opc.ir.functions import FUNCTIONS
 from opc.ir.node import remembered
 from opc.ir.op import Assign, AttributeKind, Group, Op, Operand
-from opc.ir.recurrence import recurrences
 from opc.records import dataclass, replace
+from opc.transform.carried import UncarriedError
 
 _STATIC = (AttributeKind.STR, AttributeKind.BOOL)
 
@@ -62,17 +62,15 @@ def function_body(op: Op) -> FunctionBody | NoBody:
     """Return the source of the function that writes an op's nodes, or why there is none."""
     if arrangement(op) is not None:
         return NoBody("the axes of its operands stand in an order that only a call tells")
-    if recurrences(op):
-        return NoBody("it has a recurrence, and is not written as a Scan yet")
     try:
         emitter = _OnnxEmitter(op)
         source = emitter.function()
         return FunctionBody(body_name(op), source, frozenset(emitter.uses))
-    except NotExpressible as reason:
+    except (NotExpressible, UncarriedError) as reason:
         return NoBody(str(reason))
 
 
-class _OnnxEmitter(OnnxWindows):
+class _OnnxEmitter(OnnxSteps):
     """Writes one op as calls of the builder."""
 
     REPEAT = f"{BUILDER}.Expand"
@@ -85,8 +83,12 @@ class _OnnxEmitter(OnnxWindows):
 
     def function(self) -> str:
         """Return the whole function."""
-        for s in self.op.body:
-            self.assign(s.target)
+        for segment in self.segmented.segments:
+            if segment.steps is not None:
+                self.step(segment, segment.steps)
+                continue
+            for s in segment.op.body:
+                self.assign(s.target)
         static = [self.attribute_local[a.name] for a in self.op.attributes if a.kind in _STATIC and a.length is None]
         parameters = [BUILDER, *(self.local[o.name] for o in self.op.inputs), *(["*"] if static else []), *static]
         if any(o.optional for o in self.op.outputs):

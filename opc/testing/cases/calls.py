@@ -16,9 +16,11 @@ from typing import Any
 import numpy as np
 
 from opc.analysis.shapes.inference import infer
+from opc.ir.affine import Dim
 from opc.ir.dtypes import DType, resolve
 from opc.ir.expr import EXTREMES, Reduce, walk
 from opc.ir.op import AttributeKind, Op, Role
+from opc.ir.recurrence import recurrences
 from opc.testing.cases import samples
 from opc.testing.cases.arguments import LAYOUTS, TensorArg, few_values, mixed_values, random_values
 from opc.testing.cases.fitting import POINTS, fit
@@ -248,8 +250,10 @@ class Maker:
         second of each pair is the dimension to keep long.
         """
         groups, windows = groups_of(self.op), windows_of(self.op)
-        dims = [d for d in dims_of(self.op) if d not in windows]
-        small = dict.fromkeys(windows, 3)
+        # Steps are computed one after the other here too: many of them take long, and are like a few.
+        stepping = {a.name for r in recurrences(self.op) for a in r.extent.atoms() if isinstance(a, Dim)}
+        dims = [d for d in dims_of(self.op) if d not in windows and d not in stepping]
+        small = dict.fromkeys(windows, 3) | dict.fromkeys(sorted(stepping), 17)
         if len(dims) <= 1:
             total = 100_003 if not dims else 97
             shapes: dict[str, Shape] = {g: (total,) if i == 0 else () for i, g in enumerate(groups)}

@@ -125,12 +125,14 @@ struct temporary {
   int32_t ndim = 0;
   int64_t shape[max_axes];
   int64_t number[1];
+  bool lent = false; /* the memory is that of an output */
   temporary() = default;
   temporary(const temporary &) = delete;
   temporary &operator=(const temporary &) = delete;
   ~temporary() { release(); }
   void release() {
-    if (data != number) free(data);
+    if (data != number && !lent) free(data);
+    lent = false;
   }
 };
 
@@ -178,6 +180,23 @@ static inline bool allocate(temporary &t, dtype type, const Sizes &...sizes) {
   t.bytes = bytes;
   t.data = bytes <= int64_t(sizeof(t.number)) ? t.number : malloc(static_cast<size_t>(bytes));
   return t.data != nullptr;
+}
+
+/* Takes the memory of an output whose elements are stored as the temporary's are computed, in the same order; else the same as
+ * `allocate`. */
+template <typename... Sizes>
+static inline bool allocate_in(const DLTensor *output, temporary &t, dtype type, const Sizes &...sizes) {
+  if (output == nullptr || dtype_of(*output) != type) return allocate(t, type, sizes...);
+  int64_t strides[max_axes], contiguous[max_axes];
+  find_strides(output->ndim, output->shape, output->strides, strides);
+  find_strides(output->ndim, output->shape, nullptr, contiguous);
+  for (int32_t i = 0; i < output->ndim; ++i) {
+    if (output->shape[i] > 1 && strides[i] != contiguous[i]) return allocate(t, type, sizes...);
+  }
+  describe(t, sizes...);
+  t.data = data_of(*output);
+  t.lent = true;
+  return true;
 }
 
 /* One step of a temporary whose first axis is that of the steps, in its memory. */

@@ -1,0 +1,83 @@
+"""Recurrences in standard ONNX operators: a `Scan` over the steps, which carries along what they read of the steps before."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+
+from opc.emit.arrays.boxes import Boxes
+from opc.emit.arrays.frames import PythonText
+from opc.emit.onnx.sizes import BUILDER
+from opc.emit.onnx.windows import OnnxWindows
+from opc.ir.dtypes import is_bool
+from opc.ir.expr import Const
+from opc.ir.op import Op, Operand
+from opc.transform.carried import with_carried_values
+from opc.transform.steps import Segment, SegmentedOp, Steps, in_segments
+
+
+class OnnxSteps(OnnxWindows):
+    """The part of the ONNX emitter that writes loops over steps."""
+
+    def __init__(self, op: Op, reserved: Sequence[str]) -> None:
+        self.carried: Mapping[str, tuple[str, ...]] = {}
+        self.step_names: dict[str, str] = {}
+        super().__init__(op, reserved)
+
+    @abstractmethod
+    def constant(self, e: Const) -> PythonText:
+        """A literal."""
+
+    def segments(self, op: Op) -> SegmentedOp:
+        """As `ArrayEmitter.segments` says."""
+        found = with_carried_values(in_segments(op))
+        self.carried = found.carried
+        return found.segmented
+
+    def dim(self, name: str) -> str:
+        """As `OnnxSizes.dim` says; which step is the present one is a size of the loop."""
+        return self.step_names[name] if name in self.step_names else super().dim(name)
+
+    def step(self, segment: Segment, steps: Steps) -> None:
+        """Write a Scan over the steps of a recurrence."""
+        index, made = self.names.fresh(steps.index), self.names.fresh()
+        self.step_names[steps.index] = index
+        parts = [self.operands[part] for part, _ in steps.parts]
+        whole = [self.operands[name] for _, name in steps.parts]
+        some = self.boxes.is_never_empty(steps.extent, {})
+
+        def written() -> PythonText:
+            extent = self.named(PythonText(self.size(steps.extent))).text
+            starts = {part.name: self.named(self.nothing(part)).text for part in parts if self.carried[part.name]}
+            empty = [] if some else [self.named(self.nothing(o)).text for o in whole]
+            # That there is a present step is known inside alone.
+            outer, self.boxes = self.boxes, Boxes(segment.op)
+            inside, _ = self.capture(lambda: self.one_step(segment, parts, made))
+            self.boxes = outer
+            self.line(f"with {BUILDER}.steps() as {made}:")
+            self.line(f"    {index} = {made}.index")
+            for part in parts:
+                for name in self.carried[part.name]:
+                    self.line(f"    {self.local[name]} = {made}.carry({starts[part.name]})")
+            self.lines += [f"    {line}" for line in inside]
+            results = ", ".join(self.local[o.name] for o in whole)
+            more = "" if some else f", [{', '.join(empty)}]"
+            self.line(f"[{results}] = {BUILDER}.scan({made}, {extent}, {steps.falls}{more})")
+            return PythonText(index)
+
+        lines, _ = self.capture(written)
+        self.put(lines, self.asked_for(steps.parts[0][0]))
+
+    def one_step(self, segment: Segment, parts: list[Operand], made: str) -> PythonText:
+        """Write the statements of one step, and what it hands on."""
+        for s in segment.op.body:
+            self.line(f"{self.local[s.target]} = {self.statement(s).text}")
+        handed = [n for part in parts for n in (part.name, *self.carried[part.name])[: len(self.carried[part.name])]]
+        self.line(f"{made}.handed = [{', '.join(self.local[n] for n in handed)}]")
+        self.line(f"{made}.results = [{', '.join(self.local[part.name] for part in parts)}]")
+        return PythonText(made)
+
+    def nothing(self, o: Operand) -> PythonText:
+        """Return zeros of an operand's shape."""
+        zero = self.constant(Const(False if is_bool(o.type) else 0, o.type))
+        return PythonText(f"{BUILDER}.Expand({zero.text}, {self.shape(o.dims)})" if o.dims else zero.text)
