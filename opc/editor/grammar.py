@@ -29,7 +29,8 @@ def grammar() -> dict[str, Any]:
         "string.quoted.double.opc": r'"[^"\n]*"',
         "keyword.control.opc": _any((*_WORDS, *logic)),
         "constant.language.opc": _any((*_BOOLEANS, *CONSTANTS)),
-        "keyword.operator.reduction.opc": rf"{_any(REDUCTIONS)}(?=\s*\[)",
+        # `mean[k](...)`, and not `mean[n]`, which reads a temporary of that name.
+        "keyword.operator.reduction.opc": rf"{_any(REDUCTIONS)}(?=\s*\[([^\[\]]|\[[^\[\]]*\])*\]\s*\()",
         "support.function.form.opc": rf"{_any((*FORMS, 'acc'))}(?=\s*\()",
         "support.function.opc": rf"{_any(CALLABLE)}(?=\s*\()",
         "support.type.dtype.opc": _any(DTYPE_NAMES),

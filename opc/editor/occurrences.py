@@ -254,20 +254,33 @@ class _Outliner:
     ) -> None:  # fmt: skip
         behind = text.value[end:].lstrip(" \t")
         plain = self.plain(name)
-        if plain in self.kinds and not (behind.startswith("(") and name in CALLABLE):
+        # An operand or a temporary may have the name of a reduction: `mean[n] = mean[k](x[n, k])`.
+        if name in REDUCTIONS and _is_reduction(behind):
+            self.put(text, start, end, name, Kind.REDUCTION)
+        elif plain in self.kinds and not (behind.startswith("(") and name in CALLABLE):
             self.put(text, end - len(plain), end, plain, self.kinds[plain])
         elif name in temporaries:
             self.put(
                 text, start, end, name, Kind.TEMPORARY, body, declares=name not in assigned and _is_target(text.value, start)
             )
             assigned.add(name)
-        elif name in REDUCTIONS and behind.startswith("["):
-            self.put(text, start, end, name, Kind.REDUCTION)
         elif behind.startswith("(") or name in LANGUAGE or name in CONSTANTS or name in DTYPE_NAMES:
             self.put(text, start, end, name, self.kind(name, behind))
         else:
             self.put(text, start, end, name, Kind.INDEX, statement, declares=name not in own)
             own.add(name)
+
+
+def _is_reduction(behind: str) -> bool:
+    """Whether indices in brackets and an argument in parentheses follow; where a text is not finished, whether indices do."""
+    if not behind.startswith("["):
+        return False
+    depth = 0
+    for at, character in enumerate(behind):
+        depth += (character == "[") - (character == "]")
+        if depth == 0:
+            return behind[at + 1 :].lstrip().startswith("(")
+    return True
 
 
 _DECLARING = {

@@ -205,6 +205,16 @@ def test_rename(ed: Editor, name: str, at: str, new: str, shown: str) -> None:
     ed.close(uri)
 
 
+def test_a_reduction_is_none_of_an_operand_of_its_name(ed: Editor) -> None:
+    uri = ed.open(SPECS / "group_norm.yaml")
+    (edits,) = ed.ask("rename", uri, "  |mean: {", new_name="middle").changes.values()
+    made = ed.edited(uri, edits)
+    assert "middle[n, g] = mean[j:P, *S](" in made
+    ed.type(uri, made)
+    assert ed.diagnostics(uri) == []
+    ed.close(uri)
+
+
 @pytest.mark.parametrize(
     ("at", "new", "why"),
     [
