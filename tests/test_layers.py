@@ -1,6 +1,7 @@
 """Imports go down the layers of the architecture; the core knows no framework; backends do not know each other."""
 
 import ast
+import functools
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -67,8 +68,13 @@ def module_name(path: Path) -> str:
 NAMES = {module_name(p) for p in MODULES}
 
 
-def imports(path: Path) -> Iterator[tuple[str, int, bool]]:
-    """Yield (imported module, line, whether at module level and outside TYPE_CHECKING) for every import of a file."""
+@functools.cache
+def imports(path: Path) -> tuple[tuple[str, int, bool], ...]:
+    """Return (imported module, line, whether at module level and outside TYPE_CHECKING) for every import of a file."""
+    return (*_imports(path),)
+
+
+def _imports(path: Path) -> Iterator[tuple[str, int, bool]]:
     tree = ast.parse(path.read_text())
     late = {
         id(inner)

@@ -85,6 +85,7 @@ def test_saved(spec: str, names: list[str]) -> None:
     assert [name for name, _, _ in saved(op_of(spec, 1))] == names
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("spec", sorted(p.stem for p in SPECS.glob("*.yaml")))
 def test_every_op_has_a_cost_that_grows_with_its_tensors(spec: str) -> None:
     for op in load_family(SPECS / f"{spec}.yaml").ops:

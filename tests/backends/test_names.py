@@ -210,6 +210,7 @@ def test_what_every_backend_writes_is_python(text: str, backend: str) -> None:
             compile(source, path, "exec")
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
 def test_kernels_references_and_functions_agree(text: str, tmp_path: Path) -> None:
     family = compile_text(text, "probe.yaml")

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from opc.emit.python.layout import laid_out
 from opc.emit.python.text import WIDTH, Bracket, comment, docstring, literal, quoted, tuple_of
 from tests import ruff
 
@@ -89,3 +90,14 @@ def test_brackets_are_laid_out_as_ruff_does(code: Bracket) -> None:
     assert all(len(line) <= WIDTH for line in text.splitlines())
     ast.parse(text)
     assert ruff.accepts("format", f"--line-length={WIDTH}", "-", text=text) == text
+
+
+@pytest.mark.parametrize("items", [7, 8])
+@pytest.mark.parametrize("word", ["name", "d_name", "d_names", "d_long_names"])
+@pytest.mark.parametrize("given", [2, 9])
+def test_lists_are_laid_out_as_ruff_does(word: str, items: int, given: int) -> None:
+    names = ", ".join(f"{word}_{i}" for i in range(items))
+    arguments = ", ".join(f"argument{i}" for i in range(given))
+    lines = [f"        [{names}] = body.scan({arguments})", f"        steps.results_of_all = [{names}]"]
+    text = "\n".join(["def f():", "    if x:", *map(laid_out, lines), ""])
+    assert ruff.accepts("format", "-", text=text) == text

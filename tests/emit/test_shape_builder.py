@@ -114,6 +114,7 @@ def struct_values(family: Family, call: ShapeCall) -> tuple[list[str], list[str]
     return arrays, members or ["0"]
 
 
+@pytest.mark.rotating
 def test_cpp_gives_the_shapes_of_shape_analysis(tmp_path: Path) -> None:
     """All ops in one program: each call with sizes as numbers and as expressions that hide their values."""
     text = ['#include "opc/adapters/tensorrt_shapes.h"', '#include "emulation/sizes.h"', HARNESS]

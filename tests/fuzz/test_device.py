@@ -62,6 +62,7 @@ def hold(families: list[Family], made: Callable[[Family], Iterator[tuple[Op, Cas
     assert not found, "\n".join(found[:5])
 
 
+@pytest.mark.rotating
 def test_every_form(tmp_path: Path) -> None:
     hold([one_of(name) for name in (EVERY if MANY else FOUND)], calls_of_sizes, tmp_path)
 

@@ -160,6 +160,7 @@ def run_c(library: ctypes.CDLL, f: Function, arguments: tuple[np.ndarray, ...], 
     return result
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("f", ROWS, ids=ids)
 def test_c_column_keeps_its_error_bound(library: ctypes.CDLL, f: Function, kind: str) -> None:

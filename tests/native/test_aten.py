@@ -62,6 +62,7 @@ def test_the_code_runs_on_torch_and_the_kernel_elsewhere(modules: tuple[ModuleTy
     assert out.tolist() == (x.sum(1) + 30.5).tolist()
 
 
+@pytest.mark.rotating
 def test_the_gradient_is_the_kernels(modules: tuple[ModuleType, ModuleType]) -> None:
     x = torch.ones(3, 4, dtype=torch.float64, requires_grad=True)
     modules[0].shifted(x).sum().backward()

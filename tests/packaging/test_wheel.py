@@ -71,6 +71,7 @@ def test_version_stands_in_one_place(installed: Path) -> None:
     assert Path(place).is_relative_to(installed)
 
 
+@pytest.mark.rotating
 def test_users_own_spec_in_an_empty_folder(installed: Path, tmp_path: Path) -> None:
     spec = tmp_path / "scaled.yaml"
     spec.write_text(SPEC)

@@ -82,6 +82,7 @@ def pages(html: Path) -> dict[Path, Read]:
     return found
 
 
+@pytest.mark.rotating
 def test_the_site_has_every_page_of_the_documentation_and_every_op(html: Path) -> None:
     docs = [p.relative_to(ROOT).with_suffix("") for p in (ROOT / "docs").rglob("*.md")]
     folders = [p.parent if p.name == "README" else p for p in docs]

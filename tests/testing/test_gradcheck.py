@@ -162,6 +162,7 @@ PARTIAL = {
 """Ops without a value for a part of the real numbers."""
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("name", [*COMPARED, *PARTIAL])
 def test_points_decide_where_elements_are_compared_with_themselves_or_have_no_value(name: str) -> None:
     family = compile_text(spec_text(name, (COMPARED | PARTIAL)[name]), name)

@@ -80,6 +80,7 @@ def test_pointers_are_looked_at_where_all_is_run(monkeypatch: pytest.MonkeyPatch
     assert sanitize.sanitizer_flags(("thread",), True) == sanitize.sanitizer_flags(("thread",), False)
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize(
     ("code", "sanitizers", "said"),
     [

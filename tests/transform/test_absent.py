@@ -49,6 +49,7 @@ def inside_products(family: Family) -> Iterator[str]:
                         yield f"{op.name}: {s.target}: {format_expr(e)}"
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("path", [*SPECS, *GROWN], ids=lambda p: p.stem)
 def test_presence_stands_outside_products(path: Path) -> None:
     assert list(inside_products(load_family(path))) == []

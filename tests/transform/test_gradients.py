@@ -25,6 +25,7 @@ BINDING = {"T": DType.FLOAT32}
 SPECS = sorted((Path(opc.__file__).parent.parent / "specs").glob("*.yaml"))
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("name", OPS)
 def test_construct_of_the_language(name: str) -> None:
     family = compile_text(spec_text(name), name)
@@ -313,6 +314,7 @@ def test_derived_ops_cost_what_their_source_costs(
         assert cost(op, infer(op, given, {}), BINDING).flops <= limit * unit, op.name
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("path", SPECS, ids=lambda p: p.stem)
 def test_the_body_of_a_derived_gradient_is_one_that_a_spec_may_have(path: Path) -> None:
     family = load_family(path)

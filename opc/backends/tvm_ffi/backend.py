@@ -15,7 +15,7 @@ from opc.backends.base import Availability, Backend, BuildStep, Check, Compile, 
 from opc.backends.kernel.backend import KernelBackend
 from opc.backends.tvm_ffi.library import MAX_OPERANDS, api_source, library_source, loader_source, threads_source
 from opc.diagnostics import Diagnostic
-from opc.distribution import install
+from opc.distribution import install_extra
 from opc.ir.op import Family
 
 if TYPE_CHECKING:
@@ -39,12 +39,12 @@ class TvmFfiBackend(Backend):
         """Say whether tvm-ffi is installed, and PyTorch, on whose tensors it is proved, without importing them."""
         if find_spec("torch") is None:
             return Availability(
-                False, reason="it is proved on tensors of torch, which is not installed", install=install("torch")
+                False, reason="it is proved on tensors of torch, which is not installed", install=install_extra("torch")
             )
         try:
             return Availability(True, version(DISTRIBUTION))
         except PackageNotFoundError:
-            return Availability(False, reason=f"{DISTRIBUTION} is not installed", install=install("tvm_ffi"))
+            return Availability(False, reason=f"{DISTRIBUTION} is not installed", install=install_extra("tvm_ffi"))
 
     def requires(self, family: Family) -> tuple[Diagnostic, ...]:
         """Return why the family can't be carried: too many operands."""

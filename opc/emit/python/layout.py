@@ -89,8 +89,20 @@ def _broken(line: str) -> str:
         return line
     head = text[: value.col_offset]
     if isinstance(value, ast.Call) and value.end_col_offset == len(text):
+        opening = indent + len(head) + len(_source(text, value.func)) + 1
+        match statement:
+            case ast.Assign(targets=[ast.List() as target]) if opening > WIDTH:
+                margin = " " * indent
+                if indent + len(head) + 1 <= WIDTH:
+                    return f"{margin}{head}(\n{margin}    " + _call("", value, text, indent + 4, "") + f"\n{margin})"
+                rows = "".join(f"{margin}    {_source(text, e)},\n" for e in target.elts)
+                return f"{margin}[\n{rows}{margin}" + _call("] = ", value, text, indent, "")
         return " " * indent + _call(head, value, text, indent, "")
     match value:
+        case ast.List(elts=elements) if value.end_col_offset == len(text):
+            margin = " " * indent
+            rows = "".join(f"{margin}    {_source(text, e)},\n" for e in elements)
+            return f"{margin}{head}[\n{rows}{margin}]"
         case ast.BinOp(left=ast.Call(args=[_]) as left, right=ast.Name()) if text[value.col_offset] == "(":
             # Nor does what begins with some: it is broken at those of its call.
             return " " * indent + _call(head, left, text, indent, text[left.end_col_offset :])

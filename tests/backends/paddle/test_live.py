@@ -5,6 +5,8 @@ import os
 import subprocess
 from pathlib import Path
 
+import pytest
+
 import opc
 from opc.backends import environments
 
@@ -19,6 +21,7 @@ TESTS = (
 )
 
 
+@pytest.mark.rotating
 def test_in_paddle(package: Path) -> None:
     env = {**os.environ, "PYTHONPATH": str(Path(opc.__file__).parents[1]), "OMP_WAIT_POLICY": "passive"}
     command = [str(environments.interpreter("paddle")), "-W", "ignore", str(SCRIPT), str(package), *TESTS]

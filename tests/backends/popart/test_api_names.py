@@ -69,6 +69,7 @@ def test_all_names_are_in_the_tables(used: Mapping[str, Mapping[str, str]], back
     assert unknown == set()
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("sdk", config.SDKS)
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_names_are_as_old_as_the_sdk(

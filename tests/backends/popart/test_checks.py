@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from opc.build.toolchain import runtime_include
 from tests.backends.popart.package import generated
 from tests.emulation.sdk import shell
@@ -28,6 +30,7 @@ for check in backend.checks(backend.session(load_family(Path({str(SPEC)!r})), Pa
 """
 
 
+@pytest.mark.rotating
 def test_numbers_that_lose_their_last_digits_are_seen(tmp_path: Path) -> None:
     package = generated(SPEC, "popart", tmp_path)
     source = package / "popart" / "leaky_relu_custom_op.cpp"

@@ -6,10 +6,13 @@ import os
 import subprocess
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[3]
 SOURCE = Path(__file__).parent / "products.cpp"
 
 
+@pytest.mark.rotating
 def test_tiles_add_up_what_plain_loops_do(tmp_path: Path) -> None:
     """Fragments lie as the PTX ISA says, and a copy is there when it has been waited for, and no sooner."""
     program = tmp_path / "products"
