@@ -10,6 +10,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from packaging.utils import canonicalize_name
 
 from tests.packaging.scaled import SPEC
 
@@ -58,6 +59,12 @@ def test_they_are_no_requirements_of_opc_but_of_an_extra() -> None:
     assert extras["all"][0].startswith("opc-compiler[prove,")
     assert extras["test"][0].startswith("opc-compiler[all,")
     assert "onnx" in names(extras["onnxruntime"])
+
+
+def test_their_names_are_normalized() -> None:
+    """pip 23.2 compares an extra in the spelling of the command to that of the metadata, which is normalized."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert [name for name in project["optional-dependencies"] if canonicalize_name(name) != name] == []
 
 
 @pytest.mark.rotating

@@ -44,7 +44,7 @@ class TvmFfiBackend(Backend):
         try:
             return Availability(True, version(DISTRIBUTION))
         except PackageNotFoundError:
-            return Availability(False, reason=f"{DISTRIBUTION} is not installed", install=install_extra("tvm_ffi"))
+            return Availability(False, reason=f"{DISTRIBUTION} is not installed", install=install_extra("tvm-ffi"))
 
     def requires(self, family: Family) -> tuple[Diagnostic, ...]:
         """Return why the family can't be carried: too many operands."""
