@@ -82,3 +82,14 @@ def test_the_verifier_refuses_circles_that_are_none() -> None:
 
 def _renamed(e: Expr, names: Mapping[str, str]) -> Expr:
     return rewrite(e, lambda n: replace(n, operand=names.get(n.operand, n.operand)) if isinstance(n, Read) else n)
+
+
+def test_a_temporary_may_have_a_type_that_its_statement_casts_to() -> None:
+    found = op(
+        "{a: 'int8[N]', b: 'T[N]'}",
+        "{h: 'int32[N]', c: 'T[N]'}",
+        "c[t] = b[t]",
+        "q[t:N] = cast(int32, a[t]) if t == 0 else 0 - q[t - 1]",
+        "h[t] = q[t]",
+    )
+    assert [str(s.value.type) for s in found.body if s.target == "q"] == ["int32"]

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING
 
 from opc.analysis.elaborate.ranges import infer_ranges
 from opc.analysis.elaborate.scope import Scope
+from opc.analysis.value_types import element_type
 from opc.diagnostics import Diagnostics
 from opc.ir.affine import Affine
 from opc.ir.dtypes import DType, ElementType
 from opc.ir.op import DimSpec, Group, Op, Operand
 from opc.ir.recurrence import NoRecurrence, circles, components, stepping
-from opc.lang.tree import AxisRange, Dots, Item, Name, Star, Statement, parts
+from opc.lang.tree import Apply, AxisRange, Dots, Item, Name, Star, Statement, parts
 from opc.records import replace
 
 if TYPE_CHECKING:
@@ -46,11 +47,18 @@ def circles_of(statements: Sequence[Statement]) -> Mapping[str, tuple[Statement,
 
 
 def _read(s: Statement, names: Mapping[str, int]) -> Iterator[str]:
+    return (node.id for node in _walk(s) if isinstance(node, Name) and node.id in names)
+
+
+def _calls(s: Statement) -> Iterator[Apply]:
+    return (node for node in _walk(s) if isinstance(node, Apply))
+
+
+def _walk(s: Statement) -> Iterator[Item]:
     waiting: list[Item] = [] if s.value is None else [s.value]
     while waiting:
         node = waiting.pop()
-        if isinstance(node, Name) and node.id in names:
-            yield node.id
+        yield node
         waiting += parts(node)
 
 
@@ -83,7 +91,7 @@ class Recurring:
             return known
         spans = {s.target.id: s.target.span for s in circle}
         first: dict[str, Operand] | None = None
-        for kind in _candidates(self.typer.scope):
+        for kind in _candidates(self.typer.scope, circle):
             guess: Mapping[str, ElementType] = dict.fromkeys(shapes, kind)
             for _ in range(_ROUNDS):
                 trial = {**known, **{n: Operand(n, guess[n], dims, span=spans[n]) for n, dims in shapes.items()}}
@@ -163,9 +171,11 @@ def _shape(s: Statement, scope: Scope, size: Callable[[AxisRange], Affine | None
     return tuple(dims)
 
 
-def _candidates(scope: Scope) -> Iterable[ElementType]:
-    """Return the types that a temporary of a body may have, those of its operands first."""
-    return dict.fromkeys((*(o.type for o in scope.operands.values()), *scope.types.values(), DType.INT64, DType.BOOL))
+def _candidates(scope: Scope, circle: Sequence[Statement]) -> Iterable[ElementType]:
+    """Return the types that a temporary of a circle may have, those of operands first, and those last that it casts to."""
+    casts = [call.args[0] for s in circle for call in _calls(s) if call.fn.id == "cast" and call.args]
+    named = [kind for name in casts if (kind := element_type(name, scope, Diagnostics())) is not None]
+    return dict.fromkeys((*(o.type for o in scope.operands.values()), *scope.types.values(), DType.INT64, DType.BOOL, *named))
 
 
 def check_recurrences(op: Op, found: Diagnostics) -> None:
