@@ -15,7 +15,7 @@ from opc.analysis.shapes.plan import undetermined
 from opc.diagnostics import Diagnostics
 from opc.ir.printer import format_op
 from opc.ir.verify import verify
-from opc.spec.loader import load
+from opc.spec.loader import load, loads
 
 GOLDEN = Path(__file__).parent / "golden"
 SPECS = sorted(GOLDEN.glob("*.yaml"))
@@ -46,3 +46,19 @@ def test_elaborates_as_before(path: Path) -> None:
 def test_elaboration_is_deterministic() -> None:
     for path in SPECS:
         assert printed(path) == printed(path)
+
+
+@pytest.mark.parametrize(
+    ("inputs", "outputs", "body", "warned"),
+    [
+        ("{like: 'T[M, N]'}", "{y: 'T[M, N]'}", "y[i, j] = 1 if i == j else 0", []),
+        ("{like: 'T[*A]', x: 'T[]'}", "{y: 'T[*A]'}", "y[*A] = x", []),
+        ("{like: 'T[N]', x: 'T[N]'}", "{y: 'T[N]'}", "y = x", ["the input 'like' is not used"]),
+        ("{like: 'T[M]', x: 'T[N]'}", "{y: 'T[N]'}", "y = x", ["the input 'like' is not used"]),
+    ],
+)
+def test_an_input_that_alone_gives_a_size_is_used(inputs: str, outputs: str, body: str, warned: list[str]) -> None:
+    found = Diagnostics()
+    head = "op: foo\ndomain: tests\nversion: 1\ndoc: A test.\ntypes: {T: floating}\n"
+    elaborate(loads(f"{head}inputs: {inputs}\noutputs: {outputs}\nkernel: |\n  {body}\n", "foo.yaml"), found)
+    assert [d.message for d in found.items] == warned

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 
 from opc.analysis.bounds.access import check_inplace
@@ -18,8 +18,9 @@ from opc.analysis.elaborate.references import reference_for
 from opc.analysis.elaborate.scope import Scope
 from opc.analysis.elaborate.signature import Signature
 from opc.diagnostics import Diagnostic, Diagnostics, SpecError
+from opc.ir.affine import Affine, Symbol
 from opc.ir.expr import Expr
-from opc.ir.op import AttributeKind, Example, Op, Reference
+from opc.ir.op import AttributeKind, Example, Group, Op, Operand, Reference
 from opc.ir.verify import verify
 from opc.lang.parse import parse_expression
 from opc.lang.tree import Tree
@@ -114,7 +115,7 @@ def _elaborate(spec: Spec) -> _Elaborated:
     found.raise_errors()
     pairs = [(y, x) for y, x in model.inplace.items() if check_inplace(op, y, x, spec.span("inplace", y), found)]
     for o in signature.inputs if given else ():
-        if o.name not in scope.used:
+        if o.name not in scope.used and not _alone_gives_sizes(o, op):
             found.warning(f"the input '{o.name}' is not used", o.span)
     for a in signature.attributes if given else ():
         if a.name not in scope.used and a.kind not in (AttributeKind.AXIS, AttributeKind.DTYPE) and not (a.picks or a.keeps):
@@ -165,3 +166,15 @@ def derivative_template(text: str) -> Callable[[Expr, Expr | None, Expr], Expr]:
         return result
 
     return write
+
+
+def _alone_gives_sizes(operand: Operand, op: Op) -> bool:
+    """Whether an output has a size that this input has and no other."""
+    others = _sizes(o for o in op.inputs if o != operand)
+    return bool((_sizes([operand]) - others) & _sizes(op.outputs))
+
+
+def _sizes(operands: Iterable[Operand]) -> set[Group | Symbol]:
+    """Return the groups and the dimensions that the shapes of operands are made of."""
+    dims = [d for o in operands for d in o.dims]
+    return {d for d in dims if isinstance(d, Group)} | {s for d in dims if isinstance(d, Affine) for s in d.atoms()}
