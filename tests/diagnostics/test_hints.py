@@ -9,6 +9,8 @@ from tests.diagnostics.harness import Case, case, kernel, unmark
 from tests.diagnostics.test_positions import diagnose
 
 OPTIONAL = "inputs: {x: 'T[N]', 'z?': 'T[M]'}\noutputs: {y: 'T[M]'}\nkernel: y[m] = x[0]"
+CHECKED = "{a: {type: int, check: a > 0}, b: {type: int, check: b > 0}}"
+HALF_CHECKED = "{a: {type: int, check: a > 0}, b: int}"
 HINTS: list[tuple[Case, str]] = [
     (kernel("y = x + cast(T, i & 7)", **MIXED), "there are no bit operators"),
     (kernel("y = x + cast(T, i & 7)", **MIXED), "`x % 8`"),
@@ -56,6 +58,9 @@ HINTS: list[tuple[Case, str]] = [
     (case("inputs: [x]"), "write inputs: {x: 'T[...]'}"),
     (case("attributes: {to: {type: dtype, binds: U}}"), "declare it: types: {U: floating}"),
     (case("outputs: {y: 'T[*A]'}"), "the inputs' groups are ..."),
+    (kernel("y[i] = x[i // a]", **VECTOR, attributes="{a: int}"), "add the check a > 0"),
+    (kernel("y[i] = x[i // (a*b)]", **VECTOR, attributes=HALF_CHECKED), "add the check b > 0"),
+    (kernel("y[i] = x[i // (a // b)]", **VECTOR, attributes=CHECKED), "add require: [a // b > 0]"),
 ]
 
 
@@ -66,6 +71,8 @@ def test_hint_says_what_to_write(row: Case, hint: str) -> None:
 
 
 MENDED = [
+    kernel("y[i] = x[i // (a*b)]", **VECTOR, attributes=CHECKED),
+    kernel("y[i] = x[i // (a // b)]", **VECTOR, attributes=CHECKED, require="[a // b > 0]"),
     kernel("m[i:N] = x[0] if N > 0 else 0\ny = x * m", **VECTOR),
     kernel("y[n] = sum[k:N](x[n])", **VECTOR),
     kernel("m[b, s:S] = sum[d](kv[b, S - 1 - s, d])\ny[b, d] = sum[s](kv[b, s, d] * m[b, s])", **CACHE),

@@ -253,7 +253,8 @@ class BoundsChecker:
                 divisor.constant is None and not self.knowledge.nonnegative(atom.denominator - 1, ranges)
             ):
                 text = str(atom.denominator)
-                names = sorted(str(a) for a in atom.denominator.atoms() if isinstance(a, AttrInt))
+                factors = [a for m, _ in atom.denominator.terms for a in m if isinstance(a, AttrInt)]
+                names = sorted(str(a) for a in factors if not self.knowledge.nonnegative(Affine.of(a) - 1, ranges))
                 hint = f"add the check {names[0]} > 0" if names else f"add require: [{text} > 0]"
                 self.found.error(f"the divisor {text} may be zero or negative", span, hint)
 
