@@ -79,6 +79,17 @@ def test_derived_gradients_are_torchs_own_and_wrong_ones_are_not(name: str, seco
     assert not wrong.ok
 
 
+def test_a_second_gradient_that_torch_knows_to_be_0_has_values() -> None:
+    family = load_family(SPECS / "onnx/abs.yaml")
+    case = call(family)
+    (x,) = case.arrays().values()
+    assert x is not None
+    one = np.ones(x.shape, x.dtype)
+    found = check_gradient(family, case, {"y": one}, {"x": one})
+    assert found is not None
+    assert found.ok, found.message
+
+
 def test_torchs_own_rounding_is_allowed_and_a_wrong_formula_is_not(tmp_path: Path) -> None:
     right, wrong = hard_swish(tmp_path), hard_swish(tmp_path, " * 1.00000000000002")
     for case in accepted(right.forward, random=4):

@@ -24,7 +24,7 @@ import numpy as np
 from opc.analysis.shapes.inference import ShapeError, infer, infer_types
 from opc.ir.affine import Affine
 from opc.ir.dtypes import DTYPES, DType
-from opc.ir.op import Family, Group, Op
+from opc.ir.op import AttributeKind, Family, Group, Op
 from opc.testing.cases.arguments import TensorArg
 from opc.testing.cases.calls import Case
 from opc.testing.oracle.bounds import Array
@@ -235,8 +235,13 @@ def _attributes(match: Match, call: _OnnxCall, given: Mapping[str, Any], windows
     } | dict(windows)
     # The sizes show whether a reduced axis is kept with size 1: nothing else depends on it.
     values = {n: v for n, v in {**defaults, **given}.items() if n != "keepdims"}
+    dtypes = {a.name for a in match.op.attributes if a.kind is AttributeKind.DTYPE}
     for name, pattern in call.attributes.items():
-        match.meet(name, pattern, values.get(name, ABSENT))
+        value = values.get(name, ABSENT)
+        if isinstance(value, int) and isinstance(pattern, ast.Name) and pattern.id in dtypes:
+            # The standard numbers dtypes.
+            value = str(onnx.helper.tensor_dtype_to_np_dtype(value))
+        match.meet(name, pattern, value)
     unmentioned(match, {n: v for n, v in values.items() if n not in call.attributes}, defaults)
 
 

@@ -105,11 +105,12 @@ def check_gradient(family: Family, case: Case, cotangents: Arrays, directions: A
         pairs = [(outputs[n], w) for n, w in zip(seeds, weights) if outputs[n].requires_grad]
         first = _grad([o for o, _ in pairs], inputs, [w for _, w in pairs], bool(moved))
         if not moved:
-            return {n: g.detach().numpy() for n, g in zip(active, first)}
+            return {n: g.numpy(force=True) for n, g in zip(active, first)}
         along = [(g, tensor(np.asarray(values[f"v_{n}"]))) for n, g in zip(active, first) if n in moved and g.requires_grad]
         again = _grad([g for g, _ in along], [*inputs, *weights], [v for _, v in along], False)
         names = [*active, *(f"d_{n}" for n in seeds)]
-        return {n: g.detach().numpy() for n, g in zip(names, again)}
+        # Where torch knows a gradient to be 0 it has no memory, which `force` gives it.
+        return {n: g.numpy(force=True) for n, g in zip(names, again)}
 
     def ours(values: Inputs, binding: Binding, precise: bool) -> dict[str, Bounded]:
         inputs = {n: values[n] for n in arrays}
