@@ -120,7 +120,12 @@ class Nest:
     def outside(self, operand: str, entry: int, at: Expr) -> Intrinsic:
         """Return the report of an index outside of its axis."""
         axis = self.axis_of(self.op.operand(operand), entry)
-        return call("report", NEST, StrConst(operand), axis, at, self.size(operand, entry))
+        return call("report", NEST, self.told(operand), axis, at, self.size(operand, entry))
+
+    def told(self, operand: str) -> StrConst:
+        """Return what an operand is called in messages: a temporary by the op's name too, for callers know none of its names."""
+        given = {o.name for o in (*self.op.inputs, *self.op.outputs)}
+        return StrConst(operand if operand in given else f"{operand} in {self.op.name}")
 
     def nothing(self, kind: str, over: str) -> Intrinsic:
         """Return the report of a reduction over nothing that has no value there."""

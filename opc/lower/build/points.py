@@ -25,7 +25,6 @@ from opc.ir.expr import (
     Read,
     Reduce,
     Select,
-    StrConst,
     free_indices,
 )
 from opc.ir.op import Group
@@ -159,7 +158,7 @@ class PointLoops(Loads):
             if e.pad is not None:
                 body.append(If(outside, (Yield(self.branch(e.pad)),)))
             else:
-                body.append(Refuse(outside, call("report", NEST, StrConst(e.operand), axis, place, end)))
+                body.append(Refuse(outside, call("report", NEST, self.nest.told(e.operand), axis, place, end)))
         return Block(tuple(body), load, e.type)
 
     def reduction(self, e: Reduce) -> Expr:
