@@ -34,6 +34,13 @@ def derivation(op: Op) -> Derivation:
     return op.derivation
 
 
+def parts_of_second_gradient(family: Family) -> int:
+    """Return how many terms a framework sums up for a second gradient: what comes back directly, and by each saved output."""
+    if family.backward is None or family.backward.derivation is None:
+        return 1
+    return 1 + sum(role is Role.OUTPUT for role, _ in family.backward.derivation.inputs)
+
+
 def gradient_of(family: Family, op: Op) -> Op | None:
     """Return the op that computes the gradient of another of the family, None where there is none."""
     if op is family.forward:

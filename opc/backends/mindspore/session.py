@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from opc.backends import package as packages
+from opc.backends.derived import parts_of_second_gradient
 from opc.backends.mindspore.values import dtype, message, scratch, to_mindspore, to_numpy
 from opc.backends.sessions import AutogradSession, Function
-from opc.ir.op import Family, Op, Role
+from opc.ir.op import Family, Op
 
 if TYPE_CHECKING:
     from opc.backends.base import Array
@@ -36,10 +37,8 @@ class MindSporeSession(AutogradSession):
         mindspore.set_context(mode=mindspore.PYNATIVE_MODE)
         super().__init__(family, package)
         self.support = packages.load(package, "mindspore.support")
-        # A second gradient is the sum of what comes back directly and through each saved output. MindSpore's Add flushes denormal
-        # numbers to zero, so that twice 1e-39 may be 0; a test of this backend holds that.
-        saved = () if family.backward is None or family.backward.derivation is None else family.backward.derivation.inputs
-        self.flushed_parts = 1 + sum(role is Role.OUTPUT for role, _ in saved)
+        # MindSpore's Add flushes denormal numbers to zero, so that twice 1e-39 may be 0; a test of this backend holds that.
+        self.flushed_parts = parts_of_second_gradient(family)
 
     def tensor(self, array: Array) -> Any:
         """Return a tensor with the array's values, and its strides where none is negative."""

@@ -327,6 +327,16 @@ def test_both_zeros_are_told_apart(ops: dict[str, ModuleType]) -> None:
     assert signs == [True, False]
 
 
+def test_kernels_keep_denormals_and_sums_of_xlas_do_not(ops: dict[str, ModuleType]) -> None:
+    import jax
+
+    with jax.enable_x64(True):
+        for dtype, small in ((np.float32, 1e-39), (np.float64, 1e-310)):
+            x = jax.numpy.full(100, dtype(small))
+            assert not np.asarray(jax.jit(lambda a: a + a)(x)).any(), "XLA keeps denormals: flushed_parts is needed no more"
+            assert np.asarray(jax.jit(ops["leaky_relu"].leaky_relu)(-x)).all()
+
+
 def test_benchmark(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """`opc bench` compares programs that compute the same, and tells what one call of a program costs."""
     import jax
