@@ -80,7 +80,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[dict[str, 
     return results
 
 
-@pytest.mark.rotating
+@pytest.mark.rotating("file")
 @pytest.mark.parametrize("name", EXPECTED)
 def test_sharded(found: dict[str, list[dict[str, Any]]], name: str) -> None:
     placements, gradients, forward, backward = EXPECTED[name]
@@ -91,6 +91,7 @@ def test_sharded(found: dict[str, list[dict[str, Any]]], name: str) -> None:
         assert (result["forward"], result["backward"]) == (forward, backward)
 
 
+@pytest.mark.rotating("file")
 def test_packages_do_not_import_dtensor(found: dict[str, list[dict[str, Any]]]) -> None:
     assert [result["eager"] for result in found["import"]] == [False, False]
 
