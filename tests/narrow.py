@@ -1,9 +1,12 @@
-"""Specs of the project with fewer element types: their kernels take a fraction of the time to compile."""
+"""Specs with fewer element types, and families with fewer derived ops: their kernels take a fraction of the time to compile."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
+
+from opc.ir.op import Family
+from opc.records import replace
 
 SPECS = Path(__file__).parents[1] / "specs"
 
@@ -18,3 +21,10 @@ def narrow(name: str, folder: Path, types: str = "float32") -> Path:
     if not place.exists() or place.read_text() != text:
         place.write_text(text)
     return place
+
+
+def only(family: Family, *derived: str) -> Family:
+    """Return a family with these of its derived ops alone, beside the op: what a test does not call need not be compiled."""
+    every = ("backward", "backward_backward", "jvp", "backward_jvp")
+    assert all(getattr(family, name) is not None for name in derived), family.name
+    return replace(family, **{name: None for name in every if name not in derived})

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
+
+import pytest
 
 from opc.testing.extent import TURNS
 
@@ -45,3 +47,13 @@ def of_turn(items: Iterable[_T], turn: int, changed: Collection[Path] = ()) -> t
         number = groups.setdefault(group, len(groups))
         (taken if number % TURNS == turn % TURNS or item.path in changed else left).append(item)
     return taken, left
+
+
+def asked(request: pytest.FixtureRequest, parameter: str) -> list[Any]:
+    """Return the values that a parameter has in the tests of this run that use a fixture, in their order, each once.
+
+    So what tests share is made for those whose turn it is.
+    """
+    users = [i for i in request.session.items if i.path == request.path and request.fixturename in getattr(i, "fixturenames", ())]
+    calls = [i.callspec.params for i in users if isinstance(i, pytest.Function) and hasattr(i, "callspec")]
+    return list(dict.fromkeys(c[parameter] for c in calls if parameter in c))

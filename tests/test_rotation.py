@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.rotation import TURNS, of_turn
+from tests.rotation import TURNS, asked, of_turn
 
 
 @dataclass(eq=False)
@@ -55,3 +55,20 @@ def test_turns_begin_again() -> None:
 def test_turns_have_as_many_tests() -> None:
     counts = [len(of_turn(ALONE, turn)[0]) for turn in range(TURNS)]
     assert max(counts) - min(counts) <= 1
+
+
+@pytest.fixture(scope="module")
+def shared(request: pytest.FixtureRequest) -> list[int]:
+    return asked(request, "number")
+
+
+@pytest.mark.parametrize("number", [3, 1, 2])
+@pytest.mark.parametrize("other", [4, 5])
+def test_what_is_shared_is_made_for_the_tests_that_run(shared: list[int], number: int, other: int) -> None:
+    assert number in shared
+    assert shared == [n for n in (3, 1, 2) if n in shared]
+
+
+@pytest.mark.parametrize("number", [7])
+def test_what_is_shared_is_made_for_no_test_that_does_not_use_it(request: pytest.FixtureRequest, number: int) -> None:
+    assert number not in request.getfixturevalue("shared")

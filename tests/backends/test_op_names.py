@@ -85,7 +85,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return {spec.stem: b.package for spec, b in zip(specs, made, strict=True) if b.package is not None}
 
 
-@pytest.mark.rotating
+@pytest.mark.rotating("file")
 @pytest.mark.parametrize("name", BUILT)
 @pytest.mark.parametrize("backend", ["numpy", "onnx", "onnxruntime", "torch"])
 def test_the_packages_work(built: dict[str, Path], name: str, backend: str) -> None:
@@ -101,7 +101,7 @@ def test_the_packages_work(built: dict[str, Path], name: str, backend: str) -> N
     assert f"{name}_" not in str(refused.value)
 
 
-@pytest.mark.rotating
+@pytest.mark.rotating("file")
 def test_torch_takes_none_for_an_op_that_writes_to_its_input(built: dict[str, Path]) -> None:
     for name in ("lambda", "shape"):
         family = load_family(built[name].parents[1] / f"{name}.yaml")

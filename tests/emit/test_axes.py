@@ -10,6 +10,7 @@ from opc.ir.arrangement import mixed, order, places
 from opc.pipeline import compile_text
 from opc.testing.arranged import declared, declared_point, seen, seen_point
 from tests.emit.kernel_library import KernelError, KernelLibrary, compile_kernel
+from tests.narrow import only
 
 NORMALIZED = """\
 op: normalized
@@ -31,7 +32,7 @@ LISTS = [[], [0], [1], [-1], [0, 2], [2, 0], [1, -1], [0, 1, 2], [-3]]
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> KernelLibrary:
-    family = compile_text(NORMALIZED, "normalized.yaml")
+    family = only(compile_text(NORMALIZED, "normalized.yaml"), "backward")
     return KernelLibrary(family, compile_kernel(family, tmp_path_factory.mktemp("normalized")))
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from opc.pipeline import compile_text
 from tests.emit.kernel_library import Array, KernelLibrary, compile_kernel, odd_parallel_for, split_everywhere
+from tests.narrow import only
 
 HEAD = "op: f\ndomain: opc.test\nversion: 1\ndoc: A test.\ntypes: {T: [float16, float32, float64]}\n"
 UNIT = {np.dtype(np.float16): 2.0**-11, np.dtype(np.float32): 2.0**-24, np.dtype(np.float64): 2.0**-53}
@@ -70,6 +71,7 @@ kernel: |
 
 def _library(text: str, directory: Path, parallel_for: Any = None, types: str = "float16, float32, float64") -> KernelLibrary:
     family = compile_text(HEAD.replace("float16, float32, float64", types) + text)
+    family = only(family, *(["backward"] if family.backward is not None else []))
     return KernelLibrary(family, compile_kernel(family, directory), parallel_for)
 
 
@@ -269,7 +271,7 @@ def test_an_infinity_outside_the_windows_of_a_filter_does_not_count(tmp_path: Pa
 
 def test_parts_give_the_same_however_they_are_shared_out(tmp_path: Path) -> None:
     """How many parts the steps of a long sum are added up in depends on its sizes alone."""
-    family = compile_text(HEAD + CONV)
+    family = only(compile_text(HEAD + CONV), "backward")
     module = compile_kernel(family, tmp_path)
     assert family.backward is not None
     rng = np.random.default_rng(0)

@@ -25,6 +25,7 @@ from opc.testing.references.gradcheck import check_family, points
 from tests.backends.onnx.test_checks import load
 from tests.emit.kernel_library import KernelLibrary, odd_parallel_for
 from tests.fuzz.kernels import Libraries
+from tests.rotation import asked
 
 # Inputs, outputs and kernel; every statement form with an index in several axes of what it reads.
 FORMS = {
@@ -136,8 +137,8 @@ def test_every_op_of_a_family_is_called(form: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def libraries(tmp_path_factory: pytest.TempPathFactory) -> Libraries:
-    return Libraries(FORMS, family_of, tmp_path_factory.mktemp("diagonals"))
+def libraries(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Libraries:
+    return Libraries(asked(request, "form"), family_of, tmp_path_factory.mktemp("diagonals"))
 
 
 @pytest.mark.rotating

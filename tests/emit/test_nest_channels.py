@@ -11,6 +11,7 @@ from opc.emit.kernel.files import kernel_files
 from opc.pipeline import compile_text
 from tests.emit.kernel_library import Array, KernelLibrary, compile_kernel, odd_parallel_for
 from tests.emit.windows import windows
+from tests.narrow import only
 
 PLANES = """\
 op: f
@@ -90,7 +91,7 @@ DTYPES = [np.float16, np.float32, np.float64]
 
 @pytest.fixture(scope="module")
 def planes(tmp_path_factory: pytest.TempPathFactory) -> KernelLibrary:
-    family = compile_text(PLANES)
+    family = only(compile_text(PLANES), "backward")
     return KernelLibrary(family, compile_kernel(family, tmp_path_factory.mktemp("planes")), odd_parallel_for)
 
 
@@ -162,7 +163,7 @@ def test_pooling(pools: KernelLibrary, dtype: type, case: tuple[Any, ...], value
 
 
 def test_lines(tmp_path_factory: pytest.TempPathFactory) -> None:
-    family = compile_text(LINES)
+    family = only(compile_text(LINES))
     library = KernelLibrary(family, compile_kernel(family, tmp_path_factory.mktemp("lines")), odd_parallel_for)
     rng = np.random.default_rng(0)
     x = rng.integers(-2, 3, (3, 35, 11)).astype(np.float32)

@@ -20,6 +20,7 @@ from tests.emit.test_nontemporal import BEST, EVERYWHERE
 
 FAR = 1 << 22
 """Bytes of a table from which on rows are asked for ahead."""
+DERIVED = ("backward", "backward_backward")
 
 
 @pytest.mark.rotating
@@ -29,7 +30,7 @@ FAR = 1 << 22
 )
 def test_cases(build: Build, name: str, variant: str) -> None:
     forced = (f"-DOPC_FORCE_VARIANT={variant}",)
-    family, library = build(name, EVERYWHERE, *forced)
+    family, library = build(name, EVERYWHERE, *forced, derived=DERIVED)
     for op in (family.forward, family.backward, family.backward_backward):
         assert op is not None
         calls = judged(op)
@@ -42,7 +43,7 @@ def test_cases(build: Build, name: str, variant: str) -> None:
 @pytest.mark.parametrize("offset", [0, 1, 3, 16])
 @pytest.mark.parametrize("columns", [1, 2, 7, 16, 31, 100, 300, 1100])
 def test_rows_that_lie_anywhere(build: Build, columns: int, offset: int, flags: tuple[str, ...], rows: int) -> None:
-    family, library = build("embedding", *flags)
+    family, library = build("embedding", *flags, derived=DERIVED)
     rng = np.random.default_rng(columns)
     dtype = (np.float32, np.float16, np.float64)[offset % 3]
     count = max(3, 5000 // columns)
@@ -61,7 +62,7 @@ def test_rows_that_lie_anywhere(build: Build, columns: int, offset: int, flags: 
 @pytest.mark.parametrize("flags", [(), (EVERYWHERE,)], ids=["kept", "past the caches"])
 def test_rows_of_nothing_are_zeroed(build: Build, flags: tuple[str, ...]) -> None:
     """A derivative by a scatter's terms is zero where they name no row."""
-    family, library = build("embedding", *flags)
+    family, library = build("embedding", *flags, derived=DERIVED)
     op = family.backward_backward
     assert op is not None
     rng = np.random.default_rng(0)
@@ -76,7 +77,7 @@ def test_rows_of_nothing_are_zeroed(build: Build, flags: tuple[str, ...]) -> Non
 
 @pytest.mark.parametrize("rows", [40, 5000])
 def test_a_row_outside_is_refused(build: Build, rows: int) -> None:
-    family, library = build("embedding")
+    family, library = build("embedding", derived=DERIVED)
     table = np.zeros((rows, 300), np.float32)
     ids = np.arange(300) % rows
     ids[150] = rows
@@ -85,7 +86,7 @@ def test_a_row_outside_is_refused(build: Build, rows: int) -> None:
 
 
 def test_the_stores_go_past_the_caches(build: Build) -> None:
-    _, library = build("embedding")
+    _, library = build("embedding", derived=DERIVED)
     text = subprocess.run(["objdump", "-d", library], capture_output=True, text=True, check=True).stdout
     assert "movntdq" in text
     assert "sfence" in text

@@ -11,6 +11,7 @@ from opc.emit.kernel.files import kernel_files
 from opc.pipeline import compile_text
 from tests.emit.kernel_library import KernelLibrary, compile_kernel, odd_parallel_for
 from tests.emit.windows import windows
+from tests.narrow import only
 
 DEPTHWISE = """\
 op: f
@@ -35,7 +36,7 @@ kernel: |
 
 @pytest.fixture(scope="module")
 def depthwise(tmp_path_factory: pytest.TempPathFactory) -> KernelLibrary:
-    family = compile_text(DEPTHWISE)
+    family = only(compile_text(DEPTHWISE), "backward")
     return KernelLibrary(family, compile_kernel(family, tmp_path_factory.mktemp("depthwise")), odd_parallel_for)
 
 

@@ -28,7 +28,7 @@ BEST = instruction_sets()[0]
 )
 def test_cases(build: Build, name: str, variant: str) -> None:
     forced = (f"-DOPC_FORCE_VARIANT={variant}",)
-    family, library = build(name, EVERYWHERE, *forced)
+    family, library = build(name, EVERYWHERE, *forced, derived=("backward",))
     for op in (family.forward, family.backward):
         assert op is not None
         calls = judged(op)
@@ -39,7 +39,7 @@ def test_cases(build: Build, name: str, variant: str) -> None:
 @pytest.mark.parametrize("offset", [0, 1, 3, 16])
 @pytest.mark.parametrize("size", [1, 15, 16, 17, 1000, 40_001])
 def test_rows_that_start_anywhere_between_two_vectors(build: Build, size: int, offset: int) -> None:
-    family, library = build("add", EVERYWHERE)
+    family, library = build("add", EVERYWHERE, derived=("backward",))
     rng = np.random.default_rng(size)
     a, b = (rng.standard_normal(size + offset).astype(np.float32)[offset:] for _ in range(2))
     d_a, d_b, y = (np.full(size + 64, 7, np.float32) for _ in range(3))
@@ -59,7 +59,7 @@ def test_rows_that_start_anywhere_between_two_vectors(build: Build, size: int, o
 
 
 def test_in_place(build: Build) -> None:
-    family, library = build("leaky_relu", EVERYWHERE)
+    family, library = build("leaky_relu", EVERYWHERE, derived=())
     x = np.linspace(-3, 3, 5000, dtype=np.float32)
     want = np.where(x > 0, x, x * np.float32(0.5))
     KernelLibrary(family, library, split_everywhere).call(family.forward, {"x": x}, {"alpha": 0.5}, outputs={"y": x})
@@ -67,7 +67,7 @@ def test_in_place(build: Build) -> None:
 
 
 def test_a_sum_of_one_point_keeps_the_sign_of_zero(build: Build) -> None:
-    family, library = build("add", EVERYWHERE)
+    family, library = build("add", EVERYWHERE, derived=("backward",))
     op = family.backward
     assert op is not None
     d_y = np.full(100, -0.0, np.float32)

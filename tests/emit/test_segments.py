@@ -16,7 +16,7 @@ from opc.lower.lower import lower
 from opc.pipeline import compile_text, load_family
 from tests.emit.kernel_library import KernelLibrary, compile_kernel, odd_parallel_for, split_everywhere
 from tests.emit.test_rows import HEAD
-from tests.narrow import narrow
+from tests.narrow import narrow, only
 
 EVERYWHERE = "-DOPC_CACHE_BYTES=1"
 """Has a kernel store past the caches whatever it can, however small."""
@@ -96,7 +96,7 @@ def test_every_layout(tmp_path: Path, variant: str, nontemporal: bool) -> None:
 
 def test_group_norm_without_what_lies_between(tmp_path: Path) -> None:
     """The last outputs' rows lie in memory that is larger: nothing beside them is touched, wherever they begin."""
-    family = load_family(narrow("group_norm", tmp_path / "specs"))
+    family = only(load_family(narrow("group_norm", tmp_path / "specs")))
     library = compile_kernel(family, tmp_path, EVERYWHERE)
     rng = np.random.default_rng(2)
     for points, offset in ((64, 0), (70, 3), (129, 16)):

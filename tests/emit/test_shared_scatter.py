@@ -10,6 +10,7 @@ import pytest
 from opc.emit.kernel.files import kernel_files
 from opc.pipeline import compile_text
 from tests.emit.kernel_library import KernelLibrary, compile_kernel
+from tests.narrow import only
 
 ROWS = """\
 op: looked_up
@@ -47,7 +48,7 @@ def kernel(tmp_path_factory: pytest.TempPathFactory) -> tuple[KernelLibrary, lis
         for k in reversed(range(count)):
             body(argument, k, k + 1)
 
-    family = compile_text(ROWS, "looked_up.yaml")
+    family = only(compile_text(ROWS, "looked_up.yaml"), "backward")
     return KernelLibrary(family, compile_kernel(family, tmp_path_factory.mktemp("shared")), split), units
 
 

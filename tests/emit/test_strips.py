@@ -14,6 +14,7 @@ from opc.lower.lower import lower
 from opc.lower.printer import format_variant
 from opc.pipeline import compile_text, load_family
 from tests.emit.kernel_library import KernelLibrary, compile_kernel, odd_parallel_for, split_everywhere
+from tests.narrow import only
 
 SPEC = """\
 op: f
@@ -130,7 +131,7 @@ def test_rows_that_lie_across_are_summed_point_by_point() -> None:
 
 def folder_of(op: str, folder: Path) -> KernelLibrary:
     """Return the kernel of one of the specs."""
-    family = load_family(SPECS / f"{op}.yaml")
+    family = only(load_family(SPECS / f"{op}.yaml"))
     return KernelLibrary(family, compile_kernel(family, folder), None)
 
 

@@ -37,6 +37,7 @@ from tests.fuzz.proof import (
     wrong_kernel,
 )
 from tests.fuzz.shadowed import SHADOWED
+from tests.rotation import asked
 
 CALLS = 8
 
@@ -123,8 +124,8 @@ def one_of(name: str) -> Family:
 
 
 @pytest.fixture(scope="module")
-def libraries(tmp_path_factory: pytest.TempPathFactory) -> Libraries:
-    return Libraries(EVERY, one_of, tmp_path_factory.mktemp("every"))
+def libraries(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Libraries:
+    return Libraries(asked(request, "name"), one_of, tmp_path_factory.mktemp("every"))
 
 
 def calls_of(op: Op, maker: Maker) -> Iterator[tuple[Op, Case]]:

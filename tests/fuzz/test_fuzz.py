@@ -16,6 +16,7 @@ from opc.pipeline import compile_text
 from tests.fuzz.check import check, drawn
 from tests.fuzz.constructs import constructs, every
 from tests.fuzz.kernels import Libraries
+from tests.rotation import asked
 
 SEED = "ci"
 DRAWN = 700
@@ -45,8 +46,9 @@ def covering() -> list[int]:
 
 
 @pytest.fixture(scope="module")
-def libraries(tmp_path_factory: pytest.TempPathFactory) -> Libraries:
-    texts = {path.stem: path.read_text() for path in FOUND} | {f"{n}": drawn(SEED, n) for n in covering()[:MOST]}
+def libraries(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Libraries:
+    texts = {path.stem: path.read_text() for path in asked(request, "path")}
+    texts |= {f"{n}": drawn(SEED, n) for turn, n in enumerate(covering()[:MOST]) if turn in asked(request, "turn")}
     return Libraries(texts, lambda name: compile_text(texts[name], "drawn"), tmp_path_factory.mktemp("fuzz"))
 
 

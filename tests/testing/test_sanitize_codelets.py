@@ -12,6 +12,7 @@ from opc.backends.poplar.files import bodies
 from opc.ir.op import Family
 from opc.testing import codelets
 from opc.testing.results import Report, Result, Status
+from tests.narrow import narrow
 
 SPECS = Path(__file__).parents[2] / "specs"
 WRONG = """
@@ -40,8 +41,9 @@ def failed(report: Report, column: str) -> list[Result]:
 def test_what_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(codelets, "bodies", wrong_bodies)
     monkeypatch.setattr(codelets, "MOST", {"forward": 3, "derived": 0})
-    report = Report()
-    codelets.sanitize_codelets(report, [SPECS / "depth_to_space.yaml"], ("address", "undefined", "thread"), tmp_path, 2)
+    report, spec = Report(), narrow("depth_to_space", tmp_path / "specs")
+    spec.write_text(f"{spec.read_text()}gradient: none\n")
+    codelets.sanitize_codelets(report, [spec], ("address", "undefined", "thread"), tmp_path, 2)
     assert list(report.backends) == ["codelets address+undefined", "codelets thread"]
     assert not report.mistakes
     both = "\n".join(r.message for r in failed(report, "codelets address+undefined"))

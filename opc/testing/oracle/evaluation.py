@@ -20,18 +20,18 @@ from typing import Any
 import numpy as np
 
 from opc.analysis.shapes.inference import ShapeEnv, infer, infer_types
-from opc.ir.affine import Affine, Index
+from opc.ir.affine import Affine
 from opc.ir.arrangement import arrangement
 from opc.ir.dtypes import Binding, DType, resolve
 from opc.ir.expr import (
     Expr,
     GroupRef,
-    map_affine,
 )
 from opc.ir.op import Assign, Op, Operand
 from opc.ir.recurrence import Recurrence, segments
 from opc.records import replace
 from opc.testing.arranged import declared, seen
+from opc.testing.oracle.ahead import Ahead
 from opc.testing.oracle.bounds import (
     UNKNOWN,
     Array,
@@ -42,7 +42,7 @@ from opc.testing.oracle.bounds import (
     union,
 )
 from opc.testing.oracle.expressions import Expressions
-from opc.testing.oracle.frame import EMPTY, DomainError, EmptyReductionError, UndecidedError
+from opc.testing.oracle.frame import EMPTY, DomainError, EmptyReductionError, Frame, UndecidedError
 from opc.testing.oracle.needed import needed
 from opc.testing.oracle.numbering import ValueNumbers
 from opc.testing.oracle.opaque import evaluate_opaque
@@ -112,11 +112,6 @@ def askable(op: Op, given: Collection[str]) -> list[str]:
     belongs = dict(zip((o.name for o in op.outputs), op.derivation.outputs, strict=True)) if op.derivation else {}
     absent = {o.name for o in op.inputs if o.name not in given}
     return [o.name for o in op.outputs if not (o.optional and belongs.get(o.name) in absent)]
-
-
-def _at(a: Affine, index: Index, place: int) -> Affine:
-    """Return an integer expression at one place of an index."""
-    return a.substitute(lambda s: Affine.of(place) if s == index else None)
 
 
 def _with(whole: Bounds, part: Bounds, axis: int, at: int) -> Bounds:
@@ -200,13 +195,15 @@ class _Evaluation(Expressions):
             nothing = exact(np.zeros(shape, held(dtype)))
             found[s.target] = nothing, nothing
             self.values[s.target] = nothing
+        steps = {s.target: Ahead(s, recurrence, size) for s in statements}
         for at in reversed(range(size)) if recurrence.falls else range(size):
             for s in statements:
                 target, axis = self.op.operand(s.target), recurrence.axis_of(s.target)
-                index = Index(recurrence.index_of(s))
-                value = map_affine(s.value, partial(_at, index=index, place=at))
                 rest = replace(target, dims=target.dims[:axis] + target.dims[axis + 1 :])
-                parts = self.assign(rest, s.indices[:axis] + s.indices[axis + 1 :], value, s.target in outputs)
+                start = Frame((), {}, {}, {recurrence.index_of(s): at})
+                self.ahead = steps[s.target]
+                parts = self.assign(rest, s.indices[:axis] + s.indices[axis + 1 :], s.value, s.target in outputs, start)
+                self.ahead = None
                 place = self._place(target, axis)
                 (stored, kept), (new, new_kept) = found[s.target], parts
                 found[s.target] = _with(stored, new, place, at), _with(kept, new_kept, place, at)
@@ -228,10 +225,12 @@ class _Evaluation(Expressions):
         held = self.eval(condition, EMPTY, None, DType.FLOAT64)
         return bool(held.low) if held.low == held.high else None
 
-    def assign(self, target: Operand, indices: tuple[str | GroupRef, ...], value: Expr, is_output: bool) -> tuple[Bounds, Bounds]:
-        """Return the value of a statement as stored, and as later statements may see it."""
+    def assign(
+        self, target: Operand, indices: tuple[str | GroupRef, ...], value: Expr, is_output: bool, frame: Frame = EMPTY
+    ) -> tuple[Bounds, Bounds]:
+        """Return the value of a statement as stored, and as later statements may see it; `frame` has what is fixed."""
         # A temporary of a derived op may have the range of a reduction as an axis, and that be less than nothing.
-        frame, shape = EMPTY, tuple(max(0, size) for size in self.env.shape_of(target))
+        shape = tuple(max(0, size) for size in self.env.shape_of(target))
         groups = [d for d in target.dims if not isinstance(d, Affine)]
         at = 0
         for index in indices:

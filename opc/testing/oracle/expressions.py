@@ -28,6 +28,7 @@ from opc.ir.expr import (
 from opc.ir.functions import FUNCTIONS
 from opc.ir.op import Group, Op
 from opc.testing.oracle import conversions, enclosures, integers
+from opc.testing.oracle.ahead import Ahead
 from opc.testing.oracle.arithmetic import square
 from opc.testing.oracle.bounds import (
     PRECISIONS,
@@ -70,6 +71,8 @@ class Expressions:
         """Of operands that are sums and products, as `Ways.most` has it: statements are no boundary to what is rearranged."""
         self.merged = 0
         """The number of terms of all sums that are added here, and so may be one sum; 0 where there is none."""
+        self.ahead: Ahead | None = None
+        """Of a recurrence, what is computed at all steps at once."""
 
     # Types
 
@@ -96,6 +99,16 @@ class Expressions:
 
     def ways(self, e: Expr, frame: Frame, mask: Array | None, ctx: DType) -> Ways:
         """Return the same of what may be part of a larger sum or product, and rearranged with it."""
+        if self.ahead is not None and id(e) in self.ahead.found:
+            before = self.merged
+            known = self.ahead.at(e, frame, (ctx, before), lambda whole: self.alone(e, whole, None, ctx))
+            self.merged = before
+            if known is not None:
+                return known
+        return self.alone(e, frame, mask, ctx)
+
+    def alone(self, e: Expr, frame: Frame, mask: Array | None, ctx: DType) -> Ways:
+        """Return the same, of what is computed at this step of a recurrence."""
         match e:
             case Call():
                 return self.call(e, frame, mask, ctx)
@@ -263,7 +276,7 @@ class Expressions:
                 continue
             if isinstance(entry, Affine):
                 name = entry.index
-                if name is not None and frame.sizes[frame.index[name]] == shape[axis]:
+                if name is not None and name not in frame.fixed and frame.sizes[frame.index[name]] == shape[axis]:
                     axes.append(frame.index[name])
                     continue
                 where = exact(affine(entry, frame, self.env.symbol))

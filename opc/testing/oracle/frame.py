@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import numpy as np
@@ -52,11 +52,15 @@ def asked(value: Callable[[Array], T], may: Array, must: Array) -> T:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """Axes of a domain: their sizes, and the positions of index variables and axis groups among them."""
+    """Axes of a domain: their sizes, and the positions of index variables and axis groups among them.
+
+    Index variables that are `fixed` have one value, and no axis.
+    """
 
     sizes: tuple[int, ...]
     index: Mapping[str, int]
     groups: Mapping[str, tuple[int, ...]]
+    fixed: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def rank(self) -> int:
@@ -65,12 +69,19 @@ class Frame:
 
     def with_index(self, name: str, size: int) -> Frame:
         """Return the frame with an axis for an index variable at the end."""
-        return Frame((*self.sizes, size), {**self.index, name: self.rank}, self.groups)
+        fixed = {n: at for n, at in self.fixed.items() if n != name} if name in self.fixed else self.fixed
+        return Frame((*self.sizes, size), {**self.index, name: self.rank}, self.groups, fixed)
 
     def with_group(self, name: str, sizes: tuple[int, ...]) -> Frame:
         """Return the frame with the axes of a group at the end; an outer group of that name is hidden."""
         positions = tuple(range(self.rank, self.rank + len(sizes)))
-        return Frame((*self.sizes, *sizes), self.index, {**self.groups, name: positions})
+        return Frame((*self.sizes, *sizes), self.index, {**self.groups, name: positions}, self.fixed)
+
+    def along(self, name: str, size: int) -> Frame:
+        """Return the frame with an axis for a fixed index variable, before all others."""
+        index = {name: 0, **{n: 1 + at for n, at in self.index.items()}}
+        groups = {n: tuple([1 + at for at in axes]) for n, axes in self.groups.items()}
+        return Frame((size, *self.sizes), index, groups, {n: at for n, at in self.fixed.items() if n != name})
 
     def constant(self, value: Any) -> Array:
         """Return a scalar as a value over the frame."""
@@ -78,6 +89,8 @@ class Frame:
 
     def positions(self, name: str) -> Array:
         """Return the value of an index variable at every point."""
+        if name in self.fixed:
+            return self.constant(np.int64(self.fixed[name]))
         shape = [1] * self.rank
         shape[self.index[name]] = self.sizes[self.index[name]]
         return np.arange(self.sizes[self.index[name]], dtype=np.int64).reshape(shape)

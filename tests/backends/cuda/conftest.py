@@ -15,18 +15,19 @@ from opc.backends.cuda.session import CudaSession
 from opc.emit.kernel.files import kernel_files
 from opc.ir.op import Family
 from opc.pipeline import load_family
+from tests.narrow import only
 
 ROOT = Path(__file__).parents[3]
 
 
 @pytest.fixture(scope="module")
-def loaded(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str | Family], CudaSession]:
-    """Return what builds the library of an op of the folder of specs and loads it."""
+def loaded(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., CudaSession]:
+    """Return what builds the library of an op, of the folder of specs or a family, with the derived ops named, and loads it."""
 
-    def load(op: str | Family) -> CudaSession:
+    def load(op: str | Family, *derived: str) -> CudaSession:
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv(toolkit.VARIABLE, toolkit.EMULATED)
-            family = load_family(ROOT / "specs" / f"{op}.yaml") if isinstance(op, str) else op
+            family = only(load_family(ROOT / "specs" / f"{op}.yaml") if isinstance(op, str) else op, *derived)
             backend, folder = CudaBackend(), tmp_path_factory.mktemp(family.name)
             assert backend.execution == "emulated"
             for path, text in {**kernel_files(family), **backend.emit(family)}.items():

@@ -14,7 +14,6 @@ import pytest
 from opc.backends.cuda.session import LIBRARY, LIBRARY_PATH, CudaSession
 from opc.backends.cuda.toolkit import EMULATED_LIBRARY
 from opc.ir.dtypes import DType, numpy_dtype
-from opc.ir.op import Family
 from opc.lower.cuda.kernels import cuda_kernel
 from opc.lower.cuda.stages import device_programs
 from opc.pipeline import compile_text, load_family
@@ -26,7 +25,7 @@ ROOT = Path(__file__).parents[3]
 ANSWERS = "OPC_EMULATED_CUBLASLT"
 DTYPES = (DType.FLOAT16, DType.BFLOAT16, DType.FLOAT32, DType.FLOAT64)
 
-Loaded = Callable[[str | Family], CudaSession]
+Loaded = Callable[..., CudaSession]
 
 
 class Library:
@@ -49,12 +48,12 @@ class Library:
 
 @pytest.fixture(scope="module")
 def linear_session(loaded: Loaded) -> CudaSession:
-    return loaded("linear")
+    return loaded("linear", "backward")
 
 
 @pytest.fixture(scope="module")
 def matmul_session(loaded: Loaded) -> CudaSession:
-    return loaded("matmul")
+    return loaded("matmul", "backward")
 
 
 @pytest.fixture
@@ -240,7 +239,7 @@ def test_what_the_library_does_not_make_is_made_in_tiles(linear: Library, monkey
 
 
 def test_without_a_gpu_there_is_no_library(loaded: Loaded, monkeypatch: pytest.MonkeyPatch) -> None:
-    linear = Library(loaded("linear"), monkeypatch)
+    linear = Library(loaded("linear", "backward"), monkeypatch)
     for answer in ("lacks", ""):
         monkeypatch.setenv(ANSWERS, answer)
         assert linear.call("linear", x=integers(3, 4), w=integers(5, 4))[1] == 0

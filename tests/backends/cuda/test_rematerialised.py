@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from opc.backends.cuda.session import CudaSession
-from opc.ir.op import Family
 from opc.pipeline import compile_text
 from opc.testing.oracle.evaluation import evaluate
 from opc.testing.oracle.tolerance import compare
@@ -58,13 +57,13 @@ SIZES = ((130, 66, 8, 64), (3, 150, 72, 24), (70, 65, 140, 130), (2, 3, 0, 1))
 
 
 @pytest.fixture(scope="module")
-def graded(loaded: Callable[[str | Family], CudaSession]) -> CudaSession:
-    return loaded(compile_text(GRADED, "graded.yaml"))
+def graded(loaded: Callable[..., CudaSession]) -> CudaSession:
+    return loaded(compile_text(GRADED, "graded.yaml"), "backward")
 
 
 @pytest.fixture(scope="module")
-def grouped(loaded: Callable[[str | Family], CudaSession]) -> CudaSession:
-    return loaded(compile_text(GROUPED, "grouped.yaml"))
+def grouped(loaded: Callable[..., CudaSession]) -> CudaSession:
+    return loaded(compile_text(GROUPED, "grouped.yaml"), "backward")
 
 
 def check(session: CudaSession, inputs: dict[str, Any], d_y: np.ndarray, **attributes: bool) -> dict[str, np.ndarray]:

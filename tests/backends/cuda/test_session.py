@@ -10,10 +10,9 @@ import pytest
 
 from opc.backends.base import DeviceLostError, OpError
 from opc.backends.cuda.session import CudaSession
-from opc.ir.op import Family
 from opc.pipeline import compile_text
 
-Loaded = Callable[[str | Family], CudaSession]
+Loaded = Callable[..., CudaSession]
 ADDED = """\
 op: looked_up
 domain: opc.test
@@ -30,7 +29,7 @@ gradient: {scatter: atomic}
 
 @pytest.fixture(scope="module", params=["atomic", "deterministic"])
 def adding(loaded: Loaded, request: pytest.FixtureRequest) -> CudaSession:
-    return loaded(compile_text(ADDED.replace("atomic", request.param), "looked_up.yaml"))
+    return loaded(compile_text(ADDED.replace("atomic", request.param), "looked_up.yaml"), "backward")
 
 
 def test_strided_rows_of_any_length(loaded: Loaded) -> None:
@@ -88,7 +87,7 @@ def test_many_terms_that_name_the_same_are_added_in_runs(adding: CudaSession, ro
 @pytest.mark.rotating
 def test_long_sums_of_products_are_taken_in_parts(loaded: Loaded) -> None:
     """Of two tiles there are four parts here, the last of which is short; small integers make sums exact."""
-    random, session = np.random.default_rng(2), loaded("linear")
+    random, session = np.random.default_rng(2), loaded("linear", "backward")
     numbers = [random.integers(-1, 2, (rows, 2100)) for rows in (3, 70)]
     for dtype in ("float16", "float32", "float64"):
         x, w = (each.astype(dtype) for each in numbers)

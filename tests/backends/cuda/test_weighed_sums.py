@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from opc.backends.cuda.session import CudaSession
-from opc.ir.op import Family
 from opc.pipeline import compile_text
 from opc.testing.oracle.evaluation import evaluate
 from opc.testing.oracle.tolerance import compare
@@ -41,7 +40,7 @@ DTYPES = {"float16": np.float16, "bfloat16": ml_dtypes.bfloat16, "float32": np.f
 
 
 @pytest.fixture(scope="module")
-def weighing(loaded: Callable[[str | Family], CudaSession]) -> CudaSession:
+def weighing(loaded: Callable[..., CudaSession]) -> CudaSession:
     return loaded(compile_text(WEIGHED, "weighed.yaml"))
 
 
@@ -147,7 +146,7 @@ def test_many_columns_of_weights_of_any_size(weighing: CudaSession, dtype: str) 
     assert np.isfinite(found[:, [0, 5, 6, 7]]).all()
 
 
-def test_factors_that_lie_along_the_other_axis(loaded: Callable[[str | Family], CudaSession]) -> None:
+def test_factors_that_lie_along_the_other_axis(loaded: Callable[..., CudaSession]) -> None:
     """All three operands are the other way round than above: q and k along points, and v along the terms of its sum."""
     turned = WEIGHED.replace(
         "q: 'T[..., L, E]', k: 'T[..., S, E]', v: 'T[..., S, V]'", "q: 'T[E, L]', k: 'T[E, S]', v: 'T[V, S]'"

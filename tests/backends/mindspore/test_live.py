@@ -21,7 +21,7 @@ def failures(interpreter: Path, packages: Path, folder: Path, *names: str) -> di
     return found
 
 
-@pytest.mark.rotating
+@pytest.mark.rotating("file")
 def test_in_mindspore(interpreter: Path, packages: Path, tmp_path: Path) -> None:
     names = (
         "attributes",
@@ -40,6 +40,6 @@ def test_in_mindspore(interpreter: Path, packages: Path, tmp_path: Path) -> None
     assert found == {}
 
 
-@pytest.mark.rotating
+@pytest.mark.rotating("file")
 def test_torch_imported_first(interpreter: Path, packages: Path, tmp_path: Path) -> None:
     assert failures(interpreter, packages, tmp_path, "aten_after_torch") == {}

@@ -9,10 +9,10 @@ import pytest
 from opc.build.toolchain import runtime_include
 from tests.backends.popart.package import generated
 from tests.emulation.sdk import shell
+from tests.narrow import narrow
 
 pytestmark = pytest.mark.rotating("file")
 
-SPECS = Path(__file__).parents[3] / "specs"
 RUN = "python popxl/run_argmax.py"
 PROJECT = """
 [project]
@@ -27,13 +27,14 @@ version = {attr = "no_such_module.version"}
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The package of an op with codelets, not built, in a project whose settings are none of its module's."""
-    made = generated(SPECS / "argmax.yaml", "popxl", tmp_path_factory.mktemp("cppimport"))
+    out = tmp_path_factory.mktemp("cppimport")
+    made = generated(narrow("argmax", out / "specs"), "popxl", out)
     (made / "pyproject.toml").write_text(PROJECT)
     return made
 
 
 def test_codelets_are_built_once(folder: Path) -> None:
-    settings = f"export CXXFLAGS=-O0 OPC_RUNTIME_INCLUDE={runtime_include()}"
+    settings = f"export CXXFLAGS=-O0 POPC_FLAGS=-O0 OPC_RUNTIME_INCLUDE={runtime_include()}"
     assert "The results agree with NumPy's." in shell(f"{settings}; {RUN}", folder)
     made = folder / "popxl" / "argmax_codelets.gp"
     before = made.stat().st_mtime_ns

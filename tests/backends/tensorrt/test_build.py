@@ -11,6 +11,7 @@ import pytest
 
 from opc.backends.cuda import toolkit
 from opc.pipeline import load_family
+from tests.narrow import only
 
 from .built import INCLUDE, ROOT, written
 
@@ -44,7 +45,7 @@ def packed(folder: Path) -> Path:
     """Write a package of few kernels, and return its folder."""
     spec = folder / "copied.yaml"
     spec.write_text(SPEC)
-    return written(load_family(spec), folder / "copied")
+    return written(only(load_family(spec)), folder / "copied")
 
 
 def environment(**own: str | Path) -> dict[str, str]:

@@ -11,7 +11,7 @@ import pytest
 from opc.backends.tensorrt.paths import VERSIONS, library_path
 from opc.ir.op import Family
 from opc.pipeline import load_family
-from tests.narrow import narrow
+from tests.narrow import narrow, only
 
 from .built import build, run_apart, written
 
@@ -133,7 +133,8 @@ def spec(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def family(spec: Path) -> Family:
-    return load_family(spec)
+    """The op alone, which is what plugins run."""
+    return only(load_family(spec))
 
 
 @pytest.fixture(scope="module")

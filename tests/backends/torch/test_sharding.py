@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from opc.backends.torch.sharding import sharding_source
-from opc.build.builder import build_specs
-from opc.pipeline import compile_text
-from tests.narrow import narrow
+from opc.build.builder import build_families
+from opc.pipeline import compile_text, load_family
+from tests.narrow import narrow, only
 
 from .conftest import Loader
 
@@ -50,7 +50,8 @@ EXPECTED: dict[str, tuple[list[str], list[str | None], dict[str, int], dict[str,
 def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[dict[str, Any]]]:
     """Run all cases once; for each, what each of the two processes says."""
     folder = tmp_path_factory.mktemp("sharded")
-    built = build_specs([narrow(op, folder / "specs", "float64") for op in OPS], folder, ["torch"])
+    families = [only(load_family(narrow(op, folder / "specs", "float64")), "backward") for op in OPS]
+    built = build_families(families, folder, ["torch"])
     assert [d.render() for b in built for d in b.diagnostics] == []
     meeting = tmp_path_factory.mktemp("gloo") / "meeting"
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
@@ -79,7 +80,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[dict[str, 
     return results
 
 
-@pytest.mark.rotating
+@pytest.mark.rotating("file")
 @pytest.mark.parametrize("name", EXPECTED)
 def test_sharded(found: dict[str, list[dict[str, Any]]], name: str) -> None:
     placements, gradients, forward, backward = EXPECTED[name]
@@ -90,6 +91,7 @@ def test_sharded(found: dict[str, list[dict[str, Any]]], name: str) -> None:
         assert (result["forward"], result["backward"]) == (forward, backward)
 
 
+@pytest.mark.rotating("file")
 def test_packages_do_not_import_dtensor(found: dict[str, list[dict[str, Any]]]) -> None:
     assert [result["eager"] for result in found["import"]] == [False, False]
 

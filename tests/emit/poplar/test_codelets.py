@@ -25,6 +25,7 @@ from opc.testing.extent import Extent
 from opc.testing.oracle.evaluation import DomainError, evaluate
 from opc.testing.oracle.tolerance import compare
 from tests.emit.poplar.body_library import BodyError, BodyLibrary, build, can_carry
+from tests.rotation import asked
 
 SPECS = Path(__file__).parents[3] / "specs"
 GOLDEN = Path(__file__).parent / "golden"
@@ -62,9 +63,12 @@ def _all_codelets(op: Op) -> PoplarProgram:
 
 
 @pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> dict[str, BodyLibrary]:
-    """The ops of this file by name, in one library, each statement of them a codelet."""
-    families = [*map(of_spec, OPS), *(compile_text(text, "own.yaml") for text in OWN)]
+def built(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[str, BodyLibrary]:
+    """The ops of this file by name, those whose turn it is, in one library, each statement of them a codelet."""
+    families = [
+        *map(of_spec, dict.fromkeys(["gather", *asked(request, "name")])),
+        *(compile_text(text, "own.yaml") for text in OWN),
+    ]
     return build(tmp_path_factory.mktemp("codelets"), {f.name: (f, all_codelets(f)) for f in families})
 
 
