@@ -56,6 +56,11 @@ def _log(name: str, onnx: str, derivative: str, mp: str) -> Function:
     return _unary(name, onnx, derivative, mp=mp, python=python, domain=ABOVE, samples=POSITIVE, finite=False)
 
 
+def _bits(name: str, symbol: str, onnx: str, **columns: Any) -> Function:
+    """Return a row of an operator on the bits of integers in two's complement."""
+    return _operator(name, symbol, "integer", onnx, None, **({"exact": True, "cost": CHEAP} | columns))
+
+
 def _polygamma(name: str, order: int, derivative: str | None, **columns: Any) -> Function:
     """Return a row of a derivative of digamma; those of an even order go to both infinities at their poles, the others to one."""
     # mpmath goes from a negative argument to a positive one step by step.
@@ -122,6 +127,26 @@ exact = Equal(Add(Mul(whole, divisor), Mod(x, divisor)), x)
 Where(none, 0, Where(exact, whole, Sub(whole, 1)))
 """
 """The same by any integer. What ONNX's own division of integers by 0 gives is not defined: ONNX Runtime refuses it."""
+
+_SHIFT = """
+count = Cast(y, to=7)
+inside = And(GreaterOrEqual(count, Cast(0, to=7)), Less(count, Cast(64, to=7)))
+by = Cast(Where(inside, count, Cast(0, to=7)), to=13)
+"""
+"""By how much to shift what has 64 bits (7 is int64, and 13 uint64): ONNX shifts numbers without a sign, and only by less than
+they have bits."""
+
+SHIFT_LEFT = f"""{_SHIFT}
+bits = Cast(BitShift(Cast(x, to=13), by, direction="LEFT"), to=7)
+CastLike(Where(inside, bits, Cast(0, to=7)), x)
+"""
+
+SHIFT_RIGHT = f"""{_SHIFT}
+sign = Neg(Cast(Less(Cast(x, to=11), Cast(0, to=11)), to=7))
+bits = Cast(BitShift(Cast(BitwiseXor(Cast(x, to=7), sign), to=13), by, direction="RIGHT"), to=7)
+CastLike(BitwiseXor(Where(inside, bits, Cast(0, to=7)), sign), x)
+"""
+"""A negative number has all its bits turned before and behind. A double, 11, tells the sign of every integer."""
 
 CBRT = """
 size = Abs(x)
@@ -248,6 +273,21 @@ _ROWS = (
     _unary(
         "neg", "Neg(x)", "-1", types="number", mp="-{0}", c="-{0}", numpy="-{0}", python="-{0}", ulp=0.5, exact=True, cost=FREE,
         symbol="-", onnx_of={"unsigned": "Sub(0, x)"},
+    ),
+    _bits("bit_and", "&", "BitwiseAnd(x, y)", mp="int({0}) & int({1})"),
+    _bits("bit_or", "|", "BitwiseOr(x, y)", mp="int({0}) | int({1})"),
+    _bits("bit_xor", "^", "BitwiseXor(x, y)", mp="int({0}) ^ int({1})"),
+    _bits(
+        "shift_left", "<<", SHIFT_LEFT, mp="int({0}) << int({1}) if 0 <= {1} < 64 else 0", c="opc::shift_left({0}, {1})",
+        numpy="np.left_shift({0}, {1})", python="_shift_left({0}, {1})",
+    ),
+    _bits(
+        "shift_right", ">>", SHIFT_RIGHT, mp="int({0}) >> (int({1}) if 0 <= {1} < 64 else 64)", c="opc::shift_right({0}, {1})",
+        numpy="np.right_shift({0}, {1})", python="_shift_right({0}, {1})",
+    ),
+    _unary(
+        "bit_not", "BitwiseNot(x)", None, types="integer", mp="~int({0})", c="~{0}", numpy="~{0}", python="~{0}", ulp=0.5,
+        exact=True, cost=FREE, symbol="~",
     ),
     _operator("lt", "<", "compare", "Less(x, y)", None, onnx_of={"bool": "And(Not(x), y)"}),
     _operator("le", "<=", "compare", "LessOrEqual(x, y)", None, onnx_of={"bool": "Or(Not(x), y)"}),

@@ -60,6 +60,8 @@ def result_type(fn: Function, args: tuple[ValueType, ...]) -> ValueType | None:
             return joined if is_floating(joined) else None
         case "number":
             return joined if is_floating(joined) or is_integer(joined) or not is_bool(joined) else None
+        case "integer":
+            return joined if is_integer(joined) else None
         case "compare":
             return DType.BOOL
         case "logic":

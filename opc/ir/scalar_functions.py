@@ -45,6 +45,16 @@ def _maximum(x: float, y: float) -> float:
     return math.nan if math.isnan(x) or math.isnan(y) else max(x, y)
 
 
+def _shift_left(x: int, count: int) -> int:
+    """Return x << count, 0 where the count is none of 64 bits."""
+    return x << count if 0 <= count < 64 else 0
+
+
+def _shift_right(x: int, count: int) -> int:
+    """Return x >> count, what is left of 64 bits where the count is none of theirs."""
+    return x >> (count if 0 <= count < 64 else 64)
+
+
 def _sinc(x: float) -> float:
     """Return sin(pi x) / (pi x): 1 at 0, and 0 at other integers."""
     if x == 0 or not math.isfinite(x):

@@ -10,14 +10,11 @@ from tests.diagnostics.test_positions import diagnose
 
 OPTIONAL = "inputs: {x: 'T[N]', 'z?': 'T[M]'}\noutputs: {y: 'T[M]'}\nkernel: y[m] = x[0]"
 HINTS: list[tuple[Case, str]] = [
-    (kernel("y = x + cast(T, i & 7)", **MIXED), "there are no bit operators"),
-    (kernel("y = x + cast(T, i & 7)", **MIXED), "`x % 8`"),
-    (kernel("y = x if q & q else 0", **MIXED), "on booleans write `and`"),
-    (kernel("y = x if q | q else 0", **MIXED), "on booleans write `or`"),
-    (kernel("y = x + cast(T, i ^ i)", **MIXED), "on booleans write `a != b`"),
-    (kernel("y[i] = x[i >> 3]", **VECTOR), "`x >> 3` is `x // 8`"),
-    (kernel("y[i] = x[i << 3]", **VECTOR), "`x << 3` is `x * 8`"),
-    (kernel("y = x + cast(T, ~i)", **MIXED), "`~x` is `-x - 1`"),
+    (kernel("y = x ^ 2", **MIXED), "convert with cast(int64, ...)"),
+    (kernel("y = ~x", **MIXED), "convert with cast(int64, ...)"),
+    (kernel("y = x << i", **MIXED), "convert with cast(int64, ...)"),
+    (kernel("y = x if i > 0 & x > 0 else 0", **MIXED), "(a > 0) & (b > 0)"),
+    (kernel("y = x + cast(T, i >> -1)", **MIXED), "`>>` shifts the other way than `<<`"),
     (kernel("m[i] = x[0]\ny = x * m", **VECTOR), "m[i:N] = ..."),
     (kernel("m[i, n] = x[n]\ny[n] = m[0, n]", **VECTOR), "m[i:N, n] = ..."),
     (kernel("y[n] = sum[k](x[n])", **VECTOR), "sum[k:N](...)"),

@@ -148,6 +148,13 @@ def floor_div(x: Any, y: Any) -> Any:
     return quotient if quotient != quotient or math.isinf(quotient) else float(math.floor(quotient))
 
 
+def shift(x: int, count: int, left: bool) -> int:
+    """Return x shifted; by a count that is none of 64 bits, all of it is shifted out."""
+    if not 0 <= count < 64:
+        return -1 if x < 0 and not left else 0
+    return x << count if left else x >> count
+
+
 def total(values: Iterable[Any]) -> Any:
     """Return the sum, of floats with a single rounding."""
     found = list(values)

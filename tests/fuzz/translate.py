@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 Dim = ast.expr
 Operands = Mapping[str, tuple[str, tuple[Dim, ...]]]
-EXACT = {"floordiv": "floordiv_", "mod": "mod_", "maximum": "maximum_", "minimum": "minimum_"}
-SIGNS = {"add": "+", "sub": "-", "mul": "*"}
+EXACT = {"floordiv": "floordiv_", "mod": "mod_", "maximum": "maximum_", "minimum": "minimum_", "left": "left_", "right": "right_"}
+SIGNS = {"add": "+", "sub": "-", "mul": "*", "and": "&", "or": "|", "xor": "^"}
 COMPARE = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!="}
 BINARY = {
     ast.Add: "add",
@@ -32,6 +32,11 @@ BINARY = {
     ast.FloorDiv: "floordiv",
     ast.Mod: "mod",
     ast.Pow: "pow",
+    ast.BitAnd: "and",
+    ast.BitOr: "or",
+    ast.BitXor: "xor",
+    ast.LShift: "left",
+    ast.RShift: "right",
 }
 
 
@@ -214,6 +219,12 @@ class Translator:
                 code, kind = self.value(e.operand)
                 kind = arithmetic("sub", "w0", kind) if is_whole(kind) else kind
                 return wrap(f"(-{code})", kind), kind
+            case ast.UnaryOp(op=ast.Invert()):
+                code, kind = self.value(e.operand)
+                if kind == "b":
+                    return f"(not {code})", kind
+                kind = arithmetic("sub", "w-1", kind) if is_whole(kind) else kind
+                return wrap(f"(~{code})", kind), kind
             case ast.Compare():
                 compared = [self.value(v) for v in (e.left, *e.comparators)]
                 words = [COMPARE[type(op)] for op in e.ops]

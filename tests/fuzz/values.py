@@ -97,9 +97,10 @@ class Values(Conditions):
             case "whole" if every:
                 i, j = self.pick(*every), self.pick(*every)
                 other = self.pick("2", "3", self.attribute("width"), *([scope[i]] if scope[i].isidentifier() else []))
-                form = self.pick("({0} + {1}) // {2}", "({0} + {1}) % {2}", "({0} // {2}) % 2", "abs({0} - {1})",
-                                 "minimum({0}, {1} + 1)",
-                                 "({0} if {1} % 2 == 0 else {1})", "maximum({0} - {1}, {1})")  # fmt: skip
+                form = self.pick(
+                    "({0} ^ {1})", "({0} << 1 | {1} & 3) >> 1", "({0} + {1}) // {2}", "({0} + {1}) % {2}", "({0} // {2}) % 2",
+                    "abs({0} - {1})", "minimum({0}, {1} + 1)", "({0} if {1} % 2 == 0 else {1})", "maximum({0} - {1}, {1})",
+                )  # fmt: skip
                 return form.format(i, j, other)
         return self.pick("1", "0.25", "-0.5", "2.5e-1")
 
@@ -271,6 +272,7 @@ class Values(Conditions):
         form = self.pick(
             "{0}", "{0} * {1}", "({0} + {1}) // 3", "{0} % 3", "maximum({0}, {1})", "minimum({1}, {0})", "abs({0}) - {1}",
             "-{0} // 2",
-            "({0} if {0} < {1} else {1})", "{0} + {1}", "sign({0}) * {1}",
+            "({0} if {0} < {1} else {1})", "{0} + {1}", "sign({0}) * {1}", "({0} & {1})", "(~{0} | {1}) ^ {0}",
+            "({0} << ({1} & 7))", "({0} >> {1})",
         )  # fmt: skip
         return form.format(one, two)

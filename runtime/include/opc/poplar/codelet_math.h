@@ -134,6 +134,22 @@ inline float mod(float x, float y) {
   return remainder != 0 ? ((remainder < 0) != (y < 0) ? remainder + y : remainder) : std::copysign(0.0f, y);
 }
 
+/* Bits moved up; 0 where the count is none from 0 to before the number of bits. */
+template <typename T>
+inline T shift_left(T x, T n) {
+  using U = typename std::make_unsigned<T>::type;
+  const bool counted = n >= 0 && static_cast<U>(n) < 8 * sizeof(T);
+  return counted ? static_cast<T>(static_cast<U>(x) << n) : T(0);
+}
+
+/* Bits moved down, where the sign moves in; what is left of the sign alone where the count is none of these. */
+template <typename T>
+inline T shift_right(T x, T n) {
+  using U = typename std::make_unsigned<T>::type;
+  const bool counted = n >= 0 && static_cast<U>(n) < 8 * sizeof(T);
+  return counted ? static_cast<T>(x >> n) : x < T(0) ? static_cast<T>(-1) : T(0);
+}
+
 /* What the greatest of nothing is less than, and the least greater. */
 template <typename T>
 struct limits {
