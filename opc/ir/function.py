@@ -76,6 +76,9 @@ class Function:
     """FREE, CHEAP, MODERATE or DEAR."""
     symbol: str | None = None
     """How the printer and the body language write an operator; None for a call."""
+    whole: bool = False
+    """Whether a function of floating arguments takes integers too, whose result is an integer: by the C++ text, and in other ways
+    than by the texts of NumPy and ONNX."""
     hidden: bool = False
     """Whether only derivatives call it: bodies can't."""
     onnx_of: Mapping[str, str] = field(default_factory=dict)

@@ -268,7 +268,7 @@ _ROWS = (
     _operator(
         "pow", "**", "float", "Pow(x, y)", ("y * x ** (y - 1) if y != 0 else 0", "r * log(x) if x > 0 else 0"),
         mp="mp.power({0}, {1})", c="opc::pow({0}, {1})", numpy="power({0}, {1})", python="_power({0}, {1})", ulp=4.0,
-        samples=(*POSITIVE, SAMPLES), finite=False, cost=DEAR,
+        samples=(*POSITIVE, SAMPLES), finite=False, cost=DEAR, whole=True,
     ),
     _unary(
         "neg", "Neg(x)", "-1", types="number", mp="-{0}", c="-{0}", numpy="-{0}", python="-{0}", ulp=0.5, exact=True, cost=FREE,

@@ -41,7 +41,7 @@ HINTS: list[tuple[Case, str]] = [
     (kernel("y = x + u", **MIXED), "cast(T, ...)"),
     (kernel("y = x + cast(T, i + 0.5)", **MIXED), "cast(T, ...)"),
     (kernel("y[...] = x[0]", **VECTOR), "write y[n]"),
-    (kernel("y = x + cast(T, i ** 2)", **MIXED), "write the product, such as x * x"),
+    (kernel("y = x + cast(T, i ** -2)", **MIXED), "convert it with cast(T, ...)"),
     (kernel("y[i] = sum[k:minimum(i + 1, a)](x[i - k])", **VECTOR, attributes="{a: int}"), "sum[k:a](... if k < i + 1 else 0)"),
     (kernel("y[i] = prod[k:minimum(N, a)](x[k])", **VECTOR, attributes="{a: int}"), "shape: {M: minimum(N, a)}"),
     (kernel("y = x * sum[j](f[j])", **KINDS), "make it an input, which an index reads: f: 'T[K]'"),

@@ -40,9 +40,12 @@ OPERATIONS: dict[str, tuple[str, Callable[[int, int], int]]] = {
     "two": ("x[i] << 2", lambda x, n: x << 2),
     "gone": ("x[i] >> 64", lambda x, n: right(x, 64)),
     "low": ("5 & x[i]", lambda x, n: 5 & x),
+    "square": ("x[i] ** 2", lambda x, n: x**2),
+    "power": ("x[i] ** 21", lambda x, n: x**21),
+    "one_of_all": ("x[i] ** 0", lambda x, n: 1),
     "mixed": ("~x[i] & n[i] ^ x[i] + n[i] | (x[i] >> 1) * 3", lambda x, n: ~x & n ^ x + n | (x >> 1) * 3),
 }
-"""Each is written so that the order in which operators bind shows."""
+"""`mixed` is written so that the order in which operators bind shows."""
 BESIDE_INDICES = {"with_index": ("x[i] ^ i", lambda x, i: x ^ i), "by_size": ("x[i] >> N", lambda x, i: right(x, N))}
 """What uint64 has not, which mixes with no index."""
 
@@ -93,6 +96,44 @@ def test_bits_are_those_of_twos_complement(dtype: str, tmp_path: Path) -> None:
     oracle = evaluate(family.forward, {"x": x, "n": n}, {})
     for name, values in want.items():
         exact = np.array([wrapped(v, dtype) for v in values], dtype)
+        assert compare(name, exact, oracle[name]).ok, f"oracle {name}"
+        for backend, found in answers.items():
+            np.testing.assert_array_equal(found[name], exact, f"{backend} {name}")
+
+
+POWERS = """
+op: powers
+domain: probe
+version: 1
+doc: Powers whose exponents are data.
+inputs: {{x: '{0}[N]', n: '{0}[N]'}}
+outputs: {{y: '{0}[N]', z: '{0}[N]'}}
+gradient: none
+kernel: |
+  y = x ** n
+  z = 3 ** n
+"""
+
+
+def power(x: int, n: int) -> int:
+    return pow(x, n, 2**64) if n >= 0 else (x if n % 2 else 1) if abs(x) == 1 else 0
+
+
+@pytest.mark.rotating
+@pytest.mark.parametrize("dtype", BITS)
+def test_powers_wrap_and_negative_ones_are_cut(dtype: str, tmp_path: Path) -> None:
+    family = compile_text(POWERS.format(dtype), "powers.yaml")
+    library = compile_together([family], tmp_path, "-O0")
+    x, n = operands(dtype)
+    module: dict[str, Any] = {}
+    exec(numpy_module(family), module)
+    answers = {
+        "kernel": KernelLibrary(family, library).call(family.forward, {"x": x, "n": n}, {}),
+        "numpy": dict(zip("yz", module[function_name(family.forward)](x, n), strict=True)),
+    }
+    oracle = evaluate(family.forward, {"x": x, "n": n}, {})
+    for name, bases in (("y", x.tolist()), ("z", [3] * len(x))):
+        exact = np.array([wrapped(power(*pair), dtype) for pair in zip(bases, n.tolist(), strict=True)], dtype)
         assert compare(name, exact, oracle[name]).ok, f"oracle {name}"
         for backend, found in answers.items():
             np.testing.assert_array_equal(found[name], exact, f"{backend} {name}")

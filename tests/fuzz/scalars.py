@@ -155,6 +155,13 @@ def shift(x: int, count: int, left: bool) -> int:
     return x << count if left else x >> count
 
 
+def whole_power(x: int, n: int, dtype: str) -> int:
+    """Return x ** n in a dtype; 1 over it, cut to a whole number, where n is negative."""
+    if n < 0:
+        return (x if n % 2 else 1) if abs(x) == 1 else 0
+    return wrapped(pow(x, n, 2**64), dtype)
+
+
 def total(values: Iterable[Any]) -> Any:
     """Return the sum, of floats with a single rounding."""
     found = list(values)

@@ -313,6 +313,8 @@ class Translator:
 
     def binary(self, op: str, left: tuple[str, str], right: tuple[str, str]) -> tuple[str, str]:
         (a, s), (b, t) = left, right
+        if op == "pow" and join(s, t) in BITS:
+            return f"whole_power_({a}, {b}, '{join(s, t)}')", join(s, t)
         if op in ("div", "pow"):
             return f"{'div_' if op == 'div' else 'power_'}({as_type(a, s, 'f')}, {as_type(b, t, 'f')})", "f"
         kind = join(s, t)

@@ -260,6 +260,16 @@ class ExpressionTyper:
             self._error(f"{what} needs numbers, and {type_text(own)} may be bool", span, "convert with cast(int64, ...)")
             return None
         args = self.widths.meet(args)
+        if (
+            fn == "pow"
+            and is_integer(args[0].type)
+            and args[0].type is not Weak.INT
+            and isinstance(args[1], Const)
+            and args[1].value < 0
+        ):
+            hint = f"convert it with cast({self.scope.floating()}, ...)"
+            self._error("a whole number to a negative power is a fraction", span, hint)
+            return None
         result = result_type(row, tuple(a.type for a in args))
         if result is None:
             self._mismatch(fn, args, span, what)
@@ -322,9 +332,6 @@ class ExpressionTyper:
             self._error(f"{what} mixes {names}", span, _one_side(types))
         elif fn == "div" and not is_floating(joined):
             self._error(f"`/` needs floating values, not {names}", span, "`//` divides whole numbers; or cast to a floating type")
-        elif fn == "pow" and is_integer(joined):
-            hint = f"write the product, such as x * x, or convert with cast({self.scope.floating()}, ...)"
-            self._error(f"{what} needs a floating value, not {names}", span, hint)
         elif row.types in ("float", "test"):
             self._error(f"{what} needs a floating value, not {names}", span, f"convert with cast({self.scope.floating()}, ...)")
         else:

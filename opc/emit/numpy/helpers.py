@@ -42,6 +42,14 @@ def power(x, y):
     return np.power(1.0 * x, y)
 
 
+def integer_power(x, y):
+    """X to the power of y, which wraps; to a negative power 1 over that, cut to a whole number."""
+    dtype = np.result_type(x, y)
+    x, y = np.asarray(x, dtype), np.asarray(y, dtype)
+    inverse = np.where(abs(x) == 1, np.where(y & 1, x, 1), 0)
+    return np.where(y < 0, inverse, np.power(x, np.where(y < 0, 0, y))).astype(dtype)
+
+
 def accumulator(dtype):
     """Element type that sums of a dtype are held in."""
     if np.dtype(dtype).kind not in "iub":

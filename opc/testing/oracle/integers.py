@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from opc.emit.numpy.helpers import integer_power
 from opc.ir.dtypes import DType, numpy_dtype
 from opc.ir.functions import FUNCTIONS
 from opc.testing.oracle.bounds import Array, Bounds, held
@@ -46,6 +47,9 @@ def binary(name: str, a: Bounds, b: Bounds, dtype: DType) -> Bounds:
         return _set(fn(a.low, divisor), sure, _divided(name, a, divisor, b.point & (b.low > 0), dtype), [], dtype)
     if FUNCTIONS[name].types == "integer":
         return _set(fn(a.low, b.low), sure, _of_bits(name, a, b, dtype), [], dtype)
+    if name == "pow":
+        value = integer_power(a.low, b.low)
+        return _set(value, sure, [np.full_like(value, dtype.least), np.full_like(value, dtype.most)], [], dtype)
     ends = [fn(x, y) for x in (a.low, a.high) for y in (b.low, b.high)]
     if name in ("maximum", "minimum"):
         return _set(ends[0], sure, ends, [], dtype)

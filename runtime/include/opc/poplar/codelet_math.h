@@ -134,6 +134,19 @@ inline float mod(float x, float y) {
   return remainder != 0 ? ((remainder < 0) != (y < 0) ? remainder + y : remainder) : std::copysign(0.0f, y);
 }
 
+/* x to the power of y, which wraps. To a negative power it is 1 over that, cut to a whole number: 0, but of 1 and -1. */
+template <typename T>
+inline typename std::enable_if<!std::is_floating_point<T>::value, T>::type pow(T x, T y) {
+  using U = typename std::conditional<sizeof(T) <= 4, uint32_t, uint64_t>::type;
+  if (y < T(0)) return x == T(1) || x == static_cast<T>(-1) ? ((y & 1) != 0 ? x : T(1)) : T(0);
+  U factor = static_cast<U>(x), result = 1;
+  for (U rest = static_cast<U>(y); rest != 0; rest >>= 1) {
+    if ((rest & 1) != 0) result *= factor;
+    factor *= factor;
+  }
+  return static_cast<T>(result);
+}
+
 /* Bits moved up; 0 where the count is none from 0 to before the number of bits. */
 template <typename T>
 inline T shift_left(T x, T n) {
