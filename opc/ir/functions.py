@@ -148,6 +148,31 @@ CastLike(BitwiseXor(Where(inside, bits, Cast(0, to=7)), sign), x)
 """
 """A negative number has all its bits turned before and behind. A double, 11, tells the sign of every integer."""
 
+_ROUND = """
+first = Mul(a, Cast(3528531795, to=7))
+second = Mul(c, Cast(3449720151, to=7))
+a = BitwiseXor(BitwiseXor(Cast(BitShift(Cast(second, to=13), half, direction="RIGHT"), to=7), b), key)
+c = BitwiseXor(BitwiseXor(Cast(BitShift(Cast(first, to=13), half, direction="RIGHT"), to=7), d), other)
+b = BitwiseAnd(second, word)
+d = BitwiseAnd(first, word)
+key = BitwiseAnd(Add(key, Cast(2654435769, to=7)), word)
+other = BitwiseAnd(Add(other, Cast(3144134277, to=7)), word)
+"""
+
+PHILOX = f"""
+half = Cast(32, to=13)
+word = Cast(4294967295, to=7)
+key = BitwiseAnd(Cast(x, to=7), word)
+other = Cast(BitShift(Cast(x, to=13), half, direction="RIGHT"), to=7)
+a = BitwiseAnd(Cast(y, to=7), word)
+b = Cast(BitShift(Cast(y, to=13), half, direction="RIGHT"), to=7)
+c = Cast(0, to=7)
+d = Cast(0, to=7)
+{_ROUND * 10}
+CastLike(a, x)
+"""
+"""As opc/core/philox.h computes it. Runtimes multiply no numbers of 64 bits without a sign; those with one have the same bits."""
+
 CBRT = """
 size = Abs(x)
 root = Pow(size, 0.3333333333333333)
@@ -288,6 +313,10 @@ _ROWS = (
     _unary(
         "bit_not", "BitwiseNot(x)", None, types="integer", mp="~int({0})", c="~{0}", numpy="~{0}", python="~{0}", ulp=0.5,
         exact=True, cost=FREE, symbol="~",
+    ),
+    Function(
+        "philox", 2, "integer", "_philox({0}, {1})", "opc::philox({0}, {1})", "philox({0}, {1})", "_philox({0}, {1})", PHILOX,
+        None, exact=True, hidden=True,
     ),
     _operator("lt", "<", "compare", "Less(x, y)", None, onnx_of={"bool": "And(Not(x), y)"}),
     _operator("le", "<=", "compare", "LessOrEqual(x, y)", None, onnx_of={"bool": "Or(Not(x), y)"}),

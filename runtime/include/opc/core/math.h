@@ -15,6 +15,7 @@
 #include "opc/core/error_functions.h"
 #include "opc/core/exponentials.h"
 #include "opc/core/gamma_functions.h"
+#include "opc/core/philox.h"
 #include "opc/core/sinpi.h"
 #include "opc/core/logarithms.h"
 #include "opc/core/powers.h"
