@@ -11,6 +11,9 @@ from tests.diagnostics.test_positions import diagnose
 OPTIONAL = "inputs: {x: 'T[N]', 'z?': 'T[M]'}\noutputs: {y: 'T[M]'}\nkernel: y[m] = x[0]"
 HINTS: list[tuple[Case, str]] = [
     (kernel("y = x ^ 2", **MIXED), "convert with cast(int64, ...)"),
+    (kernel("y = x if random(i) > 0.5 else 0", **MIXED), "random(seed, i)"),
+    (kernel("y = x if random(x, i) > 0.5 else 0", **MIXED), "declare it as an int attribute or an integer input"),
+    (kernel("y = x * uniform(3, i)", **MIXED), "random(seed, i)"),
     (kernel("y = ~x", **MIXED), "convert with cast(int64, ...)"),
     (kernel("y = x << i", **MIXED), "convert with cast(int64, ...)"),
     (kernel("y = x if i > 0 & x > 0 else 0", **MIXED), "(a > 0) & (b > 0)"),

@@ -63,7 +63,7 @@ OF_SPECS: dict[str, Callable[[str, Spec], object]] = {
 """What a spec has as a whole."""
 
 OF_BODIES = (
-    *(f"{name}()" for name in CALLABLE), "cast()", "pad()", "present()", "size()", "position()",
+    *(f"{name}()" for name in CALLABLE), "cast()", "pad()", "present()", "size()", "position()", "random()", "random_bits()",
     *(f"{kind}[]" for kind in REDUCTIONS), "mean[]",
     *(f"{form} in an index" for form in (*INDEX_FORMS.values(), "abs", "minimum", "maximum")),
     "% by a dimension in an index", "// by a dimension in an index", "// by a number in an index", "data as an index",

@@ -40,7 +40,7 @@ class Values(Conditions):
             return self.chosen_again(scope) if self.chance(25) else self.atom(scope)
         kind = self.pick(
             "atom", "smooth", "binary", "binary", "binary", "select", "select", "reduce", "reduce", "contract", "window", "scan",
-            "scan", "scatter", "optional", "integer", "integer", "nested", "same",
+            "scan", "scatter", "optional", "integer", "integer", "nested", "same", "random",
         )  # fmt: skip
         match kind:
             case "smooth":
@@ -65,6 +65,8 @@ class Values(Conditions):
                 return self.scatter(scope)
             case "optional":
                 return self.optional(scope, depth)
+            case "random":
+                return f"cast(T, {self.random(scope)})"
             case "integer":
                 return f"cast(T, {self.integer(scope, depth - 1)})"
         return self.atom(scope)
@@ -252,6 +254,12 @@ class Values(Conditions):
                     self.used.add(t.name)
                     return f"({t.name}[{', '.join(places)}] if present({t.name}) else {other})"
         return other
+
+    def random(self, scope: Scope) -> str:
+        """Return a random number, of a counter and a seed that are whole numbers of several kinds."""
+        counter = self.pick(*index_names(scope), *(f"position({n})" for n in scope if is_group(n)), self.read("Q", scope) or "7")
+        seed = self.pick("5", self.attribute("big"), self.read("Q", scope) or "1")
+        return self.pick("random({0}, {1})", "cast(int64, random_bits({0}, {1}) % 5)").format(seed, counter)
 
     def integer(self, scope: Scope, depth: int) -> str:
         """Return an expression of an integer type."""
