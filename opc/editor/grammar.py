@@ -34,7 +34,7 @@ def grammar() -> dict[str, Any]:
         "support.function.form.opc": rf"{_any((*FORMS, 'acc'))}(?=\s*\()",
         "support.function.opc": rf"{_any(CALLABLE)}(?=\s*\()",
         "support.type.dtype.opc": _any(DTYPE_NAMES),
-        "constant.numeric.opc": r"(?<![\w.])(\d[\d_]*\.?\d*|\.\d+)([eE][-+]?\d+)?",
+        "constant.numeric.opc": r"(?<![\w.])(0[xXbBoO][\da-fA-F_]+|(\d[\d_]*\.?\d*|\.\d+)([eE][-+]?\d+)?)",
         "variable.other.opc": r"(?<![\w.])[A-Za-z_]\w*",
         "keyword.operator.opc": "|".join(_escaped(s) for s in (*(s for s in symbols if not s.isalpha()), "=")),
     }
@@ -70,4 +70,4 @@ def _any(words: Iterable[str]) -> str:
 
 
 def _escaped(symbol: str) -> str:
-    return "".join(f"\\{c}" if c in "*+/%" else c for c in symbol).replace("\\/", "/").replace("\\%", "%")
+    return "".join(f"\\{c}" if c in "*+|^" else c for c in symbol)

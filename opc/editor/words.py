@@ -25,6 +25,8 @@ ABOUT_FORMS: Mapping[str, str] = {
     "pad": "`pad(x[...], v)`: a read that may fall outside, and then is v.",
     "size": "`size(*A)`: the number of points of a group of axes.",
     "position": "`position(*A)`: which point of a group of axes this is, row by row from 0.",
+    "random": "`random(seed, i)`: a float32 from 0 to below 1, the one that the counter i has under the seed.",
+    "random_bits": "`random_bits(seed, i)`: a uint32 whose bits are random, those that the counter i has under the seed.",
     "acc": "`acc(T)`: the type that sums over T are kept in.",
 }
 """What is called like a function and is none, by name."""

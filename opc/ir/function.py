@@ -27,10 +27,11 @@ class Function:
     name: str
     arity: int
     types: str
-    """"float" (floating arguments and result), "number" (floating or integer, result as the arguments), "compare" (two numbers or
-    bools, result bool), "logic" (bools, result bool) or "test" (floating argument, result bool)."""
+    """"float" (floating arguments and result), "number" (floating or integer, result as the arguments), "integer" (integers,
+    result as the arguments), "compare" (two numbers or bools, result bool), "logic" (bools, result bool) or "test" (floating
+    argument, result bool)."""
     mp: str
-    """The exact value, as an expression with mpmath as `mp`; NaN at poles."""
+    """The exact value, as an expression with mpmath as `mp`, NaN at poles; of integers one of Python's, before it wraps."""
     c: str
     """C++ expression over what `runtime/include/opc/core/math.h` includes, in namespace opc. CUDA uses the same."""
     numpy: str
@@ -38,7 +39,8 @@ class Function:
     python: str
     """Expression of Python's own numbers; what has no prefix lives in `opc.ir.scalar_functions`."""
     onnx: str | None
-    """Nested calls of standard ONNX operators over `x`, `y` and numbers; lines `name = call` before it name what is used again.
+    """Nested calls of standard ONNX operators over `x`, `y` and numbers, which have the type of `x`; lines `name = call` before
+    it name what is used again.
     `Polynomial(x, c0, c1, ...)` is evaluated by Horner's rule. None where no operators are right to the last digits."""
     derivative: tuple[str, ...] | None
     """One text an argument, in the body language over the arguments `x`, `y` and the result `r`; "0" where the derivative is zero
@@ -74,8 +76,11 @@ class Function:
     """FREE, CHEAP, MODERATE or DEAR."""
     symbol: str | None = None
     """How the printer and the body language write an operator; None for a call."""
+    whole: bool = False
+    """Whether a function of floating arguments takes integers too, whose result is an integer: by the C++ text, and in other ways
+    than by the texts of NumPy and ONNX."""
     hidden: bool = False
-    """Whether only derivatives call it: bodies can't."""
+    """Whether only derivatives call it, or what is made of other calls: bodies can't."""
     onnx_of: Mapping[str, str] = field(default_factory=dict)
     """The ONNX text for arguments that are "bool", "integer", "nonzero" integers in the second place, or may be "unsigned", where
     it is another."""

@@ -56,6 +56,11 @@ def _log(name: str, onnx: str, derivative: str, mp: str) -> Function:
     return _unary(name, onnx, derivative, mp=mp, python=python, domain=ABOVE, samples=POSITIVE, finite=False)
 
 
+def _bits(name: str, symbol: str, onnx: str, **columns: Any) -> Function:
+    """Return a row of an operator on the bits of integers in two's complement."""
+    return _operator(name, symbol, "integer", onnx, None, **({"exact": True, "cost": CHEAP} | columns))
+
+
 def _polygamma(name: str, order: int, derivative: str | None, **columns: Any) -> Function:
     """Return a row of a derivative of digamma; those of an even order go to both infinities at their poles, the others to one."""
     # mpmath goes from a negative argument to a positive one step by step.
@@ -122,6 +127,51 @@ exact = Equal(Add(Mul(whole, divisor), Mod(x, divisor)), x)
 Where(none, 0, Where(exact, whole, Sub(whole, 1)))
 """
 """The same by any integer. What ONNX's own division of integers by 0 gives is not defined: ONNX Runtime refuses it."""
+
+_SHIFT = """
+count = Cast(y, to=7)
+inside = And(GreaterOrEqual(count, Cast(0, to=7)), Less(count, Cast(64, to=7)))
+by = Cast(Where(inside, count, Cast(0, to=7)), to=13)
+"""
+"""By how much to shift what has 64 bits (7 is int64, and 13 uint64): ONNX shifts numbers without a sign, and only by less than
+they have bits."""
+
+SHIFT_LEFT = f"""{_SHIFT}
+bits = Cast(BitShift(Cast(x, to=13), by, direction="LEFT"), to=7)
+CastLike(Where(inside, bits, Cast(0, to=7)), x)
+"""
+
+SHIFT_RIGHT = f"""{_SHIFT}
+sign = Neg(Cast(Less(Cast(x, to=11), Cast(0, to=11)), to=7))
+bits = Cast(BitShift(Cast(BitwiseXor(Cast(x, to=7), sign), to=13), by, direction="RIGHT"), to=7)
+CastLike(BitwiseXor(Where(inside, bits, Cast(0, to=7)), sign), x)
+"""
+"""A negative number has all its bits turned before and behind. A double, 11, tells the sign of every integer."""
+
+_ROUND = """
+first = Mul(a, Cast(3528531795, to=7))
+second = Mul(c, Cast(3449720151, to=7))
+a = BitwiseXor(BitwiseXor(Cast(BitShift(Cast(second, to=13), half, direction="RIGHT"), to=7), b), key)
+c = BitwiseXor(BitwiseXor(Cast(BitShift(Cast(first, to=13), half, direction="RIGHT"), to=7), d), other)
+b = BitwiseAnd(second, word)
+d = BitwiseAnd(first, word)
+key = BitwiseAnd(Add(key, Cast(2654435769, to=7)), word)
+other = BitwiseAnd(Add(other, Cast(3144134277, to=7)), word)
+"""
+
+PHILOX = f"""
+half = Cast(32, to=13)
+word = Cast(4294967295, to=7)
+key = BitwiseAnd(Cast(x, to=7), word)
+other = Cast(BitShift(Cast(x, to=13), half, direction="RIGHT"), to=7)
+a = BitwiseAnd(Cast(y, to=7), word)
+b = Cast(BitShift(Cast(y, to=13), half, direction="RIGHT"), to=7)
+c = Cast(0, to=7)
+d = Cast(0, to=7)
+{_ROUND * 10}
+CastLike(a, x)
+"""
+"""As opc/core/philox.h computes it. Runtimes multiply no numbers of 64 bits without a sign; those with one have the same bits."""
 
 CBRT = """
 size = Abs(x)
@@ -243,11 +293,30 @@ _ROWS = (
     _operator(
         "pow", "**", "float", "Pow(x, y)", ("y * x ** (y - 1) if y != 0 else 0", "r * log(x) if x > 0 else 0"),
         mp="mp.power({0}, {1})", c="opc::pow({0}, {1})", numpy="power({0}, {1})", python="_power({0}, {1})", ulp=4.0,
-        samples=(*POSITIVE, SAMPLES), finite=False, cost=DEAR,
+        samples=(*POSITIVE, SAMPLES), finite=False, cost=DEAR, whole=True,
     ),
     _unary(
         "neg", "Neg(x)", "-1", types="number", mp="-{0}", c="-{0}", numpy="-{0}", python="-{0}", ulp=0.5, exact=True, cost=FREE,
         symbol="-", onnx_of={"unsigned": "Sub(0, x)"},
+    ),
+    _bits("bit_and", "&", "BitwiseAnd(x, y)", mp="int({0}) & int({1})"),
+    _bits("bit_or", "|", "BitwiseOr(x, y)", mp="int({0}) | int({1})"),
+    _bits("bit_xor", "^", "BitwiseXor(x, y)", mp="int({0}) ^ int({1})"),
+    _bits(
+        "shift_left", "<<", SHIFT_LEFT, mp="int({0}) << int({1}) if 0 <= {1} < 64 else 0", c="opc::shift_left({0}, {1})",
+        numpy="np.left_shift({0}, {1})", python="_shift_left({0}, {1})",
+    ),
+    _bits(
+        "shift_right", ">>", SHIFT_RIGHT, mp="int({0}) >> (int({1}) if 0 <= {1} < 64 else 64)", c="opc::shift_right({0}, {1})",
+        numpy="np.right_shift({0}, {1})", python="_shift_right({0}, {1})",
+    ),
+    _unary(
+        "bit_not", "BitwiseNot(x)", None, types="integer", mp="~int({0})", c="~{0}", numpy="~{0}", python="~{0}", ulp=0.5,
+        exact=True, cost=FREE, symbol="~",
+    ),
+    Function(
+        "philox", 2, "integer", "_philox({0}, {1})", "opc::philox({0}, {1})", "philox({0}, {1})", "_philox({0}, {1})", PHILOX,
+        None, exact=True, hidden=True,
     ),
     _operator("lt", "<", "compare", "Less(x, y)", None, onnx_of={"bool": "And(Not(x), y)"}),
     _operator("le", "<=", "compare", "LessOrEqual(x, y)", None, onnx_of={"bool": "Or(Not(x), y)"}),

@@ -16,20 +16,20 @@ class Precedence:
     """The strengths of a language's operators, by their names in the function table, and which of them do not group to the left.
 
     Comparisons that are `chained` mean something else side by side, so both operands bind stronger; `right` operators group to
-    the right, and of those that are `both` it does not matter.
+    the right, and of those that are `both` it does not matter. Operands of those that stand `apart` are in parentheses, unless
+    they have no operator but a sign.
     """
 
     strength: Mapping[str, int]
     chained: Collection[str] = ()
     right: Collection[str] = ()
     both: Collection[str] = ()
+    apart: Collection[str] = ()
 
     @classmethod
-    def of(
-        cls, *levels: tuple[str, ...], chained: Collection[str] = (), right: Collection[str] = (), both: Collection[str] = ()
-    ) -> Precedence:
+    def of(cls, *levels: tuple[str, ...], **others: Collection[str]) -> Precedence:
         """Return the precedence of operators given by levels, the weakest first."""
-        return cls({fn: n for n, level in enumerate(levels, CONDITIONAL + 1) for fn in level}, chained, right, both)
+        return cls({fn: n for n, level in enumerate(levels, CONDITIONAL + 1) for fn in level}, **others)
 
     @property
     def atom(self) -> int:
@@ -39,20 +39,27 @@ class Precedence:
     def sides(self, fn: str) -> tuple[int, int]:
         """Return how strongly the left and the right operand of a binary operator must bind."""
         own = self.strength[fn]
+        if fn in self.apart:
+            return self.strength["neg"], self.strength["neg"]
         if fn in self.both:
             return own, own
         return own + (fn in self.chained or fn in self.right), own + (fn not in self.right)
 
 
 _SUMS = ("add", "sub")
+_BITS = ("bit_or", "bit_xor", "bit_and")
 PYTHON = Precedence.of(
-    ("or",), ("and",), ("not",), COMPARISONS, _SUMS, ("mul", "div", "floordiv", "mod"), ("neg",), ("pow",),
-    chained=COMPARISONS, right=("pow",),
+    ("or",), ("and",), ("not",), COMPARISONS, ("bit_or",), ("bit_xor",), ("bit_and",), ("shift_left", "shift_right"), _SUMS,
+    ("mul", "div", "floordiv", "mod"), ("neg", "bit_not"), ("pow",), chained=COMPARISONS, right=("pow",),
 )  # fmt: skip
 """Python's grammar, and that of bodies."""
 NUMPY = Precedence.of(
-    COMPARISONS, ("or",), ("and",), _SUMS, ("mul", "div"), ("neg", "not"), chained=COMPARISONS, both=("and", "or")
-)
+    COMPARISONS, ("or", "bit_or"), ("bit_xor",), ("and", "bit_and"), _SUMS, ("mul", "div"), ("neg", "not", "bit_not"),
+    chained=COMPARISONS, both=("and", "or"),
+)  # fmt: skip
 """Python's grammar with the bitwise operators that NumPy has for bools."""
-CPP = Precedence.of(("or",), ("and",), ("eq", "ne"), ("lt", "le", "gt", "ge"), _SUMS, ("mul", "div"), ("neg", "not"))
-"""The grammar of C++."""
+CPP = Precedence.of(
+    ("or",), ("and",), ("bit_or",), ("bit_xor",), ("bit_and",), ("eq", "ne"), ("lt", "le", "gt", "ge"), _SUMS, ("mul", "div"),
+    ("neg", "not", "bit_not"), apart=_BITS,
+)  # fmt: skip
+"""The grammar of C++. Compilers warn of an operator of bits whose operand has another operator without parentheses."""

@@ -57,9 +57,11 @@ def result_type(fn: Function, args: tuple[ValueType, ...]) -> ValueType | None:
         case "float":
             if joined is Weak.INT:
                 return Weak.FLOAT
-            return joined if is_floating(joined) else None
+            return joined if is_floating(joined) or (fn.whole and is_integer(joined)) else None
         case "number":
             return joined if is_floating(joined) or is_integer(joined) or not is_bool(joined) else None
+        case "integer":
+            return joined if is_integer(joined) else None
         case "compare":
             return DType.BOOL
         case "logic":

@@ -45,6 +45,29 @@ def _maximum(x: float, y: float) -> float:
     return math.nan if math.isnan(x) or math.isnan(y) else max(x, y)
 
 
+def _shift_left(x: int, count: int) -> int:
+    """Return x << count, 0 where the count is none of 64 bits."""
+    return x << count if 0 <= count < 64 else 0
+
+
+def _shift_right(x: int, count: int) -> int:
+    """Return x >> count, what is left of 64 bits where the count is none of theirs."""
+    return x >> (count if 0 <= count < 64 else 64)
+
+
+def _philox(seed: int, counter: int) -> int:
+    """Return the first word of a block of Philox-4x32-10 (Salmon et al., 2011)."""
+    word = 2**32 - 1
+    a, b, c, d = counter & word, counter >> 32 & word, 0, 0
+    key, other = seed & word, seed >> 32 & word
+    for _ in range(10):
+        first, second = a * 0xD2511F53, c * 0xCD9E8D57
+        a, c = second >> 32 ^ b ^ key, first >> 32 ^ d ^ other
+        b, d = second & word, first & word
+        key, other = key + 0x9E3779B9 & word, other + 0xBB67AE85 & word
+    return a
+
+
 def _sinc(x: float) -> float:
     """Return sin(pi x) / (pi x): 1 at 0, and 0 at other integers."""
     if x == 0 or not math.isfinite(x):

@@ -43,6 +43,11 @@ _BINARY: dict[type[ast.operator], tuple[str, str]] = {
     ast.FloorDiv: ("floordiv", "//"),
     ast.Mod: ("mod", "%"),
     ast.Pow: ("pow", "**"),
+    ast.BitAnd: ("bit_and", "&"),
+    ast.BitOr: ("bit_or", "|"),
+    ast.BitXor: ("bit_xor", "^"),
+    ast.LShift: ("shift_left", "<<"),
+    ast.RShift: ("shift_right", ">>"),
 }
 _COMPARE: dict[type[ast.cmpop], tuple[str, str]] = {
     ast.Lt: ("lt", "<"),
@@ -52,16 +57,9 @@ _COMPARE: dict[type[ast.cmpop], tuple[str, str]] = {
     ast.Eq: ("eq", "=="),
     ast.NotEq: ("ne", "!="),
 }
-_NO_BITS = "there are no bit operators: of a whole number, bit 3 is `x // 8 % 2` and the low 3 bits are `x % 8`"
 # Python's operators that the language lacks, with what to write instead.
 _FOREIGN: dict[type[ast.AST], tuple[str, str]] = {
-    ast.BitAnd: ("&", f"on booleans write `and`; {_NO_BITS}"),
-    ast.BitOr: ("|", f"on booleans write `or`; {_NO_BITS}"),
-    ast.BitXor: ("^", f"a power is `x ** 2`; on booleans write `a != b`; {_NO_BITS}"),
-    ast.LShift: ("<<", "there are no bit operators: `x << 3` is `x * 8`"),
-    ast.RShift: (">>", "there are no bit operators: `x >> 3` is `x // 8`"),
     ast.MatMult: ("@", "write the contraction out: sum[k](x[i, k] * w[k, j])"),
-    ast.Invert: ("~", "on booleans write `not`; on whole numbers `~x` is `-x - 1`"),
     ast.Is: ("is", "write `==`"),
     ast.IsNot: ("is not", "write `!=`"),
     ast.In: ("in", "write `a == b or a == c`"),
@@ -281,8 +279,8 @@ class _Converter:
                         return arg
                     case ast.Not():
                         return self._operation("not", "not", (arg,), span)
-                    case _:
-                        return self._foreign(node.op, node)
+                    case ast.Invert():
+                        return self._operation("bit_not", "~", (arg,), span)
             case ast.BoolOp():
                 name = "and" if isinstance(node.op, ast.And) else "or"
                 return self._chain(name, [self._expression(v) for v in node.values], span)

@@ -154,7 +154,7 @@ ATTRIBUTES: list[Case] = [
     case("require: [⟦x⟧ > 0]", "'x' is an operand, and only dimensions and attributes are known"),
     case("require: ['⟦) = (⟧']", "expected one expression"),
     case("require: ['⟦" + DEEP + " > 0⟧']", "nested more than 100 deep"),
-    case("require: ['⟦N >> 1⟧']\n" + MATRIX, "`>>` is not part of the language"),
+    case("require: ['⟦N >> 1⟧']\n" + MATRIX, "a condition is a boolean; this is a whole number"),
 ]
 
 LEAKY = "attributes: {alpha: {type: float, default: 0.5}}\nkernel: y = x * alpha\n"

@@ -11,7 +11,7 @@ import ast
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import product
 from types import CodeType
 from typing import Any
@@ -438,7 +438,9 @@ NAMES: dict[str, Any] = {
     "nan_": math.nan, "product_": product, "total_": scalars.total, "prod_": math.prod, "max_": scalars.greatest,
     "min_": scalars.least, "place_": scalars.place_of, "div_": scalars.div, "power_": scalars.power, "mod_": scalars.floor_mod,
     "floordiv_": scalars.floor_div, "wrap_": scalars.wrapped, "toint_": scalars.cast_to_int, "maximum_": scalars.maximum,
-    "minimum_": scalars.minimum, "isnan_": math.isnan, "isinf_": math.isinf, "float": float, "any": any, "all": all,
+    "minimum_": scalars.minimum, "whole_power_": scalars.whole_power, "random_": scalars.random_word,
+    "left_": partial(scalars.shift, left=True), "right_": partial(scalars.shift, left=False), "isnan_": math.isnan,
+    "isinf_": math.isinf, "float": float, "any": any, "all": all,
     "range": range, "int": int, "max": max, "True": True, "False": False,
     **{f"fn_{n}": f for n, f in (scalars.FUNCTIONS | scalars.TWO).items()},
 }  # fmt: skip

@@ -16,6 +16,9 @@ from tests.fuzz.translate import entries, group_name
 INDEX_FORMS = {
     ast.Mod: "%", ast.FloorDiv: "//", ast.IfExp: "if", ast.Sub: "-", ast.Add: "+", ast.Mult: "*",
 }  # fmt: skip
+BITS: dict[type[ast.AST], str] = {
+    ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^", ast.LShift: "<<", ast.RShift: ">>", ast.Invert: "~",
+}  # fmt: skip
 OF_SPECS: dict[str, Callable[[str, Spec], object]] = {
     "broadcast": lambda text, spec: spec.broadcast,
     "broadcast beside named axes": lambda text, spec: spec.broadcast and spec.dims(),
@@ -60,14 +63,14 @@ OF_SPECS: dict[str, Callable[[str, Spec], object]] = {
 """What a spec has as a whole."""
 
 OF_BODIES = (
-    *(f"{name}()" for name in CALLABLE), "cast()", "pad()", "present()", "size()", "position()",
+    *(f"{name}()" for name in CALLABLE), "cast()", "pad()", "present()", "size()", "position()", "random()", "random_bits()",
     *(f"{kind}[]" for kind in REDUCTIONS), "mean[]",
     *(f"{form} in an index" for form in (*INDEX_FORMS.values(), "abs", "minimum", "maximum")),
     "% by a dimension in an index", "// by a dimension in an index", "// by a number in an index", "data as an index",
     "an index chosen by a size", "an index chosen by an attribute", "an index chosen by data", "an index twice in a read",
     "a dimension twice in an operand", "a reduction in a reduction", "a reduction over a group", "a reduction over two axes",
     "an extent with an index", "a product as extent", "an attribute as extent", "a derived extent", "% as a value",
-    "// as a value",
+    "// as a value", "& as a value", "| as a value", "^ as a value", "<< as a value", ">> as a value", "~ as a value",
     "an integer compared with an attribute", "an integer compared with a dimension", "an integer compared with an index",
     "an integer compared with a number", "a condition on a size", "a condition on a text", "a scatter",
     "a condition on a position",
@@ -115,6 +118,8 @@ def _of(statement: ast.AST, spec: Spec) -> Iterator[str]:
                 yield "% as a value"
             case ast.BinOp(op=ast.FloorDiv()):
                 yield "// as a value"
+            case ast.BinOp(op=op) | ast.UnaryOp(op=op) if type(op) in BITS:
+                yield f"{BITS[type(op)]} as a value"
             case ast.Compare(left=left, comparators=[right]):
                 yield from _of_comparison(left, right, spec)
 

@@ -6,11 +6,14 @@ has 64 bits; "w3" is the literal 3 and "w3|-1" a choice between two, which take 
 
 from __future__ import annotations
 
-from operator import add, floordiv, mod, mul, sub
+from operator import add, and_, floordiv, lshift, mod, mul, or_, rshift, sub, xor
 
 from tests.fuzz.scalars import BITS, wrapped
 
-LITERAL = {"add": add, "sub": sub, "mul": mul, "floordiv": floordiv, "mod": mod}
+LITERAL = {
+    "add": add, "sub": sub, "mul": mul, "floordiv": floordiv, "mod": mod, "and": and_, "or": or_, "xor": xor, "left": lshift,
+    "right": rshift,
+}  # fmt: skip
 """What makes a literal of literals."""
 
 

@@ -7,7 +7,7 @@ An int is exact, and is wrapped to its dtype after each operation.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import mpmath
@@ -146,6 +146,36 @@ def floor_div(x: Any, y: Any) -> Any:
         return x // y if y != 0 else 0
     quotient = div(x, y)
     return quotient if quotient != quotient or math.isinf(quotient) else float(math.floor(quotient))
+
+
+def shift(x: int, count: int, left: bool) -> int:
+    """Return x shifted; by a count that is none of 64 bits, all of it is shifted out."""
+    if not 0 <= count < 64:
+        return -1 if x < 0 and not left else 0
+    return x << count if left else x >> count
+
+
+def whole_power(x: int, n: int, dtype: str) -> int:
+    """Return x ** n in a dtype; 1 over it, cut to a whole number, where n is negative."""
+    if n < 0:
+        return (x if n % 2 else 1) if abs(x) == 1 else 0
+    return wrapped(pow(x, n, 2**64), dtype)
+
+
+def philox(counter: Sequence[int], key: Sequence[int]) -> list[int]:
+    """Return a block of Philox-4x32-10, four words, as its authors write it down (Salmon et al., 2011, 3.3)."""
+    words, keys = list(counter), list(key)
+    for _ in range(10):
+        low, high = words[0] * 0xD2511F53, words[2] * 0xCD9E8D57
+        words = [(high >> 32) ^ words[1] ^ keys[0], high % 2**32, (low >> 32) ^ words[3] ^ keys[1], low % 2**32]
+        keys = [(keys[0] + 0x9E3779B9) % 2**32, (keys[1] + 0xBB67AE85) % 2**32]
+    return words
+
+
+def random_word(seed: int, counter: int) -> int:
+    """Return the first word of the block that a counter numbers, under a seed."""
+    seed, counter = seed % 2**64, counter % 2**64
+    return philox((counter % 2**32, counter >> 32, 0, 0), (seed % 2**32, seed >> 32))[0]
 
 
 def total(values: Iterable[Any]) -> Any:

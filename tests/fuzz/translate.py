@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 Dim = ast.expr
 Operands = Mapping[str, tuple[str, tuple[Dim, ...]]]
-EXACT = {"floordiv": "floordiv_", "mod": "mod_", "maximum": "maximum_", "minimum": "minimum_"}
-SIGNS = {"add": "+", "sub": "-", "mul": "*"}
+EXACT = {"floordiv": "floordiv_", "mod": "mod_", "maximum": "maximum_", "minimum": "minimum_", "left": "left_", "right": "right_"}
+SIGNS = {"add": "+", "sub": "-", "mul": "*", "and": "&", "or": "|", "xor": "^"}
 COMPARE = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!="}
 BINARY = {
     ast.Add: "add",
@@ -32,6 +32,11 @@ BINARY = {
     ast.FloorDiv: "floordiv",
     ast.Mod: "mod",
     ast.Pow: "pow",
+    ast.BitAnd: "and",
+    ast.BitOr: "or",
+    ast.BitXor: "xor",
+    ast.LShift: "left",
+    ast.RShift: "right",
 }
 
 
@@ -214,6 +219,12 @@ class Translator:
                 code, kind = self.value(e.operand)
                 kind = arithmetic("sub", "w0", kind) if is_whole(kind) else kind
                 return wrap(f"(-{code})", kind), kind
+            case ast.UnaryOp(op=ast.Invert()):
+                code, kind = self.value(e.operand)
+                if kind == "b":
+                    return f"(not {code})", kind
+                kind = arithmetic("sub", "w-1", kind) if is_whole(kind) else kind
+                return wrap(f"(~{code})", kind), kind
             case ast.Compare():
                 compared = [self.value(v) for v in (e.left, *e.comparators)]
                 words = [COMPARE[type(op)] for op in e.ops]
@@ -302,6 +313,8 @@ class Translator:
 
     def binary(self, op: str, left: tuple[str, str], right: tuple[str, str]) -> tuple[str, str]:
         (a, s), (b, t) = left, right
+        if op == "pow" and join(s, t) in BITS:
+            return f"whole_power_({a}, {b}, '{join(s, t)}')", join(s, t)
         if op in ("div", "pow"):
             return f"{'div_' if op == 'div' else 'power_'}({as_type(a, s, 'f')}, {as_type(b, t, 'f')})", "f"
         kind = join(s, t)
@@ -327,6 +340,9 @@ class Translator:
                 return self.cast(self.call.dtype(ast.unparse(e.args[0])), *self.value(e.args[1]))
             case "maximum" | "minimum":
                 return self.binary(name, self.value(e.args[0]), self.value(e.args[1]))
+            case "random" | "random_bits":
+                word = f"random_({', '.join(self.value(a)[0] for a in e.args)})"
+                return (word, "uint32") if name == "random_bits" else (f"(({word} >> 8) / 2**24)", "f")
             case "hypot" | "atan2":
                 return f"fn_{name}({', '.join(as_type(*self.value(a), 'f') for a in e.args)})", "f"
         code, kind = self.value(e.args[0])

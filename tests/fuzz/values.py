@@ -40,7 +40,7 @@ class Values(Conditions):
             return self.chosen_again(scope) if self.chance(25) else self.atom(scope)
         kind = self.pick(
             "atom", "smooth", "binary", "binary", "binary", "select", "select", "reduce", "reduce", "contract", "window", "scan",
-            "scan", "scatter", "optional", "integer", "integer", "nested", "same",
+            "scan", "scatter", "optional", "integer", "integer", "nested", "same", "random",
         )  # fmt: skip
         match kind:
             case "smooth":
@@ -65,6 +65,8 @@ class Values(Conditions):
                 return self.scatter(scope)
             case "optional":
                 return self.optional(scope, depth)
+            case "random":
+                return f"cast(T, {self.random(scope)})"
             case "integer":
                 return f"cast(T, {self.integer(scope, depth - 1)})"
         return self.atom(scope)
@@ -97,9 +99,10 @@ class Values(Conditions):
             case "whole" if every:
                 i, j = self.pick(*every), self.pick(*every)
                 other = self.pick("2", "3", self.attribute("width"), *([scope[i]] if scope[i].isidentifier() else []))
-                form = self.pick("({0} + {1}) // {2}", "({0} + {1}) % {2}", "({0} // {2}) % 2", "abs({0} - {1})",
-                                 "minimum({0}, {1} + 1)",
-                                 "({0} if {1} % 2 == 0 else {1})", "maximum({0} - {1}, {1})")  # fmt: skip
+                form = self.pick(
+                    "({0} ^ {1})", "({0} << 1 | {1} & 3) >> 1", "({0} + {1}) // {2}", "({0} + {1}) % {2}", "({0} // {2}) % 2",
+                    "abs({0} - {1})", "minimum({0}, {1} + 1)", "({0} if {1} % 2 == 0 else {1})", "maximum({0} - {1}, {1})",
+                )  # fmt: skip
                 return form.format(i, j, other)
         return self.pick("1", "0.25", "-0.5", "2.5e-1")
 
@@ -252,6 +255,12 @@ class Values(Conditions):
                     return f"({t.name}[{', '.join(places)}] if present({t.name}) else {other})"
         return other
 
+    def random(self, scope: Scope) -> str:
+        """Return a random number, of a counter and a seed that are whole numbers of several kinds."""
+        counter = self.pick(*index_names(scope), *(f"position({n})" for n in scope if is_group(n)), self.read("Q", scope) or "7")
+        seed = self.pick("5", self.attribute("big"), self.read("Q", scope) or "1")
+        return self.pick("random({0}, {1})", "cast(int64, random_bits({0}, {1}) % 5)").format(seed, counter)
+
     def integer(self, scope: Scope, depth: int) -> str:
         """Return an expression of an integer type."""
         if depth > 0 and self.flavour.name != "broadcast" and self.chance(40):
@@ -271,6 +280,7 @@ class Values(Conditions):
         form = self.pick(
             "{0}", "{0} * {1}", "({0} + {1}) // 3", "{0} % 3", "maximum({0}, {1})", "minimum({1}, {0})", "abs({0}) - {1}",
             "-{0} // 2",
-            "({0} if {0} < {1} else {1})", "{0} + {1}", "sign({0}) * {1}",
+            "({0} if {0} < {1} else {1})", "{0} + {1}", "sign({0}) * {1}", "({0} & {1})", "(~{0} | {1}) ^ {0}",
+            "({0}) ** 3", "({0}) ** ({0} & 3)", "({0} << ({1} & 7))", "({0} >> {1})",
         )  # fmt: skip
         return form.format(one, two)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import ctypes
+import itertools
 import math
 import subprocess
 from collections.abc import Callable, Mapping
@@ -19,6 +20,7 @@ from opc.analysis.elaborate.typing import derivative_template
 from opc.analysis.shapes.scalar import function
 from opc.build.toolchain import CXX_FLAGS
 from opc.diagnostics import SpecError
+from opc.ir import scalar_functions
 from opc.ir.dtypes import DType, Weak, is_bool
 from opc.ir.expr import Expr, Read, walk
 from opc.ir.function import CHEAP, Function
@@ -35,7 +37,8 @@ from tests.emit.compilers import COMPILERS, run_compiler
 from tests.ir.scalars import evaluate
 
 mpmath.mp.prec = 120
-ROWS = list(FUNCTIONS.values())
+ROWS = [f for f in FUNCTIONS.values() if f.types != "integer"]
+"""Those of floating numbers and bools; `tests/emit/test_bits.py` holds those of integers alone against Python's own."""
 NUMERIC = [f for f in ROWS if f.types in ("float", "number")]
 KINDS = {"float": np.float32, "double": np.float64}
 
@@ -46,7 +49,8 @@ def ids(f: Function) -> str:
 
 def numbers(text: str) -> Callable[..., Any]:
     """Return an expression of mpmath as a function."""
-    made: Callable[..., Any] = eval(f"lambda x, y=None: {text.format('x', 'y')}", {"mp": mpmath})
+    names = {"mp": mpmath, **vars(scalar_functions)}
+    made: Callable[..., Any] = eval(f"lambda x, y=None: {text.format('x', 'y')}", names)
     return made
 
 
@@ -312,6 +316,20 @@ def test_onnx_column_of_integers(name: str, kind: str) -> None:
     assert found.tolist() == [0 if b == 0 else exact(a, b) for a, b in zip(x.tolist(), y.tolist(), strict=True)]
 
 
+ENDS = [-(2**63), -(2**63) + 1, -129, -2, -1, 0, 1, 2, 5, 63, 64, 65, 2**31, 2**63 - 1]
+
+
+@pytest.mark.parametrize("f", [f for f in FUNCTIONS.values() if f.types == "integer" and not f.hidden], ids=ids)
+def test_columns_of_integers(f: Function) -> None:
+    """NumPy's column in int64, and Python's that has no width, are what the exact one is before it wraps."""
+    exact = numbers(f.mp)
+    for pair in itertools.product(ENDS, repeat=f.arity):
+        value = exact(*pair)
+        assert function(f.name)(*pair) == value
+        with np.errstate(over="ignore"):
+            assert int(numpy_column(f)(*np.array([*pair, 0], np.int64)[:2])) == (value + 2**63) % 2**64 - 2**63
+
+
 # Derivatives
 
 
@@ -404,11 +422,11 @@ def test_derivatives_where_the_function_has_a_kink_or_an_edge(name: str, point: 
 # The table itself
 
 
-@pytest.mark.parametrize("f", ROWS, ids=ids)
+@pytest.mark.parametrize("f", FUNCTIONS.values(), ids=ids)
 def test_row_is_well_formed(f: Function) -> None:
     assert len(f.samples) in (1, f.arity)
-    assert f.derivative is not None or f.hidden or f.types in ("compare", "logic", "test")
-    assert f.types in ("float", "number", "compare", "logic", "test")
+    assert f.derivative is not None or f.hidden or f.types in ("compare", "logic", "test", "integer")
+    assert f.types in ("float", "number", "integer", "compare", "logic", "test")
     assert f.ulp >= 0.5
     assert (f.symbol is None and not f.hidden) == (f.name in CALLABLE)
     assert all(f.domain[0] <= a < b <= f.domain[1] for a, b in f.samples)
@@ -420,7 +438,7 @@ def test_row_is_well_formed(f: Function) -> None:
 
 
 def test_names_are_unique() -> None:
-    assert len(FUNCTIONS) == len(ROWS)
+    assert all(f.name == name for name, f in FUNCTIONS.items())
 
 
 @pytest.mark.parametrize(

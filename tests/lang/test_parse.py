@@ -62,6 +62,8 @@ def expression(text: str) -> Item:
         ("-x ** 2", "(neg (pow x 2))"),
         ("-1 + -0.5", "(add -1 -0.5)"),
         ("a // b % c", "(mod (floordiv a b) c)"),
+        ("~a | b ^ c & d << e + f", "(bit_or (bit_not a) (bit_xor b (bit_and c (shift_left d (add e f)))))"),
+        ("a >> b >> c == d & e", "(eq (shift_right (shift_right a b) c) (bit_and d e))"),
         ("0 <= x < 1", "(and (le 0 x) (lt x 1))"),
         ("not a and b or c", "(or (and (not a) b) c)"),
         ("a and b and c", "(and (and a b) c)"),

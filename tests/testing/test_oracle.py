@@ -14,7 +14,9 @@ from opc.ir.expr import AttrRef, Axis, Cast, Const, IndexValue, Present, Read, R
 from opc.ir.functions import FUNCTIONS
 from opc.ir.op import Assign
 from opc.pipeline import compile_text
-from opc.testing.oracle.bounds import Array, exact, over_all
+from opc.testing.oracle import integers
+from opc.testing.oracle.bounds import Array, Bounds, exact, over_all
+from opc.testing.oracle.enclosures import numpy_function
 from opc.testing.oracle.evaluation import Bounded, DomainError, evaluate
 from opc.testing.oracle.frame import UndecidedError
 from opc.testing.oracle.tolerance import compare
@@ -198,6 +200,24 @@ def test_integers_wrap_exactly_and_floor_divide() -> None:
             want = evaluate(op, {"a": x, "b": y})["y"]
             assert holds(want, numpy(x, y))
             assert not holds(want, numpy(x, y) + dtype(1))
+
+
+@pytest.mark.parametrize("dtype", [DType.INT8, DType.UINT8])
+@pytest.mark.parametrize("fn", [f.name for f in FUNCTIONS.values() if f.types == "integer"])
+def test_sets_of_integers_hold_what_operators_on_bits_make_of_their_members(fn: str, dtype: DType) -> None:
+    """All pairs of two sets, one of which may be a single number; and the set is no larger than it needs to be where it tells."""
+    value, rng = numpy_function(FUNCTIONS[fn].numpy), np.random.default_rng(3)
+    for _ in range(60):
+        low, other = rng.integers(dtype.least, dtype.most, 2, endpoint=True)
+        high = min(low + int(rng.integers(0, 40)) * int(rng.integers(0, 2)), dtype.most)
+        last = min(other + int(rng.integers(0, 40)) * int(rng.integers(0, 2)), dtype.most)
+        a, b = (Bounds(*(np.array([v], np.int64) for v in ends), np.zeros(1, np.bool_)) for ends in ((low, high), (other, last)))
+        found = integers.unary(fn, a, dtype) if FUNCTIONS[fn].arity == 1 else integers.binary(fn, a, b, dtype)
+        members = np.meshgrid(*(np.arange(s.low[0], s.high[0] + 1) for s in (a, b)))
+        every = integers.wrap(value(*members), dtype)
+        assert found.low[0] <= every.min() <= every.max() <= found.high[0]
+        if fn == "bit_not" or every.size == 1 or (fn == "shift_right" and other == last):
+            assert (found.low[0], found.high[0]) == (every.min(), every.max())
 
 
 def test_what_a_division_by_zero_leaves_open_wraps_at_every_end() -> None:

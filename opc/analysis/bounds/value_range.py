@@ -111,6 +111,30 @@ class Values:
                 if not self._holds(divisor - 1, ranges):
                     return ValueRange()
                 return ValueRange(tuple(x // divisor for x in a.lows), tuple(x // divisor for x in a.highs))
+            case "bit_not":
+                return ValueRange(tuple(-h - 1 for h in a.highs), tuple(-x - 1 for x in a.lows))
+            case "bit_and" | "bit_or" | "bit_xor" | "shift_right":
+                return self._bits(fn, a, b, ranges)
+            case _:
+                return ValueRange()
+
+    def _bits(self, fn: str, a: ValueRange, b: ValueRange, ranges: Mapping[str, Affine]) -> ValueRange:
+        """Return the range of an operator on the bits of two values. One that may move out of 64 bits has none."""
+        positive = [r for r in (a, b) if any(self._holds(x, ranges) for x in r.lows)]
+        zero = (Affine.of(0),)
+        match fn:
+            case "bit_and" if positive:
+                return ValueRange(zero, _few(h for r in positive for h in r.highs))
+            case "bit_or" if len(positive) == 2:
+                return ValueRange(_few((*a.lows, *b.lows)), _sums(a.highs, b.highs))
+            case "bit_xor" if len(positive) == 2:
+                return ValueRange(zero, _sums(a.highs, b.highs))
+            case "shift_right" if b.lows == b.highs and len(b.lows) == 1 and b.lows[0].constant in range(63):
+                by = 1 << (b.lows[0].constant or 0)
+                most = (*(x // by for x in a.highs), *(a.highs if a in positive else ()))
+                return ValueRange(tuple(x // by for x in a.lows), _few(most))
+            case "shift_right" if a in positive:
+                return ValueRange(zero, a.highs)
             case _:
                 return ValueRange()
 

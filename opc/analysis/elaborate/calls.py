@@ -12,13 +12,14 @@ from opc.analysis.value_types import affine_of, element_type
 from opc.analysis.wording import count, type_text
 from opc.diagnostics import Span, did_you_mean
 from opc.ir.affine import Affine
-from opc.ir.dtypes import is_bool, is_floating
+from opc.ir.dtypes import DType, Weak, is_bool, is_floating, is_integer
 from opc.ir.expr import (
     REDUCTIONS,
     Axis,
     BroadcastAxis,
     Call,
     Cast,
+    Const,
     Expr,
     GroupAxis,
     GroupIndex,
@@ -36,6 +37,7 @@ from opc.spec.text import name_problem
 if TYPE_CHECKING:
     from opc.analysis.elaborate.expression import ExpressionTyper
 
+_WHOLE = "declare it as an int attribute or an integer input, or convert with cast(int64, ...)"
 _NOTHING = {"sum": "0", "prod": "1", "max": "-inf", "min": "inf", "any": "False", "all": "True"}
 """What adds nothing to a reduction."""
 
@@ -55,6 +57,9 @@ _INSTEAD = {
     "int": "write cast(int64, x)",
     "bool": "write x != 0",
     "ln": "write log(x)",
+    "rand": "write random(seed, i), which the counter i numbers",
+    "uniform": "write random(seed, i), which the counter i numbers",
+    "randint": "write random_bits(seed, i) % n, which the counter i numbers",
     "fabs": "write abs(x)",
     "arctan": "write atan(x)",
     "arcsin": "write asin(x)",
@@ -85,6 +90,8 @@ class CallTyper:
                 return self.typer.reads.pad(tree)
             case "size" | "position":
                 return self._of_group(tree)
+            case "random" | "random_bits":
+                return self._random(tree)
         # Derivatives are written over given expressions, and call hidden functions too.
         if name not in CALLABLE and not (self.scope.bound and name in FUNCTIONS and FUNCTIONS[name].hidden):
             for a in tree.args:
@@ -170,6 +177,28 @@ class CallTyper:
             self._error(f"there are no points of {GroupRef(name)} here", tree.span, hint)
             return None
         return GroupIndex(name, tree.span)
+
+    def _random(self, tree: Apply) -> Expr | None:
+        """Return a random number: 32 bits that a seed and a counter tell, or those of them that a fraction of float32 holds."""
+        form = tree.fn.id
+        if len(tree.args) != 2:
+            hint = f"write {form}(seed, i), or {form}(seed, position(...)) for one at each point"
+            self._error(f"{form} takes a seed and a counter", tree.span, hint)
+            return None
+        args = [self.argument(a) for a in tree.args]
+        for arg, what in zip(args, ("seed", "counter")):
+            if arg is not None and self.typer.is_value(arg) and not is_integer(arg.type):
+                self._error(f"the {what} of {form} is a whole number, not {type_text(arg.type)}", arg.span or tree.span, _WHOLE)
+        known = [a for a in args if a is not None and is_integer(a.type)]
+        if len(known) < 2:
+            return None
+        bits = Call("philox", tuple(Cast(a, DType.UINT64, a.span) for a in known), DType.UINT64, tree.span)
+        if form == "random_bits":
+            return Cast(bits, DType.UINT32, tree.span)
+        # A float32 holds 24 bits, and so does an int32, whose conversion processors have an instruction for.
+        upper = Call("shift_right", (bits, Const(8, Weak.INT, tree.span)), DType.UINT64, tree.span)
+        fraction = Cast(Cast(upper, DType.INT32, tree.span), DType.FLOAT32, tree.span)
+        return Call("mul", (fraction, Const(2.0**-24, Weak.FLOAT, tree.span)), DType.FLOAT32, tree.span)
 
     # reductions
 

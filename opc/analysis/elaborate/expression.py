@@ -6,6 +6,7 @@ told once and all are told.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 
 from opc.analysis.elaborate.absence import conditional, told, where_present
@@ -34,6 +35,17 @@ _MAX_TERMS = 256
 """How many terms a product of integer expressions may have to be written out; powers of sums would grow without bound."""
 _INT64 = range(-(2**63), 2**63)
 _UINT64 = range(2**64)
+_LOW_BITS = frozenset(2**n - 1 for n in range(1, 63))
+"""The numbers that choose bits from the lowest on."""
+_OF_BOOLS = {"bit_and": "and", "bit_or": "or", "bit_xor": "ne", "bit_not": "not"}
+"""What an operator on bits is on booleans."""
+_OF_LITERALS: dict[str, Callable[[int, int], int]] = {
+    "bit_and": operator.and_,
+    "bit_or": operator.or_,
+    "bit_xor": operator.xor,
+    "shift_left": operator.lshift,
+    "shift_right": operator.rshift,
+}
 
 
 class ExpressionTyper:
@@ -233,16 +245,31 @@ class ExpressionTyper:
         if fn in ("floordiv", "mod") and isinstance(args[1], Const) and args[1].value == 0 and not is_floating(args[0].type):
             self._error("division by zero", span)
             return None
+        if all(is_bool(a.type) for a in args):
+            fn = _OF_BOOLS.get(fn, fn)
+        if fn in ("shift_left", "shift_right") and isinstance(args[1], Const) and args[1].value < 0:
+            self._error("a shift by a negative number", args[1].span or span, "`>>` shifts the other way than `<<`")
+            return None
         folded = self._fold(fn, args)
         if folded is not None:
             return self.widths.folded(self.index_value(folded, span), args)
         row = FUNCTIONS[fn]
         own = result_type(row, tuple(self.widths.own(a) for a in args))
         # A type variable that may be bool is no number.
-        if row.types == "number" and own is not None and not isinstance(own, Weak) and DType.BOOL in candidates(own):
+        if row.types in ("number", "integer") and own is not None and not isinstance(own, Weak) and DType.BOOL in candidates(own):
             self._error(f"{what} needs numbers, and {type_text(own)} may be bool", span, "convert with cast(int64, ...)")
             return None
         args = self.widths.meet(args)
+        if (
+            fn == "pow"
+            and is_integer(args[0].type)
+            and args[0].type is not Weak.INT
+            and isinstance(args[1], Const)
+            and args[1].value < 0
+        ):
+            hint = f"convert it with cast({self.scope.floating()}, ...)"
+            self._error("a whole number to a negative power is a fraction", span, hint)
+            return None
         result = result_type(row, tuple(a.type for a in args))
         if result is None:
             self._mismatch(fn, args, span, what)
@@ -252,8 +279,8 @@ class ExpressionTyper:
     def _fold(self, fn: str, args: tuple[Expr, ...]) -> Affine | None:
         """Return integer arithmetic over indices, dimensions and attributes as one expression, where the notation holds it."""
         a = affine_of(args[0])
-        if fn == "neg":
-            return None if a is None else -a
+        if fn in ("neg", "bit_not"):
+            return None if a is None else -a if fn == "neg" else -a - 1
         b = affine_of(args[1]) if len(args) == 2 else None
         if a is None or b is None:
             return None
@@ -269,7 +296,7 @@ class ExpressionTyper:
             case "minimum" | "maximum" if self.sizes and not a.indices() and not b.indices():
                 return minimum(a, b) if fn == "minimum" else maximum(a, b)
             case _:
-                return None
+                return _fold_bits(fn, a, b)
 
     def index_value(self, value: Affine, span: Span) -> Expr | None:
         """Return an integer expression as a value: a literal where it is a plain number."""
@@ -292,6 +319,11 @@ class ExpressionTyper:
             joined = None if joined is None else join(joined, t)
         if row.types == "logic":
             self._error(f"{what} needs booleans, not {names}", span, "compare first: x != 0")
+        elif row.types == "integer" and not all(is_integer(t) or is_bool(t) for t in types):
+            hint = "convert with cast(int64, ...)"
+            if len(args) == 2 and not fn.startswith("shift"):
+                hint += f"; {what} binds stronger than a comparison: (a > 0) {row.symbol} (b > 0)"
+            self._error(f"{what} needs whole numbers, not {names}", span, hint)
         elif joined is None and Weak.FLOAT in types and any(is_integer(t) for t in types):
             whole = " and ".join(dict.fromkeys(type_text(t) for t in types if t is not Weak.FLOAT))
             hint = f"convert the whole number: cast({self.scope.floating()}, ...)"
@@ -300,9 +332,6 @@ class ExpressionTyper:
             self._error(f"{what} mixes {names}", span, _one_side(types))
         elif fn == "div" and not is_floating(joined):
             self._error(f"`/` needs floating values, not {names}", span, "`//` divides whole numbers; or cast to a floating type")
-        elif fn == "pow" and is_integer(joined):
-            hint = f"write the product, such as x * x, or convert with cast({self.scope.floating()}, ...)"
-            self._error(f"{what} needs a floating value, not {names}", span, hint)
         elif row.types in ("float", "test"):
             self._error(f"{what} needs a floating value, not {names}", span, f"convert with cast({self.scope.floating()}, ...)")
         else:
@@ -321,6 +350,27 @@ class ExpressionTyper:
             self._error(message, tree.span, _one_side([then.type, other.type]))
             return None
         return self.widths.remember(conditional(cond, then, other, result, tree.span), own)
+
+
+def _fold_bits(fn: str, a: Affine, b: Affine) -> Affine | None:
+    """Return an operator on bits as an index expression: of two numbers, or where it multiplies or divides by a power of two."""
+    left, right = a.constant, b.constant
+    if fn == "bit_and" and left is not None and right is None:
+        return _fold_bits(fn, b, a)
+    if right is None or fn not in _OF_LITERALS:
+        return None
+    if left is not None:
+        # No memory holds what Python makes of a large count.
+        return Affine.of(_OF_LITERALS[fn](left, min(right, 64) if fn.startswith("shift") else right))
+    match fn:
+        case "bit_and" if right in _LOW_BITS:
+            return a % (right + 1)  # of a negative number too
+        case "shift_left" if right < 63:
+            return a * (1 << right)
+        case "shift_right" if right < 63:
+            return a // (1 << right)
+        case _:
+            return None
 
 
 def undecided(e: Expr) -> Expr | None:

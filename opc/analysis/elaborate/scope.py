@@ -16,7 +16,7 @@ from opc.ir.op import Attribute, Operand
 from opc.records import dataclass
 
 CONSTANTS = {"inf": float("inf"), "nan": float("nan")}
-FORMS = ("cast", "present", "pad", "size", "position")
+FORMS = ("cast", "present", "pad", "size", "position", "random", "random_bits")
 """What is called like a function and is none."""
 DTYPE_NAMES = tuple(d.value for d in DType)
 _SHORT = frozenset(name for name in CALLABLE if re.fullmatch("[a-z][0-9]", name))

@@ -186,7 +186,7 @@ class ExprText(AffineDialect):
         args += [self.branch(a, common) if fn.types == "logic" else self.convert(a, common) for a in e.args[1:]]
         if e.fn == "sub" and is_floating(e.type) and _is_zero(e.args[0]) and _shows_its_sign(e.args[1]):
             return CppText(f"opc::zero_minus<{self.computed(e.type)}>({args[1].text})", _ATOM, e.type)
-        if fn.types in ("number", "float") and all(map(_is_loose, e.args)):
+        if fn.types in ("number", "integer", "float") and all(map(_is_loose, e.args)):
             args[0] = self._exact(args[0])
         if fn.c == "{0}":
             return args[0].of_type(e.type)
@@ -199,7 +199,7 @@ class ExprText(AffineDialect):
         else:
             left, right = CPP.sides(e.fn)
             text = fn.c.format(args[0].at(left), args[1].at(right))
-        if fn.types == "number" and _narrow(e.type):
+        if fn.types in ("number", "integer") and _narrow(e.type):
             return CppText(f"{self.computed(e.type)}({text})", _ATOM, e.type, True)
         return CppText(text, strength, e.type)
 

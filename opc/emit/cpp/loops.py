@@ -56,7 +56,6 @@ from opc.loops.values import (
 )
 from opc.lower.build.context import Nest
 
-_TERNARY, _OR, _SUM, _PRODUCT, _ATOM = 0, 1, 5, 6, 8
 _OPERATOR = {"sum": "+", "prod": "*", "any": "||", "all": "&&", "max": "max", "min": "min"}
 _BITS = {"any": "|", "all": "&"}
 _PRAGMA = {How.VECTOR: "OPC_SIMD", How.UNROLLED: "OPC_UNROLLED", How.ROLLED: "OPC_ROLLED"}

@@ -11,6 +11,7 @@ from opc.ir.affine import Affine, Dim, GroupSize, Index
 from opc.ir.dtypes import ValueType, Weak
 from opc.ir.expr import ELLIPSIS, Const, Expr, Extension, IndexValue, StrConst
 from opc.ir.op import Op
+from opc.ir.precedence import CONDITIONAL, CPP
 from opc.loops.intrinsics import HEADER, HEADER_OF_FORM
 from opc.loops.nodes import (
     Body,
@@ -41,7 +42,8 @@ from opc.loops.values import (
     Word,
 )
 
-_TERNARY, _OR, _SUM, _PRODUCT, _ATOM = 0, 1, 5, 6, 8
+_TERNARY, _OR, _SUM, _PRODUCT = CONDITIONAL, *(CPP.strength[fn] for fn in ("or", "add", "mul"))
+_ATOM = CPP.atom
 
 
 def axes_member(name: str, of: str | None) -> str:

@@ -12,6 +12,7 @@ from opc.ir.affine import Affine, Atom, AttrInt, Dim, FloorDiv, GroupSize, Mod
 from opc.ir.dtypes import DType, TypeVar, is_floating
 from opc.ir.expr import Call, Const, IndexValue, StrConst
 from opc.ir.op import AttributeKind, Op
+from opc.ir.precedence import CPP
 from opc.loops.names import DEVICE_PARAMETERS
 from opc.loops.nodes import How, Kernel, Loop
 from opc.loops.values import Intrinsic, Load, StoredType
@@ -220,7 +221,7 @@ class CudaText(KernelText):
         return super()._kind(kind)  # type: ignore[arg-type]  # it is one of those
 
     def _fault(self, e: StrConst) -> CppText:
-        return CppText(str(self.faults.setdefault(e.value, len(self.faults) + 1)), 8, e.type)
+        return CppText(str(self.faults.setdefault(e.value, len(self.faults) + 1)), CPP.atom, e.type)
 
     def _call(self, e: Call) -> CppText:
         """As `CppText` says; a product with a power of two is kept apart from the product before it."""
@@ -228,7 +229,7 @@ class CudaText(KernelText):
         if factor is None:
             return super()._call(e)
         value = self.convert(e.args[0] if e.args[1] is factor[0] else e.args[1], e.type)
-        return CppText(f"opc::scaled<{c_compute(e.type)}>({value.text}, {factor[1]!r})", 8, e.type)
+        return CppText(f"opc::scaled<{c_compute(e.type)}>({value.text}, {factor[1]!r})", CPP.atom, e.type)
 
     def stored(self, of: object, name: str) -> str:
         """Return the C++ type that an operand is stored as; temporaries are stored as they are computed."""

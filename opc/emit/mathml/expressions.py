@@ -38,15 +38,16 @@ from opc.records import dataclass
 BIG = "reduce"
 """The name that a sum over indices has beside the operators."""
 MATHEMATICS = Precedence.of(
-    ("or",), ("and",), ("not",), COMPARISONS, ("add", "sub", "neg"), (BIG,), ("mul", "mod"), ("pow",), chained=COMPARISONS
-)
+    ("or",), ("and",), ("not",), COMPARISONS, ("bit_or",), ("bit_xor",), ("bit_and",), ("shift_left", "shift_right"),
+    ("add", "sub", "neg", "bit_not"), (BIG,), ("mul", "mod"), ("pow",), chained=COMPARISONS,
+)  # fmt: skip
 """Mathematical notation: a sign binds as a sum does, and a sum over indices takes the products behind it."""
 
 _SUM, _BIG, _PRODUCT, _ATOM = (*(MATHEMATICS.strength[fn] for fn in ("add", BIG, "mul")), MATHEMATICS.atom)
 
 _SIGNS = {
     "add": "+", "sub": "−", "mul": "⋅", "neg": "−", "lt": "<", "le": "≤", "gt": ">", "ge": "≥", "eq": "=", "ne": "≠", "and": "∧",
-    "or": "∨", "not": "¬",
+    "or": "∨", "not": "¬", "bit_and": "&", "bit_or": "|", "bit_xor": "⊕", "shift_left": "≪", "shift_right": "≫", "bit_not": "~",
 }  # fmt: skip
 _FENCES = {"abs": ("|", "|"), "floor": ("⌊", "⌋"), "ceil": ("⌈", "⌉")}
 _NAMES = {"maximum": "max", "minimum": "min", "log": "ln", "sigmoid": "σ", "digamma": "ψ", "asin": "arcsin", "acos": "arccos"}

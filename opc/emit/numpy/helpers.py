@@ -42,6 +42,29 @@ def power(x, y):
     return np.power(1.0 * x, y)
 
 
+def integer_power(x, y):
+    """X to the power of y, which wraps; to a negative power 1 over that, cut to a whole number."""
+    dtype = np.result_type(x, y)
+    x, y = np.asarray(x, dtype), np.asarray(y, dtype)
+    inverse = np.where(abs(x) == 1, np.where(y & 1, x, 1), 0)
+    return np.where(y < 0, inverse, np.power(x, np.where(y < 0, 0, y))).astype(dtype)
+
+
+def philox(seed, counter):
+    """First words of blocks of Philox-4x32-10 (Salmon et al., 2011), as uint64."""
+    seed, counter = np.asarray(seed, np.uint64), np.asarray(counter, np.uint64)
+    word, half = np.uint64(2**32 - 1), np.uint64(32)
+    a, b, c, d = counter & word, counter >> half, np.uint64(0), np.uint64(0)
+    key, other = seed & word, seed >> half
+    for _ in range(10):
+        first, second = a * np.uint64(0xD2511F53), c * np.uint64(0xCD9E8D57)
+        a, c = second >> half ^ b ^ key, first >> half ^ d ^ other
+        b, d = second & word, first & word
+        key = key + np.uint64(0x9E3779B9) & word
+        other = other + np.uint64(0xBB67AE85) & word
+    return a
+
+
 def accumulator(dtype):
     """Element type that sums of a dtype are held in."""
     if np.dtype(dtype).kind not in "iub":

@@ -111,6 +111,8 @@ class NumpyOperations(NumpySizes):
         if e.fn == "pow" and isinstance(e.args[1], Const) and isinstance(e.args[1].value, int) and e.args[1].value >= 0:
             base = args[0].at(ATOM)
             return PythonText(f"{base}{'**' if base.isidentifier() else ' ** '}{args[1].text}", UNARY)
+        if e.fn == "pow" and is_integer(e.type):
+            return PythonText(f"{self.using('integer_power')}({args[0].text}, {args[1].text})")
         if e.fn not in NUMPY.strength:
             self.uses |= names_in_row(fn.numpy)
             return PythonText(fn.numpy.format(*(a.text for a in args)), strength_of(fn.numpy))

@@ -81,7 +81,8 @@ def _call(node: ast.expr, names: Mapping[str, str], builder: str, number: Callab
         case ast.Call(func=ast.Name(id="Polynomial"), args=[x, *coefficients]):
             literals = ", ".join(ast.unparse(c) for c in coefficients)
             return f"{builder}.polynomial({_call(x, names, builder, number)}, {literals})"
-        case ast.Call(func=ast.Name(id=operator), args=args):
-            return f"{builder}.{operator}({', '.join(_call(a, names, builder, number) for a in args)})"
+        case ast.Call(func=ast.Name(id=operator), args=args, keywords=attributes):
+            parts = [*(_call(a, names, builder, number) for a in args), *map(ast.unparse, attributes)]
+            return f"{builder}.{operator}({', '.join(parts)})"
         case _:
             raise TypeError(f"no call of an operator: {ast.unparse(node)}")

@@ -247,6 +247,8 @@ class _OnnxEmitter(OnnxSteps):
 
     def call(self, e: Call, arguments: Sequence[PythonText]) -> PythonText:
         t = self.meeting(e)
+        if e.fn == "pow" and is_integer(e.type):
+            return self.integer_power(arguments[0], e)
         args = [a.text for a in arguments]
         row = FUNCTIONS[e.fn]
         unsigned = not isinstance(t, Weak) and any(d.is_integer and d.least == 0 for d in candidates(t))
@@ -264,6 +266,21 @@ class _OnnxEmitter(OnnxSteps):
         return PythonText(
             nested(text, dict(zip("xy", args)), BUILDER, lambda literal: f"{BUILDER}.number({literal}, {self.like(t)})")
         )
+
+    def integer_power(self, base: PythonText, e: Call) -> PythonText:
+        """Return a whole number to a fixed power, by repeated squaring: runtimes compute that of integers as floating numbers."""
+        exponent = e.args[1]
+        if not isinstance(exponent, Const):
+            raise NotExpressible("no standard operator computes a power of integers whose exponent is no literal")
+        rest, factor, found = int(exponent.value), self.named(base).text, ""
+        while rest:
+            if rest & 1:
+                found = f"{BUILDER}.Mul({found}, {factor})" if found else factor
+            rest >>= 1
+            factor = self.named(PythonText(f"{BUILDER}.Mul({factor}, {factor})")).text if rest else factor
+        # Of the base's shape too.
+        one = f"{BUILDER}.Add({BUILDER}.Sub({factor}, {factor}), {BUILDER}.number(1, {self.like(e.type)}))"
+        return PythonText(found or one)
 
     def where(self, condition: PythonText, then: PythonText, other: PythonText, e: Select) -> PythonText:
         if is_bool(e.type):

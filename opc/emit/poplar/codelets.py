@@ -14,13 +14,14 @@ from opc.emit.poplar.dtypes import TYPES, carried
 from opc.ir.affine import Affine, Atom, AttrInt, Dim, FloorDiv, GroupSize, Index, Minimum, Mod
 from opc.ir.dtypes import Acc, DType, TypeVar, ValueType, Weak
 from opc.ir.expr import AttrRef, Call, Expr, Extension, IndexValue, Present
+from opc.ir.precedence import CPP
 from opc.loops.nodes import Loop, Refuse, Return, Statement
 from opc.loops.values import Address, Block, Kind, Load, Local, Member, ReferenceType
 from opc.lower.poplar.codelet_nodes import STATUS, WORKER, CodeletOperand, CodeletStage, attribute_field
 from opc.records import replace
 
 _INTEGER = "int32_t"
-_ATOM, _SUM, _OR = 8, 5, 1
+_ATOM, _SUM, _OR = CPP.atom, CPP.strength["add"], CPP.strength["or"]
 _VOID_SINCE = (3, 0)
 """The first SDK whose own codelets return nothing; those of the ones before say true."""
 _NAME = "\0"

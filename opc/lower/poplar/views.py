@@ -37,6 +37,8 @@ def check_value(e: Expr) -> None:
             raise UnsupportedForm("it holds a reduction")
         if isinstance(n, Call) and n.fn not in FUNCTIONS:
             raise UnsupportedForm(f"popops has no {n.fn}")
+        if isinstance(n, Call) and n.fn == "pow" and not is_floating(n.type):
+            raise UnsupportedForm("popops has no power of whole numbers")
         if _needs_all_bits(n) and any(_may_exceed(c) for c in children(n)):
             raise UnsupportedForm("a whole number of more than 32 bits counts")
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from opc.analysis.shapes.inference import ShapeEnv
 from opc.ir.affine import Affine
-from opc.ir.dtypes import Binding, DType, ValueType, Weak, compute_dtype
+from opc.ir.dtypes import Binding, DType, ValueType, Weak, compute_dtype, is_integer
 from opc.ir.expr import (
     EXTREMES,
     AttrRef,
@@ -187,7 +187,7 @@ class Expressions:
         dtype = self.operations.get((e, ctx))
         if dtype is None:
             dtype = self.joined(e.args, ctx)
-            if fn.types == "float" and not dtype.is_floating:
+            if fn.types == "float" and not dtype.is_floating and not is_integer(e.type):
                 dtype = ctx if ctx in PRECISIONS else DType.FLOAT64
             self.operations[e, ctx] = dtype
         args = [self.operand_ways(a, frame, mask, dtype) for a in e.args]

@@ -44,6 +44,11 @@ def binary(name: str, a: Bounds, b: Bounds, dtype: DType) -> Bounds:
         sure = sure & (b.low != 0)
         divisor = np.where(b.low == 0, 1, b.low)
         return _set(fn(a.low, divisor), sure, _divided(name, a, divisor, b.point & (b.low > 0), dtype), [], dtype)
+    if FUNCTIONS[name].types == "integer":
+        return _set(fn(a.low, b.low), sure, _of_bits(name, a, b, dtype), [], dtype)
+    if name == "pow":
+        value = numpy_function("integer_power({0}, {1})")(a.low, b.low)
+        return _set(value, sure, [np.full_like(value, dtype.least), np.full_like(value, dtype.most)], [], dtype)
     ends = [fn(x, y) for x in (a.low, a.high) for y in (b.low, b.high)]
     if name in ("maximum", "minimum"):
         return _set(ends[0], sure, ends, [], dtype)
@@ -64,11 +69,31 @@ def _divided(name: str, a: Bounds, divisor: Array, known: Array, dtype: DType) -
     return [np.where(known, low, least), np.where(known, high, most)]
 
 
+def _of_bits(name: str, a: Bounds, b: Bounds, dtype: DType) -> list[Array]:
+    """Return the ends of an operator on bits of which one side at least is uncertain.
+
+    A shift down keeps the order of what is shifted, and no bit is set that a certain number without a sign does not have.
+    """
+    least, most = (np.asarray(end, held(dtype)) for end in (dtype.least, dtype.most))
+    if name == "shift_right":
+        ends = [np.right_shift(end, b.low) for end in (a.low, a.high)]
+        return [np.where(b.point, ends[0], least), np.where(b.point, ends[1], most)]
+    if name == "bit_and":
+        low, high = least, most
+        for one in (a, b):
+            masks = one.point & (one.low >= 0)
+            low, high = np.where(masks, 0, low), np.where(masks, np.minimum(high, one.low), high)
+        return [low, high]
+    return [least, most]
+
+
 def unary(name: str, a: Bounds, dtype: DType) -> Bounds:
     """Return a function of the table of one integer argument, which is monotone between its turns."""
     row = FUNCTIONS[name]
     fn = numpy_function(row.numpy)
     ends = [fn(a.low), fn(a.high)]
+    if row.types == "integer":
+        return _set(ends[0], a.point, [wrap(end, dtype) for end in ends], [], dtype)
     for turn in map(int, row.turns):
         ends.append(np.where((a.low <= turn) & (a.high >= turn), fn(np.asarray(turn, held(dtype))), ends[0]))
     return _set(ends[0], a.point, ends, [fn(x.astype(np.longdouble)) for x in (a.low, a.high)], dtype)

@@ -53,6 +53,19 @@ static inline integer mod(integer a, integer b) {
   if (b.value == -1) return {0, fault_of(a, b, false)};
   return b.value == 0 ? floordiv(a, b) : a - floordiv(a, b) * b;
 }
+static inline integer operator&(integer a, integer b) { return {a.value & b.value, fault_of(a, b, false)}; }
+static inline integer operator|(integer a, integer b) { return {a.value | b.value, fault_of(a, b, false)}; }
+static inline integer operator^(integer a, integer b) { return {a.value ^ b.value, fault_of(a, b, false)}; }
+static inline integer operator~(integer a) { return {~a.value, a.fault}; }
+static inline integer shift_right(integer a, integer b) {
+  const bool counted = b.value >= 0 && b.value < 64;
+  return {a.value >> (counted ? b.value : 63), fault_of(a, b, false)};
+}
+static inline integer shift_left(integer a, integer b) {
+  if (b.value < 0 || b.value >= 64) return {0, fault_of(a, b, false)};
+  const int64_t moved = static_cast<int64_t>(static_cast<uint64_t>(a.value) << b.value);
+  return {moved, fault_of(a, b, moved >> b.value != a.value)};
+}
 static inline bool sound(integer a, integer b) { return fault_of(a, b, false) == integer::none; }
 static inline bool operator<(integer a, integer b) { return sound(a, b) && a.value < b.value; }
 static inline bool operator<=(integer a, integer b) { return sound(a, b) && a.value <= b.value; }

@@ -15,6 +15,7 @@
 #include "opc/core/error_functions.h"
 #include "opc/core/exponentials.h"
 #include "opc/core/gamma_functions.h"
+#include "opc/core/philox.h"
 #include "opc/core/sinpi.h"
 #include "opc/core/logarithms.h"
 #include "opc/core/powers.h"
@@ -173,6 +174,35 @@ OPC_INLINE float mod(float x, float y) {
 OPC_INLINE double mod(double x, double y) {
   const double remainder = __builtin_fmod(x, y);
   return remainder != 0 ? ((remainder < 0) != (y < 0) ? remainder + y : remainder) : __builtin_copysign(0.0, y);
+}
+
+/* Words without a sign that hold an integer's bits. */
+template <bool Small>
+struct word_of {
+  typedef uint32_t type;
+};
+template <>
+struct word_of<false> {
+  typedef uint64_t type;
+};
+template <typename T>
+using word = typename word_of<sizeof(T) <= 4>::type;
+
+/* Bits moved up; 0 where the count is none from 0 to before the number of bits. Written without a branch. */
+template <typename T>
+OPC_INLINE T shift_left(T x, T n) {
+  const word<T> count = static_cast<word<T>>(n);
+  const T moved = T(static_cast<word<T>>(x) << (count & (8 * sizeof(word<T>) - 1)));
+  return count < 8 * sizeof(T) ? moved : T(0);
+}
+
+/* Bits moved down, where the sign moves in; what is left of the sign alone where the count is none of these. */
+template <typename T>
+OPC_INLINE T shift_right(T x, T n) {
+  const word<T> count = static_cast<word<T>>(n);
+  const T rest = x < 0 ? T(-1) : T(0);
+  const T moved = T(x >> (count & (8 * sizeof(word<T>) - 1)));
+  return count < 8 * sizeof(T) ? moved : rest;
 }
 
 template <typename T>

@@ -134,6 +134,51 @@ inline float mod(float x, float y) {
   return remainder != 0 ? ((remainder < 0) != (y < 0) ? remainder + y : remainder) : std::copysign(0.0f, y);
 }
 
+/* x to the power of y, which wraps. To a negative power it is 1 over that, cut to a whole number: 0, but of 1 and -1. */
+template <typename T>
+inline typename std::enable_if<!std::is_floating_point<T>::value, T>::type pow(T x, T y) {
+  using U = typename std::conditional<sizeof(T) <= 4, uint32_t, uint64_t>::type;
+  if (y < T(0)) return x == T(1) || x == static_cast<T>(-1) ? ((y & 1) != 0 ? x : T(1)) : T(0);
+  U factor = static_cast<U>(x), result = 1;
+  for (U rest = static_cast<U>(y); rest != 0; rest >>= 1) {
+    if ((rest & 1) != 0) result *= factor;
+    factor *= factor;
+  }
+  return static_cast<T>(result);
+}
+
+/* The first word of a block of random numbers, as opc/core/philox.h has it. */
+inline uint64_t philox(uint64_t seed, uint64_t counter) {
+  uint32_t a = static_cast<uint32_t>(counter), b = static_cast<uint32_t>(counter >> 32), c = 0, d = 0;
+  uint32_t key = static_cast<uint32_t>(seed), other = static_cast<uint32_t>(seed >> 32);
+  for (int round = 0; round < 10; ++round) {
+    const uint64_t first = uint64_t(a) * 0xD2511F53u, second = uint64_t(c) * 0xCD9E8D57u;
+    a = static_cast<uint32_t>(second >> 32) ^ b ^ key;
+    c = static_cast<uint32_t>(first >> 32) ^ d ^ other;
+    b = static_cast<uint32_t>(second);
+    d = static_cast<uint32_t>(first);
+    key += 0x9E3779B9u;
+    other += 0xBB67AE85u;
+  }
+  return a;
+}
+
+/* Bits moved up; 0 where the count is none from 0 to before the number of bits. */
+template <typename T>
+inline T shift_left(T x, T n) {
+  using U = typename std::make_unsigned<T>::type;
+  const bool counted = n >= 0 && static_cast<U>(n) < 8 * sizeof(T);
+  return counted ? static_cast<T>(static_cast<U>(x) << n) : T(0);
+}
+
+/* Bits moved down, where the sign moves in; what is left of the sign alone where the count is none of these. */
+template <typename T>
+inline T shift_right(T x, T n) {
+  using U = typename std::make_unsigned<T>::type;
+  const bool counted = n >= 0 && static_cast<U>(n) < 8 * sizeof(T);
+  return counted ? static_cast<T>(x >> n) : x < T(0) ? static_cast<T>(-1) : T(0);
+}
+
 /* What the greatest of nothing is less than, and the least greater. */
 template <typename T>
 struct limits {
