@@ -100,6 +100,11 @@ class Attribute:
     doc: str = ""
     span: Span = field(default=NO_SPAN, compare=False, repr=False)
 
+    @property
+    def python_kind(self) -> str:
+        """What tables of generated Python call the kind of value: `axes` where a number stands for a list of this one."""
+        return self.kind.value if self.picks is None else "axes"
+
 
 @dataclass(frozen=True, slots=True)
 class Assign:
