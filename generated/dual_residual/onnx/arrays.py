@@ -24,7 +24,7 @@ class Arrays:
 
     # ---- listed axes ----
 
-    def list(self, axes: Sequence[int], rank: int) -> None:
+    def list_axes(self, axes: Sequence[int], rank: int) -> None:
         """Say which of so many axes an attribute lists, from the front; all where none is.
 
         Raises:
@@ -36,6 +36,15 @@ class Arrays:
         self.listed = tuple(sorted(counted))
         self.unlisted = rank - len(counted)
 
+    def place_axes(self, axes: Sequence[int], rank: int) -> None:
+        """Say which axes of so many attributes place, in their order.
+
+        Raises:
+            ValueError: when one is out of range, or is placed twice.
+        """
+        self.list_axes(axes, rank)
+        self.listed = tuple(a + rank if a < 0 else a for a in axes)
+
     def _order(self, ahead: bool) -> list[int]:
         rank = self.unlisted + len(self.listed)
         rest = [a for a in range(rank) if a not in self.listed]
@@ -43,13 +52,16 @@ class Arrays:
 
     def arranged(self, x: str | None, ahead: bool) -> str | None:
         """Add x with the listed axes before or behind the others."""
-        return None if x is None else self.Transpose(x, perm=self._order(ahead))
+        return self._transposed(x, self._order(ahead))
 
     def restored(self, x: str | None, ahead: bool) -> str | None:
         """Add x, whose axes were arranged, with each in its own place."""
         order = self._order(ahead)
-        places = [order.index(a) for a in range(len(order))]
-        return None if x is None else self.Transpose(x, perm=places)
+        return self._transposed(x, [order.index(a) for a in range(len(order))])
+
+    def _transposed(self, x: str | None, perm: list[int]) -> str | None:
+        # One without axes has no `perm`.
+        return x if x is None or perm == sorted(perm) else self.Transpose(x, perm=perm)
 
     def thinned(self, x: str | None, kept: bool) -> str | None:
         """Add x without the listed axes, where they are kept with size 1."""

@@ -36,7 +36,7 @@ def files(family: Family) -> dict[str, str]:
         "onnx/functions.py": _render("functions.py.j2", family, methods=methods(_used(family))),
         "onnx/reference.py": numpy_module(family),
         "onnx/op_run.py": op_run_module(family),
-        **{f"onnx/{name}.py": _render(f"{name}.py.j2", family, listed=_listed(family), **_dtype_tables()) for name in SHARED},
+        **{f"onnx/{name}.py": _render(f"{name}.py.j2", family, **_listing(family), **_dtype_tables()) for name in SHARED},
     }
 
 
@@ -196,15 +196,22 @@ def _used(family: Family) -> frozenset[str]:
     return frozenset[str]().union(*(b.uses for b in bodies if isinstance(b, FunctionBody)))
 
 
-def _listed(family: Family) -> str | None:
-    """Return the attribute that lists axes."""
+def _listed(family: Family) -> tuple[str, ...]:
+    """Return the attributes that list axes, or place single ones among those of a group."""
     how = arrangement(family.forward)
-    return None if how is None else how.axes
+    return () if how is None else how.attributes
+
+
+def _listing(family: Family) -> dict[str, str]:
+    """Return what the module `model` says of attributes of axes: a tuple of them, and the one that is a list."""
+    listed = _listed(family)
+    lists = [a.name for a in family.forward.attributes if a.picks is not None]
+    return {"listed": tuple_of([quoted(n) for n in listed]).render() if listed else "", "lists": "".join(lists)}
 
 
 def _is_static(a: Attribute) -> bool:
     """Whether a function is made for one value of an attribute."""
-    return a.picks is not None or (a.kind in (AttributeKind.STR, AttributeKind.BOOL) and a.length is None)
+    return a.picks is not None or a.among is not None or (a.kind in (AttributeKind.STR, AttributeKind.BOOL) and a.length is None)
 
 
 def function_module(family: Family) -> str:
@@ -225,7 +232,7 @@ def function_module(family: Family) -> str:
         bodies=written,
         definition=bracketed("def make_function(", parameters, "):", 0),
         listed=listed,
-        chosen=f"the {'listed axes, ' if listed else ''}string and bool attributes",
+        chosen=f"the {'attributes of axes, ' if listed else ''}string and bool attributes",
         uses_types="TensorProto" in used,
         uses_first="first" in used,
         writers=Bracket("WRITERS = {", writers, "}").render(),

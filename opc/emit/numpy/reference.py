@@ -146,10 +146,13 @@ class _NumpyEmitter(NumpyOperations):
     def arranging(self) -> list[str]:
         """Return the lines that give mixed and thinned inputs the axes of their declarations."""
         how = self.arrangement
-        if how is None:
+        if how is None or not how.is_seen(self.op):
             return []
         axes = self.attribute_local[how.axes]
         lines = [f"{axes} = {self.using('_listed')}({axes}, {self.rank()})"]
+        if how.slots:
+            given = ", ".join(self.attribute_local[name] for name in how.attributes)
+            lines = [f"{axes} = {self.using('_placed')}(({given}), {self.rank()})"]
         for o in self.op.inputs:
             x = self.local[o.name]
             if how.is_mixed(o):

@@ -88,7 +88,8 @@ class _OnnxEmitter(OnnxSteps):
                 continue
             for s in segment.op.body:
                 self.assign(s.target)
-        known = [a for a in self.op.attributes if (a.kind in _STATIC and a.length is None) or a.picks is not None]
+        placing = () if self.arrangement is None else self.arrangement.attributes
+        known = [a for a in self.op.attributes if (a.kind in _STATIC and a.length is None) or a.name in placing]
         static = [*(self.attribute_local[a.name] for a in known), *(["ranks"] if self.arrangement is not None else [])]
         parameters = [BUILDER, *(self.local[o.name] for o in self.op.inputs), *(["*"] if static else []), *static]
         if any(o.optional for o in self.op.outputs):
@@ -114,11 +115,13 @@ class _OnnxEmitter(OnnxSteps):
     def arranging(self) -> list[str]:
         """Return the lines that give mixed and thinned inputs the axes of their declarations."""
         how = self.arrangement
-        if how is None:
+        if how is None or not how.is_seen(self.op):
             return []
         axes, keeps = (self.attribute_local.get(name or "", "") for name in (how.axes, how.keeps))
         rank = rank_text(self.op, how, self.local, keeps, lambda o: f"ranks[{quoted(o.name)}]")
-        lines = [f"{BUILDER}.list({axes}, {rank})"]
+        lines = [f"{BUILDER}.list_axes({axes}, {rank})"]
+        if how.slots:
+            lines = [f"{BUILDER}.place_axes(({', '.join(self.attribute_local[name] for name in how.attributes)}), {rank})"]
         for o in self.op.inputs:
             x = self.local[o.name]
             if how.is_mixed(o):

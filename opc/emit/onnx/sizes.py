@@ -91,7 +91,7 @@ class OnnxSizes(StatementEmitter):
     def axis(self) -> tuple[str, Position]:
         """Return the axis attribute, counted from the front, and the position it denotes."""
         for a in self.op.attributes:
-            if a.kind is not AttributeKind.AXIS:
+            if a.kind is not AttributeKind.AXIS or a.among is not None:
                 continue
             placing = sorted(self.op.placing(a), key=lambda o: o.optional)
             for o in placing:
@@ -136,7 +136,7 @@ class OnnxSizes(StatementEmitter):
 
     def placed(self, p: Position) -> str | None:
         """Return a place by the axis attribute, where that stands behind the same groups."""
-        if not any(a.kind is AttributeKind.AXIS for a in self.op.attributes):
+        if not self.has_axis():
             return None
         axis, own = self.axis()
         if own.groups != p.groups:
@@ -156,11 +156,15 @@ class OnnxSizes(StatementEmitter):
 
     def is_placed(self, groups: tuple[str, ...]) -> bool:
         """Whether an axis attribute stands behind the same groups."""
-        return any(a.kind is AttributeKind.AXIS for a in self.op.attributes) and self.axis()[1].groups == groups
+        return self.has_axis() and self.axis()[1].groups == groups
+
+    def has_axis(self) -> bool:
+        """Whether an attribute places a dimension between two groups."""
+        return any(a.kind is AttributeKind.AXIS and a.among is None for a in self.op.attributes)
 
     def bound_of(self, o: Operand, k: int) -> str:
         """Return the axis at which entry `k` of an operand's shape starts."""
-        if self.arrangement is not None and self.is_mixed(o) and k == 1:
+        if self.arrangement is not None and not self.arrangement.slots and self.is_mixed(o) and k == 1:
             listed = f"len({BUILDER}.listed)"
             return listed if self.arrangement.picked_first(o) else f"-{listed}"
         p = self.bound(o, k)
