@@ -55,7 +55,7 @@ def read_packed(attribute: Attribute) -> str:
 
 def python_attribute(a: Attribute) -> Bracket:
     """Return the call that makes an `Attribute` of a package's Python, which packs the values of one."""
-    items = [quoted(a.name), quoted(a.kind.value)]
+    items = [quoted(a.name), quoted(a.python_kind)]
     items += [f"length={a.length}"] if a.length is not None else []
     items += [f"values={literal(a.values)}"] if a.values else []
     return Bracket("Attribute(", items, ")")

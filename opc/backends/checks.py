@@ -38,6 +38,11 @@ def has_second_gradient(checks: Checks[Any]) -> bool:
     return checks.family.backward_backward is not None
 
 
+def lists_axes(checks: Checks[Any]) -> bool:
+    """Whether the op has an attribute that lists axes, and is called as a function of Python's."""
+    return checks.by_python and any(a.picks is not None for a in checks.op.attributes)
+
+
 def check(name: str, when: Callable[[Any], object] = lambda _: True) -> Callable[[M], M]:
     """Mark a method as a check of that name, which an op has if `when` holds."""
 
@@ -50,6 +55,9 @@ def check(name: str, when: Callable[[Any], object] = lambda _: True) -> Callable
 
 class Checks(Generic[S]):
     """The checks of one session's family: methods that raise AssertionError, or the framework's error, when they fail."""
+
+    by_python = True
+    """Whether the session calls the op as a function of Python's, and not as a node of a graph."""
 
     def __init__(self, session: S) -> None:
         self.session = session
@@ -103,6 +111,33 @@ class Checks(Generic[S]):
         except OpError:
             return False
         return not any(np.isnan(y).any() for y in found.values() if y.dtype.kind == "f")
+
+    @check("one axis", lists_axes)
+    def one_axis(self) -> None:
+        """A number where axes are listed is a list of this one."""
+        for axis, attributes, given in self.of_one_axis():
+            expected = self.session.call(self.op.name, given.given, {**given.attributes, attributes: [axis]})
+            found = self.session.call(self.op.name, given.given, {**given.attributes, attributes: axis})
+            assert_identical(list(found.values()), list(expected.values()), f"{attributes}={axis}")
+
+    def of_one_axis(self) -> Iterator[tuple[int, str, Sample]]:
+        """Yield an axis, the attribute that is to list it, and a call of which it is one.
+
+        Raises:
+            Unsupported: when there is no such call.
+        """
+        (name,) = (a.name for a in self.op.attributes if a.picks is not None)
+        given = self.sample()
+        fitting = []
+        for axis in (0, -1):
+            try:
+                infer(self.op, shapes(given.arrays), {**given.attributes, name: [axis]})
+                fitting.append(axis)
+            except ShapeError:
+                continue
+        if not fitting:
+            raise Unsupported("the spec's first example has no axis that may be listed alone")
+        yield from ((axis, name, given) for axis in fitting)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from opc.analysis.sharding import Sharding
-from opc.emit.python.text import quoted
+from opc.emit.python.text import quoted, tuple_of
 from opc.ir.affine import Affine
 from opc.ir.arrangement import arrangement
 from opc.ir.op import Group, Op, Operand
@@ -24,10 +24,20 @@ def way_items(s: Sharding, names: list[str]) -> list[str]:
 def listing(op: Op, name: Callable[[str], str]) -> list[str]:
     """Return the elements of the `listed` of a `Rule`, where `name` writes an attribute; none of an op that lists no axes."""
     how = arrangement(op)
-    if how is None:
+    if how is None or how.slots:
         return []
     groups = [quoted(str(Group(g))) for g in (how.rest, how.picked)]
     return [name(how.axes), *groups, "None" if how.keeps is None else name(how.keeps)]
+
+
+def placing(op: Op, name: Callable[[str], str]) -> list[str]:
+    """Return the elements of the `placed` of a `Rule`; none of an op without attributes that place axes of a group."""
+    how = arrangement(op)
+    if how is None or not how.slots:
+        return []
+    names = tuple_of([name(a) for a in how.attributes]).render()
+    dims = tuple_of([quoted(dim) for _, dim in how.slots]).render()
+    return [quoted(str(Group(how.rest))), names, dims]
 
 
 def _with_group(op: Op, group: Group) -> int:

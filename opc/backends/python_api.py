@@ -39,7 +39,8 @@ class PythonApi:
     def annotation(self, attribute: Attribute) -> str:
         """Return the annotation of an attribute: `float`, `Sequence[int]`."""
         element = _PYTHON.get(attribute.kind, self.dtype_type)
-        return element if attribute.length is None else self.sequence.format(element)
+        several = element if attribute.length is None else self.sequence.format(element)
+        return several if attribute.picks is None else f"{element} | {several}"
 
     def default(self, attribute: Attribute) -> str | None:
         """Return the Python expression of an attribute's default, None when it must be given."""

@@ -81,8 +81,9 @@ class Attribute:
 
     `length` is None for a scalar, a number for `int[2]`, and -1 for `float[]`. `required` attributes have no default. `values`
     lists the strings an enumeration admits. An `axis` places the dimension `dim`; a `dtype` binds the type variable `binds`.
-    A list of ints with `picks` names axes: those of the first group among the axes of both groups, see `opc.ir.arrangement`. A
-    bool with `keeps` says whether operands without that group have axes of size 1 in its place.
+    An axis with `among` places one among the axes of that group: the first one of an operand where the number is 0. A list of
+    ints with `picks` names axes: those of the first group among the axes of both groups, see `opc.ir.arrangement`. A bool with
+    `keeps` says whether operands without that group have axes of size 1 in its place.
     """
 
     name: str
@@ -95,10 +96,16 @@ class Attribute:
     binds: str | None = None
     picks: tuple[str, str] | None = None
     keeps: str | None = None
+    among: tuple[str, int] | None = None
     check: Expr | None = None
     check_text: str = ""
     doc: str = ""
     span: Span = field(default=NO_SPAN, compare=False, repr=False)
+
+    @property
+    def python_kind(self) -> str:
+        """What tables of generated Python call the kind of value: `axes` where a number stands for a list of this one."""
+        return self.kind.value if self.picks is None else "axes"
 
 
 @dataclass(frozen=True, slots=True)

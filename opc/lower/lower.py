@@ -96,7 +96,10 @@ def _variant(case: Specialisation) -> SpecialisedProgram:
     how = arrangement(op)
     if case.across and how is not None:
         return _named(case, op, _regular(op, lazy, frozenset((GroupLoop(how.picked),))))
-    program, op = in_steps(_with_own_memory(op), lazy, _program) if recurrences(op) else _program(op, lazy)
+    if recurrences(op):
+        program, op = in_steps(_with_own_memory(op, _mixed_outputs(op)), lazy, _program)
+    else:
+        program, op = _program(op, lazy)
     return _named(case, op, program)
 
 
@@ -111,7 +114,12 @@ def _program(source: Op, lazy: bool, splits: bool = True) -> tuple[Program, Op]:
             program, op = _regular(in_parts, lazy), in_parts
         except IrregularError:
             op = with_short_sums(with_tables(inline_searches(with_long_rows(rfactor(_with_own_memory(op))))))
-            program = with_sums_in_nests(op, partition(op, lazy))
+            program = partition(op, lazy)
+            if across := _written_across(op, program):
+                op = _with_own_memory(op, across)
+                program = partition(op, lazy)
+                assert not _written_across(op, program), "a copy is a row stage"
+            program = with_sums_in_nests(op, program)
     verify_bounded(source, op)
     return program, op
 
@@ -175,11 +183,30 @@ def _finished(stage: Stage, name: str, op: Op) -> Stage:
             return replace(stage, name=name)
 
 
-def _with_own_memory(op: Op) -> Op:
-    """Return the op with a temporary for each optional output that other statements read: one not wanted has no memory."""
+def _mixed_outputs(op: Op) -> frozenset[str]:
+    """Return the outputs whose axes stand in an order that only a call tells."""
+    how = arrangement(op)
+    return frozenset() if how is None else frozenset(o.name for o in op.outputs if how.is_mixed(o))
+
+
+def _written_across(op: Op, program: Program) -> frozenset[str]:
+    """Return the outputs that a nest or a product writes, whose axes stand in an order that only a call tells.
+
+    These write what is contiguous, and only rows go by strides.
+    """
+    others = (s for s in program.stages if not isinstance(s, RowStage))
+    return _mixed_outputs(op) & {s.assign.target for s in others}
+
+
+def _with_own_memory(op: Op, across: frozenset[str] = frozenset()) -> Op:
+    """Return the op with a temporary for each optional output that other statements read: one not wanted has no memory.
+
+    So have the outputs `across`, which are copied from what their statements write.
+    """
     read = {r.operand for s in op.body for r in reads(s.value)}
     namer = Namer(op_names(op) | index_names(op))
-    shared = {o.name: replace(o, name=namer.fresh(f"{o.name}_value")) for o in op.outputs if o.optional and o.name in read}
+    apart = {o.name for o in op.outputs if o.name in across or (o.optional and o.name in read)}
+    shared = {o.name: replace(o, name=namer.fresh(f"{o.name}_value")) for o in op.outputs if o.name in apart}
     if not shared:
         return op
 

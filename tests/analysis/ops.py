@@ -76,6 +76,17 @@ REDUCE_JVP = op(
     [operand("t_z", R, K, optional=True), operand("t_m", K, optional=True)],
     (AXES, KEEPDIMS),
 )
+PLACES = tuple(
+    Attribute(f"axis{n + 1}", AttributeKind.AXIS, None, False, n - 2, dim=dim, among=("K", n)) for n, dim in enumerate(("N", "P"))
+)
+P = Affine.of(Dim("P"))
+SWAP = op(
+    "swap",
+    [operand("x", K, N, P), operand("b", N, P, K, optional=True), operand("w", N, optional=True)],
+    [operand("y", K, P, N)],
+    PLACES,
+)
+SWAP_JVP = op("swap_jvp", [operand("z", K), operand("w", P, N)], [operand("t_y", K, P, N, optional=True)], PLACES)
 LAYER_NORM = op(
     "layer_norm",
     [operand("x", DOTS, D), operand("w", D, optional=True), operand("b", D, optional=True)],
@@ -180,7 +191,7 @@ CUT = op(
 EVERY = (
     LEAKY_RELU, SOFTMAX, SOFTMAX_BACKWARD, LOGSUMEXP_BACKWARD, LAYER_NORM,
     ADD, ADD_BACKWARD, DUAL_BACKWARD, SCALE_BACKWARD, POOL, POOL_BACKWARD,
-    HALVE, CONVERT, NESTED, CUT, REDUCE, REDUCE_BACKWARD, REDUCE_JVP,
+    HALVE, CONVERT, NESTED, CUT, REDUCE, REDUCE_BACKWARD, REDUCE_JVP, SWAP, SWAP_JVP,
 )  # fmt: skip
 
 CALLS: tuple[tuple[Op, dict[str, tuple[int, ...] | None], dict[str, object], dict[str, tuple[int, ...]] | str], ...] = (
@@ -250,6 +261,17 @@ CALLS: tuple[tuple[Op, dict[str, tuple[int, ...] | None], dict[str, object], dic
     (REDUCE_JVP, {"t_x": (2, 3, 4), "w": (3,)}, {"axes": [1]}, {"t_z": (2, 3, 4), "t_m": (2, 4)}),
     (REDUCE_JVP, {"t_y": (2, 4), "w": (3,)}, {"axes": [1]}, {"t_z": (2, 3, 4), "t_m": (2, 4)}),
     (REDUCE_JVP, {"t_y": (2, 1, 4), "w": (3,)}, {"axes": [1], "keepdims": True}, {"t_z": (2, 3, 4), "t_m": (2, 1, 4)}),
+    (SWAP, {"x": (2, 3, 4)}, {}, {"y": (2, 4, 3)}),
+    (SWAP, {"x": (2, 3, 4), "b": (2, 3, 4), "w": (4,)}, {"axis1": 2, "axis2": 0}, {"y": (4, 3, 2)}),
+    (SWAP, {"x": (3, 4)}, {"axis1": -1, "axis2": -2}, {"y": (4, 3)}),
+    (SWAP, {"x": (3,)}, {}, "swap: x must have at least 2 axes, but has shape [3]"),
+    (SWAP, {"x": (2, 3, 4)}, {"axis1": 3}, "swap: axis1 = 3 is out of range: x has 3 axes, so it must be from -3 to 2"),
+    (SWAP, {"x": (2, 3, 4)}, {"axis2": -2}, "swap: axis2 = -2 is an axis of x that another attribute places"),
+    (SWAP, {"x": (2, 3, 4), "b": (3, 4)}, {}, "swap: b must have 3 axes, but has shape [3, 4]"),
+    (SWAP, {"x": (2, 3, 4), "b": (2, 5, 4)}, {}, "swap: N is 3 in x, but 5 in b"),
+    (SWAP, {"x": (2, 3, 4), "b": (5, 3, 4)}, {}, "swap: *K is [2] in x, but [5] in b"),
+    (SWAP, {"x": (2, 3, 4), "w": (4,)}, {}, "swap: N is 3 in x, but 4 in w"),
+    (SWAP_JVP, {"z": (2,), "w": (4, 3)}, {"axis1": 0, "axis2": 2}, {"t_y": (4, 2, 3)}),
     (LAYER_NORM, {"x": (2, 3), "w": (3,), "b": None}, {}, {"y": (2, 3), "mean": (2,)}),
     (LAYER_NORM, {"x": (2, 3), "w": (4,), "b": None}, {}, "layer_norm: D is 3 in x, but 4 in w"),
     (LAYER_NORM, {"x": (2, 3), "b": (1, 3)}, {}, "layer_norm: b must have 1 axis, but has shape [1, 3]"),

@@ -9,6 +9,10 @@ LISTED = (
     "inputs: {x: 'T[*K, *R]'}\noutputs: {y: 'T[*K]'}\nkernel: 'y[*K] = sum[*R](x[*K, *R])'\n"
     "attributes: {axes: {type: axes, group: R, default: [0]}}\n"
 )
+TWO_PLACED = (
+    "inputs: {x: 'T[*K, N, M]'}\noutputs: {y: 'T[*K, M, N]'}\nkernel: 'y[*K, j, i] = x[*K, i, j]'\n"
+    "attributes: {a: {type: axis, dim: N, default: 0}, b: {type: axis, dim: M, default: 1}}\n"
+)
 DEEP = "(-" * 120 + "1" + ")" * 120
 SCALED = "kernel: y = x * alpha\n"
 
@@ -124,6 +128,15 @@ ATTRIBUTES: list[Case] = [
         LISTED.replace("inputs: {x", "inputs: {⟦z⟧: 'T[*K, N]', x").replace("[0]}}", "[0]}, k: {type: bool, keeps: R}}"),
         "'z' has axes beside those between which 'k' keeps others",
     ),
+    case(TWO_PLACED.replace("{x: ", "{⟦z⟧: 'T[*K, N]', x: "), "'z' has not just the axes that 'a' and 'b' place, and '*K'"),
+    case(TWO_PLACED.replace("{x: ", "{⟦z⟧: 'T[N, *K, M]', x: "), "'z' has not just the axes that 'a' and 'b' place, and '*K'"),
+    case(TWO_PLACED.replace("default: 1", "default: ⟦0⟧"), "the default of 'b' is that of another"),
+    case(TWO_PLACED.replace("a:", "⟦a⟧:") + "native: {cpp: {code: x}}", "an op with native code has no axis attribute"),
+    case(
+        TWO_PLACED.replace("a:", "⟦a⟧:") + "broadcast: true",
+        "an op whose operands broadcast has no axis attribute among the axes",
+    ),
+    case(TWO_PLACED.replace("1}}", "1}, ⟦c⟧: {type: axes, group: K}}"), "'a' places a dimension among the axes of a group"),
     case("attributes: {⟦to⟧: dtype}", "'to' does not say which type variable it chooses"),
     case("attributes: {to: {type: dtype, binds: ⟦U⟧}}", "unknown type variable 'U'"),
     case("attributes: {pads: {type: 'int[2]', default: ⟦1⟧}}", "the default of 'pads' must be a list"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -112,3 +114,27 @@ def test_places() -> None:
     for wrong in ([2], [0, 0], [0, -2]):
         with pytest.raises(ValueError, match="axes"):
             places(wrong, 2)
+
+
+LOOKED_UP = """\
+op: looked_up
+domain: test
+version: 1
+doc: A table's entries at indices, which a nest writes.
+types: {T: [float32]}
+inputs: {t: 'T[V]', i: 'int64[*K, *R]'}
+attributes: {axes: {type: axes, group: R, default: []}}
+outputs: {y: 'T[*K, *R]'}
+kernel: |
+  y[*K, *R] = t[i[*K, *R]]
+"""
+
+
+def test_what_nests_write_lies_where_the_list_says(tmp_path: Path) -> None:
+    """Nests write what is contiguous: such an output is copied from memory of their own."""
+    family = compile_text(LOOKED_UP, "looked_up.yaml")
+    library = KernelLibrary(family, compile_kernel(family, tmp_path))
+    rng = np.random.default_rng(0)
+    t, i = rng.normal(size=7).astype(np.float32), rng.integers(0, 7, (4, 5, 6))
+    for axes in LISTS:
+        np.testing.assert_array_equal(library.call(family.forward, {"t": t, "i": i}, {"axes": axes})["y"], t[i])

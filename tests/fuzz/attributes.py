@@ -19,6 +19,8 @@ DECLARED = {
     "extras": ("float[]", "[1.0, 2.0]", ""),
     "to": ("dtype", "float32", ""),
     "axis": ("axis", "-1", ""),
+    "axis1": ("axis", "-2", ""),
+    "axis2": ("axis", "-1", ""),
     "axes": ("axes", "[0]", ""),
     "keepdims": ("bool", "false", ""),
 }
@@ -29,6 +31,8 @@ FURTHER = {
     "mode": f"values: [{', '.join(MODES)}]",
     "to": "binds: U",
     "axis": "dim: N",
+    "axis1": "dim: N",
+    "axis2": "dim: M",
     "axes": "group: R",
     "keepdims": "keeps: R",
 }

@@ -96,6 +96,10 @@ class Listing:
         self.groups: set[str] = set()
         self.thin: list[str] = []
         self.listed: list[int] = []
+        self.slots: set[str] = set()
+        placing = {str(a["dim"]): n for n, a in spec.attributes.items() if a["type"] == "axis"}
+        if len(placing) > 1:
+            self._place(placing, spec, arrays, attributes)
         if name is None:
             return
         own = str(spec.attributes[name]["group"])
@@ -111,8 +115,29 @@ class Listing:
             if a.get("keeps") and attributes.get(n, a.get("default")):
                 self.thin = [g for g in self.groups if g != own]
 
+    def _place(self, placing: Mapping[str, str], spec: Spec, arrays: Mapping[str, Any], attributes: Mapping[str, Any]) -> None:
+        """Find the axes that attributes place among those of one group, in the order of the operands' dimensions."""
+        self.names = {n: [ast.unparse(d) for d in dims] for n, (_, dims) in (*spec.inputs.items(), *spec.outputs.items())}
+        self.slots = set(placing)
+        home = next(n for n in spec.inputs if self._is_whole(n) and self.slots <= set(self.names[n]))
+        self.rank = next(arrays[n].ndim for n in spec.inputs if n in arrays and self._is_whole(n))
+        for dim in self.names[home]:
+            if dim in placing:
+                value = int(attributes.get(placing[dim], spec.attributes[placing[dim]].get("default")))
+                if not -self.rank <= value < self.rank or value % self.rank in self.listed:
+                    raise RefusedError(f"{placing[dim]} = {value} of {self.rank} axes")
+                self.listed.append(value % self.rank)
+
+    def _is_whole(self, name: str) -> bool:
+        """Whether an operand has a group and at each place beside it one of the dimensions that attributes place."""
+        own = [d for d, group in zip(self.names[name], self.dims[name], strict=True) if not group]
+        return len(own) == len(self.slots) == len(self.dims[name]) - 1 and set(own) == self.slots
+
     def order(self, name: str) -> list[int] | None:
         """Return for each axis that a body sees of an operand which one of the caller's it is; None where these are the same."""
+        if self.slots and self._is_whole(name):
+            others = [a for a in range(self.rank) if a not in self.listed]
+            return others + self.listed if self.dims[name][0] else self.listed + others
         if not self.groups or set(self.dims[name]) != self.groups:
             return None
         others = [a for a in range(self.rank) if a not in self.listed]
@@ -167,7 +192,7 @@ class Call:
         self.dims: dict[str, int] = {}
         self.groups: dict[str, tuple[int, ...]] = {}
         self.own: dict[str, tuple[int, ...]] = {}
-        self._placed = {str(a["dim"]): n for n, a in spec.attributes.items() if a["type"] == "axis"}
+        self._placed = {str(a["dim"]): n for n, a in spec.attributes.items() if a["type"] == "axis" and not listing.slots}
         # Those with the dimension that an axis attribute places tell of the groups; so does an operand with one group.
         for n in sorted(self.inputs, key=self._unclear):
             self._bind(n)
@@ -198,7 +223,7 @@ class Call:
         names = [g for d in dims if (g := group_name(d))]
         lengths = [len(self.groups[g]) if g in self.groups else -1 for g in names]
         placed = [d for d in dims if ast.unparse(d) in self._placed]
-        if self.listing.order(name) is not None:
+        if self.listing.order(name) is not None and not self.listing.slots:
             count = len(self.listing.listed)
             lengths = [count if g == self.listing.own else len(shape) - count for g in names]
         elif -1 in lengths and len(names) == 2 and placed:

@@ -29,6 +29,7 @@ OF_SPECS: dict[str, Callable[[str, Spec], object]] = {
     "an input of a derived shape": lambda text, spec: spec.dims() & spec.shape.keys(),
     "an axis attribute": lambda text, spec: "dim: N" in text,
     "an attribute of axes": lambda text, spec: "group: R" in text,
+    "attributes that place two axes": lambda text, spec: "dim: M" in text,
     "axes that are kept": lambda text, spec: "keeps: R" in text,
     "a dtype attribute": lambda text, spec: "binds: U" in text,
     "an attribute with a default before one without": lambda text, spec: re.search(r"default:.*\n  \w+: (?!.*def)", _head(text)),

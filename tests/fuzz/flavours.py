@@ -35,6 +35,7 @@ class Flavour:
     broadcast: bool = False
     axis: bool = False
     axes: bool = False
+    placed: bool = False
 
     @property
     def positive(self) -> frozenset[str]:
@@ -125,9 +126,17 @@ FLAVOURS = (
     ),
     Flavour(
         "axes",
-        tensors(x="T *K *R", z="T *K", w="T *R", v="T *R *K", b="T? *R", s="T", q="Q *K *R", on="bool *K *R"),
+        tensors(x="T *K *R", z="T *K", w="T *R", v="T *R *K", b="T? *R", s="T", c="T N", q="Q *K *R", ids="I *K *R",
+                on="bool *K *R"),
         (("*K", "*R"), ("*K",), ("*R",), (), ("*R", "*K")),
         axes=True,
+    ),
+    Flavour(
+        "placed",
+        tensors(x="T *K N M", z="T *K", w="T N", v="T M N", a="T *K M N", c="T M", b="T? M", s="T", q="Q *K N M", ids="I *K",
+                on="bool *K N M"),
+        (("*K", "M", "N"), ("*K", "N", "M"), ("*K",), ("N", "M"), ("*K", "M + N"), ("M",)),
+        placed=True,
     ),
     Flavour(
         "groups",

@@ -52,7 +52,8 @@ class Rule:
 
     `axes` holds each attribute that counts axes with the dimension it places. `listed`
     holds an attribute that lists axes, the groups of the others and of those, and the
-    attribute that keeps them, None where there is none.
+    attribute that keeps them, None where there is none. `placed` holds the group among
+    whose axes attributes place dimensions, these attributes, and the dimensions.
     """
 
     inputs: tuple[str, ...]
@@ -61,6 +62,7 @@ class Rule:
     broadcast: bool = False
     axes: tuple[tuple[str, str], ...] = ()
     listed: tuple[str, str, str, str | None] | None = None
+    placed: tuple[str, tuple[str, ...], tuple[str, ...]] | None = None
 
 
 @dataclass(frozen=True)
@@ -93,6 +95,9 @@ class _Call:
             self._place(dim, named[name])
         self.spread: dict[str, list[int]] = {}
         self.thin: str | None = None
+        self.placed: list[int] = []
+        if rule.placed is not None:
+            self.placed = [named[name] for name in rule.placed[1]]
         if rule.listed is not None:
             self._list(rule.listed, named)
 
@@ -116,6 +121,14 @@ class _Call:
         mixed = set(entries) == set(self.spread) or list(entries) == [self.thin]
         if along in self.spread and mixed:
             return self.spread[along][place]
+        if self.rule.placed is not None:
+            rest, _, dims = self.rule.placed
+            own = [e for e in entries if e != rest]
+            if rest in entries and len(own) == len(dims) and set(own) <= set(dims):
+                rank = self.ranks[rest] + len(own)
+                placed = [a % rank for a in self.placed]
+                others = [a for a in range(rank) if a not in placed]
+                return others[place] if along == rest else placed[own.index(along)]
         return self._offset(entries, along) + place
 
     def _place(self, dim: str, axis: int) -> None:

@@ -66,6 +66,8 @@ class Attribute:
         """
         if self.length is None:
             return self._one(op, value)
+        if self.kind == "axes" and isinstance(value, int):
+            value = (value,)
         if not isinstance(value, tuple | list):
             raise TypeError(f"{op}: {self.name} must be a tuple, not {value!r}")
         if self.length >= 0 and len(value) != self.length:
@@ -85,7 +87,7 @@ class Attribute:
                 return [int(value)]
             case "float" if isinstance(value, float | int) and not is_bool:
                 return list(struct.unpack("<q", struct.pack("<d", float(value))))
-            case "int" | "axis" if hasattr(value, "__index__") and not is_bool:
+            case "int" | "axis" | "axes" if hasattr(value, "__index__") and not is_bool:
                 value = value.__index__()
                 if not -(2**63) <= value < 2**63:
                     raise ValueError(

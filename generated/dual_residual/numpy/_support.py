@@ -35,6 +35,7 @@ from ._signature import (
 __all__ = [
     "BOOL",
     "DTYPE_POSITION",
+    "INTEGER",
     "MISS",
     "Attribute",
     "Input",
@@ -48,6 +49,9 @@ __all__ = [
 
 MISS = (LookupError, AttributeError, TypeError, ValueError, BufferError, OverflowError)
 """What the fast way raises when a call is not for it; the careful way finds out why."""
+
+INTEGER = (int, np.integer)
+"""What stands for a list of one axis."""
 
 MOST_PLANS = 1024
 """How many plans an op keeps before it forgets them all: some programs have no end of

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,6 +21,59 @@ class Arrays:
 
         def __getattr__(self, name: str) -> Any:
             """Return what adds a node of an operator, or a method of `Body`."""
+
+    # ---- listed axes ----
+
+    def list_axes(self, axes: Sequence[int], rank: int) -> None:
+        """Say which of so many axes an attribute lists, from the front; all where none is.
+
+        Raises:
+            ValueError: when one is out of range, or listed twice.
+        """
+        counted = [a + rank if a < 0 else a for a in axes] or list(range(rank))
+        if not all(0 <= a < rank for a in counted) or len(set(counted)) < len(counted):
+            raise ValueError(f"{list(axes)} lists no axes of {rank}")
+        self.listed = tuple(sorted(counted))
+        self.unlisted = rank - len(counted)
+
+    def place_axes(self, axes: Sequence[int], rank: int) -> None:
+        """Say which axes of so many attributes place, in their order.
+
+        Raises:
+            ValueError: when one is out of range, or is placed twice.
+        """
+        self.list_axes(axes, rank)
+        self.listed = tuple(a + rank if a < 0 else a for a in axes)
+
+    def _order(self, ahead: bool) -> list[int]:
+        rank = self.unlisted + len(self.listed)
+        rest = [a for a in range(rank) if a not in self.listed]
+        return [*self.listed, *rest] if ahead else [*rest, *self.listed]
+
+    def arranged(self, x: str | None, ahead: bool) -> str | None:
+        """Add x with the listed axes before or behind the others."""
+        return self._transposed(x, self._order(ahead))
+
+    def restored(self, x: str | None, ahead: bool) -> str | None:
+        """Add x, whose axes were arranged, with each in its own place."""
+        order = self._order(ahead)
+        return self._transposed(x, [order.index(a) for a in range(len(order))])
+
+    def _transposed(self, x: str | None, perm: list[int]) -> str | None:
+        # One without axes has no `perm`.
+        return x if x is None or perm == sorted(perm) else self.Transpose(x, perm=perm)
+
+    def thinned(self, x: str | None, kept: bool) -> str | None:
+        """Add x without the listed axes, where they are kept with size 1."""
+        if x is None or not kept or not self.listed:
+            return x
+        return self.Squeeze(x, self.vector(*self.listed))
+
+    def spread(self, x: str | None, kept: bool) -> str | None:
+        """Add x with axes of size 1 in place of the listed ones, where they are kept."""
+        if x is None or not kept or not self.listed:
+            return x
+        return self.Unsqueeze(x, self.vector(*self.listed))
 
     # ---- shapes ----
 

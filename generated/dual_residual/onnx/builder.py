@@ -123,6 +123,8 @@ class Body(Arrays, Functions, Windows):
         self._nodes: list[NodeProto] = []
         self._count = 0
         self._known: dict[str, str] = {}
+        self.listed: tuple[int, ...] = ()
+        self.unlisted = 0
         self._taken = {p.name for p in (*schema.inputs, *schema.outputs)}
 
     def __getattr__(self, op_type: str) -> Callable[..., str]:

@@ -36,7 +36,9 @@ class Rule:
     `axes` holds the position of each axis attribute with the dimension it places, and
     `batch_axes` that of the argument by which vmap adds axes. `listed` holds the position
     of an attribute that lists axes, the groups of the others and of those, and the
-    position of the attribute that keeps them, None where there is none.
+    position of the attribute that keeps them, None where there is none. `placed` holds
+    the group among whose axes attributes place dimensions, the positions of these
+    attributes, and the dimensions.
     """
 
     operator: Operator
@@ -46,6 +48,7 @@ class Rule:
     broadcast: bool = False
     axes: tuple[tuple[int, str], ...] = ()
     listed: tuple[int, str, str, int | None] | None = None
+    placed: tuple[str, tuple[int, ...], tuple[str, ...]] | None = None
     batch_axes: int | None = None
 
     def placements(self, *given: Any) -> list[tuple[list[Any], list[Any]]]:
@@ -89,6 +92,9 @@ class _Call:
             self._place(dim, arguments[position])
         self.spread: dict[str, list[int]] = {}
         self.thin: str | None = None
+        self.placed: list[int] = []
+        if rule.placed is not None:
+            self.placed = [arguments[position] for position in rule.placed[1]]
         if rule.listed is not None:
             self._list(rule.listed, arguments)
 
@@ -112,6 +118,14 @@ class _Call:
         mixed = set(entries) == set(self.spread) or list(entries) == [self.thin]
         if along in self.spread and mixed:
             return self.spread[along][place]
+        if self.rule.placed is not None:
+            rest, _, dims = self.rule.placed
+            own = [e for e in entries if e != rest]
+            if rest in entries and len(own) == len(dims) and set(own) <= set(dims):
+                rank = self.ranks[rest] + len(own)
+                placed = [a % rank for a in self.placed]
+                others = [a for a in range(rank) if a not in placed]
+                return others[place] if along == rest else placed[own.index(along)]
         return self._offset(entries, along) + place
 
     def _place(self, dim: str, axis: int) -> None:

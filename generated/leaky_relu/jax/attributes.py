@@ -58,6 +58,8 @@ class Attribute:
         """
         if self.length is None:
             return self._one(op, value)
+        if self.kind == "axes" and isinstance(value, int | np.integer):
+            value = (value,)
         if isinstance(value, str) or not isinstance(value, Sequence | np.ndarray):
             raise TypeError(f"{op}: {self.name} must be a sequence, not {value!r}")
         if self.length >= 0 and len(value) != self.length:
@@ -83,7 +85,7 @@ class Attribute:
             case "float" if hasattr(value, "__float__") and not is_bool:
                 number = float(value)
                 return number, list(struct.unpack("<q", struct.pack("<d", number)))
-            case "int" | "axis" if hasattr(value, "__index__") and not is_bool:
+            case "int" | "axis" | "axes" if hasattr(value, "__index__") and not is_bool:
                 whole = value.__index__()
                 if not -(2**63) <= whole < 2**63:
                     raise ValueError(

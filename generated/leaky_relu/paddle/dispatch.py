@@ -87,6 +87,11 @@ def number_text(value: Any) -> str:
 integer = _operator.index
 
 
+def axes(value: Any) -> list[int]:
+    """Return listed axes: a number is a list of this one."""
+    return list_of(integer)([value] if isinstance(value, int) else value)
+
+
 @dataclass(frozen=True)
 class Gradient:
     """How an operator is differentiated: what computes the gradients, and of what.

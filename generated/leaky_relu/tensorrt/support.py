@@ -254,6 +254,18 @@ class Shapes:
         else:
             self.next_group(name, self.rest(0))
 
+    def next_apart(self, name, axes):
+        if self.sizes is not None:
+            placed = [self.axes[axis] for axis in axes]
+            sizes = [s for at, s in enumerate(self.sizes) if at not in placed]
+            if len(sizes) + len(axes) != len(self.sizes):
+                raise ValueError("an axis is placed twice, or is none of an input")
+            self._bind(self.groups, name, sizes)
+
+    def next_at(self, name, axis):
+        if self.sizes is not None:
+            self._bind(self.dims, name, [self.sizes[self.axes[axis]]])
+
     def skip(self):
         self.at += 1
 
@@ -382,6 +394,11 @@ class Shapes:
         others, listed = iter(self.groups[rest]), self.listed[axes] if keeps else ()
         for at in range(len(self.groups[rest]) + len(listed)):
             self.append(1 if at in listed else next(others))
+
+    def append_apart(self, rest, axes, sizes):
+        others, placed = iter(self.groups[rest]), [self.axes[axis] for axis in axes]
+        for at in range(len(self.groups[rest]) + len(axes)):
+            self.append(sizes[placed.index(at)] if at in placed else next(others))
 
     def expression(self, size):
         return self.builder.constant(size) if isinstance(size, int) else size

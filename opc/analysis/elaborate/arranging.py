@@ -18,6 +18,31 @@ class Arranging:
         self.spec, self.inputs, self.found = spec, inputs, found
         self.named: str | None = None
         """The attribute that lists axes, once one is read."""
+        self.slots: dict[str, tuple[str, int]] = {}
+        """Attributes that place dimensions among the axes of one group: this, and which of an operand's dimensions it is."""
+
+    def find_slots(self) -> None:
+        """Find the attributes of type axis whose dimensions stand all beside one group, in an input that is always given."""
+        entries = self.spec.model.attributes
+        placed = {name: e.dim for name, e in entries.items() if e.type.strip() == "axis" and e.dim is not None}
+        for o in self.inputs:
+            groups = [d.name for d in o.dims if isinstance(d, Group)]
+            dims = [str(d) for d in o.dims if not isinstance(d, Group)]
+            at_an_end = isinstance(o.dims[0], Group) or isinstance(o.dims[-1], Group) if o.dims else False
+            if len(dims) > 1 == len(groups) and at_an_end and not o.optional and sorted(dims) == sorted(placed.values()):
+                self.slots = {name: (groups[0], dims.index(dim)) for name, dim in placed.items()}
+                return
+
+    def is_refused(self, name: str, what: str) -> bool:
+        """Record that an op may not have such an attribute, where its operands broadcast or its code is native."""
+        at = self.spec.key_span("attributes", name)
+        if self.spec.model.broadcast:
+            self.found.error(
+                f"an op whose operands broadcast has no {what}", at, "write what broadcasts as operands of their own"
+            )
+        elif self.spec.model.native:
+            self.found.error(f"an op with native code has no {what}", at, "give the code a list, type: 'int[]'")
+        return bool(self.spec.model.broadcast or self.spec.model.native)
 
     def axes(self, name: str, entry: AttributeModel) -> tuple[str, str] | None:
         """Return the group whose axes an attribute lists and the group of the others; None, recorded, where it is wrong."""
@@ -30,11 +55,11 @@ class Arranging:
         if entry.group is None:
             error(f"'{name}' does not say which group its axes are", at, "add group: R, for an input T[*K, *R]")
             return None
-        if spec.model.broadcast:
-            error("an op whose operands broadcast has no attribute of axes", at, "write what broadcasts as operands of their own")
+        if self.slots:
+            first = next(iter(self.slots))
+            error(f"'{first}' places a dimension among the axes of a group", at, "an op lists axes, or places dimensions")
             return None
-        if spec.model.native:
-            error("an op with native code has no attribute of axes", at, "give the code a list, type: 'int[]'")
+        if self.is_refused(name, "attribute of axes"):
             return None
         where = spec.span("attributes", name, "group")
         having = [o for o in self.inputs if Group(entry.group) in o.dims]
@@ -58,6 +83,12 @@ class Arranging:
 
     def operands(self, attributes: Iterable[Attribute], outputs: Sequence[Operand]) -> None:
         """Check what keeps axes, and the operands that axes are found in."""
+        self._slot_operands(outputs)
+        attributes, taken = list(attributes), set[object]()
+        for a in attributes:
+            if a.among is not None and a.default in taken:
+                self.found.error(f"the default of '{a.name}' is that of another", self.spec.span("attributes", a.name, "default"))
+            taken |= {a.default} if a.among is not None and a.default is not None else set()
         axes = next((a for a in attributes if a.picks is not None), None)
         if axes is None or axes.picks is None:
             for a in attributes:
@@ -83,6 +114,22 @@ class Arranging:
             elif keeping and rest in groups and picked not in groups and len(o.dims) > 1:
                 hint = f"write T[{_star(rest)}]"
                 self.found.error(f"'{o.name}' has axes beside those between which '{keeping[0].name}' keeps others", o.span, hint)
+
+    def _slot_operands(self, outputs: Sequence[Operand]) -> None:
+        """Check the operands with a dimension that is placed among the axes of a group."""
+        if not self.slots:
+            return
+        (rest,) = {group for group, _ in self.slots.values()}
+        placed = {e.dim for name, e in self.spec.model.attributes.items() if name in self.slots}
+        for o in (*self.inputs, *outputs):
+            own = [str(d) for d in o.dims if not isinstance(d, Group)]
+            whole = sorted(own) == sorted(map(str, placed)) and len(own) == len(o.dims) - 1
+            at_an_end = whole and Group(rest) in (o.dims[0], o.dims[-1])
+            if Group(rest) in o.dims and placed & set(own) and not at_an_end:
+                names = " and ".join(f"'{name}'" for name in self.slots)
+                dims = ", ".join(e.dim or "" for name, e in self.spec.model.attributes.items() if name in self.slots)
+                hint = f"write T[{_star(rest)}, {dims}], where any of these may stand in another's place"
+                self.found.error(f"'{o.name}' has not just the axes that {names} place, and '{_star(rest)}'", o.span, hint)
 
 
 def _star(group: str) -> str:

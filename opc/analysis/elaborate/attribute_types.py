@@ -65,6 +65,7 @@ class AttributeTyper:
 
     def declare(self) -> None:
         """Put the attributes in scope, without their checks, which may name any of them."""
+        self.arranging.find_slots()
         for name, entry in self.spec.model.attributes.items():
             self.scope.poisoned.add(name)
             match = _ATTRIBUTE_TYPE.fullmatch(entry.type.strip())
@@ -120,6 +121,7 @@ class AttributeTyper:
             entry.binds,
             picks,
             entry.keeps if own == "bool" else None,
+            self.arranging.slots.get(name),
             doc=entry.doc,
             span=spec.key_span("attributes", name),
         )
@@ -143,6 +145,8 @@ class AttributeTyper:
             hint = did_you_mean(entry.dim, self.scope.dims) or f"the inputs' dimensions are {dims}"
             self._error(f"no input has the dimension '{entry.dim}'", at, hint)
             self.misplaced = True
+        elif name in self.arranging.slots:
+            self.misplaced |= self.arranging.is_refused(name, "axis attribute among the axes of one group")
         elif not any(len([d for d in o.dims if isinstance(d, Group)]) == 2 for o in owners):
             shape = f"T[*A, {entry.dim}, *B]"
             self._error(f"'{entry.dim}' does not stand between two axis groups", at, f"declare an input as {shape}")

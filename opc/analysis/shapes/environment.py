@@ -9,7 +9,7 @@ from opc.analysis.shapes.plan import group_key
 from opc.analysis.shapes.scalar import Scalar, evaluate
 from opc.analysis.shapes.steps import GroupKey
 from opc.ir.affine import Affine, AttrInt, Dim, GroupSize, Symbol
-from opc.ir.arrangement import arrangement, mixed, places
+from opc.ir.arrangement import arrangement, mixed
 from opc.ir.expr import Expr
 from opc.ir.op import AttributeValue, Group, Op, Operand
 from opc.records import dataclass
@@ -33,6 +33,8 @@ class ShapeEnv:
     dims: dict[str, int] = field(default_factory=dict)
     groups: dict[GroupKey, Shape] = field(default_factory=dict)
     outputs: dict[str, Shape] = field(default_factory=dict)
+    rank: int = 0
+    """How many axes there are among which attributes place dimensions."""
 
     def value(self, size: Affine) -> int:
         """Return the value of an expression over dimensions, group sizes and attributes.
@@ -75,15 +77,14 @@ class ShapeEnv:
         return tuple(sizes)
 
     def picked(self, rank: int) -> tuple[int, ...]:
-        """Return the places of listed axes among so many, of an op with an attribute of axes.
+        """Return the places of picked axes among so many, of an op with an attribute of axes: see `Arrangement.places`.
 
         Raises:
             ValueError: when one is out of range or stands twice.
         """
         how = arrangement(self.op)
-        listed = None if how is None else self.attributes[how.axes]
-        assert isinstance(listed, tuple), "the op has an attribute of axes"
-        return places([int(a) for a in listed], rank)
+        assert how is not None, "the op has an attribute of axes"
+        return how.places(self.attributes, rank)
 
     def seen_shape_of(self, operand: Operand) -> Shape:
         """Return the shape that an input or output has for who calls the op: see `opc.ir.arrangement`."""
@@ -91,6 +92,8 @@ class ShapeEnv:
         if how is None or not (how.is_mixed(operand) or how.is_thinned(operand)):
             return shape
         rest, own = (self.groups.get((name, None), ()) for name in (how.rest, how.picked))
+        if how.slots:
+            own = tuple(self.dims.get(dim, 0) for dim in how.slot_dims(operand))
         if how.is_mixed(operand):
             return mixed(rest, own, self.picked(len(rest) + len(own)))
         if how.keeps is None or not self.attributes[how.keeps]:

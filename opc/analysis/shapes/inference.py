@@ -151,6 +151,9 @@ class _Run:
                 self.group(axis.group, name, shape[at : at + length] if length >= 0 else None)
                 at += max(length, 0)
                 continue
+            if isinstance(axis, MatchDim) and axis.slot is not None:
+                self.dim(axis.dim, name, shape[self.places(name, shape)[axis.slot]])
+                continue
             if isinstance(axis, MatchDim):
                 self.dim(axis.dim, name, shape[at])
             at += 1
@@ -161,23 +164,23 @@ class _Run:
         if name in self.placed:
             return
         self.placed.add(name)
+        self.env.attributes[name] = self.counted(name, operand, rank, step.first, rank - step.last - 1)
+
+    def counted(self, name: str, operand: str, rank: int, low: int, high: int) -> int:
+        """Return an axis attribute counted from the front, where it is in range."""
         given = int(self.env.attribute(name))
-        low, high = step.first, rank - step.last - 1
         axis = given + rank if given < 0 else given
         if not low <= axis <= high:
             span = f"from {low - rank} to {high - rank} or " if low == 0 and high == rank - 1 else ""
             span = f"from {-rank} to {rank - 1}" if span else f"from {low} to {high}"
             raise self.error(f"{name} = {given} is out of range: {operand} has {axes(rank)}, so it must be {span}")
-        self.env.attributes[name] = axis
+        return axis
 
     def arranged(self, length: Among | Around, operand: str, shape: Shape) -> Shape:
         """Return the sizes of a group's axes in a mixed or thinned operand, whose rank tells first which axes are listed."""
         if isinstance(length, Around) and not self.env.attributes[length.keeps]:
             return shape
-        name = length.attribute
-        self.place_listed(name, operand, len(shape))
-        listed = self.env.attributes[name]
-        assert isinstance(listed, tuple), "axes are a list"
+        listed = self.places(operand, shape)
         if isinstance(length, Among):
             return tuple(size for a, size in enumerate(shape) if (a in listed) == length.listed)
         for a, size in enumerate(shape):
@@ -185,11 +188,35 @@ class _Run:
                 raise self.error(f"axis {a} of {operand} must have size 1, but has {size}")
         return tuple(size for a, size in enumerate(shape) if a not in listed)
 
-    def place_listed(self, name: str, operand: str, rank: int) -> None:
-        """Count the axes that an attribute lists from the front, once."""
-        if name not in self.placed:
-            self.placed.add(name)
-            self.env.attributes[name] = self.listed(name, operand, rank)
+    def places(self, operand: str, shape: Shape) -> tuple[int, ...]:
+        """Return the axes of a mixed or thinned operand that attributes list or place."""
+        self.place_listed(operand, len(shape))
+        how = arrangement(self.op)
+        assert how is not None, "it has an attribute of axes"
+        if how.slots and len(shape) != self.env.rank:
+            raise self.error(f"{operand} must have {axes(self.env.rank)}, but has shape {format_shape(shape)}")
+        listed = self.env.attributes[how.axes]
+        return tuple(int(self.env.attribute(name)) for name in how.attributes) if how.slots else listed  # type: ignore[return-value]  # axes are a list of ints
+
+    def place_listed(self, operand: str, rank: int) -> None:
+        """Count the axes that attributes list or place from the front, once."""
+        how = arrangement(self.op)
+        assert how is not None, "it has an attribute of axes"
+        if how.axes in self.placed:
+            return
+        self.placed.add(how.axes)
+        if not how.slots:
+            self.env.attributes[how.axes] = self.listed(how.axes, operand, rank)
+            return
+        self.env.rank = rank
+        taken: set[int] = set()
+        for name in how.attributes:
+            axis = self.counted(name, operand, rank, 0, rank - 1)
+            if axis in taken:
+                given = self.env.attribute(name)
+                raise self.error(f"{name} = {given} is an axis of {operand} that another attribute places")
+            taken.add(axis)
+            self.env.attributes[name] = axis
 
     def listed(self, name: str, operand: str, rank: int) -> tuple[int, ...]:
         """Return the axes that an attribute lists, counted from the front, in order."""
@@ -289,7 +316,7 @@ class _Run:
         how = arrangement(self.op)
         if how is not None and how.is_mixed(step.operand):
             # Where no input has told it.
-            self.place_listed(how.axes, step.operand.name, len(self.env.shape_of(step.operand)))
+            self.place_listed(step.operand.name, len(self.env.shape_of(step.operand)))
         self.env.outputs[step.operand.name] = self.env.seen_shape_of(step.operand)
 
     def bound(self, need: NeedOne) -> bool:

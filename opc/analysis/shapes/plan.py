@@ -98,7 +98,7 @@ class _Planner:
         self.groups: dict[GroupKey, Bound] = {}
         self.types: dict[str, Bound] = {}
         self.placed: dict[str, Bound] = {}
-        self.axes = {a.dim: a for a in op.attributes if a.kind is AttributeKind.AXIS and a.dim is not None}
+        self.axes = {a.dim: a for a in op.attributes if a.kind is AttributeKind.AXIS and a.dim is not None and a.among is None}
         self.binders: dict[Unsure, list[str]] = {}
         self.derived = dict(op.dims)
 
@@ -162,7 +162,7 @@ class _Planner:
         """Return how many axes each group of the operand takes, or None when that is not known yet."""
         dims = operand.dims
         if (how := arrangement(self.op)) is not None and how.is_mixed(operand):
-            return [Among(how.axes, _as_group(d).name == how.picked) for d in dims]
+            return [Among(how.axes, d.name == how.picked) for d in dims if isinstance(d, Group)]
         if how is not None and how.keeps is not None and how.is_thinned(operand):
             return [Around(how.axes, how.keeps)]
         positions = [i for i, d in enumerate(dims) if isinstance(d, Group)]
@@ -195,6 +195,8 @@ class _Planner:
         lengths = self._lengths(operand) or []
         places = self._places(operand)
         axes: list[AxisMatch] = []
+        how, slots = arrangement(self.op), iter(range(len(operand.dims)))
+        slotted = how is not None and bool(how.slots) and how.is_mixed(operand)
         for dim in operand.dims:
             name = _dim_name(dim)
             if isinstance(dim, Group):
@@ -205,7 +207,7 @@ class _Planner:
                 self.binders.setdefault(key, []).append(operand.name)
             elif name is not None and name not in self.derived:
                 known = self.dims.get(name, Bound.NO)
-                axes.append(MatchDim(name, known))
+                axes.append(MatchDim(name, known, next(slots) if slotted else None))
                 self.dims[name] = _bound(known, operand)
                 self.binders.setdefault(name, []).append(operand.name)
             else:

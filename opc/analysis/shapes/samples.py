@@ -9,7 +9,7 @@ from opc.analysis.shapes.inference import broadcast_shapes
 from opc.analysis.shapes.plan import group_key
 from opc.analysis.shapes.steps import GroupKey
 from opc.ir.affine import AttrInt, Dim, GroupSize, Symbol
-from opc.ir.arrangement import arrangement, mixed, places
+from opc.ir.arrangement import arrangement, mixed
 from opc.ir.op import Attribute, AttributeKind, AttributeValue, Group, Op, Operand
 
 
@@ -44,14 +44,17 @@ def sample(
                 whole = broadcast_shapes(whole, groups[own_key]) or ()
             groups[key] = whole
     how = arrangement(op)
-    if how is not None and how.axes not in given:
+    if how is not None and how.slots:
+        first = 0 if any(how.picked_first(o) for o in operands if how.is_mixed(o)) else len(groups[how.rest, None])
+        given |= {name: first + k for k, name in enumerate(how.attributes) if name not in given}
+    elif how is not None and how.axes not in given:
         declared = next((o for o in operands if how.is_mixed(o)), None)
         first = 0 if declared is None or how.picked_first(declared) else len(groups[how.rest, None])
         given[how.axes] = tuple(range(first, first + len(groups[how.picked, None])))
     for a in op.attributes:
         if a.required and a.name not in given:
             given[a.name] = _value(a.kind, a.length, a.values)
-        if a.kind is AttributeKind.AXIS:
+        if a.kind is AttributeKind.AXIS and a.among is None:
             given[a.name] = _position(op, a, groups)
 
     def value(symbol: Symbol) -> int:
@@ -79,11 +82,11 @@ def sample(
         if how is not None and (how.is_mixed(operand) or how.is_thinned(operand)):
             keeps = None if how.keeps is None else given.get(how.keeps, op.attribute(how.keeps).default)
             if how.is_mixed(operand) or keeps is True:
-                rest, picked = groups[how.rest, None], groups[how.picked, None]
+                rest, picked = groups[how.rest, None], groups.get((how.picked, None), ())
                 own = picked if how.is_mixed(operand) else (1,) * len(picked)
-                listed = given[how.axes]
-                assert isinstance(listed, tuple), "axes are a list"
-                return mixed(rest, own, places([int(a) for a in listed], len(rest) + len(picked)))
+                if how.slots:
+                    own = tuple(d.evaluate(value) for d in operand.dims if not isinstance(d, Group))
+                return mixed(rest, own, how.places(given, len(rest) + len(own)))
         found: list[int] = []
         for dim in operand.dims:
             found += groups[group_key(dim)] if isinstance(dim, Group) else [dim.evaluate(value)]

@@ -105,7 +105,10 @@ class Same:
 
 @dataclass(frozen=True, slots=True)
 class Among:
-    """A group takes the axes that an attribute lists, or those that it does not list, wherever they stand in a mixed operand."""
+    """A group takes the axes that an attribute lists, or those that it does not list, wherever they stand in a mixed operand.
+
+    Where attributes place single dimensions, `attribute` is the first of them, and the axes of these are the listed ones.
+    """
 
     attribute: str
     listed: bool
@@ -124,10 +127,11 @@ GroupLength: TypeAlias = Rest | UpTo | Same | Among | Around
 
 @dataclass(frozen=True, slots=True)
 class MatchDim:
-    """The next axis binds a named dimension, or equals it."""
+    """The next axis binds a named dimension, or equals it; with `slot`, it is the one that an attribute places so."""
 
     dim: str
     known: Bound
+    slot: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

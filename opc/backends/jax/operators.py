@@ -6,7 +6,7 @@ from opc.analysis.pointwise import is_pointwise
 from opc.analysis.sharding import Sharding, shardings
 from opc.backends.attribute_code import python_attribute
 from opc.backends.batching import batching
-from opc.backends.cuts import listing, shape_words, way_items
+from opc.backends.cuts import listing, placing, shape_words, way_items
 from opc.backends.derivatives import DerivativeRule, FamilyCall, Given, rules
 from opc.backends.jax.library import templates
 from opc.emit.python.text import Bracket, literal, quoted, tuple_of
@@ -79,10 +79,13 @@ def _rule(op: Op, ways: tuple[Sharding, ...]) -> Bracket:
     sides = (tuple_of([quoted(shape_words(o, op)) for o in side]) for side in (op.inputs, op.outputs))
     items: list[str | Bracket] = [*sides, tuple_of([Bracket("Way(", way_items(s, names), ")") for s in ways])]
     items += ["broadcast=True"] if op.broadcast else []
-    axes = [tuple_of([quoted(a.name), quoted(str(a.dim))]) for a in op.attributes if a.kind is AttributeKind.AXIS]
+    between = [a for a in op.attributes if a.kind is AttributeKind.AXIS and a.among is None]
+    axes = [tuple_of([quoted(a.name), quoted(str(a.dim))]) for a in between]
     items += [Bracket("axes=(", axes, ")", single=True)] if axes else []
     listed = listing(op, quoted)
     items += [Bracket("listed=(", listed, ")")] if listed else []
+    placed = placing(op, quoted)
+    items += [Bracket("placed=(", placed, ")")] if placed else []
     return Bracket("rule=Rule(", items, ")")
 
 

@@ -146,7 +146,8 @@ def _parameters(op: Op) -> list[str]:
 
 def _annotation(a: Attribute) -> str:
     single = _ANNOTATION[a.kind]
-    return single if a.length is None else f"Sequence[{single}]"
+    several = single if a.length is None else f"Sequence[{single}]"
+    return several if a.picks is None else f"{single} | {several}"
 
 
 def _default(a: Attribute) -> str:
@@ -216,7 +217,11 @@ def _fast(op: Op) -> str:
     parts = ["only"] if chooses_outputs(op) else []
     parts += [part for o in op.inputs for part in _key(o)] + [a.name for a in op.attributes if _is_key(a)]
     lookup = str(Bracket(f"{plan}, _, {types} = _{op.name}.plans[", parts, "]", single=True))
-    lines = ["    try:"]
+    lines = []
+    for a in op.attributes:
+        if a.picks is not None:
+            lines += [f"    if isinstance({a.name}, _INTEGER):", f"        {a.name} = ({a.name},)"]
+    lines += ["    try:"]
     if len(lookup) <= WIDTH - 8:
         lines += [f"        {lookup}"]
     else:

@@ -57,6 +57,22 @@ class OnnxChecks(Checks[OnnxSession]):
         found = onnx.shape_inference.infer_shapes(model, check_type=True, strict_mode=True, data_prop=True)
         return {o.name: o.type.tensor_type for o in found.graph.output}
 
+    def one_axis(self) -> None:
+        """A model is the same of a number as of a list of this one."""
+        for axis, name, given in self.of_one_axis():
+            absent = [x.name for x in self.op.inputs if x.name not in given.given]
+            made = [
+                self.module.make_model(
+                    self.op.class_name,
+                    dtypes=next(iter(self.halves or [DType.FLOAT32])).value,
+                    shapes={n: a.shape for n, a in given.given.items()},
+                    absent=absent,
+                    **{**given.attributes, name: value},
+                )
+                for value in (axis, [axis])
+            ]
+            assert made[0] == made[1], f"{name}={axis} makes another model than [{axis}]"
+
     @check("shape inference")
     def shape_inference(self) -> None:
         """Sizes that are numbers give the outputs' sizes."""

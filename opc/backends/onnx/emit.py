@@ -12,11 +12,12 @@ from opc.emit.onnx.function import FunctionBody, NoBody, body_name, function_bod
 from opc.emit.onnx.types import TENSOR_TYPE, TYPE_STRING, attribute_type, used_variables
 from opc.emit.python.layout import bracketed
 from opc.emit.python.text import Bracket, docstring, literal, quoted, tuple_of
+from opc.ir.arrangement import arrangement
 from opc.ir.dtypes import DTYPES, Acc, DType, ElementType, TypeVar, candidates
 from opc.ir.op import Attribute, AttributeKind, Family, Op, Operand
 
 SHARED = ("arrays", "builder", "inference", "evaluator", "model", "windows")
-"""The modules that are the same in every package but for their first line."""
+"""The modules that are the same in every package but for their first line, and for what `model` says of listed axes."""
 
 _DERIVED = {
     "_backward": "The gradient of {}.",
@@ -35,7 +36,7 @@ def files(family: Family) -> dict[str, str]:
         "onnx/functions.py": _render("functions.py.j2", family, methods=methods(_used(family))),
         "onnx/reference.py": numpy_module(family),
         "onnx/op_run.py": op_run_module(family),
-        **{f"onnx/{name}.py": _render(f"{name}.py.j2", family, **_dtype_tables()) for name in SHARED},
+        **{f"onnx/{name}.py": _render(f"{name}.py.j2", family, **_listing(family), **_dtype_tables()) for name in SHARED},
     }
 
 
@@ -195,11 +196,32 @@ def _used(family: Family) -> frozenset[str]:
     return frozenset[str]().union(*(b.uses for b in bodies if isinstance(b, FunctionBody)))
 
 
+def _listed(family: Family) -> tuple[str, ...]:
+    """Return the attributes that list axes, or place single ones among those of a group."""
+    how = arrangement(family.forward)
+    return () if how is None else how.attributes
+
+
+def _listing(family: Family) -> dict[str, str]:
+    """Return what the module `model` says of attributes of axes: a tuple of them, and the one that is a list."""
+    listed = _listed(family)
+    lists = [a.name for a in family.forward.attributes if a.picks is not None]
+    return {"listed": tuple_of([quoted(n) for n in listed]).render() if listed else "", "lists": "".join(lists)}
+
+
+def _is_static(a: Attribute) -> bool:
+    """Whether a function is made for one value of an attribute."""
+    return a.picks is not None or a.among is not None or (a.kind in (AttributeKind.STR, AttributeKind.BOOL) and a.length is None)
+
+
 def function_module(family: Family) -> str:
     """Return the text of `onnx/function.py`."""
     bodies = {op: function_body(op) for op in family.ops}
     written = [b.source.rstrip() for b in bodies.values() if isinstance(b, FunctionBody)]
-    static = [a for a in family.forward.attributes if a.kind in (AttributeKind.STR, AttributeKind.BOOL) and a.length is None]
+    static = [a for a in family.forward.attributes if _is_static(a)]
+    listed = _listed(family)
+    parameters = ["op_type", "dtypes=None", "absent=()", "wanted=None"]
+    parameters += [*(["ranks=None"] if listed else []), *(["**attributes"] if static else [])]
     defaults = [f"{quoted(a.name)}: {literal(a.default)}" for a in static if not a.required]
     writers = [f"{quoted(op.class_name)}: {body_name(op)}" for op, b in bodies.items() if isinstance(b, FunctionBody)]
     refused = [f"{quoted(op.class_name)}: {literal(b.reason)}" for op, b in bodies.items() if isinstance(b, NoBody)]
@@ -208,7 +230,9 @@ def function_module(family: Family) -> str:
         "function.py.j2",
         family,
         bodies=written,
-        parameters="op_type, dtypes=None, absent=(), wanted=None" + (", **attributes" if static else ""),
+        definition=bracketed("def make_function(", parameters, "):", 0),
+        listed=listed,
+        chosen=f"the {'attributes of axes, ' if listed else ''}string and bool attributes",
         uses_types="TensorProto" in used,
         uses_first="first" in used,
         writers=Bracket("WRITERS = {", writers, "}").render(),

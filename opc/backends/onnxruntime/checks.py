@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 class OnnxRuntimeChecks(Checks[OnnxRuntimeSession]):
     """The checks of one op."""
 
+    by_python = False
+
     def _models(self) -> Any:
         try:
             return packages.load(self.session.package, "onnx")

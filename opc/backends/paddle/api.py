@@ -56,6 +56,8 @@ def _convert(attribute: Attribute) -> str:
     """Return what makes an attribute's value one that Paddle carries."""
     if attribute.length is None:
         return _CONVERT[attribute.kind]
+    if attribute.picks is not None:
+        return "dispatch.axes"
     # There are no lists of bool; they are passed as integers.
     return f"dispatch.list_of({_ELEMENTS[attribute.kind]})"
 

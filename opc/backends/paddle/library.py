@@ -97,6 +97,8 @@ def _attributed(op: Op) -> str:
     """Return the value of the `opc::Attributed` of a call; empty where no attribute says anything of axes."""
     axis = next((a.name for a in op.attributes if a.kind is AttributeKind.AXIS), None)
     how = arrangement(op)
+    if how is not None and how.slots:
+        return f"{{{{{', '.join(f'attributes.{name}' for name in how.attributes)}}}, true}}"
     if how is not None:
         keeps = "false" if how.keeps is None else f"attributes.{how.keeps} != 0"
         return f"{{attributes.{how.axes}, attributes.{how.axes}_length, {keeps}}}"

@@ -68,10 +68,9 @@ def refusals(family: Family, title: str) -> Iterator[Diagnostic]:
     """Yield why no framework on Poplar can carry a family, whatever its body: operands, and the domain."""
     yield from lacking(reached(family), title, carries)
     for a in family.forward.attributes:
-        if a.picks is not None:
-            yield Diagnostic(
-                f"{title}'s bodies take the axes of tensors as they are declared, not as '{a.name}' lists them", a.span
-            )
+        if a.picks is not None or a.among is not None:
+            how = "lists them" if a.among is None else "places one"
+            yield Diagnostic(f"{title}'s bodies take the axes of tensors as they are declared, not as '{a.name}' {how}", a.span)
     if family.forward.domain in OWN_DOMAINS:
         yield Diagnostic(
             f"the domain {family.forward.domain} is that of PopART's own ops, and ops of users need another",

@@ -53,8 +53,9 @@ def shared_type(op: Op) -> tuple[int, ...]:
 
 
 def attribute_type(attribute: Attribute) -> str:
-    """Return the schema type of an attribute: `float`, `int[]`."""
-    return _TYPES[attribute.kind] + ("" if attribute.length is None else "[]")
+    """Return the schema type of an attribute: `float`, `int[]`; of listed axes `int[1]`, for which torch takes a number too."""
+    several = "[]" if attribute.picks is None else "[1]"
+    return _TYPES[attribute.kind] + ("" if attribute.length is None else several)
 
 
 def _default(attribute: Attribute) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from opc.analysis.sharding import Sharding, shardings
 from opc.backends.batching import needs_batch_axes
-from opc.backends.cuts import listing, shape_words, way_items
+from opc.backends.cuts import listing, placing, shape_words, way_items
 from opc.backends.torch.library import templates
 from opc.emit.python.layout import bracketed
 from opc.emit.python.text import WIDTH, quoted
@@ -30,13 +30,15 @@ def _rule(op: Op, batched: bool) -> str:
         parts.append("ways=(\n" + "".join(f"{way}\n" for way in ways) + "        ),")
     if op.broadcast:
         parts.append("broadcast=True,")
-    axes = [(len(names) + n, a.dim) for n, a in enumerate(op.attributes) if a.kind is AttributeKind.AXIS]
+    axes = [(len(names) + n, a.dim) for n, a in enumerate(op.attributes) if a.kind is AttributeKind.AXIS and a.among is None]
     if axes:
         pairs = [f"({n}, {quoted(str(dim))})" for n, dim in axes]
         parts.append(f"axes=({', '.join(pairs)}{',' if len(pairs) == 1 else ''}),")
     positions = {a.name: str(len(names) + n) for n, a in enumerate(op.attributes)}
     if listed := listing(op, positions.__getitem__):
         parts.append(f"listed=({', '.join(listed)}),")
+    if placed := placing(op, positions.__getitem__):
+        parts.append(f"placed=({', '.join(placed)}),")
     if batched:
         parts.append(f"batch_axes={len(names) + len(op.attributes)},")
     return "    Rule(\n" + "".join(f"        {part}\n" for part in parts) + "    ),"

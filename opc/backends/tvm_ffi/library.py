@@ -75,6 +75,7 @@ def api_source(family: Family) -> str:
     kind = ", or an attribute of another kind" if op.attributes else ""
     raised = [f"TypeError: when an operand is no tensor{kind}.", "ValueError: when one does not fit; the message says which."]
     passed: list[str | Bracket] = [*(x.name for x in op.inputs), *(a.name for a in op.attributes)]
+    listing = [a.name for a in op.attributes if a.picks is not None]
     call = Bracket(f"_{op.name}(", passed, ")")
     if len(op.outputs) > 1:
         call = tuple_of([Bracket(f"*{call.head}", passed, ")")])
@@ -83,6 +84,7 @@ def api_source(family: Family) -> str:
         family,
         signature=_API.signature(op, family.name),
         doc=docstring(documentation(op, op.doc.strip(), raised, wrap=True), 4),
+        listing=[f"    {name} = [{name}] if isinstance({name}, int) else {name}" for name in listing],
         call=f"    return {call.render(4, 0, 7)}",
         lists=any(a.length is not None for a in op.attributes),
     )

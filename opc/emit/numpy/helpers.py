@@ -135,6 +135,11 @@ def _listed(axes, rank):
     return tuple(sorted(a % rank for a in axes)) or tuple(range(rank))
 
 
+def _placed(axes, rank):
+    """Return axes counted from the front."""
+    return tuple(a % rank for a in axes)
+
+
 def _arranged(x, axes, ahead):
     """Return x with some axes before or behind the others."""
     rest = [a for a in range(x.ndim) if a not in axes]

@@ -13,13 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from opc.emit.arrays.frames import ATOM, PythonText
+from opc.emit.arrays.listed import rank_text
 from opc.emit.numpy.operations import NumpyOperations
 from opc.emit.python.carried import SCALAR_FUNCTIONS, carried, names_in, sources_of
 from opc.emit.python.layout import laid_out
 from opc.emit.python.text import WIDTH, docstring, literal, quoted
 from opc.ir.dtypes import TypeVar, candidates, is_floating
 from opc.ir.node import remembered
-from opc.ir.op import Family, Group, Op, Operand
+from opc.ir.op import Family, Op, Operand
 from opc.records import dataclass, replace
 from opc.transform.steps import Segment, Steps
 
@@ -145,10 +146,13 @@ class _NumpyEmitter(NumpyOperations):
     def arranging(self) -> list[str]:
         """Return the lines that give mixed and thinned inputs the axes of their declarations."""
         how = self.arrangement
-        if how is None:
+        if how is None or not how.is_seen(self.op):
             return []
         axes = self.attribute_local[how.axes]
         lines = [f"{axes} = {self.using('_listed')}({axes}, {self.rank()})"]
+        if how.slots:
+            given = ", ".join(self.attribute_local[name] for name in how.attributes)
+            lines = [f"{axes} = {self.using('_placed')}(({given}), {self.rank()})"]
         for o in self.op.inputs:
             x = self.local[o.name]
             if how.is_mixed(o):
@@ -163,19 +167,8 @@ class _NumpyEmitter(NumpyOperations):
         """Return how many axes there are of which some are listed, from an input that tells it."""
         how = self.arrangement
         assert how is not None, "the op has an attribute of axes"
-        text = ""
-        for o in sorted(self.op.inputs, key=lambda o: (o.optional, how.is_thinned(o))):
-            x = self.local[o.name]
-            if how.is_mixed(o) and not o.optional:
-                return f"{text}{x}.ndim"
-            if how.is_mixed(o):
-                text += f"{x}.ndim if {x} is not None else "
-            elif how.keeps is not None and how.is_thinned(o):
-                asked = self.attribute_local[how.keeps]
-                text += f"{x}.ndim if {asked}{f' and {x} is not None' if o.optional else ''} else "
-        having = [next((o for o in self.op.inputs if o.dims == (Group(name),)), None) for name in (how.rest, how.picked)]
-        ranks = [f"np.ndim({self.local[o.name]})" for o in having if o is not None]
-        return text + " + ".join(ranks if len(ranks) == len(having) else ["0"])
+        keeps = self.attribute_local[how.keeps] if how.keeps is not None else ""
+        return rank_text(self.op, how, self.local, keeps, lambda o: f"np.ndim({self.local[o.name]})")
 
     def seen(self, value: str, o: Operand) -> str:
         """Return an output as callers see it."""

@@ -3,8 +3,9 @@
 A FunctionProto has no types, no optional values and no branches. So the generated source is a Python function over a `Body` (the
 builder of the generated package, `onnx/builder.py`): `body.Add(a, b)` adds a node and returns the name of its output. What is
 known when a model is made, which optional operands are given and the value of a string or bool attribute, is decided by Python's
-own `if`; number attributes become references, so that one function serves all their values. A half-precision function brings its
-inputs to float32 and rounds its outputs once, as the kernel does.
+own `if`; number attributes become references, so that one function serves all their values. Listed axes are known then too:
+operands over both groups are transposed to their declarations and back, for standard operators transpose by constants. A
+half-precision function brings its inputs to float32 and rounds its outputs once, as the kernel does.
 
 Not every op can be said like that; then `function_body` returns the reason.
 """
@@ -16,6 +17,7 @@ from collections.abc import Sequence
 from opc.analysis.patterns import own_entries
 from opc.emit.arrays.boxes import neutral_of
 from opc.emit.arrays.frames import ATOM, Frame, FrameScope, NotExpressible, Position, PythonText, missing_entries
+from opc.emit.arrays.listed import rank_text
 from opc.emit.dtypes import type_variable
 from opc.emit.onnx.formulas import is_single, nested, texts_of
 from opc.emit.onnx.sizes import BUILDER
@@ -23,7 +25,6 @@ from opc.emit.onnx.steps import OnnxSteps
 from opc.emit.python.layout import laid_out
 from opc.emit.python.text import WIDTH, docstring, quoted
 from opc.ir.affine import Affine
-from opc.ir.arrangement import arrangement
 from opc.ir.dtypes import Acc, DType, ElementType, TypeVar, ValueType, Weak, candidates, is_bool, is_floating, is_integer
 from opc.ir.expr import AttrRef, Call, Cast, Const, Expr, GroupIndex, GroupRef, Present, Reduce, Select, StrConst
 from opc.ir.functions import FUNCTIONS
@@ -60,8 +61,6 @@ def body_name(op: Op) -> str:
 @remembered("_onnx")
 def function_body(op: Op) -> FunctionBody | NoBody:
     """Return the source of the function that writes an op's nodes, or why there is none."""
-    if arrangement(op) is not None:
-        return NoBody("the axes of its operands stand in an order that only a call tells")
     try:
         emitter = _OnnxEmitter(op)
         source = emitter.function()
@@ -76,7 +75,7 @@ class _OnnxEmitter(OnnxSteps):
     REPEAT = f"{BUILDER}.Expand"
 
     def __init__(self, op: Op) -> None:
-        super().__init__(op, (BUILDER, "wanted", "TensorProto", "first"))
+        super().__init__(op, (BUILDER, "wanted", "ranks", "TensorProto", "first"))
         self._likes: dict[ValueType, str] = {}
 
     # ---- the function --------------------------------------------------------------------------------------------------
@@ -89,14 +88,16 @@ class _OnnxEmitter(OnnxSteps):
                 continue
             for s in segment.op.body:
                 self.assign(s.target)
-        static = [self.attribute_local[a.name] for a in self.op.attributes if a.kind in _STATIC and a.length is None]
+        placing = () if self.arrangement is None else self.arrangement.attributes
+        known = [a for a in self.op.attributes if (a.kind in _STATIC and a.length is None) or a.name in placing]
+        static = [*(self.attribute_local[a.name] for a in known), *(["ranks"] if self.arrangement is not None else [])]
         parameters = [BUILDER, *(self.local[o.name] for o in self.op.inputs), *(["*"] if static else []), *static]
         if any(o.optional for o in self.op.outputs):
             parameters += [*([] if static else ["*"]), "wanted"]
         one = f"def {body_name(self.op)}({', '.join(parameters)}):"
         definition = [one] if len(one) <= WIDTH else [f"def {body_name(self.op)}(", *(f"    {p}," for p in parameters), "):"]
         returned = self.returned([self.result(o) for o in self.op.outputs])
-        lines = [*self.reading(), *self.prologue.values(), *self.lines, returned]
+        lines = [*self.reading(), *self.arranging(), *self.prologue.values(), *self.lines, returned]
         title = docstring(f"Write the nodes of {self.op.class_name}; return the names of its outputs.", 4)
         return "\n".join([*definition, title, *(laid_out(f"    {line}") for line in lines)]) + "\n"
 
@@ -110,6 +111,33 @@ class _OnnxEmitter(OnnxSteps):
             elif isinstance(o.type, DType) and o.type.compute is not o.type:
                 lines.append(f"{local} = {BUILDER}.cast({local}, {self.onnx_type(o.type.compute)})")
         return lines
+
+    def arranging(self) -> list[str]:
+        """Return the lines that give mixed and thinned inputs the axes of their declarations."""
+        how = self.arrangement
+        if how is None or not how.is_seen(self.op):
+            return []
+        axes, keeps = (self.attribute_local.get(name or "", "") for name in (how.axes, how.keeps))
+        rank = rank_text(self.op, how, self.local, keeps, lambda o: f"ranks[{quoted(o.name)}]")
+        lines = [f"{BUILDER}.list_axes({axes}, {rank})"]
+        if how.slots:
+            lines = [f"{BUILDER}.place_axes(({', '.join(self.attribute_local[name] for name in how.attributes)}), {rank})"]
+        for o in self.op.inputs:
+            x = self.local[o.name]
+            if how.is_mixed(o):
+                lines.append(f"{x} = {BUILDER}.arranged({x}, {how.picked_first(o)})")
+            elif how.is_thinned(o):
+                lines.append(f"{x} = {BUILDER}.thinned({x}, {keeps})")
+        return lines
+
+    def seen(self, value: str, o: Operand) -> str:
+        """Return an output as callers see it."""
+        how = self.arrangement
+        if how is not None and how.is_mixed(o):
+            return f"{BUILDER}.restored({value}, {how.picked_first(o)})"
+        if how is not None and how.keeps is not None and how.is_thinned(o):
+            return f"{BUILDER}.spread({value}, {self.attribute_local[how.keeps]})"
+        return value
 
     def assign(self, target: str) -> None:
         """Write one statement, under a condition where only optional outputs need it."""
@@ -129,8 +157,8 @@ class _OnnxEmitter(OnnxSteps):
         """Return the text of one output as it is returned."""
         name = self.local[o.name]
         if not self.is_read(o.name):
-            return name
-        stored = self.stored(PythonText(name), o.type).text
+            return self.seen(name, o)
+        stored = self.seen(self.stored(PythonText(name), o.type).text, o)
         return f"{stored} if {quoted(o.name)} in wanted else None" if o.optional else stored
 
     def stored(self, value: PythonText, t: ElementType) -> PythonText:

@@ -91,7 +91,7 @@ class OnnxSizes(StatementEmitter):
     def axis(self) -> tuple[str, Position]:
         """Return the axis attribute, counted from the front, and the position it denotes."""
         for a in self.op.attributes:
-            if a.kind is not AttributeKind.AXIS:
+            if a.kind is not AttributeKind.AXIS or a.among is not None:
                 continue
             placing = sorted(self.op.placing(a), key=lambda o: o.optional)
             for o in placing:
@@ -112,14 +112,31 @@ class OnnxSizes(StatementEmitter):
         axis = self.placed(p)
         if axis is not None:
             return axis
+        known = self.known_place(p)
+        if known is not None:
+            return known
         total = f"{BUILDER}.number({p.fixed})"
         for group in p.groups:
             total = f"{BUILDER}.Add({total}, {BUILDER}.Size({self.group_shape(Group(group))}))"
         return self.named_once(total)
 
+    def listed_rank(self, group: str) -> str | None:
+        """Return how many axes a group has as a number that is known when the model is made; None where that is not known."""
+        how = self.arrangement
+        if how is None or group not in (how.picked, how.rest):
+            return None
+        return f"len({BUILDER}.listed)" if group == how.picked else f"{BUILDER}.unlisted"
+
+    def known_place(self, p: Position) -> str | None:
+        """Return the text of an axis number that is known when the model is made by the listed axes; None where it is not."""
+        ranks = [self.listed_rank(group) for group in p.groups]
+        if p.end or self.arrangement is None or None in ranks:
+            return None
+        return " + ".join([*map(str, ranks), *([str(p.fixed)] if p.fixed or not ranks else [])])
+
     def placed(self, p: Position) -> str | None:
         """Return a place by the axis attribute, where that stands behind the same groups."""
-        if not any(a.kind is AttributeKind.AXIS for a in self.op.attributes):
+        if not self.has_axis():
             return None
         axis, own = self.axis()
         if own.groups != p.groups:
@@ -139,10 +156,17 @@ class OnnxSizes(StatementEmitter):
 
     def is_placed(self, groups: tuple[str, ...]) -> bool:
         """Whether an axis attribute stands behind the same groups."""
-        return any(a.kind is AttributeKind.AXIS for a in self.op.attributes) and self.axis()[1].groups == groups
+        return self.has_axis() and self.axis()[1].groups == groups
+
+    def has_axis(self) -> bool:
+        """Whether an attribute places a dimension between two groups."""
+        return any(a.kind is AttributeKind.AXIS and a.among is None for a in self.op.attributes)
 
     def bound_of(self, o: Operand, k: int) -> str:
         """Return the axis at which entry `k` of an operand's shape starts."""
+        if self.arrangement is not None and not self.arrangement.slots and self.is_mixed(o) and k == 1:
+            listed = f"len({BUILDER}.listed)"
+            return listed if self.arrangement.picked_first(o) else f"-{listed}"
         p = self.bound(o, k)
         if not p.end or not p.groups:
             return self.place(p)
@@ -256,9 +280,14 @@ class OnnxSizes(StatementEmitter):
                 parts.append(self.place(p))
                 continue
             found = self.holders(Group(group)) if not self.sharers(group) else []
+            known, rank = self.known_place(p), self.listed_rank(group)
+            if known is not None and rank is not None:
+                parts.append(f"*range({rank})" if known == "0" else f"*range({known}, {known} + {rank})")
+                continue
             start = self.place(p)
             if len(found) == 1 and start == self.span(found[0], Group(group)).split(", ")[0]:
                 parts.append(f"{BUILDER}.group_axes({self.local[found[0].name]}, {self.span(found[0], Group(group))})")
             else:
                 parts.append(self.named_once(f"{BUILDER}.axes_from({start}, {self.group_shape(Group(group))})"))
-        return parts[0] if len(parts) == 1 and positions[0][1] else f"{BUILDER}.vector({', '.join(parts)})"
+        alone = len(parts) == 1 and positions[0][1] and not parts[0].startswith("*")
+        return parts[0] if alone else f"{BUILDER}.vector({', '.join(parts)})"

@@ -19,7 +19,7 @@ beyond the sizes themselves is left to the kernel, which checks a call when size
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from opc.analysis.shapes.plan import plan
 from opc.analysis.shapes.steps import (
@@ -148,6 +148,11 @@ class _BuilderCalls:
                 case SizeOutput():
                     yield "s.start()"
                     how = arrangement(self.op)
+                    if how is not None and how.slots and how.is_mixed(step.operand):
+                        rest = text(symbol_text((how.rest, None)))
+                        sizes = self._plain([f"s.dim({text(d)})" for d in how.slot_dims(step.operand)])
+                        yield f"s.append_apart({rest}, {self._list(how.attributes)}, {sizes})"
+                        continue
                     if how is not None and how.is_mixed(step.operand):
                         groups = [symbol_text((name, None)) for name in (how.rest, how.picked)]
                         yield f"s.append_mixed({', '.join(map(text, (*groups, how.axes)))})"
@@ -171,8 +176,16 @@ class _BuilderCalls:
         for place in step.places:
             name = place.attribute.name
             yield f"s.place({text(name)}, attributes.{name}, {place.first}, {place.last})"
+        how = arrangement(self.op)
+        slots = how.slots if how is not None and how.is_mixed(step.operand) else ()
+        for name, _ in slots:
+            yield f"s.place({text(name)}, attributes.{name}, 0, 0)"
         for axis in step.axes:
             match axis:
+                case MatchGroup(length=Among()) if slots:
+                    yield f"s.next_apart({text(symbol_text(axis.group))}, {self._list([name for name, _ in slots])})"
+                case MatchDim(slot=int() as slot):
+                    yield f"s.next_at({text(axis.dim)}, {text(slots[slot][0])})"
                 case MatchGroup(length=Among() as among):
                     group, name = text(symbol_text(axis.group)), text(among.attribute)
                     if axis is step.axes[0]:
@@ -203,6 +216,8 @@ class _BuilderCalls:
                 raise TypeError("a list says how many axes these are")
 
     def _list(self, names: Iterable[str]) -> str:
-        elements = [self.language.text(name) for name in names]
+        return self._plain([self.language.text(name) for name in names])
+
+    def _plain(self, elements: Sequence[str]) -> str:
         comma = "," if len(elements) == 1 and self.language.brackets == "()" else ""
         return f"{self.language.brackets[0]}{', '.join(elements)}{comma}{self.language.brackets[1]}"

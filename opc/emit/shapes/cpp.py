@@ -55,6 +55,7 @@ from opc.emit.shapes.cpp_steps import (
     type_member,
     unless,
 )
+from opc.ir.arrangement import arrangement
 from opc.ir.dtypes import TypeVar
 from opc.ir.op import AttributeKind, Family, Op
 
@@ -122,8 +123,10 @@ class _Emitter:
         members = [type_declaration(t) for t in self.op.types]
         members += [f"opc::dim {dim_member(d)};" for d in self.plan.dims]
         members += [f"opc::group {group_member(g)};" for g in self._groups()]
-        members += [f"int64_t {axis_member(a.name)} = -1;" for a in self.op.attributes if a.kind is AttributeKind.AXIS]
-        members += [f"opc::listed_axes {listed_member(a.name)};" for a in self.op.attributes if a.picks is not None]
+        between = [a for a in self.op.attributes if a.kind is AttributeKind.AXIS and a.among is None]
+        members += [f"int64_t {axis_member(a.name)} = -1;" for a in between]
+        how = arrangement(self.op)
+        members += [] if how is None else [f"opc::listed_axes {listed_member(how.axes)};"]
         body = "".join(f"  {m}\n" for m in members)
         return f"/* What a call of {self.op.name} binds. */\nstruct {struct_name(self.op)} {{\n{body}}};"
 

@@ -220,6 +220,8 @@ class StepText:
             )
         for axis in step.axes:
             match axis:
+                case MatchDim(slot=int() as slot):
+                    calls += self._slot(axis, slot, operand, first=axis is step.axes[0])
                 case MatchDim():
                     calls.append(f"match.next({self._dim(axis.dim)}, {message_literal(axis.dim)})")
                 case MatchGroup(length=(Among() | Around()) as length):
@@ -244,8 +246,21 @@ class StepText:
         around, whole = f"match.next_around({member}, {text}, {axes})", f"match.next({member}, {text}, match.rest(0))"
         yield f"({keeps} ? {counted} && {around} : {whole})"
 
+    def _slot(self, axis: MatchDim, slot: int, operand: Operand, first: bool) -> Iterator[str]:
+        """Yield what matches a dimension of a mixed operand that an attribute places."""
+        how = arrangement(self.op)
+        assert how is not None, "it has attributes that place axes"
+        yield from [self._listed(how.axes, operand, f"{self._input(operand)}->ndim")] if first else []
+        yield f"match.next({self._dim(axis.dim)}, {message_literal(axis.dim)}, call.{listed_member(how.axes)}, {slot})"
+
     def _listed(self, name: str, operand: Operand, rank: str) -> str:
-        """Return the call that counts listed axes from the front."""
+        """Return the calls that count listed axes from the front, or those that attributes place."""
+        how = arrangement(self.op)
+        if how is not None and how.slots:
+            axes, of, last = f"call.{listed_member(name)}", message_literal(operand.name), len(how.slots) - 1
+            given = [f"{n}, {message_literal(a)}, attributes->{a}" for n, a in enumerate(how.attributes)]
+            placed = [f"match.place({axes}, {text}, {of}, {rank}, {as_bool(n == last)})" for n, text in enumerate(given)]
+            return " && ".join(placed)
         values = f"attributes->{name}, attributes->{name}_length"
         return (
             f"match.list(call.{listed_member(name)}, {message_literal(name)}, {values}, {message_literal(operand.name)}, {rank})"
@@ -315,6 +330,12 @@ class StepText:
         if how is not None and (how.is_mixed(operand) or how.is_thinned(operand)):
             rest, own = (f"call.{group_member((name, None))}" for name in (how.rest, how.picked))
             axes = f"call.{listed_member(how.axes)}"
+            if how.slots:
+                yield self._listed(how.axes, operand, f"{rest}.rank + {len(how.slots)}")
+                yield f"match.append_around({target}, {rest}, {axes})"
+                for slot, dim in enumerate(how.slot_dims(operand)):
+                    yield f"match.put({target}, {axes}, {slot}, {self._dim(dim)})"
+                return
             if how.is_mixed(operand):
                 yield self._listed(how.axes, operand, f"{rest}.rank + {own}.rank")
                 yield f"match.append({target}, {rest}, {own}, {axes})"

@@ -30,7 +30,7 @@ class OutputAxes:
 
     def __init__(self, op: Op) -> None:
         self.op = op
-        self.axis = next((a for a in op.attributes if a.kind is AttributeKind.AXIS), None)
+        self.axis = next((a for a in op.attributes if a.kind is AttributeKind.AXIS and a.among is None), None)
 
     def output(self, operand: Operand) -> list[str]:
         """Return the entries of `opc::Axes` that make up the shape of one output, as C initialisers."""
@@ -46,6 +46,15 @@ class OutputAxes:
             yield from [_computed(-1)] if self.is_arranged(operand) else [e for d in operand.dims for e in self.entries(d)]
             return
         whole = self.op.inputs.index(having[0])
+        if how.slots and how.is_mixed(operand):
+            held = how.slot_dims(having[0])
+            places = [held.index(d) for d in how.slot_dims(operand)]
+            yield f"{{Axes::kAmong, {whole}, {{}}, {{}}, 0, true}},"
+            yield from (
+                f"{{Axes::kPlaced, {whole}, {{Place::kStart, {to}}}, {{Place::kStart, {source}}}, 0, false}},"
+                for to, source in enumerate(places)
+            )
+            return
         if how.is_mixed(operand):
             yield _Range(whole, "{Place::kStart, 0}", "{Place::kEnd, 0}").entry("kCopy")
             return

@@ -193,9 +193,14 @@ class ShapeFunctions(ListedAxes):
             name = place.attribute.name
             arguments = [said(name), name, said(operand.name), operand.name, str(place.first), str(place.last)]
             yield bracketed(f"{name} = {self._call('axis')}", arguments, indent=margin)
+        yield from self._placed(step, margin)
         at = _Position("", 0)
         for axis in step.axes:
             if not isinstance(axis, MatchGroup):
+                if isinstance(axis, MatchDim) and axis.slot is not None:
+                    arguments = [said(axis.dim), said(operand.name), f"{operand.name}[{self.listed}[{axis.slot}]]"]
+                    yield bracketed(self._call("dim"), arguments, indent=margin)
+                    continue
                 if isinstance(axis, MatchDim):
                     arguments = [said(axis.dim), said(operand.name), f"{operand.name}[{at}]"]
                     yield bracketed(self._call("dim"), arguments, indent=margin)
@@ -282,8 +287,7 @@ class ShapeFunctions(ListedAxes):
         entries = []
         for step in outputs:
             if self.arrangement is not None and self.arrangement.is_mixed(step.operand):
-                ranks = " + ".join(f"len({self._group(name)})" for name in self.arrangement_groups())
-                yield from self._list(step.operand.name, ranks, 4, self._given(step) if step.needs else "")
+                yield from self._list(step.operand.name, self.arranged_rank(), 4, self._given(step) if step.needs else "")
             entries.append(self._shape(step.operand))
             for i, dim in enumerate(step.operand.dims):
                 if not isinstance(dim, Group) and dim.constant is None and not isinstance(dim.single, Dim):

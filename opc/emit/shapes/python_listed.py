@@ -9,7 +9,7 @@ from opc.analysis.shapes.steps import Among, Around, Bound, MatchGroup, MatchOpe
 from opc.emit.python.layout import bracketed
 from opc.emit.python.text import quoted
 from opc.ir.arrangement import arrangement
-from opc.ir.op import Op, Operand
+from opc.ir.op import DimSpec, Group, Op, Operand
 from opc.names import in_words
 
 
@@ -23,6 +23,10 @@ class ListedAxes(ABC):
     @abstractmethod
     def _call(self, method: str) -> str:
         """Return the begin of a call's method being called."""
+
+    @abstractmethod
+    def _entry(self, operand: Operand, i: int, dim: DimSpec) -> str:
+        """Return the text of one entry of an output's shape."""
 
     @abstractmethod
     def _local(self, wanted: str) -> str:
@@ -48,7 +52,7 @@ class ListedAxes(ABC):
         """Yield what matches a group of a mixed or thinned operand."""
         text, of = said(symbol_text(axis.group)), operand.name
         if isinstance(length, Among):
-            if first:
+            if first and self.arrangement is not None and not self.arrangement.slots:
                 yield from self._list(of, f"len({of})", margin)
             sizes = f"{self._call('among')}{of}, {self.listed}, {length.listed})"
             yield bracketed(self._call("group"), [text, said(of), sizes], indent=margin)
@@ -58,6 +62,16 @@ class ListedAxes(ABC):
         yield from self._list(of, f"len({of})", margin + 4)
         yield bracketed(f"{of} = {self._call('around')}", [said(of), of, self.listed], indent=margin + 4)
         yield bracketed(self._call("group"), [text, said(of), of], indent=margin)
+
+    def _placed(self, step: MatchOperand, margin: int) -> Iterator[str]:
+        """Yield what tells the axes that attributes place, or refuses a mixed operand of another rank than the one that told."""
+        how, of = self.arrangement, step.operand.name
+        if how is None or not how.slots or not how.is_mixed(step.operand):
+            return
+        yield from self._list(of, f"len({of})", margin)
+        if any(isinstance(axis, MatchGroup) and axis.known is not Bound.NO for axis in step.axes):
+            group = said(symbol_text((how.rest, None)))
+            yield bracketed(self._call("ranked"), [said(of), of, group, str(len(how.slots))], indent=margin)
 
     def _list(self, operand: str, rank: str, margin: int, given: str = "") -> Iterator[str]:
         """Yield what counts listed axes from the front, where that is not done, and `given` holds."""
@@ -70,12 +84,21 @@ class ListedAxes(ABC):
         else:
             yield f"{' ' * margin}if {self.listed} is None{f' and {given}' if given else ''}:"
             margin += 4
+        if how.slots:
+            pairs = ", ".join(f"{said(name)}: {name}" for name in how.attributes)
+            arguments = [f"{{{pairs}}}", said(operand), rank]
+            yield bracketed(f"{self.listed} = {self._call('places')}", arguments, indent=margin)
+            return
         arguments = [said(how.axes), how.axes, said(operand), rank]
         yield bracketed(f"{self.listed} = {self._call('list')}", arguments, indent=margin)
 
-    def arrangement_groups(self) -> tuple[str, str]:
-        """Return the names of the group of axes that are not listed, and of that of those which are."""
-        return (self.arrangement.rest, self.arrangement.picked) if self.arrangement is not None else ("", "")
+    def arranged_rank(self) -> str:
+        """Return the expression of the number of axes of mixed operands."""
+        how = self.arrangement
+        assert how is not None, "it has an attribute of axes"
+        if how.slots:
+            return f"len({self._group(how.rest)}) + {len(how.slots)}"
+        return " + ".join(f"len({self._group(name)})" for name in (how.rest, how.picked))
 
     def _group(self, name: str) -> str:
         return f"call.groups[{said(symbol_text((name, None)))}]"
@@ -84,7 +107,11 @@ class ListedAxes(ABC):
         """Return the shape of a mixed or thinned output; None of any other."""
         how = self.arrangement
         if how is not None and how.is_mixed(operand):
-            rest, own = map(self._group, self.arrangement_groups())
+            rest = self._group(how.rest)
+            if how.slots:
+                own = f"({', '.join(self._entry(operand, i, d) for i, d in enumerate(operand.dims) if not isinstance(d, Group))})"
+            else:
+                own = self._group(how.picked)
             return f"{self._call('mixed')}{rest}, {own}, {self.listed})"
         if how is not None and how.is_thinned(operand):
             rest = self._group(how.rest)

@@ -121,6 +121,9 @@ def _bad_attributes(maker: Maker, base: Case, middle: Sizes) -> Iterator[Case]:
             rank = max(len(s) for s in home.values() if s is not None)
             for value in (rank, -rank - 1, 2**40):
                 yield from refuse(f"axis-{a.name}", **{a.name: value})
+            for other in op.attributes if a.among is not None else ():
+                if other.among is not None and other is not a:
+                    yield from refuse(f"axis-{a.name}", **{a.name: base.attributes[other.name]})
         elif a.kind is not AttributeKind.DTYPE:
             for value in maker.bad[a.name][:3]:
                 yield from refuse(f"attribute-{a.name}", **{a.name: value})

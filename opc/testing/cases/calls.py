@@ -17,6 +17,7 @@ import numpy as np
 
 from opc.analysis.shapes.inference import infer
 from opc.ir.affine import Dim
+from opc.ir.arrangement import arrangement
 from opc.ir.dtypes import DType, resolve
 from opc.ir.expr import EXTREMES, Reduce, walk
 from opc.ir.op import AttributeKind, Op, Role
@@ -287,6 +288,13 @@ class Maker:
             if a.picks is not None:
                 for sizes, values in _listings(middle, a.picks):
                     yield self.make("axis", sizes, attributes={a.name: values})
+        how = arrangement(self.op)
+        if how is not None and how.slots:
+            for rank in range(3):
+                shape = (2, 3)[:rank]
+                for placed in itertools.permutations(range(rank + len(how.slots)), len(how.slots)):
+                    chosen = dict(zip(how.attributes, placed))
+                    yield self.make("axis", Sizes(middle.dims, {**middle.groups, how.rest: shape}, {}), attributes=chosen)
         if len(groups) > 1 and any(a.kind is AttributeKind.AXIS for a in self.op.attributes):
             for rank in range(1, 5):
                 for first in range(rank):

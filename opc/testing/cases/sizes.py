@@ -12,7 +12,7 @@ from typing import Any
 
 from opc.analysis.shapes.inference import ShapeError
 from opc.ir.affine import Affine, AttrInt, Dim, FloorDiv, GroupSize, Minimum, Symbol
-from opc.ir.arrangement import Arrangement, arrangement, mixed, places
+from opc.ir.arrangement import Arrangement, arrangement, mixed
 from opc.ir.op import AttributeKind, Group, Op, Operand
 from opc.lower.fuse import cpu_programs
 from opc.lower.loop_ir import IndexLoop
@@ -160,13 +160,16 @@ def _seen(op: Op, how: Arrangement, operand: Operand, sizes: Sizes, attributes: 
         ShapeError: when as many axes are not listed as the group has.
     """
     rest, own = sizes.groups[how.rest], sizes.groups.get(how.picked, ())
-    values = {name: attributes.get(name, op.attribute(name).default) for name in (how.axes, how.keeps) if name is not None}
+    names = (*how.attributes, *([how.keeps] if how.keeps is not None else []))
+    values = {name: attributes.get(name, op.attribute(name).default) for name in names}
+    if how.slots:
+        own = tuple(sizes.dims[dim] for dim in how.slot_dims(operand))
     if how.is_thinned(operand):
         if how.keeps is None or not values[how.keeps]:
             return tuple(rest)
         own = (1,) * len(own)
     try:
-        picked = places(values[how.axes], len(rest) + len(own))
+        picked = how.places(values, len(rest) + len(own))
     except ValueError as error:
         raise ShapeError(str(error)) from None
     if len(picked) != len(own):
@@ -232,7 +235,14 @@ def axis_attributes(op: Op, sizes: Sizes, negative: bool = False) -> dict[str, A
             rank = len(own) + len(rest)
             listed = random.Random(zlib.crc32(repr((rest, own)).encode())).sample(range(rank), len(own))
             result[attribute.name] = [a - rank if negative and k % 2 == 0 else a for k, a in enumerate(listed)]
-        if attribute.kind is AttributeKind.AXIS and attribute.dim is not None:
+        if attribute.among is not None:
+            how = arrangement(op)
+            assert how is not None, "it has attributes that place axes"
+            rank = len(sizes.groups[how.rest]) + len(how.slots)
+            placed = random.Random(zlib.crc32(repr(sizes.groups[how.rest]).encode())).sample(range(rank), len(how.slots))
+            n = how.attributes.index(attribute.name)
+            result[attribute.name] = placed[n] - rank if negative and n % 2 == 0 else placed[n]
+        elif attribute.kind is AttributeKind.AXIS and attribute.dim is not None:
             operand = op.placing(attribute)[0]
             before, rank, seen = 0, 0, False
             for d in operand.dims:

@@ -43,9 +43,9 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], OnnxSe
     return cache(lambda spec: load(load_family(spec), out))
 
 
-@pytest.mark.parametrize("name", ["leaky_relu", "layer_norm"])
+@pytest.mark.parametrize("name", ["leaky_relu", "layer_norm", "reduce_mean"])
 def test_checks(session: Callable[[Path], OnnxSession], name: str) -> None:
-    """Of two ops: `opc test` runs them, and all calls, of the covering set."""
+    """Of three ops: `opc test` runs them, and all calls, of the covering set."""
     for check in OnnxBackend().checks(session(next(p for p in SPECS if p.stem == name))):
         check.run()
 

@@ -1,6 +1,9 @@
 """What is said in standard operators, and the reasons where that is not possible."""
 
+import itertools
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +19,10 @@ from opc.pipeline import compile_text
 from opc.testing.oracle import evaluation as oracle
 from opc.testing.oracle import tolerance
 from tests.backends.onnx.test_checks import load
+from tests.emit.test_axes import LISTS, NORMALIZED, operands
 from tests.emit.test_numpy import KERNELS as ARRAY_KERNELS
+from tests.emit.test_placed_axes import PLACED, PLACES
+from tests.emit.test_placed_axes import operands as placed_operands
 
 HEAD = "op: probe\ndoc: A test.\ndomain: opc.test\nversion: 1\ntypes: {T: [float16, float32, float64]}\ngradient: none\n"
 
@@ -272,3 +278,48 @@ def test_an_example_has_the_type_that_its_attribute_says() -> None:
     first, second = example_calls(compile_text(text, "probe.yaml"))
     assert [c.dtypes["U"] for c in (first, second)] == ["int32", "bool"]
     assert (first.given, second.given) == ({}, {"to": "bool"})
+
+
+def listed_calls() -> Iterator[tuple[dict[str, np.ndarray], dict[str, object]]]:
+    for axes, keepdims in itertools.product(LISTS, (False, True)):
+        yield dict(zip("xw", operands(axes, "contiguous"))), {"axes": axes, "keepdims": keepdims}
+    yield {"x": np.float32(2).reshape(()), "w": np.float32(3).reshape(())}, {"axes": [], "keepdims": True}
+
+
+def placed_calls() -> Iterator[tuple[dict[str, np.ndarray], dict[str, object]]]:
+    for others, (first, second) in PLACES[::3]:
+        yield placed_operands(others, (first, second)), {"axis1": first, "axis2": second - others - 2}
+
+
+@pytest.mark.parametrize(("text", "calls"), [(NORMALIZED, listed_calls), (PLACED, placed_calls)], ids=["listed", "placed"])
+def test_bodies_take_axes_at_any_place(text: str, calls: Callable[[], Iterator[Any]], tmp_path: Path) -> None:
+    """Those of the op and of all derived ones, where axes are dropped and where they are kept."""
+    family = compile_text(text, "axes.yaml")
+    session, wrong = load(family, tmp_path), []
+    for given, attributes in calls():
+        made = {**given, **session.call(family.name, given, attributes)}
+        rng = np.random.default_rng(5)
+        for op in family.ops:
+            inputs = {}
+            for o in op.inputs:
+                like = made[o.name.replace("t_", "").replace("d_", "")]
+                inputs[o.name] = made[o.name] if o.name in made else rng.normal(size=like.shape).astype(np.float32)
+            found = session.function_call(op.name, inputs, attributes)
+            for name, expected in session.call(op.name, inputs, attributes).items():
+                assert found[name].shape == expected.shape
+                if not np.allclose(found[name], expected, rtol=1e-4, atol=1e-4):
+                    wrong.append((op.name, name, attributes))
+    assert not wrong
+
+
+def test_a_body_of_listed_axes_is_transposed_by_constants(tmp_path: Path) -> None:
+    """Ranks and the list are known when it is made; without them there is none."""
+    module = load(compile_text(NORMALIZED, "normalized.yaml"), tmp_path).module
+    shapes = {"x": ["a", "b", "c"], "w": ["b"]}
+    function = module.make_model("Normalized", shapes=shapes, function=True, axes=1).functions[0]
+    perms = [list(a.ints) for node in function.node for a in node.attribute if node.op_type == "Transpose"]
+    assert (perms[0], perms[-1]) == ([0, 2, 1], [1, 0, 2])
+    with pytest.raises(ValueError, match="Normalized lists axes: say in ranks how many x has"):
+        module.make_function("Normalized", {"T": "float32"}, axes=[1])
+    with pytest.raises(ValueError, match=r"\[3\] lists no axes of 3"):
+        module.make_function("Normalized", {"T": "float32"}, ranks={"x": 3, "w": 1}, axes=[3])

@@ -34,6 +34,7 @@ from opc.backends.numpy.shipped.signature import (
 __all__ = [
     "BOOL",
     "DTYPE_POSITION",
+    "INTEGER",
     "MISS",
     "Attribute",
     "Input",
@@ -47,6 +48,9 @@ __all__ = [
 
 MISS = (LookupError, AttributeError, TypeError, ValueError, BufferError, OverflowError)
 """What the fast way raises when a call is not for it; the careful way finds out why."""
+
+INTEGER = (int, np.integer)
+"""What stands for a list of one axis."""
 
 MOST_PLANS = 1024
 """How many plans an op keeps before it forgets them all: some programs have no end of

@@ -146,6 +146,25 @@ class _Call:
             )
         return tuple(sorted(counted)) or tuple(range(rank))
 
+    def places(self, given: dict[str, int], operand: str, rank: int) -> tuple[int, ...]:
+        """Return the axes that attributes place, counted from the front."""
+        shape = (None,) * rank
+        found: tuple[int, ...] = ()
+        for name, value in given.items():
+            axis = self.axis(name, value, operand, shape, 0, 0)
+            if axis in found:
+                raise self.error(
+                    f"{name} = {value} is an axis of {operand} that another attribute"
+                    " places"
+                )
+            found += (axis,)
+        return found
+
+    def ranked(self, operand: str, shape: Shape, group: str, placed: int) -> None:
+        """Refuse a shape without the rank that the operand had which told a group."""
+        if group in self.groups:
+            self.operand(operand, shape, len(self.groups[group]) + placed)
+
     def among(self, shape: Shape, listed: Any, own: bool) -> Shape:
         """Return the sizes of the axes that are listed, or of the others."""
         return tuple(s for axis, s in enumerate(shape) if (axis in listed) == own)
@@ -161,9 +180,9 @@ class _Call:
 
     def mixed(self, rest: Shape, own: Shape, listed: Any) -> Shape:
         """Return the sizes of two groups' axes, the second's where listed."""
-        others, mine = iter(rest), iter(own)
+        others, mine = iter(rest), dict(zip(listed, own))
         axes = range(len(rest) + len(own))
-        return tuple(next(mine if axis in listed else others) for axis in axes)
+        return tuple(mine[a] if a in mine else next(others) for a in axes)
 
     def spread(self, rest: Shape, listed: Any) -> Shape:
         """Return the sizes of a group's axes, with 1 at the places listed."""

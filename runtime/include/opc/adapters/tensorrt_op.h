@@ -73,6 +73,8 @@ class Shapes {
   virtual void list(const char *axes, const int64_t *given, int64_t length) = 0;
   virtual void next_among(const char *name, const char *axes, bool listed) = 0;
   virtual void next_around(const char *name, const char *axes, bool keeps) = 0;
+  virtual void next_apart(const char *name, std::initializer_list<const char *> axes) = 0;
+  virtual void next_at(const char *name, const char *axis) = 0;
   virtual void skip() = 0;
   virtual int64_t rest(int32_t after, std::initializer_list<const char *> groups = {}) const = 0;
   virtual int64_t up_to(const char *axis, int32_t before, int32_t after) const = 0;
@@ -97,6 +99,7 @@ class Shapes {
   virtual void append_group(const char *name) = 0;
   virtual void append_mixed(const char *rest, const char *own, const char *axes) = 0;
   virtual void append_around(const char *rest, const char *axes, bool keeps) = 0;
+  virtual void append_apart(const char *rest, std::initializer_list<const char *> axes, std::initializer_list<Size> sizes) = 0;
 };
 
 /* What plugins need to know of an op. `attributes` is the struct of the C ABI. */

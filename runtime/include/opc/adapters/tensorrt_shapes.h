@@ -105,6 +105,24 @@ class ShapeBuilder : public Shapes {
     }
   }
 
+  /* The axes that no attribute places, and one that an attribute does. */
+  void next_apart(const char *name, std::initializer_list<const char *> axes) override {
+    if (sizes_ == nullptr) return;
+    Sizes own;
+    for (int64_t a = 0; a < rank(); ++a) {
+      bool is_placed = false;
+      for (const char *axis : axes) is_placed = is_placed || axes_[axis] == a;
+      if (!is_placed) own.push_back((*sizes_)[static_cast<size_t>(a)]);
+    }
+    if (own.size() + axes.size() != sizes_->size()) fail("an axis of %s is placed twice, or is none of it", name_);
+    bind(name, own);
+  }
+  void next_at(const char *name, const char *axis) override {
+    if (sizes_ == nullptr || !ok) return;
+    at_ = axes_[axis];
+    next_dim(name);
+  }
+
   int64_t rest(int32_t after, std::initializer_list<const char *> groups = {}) const override {
     int64_t left = rank() - after - at_;
     for (const char *name : groups) {
@@ -195,6 +213,18 @@ class ShapeBuilder : public Shapes {
     size_t count = 0;
     for (const bool listed : listed_[axes]) count += listed && keeps ? 1 : 0;
     mix(group(rest), Sizes(count, number(1)), axes);
+  }
+  void append_apart(const char *rest, std::initializer_list<const char *> axes, std::initializer_list<Size> sizes) override {
+    Sizes made = group(rest);
+    const int64_t rank = static_cast<int64_t>(made.size() + sizes.size());
+    size_t from_rest = 0;
+    for (int64_t a = 0; ok && a < rank; ++a) {
+      const Size *placed = nullptr;
+      for (size_t n = 0; n < axes.size(); ++n) {
+        if (axes_[axes.begin()[n]] == a) placed = sizes.begin() + n;
+      }
+      append(placed != nullptr ? *placed : made[from_rest++]);
+    }
   }
 
   /* A size as TensorRT has it; null where this version can't express it. */

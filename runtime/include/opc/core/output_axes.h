@@ -5,6 +5,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include <initializer_list>
+
 #include "opc/abi.h"
 
 namespace opc {
@@ -18,9 +20,10 @@ struct Place {
 /* Some axes of an output's shape: axes [from, to) of an input, a fixed size, what several inputs' axes broadcast to, or one that only
  * the kernel's own inference finds: `size` of them, or -1 when even their number is not known. `more` continues a broadcast. `kAmong`
  * are those axes of an input that an attribute lists, where `size` is 1, else the others; with `more`, the others with axes of size 1 in
- * place of the listed ones, where an attribute keeps these. */
+ * place of the listed ones, where an attribute keeps these. `kPlaced` gives the axis that the attribute at `from` places the size of the one
+ * of an input that the attribute at `to` does. */
 struct Axes {
-  enum Kind { kCopy, kSize, kBroadcast, kComputed, kAmong } kind;
+  enum Kind { kCopy, kSize, kBroadcast, kComputed, kAmong, kPlaced } kind;
   int input;
   Place from, to;
   int64_t size;
@@ -39,9 +42,14 @@ struct Attributed {
   const int64_t *listed = nullptr;
   int64_t length = 0;
   bool keeps = false;
+  int64_t placed[OPC_MAX_RANK] = {};
   Attributed(int64_t axis) : axis(axis) {}
   Attributed(const int64_t *listed, int64_t length, bool keeps)
       : listed(listed != nullptr ? listed : &axis), length(length), keeps(keeps) {}
+  /* Of attributes that place single axes; those of the others are kept around them. */
+  Attributed(std::initializer_list<int64_t> axes, bool keeps) : listed(placed), keeps(keeps) {
+    for (const int64_t axis : axes) placed[length++] = axis;
+  }
   Attributed(const Attributed &) = delete;
 
   bool lists(int64_t axis_of_input, int64_t rank) const {
@@ -147,6 +155,14 @@ struct SymbolicShape {
       const SymbolicShape *input = inputs[a.input];
       if (a.kind == Axes::kBroadcast && (input == nullptr || input->rank == 0)) continue;
       if (input == nullptr || input->rank < 0) return false;
+      if (a.kind == Axes::kPlaced) {
+        const int64_t target = axis_of({Place::kAxis, 0}, rank, attributed.placed[a.from.offset]);
+        const int64_t source = axis_of({Place::kAxis, 0}, input->rank, attributed.placed[a.to.offset]);
+        if (target < 0 || target >= rank || source < 0 || source >= input->rank) return false;
+        sizes[target] = input->sizes[source];
+        names[target] = input->names[source];
+        continue;
+      }
       if (a.kind == Axes::kAmong) {
         if (attributed.listed == nullptr || !among(*input, a, attributed)) return false;
         continue;

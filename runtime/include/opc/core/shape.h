@@ -35,6 +35,8 @@ struct group : extents {
 struct listed_axes {
   uint64_t bits = 0;
   int32_t rank = -1;
+  int32_t count = 0; /* of attributes that place single axes */
+  int8_t placed[OPC_MAX_RANK];
   bool has(int32_t axis) const { return (bits >> axis & 1) != 0; }
 };
 
@@ -172,10 +174,7 @@ class matcher {
     const int64_t high = rank_ - last - 1;
     axis = given < 0 ? given + rank_ : given;
     if (first <= axis && axis <= high) return true;
-    const bool any = first == 0 && last == 0;
-    return refuse("%s = %lld is out of range: %s has %d %s, so it must be from %lld to %lld", attribute,
-                  static_cast<long long>(given), name_, static_cast<int>(rank_), rank_ == 1 ? "axis" : "axes",
-                  static_cast<long long>(any ? -rank_ : first), static_cast<long long>(high));
+    return refuse_place(attribute, given, name_, rank_, first == 0 && last == 0 ? -rank_ : first, high);
   }
 
   /* Counts listed axes from the front, once, among `rank` of an operand; none listed are all of them. */
@@ -195,6 +194,32 @@ class matcher {
       axes.bits |= bit;
     }
     return true;
+  }
+
+  /* Counts an axis that an attribute places from the front, once, among `rank` of an operand; `last` is the last of such attributes. */
+  bool place(listed_axes &axes, int32_t slot, const char *attribute, int64_t given, const char *operand, int64_t rank, bool last) {
+    if (axes.rank >= 0) {
+      return rank == axes.rank || refuse("%s must have %d %s, but has shape %s", operand, static_cast<int>(axes.rank),
+                                         axes.rank == 1 ? "axis" : "axes", shape_text(shape_, rank_).text);
+    }
+    if (rank > OPC_MAX_RANK) return refuse_rank();
+    const int64_t axis = given < 0 ? given + rank : given;
+    if (axis < 0 || axis >= rank) return refuse_place(attribute, given, operand, rank, -rank, rank - 1);
+    const uint64_t bit = uint64_t{1} << axis;
+    if ((axes.bits & bit) != 0) {
+      return refuse("%s = %lld is an axis of %s that another attribute places", attribute, static_cast<long long>(given), operand);
+    }
+    axes.bits |= bit;
+    axes.placed[slot] = static_cast<int8_t>(axis);
+    axes.count = slot + 1;
+    if (last) axes.rank = static_cast<int32_t>(rank);
+    return true;
+  }
+
+  /* The axis that an attribute places binds a dimension, or equals it. */
+  bool next(dim &bound, const char *name, const listed_axes &axes, int32_t slot) {
+    at_ = axes.placed[slot];
+    return next(bound, name);
   }
 
   /* The axes that are listed, or the others, bind a group, or equal it. */
@@ -354,6 +379,11 @@ class matcher {
     }
     return true;
   }
+  /* Gives the axis of an output that an attribute places its size. */
+  bool put(opc_tensor_type &type, const listed_axes &axes, int32_t slot, const dim &size) {
+    type.shape[axes.placed[slot]] = size.size;
+    return true;
+  }
   /* Adds the axes of a group, with an axis of size 1 at each place that is listed. */
   bool append_around(opc_tensor_type &type, const group &rest, const listed_axes &axes) {
     if (axes.rank > OPC_MAX_RANK) return refuse_rank();
@@ -391,6 +421,13 @@ class matcher {
 
   __attribute__((cold, noinline)) bool refuse_rank() {
     return refuse("an output would have more than %d axes", static_cast<int>(OPC_MAX_RANK));
+  }
+
+  __attribute__((cold, noinline)) bool refuse_place(const char *attribute, int64_t given, const char *operand, int64_t rank, int64_t low,
+                                                    int64_t high) {
+    return refuse("%s = %lld is out of range: %s has %lld %s, so it must be from %lld to %lld", attribute,
+                  static_cast<long long>(given), operand, static_cast<long long>(rank), rank == 1 ? "axis" : "axes",
+                  static_cast<long long>(low), static_cast<long long>(high));
   }
 
   __attribute__((cold, noinline)) bool refuse_listed(const char *attribute, const int64_t *given, int64_t length, const char *operand,
@@ -460,8 +497,10 @@ static inline DLTensor *arrange(arranged &by, const DLTensor *t, const listed_ax
   by.tensor.strides = by.strides;
   int32_t at = 0;
   for (int32_t turn = 0; turn < 2; ++turn) {
-    for (int32_t a = 0; a < t->ndim; ++a) {
-      if (axes.has(a) != ((turn == 0) == listed_first)) continue;
+    const bool listed = (turn == 0) == listed_first;
+    for (int32_t n = 0; n < (listed && axes.count > 0 ? axes.count : t->ndim); ++n) {
+      const int32_t a = listed && axes.count > 0 ? axes.placed[n] : n;
+      if (axes.has(a) != listed) continue;
       by.shape[at] = t->shape[a];
       by.strides[at++] = strides[a];
     }

@@ -1,0 +1,35 @@
+"""How many axes there are of which an attribute lists some, in programs over whole arrays; see `opc.ir.arrangement`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from opc.ir.arrangement import Arrangement
+from opc.ir.op import Group, Op, Operand
+
+
+def rank_text(op: Op, how: Arrangement, local: Mapping[str, str], keeps: str, ndim: Callable[[Operand], str]) -> str:
+    """Return the Python expression of the number of axes, from an input that tells it.
+
+    `local` has the variables of operands, `keeps` is that of the attribute that keeps axes, and `ndim` returns the expression of
+    an operand's number of axes.
+    """
+    if how.slots:
+        having = sorted((o for o in op.inputs if Group(how.rest) in o.dims), key=lambda o: o.optional)
+        more = [len(how.slots) + 1 - len(o.dims) for o in having]
+        ranks = [f"{ndim(o)} + {n}" if n else ndim(o) for o, n in zip(having, more)]
+        told = [f"{rank} if {local[o.name]} is not None else " if o.optional else rank for o, rank in zip(having, ranks)]
+        sure = next((n for n, o in enumerate(having) if not o.optional), None)
+        return "".join([*told, "0"] if sure is None else told[: sure + 1])
+    text = ""
+    for o in sorted(op.inputs, key=lambda o: (o.optional, how.is_thinned(o))):
+        given = f"{local[o.name]} is not None"
+        if how.is_mixed(o) and not o.optional:
+            return f"{text}{ndim(o)}"
+        if how.is_mixed(o):
+            text += f"{ndim(o)} if {given} else "
+        elif how.is_thinned(o):
+            text += f"{ndim(o)} if {keeps}{f' and {given}' if o.optional else ''} else "
+    alone = [next((o for o in op.inputs if o.dims == (Group(name),)), None) for name in (how.rest, how.picked)]
+    ranks = [ndim(o) for o in alone if o is not None]
+    return text + " + ".join(ranks if len(ranks) == len(alone) else ["0"])
