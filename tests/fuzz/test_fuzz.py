@@ -18,7 +18,7 @@ from tests.fuzz.constructs import constructs, every
 from tests.fuzz.kernels import Libraries
 
 SEED = "ci"
-DRAWN = 700
+DRAWN = 760
 MOST = 30
 """How many ops are run at most."""
 
