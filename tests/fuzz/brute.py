@@ -439,7 +439,7 @@ NAMES: dict[str, Any] = {
     "min_": scalars.least, "place_": scalars.place_of, "div_": scalars.div, "power_": scalars.power, "mod_": scalars.floor_mod,
     "floordiv_": scalars.floor_div, "wrap_": scalars.wrapped, "toint_": scalars.cast_to_int, "maximum_": scalars.maximum,
     "minimum_": scalars.minimum, "isnan_": math.isnan, "isinf_": math.isinf, "float": float, "any": any, "all": all,
-    "range": range, "int": int, "max": max, "True": True, "False": False,
+    "order_": scalars.order_of, "range": range, "int": int, "max": max, "True": True, "False": False,
     **{f"fn_{n}": f for n, f in (scalars.FUNCTIONS | scalars.TWO).items()},
 }  # fmt: skip
 """What the code of a statement may name."""
