@@ -2,8 +2,8 @@
 
 FLOPs count every arithmetic operator and function of the body once at every point it is computed, and one operation a point for a
 reduction; comparisons, selections, casts and index arithmetic are free, and of a selection the dearer side counts. A running sum
-goes on from its neighbour, and a scatter adds each point once. Bytes are the least traffic there can be: every input the body
-reads is read once, every output written once, temporaries stay in registers.
+goes on from its neighbour, a scatter adds each point once, and an order takes `N*log2(N)` operations for a row of N. Bytes are
+the least traffic there can be: every input the body reads is read once, every output written once, temporaries stay in registers.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import field
 from fractions import Fraction
-from math import prod
+from math import ceil, log2, prod
 
 from opc.analysis.shapes.inference import ShapeEnv
 from opc.analysis.shapes.plan import group_key
 from opc.analysis.work import SizeProduct, Work
-from opc.ir.affine import Affine, GroupSize, Index, Symbol
+from opc.ir.affine import Affine, Dim, GroupSize, Index, Symbol
 from opc.ir.dtypes import Binding, is_integer, resolve
 from opc.ir.expr import (
     VARYING,
@@ -40,7 +40,10 @@ from opc.ir.expr import (
 from opc.ir.function import FREE
 from opc.ir.functions import FUNCTIONS
 from opc.ir.op import Assign, Group, Op, Operand, Role
+from opc.ir.ordering import Ordering, orderings
 from opc.records import dataclass
+
+_LOG = "log2"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +81,16 @@ def cost(op: Op, env: ShapeEnv, binding: Binding, wanted: Collection[str] | None
     needed, waiting = set(asked), list(asked)
     used: set[str] = set()
     work = Work()
+    orders = orderings(op)
     while waiting:
         statement = assignments[waiting.pop()]
+        if (order := orders.get(statement.target)) is not None:
+            work = work + _comparisons(op, statement, order)
+            used.add(order.key.operand)
+            if order.key.operand in assignments and order.key.operand not in needed:
+                needed.add(order.key.operand)
+                waiting.append(order.key.operand)
+            continue
         work = work + _Counter(op, env, statement).flops(statement.value, _points(op.operand(statement.target)))
         for read in reads(statement.value):
             used.add(read.operand)
@@ -92,7 +103,16 @@ def cost(op: Op, env: ShapeEnv, binding: Binding, wanted: Collection[str] | None
     for o in (*taken, *made):
         traffic = traffic + _points(o).scaled(resolve(o.type, binding).itemsize)
     read_bytes, written = (sum(nbytes(env, o, binding) for o in some) for some in (taken, made))
-    return Cost(round(work.value(_sizes(env))), read_bytes, written, work, traffic)
+    return Cost(round(work.value(_sizes(env, op))), read_bytes, written, work, traffic)
+
+
+def _comparisons(op: Op, statement: Assign, order: Ordering) -> SizeProduct:
+    """Return how many comparisons sort the rows that a statement orders."""
+    total = SizeProduct()
+    for i, d in zip(statement.indices, op.operand(statement.target).dims, strict=True):
+        if i not in order.rank.indices():
+            total = total.times(d if isinstance(d, Affine) else _group(d))
+    return total.times(order.extent).times(Affine.of(Dim(f"{_LOG}({order.extent})")))
 
 
 def saved(backward: Op) -> tuple[tuple[str, Role, Operand], ...]:
@@ -132,10 +152,13 @@ def _group(group: Group) -> Affine:
     return Affine.of(GroupSize(group.name if group.of is None else f"{group.name}@{group.of}"))
 
 
-def _sizes(env: ShapeEnv) -> Callable[[Affine], int]:
-    """Return what gives each size its value in a call."""
+def _sizes(env: ShapeEnv, op: Op | None = None) -> Callable[[Affine], int]:
+    """Return what gives each size its value in a call; of an op with orders, the logarithms of sizes too."""
+    logs = {f"{_LOG}({o.extent})": o.extent for o in orderings(op).values()} if op is not None else {}
 
     def symbol(s: Symbol) -> int:
+        if isinstance(s, Dim) and s.name.startswith(f"{_LOG}("):
+            return max(1, ceil(log2(max(1, logs[s.name].evaluate(symbol)))))
         if isinstance(s, GroupSize):
             name, _, of = s.name.partition("@")
             return prod(env.groups.get(group_key(Group(name, of or None)), ()))

@@ -13,6 +13,7 @@ from typing import Any
 from opc.analysis.elaborate.scope import CONSTANTS, DTYPE_NAMES, FORMS
 from opc.ir.expr import REDUCTIONS
 from opc.ir.functions import CALLABLE, FUNCTIONS
+from opc.lang.tree import ORDER
 
 SCOPE = "source.opc.body"
 _WORDS = ("if", "else")
@@ -29,8 +30,8 @@ def grammar() -> dict[str, Any]:
         "string.quoted.double.opc": r'"[^"\n]*"',
         "keyword.control.opc": _any((*_WORDS, *logic)),
         "constant.language.opc": _any((*_BOOLEANS, *CONSTANTS)),
-        # `mean[k](...)`, and not `mean[n]`, which reads a temporary of that name.
-        "keyword.operator.reduction.opc": rf"{_any(REDUCTIONS)}(?=\s*\[([^\[\]]|\[[^\[\]]*\])*\]\s*\()",
+        # `mean[k](...)` or `argsort[k](...)[i]`, and not `mean[n]`, which reads a temporary of that name.
+        "keyword.operator.reduction.opc": rf"{_any((*REDUCTIONS, ORDER))}(?=\s*\[([^\[\]]|\[[^\[\]]*\])*\]\s*\()",
         "support.function.form.opc": rf"{_any((*FORMS, 'acc'))}(?=\s*\()",
         "support.function.opc": rf"{_any(CALLABLE)}(?=\s*\()",
         "support.type.dtype.opc": _any(DTYPE_NAMES),

@@ -15,6 +15,7 @@ from opc.diagnostics import Diagnostics, Source
 from opc.ir.dtypes import TYPE_SETS
 from opc.ir.expr import REDUCTIONS
 from opc.ir.functions import CALLABLE
+from opc.lang.tree import ORDER
 from opc.names import LANGUAGE
 from opc.records import dataclass
 from opc.spec.text import STRING, SourceText
@@ -255,7 +256,7 @@ class _Outliner:
         behind = text.value[end:].lstrip(" \t")
         plain = self.plain(name)
         # An operand or a temporary may have the name of a reduction: `mean[n] = mean[k](x[n, k])`.
-        if name in REDUCTIONS and _is_reduction(behind):
+        if name in (*REDUCTIONS, ORDER) and _is_reduction(behind):
             self.put(text, start, end, name, Kind.REDUCTION)
         elif plain in self.kinds and not (behind.startswith("(") and name in CALLABLE):
             self.put(text, end - len(plain), end, plain, self.kinds[plain])

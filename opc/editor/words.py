@@ -16,8 +16,12 @@ ABOUT_REDUCTIONS: Mapping[str, str] = {
     "all": "Whether all values over the axes in brackets are true.",
     "argmax": "The first position of the greatest value along the axes in brackets.",
     "argmin": "The first position of the least value along the axes in brackets.",
+    "argsort": (
+        "`argsort[k](x[..., k])[i]`: the position of the element at place i of the sorted axis; equal ones stay in their order, "
+        "and NaN is the greatest. `argsort[k](x[..., k], True)[i]` is descending."
+    ),
 }
-"""Each reduction by name."""
+"""Each reduction by name, and what orders an axis, which is written like one."""
 
 ABOUT_FORMS: Mapping[str, str] = {
     "cast": "`cast(type, x)`: x converted; a fraction is cut and saturates as a whole number, whole numbers wrap.",

@@ -94,6 +94,7 @@ class OpNode(Node):
         "_numpy",
         "_onnx",
         "_ordered",
+        "_orderings",
         "_plan",
         "_positive",
         "_prepared",

@@ -14,6 +14,7 @@ import warnings
 from opc.diagnostics import Diagnostics, Span
 from opc.lang.depth import MAX_DEPTH, too_deep
 from opc.lang.tree import (
+    ORDER,
     Apply,
     AxisRange,
     Conditional,
@@ -386,10 +387,13 @@ class _Converter:
                 axes = self._items(subscript.slice)
                 if axes is None:
                     return None
-                if len(known) != 1 or isinstance(known[0], Dots | Star | AxisRange):
-                    self._error(f"{base.id}[...] takes one expression in parentheses", node)
+                plain = [a for a in known if not isinstance(a, Dots | Star | AxisRange)]
+                if len(plain) < len(known) or len(plain) not in ((1, 2) if base.id == ORDER else (1,)):
+                    what = "what it orders, and whether that is descending," if base.id == ORDER else "one expression"
+                    self._error(f"{base.id}[...] takes {what} in parentheses", node)
                     return None
-                return ReductionCall(Name(base.id, self.span(base)), axes, known[0], span)
+                descending = plain[1] if len(plain) == 2 else None
+                return ReductionCall(Name(base.id, self.span(base)), axes, plain[0], span, descending)
             case ast.Attribute():
                 self._error("a name has no parts", node.func, "write a function before its argument: exp(x), not x.exp()")
             case _:

@@ -7,6 +7,9 @@ from typing import TypeAlias
 from opc.diagnostics import Span
 from opc.records import dataclass
 
+ORDER = "argsort"
+"""What orders an axis: `argsort[k](x[..., k])[i]`. It is called like a reduction, and indexed."""
+
 
 @dataclass(frozen=True, slots=True)
 class Name:
@@ -68,12 +71,13 @@ class Apply:
 
 @dataclass(frozen=True, slots=True)
 class ReductionCall:
-    """`kind[axes](body)`."""
+    """`kind[axes](body)`, or `argsort[axes](body, descending)`."""
 
     kind: Name
     axes: tuple[Item, ...]
     body: Tree
     span: Span
+    descending: Tree | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +126,7 @@ def parts(node: Item) -> tuple[Item, ...]:
         case Apply() | Operation():
             return tuple(node.args)
         case ReductionCall():
-            return (*node.axes, node.body)
+            return (*node.axes, node.body, *(() if node.descending is None else (node.descending,)))
         case Conditional():
             return (node.then, node.cond, node.other)
         case AxisRange():

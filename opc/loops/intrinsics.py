@@ -18,6 +18,7 @@ HEADERS: Mapping[str, str] = {
     "nests/channels": (
         "are_many fill_channel_tables channels_from reduce_channels to_last_unit channel_memory channel_tables channel_windows"
     ),
+    "nests/order": "order_memory order_rows",
     "nests/products": "add_products product_sum",
     "rows/loops": (
         "max_batched_columns columns_at count_lanes exp_below reduce_batch reduce_row batches_rows blend choose key_value "

@@ -27,6 +27,7 @@ NAMES = (
     "batch",
     "scatter",
     "scan",
+    "sort",
     "split",
     "tile",
     "products",

@@ -24,6 +24,7 @@ from opc.lower.columns import needed_columns
 from opc.lower.loop_ir import ContractionStage, FusedRows, GroupLoop, IndexLoop, NestStage, Program, RowStage, Stage
 from opc.lower.lower import SpecialisedProgram, lower, lowered_across, staged
 from opc.lower.memory import read_by, with_shared_memory, written_by
+from opc.lower.orders import with_orders
 from opc.lower.slices import stays_at_point
 from opc.records import dataclass, replace
 from opc.transform.indices import Namer, index_names, op_names
@@ -53,7 +54,7 @@ def cpu_programs(op: Op) -> tuple[SpecialisedProgram, ...]:
 
 @lru_cache(maxsize=512)
 def _programs(same: _Same, overrides: tuple[Override, ...]) -> tuple[SpecialisedProgram, ...]:
-    variants = lower(same.op)
+    variants = tuple(with_orders(v) for v in lower(same.op))
     if arrangement(same.op) is not None:
         variants = tuple(found for v in variants for found in (lowered_across(v), v) if found is not None)
     if any(v.program.steps for v in variants):

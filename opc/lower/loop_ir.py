@@ -19,6 +19,7 @@ from opc.ir.affine import Affine
 from opc.ir.dtypes import ValueType
 from opc.ir.expr import Expr, GroupRef, Reduce, ReduceAxis
 from opc.ir.op import Assign, Group
+from opc.ir.ordering import Ordering
 from opc.loops.schedule import Schedule
 from opc.lower.contractions.factors import Factor
 from opc.records import dataclass
@@ -312,6 +313,20 @@ class ScanPlan:
 
 
 @dataclass(frozen=True, slots=True)
+class OrderPlan:
+    """The stable order of rows: the positions of the elements at some places of it.
+
+    `ordering` says what is ordered, over the indices of `statement`. Its places are those of `index`, an index of the target, or
+    one. `vector_axis` is the last index of the target where that is another one: rows that it tells apart are read together.
+    """
+
+    statement: Flat
+    ordering: Ordering
+    index: str | None
+    vector_axis: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class NestStage:
     """One statement as a loop nest.
 
@@ -322,7 +337,7 @@ class NestStage:
 
     name: str
     assign: Assign
-    plans: tuple[VectorPlan, ...] | tuple[ScatterPlan, ...] | tuple[ScanPlan, ...] = ()
+    plans: tuple[VectorPlan, ...] | tuple[ScatterPlan, ...] | tuple[ScanPlan, ...] | tuple[OrderPlan, ...] = ()
     sum: str | None = None
     stored: bool = True
 

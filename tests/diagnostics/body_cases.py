@@ -268,4 +268,27 @@ RECURRENCES: list[Case] = [
     kernel("y[i] = x[i] + ⟦t⟧\nt = y[0]", "'t' is used before it is assigned", **VECTOR),
 ]
 
-CASES = [*SYNTAX, *NAMES, *TYPES, *INDICES, *BOUNDS, *RECURRENCES]
+ORDERED = {"inputs": "{x: 'T[N]'}", "outputs": "{y: 'int64[N]'}", "attributes": "{d: bool, a: int, f: float}"}
+PLACE = {"inputs": "{x: 'T[N]'}", "outputs": "{y: 'int64[]'}", "attributes": "{a: int}"}
+ORDERS: list[Case] = [
+    kernel("y[i] = ⟦argsort[k](x[k])⟧", "argsort[...] lacks the place that is asked for", **ORDERED),
+    kernel("y[i] = ⟦argsort⟧(x[i])", "'argsort' does not say what it orders", **ORDERED),
+    kernel("y[i] = ⟦argsort[k](x[k])[i]⟧ + 1", "argsort is the whole right side of a statement", **ORDERED),
+    kernel("y[i] = ⟦argsort⟧", "'argsort' orders an axis", **ORDERED),
+    kernel("y[i] = argsort[k](⟦-x[k]⟧)[i]", "argsort orders the elements of one operand along 'k'", **ORDERED),
+    kernel("y[i] = argsort[k:N](⟦x[i]⟧)[i]", "argsort orders the elements of one operand along 'k'", **ORDERED),
+    kernel("y[i] = argsort[k:N](⟦pad(x[k + 1], 0)⟧)[i]", "argsort orders the elements of one operand", **ORDERED),
+    kernel("y[i] = ⟦argsort[k, j](x[k])⟧[i]", "argsort orders one axis, which has a name", **ORDERED),
+    kernel("y[i] = argsort[⟦k:i + 1⟧](x[k])[i]", "an axis that is ordered has one size, not i + 1", **ORDERED),
+    kernel("y[i] = argsort[k](x[k], ⟦a⟧)[i]", "whether argsort is descending is True, False or a bool attribute", **ORDERED),
+    kernel("y[i] = argsort[k](x[k], ⟦i > 2⟧)[i]", "whether argsort is descending is True, False or a bool attribute", **ORDERED),
+    kernel("y[i] = ⟦argsort[k](x[k], d, d)⟧[i]", "argsort[...] takes what it orders, and whether that is descending", **ORDERED),
+    kernel("y[i] = ⟦sum[k](x[k], d)⟧", "sum[...] takes one expression in parentheses", **ORDERED),
+    kernel("y[i] = ⟦argsort[k](x[k])[i, i]⟧", "argsort has one index, a place in the order", **ORDERED),
+    kernel("y[i] = argsort[k](x[k])[⟦f⟧]", "a place of argsort is a whole number over", **ORDERED),
+    kernel("y = ⟦argsort[k](x[k])[0]⟧", "the place 0 may be none of the N that are ordered", **PLACE),
+    kernel("y = ⟦argsort[k](x[k])[a]⟧", "the place a may be none of the N that are ordered", **PLACE),
+    kernel("⟦argsort⟧[i] = x[i]\ny[i] = i", "'argsort'", **ORDERED),
+]
+
+CASES = [*SYNTAX, *NAMES, *TYPES, *INDICES, *BOUNDS, *RECURRENCES, *ORDERS]

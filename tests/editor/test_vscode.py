@@ -18,6 +18,7 @@ from opc.editor.grammar import grammar_text
 from opc.editor.occurrences import outline
 from opc.ir.expr import REDUCTIONS
 from opc.ir.functions import CALLABLE
+from opc.lang.tree import ORDER
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "docs" / "editor" / "vscode"
@@ -76,7 +77,7 @@ def test_the_grammar_and_the_server_agree(path: Path) -> None:
     for place, kind in served.items():
         word = text[slice(*place)]
         expected = SAME.get(kind, "variable.other.opc")
-        if word in REDUCTIONS and kind == "macro":
+        if word in (*REDUCTIONS, ORDER) and kind == "macro":
             expected = "keyword.operator.reduction.opc"
         if word in CONSTANTS or word in ("True", "False"):
             expected = "constant.language.opc"
@@ -87,7 +88,7 @@ def test_every_word_of_the_language_has_a_scope() -> None:
     for words, before, behind, name in (
         (CALLABLE, "y = ", "(x)", "support.function.opc"),
         (FORMS, "y = 2 * ", "(x)", "support.function.form.opc"),
-        (REDUCTIONS, "y = -", "[i](x)", "keyword.operator.reduction.opc"),
+        ((*REDUCTIONS, ORDER), "y = -", "[i](x)", "keyword.operator.reduction.opc"),
         (DTYPE_NAMES, "y = cast(", ", x)", "support.type.dtype.opc"),
         (CONSTANTS, "y = ", "", "constant.language.opc"),
         (("if", "else", "and", "or", "not"), "y = a ", " b", "keyword.control.opc"),

@@ -11,7 +11,7 @@ import re
 
 from tests.fuzz.attributes import DECLARED, declarations
 from tests.fuzz.flavours import FLAVOURS, Flavour, Scope, Tensor, index_names, is_group
-from tests.fuzz.recurrences import Recurrences
+from tests.fuzz.orders import Orders
 from tests.fuzz.values import BINARY, SMOOTH
 
 FLOATS = (
@@ -31,7 +31,7 @@ PLACING = frozenset({"axis", "axis1", "axis2", "axes", "keepdims"})
 """The attributes that say where axes stand, which bodies do not name."""
 
 
-class Body(Recurrences):
+class Body(Orders):
     """Draws the statements of one spec."""
 
     def anchored(self, scope: Scope, text: str) -> str | None:
@@ -143,7 +143,7 @@ def spec(rng: random.Random, name: str = "fuzz") -> str:
     if rng.random() < 0.1 and not (flavour.broadcast or flavour.shape or flavour.axis or flavour.axes or flavour.placed):
         lines, outputs, tail = body.pointwise()
     else:
-        lines, outputs = body.recurrence(*body.statements())
+        lines, outputs = body.order(*body.recurrence(*body.statements()))
         if flavour.name == "broadcast" and rng.random() < 0.5:
             lines = _short(lines, flavour)
         if rng.random() < 0.3:

@@ -466,7 +466,7 @@ NAMES: dict[str, Any] = {
     "minimum_": scalars.minimum, "whole_power_": scalars.whole_power, "random_": scalars.random_word,
     "left_": partial(scalars.shift, left=True), "right_": partial(scalars.shift, left=False), "isnan_": math.isnan,
     "isinf_": math.isinf, "float": float, "any": any, "all": all,
-    "range": range, "int": int, "max": max, "True": True, "False": False,
+    "order_": scalars.order_of, "range": range, "int": int, "max": max, "True": True, "False": False,
     **{f"fn_{n}": f for n, f in (scalars.FUNCTIONS | scalars.TWO).items()},
 }  # fmt: skip
 """What the code of a statement may name."""

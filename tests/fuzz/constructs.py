@@ -45,6 +45,8 @@ OF_SPECS: dict[str, Callable[[str, Spec], object]] = {
         re.search(rf"^  {n}\[.*\b{n}\[[^\]]*\+ \d", text, re.M) for n in recurrent(spec)
     ),
     "values that step together": lambda text, spec: len(recurrent(spec)) > 1,
+    "an order": lambda text, spec: "= argsort[" in text,
+    "an order that descends": lambda text, spec: re.search(r"= argsort\[.*, True\)\[", text),
     "ties": lambda text, spec: "ties: even" in text,
     "scatter": lambda text, spec: "scatter: atomic" in text,
     "no gradient": lambda text, spec: "gradient: none" in text,

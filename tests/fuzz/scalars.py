@@ -206,6 +206,21 @@ def place_of(pick: Callable[[Iterable[Any]], Any], values: Iterable[Any]) -> int
     return next(k for k, v in enumerate(found) if v == best or (v != v and best != best))
 
 
+def order_of(values: Iterable[Any], descending: bool) -> list[int]:
+    """Return the places of elements in their order; a NaN is greater than all numbers, and equal ones keep their order."""
+    found = list(values)
+    ranks = [sum(_ahead(b, a, descending) or (k < n and not _ahead(a, b, descending)) for k, b in enumerate(found))
+             for n, a in enumerate(found)]  # fmt: skip
+    return [ranks.index(k) for k in range(len(found))]
+
+
+def _ahead(a: Any, b: Any, descending: bool) -> bool:
+    """Whether one element stands ahead of another whichever is first."""
+    if descending:
+        a, b = b, a
+    return bool(a == a and (b != b or a < b))
+
+
 def _some(values: Iterable[Any]) -> list[Any]:
     found = list(values)
     if not found:

@@ -93,6 +93,13 @@ def bare_uses(name: str, tree: ast.AST, operands: Operands, loose: bool = False)
                 if isinstance(item, ast.Name) and item.id == name and not group_name(dim):
                     yield dim, loose
                 yield from bare_uses(name, item, operands, False)
+        case ast.Subscript(value=ast.Call(func=ast.Subscript(slice=axis), args=[key, *_]), slice=ast.Name(id=place)):
+            if place == name:
+                own = axis.upper if isinstance(axis, ast.Slice) else None
+                along = axis.lower if isinstance(axis, ast.Slice) else axis
+                assert isinstance(along, ast.Name)
+                yield (own or next(dim for dim, _ in bare_uses(along.id, key, operands))), loose
+            yield from bare_uses(name, key, operands, loose)
         case _:
             for child in ast.iter_child_nodes(tree):
                 yield from bare_uses(name, child, operands, loose)
@@ -189,6 +196,8 @@ class Translator:
             case ast.Subscript(value=ast.Name(id=name)) if name in self.call.attributes:
                 assert isinstance(e.slice, ast.Constant)
                 return self.attribute(self.call.attributes[name][e.slice.value], self.call.spec.attributes[name]["type"])
+            case ast.Subscript(value=ast.Call() as ordered):
+                return self.ordering(ordered, e.slice), "int64"
             case ast.Subscript():
                 return self.read(e, None)
             case ast.Call(func=ast.Subscript(value=ast.Name(id=kind))):
@@ -362,6 +371,20 @@ class Translator:
         if dtype == "bool":
             return f"({code} != 0)", "b"
         return f"toint_({code}, '{dtype}')", dtype
+
+    def ordering(self, e: ast.Call, place: ast.expr) -> str:
+        """Return the position at a place of an order."""
+        assert isinstance(e.func, ast.Subscript)
+        kept = dict(self.extents), set(self.bound)
+        (item,) = entries(e.func.slice)
+        extent = self.range_of(item, e.args[0])
+        index = item.lower if isinstance(item, ast.Slice) else item
+        assert isinstance(index, ast.Name)
+        self.extents[index.id] = extent
+        values = f"({self.value(e.args[0])[0]} for i_{index.id} in range({self.value(extent)[0]}))"
+        self.extents, self.bound = kept
+        descending = self.value(e.args[1])[0] if len(e.args) > 1 else "False"
+        return f"order_({values}, {descending})[{self.value(place)[0]}]"
 
     def reduction(self, kind: str, e: ast.Call) -> tuple[str, str]:
         """Return a reduction as a generator over its axes."""

@@ -159,6 +159,15 @@ h[t:N, b, d:D] = tanh(x[t, b] + e[b, d]*p[t, b, d]) if t < l[b] else p[t, b, d];
 x[N, D], a[K] -> y[N, D]; ? K > 0; y[t, d] = x[t, d] - sum[k](a[k]*pad(y[t - 1 - k, d], 0))/(2*K)
 """
 
+ORDERS = """
+x[N, D] -> y[N, D]; p[i:N, d] = argsort[k](x[k, d])[i]; y[i, d] = x[p[i, d], d]*x[i, d]
+x[..., N] -> y[..., M]; M = (N + 1) // 2; p[..., i:M] = argsort[k](x[..., k], True)[i]; y[..., i] = x[..., p[..., i]]**2
+x[N, D], w[D] -> y[N], i int64[N]; ? D > 0; t[n, d] = sin(x[n, d])*w[d]; p[n] = argsort[d](t[n, d])[D // 2]; \
+y[n] = x[n, p[n]]*t[n, p[n]]; i[n] = p[n]*2
+x[N], q int64[N] -> y[N]; p[i:N] = argsort[n](q[n], True)[N - 1 - i]; y[i] = x[p[i]]*x[0]
+x[N, D] -> y[D, N]; p[d:D, i:N] = argsort[k:N](x[N - 1 - k, d])[i]; y[d, i] = x[N - 1 - p[d, i], d] + x[i, d]
+"""
+
 THEMES = {
     "contraction": CONTRACTIONS,
     "extreme": EXTREMES,
@@ -166,4 +175,5 @@ THEMES = {
     "product": PRODUCTS,
     "constant": CONSTANTS,
     "recurrence": RECURRENCES,
+    "order": ORDERS,
 }

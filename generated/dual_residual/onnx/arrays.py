@@ -150,6 +150,48 @@ class Arrays:
         any_nan = self.ReduceMax(found, self.vector(axis), keepdims=0)
         return self.Where(self.Cast(any_nan, to=TensorProto.BOOL), first, place)
 
+    def argsort(
+        self,
+        x: str,
+        axis: int,
+        descending: bool,
+        nan: bool = True,
+        uint64: bool = False,
+    ) -> str:
+        """Add the places of the elements along an axis in order, the first one first.
+
+        Equal ones stay as they are, and a nan is the greatest: what is no nan is sorted
+        first, and then whether it is one, which keeps the order of the others.
+        """
+        count = self.vector(self.dim(x, axis))
+        keys = [x]
+        if nan:
+            missing = self.IsNaN(x)
+            keys = [self.Where(missing, self.number(0, x), x)]
+            keys.append(self.Cast(missing, to=TensorProto.INT64))
+        elif uint64:
+            # Runtimes sort no uint64: the lowest bit first, then the others.
+            half = self.Cast(self.Div(x, self.number(2, x)), to=TensorProto.INT64)
+            twice = self.Mul(half, self.number(2))
+            low = self.Sub(self.Cast(x, to=TensorProto.INT64), twice)
+            keys = [low, half]
+        else:
+            keys = [self.Cast(x, to=TensorProto.INT64)]
+        places = None
+        for key in keys:
+            if places is not None:
+                key = self.GatherElements(key, places, axis=axis)
+            largest = int(descending)
+            node = helper.make_node("TopK", [key, count], [""], axis=axis, largest=largest)
+            found = self._node(node)
+            node.output[0] = node.output[0] or self._fresh("values")
+            places = (
+                found
+                if places is None
+                else self.GatherElements(places, found, axis=axis)
+            )
+        return places
+
     def from_end(self, x: str, count: int) -> str:
         """Add the number of the axis of x that stands so far from its end."""
         return self.Sub(self.rank(x), self.number(count))

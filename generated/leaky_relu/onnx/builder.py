@@ -296,6 +296,10 @@ class Body(Arrays, Functions, Windows):
         """Whether a type variable stands for a floating type; it does where none is given."""
         return self._dtypes.get(variable, "float32") in FLOATING
 
+    def is_uint64(self, variable: str) -> bool:
+        """Return whether a type variable stands for the integers that no int64 holds."""
+        return self._dtypes.get(variable) == "uint64"
+
     def has_convolution(self, variable: str) -> bool:
         """Whether runtimes have convolutions of a type variable: none does of float64."""
         return self._dtypes.get(variable, "float32") != "float64"

@@ -21,6 +21,7 @@ from opc.ir.affine import Affine, AttrInt, Dim, FloorDiv, Minimum, Symbol
 from opc.ir.expr import Axis, Expr, IndexValue, Reduce, children
 from opc.ir.node import remembered
 from opc.ir.op import Assign, Attribute, Group, Op, Operand, Requirement
+from opc.ir.ordering import ordering_of
 from opc.ir.printer import format_expr
 from opc.ir.recurrence import circles
 
@@ -242,9 +243,22 @@ class BoundsChecker:
             for axis in e.axes:
                 if isinstance(axis, Axis):
                     self._divisors(axis.extent, ranges, e.span)
+            self._place(e, ranges)
             ranges = {**ranges, **{a.index: a.extent for a in e.axes if isinstance(a, Axis)}}
         for child in children(e):
             self._values(child, ranges)
+
+    def _place(self, e: Reduce, ranges: Mapping[str, Affine]) -> None:
+        """Check that the place of an order that is asked for is one of those that there are."""
+        order = ordering_of(e)
+        if order is None:
+            return
+        rank, extent = order.rank, order.extent
+        if all(self.knowledge.nonnegative(f, ranges) for f in (rank, extent - 1 - rank)):
+            return
+        known = f"[M <= {extent}] where M places are asked for" if rank.indices() else f"[{extent} > {rank}]"
+        message = f"the place {rank} may be none of the {extent} that are ordered"
+        self.found.error(message, e.span, f"state what is known under check or require: {known}")
 
     def _divisors(self, e: Affine, ranges: Mapping[str, Affine], span: Span) -> None:
         for atom in sorted(every_division(e), key=str):

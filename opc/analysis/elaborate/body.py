@@ -319,11 +319,13 @@ class BodyTyper:
         return Assign(output.name, tuple(targets), value, s.span)
 
     def _value(self, tree: Tree, extents: dict[str, Affine | None], groups: set[str]) -> Expr | None:
+        self.typer.whole = tree
         with self.scope.indices(extents, groups):
             return self.typer.value(tree)
 
     def _poisoned_value(self, s: Statement, tree: Tree) -> None:
         """Type the value for its own mistakes where the target's are such that nothing is known of its indices."""
+        self.typer.whole = tree
         loose: dict[str, Affine | None] = dict.fromkeys(_loose_names(s, self.scope))
         with self.scope.leniently(), self.scope.indices(loose, set(self.scope.groups)):
             self.typer.value(tree)

@@ -31,7 +31,7 @@ from opc.ir.expr import (
 )
 from opc.ir.functions import CALLABLE, FUNCTIONS
 from opc.ir.rules import reduction_type
-from opc.lang.tree import Apply, AxisRange, Dots, Item, Name, ReductionCall, Star, parts
+from opc.lang.tree import ORDER, Apply, AxisRange, Dots, Item, Name, ReductionCall, Star, parts
 from opc.spec.text import name_problem
 
 if TYPE_CHECKING:
@@ -117,12 +117,15 @@ class CallTyper:
     def _unknown_function(self, fn: Name) -> None:
         if fn.id in _INSTEAD:
             self._error(f"there is no function '{fn.id}' here", fn.span, _INSTEAD[fn.id])
+        elif fn.id == ORDER:
+            hint = f"write {ORDER}[k](x[..., k])[i] with the axis, and the place that is asked for, in brackets"
+            self._error(f"'{fn.id}' does not say what it orders", fn.span, hint)
         elif fn.id in REDUCTIONS:
             self._error(f"'{fn.id}' does not say what it runs over", fn.span, f"write {fn.id}[k](...) with the axis in brackets")
         elif self.scope.is_index(fn.id) or fn.id in (*self.scope.operands, *self.scope.attributes, *self.scope.dims):
             self._error(f"'{fn.id}' is no function", fn.span, "elements are written with brackets: x[i]")
         else:
-            self._error(f"unknown function '{fn.id}'", fn.span, did_you_mean(fn.id, [*CALLABLE, *FORMS, *REDUCTIONS]))
+            self._error(f"unknown function '{fn.id}'", fn.span, did_you_mean(fn.id, [*CALLABLE, *FORMS, *REDUCTIONS, ORDER]))
 
     def _cast(self, tree: Apply) -> Expr | None:
         if len(tree.args) != 2:
@@ -205,14 +208,17 @@ class CallTyper:
     def reduction(self, tree: ReductionCall) -> Expr | None:
         """Return a reduction as a typed expression; its indices are in scope in its body only."""
         kind = tree.kind.id
+        if kind == ORDER:
+            self.typer.orders.call(tree)
+            return None
         if kind not in REDUCTIONS:
-            self._error(f"unknown reduction '{kind}'", tree.kind.span, did_you_mean(kind, REDUCTIONS))
+            self._error(f"unknown reduction '{kind}'", tree.kind.span, did_you_mean(kind, [*REDUCTIONS, ORDER]))
             return None
         axes: list[ReduceAxis | None] = []
         extents: dict[str, Affine | None] = {}
         groups: set[str] = set()
         for item in tree.axes:
-            axes.append(self._axis(item, tree, extents, groups))
+            axes.append(self.axis(item, tree, extents, groups))
         if not tree.axes:
             self._error(f"{kind} runs over no axis", tree.span, f"write {kind}[k](...)")
         with self.scope.indices(extents, groups):
@@ -222,7 +228,8 @@ class CallTyper:
             return None
         return self._reduce(kind, known, body, tree.span)
 
-    def _axis(self, item: Item, tree: ReductionCall, extents: dict[str, Affine | None], groups: set[str]) -> ReduceAxis | None:
+    def axis(self, item: Item, tree: ReductionCall, extents: dict[str, Affine | None], groups: set[str]) -> ReduceAxis | None:
+        """Return an axis that a reduction runs over, and note its index or group in what it has by then."""
         scope = self.scope
         match item:
             case Dots() | Star():

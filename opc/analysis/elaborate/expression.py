@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 
 from opc.analysis.elaborate.absence import conditional, told, where_present
 from opc.analysis.elaborate.calls import CallTyper
+from opc.analysis.elaborate.ordering import OrderTyper
 from opc.analysis.elaborate.reading import ReadTyper
 from opc.analysis.elaborate.scope import CONSTANTS, DTYPE_NAMES, FORMS, Scope
 from opc.analysis.elaborate.widths import Widths
@@ -23,7 +24,7 @@ from opc.ir.expr import REDUCTIONS, AttrRef, Call, Cast, Const, Expr, IndexValue
 from opc.ir.functions import CALLABLE, FUNCTIONS
 from opc.ir.op import Attribute, AttributeKind
 from opc.ir.promotion import join, result_type
-from opc.lang.tree import Apply, Conditional, Literal, Name, Operation, ReductionCall, Subscript, Tree
+from opc.lang.tree import ORDER, Apply, Conditional, Literal, Name, Operation, ReductionCall, Subscript, Tree
 
 _KIND_TYPE: dict[AttributeKind, ValueType] = {
     AttributeKind.INT: Weak.INT,
@@ -59,6 +60,9 @@ class ExpressionTyper:
         self.widths = Widths()
         self.reads = ReadTyper(self)
         self.calls = CallTyper(self)
+        self.orders = OrderTyper(self)
+        self.whole: Tree | None = None
+        """The right side of the statement that is typed."""
 
     def _error(self, message: str, span: Span, hint: str | None = None) -> None:
         self.found.error(message, span, hint)
@@ -79,6 +83,8 @@ class ExpressionTyper:
                 return self._operation(tree)
             case Conditional():
                 return self._conditional(tree)
+            case Subscript(base=ReductionCall(kind=Name(id=kind)) as ordered) if kind == ORDER:
+                return self.orders.subscript(tree, ordered)
             case Subscript():
                 return self.reads.subscript(tree, None)
             case Apply():
@@ -149,6 +155,8 @@ class ExpressionTyper:
             self._error(f"'{name}' is a type, not a value", span, f"convert with cast({name}, x)")
         elif name in CALLABLE or name in FORMS:
             self._error(f"'{name}' is a function: call it", span, f"write {name}(x)")
+        elif name == ORDER:
+            self._error(f"'{name}' orders an axis", span, f"write {name}[k](x[..., k])[i]")
         elif name in REDUCTIONS:
             self._error(f"'{name}' is a reduction", span, f"write {name}[k](...) to say which axis it runs over")
         elif name in scope.elsewhere:

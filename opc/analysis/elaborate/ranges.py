@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from opc.analysis.elaborate.scope import Scope
 from opc.diagnostics import Diagnostic, Diagnostics, Severity, Span
 from opc.ir.affine import Affine, Dim
-from opc.lang.tree import Apply, Conditional, Dots, Item, Name, Operation, Star, Subscript, parts
+from opc.lang.tree import Apply, AxisRange, Conditional, Dots, Item, Name, Operation, ReductionCall, Star, Subscript, parts
 from opc.records import dataclass
 
 
@@ -50,6 +50,11 @@ def bare_uses(name: str, tree: Item, scope: Scope, loose: bool = False) -> Itera
             for item, dim in zip(tree.items, operand.dims):
                 if isinstance(item, Name) and item.id == name and isinstance(dim, Affine):
                     yield Use(dim, tree.span, loose)
+        if isinstance(tree.base, ReductionCall):
+            size = _ordered_size(tree.base, scope)
+            if size is not None and any(isinstance(item, Name) and item.id == name for item in tree.items):
+                yield Use(size, tree.span, loose)
+            yield from bare_uses(name, tree.base, scope, loose)
         for item in tree.items:
             # A read inside an index is a read of its own: it is not the padded one.
             yield from bare_uses(name, item, scope, False)
@@ -57,6 +62,17 @@ def bare_uses(name: str, tree: Item, scope: Scope, loose: bool = False) -> Itera
     for part in parts(tree):
         if not isinstance(part, Dots | Star):
             yield from bare_uses(name, part, scope, loose)
+
+
+def _ordered_size(tree: ReductionCall, scope: Scope) -> Affine | None:
+    """Return the size of the axis that is ordered: that of a bare use of its index, or that which is stated as one dimension."""
+    match tree.axes:
+        case (Name(id=index),):
+            return next((use.extent for use in bare_uses(index, tree.body, scope)), None)
+        case (AxisRange(extent=Name(id=size)),) if size in scope.dims:
+            return Affine.of(Dim(size))
+        case _:
+            return None
 
 
 def _size_to_show(name: str, trees: Iterable[Item], scope: Scope) -> str:

@@ -13,6 +13,7 @@ from opc.ir.dtypes import DType, ElementType, TypeVar, is_floating
 from opc.ir.expr import REDUCTIONS, Expr
 from opc.ir.functions import CALLABLE
 from opc.ir.op import Attribute, Operand
+from opc.lang.tree import ORDER
 from opc.records import dataclass
 
 CONSTANTS = {"inf": float("inf"), "nan": float("nan")}
@@ -22,7 +23,7 @@ DTYPE_NAMES = tuple(d.value for d in DType)
 _SHORT = frozenset(name for name in CALLABLE if re.fullmatch("[a-z][0-9]", name))
 RESERVED = frozenset((*CALLABLE, *CONSTANTS, *DTYPE_NAMES, "acc", "broadcast")) - _SHORT
 """The language's own words, which nothing else may be called. But indices are called i0 and i1: parentheses tell a call apart."""
-WORDS = RESERVED | frozenset((*REDUCTIONS, *FORMS))
+WORDS = RESERVED | frozenset((*REDUCTIONS, ORDER, *FORMS))
 """The words that can't name an index or dimension. Reductions and forms can name operands: brackets tell them apart."""
 
 

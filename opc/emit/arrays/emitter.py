@@ -54,6 +54,7 @@ from opc.ir.expr import (
     reads,
 )
 from opc.ir.op import Assign, DimSpec, Group, Op, Operand
+from opc.ir.ordering import with_whole_orders
 from opc.ir.recurrence import recurrences
 from opc.records import replace
 from opc.transform.scalar import negation
@@ -67,7 +68,7 @@ class ArrayEmitter(Lines, ABC):
 
     def __init__(self, op: Op, reserved: Sequence[str]) -> None:
         super().__init__(reserved)
-        op = with_ordered_temporaries(op)
+        op = with_ordered_temporaries(with_whole_orders(op))
         self.segmented = self.segments(op) if recurrences(op) else SegmentedOp(op, (Segment(op),))
         op = self.segmented.joined if recurrences(op) else op
         self.op = op

@@ -59,6 +59,7 @@ from opc.ir.expr import (
     reads,
 )
 from opc.ir.op import Assign, DimSpec, Group, Op, Operand
+from opc.ir.ordering import Ordering, ordering_of
 from opc.records import replace
 
 
@@ -103,6 +104,10 @@ class ReducingEmitter(ArrayEmitter):
         return not self.boxes.is_never_empty(size_of(dim), scope.extents)
 
     # ---- the dialect -------------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def order(self, found: Ordering, body: PythonText, frame: Frame, scope: FrameScope) -> str:
+        """Return the positions of the elements of an array in their order, along the axis of its frame that is ordered."""
 
     @abstractmethod
     def reduce(
@@ -152,7 +157,8 @@ class ReducingEmitter(ArrayEmitter):
         spread = self.spread(e)
         if spread is not None:
             return self.expr(spread, scope)
-        named = self.pattern(e, scope) or self.scanned(e, scope) or self.scattered(e, scope) or self.contracted(e, scope)
+        forms = (self.ordered, self.pattern, self.scanned, self.scattered, self.contracted)
+        named = next((found for form in forms if (found := form(e, scope)) is not None), None)
         return named or self.boxed(e, scope)
 
     def spread(self, e: Reduce) -> Expr | None:
@@ -409,6 +415,20 @@ class ReducingEmitter(ArrayEmitter):
         indices = tuple(at if i == s.axis else i if isinstance(i, GroupRef) else Affine.of(Index(i)) for i in frame)
         neutral = Const(NEUTRAL[s.kind], Weak.INT)
         return self.expr(Read(operand, indices, e.type, neutral), scope)
+
+    def ordered(self, e: Reduce, scope: FrameScope) -> PythonText | None:
+        """A search that asks for a place of an order: the order of the whole axis, and then a read of the place."""
+        found = ordering_of(e)
+        if found is None:
+            return None
+        own = found.along
+        whole = Reduce("max", (Axis(own, found.extent),), found.key, found.key.type)
+        frame = self.body_frame(whole, self.outer(whole, scope), [own])
+        inner = self.within(whole, frame, scope)
+        body = self.named(self.filled(self.expr(found.key, inner), inner))
+        operand = self.intermediate(self.order(found, body, frame, inner), e, frame, inner)
+        indices = tuple(found.rank if i == own else i if isinstance(i, GroupRef) else Affine.of(Index(i)) for i in frame)
+        return self.expr(Read(operand, indices, e.type), scope)
 
     def intermediate(self, text: str, e: Reduce, frame: Frame, scope: FrameScope) -> str:
         """Put an array over a frame into a variable that expressions can read as an operand; return the operand's name."""

@@ -21,7 +21,7 @@ from opc.lower.build.context import Nest
 from opc.lower.build.stage import stage_kernel
 from opc.lower.fuse import cpu_programs
 from opc.lower.heuristics import runs_often
-from opc.lower.loop_ir import ContractionStage, NestStage, ScanPlan, ScatterPlan, Stage
+from opc.lower.loop_ir import ContractionStage, NestStage, OrderPlan, ScanPlan, ScatterPlan, Stage
 from opc.lower.lower import SpecialisedProgram
 from opc.lower.wide import widened_types
 
@@ -127,9 +127,9 @@ class _Kernel:
 
     @property
     def _cut_otherwise(self) -> bool:
-        """Whether some op of the family has a scatter or a scan."""
+        """Whether some op of the family has a scatter, a scan or an order."""
         stages = (s for e in self.entries for v in e.variants for s in v.program.stages if isinstance(s, NestStage))
-        return any(isinstance(plan, ScatterPlan | ScanPlan) for s in stages for plan in s.plans)
+        return any(isinstance(plan, ScatterPlan | ScanPlan | OrderPlan) for s in stages for plan in s.plans)
 
     def _entry_headers(self) -> tuple[str, ...]:
         contraction = ["contraction/run"] if self._contractions else []

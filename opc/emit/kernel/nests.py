@@ -13,7 +13,7 @@ from opc.ir.dtypes import Acc, DType, TypeVar, ValueType, Weak
 from opc.ir.expr import Axis, Reduce, walk
 from opc.ir.op import Group, Op
 from opc.lower.build.context import Nest
-from opc.lower.loop_ir import NestStage, ScanPlan, ScatterPlan, Temporary, VectorPlan
+from opc.lower.loop_ir import NestStage, OrderPlan, ScanPlan, ScatterPlan, Temporary, VectorPlan
 
 
 def dtype_text(t: ValueType) -> str:
@@ -56,7 +56,7 @@ def row_nest_lines(op: Op, s: NestStage, text: KernelText, scalar: CppScalarText
     if all(isinstance(p, VectorPlan) and not p.looked_up for p in s.plans):
         yield _rows_line(s, nest)
     else:
-        plans: Sequence[VectorPlan | ScatterPlan | ScanPlan] = s.plans
+        plans: Sequence[VectorPlan | ScatterPlan | ScanPlan | OrderPlan] = s.plans
         for n, plan in enumerate(plans):
             condition = ("if (nest.alone) " if n == 1 else "if (!nest.alone) ") if len(plans) > 1 else ""
             yield f"  {condition}{{"
@@ -65,6 +65,10 @@ def row_nest_lines(op: Op, s: NestStage, text: KernelText, scalar: CppScalarText
     if isinstance(s.plans[0], ScatterPlan | ScanPlan):
         kind = "scatter" if isinstance(s.plans[0], ScatterPlan) else "scan"
         yield f"  code = opc::run_{kind}(nest, copies, loops.{s.name}{index}, &arguments);"
+        return
+    if isinstance(s.plans[0], OrderPlan):
+        elements = f"({scalar.integer(s.plans[0].ordering.extent, bare=True)}).value"
+        yield f"  code = opc::run_order(nest, loops.{s.name}{index}, &arguments, {elements});"
         return
     yield from _channel_lines(text)
     sums = "" if s.sum is None else f", {s.sum}.data"
@@ -104,7 +108,8 @@ def _operand_lines(op: Op, s: NestStage, text: KernelText, part: Temporary | Non
         how = "stored" if name in nest.gathered or n == len(nest.operands) - 1 else "widened"
         units = [str(nest.unit(name, alone)) for alone in ((False, True) if several else (False,))]
         unit = units[0] if len(set(units)) == 1 else f"nest.alone ? {units[1]} : {units[0]}"
-        unit = "-1" if n == len(nest.operands) - 1 else unit
+        anyhow = n == len(nest.operands) - 1 or any(isinstance(p, OrderPlan) for p in s.plans)
+        unit = "-1" if anyhow else unit
         rest = f"{len(ranks)}, axes_{n}, {unit}"
         if (tensor := tensor_text(op, name)) is not None:
             yield f"  code = opc::add_flat(nest, {copies}, {tensor}, opc::passed::{how}, {rest});"
@@ -131,7 +136,9 @@ def _channel_lines(text: KernelText) -> Iterator[str]:
         yield f"  opc::keep_channels(nest, {text.kernel.channel}{', true' if text.kernel.short_rows else ''});"
 
 
-def _target_lines(s: NestStage, plan: VectorPlan | ScatterPlan | ScanPlan, nest: Nest, scalar: CppScalarText) -> Iterator[str]:
+def _target_lines(
+    s: NestStage, plan: VectorPlan | ScatterPlan | ScanPlan | OrderPlan, nest: Nest, scalar: CppScalarText
+) -> Iterator[str]:
     """Yield the lines that set the target of one plan of a nest: which entries are outer loops, and what the others are."""
     entries = plan.statement.indices
     vector_axis = -1 if plan.vector_axis is None else entries.index(plan.vector_axis)
@@ -145,13 +152,16 @@ def _target_lines(s: NestStage, plan: VectorPlan | ScatterPlan | ScanPlan, nest:
             outer = [entries.index(i) for i in plan.outer]
         case ScatterPlan():
             outer = [k for k, i in enumerate(entries) if i != plan.vector_axis and k not in named]
-        case ScanPlan():
+        case ScanPlan() | OrderPlan():
             outer = [k for k, i in enumerate(entries) if i not in (plan.vector_axis, plan.index)]
     yield f"const int32_t outer[] = {{{', '.join(map(str, outer or [0]))}}};"
     first += f", {len(outer)}, outer"
     match plan:
         case VectorPlan():
             yield f"opc::set_gather_target({first}, {len(plan.inner)}, {len(entries) - 1});"
+        case OrderPlan():
+            along = -1 if plan.index is None else entries.index(plan.index)
+            yield f"opc::set_order({first}, {along}, {vector_axis});"
         case ScanPlan():
             yield f"opc::set_scan({first}, {entries.index(plan.index)}, {vector_axis});"
         case ScatterPlan():

@@ -77,6 +77,14 @@ def first(*arrays):
     return next(x for x in arrays if x is not None)
 
 
+def argsort(x, axis, descending):
+    """Return the places of the elements in order; equal ones stay in theirs, and NaN is the greatest."""
+    if not descending:
+        return np.argsort(x, axis=axis, kind="stable")
+    behind = np.argsort(np.flip(x, axis), axis=axis, kind="stable")
+    return x.shape[axis] - 1 - np.flip(behind, axis)
+
+
 def shape_of(*arrays):
     """Return the shape of the first array that is given, that of a scalar where none is."""
     return next((x.shape for x in arrays if x is not None), ())

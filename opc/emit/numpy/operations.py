@@ -17,6 +17,7 @@ from opc.emit.arrays.frames import (
     PythonText,
     factor_frame,
     missing_entries,
+    position,
     size_of,
     strength_of,
 )
@@ -43,6 +44,7 @@ from opc.ir.expr import (
 )
 from opc.ir.functions import FUNCTIONS
 from opc.ir.op import Group, Operand
+from opc.ir.ordering import Ordering
 from opc.ir.precedence import NUMPY
 from opc.records import replace
 
@@ -380,6 +382,13 @@ class NumpyOperations(NumpySizes):
         if not s.reverse:
             return f"{function}.accumulate({body.text}, axis={at})"
         return f"np.flip({function}.accumulate(np.flip({body.text}, axis={at}), axis={at}), axis={at})"
+
+    def order(self, found: Ordering, body: PythonText, frame: Frame, scope: FrameScope) -> str:
+        """As `ReducingEmitter.order` says."""
+        descending = found.descending
+        how = repr(descending) if isinstance(descending, bool) else self.static_text(descending).text
+        at = self.axes([(position(frame, frame.index(found.along)), None)])
+        return f"{self.using('argsort')}({body.text}, {at}, {how})"
 
     def accumulated(self, value: PythonText, t: ValueType) -> PythonText:
         """Return a value in the type that sums of its own are held in."""

@@ -16,9 +16,10 @@ from opc.emit.dtypes import type_variable
 from opc.emit.onnx.sizes import BUILDER, OnnxSizes
 from opc.emit.python.text import quoted
 from opc.ir.affine import Affine
-from opc.ir.dtypes import DType, ValueType, Weak, accumulated, candidates, is_bool, is_floating, is_integer
+from opc.ir.dtypes import DType, TypeVar, ValueType, Weak, accumulated, candidates, is_bool, is_floating, is_integer
 from opc.ir.expr import Call, Const, Expr, GroupRef, IndexValue, Read, Reduce, Select
 from opc.ir.op import Group
+from opc.ir.ordering import Ordering
 from opc.records import dataclass, replace
 
 
@@ -337,6 +338,17 @@ class OnnxArrays(OnnxSizes):
         if variable is None or is_integer(t) or is_bool(t):
             return str(is_floating(t))
         return f"{BUILDER}.is_floating({quoted(variable.name)})"
+
+    def order(self, found: Ordering, body: PythonText, frame: Frame, scope: FrameScope) -> str:
+        """As `ReducingEmitter.order` says."""
+        kind = found.key.type
+        how = repr(found.descending) if isinstance(found.descending, bool) else self.static(found.descending)
+        rest = "" if is_floating(kind) else f", nan={self.computes_floating(kind)}"
+        if not isinstance(kind, Weak) and DType.UINT64 in candidates(kind):
+            known = quoted(kind.name) if isinstance(kind, TypeVar) else ""
+            rest += f", uint64={f'{BUILDER}.is_uint64({known})' if known else True}"
+        flat = self.flatten(body.text, frame, scope)
+        return self.unflatten(f"{BUILDER}.argsort({flat}, {frame.index(found.along)}, {how}{rest})", frame, scope)
 
     def cumulate(self, s: ScanPattern, body: PythonText, axis: Position, scope: FrameScope) -> str | None:
         """A running sum."""

@@ -31,12 +31,13 @@ from opc.lower.build.access import Accesses
 from opc.lower.build.channels import ChannelBlocks, channel_blocks
 from opc.lower.build.context import NEST, NO_RANGE, LoopContext, Nest, UnsupportedForm, VectorRange
 from opc.lower.build.gather_indices import gather_index_rows
+from opc.lower.build.order import order_body
 from opc.lower.build.reduction import reductions
 from opc.lower.build.scan import scan_body
 from opc.lower.build.scatter import scatter_body
 from opc.lower.build.split import Sweep, condition, is_mostly_zero, split
 from opc.lower.guards import is_identity
-from opc.lower.loop_ir import ScanPlan, ScatterPlan, VectorPlan
+from opc.lower.loop_ir import OrderPlan, ScanPlan, ScatterPlan, VectorPlan
 from opc.lower.nests.flat import in_phase, period
 from opc.records import replace
 
@@ -67,7 +68,7 @@ class _RowNest:
             span=self.stage.assign.span,
         )
 
-    def _plan(self, plan: VectorPlan | ScatterPlan | ScanPlan, alone: bool) -> Body:
+    def _plan(self, plan: VectorPlan | ScatterPlan | ScanPlan | OrderPlan, alone: bool) -> Body:
         """Return the loop over units of work of one plan."""
         nest = self.nest
         known = LoopContext(nest, {n: nest.unit(n, alone) for n in nest.operands[:-1]})
@@ -78,6 +79,12 @@ class _RowNest:
             how = {f"rows {plan.row}": plan.row, "windows": plan.window, "atomic": plan.shared}
             self._decide("scatter", *places, *(text for text, holds in how.items() if holds))
             return scatter_body(known, plan)
+        if isinstance(plan, OrderPlan):
+            place = plan.ordering.rank if plan.index is None else plan.index
+            self._decide(
+                "sort", *(["descending"] if plan.ordering.descending is True else []), f"{place} of {plan.ordering.along}"
+            )
+            return order_body(known, plan)
         if isinstance(plan, ScanPlan):
             self._decide("scan", plan.index, *(["down"] if plan.descending else []))
             return scan_body(known, plan)

@@ -21,7 +21,7 @@ struct nest_operand {
 struct nest_fault {
   int32_t reported;
   const char *what;
-  int32_t axis; /* of the operand `what`, or -1 where a reduction over nothing is meant */
+  int32_t axis; /* of the operand `what`, or -1 where a reduction over nothing is meant, -2 where there is no memory */
   int64_t value;
   int64_t size;
 };
@@ -29,6 +29,7 @@ struct nest_fault {
 /* The code of a nest that has run, and a message where something went wrong. */
 [[maybe_unused]] static int32_t outcome(const opc_context *context, const nest_fault &f) {
   if (f.reported == 0) return OPC_OK;
+  if (f.axis == -2) return fail(context, OPC_OUT_OF_MEMORY, "no memory to order rows");
   if (f.axis < 0) return fail(context, OPC_INVALID_ARGUMENT, "%s of nothing", f.what);
   return fail(context, OPC_OUT_OF_RANGE, "an index of %s is %lld, outside axis %d of size %lld", f.what, static_cast<long long>(f.value),
               static_cast<int>(f.axis), static_cast<long long>(f.size));

@@ -99,6 +99,19 @@ static inline void set_scan(row_nest &n, const flat_operand &o, int32_t entries,
   set_pieces(n, vector_axis > along ? 256 : int64_t(few_columns));
 }
 
+/* Orders of rows into a target: `outer` lists its entries that are neither the places of an order nor the vector axis; these are entries
+ * `along` and `vector_axis`, or -1 for none. */
+static inline void set_order(row_nest &n, const flat_operand &o, int32_t entries, int32_t outer_count, const int32_t *outer,
+                             int32_t along, int32_t vector_axis) {
+  set_outer(n, o, entries, outer_count, outer);
+  n.scan_size = along < 0 ? 1 : o.size[along];
+  n.scan_stride = along < 0 ? 0 : o.stride[along];
+  n.columns = vector_axis < 0 ? 1 : o.size[vector_axis];
+  n.column_stride = vector_axis < 0 ? 1 : o.stride[vector_axis];
+  n.stride[outer_count] = n.column_stride;
+  set_pieces(n, 16); /* a line of the cache */
+}
+
 /* Makes a nest write to a copy of the target in which minifloats are wide; `elements` is set to their number. */
 static int32_t widen_target(row_nest &n, nest_copies &copies, int64_t &elements) {
   const flat_operand &o = n.operands[n.operand_count - 1];
@@ -148,6 +161,13 @@ static int32_t run_scan(row_nest &n, nest_copies &copies, row_nest_function func
   const int64_t work = n.piece * n.scan_size;
   split_row_nest(n, function, arguments, count_units(n), work > 0 && work < nest_grain ? nest_grain / work : 1);
   narrow_target(n, elements);
+  return outcome(n.context, *n.fault);
+}
+
+/* Orders rows of so many elements. */
+static int32_t run_order(row_nest &n, row_nest_function function, const void *arguments, int64_t elements) {
+  const int64_t work = n.piece * elements * 8;
+  split_row_nest(n, function, arguments, count_units(n), work > 0 && work < nest_grain ? nest_grain / work : 1);
   return outcome(n.context, *n.fault);
 }
 
