@@ -80,7 +80,7 @@ class Function:
     """Whether a function of floating arguments takes integers too, whose result is an integer: by the C++ text, and in other ways
     than by the texts of NumPy and ONNX."""
     hidden: bool = False
-    """Whether only derivatives call it, or what is made of other calls: bodies can't."""
+    """Whether only derivatives call it: bodies can't."""
     onnx_of: Mapping[str, str] = field(default_factory=dict)
     """The ONNX text for arguments that are "bool", "integer", "nonzero" integers in the second place, or may be "unsigned", where
     it is another."""

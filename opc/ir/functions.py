@@ -316,7 +316,7 @@ _ROWS = (
     ),
     Function(
         "philox", 2, "integer", "_philox({0}, {1})", "opc::philox({0}, {1})", "philox({0}, {1})", "_philox({0}, {1})", PHILOX,
-        None, exact=True, hidden=True,
+        None, exact=True,
     ),
     _operator("lt", "<", "compare", "Less(x, y)", None, onnx_of={"bool": "And(Not(x), y)"}),
     _operator("le", "<=", "compare", "LessOrEqual(x, y)", None, onnx_of={"bool": "Or(Not(x), y)"}),

@@ -39,24 +39,17 @@ KNOWN = [
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
-    """The functions of both headers: all four words of kernels' one, and the first of codelets'."""
+    """The functions of the header: all four words of a block, and the first."""
     folder = tmp_path_factory.mktemp("philox")
-    sources = {
-        "kernel": '#include "opc/core/philox.h"\nextern "C" void block(uint64_t *w, uint64_t k, uint64_t l) '
+    source, built = folder / "philox.cpp", folder / "philox.so"
+    source.write_text(
+        '#include "opc/core/philox.h"\nextern "C" void block(uint64_t *w, uint64_t k, uint64_t l) '
         "{ opc::philox_rounds(w[0], w[1], w[2], w[3], k, l); }\n"
-        'extern "C" uint64_t kernel(uint64_t s, uint64_t i) { return opc::philox(s, i); }\n',
-        "codelet": '#include "opc/poplar/codelet_math.h"\n'
-        'extern "C" uint64_t codelet(uint64_t s, uint64_t i) { return opc::philox(s, i); }\n',
-    }
-    for name, text in sources.items():
-        (folder / f"{name}.cpp").write_text(text)
-    files = [str(folder / f"{name}.cpp") for name in sources]
-    built = folder / "philox.so"
-    subprocess.run(["g++", "-std=c++17", "-O1", "-fPIC", "-shared", f"-I{INCLUDE}", *files, "-o", str(built)], check=True)
+        'extern "C" uint64_t first(uint64_t s, uint64_t i) { return opc::philox(s, i); }\n'
+    )
+    subprocess.run(["g++", "-std=c++17", "-O1", "-fPIC", "-shared", f"-I{INCLUDE}", str(source), "-o", str(built)], check=True)
     made = ctypes.CDLL(str(built))
-    for name in sources:
-        function = getattr(made, name)
-        function.restype, function.argtypes = ctypes.c_uint64, [ctypes.c_uint64] * 2
+    made.first.restype, made.first.argtypes = ctypes.c_uint64, [ctypes.c_uint64] * 2
     made.block.argtypes = [ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint64]
     return made
 
@@ -77,7 +70,7 @@ def test_every_text_gives_the_first_word(library: ctypes.CDLL) -> None:
         for counter in numbers:
             word = philox((counter % 2**32, counter >> 32, 0, 0), (seed % 2**32, seed >> 32))[0]
             assert _philox(seed, counter) == word
-            assert library.kernel(seed, counter) == library.codelet(seed, counter) == word
+            assert library.first(seed, counter) == word
             assert int(column(np.uint64(seed), np.uint64(counter))) == word
 
 

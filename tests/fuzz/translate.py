@@ -349,9 +349,11 @@ class Translator:
                 return self.cast(self.call.dtype(ast.unparse(e.args[0])), *self.value(e.args[1]))
             case "maximum" | "minimum":
                 return self.binary(name, self.value(e.args[0]), self.value(e.args[1]))
-            case "random" | "random_bits":
+            case "random" | "random_bits" | "philox":
                 word = f"random_({', '.join(self.value(a)[0] for a in e.args)})"
-                return (word, "uint32") if name == "random_bits" else (f"(({word} >> 8) / 2**24)", "f")
+                if name != "random":
+                    return word, "uint32" if name == "random_bits" else "uint64"
+                return f"(({word} >> 8) / 2**24)", "f"
             case "hypot" | "atan2":
                 return f"fn_{name}({', '.join(as_type(*self.value(a), 'f') for a in e.args)})", "f"
         code, kind = self.value(e.args[0])

@@ -259,7 +259,8 @@ class Values(Conditions):
         """Return a random number, of a counter and a seed that are whole numbers of several kinds."""
         counter = self.pick(*index_names(scope), *(f"position({n})" for n in scope if is_group(n)), self.read("Q", scope) or "7")
         seed = self.pick("5", self.attribute("big"), self.read("Q", scope) or "1")
-        return self.pick("random({0}, {1})", "cast(int64, random_bits({0}, {1}) % 5)").format(seed, counter)
+        form = self.pick("random({0}, {1})", "cast(int64, random_bits({0}, {1}) % 5)", "cast(int64, philox({0}, {1}) >> 27)")
+        return form.format(seed, counter)
 
     def integer(self, scope: Scope, depth: int) -> str:
         """Return an expression of an integer type."""

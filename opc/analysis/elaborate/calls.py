@@ -90,7 +90,7 @@ class CallTyper:
                 return self.typer.reads.pad(tree)
             case "size" | "position":
                 return self._of_group(tree)
-            case "random" | "random_bits":
+            case "random" | "random_bits" | "philox":
                 return self._random(tree)
         # Derivatives are written over given expressions, and call hidden functions too.
         if name not in CALLABLE and not (self.scope.bound and name in FUNCTIONS and FUNCTIONS[name].hidden):
@@ -195,7 +195,10 @@ class CallTyper:
         known = [a for a in args if a is not None and is_integer(a.type)]
         if len(known) < 2:
             return None
-        bits = Call("philox", tuple(Cast(a, DType.UINT64, a.span) for a in known), DType.UINT64, tree.span)
+        wide = tuple(a if a.type is DType.UINT64 else Cast(a, DType.UINT64, a.span) for a in known)
+        bits = Call("philox", wide, DType.UINT64, tree.span)
+        if form == "philox":
+            return bits
         if form == "random_bits":
             return Cast(bits, DType.UINT32, tree.span)
         # A float32 holds 24 bits, and so does an int32, whose conversion processors have an instruction for.

@@ -147,22 +147,6 @@ inline typename std::enable_if<!std::is_floating_point<T>::value, T>::type pow(T
   return static_cast<T>(result);
 }
 
-/* The first word of a block of random numbers, as opc/core/philox.h has it. */
-inline uint64_t philox(uint64_t seed, uint64_t counter) {
-  uint32_t a = static_cast<uint32_t>(counter), b = static_cast<uint32_t>(counter >> 32), c = 0, d = 0;
-  uint32_t key = static_cast<uint32_t>(seed), other = static_cast<uint32_t>(seed >> 32);
-  for (int round = 0; round < 10; ++round) {
-    const uint64_t first = uint64_t(a) * 0xD2511F53u, second = uint64_t(c) * 0xCD9E8D57u;
-    a = static_cast<uint32_t>(second >> 32) ^ b ^ key;
-    c = static_cast<uint32_t>(first >> 32) ^ d ^ other;
-    b = static_cast<uint32_t>(second);
-    d = static_cast<uint32_t>(first);
-    key += 0x9E3779B9u;
-    other += 0xBB67AE85u;
-  }
-  return a;
-}
-
 /* Bits moved up; 0 where the count is none from 0 to before the number of bits. */
 template <typename T>
 inline T shift_left(T x, T n) {
