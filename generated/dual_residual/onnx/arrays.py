@@ -182,7 +182,9 @@ class Arrays:
             if places is not None:
                 key = self.GatherElements(key, places, axis=axis)
             largest = int(descending)
-            node = helper.make_node("TopK", [key, count], [""], axis=axis, largest=largest)
+            node = helper.make_node(
+                "TopK", [key, count], [""], axis=axis, largest=largest
+            )
             found = self._node(node)
             node.output[0] = node.output[0] or self._fresh("values")
             places = (

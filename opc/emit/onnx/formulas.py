@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Mapping
 from functools import cache
 
 from opc.emit.python.layout import laid_out
+from opc.emit.python.text import literal
 from opc.ir.functions import FUNCTIONS
 
 _OF_SIZES = "Div(Sub(x, Mod(x, y)), y)"
@@ -67,7 +68,7 @@ def _method(name: str, arity: int, text: str) -> str:
                 head = "return"
             case _:
                 raise TypeError(f"neither an assignment nor a result: {ast.unparse(statement)}")
-        call = _call(value, names, "self", lambda literal: f"self.number({literal}, x)")
+        call = _call(value, names, "self", lambda number: f"self.number({number}, x)")
         lines.append(laid_out(f"        {head} {call}"))
     return "\n".join(lines)
 
@@ -82,7 +83,10 @@ def _call(node: ast.expr, names: Mapping[str, str], builder: str, number: Callab
             literals = ", ".join(ast.unparse(c) for c in coefficients)
             return f"{builder}.polynomial({_call(x, names, builder, number)}, {literals})"
         case ast.Call(func=ast.Name(id=operator), args=args, keywords=attributes):
-            parts = [*(_call(a, names, builder, number) for a in args), *map(ast.unparse, attributes)]
+            parts = [
+                *(_call(a, names, builder, number) for a in args),
+                *(f"{a.arg}={literal(ast.literal_eval(a.value))}" for a in attributes),
+            ]
             return f"{builder}.{operator}({', '.join(parts)})"
         case _:
             raise TypeError(f"no call of an operator: {ast.unparse(node)}")
