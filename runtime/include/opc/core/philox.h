@@ -16,7 +16,9 @@ inline namespace OPC_VARIANT {
  * made with take an instruction, and loops over blocks vectorise. */
 OPC_INLINE void philox_rounds(uint64_t &a, uint64_t &b, uint64_t &c, uint64_t &d, uint64_t key, uint64_t other) {
   const uint64_t word = UINT32_MAX;
-#if defined(__GNUC__) && !defined(__clang__)
+#if defined(__CUDACC__)
+#pragma unroll
+#elif defined(__GNUC__) && !defined(__clang__)
 #pragma GCC unroll 10
 #endif
   for (int round = 0; round < 10; ++round) {
