@@ -54,7 +54,10 @@ def cpu_programs(op: Op) -> tuple[SpecialisedProgram, ...]:
 
 @lru_cache(maxsize=512)
 def _programs(same: _Same, overrides: tuple[Override, ...]) -> tuple[SpecialisedProgram, ...]:
-    variants = tuple(with_orders(v) for v in lower(same.op))
+    variants = lower(same.op)
+    ordered = tuple(map(with_orders, variants))
+    if any(o is not v for o, v in zip(ordered, variants, strict=True)):
+        variants = ordered
     if arrangement(same.op) is not None:
         variants = tuple(found for v in variants for found in (lowered_across(v), v) if found is not None)
     if any(v.program.steps for v in variants):

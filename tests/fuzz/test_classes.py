@@ -189,9 +189,9 @@ def test_an_index_outside_is_refused_where_it_is_asked_for(tmp_path: Path) -> No
                 reference(one)(one.forward, case, ["y", "s", "r"])
 
 
-def test_a_factor_that_is_zero_is_multiplied_with_infinities(libraries: Libraries, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["masked_products"])
+def test_a_factor_that_is_zero_is_multiplied_with_infinities(name: str, libraries: Libraries, tmp_path: Path) -> None:
     """What stands under a condition is a term in `y` and `t`, which does not count where it fails, and a factor in `z`."""
-    name = "masked_products"
     (head, body), one = FORMS[name], one_of(name)
     case = Maker(one.forward).make("infinities", Sizes({"I": 2, "K": 2, "J": 2}, {}, {}))
     assert case is not None

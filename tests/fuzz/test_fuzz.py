@@ -19,7 +19,7 @@ from tests.fuzz.kernels import Libraries
 from tests.rotation import asked
 
 SEED = "ci"
-DRAWN = 760
+DRAWN = 1000
 MOST = 30
 """How many ops are run at most."""
 

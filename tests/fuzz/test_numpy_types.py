@@ -32,8 +32,8 @@ HEAD = "op: probe\ndomain: opc.test\nversion: 1\ndoc: A test.\ntypes: {T: [float
 def wide(family: Family, seed: int) -> Iterator[str]:
     """Yield the temporaries of calls whose arrays are of a wider type than they are computed in."""
     kept: list[dict[str, Any]] = []
-    module: dict[str, Any] = {"kept": kept}
-    exec(re.sub(r"^(    )(return )", r"\1kept.append(dict(locals()))\n\1\2", numpy_module(family), flags=re.MULTILINE), module)
+    module: dict[str, Any] = {"_kept": kept}  # no name of an op begins so
+    exec(re.sub(r"^(    )(return )", r"\1_kept.append(dict(locals()))\n\1\2", numpy_module(family), flags=re.MULTILINE), module)
     above, rng = parents(family), random.Random(seed)
     for op in family.ops:
         for case in draw(op, above.get(id(op)), rng, 1, small=True):
