@@ -18,11 +18,12 @@ from opc.ir.op import Family
 
 
 @functools.cache
-def places_of_nothing() -> list[Any]:
-    """Return ArgMax and ArgMin for the evaluator that also accept an empty axis where the result has no elements.
+def evaluated() -> list[Any]:
+    """Return what the evaluator computes by other means than its own: ArgMax, ArgMin and GatherElements.
 
     A result of no elements has none to find, whatever lies along the axis: ONNX Runtime returns it, where NumPy's argmax,
-    which ONNX's evaluator calls, refuses an axis of size 0.
+    which ONNX's evaluator calls, refuses an axis of size 0. For GatherElements it calls NumPy's choose, which takes an axis of 64
+    elements at most, and along longer ones of matrices it takes the columns of the first row.
     """
     from onnx.reference.op_run import OpRun
 
@@ -37,7 +38,11 @@ def places_of_nothing() -> list[Any]:
 
         return type(name, (OpRun,), {"op_domain": "", "_run": run})
 
-    return [made("ArgMax", np.argmax), made("ArgMin", np.argmin)]
+    def gather(self: OpRun, data: Any, indices: Any, axis: int) -> tuple[Any]:
+        return (np.take_along_axis(data, indices, axis),)
+
+    elements = type("GatherElements", (OpRun,), {"op_domain": "", "_run": gather})
+    return [made("ArgMax", np.argmax), made("ArgMin", np.argmin), elements]
 
 
 class OnnxSession(NodeSession):
@@ -74,4 +79,4 @@ class OnnxSession(NodeSession):
         except onnx.shape_inference.InferenceError:
             # What is known of values goes on as if every tensor were a vector, so that sums of columns and rows are refused.
             onnx.shape_inference.infer_shapes(inlined, check_type=True, strict_mode=True)
-        return partial(ReferenceEvaluator(inlined, new_ops=places_of_nothing()).run, None)
+        return partial(ReferenceEvaluator(inlined, new_ops=evaluated()).run, None)
