@@ -7,7 +7,7 @@ they become blocks, and so do reads that may fall outside.
 from __future__ import annotations
 
 from opc.ir.affine import Affine
-from opc.ir.dtypes import DType, Weak
+from opc.ir.dtypes import DType, Weak, is_integer
 from opc.ir.expr import (
     EXTREMES,
     NOTHING,
@@ -191,9 +191,10 @@ class PointLoops(Loads):
             here = self.nest.fresh("here")
             first = compare("eq", variable(count), number(0))
             a, b = Local(here, of), Local(best, of)
-            nan = Call("and", (Call("ne", (a, a), DType.BOOL), Call("eq", (b, b), DType.BOOL)), DType.BOOL)
-            ahead = Call("gt" if e.kind == "argmax" else "lt", (a, b), DType.BOOL)
-            better = Call("or", (ahead, nan), DType.BOOL)
+            better: Expr = Call("gt" if e.kind == "argmax" else "lt", (a, b), DType.BOOL)
+            if not (is_integer(of) or of is DType.BOOL):
+                nan = Call("and", (Call("ne", (a, a), DType.BOOL), Call("eq", (b, b), DType.BOOL)), DType.BOOL)
+                better = Call("or", (better, nan), DType.BOOL)
             found = Store(Local(best, of), Local(here, of)), Store(Local(result, e.type), variable(count))
             inner += [Let(here, of, value), If(Call("or", (first, better), DType.BOOL), found)]
         else:
