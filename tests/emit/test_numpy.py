@@ -219,3 +219,15 @@ def test_text_of_a_function() -> None:
         "    return (y.astype(dtype),)",
         "",
     ]
+
+
+@pytest.mark.parametrize(
+    ("name", "given"), [("reduce_mean", {"axes": [2]}), ("reduce_mean", {"axes": [-3]}), ("swap_axes", {"axis1": 2})]
+)
+def test_an_axis_that_there_is_not_is_refused(name: str, given: dict[str, Any]) -> None:
+    family = load_family(next(p for p in SPECS if p.stem == name))
+    module: dict[str, Any] = {}
+    exec(numpy_module(family), module)
+    for x in (np.ones((2, 3)), np.float64(1)):
+        with pytest.raises(IndexError):
+            module[function_name(family.forward)](x, **given)

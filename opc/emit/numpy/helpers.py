@@ -139,13 +139,16 @@ def some(x, axis, what=None):
 
 
 def _listed(axes, rank):
-    """Return the axes that a list names, counted from the front, in order; all where it names none."""
-    return tuple(sorted(a % rank for a in axes)) or tuple(range(rank))
+    """Return the axes that a list names, counted from the front, in order; all where it names none.
+
+    IndexError for an axis that there is not.
+    """
+    return tuple(sorted(range(rank)[a] for a in axes)) or tuple(range(rank))
 
 
 def _placed(axes, rank):
-    """Return axes counted from the front."""
-    return tuple(a % rank for a in axes)
+    """Return axes counted from the front; IndexError for one that there is not."""
+    return tuple(range(rank)[a] for a in axes)
 
 
 def _arranged(x, axes, ahead):
