@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,6 +18,19 @@ from opc.pipeline import load_family
 from opc.testing.oracle.evaluation import evaluate
 
 SPECS = Path(__file__).parents[2] / "specs"
+
+ARC = """op: arc
+domain: tests
+version: 1
+doc: Arc cosine.
+types: {{T: floating}}
+inputs: {{x: 'T[...]'}}
+outputs: {{y: 'T[...]'}}
+kernel: |
+  y = acos(x)
+examples:
+  - {{x: {}, y: {}}}
+"""
 
 
 def session(family: Family) -> Session:
@@ -39,6 +53,19 @@ def test_an_op_has_values_at_its_samples(name: str, low: float, high: float) -> 
         assert low <= given.given["x"].min() <= given.given["x"].max() <= high
         assert not np.isnan(checks.session.call(checks.op.name, given.arrays, given.attributes)["y"]).any()
     assert not np.array_equal(first.given["x"], other.given["x"])
+
+
+@pytest.mark.parametrize("count", range(1, 6))
+def test_an_op_has_values_at_every_sample(tmp_path: Path, count: int) -> None:
+    """Not at that alone by which the draw was chosen: few magnitudes may lie where the function has values by chance."""
+    path = tmp_path / "arc.yaml"
+    path.write_text(ARC.format([0.5] * count, [math.acos(0.5)] * count))
+    checks = Checks(session(load_family(path)))
+    for times in (1, 2, 3):
+        for seed in range(3):
+            given = checks.sample(seed, times)
+            found = checks.session.call(checks.op.name, given.arrays, given.attributes)
+            assert not np.isnan(found["y"]).any(), (times, seed, given.given)
 
 
 def test_an_op_that_refuses_all_samples_has_the_first() -> None:
