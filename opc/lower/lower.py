@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 
 from opc.ir.arrangement import arrangement
@@ -70,22 +70,29 @@ def _lowered(same: _OpIdentity, overrides: tuple[Override, ...]) -> tuple[Specia
 
 
 def _variants(case: Specialisation) -> Iterator[SpecialisedProgram]:
-    """Yield the program of a case, after one for calls in which something is empty of which a condition asks for the greatest or
-    least element: the usual one computes that once for all points, where nobody asks for it too, and the other point by point."""
+    for own, program in _by_emptiness(case):
+        yield program or _variant(own)
+
+
+def _by_emptiness(case: Specialisation) -> Iterator[tuple[Specialisation, SpecialisedProgram | None]]:
+    """Yield a case, after one for calls in which something is empty of which a condition asks for the greatest or least element:
+    the usual one computes that once for all points, where nobody asks for it too, and the other point by point. A program that
+    was made to tell is beside its case."""
     extents = {s.target: list(extents_under_conditions(case.op, s)) for s in case.op.body}
     empty = tuple(dict.fromkeys(x for found in extents.values() for x in found))
     if not empty:
-        yield _variant(case)
+        yield case, None
         return
     facts = tuple(Requirement(raw("gt", index_value(x), ZERO), f"{x} > 0") for x in empty)
     some = hoist(replace(case.op, require=(*case.op.require, *facts)), exact=True)
-    usual = _variant(replace(case, op=some))
+    usual_case = replace(case, op=some)
+    usual = _variant(usual_case)
     nests = {s.assign.target for s in usual.program.stages if isinstance(s, NestStage)}
     if len(some.body) > len(case.op.body) or any(found and target not in nests for target, found in extents.items()):
-        yield _variant(replace(case, empty=empty))
-        yield usual
+        yield replace(case, empty=empty), None
+        yield usual_case, usual
     else:
-        yield _variant(case)
+        yield case, None
 
 
 def _variant(case: Specialisation) -> SpecialisedProgram:
@@ -122,6 +129,32 @@ def _program(source: Op, lazy: bool, splits: bool = True) -> tuple[Program, Op]:
             program = with_sums_in_nests(op, program)
     verify_bounded(source, op)
     return program, op
+
+
+def lower_steps(op: Op, lower_segment: Callable[[Specialisation, bool, bool], SpecialisedProgram]) -> tuple[SpecialisedProgram, ...]:
+    """Return a program for each case of an op with recurrences, of which a target lowers the segments by itself.
+
+    `lower_segment` is given a case whose op is a segment, and what `opc.lower.steps.Lower` is besides.
+    """
+    return tuple(_in_own_segments(own, lower_segment) for case in specialise(op) for own, _ in _by_emptiness(case))
+
+
+def _in_own_segments(
+    case: Specialisation, lower_segment: Callable[[Specialisation, bool, bool], SpecialisedProgram]
+) -> SpecialisedProgram:
+    def own(op: Op, lazy: bool, splits: bool) -> tuple[Program, Op]:
+        found = lower_segment(replace(case, op=op), lazy, splits)
+        return found.program, found.case.op
+
+    op = inline_copies(case.op)
+    program, op = in_steps(_with_own_memory(op, _mixed_outputs(op)), bool(case.empty), own, launched=True)
+    return SpecialisedProgram(replace(case, op=op), program)
+
+
+def lower_segment(case: Specialisation, lazy: bool, splits: bool) -> SpecialisedProgram:
+    """Return the program of a case whose op has no recurrences."""
+    program, op = _program(case.op, lazy, splits)
+    return _named(case, op, program)
 
 
 def staged(variant: SpecialisedProgram, op: Op) -> SpecialisedProgram:

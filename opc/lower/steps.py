@@ -28,10 +28,18 @@ Lower = Callable[[Op, bool, bool], tuple[Program, Op]]
 """Returns the stages of an op without recurrences, and what became of it."""
 
 
-def in_steps(op: Op, lazy: bool, lower: Lower) -> tuple[Program, Op]:
-    """Return the program of an op with recurrences, and the op that its stages are of."""
+def in_steps(op: Op, lazy: bool, lower: Lower, launched: bool = False) -> tuple[Program, Op]:
+    """Return the program of an op with recurrences, and the op that its stages are of.
+
+    Stages that are `launched` read tensors of the call where they lie: all points take a step together, from operands that are
+    not copied, and what becomes an output is copied to it.
+    """
     op = with_sums_ahead(prune(op, [o.name for o in op.outputs]))
-    whole, nests = with_points_apart(op, lambda apart: in_segments(_with_copies(op, apart), apart))
+    whole, nests = (
+        (in_segments(op), {})
+        if launched
+        else with_points_apart(op, lambda apart: in_segments(_with_copies(op, apart), apart))
+    )
     needs = outputs_that_need(whole.op)
     order = [o.name for o in op.outputs]
     stages: list[Stage] = []
@@ -46,7 +54,7 @@ def in_steps(op: Op, lazy: bool, lower: Lower) -> tuple[Program, Op]:
     for t in whole.op.temporaries:
         if needed_by(t.name) and any(t.name in (o.name for o in s.op.outputs) or _holds(s.steps, t.name) for s in whole.segments):
             held = any(_holds(s.steps, t.name) for s in whole.segments)
-            becomes = copy_of(whole.op, t.name) if held else None
+            becomes = copy_of(whole.op, t.name) if held and not launched else None
             temporaries.append(replace(temporary(t, needed_by(t.name)), becomes=becomes))
     for n, segment in enumerate(whole.segments):
         if n in nests:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import pytest
 
 from opc.analysis.sharding import shardings
+from opc.emit.cuda.files import cuda_files
 from opc.emit.cuda.files import refused as refused_on_device
 from opc.emit.poplar.files import refused as refused_on_tiles
 from opc.ir.affine import Affine
 from opc.ir.expr import Expr, Read, rewrite
 from opc.ir.op import Family, Op
 from opc.ir.verify import VerifyError
+from opc.lower.cuda.stages import device_programs, written_by
 from opc.lower.loop_ir import ContractionStage, IndexLoop, NestStage
 from opc.lower.lower import lower
 from opc.lower.memory import read_by
@@ -128,9 +130,23 @@ def test_the_axis_of_steps_is_not_cut() -> None:
     assert {s.along for s in shardings(RECURRENT.forward)} == {"B"}
 
 
-def test_devices_refuse_them() -> None:
-    for refused in (refused_on_device, refused_on_tiles):
-        assert any("recurrence (h)" in d.message for d in refused(LINEAR))
+def test_tiles_refuse_them() -> None:
+    assert any("recurrence (h)" in d.message for d in refused_on_tiles(LINEAR))
+
+
+def test_a_device_launches_each_step() -> None:
+    """What its stages read of the call lies where it is: no operand is copied for the steps, and no point has its own loop."""
+    for family in (LINEAR, RECURRENT):
+        assert not refused_on_device(family)
+        (variant,) = device_programs(family.forward)
+        (loop,) = variant.program.steps
+        assert not loop.by_points
+        inside = variant.program.stages[loop.first : loop.end]
+        assert set(family.forward.assignments) & {"h"} <= {n.removesuffix("_now") for s in inside for n in written_by(s)}
+        assert not any(t.name.endswith("_copy") or t.becomes for t in variant.program.temporaries)
+        source = cuda_files(family)["kernel/foo.cu"]
+        steps = source[source.index("for (int64_t t_now = 0;") :]
+        assert steps.index("OPC_LAUNCH") < steps.index("  return code == OPC_OK")
 
 
 def test_a_product_that_needs_no_state_is_one_of_all_steps() -> None:

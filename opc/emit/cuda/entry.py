@@ -138,7 +138,13 @@ class CudaEntryText(TileEntryText):
                 stored = ", ".join(f"opc::dtype_{d}" for d in t.dtypes)
                 yield f"  const int32_t stored_{t.name} = opc::stored_index<{stored}>(call.{type_member(t.name)}.element);"
 
+    def _given_to_loops(self, index: str) -> Iterator[str]:
+        """Yield nothing: each kernel is given the present step when it is started."""
+        return iter(())
+
     def _temporary(self, t: Temporary) -> Iterator[str]:
+        if t.part_of is not None:
+            return  # the loop over the steps has it
         yield f"  opc::device_temporary {t.name};"
         sizes = "".join(f", {self._extent(loop)}" for loop in t.loops)
         # What only outputs need that are not wanted is read and written all the same, where kernels do more than one thing.
@@ -422,4 +428,5 @@ class CudaEntryText(TileEntryText):
                 return f"inputs[{n}] != nullptr"
         sizes = {size_member(Dim(name)): Affine.of(Dim(name)) for name in self._dims()}
         sizes |= {size_member(GroupSize(name)): Affine.of(GroupSize(name)) for name in self._groups()}
+        sizes |= {size_member(Dim(name)): Affine.of(Dim(name)) for name in self._step_names()}
         return f"{self.scalar.integer(sizes[a.name], bare=True)}.value"

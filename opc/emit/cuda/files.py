@@ -14,7 +14,6 @@ from opc.emit.cuda.text import CudaText
 from opc.ir.dtypes import DType
 from opc.ir.node import of_recent
 from opc.ir.op import Family
-from opc.ir.recurrence import recurrences
 from opc.loops.names import numbered
 from opc.loops.nodes import Kernel, outline, without_comments
 from opc.lower.build.context import Nest
@@ -31,17 +30,11 @@ from opc.lower.memory import written_by
 
 def refused(family: Family) -> tuple[Diagnostic, ...]:
     """Return why a family has no kernels on a device; nothing where it has."""
-    found = [
+    return tuple(
         Diagnostic(f"{op.name} has no body but native code, of which there is no kernel here", hint="give it a kernel body")
         for op in family.ops
         if op.opaque
-    ]
-    stepping = [r for op in family.ops for r in recurrences(op)]
-    if stepping:
-        names = ", ".join(stepping[0].targets)
-        text = f"{family.name} has a recurrence ({names}), whose steps are not launched one after the other on a device yet"
-        found.append(Diagnostic(text))
-    return tuple(found)
+    )
 
 
 @of_recent

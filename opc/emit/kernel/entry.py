@@ -317,12 +317,16 @@ class EntryText(StageText):
         head = f"{index} = {extent} - 1; {index} >= 0; --{index}" if loop.falls else f"{index} = 0; {index} < {extent}; ++{index}"
         yield f"  for (int64_t {head}) {{"
         yield "    if (code != OPC_OK) return code;"
-        if ("int64_t", size_member(Dim(index))) in self.members():
-            yield f"    arguments.{size_member(Dim(index))} = {index};"
+        yield from self._given_to_loops(index)
         written = {name for s in variant.program.stages[loop.first : loop.end] for name in written_by(s)}
         for t in variant.program.temporaries:
             if t.part_of is not None and t.name in written:
                 yield f"    const opc::one_step {t.name}({t.part_of}, {dtype_text(t.type)}, {index});"
+
+    def _given_to_loops(self, index: str) -> Iterator[str]:
+        """Yield what tells the functions of stages the present step."""
+        if ("int64_t", size_member(Dim(index))) in self.members():
+            yield f"    arguments.{size_member(Dim(index))} = {index};"
 
     def _by_points(self, loop: StepLoop, variant: SpecialisedProgram, lazy: set[str]) -> Iterator[str]:
         """Yield the description of nests whose steps threads take for some of their points at a time, and what runs them."""

@@ -6,7 +6,7 @@ them. A call decides by sizes, strides and addresses whether its points are take
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from opc.ir.affine import Affine, Index
 from opc.ir.dtypes import DType, Weak
@@ -111,6 +111,35 @@ def _always_read(e: Expr) -> Iterator[Read]:
                 yield from _always_read(c)
 
 
+def _guards(e: Expr, under: tuple[Expr, ...] = ()) -> Iterator[tuple[Read, tuple[Expr, ...]]]:
+    """Yield what a value reads, and the conditions, the same for all points, under which it does: it may lie inside there alone."""
+    if isinstance(e, Read):
+        yield e, under
+    if isinstance(e, Select) and is_uniform(e.cond):
+        yield from _guards(e.then, (*under, e.cond))
+        yield from _guards(e.other, (*under, Call("not", (e.cond,), DType.BOOL)))
+        return
+    for c in children(e):
+        yield from _guards(c, under)
+
+
+def _guard(value: Expr, read: Read) -> Expr | None:
+    """Return the condition under which a value makes a read anywhere, None where it always does."""
+    found = dict.fromkeys(tuple(dict.fromkeys(under)) for r, under in _guards(value) if r == read)
+    if not found or () in found:
+        return None
+    either, *others = (_joined("and", under) for under in found)
+    return _joined("or", (either, *others))
+
+
+def _joined(fn: str, conditions: Sequence[Expr]) -> Expr:
+    """Return conditions joined by `and` or `or`."""
+    first, *rest = conditions
+    for other in rest:
+        first = Call(fn, (first, other), DType.BOOL)
+    return first
+
+
 def _is_placed(r: Read) -> bool:
     """Whether no data tell where a read is."""
     return all(isinstance(i, Affine | GroupRef) for i in r.indices)
@@ -213,6 +242,12 @@ class PackedPoints(DevicePoints):
     def _pack(self, e: Read, load: Expr) -> str:
         """Return the variable of a pack, whose first element this loads; of one that lies outside its elements are 0."""
         inside: Expr | None = Present(e.operand) if self.nest.is_optional(e.operand) else None
+        if (guard := _guard(self.stage.assign.value, e)) is not None:
+            lines, self.lines = self.lines, []
+            guard = self.value(guard)
+            self.ahead += self.lines
+            self.lines = lines
+            inside = guard if inside is None else _joined("and", (inside, guard))
         if isinstance(load, Block):
             for s in load.body:
                 if not isinstance(s, Refuse):

@@ -12,6 +12,7 @@ from opc.analysis.needs import outputs_that_need
 from opc.ir.affine import Affine
 from opc.ir.expr import Expr, Read, has_reduction, reads, rewrite, size
 from opc.ir.op import Assign, Group, Op
+from opc.ir.recurrence import recurrences
 from opc.ir.verify import VerifyError
 from opc.loops.schedule import Override, active
 from opc.lower.cuda.ahead import with_given
@@ -24,7 +25,7 @@ from opc.lower.cuda.rows import bound_part
 from opc.lower.cuda.scatters import plan_of, scatters_atomically
 from opc.lower.cuda.weigh import with_weighed_sums
 from opc.lower.loop_ir import GroupLoop, IndexLoop, Loop, NestStage, Program, RowStage, RowStore, ScanPlan, Stage, Temporary
-from opc.lower.lower import SpecialisedProgram, lower, relowered
+from opc.lower.lower import SpecialisedProgram, lower, lower_segment, lower_steps, relowered
 from opc.records import dataclass, replace
 from opc.transform import scalar
 from opc.transform.indices import Namer, bare, index_names, op_names
@@ -54,7 +55,13 @@ def device_programs(op: Op) -> tuple[SpecialisedProgram, ...]:
 
 @lru_cache(maxsize=256)
 def _programs(same: _Same, overrides: tuple[Override, ...]) -> tuple[SpecialisedProgram, ...]:
-    return tuple(_on_device(_for_device(v)) for v in lower(same.op))
+    if recurrences(same.op):
+        return lower_steps(same.op, lambda *segment: _bound(lower_segment(*segment)))
+    return tuple(map(_bound, lower(same.op)))
+
+
+def _bound(variant: SpecialisedProgram) -> SpecialisedProgram:
+    return _on_device(_for_device(variant))
 
 
 def _for_device(variant: SpecialisedProgram) -> SpecialisedProgram:
