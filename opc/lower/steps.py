@@ -46,6 +46,7 @@ def in_steps(op: Op, lazy: bool, lower: Lower, launched: bool = False) -> tuple[
     temporaries: list[Temporary] = []
     loops: list[StepLoop] = []
     made: dict[str, Operand] = {}
+    own: dict[str, Operand] = {}
     body: list[Assign] = []
 
     def needed_by(name: str) -> tuple[str, ...]:
@@ -77,8 +78,10 @@ def in_steps(op: Op, lazy: bool, lower: Lower, launched: bool = False) -> tuple[
         stages += [_placed(s, op) for s in program.stages]
         body += lowered.body
         made |= {t.name: t for t in (*lowered.temporaries, *lowered.outputs) if t.name not in known}
+        # What a segment keeps to itself it may store with its axes in another order.
+        own |= {t.name: t for t in lowered.temporaries if t.name in known}
     outputs = {o.name for o in op.outputs}
-    declared = {t.name: t for t in (*whole.op.temporaries, *made.values()) if t.name not in outputs}
+    declared = {t.name: own.get(t.name, t) for t in (*whole.op.temporaries, *made.values()) if t.name not in outputs}
     lowered_op = replace(op, body=tuple(body), temporaries=tuple(declared.values()), inplace=())
     program = Program(op.name, tuple(stages), tuple(temporaries), steps=tuple(loops))
     verify_by_points(lowered_op, program)

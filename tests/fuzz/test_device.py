@@ -73,6 +73,8 @@ if MANY:
     def test_specs(texts: dict[str, tuple[str, str]], tmp_path: Path) -> None:
         hold([compiled(family(name, *text)) for name, text in texts.items()], lambda one: table_calls(one, CALLS), tmp_path)
 
-    @pytest.mark.parametrize("theme", THEMES)
-    def test_themes(theme: str, tmp_path: Path) -> None:
-        hold([compile_text(text, theme) for text in specs(theme, THEMES[theme])], calls_of_themes, tmp_path)
+
+@pytest.mark.rotating
+@pytest.mark.parametrize("theme", THEMES if MANY else ["recurrence"])
+def test_themes(theme: str, tmp_path: Path) -> None:
+    hold([compile_text(text, theme) for text in specs(theme, THEMES[theme])], calls_of_themes, tmp_path)
