@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import lru_cache
+from typing import TypeAlias
 
 from opc.ir.arrangement import arrangement
 from opc.ir.expr import Expr, Read, reads, rewrite
@@ -131,7 +132,9 @@ def _program(source: Op, lazy: bool, splits: bool = True) -> tuple[Program, Op]:
     return program, op
 
 
-def lower_steps(op: Op, lower_segment: Callable[[Specialisation, bool, bool], SpecialisedProgram]) -> tuple[SpecialisedProgram, ...]:
+def lower_steps(
+    op: Op, lower_segment: Callable[[Specialisation, bool, bool], SpecialisedProgram]
+) -> tuple[SpecialisedProgram, ...]:
     """Return a program for each case of an op with recurrences, of which a target lowers the segments by itself.
 
     `lower_segment` is given a case whose op is a segment, and what `opc.lower.steps.Lower` is besides.

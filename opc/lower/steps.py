@@ -36,9 +36,7 @@ def in_steps(op: Op, lazy: bool, lower: Lower, launched: bool = False) -> tuple[
     """
     op = with_sums_ahead(prune(op, [o.name for o in op.outputs]))
     whole, nests = (
-        (in_segments(op), {})
-        if launched
-        else with_points_apart(op, lambda apart: in_segments(_with_copies(op, apart), apart))
+        (in_segments(op), {}) if launched else with_points_apart(op, lambda apart: in_segments(_with_copies(op, apart), apart))
     )
     needs = outputs_that_need(whole.op)
     order = [o.name for o in op.outputs]

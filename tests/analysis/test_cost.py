@@ -14,6 +14,8 @@ from opc.ir.op import Op
 from opc.pipeline import compile_text, load_family
 
 SPECS = Path(__file__).parents[2] / "specs"
+FITTING = {"unpack_int4": {"group": 2}}
+"""Attributes of ops that refuse calls in which all dimensions that inputs bind have one size."""
 
 
 def op_of(spec: str, derived: int = 0) -> Op:
@@ -89,6 +91,6 @@ def test_saved(spec: str, names: list[str]) -> None:
 @pytest.mark.parametrize("spec", sorted(p.stem for p in SPECS.glob("*.yaml")))
 def test_every_op_has_a_cost_that_grows_with_its_tensors(spec: str) -> None:
     for op in load_family(SPECS / f"{spec}.yaml").ops:
-        small, large = (cost_of(op, *sample(op, (n,), (n,))) for n in (8, 16))
+        small, large = (cost_of(op, *sample(op, (n,), (n,), attributes=FITTING.get(spec))) for n in (8, 16))
         assert large.bytes > small.bytes > 0
         assert large.flops >= small.flops
