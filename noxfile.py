@@ -65,7 +65,7 @@ DRAWING = (
     "fuzz/test_classes.py",
     "fuzz/test_device.py",
     "fuzz/test_written.py",
-    "ir/test_derivatives.py",
+    "ir/test_function_derivatives.py",
     "ir/test_functions.py",
     "spec",
     "testing/test_gradcheck.py",

@@ -132,19 +132,16 @@ def _program(source: Op, lazy: bool, splits: bool = True) -> tuple[Program, Op]:
     return program, op
 
 
-def lower_steps(
-    op: Op, lower_segment: Callable[[Specialisation, bool, bool], SpecialisedProgram]
-) -> tuple[SpecialisedProgram, ...]:
-    """Return a program for each case of an op with recurrences, of which a target lowers the segments by itself.
+LowerSegment: TypeAlias = "Callable[[Specialisation, bool, bool], SpecialisedProgram]"
+"""Returns the program of a case whose op is a segment, given what `opc.lower.steps.Lower` is besides."""
 
-    `lower_segment` is given a case whose op is a segment, and what `opc.lower.steps.Lower` is besides.
-    """
+
+def lower_steps(op: Op, lower_segment: LowerSegment) -> tuple[SpecialisedProgram, ...]:
+    """Return a program for each case of an op with recurrences, of which a target lowers the segments by itself."""
     return tuple(_in_own_segments(own, lower_segment) for case in specialise(op) for own, _ in _by_emptiness(case))
 
 
-def _in_own_segments(
-    case: Specialisation, lower_segment: Callable[[Specialisation, bool, bool], SpecialisedProgram]
-) -> SpecialisedProgram:
+def _in_own_segments(case: Specialisation, lower_segment: LowerSegment) -> SpecialisedProgram:
     def own(op: Op, lazy: bool, splits: bool) -> tuple[Program, Op]:
         found = lower_segment(replace(case, op=op), lazy, splits)
         return found.program, found.case.op

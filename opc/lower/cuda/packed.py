@@ -112,7 +112,7 @@ def _always_read(e: Expr) -> Iterator[Read]:
 
 
 def _guards(e: Expr, under: tuple[Expr, ...] = ()) -> Iterator[tuple[Read, tuple[Expr, ...]]]:
-    """Yield what a value reads, with the conditions under which it does, that are the same for all points: elsewhere it may lie outside."""
+    """Yield what a value reads, with the uniform conditions under which it does: elsewhere it may lie outside."""
     if isinstance(e, Read):
         yield e, under
     if isinstance(e, Select) and is_uniform(e.cond):
