@@ -17,6 +17,7 @@ from opc.ir.affine import Affine
 from opc.ir.dtypes import Weak, is_bool, is_floating, is_integer
 from opc.ir.expr import (
     EXTREMES,
+    SEARCHES,
     Axis,
     Call,
     Expr,
@@ -174,7 +175,7 @@ def hoist_positions(
     def moved(e: Expr, domain: Domain, index: bool, around: tuple[Expr, ...]) -> Expr:
         if not has_reduction(e):
             return e
-        if isinstance(e, Reduce) and (index or runs(e)):
+        if isinstance(e, Reduce) and (index or runs(e) or e.kind in SEARCHES):
             value: Expr = e
             for optional in sorted(scalar.unguarded(e) & extractor.optional):
                 value = Select(Present(optional), value, scalar.nothing(e.type), e.type)
