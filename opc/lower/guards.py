@@ -14,10 +14,8 @@ from typing import TypeAlias
 from opc.analysis.patterns import conjunction
 from opc.analysis.value_types import affine_of
 from opc.ir.affine import Affine, FloorDiv, Index
-from opc.ir.dtypes import DType, TypeVar, Weak, candidates
+from opc.ir.dtypes import DType, TypeVar, candidates
 from opc.ir.expr import (
-    READ,
-    REDUCTION,
     Call,
     Const,
     Expr,
@@ -27,11 +25,10 @@ from opc.ir.expr import (
     children,
     free_indices,
     may_refuse,
-    traits,
     with_children,
 )
 from opc.ir.rules import unwidened
-from opc.records import dataclass, replace
+from opc.records import replace
 from opc.transform.scalar import negation
 
 Guard: TypeAlias = Affine | Expr
@@ -154,45 +151,6 @@ def peel(
 
 def _is_affine(read: Read) -> bool:
     return all(isinstance(i, Affine) for i in read.indices)
-
-
-@dataclass(frozen=True, slots=True)
-class Bound:
-    """What data says of an index: that plus `rest` is no less than `value` (`below`), or less than it."""
-
-    value: Expr
-    rest: Affine
-    below: bool
-
-
-def bound_on(g: Guard, index: str) -> Bound | None:
-    """Return what a condition that compares an index with a whole number that is data says of it, None for any other guard."""
-    holds = True
-    while isinstance(g, Call) and g.fn == "not":
-        g, holds = g.args[0], not holds
-    if not isinstance(g, Call) or g.fn not in _MIRRORED:
-        return None
-    for place, value, fn in ((*g.args, g.fn), (*g.args[::-1], _MIRRORED[g.fn])):
-        if not isinstance(place, IndexValue) or place.value.coefficient(index) != Affine.of(1):
-            continue
-        known = not traits(value) & REDUCTION and not may_refuse(value) and index not in free_indices(value)
-        if not known or not traits(value) & READ or not _is_counted(value):
-            return None
-        fn = fn if holds else _OPPOSITE[fn]
-        rest = place.value - Index(index)
-        return Bound(value, rest - 1 if fn in ("gt", "le") else rest, fn in ("gt", "ge"))
-    return None
-
-
-_MIRRORED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
-_OPPOSITE = {"lt": "ge", "le": "gt", "gt": "le", "ge": "lt"}
-
-
-def _is_counted(e: Expr) -> bool:
-    """Whether a value is a whole number that an int64 holds."""
-    if isinstance(e.type, Weak):
-        return e.type is Weak.INT
-    return isinstance(e.type, DType | TypeVar) and all(d.is_integer and d is not DType.UINT64 for d in candidates(e.type))
 
 
 def guard_indices(g: Guard) -> frozenset[str]:

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import TypeAlias
 
+from opc.analysis.runs import Bound
 from opc.ir.affine import Affine
 from opc.ir.dtypes import ValueType
 from opc.ir.expr import Expr, GroupRef, Reduce, ReduceAxis
@@ -22,7 +23,6 @@ from opc.ir.op import Assign, Group
 from opc.ir.ordering import Ordering
 from opc.loops.schedule import Schedule
 from opc.lower.contractions.factors import Factor
-from opc.lower.guards import Bound
 from opc.records import dataclass
 
 

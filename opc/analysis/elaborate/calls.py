@@ -290,7 +290,8 @@ class CallTyper:
     def _extent_hint(self, kind: str, index: str, e: Expr) -> str | None:
         """Return what to write in place of an extent that is data, or of the lesser or greater of two."""
         if any(reads(e)) and kind in _NOTHING:
-            return f"a range that data tells is a condition: {kind}[{index}](... if {index} < {format_expr(e)} else {_NOTHING[kind]})"
+            asked = f"{index} < {format_expr(e)} else {_NOTHING[kind]}"
+            return f"a range that data tells is a condition: {kind}[{index}](... if {asked})"
         sizes = [affine_of(a) for a in e.args] if isinstance(e, Call) and e.fn in ("minimum", "maximum") else []
         known = sorted((s for s in sizes if s is not None), key=lambda s: bool(s.indices()))
         if not isinstance(e, Call) or len(known) < 2:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from opc.analysis.runs import Bound, bound_on
 from opc.ir.affine import Affine, Index
 from opc.ir.dtypes import DType, ValueType, Weak, is_floating
 from opc.ir.expr import (
@@ -48,7 +49,7 @@ from opc.lower.build.access import Accesses
 from opc.lower.build.context import LoopContext, UnsupportedForm, Variable, VectorRange
 from opc.lower.build.split import Sweep, as_condition, clip, clip_by_data, condition, excluded, is_solvable, narrow, split
 from opc.lower.build.windowed import lie, reduce_row, runs_along, windows_of_row
-from opc.lower.guards import IDENTITY, Bound, Guard, bound_on, guard_indices, guards, peel
+from opc.lower.guards import IDENTITY, Guard, guard_indices, guards, peel
 from opc.lower.nests.flat import best_axis
 from opc.records import replace
 

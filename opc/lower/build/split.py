@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from opc.analysis.patterns import conjunction
+from opc.analysis.runs import Bound
 from opc.analysis.value_types import presence
 from opc.ir.affine import Affine, Index
 from opc.ir.dtypes import DType, Weak
@@ -18,7 +19,6 @@ from opc.loops.values import Construct, IntegerChoice, Local, call, compare, num
 from opc.lower.build.access import Accesses
 from opc.lower.build.context import NO_RANGE, LoopContext, VectorRange
 from opc.lower.guards import (
-    Bound,
     Guard,
     guard_indices,
     guards,

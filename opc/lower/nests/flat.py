@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 
 from opc.analysis.bounds.checker import knowledge_of
 from opc.analysis.bounds.prover import Prover
+from opc.analysis.runs import bound_on
 from opc.ir.affine import Affine, AttrInt, Dim, FloorDiv, GroupSize, Index, Minimum, Mod
 from opc.ir.expr import (
     GROUP,
@@ -35,7 +36,7 @@ from opc.ir.expr import (
 from opc.ir.node import remembered_each
 from opc.ir.op import Assign, Group, Op
 from opc.lower.alone import of_statement
-from opc.lower.guards import bound_on, peel
+from opc.lower.guards import peel
 from opc.lower.loop_ir import Flat
 from opc.records import replace
 from opc.transform.indices import Namer, index_names, op_names, substitute

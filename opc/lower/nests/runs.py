@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from opc.analysis.bounds.inside import ReadsInside
 from opc.analysis.patterns import conjunction
+from opc.analysis.runs import Bound, bound_on
 from opc.ir.affine import Affine
 from opc.ir.expr import Axis, Expr, Reduce, Select, free_indices, has_reduction, may_refuse, reads
 from opc.ir.op import Assign, Op
 from opc.lower.alone import of_statement
-from opc.lower.guards import Bound, Guard, bound_on, guards, is_identity
+from opc.lower.guards import Guard, guards, is_identity
 from opc.lower.loop_ir import Flat, Run, ScatterPlan
 from opc.lower.nests.flat import flat_statement, is_positive
 from opc.lower.nests.terms import conditions_of, is_invariant, same_type
