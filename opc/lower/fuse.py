@@ -55,7 +55,9 @@ def cpu_programs(op: Op) -> tuple[SpecialisedProgram, ...]:
 
 @lru_cache(maxsize=512)
 def _programs(same: _Same, overrides: tuple[Override, ...]) -> tuple[SpecialisedProgram, ...]:
-    return tuple(map(with_runs, _in_rows(same, overrides)))
+    variants = _in_rows(same, overrides)
+    scattered = tuple(map(with_runs, variants))
+    return scattered if any(s is not v for s, v in zip(scattered, variants, strict=True)) else variants
 
 
 def _in_rows(same: _Same, overrides: tuple[Override, ...]) -> tuple[SpecialisedProgram, ...]:
