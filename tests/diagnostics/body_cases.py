@@ -204,7 +204,6 @@ INDICES: list[Case] = [
     kernel(
         "y[n] = sum[k:⟦w[n]⟧](x[k])",
         "an index's range is a whole number",
-        "a range that data tells is a condition: sum[k](... if k < w[n] else 0)",
         **{**VECTOR, "inputs": "{x: 'T[N]', w: 'int64[N]'}"},
     ),
     kernel("y[n] = sum[⟦n + 1⟧](x[n])", "an axis is a name, name:extent, ... or *A", **VECTOR),

@@ -152,9 +152,7 @@ def test_other_targets_sum_place_by_place() -> None:
         "n * 2 < a[b]",
     ],
 )
-def test_what_stays_a_test_at_each_place_or_is_looked_up_safely(
-    values: dict[str, Array], condition: str, tmp_path: Any
-) -> None:
+def test_what_stays_a_test_at_each_place_or_is_looked_up_safely(values: dict[str, Array], condition: str, tmp_path: Any) -> None:
     a, z = bounds("int64")
     text = HEAD % ("T[B, D]", f"y[b, d] = sum[n](x[n, d] if {condition} else 0)")
     x = values["x"]
