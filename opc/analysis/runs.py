@@ -21,14 +21,15 @@ class Bound:
     below: bool
 
 
-def bound_on(g: object, index: str) -> Bound | None:
+def bound_on(g: Affine | Expr, index: str) -> Bound | None:
     """Return what a condition that compares an index with a whole number that is data says of it, None for any other guard."""
     holds = True
     while isinstance(g, Call) and g.fn == "not":
         g, holds = g.args[0], not holds
     if not isinstance(g, Call) or g.fn not in _MIRRORED:
         return None
-    for place, value, fn in ((*g.args, g.fn), (*g.args[::-1], _MIRRORED[g.fn])):
+    left, right = g.args
+    for place, value, fn in ((left, right, g.fn), (right, left, _MIRRORED[g.fn])):
         if not isinstance(place, IndexValue) or place.value.coefficient(index) != Affine.of(1):
             continue
         known = not traits(value) & REDUCTION and not may_refuse(value) and index not in free_indices(value)

@@ -164,3 +164,15 @@ def test_what_stays_a_test_at_each_place_or_is_looked_up_safely(values: dict[str
     }
     want = np.array([[sum(float(x[n, d]) for n in range(N) if rules[condition](b, n)) for d in range(D)] for b in range(B)])
     np.testing.assert_array_equal(run(text, {**values, "a": a, "z": z}, tmp_path), want)
+
+
+@pytest.mark.parametrize("target", ["N", "B"])
+def test_an_end_that_differs_from_lane_to_lane(values: dict[str, Array], target: str, tmp_path: Any) -> None:
+    a, z = bounds("int64")
+    index, other = ("n", "b") if target == "N" else ("b", "n")
+    body = f"y[{index}, d] = sum[{other}](w[b, d] * x[n, d] if n + d >= a[b] and n < z[b] else 0)"
+    want = np.zeros((len(values["x" if target == "N" else "w"]), D))
+    for b, n, d in np.ndindex(B, N, D):
+        if n + d >= a[b] and n < z[b]:
+            want[n if target == "N" else b, d] += float(values["w"][b, d]) * float(values["x"][n, d])
+    np.testing.assert_array_equal(run(HEAD % (f"T[{target}, D]", body), {**values, "a": a, "z": z}, tmp_path), want)

@@ -48,7 +48,7 @@ def flat_runs(op: Op, flat: Flat) -> ScatterPlan | None:
     for index in flat.indices:
         if any(index in a.extent.indices() for a in axes):
             continue
-        run, rest = _run(op, index, found, ranges)
+        run, rest = _run(op, index, found, ranges, {flat.indices[-1]} - {index})
         own = {a.index for a in axes}
         varies = any(free_indices(b.value) & own for b in run.bounds)
         if varies and {b.below for b in run.bounds} == {True, False}:
@@ -57,14 +57,16 @@ def flat_runs(op: Op, flat: Flat) -> ScatterPlan | None:
     return None
 
 
-def _run(op: Op, index: str, found: list[Guard], ranges: dict[str, Affine]) -> tuple[Run, tuple[Guard, ...]]:
-    """Return what data says of where a run along an index begins and ends, and the conditions that say something else."""
-    proofs, targets = ReadsInside(op), {index}
+def _run(op: Op, index: str, found: list[Guard], ranges: dict[str, Affine], lanes: set[str]) -> tuple[Run, tuple[Guard, ...]]:
+    """Return what data says of where a run along an index begins and ends, the same at all lanes, and the conditions that say
+    something else."""
+    proofs = ReadsInside(op)
     bounds: list[Bound] = []
     rest: list[Guard] = []
     for g in found:
         bound = bound_on(g, index)
-        if bound is None or any(proofs.axes_outside(r, ranges, ()) for r in reads(bound.value)) or bound.rest.indices() & targets:
+        varies = bound is not None and (bound.rest.indices() | free_indices(bound.value)) & lanes
+        if bound is None or varies or any(proofs.axes_outside(r, ranges, ()) for r in reads(bound.value)):
             rest.append(g)
         else:
             bounds.append(bound)
