@@ -11,9 +11,10 @@ from collections.abc import Mapping
 HEADERS: Mapping[str, str] = {
     "nests/points": "advance group_offset group_index locate outside report store limits",
     "nests/loops": (
-        "add_row add_shared clip constant fetch_row fill finish_phases finish_row greatest least max_identity min_identity "
-        "next_of part_begin part_end quotient_up result_row row_at search_row target_of target_unit terms_begin terms_end "
-        "widen_row with_count with_positions with_step with_stored zero_part zero_units sum_unit cursor row_copies"
+        "add_row add_shared clip clip_from clip_to constant fetch_row fill finish_phases finish_row greatest least "
+        "max_identity min_identity next_of part_begin part_end quotient_up result_row row_at search_row target_of "
+        "target_unit terms_begin terms_end widen_row with_count with_positions with_step with_stored zero_part zero_units "
+        "sum_unit cursor row_copies"
     ),
     "nests/channels": (
         "are_many fill_channel_tables channels_from reduce_channels to_last_unit channel_memory channel_tables channel_windows"

@@ -25,6 +25,7 @@ from opc.lower.loop_ir import ContractionStage, FusedRows, GroupLoop, IndexLoop,
 from opc.lower.lower import SpecialisedProgram, lower, lowered_across, staged
 from opc.lower.memory import read_by, with_shared_memory, written_by
 from opc.lower.orders import with_orders
+from opc.lower.runs import with_runs
 from opc.lower.slices import stays_at_point
 from opc.records import dataclass, replace
 from opc.transform.indices import Namer, index_names, op_names
@@ -54,6 +55,13 @@ def cpu_programs(op: Op) -> tuple[SpecialisedProgram, ...]:
 
 @lru_cache(maxsize=512)
 def _programs(same: _Same, overrides: tuple[Override, ...]) -> tuple[SpecialisedProgram, ...]:
+    variants = _in_rows(same, overrides)
+    scattered = tuple(map(with_runs, variants))
+    return scattered if any(s is not v for s, v in zip(scattered, variants, strict=True)) else variants
+
+
+def _in_rows(same: _Same, overrides: tuple[Override, ...]) -> tuple[SpecialisedProgram, ...]:
+    """Return the programs with their stages fused by rows where they are."""
     variants = lower(same.op)
     ordered = tuple(map(with_orders, variants))
     if any(o is not v for o, v in zip(ordered, variants, strict=True)):

@@ -15,7 +15,18 @@ from opc.analysis.patterns import conjunction
 from opc.analysis.value_types import affine_of
 from opc.ir.affine import Affine, FloorDiv, Index
 from opc.ir.dtypes import DType, TypeVar, candidates
-from opc.ir.expr import Call, Const, Expr, IndexValue, Read, Select, children, free_indices, may_refuse, with_children
+from opc.ir.expr import (
+    Call,
+    Const,
+    Expr,
+    IndexValue,
+    Read,
+    Select,
+    children,
+    free_indices,
+    may_refuse,
+    with_children,
+)
 from opc.ir.rules import unwidened
 from opc.records import replace
 from opc.transform.scalar import negation

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import TypeAlias
 
+from opc.analysis.runs import Bound
 from opc.ir.affine import Affine
 from opc.ir.dtypes import ValueType
 from opc.ir.expr import Expr, GroupRef, Reduce, ReduceAxis
@@ -272,6 +273,14 @@ class WindowSearch:
 
 
 @dataclass(frozen=True, slots=True)
+class Run:
+    """The places of the target's `index` that a term of a scatter goes to: those that are as all `bounds` say."""
+
+    index: str
+    bounds: tuple[Bound, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class ScatterPlan:
     """A sum run as one pass over its terms, each added at the index that it names.
 
@@ -279,7 +288,8 @@ class ScatterPlan:
     a term `body` to count, affine expressions that must not be negative or conditions; `given` conditions that a call fixes.
     `vector_axis` is the last index of the target when no index is computed along it. `window` is there when the indices are found
     in windows of a row, tile by tile; `row` is an axis of the sum along which indices and terms are computed in rows, and then
-    added. `shared` tells that threads may take some of the terms each and add to the same elements atomically.
+    added. `shared` tells that threads may take some of the terms each and add to the same elements atomically. With a `run` each
+    term goes to all places of it, and nothing else is computed.
     """
 
     statement: Flat
@@ -292,6 +302,12 @@ class ScatterPlan:
     window: WindowSearch | None = None
     row: str | None = None
     shared: bool = False
+    run: Run | None = None
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """The indices of the target that the terms name."""
+        return tuple(i for i, _ in self.scatter_indices) if self.run is None else (self.run.index,)
 
 
 @dataclass(frozen=True, slots=True)

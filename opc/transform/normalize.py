@@ -13,10 +13,12 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 
 from opc.analysis.bounds.largest import largest
+from opc.analysis.runs import is_mostly_idle
 from opc.ir.affine import Affine
 from opc.ir.dtypes import Weak, is_bool, is_floating, is_integer
 from opc.ir.expr import (
     EXTREMES,
+    SEARCHES,
     Axis,
     Call,
     Expr,
@@ -174,7 +176,7 @@ def hoist_positions(
     def moved(e: Expr, domain: Domain, index: bool, around: tuple[Expr, ...]) -> Expr:
         if not has_reduction(e):
             return e
-        if isinstance(e, Reduce) and (index or runs(e)):
+        if isinstance(e, Reduce) and (index or runs(e) or e.kind in SEARCHES):
             value: Expr = e
             for optional in sorted(scalar.unguarded(e) & extractor.optional):
                 value = Select(Present(optional), value, scalar.nothing(e.type), e.type)
@@ -278,7 +280,7 @@ def _shared(
     around: tuple[Expr, ...] = (),
 ) -> Expr:
     forms, counts = counted
-    if _expensive(e, extractor.op) and forms[form(e)] > 1:
+    if _expensive(e, extractor.op) and forms[form(e)] > 1 and not is_mostly_idle(e, around):
         indices, dims = signature(e, domain)
         if counts[canonical(e, indices), dims] > 1:
             first = reads(e)[0].operand

@@ -201,6 +201,11 @@ INDICES: list[Case] = [
         **{**TABLE, "inputs": "{x: 'T[V]', w: 'uint64[N]'}"},
     ),
     kernel("y[n] = sum[k:⟦N / 2⟧](x[n])", "an index's range is a whole number", **VECTOR),
+    kernel(
+        "y[n] = sum[k:⟦w[n]⟧](x[k])",
+        "an index's range is a whole number",
+        **{**VECTOR, "inputs": "{x: 'T[N]', w: 'int64[N]'}"},
+    ),
     kernel("y[n] = sum[⟦n + 1⟧](x[n])", "an axis is a name, name:extent, ... or *A", **VECTOR),
     kernel("y[n] = sum[⟦*A⟧](x[n])", "there is no axis group *A", **VECTOR),
     kernel("y[n] = sum[⟦broadcast(x)⟧](x[n])", "broadcast(x) names an input of an op with broadcast", **VECTOR),

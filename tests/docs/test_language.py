@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
+from opc.lower.fuse import cpu_programs
 from opc.lower.lower import lower
 from opc.lower.printer import format_variant
 from opc.pipeline import compile_text
@@ -52,6 +53,33 @@ SUM_ROWS = [(re.findall(r"`([^`]+)`", row.split("|")[1]), row.split("|")[2], row
 def test_the_table_of_conditions_is_read() -> None:
     assert len(SUM_ROWS) == 7
     assert sum(len(terms) for terms, _, _ in SUM_ROWS) >= 8
+
+
+RUNS = LANGUAGE.split("| `y[k]` | runs as")[1].split("\n\n")[0].splitlines()[2:]
+RUN_ROWS = [(term, row.split("|")[2], row.split("|")[3]) for row in RUNS for term in re.findall(r"`([^`]+)`", row.split("|")[1])]
+
+
+def test_the_table_of_runs_is_read() -> None:
+    assert len(RUN_ROWS) == 3
+
+
+@pytest.mark.parametrize(("value", "form", "time"), RUN_ROWS, ids=[row[0] for row in RUN_ROWS])
+def test_how_runs_are_gone_through(value: str, form: str, time: str) -> None:
+    text = (
+        f"{HEAD}inputs: {{w: 'T[N]', begins: 'int64[N]', ends: 'int64[N]'}}\nrequire: [N > 0]\noutputs: {{y: 'T[K]'}}\n"
+        "attributes: {count: {type: int, check: count > 0}}\nshape: {K: count}\n"
+    )
+    if "[k]" in value:
+        text = (
+            text.replace("'int64[N]'", "'int64[K]'").replace("shape: {K: count}\n", "").replace("count: {type", "unused: {type")
+        )
+        text = text.replace("check: count", "check: unused")
+    op = compile_text(f"{text}kernel: |\n  y[k] = {value}\n", "foo").forward
+    loops = "".join(format_variant(v, loops=True) for v in cpu_programs(op))
+    assert ("schedule: scatter(run of k)" in loops) == ("scatter" in form), loops
+    assert "clip_to(" in loops
+    assert ("0 .. N:" in loops) == ("scatter" in form), loops
+    assert "K" not in time
 
 
 @pytest.mark.parametrize(("terms", "form", "time"), SUM_ROWS, ids=[row[0][0] for row in SUM_ROWS])

@@ -28,8 +28,10 @@ from opc.ir.expr import (
     Present,
     Reduce,
     ReduceAxis,
+    reads,
 )
 from opc.ir.functions import CALLABLE, FUNCTIONS
+from opc.ir.printer import format_expr
 from opc.ir.rules import reduction_type
 from opc.lang.tree import ORDER, Apply, AxisRange, Dots, Item, Name, ReductionCall, Star, parts
 from opc.spec.text import name_problem
@@ -286,7 +288,10 @@ class CallTyper:
         return inner is not None
 
     def _extent_hint(self, kind: str, index: str, e: Expr) -> str | None:
-        """Return what to write in place of the lesser or greater of two extents."""
+        """Return what to write in place of an extent that is data, or of the lesser or greater of two."""
+        if any(reads(e)) and kind in _NOTHING:
+            asked = f"{index} < {format_expr(e)} else {_NOTHING[kind]}"
+            return f"a range that data tells is a condition: {kind}[{index}](... if {asked})"
         sizes = [affine_of(a) for a in e.args] if isinstance(e, Call) and e.fn in ("minimum", "maximum") else []
         known = sorted((s for s in sizes if s is not None), key=lambda s: bool(s.indices()))
         if not isinstance(e, Call) or len(known) < 2:

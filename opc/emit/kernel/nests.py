@@ -146,7 +146,7 @@ def _target_lines(
     if isinstance(plan, VectorPlan) and not plan.looked_up:
         yield f"opc::set_target({first}, {vector_axis});"
         return
-    named = [entries.index(i) for i, _ in plan.scatter_indices] if isinstance(plan, ScatterPlan) else []
+    named = [entries.index(i) for i in plan.named] if isinstance(plan, ScatterPlan) else []
     match plan:
         case VectorPlan():
             outer = [entries.index(i) for i in plan.outer]

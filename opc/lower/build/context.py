@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import field
 from typing import TypeAlias
 
+from opc.analysis.bounds.inside import ReadsInside
 from opc.ir.affine import Affine, GroupSize, Index
 from opc.ir.dtypes import Acc, TypeVar, ValueType
 from opc.ir.expr import Expr, GroupRef, Read, StrConst, reads, walk
@@ -62,6 +63,7 @@ class Nest:
         self._padded: dict[ValueType, str] = {}
         self._count = 0
         self._positive: dict[Affine, bool] = {}
+        self.proofs = ReadsInside(op)
 
     @property
     def types(self) -> tuple[TypeVar, ...]:
@@ -179,6 +181,11 @@ class LoopContext:
     def bound(self, index: str, extent: Affine) -> None:
         """Note that an index is within an extent."""
         self.bounded[Affine.of(Index(index))] = extent
+
+    def finds(self, e: Expr) -> bool:
+        """Whether what a value reads is inside wherever the indices that are known so far are within their extents."""
+        ranges = {i.index: extent for i, extent in self.bounded.items() if i.index is not None}
+        return all(r.operand not in self.locals and not self.nest.proofs.axes_outside(r, ranges, ()) for r in reads(e))
 
     def local(self, variable: Variable, vector_axis: str) -> Read:
         """Return the read that stands for a variable in expressions of the op."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from opc.analysis.runs import Bound, bound_on
 from opc.ir.affine import Affine, Index
 from opc.ir.dtypes import DType, ValueType, Weak, is_floating
 from opc.ir.expr import (
@@ -46,7 +47,7 @@ from opc.loops.nodes import (
 from opc.loops.values import Construct, Local, Named, Product, Static, Sum, Word, call, compare, number, product_of, ref, variable
 from opc.lower.build.access import Accesses
 from opc.lower.build.context import LoopContext, UnsupportedForm, Variable, VectorRange
-from opc.lower.build.split import Sweep, as_condition, clip, condition, excluded, is_solvable, narrow, split
+from opc.lower.build.split import Sweep, as_condition, clip, clip_by_data, condition, excluded, is_solvable, narrow, split
 from opc.lower.build.windowed import lie, reduce_row, runs_along, windows_of_row
 from opc.lower.guards import IDENTITY, Guard, guard_indices, guards, peel
 from opc.lower.nests.flat import best_axis
@@ -247,6 +248,25 @@ class ReductionLoops:
         self.guards = [g for g in self.guards if not any(g is d for d in due)]
         return due
 
+    def _said(self, index: str, open_axes: frozenset[str]) -> tuple[Bound, ...]:
+        """Take the guards that say by data where a loop over an index begins or ends, within loops over `open_axes`."""
+        own = {a.index for a in self.axes}
+        left: list[Guard] = []
+        bounds: list[Bound] = []
+        for g in self.guards:
+            bound = bound_on(g, index) if self._is_ready(g, own - open_axes - {index}, index) else None
+            if bound is None or not self.known.finds(bound.value):
+                left.append(g)
+            else:
+                bounds.append(bound)
+        self.guards = left
+        return tuple(bounds)
+
+    def _is_ready(self, g: Guard, later: frozenset[str] | set[str], index: str) -> bool:
+        """Whether a guard names none of the axes that come later, nor a lane that is not the index asked for."""
+        lanes = {self.vector_axis} - {index}
+        return not isinstance(g, Affine) and not guard_indices(g) & (later | lanes)
+
     def _loops(self, axes: list[Axis], opened: frozenset[str] = frozenset()) -> Body:
         """Return the loops over `axes` and what stands inside of them; those over `opened` stand around."""
         if not axes:
@@ -257,11 +277,12 @@ class ReductionLoops:
             if self._runs_along_rows(axis):
                 return self._in_pieces(axis, extent)
             return self._innermost(VectorRange(axis.index, number(0), extent))
+        said = self._said(axis.index, opened)
         opened |= {axis.index}
         due = self._due(set(opened))
         ranges = [g for g in due if isinstance(g, Affine) and g.coefficient(axis.index) is not None]
         bounds, low, high = self._bounds(axis, extent)
-        if ranges:
+        if ranges or said:
             first, end = low, high
             names = self.nest.fresh("low"), self.nest.fresh("high")
             low, high = variable(names[0]), variable(names[1])
@@ -270,6 +291,7 @@ class ReductionLoops:
                 Var(names[0], Weak.INT, first),
                 Var(names[1], Weak.INT, call("greatest", first, end)),
                 *(clip(self.known, g, axis.index, (ref(names[0]), ref(names[1]))) for g in ranges),
+                *clip_by_data(self.known, said, (ref(names[0]), ref(names[1]))),
             )
         others = [g for g in due if not any(g is r for r in ranges)]
         inner = self._within(others, lambda: self._loops(rest, opened))
@@ -317,6 +339,7 @@ class ReductionLoops:
 
     def _innermost(self, over: VectorRange) -> Body:
         """Return the loop over the vector axis."""
+        said = self._said(over.vector_axis, frozenset(a.index for a in self.axes)) if over.vector_axis else ()
         ranges = [g for g in self.guards if isinstance(g, Affine) and g.coefficient(over.vector_axis) is not None]
         others = [g for g in self.guards if not any(g is r for r in ranges)]
         body = self.body
@@ -330,10 +353,11 @@ class ReductionLoops:
         for g in reversed([g for g in others if id(g) not in peeled]):
             body = Select(as_condition(g), body, Const(IDENTITY[self.kind], body.type), body.type)
         self.guards = []
-        if ranges:
+        if ranges or said:
             low, high = self.nest.fresh("low"), self.nest.fresh("high")
             whole = VectorRange(over.vector_axis, over.low, call("greatest", over.low, over.high))
             before += narrow(self.known, tuple(ranges), whole, low, high)
+            before += clip_by_data(self.known, said, (ref(low), ref(high)))
             over = VectorRange(over.vector_axis, variable(low), variable(high))
         return (*before, *self._between(list(peeled.values()), body, over))
 

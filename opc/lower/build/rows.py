@@ -76,6 +76,8 @@ class _RowNest:
             known.bounded[Affine.of(0)] = self.stage.plans[0].statement.extents[-1]
         if isinstance(plan, ScatterPlan):
             places = [f"{index} = {format_expr(place)}" for index, place in plan.scatter_indices]
+            if plan.run is not None:
+                places = [f"run of {plan.run.index}"]
             how = {f"rows {plan.row}": plan.row, "windows": plan.window, "atomic": plan.shared}
             self._decide("scatter", *places, *(text for text, holds in how.items() if holds))
             return scatter_body(known, plan)

@@ -27,7 +27,7 @@ from opc.ir.expr import (
     rewrite,
     walk,
 )
-from opc.loops.nodes import Accumulate, Body, Buffer, Continue, Do, How, If, Let, Loop, Statement, Store
+from opc.loops.nodes import Accumulate, Body, Buffer, Continue, Do, How, If, Let, Loop, Statement, Store, Var
 from opc.loops.values import (
     Init,
     IntegerChoice,
@@ -48,10 +48,10 @@ from opc.loops.values import (
 from opc.lower.build.access import NOWHERE, Accesses
 from opc.lower.build.context import NEST, NO_RANGE, LoopContext, UnsupportedForm, Variable, VectorRange
 from opc.lower.build.reduction import ReductionLoops
-from opc.lower.build.split import Sweep, as_condition, condition, split
+from opc.lower.build.split import Sweep, as_condition, clip_by_data, condition, split
 from opc.lower.build.windowed import fetch_rows, search_row
 from opc.lower.guards import Guard, guard_indices
-from opc.lower.loop_ir import ScatterPlan
+from opc.lower.loop_ir import Run, ScatterPlan
 from opc.lower.nests.search import searches
 from opc.records import replace
 
@@ -65,11 +65,10 @@ def scatter_body(known: LoopContext, plan: ScatterPlan) -> Body:
     """Return the loop over units of work of one scatter."""
     flat, nest = plan.statement, known.nest
     of = nest.declared.type
-    scatter_indices = dict(plan.scatter_indices)
     used = free_indices(flat.value)
     for name, extent in zip(flat.indices, flat.extents, strict=True):
         known.bound(name, extent)
-    outer = [i for i in flat.indices if i != plan.vector_axis and i not in scatter_indices]
+    outer = [i for i in flat.indices if i != plan.vector_axis and i not in plan.named]
     unit = variable("@unit")
     cursor = Init((NEST, call("target_unit", NEST, unit)))
     body: list[Statement] = [Let("@at", Named("opc::cursor"), cursor)]
@@ -114,8 +113,10 @@ class _Terms(ReductionLoops):
 
     def _waits(self, g: Guard) -> bool:
         """Whether a guard uses an index, or may refuse the call: that is asked where there is one."""
-        scatter_indices = {index for index, _ in self.plan.scatter_indices}
-        return bool(guard_indices(g) & scatter_indices) or (not isinstance(g, Affine) and may_refuse(g))
+        return not guard_indices(g).isdisjoint(self.plan.named) or (not isinstance(g, Affine) and may_refuse(g))
+
+    def _is_ready(self, g: Guard, later: frozenset[str] | set[str], index: str) -> bool:
+        return super()._is_ready(g, later, index) and not self._waits(g)
 
     def loops(self) -> Body:
         """Return the loops."""
@@ -130,6 +131,8 @@ class _Terms(ReductionLoops):
         return super()._loops(axes, opened)
 
     def _innermost(self, over: VectorRange) -> Body:
+        if self.plan.run is not None:
+            return self._add_to_run(self.plan.run, over)
         scatter_indices = self.plan.scatter_indices
         if over.vector_axis and any(over.vector_axis in free_indices(p) for _, p in scatter_indices):
             return self._lane_by_lane(over)
@@ -145,6 +148,23 @@ class _Terms(ReductionLoops):
         if over.vector_axis:
             return (*body, *split(self.known, Sweep(How.VECTOR, over, take)))
         return (*body, replace(take, value=accesses.value(take.value)))
+
+    def _add_to_run(self, run: Run, over: VectorRange) -> Body:
+        """Return the loop over the places of a run that are in the part of the target that is worked on."""
+        of, low, high = self.e.type, self.nest.fresh("first"), self.nest.fresh("last")
+        bounds: Body = (
+            Var(low, Weak.INT, LOW),
+            Var(high, Weak.INT, HIGH),
+            *clip_by_data(self.known, run.bounds, (ref(low), ref(high))),
+        )
+        at = over.vector_axis or run.index
+        take = Accumulate(Local("@to", of, variable(at)), "sum", self._guarded())
+        if not over.vector_axis:
+            to = Let("@to", Pointer(of), Sum((ref("@out"), variable("@offset"))))
+            along = VectorRange(run.index, variable(low), variable(high))
+            return *bounds, to, *split(self.known, Sweep(How.VECTOR, along, take))
+        row = Let("@to", Pointer(of), Sum((ref("@out"), self._offset()))), *split(self.known, Sweep(How.VECTOR, over, take))
+        return *bounds, Loop(How.SERIAL, run.index, variable(low), variable(high), row)
 
     def _pieces(self, axis: Axis) -> tuple[str, str, str, Callable[[Affine], Affine]]:
         """Return the first point of a piece of an axis, a point in it and their number, and what puts these for the axis."""
@@ -262,9 +282,7 @@ class _Terms(ReductionLoops):
 
     def _offset(self) -> Expr:
         """Return where in the target the term goes, at lane 0."""
-        terms = [
-            Product((variable(i), Member("@nest", "scatter_stride", n))) for n, (i, _) in enumerate(self.plan.scatter_indices)
-        ]
+        terms = [Product((variable(i), Member("@nest", "scatter_stride", n))) for n, i in enumerate(self.plan.named)]
         position = variable("@offset")
         first = Call("sub", (position, self.over.low), Weak.INT) if self.over.vector_axis else position
         return Sum((first, *terms))

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from opc.analysis.patterns import conjunction
+from opc.analysis.runs import Bound
 from opc.analysis.value_types import presence
 from opc.ir.affine import Affine, Index
 from opc.ir.dtypes import DType, Weak
@@ -112,6 +113,17 @@ def clip(
     if step is not None and coefficient in (step[0], -step[0]):
         factor = Affine.of(Index(step[1])) if coefficient == step[0] else -Affine.of(Index(step[1]))
     return Do(call("clip", low, high, IndexValue(factor), IndexValue(g - coefficient * Affine.of(Index(index)))))
+
+
+def clip_by_data(known: LoopContext, found: tuple[Bound, ...], ends: tuple[Local, Local]) -> Body:
+    """Return the narrowing of a range of an index to where it is as data says, which is looked up here."""
+    low, high = ends
+    body: list[Statement] = []
+    for b in found:
+        before, value = ahead(known, b.value)
+        clips = "clip_from" if b.below else "clip_to"
+        body += [*before, Do(call(clips, low, high, Construct(Weak.INT, value), IndexValue(b.rest)))]
+    return tuple(body)
 
 
 def is_solvable(known: LoopContext, g: Guard, vector_axis: str) -> bool:

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 
 from opc.analysis.bounds.checker import knowledge_of
 from opc.analysis.bounds.prover import Prover
+from opc.analysis.runs import bound_on
 from opc.ir.affine import Affine, AttrInt, Dim, FloorDiv, GroupSize, Index, Minimum, Mod
 from opc.ir.expr import (
     GROUP,
@@ -35,6 +36,7 @@ from opc.ir.expr import (
 from opc.ir.node import remembered_each
 from opc.ir.op import Assign, Group, Op
 from opc.lower.alone import of_statement
+from opc.lower.guards import peel
 from opc.lower.loop_ir import Flat
 from opc.records import replace
 from opc.transform.indices import Namer, index_names, op_names, substitute
@@ -123,11 +125,22 @@ def choose_vector_axis(op: Op, flat: Flat) -> str | None:
         return last
     scattered = sum(_scattered(r, last) for r in summed)
     inner = sum(_scattered(r, axis.index) for r, axis in zip(summed, own) if axis is not None)
-    if inner < scattered:
+    if inner < scattered or (inner == 0 and any(_runs(op, r, axis.index, last) for r, axis in zip(summed, own) if axis)):
         return None
     if inner == scattered and is_short(op, flat.extents[-1]) and not all(is_short(op, a.extent) for a in own if a is not None):
         return None
     return last
+
+
+def _runs(op: Op, e: Reduce, axis: str, index: str) -> bool:
+    """Whether data says where a reduction along an axis begins or ends, and says another thing at each place of an index."""
+
+    def sizes(name: str) -> tuple[Affine, ...]:
+        return tuple(d if isinstance(d, Affine) else Affine.of(GroupSize(d.name)) for d in op.operand(name).dims)
+
+    found, _ = peel(e.kind.removeprefix("arg"), e.body, sizes, {}, lambda size: is_positive(op, size))
+    bounds = (bound_on(g, axis) for g in found)
+    return any(b is not None and index in free_indices(b.value) for b in bounds)
 
 
 def best_axis(op: Op, e: Reduce) -> Axis | None:

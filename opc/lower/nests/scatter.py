@@ -15,10 +15,9 @@ from opc.analysis.bounds.inside import ReadsInside
 from opc.analysis.patterns import conjunction
 from opc.analysis.value_types import affine_of
 from opc.ir.affine import Affine
-from opc.ir.dtypes import Acc, DType, ElementType, ValueType, Weak, is_floating
+from opc.ir.dtypes import DType, ElementType, ValueType, Weak
 from opc.ir.expr import (
     SEARCHES,
-    AttrRef,
     Axis,
     Call,
     Cast,
@@ -26,7 +25,6 @@ from opc.ir.expr import (
     Expr,
     GroupRef,
     IndexValue,
-    Present,
     Read,
     Reduce,
     Select,
@@ -44,9 +42,11 @@ from opc.ir.op import Assign, Op, Operand
 from opc.ir.op import ScatterMode as AddOrder
 from opc.ir.rules import converted
 from opc.lower.alone import of_statement
-from opc.lower.guards import Guard, conjuncts, disjuncts, guards, is_identity
+from opc.lower.guards import Guard, disjuncts, guards, is_identity
 from opc.lower.loop_ir import Flat, ScatterPlan
 from opc.lower.nests.flat import affines, divisions, flat_statement, is_positive
+from opc.lower.nests.runs import is_scatter_of_runs
+from opc.lower.nests.terms import conditions_of, is_invariant, same_type
 from opc.records import replace
 from opc.transform.indices import Namer, bare, index_names, op_names, substitute
 from opc.transform.scalar import negation
@@ -67,11 +67,11 @@ def flat_scatter(op: Op, flat: Flat) -> ScatterPlan | None:
     """Return how a flat statement whose whole value is such a sum is run, else None."""
     given: list[Expr] = []
     value = flat.value
-    while isinstance(value, Select) and _is_invariant(value.cond) and is_identity("sum", value.other):
+    while isinstance(value, Select) and is_invariant(value.cond) and is_identity("sum", value.other):
         given.append(value.cond)
         value = value.then
     target = op.operand(flat.target)
-    if not isinstance(value, Reduce) or value.kind != "sum" or not _same_type(value.type, target.type):
+    if not isinstance(value, Reduce) or value.kind != "sum" or not same_type(value.type, target.type):
         return None
     found = _places(op, value, flat.indices)
     if found is None:
@@ -90,16 +90,6 @@ def flat_scatter(op: Op, flat: Flat) -> ScatterPlan | None:
         op.scatter is AddOrder.ATOMIC and not searched and not any(isinstance(a, Axis) and a.extent.indices() for a in value.axes)
     )
     return ScatterPlan(flat, value, scatter_indices, rest, body, None if fixed else last, tuple(given), shared=shared)
-
-
-def _same_type(value: ValueType, target: ElementType) -> bool:
-    """Whether a sum of this type is accumulated in what the target is computed in."""
-    return value == target or (isinstance(value, Acc) and value.of == target and is_floating(target))
-
-
-def _is_invariant(cond: Expr) -> bool:
-    """Whether a condition has one value for a whole call."""
-    return all(isinstance(n, Present | AttrRef | Const | Call) for n in walk(cond))
 
 
 def _places(op: Op, e: Reduce, targets: tuple[str, ...]) -> tuple[tuple[tuple[str, Expr], ...], tuple[Guard, ...], Expr] | None:
@@ -135,20 +125,6 @@ def _is_computed(position: Expr) -> bool:
     return any(isinstance(n, Read) for n in walk(position)) or any(True for a in affines(position) for _ in divisions(a))
 
 
-def conditions_of(body: Expr) -> tuple[list[Expr], Expr]:
-    """Return the conditions without which a term of a sum is 0, outermost first, and the term."""
-    found: list[Expr] = []
-    while isinstance(body, Select):
-        if is_identity("sum", body.other):
-            cond, body = body.cond, body.then
-        elif is_identity("sum", body.then):
-            cond, body = negation(body.cond), body.other
-        else:
-            break
-        found += conjuncts(cond)
-    return found, body
-
-
 def _equalities(c: Expr) -> Iterator[tuple[str, Expr]]:
     """Yield the ways in which a condition says that an index is the value of an expression without it."""
     if not isinstance(c, Call) or c.fn != "eq":
@@ -166,7 +142,7 @@ def extract_scatters(op: Op) -> Op:
     statements: list[Assign] = []
     temporaries: list[Operand] = []
     for s in op.body:
-        if scatter_plan(op, s) is not None:
+        if _scatters(op, s):
             statements.append(s)
             continue
 
@@ -190,6 +166,11 @@ def extract_scatters(op: Op) -> Op:
     return replace(op, body=tuple(statements), temporaries=(*op.temporaries, *temporaries))
 
 
+def _scatters(op: Op, s: Assign) -> bool:
+    """Whether a statement is a scatter to places, or to runs of places."""
+    return scatter_plan(op, s) is not None or is_scatter_of_runs(op, s)
+
+
 def _with_reads(op: Op, s: Assign) -> Assign:
     """Return a statement with sums of which one term counts as reads, where all of them are inside."""
     if not has_reduction(s.value):
@@ -204,7 +185,7 @@ def _own_statement(op: Op, s: Assign, e: Expr, under: tuple[Expr, ...]) -> tuple
     It stands under conditions: where these bound what it reads, or decide what is looked up, each of its terms has them.
     """
     inner = e
-    while isinstance(inner, Select) and _is_invariant(inner.cond) and is_identity("sum", inner.other):
+    while isinstance(inner, Select) and is_invariant(inner.cond) and is_identity("sum", inner.other):
         inner = inner.then
     if not isinstance(inner, Reduce) or inner.kind != "sum" or not isinstance(e, Reduce | Select):
         return None
@@ -217,7 +198,7 @@ def _own_statement(op: Op, s: Assign, e: Expr, under: tuple[Expr, ...]) -> tuple
     target = replace(op.operand(s.target), name="#", type=stored)
     probe = replace(op, temporaries=(*op.temporaries, target))
     alone = replace(s, target="#", value=typed)
-    if scatter_plan(probe, alone) is None:
+    if not _scatters(probe, alone):
         return None
     checked = any(r.checked for r in reads(typed))
     if under and (checked or any(ReadsInside(probe).outside(alone))):
@@ -226,7 +207,7 @@ def _own_statement(op: Op, s: Assign, e: Expr, under: tuple[Expr, ...]) -> tuple
             return None  # the reduction around it decides what is looked up
         typed = _with_conditions(typed, kept)
         alone = replace(alone, value=typed)
-        if scatter_plan(probe, alone) is None or any(ReadsInside(probe).outside(alone)):
+        if not _scatters(probe, alone) or any(ReadsInside(probe).outside(alone)):
             return None
     return typed, stored
 

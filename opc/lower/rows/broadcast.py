@@ -15,7 +15,7 @@ from opc.ir.node import remembered
 from opc.ir.op import Op
 from opc.lower.guards import guards
 from opc.lower.loop_ir import IndexLoop, Loop
-from opc.lower.nests.scatter import conditions_of
+from opc.lower.nests.terms import conditions_of
 from opc.records import replace
 from opc.transform.indices import Namer, bound_indices
 

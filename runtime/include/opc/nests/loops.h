@@ -216,6 +216,16 @@ OPC_INLINE void clip(int64_t &low, int64_t &high, int64_t coefficient, int64_t r
   }
 }
 
+/* Narrows [low, high) to the i with i + rest >= value, whatever number data says. */
+OPC_INLINE void clip_from(int64_t &low, int64_t &high, int64_t value, int64_t rest) {
+  if (value > low + rest) low = value < high + rest ? value - rest : high;
+}
+
+/* Narrows [low, high) to the i with i + rest < value. */
+OPC_INLINE void clip_to(int64_t &low, int64_t &high, int64_t value, int64_t rest) {
+  if (value < high + rest) high = value > low + rest ? value - rest : low;
+}
+
 /* Returns the first of some places in [low, high), or `high` where there is none. */
 template <typename... Places>
 OPC_INLINE int64_t next_of(int64_t low, int64_t high, Places... places) {
