@@ -146,6 +146,17 @@ def _listed(axes, rank):
     return tuple(sorted(range(rank)[a] for a in axes)) or tuple(range(rank))
 
 
+def _permutation(axes, rank):
+    """Return axes counted from the front, in order; all in reverse where none is given.
+
+    IndexError for an axis that there is not, ValueError for one that stands twice or is missing.
+    """
+    counted = tuple(range(rank)[a] for a in axes) or tuple(reversed(range(rank)))
+    if sorted(counted) != list(range(rank)):
+        raise ValueError(f"{tuple(axes)} is no permutation of {rank} axes")
+    return counted
+
+
 def _placed(axes, rank):
     """Return axes counted from the front; IndexError for one that there is not."""
     return tuple(range(rank)[a] for a in axes)
