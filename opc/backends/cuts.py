@@ -54,8 +54,8 @@ def _with_group(op: Op, group: Group) -> int:
 def shape_words(operand: Operand, op: Op) -> str:
     """Return the entries of a shape, separated by blanks; a size that is computed is written as one word.
 
-    The own group of an input that broadcasts is written `...` for the input, `...@2` where an output has the group of input 2. That
-    of a permuted operand is `*R~`.
+    The own group of an input that broadcasts is written `...` for the input, `...@2` where an output has the group of input 2.
+    That of a permuted operand is `*R~`.
     """
     words = []
     for d in operand.dims:
