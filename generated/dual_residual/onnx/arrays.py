@@ -36,6 +36,16 @@ class Arrays:
         self.listed = tuple(sorted(counted))
         self.unlisted = rank - len(counted)
 
+    def permute_axes(self, axes: Sequence[int], rank: int) -> None:
+        """Say in which order a permutation lists so many axes; in reverse where it is empty.
+
+        Raises:
+            ValueError: when one is out of range, listed twice, or missing.
+        """
+        self.place_axes(axes or range(-1, -rank - 1, -1), rank)
+        if self.unlisted:
+            raise ValueError(f"{list(axes)} lists not all of {rank} axes")
+
     def place_axes(self, axes: Sequence[int], rank: int) -> None:
         """Say which axes of so many attributes place, in their order.
 
