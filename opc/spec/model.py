@@ -145,14 +145,14 @@ _ENTRY = rf"\s*(\.\.\.|\*\s*{_NAME_PATTERN}|{_NAME_PATTERN}|[0-9]+)\s*"
 _INPUT_PATTERN = rf"^{_ELEMENT}\[\s*({_ENTRY}(,{_ENTRY})*,?\s*)?\]\s*$"
 _OUTPUT_PATTERN = rf"^{_ELEMENT}\[[^:;={{}}]*((==|!=|<=|>=)[^:;={{}}]*)*\]\s*$"
 _LIST = r"\[([1-9]|[1-5][0-9]|6[0-4])?\]"
-_ATTRIBUTE_PATTERN = rf"^\s*((int|float|bool)({_LIST})?|str|dtype|axis|axes)\s*$"
+_ATTRIBUTE_PATTERN = rf"^\s*((int|float|bool)({_LIST})?|str|dtype|axis|axes|permutation)\s*$"
 
 
 TypeSet = Annotated[StrictStr, WithJsonSchema({"type": "string", "enum": [*TYPE_SETS, *(d.value for d in DTYPES)]})]
 InputType = Annotated[StrictStr, WithJsonSchema(_text(_INPUT_PATTERN))]
 OutputType = Annotated[StrictStr, WithJsonSchema(_text(_OUTPUT_PATTERN))]
 AttributeType = Annotated[StrictStr, WithJsonSchema(_text(_ATTRIBUTE_PATTERN))]
-AloneType = Annotated[StrictStr, WithJsonSchema(_text(_ATTRIBUTE_PATTERN.replace("|dtype|axis|axes", "")))]
+AloneType = Annotated[StrictStr, WithJsonSchema(_text(_ATTRIBUTE_PATTERN.replace("|dtype|axis|axes|permutation", "")))]
 """An attribute's type that says all there is to say: one that places or chooses something must say what."""
 
 
