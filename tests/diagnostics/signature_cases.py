@@ -148,7 +148,9 @@ ATTRIBUTES: list[Case] = [
     case(PERMUTED.replace("group: R", "group: ⟦S⟧"), "no input has the axis group '*S'"),
     case(PERMUTED.replace("of: x", "of: ⟦z⟧"), "no input 'z' has the axes of '*R'"),
     case(PERMUTED.replace("T[*R]'}\nout", "T[*R, N]'}\nout").replace("of: x", "of: ⟦x⟧"), "'x' has axes beside those of '*R'"),
-    case(PERMUTED.replace("{x: ", "{z: 'T[*R]', 'x?': ").replace("= x[", "= z[").replace("of: x", "of: ⟦x⟧"), "'x' may be absent"),
+    case(
+        PERMUTED.replace("{x: ", "{z: 'T[*R]', 'x?': ").replace("= x[", "= z[").replace("of: x", "of: ⟦x⟧"), "'x' may be absent"
+    ),
     case(PERMUTED.replace("[]", "⟦[0, 2]⟧"), "the default of 'p' is no permutation of 2 axes"),
     case(PERMUTED.replace("[]", "⟦[0, -2]⟧"), "the default of 'p' is no permutation of 2 axes"),
     case(PERMUTED.replace("[]}}", "[]}, ⟦q⟧: {type: permutation, group: R, of: x}}"), "'p' says where axes stand already"),

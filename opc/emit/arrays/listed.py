@@ -9,7 +9,7 @@ from opc.ir.op import Group, Op, Operand
 
 
 def rank_text(op: Op, how: Arrangement, local: Mapping[str, str], keeps: str, ndim: Callable[[Operand], str]) -> str:
-    """Return the Python expression of the number of axes, from an input that tells it.
+    """Return the Python expression of the number of axes, from an input that tells it; of None where none that is given does.
 
     `local` has the variables of operands, `keeps` is that of the attribute that keeps axes, and `ndim` returns the expression of
     an operand's number of axes.
@@ -33,11 +33,11 @@ def rank_text(op: Op, how: Arrangement, local: Mapping[str, str], keeps: str, nd
             text += f"{ndim(o)} if {keeps}{f' and {given}' if o.optional else ''} else "
     alone = [next((o for o in op.inputs if o.dims == (Group(name),)), None) for name in (how.rest, how.picked)]
     ranks = [ndim(o) for o in alone if o is not None]
-    return text + " + ".join(ranks if len(ranks) == len(alone) else ["0"])
+    return text + " + ".join(ranks if len(ranks) == len(alone) else ["None"])
 
 
 def _first_told(having: Sequence[Operand], ranks: Sequence[str], local: Mapping[str, str]) -> str:
     """Return the rank that the first operand tells which is given, of operands with the optional ones last."""
     told = [f"{rank} if {local[o.name]} is not None else " if o.optional else rank for o, rank in zip(having, ranks)]
     sure = next((n for n, o in enumerate(having) if not o.optional), None)
-    return "".join([*told, "0"] if sure is None else told[: sure + 1])
+    return "".join([*told, "None"] if sure is None else told[: sure + 1])

@@ -142,10 +142,11 @@ struct SymbolicShape {
   /* Adds the axes of an input in the order of a permutation, or in the order that it is from; false where it is none. */
   bool permuted(const SymbolicShape &input, bool back, const Attributed &attributed) {
     const int64_t base = rank;
-    if (attributed.listed == nullptr || (attributed.length > 0 && attributed.length != input.rank)) return false;
     for (int64_t i = 0; i < input.rank; ++i) {
       if (!append(-1)) return false;
     }
+    if (attributed.listed == nullptr) return true; /* as many axes, of sizes that a host does not know which does not read lists */
+    if (attributed.length > 0 && attributed.length != input.rank) return false;
     for (int64_t i = 0; i < input.rank; ++i) {
       const int64_t axis = attributed.length == 0 ? input.rank - 1 - i : axis_of({Place::kAxis, 0}, input.rank, attributed.listed[i]);
       if (axis < 0 || axis >= input.rank) return false;
