@@ -147,7 +147,10 @@ ATTRIBUTES: list[Case] = [
     case("attributes: {a: {type: axes, group: R, ⟦of⟧: x}}", "'of' belongs to permutation attributes"),
     case(PERMUTED.replace("group: R", "group: ⟦S⟧"), "no input has the axis group '*S'"),
     case(PERMUTED.replace("of: x", "of: ⟦z⟧"), "no input 'z' has the axes of '*R'"),
-    case(PERMUTED.replace("T[*R]'}\nout", "T[*R, N]'}\nout").replace("of: x", "of: ⟦x⟧"), "'x' has axes beside those of '*R'"),
+    case(
+        PERMUTED.replace("T[*R]'}\nout", "T[*R, N]'}\nout").replace("= x[*R]", "= sum[n](x[*R, n])").replace("of: x", "of: ⟦x⟧"),
+        "'x' has axes beside those of '*R'",
+    ),
     case(
         PERMUTED.replace("{x: ", "{z: 'T[*R]', 'x?': ").replace("= x[", "= z[").replace("of: x", "of: ⟦x⟧"), "'x' may be absent"
     ),
