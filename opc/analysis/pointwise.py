@@ -12,7 +12,8 @@ def is_pointwise(op: Op) -> bool:
     Operands that are broadcast count as spread over the place they are read at.
     """
     axes = {tuple(d.name if isinstance(d, Group) else d for d in o.dims) for o in (*op.inputs, *op.outputs)}
-    if op.opaque or len(axes) > 1:
+    orders = {o.permuted for o in (*op.inputs, *op.outputs) if o.dims}
+    if op.opaque or len(axes) > 1 or len(orders) > 1:
         return False
     return all(
         all(r.pad is None and r.indices == own_indices(s) for r in reads(s.value))

@@ -29,7 +29,9 @@ def unchanged(op: Op) -> dict[str, UnchangedResult]:
         statement = op.assignments.get(output.name)
         source = _source(statement.value, statement) if statement else None
         operand = next((x for x in op.inputs if x.name == source), None)
-        if operand is not None and operand.type == output.type and len(operand.dims) == len(output.dims):
+        if operand is None or operand.permuted != output.permuted:
+            continue
+        if operand.type == output.type and len(operand.dims) == len(output.dims):
             found[output.name] = UnchangedResult(operand.name, operand.dims == output.dims)
     return found
 

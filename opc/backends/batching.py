@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from opc.ir.affine import Affine, GroupSize
-from opc.ir.arrangement import arrangement
+from opc.ir.arrangement import Arrangement, arrangement
 from opc.ir.expr import Expr, GroupAxis, GroupIndex, IndexValue, Read, Reduce, walk
 from opc.ir.node import remembered
 from opc.ir.op import AttributeKind, Family, Group, Op, Operand
@@ -20,7 +20,8 @@ class Batching:
     output begins with that group too, and no value depends on how many points it has, so that the batch axis may join it when
     all batched inputs are grouped. `equal_ranks`: the op broadcasts, so that the grouped inputs must also have equally many axes.
     `always`: those conditions hold in every call. `axes` are the positions of the attributes of axes among the op's attributes,
-    and `ranked` is that of an input, given in every call, which has all the axes that a list of them may name.
+    and `ranked` is that of an input, given in every call, which has all the axes that a list of them may name; such a list
+    `permutes` them where it is a permutation.
     """
 
     grouped: tuple[bool, ...]
@@ -28,6 +29,7 @@ class Batching:
     equal_ranks: bool
     axes: tuple[int, ...]
     ranked: int | None = None
+    permutes: bool = False
 
     @property
     def always(self) -> bool:
@@ -43,14 +45,20 @@ def needs_batch_axes(family: Family) -> bool:
 @remembered("_batching")
 def batching(op: Op) -> Batching:
     """Return how `op` meets a batch axis."""
-    axes = tuple(i for i, a in enumerate(op.attributes) if a.kind is AttributeKind.AXIS or a.picks is not None)
+    axes = tuple(i for i, a in enumerate(op.attributes) if a.kind is AttributeKind.AXIS or a.picks is not None or a.permutes)
     how = arrangement(op)
-    ranked = next((i for i, x in enumerate(op.inputs) if how is not None and how.is_mixed(x) and not x.optional), None)
+    permutes = how is not None and how.permutes
+    ranked = next((i for i, x in enumerate(op.inputs) if how is not None and _has_all(x, how) and not x.optional), None)
     leading = {_leading(op, o) for o in op.outputs}
     name = leading.pop() if len(leading) == 1 else None
     if name is None or not _batchable(op, name) or (how is not None and ranked is None):
         return Batching((False,) * len(op.inputs), False, op.broadcast, axes)
-    return Batching(tuple(_leading(op, x) == name for x in op.inputs), True, op.broadcast, axes, ranked)
+    return Batching(tuple(_leading(op, x) == name for x in op.inputs), True, op.broadcast, axes, ranked, permutes)
+
+
+def _has_all(x: Operand, how: Arrangement) -> bool:
+    """Whether an input has just the axes that an attribute may list."""
+    return x.dims == (Group(how.picked),) if how.permutes else how.is_mixed(x)
 
 
 def _leading(op: Op, operand: Operand) -> str | None:
@@ -60,7 +68,7 @@ def _leading(op: Op, operand: Operand) -> str | None:
     """
     how = arrangement(op)
     if how is not None and how.is_mixed(operand):
-        return how.rest
+        return how.picked if how.permutes else how.rest
     first = operand.dims[0] if operand.dims else None
     return first.name if isinstance(first, Group) else None
 

@@ -24,7 +24,7 @@ def way_items(s: Sharding, names: list[str]) -> list[str]:
 def listing(op: Op, name: Callable[[str], str]) -> list[str]:
     """Return the elements of the `listed` of a `Rule`, where `name` writes an attribute; none of an op that lists no axes."""
     how = arrangement(op)
-    if how is None or how.slots:
+    if how is None or how.slots or how.permutes:
         return []
     groups = [quoted(str(Group(g))) for g in (how.rest, how.picked)]
     return [name(how.axes), *groups, "None" if how.keeps is None else name(how.keeps)]
@@ -40,6 +40,12 @@ def placing(op: Op, name: Callable[[str], str]) -> list[str]:
     return [quoted(str(Group(how.rest))), names, dims]
 
 
+def permuting(op: Op, name: Callable[[str], str]) -> list[str]:
+    """Return the elements of the `permuted` of a `Rule`; none of an op without a permutation."""
+    how = arrangement(op)
+    return [] if how is None or not how.permutes else [name(how.axes), quoted(str(Group(how.picked)))]
+
+
 def _with_group(op: Op, group: Group) -> int:
     """Return the position of the first input that has a group of its own like this."""
     return next(n for n, o in enumerate(op.inputs) if group in o.dims)
@@ -49,6 +55,7 @@ def shape_words(operand: Operand, op: Op) -> str:
     """Return the entries of a shape, separated by blanks; a size that is computed is written as one word.
 
     The own group of an input that broadcasts is written `...` for the input, `...@2` where an output has the group of input 2.
+    That of a permuted operand is `*R~`.
     """
     words = []
     for d in operand.dims:
@@ -56,6 +63,7 @@ def shape_words(operand: Operand, op: Op) -> str:
             words.append(str(d).replace(" ", ""))
         else:
             text = d.name if d.name == "..." else f"*{d.name}"
+            text += "~" if operand.permuted else ""
             own = d.of is not None and operand.name not in [o.name for o in op.inputs]
             words.append(f"{text}@{_with_group(op, d)}" if own else text)
     return " ".join(words)

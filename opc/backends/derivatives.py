@@ -137,7 +137,7 @@ def _handed(derived: Op) -> dict[str, Handed]:
 
 def _twin(op: Op, output: Operand) -> str:
     """Return the operand that has an output's shape: an input declared alike, else the output itself."""
-    return next((x.name for x in op.inputs if x.dims == output.dims), output.name)
+    return next((x.name for x in op.inputs if x.is_shaped_like(output)), output.name)
 
 
 class _JvpRule:

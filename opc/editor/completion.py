@@ -165,6 +165,8 @@ def _values(here: Place, names: Outline) -> Iterator[Proposal]:
             yield from _named(names, Kind.DIMENSION)
         case ("attributes", _, "group" | "keeps"):
             yield from _named(names, Kind.GROUP)
+        case ("attributes", _, "of"):
+            yield from _named(names, Kind.INPUT)
         case ("attributes", _, "binds"):
             yield from _named(names, Kind.TYPE)
         case ("attributes", _, "check"):

@@ -159,7 +159,7 @@ class _Outliner:
                     self.put(key.text, 0, len(name), name, _DECLARING[section], declares=True)
                     if section == "attributes":
                         for own, inner in _entries(value):
-                            if own.text.value in ("check", "dim", "binds", "group", "keeps"):
+                            if own.text.value in ("check", "dim", "binds", "group", "of", "keeps"):
                                 self.formulas(inner)
                     elif section == "types" or section == "shape":
                         self.formulas(value)

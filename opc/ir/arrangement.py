@@ -10,6 +10,10 @@ Attributes of type axis that place their dimensions among the axes of one group 
 where `axis2` does, and those of `*K` around them. It is the order of the declaration that counts: an output `T[*K, M, N]` has the
 axis of M where `axis1` says.
 
+A permutation arranges the operand that it is of, and its gradients: with `perm: {type: permutation, group: R, of: x}`, axis i of
+the declaration of `x: T[*R]` is the axis `perm[i]` of x for callers, so that all else over `*R` has the axes in the order of the
+list. Such operands are `permuted`, and mixed: all their axes are picked, in the order of the list.
+
 All other operands, temporaries too, have their axes as they are declared. So only what meets a call has to know of arrangements:
 shape rules, entries of kernels, references at their first and last lines. Bodies and what is derived from them do not.
 """
@@ -33,13 +37,15 @@ class Arrangement:
     bool attribute that keeps picked axes where they are reduced, None without one.
 
     Where attributes place single dimensions, `slots` has the name of each with that of its dimension, `axes` is the first of the
-    names, and `picked` is empty: no group has this name."""
+    names, and `picked` is empty: no group has this name. Where `permutes` is true, the attribute is a permutation, and `rest` is
+    empty."""
 
     axes: str
     picked: str
     rest: str
     keeps: str | None = None
     slots: tuple[tuple[str, str], ...] = ()
+    permutes: bool = False
 
     @property
     def attributes(self) -> tuple[str, ...]:
@@ -51,8 +57,10 @@ class Arrangement:
         them; `values` are the attributes' by name.
 
         Raises:
-            ValueError: when one is out of range, or stands twice.
+            ValueError: when one is out of range, or stands twice, or when a permutation lacks one.
         """
+        if self.permutes:
+            return permutation([int(a) for a in values[self.axes]], rank)
         if not self.slots:
             return places([int(a) for a in values[self.axes]], rank)
         given = [int(values[name]) for name, _ in self.slots]
@@ -65,6 +73,8 @@ class Arrangement:
 
     def is_mixed(self, o: Operand) -> bool:
         """Whether an input or output has all axes, in the order that the attributes tell."""
+        if self.permutes:
+            return o.permuted
         if self.slots:
             placed = {Affine.of(Dim(dim)) for _, dim in self.slots}
             own = [d for d in o.dims if not isinstance(d, Group)]
@@ -92,6 +102,9 @@ def arrangement(op: Op) -> Arrangement | None:
     if placing:
         slots = tuple((name, dim) for _, _, name, dim in placing)
         return Arrangement(slots[0][0], "", placing[0][1], slots=slots)
+    permuting = next((a for a in op.attributes if a.permutes is not None), None)
+    if permuting is not None and permuting.permutes is not None:
+        return Arrangement(permuting.name, permuting.permutes, "", permutes=True)
     axes: Attribute | None = next((a for a in op.attributes if a.picks is not None), None)
     if axes is None or axes.picks is None:
         return None
@@ -109,6 +122,18 @@ def places(axes: Sequence[int], rank: int) -> tuple[int, ...]:
     if not all(0 <= a < rank for a in counted) or len(set(counted)) < len(counted):
         raise ValueError(f"{list(axes)} of {rank} axes")
     return tuple(sorted(counted))
+
+
+def permutation(axes: Sequence[int], rank: int) -> tuple[int, ...]:
+    """Return the axes that a permutation lists, counted from the front; all in reverse where the list is empty.
+
+    Raises:
+        ValueError: when one is out of range, stands twice, or is missing.
+    """
+    counted = tuple(a + rank if a < 0 else a for a in axes) or tuple(reversed(range(rank)))
+    if sorted(counted) != list(range(rank)):
+        raise ValueError(f"{list(axes)} of {rank} axes")
+    return counted
 
 
 def order(picked: Sequence[int], rank: int, picked_first: bool) -> tuple[int, ...]:

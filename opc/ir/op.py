@@ -48,7 +48,8 @@ class Operand:
 
     An optional input may be absent. An optional output may be left out by the caller: it is then not computed. A temporary that
     is `copied` holds elements of an input as they are stored there, in another order; one of whole numbers may say how large
-    their magnitudes are at `most`.
+    their magnitudes are at `most`. The axes of a `permuted` input or output are permuted where its callers have it, see
+    `opc.ir.arrangement`.
     """
 
     name: str
@@ -59,6 +60,11 @@ class Operand:
     span: Span = field(default=NO_SPAN, compare=False, repr=False)
     copied: bool = False
     most: int | None = None
+    permuted: bool = False
+
+    def is_shaped_like(self, other: Operand) -> bool:
+        """Whether two operands have one shape in every call, where both are given, for callers too."""
+        return self.dims == other.dims and self.permuted == other.permuted
 
 
 class AttributeKind(Enum):
@@ -83,7 +89,8 @@ class Attribute:
     lists the strings an enumeration admits. An `axis` places the dimension `dim`; a `dtype` binds the type variable `binds`.
     An axis with `among` places one among the axes of that group: the first one of an operand where the number is 0. A list of
     ints with `picks` names axes: those of the first group among the axes of both groups, see `opc.ir.arrangement`. A bool with
-    `keeps` says whether operands without that group have axes of size 1 in its place.
+    `keeps` says whether operands without that group have axes of size 1 in its place. A list of ints that `permutes` a group says
+    in which order operands have its axes.
     """
 
     name: str
@@ -97,6 +104,7 @@ class Attribute:
     picks: tuple[str, str] | None = None
     keeps: str | None = None
     among: tuple[str, int] | None = None
+    permutes: str | None = None
     check: Expr | None = None
     check_text: str = ""
     doc: str = ""

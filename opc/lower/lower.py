@@ -174,7 +174,7 @@ def lowered_across(variant: SpecialisedProgram) -> SpecialisedProgram | None:
     op seldom runs on much.
     """
     how, stages = arrangement(variant.case.op), variant.program.stages
-    if how is None or not runs_often(variant.case.op) or not any(how.is_mixed(o) for o in variant.case.op.inputs):
+    if how is None or how.permutes or not runs_often(variant.case.op) or not any(how.is_mixed(o) for o in variant.case.op.inputs):
         return None
     rows = [s for s in stages if isinstance(s, RowStage)]
     if len(rows) < len(stages) or not any(s.whole_rows and GroupLoop(how.picked) in s.row for s in rows):

@@ -145,14 +145,14 @@ _ENTRY = rf"\s*(\.\.\.|\*\s*{_NAME_PATTERN}|{_NAME_PATTERN}|[0-9]+)\s*"
 _INPUT_PATTERN = rf"^{_ELEMENT}\[\s*({_ENTRY}(,{_ENTRY})*,?\s*)?\]\s*$"
 _OUTPUT_PATTERN = rf"^{_ELEMENT}\[[^:;={{}}]*((==|!=|<=|>=)[^:;={{}}]*)*\]\s*$"
 _LIST = r"\[([1-9]|[1-5][0-9]|6[0-4])?\]"
-_ATTRIBUTE_PATTERN = rf"^\s*((int|float|bool)({_LIST})?|str|dtype|axis|axes)\s*$"
+_ATTRIBUTE_PATTERN = rf"^\s*((int|float|bool)({_LIST})?|str|dtype|axis|axes|permutation)\s*$"
 
 
 TypeSet = Annotated[StrictStr, WithJsonSchema({"type": "string", "enum": [*TYPE_SETS, *(d.value for d in DTYPES)]})]
 InputType = Annotated[StrictStr, WithJsonSchema(_text(_INPUT_PATTERN))]
 OutputType = Annotated[StrictStr, WithJsonSchema(_text(_OUTPUT_PATTERN))]
 AttributeType = Annotated[StrictStr, WithJsonSchema(_text(_ATTRIBUTE_PATTERN))]
-AloneType = Annotated[StrictStr, WithJsonSchema(_text(_ATTRIBUTE_PATTERN.replace("|dtype|axis|axes", "")))]
+AloneType = Annotated[StrictStr, WithJsonSchema(_text(_ATTRIBUTE_PATTERN.replace("|dtype|axis|axes|permutation", "")))]
 """An attribute's type that says all there is to say: one that places or chooses something must say what."""
 
 
@@ -184,13 +184,16 @@ class OutputModel(OperandModel):
 class AttributeModel(Model):
     """An attribute of the op."""
 
-    type: AttributeType = Field(description="int, float, bool, str, dtype, axis or axes; int[2] and float[] for lists.")
+    type: AttributeType = Field(
+        description="int, float, bool, str, dtype, axis, axes or permutation; int[2] and float[] for lists."
+    )
     default: Any = Field(None, description="The value when none is given; without it the attribute is required.")
     check: Expression | None = Field(None, description="A condition every value must meet, such as alpha >= 0.")
     values: list[StrictStr] | None = Field(None, description="The texts a str attribute admits.")
     dim: Name | None = Field(None, description="The dimension an axis attribute places.")
     binds: Name | None = Field(None, description="The type variable a dtype attribute chooses.")
-    group: Name | None = Field(None, description="The group of the axes that an axes attribute lists.")
+    group: Name | None = Field(None, description="The group of the axes that an axes attribute lists, or a permutation.")
+    of: Name | None = Field(None, description="The input whose axes a permutation lists.")
     keeps: Name | None = Field(None, description="The group of which a bool attribute keeps axes of size 1.")
     doc: StrictStr = Field("", description="What the attribute does.")
 

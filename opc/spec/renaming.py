@@ -91,7 +91,7 @@ class _Renaming:
             case "types", _:
                 return self.named(node, lambda n: n)
             case "attributes", _:
-                own = {"check": self.formulas, **dict.fromkeys(("dim", "binds", "group", "keeps"), self.names)}
+                own = {"check": self.formulas, **dict.fromkeys(("dim", "binds", "group", "of", "keeps"), self.names)}
                 return self.named(node, lambda n: self.entries(n, own))
             case "inputs" | "outputs", _:
                 typed = {"type": self.formulas}

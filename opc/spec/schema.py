@@ -33,12 +33,13 @@ def _default_rules() -> Iterator[dict[str, Any]]:
         elements = {"type": "array", "items": scalars[kind], "minItems": 0, "maxItems": 64}
         yield _where(rf"^\s*{kind}\[", {"properties": {"default": elements}})
     axes = {"type": "array", "items": whole, "minItems": 0, "maxItems": 64}
-    yield _where(r"^\s*axes\s*$", {"properties": {"default": axes}})
+    yield _where(r"^\s*(axes|permutation)\s*$", {"properties": {"default": axes}})
 
 
 def _owner_rules() -> Iterator[dict[str, Any]]:
-    """Yield which type of attribute has `dim`, `binds`, `group`, `values` and `keeps`, and which must have them."""
-    for kind, key in (("axis", "dim"), ("dtype", "binds"), ("axes", "group")):
+    """Yield which type of attribute has `dim`, `binds`, `group`, `of`, `values` and `keeps`, and which must have them."""
+    owners = (("axis", "dim"), ("dtype", "binds"), ("(axes|permutation)", "group"), ("permutation", "of"))
+    for kind, key in owners:
         yield _where(rf"^\s*{kind}\s*$", {"required": [key]}) | {"else": {"properties": {key: {"not": {}}}}}
     for kind, key in (("str", "values"), ("bool", "keeps")):
         yield _where(rf"^\s*{kind}\s*$", {}) | {"else": {"properties": {key: {"not": {}}}}}

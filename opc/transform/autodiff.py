@@ -50,7 +50,10 @@ def vjp(op: Op) -> Op | None:
     if not inputs or not outputs:
         return None
     gradients = {o.name: gradient_name(op, o) for o in inputs}
-    seeds = {o.name: Operand(f"d_{o.name}", o.type, o.dims, len(outputs) > 1, f"Gradient of {o.name}.") for o in outputs}
+    several = len(outputs) > 1
+    seeds = {
+        o.name: Operand(f"d_{o.name}", o.type, o.dims, several, f"Gradient of {o.name}.", permuted=o.permuted) for o in outputs
+    }
     # Of a backward op, an output d_x may itself be needed as a value, next to the new gradient d_x.
     names = _clear(source, set(gradients.values()))
     source = rename_operands(source, names)
@@ -104,7 +107,7 @@ class _Reverse:
             total = algebra.total(self.contributions.get(o.name, []))
             name = self.gradients[o.name]
             self.statements.append(Assign(name, self.targets[o.name], total))
-            outputs.append((Operand(name, o.type, o.dims, True, f"Gradient of {o.name}."), o.name))
+            outputs.append((Operand(name, o.type, o.dims, True, f"Gradient of {o.name}.", permuted=o.permuted), o.name))
         return Draft(
             "vjp",
             self.op.name,

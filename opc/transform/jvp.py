@@ -40,13 +40,17 @@ def jvp(op: Op) -> Op | None:
     return finish(source, _Forward(source, inputs, outputs).draft())
 
 
+def _tangent(o: Operand, optional: bool) -> Operand:
+    return Operand(f"t_{o.name}", o.type, o.dims, optional, f"Tangent of {o.name}.", permuted=o.permuted)
+
+
 class _Forward:
     """One run of forward mode over the statements of an op."""
 
     def __init__(self, op: Op, inputs: tuple[Operand, ...], outputs: tuple[Operand, ...]) -> None:
         self.op = op
         self.seeds = {o.name: self._seed(o, len(inputs) > 1) for o in inputs}
-        self.results = {o.name: Operand(f"t_{o.name}", o.type, o.dims, True, f"Tangent of {o.name}.") for o in outputs}
+        self.results = {o.name: _tangent(o, True) for o in outputs}
         names = {o.name for o in (*self.seeds.values(), *self.results.values())}
         self.namer = Namer(op_names(op) | index_names(op) | names)
         self.differentiator = Differentiator(lambda name: is_floating(op.operand(name).type), self.namer, op.ties)
@@ -56,7 +60,7 @@ class _Forward:
 
     @staticmethod
     def _seed(o: Operand, several: bool) -> Operand:
-        return Operand(f"t_{o.name}", o.type, o.dims, several or o.optional, f"Tangent of {o.name}.")
+        return _tangent(o, several or o.optional)
 
     def draft(self) -> Draft:
         """Run, and return the statements of the tangents."""

@@ -13,6 +13,10 @@ TWO_PLACED = (
     "inputs: {x: 'T[*K, N, M]'}\noutputs: {y: 'T[*K, M, N]'}\nkernel: 'y[*K, j, i] = x[*K, i, j]'\n"
     "attributes: {a: {type: axis, dim: N, default: 0}, b: {type: axis, dim: M, default: 1}}\n"
 )
+PERMUTED = (
+    "inputs: {x: 'T[*R]'}\noutputs: {y: 'T[*R]'}\nkernel: 'y[*R] = x[*R]'\n"
+    "attributes: {p: {type: permutation, group: R, of: x, default: []}}\n"
+)
 DEEP = "(-" * 120 + "1" + ")" * 120
 SCALED = "kernel: y = x * alpha\n"
 
@@ -102,7 +106,7 @@ ATTRIBUTES: list[Case] = [
     case(PLACED.replace("-1}}", "-1}, axis2: {type: axis, dim: ⟦N⟧}}"), "'axis' places 'N' already"),
     case("attributes: {⟦axes⟧: axes}", "'axes' does not say which group its axes are"),
     case("attributes: {axes: ⟦'axes[2]'⟧}", "there are no lists of axes"),
-    case("attributes: {a: {type: int, ⟦group⟧: R}}", "'group' belongs to axes attributes"),
+    case("attributes: {a: {type: int, ⟦group⟧: R}}", "'group' belongs to axes and permutation attributes"),
     case("attributes: {a: {type: int, ⟦keeps⟧: R}}", "'keeps' belongs to bool attributes"),
     case(LISTED.replace("group: R", "group: ⟦S⟧"), "no input has the axis group '*S'"),
     case(
@@ -137,6 +141,31 @@ ATTRIBUTES: list[Case] = [
         "an op whose operands broadcast has no axis attribute among the axes",
     ),
     case(TWO_PLACED.replace("1}}", "1}, ⟦c⟧: {type: axes, group: K}}"), "'a' places a dimension among the axes of a group"),
+    case("attributes: {⟦p⟧: permutation}", "'p' does not say which group it permutes"),
+    case("attributes: {⟦p⟧: {type: permutation, group: R}}", "'p' does not say whose axes it lists"),
+    case("attributes: {p: ⟦'permutation[2]'⟧}", "there are no lists of permutations"),
+    case("attributes: {a: {type: axes, group: R, ⟦of⟧: x}}", "'of' belongs to permutation attributes"),
+    case(PERMUTED.replace("group: R", "group: ⟦S⟧"), "no input has the axis group '*S'"),
+    case(PERMUTED.replace("of: x", "of: ⟦z⟧"), "no input 'z' has the axes of '*R'"),
+    case(
+        PERMUTED.replace("T[*R]'}\nout", "T[*R, N]'}\nout").replace("= x[*R]", "= sum[n](x[*R, n])").replace("of: x", "of: ⟦x⟧"),
+        "'x' has axes beside those of '*R'",
+    ),
+    case(
+        PERMUTED.replace("{x: ", "{z: 'T[*R]', 'x?': ").replace("= x[", "= z[").replace("of: x", "of: ⟦x⟧"), "'x' may be absent"
+    ),
+    case(PERMUTED.replace("[]", "⟦[0, 2]⟧"), "the default of 'p' is no permutation of 2 axes"),
+    case(PERMUTED.replace("[]", "⟦[0, -2]⟧"), "the default of 'p' is no permutation of 2 axes"),
+    case(PERMUTED.replace("[]}}", "[]}, ⟦q⟧: {type: permutation, group: R, of: x}}"), "'p' says where axes stand already"),
+    case(
+        PERMUTED.replace("{p:", "{⟦p⟧:")
+        .replace("[]}}", "[]}, a: {type: axis, dim: N}}")
+        .replace("{x: ", "{z: 'T[*A, N, *B]', x: "),
+        "'a' says where axes stand already",
+    ),
+    case(PERMUTED.replace("{p:", "{⟦p⟧:") + "broadcast: true", "an op whose operands broadcast has no permutation"),
+    case(PERMUTED.replace("{p:", "{⟦p⟧:") + "native: {cpp: {code: x}}", "an op with native code has no permutation"),
+    case(PERMUTED + "inplace: {y: ⟦x⟧}", "the axes of 'y' and 'x' stand in different orders"),
     case("attributes: {⟦to⟧: dtype}", "'to' does not say which type variable it chooses"),
     case("attributes: {to: {type: dtype, binds: ⟦U⟧}}", "unknown type variable 'U'"),
     case("attributes: {pads: {type: 'int[2]', default: ⟦1⟧}}", "the default of 'pads' must be a list"),

@@ -22,6 +22,7 @@ DECLARED = {
     "axis1": ("axis", "-2", ""),
     "axis2": ("axis", "-1", ""),
     "axes": ("axes", "[0]", ""),
+    "perm": ("permutation", "[]", ""),
     "keepdims": ("bool", "false", ""),
 }
 """The type, the default and the check of each."""
@@ -34,6 +35,7 @@ FURTHER = {
     "axis1": "dim: N",
     "axis2": "dim: M",
     "axes": "group: R",
+    "perm": "group: R, of: x",
     "keepdims": "keeps: R",
 }
 

@@ -27,7 +27,7 @@ RULES = {
 """Functions of x with their derivatives, in x and the output y0, for gradients written by hand."""
 
 
-PLACING = frozenset({"axis", "axis1", "axis2", "axes", "keepdims"})
+PLACING = frozenset({"axis", "axis1", "axis2", "axes", "keepdims", "perm"})
 """The attributes that say where axes stand, which bodies do not name."""
 
 
@@ -140,7 +140,7 @@ def spec(rng: random.Random, name: str = "fuzz") -> str:
     """Draw the text of a spec."""
     flavour = rng.choice(FLAVOURS)
     body, tail = Body(rng, flavour), ""
-    if rng.random() < 0.1 and not (flavour.broadcast or flavour.shape or flavour.axis or flavour.axes or flavour.placed):
+    if rng.random() < 0.1 and not (flavour.broadcast or flavour.shape or flavour.axis or flavour.arranges):
         lines, outputs, tail = body.pointwise()
     else:
         lines, outputs = body.order(*body.recurrence(*body.statements()))
@@ -196,7 +196,7 @@ def _kept(body: Body, lines: list[str], outputs: list[Tensor]) -> list[Tensor]:
         if (
             (wanted & set(t.dims)) - have
             or t.type in untyped
-            or (t.name == "x" and (flavour.axis or flavour.axes or flavour.placed or flavour.broadcast))
+            or (t.name == "x" and (flavour.axis or flavour.arranges or flavour.broadcast))
         ):
             kept.append(t)
     return kept

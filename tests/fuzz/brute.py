@@ -100,6 +100,10 @@ class Listing:
         placing = {str(a["dim"]): n for n, a in spec.attributes.items() if a["type"] == "axis"}
         if len(placing) > 1:
             self._place(placing, spec, arrays, attributes)
+        self.permuted = ""
+        for n, a in spec.attributes.items():
+            if a["type"] == "permutation":
+                self._permute(n, str(a["of"]), arrays, attributes.get(n, a.get("default")))
         if name is None:
             return
         own = str(spec.attributes[name]["group"])
@@ -128,6 +132,14 @@ class Listing:
                     raise RefusedError(f"{placing[dim]} = {value} of {self.rank} axes")
                 self.listed.append(value % self.rank)
 
+    def _permute(self, name: str, of: str, arrays: Mapping[str, Any], given: Any) -> None:
+        """Find the order in which a body sees the axes of the operand that a permutation is of."""
+        self.permuted, self.rank = of, arrays[of].ndim
+        given = [int(a) for a in given]
+        self.listed = [a % self.rank for a in given] if given and self.rank else list(range(self.rank))[::-1]
+        if any(not -self.rank <= a < self.rank for a in given) or sorted(self.listed) != list(range(self.rank)):
+            raise RefusedError(f"{name} = {given} of {self.rank} axes")
+
     def _is_whole(self, name: str) -> bool:
         """Whether an operand has a group and at each place beside it one of the dimensions that attributes place."""
         own = [d for d, group in zip(self.names[name], self.dims[name], strict=True) if not group]
@@ -135,6 +147,8 @@ class Listing:
 
     def order(self, name: str) -> list[int] | None:
         """Return for each axis that a body sees of an operand which one of the caller's it is; None where these are the same."""
+        if self.permuted:
+            return self.listed if name == self.permuted else None
         if self.slots and self._is_whole(name):
             others = [a for a in range(self.rank) if a not in self.listed]
             return others + self.listed if self.dims[name][0] else self.listed + others
@@ -223,7 +237,7 @@ class Call:
         names = [g for d in dims if (g := group_name(d))]
         lengths = [len(self.groups[g]) if g in self.groups else -1 for g in names]
         placed = [d for d in dims if ast.unparse(d) in self._placed]
-        if self.listing.order(name) is not None and not self.listing.slots:
+        if self.listing.order(name) is not None and not self.listing.slots and not self.listing.permuted:
             count = len(self.listing.listed)
             lengths = [count if g == self.listing.own else len(shape) - count for g in names]
         elif -1 in lengths and len(names) == 2 and placed:

@@ -36,6 +36,12 @@ class Flavour:
     axis: bool = False
     axes: bool = False
     placed: bool = False
+    permuted: bool = False
+
+    @property
+    def arranges(self) -> bool:
+        """Whether attributes say where the axes of x stand."""
+        return self.axes or self.placed or self.permuted
 
     @property
     def positive(self) -> frozenset[str]:
@@ -137,6 +143,12 @@ FLAVOURS = (
                 on="bool *K N M"),
         (("*K", "M", "N"), ("*K", "N", "M"), ("*K",), ("N", "M"), ("*K", "M + N"), ("M",)),
         placed=True,
+    ),
+    Flavour(
+        "permuted",
+        tensors(x="T *R", z="T *R", v="T *R N", w="T N *R", b="T? *R", s="T", c="T N", q="Q *R", ids="I *R", on="bool *R"),
+        (("*R",), ("*R", "N"), ("N", "*R"), (), ("N",)),
+        permuted=True,
     ),
     Flavour(
         "groups",

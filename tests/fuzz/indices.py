@@ -26,6 +26,8 @@ class Reads:
             self.attributes.add("axis")
         if flavour.placed:
             self.attributes |= {"axis1", "axis2"}
+        if flavour.permuted:
+            self.attributes.add("perm")
         if flavour.axes:
             self.attributes |= {"axes", *(["keepdims"] if rng.random() < 0.5 else [])}
 

@@ -143,16 +143,22 @@ class Attributes:
     def __repr__(self) -> str:
         return "{" + ", ".join(f"{n}={v!r}" for n, v in self.values.items()) + "}"
 
-    def shifted(self, op: str, axes: Sequence[str], rank: int) -> Attributes:
+    def shifted(
+        self, op: str, axes: Sequence[str], rank: int, permutes: bool
+    ) -> Attributes:
         """Return them for operands with one more axis in front: axes count one more.
 
-        Where none is listed, all are, which so many are without that one.
+        Where none is listed, all are, which so many are without that one; those of a
+        permutation then in reverse. A permutation leaves the axis in front there.
         """
 
         def moved_by_one(value: Any) -> Any:
             if isinstance(value, int):
                 return value + (value >= 0)
-            return tuple(map(moved_by_one, value)) or tuple(range(1, rank + 1))
+            moved = tuple(map(moved_by_one, value))
+            if permutes:
+                return (0, *(moved or range(rank, 0, -1)))
+            return moved or tuple(range(1, rank + 1))
 
         moved = {name: moved_by_one(self.values[name]) for name in axes}
         return self.table.of(op, list({**self.values, **moved}.values()))

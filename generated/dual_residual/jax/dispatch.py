@@ -75,8 +75,8 @@ class Operator:
     entry for each input) and, by `equal_ranks`, have equally many axes. Otherwise it
     becomes a batch axis of every operand, for each point of which the library calls the
     kernel. `axes` are the attributes that count axes, and `ranked` is the
-    position of an input that has all that they may list. `rule` says how it may be cut
-    over devices.
+    position of an input that has all that they may list; by `permutes`, they are a
+    permutation. `rule` says how it may be cut over devices.
     """
 
     def __init__(
@@ -96,6 +96,7 @@ class Operator:
         equal_ranks: bool = False,
         axes: Sequence[str] = (),
         ranked: int | None = None,
+        permutes: bool = False,
         aliases: Sequence[tuple[int, int]] = (),
         rule: sharding.Rule | None = None,
     ) -> None:
@@ -113,6 +114,7 @@ class Operator:
         self.equal_ranks = equal_ranks
         self.axes = tuple(axes)
         self.ranked = ranked
+        self.permutes = permutes
         self.aliases = tuple(aliases)
         self.rule = rule
         self.target = library.target(name)
@@ -301,7 +303,8 @@ class Operator:
             rank = 0
             if ranked is not None:
                 rank = arrays[ranked].ndim - batch - (dims[ranked] is not None)
-            return moved, batch, batch, attributes.shifted(self.name, self.axes, rank)
+            how = (self.axes, rank, self.permutes)
+            return moved, batch, batch, attributes.shifted(self.name, *how)
         return [place(x, d, 0) for x, d, _ in operands], 0, batch + 1, attributes
 
 

@@ -242,6 +242,23 @@ class Shapes:
             raise ValueError(f"{axes} = {given} does not fit: there are {rank} axes")
         self.listed[axes] = set(counted)
 
+    def permute(self, axes, given):
+        if self.sizes is None or axes in self.listed:
+            return
+        self.list(axes, given)
+        rank = len(self.sizes)
+        if len(self.listed[axes]) < rank:
+            raise ValueError(f"{axes} = {given} does not fit: there are {rank} axes")
+        counted = [at + rank if at < 0 else at for at in given]
+        self.listed[axes] = counted or list(reversed(range(rank)))
+
+    def next_permuted(self, name, axes):
+        if self.sizes is not None:
+            order = self.listed[axes]
+            if len(order) != len(self.sizes):
+                raise ValueError(f"an input must have {len(order)} axes")
+            self._bind(self.groups, name, [self.sizes[at] for at in order])
+
     def next_among(self, name, axes, listed):
         if self.sizes is not None:
             own = self.listed[axes]
@@ -389,6 +406,10 @@ class Shapes:
         others, mine = iter(self.groups[rest]), iter(self.groups[own])
         for at in range(len(self.groups[rest]) + len(self.groups[own])):
             self.append(next(mine if at in self.listed[axes] else others))
+
+    def append_permuted(self, name, axes):
+        order, own = self.listed[axes], self.groups[name]
+        self.outputs[-1] += [own[order.index(at)] for at in range(len(own))]
 
     def append_around(self, rest, axes, keeps):
         others, listed = iter(self.groups[rest]), self.listed[axes] if keeps else ()

@@ -205,6 +205,7 @@ def register(
     equal_ranks: bool = False,
     axes: Sequence[int] = (),
     ranked: int | None = None,
+    permutes: bool = False,
     batch_axes: int | None = None,
     promoted: Sequence[int] = (),
 ) -> None:
@@ -219,7 +220,8 @@ def register(
     (`grouped`, an entry for each operand) and, by `equal_ranks`, have equally many axes.
     Otherwise it becomes one of the `batch_axes`, an argument of the operator by its
     position, for each point of which the kernel is called. `axes` are the positions of
-    attributes of axes, and `ranked` is that of an operand that has all that are listed.
+    attributes of axes, and `ranked` is that of an operand that has all that are listed;
+    by `permutes`, they are a permutation.
     """
     if library is None:
         return
@@ -246,7 +248,7 @@ def register(
         ]
         return results[0] if len(results) == 1 else tuple(results)
 
-    how = (grouped, joins_group, equal_ranks, axes, ranked, batch_axes)
+    how = (grouped, joins_group, equal_ranks, axes, ranked, permutes, batch_axes)
     vectorised = _vectorised(operator, *how)
     _register_autograd(library, rule)
     for name in (operator.name, f"_{operator.name}"):
@@ -319,6 +321,7 @@ def _vectorised(
     equal_ranks: bool,
     axes: Sequence[int],
     ranked: int | None,
+    permutes: bool,
     batch_axes: int | None,
 ) -> Callable[..., tuple[Any, int]]:
     """Return the kernel that calls an operator on batched tensors."""
@@ -342,7 +345,10 @@ def _vectorised(
                 return axis + (axis >= 0)
             whole = 0 if ranked is None else arguments[ranked].ndim - depth
             whole -= ranked is not None and in_dims[ranked] is not None
-            return [shifted(a) for a in axis] or list(range(1, whole + 1))
+            moved = [shifted(a) for a in axis]
+            if permutes:
+                return [0, *(moved or range(whole, 0, -1))]
+            return moved or list(range(1, whole + 1))
 
         def place(tensor: Tensor, dim: int | None, at: int) -> Tensor:
             if dim is not None:

@@ -53,7 +53,8 @@ class Rule:
     `axes` holds each attribute that counts axes with the dimension it places. `listed`
     holds an attribute that lists axes, the groups of the others and of those, and the
     attribute that keeps them, None where there is none. `placed` holds the group among
-    whose axes attributes place dimensions, these attributes, and the dimensions.
+    whose axes attributes place dimensions, these attributes, and the dimensions, and
+    `permuted` a permutation with its group, which is `*R~` where it lists the axes.
     """
 
     inputs: tuple[str, ...]
@@ -63,6 +64,7 @@ class Rule:
     axes: tuple[tuple[str, str], ...] = ()
     listed: tuple[str, str, str, str | None] | None = None
     placed: tuple[str, tuple[str, ...], tuple[str, ...]] | None = None
+    permuted: tuple[str, str] | None = None
 
 
 @dataclass(frozen=True)
@@ -89,7 +91,8 @@ class _Call:
             rank = 0
             if shape is not None and len(groups) == 1:
                 rank = len(shape) - len(entries) + 1
-                self.ranks[groups[0]] = max(rank, self.ranks.get(groups[0], 0))
+                group = groups[0].removesuffix("~")
+                self.ranks[group] = max(rank, self.ranks.get(group, 0))
             self.own.append(rank)
         for name, dim in rule.axes:
             self._place(dim, named[name])
@@ -98,6 +101,12 @@ class _Call:
         self.placed: list[int] = []
         if rule.placed is not None:
             self.placed = [named[name] for name in rule.placed[1]]
+        self.order: list[int] = []
+        if rule.permuted is not None:
+            attribute, group = rule.permuted
+            rank = self.ranks.get(group, 0)
+            self.order = [a % rank for a in named[attribute]]
+            self.order = self.order or list(reversed(range(rank)))
         if rule.listed is not None:
             self._list(rule.listed, named)
 
@@ -118,6 +127,8 @@ class _Call:
 
     def _at(self, entries: Sequence[str], along: str, place: int) -> int:
         """Return the axis of an operand which is one of a group, or a dimension."""
+        if f"{along}~" in entries:
+            return self.order[place]
         mixed = set(entries) == set(self.spread) or list(entries) == [self.thin]
         if along in self.spread and mixed:
             return self.spread[along][place]
@@ -170,11 +181,11 @@ class _Call:
         """Return the axis of an input that is cut, None where it does not have it."""
         entries = self.rule.inputs[i].split()
         shape = self.shapes[i]
-        if shape is None or way.along not in entries:
+        if shape is None or not {way.along, f"{way.along}~"} & set(entries):
             return None
-        behind = self._offset(entries, way.along)
         axis = self._at(entries, way.along, place)
         if self.rule.broadcast and _is_group(way.along):
+            behind = self._offset(entries, way.along)
             axis -= self.ranks[way.along] - self.own[i]
             if axis < behind or shape[axis] == 1:
                 return None

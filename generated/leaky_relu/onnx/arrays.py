@@ -24,26 +24,43 @@ class Arrays:
 
     # ---- listed axes ----
 
-    def list_axes(self, axes: Sequence[int], rank: int) -> None:
+    def list_axes(self, axes: Sequence[int], rank: int | None) -> None:
         """Say which of so many axes an attribute lists, from the front; all where none is.
+
+        Of None axes, nothing has any.
 
         Raises:
             ValueError: when one is out of range, or listed twice.
         """
+        if rank is None:
+            return
         counted = [a + rank if a < 0 else a for a in axes] or list(range(rank))
         if not all(0 <= a < rank for a in counted) or len(set(counted)) < len(counted):
             raise ValueError(f"{list(axes)} lists no axes of {rank}")
         self.listed = tuple(sorted(counted))
         self.unlisted = rank - len(counted)
 
-    def place_axes(self, axes: Sequence[int], rank: int) -> None:
+    def permute_axes(self, axes: Sequence[int], rank: int | None) -> None:
+        """Say in which order a permutation lists so many axes; in reverse where it is empty.
+
+        Raises:
+            ValueError: when one is out of range, listed twice, or missing.
+        """
+        if rank is None:
+            return
+        self.place_axes(axes or range(-1, -rank - 1, -1), rank)
+        if self.unlisted:
+            raise ValueError(f"{list(axes)} lists not all of {rank} axes")
+
+    def place_axes(self, axes: Sequence[int], rank: int | None) -> None:
         """Say which axes of so many attributes place, in their order.
 
         Raises:
             ValueError: when one is out of range, or is placed twice.
         """
         self.list_axes(axes, rank)
-        self.listed = tuple(a + rank if a < 0 else a for a in axes)
+        if rank is not None:
+            self.listed = tuple(a + rank if a < 0 else a for a in axes)
 
     def _order(self, ahead: bool) -> list[int]:
         rank = self.unlisted + len(self.listed)

@@ -38,7 +38,8 @@ class Rule:
     of an attribute that lists axes, the groups of the others and of those, and the
     position of the attribute that keeps them, None where there is none. `placed` holds
     the group among whose axes attributes place dimensions, the positions of these
-    attributes, and the dimensions.
+    attributes, and the dimensions. `permuted` holds the position of a permutation and its
+    group, which is `*R~` in the shapes of operands whose axes it lists.
     """
 
     operator: Operator
@@ -49,6 +50,7 @@ class Rule:
     axes: tuple[tuple[int, str], ...] = ()
     listed: tuple[int, str, str, int | None] | None = None
     placed: tuple[str, tuple[int, ...], tuple[str, ...]] | None = None
+    permuted: tuple[int, str] | None = None
     batch_axes: int | None = None
 
     def placements(self, *given: Any) -> list[tuple[list[Any], list[Any]]]:
@@ -86,7 +88,8 @@ class _Call:
             rank = 0
             if tensor is not None and len(groups) == 1:
                 rank = tensor.ndim - len(entries) + 1
-                self.ranks[groups[0]] = max(rank, self.ranks.get(groups[0], 0))
+                group = groups[0].removesuffix("~")
+                self.ranks[group] = max(rank, self.ranks.get(group, 0))
             self.own.append(rank)
         for position, dim in rule.axes:
             self._place(dim, arguments[position])
@@ -95,6 +98,12 @@ class _Call:
         self.placed: list[int] = []
         if rule.placed is not None:
             self.placed = [arguments[position] for position in rule.placed[1]]
+        self.order: list[int] = []
+        if rule.permuted is not None:
+            attribute, group = rule.permuted
+            rank = self.ranks.get(group, 0)
+            self.order = [a % rank for a in arguments[attribute]]
+            self.order = self.order or list(reversed(range(rank)))
         if rule.listed is not None:
             self._list(rule.listed, arguments)
 
@@ -115,6 +124,8 @@ class _Call:
 
     def _at(self, entries: Sequence[str], along: str, place: int) -> int:
         """Return the axis of an operand which is one of a group, or a dimension."""
+        if f"{along}~" in entries:
+            return self.order[place]
         mixed = set(entries) == set(self.spread) or list(entries) == [self.thin]
         if along in self.spread and mixed:
             return self.spread[along][place]
@@ -178,7 +189,7 @@ class _Call:
     def axis(self, i: int, way: Way, place: int) -> int | None:
         """Return the axis of an input that is cut, None where it does not have it."""
         entries = self.rule.inputs[i].split()
-        if way.along not in entries:
+        if not {way.along, f"{way.along}~"} & set(entries):
             return None
         axis = self._at(entries, way.along, place)
         if self.rule.broadcast and _is_group(way.along):

@@ -97,6 +97,9 @@ def check_inplace(op: Op, output: str, source: str, span: Span, found: Diagnosti
         shapes = f"'{output}' has the shape {shape_text(y.dims)} and '{source}' {shape_text(x.dims)}"
         found.error(f"{shapes}, so they can't share memory", span)
         return False
+    if y.permuted != x.permuted:
+        found.error(f"the axes of '{output}' and '{source}' stand in different orders, so they can't share memory", span)
+        return False
     if circles(op):
         found.error(
             f"'{output}' can't take the memory of '{source}': the op has a recurrence, which keeps what is behind it", span

@@ -20,6 +20,8 @@ class Arranging:
         """The attribute that lists axes, once one is read."""
         self.slots: dict[str, tuple[str, int]] = {}
         """Attributes that place dimensions among the axes of one group: this, and which of an operand's dimensions it is."""
+        self.permuted: str | None = None
+        """The input whose axes a permutation lists."""
 
     def find_slots(self) -> None:
         """Find the attributes of type axis whose dimensions stand all beside one group, in an input that is always given."""
@@ -74,6 +76,55 @@ class Arranging:
             error(f"'*{entry.group}' does not stand beside one other group", where, hint)
             return None
         return entry.group, others[0]
+
+    def permutation(self, name: str, entry: AttributeModel) -> str | None:
+        """Return the group whose axes an attribute permutes, and keep of which input; None, recorded, where it is wrong."""
+        spec, error = self.spec, self.found.error
+        at = spec.key_span("attributes", name)
+        types = {n: e.type.strip() for n, e in spec.model.attributes.items()}
+        other = next((n for n, t in types.items() if n != name and t in ("axis", "axes", "permutation")), None)
+        if other is not None:
+            if types[other] != "permutation" or list(types).index(other) < list(types).index(name):
+                error(f"'{other}' says where axes stand already", at, "an op with a permutation has no other attribute of axes")
+            return None
+        if entry.group is None:
+            error(f"'{name}' does not say which group it permutes", at, "add group: R, for an input T[*R]")
+            return None
+        if entry.of is None:
+            error(f"'{name}' does not say whose axes it lists", at, "add of: x, for an input x: T[*R]")
+            return None
+        if self.is_refused(name, "permutation"):
+            return None
+        group = Group(entry.group)
+        having = {o.name: o for o in self.inputs if group in o.dims}
+        if not having:
+            groups = list(dict.fromkeys(d.name for o in self.inputs for d in o.dims if isinstance(d, Group)))
+            hint = did_you_mean(entry.group, groups) or f"declare an input as T[{group}]"
+            error(f"no input has the axis group '{group}'", spec.span("attributes", name, "group"), hint)
+            return None
+        where = spec.span("attributes", name, "of")
+        own = having.get(entry.of)
+        if own is None:
+            names = ", ".join(having)
+            error(
+                f"no input '{entry.of}' has the axes of '{group}'",
+                where,
+                did_you_mean(entry.of, having) or f"name one of {names}",
+            )
+            return None
+        if own.dims != (group,) or own.optional:
+            what = "may be absent" if own.optional else f"has axes beside those of '{group}'"
+            error(f"'{entry.of}' {what}", where, f"declare it as T[{group}], always given")
+            return None
+        self.permuted = entry.of
+        return entry.group
+
+    def whole(self, name: str, axes: Sequence[object], span: Span) -> None:
+        """Record a default that does not name each of so many axes once."""
+        rank = len(axes)
+        if sorted(a + rank if a < 0 else a for a in axes if isinstance(a, int)) != list(range(rank)):
+            hint = f"name each of the axes 0 to {rank - 1} once" if rank > 1 else "write [], all axes in reverse"
+            self.found.error(f"the default of '{name}' is no permutation of {rank} axes", span, hint)
 
     def distinct(self, name: str, axes: Iterable[object], span: Span) -> None:
         """Record a default that names an axis twice."""

@@ -22,8 +22,10 @@ from opc.spec.model import AttributeModel
 
 AXES = "axes"
 """The type of an attribute that lists axes: in the IR, ints with `picks`."""
-ATTRIBUTE_TYPES = (*(k.value for k in AttributeKind), AXES)
-_ATTRIBUTE_TYPE = re.compile(r"(int|float|bool|str|dtype|axis|axes)(?:\[([0-9]{0,4})\])?")
+PERMUTATION = "permutation"
+"""The type of an attribute that lists all axes of a group in another order: in the IR, ints that `permutes` the group."""
+ATTRIBUTE_TYPES = (*(k.value for k in AttributeKind), AXES, PERMUTATION)
+_ATTRIBUTE_TYPE = re.compile(r"(int|float|bool|str|dtype|axis|axes|permutation)(?:\[([0-9]{0,4})\])?")
 _MAX_LIST = 64
 _EXPECTED = {
     AttributeKind.INT: "a whole number",
@@ -42,6 +44,16 @@ _INSTEAD = {
     AttributeKind.DTYPE: "such as float32",
 }
 _INT64 = range(-(2**63), 2**63)
+
+_OWNERS = {
+    "values": ("str",),
+    "dim": ("axis",),
+    "binds": ("dtype",),
+    "group": (AXES, PERMUTATION),
+    "of": (PERMUTATION,),
+    "keeps": ("bool",),
+}
+"""The types of attributes that a key belongs to."""
 
 _NOT_IN_CHECKS = "an operand, and a check is over attributes alone"
 _NO_DIMENSION = "a dimension, and a check is over attributes alone: state it under require"
@@ -76,10 +88,11 @@ class AttributeTyper:
                 hint = did_you_mean(entry.type, ATTRIBUTE_TYPES) or f"the types are {known}; int[2] and float[] for lists"
                 self._error(f"unknown attribute type '{entry.type}'", at, hint)
                 continue
-            if match[1] == AXES and match[2] is not None:
-                self._error("there are no lists of axes", at, "an attribute of type axes is a list already")
+            if match[1] in (AXES, PERMUTATION) and match[2] is not None:
+                several = AXES if match[1] == AXES else "permutations"
+                self._error(f"there are no lists of {several}", at, f"an attribute of type {match[1]} is a list already")
                 continue
-            if match[1] == AXES:
+            if match[1] in (AXES, PERMUTATION):
                 self._attribute(name, entry, AttributeKind.INT, -1)
                 continue
             kind = AttributeKind(match[1])
@@ -95,10 +108,10 @@ class AttributeTyper:
     def _attribute(self, name: str, entry: AttributeModel, kind: AttributeKind, length: int | None) -> None:
         spec = self.spec
         values = tuple(entry.values or ())
-        own = AXES if entry.type.strip() == AXES else kind.value
-        for key, owner in (("values", "str"), ("dim", "axis"), ("binds", "dtype"), ("group", AXES), ("keeps", "bool")):
-            if getattr(entry, key) is not None and own != owner:
-                self._error(f"'{key}' belongs to {owner} attributes", spec.key_span("attributes", name, key))
+        own = entry.type.strip() if entry.type.strip() in (AXES, PERMUTATION) else kind.value
+        for key, owners in _OWNERS.items():
+            if getattr(entry, key) is not None and own not in owners:
+                self._error(f"'{key}' belongs to {' and '.join(owners)} attributes", spec.key_span("attributes", name, key))
         if kind is AttributeKind.STR and len(set(values)) < len(values):
             self._error("a value stands twice", spec.span("attributes", name, "values"))
         if kind is AttributeKind.STR and entry.values is not None and not values:
@@ -106,7 +119,8 @@ class AttributeTyper:
         if kind is AttributeKind.AXIS:
             self._axis_attribute(name, entry)
         picks = self.arranging.axes(name, entry) if own == AXES else None
-        self.misplaced |= own == AXES and picks is None
+        permutes = self.arranging.permutation(name, entry) if own == PERMUTATION else None
+        self.misplaced |= own in (AXES, PERMUTATION) and picks is None and permutes is None
         if kind is AttributeKind.DTYPE:
             self._dtype_attribute(name, entry)
         required = ("attributes", name, "default") not in spec.keys
@@ -122,6 +136,7 @@ class AttributeTyper:
             picks,
             entry.keeps if own == "bool" else None,
             self.arranging.slots.get(name),
+            permutes,
             doc=entry.doc,
             span=spec.key_span("attributes", name),
         )
@@ -130,6 +145,8 @@ class AttributeTyper:
             attribute = replace(attribute, default=default)
             if own == AXES and isinstance(default, tuple):
                 self.arranging.distinct(name, default, spec.span("attributes", name, "default"))
+            if own == PERMUTATION and isinstance(default, tuple):
+                self.arranging.whole(name, default, spec.span("attributes", name, "default"))
         self.scope.attributes[name] = attribute
         self.scope.poisoned.discard(name)
 

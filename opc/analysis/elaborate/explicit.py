@@ -33,7 +33,10 @@ def explicit_backward(spec: Spec, forward: Op, found: Diagnostics) -> Op | None:
         return None
     cotangents = [replace(o, name=f"d_{o.name}", optional=len(floating) > 1) for o in floating]
     at = spec.key_span("gradient", "body")
-    outputs = [Operand(f"d_{o.name}", o.type, o.dims, True, f"Gradient with respect to {o.name}.", at) for o in differentiable]
+    outputs = [
+        Operand(f"d_{o.name}", o.type, o.dims, True, f"Gradient with respect to {o.name}.", at, permuted=o.permuted)
+        for o in differentiable
+    ]
     scope = Scope(
         types={t.name: t for t in forward.types},
         operands={o.name: o for o in (*forward.inputs, *saved, *cotangents)},

@@ -13,6 +13,7 @@ from opc.ir.expr import ELLIPSIS
 from opc.ir.op import Attribute, AttributeKind, DimSpec, Group, Operand, Requirement
 from opc.lang.parse import parse_expression
 from opc.lang.tree import AxisRange, Dots, Item, Literal, Name, Star, Subscript, Tree
+from opc.records import replace
 from opc.spec.loader import Spec
 from opc.spec.text import name_problem
 
@@ -41,6 +42,7 @@ class Signature:
         self._inputs()
         self.attribute_typer = AttributeTyper(spec, self.scope, self.typer, self.inputs, found)
         self.attribute_typer.declare()
+        self._permuted(self.attribute_typer.arranging.permuted)
         # What a broken input would have bound is not missing.
         whole = len(self.inputs) == len(spec.model.inputs) and len(self.attributes) == len(spec.model.attributes)
         self.scope.lenient = not whole or self.attribute_typer.misplaced or bool(spec.unread)
@@ -114,6 +116,12 @@ class Signature:
                 self.inputs.append(operand)
                 self.scope.operands[name] = operand
                 self.scope.poisoned.discard(name)
+
+    def _permuted(self, name: str | None) -> None:
+        """Mark the input whose axes a permutation lists, if there is one."""
+        for n, o in enumerate(self.inputs):
+            if o.name == name:
+                self.inputs[n] = self.scope.operands[name] = replace(o, permuted=True)
 
     def _operand_type(self, path: tuple[str, str]) -> tuple[ElementType, tuple[Item, ...], Span] | None:
         whole = path if path in self.spec.values and self.spec.keys.get((*path, "type")) is None else (*path, "type")

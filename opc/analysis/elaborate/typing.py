@@ -118,7 +118,11 @@ def _elaborate(spec: Spec) -> _Elaborated:
         if o.name not in scope.used and not _alone_gives_sizes(o, op):
             found.warning(f"the input '{o.name}' is not used", o.span)
     for a in signature.attributes if given else ():
-        if a.name not in scope.used and a.kind not in (AttributeKind.AXIS, AttributeKind.DTYPE) and not (a.picks or a.keeps):
+        if (
+            a.name not in scope.used
+            and a.kind not in (AttributeKind.AXIS, AttributeKind.DTYPE)
+            and not (a.picks or a.keeps or a.permutes)
+        ):
             found.warning(f"the attribute '{a.name}' is not used", a.span)
     op = replace(op, inplace=tuple(pairs), stands_for=None if given else reference)
     check_recurrences(op, found)

@@ -34,7 +34,7 @@ class ShapeEnv:
     groups: dict[GroupKey, Shape] = field(default_factory=dict)
     outputs: dict[str, Shape] = field(default_factory=dict)
     rank: int = 0
-    """How many axes there are among which attributes place dimensions."""
+    """How many axes there are of which attributes list or place some."""
 
     def value(self, size: Affine) -> int:
         """Return the value of an expression over dimensions, group sizes and attributes.

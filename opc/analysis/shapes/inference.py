@@ -182,18 +182,18 @@ class _Run:
             return shape
         listed = self.places(operand, shape)
         if isinstance(length, Among):
-            return tuple(size for a, size in enumerate(shape) if (a in listed) == length.listed)
+            return tuple(shape[a] for a in listed) if length.listed else among(shape, listed)
         for a, size in enumerate(shape):
             if a in listed and size != 1:
                 raise self.error(f"axis {a} of {operand} must have size 1, but has {size}")
-        return tuple(size for a, size in enumerate(shape) if a not in listed)
+        return among(shape, listed)
 
     def places(self, operand: str, shape: Shape) -> tuple[int, ...]:
         """Return the axes of a mixed or thinned operand that attributes list or place."""
         self.place_listed(operand, len(shape))
         how = arrangement(self.op)
         assert how is not None, "it has an attribute of axes"
-        if how.slots and len(shape) != self.env.rank:
+        if (how.slots or how.permutes) and len(shape) != self.env.rank:
             raise self.error(f"{operand} must have {axes(self.env.rank)}, but has shape {format_shape(shape)}")
         listed = self.env.attributes[how.axes]
         return tuple(int(self.env.attribute(name)) for name in how.attributes) if how.slots else listed  # type: ignore[return-value]  # axes are a list of ints
@@ -205,10 +205,10 @@ class _Run:
         if how.axes in self.placed:
             return
         self.placed.add(how.axes)
+        self.env.rank = rank
         if not how.slots:
             self.env.attributes[how.axes] = self.listed(how.axes, operand, rank)
             return
-        self.env.rank = rank
         taken: set[int] = set()
         for name in how.attributes:
             axis = self.counted(name, operand, rank, 0, rank - 1)
@@ -227,6 +227,8 @@ class _Run:
         except ValueError:
             text = f"{name} = {format_value(given)}"
         if all(-rank <= a < rank for a in given):
+            if len({a % rank for a in given}) == len(given):
+                raise self.error(f"{text} does not name all {axes(rank)} of {operand}")
             raise self.error(f"{text} names an axis of {operand} twice")
         must = f", so each must be from {-rank} to {rank - 1}" if rank else ""
         raise self.error(f"{text} is out of range: {operand} has {axes(rank)}{must}")
@@ -368,6 +370,11 @@ def broadcast_shapes(a: Shape, b: Shape) -> Shape | None:
             return None
         result.append(y if x == 1 else x)
     return tuple(result)
+
+
+def among(shape: Shape, listed: Sequence[int]) -> Shape:
+    """Return the sizes of the axes that are not listed, in order."""
+    return tuple(size for a, size in enumerate(shape) if a not in listed)
 
 
 def axes(count: int) -> str:

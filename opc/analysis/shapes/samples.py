@@ -47,6 +47,8 @@ def sample(
     if how is not None and how.slots:
         first = 0 if any(how.picked_first(o) for o in operands if how.is_mixed(o)) else len(groups[how.rest, None])
         given |= {name: first + k for k, name in enumerate(how.attributes) if name not in given}
+    elif how is not None and how.permutes:
+        given.setdefault(how.axes, tuple(range(len(groups[how.picked, None]))))
     elif how is not None and how.axes not in given:
         declared = next((o for o in operands if how.is_mixed(o)), None)
         first = 0 if declared is None or how.picked_first(declared) else len(groups[how.rest, None])
@@ -82,7 +84,7 @@ def sample(
         if how is not None and (how.is_mixed(operand) or how.is_thinned(operand)):
             keeps = None if how.keeps is None else given.get(how.keeps, op.attribute(how.keeps).default)
             if how.is_mixed(operand) or keeps is True:
-                rest, picked = groups[how.rest, None], groups.get((how.picked, None), ())
+                rest, picked = groups.get((how.rest, None), ()), groups.get((how.picked, None), ())
                 own = picked if how.is_mixed(operand) else (1,) * len(picked)
                 if how.slots:
                     own = tuple(d.evaluate(value) for d in operand.dims if not isinstance(d, Group))

@@ -6,7 +6,7 @@ from opc.analysis.pointwise import is_pointwise
 from opc.analysis.sharding import Sharding, shardings
 from opc.backends.attribute_code import python_attribute
 from opc.backends.batching import batching
-from opc.backends.cuts import listing, placing, shape_words, way_items
+from opc.backends.cuts import listing, permuting, placing, shape_words, way_items
 from opc.backends.derivatives import DerivativeRule, FamilyCall, Given, rules
 from opc.backends.jax.library import templates
 from opc.emit.python.text import Bracket, literal, quoted, tuple_of
@@ -66,6 +66,7 @@ def _operator(op: Op) -> str:
     axes = [quoted(op.attributes[i].name) for i in how.axes]
     items += [Bracket("axes=(", axes, ")", single=True)] if axes else []
     items += [f"ranked={how.ranked}"] if how.ranked is not None else []
+    items += ["permutes=True"] if how.permutes else []
     aliases = [f"({inputs.index(i)}, {outputs.index(o)})" for o, i in op.inplace]
     items += [Bracket("aliases=(", aliases, ")", single=True)] if aliases else []
     ways = shardings(op)
@@ -86,6 +87,8 @@ def _rule(op: Op, ways: tuple[Sharding, ...]) -> Bracket:
     items += [Bracket("listed=(", listed, ")")] if listed else []
     placed = placing(op, quoted)
     items += [Bracket("placed=(", placed, ")")] if placed else []
+    permuted = permuting(op, quoted)
+    items += [Bracket("permuted=(", permuted, ")")] if permuted else []
     return Bracket("rule=Rule(", items, ")")
 
 

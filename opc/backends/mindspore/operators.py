@@ -75,7 +75,7 @@ def _scalar(op: Op) -> bool | None:
     """Return whether some output has rank 0, None where that depends on the inputs' ranks."""
     how = arrangement(op)
     # Where a list says which axes an output lacks, it may lack all of them.
-    if any(not o.dims or (how is not None and len(o.dims) == 1) for o in op.outputs):
+    if any(not o.dims or (how is not None and not how.permutes and len(o.dims) == 1) for o in op.outputs):
         return True
     return None if any(all(isinstance(d, Group) for d in o.dims) for o in op.outputs) else False
 

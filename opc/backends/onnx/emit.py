@@ -205,13 +205,14 @@ def _listed(family: Family) -> tuple[str, ...]:
 def _listing(family: Family) -> dict[str, str]:
     """Return what the module `model` says of attributes of axes: a tuple of them, and the one that is a list."""
     listed = _listed(family)
-    lists = [a.name for a in family.forward.attributes if a.picks is not None]
+    lists = [a.name for a in family.forward.attributes if a.picks is not None or a.permutes is not None]
     return {"listed": tuple_of([quoted(n) for n in listed]).render() if listed else "", "lists": "".join(lists)}
 
 
 def _is_static(a: Attribute) -> bool:
     """Whether a function is made for one value of an attribute."""
-    return a.picks is not None or a.among is not None or (a.kind in (AttributeKind.STR, AttributeKind.BOOL) and a.length is None)
+    says_axes = a.picks is not None or a.among is not None or a.permutes is not None
+    return says_axes or (a.kind in (AttributeKind.STR, AttributeKind.BOOL) and a.length is None)
 
 
 def function_module(family: Family) -> str:

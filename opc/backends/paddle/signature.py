@@ -61,7 +61,8 @@ def likes(op: Op, gradient: Op) -> tuple[str | None, ...]:
         if role is not Role.COTANGENT or (x.optional and not gradient.broadcast):
             found.append(None)
             continue
-        dims = op.output(of).dims
-        same = next((i.name for i in op.inputs if i.dims == dims and not i.optional and (Role.INPUT, i.name) in names), None)
+        output = op.output(of)
+        having = (i.name for i in op.inputs if i.is_shaped_like(output) and not i.optional)
+        same = next((name for name in having if (Role.INPUT, name) in names), None)
         found.append(names[(Role.INPUT, same)] if same else names.get((Role.OUTPUT, of)))
     return tuple(found)

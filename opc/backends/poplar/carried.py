@@ -68,8 +68,8 @@ def refusals(family: Family, title: str) -> Iterator[Diagnostic]:
     """Yield why no framework on Poplar can carry a family, whatever its body: operands, and the domain."""
     yield from lacking(reached(family), title, carries)
     for a in family.forward.attributes:
-        if a.picks is not None or a.among is not None:
-            how = "lists them" if a.among is None else "places one"
+        if a.picks is not None or a.among is not None or a.permutes is not None:
+            how = "permutes them" if a.permutes is not None else "lists them" if a.among is None else "places one"
             yield Diagnostic(f"{title}'s bodies take the axes of tensors as they are declared, not as '{a.name}' {how}", a.span)
     if family.forward.domain in OWN_DOMAINS:
         yield Diagnostic(

@@ -298,6 +298,7 @@ def _register(op: Op, batched: bool) -> str:
     passed += ["equal_ranks=True"] if how.equal_ranks and not how.always else []
     passed += [f"axes={_tuple([str(len(op.inputs) + a) for a in how.axes])}"] if how.axes else []
     passed += [f"ranked={how.ranked}"] if how.ranked is not None else []
+    passed += ["permutes=True"] if how.permutes else []
     promoted = shared_type(op) if op.derivation is None else ()
     passed += [f"promoted={_tuple([str(i) for i in promoted])}"] if promoted else []
     passed += [f"batch_axes={len(op.inputs) + len(op.attributes)}"] if batched else []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from opc.analysis.sharding import Sharding, shardings
 from opc.backends.batching import needs_batch_axes
-from opc.backends.cuts import listing, placing, shape_words, way_items
+from opc.backends.cuts import listing, permuting, placing, shape_words, way_items
 from opc.backends.torch.library import templates
 from opc.emit.python.layout import bracketed
 from opc.emit.python.text import WIDTH, quoted
@@ -39,6 +39,8 @@ def _rule(op: Op, batched: bool) -> str:
         parts.append(f"listed=({', '.join(listed)}),")
     if placed := placing(op, positions.__getitem__):
         parts.append(f"placed=({', '.join(placed)}),")
+    if permuted := permuting(op, positions.__getitem__):
+        parts.append(f"permuted=({', '.join(permuted)}),")
     if batched:
         parts.append(f"batch_axes={len(names) + len(op.attributes)},")
     return "    Rule(\n" + "".join(f"        {part}\n" for part in parts) + "    ),"

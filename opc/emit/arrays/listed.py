@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from opc.ir.arrangement import Arrangement
 from opc.ir.op import Group, Op, Operand
 
 
 def rank_text(op: Op, how: Arrangement, local: Mapping[str, str], keeps: str, ndim: Callable[[Operand], str]) -> str:
-    """Return the Python expression of the number of axes, from an input that tells it.
+    """Return the Python expression of the number of axes, from an input that tells it; of None where none that is given does.
 
     `local` has the variables of operands, `keeps` is that of the attribute that keeps axes, and `ndim` returns the expression of
     an operand's number of axes.
@@ -17,10 +17,11 @@ def rank_text(op: Op, how: Arrangement, local: Mapping[str, str], keeps: str, nd
     if how.slots:
         having = sorted((o for o in op.inputs if Group(how.rest) in o.dims), key=lambda o: o.optional)
         more = [len(how.slots) + 1 - len(o.dims) for o in having]
-        ranks = [f"{ndim(o)} + {n}" if n else ndim(o) for o, n in zip(having, more)]
-        told = [f"{rank} if {local[o.name]} is not None else " if o.optional else rank for o, rank in zip(having, ranks)]
-        sure = next((n for n, o in enumerate(having) if not o.optional), None)
-        return "".join([*told, "0"] if sure is None else told[: sure + 1])
+        return _first_told(having, [f"{ndim(o)} + {n}" if n else ndim(o) for o, n in zip(having, more)], local)
+    if how.permutes:
+        having = sorted((o for o in op.inputs if Group(how.picked) in o.dims), key=lambda o: o.optional)
+        more = [1 - len(o.dims) for o in having]
+        return _first_told(having, [f"{ndim(o)} - {-n}" if n else ndim(o) for o, n in zip(having, more)], local)
     text = ""
     for o in sorted(op.inputs, key=lambda o: (o.optional, how.is_thinned(o))):
         given = f"{local[o.name]} is not None"
@@ -32,4 +33,11 @@ def rank_text(op: Op, how: Arrangement, local: Mapping[str, str], keeps: str, nd
             text += f"{ndim(o)} if {keeps}{f' and {given}' if o.optional else ''} else "
     alone = [next((o for o in op.inputs if o.dims == (Group(name),)), None) for name in (how.rest, how.picked)]
     ranks = [ndim(o) for o in alone if o is not None]
-    return text + " + ".join(ranks if len(ranks) == len(alone) else ["0"])
+    return text + " + ".join(ranks if len(ranks) == len(alone) else ["None"])
+
+
+def _first_told(having: Sequence[Operand], ranks: Sequence[str], local: Mapping[str, str]) -> str:
+    """Return the rank that the first operand tells which is given, of operands with the optional ones last."""
+    told = [f"{rank} if {local[o.name]} is not None else " if o.optional else rank for o, rank in zip(having, ranks)]
+    sure = next((n for n, o in enumerate(having) if not o.optional), None)
+    return "".join([*told, "None"] if sure is None else told[: sure + 1])

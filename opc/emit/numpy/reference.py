@@ -150,6 +150,8 @@ class _NumpyEmitter(NumpyOperations):
             return []
         axes = self.attribute_local[how.axes]
         lines = [f"{axes} = {self.using('_listed')}({axes}, {self.rank()})"]
+        if how.permutes:
+            lines = [f"{axes} = {self.using('_permutation')}({axes}, {self.rank()})"]
         if how.slots:
             given = ", ".join(self.attribute_local[name] for name in how.attributes)
             lines = [f"{axes} = {self.using('_placed')}(({given}), {self.rank()})"]

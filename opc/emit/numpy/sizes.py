@@ -119,7 +119,13 @@ class NumpySizes(StatementEmitter):
     def place(self, o: Operand, k: int, after: bool = False) -> str | None:
         """Return the bound of a slice at entry `k` of an operand's shape; empty at its start and (with `after`) at its end."""
         dims = o.dims
-        if self.arrangement is not None and not self.arrangement.slots and self.is_mixed(o) and k == 1:
+        if (
+            self.arrangement is not None
+            and not self.arrangement.slots
+            and not self.arrangement.permutes
+            and self.is_mixed(o)
+            and k == 1
+        ):
             listed = f"len({self.attribute_local[self.arrangement.axes]})"
             return listed if self.arrangement.picked_first(o) else f"{self.local[o.name]}.ndim - {listed}"
         if not any(isinstance(d, Group) for d in dims[:k]):

@@ -120,6 +120,8 @@ class _OnnxEmitter(OnnxSteps):
         axes, keeps = (self.attribute_local.get(name or "", "") for name in (how.axes, how.keeps))
         rank = rank_text(self.op, how, self.local, keeps, lambda o: f"ranks[{quoted(o.name)}]")
         lines = [f"{BUILDER}.list_axes({axes}, {rank})"]
+        if how.permutes:
+            lines = [f"{BUILDER}.permute_axes({axes}, {rank})"]
         if how.slots:
             lines = [f"{BUILDER}.place_axes(({', '.join(self.attribute_local[name] for name in how.attributes)}), {rank})"]
         for o in self.op.inputs:

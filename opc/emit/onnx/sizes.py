@@ -164,7 +164,13 @@ class OnnxSizes(StatementEmitter):
 
     def bound_of(self, o: Operand, k: int) -> str:
         """Return the axis at which entry `k` of an operand's shape starts."""
-        if self.arrangement is not None and not self.arrangement.slots and self.is_mixed(o) and k == 1:
+        if (
+            self.arrangement is not None
+            and not self.arrangement.slots
+            and not self.arrangement.permutes
+            and self.is_mixed(o)
+            and k == 1
+        ):
             listed = f"len({BUILDER}.listed)"
             return listed if self.arrangement.picked_first(o) else f"-{listed}"
         p = self.bound(o, k)

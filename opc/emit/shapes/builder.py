@@ -153,6 +153,9 @@ class _BuilderCalls:
                         sizes = self._plain([f"s.dim({text(d)})" for d in how.slot_dims(step.operand)])
                         yield f"s.append_apart({rest}, {self._list(how.attributes)}, {sizes})"
                         continue
+                    if how is not None and how.permutes and step.operand.permuted:
+                        yield f"s.append_permuted({text(symbol_text((how.picked, None)))}, {text(how.axes)})"
+                        continue
                     if how is not None and how.is_mixed(step.operand):
                         groups = [symbol_text((name, None)) for name in (how.rest, how.picked)]
                         yield f"s.append_mixed({', '.join(map(text, (*groups, how.axes)))})"
@@ -186,6 +189,10 @@ class _BuilderCalls:
                     yield f"s.next_apart({text(symbol_text(axis.group))}, {self._list([name for name, _ in slots])})"
                 case MatchDim(slot=int() as slot):
                     yield f"s.next_at({text(axis.dim)}, {text(slots[slot][0])})"
+                case MatchGroup(length=Among() as among) if how is not None and how.permutes:
+                    group, name = text(symbol_text(axis.group)), text(among.attribute)
+                    yield f"s.permute({name}, {self.language.listed.format(among.attribute)})"
+                    yield f"s.next_permuted({group}, {name})"
                 case MatchGroup(length=Among() as among):
                     group, name = text(symbol_text(axis.group)), text(among.attribute)
                     if axis is step.axes[0]:

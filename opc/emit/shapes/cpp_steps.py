@@ -262,9 +262,9 @@ class StepText:
             placed = [f"match.place({axes}, {text}, {of}, {rank}, {as_bool(n == last)})" for n, text in enumerate(given)]
             return " && ".join(placed)
         values = f"attributes->{name}, attributes->{name}_length"
-        return (
-            f"match.list(call.{listed_member(name)}, {message_literal(name)}, {values}, {message_literal(operand.name)}, {rank})"
-        )
+        step = "permute" if how is not None and how.permutes else "list"
+        own, of = f"call.{listed_member(name)}, {message_literal(name)}", message_literal(operand.name)
+        return f"match.{step}({own}, {values}, {of}, {rank})"
 
     def _length(self, length: GroupLength, member: str) -> str:
         match length:
@@ -330,6 +330,10 @@ class StepText:
         if how is not None and (how.is_mixed(operand) or how.is_thinned(operand)):
             rest, own = (f"call.{group_member((name, None))}" for name in (how.rest, how.picked))
             axes = f"call.{listed_member(how.axes)}"
+            if how.permutes:
+                yield self._listed(how.axes, operand, f"{own}.rank")
+                yield f"match.append_permuted({target}, {own}, {axes})"
+                return
             if how.slots:
                 yield self._listed(how.axes, operand, f"{rest}.rank + {len(how.slots)}")
                 yield f"match.append_around({target}, {rest}, {axes})"

@@ -42,6 +42,10 @@ class OutputAxes:
     def _arranged(self, how: Arrangement, operand: Operand) -> Iterator[str]:
         """Yield the entries of an output of an op with an attribute that lists axes."""
         having = sorted((o for o in self.op.inputs if how.is_mixed(o)), key=lambda o: o.optional)
+        alone = [n for n, o in enumerate(self.op.inputs) if how.permutes and o.dims == (Group(how.picked),) and not o.optional]
+        if not having and operand.permuted and alone:
+            yield _permuted(alone[0], 1)
+            return
         if not having:
             yield from [_computed(-1)] if self.is_arranged(operand) else [e for d in operand.dims for e in self.entries(d)]
             return
@@ -59,7 +63,9 @@ class OutputAxes:
             yield _Range(whole, "{Place::kStart, 0}", "{Place::kEnd, 0}").entry("kCopy")
             return
         for dim in operand.dims:
-            if isinstance(dim, Group) and dim.name in (how.picked, how.rest):
+            if how.permutes and dim == Group(how.picked):
+                yield _permuted(whole, -1)
+            elif isinstance(dim, Group) and dim.name in (how.picked, how.rest):
                 kept = "true" if how.is_thinned(operand) else "false"
                 yield f"{{Axes::kAmong, {whole}, {{}}, {{}}, {int(dim.name == how.picked)}, {kept}}},"
             else:
@@ -110,6 +116,11 @@ class OutputAxes:
             if not any(isinstance(d, Group) for d in between):
                 return f"{{Place::kAxis, {position - i}}}"
         return None
+
+
+def _permuted(number: int, turn: int) -> str:
+    """Return the entry for the axes of an input in the order of a permutation, where `turn` is -1, else in the order before."""
+    return f"{{Axes::kPermuted, {number}, {{}}, {{}}, {turn}, false}},"
 
 
 def _dim(axis: Attribute) -> DimSpec:

@@ -52,9 +52,11 @@ class ListedAxes(ABC):
         """Yield what matches a group of a mixed or thinned operand."""
         text, of = said(symbol_text(axis.group)), operand.name
         if isinstance(length, Among):
-            if first and self.arrangement is not None and not self.arrangement.slots:
+            if first and self.arrangement is not None and not (self.arrangement.slots or self.arrangement.permutes):
                 yield from self._list(of, f"len({of})", margin)
             sizes = f"{self._call('among')}{of}, {self.listed}, {length.listed})"
+            if self.arrangement is not None and self.arrangement.permutes:
+                sizes = f"{self._call('permuted')}{of}, {self.listed})"
             yield bracketed(self._call("group"), [text, said(of), sizes], indent=margin)
             return
         space = " " * margin
@@ -66,11 +68,11 @@ class ListedAxes(ABC):
     def _placed(self, step: MatchOperand, margin: int) -> Iterator[str]:
         """Yield what tells the axes that attributes place, or refuses a mixed operand of another rank than the one that told."""
         how, of = self.arrangement, step.operand.name
-        if how is None or not how.slots or not how.is_mixed(step.operand):
+        if how is None or not (how.slots or how.permutes) or not how.is_mixed(step.operand):
             return
         yield from self._list(of, f"len({of})", margin)
         if any(isinstance(axis, MatchGroup) and axis.known is not Bound.NO for axis in step.axes):
-            group = said(symbol_text((how.rest, None)))
+            group = said(symbol_text((how.picked if how.permutes else how.rest, None)))
             yield bracketed(self._call("ranked"), [said(of), of, group, str(len(how.slots))], indent=margin)
 
     def _list(self, operand: str, rank: str, margin: int, given: str = "") -> Iterator[str]:
@@ -90,7 +92,8 @@ class ListedAxes(ABC):
             yield bracketed(f"{self.listed} = {self._call('places')}", arguments, indent=margin)
             return
         arguments = [said(how.axes), how.axes, said(operand), rank]
-        yield bracketed(f"{self.listed} = {self._call('list')}", arguments, indent=margin)
+        method = "permute" if how.permutes else "list"
+        yield bracketed(f"{self.listed} = {self._call(method)}", arguments, indent=margin)
 
     def arranged_rank(self) -> str:
         """Return the expression of the number of axes of mixed operands."""
@@ -98,7 +101,8 @@ class ListedAxes(ABC):
         assert how is not None, "it has an attribute of axes"
         if how.slots:
             return f"len({self._group(how.rest)}) + {len(how.slots)}"
-        return " + ".join(f"len({self._group(name)})" for name in (how.rest, how.picked))
+        names = (how.picked,) if how.permutes else (how.rest, how.picked)
+        return " + ".join(f"len({self._group(name)})" for name in names)
 
     def _group(self, name: str) -> str:
         return f"call.groups[{said(symbol_text((name, None)))}]"
@@ -106,6 +110,8 @@ class ListedAxes(ABC):
     def _mixed(self, operand: Operand) -> str | None:
         """Return the shape of a mixed or thinned output; None of any other."""
         how = self.arrangement
+        if how is not None and how.permutes and operand.permuted:
+            return f"{self._call('restored')}{self._group(how.picked)}, {self.listed})"
         if how is not None and how.is_mixed(operand):
             rest = self._group(how.rest)
             if how.slots:

@@ -116,6 +116,10 @@ def _bad_attributes(maker: Maker, base: Case, middle: Sizes) -> Iterator[Case]:
             rank = max(len(s) for s in shapes.values() if s is not None)
             for listed in ([rank], [-rank - 1], [0, 0], [rank - 1, -1], [2**40]):
                 yield from refuse(f"axes-{a.name}", **{a.name: listed})
+        elif a.permutes is not None:
+            rank = max(len(s) for s in shapes.values() if s is not None)
+            for listed in ([rank], [0], [0, 0], [*range(rank - 1), -1, 0], [-rank - 1, *range(1, rank)], [2**40]):
+                yield from refuse(f"axes-{a.name}", **{a.name: listed})
         elif a.kind is AttributeKind.AXIS and a.dim is not None:
             home = shapes_of(op, middle, base.attributes)
             rank = max(len(s) for s in home.values() if s is not None)

@@ -103,7 +103,11 @@ class Maker:
         self.rng = np.random.default_rng(zlib.crc32(op.name.encode()))
         self.limits, self.special = index_limits(op), special_indices(op)
         self.bindings = samples.bindings_of(op)
-        plain = [a for a in op.attributes if a.kind not in (AttributeKind.AXIS, AttributeKind.DTYPE) and a.picks is None]
+        plain = [
+            a
+            for a in op.attributes
+            if a.kind not in (AttributeKind.AXIS, AttributeKind.DTYPE) and a.picks is None and a.permutes is None
+        ]
         both = {a.name: samples.attribute_samples(op, a) for a in plain}
         self.good = {name: good for name, (good, _) in both.items()}
         self.bad = {name: bad for name, (_, bad) in both.items()}
@@ -288,6 +292,13 @@ class Maker:
             if a.picks is not None:
                 for sizes, values in _listings(middle, a.picks):
                     yield self.make("axis", sizes, attributes={a.name: values})
+            for rank in range(5 if a.permutes is not None else 0):
+                shape = (2, 3, 2, 4)[:rank]
+                orders = [[], *map(list, itertools.permutations(range(rank)))] if rank < 4 else [[], [0, 2, 1, 3], [-1, 2, -4, 1]]
+                for order in orders:
+                    listed = [shape[k] for k in order] if order else shape[::-1]
+                    sizes = Sizes(middle.dims, {**middle.groups, a.permutes or "": tuple(listed)}, {})
+                    yield self.make("axis", sizes, attributes={a.name: order})
         how = arrangement(self.op)
         if how is not None and how.slots:
             for rank in range(3):

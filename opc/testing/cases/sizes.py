@@ -159,7 +159,7 @@ def _seen(op: Op, how: Arrangement, operand: Operand, sizes: Sizes, attributes: 
     Raises:
         ShapeError: when as many axes are not listed as the group has.
     """
-    rest, own = sizes.groups[how.rest], sizes.groups.get(how.picked, ())
+    rest, own = () if how.permutes else sizes.groups[how.rest], sizes.groups.get(how.picked, ())
     names = (*how.attributes, *([how.keeps] if how.keeps is not None else []))
     values = {name: attributes.get(name, op.attribute(name).default) for name in names}
     if how.slots:
@@ -235,6 +235,10 @@ def axis_attributes(op: Op, sizes: Sizes, negative: bool = False) -> dict[str, A
             rank = len(own) + len(rest)
             listed = random.Random(zlib.crc32(repr((rest, own)).encode())).sample(range(rank), len(own))
             result[attribute.name] = [a - rank if negative and k % 2 == 0 else a for k, a in enumerate(listed)]
+        if attribute.permutes is not None:
+            own = tuple(sizes.groups[attribute.permutes])
+            order = random.Random(zlib.crc32(repr(own).encode())).sample(range(len(own)), len(own))
+            result[attribute.name] = [a - len(own) if negative and k % 2 == 0 else a for k, a in enumerate(order)]
         if attribute.among is not None:
             how = arrangement(op)
             assert how is not None, "it has attributes that place axes"

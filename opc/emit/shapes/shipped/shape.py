@@ -146,6 +146,26 @@ class _Call:
             )
         return tuple(sorted(counted)) or tuple(range(rank))
 
+    def permute(
+        self, attribute: str, given: Any, operand: str, rank: int
+    ) -> tuple[int, ...]:
+        """Return the axes of a permutation counted from the front, in its order."""
+        if 0 < len(self.list(attribute, given, operand, rank)) < rank:
+            raise self.error(
+                f"{attribute} = {_value(given)} does not name all {rank} axes of"
+                f" {operand}"
+            )
+        counted = (axis + rank if axis < 0 else axis for axis in given)
+        return tuple(counted) or tuple(reversed(range(rank)))
+
+    def permuted(self, shape: Shape, listed: Any) -> Shape:
+        """Return the sizes of axes in the order of a permutation."""
+        return tuple(shape[axis] for axis in listed)
+
+    def restored(self, shape: Shape, listed: Any) -> Shape:
+        """Return sizes in the order of a permutation with each in its own place."""
+        return tuple(shape[listed.index(axis)] for axis in range(len(listed)))
+
     def places(self, given: dict[str, int], operand: str, rank: int) -> tuple[int, ...]:
         """Return the axes that attributes place, counted from the front."""
         shape = (None,) * rank

@@ -71,8 +71,10 @@ class Shapes {
   virtual void next_dim(const char *name) = 0;
   virtual void next_group(const char *name, int64_t length) = 0;
   virtual void list(const char *axes, const int64_t *given, int64_t length) = 0;
+  virtual void permute(const char *axes, const int64_t *given, int64_t length) = 0;
   virtual void next_among(const char *name, const char *axes, bool listed) = 0;
   virtual void next_around(const char *name, const char *axes, bool keeps) = 0;
+  virtual void next_permuted(const char *name, const char *axes) = 0;
   virtual void next_apart(const char *name, std::initializer_list<const char *> axes) = 0;
   virtual void next_at(const char *name, const char *axis) = 0;
   virtual void skip() = 0;
@@ -99,6 +101,7 @@ class Shapes {
   virtual void append_group(const char *name) = 0;
   virtual void append_mixed(const char *rest, const char *own, const char *axes) = 0;
   virtual void append_around(const char *rest, const char *axes, bool keeps) = 0;
+  virtual void append_permuted(const char *name, const char *axes) = 0;
   virtual void append_apart(const char *rest, std::initializer_list<const char *> axes, std::initializer_list<Size> sizes) = 0;
 };
 

@@ -89,6 +89,28 @@ class ShapeBuilder : public Shapes {
       listed[static_cast<size_t>(at)] = true;
     }
   }
+  /* The same of a permutation, which lists all axes; none listed are all in reverse. */
+  void permute(const char *axes, const int64_t *given, int64_t length) override {
+    if (sizes_ == nullptr || orders_.count(axes) != 0) return;
+    list(axes, given, length);
+    if (length > 0 && length != rank()) fail("%s does not name all %d axes of %s", axes, static_cast<int>(rank()), name_);
+    std::vector<size_t> &order = orders_[axes];
+    for (int64_t i = 0; ok && i < rank(); ++i) {
+      const int64_t at = length == 0 ? rank() - 1 - i : given[i] < 0 ? given[i] + rank() : given[i];
+      order.push_back(static_cast<size_t>(at));
+    }
+  }
+  void next_permuted(const char *name, const char *axes) override {
+    const std::vector<size_t> &order = orders_[axes];
+    if (sizes_ == nullptr || !ok) return;
+    if (order.size() != sizes_->size()) {
+      fail("%s must have %d axes", name_, static_cast<int>(order.size()));
+      return;
+    }
+    Sizes own;
+    for (const size_t a : order) own.push_back((*sizes_)[a]);
+    bind(name, own);
+  }
   void next_among(const char *name, const char *axes, bool listed) override {
     if (sizes_ == nullptr) return;
     Sizes own;
@@ -213,6 +235,13 @@ class ShapeBuilder : public Shapes {
     size_t count = 0;
     for (const bool listed : listed_[axes]) count += listed && keeps ? 1 : 0;
     mix(group(rest), Sizes(count, number(1)), axes);
+  }
+  void append_permuted(const char *name, const char *axes) override {
+    const std::vector<size_t> &order = orders_[axes];
+    const Sizes &own = group(name);
+    Sizes &made = outputs.back();
+    made.resize(own.size());
+    for (size_t i = 0; ok && i < order.size(); ++i) made[order[i]] = own[i];
   }
   void append_apart(const char *rest, std::initializer_list<const char *> axes, std::initializer_list<Size> sizes) override {
     Sizes made = group(rest);
@@ -354,6 +383,7 @@ class ShapeBuilder : public Shapes {
   int64_t at_ = 0;
   std::map<std::string, int64_t> axes_;
   std::map<std::string, std::vector<bool>> listed_;
+  std::map<std::string, std::vector<size_t>> orders_;
   std::map<std::string, Size> dims_;
   std::map<std::string, Sizes> groups_;
   const Sizes none_;

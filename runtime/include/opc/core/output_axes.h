@@ -21,9 +21,10 @@ struct Place {
  * the kernel's own inference finds: `size` of them, or -1 when even their number is not known. `more` continues a broadcast. `kAmong`
  * are those axes of an input that an attribute lists, where `size` is 1, else the others; with `more`, the others with axes of size 1 in
  * place of the listed ones, where an attribute keeps these. `kPlaced` gives the axis that the attribute at `from` places the size of the one
- * of an input that the attribute at `to` does. */
+ * of an input that the attribute at `to` does. `kPermuted` are all axes of an input in the order of a permutation where `size` is -1, else
+ * each in the place that the permutation has it from. */
 struct Axes {
-  enum Kind { kCopy, kSize, kBroadcast, kComputed, kAmong, kPlaced } kind;
+  enum Kind { kCopy, kSize, kBroadcast, kComputed, kAmong, kPlaced, kPermuted } kind;
   int input;
   Place from, to;
   int64_t size;
@@ -138,6 +139,24 @@ struct SymbolicShape {
     return true;
   }
 
+  /* Adds the axes of an input in the order of a permutation, or in the order that it is from; false where it is none. */
+  bool permuted(const SymbolicShape &input, bool back, const Attributed &attributed) {
+    const int64_t base = rank;
+    for (int64_t i = 0; i < input.rank; ++i) {
+      if (!append(-1)) return false;
+    }
+    if (attributed.listed == nullptr) return true; /* as many axes, of sizes that a host does not know which does not read lists */
+    if (attributed.length > 0 && attributed.length != input.rank) return false;
+    for (int64_t i = 0; i < input.rank; ++i) {
+      const int64_t axis = attributed.length == 0 ? input.rank - 1 - i : axis_of({Place::kAxis, 0}, input.rank, attributed.listed[i]);
+      if (axis < 0 || axis >= input.rank) return false;
+      const int64_t target = back ? axis : i, source = back ? i : axis;
+      sizes[base + target] = input.sizes[source];
+      names[base + target] = input.names[source];
+    }
+    return true;
+  }
+
   /* Becomes an output's shape, of its axes and the inputs, NULL for one that is not given; false where not even the rank is known. */
   bool make(const OutputShape &output, const SymbolicShape *const *inputs, const Attributed &attributed) {
     const int64_t axis = attributed.axis;
@@ -165,6 +184,10 @@ struct SymbolicShape {
       }
       if (a.kind == Axes::kAmong) {
         if (attributed.listed == nullptr || !among(*input, a, attributed)) return false;
+        continue;
+      }
+      if (a.kind == Axes::kPermuted) {
+        if (!permuted(*input, a.size > 0, attributed)) return false;
         continue;
       }
       const int64_t from = axis_of(a.from, input->rank, axis), to = axis_of(a.to, input->rank, axis);

@@ -35,7 +35,7 @@ struct group : extents {
 struct listed_axes {
   uint64_t bits = 0;
   int32_t rank = -1;
-  int32_t count = 0; /* of attributes that place single axes */
+  int32_t count = 0; /* of axes in an order of their own: those that attributes place, or a permutation */
   int8_t placed[OPC_MAX_RANK];
   bool has(int32_t axis) const { return (bits >> axis & 1) != 0; }
 };
@@ -196,12 +196,25 @@ class matcher {
     return true;
   }
 
+  /* The same of a permutation, which lists all axes; none listed are all in reverse. */
+  bool permute(listed_axes &axes, const char *attribute, const int64_t *given, int64_t length, const char *operand, int64_t rank) {
+    if (axes.rank >= 0) return has_rank(axes, operand, rank);
+    if (!list(axes, attribute, given, length, operand, rank)) return false;
+    if (length > 0 && length != rank) {
+      return refuse("%s = %s does not name all %lld axes of %s", attribute, shape_text(given, length).text, static_cast<long long>(rank),
+                    operand);
+    }
+    axes.count = axes.rank;
+    for (int32_t i = 0; i < axes.count; ++i) {
+      const int64_t axis = length == 0 ? rank - 1 - i : given[i] < 0 ? given[i] + rank : given[i];
+      axes.placed[i] = static_cast<int8_t>(axis);
+    }
+    return true;
+  }
+
   /* Counts an axis that an attribute places from the front, once, among `rank` of an operand; `last` is the last of such attributes. */
   bool place(listed_axes &axes, int32_t slot, const char *attribute, int64_t given, const char *operand, int64_t rank, bool last) {
-    if (axes.rank >= 0) {
-      return rank == axes.rank || refuse("%s must have %d %s, but has shape %s", operand, static_cast<int>(axes.rank),
-                                         axes.rank == 1 ? "axis" : "axes", shape_text(shape_, rank_).text);
-    }
+    if (axes.rank >= 0) return has_rank(axes, operand, rank);
     if (rank > OPC_MAX_RANK) return refuse_rank();
     const int64_t axis = given < 0 ? given + rank : given;
     if (axis < 0 || axis >= rank) return refuse_place(attribute, given, operand, rank, -rank, rank - 1);
@@ -226,7 +239,8 @@ class matcher {
   bool next(group &bound, const char *name, const listed_axes &axes, bool listed) {
     int64_t sizes[OPC_MAX_RANK];
     int32_t count = 0;
-    for (int32_t a = 0; a < rank_; ++a) {
+    for (int32_t n = 0; n < rank_; ++n) {
+      const int32_t a = listed && axes.count == rank_ ? axes.placed[n] : n;
       if (axes.has(a) == listed) sizes[count++] = shape_[a];
     }
     return bind(bound, name, sizes, count);
@@ -384,6 +398,12 @@ class matcher {
     type.shape[axes.placed[slot]] = size.size;
     return true;
   }
+  /* Adds the axes of a group, each where a permutation has it. */
+  bool append_permuted(opc_tensor_type &type, const group &own, const listed_axes &axes) {
+    for (int32_t i = 0; i < own.rank; ++i) type.shape[axes.placed[i]] = own.size[i];
+    type.ndim = own.rank;
+    return true;
+  }
   /* Adds the axes of a group, with an axis of size 1 at each place that is listed. */
   bool append_around(opc_tensor_type &type, const group &rest, const listed_axes &axes) {
     if (axes.rank > OPC_MAX_RANK) return refuse_rank();
@@ -421,6 +441,12 @@ class matcher {
 
   __attribute__((cold, noinline)) bool refuse_rank() {
     return refuse("an output would have more than %d axes", static_cast<int>(OPC_MAX_RANK));
+  }
+
+  /* Whether an operand has as many axes as the one that has told where they stand. */
+  bool has_rank(const listed_axes &axes, const char *operand, int64_t rank) {
+    return rank == axes.rank || refuse("%s must have %d %s, but has shape %s", operand, static_cast<int>(axes.rank),
+                                       axes.rank == 1 ? "axis" : "axes", shape_text(shape_, rank_).text);
   }
 
   __attribute__((cold, noinline)) bool refuse_place(const char *attribute, int64_t given, const char *operand, int64_t rank, int64_t low,

@@ -159,6 +159,17 @@ static inline bool is_repeated(const runner &r, int32_t k, int32_t axis) {
   return moves;
 }
 
+static void swap_outer(runner &r, int32_t a, int32_t b) {
+  const int64_t size = r.size[a];
+  r.size[a] = r.size[b];
+  r.size[b] = size;
+  for (int32_t k = 0; k < r.s->operand_count; ++k) {
+    const int64_t stride = r.pass[k].stride[a];
+    r.pass[k].stride[a] = r.pass[k].stride[b];
+    r.pass[k].stride[b] = stride;
+  }
+}
+
 /* Moves the outer axis along which an operand is repeated behind the others, so that its rows are staged once for all of them. */
 static void reorder(runner &r) {
   if (!r.s->whole_rows || r.row_axes < 2 || r.columns < staged_elements) return;
@@ -169,14 +180,19 @@ static void reorder(runner &r) {
     if (found) break;
     ++axis;
   }
-  for (; axis < r.outer - 1; ++axis) {
-    const int64_t size = r.size[axis];
-    r.size[axis] = r.size[axis + 1];
-    r.size[axis + 1] = size;
-    for (int32_t k = 0; k < r.s->operand_count; ++k) {
-      const int64_t stride = r.pass[k].stride[axis];
-      r.pass[k].stride[axis] = r.pass[k].stride[axis + 1];
-      r.pass[k].stride[axis + 1] = stride;
+  for (; axis < r.outer - 1; ++axis) swap_outer(r, axis, axis + 1);
+}
+
+/* Moves the outer axis along which an operand that lies across memory is contiguous behind the others, so that the rows which share cache
+ * lines of it follow each other. */
+static void bring_near(runner &r) {
+  if (r.columns < narrow_columns) return; /* short rows are staged, and follow each other in the results */
+  const int32_t last = r.outer - 1;
+  for (int32_t k = 0; k < r.s->operand_count; ++k) {
+    const passing &p = r.pass[k];
+    if (p.data == nullptr || p.stride[r.outer] == 1) continue;
+    for (int32_t a = 0; a < last; ++a) {
+      if (p.stride[a] == 1 && r.size[a] >= across_rows) return swap_outer(r, a, last);
     }
   }
 }
@@ -210,6 +226,7 @@ static void plan(runner &r) {
   r.once = !s.whole_rows && have_segments(r, r.columns);
   r.segment = s.whole_rows && have_segments(r, segment) ? segment : 0;
   reorder(r);
+  if (!s.whole_rows && r.row_axes == 1) bring_near(r);
 
   bool any_own = false; /* passed where they lie */
   for (int32_t k = 0; k < s.operand_count; ++k) {

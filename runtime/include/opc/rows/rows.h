@@ -6,8 +6,38 @@
 
 #include "opc/core/minifloat.h"
 #include "opc/core/stage.h"
+#include "opc/core/transpose.h"
 
 namespace opc {
+
+/* Copies rows x columns elements that lie along rows in the source, and along columns in the target: in tiles of a cache line by as many,
+ * whose squares are turned over in registers. */
+template <typename T>
+static void turn_elements(T *to, int64_t to_row, const T *from, int64_t from_column, int64_t rows, int64_t columns) {
+  constexpr int64_t line = 64 / int64_t(sizeof(T)), width = sizeof(T) < 4 ? 1 : 16 / int64_t(sizeof(T));
+  for (int64_t row = 0; row < rows; row += line) {
+    for (int64_t column = 0; column < columns; column += line) {
+      const int64_t last_row = rows - row < line ? rows : row + line, last_column = columns - column < line ? columns : column + line;
+      int64_t r = row;
+      if constexpr (width > 1) {
+        typedef typename moved_as<sizeof(T)>::type element;
+        for (; r + width <= last_row && last_column - column == line; r += width) {
+          for (int64_t c = column; c < last_column; c += width) {
+            typename lanes_of<element, width>::type square[width];
+#pragma GCC unroll 4
+            for (int64_t i = 0; i < width; ++i) memcpy(&square[i], from + (c + i) * from_column + r, sizeof square[i]);
+            transpose<element, width>(square);
+#pragma GCC unroll 4
+            for (int64_t i = 0; i < width; ++i) memcpy(to + (r + i) * to_row + c, &square[i], sizeof square[i]);
+          }
+        }
+      }
+      for (; r < last_row; ++r) {
+        for (int64_t c = column; c < last_column; ++c) to[r * to_row + c] = from[c * from_column + r];
+      }
+    }
+  }
+}
 
 /* Copies rows x columns elements between strided memories. The loop over whatever is contiguous goes innermost. */
 template <typename T>
@@ -24,6 +54,10 @@ static void copy_elements(void *target, int64_t target_row, int64_t target_colum
       const T value = from[r * source_row];
       for (int64_t c = 0; c < columns; ++c) to[r * target_row + c] = value;
     }
+  } else if (source_row == 1 && target_column == 1) {
+    turn_elements(to, target_row, from, source_column, rows, columns);
+  } else if (source_column == 1 && target_row == 1) {
+    turn_elements(to, target_column, from, source_row, columns, rows);
   } else if (rows > 1 && (source_row == 1 || target_row == 1)) {
     for (int64_t c = 0; c < columns; ++c) {
       for (int64_t r = 0; r < rows; ++r) to[r * target_row + c * target_column] = from[r * source_row + c * source_column];
