@@ -144,7 +144,7 @@ ATTRIBUTES: list[Case] = [
     case("attributes: {⟦p⟧: permutation}", "'p' does not say which group it permutes"),
     case("attributes: {⟦p⟧: {type: permutation, group: R}}", "'p' does not say whose axes it lists"),
     case("attributes: {p: ⟦'permutation[2]'⟧}", "there are no lists of permutations"),
-    case("attributes: {a: {type: axes, group: R, ⟦of⟧: x}}", "'of' belongs to permutation attributes"),
+    case("attributes: {a: {type: int, ⟦of⟧: x}}", "'of' belongs to permutation attributes"),
     case(PERMUTED.replace("group: R", "group: ⟦S⟧"), "no input has the axis group '*S'"),
     case(PERMUTED.replace("of: x", "of: ⟦z⟧"), "no input 'z' has the axes of '*R'"),
     case(
