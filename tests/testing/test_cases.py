@@ -193,9 +193,9 @@ def test_examples_hold_and_wrong_ones_do_not() -> None:
 
 def test_an_example_is_checked_in_the_type_that_it_asks_for() -> None:
     text = (
-        "op: to\ndomain: tests\nversion: 1\ndoc: A cast.\ntypes: {T: floating, U: [float64, int32, bool]}\n"
+        "op: as_type\ndomain: tests\nversion: 1\ndoc: A cast.\ntypes: {T: floating, U: [float64, int32, bool]}\n"
         "inputs: {x: 'T[N]'}\nattributes: {to: {type: dtype, binds: U, default: int32}}\noutputs: {y: 'U[N]'}\n"
         "kernel: |\n  y = cast(U, x)\nexamples:\n  - {x: [-1.5, 2.0], y: [-1, 2]}\n"
         "  - {x: [0.0, 2.0], to: bool, y: [false, true]}\n  - {x: [1.5], to: bool, y: [1.5]}\n"
     )
-    assert [bool(wrong) for _, wrong in check_examples(compile_text(text, "to"))] == [False, False, True]
+    assert [bool(wrong) for _, wrong in check_examples(compile_text(text, "as_type"))] == [False, False, True]
