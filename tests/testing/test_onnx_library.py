@@ -32,7 +32,8 @@ def test_a_spec_gives_what_the_standards_cases_say(path: Path) -> None:
     found = Diagnostics()
     family = load_family(path, found)
     assert [d.message for d in found.items] == []
-    assert (family.name, family.forward.domain) == (path.stem, "opc.onnx")
+    # A name that generated code needs, such as shape, has an underscore more.
+    assert (family.name.rstrip("_"), family.forward.domain) == (path.stem, "opc.onnx")
     assert [message for _, message in check_examples(family) if message] == []
     cases, _ = onnx_cases(family, collect(op_types(family)))
     assert bool(cases) == (path.stem not in WITHOUT_CASE)
