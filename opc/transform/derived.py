@@ -8,6 +8,7 @@ from opc.ir.dtypes import Acc, DType, ElementType, TypeVar, ValueType, candidate
 from opc.ir.expr import (
     Axis,
     Call,
+    Cast,
     Const,
     Expr,
     GroupAxis,
@@ -65,7 +66,7 @@ def restrict(op: Op) -> Op:
 
     def expr(e: Expr) -> Expr:
         e = with_children(e, tuple(expr(c) for c in children(e)))
-        if isinstance(e, Const | Read | Call | Select | Reduce) and value(e.type) != e.type:
+        if isinstance(e, Const | Read | Call | Select | Reduce | Cast) and value(e.type) != e.type:
             return replace(e, type=value(e.type))
         return e
 

@@ -55,10 +55,21 @@ def test_elaboration_is_deterministic() -> None:
         ("{like: 'T[*A]', x: 'T[]'}", "{y: 'T[*A]'}", "y[*A] = x", []),
         ("{like: 'T[N]', x: 'T[N]'}", "{y: 'T[N]'}", "y = x", ["the input 'like' is not used"]),
         ("{like: 'T[M]', x: 'T[N]'}", "{y: 'T[N]'}", "y = x", ["the input 'like' is not used"]),
+        ("{like: 'T[M]', x: 'T[N]'}", "{y: 'T[N]'}", "y[i] = x[i] * M", []),
+        ("{like: 'T[M]', x: 'T[N]'}", "{y: 'T[N]'}", "y[i] = x[i] if i < M else sum[k:M](x[i])", []),
+        ("{like: 'T[*A]', x: 'T[N]'}", "{y: 'T[N]'}", "y[i] = x[i] * size(*A)", []),
+        ("{like: 'T[*A]', x: 'T[N, *A]'}", "{y: 'T[N, *A]'}", "y[i, *A] = x[i, *A] * size(*A)", ["the input 'like' is not used"]),
+        ("{like: 'T[M]'}", "{y: 'T[M2]'}\nshape: {M2: 2 * M}", "y[i] = 1", []),
+        ("{like: 'U[]', x: 'T[N]'}", "{y: 'U[N]'}", "y = cast(U, x)", []),
+        ("{like: 'U[]', x: 'T[N]'}", "{y: 'T[N]'}", "y = cast(T, cast(U, x))", []),
+        ("{like: 'U[]', x: 'T[N]'}", "{y: 'acc(U)[N]'}", "y = cast(acc(U), x)", []),
+        ("{like: 'U[]', x: 'T[N]', u: 'U[N]'}", "{y: 'U[N]'}", "y = cast(U, x) + u", ["the input 'like' is not used"]),
+        ("{like: 'U[]', x: 'T[N]'}", "{y: 'T[N]'}", "y = x", ["the input 'like' is not used"]),
     ],
 )
-def test_an_input_that_alone_gives_a_size_is_used(inputs: str, outputs: str, body: str, warned: list[str]) -> None:
+def test_an_input_that_alone_gives_a_size_or_a_type_is_used(inputs: str, outputs: str, body: str, warned: list[str]) -> None:
     found = Diagnostics()
-    head = "op: foo\ndomain: tests\nversion: 1\ndoc: A test.\ntypes: {T: floating}\n"
+    types = "{T: floating, U: floating}" if "U" in inputs else "{T: floating}"
+    head = f"op: foo\ndomain: tests\nversion: 1\ndoc: A test.\ntypes: {types}\n"
     elaborate(loads(f"{head}inputs: {inputs}\noutputs: {outputs}\nkernel: |\n  {body}\n", "foo.yaml"), found)
     assert [d.message for d in found.items] == warned

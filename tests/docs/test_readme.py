@@ -39,7 +39,11 @@ def test_the_spec_has_no_line_that_could_be_left_out() -> None:
 
 @pytest.mark.parametrize(
     ("told", "folder"),
-    [(r"\[Ops to read and copy\]\(specs\): (\d+) of them", "specs"), (r"\]\(specs/onnx\): (\d+) of", "specs/onnx")],
+    [
+        (r"\[Ops to read and copy\]\(specs\): (\d+) of them", "specs"),
+        (r"\]\(specs/onnx\): (\d+) of", "specs/onnx"),
+        (r"\]\(specs/fused\): (\d+) of", "specs/fused"),
+    ],
 )
 def test_the_number_of_ops_to_read_is_right(told: str, folder: str) -> None:
     count = re.search(told, TEXT)

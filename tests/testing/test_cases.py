@@ -11,7 +11,7 @@ import pytest
 from opc.analysis.shapes.inference import ShapeError, infer, infer_types
 from opc.ir.dtypes import DType
 from opc.ir.op import Family, Op
-from opc.pipeline import load_family
+from opc.pipeline import compile_text, load_family
 from opc.testing.cases.arguments import LAYOUTS, TensorArg, special_values
 from opc.testing.cases.bad_calls import refused
 from opc.testing.cases.calls import Case, accepted
@@ -189,3 +189,13 @@ def test_examples_hold_and_wrong_ones_do_not() -> None:
     values = tuple((n, [[0.0, -0.0011], [-0.2, 1.0]] if n == "y" else v) for n, v in fam.examples[0].values)
     wrong = replace(fam, examples=(replace(fam.examples[0], values=values),))
     assert all(message for _, message in check_examples(wrong))
+
+
+def test_an_example_is_checked_in_the_type_that_it_asks_for() -> None:
+    text = (
+        "op: as_type\ndomain: tests\nversion: 1\ndoc: A cast.\ntypes: {T: floating, U: [float64, int32, bool]}\n"
+        "inputs: {x: 'T[N]'}\nattributes: {to: {type: dtype, binds: U, default: int32}}\noutputs: {y: 'U[N]'}\n"
+        "kernel: |\n  y = cast(U, x)\nexamples:\n  - {x: [-1.5, 2.0], y: [-1, 2]}\n"
+        "  - {x: [0.0, 2.0], to: bool, y: [false, true]}\n  - {x: [1.5], to: bool, y: [1.5]}\n"
+    )
+    assert [bool(wrong) for _, wrong in check_examples(compile_text(text, "as_type"))] == [False, False, True]

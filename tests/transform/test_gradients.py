@@ -13,7 +13,8 @@ import pytest
 import opc
 from opc.analysis.cost import cost, saved, scatters
 from opc.analysis.shapes.inference import infer
-from opc.ir.dtypes import DType
+from opc.ir.dtypes import DType, TypeVar
+from opc.ir.expr import walk
 from opc.ir.op import Op, Role, ScatterMode, Ties
 from opc.ir.printer import format_assign, format_body, format_op
 from opc.pipeline import auto_backward, compile_text, load_family
@@ -191,6 +192,22 @@ def test_an_input_whose_values_are_not_needed_stays_where_it_alone_tells_the_siz
 def test_integer_types_of_a_mixed_variable_have_no_gradient() -> None:
     op = backward(f"types: {{T: [float32, int32]}}\n{ELEMENT}  y = x * x\n")
     assert [[str(d) for d in t.dtypes] for t in op.types] == [["float32"]]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "y[i] = x[i] * cast(T, sum[j](x[j]))",
+        "y[i] = x[i] * cast(T, x[i] > 0)",
+        "y[i] = x[i] * cast(T, i)",
+        "y[i] = cast(T, prod[j](x[j] if j > i else cast(T, 2)))",
+        "y[i] = maximum(x[i], cast(T, max[j](x[j]))) if x[i] > cast(T, 1) else x[i] * x[i]",
+    ],
+)
+def test_values_of_a_mixed_variable_are_floating_in_the_gradient(body: str) -> None:
+    op = backward(f"types: {{T: [float32, int32]}}\ninputs: {{x: 'T[N]'}}\noutputs: {{y: 'T[N]'}}\nkernel: |\n  {body}\n")
+    found = {e.type for s in op.body for e in walk(s.value) if isinstance(getattr(e, "type", None), TypeVar)}
+    assert found <= set(op.types)
 
 
 def test_an_op_without_floating_operands_has_no_gradient() -> None:

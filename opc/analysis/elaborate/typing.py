@@ -17,9 +17,11 @@ from opc.analysis.elaborate.recurring import check_recurrences
 from opc.analysis.elaborate.references import reference_for
 from opc.analysis.elaborate.scope import Scope
 from opc.analysis.elaborate.signature import Signature
+from opc.analysis.shapes.plan import symbols_of
 from opc.diagnostics import Diagnostic, Diagnostics, SpecError
-from opc.ir.affine import Affine, Symbol
-from opc.ir.expr import Expr
+from opc.ir.affine import Affine, Dim, GroupSize, Symbol
+from opc.ir.dtypes import Acc, TypeVar, ValueType
+from opc.ir.expr import Cast, Expr, walk
 from opc.ir.op import AttributeKind, Example, Group, Op, Operand, Reference
 from opc.ir.verify import verify
 from opc.lang.parse import parse_expression
@@ -115,7 +117,7 @@ def _elaborate(spec: Spec) -> _Elaborated:
     found.raise_errors()
     pairs = [(y, x) for y, x in model.inplace.items() if check_inplace(op, y, x, spec.span("inplace", y), found)]
     for o in signature.inputs if given else ():
-        if o.name not in scope.used and not _alone_gives_sizes(o, op):
+        if o.name not in scope.used and not _alone_gives_what_is_used(o, op):
             found.warning(f"the input '{o.name}' is not used", o.span)
     for a in signature.attributes if given else ():
         if (
@@ -172,10 +174,26 @@ def derivative_template(text: str) -> Callable[[Expr, Expr | None, Expr], Expr]:
     return write
 
 
-def _alone_gives_sizes(operand: Operand, op: Op) -> bool:
-    """Whether an output has a size that this input has and no other."""
-    others = _sizes(o for o in op.inputs if o != operand)
-    return bool((_sizes([operand]) - others) & _sizes(op.outputs))
+def _alone_gives_what_is_used(operand: Operand, op: Op) -> bool:
+    """Whether this input and no other gives a size or a type that the op uses."""
+    others = [o for o in op.inputs if o != operand]
+    bound = {a.binds for a in op.attributes if a.binds is not None}
+    types = _variables([operand.type]) - _variables(o.type for o in others) - bound
+    values = [e for s in op.body for e in walk(s.value)]
+    if types & _variables([*(o.type for o in op.outputs), *(e.type for e in values if isinstance(e, Cast))]):
+        return True
+    used = _sizes(op.outputs) | frozenset(s for e in values for s in symbols_of(e))
+    for name, size in reversed(op.dims):
+        # What a derived size is made of is used where that is.
+        used = used | size.atoms() if Dim(name) in used else used
+    groups = {Group(s.name) for s in used if isinstance(s, GroupSize)}
+    return bool((_sizes([operand]) - _sizes(others)) & (used | groups))
+
+
+def _variables(types: Iterable[ValueType]) -> set[str]:
+    """Return the names of the type variables that types are made of."""
+    parts = [t.of if isinstance(t, Acc) else t for t in types]
+    return {t.name for t in parts if isinstance(t, TypeVar)}
 
 
 def _sizes(operands: Iterable[Operand]) -> set[Group | Symbol]:

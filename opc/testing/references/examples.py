@@ -89,6 +89,8 @@ def check_examples(family: Family) -> Iterator[tuple[str, str]]:
 
 def _check(op: Op, example: Example, binding: dict[str, DType]) -> str:
     values = dict(example.values)
+    chosen = {a.binds: values.get(a.name, a.default) for a in op.attributes if a.binds is not None}
+    binding = binding | {name: DType(value) for name, value in chosen.items() if value is not None}
     inputs: dict[str, Array | Bounds | None] = {}
     for o in op.inputs:
         if o.name in values:

@@ -110,7 +110,11 @@ def collect(op_types: Collection[str] | None = None) -> dict[str, list[Node]]:
         if op_types is not None and node.op_type not in op_types:
             continue
         given = [i.name for i in graph.input]
-        for inputs, outputs in test.data_sets:
+        for data in test.data_sets:
+            # Elements of types that NumPy itself lacks are given as ONNX stores them.
+            inputs, outputs = (
+                [onnx.numpy_helper.to_array(v) if isinstance(v, onnx.TensorProto) else v for v in part] for part in data
+            )
             if not all(isinstance(v, np.ndarray | np.generic) for v in (*inputs, *outputs)) or len(given) != len(inputs):
                 continue
             by_name = {name: np.asarray(v) for name, v in zip(given, inputs)}
