@@ -344,7 +344,7 @@ class EntryText(StageText):
         for s in stages:
             assert isinstance(s, NestStage), "each statement of such steps is a nest"
             yield "    {"
-            lines = step_nest_lines(self.op, s, self.tiles[s.name], self.scalar, parts[s.assign.target])
+            lines = step_nest_lines(self.op, s, self.tiles[s.name], self.scalar, parts[s.assign.target], loop.index)
             yield from (f"    {line}" for line in lines)
             yield "    }"
         step, extent = f"&{arguments}::{size_member(Dim(loop.index))}", self.scalar.number(loop.extent)

@@ -8,7 +8,7 @@ from opc.emit.cpp.expressions import compute_types
 from opc.emit.cpp.loops import KernelText
 from opc.emit.cpp.scalars import CppScalarText
 from opc.emit.shapes.cpp import group_member, type_member
-from opc.ir.affine import Affine
+from opc.ir.affine import Affine, Dim
 from opc.ir.dtypes import Acc, DType, TypeVar, ValueType, Weak
 from opc.ir.expr import Axis, Reduce, walk
 from opc.ir.op import Group, Op
@@ -75,12 +75,15 @@ def row_nest_lines(op: Op, s: NestStage, text: KernelText, scalar: CppScalarText
     yield f"  code = opc::run{'_sums' if sums else ''}(nest, loops.{s.name}{index}, &arguments, {steps(s, scalar)}{sums});"
 
 
-def step_nest_lines(op: Op, s: NestStage, text: KernelText, scalar: CppScalarText, part: Temporary) -> Iterator[str]:
-    """Yield the lines that describe a nest of a loop over steps, each of which computes the present one of `part`."""
+def step_nest_lines(op: Op, s: NestStage, text: KernelText, scalar: CppScalarText, part: Temporary, step: str) -> Iterator[str]:
+    """Yield the lines that describe a nest of a loop over steps, each of which computes the present one of `part`.
+
+    They stand outside of the loop over the size `step`.
+    """
     nest = text.nest
     assert nest is not None, "a nest stage has the text of a nest"
     function = f"loops.{s.name}{_copy_index(text)}"
-    yield f"  opc::row_nest &nest = loop.next(context, loops.rows, {function}, {len(nest.operands)}, {steps(s, scalar)});"
+    yield f"  opc::row_nest &nest = loop.next(context, loops.rows, {function}, {len(nest.operands)}, {steps(s, scalar, step)});"
     yield "  const opc::flat_operand *operands = nest.operands;"
     yield from _operand_lines(op, s, text, part)
     yield _rows_line(s, nest)
@@ -173,15 +176,16 @@ def _target_lines(
                 yield f"opc::share_terms(nest, {len(extents)}, terms);"
 
 
-def steps(s: NestStage, scalar: CppScalarText) -> str:
-    """Return the number of elements that go into one point of the target."""
+def steps(s: NestStage, scalar: CppScalarText, varying: str = "") -> str:
+    """Return about how many elements go into one point of the target; `varying` is a size that is not known there."""
     found = []
     for e in walk(s.plans[0].statement.value):
         if isinstance(e, Reduce):
             extents = [a.extent for a in e.axes if isinstance(a, Axis)]
             size = Affine.of(1)
             for extent in extents:
-                size = size * (extent if not extent.indices() else 16)
+                varies = extent.indices() or Dim(varying) in extent.atoms()
+                size = size * (16 if varies else extent)
             found.append(size)
     total = Affine.of(1)
     for size in found:
