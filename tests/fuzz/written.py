@@ -156,10 +156,10 @@ x[N, D] -> f[N, D], g[D], n int64[N]; f[t, d] = maximum(x[t, d], f[t - 1, d] if 
 g[d] = sum[t](f[t, d]*pad(f[t - 1, d], 1)); n[t] = pad(n[t - 1], 0) + 1 if t % 3 > 0 else 0
 x[N, B], e[B, D], l int64[B] -> y[B, D]; ? N > 0; p[t:N, b:B, d:D] = pad(h[t - 1, b, d], 0.5); \
 h[t:N, b, d:D] = tanh(x[t, b] + e[b, d]*p[t, b, d]) if t < l[b] else p[t, b, d]; y[b, d] = h[N - 1, b, d]
-x[N, D], a[K] -> y[N, D]; ? K > 0; y[t, d] = x[t, d] - sum[k](a[k]*pad(y[t - 1 - k, d], 0))/(2*K)
 v[N, 3], x[B, N, D] -> y[B, N, D]; y[b, t, j] = pad(y[b, t - 1, j], 0.5)/2 \
 + sin(x[b, t, j] + sum[k:t](pad(v[N - 1 - abs(N - 1 - 2*k), j + 1], 1)))
 x[N, D], s[D] -> h[N, D]; h[t, d] = pad(h[t - 1, d], 0)/2 + (x[t, d] - sum[k:t + 1](s[d]))/N
+x[N, D], a[K] -> y[N, D]; ? K > 0; y[t, d] = x[t, d] - sum[k](a[k]*pad(y[t - 1 - k, d], 0))/(2*K)
 """
 
 ORDERS = """
