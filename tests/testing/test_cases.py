@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 
 from opc.analysis.shapes.inference import ShapeError, infer, infer_types
 from opc.ir.dtypes import DType
-from opc.ir.op import Family, Op
+from opc.ir.op import AttributeKind, Family, Op
 from opc.pipeline import compile_text, load_family
 from opc.testing.cases.arguments import LAYOUTS, TensorArg, special_values
 from opc.testing.cases.bad_calls import refused
@@ -107,6 +108,16 @@ def test_pointwise_cases_cover_the_list(name: str) -> None:
             assert np.isneginf(values).any()
             assert ((values == 0) & np.signbit(values)).any()
             assert (np.abs(values) == np.abs(special_values(dtype)[2].astype(np.float64))).any()
+
+
+@pytest.mark.parametrize("name", ["fused/grid_sample2d", "onnx/resize", "kl_div"])
+def test_each_choice_of_an_attribute_stands_beside_each_of_another(name: str) -> None:
+    op = family(name).forward
+    named = {a.name: a.values for a in op.attributes if a.values}
+    named |= {a.name: (False, True) for a in op.attributes if a.kind is AttributeKind.BOOL}
+    calls = [{a.name: a.default for a in op.attributes} | dict(c.attributes) for c in accepted(op) if c.kind == "attributes"]
+    for (a, values), (b, others) in itertools.combinations(named.items(), 2):
+        assert {(c[a], c[b]) for c in calls} == set(itertools.product(values, others))
 
 
 def test_every_axis_enum_value_optional_and_broadcast() -> None:

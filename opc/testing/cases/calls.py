@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import zlib
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -26,6 +26,7 @@ from opc.testing.cases import samples
 from opc.testing.cases.arguments import LAYOUTS, TensorArg, few_values, mixed_values, random_values
 from opc.testing.cases.fitting import POINTS, fit
 from opc.testing.cases.index_limits import index_limits, index_values, special_indices
+from opc.testing.cases.pairs import choices_of, missing_pairs, pairs_in
 from opc.testing.cases.sizes import (
     Shape,
     Shapes,
@@ -279,14 +280,15 @@ class Maker:
                     for binding in self.bindings[1:4]:
                         yield self.make(f"attribute-{name}", middle, binding, {name: value})
                     yield self.make(f"attribute-{name}-special", self.specials(middle), None, {name: value}, fill=_special(0.9))
+        made = []
         for _ in range(6 * len(good) if len(good) > 1 else 0):
-            # Not every choice is allowed beside every other.
-            for _ in range(TURNS):
-                together = {name: g[int(self.rng.integers(len(g)))] for name, g in good.items()}
-                case = self.make("attributes", middle, attributes=together)
-                if case is not None:
-                    yield case
-                    break
+            made += self._together(middle, good, {})
+        # What the numbers left out by chance.
+        choices, defaults = choices_of(self.op, good), {a.name: a.default for a in self.op.attributes}
+        for pair in missing_pairs([defaults | {**c.attributes} for c in made], choices):
+            if not any(pairs_in(pair, choices) <= pairs_in(defaults | {**c.attributes}, choices) for c in made):
+                made += self._together(middle, good, pair)
+        yield from made
         groups = groups_of(self.op)
         for a in self.op.attributes:
             if a.picks is not None:
@@ -313,6 +315,14 @@ class Maker:
                     shapes[groups[0]], shapes[groups[1]] = (2, 3, 2, 1)[:first], (3, 2, 1, 2)[: rank - 1 - first]
                     for negative in (False, True):
                         yield self.make("axis", Sizes(middle.dims, shapes, {}), negative_axis=negative)
+
+    def _together(self, middle: Sizes, good: Mapping[str, Sequence[Any]], given: Mapping[str, Any]) -> list[Case]:
+        """Return a call with some value for each attribute, those that are `given` among them; none where the op refuses all."""
+        for _ in range(TURNS):  # not every choice is allowed beside every other
+            together = {name: g[int(self.rng.integers(len(g)))] for name, g in good.items()}
+            if (case := self.make("attributes", middle, attributes={**together, **given})) is not None:
+                return [case]
+        return []
 
     def optional(self, middle: Sizes) -> Iterator[Case | None]:
         """Yield calls without each optional input, without all, and with some outputs unwanted."""
