@@ -15,6 +15,8 @@ from opc.records import replace
 if TYPE_CHECKING:
     from torch import Tensor
 
+_MOVING = (Role.COTANGENT, Role.TANGENT)
+
 
 def assert_equal(got: Any, expected: Any, what: str) -> None:
     """Assert that nested tensors agree to a few roundings of what was added up for them."""
@@ -66,7 +68,10 @@ def assert_refused(call: Callable[[], Any], what: str) -> None:
 
 
 def operator_calls(session: TorchSession, given: Sample) -> Iterator[tuple[str, tuple[Any, ...]]]:
-    """Yield every operator of a family with arguments from a call of the forward op; tensors require gradients if it has any."""
+    """Yield the operators of a family with arguments from a call of the forward op; tensors require gradients if it has any.
+
+    An output that the call asks for in a type without gradients has none, and no operator of what would derive from it.
+    """
     import torch
 
     family = session.family
@@ -77,10 +82,17 @@ def operator_calls(session: TorchSession, given: Sample) -> Iterator[tuple[str, 
     for op in family.ops:
         tensors = session.tensors(op, given.arrays)
         if op.derivation is not None:
-            source, tensors = operands[op.derivation.of], {}
+            source = operands.get(op.derivation.of)
+            if source is None:
+                continue
+            moving = [of for role, of in op.derivation.inputs if role in _MOVING]
+            values = (source.get(of) for of in (*moving, *op.derivation.outputs))
+            if any(value is not None and not value.is_floating_point() for value in values):
+                continue
+            tensors = {}
             for x, (role, of) in zip(op.inputs, op.derivation.inputs, strict=True):
                 value = source.get(of)
-                if value is not None and role in (Role.COTANGENT, Role.TANGENT):
+                if value is not None and role in _MOVING:
                     value = torch.randn(value.shape, generator=generator, dtype=value.dtype)
                 tensors[x.name] = value
         wanted = session.wanted(op, tensors, attributes, None)
