@@ -11,6 +11,7 @@ from opc.emit.cpp.text import comment, message_literal
 from opc.emit.cuda.entry import CudaEntryText, faults_name, infer_prototype, library_prototype, prototype, status_prototype
 from opc.emit.cuda.instances import Instances
 from opc.emit.cuda.text import CudaText
+from opc.ir.arrangement import arrangement
 from opc.ir.dtypes import DType
 from opc.ir.node import of_recent
 from opc.ir.op import Family
@@ -214,6 +215,8 @@ class _Source:
 
     def _headers(self) -> Iterator[str]:
         """Yield the headers that few families need."""
+        if any(arrangement(op) is not None for op in self.family.ops):
+            yield "core/arranged"
         schedules = [text.kernel.schedule for text in self.tiles.values()]
         if any("sort" in (schedule.args("scatter") or ()) for schedule in schedules):
             yield "cuda/sort"

@@ -13,6 +13,7 @@ from opc.emit.kernel.entry import EntryText
 from opc.emit.kernel.instances import called_alone, extents, instances
 from opc.emit.kernel.native import header_path as native_header_path
 from opc.emit.kernel.native import native_files, native_header
+from opc.ir.arrangement import arrangement
 from opc.ir.dtypes import DTYPES, TYPE_SETS, DType, TypeVar, candidates, is_floating
 from opc.ir.expr import NOTHING
 from opc.ir.op import Family
@@ -142,7 +143,9 @@ class _Kernel:
         sums = ["nests/sums"] if any(isinstance(s, NestStage) and s.sum is not None for s in stages) else []
         loops = (x for e in self.entries for v in e.variants for x in v.program.steps)
         sums += ["nests/steps"] if any(x.by_points for x in loops) else []
-        return tuple(sorted({"core/call", "core/math", "rows/run", "core/shape", nests, *contraction, *slices, *sums, *wide}))
+        axes = ["core/arranged"] if any(arrangement(op) is not None for op in self.family.ops) else []
+        headers = {"core/call", "core/math", "rows/run", "core/shape", nests, *axes, *contraction, *slices, *sums, *wide}
+        return tuple(sorted(headers))
 
     def header(self) -> str:
         """Return the C header of the family: attribute struct and prototypes."""

@@ -8,8 +8,7 @@
 
 #include <string.h>
 
-#include "opc/core/integer.h"
-#include "opc/core/tensor.h"
+#include "opc/core/dims.h"
 
 /* Where the tensors of a call lie; a file whose calls are for a GPU says so before its first header. */
 #if defined(OPC_ON_GPU)
@@ -25,45 +24,6 @@ namespace opc {
 inline namespace on_gpu {
 #endif
 
-/* An axis group and the operand that bound it; rank -1 until then. */
-struct group : extents {
-  const char *origin = "";
-  group() { rank = -1; }
-};
-
-/* The axes that an attribute lists, as bits, among `rank`; -1 until an operand has told how many there are. */
-struct listed_axes {
-  uint64_t bits = 0;
-  int32_t rank = -1;
-  int32_t count = 0; /* of axes in an order of their own: those that attributes place, or a permutation */
-  int8_t placed[OPC_MAX_RANK];
-  bool has(int32_t axis) const { return (bits >> axis & 1) != 0; }
-};
-
-/* A type variable and the operand or attribute that bound it. */
-struct type {
-  dtype element = dtype_unknown;
-  const char *origin = "";
-};
-
-static inline integer size(const group &axes) {
-  integer product = 1;
-  for (int32_t i = 0; i < axes.rank; ++i) product = product * axes.size[i];
-  return product;
-}
-
-/* A dimension or group that only absent operands have is empty, and a type that only they have is the type of zeros only. */
-static inline void settle(dim &unbound) {
-  if (unbound.size < 0) unbound.size = 0;
-}
-static inline void settle(group &unbound) {
-  if (unbound.rank < 0) unbound.rank = 0;
-}
-
-static inline void settle(type &unbound, dtype any) {
-  if (unbound.element == dtype_unknown) unbound.element = any;
-}
-
 /* Starts the type of an output: rank 0 so far. */
 static inline void start_type(opc_tensor_type &type, dtype element) {
   set_type(type, element);
@@ -78,22 +38,6 @@ static constexpr uint32_t one_of(Types... types) {
   for (dtype member : members) set |= 1u << member;
   return set;
 }
-
-/* Sizes as messages write them, `[2, 3]`, cut where the room ends. */
-struct shape_text {
-  char text[256];
-
-  shape_text(const int64_t *sizes, int64_t rank) {
-    size_t at = 0;
-    text[at++] = '[';
-    for (int64_t i = 0; i < rank && at + 32 < sizeof text; ++i) {
-      const char *separator = i > 0 ? ", " : "";
-      at += static_cast<size_t>(snprintf(text + at, sizeof text - at, "%s%lld", separator, static_cast<long long>(sizes[i])));
-    }
-    text[at] = ']';
-    text[at + 1] = '\0';
-  }
-};
 
 /* Steps through a call's tensors. See the file's comment. */
 class matcher {
@@ -505,61 +449,6 @@ class matcher {
                   given ? "expand to" : "broadcast with", other.text, given ? result.origin : origins);
   }
 };
-
-/* A tensor whose axes stand in the order of its declaration: the same elements, by other strides. */
-struct arranged {
-  DLTensor tensor;
-  int64_t shape[OPC_MAX_RANK];
-  int64_t strides[OPC_MAX_RANK];
-};
-
-/* Returns a tensor with the axes that are not listed before those that are, or behind them; NULL of an absent one. */
-static inline DLTensor *arrange(arranged &by, const DLTensor *t, const listed_axes &axes, bool listed_first) {
-  if (t == nullptr) return nullptr;
-  int64_t strides[OPC_MAX_RANK];
-  find_strides(t->ndim, t->shape, t->strides, strides);
-  by.tensor = *t;
-  by.tensor.shape = by.shape;
-  by.tensor.strides = by.strides;
-  int32_t at = 0;
-  for (int32_t turn = 0; turn < 2; ++turn) {
-    const bool listed = (turn == 0) == listed_first;
-    for (int32_t n = 0; n < (listed && axes.count > 0 ? axes.count : t->ndim); ++n) {
-      const int32_t a = listed && axes.count > 0 ? axes.placed[n] : n;
-      if (axes.has(a) != listed) continue;
-      by.shape[at] = t->shape[a];
-      by.strides[at++] = strides[a];
-    }
-  }
-  return &by.tensor;
-}
-
-/* Returns a tensor without the axes that are listed. */
-static inline DLTensor *leave_out(arranged &by, const DLTensor *t, const listed_axes &axes) {
-  DLTensor *const made = arrange(by, t, axes, false);
-  for (int32_t a = 0; made != nullptr && a < t->ndim; ++a) by.tensor.ndim -= axes.has(a) ? 1 : 0;
-  return made;
-}
-
-/* Whether rows along the listed axes of an arranged tensor lie across memory: another axis is the last there. With `apart`, also whether
- * they are in pieces that lie apart, or are so few and so long that threads are to share them. */
-static inline bool lies_across(const DLTensor *t, const extents &rest, const extents &listed, bool listed_first, bool apart) {
-  if (t == nullptr) return false;
-  if (apart && count(rest) < 16 && count(listed) >= 65536) return true;
-  const int32_t first = listed_first ? 0 : rest.rank, end = first + listed.rank;
-  int64_t least[2] = {INT64_MAX, INT64_MAX}; /* strides: of the other axes, of the listed ones */
-  int64_t next = -1;
-  bool together = true;
-  for (int32_t a = t->ndim - 1; a >= 0; --a) {
-    if (t->shape[a] == 1) continue;
-    const bool is_listed = a >= first && a < end;
-    if (t->strides[a] < least[is_listed]) least[is_listed] = t->strides[a];
-    if (!is_listed) continue;
-    together = together && (next < 0 || t->strides[a] == next);
-    next = t->strides[a] * t->shape[a];
-  }
-  return next >= 0 && (least[0] < least[1] || (apart && !together));
-}
 
 #if defined(OPC_ON_GPU)
 }  // namespace on_gpu
