@@ -49,6 +49,12 @@ def test_what_is_not_a_number_is_not_equal_to_itself(name: str) -> None:
     assert found.high[0] == (name not in ("lt", "gt"))
 
 
+@pytest.mark.parametrize("kind", ["max", "min"])
+def test_extremes_of_no_rows_have_no_numbers(kind: str) -> None:
+    x = ValueNumbers().fresh(between(np.zeros((1, 0, 3)), np.ones((1, 0, 3))))
+    assert np.shape(reduce(kind, x, (2,), DType.FLOAT64, F64).number) == (1, 0)
+
+
 @pytest.mark.parametrize(("kind", "sign"), [("max", 1), ("min", -1)])
 def test_an_extreme_has_the_number_of_its_element_where_no_other_can_be(kind: str, sign: int) -> None:
     def of(x: Bounds) -> list[int]:

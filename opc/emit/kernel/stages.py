@@ -15,6 +15,8 @@ from opc.ir.affine import Dim
 from opc.ir.expr import ELLIPSIS, has_reduction
 from opc.ir.op import Group, Op
 from opc.lower.loop_ir import GroupLoop, IndexLoop, Loop, NestStage, Refusal, RowStage, StageOperand, joint
+from opc.lower.lower import SpecialisedProgram
+from opc.records import replace
 
 
 def by_point(text: KernelText) -> bool:
@@ -26,6 +28,7 @@ class StageText:
     """Writes the stages of one op inside its entry function, given their tile functions by stage name."""
 
     op: Op
+    variants: tuple[SpecialisedProgram, ...]
     tiles: dict[str, KernelText]
     scalar: CppScalarText
 
@@ -133,7 +136,7 @@ class StageText:
 
     def _nonempty(self, s: RowStage, op: Op) -> Iterator[str]:
         """Yield the refusals of a maximum over nothing."""
-        needs = outputs_that_need(op) if s.refusals else {}
+        needs = self._needs(op) if s.refusals else {}
         for refusal in s.refusals:
             some = "".join(f" && {self._loop_size(x)} {_POSITIVE[_is_size(x)]}" for x in dict.fromkeys(refusal.asked))
             some += self._with_elements(needs[refusal.target], refusal)
@@ -145,6 +148,13 @@ class StageText:
                 message = message_literal(f"{self.op.name}: {refusal.kind} over {name} of nothing: its size is 0")
                 empty = f"{self._loop_size(loop)} {_EMPTY[_is_size(loop)]}{some}"
                 yield f"  if ({empty}) return opc::fail(context, OPC_INVALID_ARGUMENT, {message});"
+
+    def _needs(self, op: Op) -> dict[str, set[str]]:
+        """Return the outputs that need each statement's target, by way of the steps of recurrences too."""
+        parts = {t.name: t.needed_by for v in self.variants for t in v.program.temporaries if t.part_of is not None}
+        own = tuple(t for t in op.temporaries if t.name in parts)
+        found = outputs_that_need(replace(op, outputs=(*op.outputs, *own)))
+        return {name: {o for user in users for o in parts.get(user, (user,))} for name, users in found.items()}
 
     def _with_elements(self, names: set[str], refusal: Refusal) -> str:
         """Return the condition that one of the outputs that need something has elements; empty where it is known."""

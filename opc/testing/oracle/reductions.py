@@ -172,7 +172,8 @@ def _winner(kind: str, a: Bounds, axes: Axes) -> Array:
     keep = [d for d in range(a.low.ndim) if d not in axes]
     low, high = (a.low, a.high) if kind == "max" else (-a.high, -a.low)
     rows = [np.moveaxis(v, keep, range(len(keep))) for v in (low, high, np.asarray(a.number))]
-    low, high, number = (v.reshape([v.shape[d] for d in range(len(keep))] + [-1]) for v in rows)
+    count = math.prod(a.low.shape[d] for d in axes)
+    low, high, number = (v.reshape([*v.shape[: len(keep)], count]) for v in rows)
     # Of those that are at least as large as any other can be, a single point or the one that may be larger.
     best = np.where(low == low.max(-1, keepdims=True), high, -_INF).argmax(-1)[..., None]
     least, winner = np.take_along_axis(low, best, -1), np.take_along_axis(number, best, -1)
