@@ -14,6 +14,7 @@ from opc.ir.expr import Read, reads
 from opc.ir.op import Assign, Op
 from opc.ir.recurrence import Recurrence, recurrences
 from opc.ir.verify import VerifyError
+from opc.lower.build.kernel import nest_kernel
 from opc.lower.loop_ir import NestStage, Program, VectorPlan
 from opc.lower.statement import lower_statement
 from opc.transform.indices import bare
@@ -52,7 +53,8 @@ def has_points_apart(op: Op, recurrence: Recurrence) -> bool:
 def _nests(op: Op) -> tuple[NestStage, ...] | None:
     """Return the nests of the statements of a step, None where they do not all compute rows, cut alike."""
     nests = tuple(lower_statement(op, s, f"{op.name}_{s.target}") for s in op.body)
-    return nests if _has_units_alike(nests) else None
+    # One that no loop over rows can express goes point by point, whatever is planned.
+    return nests if _has_units_alike(nests) and all(nest_kernel(op, n).form != "nest" for n in nests) else None
 
 
 def _has_units_alike(nests: Sequence[NestStage]) -> bool:
