@@ -12,7 +12,7 @@ from opc.ir.dtypes import Weak
 from opc.ir.expr import Call, Const
 from opc.ir.op import Attribute, AttributeKind, Family, Op
 from opc.pipeline import load_family
-from opc.testing.cases.arguments import random_values
+from opc.testing.cases.arguments import TensorArg, random_values
 from opc.testing.cases.calls import Case, accepted
 from opc.testing.oracle.evaluation import evaluate
 from opc.testing.plan import Item, hold_standard
@@ -180,3 +180,12 @@ def test_calls_torch_refuses_are_told_apart() -> None:
     case = next(c for c in accepted(family.forward, random=0) if c.inputs["index"].data.size and c.inputs["x"].data.size == 0)
     with pytest.raises(RefusedByTorchError):
         check_reference(family, case)
+
+
+def test_what_is_too_large_lies_elsewhere_where_axes_are_permuted() -> None:
+    family = load_family(SPECS / "permute.yaml")
+    x = np.arange(24.0).reshape(2, 3, 4)
+    x[1, 2, 3] = 1e300
+    found = check_reference(family, Case("c", "permute", {"x": TensorArg(x)}, {"perm": [2, 0, 1]}))
+    assert found is not None
+    assert found.ok

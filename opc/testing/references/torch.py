@@ -278,7 +278,8 @@ def _extreme(op: Op, arrays: Arrays) -> Array:
     large = [np.abs(a.astype(np.float64)) > 2.0**511 for a in arrays.values() if a is not None and a.dtype.kind not in "iub"]
     if not large:
         return np.asarray(False)
-    if all(_stays_in_place(e) for s in op.body for e in walk(s.value)):
+    permuted = any(a.permutes is not None for a in op.attributes)
+    if not permuted and all(_stays_in_place(e) for s in op.body for e in walk(s.value)):
         try:
             return np.asarray(np.any(np.broadcast_arrays(*large), axis=0))
         except ValueError:
