@@ -262,7 +262,15 @@ class TorchChecks(Checks[TorchSession]):
     @check("torch.compile")
     def compile(self) -> None:
         """torch.compile with fullgraph takes the op."""
-        self._compile("inductor", None)
+        import torch._functorch.config
+        import torch._inductor.config
+
+        # What is kept of calls of an operator is known by its name, and outlives a change of what it takes.
+        with (
+            torch._inductor.config.patch(fx_graph_cache=False),
+            torch._functorch.config.patch(enable_autograd_cache=False),
+        ):
+            self._compile("inductor", None)
 
     @check("torch.compile dynamic")
     def compile_dynamic(self) -> None:
