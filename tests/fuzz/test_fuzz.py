@@ -19,7 +19,7 @@ from tests.fuzz.kernels import Libraries
 from tests.rotation import asked
 
 SEED = "ci"
-DRAWN = 1000
+DRAWN = 1600
 MOST = 30
 """How many ops are run at most."""
 
