@@ -63,7 +63,21 @@ outputs: {y: 'T[...]'}
 kernel: y = x * z + (b if present(b) else 0)
 """
 
-TEXTS = {"pantry": PANTRY, "bare": BARE, "residual": RESIDUAL}
+PEAK = """
+op: peak
+domain: opc.torch_test
+version: 1
+doc: The greatest elements, and where they stand.
+types: {T: [float64]}
+inputs: {x: 'T[..., D]'}
+outputs: {y: 'T[...]', at: 'int64[...]'}
+require: [D > 0]
+kernel: |
+  at[...] = argmax[d](x[..., d])
+  y[...] = x[..., at[...]]
+"""
+
+TEXTS = {"pantry": PANTRY, "bare": BARE, "residual": RESIDUAL, "peak": PEAK}
 
 NARROW = {"add": "float16, float64", "layer_norm": "bfloat16, float32, float64"}
 """Ops of the project that are called with some of their element types only."""

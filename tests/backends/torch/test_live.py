@@ -128,6 +128,20 @@ def test_what_is_absent_is_handed_no_cotangent(session: Sessions) -> None:
     assert torch.equal(torch.autograd.grad(residual(x, z, fixed), x, given)[0], given * z)
 
 
+def test_no_zeros_are_made_for_an_output_without_a_derivative(session: Sessions) -> None:
+    session("peak")
+    x = torch.tensor([[1.0, 3.0], [4.0, 2.0]], dtype=torch.float64, requires_grad=True)
+    y, at = torch.ops.opc_torch_test.peak(x)
+    assert at.tolist() == [1, 0]
+    assert not at.requires_grad
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profiled:
+        (d_x,) = torch.autograd.grad(y, x, torch.ones_like(y))
+    called = {event.key for event in profiled.key_averages()}
+    assert torch.equal(d_x, torch.tensor([[0.0, 1.0], [1.0, 0.0]], dtype=torch.float64))
+    assert "opc_torch_test::_peak_backward" in called
+    assert called & {"aten::zeros", "aten::zeros_like", "aten::new_zeros"} == set()
+
+
 def test_out_is_checked(session: Sessions) -> None:
     function = session("leaky_relu").function
     x = torch.randn(4, 3)
