@@ -125,14 +125,25 @@ class OnnxRuntimeChecks(Checks[OnnxRuntimeSession]):
     @check("refused type")
     def refused_type(self) -> None:
         """An element type that the op does not take is refused when the model loads."""
-        taken = {d for o in (*self.op.inputs, *self.op.outputs) for d in candidates(o.type)}
-        name, number = next(
-            (d.value, d.row.onnx[1]) for d in (DType.UINT64, *DTYPES) if d.row.onnx is not None and d not in taken
-        )
+        name, number = self._refused()
         for _, model in self._calls():
             for value in (*model.graph.input, *model.graph.output):
                 value.type.tensor_type.elem_type = number
             self._assert_refused(lambda model=model: self._session(model), name.replace("_", ""))
+
+    def _refused(self) -> tuple[str, int]:
+        """Return the name of a type, and ONNX's number for it, that no operand takes or, failing that, one of them does not.
+
+        Raises:
+            Unsupported: when every operand takes every type.
+        """
+        taken = [frozenset(candidates(o.type)) for o in (*self.op.inputs, *self.op.outputs)]
+        known = {d: d.row.onnx[1] for d in (DType.UINT64, *DTYPES) if d.row.onnx is not None}
+        wrong = sorted((sum(d in t for t in taken), n, d) for n, d in enumerate(known) if not all(d in t for t in taken))
+        if not wrong:
+            raise Unsupported("every operand takes every element type")
+        _, _, dtype = wrong[0]
+        return dtype.value, known[dtype]
 
     def _assert_refused(self, run: Any, message: str) -> None:
         answer = "nothing"
