@@ -21,7 +21,7 @@ from opc.lower.steps_by_points import copy_of, verify_by_points, with_points_apa
 from opc.records import replace
 from opc.transform.indices import INDEX_NAMES, Namer, bare, index_names, op_names
 from opc.transform.normalize import prune
-from opc.transform.scalar import ZERO, select
+from opc.transform.scalar import nothing, select
 from opc.transform.steps import Steps, in_segments
 
 Lower = Callable[[Op, bool, bool], tuple[Program, Op]]
@@ -115,7 +115,7 @@ def _with_copies(op: Op, apart: Collection[Recurrence]) -> Op:
     def copy(o: Operand) -> Assign:
         indices = tuple(GroupRef(d.name) if isinstance(d, Group) else namer.fresh(*INDEX_NAMES) for d in o.dims)
         value: Expr = Read(o.name, bare(indices), o.type)
-        return Assign(copies[o.name].name, indices, select(Present(o.name), value, ZERO) if o.optional else value)
+        return Assign(copies[o.name].name, indices, select(Present(o.name), value, nothing(o.type)) if o.optional else value)
 
     inputs = {o.name for o in op.inputs}
     body = [copy(tensors[n]) for n in copies if n in inputs]

@@ -159,6 +159,8 @@ h[t:N, b, d:D] = tanh(x[t, b] + e[b, d]*p[t, b, d]) if t < l[b] else p[t, b, d];
 v[N, 3], x[B, N, D] -> y[B, N, D]; y[b, t, j] = pad(y[b, t - 1, j], 0.5)/2 \
 + sin(x[b, t, j] + sum[k:t](pad(v[N - 1 - abs(N - 1 - 2*k), j + 1], 1)))
 x[N, D], s[D] -> h[N, D]; h[t, d] = pad(h[t - 1, d], 0)/2 + (x[t, d] - sum[k:t + 1](s[d]))/N
+e[N, N], s[N] -> y[N]; o[k:N] = argsort[n](s[n])[k]; \
+a[k:N] = 0 if any[q:k](a[k - 1 - q] > 0 and e[o[k - 1 - q], o[k]] > 0) else s[o[k]]; y[n] = sum[k](a[k] if o[k] == n else 0)
 x[N, D], a[K] -> y[N, D]; ? K > 0; y[t, d] = x[t, d] - sum[k](a[k]*pad(y[t - 1 - k, d], 0))/(2*K)
 """
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TypeAlias
 
-from opc.ir.affine import Affine
+from opc.ir.affine import Affine, Dim
 from opc.ir.dtypes import Weak
 from opc.ir.expr import (
     Axis,
@@ -77,7 +77,7 @@ class Rfactor:
         return isinstance(e, Call | Cast)
 
     def _split(self, s: Assign, e: Expr) -> Expr:
-        found = self.parts(s, e) if isinstance(e, Reduce) else None
+        found = self.parts(s, e) if isinstance(e, Reduce) and not _varies(self.op, e) else None
         if isinstance(e, Reduce) and found is not None:
             return self._rfactored(s, e, *found)
         return with_children(e, tuple(self._split(s, c) for c in children(e))) if self.goes_into(e) else e
@@ -100,6 +100,14 @@ class Rfactor:
 def entry(a: ReduceAxis) -> str | GroupRef:
     """Return the index that goes along an axis of a reduction."""
     return a.index if isinstance(a, Axis) else GroupRef(a.name)
+
+
+def _varies(op: Op, e: Reduce) -> bool:
+    """Whether the step that a recurrence is at tells an extent of a reduction: its parts have no memory ahead of the steps."""
+    operands = (*op.inputs, *op.outputs, *op.temporaries)
+    told = {Dim(name) for name, _ in op.dims} | {a for o in operands for d in o.dims if isinstance(d, Affine) for a in d.atoms()}
+    extents = (a.extent for a in e.axes if isinstance(a, Axis))
+    return any(isinstance(atom, Dim) and atom not in told for extent in extents for atom in extent.atoms())
 
 
 class _SingleNumbers(Rfactor):
