@@ -48,6 +48,21 @@ def test_every_backend_and_every_op_is_there(page: str) -> None:
     assert re.findall(r"^\| (\w+) \| (?!oracle)", page.partition("\n## Ops\n")[2], re.MULTILINE) == SPECS
 
 
+def test_every_op_of_a_library_has_a_row_or_is_told_of() -> None:
+    page = (ROOT / "docs" / "proof_libraries.md").read_text()
+    faults = page.partition("\n## What is not right\n")[2]
+    right, specs = 0, 0
+    for library in ("onnx", "fused"):
+        part = page.partition(f"\n## specs/{library}\n")[2].partition("\n## ")[0]
+        rows = dict(re.findall(r"^\| (\w+?)_? \| ([\d,]+ \|.*) \|$", part, re.MULTILINE))
+        there = {p.stem for p in (ROOT / "specs" / library).glob("*.yaml")}
+        good = {name for name, cells in rows.items() if "failed" not in cells}
+        assert set(rows) <= there
+        assert [name for name in sorted(there - good) if f"`{name}`" not in faults] == []
+        right, specs = right + len(good), specs + len(there)
+    assert f"Of {specs} specs, {right} had no failure" in page
+
+
 def test_all_was_right_on_the_pinned_versions(page: str) -> None:
     proved = tool().proved(page)
     assert [text for text in proved.values() if "failed" in text or "not run" in text] == []

@@ -16,7 +16,7 @@ from opc.testing.oracle.evaluation import evaluate
 from tests.fuzz import brute
 from tests.fuzz.calls import draw
 from tests.fuzz.judge import wrong_gradients, wrong_values
-from tests.fuzz.written import ORDERS, RECURRENCES, specs
+from tests.fuzz.written import THEMES, specs
 
 SPECS = sorted((Path(__file__).parents[2] / "specs").glob("*.yaml"))
 HEAD = "op: probe\ndomain: test\nversion: 1\ndoc: A probe.\ntypes: {T: [float64]}\ninputs: {x: 'T[N, N]'}\noutputs: {y: 'T[N]'}\n"
@@ -155,7 +155,9 @@ def test_overflow_on_the_way_in_a_narrower_type() -> None:
     assert list(wrong_values(text.replace("** 4", "** 3"), family, case))
 
 
-@pytest.mark.parametrize("text", [*specs("recurrence", RECURRENCES), *specs("order", ORDERS)], ids=lambda t: t.split()[1])
+@pytest.mark.parametrize(
+    "text", [t for name in ("recurrence", "order") for t in specs(name, THEMES[name])], ids=lambda t: t.split()[1]
+)
 def test_recurrences_and_orders(text: str) -> None:
     """The oracle agrees on values that are made from themselves, and on what is sorted."""
     family = compile_text(text.replace("T: [float32]", "T: [float64]"))

@@ -141,7 +141,8 @@ def _spec(name: str, line: str, dtype: str) -> str:
 
 def specs(theme: str, lines: str) -> list[str]:
     """Return the specs of a theme, named by it, of one element type each by turns."""
-    return [_spec(f"{theme}_{n}", line, ("float64", "float32")[n % 2]) for n, line in enumerate(lines.strip().splitlines())]
+    written = filter(None, lines.splitlines())
+    return [_spec(f"{theme}_{n}", line, ("float64", "float32")[n % 2]) for n, line in enumerate(written)]
 
 
 RECURRENCES = """
@@ -159,10 +160,14 @@ h[t:N, b, d:D] = tanh(x[t, b] + e[b, d]*p[t, b, d]) if t < l[b] else p[t, b, d];
 v[N, 3], x[B, N, D] -> y[B, N, D]; y[b, t, j] = pad(y[b, t - 1, j], 0.5)/2 \
 + sin(x[b, t, j] + sum[k:t](pad(v[N - 1 - abs(N - 1 - 2*k), j + 1], 1)))
 x[N, D], s[D] -> h[N, D]; h[t, d] = pad(h[t - 1, d], 0)/2 + (x[t, d] - sum[k:t + 1](s[d]))/N
+"""
+
+DISTANT_STEPS = """
+x[N, D], a[K] -> y[N, D]; ? K > 0; y[t, d] = x[t, d] - sum[k](a[k]*pad(y[t - 1 - k, d], 0))/(2*K)
 e[N, N], s[N] -> y[N]; o[k:N] = argsort[n](s[n])[k]; \
 a[k:N] = 0 if any[q:k](a[k - 1 - q] > 0 and e[o[k - 1 - q], o[k]] > 0) else s[o[k]]; y[n] = sum[k](a[k] if o[k] == n else 0)
-x[N, D], a[K] -> y[N, D]; ? K > 0; y[t, d] = x[t, d] - sum[k](a[k]*pad(y[t - 1 - k, d], 0))/(2*K)
 """
+"""Recurrences whose steps read others that are no fixed number of steps away, for which ONNX's Scan has no words."""
 
 ORDERS = """
 x[N, D] -> y[N, D]; p[i:N, d] = argsort[k](x[k, d])[i]; y[i, d] = x[p[i, d], d]*x[i, d]
@@ -179,6 +184,6 @@ THEMES = {
     "quotient": QUOTIENTS,
     "product": PRODUCTS,
     "constant": CONSTANTS,
-    "recurrence": RECURRENCES,
+    "recurrence": RECURRENCES + DISTANT_STEPS,
     "order": ORDERS,
 }

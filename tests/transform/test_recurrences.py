@@ -17,10 +17,10 @@ from opc.ir.dtypes import DType, candidates, is_floating
 from opc.ir.op import Family, Op, Operand, Role
 from opc.ir.recurrence import recurrences
 from opc.pipeline import compile_text
-from tests.fuzz.written import RECURRENCES, specs
+from tests.fuzz.written import THEMES, specs
 
 Arrays = dict[str, Any]
-SPECS = [text.replace("T: [float32]", "T: [float64]") for text in specs("recurrence", RECURRENCES)]
+SPECS = [text.replace("T: [float32]", "T: [float64]") for text in specs("recurrence", THEMES["recurrence"])]
 SIZES = {"N": 4, "D": 3, "B": 2, "K": 2, "J": 3}
 STEP = 1e-5
 

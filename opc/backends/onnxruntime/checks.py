@@ -21,6 +21,21 @@ from opc.ir.dtypes import DTYPES, DType, candidates
 
 if TYPE_CHECKING:
     from opc.backends.base import Array
+    from opc.ir.op import Op
+
+
+def type_to_refuse(op: Op) -> tuple[str, int]:
+    """Return the name and ONNX's number of a type that no operand takes or, where there is none, one that the fewest take.
+
+    Raises:
+        Unsupported: when every operand takes every type.
+    """
+    taken = [frozenset(candidates(o.type)) for o in (*op.inputs, *op.outputs)]
+    numbers = {d: d.row.onnx[1] for d in (DType.UINT64, *DTYPES) if d.row.onnx is not None}
+    fewest = min(numbers, key=lambda d: sum(d in some for some in taken))
+    if all(fewest in some for some in taken):
+        raise Unsupported("every operand takes every element type")
+    return fewest.value, numbers[fewest]
 
 
 class OnnxRuntimeChecks(Checks[OnnxRuntimeSession]):
@@ -125,25 +140,11 @@ class OnnxRuntimeChecks(Checks[OnnxRuntimeSession]):
     @check("refused type")
     def refused_type(self) -> None:
         """An element type that the op does not take is refused when the model loads."""
-        name, number = self._refused()
+        name, number = type_to_refuse(self.op)
         for _, model in self._calls():
             for value in (*model.graph.input, *model.graph.output):
                 value.type.tensor_type.elem_type = number
             self._assert_refused(lambda model=model: self._session(model), name.replace("_", ""))
-
-    def _refused(self) -> tuple[str, int]:
-        """Return the name of a type, and ONNX's number for it, that no operand takes or, failing that, one of them does not.
-
-        Raises:
-            Unsupported: when every operand takes every type.
-        """
-        taken = [frozenset(candidates(o.type)) for o in (*self.op.inputs, *self.op.outputs)]
-        known = {d: d.row.onnx[1] for d in (DType.UINT64, *DTYPES) if d.row.onnx is not None}
-        wrong = sorted((sum(d in t for t in taken), n, d) for n, d in enumerate(known) if not all(d in t for t in taken))
-        if not wrong:
-            raise Unsupported("every operand takes every element type")
-        _, _, dtype = wrong[0]
-        return dtype.value, known[dtype]
 
     def _assert_refused(self, run: Any, message: str) -> None:
         answer = "nothing"

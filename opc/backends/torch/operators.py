@@ -117,8 +117,8 @@ class _Methods:
         self.inputs = [x.name for x in self.op.inputs]
         self.extras = [a for a in self.arguments if a not in self.inputs and a != "output_mask"]
         self.masked = chooses_outputs(self.op)
-        # With one differentiable input and one output, neither can be missing when a derivative is computed. torch would
-        # make zeros for an output without a derivative too.
+        # With one differentiable input and one output, neither can be missing when a derivative is computed; but of an output
+        # without a derivative something is, for which torch would make zeros as large.
         differentiated = sum(differentiable(o) for o in (*self.op.inputs, *self.op.outputs))
         self.partial = differentiated > 2 or not all(differentiable(o) for o in self.op.outputs)
 

@@ -165,6 +165,8 @@ class ExprText(AffineDialect):
         if self.computed(own.type) == target:
             return own.of_type(e.type)
         if isinstance(e.arg, Const):
+            if _saturates(e.arg.value, e.type):
+                return CppText(f"opc::cast<{target}>({number(e.arg.value, Weak.FLOAT).text})", _ATOM, e.type)
             return number(e.arg.value, e.type)
         return CppText(f"opc::cast<{target}>({own.text})", _ATOM, e.type)
 
@@ -305,6 +307,14 @@ def _small_power(e: Expr) -> int | None:
     if isinstance(e, Const) and not isinstance(e.value, bool) and float(e.value).is_integer() and abs(e.value) <= _LARGEST_POWER:
         return int(e.value)
     return None
+
+
+def _saturates(value: int | float | bool, t: ValueType) -> bool:
+    """Whether a number with a point is outside of an integer type that `t` may stand for, to which C++ defines no conversion."""
+    if not isinstance(value, float) or isinstance(t, Weak):
+        return False
+    integers = [d for d in candidates(t) if d.is_integer]
+    return any(not math.isfinite(value) or not d.least <= math.trunc(value) <= d.most for d in integers)
 
 
 def number(value: int | float | bool, t: ValueType) -> CppText:

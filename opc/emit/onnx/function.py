@@ -325,7 +325,8 @@ class _OnnxEmitter(OnnxSteps):
                 f"{BUILDER}.element_type({quoted(variable.name)})" if e.type is variable and variable else self.onnx_type(kind)
             )
             return PythonText(f"{BUILDER}.truncate({argument.text}, {dtype})")
-        if isinstance(e.type, DType | TypeVar) and _may_be(e.type, "is_integer") and _may_be(e.arg.type, "is_floating"):
+        floats = is_floating(e.arg.type) or _may_be(e.arg.type, "is_floating")
+        if isinstance(e.type, DType | TypeVar) and _may_be(e.type, "is_integer") and floats:
             to = quoted(e.type.name) if isinstance(e.type, TypeVar) else self.onnx_type(e.type)
             return PythonText(
                 f"{BUILDER}.convert({argument.text}, {self.computes_floating(e.arg.type)}, {to}, {self.like(e.type)})"

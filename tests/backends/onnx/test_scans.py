@@ -16,10 +16,9 @@ from opc.ir.op import Op
 from opc.pipeline import compile_text
 from opc.testing.oracle.evaluation import evaluate
 from tests.backends.onnx.test_checks import load
-from tests.fuzz.written import RECURRENCES, specs
+from tests.fuzz.written import DISTANT_STEPS, RECURRENCES, specs
 
-WRITTEN = [text.replace("T: [float32]", "T: [float64]") for text in specs("recurrence", RECURRENCES)]
-CARRIED, OTHER = WRITTEN[:-1], WRITTEN[-1]
+CARRIED = [text.replace("T: [float32]", "T: [float64]") for text in specs("recurrence", RECURRENCES)]
 
 
 def arrays(op: Op, n: int) -> dict[str, np.ndarray]:
@@ -69,10 +68,15 @@ def _nodes(nodes: Iterable[NodeProto]) -> Iterator[NodeProto]:
             yield from _nodes(a.g.node)
 
 
-def test_steps_that_are_no_fixed_number_away_are_refused_by_name() -> None:
-    body = function_body(compile_text(OTHER).forward)
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [*zip(specs("recurrence", DISTANT_STEPS), ["y_steps at -k + t_now - 1", "a at -q + k_now - 1"], strict=True)],
+    ids=["taps", "selection"],
+)
+def test_steps_that_are_no_fixed_number_away_are_refused_by_name(text: str, read: str) -> None:
+    body = function_body(compile_text(text).forward)
     assert isinstance(body, NoBody)
-    assert body.reason == "a step reads y_steps at -k + t_now - 1, which is no fixed number of steps away"
+    assert body.reason == f"a step reads {read}, which is no fixed number of steps away"
 
 
 def test_a_step_is_a_scan() -> None:
