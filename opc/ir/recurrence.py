@@ -2,7 +2,8 @@
 
 Statements stand in program order, and each reads what stands above it. A recurrence is the one exception: of statements that
 read one another in a circle, each is computed at one index after the other, along one axis of equal size, and what they read of
-one another lies at an index that was before. At the same index they read what stands above, as elsewhere.
+one another lies at an index that was before: by its form, by the range of a loop, or by a condition around it. At the same index
+they read what stands above, as elsewhere.
 
     h[t, d] = a[t, d]*(h[t - 1, d] if t > 0 else h0[d]) + b[t, d]
 
@@ -15,7 +16,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from opc.diagnostics import Span
-from opc.ir.affine import Affine, Dim, GroupSize, Index
+from opc.ir.access import Access, accesses
+from opc.ir.affine import Affine, Index
 from opc.ir.expr import Read, operands_read, reads
 from opc.ir.node import remembered
 from opc.ir.op import Assign, Op
@@ -151,15 +153,21 @@ def _along(op: Op, statements: Sequence[Assign], axis: int, falls: bool) -> Recu
     while waiting:
         s = waiting.pop()
         own = s.indices[axes[s.target]]
-        for read in _inner(s, targets):
-            other = axes.get(read.operand)
-            if other is None:
-                places = [n for n, i in enumerate(read.indices) if isinstance(i, Affine) and own in i.indices()]
-                if not places:
-                    return NoRecurrence(read, f"'{read.operand}' is read at all points of '{own}', or at none of it", read.span)
-                axes[read.operand] = other = places[0]
+        for access in accesses(s.value):
+            read = access.read
+            if read.operand not in order:
+                continue
+            above = order[read.operand] < order[s.target]
+            if read.operand not in axes:
+                entry = _entry(access, str(own), falls, above)
+                if entry is None:
+                    at = next((i for i in read.indices if isinstance(i, Affine)), own)
+                    return NoRecurrence(
+                        read, f"'{read.operand}' is read at {at}, which is not known to lie behind {own}", read.span
+                    )
+                axes[read.operand] = entry
                 waiting.append(op.assignments[read.operand])
-            reason = _against(read, other, str(own), falls, order[read.operand] < order[s.target])
+            reason = _against(access, axes[read.operand], str(own), falls, above)
             if reason is not None:
                 return NoRecurrence(read, reason, read.span)
     extents = {name: op.operand(name).dims[n] for name, n in axes.items()}
@@ -175,23 +183,29 @@ def _along(op: Op, statements: Sequence[Assign], axis: int, falls: bool) -> Recu
     return Recurrence(targets, tuple(axes[name] for name in targets), extent, falls)
 
 
-def _against(read: Read, axis: int, index: str, falls: bool, above: bool) -> str | None:
+def _entry(access: Access, index: str, falls: bool, above: bool) -> int | None:
+    """Return the entry of a read's indices that its operand steps along: one that lies behind, else one that holds `index`."""
+    entries = [n for n, i in enumerate(access.read.indices) if isinstance(i, Affine)]
+    held = [n for n in entries if index in access.read.indices[n].indices()]
+    return next((n for n in (*held, *entries) if _against(access, n, index, falls, above) is None), held[0] if held else None)
+
+
+def _against(access: Access, axis: int, index: str, falls: bool, above: bool) -> str | None:
     """Return why a read of a statement that steps along `index` lies where nothing is made yet; None where it does not.
 
     `above` tells that what is read stands above the statement.
     """
+    read = access.read
     at = read.indices[axis]
     if not isinstance(at, Affine):
         return f"'{read.operand}' is read at an index that is data, before it is made"
     step = at - Index(index) if not falls else Affine.of(Index(index)) - at
-    if index in step.indices():
-        return f"'{read.operand}' is read at {at}, which is no fixed number of steps away from {index}"
-    never_ahead = all(c <= 0 and all(isinstance(a, Index | Dim | GroupSize) for a in m) for m, c in step.terms if m)
-    constant = next((c for m, c in step.terms if not m), 0)
-    if never_ahead and (constant < 0 or (constant == 0 and above)):
+    if access.is_most(step, -1) or (above and access.is_most(step, 0)):
         return None
-    if never_ahead and constant == 0:
+    if access.is_most(step, 0):
         return f"'{read.operand}' is read at {at}, where it is being made"
+    if index in step.indices():
+        return f"'{read.operand}' is read at {at}, which is not known to lie behind {index}"
     return f"'{read.operand}' is read at {at}, where it is not made yet"
 
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from opc.ir.access import Access, accesses
 from opc.ir.affine import Affine, Dim
 from opc.ir.expr import Read, reads
 from opc.ir.op import Assign, Op
 from opc.ir.recurrence import Recurrence, recurrences
 from opc.ir.verify import VerifyError
 from opc.lower.build.kernel import nest_kernel
-from opc.lower.loop_ir import NestStage, Program, VectorPlan
+from opc.lower.loop_ir import NestStage, Program, StepLoop, VectorPlan
 from opc.lower.statement import lower_statement
 from opc.transform.indices import bare
 from opc.transform.steps import SegmentedOp
@@ -100,20 +101,18 @@ def verify_by_points(op: Op, program: Program) -> None:
             raise VerifyError(f"{stages[0].name} and the stages of its steps do not have the same points")
         made = {parts[s.assign.target].part_of: parts[s.assign.target].axis for s in nests}
         for stage in nests:
-            for r in _strays(stage.assign, made, loop.index):
+            for r in _strays(stage.assign, made, loop):
                 raise VerifyError(f"{stage.name} reads {r.operand} at other points than its own")
 
 
-def _strays(s: Assign, made: Mapping[str | None, int], step: str) -> list[Read]:
-    own = bare(s.indices)
-    found = [r for r in reads(s.value) if r.operand in made]
-    return [
-        r
-        for r in found
-        if (*r.indices[: made[r.operand]], *r.indices[made[r.operand] + 1 :]) != own
-        or not _steps(r.indices[made[r.operand]], step)
-    ]
+def _strays(s: Assign, made: Mapping[str | None, int], loop: StepLoop) -> list[Read]:
+    own, now = bare(s.indices), Affine.of(Dim(loop.index))
 
+    def is_own(access: Access) -> bool:
+        read, axis = access.read, made[access.read.operand]
+        at = read.indices[axis]
+        if (*read.indices[:axis], *read.indices[axis + 1 :]) != own or not isinstance(at, Affine):
+            return False
+        return access.is_most(now - at if loop.falls else at - now, 0)
 
-def _steps(index: object, step: str) -> bool:
-    return isinstance(index, Affine) and Dim(step) in index.atoms()
+    return [a.read for a in accesses(s.value) if a.read.operand in made and not is_own(a)]

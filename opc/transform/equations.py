@@ -313,11 +313,13 @@ class System(Loops):
         """Whether an equation holds a longer loop that could not be solved for.
 
         Solving for the short one would leave a sum over the long one at every position; as a condition that names the position,
-        the equation makes a scatter, in which each point of the loops is visited once.
+        the equation makes a scatter, in which each point of the loops is visited once. One that the long one's index bounds is
+        as long: solving for it narrows the long one.
         """
         lengths = {a.index: self._length(a)[0] for a in self.loops}
+        bounds = next(a.extent.indices() for a in self.loops if a.index == index)
         held = equation.right.indices() if isinstance(equation.right, Affine) else set()
-        return any(lengths[i] < lengths[index] for i in held if i in lengths)
+        return any(lengths[i] < lengths[index] for i in held - bounds if i in lengths)
 
     def _circular(self, index: str, equation: Equation) -> bool:
         """Whether a loop in the solution has an extent that depends on the index solved for."""

@@ -14,7 +14,8 @@ from collections.abc import Collection, Iterable, Iterator
 
 from opc.analysis.bounds.largest import largest
 from opc.analysis.runs import is_mostly_idle
-from opc.ir.affine import Affine
+from opc.ir.access import accesses
+from opc.ir.affine import Affine, Index
 from opc.ir.dtypes import Weak, is_bool, is_floating, is_integer
 from opc.ir.expr import (
     EXTREMES,
@@ -41,9 +42,10 @@ from opc.ir.expr import (
 from opc.ir.function import CHEAP
 from opc.ir.functions import FUNCTIONS
 from opc.ir.op import Assign, DimSpec, Op
-from opc.ir.recurrence import recurrent
+from opc.ir.recurrence import recurrences, recurrent
 from opc.records import dataclass, replace
 from opc.transform import scalar
+from opc.transform.affine_rules import is_affine
 from opc.transform.alike import canonical, form
 from opc.transform.domain import Domain
 from opc.transform.extract import Extractor, is_shadowing, signature
@@ -110,6 +112,21 @@ class _Hoist:
     outer: Domain | None = None
     """The loops over the target, where what nobody asks for must not be refused."""
 
+    def made(self, e: Reduce, domain: Domain, around: tuple[Expr, ...]) -> tuple[Expr, ...]:
+        """Return those of the conditions `around` that tell that what `e` reads of its own recurrence is made by then."""
+        op = self.extractor.op
+        own = next((r for r in recurrences(op) if self.target in r.targets), None)
+        if own is None:
+            return ()
+        index = Affine.of(Index(own.index_of(op.assignments[self.target])))
+        for access in accesses(e):
+            at = access.read.indices[own.axis_of(access.read.operand)] if access.read.operand in own.targets else index
+            if isinstance(at, Affine):
+                step = index - at if own.falls else at - index
+                if not replace(access, loops=(*domain.axes, *access.loops)).is_most(step, 0):
+                    return tuple(c for c in around if is_affine(c))
+        return ()
+
     def asked(self, e: Reduce, domain: Domain) -> Expr:
         """Return a maximum or minimum under the condition that the sums around it have terms, unless they have its size."""
         found: Expr = e
@@ -150,6 +167,8 @@ def _hoisted(e: Expr, domain: Domain, guards: tuple[Expr, ...], root: bool, how:
         return e
     found, name = None, f"{how.target}_{e.kind}"
     value = how.asked(e, domain)
+    for g in reversed([g for g in how.made(e, domain, around) if g not in guards]):
+        value = scalar.select(g, value, scalar.nothing(value.type))
     for g in reversed(guards):
         value = Select(g, value, scalar.nothing(value.type), value.type)
     if not any(r.checked for r in reads(e)) and not scalar.unguarded(value) & how.extractor.optional:

@@ -58,6 +58,8 @@ class Recurrences(Values):
         """Return a read of what was made some steps before, at the same other indices, or summed over one of them."""
         at = f"{along} {'+' if falls else '-'} {back}"
         places = [at if n == along else n for n in scope]
+        if self.chance(15):
+            return self.all_behind(name, scope, along, falls)
         others = [n for n, d in scope.items() if n != along and d.isidentifier()]
         if others and self.chance(25):
             other = self.pick(*others)
@@ -67,3 +69,14 @@ class Recurrences(Values):
             first = f"{along} + {back} < {scope[along]}" if falls else f"{along} >= {back}"
             return f"({name}[{', '.join(places)}] if {first} else {self.pick('0', '0.5', self.value(scope, 0))})"
         return f"pad({name}[{', '.join(places)}], {self.pick('0', '1', '0.5')})"
+
+    def all_behind(self, name: str, scope: Scope, along: str, falls: bool) -> str:
+        """Return the mean of all that was made before: of those that a loop reaches, or that a condition leaves."""
+        size = scope[along]
+        extent, at, inside = self.pick(
+            (f"{size} - 1 - {along}", f"{size} - 1 - q1", "") if falls else (along, "q1", ""),
+            (size, "q1", f" if q1 {'>' if falls else '<'} {along} else 0"),
+            (size, "q1", f" if {along} - q1 {'< 0' if falls else '>= 1'} else 0"),
+        )
+        places = ", ".join(at if n == along else n for n in scope)
+        return f"(sum[q1:{extent}]({name}[{places}]{inside}) / ({size} + 1))"

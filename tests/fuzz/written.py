@@ -166,6 +166,12 @@ DISTANT_STEPS = """
 x[N, D], a[K] -> y[N, D]; ? K > 0; y[t, d] = x[t, d] - sum[k](a[k]*pad(y[t - 1 - k, d], 0))/(2*K)
 e[N, N], s[N] -> y[N]; o[k:N] = argsort[n](s[n])[k]; \
 a[k:N] = 0 if any[q:k](a[k - 1 - q] > 0 and e[o[k - 1 - q], o[k]] > 0) else s[o[k]]; y[n] = sum[k](a[k] if o[k] == n else 0)
+a[N, N], x[N] -> y[N]; y[j] = x[j] - sum[k:j](a[j, k]*y[k])/N
+a[N, N], x[B, N, D] -> y[B, N, D]; y[b, j, d] = x[b, j, d] - sum[k:N](a[j, k]*y[b, k, d] if k > j else 0)/N
+a[N, N] -> l[N, N]; s[j:N, i:N] = a[i, j] - sum[k:j](t[k, i]*t[k, j]); \
+t[j:N, i:N] = 0 if i < j else s[j, i]/(2 + s[j, j]**2); l[i, j] = t[j, i]
+w[D], a[N, N], x[N, D] -> y[N, D]; y[j, d] = x[j, d] - sum[k:N](a[j, k]*tanh(sum[e](w[e]*y[k, e])) if j - k >= 1 else 0)/N
+w[N], x[N, D] -> y[N, D]; z[t:N, d:D] = tanh(x[t, d] + pad(y[t - 1, d], 0)); y[t, d] = sum[k:t + 1](w[t - k]*z[k, d])/N
 """
 """Recurrences whose steps read others that are no fixed number of steps away, for which ONNX's Scan has no words."""
 

@@ -184,8 +184,8 @@ def check_recurrences(op: Op, found: Diagnostics) -> None:
         result = stepping(op, targets)
         if isinstance(result, NoRecurrence):
             hint = (
-                "a recurrence reads what is behind it along one index, and goes one way: "
-                "h[t - 1, d] in all that h[t, d] is made of, or h[t + 1, d]"
+                "a recurrence reads what is behind it along one index, and goes one way: h[t - 1, d] or sum[k:t](h[k, d]) in all "
+                "that h[t, d] is made of, or h[t + 1, d]"
             )
             found.error(result.reason, result.span, hint)
 

@@ -211,11 +211,14 @@ class _NumpyEmitter(NumpyOperations):
         self.prologue_names["dim", steps.index] = index
         extent = self.affine(steps.extent).text
 
+        parts = dict(steps.parts)
+
         def written() -> PythonText:
             for s in segment.op.body:
                 self.assign(s.target)
-            for part, name in steps.parts:
-                self.line(f"{self.local[name]}[{index}] = {self.local[part]}")
+                if s.target in parts:
+                    # At once: what stands below may read this step among others.
+                    self.line(f"{self.local[parts[s.target]]}[{index}] = {self.local[s.target]}")
             return PythonText(index)
 
         self.stepping = True
