@@ -11,7 +11,7 @@ from opc.emit.onnx.sizes import BUILDER
 from opc.emit.onnx.windows import OnnxWindows
 from opc.ir.dtypes import is_bool
 from opc.ir.expr import Const
-from opc.ir.op import Op, Operand
+from opc.ir.op import Group, Op, Operand
 from opc.transform.carried import with_carried_values
 from opc.transform.steps import Segment, SegmentedOp, Steps, in_segments
 
@@ -49,6 +49,8 @@ class OnnxSteps(OnnxWindows):
         def written() -> PythonText:
             extent = self.named(PythonText(self.size(steps.extent))).text
             starts = {part.name: self.named(self.nothing(part)).text for part in parts if self.carried[part.name]}
+            flat = {part.name: self.named(PythonText(self.shape(part.dims))).text for part in parts if _is_flat(part)}
+            shapes = [self.named(PythonText(self.shape(o.dims))).text if _is_flat(o) else "None" for o in whole]
             empty = [] if some else [self.named(self.nothing(o)).text for o in whole]
             # That there is a present step is known inside alone.
             outer, self.boxes = self.boxes, Boxes(segment.op)
@@ -58,10 +60,14 @@ class OnnxSteps(OnnxWindows):
             self.line(f"    {index} = {made}.index")
             for part in parts:
                 for name in self.carried[part.name]:
-                    self.line(f"    {self.local[name]} = {made}.carry({starts[part.name]})")
+                    start = starts[part.name]
+                    carried = f"{made}.carry({f'{BUILDER}.flat({start})' if part.name in flat else start})"
+                    value = f"{BUILDER}.reshape({carried}, {flat[part.name]})" if part.name in flat else carried
+                    self.line(f"    {self.local[name]} = {value}")
             self.lines += [f"    {line}" for line in inside]
             results = ", ".join(self.local[o.name] for o in whole)
-            more = "" if some else f", [{', '.join(empty)}]"
+            more = "" if some else f", empty=[{', '.join(empty)}]"
+            more += f", shapes=[{', '.join(shapes)}]" if flat else ""
             self.line(f"[{results}] = {BUILDER}.scan({made}, {extent}, {steps.falls}{more})")
             return PythonText(index)
 
@@ -72,12 +78,21 @@ class OnnxSteps(OnnxWindows):
         """Write the statements of one step, and what it hands on."""
         for s in segment.op.body:
             self.line(f"{self.local[s.target]} = {self.statement(s).text}")
-        handed = [n for part in parts for n in (part.name, *self.carried[part.name])[: len(self.carried[part.name])]]
-        self.line(f"{made}.handed = [{', '.join(self.local[n] for n in handed)}]")
-        self.line(f"{made}.results = [{', '.join(self.local[part.name] for part in parts)}]")
+        handed = [(n, part) for part in parts for n in (part.name, *self.carried[part.name])[: len(self.carried[part.name])]]
+        self.line(f"{made}.handed = [{', '.join(self.out(n, part) for n, part in handed)}]")
+        self.line(f"{made}.results = [{', '.join(self.out(part.name, part) for part in parts)}]")
         return PythonText(made)
+
+    def out(self, name: str, part: Operand) -> str:
+        """Return a value of a step as it leaves the step."""
+        return f"{BUILDER}.flat({self.local[name]})" if _is_flat(part) else self.local[name]
 
     def nothing(self, o: Operand) -> PythonText:
         """Return zeros of an operand's shape."""
         zero = self.constant(Const(False if is_bool(o.type) else 0, o.type))
         return PythonText(f"{BUILDER}.Expand({zero.text}, {self.shape(o.dims)})" if o.dims else zero.text)
+
+
+def _is_flat(o: Operand) -> bool:
+    """Whether a value leaves a step as a vector: ONNX Runtime must know the rank, which a group of axes does not tell."""
+    return any(isinstance(d, Group) for d in o.dims)
