@@ -121,7 +121,10 @@ class Boxes:
         return self.known.plain(a - b) == Affine.of(0)
 
     def differs(self, extent: Affine, dim: Affine) -> bool:
-        """Whether an index may run over another number of places than an axis has; of sizes that a flag decides, one is meant."""
+        """Whether an index may run over another number of places than an axis has.
+
+        Of sizes that a flag decides, those that do not fit are not meant: with them the index would go past the end.
+        """
         if extent == dim:
             return False
         difference = self.known.plain(extent - dim)
@@ -134,13 +137,16 @@ class Boxes:
         flags = _flags(difference, *facts)
         if len(flags) > _MOST_FLAGS:
             flags = _flags(difference)[:_MOST_FLAGS]
+        alike = False
         for values in product((0, 1), repeat=len(flags)):
             known: dict[Symbol, Affine] = {flag: Affine.of(v) for flag, v in zip(flags, values, strict=True)}
             decided = difference.substitute(known.get)
             case = Prover(tuple(f.substitute(known.get) for f in facts))
-            if case.nonnegative(decided) and case.nonnegative(-decided):
-                return False
-        return True
+            shorter, longer = case.nonnegative(-decided), case.nonnegative(decided)
+            if shorter and not longer:
+                return True
+            alike |= shorter and longer
+        return not alike
 
     def is_inside(self, index: Affine, size: Affine, ranges: Mapping[str, Affine]) -> bool:
         """Whether an index is proved to stand inside an axis at every point of the ranges, whatever conditions stand around."""

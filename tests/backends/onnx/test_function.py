@@ -14,6 +14,7 @@ from opc.backends.base import Unsupported
 from opc.backends.example_call import example_calls
 from opc.backends.node_call import NodeCall
 from opc.backends.onnxruntime.backend import OnnxRuntimeBackend
+from opc.emit.numpy.reference import function_name, numpy_module
 from opc.emit.onnx.function import FunctionBody, NoBody, function_body
 from opc.pipeline import compile_text
 from opc.testing.oracle import evaluation as oracle
@@ -143,6 +144,35 @@ def test_ranges_of_reductions(name: str, tmp_path: Path) -> None:
         for found in (session.function_call("probe", arrays, {})["y"], ort.run(None, arrays)[0]):
             compared = tolerance.compare("y", np.asarray(found), want)
             assert compared.ok, (sizes, compared.message)
+
+
+SHORTER = (
+    "y[m] = sum[k:M - (1 if open else 0)](x[k] * x[m])",
+    "y[m] = sum[k:m + (0 if open else 1)](x[k])",
+    "y[m] = prod[k:M - m - (1 if open else 0)](x[M - 1 - k])",
+    "t[m, k:M - (1 if open else 0)] = x[m] - x[k]\n  y[m] = sum[k:M - (1 if open else 0)](t[m, k])",
+)
+
+
+@pytest.mark.parametrize("is_open", [False, True])
+@pytest.mark.parametrize("kernel", SHORTER, ids=["sum", "running sum", "running product", "rows"])
+def test_a_range_that_a_flag_makes_shorter(kernel: str, is_open: bool, tmp_path: Path) -> None:
+    """It is not taken for the whole axis, in NumPy nor in ONNX, though it is that where the flag is not set."""
+    text = f"{HEAD}require: [M > 0]\nattributes: {{open: {{type: bool, default: false}}}}\n".replace("gradient: none\n", "")
+    text += f"inputs: {{x: 'T[M]'}}\noutputs: {{y: 'T[M]'}}\nkernel: |\n  {kernel}\n"
+    family = compile_text(text, "probe.yaml")
+    session, attributes = load(family, tmp_path), {"open": is_open}
+    names: dict[str, Any] = {}
+    exec(numpy_module(family), names)
+    assert family.backward is not None
+    for op in (family.forward, family.backward):
+        arrays = {o.name: np.random.default_rng(7).uniform(0.5, 2, 4) for o in op.inputs}
+        (want,) = oracle.evaluate(op, arrays, attributes).values()
+        name = op.outputs[0].name
+        (in_numpy,) = names[function_name(op)](*arrays.values(), **attributes)
+        for found in (in_numpy, session.function_call(op.name, arrays, attributes)[name]):
+            compared = tolerance.compare(name, np.asarray(found), want)
+            assert compared.ok, (op.name, compared.message)
 
 
 def test_a_divisor_is_a_number_where_nothing_is_computed(tmp_path: Path) -> None:
