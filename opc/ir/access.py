@@ -28,10 +28,10 @@ class Access:
     def _top(self, e: Affine) -> float:
         """Return a bound of an expression from its loops' ranges, infinity where they tell none."""
         for loop in reversed(self.loops):
-            c = e.coefficient(loop.index)
-            if c is not None and c.constant is not None and c.constant > 0:
+            slope = e.coefficient(loop.index)
+            if slope is not None and slope.constant is not None and slope.constant > 0:
                 # A loop whose body runs has a last point.
-                e = e + (loop.extent - 1 - Index(loop.index)) * c
+                e = e + (loop.extent - 1 - Index(loop.index)) * slope
         constant = 0
         for monomial, c in e.terms:
             if not monomial:

@@ -185,8 +185,8 @@ def _along(op: Op, statements: Sequence[Assign], axis: int, falls: bool) -> Recu
 
 def _entry(access: Access, index: str, falls: bool, above: bool) -> int | None:
     """Return the entry of a read's indices that its operand steps along: one that lies behind, else one that holds `index`."""
-    entries = [n for n, i in enumerate(access.read.indices) if isinstance(i, Affine)]
-    held = [n for n in entries if index in access.read.indices[n].indices()]
+    entries = {n: i for n, i in enumerate(access.read.indices) if isinstance(i, Affine)}
+    held = [n for n, i in entries.items() if index in i.indices()]
     return next((n for n in (*held, *entries) if _against(access, n, index, falls, above) is None), held[0] if held else None)
 
 

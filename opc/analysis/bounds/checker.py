@@ -62,6 +62,7 @@ class Knowledge:
         self._provers: dict[tuple[_Ranges, tuple[Affine, ...]], Prover] = {}
         self._proved = {} if op is None or facts else _proofs(op.dims, op.require, op.attributes)
         self.exact: dict[str, Affine] = {}
+        self.quotients: dict[str, Affine] = {}
         self.divisors: dict[str, Affine] = {}
         for f in self.facts:
             self._learn_divisor(f)
@@ -81,7 +82,9 @@ class Knowledge:
             name = found[0]
             d = self.divisors[name]
             if name not in self.exact and not self._holds(d, name):
-                self.exact[name] = d * Dim(f"({FloorDiv(Affine.of(Dim(name)), d)})")
+                quotient = FloorDiv(Affine.of(Dim(name)), d)
+                self.quotients[f"({quotient})"] = Affine.of(quotient)
+                self.exact[name] = d * Dim(f"({quotient})")
 
     def _learn_equal(self, fact: Affine) -> None:
         """Of two facts that say that a size is an expression without it, keep that."""
@@ -110,6 +113,10 @@ class Knowledge:
         if f not in self._plain:
             self._plain[f] = _replaced(self.expand(f), self.exact)
         return self._plain[f]
+
+    def unplain(self, f: Affine) -> Affine:
+        """Return a plain expression with the quotients that stand for sizes of their own as quotients again."""
+        return _replaced(f, self.quotients)
 
     def prover(self, ranges: Mapping[str, Affine], more: Iterable[Affine] = ()) -> Prover:
         """Return a prover for points in these ranges where further facts hold; it takes `plain` expressions."""

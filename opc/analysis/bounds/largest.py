@@ -12,6 +12,10 @@ from opc.ir.affine import Affine, AttrInt, Symbol, maximum
 
 def largest(known: Knowledge, extent: Affine, ranges: Mapping[str, Affine]) -> Affine | None:
     """Return a bound of an extent over the ranges of the indices in it, None when none is found."""
+    # Of a size that another one divides, each part is as large; the size is then plainly a multiple, in sizes of its own.
+    same = known.unplain(known.plain(extent))
+    if not same.indices() and same.atoms() <= extent.atoms().union(*(r.atoms() for r in ranges.values())):
+        return same
     return _bound(known, extent, ranges, known.facts)
 
 
@@ -19,6 +23,11 @@ def _bound(known: Knowledge, extent: Affine, ranges: Mapping[str, Affine], facts
     least = Prover(facts, ranges).least(-extent)
     if least is None:
         least = Prover(facts, {n: known.expand(r) for n, r in ranges.items()}).least(known.expand(-extent))
+    if least is None:
+        least = Prover(tuple(map(known.plain, facts)), {n: known.plain(r) for n, r in ranges.items()}).least(known.plain(-extent))
+        # A size that another divides is plainly a multiple of it, in sizes that the extent may not have.
+        own = extent.atoms().union(*(r.atoms() for r in ranges.values()))
+        least = found if least is not None and (found := known.unplain(least)).atoms() <= own else None
     if least is not None:
         return -least
     # Which way an index goes may be for a bool attribute to say: each has a bound of its own.

@@ -13,6 +13,7 @@ from opc.backends.example_text import test_file
 from opc.backends.onnx import emit
 from opc.diagnostics import Diagnostic
 from opc.distribution import install_extra
+from opc.emit.numpy.reference import inexpressible
 from opc.emit.onnx.function import FunctionBody, function_body
 from opc.emit.onnx.types import TENSOR_TYPE
 from opc.ir.op import Family
@@ -35,11 +36,11 @@ class OnnxBackend(Backend):
             return Availability(False, reason="onnx is not installed", install=install_extra("onnx"))
 
     def requires(self, family: Family) -> tuple[Diagnostic, ...]:
-        """Return why ONNX can't carry the family: native code without a body, or dtypes that it lacks."""
+        """Return why ONNX can't carry the family: native code without a body, dtypes that it lacks, what NumPy can't express."""
         found = list(lacking(family.ops, self.title, TENSOR_TYPE.__contains__))
         if family.forward.opaque:
             found.append(Diagnostic(f"{family.name} has native code only, and ONNX's reference ops are made from a body"))
-        return tuple(found)
+        return (*found, *inexpressible(*family.ops))
 
     def emit(self, family: Family) -> dict[str, str]:
         """Return the subpackage `onnx` and its tests."""

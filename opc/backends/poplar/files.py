@@ -14,7 +14,7 @@ from opc.backends.templates import Templates
 from opc.diagnostics import Diagnostic
 from opc.emit.abi import attributes_type, header_path
 from opc.emit.cpp import layout
-from opc.emit.numpy.reference import numpy_module
+from opc.emit.numpy.reference import inexpressible, numpy_module
 from opc.emit.poplar.files import poplar_files, refused
 from opc.emit.shapes.cpp import rules
 from opc.ir.op import Family, camel_case
@@ -30,6 +30,7 @@ def requires(family: Family) -> Iterator[Diagnostic]:
     # What has no tensors has no body either.
     if not found:
         yield from refused(family)
+        yield from inexpressible(family.forward)
 
 
 @of_family

@@ -11,6 +11,7 @@ from opc.backends.dtypes import lacking
 from opc.backends.rknn import board, emit
 from opc.backends.rknn.graph import SIMULATED
 from opc.diagnostics import Diagnostic
+from opc.emit.numpy.reference import inexpressible
 from opc.ir.dtypes import DType, candidates
 from opc.ir.op import AttributeKind, Family, Operand
 
@@ -57,6 +58,7 @@ def _requires(family: Family) -> Iterator[Diagnostic]:
         if a.kind is AttributeKind.STR and a.length is not None:
             yield Diagnostic(f"RKNN's C interface has no lists of strings such as '{a.name}'", a.span)
     yield from lacking([op], "RKNN", SIMULATED.__contains__)
+    yield from inexpressible(op)
     for operands, what in ((op.inputs, "inputs"), (op.outputs, "outputs")):
         if len(operands) > board.MAX_OPERANDS:
             yield Diagnostic(f"{op.name} has {len(operands)} {what}; RKNN's adapter takes {board.MAX_OPERANDS}")
