@@ -28,6 +28,14 @@ class Device(StrEnum):
     CUDA = "cuda"
 
 
+class Dtype(StrEnum):
+    """The types that cases are measured in."""
+
+    FLOAT32 = "float32"
+    BFLOAT16 = "bfloat16"
+    FLOAT16 = "float16"
+
+
 BACKENDS = ("numpy", "onnxruntime", "torch")
 """The backends that are measured."""
 
@@ -57,6 +65,9 @@ def bench(
     eager: Annotated[
         bool, typer.Option("--eager", help="On a GPU, leave out torch.compile, which compiles for minutes.")
     ] = False,
+    dtype: Annotated[
+        Dtype, typer.Option("--dtype", help="The type of float operands in the sections ops and backward.")
+    ] = Dtype.FLOAT32,
     threads: Annotated[int | None, typer.Option("--threads", min=1, help="Threads of each contender; one a processor.")] = None,
     out: Out = GENERATED,
     as_json: Json = False,
@@ -90,7 +101,7 @@ def bench(
     if device is Device.CPU and set(section or ()) & set(GPU_SECTIONS):
         raise WrongUse("what is measured on a GPU needs --device cuda")
     every = {p.stem: p for p in find_specs([_spec(path) for path in specs] if specs else None)}
-    settings = Settings({}, (), str(out.absolute()), (), size, rounds, threads or cores(), compiled=not eager)
+    settings = Settings({}, (), str(out.absolute()), (), size, rounds, threads or cores(), not eager, dtype.value)
     if device is Device.CUDA:
         found = _on_gpu(every, tuple(section or GPU_SECTIONS[1:2] if backward else section or GPU_SECTIONS), settings)
     elif schedule:

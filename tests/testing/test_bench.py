@@ -62,6 +62,26 @@ def test_report_as_markdown_and_data() -> None:
     assert data["targets"][0]["verdict"] == "held"
 
 
+def test_cases_have_a_geometric_mean() -> None:
+    """The quickest on each side count; a case that only one side ran does not."""
+    rows = [
+        Measurement("ops", "relu", "opc torch", 0.002),
+        Measurement("ops", "relu", "opc numpy", 0.001),
+        Measurement("ops", "relu", "torch", 0.004),
+        Measurement("ops", "softmax/short", "opc numpy", 0.004),
+        Measurement("ops", "softmax/short", "torch", 0.002),
+        Measurement("ops", "softmax/short", "onnxruntime", 0.001),
+        Measurement("ops", "alone", "opc numpy", 0.1),
+        Measurement("ops", "alone", "torch", None, note="not here"),
+    ]
+    said = "The geometric mean of the time of the best of ours over the best framework's is 1.00, over 2 cases; "
+    said += "1 of them is above 1.2."
+    assert report.means("ops", Benchmark({}, {}, rows)) == said
+    assert said in report.as_text(Benchmark({}, {}, rows))
+    assert said in report.as_markdown(Benchmark({}, {}, rows))
+    assert report.means("large", Benchmark({}, {}, ROWS)) == ""
+
+
 def test_times_are_written_with_their_unit() -> None:
     texts = [report.seconds_text(t) for t in (None, 1.5e-8, 2.5e-5, 0.25, 12.0)]
     assert texts == ["-", "15 ns", "25 us", "250 ms", "12 s"]

@@ -14,7 +14,8 @@ from opc.testing.bench import gradients as bench_gradients
 from opc.testing.bench import memory, peers
 from opc.testing.bench import onnxruntime as bench_onnxruntime
 from opc.testing.bench.benchmark import Settings, run_worker
-from opc.testing.bench.cases import CASES, GROUPS
+from opc.testing.bench.case import GROUPS
+from opc.testing.bench.cases import CASES, FUSED
 from opc.testing.bench.onnxruntime import reference_node
 from opc.testing.bench.peers import attempt
 from opc.testing.bench.problem import Problem, case_problem, row_problem
@@ -38,7 +39,7 @@ def test_what_is_missing_is_a_note() -> None:
 def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Packages for the frameworks that contenders run on; to build for the others takes longer than all else here."""
     out = tmp_path_factory.mktemp("bench")
-    specs = [narrow(name, out / "specs") for name in ("leaky_relu", "layer_norm")]
+    specs = [narrow("leaky_relu", out / "specs", "float32, bfloat16"), narrow("layer_norm", out / "specs")]
     for built in build_specs(specs, out, ["numpy", "onnxruntime", "torch"]):
         assert built.ok, built.diagnostics
     return out
@@ -67,6 +68,25 @@ def test_all_contenders_compute_the_same(packages: Path, spec: str) -> None:
     for name, answer in answers.items():
         # Rounding apart: whether these are right is for the proof to say, here only that they do the same work.
         np.testing.assert_allclose(answer, answers["opc numpy"], rtol=1e-4, atol=1e-5, err_msg=name)
+
+
+@pytest.mark.rotating
+def test_contenders_in_a_type_that_numpy_does_not_have(packages: Path) -> None:
+    problem = replace(row_problem(load_family(SPECS / "leaky_relu.yaml"), packages / "leaky_relu", 4096, 1), dtype="bfloat16")
+    contenders = [c for c in agreeing(peers.frameworks(problem), problem) if c.name != "torch.compile"]
+    assert {c.name for c in contenders if c.run is not None} >= {"opc torch", "opc onnxruntime", "opc numpy", "torch"}, contenders
+    found = [c for c in bench_gradients.contenders(problem) if c.name != "torch.compile"]
+    assert [c.note for c in found if c.run is None] == []
+    ours, in_numpy, theirs = (peers.array(first_of(c)).astype(np.float32) for c in found)
+    np.testing.assert_array_equal(ours, theirs)
+    np.testing.assert_array_equal(ours, in_numpy)
+
+
+def first_of(contender: Contender) -> object:
+    """Return the first of what a contender computes."""
+    assert contender.run is not None
+    found = contender.run()
+    return found[0] if isinstance(found, tuple | list) else found
 
 
 @pytest.mark.rotating
@@ -137,13 +157,18 @@ FREE = {"embedding", "relu", "upsample_nearest2d", "dropout", "max_pool2d", "nll
 
 def problem_of(name: str, package: Path = Path()) -> Problem:
     case = next(c for c in CASES if c.name == name)
-    return case_problem(case, load_family(SPECS / f"{case.op}.yaml"), package, 1)
+    folder = SPECS / "fused" if case in FUSED else SPECS
+    return case_problem(case, load_family(folder / f"{case.op}.yaml"), package, 1)
 
 
 def test_what_the_issue_promises_has_cases() -> None:
     promised = {c.group for c in CASES if c.limit is not None}
     assert promised == {name for name, group in GROUPS.items() if group.limit is not None}
     assert {"matmul", "linear", "conv2d", "attention", "max_pool2d", "embedding", "depthwise_conv2d"} <= {c.op for c in CASES}
+
+
+def test_every_fused_op_has_a_case() -> None:
+    assert {c.op for c in FUSED} == {p.stem for p in (SPECS / "fused").glob("*.yaml")}
 
 
 def test_costs_of_products_are_those_of_textbooks() -> None:

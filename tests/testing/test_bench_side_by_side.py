@@ -13,7 +13,7 @@ import pytest
 from opc.build import zig
 from opc.testing.bench import compilers, report, side_by_side
 from opc.testing.bench.benchmark import Benchmark, Measurement, Settings
-from opc.testing.bench.cases import BenchCase
+from opc.testing.bench.case import BenchCase
 from opc.testing.bench.timing import Contender, Timing
 from tests.narrow import narrow
 

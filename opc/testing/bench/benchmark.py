@@ -152,7 +152,7 @@ class Settings:
     """What to measure: specs by op name, sections, elements of a large tensor, rounds and threads.
 
     `plain` are the ops of the sections on large and tiny tensors, which know only elementwise and row ops. Without `compiled`,
-    torch.compile is left out of those on a GPU.
+    torch.compile is left out of those on a GPU. `dtype` is that of the float operands of cases on the CPU.
     """
 
     specs: Mapping[str, str]
@@ -163,6 +163,7 @@ class Settings:
     rounds: int
     threads: int
     compiled: bool = True
+    dtype: str = "float32"
 
     def dumps(self) -> str:
         """Return the settings as the worker reads them."""

@@ -14,7 +14,7 @@ import numpy as np
 from opc.ir.op import Role
 from opc.testing.bench import memory
 from opc.testing.bench.onnxruntime import Call
-from opc.testing.bench.peers import attempt, numpy_module_of, torch_function, torch_text
+from opc.testing.bench.peers import attempt, numpy_module_of, tensor, torch_function, torch_text
 from opc.testing.bench.problem import Problem
 from opc.testing.bench.timing import Contender
 
@@ -61,7 +61,7 @@ def _autograd(problem: Problem, function: Any, tensors: list[Any]) -> Call:
     leaves = [t.requires_grad_(n in problem.active) if t is not None else None for n, t in zip(names, tensors, strict=True)]
     active = [t for t in leaves if t is not None and t.requires_grad]
     outputs = _tuple(function(*leaves))[: _output_count(problem)]
-    given = [torch.from_numpy(a) for a in _cotangents(problem)[: len(outputs)]]
+    given = [tensor(a) for a in _cotangents(problem)[: len(outputs)]]
     return lambda: torch.autograd.grad(outputs, active, given, retain_graph=True), ()
 
 

@@ -139,7 +139,7 @@ def _argument(problem: Problem, schema: Any, position: int, node: ast.expr, name
         return ""
     wanted = schema.inputs[position].types
     whole = np.asarray(value).dtype.kind == "i" and "tensor(int64)" in wanted
-    return np.asarray(value, np.int64 if whole else np.float32)
+    return np.asarray(value, np.int64 if whole else problem.floating)
 
 
 def session(problem: Problem, node: GraphNode, library: str | None) -> Call:
@@ -175,12 +175,17 @@ def session(problem: Problem, node: GraphNode, library: str | None) -> Call:
     running = ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
     binding = running.io_binding()
     for name, array in used.items():
-        binding.bind_input(name, "cpu", 0, array.dtype, array.shape, array.ctypes.data)
+        binding.bind_input(name, "cpu", 0, _element(onnx, array), array.shape, array.ctypes.data)
     for output, array in zip(made, arrays, strict=True):
-        binding.bind_output(output.name, "cpu", 0, array.dtype, array.shape, array.ctypes.data)
+        binding.bind_output(output.name, "cpu", 0, _element(onnx, array), array.shape, array.ctypes.data)
     # The binding knows addresses only: the arrays live as long as the problem and the contender.
     return lambda: running.run_with_iobinding(binding), tuple(arrays)
 
 
 def _value(onnx: Any, name: str, array: np.ndarray[Any, Any]) -> Any:
-    return onnx.helper.make_tensor_value_info(name, onnx.helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
+    return onnx.helper.make_tensor_value_info(name, _element(onnx, array), array.shape)
+
+
+def _element(onnx: Any, array: np.ndarray[Any, Any]) -> int:
+    """Return an array's element type as ONNX numbers it."""
+    return int(onnx.helper.np_dtype_to_tensor_dtype(array.dtype))

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from opc.ir.dtypes import DType, numpy_dtype
 from opc.testing.bench import memory
 from opc.testing.bench import onnxruntime as bench_onnxruntime
 from opc.testing.bench.onnxruntime import Call
@@ -82,6 +83,24 @@ def fresh_output(problem: Problem) -> list[Contender]:
     ]
 
 
+def tensor(array: Any) -> Any:
+    """Return a torch tensor in an array's memory."""
+    import torch
+
+    if array.dtype.name == "bfloat16":  # a type that NumPy and torch do not hand each other
+        return torch.from_numpy(array.view(np.uint16)).view(torch.bfloat16)
+    return torch.from_numpy(array)
+
+
+def array(values: Any) -> Any:
+    """Return a NumPy array in the memory of what a contender returned; of a tensor that requires a gradient, its values."""
+    if str(getattr(values, "dtype", "")) == "torch.bfloat16":
+        import torch
+
+        return values.detach().view(torch.uint16).numpy().view(numpy_dtype(DType.BFLOAT16))
+    return np.asarray(values.detach() if hasattr(values, "detach") else values)
+
+
 # ---- ours ----
 
 
@@ -98,13 +117,12 @@ def _numpy_function(problem: Problem) -> Callable[..., Any]:
 
 def torch_function(problem: Problem) -> tuple[Callable[..., Any], list[Any]]:
     """Return our function on torch tensors and the inputs; None where one is absent."""
-    import torch
 
     from opc.backends import package
 
     function = getattr(package.load(problem.package, "torch"), problem.family.name)
     arrays = [problem.inputs.get(o.name) for o in problem.family.forward.inputs]
-    return function, [None if a is None else torch.from_numpy(a) for a in arrays]
+    return function, [None if a is None else tensor(a) for a in arrays]
 
 
 def opc_numpy(problem: Problem) -> Call:
@@ -117,10 +135,9 @@ def opc_numpy(problem: Problem) -> Call:
 
 def opc_torch(problem: Problem) -> Call:
     """Our op on torch tensors."""
-    import torch
 
     function, tensors = torch_function(problem)
-    outputs = tuple(torch.from_numpy(a) for a in problem.new_outputs())
+    outputs = tuple(tensor(a) for a in problem.new_outputs())
     out = outputs[0] if len(outputs) == 1 else outputs
     return lambda: function(*tensors, **problem.attributes, out=out), outputs
 
@@ -147,10 +164,9 @@ def torch_reference(problem: Problem) -> tuple[Any, list[Any]]:
 
 def torch_text(problem: Problem) -> tuple[Callable[..., Any], list[Any]]:
     """Return the op's torch reference as a function of its inputs, and the inputs; None where one is absent."""
-    import torch
 
     names = [o.name for o in problem.family.forward.inputs]
-    return reference(problem), [torch.from_numpy(problem.inputs[n]) if n in problem.inputs else None for n in names]
+    return reference(problem), [tensor(problem.inputs[n]) if n in problem.inputs else None for n in names]
 
 
 def reference(problem: Problem) -> Callable[..., Any]:
@@ -209,7 +225,7 @@ def _torch_given(graph: Any, tensors: list[Any]) -> Call:
         values[node] = result = node.target(*arguments, **keywords)
         if node.target.is_view:
             continue  # A view of memory that the calls before it write again.
-        made = tuple(torch.from_numpy(memory.copy(t.numpy())) if t.is_contiguous() else t for t in _tuple(result))
+        made = tuple(tensor(memory.copy(array(t))) if t.is_contiguous() else t for t in _tuple(result))
         values[node] = result = made if isinstance(result, tuple | list) else made[0]
         out = _out_overload(node.target)
         names = [a.name for a in out._schema.arguments if a.is_out]
@@ -249,7 +265,7 @@ def torch_compiled(problem: Problem) -> Call:
     import torch
 
     graph, tensors = torch_reference(problem)
-    outputs = [torch.from_numpy(a) for a in problem.new_outputs()]
+    outputs = [tensor(a) for a in problem.new_outputs()]
 
     def function(inputs: list[Any], outputs: list[Any]) -> None:
         for output, result in zip(outputs, _tuple(graph(*inputs)), strict=False):

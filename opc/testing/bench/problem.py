@@ -15,7 +15,7 @@ from opc.analysis.shapes.inference import ShapeEnv, infer, infer_types
 from opc.ir.dtypes import Binding, DType, numpy_dtype, resolve
 from opc.ir.op import Family, Op
 from opc.testing.bench import memory
-from opc.testing.bench.cases import BenchCase
+from opc.testing.bench.case import BenchCase
 
 ROW = 1024
 """The length of a row in ops that reduce along one."""
@@ -26,8 +26,8 @@ class Problem:
     """One op on inputs of these shapes; attributes that are not given have their defaults.
 
     Float inputs are numbers of `dtype` around zero, or above it (`positive`); `below` gives int64 inputs, indices below a number,
-    `masks` those of bools and `small` of int8 numbers. Optional inputs without a shape are absent. `wrt` are the inputs to be
-    differentiated by.
+    `masks` those of bools and `small` of whole numbers of a byte; `scale` multiplies float inputs. Optional inputs without a
+    shape are absent. `wrt` are the inputs to be differentiated by.
     """
 
     family: Family
@@ -40,6 +40,7 @@ class Problem:
     masks: tuple[str, ...] = ()
     small: tuple[str, ...] = ()
     wrt: tuple[str, ...] = ()
+    scale: Mapping[str, float] = field(default_factory=dict)
     dtype: str = "float32"
 
     @cached_property
@@ -65,9 +66,12 @@ class Problem:
         if name in self.masks:
             return rng.random(shape) < 0.5
         if name in self.small:
+            if next(o.type for o in self.family.forward.inputs if o.name == name) is DType.UINT8:
+                return rng.integers(0, 256, shape, np.uint8)
             return rng.integers(-100, 100, shape, np.int8)
         values = np.asarray(rng.standard_normal(shape, dtype=np.float32))
         values = np.asarray(np.abs(values) + np.float32(0.1)) if name in self.positive else values
+        values = values * np.float32(self.scale[name]) if name in self.scale else values
         return values.astype(self.floating, copy=False)
 
     @property
@@ -133,6 +137,5 @@ def row_problem(family: Family, package: Path, size: int, threads: int) -> Probl
 
 def case_problem(case: BenchCase, family: Family, package: Path, threads: int) -> Problem:
     """Return the problem of a case of the table."""
-    return Problem(
-        family, package, case.shapes, threads, case.attributes, case.below, case.positive, case.masks, case.small, case.wrt
-    )
+    inputs = (case.below, case.positive, case.masks, case.small, case.wrt, case.scale)
+    return Problem(family, package, case.shapes, threads, case.attributes, *inputs)

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 
-from opc.testing.bench.benchmark import SECTIONS, Benchmark, Measurement
+from opc.testing.bench.benchmark import OURS, SECTIONS, Benchmark, Measurement
 
 _HEADER = ("op", "contender", "time", "ours / theirs", "GB/s", "of memcpy", "of memory", "GFLOP/s", "of peak", "")
 _MEASURED = ("ops", "backward", "large", "fresh", "frameworks", "gpu", "gpu-backward")
 """The sections whose times are those of work, not of calls."""
+
+_CASES = ("ops", "backward")
+"""The sections of cases that frameworks compute too."""
+
+_SLOW = 1.2
+"""The ratio above which a case asks for a reason."""
 
 _SIDE_BY_SIDE = ("compilers", "schedules")
 """The sections with a line for each op: its kernels, made in several ways."""
@@ -75,6 +82,30 @@ def _cells(row: Measurement, copy: float | None, peak: Mapping[str, float]) -> t
     )
 
 
+def means(section: str, found: Benchmark) -> str:
+    """Return the geometric mean of the ratios of a section's cases: the time of the best of ours over the best framework's.
+
+    Empty where the section is not one of cases, or nothing has run on both sides.
+    """
+    if section not in _CASES:
+        return ""
+    ours: dict[str, float] = {}
+    theirs: dict[str, float] = {}
+    for r in found.rows:
+        if r.section == section and r.seconds is not None:
+            side = ours if r.contender.startswith(OURS) else theirs
+            side[r.op] = min(side.get(r.op, math.inf), r.seconds)
+    ratios = {op: ours[op] / theirs[op] for op in ours if op in theirs}
+    if not ratios:
+        return ""
+    mean = math.exp(sum(map(math.log, ratios.values())) / len(ratios))
+    above = sum(r > _SLOW for r in ratios.values())
+    return (
+        f"The geometric mean of the time of the best of ours over the best framework's is {mean:.2f}, over {len(ratios)} cases; "
+        f"{above} of them {'is' if above == 1 else 'are'} above {_SLOW}."
+    )
+
+
 def _machine(found: Benchmark) -> str:
     """Return what was measured on, with what the machine can do at most where that is known."""
     parts = [f"{name} {value}" for name, value in found.machine.items()]
@@ -89,7 +120,7 @@ def as_text(found: Benchmark) -> str:
     for section, title in SECTIONS.items():
         cells = table(section, found)
         if len(cells) > 1:
-            lines += ["", title, *_aligned(cells)]
+            lines += ["", title, *_aligned(cells), *filter(None, [means(section, found)])]
     if found.targets:
         lines += ["", "targets", *_aligned(_targets(found))]
     return "\n".join(lines) + "\n"
@@ -119,6 +150,7 @@ def as_markdown(found: Benchmark) -> str:
         cells = table(section, found)
         if len(cells) > 1:
             lines += ["", f"### {title[0].upper()}{title[1:]}", "", *_markdown(cells)]
+            lines += ["", text] if (text := means(section, found)) else []
     if found.targets:
         cells = [(a, c, d, e) for a, _, c, d, e in _targets(found)]
         lines += ["", "### Targets", "", *_markdown(cells)]

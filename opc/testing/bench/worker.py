@@ -15,9 +15,12 @@ from typing import Any
 import numpy as np
 
 from opc.analysis.cost import Cost
+from opc.ir.dtypes import DType, candidates
+from opc.ir.op import Op
 from opc.testing.bench import gradients, memory, peak, peers
 from opc.testing.bench.benchmark import OURS, SPEED_SPECS, TINY, Goal, Measurement, Settings, machine
-from opc.testing.bench.cases import BACKWARD, CASES, BenchCase
+from opc.testing.bench.case import BACKWARD, BenchCase
+from opc.testing.bench.cases import CASES
 from opc.testing.bench.onnxruntime import Call
 from opc.testing.bench.problem import Problem, case_problem, row_problem
 from opc.testing.bench.timing import Contender, Timing, time_in_turn
@@ -76,7 +79,12 @@ class BenchWorker:
         for case in CASES:
             if case.op in self.settings.specs:
                 family = load_family(Path(self.settings.specs[case.op]))
-                yield case, case_problem(case, family, Path(self.settings.out) / family.name, self.settings.threads)
+                problem = case_problem(case, family, Path(self.settings.out) / family.name, self.settings.threads)
+                if self.settings.dtype == problem.dtype:
+                    yield case, problem
+                elif _takes(family.forward, DType(self.settings.dtype)):
+                    name = f"{case.name}, {self.settings.dtype}"
+                    yield replace(case, name=name), replace(problem, dtype=self.settings.dtype)
 
     def ops(self) -> None:
         """Ops at the sizes of models."""
@@ -202,6 +210,13 @@ class BenchWorker:
         self.emit({"target": asdict(Goal(name, value, limit, unit, low))})
 
 
+def _takes(op: Op, dtype: DType) -> bool:
+    """Whether an op has float operands, and these can be of a type."""
+    kinds = [set(candidates(o.type)) for o in op.inputs]
+    floating = [k for k in kinds if any(d.is_floating for d in k)]
+    return bool(floating) and all(dtype in k for k in floating)
+
+
 ALIKE = 1e-2
 """The relative error, in the norm, by which a contender's answer may differ: what differs more computes something else."""
 
@@ -223,7 +238,7 @@ def agreeing(contenders: Sequence[Contender], problem: Problem) -> list[Contende
             )
             continue
         values = contender.outputs or returned
-        first = np.asarray(values[0] if isinstance(values, tuple | list) else values).astype(np.float64)
+        first = peers.array(values[0] if isinstance(values, tuple | list) else values).astype(np.float64)
         truth = first if truth is None else truth
         alike = first.shape == truth.shape and np.linalg.norm(first - truth) <= ALIKE * np.linalg.norm(truth)
         found.append(contender if alike else replace(contender, run=None, note="computes something else"))
@@ -255,7 +270,7 @@ def functional_torch(problem: Problem) -> Contender:
         import torch
 
         function = torch.nn.functional.leaky_relu
-        return partial(function, torch.from_numpy(problem.inputs["x"]), problem.attributes["alpha"]), ()
+        return partial(function, peers.tensor(problem.inputs["x"]), problem.attributes["alpha"]), ()
 
     return peers.attempt("F.leaky_relu", make)
 
