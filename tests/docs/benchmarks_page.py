@@ -1,9 +1,10 @@
 """docs/benchmarks.md and docs/gpu_benchmarks.md: their tables are what runs of `opc bench` printed.
 
-`python tests/docs/benchmarks_page.py RUN...` puts the sections of these runs in the place of the page's own, the figures of
-targets too, and says how many targets the page then shows as missed; `--gpu` in front of the runs means the page of GPUs. What
-stands between the tables is written by hand. A run is what `opc bench --json` printed, or `--markdown`. Beside each page lie the
-rows that the charts of the site are drawn from, in a file of the same name that ends in `.json`.
+`python tests/docs/benchmarks_page.py RUN...` puts the rows of these runs in the place of the page's own, the figures of targets
+too, and says how many targets the page then shows as missed; `--gpu` in front of the runs means the page of GPUs. Rows of calls
+that no run has stay, so that some ops can be measured alone. What stands between the tables is written by hand. A run is what
+`opc bench --json` printed, or `--markdown`. Beside each page lie the rows that the charts of the site are drawn from, in a file
+of the same name that ends in `.json`.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from pathlib import Path
 
 from opc.site.charts import SHOWN
 from opc.testing.bench.benchmark import SECTIONS, Benchmark, Measurement
-from opc.testing.bench.report import as_markdown
+from opc.testing.bench.report import as_markdown, means
 
 PAGE = Path(__file__).parents[2] / "docs" / "benchmarks.md"
 GPU_PAGE = PAGE.with_name("gpu_benchmarks.md")
@@ -36,8 +37,35 @@ def rows(table: str) -> dict[str, str]:
     return {line.split("|")[1].strip(): line for line in lines}
 
 
+def by_call(table: str) -> dict[str, list[str]]:
+    """Return the rows of a table by the call that they are of, without its head."""
+    found: dict[str, list[str]] = {}
+    for line in [line for line in table.splitlines() if line.startswith("|")][2:]:
+        found.setdefault(line.split("|")[1].strip(), []).append(line)
+    return found
+
+
+def merged(old: str, new: str) -> str:
+    """Return a table with the rows of a newer one of the same columns; one of other columns is taken as it is."""
+    head = new.splitlines()[:2]
+    if head != old.splitlines()[:2]:
+        return "\n".join(line for line in new.splitlines() if line.startswith("|"))
+    return "\n".join([*head, *(line for lines in (by_call(old) | by_call(new)).values() for line in lines)])
+
+
+def with_means(page: str) -> str:
+    """Return the page with the geometric mean of each section of cases below its table."""
+    found = Benchmark(rows=[*printed(page)])
+    for title, body in sections(page, "##").items():
+        section = next((name for name in SECTIONS if heading(name) == title), "")
+        if text := means(section, found):
+            table = "\n".join(line for line in body.splitlines() if line.startswith("|"))
+            page = page.replace(f"## {title}\n\n{body}", f"## {title}\n\n{table}\n\n{text}")
+    return page
+
+
 def updated(page: str, runs: Iterable[str]) -> str:
-    """Return the page with the sections that the runs have."""
+    """Return the page with the rows that the runs have."""
     old = sections(page, "##")
     new, figures = dict(old), rows(old[TARGETS])
     for run in runs:
@@ -46,12 +74,12 @@ def updated(page: str, runs: Iterable[str]) -> str:
         unknown = sorted(found.keys() - old.keys())
         if unknown:
             raise ValueError(f"the page has no section {unknown[0]!r}")
-        new |= found
+        new |= {title: merged(new[title], body) for title, body in found.items()}
     head = "\n".join(line for line in old[TARGETS].splitlines()[:2])
     new[TARGETS] = "\n".join([head, *figures.values()])
     for title, body in new.items():
         page = page.replace(f"## {title}\n\n{old[title]}", f"## {title}\n\n{body}")
-    return page
+    return with_means(page)
 
 
 def missed(page: str) -> int:
@@ -69,7 +97,7 @@ def printed(page: str) -> Iterator[Measurement]:
     units = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
     found = sections(page, "##")
     for section in SHOWN:
-        for line in found.get(heading(section), "").splitlines()[2:]:
+        for line in (line for lines in by_call(found.get(heading(section), "")).values() for line in lines):
             cells = [cell.strip() for cell in line.strip("|").split("|")]
             op, contender, time, ratio = cells[:4]
             number, _, unit = time.partition(" ")
@@ -83,12 +111,17 @@ def note(cells: list[str]) -> str:
 
 
 def kept(page: str, runs: Iterable[Benchmark]) -> str:
-    """Return the text of the rows beside a page: those of the runs, and of the page where no run has the section."""
+    """Return the text of the rows beside a page: those of the runs, and of the page where no run has the call."""
     runs = list(runs)
     found: list[Measurement] = []
     for section in SHOWN:
-        new = [r for run in runs for r in run.rows if r.section == section]
-        found += new or [r for r in printed(page) if r.section == section]
+        new: dict[str, list[Measurement]] = {}
+        for r in (r for run in runs for r in run.rows if r.section == section):
+            new.setdefault(r.op, []).append(r)
+        old: dict[str, list[Measurement]] = {}
+        for r in (r for r in printed(page) if r.section == section):
+            old.setdefault(r.op, []).append(r)
+        found += [r for rows in (old | new).values() for r in rows]
     lines = ",\n".join(
         json.dumps({k: v for k, v in asdict(r).items() if k == "seconds" or v not in (None, "", 0)}) for r in found
     )
