@@ -261,7 +261,7 @@ class Maker:
         dims = [d for d in dims_of(self.op) if d not in windows and d not in stepping]
         small = dict.fromkeys(windows, 3) | dict.fromkeys(sorted(stepping), 17)
         if len(dims) <= 1:
-            total = 100_003 if not dims else 97
+            total = 97 if dims else 5_881 if stepping else 100_003
             shapes: dict[str, Shape] = {g: (total,) if i == 0 else () for i, g in enumerate(groups)}
             yield Sizes(dict.fromkeys(dims, 1031) | small, shapes, {}), ()
             return
