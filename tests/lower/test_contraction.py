@@ -206,6 +206,16 @@ def test_attention_is_sliced_along_its_batches() -> None:
         assert sliced_group(variant.case.op, variant.program) == "..."
 
 
+@pytest.mark.parametrize("matrix", ["w: 'T[O, I]'", "w: 'T[..., O, I]'"], ids=["one", "one each"])
+def test_rows_times_one_matrix_are_not_sliced(matrix: str) -> None:
+    """One row after the other would read the matrix as often; where each row has one of its own, nothing is read twice."""
+    at = "..., o" if "..." in matrix else "o"
+    text = f"inputs: {{x: 'T[..., I]', {matrix}}}\noutputs: {{y: 'T[..., O]'}}\nkernel: |\n"
+    text += f"  n[..., o] = sum[i](x[..., i] * w[{at}, i])\n  y[..., o] = n[..., o] / max[p:O](n[..., p])\nrequire: [O > 0]\n"
+    (variant,) = lower(compile_text(HEAD + text).forward)
+    assert sliced_group(variant.case.op, variant.program) == ("..." if "..." in matrix else None)
+
+
 def test_what_sums_over_a_group_is_not_sliced_along_it() -> None:
     shared = ATTENTION.replace("k: 'T[..., S, E]'", "k: 'T[S, E]'").replace("k[..., j", "k[j")
     backward = compile_text(HEAD + shared).backward
