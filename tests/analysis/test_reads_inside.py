@@ -33,6 +33,7 @@ def quantized(require: str, more: str = "") -> str:
 
 DERIVED = "shape: {P: K // 2, G: K // group}\n"
 VECTOR = "x: 'T[D]'"
+BETWEEN = "shape: {{S: {}}}\n"
 
 
 @pytest.mark.parametrize(
@@ -74,6 +75,11 @@ VECTOR = "x: 'T[D]'"
         spec("y[d] = x[d + 1] if d % 2 == 0 else x[d - 1]", VECTOR, "T[D]", "D % 2 == 0"),
         spec("y[d] = x[d + 1 - 2*(d % 2)]*c[d // 2] if d < 2*R else x[d]", f"{VECTOR}, c: 'T[R]'", "T[D]", "2*R <= D"),
         spec("y[d] = x[2*(d // 2) + 1]*c[d // 2] if d < 2*R else x[d]", f"{VECTOR}, c: 'T[R]'", "T[D]", "2*R <= D"),
+        spec("y[s] = x[s // 2] if s % 2 == 1 else 0", VECTOR, "T[S]", more=BETWEEN.format("2*D + 1")),
+        spec("y[s] = x[s // 3] if s % 3 == 2 else 0", VECTOR, "T[S]", more=BETWEEN.format("3*D + 2")),
+        spec("y[s] = x[s // 2] + (x[s // 2 + 1] if s % 2 == 1 else 0)", VECTOR, "T[S]", "D > 0", BETWEEN.format("2*D - 1")),
+        spec("y[i, j] = 0 if i < j or i == j else x[i - j - 1]", VECTOR, "T[D, D]"),
+        spec("y[i, j] = x[i - j - 1] if i >= j and i != j else 0", VECTOR, "T[D, D]"),
         spec("y[d] = x[d // group*group]*c[d // group] if d < group*R else 0", f"{VECTOR}, c: 'T[R]'", "T[D]", more=GROUPED),
     ],
 )
@@ -93,6 +99,9 @@ OUTSIDE = "the read may fall outside"
         (spec("y[d] = x[d] if d < 2*R else c[d // 2]", f"{VECTOR}, c: 'T[R]'", "T[D]"), OUTSIDE),
         (spec("y[d] = x[d + 1 - 2*(d % 2)]", VECTOR, "T[D]"), OUTSIDE),
         (spec("y[d] = x[d + 2 - 4*((d // 2) % 2)]", VECTOR, "T[D]", "D % 2 == 0"), OUTSIDE),
+        (spec("y[s] = x[s // 2] if s % 2 == 0 else 0", VECTOR, "T[S]", more=BETWEEN.format("2*D + 1")), OUTSIDE),
+        (spec("y[s] = x[s // 2] if s % 2 == 1 else 0", VECTOR, "T[S]", more=BETWEEN.format("2*D + 2")), OUTSIDE),
+        (spec("y[i, j] = x[i - j - 1] if i >= j and i != j + 1 else 0", VECTOR, "T[D, D]"), OUTSIDE),
         (spec("y[i] = x[i]*z[i]", "x: 'T[N]', z: 'T[M]'", "T[M]", "N <= M"), "the index 'i' runs over M and over N"),
         (spec("y[i] = x[i]", "x: 'T[N]'", "T[M]", more="shape: {M: N // 2 + 1}\n"), "the index 'i' runs over M and over N"),
         (spec("y[i] = x[i - 1] if i != 1 else x[i]", "x: 'T[N]'", "T[N]"), OUTSIDE),

@@ -141,7 +141,7 @@ class Knowledge:
             more = cases_of(cond, holds)
             if len(cases) * len(more) <= _MAX_CASES:
                 cases = [a + b for a in cases for b in more]
-        return len(cases) > 1 and all(self._with_facts(f, ranges, case) for case in cases)
+        return len(cases) > 1 and all(_is_impossible(case) or self._with_facts(f, ranges, case) for case in cases)
 
     def _with_facts(self, f: Affine, ranges: Mapping[str, Affine], facts: Iterable[Affine]) -> bool:
         """Whether `f` is proved not negative at every point of the ranges where further facts hold."""
@@ -207,6 +207,11 @@ def _in_each_case(prover: Prover, wanted: Affine) -> bool:
         if not empty and not case.nonnegative(known(wanted)):
             return False
     return True
+
+
+def _is_impossible(facts: tuple[Affine, ...]) -> bool:
+    """Whether two facts contradict each other, as `i - j` and `j - i - 1` do: not both are at least 0."""
+    return any((c := (f + g).constant) is not None and c < 0 for n, f in enumerate(facts) for g in facts[n:])
 
 
 def _replaced(f: Affine, rules: Mapping[str, Affine]) -> Affine:

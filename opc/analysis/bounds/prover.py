@@ -235,7 +235,8 @@ class Prover:
         wanted = parts.apart(f)
         if Prover(tuple(facts), ranges, most_steps=_MAX_STEPS_MORE).nonnegative(wanted):
             return True
-        told = [g for fact in facts if (g := parts.of_quotient(fact)) != fact]
+        ends = parts.ends_of_remainder(facts)
+        told = [g for fact in facts if (g := parts.of_quotient(fact, *ends)) != fact]
         # What is told of the quotient comes first: few facts are combined, and it is the stronger one.
         return bool(told) and Prover((*told, *facts), ranges, most_steps=_MAX_STEPS_MORE).nonnegative(wanted)
 

@@ -123,22 +123,31 @@ class Parts:
         """Return an expression with the two in place of the index."""
         return self._within(f.substitute(lambda s: self.whole if s == Index(self.index) else None))
 
-    def of_quotient(self, fact: Affine) -> Affine:
-        """Return what a fact about both says of the quotient alone: of `2*n - 1 - 2*q - r`, that `2*n - 2 - 2*q` is not negative.
+    def ends_of_remainder(self, facts: Iterable[Affine]) -> tuple[Affine, Affine]:
+        """Return the least and the greatest that the remainder may be where facts hold: `r - 1 >= 0` says that it is not 0."""
+        r, least, most = Affine.of(Index(self.remainder)), 0, self.divisor - 1
+        for f in facts:
+            least = max(least, -c) if (c := (f - r).constant) is not None else least
+            if (c := (f + r).constant) is not None and (most.constant is None or c < most.constant):
+                most = Affine.of(c)
+        return Affine.of(least), most
 
-        It is the fact itself where it does not hold the remainder.
+    def of_quotient(self, fact: Affine, least: Affine, most: Affine) -> Affine:
+        """Return what a fact about both says of the quotient alone: of `2*n - 1 - 2*q - r`, that `n - 1 - q` is not negative.
+
+        `least` and `most` are the ends of the remainder. It is the fact itself where it does not hold the remainder.
         """
         coefficient = fact.coefficient(self.remainder)
         sign = None if coefficient is None else coefficient.constant
         if not sign:
             return fact
-        ends: dict[Symbol, Affine] = {Index(self.remainder): Affine.of(0) if sign < 0 else self.divisor - 1}
+        ends: dict[Symbol, Affine] = {Index(self.remainder): least if sign < 0 else most}
         told = fact.substitute(ends.get)
         constant = dict(told.terms).get((), 0)
         if quotient(told - constant, self.divisor) is None:
             return told
         if self.divisor.constant is not None:
-            return told - constant % self.divisor.constant
+            return _primitive(told - constant % self.divisor.constant)
         # A multiple of a divisor that is more than nothing is that divisor at least once.
         return told - constant - self.divisor if constant < 0 else told
 
