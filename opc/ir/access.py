@@ -1,20 +1,30 @@
-"""Reads with the loops and the conditions on indices around them, and what these say of an index expression."""
+"""Reads with the loops and the conditions around them, and what these say of an index: how far behind another one it lies.
+
+An index that is data is a number of which only conditions tell, and where it is the position of a maximum, the range searched.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import combinations
 
-from opc.ir.affine import Affine, Dim, GroupSize, Index
-from opc.ir.expr import Axis, Call, Const, Expr, IndexValue, Read, Reduce, Select, children
+from opc.ir.affine import Affine, AttrInt, Dim, GroupSize, Index, Symbol
+from opc.ir.dtypes import is_integer
+from opc.ir.expr import SEARCHES, AttrRef, Axis, Call, Cast, Const, Expr, GroupRef, IndexValue, Read, Reduce, Select, children
+from opc.ir.op import Op
+from opc.ir.printer import format_expr
 from opc.records import dataclass
 
 OPPOSITE = {"lt": "ge", "ge": "lt", "gt": "le", "le": "gt", "ne": "eq"}
 """The comparison that holds where another one does not; that of `eq` says nothing of what is greater."""
 
+_MOST_FACTS = 2
+"""How many facts one answer may combine."""
+
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """A read, the loops around it from the outermost in, and what conditions around it say is not negative."""
+    """A read, the loops around it from the outermost in, and what the op and conditions around it say is not negative."""
 
     read: Read
     loops: tuple[Axis, ...] = ()
@@ -23,7 +33,8 @@ class Access:
     def is_most(self, e: Affine, most: int) -> bool:
         """Whether `e` is at most `most` wherever the read takes place. The answer is True only where that is certain."""
         # Where f >= 0, e is at most e + f.
-        return any(self._top(e + f) <= most for f in (Affine.of(0), *self.known))
+        sums = (some for n in range(_MOST_FACTS + 1) for some in combinations(self.known, n))
+        return any(self._top(sum(some, e)) <= most for some in sums)
 
     def _top(self, e: Affine) -> float:
         """Return a bound of an expression from its loops' ranges, infinity where they tell none."""
@@ -41,30 +52,43 @@ class Access:
         return constant
 
 
-def accesses(e: Expr) -> Iterator[Access]:
+def accesses(op: Op, e: Expr) -> Iterator[Access]:
     """Yield the reads in `e` from left to right, those in indices after what they are an index of."""
-    yield from _accesses(e, (), ())
+    yield from _accesses(op, e, (), _of_attributes(op))
 
 
-def _accesses(e: Expr, loops: tuple[Axis, ...], known: tuple[Affine, ...]) -> Iterator[Access]:
+def place(index: Affine | GroupRef | Expr) -> Affine | None:
+    """Return an index of a read, of which data are numbers that nothing is known of; None for a group, and what is no sum."""
+    return index if isinstance(index, Affine) else None if isinstance(index, GroupRef) else _whole(index)
+
+
+def _of_attributes(op: Op) -> tuple[Affine, ...]:
+    """Return what the checks of attributes say is not negative."""
+    return tuple(f for a in op.attributes if a.check is not None for f in _said(a.check, True))
+
+
+def _accesses(op: Op, e: Expr, loops: tuple[Axis, ...], known: tuple[Affine, ...]) -> Iterator[Access]:
     match e:
         case Read():
-            yield Access(e, loops, known)
+            positions = [r for i in e.indices if isinstance(i, Expr) for r in _found(i)]
+            yield Access(e, loops, (*known, *(f for r in positions for f in _searched(op, r, known))))
         case Select():
-            yield from _accesses(e.cond, loops, known)
-            yield from _accesses(e.then, loops, (*known, *_said(e.cond, True)))
-            yield from _accesses(e.other, loops, (*known, *_said(e.cond, False)))
+            yield from _accesses(op, e.cond, loops, known)
+            for side, holds in ((e.then, True), (e.other, False)):
+                more = (*known, *_said(e.cond, holds))
+                more = (*more, *(f for r in _found(e.cond) for f in _searched(op, r, more)))
+                yield from _accesses(op, side, loops, more)
             return
         case Call(fn="and" | "or", args=(a, b)):
-            yield from _accesses(a, loops, known)
-            yield from _accesses(b, loops, (*known, *_said(a, e.fn == "and")))
+            yield from _accesses(op, a, loops, known)
+            yield from _accesses(op, b, loops, (*known, *_said(a, e.fn == "and")))
             return
         case Reduce():
             own = {a.index for a in e.axes if isinstance(a, Axis)}
             loops = (*(a for a in loops if a.index not in own), *(a for a in e.axes if isinstance(a, Axis)))
             known = tuple(f for f in known if not f.indices() & own)
     for c in children(e):
-        yield from _accesses(c, loops, known)
+        yield from _accesses(op, c, loops, known)
 
 
 def _said(cond: Expr, holds: bool) -> tuple[Affine, ...]:
@@ -74,7 +98,7 @@ def _said(cond: Expr, holds: bool) -> tuple[Affine, ...]:
             return (*_said(a, holds), *_said(b, holds))
         case Call(fn="not", args=(a,)):
             return _said(a, not holds)
-        case Call(args=(IndexValue() | Const() as a, IndexValue() | Const() as b)):
+        case Call(args=(a, b)):
             left, right = _whole(a), _whole(b)
             fn = cond.fn if holds else OPPOSITE.get(cond.fn)
             if left is None or right is None:
@@ -86,10 +110,67 @@ def _said(cond: Expr, holds: bool) -> tuple[Affine, ...]:
             return ()
 
 
-def _whole(e: IndexValue | Const) -> Affine | None:
-    if isinstance(e, IndexValue):
-        return e.value
-    return Affine.of(e.value) if isinstance(e.value, int) and not isinstance(e.value, bool) else None
+def _whole(e: Expr) -> Affine | None:
+    """Return a whole number as a sum; what is read is a symbol, named by what it is, that may have any value."""
+    match e:
+        case IndexValue():
+            return e.value
+        case Const(value=int() as value) if not isinstance(value, bool):
+            return Affine.of(value)
+        case AttrRef(element=-1):
+            return Affine.of(AttrInt(e.name)) if is_integer(e.type) else None
+        case Call(fn="add" | "sub", args=(a, b)):
+            left, right = _whole(a), _whole(b)
+            return None if left is None or right is None else left + right if e.fn == "add" else left - right
+        case Cast(arg=Read() as arg) if is_integer(e.type) and is_integer(arg.type):
+            return _whole(arg)
+        case Read() if is_integer(e.type):
+            return Affine.of(_symbol(e))
+        case _:
+            return None
 
 
-__all__ = ["Access", "accesses"]
+def _symbol(e: Read) -> Symbol:
+    return AttrInt(f"<{format_expr(e)}>")
+
+
+def _found(e: Expr) -> Iterator[Read]:
+    """Yield the positions of maxima that may stand in an index or a condition: whole numbers that are read."""
+    if isinstance(e, Read):
+        if is_integer(e.type):
+            yield e
+        return
+    for c in children(e):
+        yield from _found(c)
+
+
+def _searched(op: Op, read: Read, known: tuple[Affine, ...]) -> Iterator[Affine]:
+    """Yield that a number read of a temporary that holds the position of a maximum or minimum lies in the range searched."""
+    found = _last(op, read)
+    # Elsewhere it may be a number, which lies in that range too.
+    if found is not None and all(Access(read, (), known).is_most(Affine.of(n) - found[0], 0) for n in found[1]):
+        yield found[0] - _symbol(read)
+
+
+def _last(op: Op, e: Expr, seen: frozenset[str] = frozenset()) -> tuple[Affine, tuple[int, ...]] | None:
+    """Return the last place that a search may find, and the numbers that stand for none; None for what is no such place."""
+    match e:
+        case Reduce(axes=(Axis() as axis,)) if e.kind in SEARCHES:
+            return axis.extent - 1, ()
+        case Select():
+            numbers = tuple(int(s.value) for s in (e.then, e.other) if isinstance(s, Const) and isinstance(s.value, int))
+            places = [s for s in (e.then, e.other) if not isinstance(s, Const)]
+            found = _last(op, places[0], seen) if len(places) == len(numbers) == 1 else None
+            return None if found is None else (found[0], (*found[1], *numbers))
+        case Read() if e.operand in op.assignments and e.operand not in seen:
+            definition = op.assignments[e.operand]
+            own = None if e.pad is not None else _last(op, definition.value, seen | {e.operand})
+            names = {i: a for i, a in zip(definition.indices, e.indices) if isinstance(i, str) and isinstance(a, Affine)}
+            if own is None or not own[0].indices() <= names.keys():
+                return None
+            return own[0].substitute(lambda s: names.get(s.name) if isinstance(s, Index) else None), own[1]
+        case _:
+            return None
+
+
+__all__ = ["Access", "accesses", "place"]

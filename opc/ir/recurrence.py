@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from opc.diagnostics import Span
-from opc.ir.access import Access, accesses
+from opc.ir.access import Access, accesses, place
 from opc.ir.affine import Affine, Index
 from opc.ir.expr import Read, operands_read, reads
 from opc.ir.node import remembered
@@ -153,7 +153,7 @@ def _along(op: Op, statements: Sequence[Assign], axis: int, falls: bool) -> Recu
     while waiting:
         s = waiting.pop()
         own = s.indices[axes[s.target]]
-        for access in accesses(s.value):
+        for access in accesses(op, s.value):
             read = access.read
             if read.operand not in order:
                 continue
@@ -185,8 +185,8 @@ def _along(op: Op, statements: Sequence[Assign], axis: int, falls: bool) -> Recu
 
 def _entry(access: Access, index: str, falls: bool, above: bool) -> int | None:
     """Return the entry of a read's indices that its operand steps along: one that lies behind, else one that holds `index`."""
-    entries = {n: i for n, i in enumerate(access.read.indices) if isinstance(i, Affine)}
-    held = [n for n, i in entries.items() if index in i.indices()]
+    entries = {n: at for n, i in enumerate(access.read.indices) if (at := place(i)) is not None}
+    held = [n for n, at in entries.items() if index in at.indices()]
     return next((n for n in (*held, *entries) if _against(access, n, index, falls, above) is None), held[0] if held else None)
 
 
@@ -196,12 +196,12 @@ def _against(access: Access, axis: int, index: str, falls: bool, above: bool) ->
     `above` tells that what is read stands above the statement.
     """
     read = access.read
-    at = read.indices[axis]
-    if not isinstance(at, Affine):
-        return f"'{read.operand}' is read at an index that is data, before it is made"
-    step = at - Index(index) if not falls else Affine.of(Index(index)) - at
-    if access.is_most(step, -1) or (above and access.is_most(step, 0)):
+    at = place(read.indices[axis])
+    step = None if at is None else at - Index(index) if not falls else Affine.of(Index(index)) - at
+    if step is not None and (access.is_most(step, -1) or (above and access.is_most(step, 0))):
         return None
+    if step is None or not isinstance(read.indices[axis], Affine):
+        return f"'{read.operand}' is read at an index that is data, before it is made"
     if access.is_most(step, 0):
         return f"'{read.operand}' is read at {at}, where it is being made"
     if index in step.indices():

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from opc.ir.access import Access, accesses
+from opc.ir.access import Access, accesses, place
 from opc.ir.affine import Affine, Dim
 from opc.ir.expr import Read, reads
 from opc.ir.op import Assign, Op
@@ -101,18 +101,18 @@ def verify_by_points(op: Op, program: Program) -> None:
             raise VerifyError(f"{stages[0].name} and the stages of its steps do not have the same points")
         made = {parts[s.assign.target].part_of: parts[s.assign.target].axis for s in nests}
         for stage in nests:
-            for r in _strays(stage.assign, made, loop):
+            for r in _strays(op, stage.assign, made, loop):
                 raise VerifyError(f"{stage.name} reads {r.operand} at other points than its own")
 
 
-def _strays(s: Assign, made: Mapping[str | None, int], loop: StepLoop) -> list[Read]:
+def _strays(op: Op, s: Assign, made: Mapping[str | None, int], loop: StepLoop) -> list[Read]:
     own, now = bare(s.indices), Affine.of(Dim(loop.index))
 
     def is_own(access: Access) -> bool:
         read, axis = access.read, made[access.read.operand]
-        at = read.indices[axis]
-        if (*read.indices[:axis], *read.indices[axis + 1 :]) != own or not isinstance(at, Affine):
+        at = place(read.indices[axis])
+        if (*read.indices[:axis], *read.indices[axis + 1 :]) != own or at is None:
             return False
         return access.is_most(now - at if loop.falls else at - now, 0)
 
-    return [a.read for a in accesses(s.value) if a.read.operand in made and not is_own(a)]
+    return [a.read for a in accesses(op, s.value) if a.read.operand in made and not is_own(a)]

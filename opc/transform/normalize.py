@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable, Iterator
 
 from opc.analysis.bounds.largest import largest
 from opc.analysis.runs import is_mostly_idle
-from opc.ir.access import accesses
+from opc.ir.access import accesses, place
 from opc.ir.affine import Affine, Index
 from opc.ir.dtypes import Weak, is_bool, is_floating, is_integer
 from opc.ir.expr import (
@@ -119,9 +119,9 @@ class _Hoist:
         if own is None:
             return ()
         index = Affine.of(Index(own.index_of(op.assignments[self.target])))
-        for access in accesses(e):
-            at = access.read.indices[own.axis_of(access.read.operand)] if access.read.operand in own.targets else index
-            if isinstance(at, Affine):
+        for access in accesses(op, e):
+            at = place(access.read.indices[own.axis_of(access.read.operand)]) if access.read.operand in own.targets else None
+            if at is not None:
                 step = index - at if own.falls else at - index
                 if not replace(access, loops=(*domain.axes, *access.loops)).is_most(step, 0):
                     return tuple(c for c in around if is_affine(c))

@@ -172,6 +172,10 @@ a[N, N] -> l[N, N]; s[j:N, i:N] = a[i, j] - sum[k:j](t[k, i]*t[k, j]); \
 t[j:N, i:N] = 0 if i < j else s[j, i]/(2 + s[j, j]**2); l[i, j] = t[j, i]
 w[D], a[N, N], x[N, D] -> y[N, D]; y[j, d] = x[j, d] - sum[k:N](a[j, k]*tanh(sum[e](w[e]*y[k, e])) if j - k >= 1 else 0)/N
 w[N], x[N, D] -> y[N, D]; z[t:N, d:D] = tanh(x[t, d] + pad(y[t - 1, d], 0)); y[t, d] = sum[k:t + 1](w[t - k]*z[k, d])/N
+x[N, D] -> y[N, D]; y[t, d] = x[t, d] + (max[k:t](y[k, d])/2 if t > 0 else 0)
+x[N] -> y[N]; y[t] = x[t] + (max[k:N](y[k] if k < t else -inf)/2 if t > 0 else 1)
+x[N], q int64[N] -> y[N]; y[t] = x[t] + sum[k:t](y[k] if q[k] == t else 0)/2
+x[N, D], q int64[N] -> y[N, D]; y[t, d] = x[t, d] + sum[k:N](y[k, d]*x[k, 0] if k < t and q[t] == k else 0)/2
 """
 """Recurrences whose steps read others that are no fixed number of steps away, for which ONNX's Scan has no words."""
 

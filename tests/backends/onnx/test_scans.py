@@ -73,11 +73,31 @@ def _nodes(nodes: Iterable[NodeProto]) -> Iterator[NodeProto]:
     [
         *zip(
             specs("recurrence", DISTANT_STEPS),
-            ["y_steps at -k + t_now - 1", "a at -q + k_now - 1", *["y_steps at k"] * 2, "t at k", "y_steps at k", "z at k"],
+            [
+                "y_steps at -k + t_now - 1",
+                "a at -q + k_now - 1",
+                *["y_steps at k"] * 2,
+                "t at k",
+                "y_steps at k",
+                "z at k",
+                *["y_steps at k"] * 4,
+            ],
             strict=True,
         )
     ],
-    ids=["taps", "selection", "substitution", "back substitution", "Cholesky", "a sum of each", "this step too"],
+    ids=[
+        "taps",
+        "selection",
+        "substitution",
+        "back substitution",
+        "Cholesky",
+        "a sum of each",
+        "this step too",
+        "maximum",
+        "maximum by a condition",
+        "from data",
+        "to data",
+    ],
 )
 def test_steps_that_are_no_fixed_number_away_are_refused_by_name(text: str, read: str) -> None:
     body = function_body(compile_text(text).forward)
