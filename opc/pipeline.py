@@ -13,10 +13,11 @@ from typing import overload
 
 from opc.analysis.elaborate.native import natives_of
 from opc.analysis.elaborate.typing import elaborate, elaborate_gradient, examples_of, reference_of
-from opc.diagnostics import Diagnostics
+from opc.diagnostics import Diagnostic, Diagnostics, SpecError
 from opc.ir.budget import within_depth
 from opc.ir.op import BackendName, Family, Op, ScatterMode, Ties, camel_case
-from opc.ir.verify import verify
+from opc.ir.recurrence import NotSteppingError, recurrent
+from opc.ir.verify import StepsVerifyError, verify
 from opc.records import dataclass, replace
 from opc.spec.loader import Spec, load, loads
 from opc.transform.autodiff import vjp
@@ -92,7 +93,13 @@ def _family(same: _SpecIdentity) -> Family:
 
 
 def _elaborated(spec: Spec, diagnostics: Diagnostics | None) -> Op:
-    return replace(normalise(_checked(elaborate(spec, diagnostics))), ties=Ties(spec.model.gradient.ties))
+    op = _checked(elaborate(spec, diagnostics))
+    try:
+        return replace(normalise(op), ties=Ties(spec.model.gradient.ties))
+    except (NotSteppingError, StepsVerifyError) as error:
+        # A condition that always holds is none any more, and may have been what told where steps read.
+        reason = error.__cause__ if isinstance(error, StepsVerifyError) else str(error).partition(": ")[2]
+        raise SpecError([Diagnostic(str(reason), next(s.span for s in op.body if s.target in recurrent(op)))]) from error
 
 
 def _derived(spec: Spec, forward: Op, diagnostics: Diagnostics | None) -> Family:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import combinations
 
-from opc.ir.affine import Affine, AttrInt, Dim, GroupSize, Index, Symbol
+from opc.ir.affine import Affine, AttrInt, Dim, FloorDiv, GroupSize, Index, Symbol
 from opc.ir.dtypes import is_integer
 from opc.ir.expr import SEARCHES, AttrRef, Axis, Call, Cast, Const, Expr, GroupRef, IndexValue, Read, Reduce, Select, children
 from opc.ir.op import Op
@@ -32,19 +32,31 @@ class Access:
 
     def is_most(self, e: Affine, most: int) -> bool:
         """Whether `e` is at most `most` wherever the read takes place. The answer is True only where that is certain."""
-        # Where f >= 0, e is at most e + f.
-        sums = (some for n in range(_MOST_FACTS + 1) for some in combinations(self.known, n))
-        return any(self._top(sum(some, e)) <= most for some in sums)
+        # Where f >= 0, e is at most e + f; and of whole numbers, e <= most holds just where 2*e <= 2*most + 1.
+        sums = [sum(some, Affine.of(0)) for n in range(_MOST_FACTS + 1) for some in combinations(self.known, n)]
+        if any(self._top(e * c + f) <= c * most + c - 1 for c in (1, 2) for f in sums):
+            return True
+        for form in (e, self._at_ends(e)):
+            for atom in sorted((a for m, _ in form.terms for a in m if isinstance(a, FloorDiv)), key=str):
+                # For d > 0, e <= most holds just where d*e <= d*most + d - 1; and n - d < d*(n // d) <= n.
+                d, c = atom.denominator.constant, dict(form.terms).get((atom,), 0)
+                if d is not None and d > 0 and c:
+                    scaled = (form - Affine.of(atom) * c) * d + (atom.numerator if c > 0 else atom.numerator - d + 1) * c
+                    return self.is_most(scaled, d * most + d - 1)
+        return False
 
-    def _top(self, e: Affine) -> float:
-        """Return a bound of an expression from its loops' ranges, infinity where they tell none."""
+    def _at_ends(self, e: Affine) -> Affine:
+        """Return an expression with the loops that it grows with at their last points: one whose body runs has a last point."""
         for loop in reversed(self.loops):
             slope = e.coefficient(loop.index)
             if slope is not None and slope.constant is not None and slope.constant > 0:
-                # A loop whose body runs has a last point.
                 e = e + (loop.extent - 1 - Index(loop.index)) * slope
+        return e
+
+    def _top(self, e: Affine) -> float:
+        """Return a bound of an expression from its loops' ranges, infinity where they tell none."""
         constant = 0
-        for monomial, c in e.terms:
+        for monomial, c in self._at_ends(e).terms:
             if not monomial:
                 constant = c
             elif c > 0 or not all(isinstance(atom, Index | Dim | GroupSize) for atom in monomial):
@@ -111,7 +123,7 @@ def _said(cond: Expr, holds: bool) -> tuple[Affine, ...]:
 
 
 def _whole(e: Expr) -> Affine | None:
-    """Return a whole number as a sum; what is read is a symbol, named by what it is, that may have any value."""
+    """Return a whole number as a sum; what is data is a symbol, named by what it is, that may have any value."""
     match e:
         case IndexValue():
             return e.value
@@ -124,13 +136,13 @@ def _whole(e: Expr) -> Affine | None:
             return None if left is None or right is None else left + right if e.fn == "add" else left - right
         case Cast(arg=Read() as arg) if is_integer(e.type) and is_integer(arg.type):
             return _whole(arg)
-        case Read() if is_integer(e.type):
+        case Read() | Cast() | Call() | Select() if is_integer(e.type):
             return Affine.of(_symbol(e))
         case _:
             return None
 
 
-def _symbol(e: Read) -> Symbol:
+def _symbol(e: Expr) -> Symbol:
     return AttrInt(f"<{format_expr(e)}>")
 
 

@@ -56,6 +56,10 @@ class NoRecurrence:
     span: Span
 
 
+class NotSteppingError(ValueError):
+    """Statements read one another in a circle that is no recurrence."""
+
+
 @remembered("_circles")
 def circles(op: Op) -> tuple[tuple[str, ...], ...]:
     """Return the targets of statements that read one another in a circle, or themselves, each circle in program order."""
@@ -106,12 +110,12 @@ def recurrences(op: Op) -> tuple[Recurrence, ...]:
     """Return the recurrences of an op, in program order of their first statements.
 
     Raises:
-        ValueError: where statements read one another in a circle that is none; the verifier and the front end tell these.
+        NotSteppingError: where statements read one another in a circle that is none; the verifier and the front end tell these.
     """
     found = [stepping(op, targets) for targets in circles(op)]
     for f in found:
         if isinstance(f, NoRecurrence):
-            raise ValueError(f"{op.name}: {f.reason}")
+            raise NotSteppingError(f"{op.name}: {f.reason}")
     return tuple(f for f in found if isinstance(f, Recurrence))
 
 
@@ -161,15 +165,14 @@ def _along(op: Op, statements: Sequence[Assign], axis: int, falls: bool) -> Recu
             if read.operand not in axes:
                 entry = _entry(access, str(own), falls, above)
                 if entry is None:
-                    at = next((i for i in read.indices if isinstance(i, Affine)), own)
-                    return NoRecurrence(
-                        read, f"'{read.operand}' is read at {at}, which is not known to lie behind {own}", read.span
-                    )
+                    at = next((str(i) for i in read.indices if isinstance(i, Affine)), "an index that is data")
+                    reason = f"'{read.operand}' is read at {at}, which is not known to lie behind {own}"
+                    return NoRecurrence(read, reason, read.span)
                 axes[read.operand] = entry
                 waiting.append(op.assignments[read.operand])
-            reason = _against(access, axes[read.operand], str(own), falls, above)
-            if reason is not None:
-                return NoRecurrence(read, reason, read.span)
+            against = _against(access, axes[read.operand], str(own), falls, above)
+            if against is not None:
+                return NoRecurrence(read, against, read.span)
     extents = {name: op.operand(name).dims[n] for name, n in axes.items()}
     extent = extents[targets[0]]
     for s in statements:
@@ -201,7 +204,7 @@ def _against(access: Access, axis: int, index: str, falls: bool, above: bool) ->
     if step is not None and (access.is_most(step, -1) or (above and access.is_most(step, 0))):
         return None
     if step is None or not isinstance(read.indices[axis], Affine):
-        return f"'{read.operand}' is read at an index that is data, before it is made"
+        return f"'{read.operand}' is read at an index that is data, which is not known to lie behind {index}"
     if access.is_most(step, 0):
         return f"'{read.operand}' is read at {at}, where it is being made"
     if index in step.indices():
@@ -247,4 +250,14 @@ def segments(op: Op) -> tuple[tuple[Recurrence | None, tuple[Assign, ...]], ...]
     return tuple(found)
 
 
-__all__ = ["NoRecurrence", "Recurrence", "circles", "components", "recurrences", "recurrent", "segments", "stepping"]
+__all__ = [
+    "NoRecurrence",
+    "NotSteppingError",
+    "Recurrence",
+    "circles",
+    "components",
+    "recurrences",
+    "recurrent",
+    "segments",
+    "stepping",
+]

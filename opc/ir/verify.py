@@ -31,12 +31,16 @@ from opc.ir.node import remembered
 from opc.ir.op import Assign, AttributeKind, Group, Op, Operand
 from opc.ir.printer import format_expr
 from opc.ir.promotion import join, result_type
-from opc.ir.recurrence import NoRecurrence, circles, stepping
+from opc.ir.recurrence import NoRecurrence, NotSteppingError, circles, stepping
 from opc.ir.rules import assignable, common_type, needs_width, reduction_type
 
 
 class VerifyError(Exception):
     """An op breaks a rule of the IR: a bug of the pass that made it."""
+
+
+class StepsVerifyError(VerifyError):
+    """Statements read one another in a circle that is no recurrence; its cause says why."""
 
 
 @remembered("_verified")
@@ -94,7 +98,8 @@ class _OpVerifier:
             found = stepping(op, circle)
             self.where = f"the recurrence of {', '.join(circle)}"
             if isinstance(found, NoRecurrence):
-                self._need(False, f"'{found.read.operand}' is read before it is assigned: {found.reason}")
+                text = f"'{found.read.operand}' is read before it is assigned: {found.reason}"
+                raise StepsVerifyError(f"{self.op.name}: {self.where}: {text}") from NotSteppingError(found.reason)
         for s in op.body:
             self.where = f"the statement of '{s.target}'"
             self._need(s.target in targets, f"'{s.target}' is no output or temporary")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from opc.analysis.shapes.plan import undetermined
+from opc.diagnostics import Diagnostic, SpecError
 from opc.ir.affine import Affine, Dim, GroupSize
 from opc.ir.dtypes import Acc, DType, ElementType, TypeVar, ValueType, candidates, is_floating, is_integer
 from opc.ir.expr import (
@@ -26,7 +27,7 @@ from opc.ir.expr import (
 )
 from opc.ir.node import remembered
 from opc.ir.op import Assign, Derivation, Group, Op, Operand, Role
-from opc.ir.recurrence import recurrent, segments
+from opc.ir.recurrence import NotSteppingError, recurrences, recurrent, segments
 from opc.records import dataclass, replace
 from opc.transform.absent import presence_outside, seeds_of
 from opc.transform.asked import asking_no_more
@@ -126,7 +127,21 @@ def finish(op: Op, draft: Draft) -> Op:
 
     An output of the original op is saved where that spares computing a reduction anew; everything else is recomputed. Operands
     whose values are not needed stay inputs where nothing else tells the sizes; what operands share, only all of them tell.
+
+    Raises:
+        SpecError: where a recurrence of the op makes one of its derivative that nothing says an order of steps of.
     """
+    try:
+        derived = _finished(op, draft)
+        recurrences(derived)
+    except NotSteppingError as reason:
+        s = next(s for s in op.body if s.target in recurrent(op))
+        message = f"the derivative of this recurrence has no order that is known: {str(reason).partition(': ')[2]}"
+        raise SpecError([Diagnostic(message, s.span, "use `gradient: none`, or give the gradient a body")]) from reason
+    return derived
+
+
+def _finished(op: Op, draft: Draft) -> Op:
     role = Role.COTANGENT if draft.kind == "vjp" else Role.TANGENT
     results = tuple(o for o, _ in draft.outputs)
     body = (*op.body, *draft.statements)

@@ -264,11 +264,12 @@ RECURRENCES: list[Case] = [
     kernel("y[i] = ⟦y[i]⟧ + x[i]", "'y' is read at i, where it is being made", **VECTOR),
     kernel("y[i] = x[i] + ⟦y[i - 1]⟧", "the read may fall outside 'y': i - 1 runs from -1 to N - 2", **VECTOR),
     kernel("y[i] = x[i] + ⟦pad(y[i - a], 0)⟧", "'y' is read at i - a, where it is not made yet", attributes="{a: int}", **VECTOR),
-    kernel("y[i] = x[i] + ⟦pad(y[i // 2], 0)⟧", "'y' is read at i // 2, which is not known to lie behind i", **VECTOR),
+    kernel("y[i] = x[i] + ⟦pad(y[i // 2], 0)⟧", "'y' is read at i // 2, where it is being made", **VECTOR),
     kernel("y[i] = x[i] + sum[k:i + 1](⟦y[k]⟧)", "'y' is read at k, where it is being made", **VECTOR),
     kernel("y[i] = x[i] + sum[k](⟦y[k]⟧)", "'y' is read at k, which is not known to lie behind i", **VECTOR),
     kernel("y[i] = x[i] + sum[k:N](⟦y[k]⟧ if k != i else 0)", "'y' is read at k, which is not known to lie behind i", **VECTOR),
     kernel("y[i] = x[i] + sum[k:N](y[k] if k < i else ⟦y[k]⟧)", "'y' is read at k, which is not known to lie behind i", **VECTOR),
+    kernel("y[i] = x[i] + sum[k:2](⟦pad(y[i - k], 0)⟧)", "'y' is read at i - k, where it is being made", **VECTOR),
     kernel("y[i] = ⟦t[i]⟧ * 2\nt[i:N] = y[i] + pad(t[i - 1], 0)", "'t' is read at i, where it is being made", **VECTOR),
     kernel(
         "y[i, c] = x[i, c] + pad(y[i - 1, c], 0) + ⟦pad(y[i, c - 1], 0)⟧", "'y' is read at i, where it is being made", **MATRIX

@@ -176,6 +176,8 @@ x[N, D] -> y[N, D]; y[t, d] = x[t, d] + (max[k:t](y[k, d])/2 if t > 0 else 0)
 x[N] -> y[N]; y[t] = x[t] + (max[k:N](y[k] if k < t else -inf)/2 if t > 0 else 1)
 x[N], q int64[N] -> y[N]; y[t] = x[t] + sum[k:t](y[k] if q[k] == t else 0)/2
 x[N, D], q int64[N] -> y[N, D]; y[t, d] = x[t, d] + sum[k:N](y[k, d]*x[k, 0] if k < t and q[t] == k else 0)/2
+x[N, D] -> y[N, D]; y[t, d] = x[t, d] + (y[(t - 1)//2, d] if t > 0 else 0)/2
+x[N], w[2] -> y[N]; y[t] = x[t] + sum[k](w[k]*pad(y[2*t + 1 + k], 0))/3
 """
 """Recurrences whose steps read others that are no fixed number of steps away, for which ONNX's Scan has no words."""
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from opc.diagnostics import SpecError
 from opc.ir.expr import Expr, Read, rewrite
 from opc.ir.op import Op
 from opc.ir.recurrence import NoRecurrence, circles, recurrences, recurrent, segments, stepping
@@ -93,3 +94,41 @@ def test_a_temporary_may_have_a_type_that_its_statement_casts_to() -> None:
         "h[t] = q[t]",
     )
     assert [str(s.value.type) for s in found.body if s.target == "q"] == ["int32"]
+
+
+BEHIND = [
+    "y[t] = x[t] + (y[(t - 1) // 2] if t > 0 else 0)",
+    "y[t] = x[t] + (y[t // 2] if t > 0 else 0)",
+    "y[t] = x[t] + sum[k:t - 1](y[k + 1])",
+    "y[t] = x[t] + sum[k:N](y[k] if not (k >= t or q[k] > 1) else 0)",
+    "y[t] = x[t] + (y[q[t]] if q[t] >= 0 and q[t] < t else 0)",
+    "y[t] = x[t] + (y[q[t] + 1] if q[t] >= 0 and q[t] + 1 < t else 0)",
+    "y[t] = x[t] + (y[N - 1 - t] if t > N - 1 - t else 0)",
+]
+
+
+@pytest.mark.parametrize("body", BEHIND)
+def test_what_loops_and_conditions_put_behind(body: str) -> None:
+    (found,) = recurrences(op("{x: 'T[N]', q: 'int64[N]'}", "{y: 'T[N]'}", body))
+    assert not found.falls
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (
+            "y[t] = x[t] + (y[3*t // 4] if t > 0 else 0)",
+            r"the derivative of this recurrence has no order that is known: 'd_y_total' is read at .*, which is not known to lie",
+        ),
+        # The second condition always holds, and is none any more once that is known.
+        (
+            "y[t] = x[t] + (y[t - t % 4 - 1] if t > t % 4 and t - t % 4 - 1 < t else 0)",
+            r"'y' is read at t - \(t % 4\) - 1, which is not known to lie behind t",
+        ),
+        ("y[t] = x[t] + (y[q[t]] if q[t] >= 0 and q[t] <= t else 0)", "read at an index that is data, which is not known to lie"),
+    ],
+)
+def test_what_has_no_known_order_is_refused_at_its_statement(body: str, message: str) -> None:
+    with pytest.raises(SpecError, match=message) as raised:
+        op("{x: 'T[N]', q: 'int64[N]'}", "{y: 'T[N]'}", body)
+    assert all(d.span.line == 9 for d in raised.value.diagnostics)

@@ -81,6 +81,8 @@ def _nodes(nodes: Iterable[NodeProto]) -> Iterator[NodeProto]:
                 "y_steps at k",
                 "z at k",
                 *["y_steps at k"] * 4,
+                "y_steps at (t_now - 1) // 2",
+                "y_steps at k + t_now*2 + 1",
             ],
             strict=True,
         )
@@ -97,6 +99,8 @@ def _nodes(nodes: Iterable[NodeProto]) -> Iterator[NodeProto]:
         "maximum by a condition",
         "from data",
         "to data",
+        "parents",
+        "children",
     ],
 )
 def test_steps_that_are_no_fixed_number_away_are_refused_by_name(text: str, read: str) -> None:
