@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import itertools
-import resource
+import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from opc.analysis.shapes.inference import ShapeError, infer
 from opc.backends.base import Check, Unsupported
+from opc.backends.batching import batching
 from opc.backends.checks import Checks, Sample, check, has_gradient
 from opc.backends.sessions import as_tuple
+from opc.backends.torch import memory
 from opc.backends.torch.limits import where_torch_computes
-from opc.backends.torch.samples import assert_equal, assert_refused, loop, operator_calls, single
+from opc.backends.torch.samples import assert_equal, assert_refused, check_operator, loop, operator_calls, single
 from opc.backends.torch.session import TorchSession
 
 if TYPE_CHECKING:
@@ -25,8 +27,14 @@ if TYPE_CHECKING:
 HUGE = 1 << 18
 """Elements of the outputs that the leak check makes: large enough for pages of their own."""
 
+LARGEST = 64 * HUGE
+"""Elements that no operand of such a call may have: an axis in front may also be one that others grow with the square of."""
+
 CALLS = 48
 """How many of them it makes: forgotten, they would be far more memory than anything else the check uses."""
+
+LEFT = 64
+"""Bytes that a call may leave, less than a forgotten tensor has: lists of the interpreter's and torch's grow now and then."""
 
 
 class TorchChecks(Checks[TorchSession]):
@@ -112,60 +120,69 @@ class TorchChecks(Checks[TorchSession]):
         import torch
 
         given = self.sample(times=2)
-        function, tensors = self.on(given)
-        # The first calls bring what is allocated once.
-        for _ in range(20):
-            function(*tensors)
-        large = self._large(given)
-        before = _resident()
-        call = self.function(given.attributes)
-        for _ in range(CALLS):
-            call(**large)
+        call, large = self.function(given.attributes), self._large(given)
         bad = {n: t if t is None else t.to(torch.complex64) for n, t in self.tensors(given).items()}
-        for _ in range(CALLS):
-            assert_refused(lambda: call(**bad), "complex numbers")
-        grown = _resident() - before
+
+        def calls(count: int) -> None:
+            for _ in range(count):
+                call(**large)
+            for _ in range(count):
+                assert_refused(lambda: call(**bad), "complex numbers")
+
+        # The first calls bring what is allocated once, and have all temporaries that a call has at a time.
+        calls(20)
+        resident, held = memory.most(), memory.allocated()
+        calls(CALLS)
+        grown, kept = memory.most() - resident, memory.allocated() - held
+        assert kept < LEFT * CALLS, f"{CALLS} calls and as many refused ones left {kept} bytes behind"
         size = sum(o.numel() * o.element_size() for o in as_tuple(call(**large)))
         assert grown < 8 * size + (16 << 20), (
             f"{CALLS} calls with {size >> 20} MiB of outputs grew the process by {grown >> 20} MiB"
         )
 
     def _large(self, given: Sample) -> dict[str, Tensor | None]:
-        """Return the sample with its first axis longer, where the op has a group of axes in front."""
-        tensors = self.tensors(given)
-        large = {n: None if a is None else (HUGE // max(1, a.size), *a.shape) for n, a in given.arrays.items()}
+        """Return the sample with an axis more in front, a long one, where the op takes that in as much more memory."""
+        tensors, how = self.tensors(given), batching(self.op)
+        length = HUGE // max(1, *(a.size for a in given.given.values()))
+        joins = [grouped or not how.joins_group for grouped in how.grouped]
+        longer = {
+            n: None if a is None else (*[length] * j, *a.shape) for (n, a), j in zip(given.arrays.items(), joins, strict=True)
+        }
         try:
-            infer(self.op, large, given.attributes)
+            env = infer(self.op, longer, given.attributes)
         except ShapeError:
             return tensors
-        return {n: None if t is None else t.expand(large[n]).contiguous() for n, t in tensors.items()}
+        made = (math.prod(env.shape_of(o)) for o in (*self.op.temporaries, *self.op.outputs))
+        if max(made) > LARGEST:
+            return tensors
+        return {n: None if t is None else t.expand(longer[n]).contiguous() for n, t in tensors.items()}
 
     @check("opcheck")
     def opcheck(self) -> None:
         """torch's own test of custom operators passes, on every operator of the family."""
         import torch
-        from torch.library import opcheck
 
         given = self.sample(times=2)
         for op, arguments in operator_calls(self.session, given):
             operator = getattr(self.session.operators, op)
-            opcheck(operator.op, arguments)
-            opcheck(operator.raw, tuple(a.detach() if isinstance(a, torch.Tensor) else a for a in arguments))
+            check_operator(operator.op, arguments)
+            check_operator(operator.raw, tuple(a.detach() if isinstance(a, torch.Tensor) else a for a in arguments))
 
     @check("gradcheck", has_gradient)
     def gradcheck(self) -> None:
         """Gradients of first and second order, forward mode and batched gradients agree with differences."""
         import torch
 
-        given = self.sample(times=2)
+        given = self.differentiated_sample(times=2)
         function, tensors = self.on(given)
         moving = self.leaves(given)
         arguments = [t.clone().requires_grad_(i in moving) for i, t in enumerate(tensors)]
-        if any(tensors[i].dtype != torch.float64 for i in moving):
+        wide = [o.dtype == torch.float64 for o in as_tuple(function(*tensors))]
+        if not any(wide) or any(tensors[i].dtype != torch.float64 for i in moving):
             raise Unsupported("gradcheck compares with differences, for which it needs float64")
 
         def floating(*values: Tensor) -> Any:
-            found = tuple(o for o in as_tuple(function(*values)) if o.is_floating_point())
+            found = tuple(o for o, w in zip(as_tuple(function(*values)), wide, strict=True) if w)
             return found if len(found) > 1 else found[0]
 
         torch.autograd.gradcheck(floating, arguments, check_forward_ad=True, check_batched_grad=True)
@@ -198,11 +215,12 @@ class TorchChecks(Checks[TorchSession]):
         """vmap of a gradient gives a loop of gradients, and the gradient of a vmapped function is right."""
         import torch
 
-        given = self.sample(times=2)
-        total, tensors = self.scalar(given)
-        leaves = self.leaves(given)
+        # Multiples of one sample would do where an op takes all numbers: indices may be among them.
+        items = [self.differentiated_sample(seed, 2) for seed in range(3)]
+        total, tensors = self.scalar(items[0])
+        leaves = self.leaves(items[0])
         gradient = torch.func.grad(total, leaves)
-        stacked = [torch.stack([t, 2 * t, 3 * t]) if t.is_floating_point() else torch.stack([t, t, t]) for t in tensors]
+        stacked = [torch.stack(column) for column in zip(*(self.on(s)[1] for s in items), strict=True)]
         for batched in ((True,) * len(tensors), *(tuple(i == j for j in range(len(tensors))) for i in range(len(tensors)))):
             dims = tuple(0 if b else None for b in batched)
             arguments = [s if b else t for s, t, b in zip(stacked, tensors, batched, strict=True)]
@@ -215,7 +233,7 @@ class TorchChecks(Checks[TorchSession]):
         """Forward mode agrees with reverse mode: <c, J t> = <J^T c, t>."""
         import torch
 
-        given = self.sample(times=2)
+        given = self.differentiated_sample(times=2)
         function, tensors = self.on(given)
         leaves = self.leaves(given)
         generator = torch.Generator().manual_seed(1)
@@ -249,9 +267,11 @@ class TorchChecks(Checks[TorchSession]):
         """Forward over reverse and reverse over reverse give one symmetric matrix."""
         import torch
 
-        given = self.sample()
+        given = self.differentiated_sample()
         total, tensors = self.scalar(given)
         leaves = self.leaves(given)
+        if not any(tensors[i].numel() for i in leaves):
+            raise Unsupported("torch.func takes a Hessian's columns one by one, and fails where there is none")
         mixed = torch.func.hessian(total, leaves)(*tensors)
         assert_equal(torch.func.jacrev(torch.func.jacrev(total, leaves), leaves)(*tensors), mixed, "jacrev of jacrev")
         sizes = [tensors[i].numel() for i in leaves]
@@ -300,7 +320,7 @@ class TorchChecks(Checks[TorchSession]):
         import torch
 
         torch._dynamo.reset()
-        given = self.sample(times=2)
+        given = self.differentiated_sample(times=2)
         total, tensors = self.scalar(given)
         leaves = self.leaves(given)
 
@@ -398,8 +418,3 @@ def _every_axis(tensors: Sequence[Tensor]) -> tuple[Any, ...]:
 
     shapes = tuple({i: torch.export.Dim.AUTO for i, s in enumerate(t.shape) if s > 1} for t in tensors)
     return (shapes,)
-
-
-def _resident() -> int:
-    """Return the most memory the process has had, in bytes."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

@@ -67,6 +67,29 @@ def assert_refused(call: Callable[[], Any], what: str) -> None:
     raise AssertionError(f"{what} was accepted")
 
 
+def check_operator(operator: Any, arguments: tuple[Any, ...]) -> None:
+    """Run `torch.library.opcheck` on a call of an operator.
+
+    What it compares with a trace, it compares here with the results in another order, the floating ones first: torch adds them up
+    in the type of the first, and refuses to add a floating result to an integer one.
+
+    Raises:
+        torch.testing._internal.optests.generate_tests.OpCheckError: when torch finds a fault; its comparison with a trace raises
+            what it raises.
+    """
+    import torch
+    from torch.library import opcheck
+    from torch.testing._internal.optests import aot_autograd_check
+    from torch.utils._pytree import tree_map_only
+
+    def ordered(*given: Any) -> tuple[Any, ...]:
+        results = as_tuple(operator(*tree_map_only(torch.Tensor, torch.clone, given)))
+        return tuple(sorted(results, key=lambda r: r is None or not r.is_floating_point()))
+
+    opcheck(operator, arguments, test_utils=("test_schema", "test_autograd_registration", "test_faketensor"))
+    aot_autograd_check(ordered, arguments, {}, dynamic=True, check_gradients="auto")
+
+
 def operator_calls(session: TorchSession, given: Sample) -> Iterator[tuple[str, tuple[Any, ...]]]:
     """Yield the operators of a family with arguments from a call of the forward op; tensors require gradients if it has any.
 
