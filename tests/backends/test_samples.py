@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import importlib
 import math
+import sys
 from collections.abc import Mapping
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any, cast
 
 import numpy as np
 import pytest
 
 from opc.backends.base import OpError, Session, Unsupported
-from opc.backends.checks import Checks
+from opc.backends.checks import Checks, Sample
 from opc.ir.op import Family
 from opc.pipeline import compile_text, load_family
 from opc.testing.oracle.evaluation import evaluate
@@ -139,3 +141,33 @@ def test_no_sample_is_differentiated_without_an_operand_that_has_a_gradient() ->
     kernel = "kernel: y[i] = cast(float64, n[i]) + (x[i] if present(x) else 0)\n"
     with pytest.raises(Unsupported, match="no example of the spec gives an operand that has a gradient"):
         checks_of(f"{body}{kernel}examples: [{{n: [1], y: [1]}}]\n").differentiated_sample()
+
+
+@pytest.mark.parametrize(
+    ("backend", "kind", "names"),
+    [
+        ("jax", "JaxChecks", ("jvp", "hessian")),
+        (
+            "paddle",
+            "PaddleChecks",
+            ("static_gradient", "own_gradient", "unused_outputs", "some_gradients", "to_static"),
+        ),
+        ("torch", "TorchChecks", ("gradcheck", "vmap_grad", "jvp", "hessian", "compile_gradient")),
+    ],
+)
+def test_checks_of_gradients_take_samples_that_have_them(
+    backend: str, kind: str, names: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The example's types may be of integers, of which frameworks' own tests of gradients know nothing."""
+    for module in ("jax", "paddle"):
+        monkeypatch.setitem(sys.modules, module, ModuleType(module))
+    found = getattr(importlib.import_module(f"opc.backends.{backend}.checks"), kind)
+
+    class Asking(found):  # type: ignore[misc]  # its base is one of three
+        def differentiated_sample(self, seed: int = 0, times: int = 1) -> Sample:
+            raise Unsupported("differentiated")
+
+    checks = Asking(session(compile_text(f"op: sampled\ndomain: tests\nversion: 1\ndoc: An op.\n{SQUARES}", "sampled")))
+    for name in names:
+        with pytest.raises(Unsupported, match="differentiated"):
+            getattr(checks, name)()

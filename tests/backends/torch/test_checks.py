@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import torch
 
+from opc.backends.base import Unsupported
 from opc.backends.checks import Sample
 from opc.backends.torch import memory
 from opc.backends.torch.backend import TorchBackend
@@ -64,6 +65,9 @@ class Unbuilt(TorchChecks):
     def sample(self, seed: int = 0, times: int = 1) -> Sample:
         return self.given
 
+    def differentiated_sample(self, seed: int = 0, times: int = 1) -> Sample:
+        return self.given
+
     def tensors(self, given: Sample) -> dict[str, torch.Tensor | None]:
         return {n: None if a is None else torch.from_numpy(a) for n, a in given.arrays.items()}
 
@@ -103,3 +107,8 @@ def test_large_calls_have_an_axis_more_unless_memory_grows_with_its_square(axis:
     assert found["x"] is not None
     assert found["x"].shape[0] == length
     assert found["w"] is None or found["w"].shape == (2,)
+
+
+def test_no_hessian_is_asked_of_no_elements() -> None:
+    with pytest.raises(Unsupported, match="fails where there is none"):
+        Unbuilt(COUNTED, calls(), Sample({"x": np.ones(0)}, {})).hessian()
