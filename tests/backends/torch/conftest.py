@@ -116,7 +116,22 @@ kernel: y[m] = x[cast(int64, at[m])]
 examples: [{x: [1.5], at: [0.0, 0.0], y: [1.5, 1.5]}]
 """
 
+MIX = """
+op: mix
+domain: opc.torch_test
+version: 1
+doc: Squares with weights of any type, and the elements in a type that is chosen.
+types: {T: [float32, float64], U: [float64, int32], V: [int64, float32]}
+inputs: {a: 'T[N]', b: 'U[N]'}
+attributes: {to: {type: dtype, binds: V, default: int64}}
+outputs: {y: 'T[N]', z: 'V[N]'}
+kernel: |
+  y[i] = a[i] * a[i] * cast(T, b[i])
+  z[i] = cast(V, a[i])
+"""
+
 TEXTS = {
+    "mix": MIX,
     "pantry": PANTRY,
     "bare": BARE,
     "residual": RESIDUAL,
