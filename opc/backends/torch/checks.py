@@ -6,19 +6,18 @@ import io
 import itertools
 import math
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from opc.analysis.shapes.inference import ShapeError, infer
-from opc.backends.base import Check, Unsupported
+from opc.backends.base import Check
 from opc.backends.batching import batching
-from opc.backends.checks import Checks, Sample, check, has_gradient
+from opc.backends.checks import Sample, check, has_gradient
 from opc.backends.sessions import as_tuple
 from opc.backends.torch import memory
+from opc.backends.torch.gradient_checks import GradientChecks
 from opc.backends.torch.limits import where_torch_computes
 from opc.backends.torch.samples import assert_equal, assert_refused, check_operator, loop, operator_calls, single
-from opc.backends.torch.session import TorchSession
 
 if TYPE_CHECKING:
     import torch
@@ -37,43 +36,12 @@ LEFT = 64
 """Bytes that a call may leave, less than a forgotten tensor has: lists of the interpreter's and torch's grow now and then."""
 
 
-class TorchChecks(Checks[TorchSession]):
+class TorchChecks(GradientChecks):
     """The checks of one session's family."""
 
     def all(self) -> tuple[Check, ...]:
         """Return the checks that the op has."""
         return tuple(Check(c.name, where_torch_computes()(c.run)) for c in super().all())
-
-    def function(self, attributes: Mapping[str, Any]) -> Callable[..., Any]:
-        """Return the op's function on tensors alone."""
-        return partial(self.session.function, **self.session.values(self.op, attributes))
-
-    def on(self, given: Sample) -> tuple[Callable[..., Any], list[Tensor]]:
-        """Return the op as a function of the tensors that are given, and these."""
-        call, tensors = self.function(given.attributes), self.tensors(given)
-        names = [n for n, t in tensors.items() if t is not None]
-        absent = {n: None for n in tensors if n not in names}
-        return (lambda *present: call(**dict(zip(names, present, strict=True)), **absent)), [tensors[n] for n in names]
-
-    def tensors(self, given: Sample) -> dict[str, Any]:
-        """Return the inputs as tensors, None for absent ones."""
-        return self.session.tensors(self.op, given.arrays)
-
-    def leaves(self, given: Sample) -> tuple[int, ...]:
-        """Return the positions of the differentiable tensors among those given."""
-        return tuple(i for i, n in enumerate(given.given) if n in self.moving)
-
-    def scalar(self, given: Sample) -> tuple[Callable[..., Tensor], list[Tensor]]:
-        """Return a number that depends on every output, nonlinearly, as a function of the tensors."""
-        import torch
-
-        function, tensors = self.on(given)
-
-        def total(*arguments: Tensor) -> Tensor:
-            floating = [o for o in as_tuple(function(*arguments)) if o.is_floating_point()]
-            return torch.stack([(o * o * o + o).sum().to(torch.float64) for o in floating]).sum()
-
-        return total, tensors
 
     @check("non-contiguous inputs")
     def strides(self) -> None:
@@ -168,26 +136,6 @@ class TorchChecks(Checks[TorchSession]):
             check_operator(operator.op, arguments)
             check_operator(operator.raw, tuple(a.detach() if isinstance(a, torch.Tensor) else a for a in arguments))
 
-    @check("gradcheck", has_gradient)
-    def gradcheck(self) -> None:
-        """Gradients of first and second order, forward mode and batched gradients agree with differences."""
-        import torch
-
-        given = self.differentiated_sample(times=2)
-        function, tensors = self.on(given)
-        moving = self.leaves(given)
-        arguments = [t.clone().requires_grad_(i in moving) for i, t in enumerate(tensors)]
-        wide = [o.dtype == torch.float64 for o in as_tuple(function(*tensors))]
-        if not any(wide) or any(tensors[i].dtype != torch.float64 for i in moving):
-            raise Unsupported("gradcheck compares with differences, for which it needs float64")
-
-        def floating(*values: Tensor) -> Any:
-            found = tuple(o for o, w in zip(as_tuple(function(*values)), wide, strict=True) if w)
-            return found if len(found) > 1 else found[0]
-
-        torch.autograd.gradcheck(floating, arguments, check_forward_ad=True, check_batched_grad=True)
-        torch.autograd.gradgradcheck(floating, arguments, check_batched_grad=True)
-
     @check("vmap")
     def vmap(self) -> None:
         """vmap gives what a loop gives, for every choice of batched tensors, also nested."""
@@ -209,75 +157,6 @@ class TorchChecks(Checks[TorchSession]):
         twice = [torch.stack([s, s]) for s in stacked]
         expected = loop(lambda *a: loop(function, a, every), twice, every)
         assert_equal(torch.vmap(torch.vmap(function))(*twice), expected, "nested vmap")
-
-    @check("vmap of grad", has_gradient)
-    def vmap_grad(self) -> None:
-        """vmap of a gradient gives a loop of gradients, and the gradient of a vmapped function is right."""
-        import torch
-
-        # Multiples of one sample would do where an op takes all numbers: indices may be among them.
-        items = [self.differentiated_sample(seed, 2) for seed in range(3)]
-        total, tensors = self.scalar(items[0])
-        leaves = self.leaves(items[0])
-        gradient = torch.func.grad(total, leaves)
-        stacked = [torch.stack(column) for column in zip(*(self.on(s)[1] for s in items), strict=True)]
-        for batched in ((True,) * len(tensors), *(tuple(i == j for j in range(len(tensors))) for i in range(len(tensors)))):
-            dims = tuple(0 if b else None for b in batched)
-            arguments = [s if b else t for s, t, b in zip(stacked, tensors, batched, strict=True)]
-            assert_equal(torch.vmap(gradient, dims)(*arguments), loop(gradient, arguments, dims), f"vmap of grad over {dims}")
-        inner = torch.func.grad(lambda *a: torch.vmap(total)(*a).sum(), leaves)
-        assert_equal(inner(*stacked), loop(gradient, stacked, (0,) * len(stacked)), "grad of vmap")
-
-    @check("jvp", has_gradient)
-    def jvp(self) -> None:
-        """Forward mode agrees with reverse mode: <c, J t> = <J^T c, t>."""
-        import torch
-
-        given = self.differentiated_sample(times=2)
-        function, tensors = self.on(given)
-        leaves = self.leaves(given)
-        generator = torch.Generator().manual_seed(1)
-
-        def moving(*values: Tensor) -> tuple[Tensor, ...]:
-            arguments = list(tensors)
-            for i, value in zip(leaves, values, strict=True):
-                arguments[i] = value
-            return tuple(o for o in as_tuple(function(*arguments)) if o.is_floating_point())
-
-        primals = tuple(tensors[i] for i in leaves)
-        tangents = tuple(torch.randn(p.shape, generator=generator, dtype=p.dtype) for p in primals)
-        results, pushed = torch.func.jvp(moving, primals, tangents)
-        _, pull = torch.func.vjp(moving, *primals)
-        cotangents = tuple(torch.randn(r.shape, generator=generator, dtype=r.dtype) for r in results)
-        forward = sum(float((c * p).sum()) for c, p in zip(cotangents, pushed, strict=True))
-        pulled = pull(cotangents)
-        reverse = sum(float((g * t).sum()) for g, t in zip(pulled, tangents, strict=True))
-        terms = sum(float((g * t).abs().sum()) for g, t in zip(pulled, tangents, strict=True))
-        terms += sum(float((c * p).abs().sum()) for c, p in zip(cotangents, pushed, strict=True))
-        unit = max(torch.finfo(t.dtype).eps for t in (*pulled, *pushed))
-        bound = 64 * unit * max(terms, 1.0)
-        assert abs(forward - reverse) <= bound, f"<c, J t> = {forward}, but <J^T c, t> = {reverse}"
-        with torch.autograd.forward_ad.dual_level():
-            duals = [torch.autograd.forward_ad.make_dual(p, t) for p, t in zip(primals, tangents, strict=True)]
-            unpacked = [torch.autograd.forward_ad.unpack_dual(o).tangent for o in moving(*duals)]
-        assert_equal(unpacked, list(pushed), "forward_ad")
-
-    @check("hessian", has_gradient)
-    def hessian(self) -> None:
-        """Forward over reverse and reverse over reverse give one symmetric matrix."""
-        import torch
-
-        given = self.differentiated_sample()
-        total, tensors = self.scalar(given)
-        leaves = self.leaves(given)
-        if not any(tensors[i].numel() for i in leaves):
-            raise Unsupported("torch.func takes a Hessian's columns one by one, and fails where there is none")
-        mixed = torch.func.hessian(total, leaves)(*tensors)
-        assert_equal(torch.func.jacrev(torch.func.jacrev(total, leaves), leaves)(*tensors), mixed, "jacrev of jacrev")
-        sizes = [tensors[i].numel() for i in leaves]
-        rows = [[mixed[i][j].reshape(m, n) for j, n in enumerate(sizes)] for i, m in enumerate(sizes)]
-        matrix = torch.cat([torch.cat(row, 1) for row in rows], 0)
-        assert_equal(matrix, matrix.mT.contiguous(), "the Hessian's transpose")
 
     @check("torch.compile")
     def compile(self) -> None:

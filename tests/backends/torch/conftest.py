@@ -130,7 +130,22 @@ kernel: |
   z[i] = cast(V, a[i])
 """
 
+SPREAD = """
+op: spread
+domain: opc.torch_test
+version: 1
+doc: The standard deviation of the numbers, which the first sample has near each other.
+types: {T: [float64]}
+inputs: {x: 'T[N]'}
+outputs: {y: 'T[]', m: 'T[]'}
+kernel: |
+  m[] = mean[i](x[i])
+  y[] = sqrt(sum[i]((x[i] - m[]) ** 2) / (N - 1))
+examples: [{x: [1.0, 3.0], y: 1.4142135623730951, m: 2.0}]
+"""
+
 TEXTS = {
+    "spread": SPREAD,
     "mix": MIX,
     "pantry": PANTRY,
     "bare": BARE,

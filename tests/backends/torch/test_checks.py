@@ -26,11 +26,13 @@ CALLED = {
     "counted": ("opcheck", "gradcheck", "hessian"),
     "chosen": ("gradcheck", "vmap of grad", "jvp", "torch.compile gradient"),
     "placed": ("vmap of grad",),
+    "spread": ("hessian",),
 }
 """Checks of ops.
 
 The first has an integer result in front of the floating one, and no elements in its example; the second has integer results
-unless another type is chosen; the third has indices among its floating numbers.
+unless another type is chosen; the third has indices among its floating numbers; the second derivatives of the fourth are the rest
+of large terms.
 """
 
 PAIRS = """op: pairs
