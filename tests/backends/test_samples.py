@@ -163,7 +163,7 @@ def test_checks_of_gradients_take_samples_that_have_them(
         monkeypatch.setitem(sys.modules, module, ModuleType(module))
     found = getattr(importlib.import_module(f"opc.backends.{backend}.checks"), kind)
 
-    class Asking(found):  # type: ignore[misc]  # its base is one of three
+    class Asking(found):
         def differentiated_sample(self, seed: int = 0, times: int = 1) -> Sample:
             raise Unsupported("differentiated")
 

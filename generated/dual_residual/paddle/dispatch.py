@@ -119,7 +119,9 @@ class Gradient:
         """Return the attributes of a call of `operator` as the gradient takes them."""
         dtypes = dict(self.constants)
         return [
-            dtypes[name] if name in dtypes and "float" not in dtype_name(value) else value
+            dtypes[name]
+            if name in dtypes and "float" not in dtype_name(value)
+            else value
             for (name, _), value in zip(operator.attributes, values)
         ]
 
