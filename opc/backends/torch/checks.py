@@ -101,7 +101,7 @@ class TorchChecks(GradientChecks):
                 assert_refused(lambda: call(**bad), "complex numbers")
 
         # The first calls bring what is allocated once, and have all temporaries that a call has at a time.
-        calls(20)
+        calls(4)
         resident, held = memory.most(), [memory.allocated()]
         for _ in range(ROUNDS):
             calls(CALLS // ROUNDS)
