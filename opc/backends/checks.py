@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 from opc.analysis.shapes.inference import ShapeError, infer
 from opc.backends.base import Check, OpError, Session, Unsupported
 from opc.backends.derived import differentiable
-from opc.ir.dtypes import DType, candidates, numpy_dtype
-from opc.ir.op import Example, Family, Op, Operand
+from opc.ir.dtypes import DTYPES, DType, candidates, numpy_dtype
+from opc.ir.op import AttributeKind, Example, Family, Op, Operand
 from opc.records import dataclass, replace
 
 if TYPE_CHECKING:
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 S = TypeVar("S", bound=Session)
 M = TypeVar("M", bound=Callable[..., None])
+
+FLOATING = tuple(sorted((d for d in DTYPES if d.is_floating), key=lambda d: -d.bits))
+"""The element types that have a gradient, in the order in which calls take them."""
 
 
 def has_gradient(checks: Checks[Any]) -> bool:
@@ -63,7 +66,7 @@ class Checks(Generic[S]):
         self.session = session
         self.family: Family = session.family
         self.op: Op = session.family.forward
-        self._draws: dict[int, Draw] = {}
+        self._draws: dict[str, tuple[Mapping[str, Array | None], Draw]] = {}
         self.moving = [x.name for x in self.op.inputs if differentiable(x)]
 
     def all(self) -> tuple[Check, ...]:
@@ -82,26 +85,49 @@ class Checks(Generic[S]):
         return [example_sample(self.op, e, prefer) for e in self.family.examples]
 
     def sample(self, seed: int = 0, times: int = 1) -> Sample:
-        """Return a call with random numbers shaped like the first example, its axes `times` as long where the op allows that.
+        """Return a call with random numbers shaped like an example, its axes `times` as long where the op allows that.
+
+        The example is the first with elements; if none has any, its empty axes get some where the op allows that.
 
         Raises:
             Unsupported: when the spec has no example.
         """
-        given = self.examples((DType.FLOAT64,))[0]
-        longer = {n: tiled(a, times) for n, a in given.arrays.items()}
-        try:
-            infer(self.op, shapes(longer), given.attributes)
-        except ShapeError:
-            longer = dict(given.arrays)
+        return self._sample(seed, times, self.examples((DType.FLOAT64,)))
 
-        def drawn(draw: Draw, seed: int) -> Sample:
+    def differentiated_sample(self, seed: int = 0, times: int = 1) -> Sample:
+        """Return such a call that has a gradient: its element types are floating, those that attributes choose as well.
+
+        Raises:
+            Unsupported: when no example gives an operand that has a gradient.
+        """
+        examples = [_in_floating_types(self.op, e) for e in self.examples(FLOATING) if set(self.moving) & e.given.keys()]
+        if not examples:
+            raise Unsupported("no example of the spec gives an operand that has a gradient")
+        return self._sample(seed, times, examples)
+
+    def _sample(self, seed: int, times: int, examples: Sequence[Sample]) -> Sample:
+        given = next((e for e in examples if all(a.size for a in e.given.values())), examples[0])
+
+        def drawn(like: Mapping[str, Array | None], draw: Draw, seed: int) -> Sample:
             items = enumerate(self.op.inputs)
-            return replace(given, arrays={x.name: randomised(x, longer[x.name], [seed, i], draw) for i, x in items})
+            return replace(given, arrays={x.name: randomised(x, like[x.name], [seed, i], draw) for i, x in items})
 
-        if times not in self._draws:
-            fitting = (d for d in DRAWS if all(self._has_values(drawn(d, s)) for s in SEEDS))
-            self._draws[times] = next(fitting, DRAWS[0])
-        return drawn(self._draws[times], seed)
+        key = repr((times, given.attributes, {n: (a.shape, a.dtype) for n, a in given.given.items()}))
+        if key not in self._draws:
+            sizes = [like for like in _sizes(given, times) if self._fits(like, given)]
+            fitting = (
+                (like, draw) for like in sizes for draw in DRAWS if all(self._has_values(drawn(like, draw, s)) for s in SEEDS)
+            )
+            self._draws[key] = next(fitting, (sizes[0], DRAWS[0]))
+        return drawn(*self._draws[key], seed)
+
+    def _fits(self, like: Mapping[str, Array | None], given: Sample) -> bool:
+        """Whether the op takes operands of these sizes, among which is always the example itself."""
+        try:
+            infer(self.op, shapes(like), given.attributes)
+        except ShapeError:
+            return like is given.arrays
+        return True
 
     def _has_values(self, given: Sample) -> bool:
         """Whether the op takes a call, and gives no NaN, which some of the frameworks' own tests take for a difference."""
@@ -186,6 +212,33 @@ def tiled(array: Array | None, times: int) -> Array | None:
     return None if array is None else np.tile(array, [times if s > 1 else 1 for s in array.shape])
 
 
+def _filled(array: Array | None) -> Array | None:
+    """Return an array with two elements along each axis that has none: zeros, if it had no elements."""
+    import numpy as np
+
+    return array if array is None or array.size else np.zeros([s or 2 for s in array.shape], array.dtype)
+
+
+def _sizes(given: Sample, times: int) -> Iterator[Mapping[str, Array | None]]:
+    """Yield operands in the sizes to try: with elements where the example has none, then longer, last the example's own."""
+    filled = {n: _filled(a) for n, a in given.arrays.items()}
+    for like in (filled, given.arrays) if any(a.size == 0 for a in given.given.values()) else (given.arrays,):
+        yield {n: tiled(a, times) for n, a in like.items()}
+        yield like
+
+
+def _in_floating_types(op: Op, given: Sample) -> Sample:
+    """Return a call with floating types for the attributes that choose types, as far as these may be floating."""
+    variables = {t.name: t for t in op.types}
+    chosen: dict[str, Any] = {}
+    for a in op.attributes:
+        dtypes = candidates(variables[a.binds]) if a.kind is AttributeKind.DTYPE and a.binds is not None else ()
+        fitting = [d for d in FLOATING if d in dtypes]
+        if fitting and not DType(str(given.attributes.get(a.name, a.default))).is_floating:
+            chosen[a.name] = fitting[0].value
+    return replace(given, attributes={**given.attributes, **chosen})
+
+
 Draw: TypeAlias = "Callable[[np.random.Generator, Array], Array]"
 """Random numbers in the shape of an array."""
 
@@ -200,8 +253,12 @@ DRAWS: tuple[Draw, ...] = (
     _like,
     lambda rng, like: rng.uniform(0.1, 0.9, like.shape),
     lambda rng, like: rng.uniform(1.1, 1.9, like.shape),
+    lambda rng, like: like.copy(),
 )
-"""What samples are drawn from: the first of which the op has values. Logarithms take the second, acosh the third."""
+"""What samples are drawn from: the first of which the op has values. Logarithms take the second, acosh the third.
+
+Where it has values of none of them, a sample has those of the example.
+"""
 
 SEEDS = range(3)
 """Seeds of samples, at all of which an op has values: a few normal numbers may lie where it has some by chance."""

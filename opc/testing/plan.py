@@ -20,7 +20,16 @@ from opc.ir.op import Family, Op
 from opc.testing.cases.arguments import random_values
 from opc.testing.cases.bad_calls import refused
 from opc.testing.cases.calls import Case, accepted
-from opc.testing.cases.derived import derivation, family_volume, gradient, gradient_names, second_gradient, seed_names
+from opc.testing.cases.derived import (
+    derivation,
+    family_volume,
+    gradient,
+    gradient_names,
+    is_differentiated,
+    is_integer,
+    second_gradient,
+    seed_names,
+)
 from opc.testing.explanation import inputs_of
 from opc.testing.extent import Extent
 from opc.testing.oracle.bounds import Array
@@ -134,6 +143,8 @@ def _gradients(family: Family, items: list[Item], begin: Begin) -> Iterator[Item
             continue
         if not all(resolve(o.type, _binding(forward, item.case)).is_floating for o in forward.outputs):
             continue
+        if not is_differentiated(forward, item.case.arrays()):
+            continue
         key = (item.case.kind, str(floats[0].data.dtype))
         if key not in chosen and family_volume(family, item.case) <= LARGEST_DERIVED:
             chosen[key] = item
@@ -160,17 +171,22 @@ def _gradient_items(family: Family, item: Item) -> Iterator[Item]:
     second = replace(item.case, name=f"{item.case.name}-second-gradient")
     # Where the call asked for all outputs, the oracle has computed what the forward op saves.
     saved = item.expected if item.case.wanted is None else None
+    fixed = {name for name, a in arrays.items() if a is not None and is_integer(a)}
+
+    def moved(expected: dict[str, Bounded]) -> dict[str, Bounded]:
+        return {name: value for name, value in expected.items() if name not in fixed}
+
     try:
         expected = gradient(forward, backward, arrays, attributes, cotangents, saved=saved)
-        yield Item("gradient", first, expected, dict(cotangents))
+        yield Item("gradient", first, moved(expected), dict(cotangents))
         if family.backward_backward is None:
             return
-        active = [of for of in derivation(backward).outputs if arrays.get(of) is not None]
+        active = [of for of in derivation(backward).outputs if arrays.get(of) is not None and of not in fixed]
         directions = {n: random_values(rng, a.shape, DType(str(a.dtype))) for n in active if (a := arrays[n]) is not None}
         expected = second_gradient(
             forward, backward, family.backward_backward, arrays, attributes, cotangents, directions, saved=saved
         )
-        yield Item("second gradient", second, expected, dict(cotangents), directions)
+        yield Item("second gradient", second, moved(expected), dict(cotangents), directions)
     except (DomainError, ShapeError):
         # The forward call has a value but its gradient needs a reduction over nothing; such calls are refused one by one.
         return

@@ -9,7 +9,7 @@ import pytest
 
 from opc.build import imports
 from opc.ir.op import Family
-from opc.pipeline import load_family
+from opc.pipeline import compile_text, load_family
 from opc.testing.cases.derived import family_volume
 from opc.testing.extent import Extent
 from opc.testing.plan import LARGEST_DERIVED, LARGEST_GRADIENT, ProofPlan, make_plan
@@ -91,3 +91,18 @@ def test_a_worker_gives_signs_of_life_while_it_plans(spec: Path, tmp_path: Path)
 )
 def test_a_label_says_nothing_twice(kind: str, name: str, label: str) -> None:
     assert Result("relu", "oracle", kind, name, Status.FAILED).label == label
+
+
+POWER = "inputs: {a: 'T[N]', b: 'U[N]'}\noutputs: {y: 'T[N]'}\nkernel: |\n  y[i] = "
+
+
+@pytest.mark.parametrize(("value", "differentiated"), [("a[i] ** cast(T, b[i])", True), ("a[i] ** cast(T, b[i] // 2)", False)])
+def test_calls_with_constants_of_integers_are_differentiated_by_the_others(value: str, differentiated: bool) -> None:
+    """Unless the op is another function of integers, of which derived ops know nothing."""
+    text = spec_text("power", f"{POWER}{value}\n").replace("types: {", "types: {U: [int16, float64], ")
+    plan, _ = make_plan(compile_text(text, "power"))
+    calls = [i for i in plan.items if i.kind in ("gradient", "second gradient")]
+    mixed = [i for i in calls if i.case.arrays()["b"].dtype == "int16"]
+    assert bool(mixed) == differentiated
+    assert {name for i in mixed for name in {*(i.expected or {}), *i.directions}} == ({"a", "d_y"} if differentiated else set())
+    assert {name for i in calls if i not in mixed for name in i.expected or {}} == {"a", "b", "d_y"}

@@ -30,6 +30,11 @@ DTYPES = (
 """The dtypes that opc knows; the library is told their positions."""
 
 
+def is_floating(dtype: Any) -> bool:
+    """Tell whether a dtype, or the one of a name, is floating."""
+    return jax.numpy.issubdtype(jax.numpy.dtype(dtype), jax.numpy.floating)
+
+
 class Attribute:
     """An attribute.
 
@@ -162,6 +167,17 @@ class Attributes:
 
         moved = {name: moved_by_one(self.values[name]) for name in axes}
         return self.table.of(op, list({**self.values, **moved}.values()))
+
+    def in_floating(self, op: str, dtypes: Mapping[str, str]) -> Attributes:
+        """Return them for derived ops: of the named dtypes those that are not floating."""
+        chosen = {
+            name: dtype
+            for name, dtype in dtypes.items()
+            if name in self.values and not is_floating(self.values[name])
+        }
+        if not chosen:
+            return self
+        return self.table.of(op, list({**self.values, **chosen}.values()))
 
 
 class Table:

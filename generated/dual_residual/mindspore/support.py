@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import ctypes
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,14 @@ DTYPES = (
     None,
 )
 """The dtypes that opc knows; attributes carry their positions. MindSpore may lack one."""
+
+FLOATING = (
+    mindspore.float16,
+    mindspore.bfloat16,
+    mindspore.float32,
+    mindspore.float64,
+)
+"""Those that have gradients."""
 
 
 ABSENT, NO_TENSOR = -1, -2
@@ -126,6 +134,9 @@ class Rule:
     `bprop` makes the function that MindSpore calls, from the primitive of the gradient,
     the place of each input's gradient in what that returns, and the place of each
     output in what the op returns; -1 stands for none.
+
+    Gradients have floating types alone. The attributes of a call that may be of integers
+    all the same are among the `constants`, with the dtypes that they are given as.
     """
 
     def __init__(
@@ -134,11 +145,20 @@ class Rule:
         inputs: Sequence[tuple[int, int]],
         outputs: Sequence[int],
         bprop: Callable[..., Callable[..., Any]],
+        constants: Mapping[str, Any] | None = None,
     ) -> None:
         self.gradient = gradient
         self.inputs = tuple(inputs)
         self.outputs = tuple(outputs)
         self.bprop = bprop
+        self.constants = constants or {}
+
+    def passed(self, attribute: Attribute, encoded: list[int]) -> list[int]:
+        """Return an attribute of a call as the gradient takes it."""
+        dtype = self.constants.get(attribute.name)
+        if dtype is None or DTYPES[encoded[0]] in FLOATING:
+            return encoded
+        return [DTYPES.index(dtype)]
 
 
 class Op:
@@ -214,12 +234,16 @@ class Op:
         attributes: Sequence[Any],
     ) -> ops.Custom:
         """Return the primitive that takes inputs of these ranks; see `Op`."""
-        encoded = []
+        encoded, passed = [], []
         for attribute, value in zip(self.attributes, attributes, strict=True):
-            encoded += attribute.encode(self.name, value)
+            part = attribute.encode(self.name, value)
+            encoded += part
+            passed += self.rule.passed(attribute, part) if self.rule else part
         given = tuple(rank != ABSENT for rank in ranks)
         scalar = any(a >= 0 and a == rank for a, rank in zip(self.axes, ranks))
-        return self._primitive(given, tuple(wanted), tuple(encoded), scalar)
+        return self._primitive(
+            given, tuple(wanted), tuple(encoded), scalar, tuple(passed)
+        )
 
     def _primitive(
         self,
@@ -227,11 +251,13 @@ class Op:
         wanted: tuple[bool, ...],
         encoded: tuple[int, ...],
         scalar: bool,
+        passed: tuple[int, ...] | None = None,
     ) -> ops.Custom:
         key = (given, wanted, encoded, scalar)
         if key not in self._made:
             values = (_mask(given), _mask(wanted), *encoded)
-            bprop = self._bprop(given, wanted, encoded, scalar)
+            handed = encoded if passed is None else passed
+            bprop = self._bprop(given, wanted, handed, scalar)
             function = f"{self.library}:{self.symbol}"
             # Of an output of rank 0 whose type the library tells, MindSpore makes a
             # number, no tensor, and passes it to no other op's library.
@@ -335,6 +361,20 @@ class _InGraph(PrimitiveWithInfer):
 
 
 _in_graph = _InGraph()
+
+
+def in_floating(operand: Any, dtype: Any) -> Any:
+    """Return an operand as gradients take it: a constant of integers in `dtype`."""
+    if operand is None or operand.dtype in FLOATING:
+        return operand
+    return ops.cast(operand, dtype)
+
+
+def gradient_of(operand: Any, gradient: Any) -> Any:
+    """Return the gradient of an operand, which one of integers has none of."""
+    if operand is None or operand.dtype in FLOATING:
+        return gradient
+    return zero(operand)
 
 
 def zero(operand: Any) -> Any:

@@ -99,12 +99,31 @@ class Gradient:
     `given` names its inputs: operands of the differentiated operator, and `d_` of its
     outputs for their gradients. `likes` names the operand whose shape zeros take that
     stand for a missing one. `of` names the input each result is the gradient of.
+    Gradients have floating types alone: what may have integers in a call all the same, an
+    operand or a dtype, is among the `constants`, with the type it is given in.
     """
 
     operator: Operator
     given: tuple[str, ...]
     likes: tuple[str | None, ...]
     of: tuple[str, ...]
+    constants: tuple[tuple[str, str], ...] = ()
+
+    def in_floating(self, values: dict[str, Tensor]) -> dict[str, Tensor]:
+        """Return operands as the gradient takes them."""
+        dtypes = {n: d for n, d in self.constants if n in values}
+        fixed = {n: d for n, d in dtypes.items() if not _is_floating(values[n])}
+        return {**values, **{n: values[n].astype(dtype) for n, dtype in fixed.items()}}
+
+    def attributes(self, operator: Operator, values: Sequence[Any]) -> Sequence[Any]:
+        """Return the attributes of a call of `operator` as the gradient takes them."""
+        dtypes = dict(self.constants)
+        return [
+            dtypes[name]
+            if name in dtypes and "float" not in dtype_name(value)
+            else value
+            for (name, _), value in zip(operator.attributes, values)
+        ]
 
 
 @dataclass(eq=False)
@@ -197,6 +216,11 @@ def _is_moving(tensor: Tensor | None) -> bool:
     return tensor is not None and not tensor.stop_gradient
 
 
+def _is_floating(tensor: Tensor) -> bool:
+    """Tell whether a tensor's type has gradients."""
+    return bool(paddle.is_floating_point(tensor))
+
+
 def _recorded(tensors: Sequence[Tensor | None]) -> bool:
     """Tell whether a call of a dynamic graph is to be differentiated."""
     return (
@@ -251,7 +275,8 @@ class _Call(PyLayer):
         made = [(n, r) for n, r in zip(operator.outputs, results) if r is not None]
         ctx.made = [name for name, _ in made]
         ctx.set_materialize_grads(False)
-        fixed = [r for name, r in made if name not in operator.floating]
+        moving = [n for n, r in made if n in operator.floating and _is_floating(r)]
+        fixed = [r for name, r in made if name not in moving]
         if fixed:
             ctx.mark_non_differentiable(*fixed)
         return made[0][1] if len(made) == 1 else tuple(r for _, r in made)
@@ -269,11 +294,13 @@ class _Call(PyLayer):
         values = dict(zip(ctx.kept, ctx.saved_tensor()))
         arriving = {f"d_{name}": d for name, d in zip(ctx.made, cotangents)}
         values.update((name, d) for name, d in arriving.items() if d is not None)
+        values = gradient.in_floating(values)
         given = [values.get(name) for name in gradient.given]
         for i, like in enumerate(gradient.likes):
             if given[i] is None and like is not None:
                 given[i] = paddle.zeros_like(values[like])
         wanted = [name in moving for name in gradient.of]
-        results = gradient.operator(given, attributes, wanted)
+        passed = gradient.attributes(operator, attributes)
+        results = gradient.operator(given, passed, wanted)
         found = dict(zip(gradient.of, results))
         return [None, *(found.get(name) for name in moving)]

@@ -17,7 +17,7 @@ from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
 from . import sharding
-from .attributes import Attributes
+from .attributes import Attributes, is_floating
 from .dispatch import Operator
 
 Given = tuple[str | None, str | None]
@@ -332,6 +332,14 @@ def _no_gradient(operand: Any) -> Any:
     return ad.Zero(operand.aval.to_ct_aval()) if _is_linear(operand) else None
 
 
+def _in_floating(operand: Array, dtype: str | None) -> Array:
+    """Return an operand as derived ops take it: a constant of integers in `dtype`."""
+    if dtype is None or is_floating(operand.dtype):
+        return operand
+    with jax.enable_x64(True):
+        return jax.lax.convert_element_type(operand, dtype)
+
+
 def _zero(primal: Any) -> Any:
     return ad.Zero(jax.typeof(primal).to_tangent_aval())
 
@@ -352,8 +360,16 @@ def _missing(what: str) -> str:
     )
 
 
-def define(op: Operator, linear: Linear | None) -> None:
-    """Tell JAX how an op is differentiated."""
+def define(
+    op: Operator, linear: Linear | None, *, constants: Mapping[str, str] | None = None
+) -> None:
+    """Tell JAX how an op is differentiated.
+
+    Derived ops have floating types alone. What may have integers in a call of the op
+    all the same, an operand or a dtype, is among its `constants`, with the type that
+    derived ops take it in.
+    """
+    stand_ins = constants or {}
 
     def jvp(
         primals: Sequence[Array],
@@ -384,6 +400,8 @@ def define(op: Operator, linear: Linear | None) -> None:
         if not moving or not results:
             return outputs, list(zeros.values())
         known = {**dict(zip(names, primals)), **dict(zip(made, outputs))}
+        known = {n: _in_floating(x, stand_ins.get(n)) for n, x in known.items()}
+        attributes = attributes.in_floating(op.name, stand_ins)
         found = linear(known, moving, results, batch, attributes)
         return outputs, [found.get(name, zeros[name]) for name in made]
 

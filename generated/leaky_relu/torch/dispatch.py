@@ -185,6 +185,14 @@ class Derivative(torch.autograd.Function):
         )
 
 
+def in_floating(value: Any, dtype: str) -> Any:
+    """Return a tensor or dtype as derived ops take it: what is not floating in `dtype`."""
+    wide = getattr(torch, dtype)
+    if isinstance(value, torch.dtype):
+        return value if value.is_floating_point else wide
+    return value if value is None or value.is_floating_point() else value.to(wide)
+
+
 def or_zeros(tensor: Tensor | None, like: Tensor | None) -> Tensor | None:
     """Return a cotangent or tangent; zeros where it is missing, None where its operand is."""
     if tensor is not None or like is None:

@@ -94,7 +94,7 @@ class JaxChecks(Checks[JaxSession]):
         """Forward mode agrees with reverse mode: <c, J t> = <J^T c, t>."""
         import jax
 
-        function, leaves = self.floating(self.sample(times=2))
+        function, leaves = self.floating(self.differentiated_sample(times=2))
         random = np.random.default_rng(1)
         tangents = [random.standard_normal(x.shape).astype(x.dtype) for x in leaves]
         results, pushed = jax.jit(lambda x, t: jax.jvp(function, x, t))(tuple(leaves), tuple(tangents))
@@ -114,7 +114,7 @@ class JaxChecks(Checks[JaxSession]):
         """
         import jax
 
-        function, leaves = self.floating(self.sample())
+        function, leaves = self.floating(self.differentiated_sample())
 
         def total(*arguments: Any) -> Any:
             return sum((r * r * r + r).sum() for r in function(*arguments))

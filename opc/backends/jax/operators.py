@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from opc.analysis.constants import constants
 from opc.analysis.pointwise import is_pointwise
 from opc.analysis.sharding import Sharding, shardings
 from opc.backends.attribute_code import python_attribute
@@ -106,7 +107,9 @@ def _define(family: Family, op: Op, known: dict[str, DerivativeRule]) -> list[st
             how = ['of="t_"', *(["pointwise=True"] if is_pointwise(op) and is_pointwise(again.op) else [])]
             items.append(Bracket("again=Linear(", [op.name, _call("reverse=", again), *how], ")"))
         items.append("known=True")
-    return [Bracket("define(", [op.name, Bracket("Linear(", items, ")")], ")").render()]
+    held = [f"{quoted(name)}: {quoted(dtype.value)}" for name, dtype in constants(op).items()]
+    stand_ins = [Bracket("constants={", held, "}")] if held else []
+    return [Bracket("define(", [op.name, Bracket("Linear(", items, ")"), *stand_ins], ")").render()]
 
 
 def _calls(rule: DerivativeRule) -> list[str | Bracket]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from opc.analysis.constants import constants
 from opc.backends.attribute_code import python_attribute
 from opc.backends.derived import derivation, differentiable, gradient_of
 from opc.backends.mindspore.api import dtype_name
@@ -11,11 +12,11 @@ from opc.backends.mindspore.library import symbol, templates
 from opc.emit.python.layout import laid_out
 from opc.emit.python.text import Bracket, quoted
 from opc.ir.arrangement import arrangement
-from opc.ir.dtypes import DTYPES
+from opc.ir.dtypes import DTYPES, DType
 from opc.ir.op import Family, Group, Op, Role
 from opc.records import dataclass
 
-_RESERVED = {"out", "dout", "found", "gradient", "inputs", "outputs", "zero", "bprop"}
+_RESERVED = {"out", "dout", "found", "gradient", "gradient_of", "in_floating", "inputs", "mindspore", "outputs", "zero", "bprop"}
 """What a `bprop` calls things by; an operand of such a name gets an underscore."""
 
 
@@ -35,11 +36,13 @@ def operators_source(family: Family) -> str:
     operators = [_operator(family, op) for op in reversed(family.ops)]
     kinds = {"Op", "constant"} | ({"Attribute"} if op.attributes else set())
     kinds |= {"Rule"} if family.backward is not None else set()
-    kinds |= {"zero"} if any("zero(" in o.rule for o in operators) else set()
+    text = "".join(o.rule for o in operators)
+    kinds |= {name for name in ("gradient_of", "in_floating", "zero") if f"{name}(" in text}
     return templates.render(
         "operators.py.j2",
         family,
         imported=sorted(kinds),
+        dtypes=any("mindspore." in f"{o.rule}{o.definition}" for o in operators),
         attributes=Bracket("ATTRIBUTES = (", [python_attribute(a) for a in op.attributes], ")", single=True).render()
         if op.attributes
         else "",
@@ -96,7 +99,14 @@ def _rule_of(op: Op, gradient: Op) -> Bracket:
     of = [str(inputs.index(name)) for name in derivation(gradient).outputs]
     items: list[str | Bracket] = [gradient.name]
     items += [Bracket("(", places, ")", single=True), Bracket("(", of, ")", single=True), f"_{op.name}_bprop"]
+    chosen = {a.name for a in op.attributes}
+    held = [f"{quoted(n)}: {_dtype(d)}" for n, d in constants(op).items() if n in chosen]
+    items += [Bracket("{", held, "}")] if held else []
     return Bracket("rule=Rule(", items, ")")
+
+
+def _dtype(dtype: DType) -> str:
+    return f"mindspore.{dtype_name(dtype)}"
 
 
 def _local(name: str) -> str:
@@ -118,6 +128,13 @@ def _bprop(op: Op, gradient: Op) -> Iterator[str]:
 
 def _arguments(op: Op, gradient: Op) -> Iterator[str]:
     """Yield what a gradient is called with."""
+    held = constants(op)
+    for (_, name), value in zip(derivation(gradient).inputs, _values(op, gradient), strict=True):
+        yield f"in_floating({value}, {_dtype(held[name])})" if name in held else value
+
+
+def _values(op: Op, gradient: Op) -> Iterator[str]:
+    """Yield what is known of a call that a gradient is called with."""
     outputs = [o.name for o in op.outputs]
     for role, name in derivation(gradient).inputs:
         if role is Role.INPUT:
@@ -136,18 +153,16 @@ def _arguments(op: Op, gradient: Op) -> Iterator[str]:
 def _gradients(op: Op, gradient: Op) -> Iterator[str]:
     """Yield what `bprop` returns for each input."""
     of = derivation(gradient).outputs
+    held = constants(op)
     for i, x in enumerate(op.inputs):
         name = _local(x.name)
         if x.name not in of:
             yield f"zero({name})"
-        elif len(of) == 1 and not x.optional:
-            yield "found"
-        elif len(of) == 1:
-            yield f"{name} if inputs[{i}] < 0 else found"
-        elif x.optional:
-            yield f"{name} if inputs[{i}] < 0 else found[inputs[{i}]]"
-        else:
-            yield f"found[inputs[{i}]]"
+            continue
+        found = "found" if len(of) == 1 else f"found[inputs[{i}]]"
+        if x.name in held:
+            found = f"gradient_of({name}, {found})"
+        yield f"{name} if inputs[{i}] < 0 else {found}" if x.optional else found
 
 
 def _zeros(op: Op) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from opc.analysis.constants import constants
 from opc.backends.derived import cotangent, derivation, differentiable, gradient_of
 from opc.backends.paddle.library import in_place_positions, templates
 from opc.backends.paddle.signature import has_mask, in_place_name, likes
@@ -93,6 +94,8 @@ def _gradient(family: Family, op: Op) -> str | None:
         tuple_of(like),
         tuple_of([quoted(n) for n in derivation(gradient).outputs]),
     ]
+    held = [tuple_of([quoted(name), quoted(dtype.value)]) for name, dtype in constants(op).items()]
+    passed += [Bracket("constants=(", held, ")", single=True)] if held else []
     return Bracket(f"{op.name}.gradient = Gradient(", passed, ")").render()
 
 

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 class PaddleChecks(Checks[PaddleSession]):
     """The checks of one family."""
 
-    def sample(self, seed: int = 0, times: int = 1) -> Sample:
+    def _sample(self, seed: int, times: int, examples: Sequence[Sample]) -> Sample:
         """Return a call with random numbers; Unsupported where Paddle's graphs lack a dtype of it."""
-        given = super().sample(seed, times)
+        given = super()._sample(seed, times, examples)
         for array in given.given.values():
             require_dtype(array, "a graph of Paddle", lambda d: d.row.paddle_graphs)
         return given
@@ -120,7 +120,7 @@ class PaddleChecks(Checks[PaddleSession]):
         Raises:
             Unsupported: when Paddle has no such gradient.
         """
-        given = self.sample()
+        given = self.differentiated_sample()
         if any(self.op.input(n).optional and a.ndim == 0 for n, a in given.given.items()):
             raise Unsupported("where a static graph is differentiated, Paddle takes an optional operand without axes for missing")
         return given
@@ -142,7 +142,7 @@ class PaddleChecks(Checks[PaddleSession]):
     @check("gradient by Paddle's own node", has_gradient)
     def own_gradient(self) -> None:
         """Paddle's own node of the operator, of which each output alone is used, has the same gradients."""
-        given = self.sample()
+        given = self.differentiated_sample()
         operator = getattr(self.session.operators, self.op.name)
         attributes = self.session.values(self.op, self.session.complete(self.op, given.attributes))
         for i, output in enumerate(self.op.outputs):
@@ -161,7 +161,7 @@ class PaddleChecks(Checks[PaddleSession]):
         """Where only one output is used, the others count as having a gradient of zeros."""
         import paddle
 
-        given = self.sample()
+        given = self.differentiated_sample()
         floating = [i for i, o in enumerate(self.op.outputs) if differentiable(o)]
         for used in floating:
             tensors, leaves = self.leaves(given)
@@ -177,7 +177,7 @@ class PaddleChecks(Checks[PaddleSession]):
         """The gradient of one input alone is the same as among those of all, in the first order and the second."""
         import paddle
 
-        given = self.sample()
+        given = self.differentiated_sample()
         tensors, leaves = self.leaves(given)
         outputs = [o for o in self.call(given, tensors) if not o.stop_gradient]
         first = paddle.grad(outputs, leaves, create_graph=True)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
+from opc.analysis.constants import constants, unmoved
 from opc.backends.batching import batching, needs_batch_axes
 from opc.backends.derivatives import DerivativeRule, FamilyCall, Given, Handed, rules, tangent
 from opc.backends.derived import chooses_outputs, cotangent, differentiable
@@ -18,7 +19,7 @@ from opc.ir.op import AttributeKind, Family, Op
 from opc.names import registered
 from opc.records import dataclass
 
-_RESERVED = {"ctx", "inputs", "output", "needs", "or_zeros", "recorded", "results", "wanted"}
+_RESERVED = {"ctx", "inputs", "in_floating", "output", "needs", "or_zeros", "recorded", "results", "wanted"}
 """What the methods of a derivative call things by; an operand of such a name gets an underscore."""
 
 
@@ -46,7 +47,7 @@ def operators_source(family: Family) -> str:
         namespace=namespace(family),
         source_hash=family.source_hash,
         operators=operators,
-        helpers=[name for name in ("grad_enabled", "or_zeros") if f"{name}(" in text],
+        helpers=[name for name in ("grad_enabled", "in_floating", "or_zeros") if f"{name}(" in text],
     )
 
 
@@ -117,6 +118,9 @@ class _Methods:
         self.inputs = [x.name for x in self.op.inputs]
         self.extras = [a for a in self.arguments if a not in self.inputs and a != "output_mask"]
         self.masked = chooses_outputs(self.op)
+        # What a call may have in integers, where derived ops take floating types alone; and results that have no tangents then.
+        self.constants = constants(self.op)
+        self.unmoved = unmoved(self.op) if rule.jvp else ()
         # With one differentiable input and one output, neither can be missing when a derivative is computed; but of an output
         # without a derivative something is, for which torch would make zeros as large.
         differentiated = sum(differentiable(o) for o in (*self.op.inputs, *self.op.outputs))
@@ -139,6 +143,11 @@ class _Methods:
     def _locals(self, names: Sequence[str]) -> list[str]:
         return [self._local(name) for name in names]
 
+    def _in_floating(self, name: str) -> str:
+        """Return an operand or attribute as derived ops take it."""
+        local = self._local(name)
+        return f"in_floating({local}, {quoted(self.constants[name].value)})" if name in self.constants else local
+
     def _setup(self) -> list[str]:
         rule = self.rule
         saved = {*rule.saved, *rule.saved_forward}
@@ -148,7 +157,7 @@ class _Methods:
             names = ["_", *(self._local(a) if a in used else "_" for a in self.arguments)]
             lines += _unpacked(names, "inputs")
         fixed = [o.name for o in self.op.outputs if not differentiable(o)]
-        outputs = [self._local(o.name) if o.name in {*saved, *fixed} else "_" for o in self.op.outputs]
+        outputs = [self._local(o.name) if o.name in {*saved, *fixed, *self.unmoved} else "_" for o in self.op.outputs]
         if set(outputs) != {"_"}:
             lines.append(f"        {', '.join(outputs)} = output")
         if fixed:
@@ -160,7 +169,10 @@ class _Methods:
         if rule.saved_forward:
             lines.append(bracketed("ctx.save_for_forward(", self._locals(rule.saved_forward), ")", 8))
         if self.extras:
-            lines.append(_exploded("ctx.attributes = (", self._locals(self.extras), 8))
+            lines.append(_exploded("ctx.attributes = (", [self._in_floating(e) for e in self.extras], 8))
+        if self.unmoved:
+            moves = [f"{name}.is_floating_point()" for name in self._locals(self.unmoved)]
+            lines.append(_exploded("ctx.moves = (", moves, 8))
         if self.masked and rule.jvp:
             lines.append("        ctx.output_mask = output_mask")
         return lines or ["        pass"]
@@ -212,14 +224,37 @@ class _Methods:
         lines = self._restore(self.rule.saved_forward)
         outputs = [o.name for o in self.op.outputs]
         wanted = [f"ctx.output_mask[{outputs.index(r)}]" if self.masked and r else "True" for r in derived.results]
+        if self.unmoved:
+            return [*self._without_tangents(derived), *lines, *self._moved(derived, wanted)]
         if list(derived.results) == outputs:
             return [*lines, self._call("return ", derived, ["ctx.output_mask"] if self.masked else wanted)]
         names = {str(r): o.name for r, o in zip(derived.results, derived.op.outputs, strict=True)}
         lines += self._assign(list(names.values()), derived, wanted)
         return [*lines, f"        return {', '.join(names.get(o, 'None') for o in outputs)}"]
 
+    def _without_tangents(self, derived: FamilyCall) -> list[str]:
+        """Return the statements that end a call none of whose results has a tangent, where there are such."""
+        if not {r for r in derived.results if r is not None} <= {*self.unmoved}:
+            return []
+        nothing = ", ".join(["None"] * len(self.op.outputs))
+        return ["        if not any(ctx.moves):", f"            return {nothing}"]
+
+    def _moved(self, derived: FamilyCall, wanted: Sequence[str]) -> list[str]:
+        """Return the statements that compute tangents, of which results of integers have none."""
+        names = {str(r): o.name for r, o in zip(derived.results, derived.op.outputs, strict=True)}
+        for i, name in enumerate(self.unmoved):
+            if name in names:
+                names[name] += f" if ctx.moves[{i}] else None"
+        given = [names.get(o.name, "None") for o in self.op.outputs]
+        lines = self._assign([o.name for o in derived.op.outputs], derived, wanted)
+        line = f"        return {', '.join(given)}"
+        return [*lines, line if len(line) <= WIDTH else _exploded("return (", given, 8)]
+
     def _restore(self, saved: Sequence[str]) -> list[str]:
-        return [f"        {_targets(self._locals(saved))} = ctx.saved_tensors"] if saved else []
+        if not saved:
+            return []
+        held = [f"        {self._local(name)} = {self._in_floating(name)}" for name in saved if name in self.constants]
+        return [f"        {_targets(self._locals(saved))} = ctx.saved_tensors", *held]
 
     def _assign(self, names: Sequence[str], c: FamilyCall, wanted: Sequence[str], indent: int = 8) -> list[str]:
         """Return the statements that call an operator and give its results names."""

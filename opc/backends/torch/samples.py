@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from opc.backends.checks import Sample
+from opc.backends.checks import Checks, Sample
 from opc.backends.derivatives import rules
 from opc.backends.sessions import as_tuple
 from opc.backends.torch.session import TorchSession
@@ -18,6 +19,41 @@ if TYPE_CHECKING:
 _MOVING = (Role.COTANGENT, Role.TANGENT)
 
 
+class TorchSamples(Checks[TorchSession]):
+    """Sample calls of one session's family, as functions of tensors."""
+
+    def function(self, attributes: Mapping[str, Any]) -> Callable[..., Any]:
+        """Return the op's function on tensors alone."""
+        return partial(self.session.function, **self.session.values(self.op, attributes))
+
+    def on(self, given: Sample) -> tuple[Callable[..., Any], list[Tensor]]:
+        """Return the op as a function of the tensors that are given, and these."""
+        call, tensors = self.function(given.attributes), self.tensors(given)
+        names = [n for n, t in tensors.items() if t is not None]
+        absent = {n: None for n in tensors if n not in names}
+        return (lambda *present: call(**dict(zip(names, present, strict=True)), **absent)), [tensors[n] for n in names]
+
+    def tensors(self, given: Sample) -> dict[str, Any]:
+        """Return the inputs as tensors, None for absent ones."""
+        return self.session.tensors(self.op, given.arrays)
+
+    def leaves(self, given: Sample) -> tuple[int, ...]:
+        """Return the positions of the differentiable tensors among those given."""
+        return tuple(i for i, n in enumerate(given.given) if n in self.moving)
+
+    def scalar(self, given: Sample) -> tuple[Callable[..., Tensor], list[Tensor]]:
+        """Return a number that depends on every output, nonlinearly, as a function of the tensors."""
+        import torch
+
+        function, tensors = self.on(given)
+
+        def total(*arguments: Tensor) -> Tensor:
+            floating = [o for o in as_tuple(function(*arguments)) if o.is_floating_point()]
+            return torch.stack([(o * o * o + o).sum().to(torch.float64) for o in floating]).sum()
+
+        return total, tensors
+
+
 def assert_equal(got: Any, expected: Any, what: str) -> None:
     """Assert that nested tensors agree to a few roundings of what was added up for them."""
     import torch
@@ -27,10 +63,10 @@ def assert_equal(got: Any, expected: Any, what: str) -> None:
     for a, b in zip(left, right, strict=True):
         assert a.shape == b.shape, f"{what}: shape {tuple(a.shape)} instead of {tuple(b.shape)}"
         assert a.dtype == b.dtype, f"{what}: {a.dtype} instead of {b.dtype}"
-        torch.testing.assert_close(a, b, rtol=0, atol=_bound(b), equal_nan=True, msg=lambda m: f"{what}: {m}")
+        torch.testing.assert_close(a, b, rtol=0, atol=rounding_bound(b), equal_nan=True, msg=lambda m: f"{what}: {m}")
 
 
-def _bound(expected: Tensor) -> float:
+def rounding_bound(expected: Tensor) -> float:
     """Return how far two ways of computing the same values may be apart: the rounding of each of so many terms of their size."""
     import torch
 
@@ -65,6 +101,29 @@ def assert_refused(call: Callable[[], Any], what: str) -> None:
     except (RuntimeError, TypeError, ValueError):
         return
     raise AssertionError(f"{what} was accepted")
+
+
+def check_operator(operator: Any, arguments: tuple[Any, ...]) -> None:
+    """Run `torch.library.opcheck` on a call of an operator.
+
+    What it compares with a trace, it compares here with the results in another order, the floating ones first: torch adds them up
+    in the type of the first, and refuses to add a floating result to an integer one.
+
+    Raises:
+        torch.testing._internal.optests.generate_tests.OpCheckError: when torch finds a fault; its comparison with a trace raises
+            what it raises.
+    """
+    import torch
+    from torch.library import opcheck
+    from torch.testing._internal.optests import aot_autograd_check
+    from torch.utils._pytree import tree_map_only
+
+    def ordered(*given: Any) -> tuple[Any, ...]:
+        results = as_tuple(operator(*tree_map_only(torch.Tensor, torch.clone, given)))
+        return tuple(sorted(results, key=lambda r: r is None or not r.is_floating_point()))
+
+    opcheck(operator, arguments, test_utils=("test_schema", "test_autograd_registration", "test_faketensor"))
+    aot_autograd_check(ordered, arguments, {}, dynamic=True, check_gradients="auto")
 
 
 def operator_calls(session: TorchSession, given: Sample) -> Iterator[tuple[str, tuple[Any, ...]]]:

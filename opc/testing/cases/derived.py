@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from opc.analysis.constants import constants
 from opc.analysis.shapes.inference import ShapeError, infer, infer_types
-from opc.ir.dtypes import Binding, DType, resolve
+from opc.ir.dtypes import Binding, DType, candidates, resolve
 from opc.ir.op import Derivation, Family, Op, Role
 from opc.testing.cases.calls import Case
 from opc.testing.cases.fitting import volume
@@ -55,6 +56,17 @@ def derived_inputs(
         source = inputs if role is Role.INPUT else outputs if role is Role.OUTPUT else seeds
         result[operand.name] = source.get(of)
     return result
+
+
+def is_integer(array: Array) -> bool:
+    """Whether an array has no gradient: it holds integers or bools."""
+    return array.dtype.kind in "iub"
+
+
+def is_differentiated(op: Op, arrays: Mapping[str, Array | None]) -> bool:
+    """Whether derived ops take a call of `op`: in floating types, but for constants that have floating types for it."""
+    mixed = {x.name for x in op.inputs if any(d.is_floating for d in candidates(x.type))} - constants(op).keys()
+    return not any(a is not None and name in mixed and is_integer(a) for name, a in arrays.items())
 
 
 def family_volume(family: Family, case: Case) -> int:

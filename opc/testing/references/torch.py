@@ -23,7 +23,7 @@ from opc.ir.dtypes import Binding, DType
 from opc.ir.expr import Expr, GroupRef, Read, Reduce, walk
 from opc.ir.op import Family, Op
 from opc.testing.cases.calls import Case
-from opc.testing.cases.derived import gradient, gradient_names, second_gradient, seed_names
+from opc.testing.cases.derived import gradient, gradient_names, is_integer, second_gradient, seed_names
 from opc.testing.oracle.bounds import Array, Bounds, exact
 from opc.testing.oracle.evaluation import Bounded, DomainError, evaluate
 from opc.testing.oracle.tolerance import Comparison, compare
@@ -88,7 +88,8 @@ def check_gradient(family: Family, case: Case, cotangents: Arrays, directions: A
     if backward is None:
         return None
     arrays = case.arrays()
-    active = [of for of in dict.fromkeys(gradient_names(backward).values()) if arrays.get(of) is not None]
+    operands = dict.fromkeys(gradient_names(backward).values())
+    active = [of for of in operands if (a := arrays.get(of)) is not None and not is_integer(a)]
     leaves = {n: None if a is None else tensor(wide(a)) for n, a in arrays.items()}
     known = list(_outputs(family, leaves, case))
     active = _differentiable(family, leaves, active, case)

@@ -23,6 +23,19 @@ from opc.build.builder import build_specs
 from tests.narrow import narrow
 
 OPS = ("leaky_relu", "add", "softmax", "linear", "embedding", "argmax", "silu", "addcmul")
+MIX = """
+op: mix
+domain: opc.jax_test
+version: 1
+doc: Squares with weights of any type, and the elements in a type that is chosen.
+types: {T: [float32, float64], U: [float32, float64, int32, int64], V: [int64, float32]}
+inputs: {a: 'T[N]', b: 'U[N]'}
+attributes: {to: {type: dtype, binds: V, default: int64}}
+outputs: {y: 'T[N]', z: 'V[N]'}
+kernel: |
+  y[i] = a[i] * a[i] * cast(T, b[i])
+  z[i] = cast(V, a[i])
+"""
 SCRIPT = Path(__file__).with_name("sharded.py")
 
 # For each case: where the output and the gradients lie, and the collectives of the call and of its gradient.
@@ -50,7 +63,10 @@ EXPECTED: dict[str, tuple[str, list[str], dict[str, int], dict[str, int]]] = {
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of the packages, built once."""
     place = tmp_path_factory.mktemp("jax")
-    built = build_specs([narrow(op, place / "specs", "float32, float64") for op in OPS], place, ["jax"])
+    paths = [narrow(op, place / "specs", "float32, float64") for op in OPS]
+    mix = place / "specs" / "mix.yaml"
+    mix.write_text(MIX)
+    built = build_specs([*paths, mix], place, ["jax"])
     assert [d.render() for b in built for d in b.diagnostics] == []
     return place
 
@@ -111,6 +127,22 @@ def test_transformations(ops: dict[str, ModuleType]) -> None:
         for i, pair in enumerate(zip(functions(ops["softmax"].softmax), functions(jax.nn.softmax), strict=True)):
             found, expected = (jax.jit(function)(x) for function in pair)
             np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-14, err_msg=str(i))
+
+
+@pytest.mark.parametrize("wide", [True, False])
+def test_operands_and_results_of_integers_are_constants(folder: Path, wide: bool) -> None:
+    """They have no gradient, and those of others go past them, in both modes and both orders."""
+    import jax
+
+    mix = package.load(folder / "mix", "jax").mix
+    with jax.enable_x64(wide):
+        a, b = jax.numpy.asarray([2.0, 3.0]), jax.numpy.asarray([2, 3])
+        assert (a.dtype.itemsize, b.dtype.kind) == (8 if wide else 4, "i")
+        for function in (lambda a: mix(a, b)[0].sum(), jax.jit(lambda a: mix(a, b)[0].sum())):
+            assert jax.grad(function)(a).tolist() == [8.0, 18.0]
+            assert jax.jvp(function, (a,), (a,))[1] == 70.0
+            assert jax.hessian(function)(a).tolist() == [[4.0, 0.0], [0.0, 6.0]]
+        assert jax.grad(lambda a: mix(a, b, to="float32")[1].sum())(a).tolist() == [1.0, 1.0]
 
 
 def test_forward_over_forward(ops: dict[str, ModuleType]) -> None:

@@ -41,6 +41,21 @@ kernel: |
 """
 
 
+MIX = """
+op: mix
+domain: opc.test
+version: 1
+doc: Squares with weights of any type, and the elements in a type that is chosen.
+types: {T: [float32, float64], U: [float64, int32], V: [int64, float32]}
+inputs: {a: 'T[N]', b: 'U[N]'}
+attributes: {to: {type: dtype, binds: V, default: int64}}
+outputs: {y: 'T[N]', z: 'V[N]'}
+kernel: |
+  y[i] = a[i] * a[i] * cast(T, b[i])
+  z[i] = cast(V, a[i])
+"""
+
+
 @pytest.fixture(scope="session")
 def interpreter() -> Path:
     """Return the interpreter that has MindSpore."""
@@ -54,7 +69,7 @@ def interpreter() -> Path:
 def packages(interpreter: Path, pytestconfig: pytest.Config) -> Path:
     """Return the folder of the built packages of the tests' ops."""
     out = Path(pytestconfig.cache.mkdir("opc-mindspore"))
-    built = build_families([compile_text(EVERYTHING, "everything.yaml")], out, ["mindspore"])
+    built = build_families([compile_text(EVERYTHING, "everything.yaml"), compile_text(MIX, "mix.yaml")], out, ["mindspore"])
     specs = [narrow(name, out / "specs", types) for name, types in OPS.items()]
     built = [*built, *build_specs([*specs, SPECS / "native" / "leaky_relu_aten.yaml"], out, ["mindspore"])]
     assert [d.render() for b in built for d in b.diagnostics] == []

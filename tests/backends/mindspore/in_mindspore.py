@@ -136,6 +136,32 @@ def denormals():
         mindspore.set_context(mode=mindspore.PYNATIVE_MODE)
 
 
+def integers_are_constants():
+    """What is of integers has no gradient, and those of other operands go past it, in both modes and both orders."""
+    from mix.mindspore import mix
+
+    def squares(a, b):
+        return mix(a, b)[0]
+
+    once = mindspore.grad(squares)
+
+    def first(a, b):
+        return once(a, b)
+
+    twice = mindspore.grad(first)
+
+    def second(a, b):
+        return twice(a, b)
+
+    a = Tensor(np.float64([2, 3]))
+    for mode in (mindspore.PYNATIVE_MODE, mindspore.GRAPH_MODE):
+        mindspore.set_context(mode=mode)
+        for dtype in (np.int32, np.float64):
+            b = Tensor(np.array([2, 3], dtype))
+            found = [(mindspore.jit(f) if mode == mindspore.GRAPH_MODE else f)(a, b) for f in (first, second)]
+            assert [f.asnumpy().tolist() for f in found] == [[8, 18], [4, 6]]
+
+
 def training():
     """A network with the op trains as a graph: MindSpore's own optimiser lowers its loss."""
     from mse_loss.mindspore import mse_loss

@@ -1,4 +1,4 @@
-"""A package with every kind of attribute, built once for all test runs until it or opc changes."""
+"""Packages, one of them with every kind of attribute, built once for all test runs until they or opc change."""
 
 from pathlib import Path
 
@@ -36,6 +36,21 @@ kernel: |
 """
 
 
+MIX = """
+op: mix
+domain: opc.paddle_test
+version: 1
+doc: Squares with weights of any type, and the elements in a type that is chosen.
+types: {T: [float32, float64], U: [float64, int32], V: [int64, float32]}
+inputs: {a: 'T[N]', b: 'U[N]'}
+attributes: {to: {type: dtype, binds: V, default: int64}}
+outputs: {y: 'T[N]', z: 'V[N]'}
+kernel: |
+  y[i] = a[i] * a[i] * cast(T, b[i])
+  z[i] = cast(V, a[i])
+"""
+
+
 @pytest.fixture(scope="session")
 def pantry() -> Family:
     """The family of the spec."""
@@ -44,14 +59,16 @@ def pantry() -> Family:
 
 @pytest.fixture(scope="session")
 def package(pantry: Family, request: pytest.FixtureRequest) -> Path:
-    """The built package."""
+    """The built package, beside which is that of `mix`."""
     from opc.backends.paddle.backend import PaddleBackend
 
     probe = PaddleBackend().probe()
     assert probe.available, probe.reason
     cache = request.config.cache
     assert cache is not None
-    (built,) = build_families([pantry], cache.mkdir("paddle"), ["paddle"])
+    families = [pantry, compile_text(MIX, "mix.yaml")]
+    built, mix = build_families(families, cache.mkdir("paddle"), ["paddle"])
     assert built.ok, "\n".join(d.render() for d in built.diagnostics)
+    assert mix.ok, "\n".join(d.render() for d in mix.diagnostics)
     assert built.package is not None
     return built.package

@@ -16,6 +16,7 @@ from tests.backends import named_checks
 
 PACKAGE = Path(sys.argv[1])
 pantry = packages.load(PACKAGE, "paddle").pantry
+mix = packages.load(PACKAGE.with_name("mix"), "paddle").mix
 operators = packages.load(PACKAGE, "paddle.operators")
 X = np.array([[1.0, -2.0, 3.0]])
 NAME = "opc_paddle_test_pantry"
@@ -73,6 +74,19 @@ def gradients_of_some_inputs() -> None:
         assert np.array_equal(found.numpy(), expected.numpy())
     dx.sum().backward()
     assert np.array_equal(w.grad.numpy(), (2 * X)[0])
+
+
+def integers_are_constants() -> None:
+    """What is of integers has no gradient, and those of other operands go past it, in both orders."""
+    a = paddle.to_tensor([2.0, 3.0], "float64", stop_gradient=False)
+    for dtype in ("int32", "float64"):
+        b = paddle.to_tensor([2, 3], dtype)
+        y, z = mix(a, b)
+        assert [y.stop_gradient, z.stop_gradient] == [False, True]
+        (first,) = paddle.grad([y], [a], create_graph=True)
+        assert np.array_equal(first.numpy(), 2 * a.numpy() * b.numpy())
+        assert np.array_equal(paddle.grad([first], [a])[0].numpy(), 2.0 * b.numpy())
+    assert np.array_equal(paddle.grad([mix(a, b, to="float32")[1]], [a])[0].numpy(), [1.0, 1.0])
 
 
 def third_order_is_refused() -> None:

@@ -16,6 +16,7 @@ TESTS = (
     "wrong_attributes_are_refused",
     "strided_inputs",
     "gradients_of_some_inputs",
+    "integers_are_constants",
     "third_order_is_refused",
     "another_library_is_refused",
 )

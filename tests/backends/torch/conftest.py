@@ -77,7 +77,84 @@ kernel: |
   y[...] = x[..., at[...]]
 """
 
-TEXTS = {"pantry": PANTRY, "bare": BARE, "residual": RESIDUAL, "peak": PEAK}
+COUNTED = """
+op: counted
+domain: opc.torch_test
+version: 1
+doc: A count before a sum of squares, and an example without elements.
+types: {T: [float64]}
+inputs: {x: 'T[N]'}
+outputs: {n: 'int64[]', y: 'T[]'}
+kernel: |
+  n[] = sum[i](cast(int64, x[i] > 0))
+  y[] = sum[i](x[i] ** 2)
+examples: [{x: [], n: 0, y: 0}]
+"""
+
+CHOSEN = """
+op: chosen
+domain: opc.torch_test
+version: 1
+doc: Squares in a type that is chosen, by default one of integers.
+types: {T: [int32, float64], U: [int64, float64]}
+inputs: {x: 'T[N]'}
+attributes: {to: {type: dtype, binds: U, default: int64}}
+outputs: {y: 'U[N]'}
+kernel: y[i] = cast(U, x[i] * x[i])
+examples: [{x: [3, 2], y: [9, 4]}]
+"""
+
+PLACED = """
+op: placed
+domain: opc.torch_test
+version: 1
+doc: Elements at places that are given as floating numbers.
+types: {T: [float64]}
+inputs: {x: 'T[N]', at: 'T[M]'}
+outputs: {y: 'T[M]'}
+kernel: y[m] = x[cast(int64, at[m])]
+examples: [{x: [1.5], at: [0.0, 0.0], y: [1.5, 1.5]}]
+"""
+
+MIX = """
+op: mix
+domain: opc.torch_test
+version: 1
+doc: Squares with weights of any type, and the elements in a type that is chosen.
+types: {T: [float32, float64], U: [float64, int32], V: [int64, float32]}
+inputs: {a: 'T[N]', b: 'U[N]'}
+attributes: {to: {type: dtype, binds: V, default: int64}}
+outputs: {y: 'T[N]', z: 'V[N]'}
+kernel: |
+  y[i] = a[i] * a[i] * cast(T, b[i])
+  z[i] = cast(V, a[i])
+"""
+
+SPREAD = """
+op: spread
+domain: opc.torch_test
+version: 1
+doc: The standard deviation of the numbers, which the first sample has near each other.
+types: {T: [float64]}
+inputs: {x: 'T[N]'}
+outputs: {y: 'T[]', m: 'T[]'}
+kernel: |
+  m[] = mean[i](x[i])
+  y[] = sqrt(sum[i]((x[i] - m[]) ** 2) / (N - 1))
+examples: [{x: [1.0, 3.0], y: 1.4142135623730951, m: 2.0}]
+"""
+
+TEXTS = {
+    "spread": SPREAD,
+    "mix": MIX,
+    "pantry": PANTRY,
+    "bare": BARE,
+    "residual": RESIDUAL,
+    "peak": PEAK,
+    "counted": COUNTED,
+    "chosen": CHOSEN,
+    "placed": PLACED,
+}
 
 NARROW = {"add": "float16, float64", "layer_norm": "bfloat16, float32, float64"}
 """Ops of the project that are called with some of their element types only."""

@@ -128,6 +128,40 @@ def test_what_is_absent_is_handed_no_cotangent(session: Sessions) -> None:
     assert torch.equal(torch.autograd.grad(residual(x, z, fixed), x, given)[0], given * z)
 
 
+def test_operands_and_results_of_integers_are_constants(session: Sessions) -> None:
+    """They have no gradient, and those of others go past them, in both modes and both orders."""
+    mix = session("mix").function
+    a = torch.tensor([2.0, 3.0], dtype=torch.float64, requires_grad=True)
+    for b in (torch.tensor([2, 3], dtype=torch.int32), torch.tensor([2.0, 3.0], dtype=torch.float64)):
+        y, z = mix(a, b)
+        assert (y.requires_grad, z.requires_grad, z.dtype) == (True, False, torch.int64)
+        (d_a,) = torch.autograd.grad(y.sum(), a, create_graph=True)
+        assert torch.equal(d_a, 2 * a * b)
+        assert torch.equal(torch.autograd.grad(d_a.sum(), a)[0], (2 * b).double())
+        assert torch.autograd.gradcheck(lambda a, b=b: mix(a, b)[0], a, check_forward_ad=True, check_batched_grad=True)
+        assert torch.equal(torch.func.hessian(lambda a, b=b: mix(a, b)[0].sum())(a), torch.diag((2 * b).double()))
+        pushed = torch.func.jvp(lambda a, b=b: mix(a, b), (a.detach(),), (a.detach(),))[1]
+        assert torch.equal(pushed[0], 2 * a * a * b)
+        with torch.autograd.forward_ad.dual_level():
+            duals = mix(torch.autograd.forward_ad.make_dual(a.detach(), a.detach()), b)
+            tangents = [torch.autograd.forward_ad.unpack_dual(o).tangent for o in duals]
+        assert torch.equal(tangents[0], 2 * a * a * b)
+        assert tangents[1] is None
+        compiled = torch.compile(lambda a, b=b: mix(a, b)[0].sum(), fullgraph=True, backend="aot_eager")
+        assert torch.equal(torch.autograd.grad(compiled(a), a)[0], d_a)
+    y, z = mix(a, b, to="float32")
+    assert torch.equal(torch.autograd.grad(z.sum(), a)[0], torch.ones_like(a))
+
+
+def test_a_result_of_integers_has_no_tangent(session: Sessions) -> None:
+    """Also where it is the only one, and the op has no derivative in the call."""
+    chosen = session("chosen").function
+    x = torch.tensor([2.0, 3.0], dtype=torch.float64)
+    found, pushed = torch.func.jvp(chosen, (x,), (x,))
+    assert (found.dtype, pushed.tolist()) == (torch.int64, [0, 0])
+    assert torch.equal(torch.func.jvp(lambda x: chosen(x, to="float64"), (x,), (x,))[1], 2 * x * x)
+
+
 def test_no_zeros_are_made_for_an_output_without_a_derivative(session: Sessions) -> None:
     session("peak")
     x = torch.tensor([[1.0, 3.0], [4.0, 2.0]], dtype=torch.float64, requires_grad=True)
