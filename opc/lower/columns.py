@@ -22,22 +22,30 @@ _MINUS_INFINITY = float("-inf")
 def needed_columns(op: Op, rows: FusedRows) -> NeededColumns | None:
     """Return the columns that a block of rows needs, by sizes of the call in which the axis of `rows` has the block's rows.
 
-    None where no condition drops any, or what is dropped would be missed.
+    None where no condition drops any, or what is dropped would be missed. An op that counts the columns asks for their whole
+    number: what it would count in a block are those that are left.
     """
     for s in op.body:
         found = _dropping(op, s, rows)
         if found is not None:
             dim, count = found
+            if Dim(dim) in count.atoms():
+                return None
             finite = _Dropped(op, dim, s.target).finite()
             return None if finite is None else NeededColumns(dim, count, finite)
     return None
+
+
+def dropped_axis(op: Op, rows: FusedRows) -> str | None:
+    """Return the axis, by its size, of which a condition may drop points in all rows of a block; None where there is none."""
+    return next((found[0] for s in op.body if (found := _dropping(op, s, rows)) is not None), None)
 
 
 def _dropping(op: Op, s: Assign, rows: FusedRows) -> tuple[str, Affine] | None:
     """Return the axis of which a statement drops points in all rows from some point on, by its size, and that point."""
     if not (isinstance(s.value, Select) and isinstance(s.value.other, Const) and s.value.other.value == _MINUS_INFINITY):
         return None
-    row = s.indices[0 if rows.group is None else 1]
+    row = s.indices[rows.at]
     f = gap(s.value.cond)
     if f is None or not isinstance(row, str):
         return None
@@ -47,7 +55,7 @@ def _dropping(op: Op, s: Assign, rows: FusedRows) -> tuple[str, Affine] | None:
             continue
         times = f.coefficient(row)
         rises = None if times is None else times.constant
-        if rises is None or f.coefficient(index) != Affine.of(-1) or dim in f.atoms():
+        if rises is None or f.coefficient(index) != Affine.of(-1):
             return None
         last = Affine.of(Dim(rows.dim)) - 1 if rises > 0 else Affine.of(0)
         ends: Mapping[Symbol, Affine] = {Index(row): last, Index(index): Affine.of(0)}
@@ -111,7 +119,8 @@ class _Dropped:
                 over = self._over(s)
                 pairs = zip(e.indices, self.op.operand(e.operand).dims, strict=True)
                 places = [(i, d) for i, d in pairs if isinstance(d, Affine) and size in d.atoms()]
-                return all(d == Affine.of(size) and isinstance(i, Affine) and i in over for i, d in places)
+                counted = any(isinstance(i, Affine) and size in i.atoms() for i in e.indices)
+                return not counted and all(d == Affine.of(size) and isinstance(i, Affine) and i in over for i, d in places)
             case _:
                 return True
 

@@ -59,7 +59,8 @@ def format_program(op: Op, program: Program, when: str = "", loops: bool = False
     lines = [f"program {program.name}{when}"]
     if (rows := program.fused) is not None:
         lines.append(f"  schedule: {program.schedule}")
-        of = "" if rows.group is None else f" of each point of {GroupLoop(rows.group)}"
+        before = rows.leading if rows.group is None else (str(GroupLoop(rows.group)),)
+        of = f" of each point of {', '.join(before)}" if before else ""
         lines.append(f"  for each block of rows along {rows.dim}, from {rows.first} on,{of}:")
     if (columns := program.columns) is not None:
         finite = f", if {' and '.join(columns.finite)} is finite" if columns.finite else ""

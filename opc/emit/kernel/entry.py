@@ -241,7 +241,7 @@ class EntryText(StageText):
         sizes |= {size_member(GroupSize(name)): Affine.of(GroupSize(name)) for name in self._groups()}
         steps = {size_member(Dim(name)) for name in self._step_names()}
         if (rows := self.slices.rows) is not None:
-            sizes[size_member(Dim(rows.first))] = Affine.of(Dim(rows.first))
+            sizes |= {size_member(Dim(name)): Affine.of(Dim(name)) for name in rows.sizes}
         groups = {axes_member(name, of): group_member((name, of)) for name, of in self._own_groups()}
         for kind, name in members:
             if (kind, name) not in own:

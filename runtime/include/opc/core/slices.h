@@ -18,7 +18,7 @@ enum : int64_t {
   block_strip = 16,                    /* rows that a block is a multiple of */
   staircase = 8                        /* blocks of a slice, at least, where the first ones need fewer columns */
 };
-enum { most_sliced = 64, most_kept = 8 };
+enum { most_sliced = 64, most_kept = 8, most_placed = 256 };
 
 /* What a thread works in, from one slice or block to the next; nothing at first, which all bytes 0 are, too. */
 struct slice_memory {
@@ -60,9 +60,26 @@ struct slice_pool {
   }
 };
 
+/* An axis of an operand, by their positions, of which a slice has one element. */
+struct placed_axis {
+  int32_t operand, axis;
+};
+
+/* What a slice has of the operands of an op whose leading axes have names: one element along each of the axes `placed`, where `place`
+ * says for a point of the leading axes, given the sizes of the whole call. An axis stays, with one point. `row_axis` tells of each operand
+ * the axis of which a block has some rows, -1 for none. */
+struct slice_parts {
+  const placed_axis *placed;
+  int32_t placed_count;
+  void (*place)(const void *call, const int64_t *at, int64_t *places);
+  const void *call;
+  const int32_t *row_axis;
+};
+
 /* An op to be sliced: its operands, inputs first, and for each of them the sizes of its leading axes that belong to the group, NULL for
  * none. `call` is the call of one slice. Where slices go in blocks of rows, `in_rows` says which operands have the axis of `rows` points
- * behind those of the group; a block has `block` of them, the last one what is left. */
+ * behind those of the group; a block has `block` of them, the last one what is left. With `parts` the group is that of the leading axes,
+ * and these say what a slice has of each operand instead. */
 struct slicing {
   const opc_context *context;
   const extents *group;
@@ -79,6 +96,7 @@ struct slicing {
   int64_t rows = 0;
   int64_t block = 0;
   slice_pool *pool = nullptr;
+  const slice_parts *parts = nullptr;
 };
 
 /* How many rows of a slice go together, whose temporaries have `elements` each. It depends on sizes alone, so that the sums do, too. Where
@@ -93,14 +111,18 @@ static inline int64_t block_of_rows(int64_t rows, int64_t elements, bool fewer =
 
 static inline int64_t blocks_of_rows(int64_t rows, int64_t block) { return rows > 0 ? (rows + block - 1) / block : 0; }
 
+static inline int64_t blocks_of_slice(const slicing &s) {
+  return s.in_rows != nullptr || s.parts != nullptr ? blocks_of_rows(s.rows, s.block) : 1;
+}
+
 /* Whether slicing pays: there are enough slices, their temporaries, of `elements` each, don't fit a cache all together, and no result
- * is broadcast along the group. */
+ * is broadcast along the group. Where `own` is NULL none can be. */
 static bool pays_to_slice(const extents &group, const extents *const *own, int32_t input_count, DLTensor *const *outputs,
                           int32_t output_count, int64_t elements, int64_t blocks = 1) {
   if (count(group) * blocks < least_slices || count(group) * elements < sliced_elements) return false;
   if (input_count + output_count > most_sliced) return false;
   for (int32_t k = input_count; k < input_count + output_count; ++k) {
-    if (outputs[k - input_count] == nullptr || group.rank == 0) continue;
+    if (own == nullptr || outputs[k - input_count] == nullptr || group.rank == 0) continue;
     if (own[k] == nullptr || own[k]->rank != group.rank) return false;
     for (int32_t i = 0; i < group.rank; ++i) {
       if (own[k]->size[i] != group.size[i]) return false;
@@ -134,6 +156,36 @@ static void take_slice(DLTensor &slice, const DLTensor &whole, const extents *ow
   }
 }
 
+/* Sets tensors to what a slice has of the whole ones at a point of the leading axes, NULL for those that are not there. */
+static void take_parts(const slice_parts &p, const DLTensor *const *whole, int32_t operands, const int64_t *at, const row_block &rows,
+                       DLTensor *tensors, int64_t (*shapes)[OPC_MAX_RANK], int64_t (*strides)[OPC_MAX_RANK]) {
+  int64_t places[most_placed], offset[most_sliced] = {};
+  p.place(p.call, at, places);
+  for (int32_t k = 0; k < operands; ++k) {
+    if (whole[k] == nullptr) continue;
+    const DLTensor &t = tensors[k] = *whole[k];
+    find_strides(t.ndim, t.shape, t.strides, strides[k]);
+    for (int32_t i = 0; i < t.ndim; ++i) shapes[k][i] = t.shape[i];
+    const int32_t axis = p.row_axis[k];
+    if (axis >= 0) {
+      shapes[k][axis] = rows.count;
+      offset[k] = rows.first * strides[k][axis];
+    }
+  }
+  for (int32_t n = 0; n < p.placed_count; ++n) {
+    const placed_axis &placed = p.placed[n];
+    if (whole[placed.operand] == nullptr) continue;
+    shapes[placed.operand][placed.axis] = 1;
+    offset[placed.operand] += places[n] * strides[placed.operand][placed.axis];
+  }
+  for (int32_t k = 0; k < operands; ++k) {
+    if (whole[k] == nullptr) continue;
+    tensors[k].byte_offset += static_cast<uint64_t>(offset[k] * (tensors[k].dtype.bits / 8));
+    tensors[k].shape = shapes[k];
+    tensors[k].strides = strides[k];
+  }
+}
+
 static void run_slice_range(void *argument, int64_t begin, int64_t end) {
   slicing &s = *static_cast<slicing *>(argument);
   opc_context alone = {};
@@ -150,7 +202,11 @@ static void run_slice_range(void *argument, int64_t begin, int64_t end) {
   const DLTensor *inputs[most_sliced];
   DLTensor *outputs[most_sliced];
   int64_t shapes[most_sliced][OPC_MAX_RANK];
-  const int64_t blocks = s.in_rows != nullptr ? blocks_of_rows(s.rows, s.block) : 1;
+  int64_t strides[most_sliced][OPC_MAX_RANK];
+  const DLTensor *whole[most_sliced];
+  const int32_t operands = s.input_count + s.output_count;
+  for (int32_t k = 0; k < operands; ++k) whole[k] = k < s.input_count ? s.inputs[k] : s.outputs[k - s.input_count];
+  const int64_t blocks = blocks_of_slice(s);
   for (int64_t unit = begin; unit < end; ++unit) {
     /* The last rows first: where others need fewer columns, memory for these is there then. */
     const int64_t first = (blocks - 1 - unit % blocks) * s.block;
@@ -161,13 +217,12 @@ static void run_slice_range(void *argument, int64_t begin, int64_t end) {
       at[i] = rest % s.group->size[i];
       rest /= s.group->size[i];
     }
-    for (int32_t k = 0; k < s.input_count + s.output_count; ++k) {
-      const bool input = k < s.input_count;
-      const DLTensor *whole = input ? s.inputs[k] : s.outputs[k - s.input_count];
+    if (s.parts != nullptr) take_parts(*s.parts, whole, operands, at, rows, tensors, shapes, strides);
+    for (int32_t k = 0; k < operands; ++k) {
       const row_block *own_rows = s.in_rows != nullptr && s.in_rows[k] ? &rows : nullptr;
-      if (whole != nullptr) take_slice(tensors[k], *whole, s.own[k], at, s.group->rank, own_rows, shapes[k]);
-      DLTensor *slice = whole != nullptr ? &tensors[k] : nullptr;
-      if (input) {
+      if (whole[k] != nullptr && s.parts == nullptr) take_slice(tensors[k], *whole[k], s.own[k], at, s.group->rank, own_rows, shapes[k]);
+      DLTensor *slice = whole[k] != nullptr ? &tensors[k] : nullptr;
+      if (k < s.input_count) {
         inputs[k] = slice;
       } else {
         outputs[k - s.input_count] = slice;
@@ -186,7 +241,7 @@ static int32_t run_slices(slicing &s) {
   slice_pool pool;
   s.pool = &pool;
   s.code = OPC_OK;
-  const int64_t points = count(*s.group) * (s.in_rows != nullptr ? blocks_of_rows(s.rows, s.block) : 1);
+  const int64_t points = count(*s.group) * blocks_of_slice(s);
   over_range(s.context, points, 1, run_slice_range, &s);
   return s.code;
 }
