@@ -243,3 +243,16 @@ kernel: |
   y[i, j] = sum[e](q[i, e] * {read}) if 0 < j else -inf
 """
     assert "contraction" not in loops(later)
+
+
+def test_the_gradient_by_what_a_group_of_heads_shares_is_a_contraction() -> None:
+    """Where groups divide heads each has as many, and the sum over these is a loop like others."""
+    grouped = """\
+inputs: {q: 'T[H, L, E]', k: 'T[G, S, E]'}
+outputs: {y: 'T[H, L, S]'}
+require: [H % G == 0, G > 0, H > 0]
+kernel: |
+  y[h, i, j] = sum[e](q[h, i, e] * k[h * G // H, j, e])
+"""
+    found = loops(grouped, "backward")
+    assert "for n in 0..H // G, m in 0..L: d_k_sum += q[i*(H // G) + n, m, l] * d_y[i*(H // G) + n, m, j]" in found
