@@ -18,7 +18,7 @@ from functools import lru_cache
 from opc.ir.affine import Affine, Dim, Index, Symbol
 from opc.ir.arrangement import arrangement
 from opc.ir.expr import Axis, BroadcastAxis, Expr, GroupRef, IndexValue, Read, Reduce, free_indices, reads, rewrite, walk
-from opc.ir.op import Assign, AttributeKind, Group, Op, Operand
+from opc.ir.op import Assign, AttributeKind, DimSpec, Group, Op, Operand
 from opc.ir.verify import VerifyError
 from opc.loops.schedule import Decisions, Override, active
 from opc.lower.columns import dropped_axis, needed_columns
@@ -26,9 +26,10 @@ from opc.lower.loop_ir import ContractionStage, FusedRows, GroupLoop, IndexLoop,
 from opc.lower.lower import SpecialisedProgram, lower, lowered_across, staged
 from opc.lower.memory import read_by, with_shared_memory, written_by
 from opc.lower.orders import with_orders
-from opc.lower.places import places_of
+from opc.lower.places import Places, places_of
 from opc.lower.runs import with_runs
 from opc.lower.slices import stays_at_point
+from opc.lower.summed import summed_of
 from opc.records import dataclass, replace
 from opc.transform.indices import Namer, index_names, op_names
 
@@ -91,9 +92,13 @@ def _common(op: Op, variants: tuple[SpecialisedProgram, ...], namer: Namer) -> F
     if any(a.kind is AttributeKind.AXIS for a in op.attributes):
         return None
     ops = [v.case.op for v in variants]
-    rows = next((r for r in _candidates(ops) if all(_stays(o, s, r) for o in ops for s in o.body)), None)
+    rows = next((r for r in _candidates(ops) if all(_stays(o, s, r) for o in ops for s in o.body if r.has(s.target))), None)
     if rows is None or not any(_gains(v.program, rows.dim) for v in variants):
         return None
+    for s in (s for v in variants for s in v.program.stages):
+        # Blocks give their addends as sums are computed, which nests and rows do not.
+        if not (isinstance(s, ContractionStage) or all(map(rows.has, written_by(s)))):
+            return None
     asked = {a.name: None for o in ops for a in _counted(o) if a == Dim(rows.dim)}
     for o in ops:
         counted = {a.name for a in _counted(o)}
@@ -113,20 +118,44 @@ def _candidates(ops: list[Op]) -> Iterator[FusedRows]:
     if len(groups) != 1:
         return
     (group,) = groups
-    shared: list[str] = []
-    for dims in zip(*(d[0 if group is None else 1 :] for d in targets), strict=False):
-        size = dims[0].single if isinstance(dims[0], Affine) else None
-        if not isinstance(size, Dim) or set(dims) != {Affine.of(size)} or size.name in shared:
-            break
-        shared.append(size.name)
+    shared = _shared([d[0 if group is None else 1 :] for d in targets])
     for n in reversed(range(1, len(shared) if group is None else 0)):
         leading, row = tuple(shared[:n]), Affine.of(Dim(shared[n]))
         places = places_of(ops, leading)
         without = (own for name, own in ({} if places is None else places.axes).items() if row not in ops[0].operand(name).dims)
         if any(Index(leading[-1]) in p.atoms() for own in without for p in own.values()):
             yield FusedRows(None, shared[n], "", leading, places)
+    yield from _with_sums(ops)
     if shared:
         yield FusedRows(group, shared[0], "")
+
+
+def _shared(shapes: list[tuple[DimSpec, ...]]) -> list[str]:
+    """Return the sizes that all shapes begin with, each a dimension of its own."""
+    found: list[str] = []
+    for dims in zip(*shapes, strict=False):
+        size = dims[0].single if isinstance(dims[0], Affine) else None
+        if not isinstance(size, Dim) or set(dims) != {Affine.of(size)} or size.name in found:
+            break
+        found.append(size.name)
+    return found
+
+
+def _with_sums(ops: list[Op]) -> Iterator[FusedRows]:
+    """Yield the axes that every statement may run over by itself but for results that are sums over rows."""
+    outputs = {o.name for o in ops[0].outputs}
+    read = {r.operand for o in ops for s in o.body for r in reads(s.value)}
+    shared = _shared([o.operand(s.target).dims for o in ops for s in o.body if s.target not in outputs])
+    for n in reversed(range(1, len(shared))):
+        leading, row = tuple(shared[:n]), shared[n]
+        before = tuple(Affine.of(Dim(d)) for d in shared[: n + 1])
+        apart = [o.name for o in ops[0].outputs if o.dims[: n + 1] != before and o.name not in read]
+        inner = [o.with_body(tuple(s for s in o.body if s.target not in apart)) for o in ops]
+        places = places_of(inner, leading) if apart else None
+        summed = None if places is None else summed_of(ops, apart, leading, row, places)
+        if places is not None and summed is not None:
+            whole = Places({**places.axes, **summed.axes}, places.sizes)
+            yield FusedRows(None, row, "", leading, whole, summed=summed)
 
 
 def _counted(op: Op) -> Iterator[Dim]:
@@ -221,6 +250,9 @@ def _from_first(op: Op, rows: FusedRows) -> Op:
     """Return an op that counts rows from the first one of a block, and asks for the number of rows of all blocks."""
     body: list[Assign] = []
     for s in op.body:
+        if not rows.has(s.target):
+            body.append(s)
+            continue
         row = s.indices[rows.at]
         assert isinstance(row, str), "a row has one index"
         body.append(_with_numbers(s, {Index(row): Affine.of(Index(row)) + Dim(rows.first)}))
@@ -261,10 +293,18 @@ def verify_fused(op: Op, program: Program) -> None:
     if rows is None:
         return
     if rows.leading:
-        found = places_of((op,), rows.leading)
+        inner = op.with_body(tuple(s for s in op.body if rows.has(s.target)))
+        found = places_of((inner,), rows.leading)
         if found is None or rows.places is None or not found.axes.items() <= rows.places.axes.items():
             raise VerifyError(f"{op.name} needs more than one point of its leading axes at a time")
+        names = () if rows.summed is None else rows.summed.outputs
+        if names and summed_of((op,), names, rows.leading, rows.dim, found) != rows.summed:
+            raise VerifyError(f"{op.name} has results that are no sums over rows: {', '.join(names)}")
     for stage in program.stages:
+        if not all(map(rows.has, written_by(stage))):
+            if not isinstance(stage, ContractionStage):
+                raise VerifyError(f"{stage.name} stores a sum over rows as an output has it")
+            continue
         for name in _strays(op, stage, rows):
             raise VerifyError(f"{stage.name} does not stay in its block of rows along {rows.dim}: {name}")
     for t in program.temporaries:

@@ -20,7 +20,8 @@ MOST_PLACED = 256
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """What a slice has one element of: `axes` of the inputs that have some, and where that element is in the whole input.
+    """What a slice has one element of: `axes` of the inputs that have some, and where that element is in the whole input. Outputs
+    have the leading axes, but for those that are there, too.
 
     The place is an expression of the leading axes' indices, each by the name of its size, and of `sizes`: those of all these
     axes, which a slice has one of.
@@ -31,7 +32,9 @@ class Places:
 
     def of(self, op: Op, name: str, leading: tuple[str, ...]) -> Mapping[int, Affine]:
         """Return the axes of which a slice of an operand has one element, with its place."""
-        return self.axes.get(name, {}) if name not in op.assignments else {n: Affine.of(Index(d)) for n, d in enumerate(leading)}
+        if name in self.axes or name not in op.assignments:
+            return self.axes.get(name, {})
+        return {n: Affine.of(Index(d)) for n, d in enumerate(leading)}
 
 
 def places_of(ops: Sequence[Op], leading: tuple[str, ...]) -> Places | None:

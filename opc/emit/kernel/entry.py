@@ -94,7 +94,7 @@ class EntryText(StageText):
             f"{kernel_prototype(self.family, op)} {{",
             f"  {struct_name(op)} call;",
             *begin,
-            *self.slices.call(self._leaving_out()),
+            *self.slices.call(self._leaving_out(), self.scalar),
             "}",
         ]
         text = _wrapped(lines)
@@ -310,6 +310,7 @@ class EntryText(StageText):
                 yield from body
         if len(variant.program.stages) in ends:
             yield "  }"
+        yield from self.slices.redone(variant.program)
 
     def _step(self, loop: StepLoop, variant: SpecialisedProgram) -> Iterator[str]:
         """Yield the head of a loop over the steps of a recurrence, and what its stages need to know of the present step."""

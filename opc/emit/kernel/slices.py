@@ -6,12 +6,14 @@ from collections.abc import Iterator
 
 from opc.emit.abi import attributes_type
 from opc.emit.cpp.scalars import CppScalarText
+from opc.emit.kernel.nests import dtype_text
 from opc.emit.shapes.cpp import axis_member, dim_member, group_member, struct_name
 from opc.ir.affine import Affine, Dim, Index, Symbol
 from opc.ir.op import Family, Group, Op, Operand
-from opc.lower.loop_ir import ContractionStage, FusedRows, IndexLoop, NeededColumns, Temporary
+from opc.lower.loop_ir import ContractionStage, FusedRows, IndexLoop, NeededColumns, Program, Temporary
 from opc.lower.lower import SpecialisedProgram
 from opc.lower.slices import sliced_group
+from opc.lower.summed import Summed
 
 MOST_SLICED = 64
 """How many temporaries a slice can have: `most_sliced` of `opc/core/slices.h`."""
@@ -29,6 +31,7 @@ class SliceText:
         self.temporaries = [list(v.program.temporaries) for v in variants]
         self.names = list(dict.fromkeys(t.name for ts in self.temporaries for t in ts))
         self.rows = next((v.program.fused for v in variants), None)
+        self.needed = [v.program.columns for v in variants]
         groups = {sliced_group(v.case.op, v.program) for v in variants} if self.rows is None else {self.rows.group}
         few = len(self.names) <= MOST_SLICED and not any(v.program.steps for v in variants)
         self.group = groups.pop() if len(groups) == 1 and few else None
@@ -120,14 +123,31 @@ class SliceText:
             f"opc::all_finite(rows.kept[{n}], *inputs[{inputs.index(name)}], loops.sums, loops.rows)"
             for n, name in enumerate(needed.finite)
         ]
+        if needed.after:
+            yield f"  const int64_t all_columns = {size};"
         yield "  if (rows.kept != nullptr) {"
         yield f"    const int64_t needed = {scalar.number(needed.count)};"
         yield f"    if ({' && '.join([f'needed < {size}', *finite])}) {{"
         yield f"      {size} = needed > 0 ? needed : 1;"
         yield "    }"
         yield "  }"
+        if self.rows.summed is not None:
+            yield f"  if (rows.columns != nullptr) *rows.columns = {size};"
 
-    def call(self, leaving_out: str) -> Iterator[str]:
+    def redone(self, program: Program) -> Iterator[str]:
+        """Yield what computes all columns where the stages of a program have found that not all can be left out."""
+        needed = program.columns
+        if needed is None or not needed.after or self.rows is None or len(needed.finite) > MOST_KEPT:
+            return
+        kinds = {t.name: t.type for t in program.temporaries}
+        missing = " || ".join(f"!opc::all_finite({name}, loops.sums, {dtype_text(kinds[name])})" for name in needed.after)
+        yield f"  if (code == OPC_OK && call.{dim_member(needed.dim)}.size < all_columns && ({missing})) {{"
+        values = "values" if self.op.attributes else "nullptr"
+        again = "{rows.first, rows.count, nullptr, rows.columns}"
+        yield f"    return run_{self.op.name}(sizes, {again}, inputs, outputs, {values}, context, memory);"
+        yield "  }"
+
+    def call(self, leaving_out: str, scalar: CppScalarText) -> Iterator[str]:
         """Yield the calls of that function, slice by slice where that pays.
 
         `leaving_out` is the condition of the calls whose blocks of rows need fewer columns the earlier they come.
@@ -158,6 +178,8 @@ class SliceText:
             else:
                 has = ", ".join("true" if self._row_axis(o) >= 0 else "false" for o in operands)
                 yield f"  const bool in_rows[] = {{{has}}};"
+            if self.rows.summed is not None:
+                leaving_out = "true"  # several temporaries have columns
             fewer = f", {leaving_out}" if leaving_out else ""
             yield f"  const int64_t block = opc::block_of_rows({size}, elements{fewer});"
             everything, blocks, rows = (
@@ -182,7 +204,22 @@ class SliceText:
         )
         if leading:
             yield "  slices.parts = &parts;"
-        yield "  return opc::run_slices(slices);"
+        if self.rows is None or self.rows.summed is None:
+            yield "  return opc::run_slices(slices);"
+        else:
+            yield from self._run_summed(self.rows.summed, scalar)
+
+    def _run_summed(self, summed: Summed, scalar: CppScalarText) -> Iterator[str]:
+        """Yield what runs blocks whose results are added up."""
+        places = {o.name: n for n, o in enumerate(self.op.outputs)}
+        columns = {c.dim for c in self.needed if c is not None}
+        types: list[str] = []
+        for o in map(self.op.output, summed.outputs):
+            axis = next((n for n, d in enumerate(o.dims) if isinstance(d, Affine) and str(d) in columns), -1)
+            types.append(f"{{{places[o.name]}, {axis}, {dtype_text(o.type)}}}")
+        yield f"  const opc::summed_output summed[] = {{{', '.join(types)}}};"
+        yield f"  const int64_t members = {scalar.number(summed.members)};"
+        yield f"  return opc::run_summed(slices, summed, {len(types)}, members, {self.family.name}_loops::best().rows);"
 
     def _parts(self) -> Iterator[str]:
         """Yield which axes of operands have one element in a slice, and which have rows."""

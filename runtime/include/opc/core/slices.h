@@ -186,63 +186,75 @@ static void take_parts(const slice_parts &p, const DLTensor *const *whole, int32
   }
 }
 
-static void run_slice_range(void *argument, int64_t begin, int64_t end) {
-  slicing &s = *static_cast<slicing *>(argument);
-  opc_context alone = {};
-  if (s.context != nullptr) alone = *s.context;
-  alone.parallel_for = nullptr;
-  int32_t place;
-  slice_memory *const memory = s.pool->take(place);
-  if (memory == nullptr) {
-    s.pool->give_back(memory, place);
-    __atomic_store_n(&s.code, fail(&alone, OPC_OUT_OF_MEMORY, "no memory for slices"), __ATOMIC_RELAXED);
-    return;
-  }
+/* The operands of one block of rows. */
+struct slice_operands {
   DLTensor tensors[most_sliced];
   const DLTensor *inputs[most_sliced];
   DLTensor *outputs[most_sliced];
   int64_t shapes[most_sliced][OPC_MAX_RANK];
   int64_t strides[most_sliced][OPC_MAX_RANK];
-  const DLTensor *whole[most_sliced];
+};
+
+/* Takes the operands of a block of rows, counted from the first one, of a slice; returns its rows. */
+static row_block take_block(const slicing &s, int64_t slice, int64_t block, kept_memory *kept, slice_operands &taken) {
+  const int64_t first = block * s.block;
+  const row_block rows = {first, s.rows - first < s.block ? s.rows - first : s.block, kept};
   const int32_t operands = s.input_count + s.output_count;
+  const DLTensor *whole[most_sliced];
   for (int32_t k = 0; k < operands; ++k) whole[k] = k < s.input_count ? s.inputs[k] : s.outputs[k - s.input_count];
-  const int64_t blocks = blocks_of_slice(s);
-  for (int64_t unit = begin; unit < end; ++unit) {
-    /* The last rows first: where others need fewer columns, memory for these is there then. */
-    const int64_t first = (blocks - 1 - unit % blocks) * s.block;
-    const row_block rows = {first, s.rows - first < s.block ? s.rows - first : s.block, blocks > 1 ? memory->kept : nullptr};
-    int64_t at[OPC_MAX_RANK];
-    int64_t rest = unit / blocks;
-    for (int32_t i = s.group->rank - 1; i >= 0; --i) {
-      at[i] = rest % s.group->size[i];
-      rest /= s.group->size[i];
-    }
-    if (s.parts != nullptr) take_parts(*s.parts, whole, operands, at, rows, tensors, shapes, strides);
-    for (int32_t k = 0; k < operands; ++k) {
-      const row_block *own_rows = s.in_rows != nullptr && s.in_rows[k] ? &rows : nullptr;
-      if (whole[k] != nullptr && s.parts == nullptr) take_slice(tensors[k], *whole[k], s.own[k], at, s.group->rank, own_rows, shapes[k]);
-      DLTensor *slice = whole[k] != nullptr ? &tensors[k] : nullptr;
-      if (k < s.input_count) {
-        inputs[k] = slice;
-      } else {
-        outputs[k - s.input_count] = slice;
-      }
-    }
-    const int32_t code = s.run(s.call, rows, inputs, outputs, s.attributes, &alone, memory->temporaries);
-    if (code != OPC_OK) {
-      __atomic_store_n(&s.code, code, __ATOMIC_RELAXED);
-      break;
+  int64_t at[OPC_MAX_RANK];
+  for (int32_t i = s.group->rank - 1; i >= 0; --i) {
+    at[i] = slice % s.group->size[i];
+    slice /= s.group->size[i];
+  }
+  if (s.parts != nullptr) take_parts(*s.parts, whole, operands, at, rows, taken.tensors, taken.shapes, taken.strides);
+  for (int32_t k = 0; k < operands; ++k) {
+    DLTensor &t = taken.tensors[k];
+    const row_block *own_rows = s.in_rows != nullptr && s.in_rows[k] ? &rows : nullptr;
+    if (whole[k] != nullptr && s.parts == nullptr) take_slice(t, *whole[k], s.own[k], at, s.group->rank, own_rows, taken.shapes[k]);
+    if (k < s.input_count) {
+      taken.inputs[k] = whole[k] != nullptr ? &t : nullptr;
+    } else {
+      taken.outputs[k - s.input_count] = whole[k] != nullptr ? &t : nullptr;
     }
   }
+  return rows;
+}
+
+/* Runs `body` on a part of a call, with the memory of a thread and a context in which nothing runs beside it. */
+template <typename Body>
+static void in_slice_memory(slicing &s, const Body &body) {
+  opc_context alone = {};
+  if (s.context != nullptr) alone = *s.context;
+  alone.parallel_for = nullptr;
+  int32_t place;
+  slice_memory *const memory = s.pool->take(place);
+  const int32_t code = memory != nullptr ? body(*memory, alone) : fail(&alone, OPC_OUT_OF_MEMORY, "no memory for slices");
+  if (code != OPC_OK) __atomic_store_n(&s.code, code, __ATOMIC_RELAXED);
   s.pool->give_back(memory, place);
+}
+
+static void run_slice_range(void *argument, int64_t begin, int64_t end) {
+  slicing &s = *static_cast<slicing *>(argument);
+  in_slice_memory(s, [&](slice_memory &memory, opc_context &alone) {
+    slice_operands taken;
+    const int64_t blocks = blocks_of_slice(s);
+    int32_t code = OPC_OK;
+    for (int64_t unit = begin; unit < end && code == OPC_OK; ++unit) {
+      /* The last rows first: where others need fewer columns, memory for these is there then. */
+      const int64_t block = blocks - 1 - unit % blocks;
+      const row_block rows = take_block(s, unit / blocks, block, blocks > 1 ? memory.kept : nullptr, taken);
+      code = s.run(s.call, rows, taken.inputs, taken.outputs, s.attributes, &alone, memory.temporaries);
+    }
+    return code;
+  });
 }
 
 static int32_t run_slices(slicing &s) {
   slice_pool pool;
   s.pool = &pool;
   s.code = OPC_OK;
-  const int64_t points = count(*s.group) * blocks_of_slice(s);
-  over_range(s.context, points, 1, run_slice_range, &s);
+  over_range(s.context, count(*s.group) * blocks_of_slice(s), 1, run_slice_range, &s);
   return s.code;
 }
 
