@@ -92,19 +92,31 @@ def _common(op: Op, variants: tuple[SpecialisedProgram, ...], namer: Namer) -> F
     if any(a.kind is AttributeKind.AXIS for a in op.attributes):
         return None
     ops = [v.case.op for v in variants]
-    rows = next((r for r in _candidates(ops) if all(_stays(o, s, r) for o in ops for s in o.body if r.has(s.target))), None)
-    if rows is None or not any(_gains(v.program, rows.dim) for v in variants):
+    programs = [v.program for v in variants]
+    rows = next((r for r in _candidates(ops) if _pays(ops, programs, r)), None)
+    if rows is None:
         return None
-    for s in (s for v in variants for s in v.program.stages):
-        # Blocks give their addends as sums are computed, which nests and rows do not.
-        if not (isinstance(s, ContractionStage) or all(map(rows.has, written_by(s)))):
-            return None
     asked = {a.name: None for o in ops for a in _counted(o) if a == Dim(rows.dim)}
     for o in ops:
         counted = {a.name for a in _counted(o)}
         asked |= {d: None for d in (dropped_axis(o, rows),) if d is not None and d in counted}
     whole = tuple((namer.fresh(f"{d}_whole"), d) for d in asked)
     return replace(rows, first=namer.fresh(f"{rows.dim}_first"), whole=whole)
+
+
+def _pays(ops: list[Op], programs: list[Program], rows: FusedRows) -> bool:
+    """Whether all stages can go in blocks of these rows, and gain by it."""
+    if not all(_stays(o, s, rows) for o in ops for s in o.body if rows.has(s.target)):
+        return False
+    for op, program in zip(ops, programs, strict=True):
+        for stage in program.stages:
+            if all(map(rows.has, written_by(stage))):
+                # A statement that needs its own rows alone may still run across them, or along them as whole rows.
+                if any(_strays(op, stage, rows)):
+                    return False
+            elif not isinstance(stage, ContractionStage):
+                return False  # blocks give their addends as sums are computed, which nests and rows do not
+    return any(_gains(p, rows) for p in programs)
 
 
 def _candidates(ops: list[Op]) -> Iterator[FusedRows]:
@@ -217,13 +229,13 @@ def _has_once(op: Op, name: str, rows: FusedRows) -> bool:
     return places == [int(leads)]
 
 
-def _gains(program: Program, dim: str) -> bool:
-    """Whether a contraction reads what stages before it compute of the results of another, for each row."""
-    stored = {t.name for t in program.temporaries if t.stored and any(_is(x, dim) for x in t.loops)}
+def _gains(program: Program, rows: FusedRows) -> bool:
+    """Whether a contraction reads what stages before it compute of the results of another, for each row, and gives rows too."""
+    stored = {t.name for t in program.temporaries if t.stored and any(_is(x, rows.dim) for x in t.loops)}
     made: set[str] = set()
     for stage in program.stages:
         if isinstance(stage, ContractionStage):
-            if any(f.read.operand in made & stored for t in stage.terms for f in t.factors):
+            if rows.has(stage.assign.target) and any(f.read.operand in made & stored for t in stage.terms for f in t.factors):
                 return True
             made.add(stage.assign.target)
         elif made.intersection(read_by(stage)):

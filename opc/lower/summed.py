@@ -15,6 +15,9 @@ from opc.ir.op import Assign, Op
 from opc.lower.places import Places
 from opc.records import dataclass
 
+MOST_SUMMED = 8
+"""How many outputs blocks can add up: `most_summed` of `opc/rows/summed_slices.h`."""
+
 
 @dataclass(frozen=True, slots=True)
 class Summed:
@@ -30,6 +33,8 @@ class Summed:
 
 def summed_of(ops: Sequence[Op], names: Sequence[str], leading: tuple[str, ...], row: str, places: Places) -> Summed | None:
     """Return the outputs of these names as sums over the rows of this size; None where they are others, or need more."""
+    if len(names) > MOST_SUMMED:
+        return None
     axes: dict[str, Mapping[int, Affine]] = {}
     several: set[Affine] = set()
     for op in ops:

@@ -124,6 +124,20 @@ def test_rows_that_need_each_other_are_not_fused(old: str, new: str) -> None:
     assert fused(text) is None
 
 
+def test_stages_that_run_across_rows_are_not_fused() -> None:
+    """Each statement needs the rows of its own batch, but the maximum is taken across the elements of several."""
+    text = """\
+inputs: {x: 'T[B, L, I]', w: 'T[B, I, N]', u: 'T[B, N, O]'}
+outputs: {y: 'T[B, L, O]', z: 'T[B, I, N]'}
+require: [L > 0]
+kernel: |
+  g[b, l, n] = sum[i](x[b, l, i] * w[b, i, n])
+  y[b, l, o] = sum[n](g[b, l, n] * u[b, n, o])
+  z[b, i, n] = max[l](x[b, l, i] * g[b, l, n])
+"""
+    assert fused(text) is None
+
+
 def test_what_no_contraction_reads_is_not_fused() -> None:
     alone = "inputs: {x: 'T[..., L, K]', w: 'T[K, N]'}\noutputs: {y: 'T[..., L]'}\nrequire: [N > 0]\nkernel: |\n"
     assert fused(alone + "  h[..., i, n] = sum[k](x[..., i, k] * w[k, n])\n  y[..., i] = max[n](h[..., i, n])\n") is None

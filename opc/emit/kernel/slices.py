@@ -159,7 +159,7 @@ class SliceText:
         joint = "leading" if leading else "alone" if self.group is None else f"call.{group_member((self.group, None))}"
         operands = (*op.inputs, *op.outputs)
         count = len(self.names)
-        elements = " + ".join(dict.fromkeys(self._elements(t) for ts in self.temporaries for t in ts))
+        elements = self._all_elements()
         attributes = "attributes" if op.attributes else "nullptr"
         if leading:
             sizes = ", ".join(f"call.{dim_member(name)}.size" for name in leading)
@@ -179,7 +179,7 @@ class SliceText:
                 has = ", ".join("true" if self._row_axis(o) >= 0 else "false" for o in operands)
                 yield f"  const bool in_rows[] = {{{has}}};"
             if self.rows.summed is not None:
-                leaving_out = "true"  # several temporaries have columns
+                leaving_out = "true, opc::summed_rows"  # several temporaries have columns
             fewer = f", {leaving_out}" if leaving_out else ""
             yield f"  const int64_t block = opc::block_of_rows({size}, elements{fewer});"
             everything, blocks, rows = (
@@ -241,6 +241,14 @@ class SliceText:
         """Return the position of the axis of which a block has some points, -1 where an operand has none."""
         row = None if self.rows is None else Affine.of(Dim(self.rows.dim))
         return next((n for n, d in enumerate(o.dims) if d == row), -1)
+
+    def _all_elements(self) -> str:
+        """Return the number of elements that the temporaries of a slice have. Of several that are as large one counts: most take
+        the memory of each other, but not those of which blocks make sums."""
+        if self.rows is None or self.rows.summed is None:
+            return " + ".join(dict.fromkeys(self._elements(t) for ts in self.temporaries for t in ts))
+        own = [[t for t in ts if t.host is None] for ts in self.temporaries]
+        return " + ".join(self._elements(t) for t in max(own, key=len))
 
     def _elements(self, t: Temporary) -> str:
         """Return the number of elements a temporary has in one slice, as far as its axes are dimensions."""

@@ -10,12 +10,16 @@ namespace opc {
 #ifndef OPC_BLOCK_ELEMENTS
 #define OPC_BLOCK_ELEMENTS (1 << 19)
 #endif
+#ifndef OPC_SUMMED_ROWS
+#define OPC_SUMMED_ROWS 128
+#endif
 
 enum : int64_t {
   least_slices = 4,
   sliced_elements = 1 << 18,
   block_elements = OPC_BLOCK_ELEMENTS, /* of a temporary, in a block of rows */
   block_strip = 16,                    /* rows that a block is a multiple of */
+  summed_rows = OPC_SUMMED_ROWS,       /* of a block at least, where blocks add up what takes as long as a few rows */
   staircase = 8                        /* blocks of a slice, at least, where the first ones need fewer columns */
 };
 enum { most_sliced = 64, most_kept = 8, most_placed = 256 };
@@ -24,6 +28,7 @@ enum { most_sliced = 64, most_kept = 8, most_placed = 256 };
 struct slice_memory {
   temporary temporaries[most_sliced];
   kept_memory kept[most_kept];
+  kept_memory addends; /* to what blocks add up */
 };
 
 /* The memory of the threads of a call. A host may run many short ranges of slices: what one has made is there for the next. */
@@ -100,13 +105,14 @@ struct slicing {
 };
 
 /* How many rows of a slice go together, whose temporaries have `elements` each. It depends on sizes alone, so that the sums do, too. Where
- * the earlier of them need `fewer` columns, there are several blocks of a smaller slice, too. */
-static inline int64_t block_of_rows(int64_t rows, int64_t elements, bool fewer = false) {
+ * the earlier of them need `fewer` columns, there are several blocks of a smaller slice, too. No block has less than `least` rows but the
+ * last one. */
+static inline int64_t block_of_rows(int64_t rows, int64_t elements, bool fewer = false, int64_t least = block_strip) {
   const int64_t most = !fewer ? block_elements : elements / staircase < block_elements ? elements / staircase : block_elements;
   if (elements <= (fewer ? block_elements / staircase : block_elements)) return rows;
   const int64_t each = elements / rows;
   const int64_t block = (most / each + block_strip - 1) / block_strip * block_strip;
-  return block < block_strip ? block_strip : block;
+  return block < least ? least : block;
 }
 
 static inline int64_t blocks_of_rows(int64_t rows, int64_t block) { return rows > 0 ? (rows + block - 1) / block : 0; }

@@ -34,18 +34,12 @@ struct summing {
   char *sums;
 };
 
-template <typename T>
-static void add_elements(void *to, const void *from, int64_t count) {
-  T *const sums = static_cast<T *>(to);
-  const T *const more = static_cast<const T *>(from);
-  for (int64_t i = 0; i < count; ++i) sums[i] += more[i];
-}
-
 /* Adds the sums of a block, which has computed so many columns, or all where that is -1, to those of others. */
 static void add_sums(const summing &a, char *to, const char *from, int64_t columns) {
   for (int32_t n = 0; n < a.count; ++n) {
-    const auto add = a.outputs[n].computed == dtype_float64 ? add_elements<double> : add_elements<float>;
-    add(to + a.offset[n], from + a.offset[n], columns < 0 || a.columns[n] == 0 ? a.elements[n] : columns * a.columns[n]);
+    const auto add = a.outputs[n].computed == dtype_float64 ? a.rows->sum_columns_double : a.rows->sum_columns_float;
+    const int64_t elements = columns < 0 || a.columns[n] == 0 ? a.elements[n] : columns * a.columns[n];
+    add(to + a.offset[n], from + a.offset[n], elements, 1, elements);
   }
 }
 
@@ -62,7 +56,8 @@ static void run_summed_range(void *argument, int64_t begin, int64_t end) {
   summing &a = *static_cast<summing *>(argument);
   slicing &s = *a.s;
   in_slice_memory(s, [&](slice_memory &memory, opc_context &alone) {
-    char *const addend = static_cast<char *>(allocate_aligned(summed_alignment, a.bytes));
+    if (memory.addends.data == nullptr) memory.addends.data = allocate_aligned(summed_alignment, a.bytes);
+    char *const addend = static_cast<char *>(memory.addends.data);
     if (addend == nullptr) return fail(&alone, OPC_OUT_OF_MEMORY, "no memory for sums of blocks");
     slice_operands taken;
     const int64_t blocks = blocks_of_slice(s);
@@ -94,7 +89,6 @@ static void run_summed_range(void *argument, int64_t begin, int64_t end) {
         }
       }
     }
-    free_aligned(addend);
     return code;
   });
 }
@@ -139,7 +133,7 @@ static int32_t run_summed(slicing &s, const summed_output *outputs, int32_t summ
   for (int32_t n = 0; n < summed; ++n) {
     const DLTensor *const t = taken.outputs[outputs[n].output];
     a.elements[n] = t != nullptr ? 1 : 0;
-    a.columns[n] = outputs[n].axis < 0 ? 0 : 1;
+    a.columns[n] = t == nullptr || outputs[n].axis < 0 ? 0 : 1;
     for (int32_t i = 0; t != nullptr && i < t->ndim; ++i) {
       a.elements[n] *= t->shape[i];
       if (i > outputs[n].axis) a.columns[n] *= t->shape[i];
