@@ -189,7 +189,7 @@ def test_scores_are_written_as_they_are_summed_up(fused: KernelLibrary, rows: in
 
 @pytest.fixture(scope="module")
 def of_heads(tmp_path_factory: pytest.TempPathFactory) -> KernelLibrary:
-    return _library(tmp_path_factory.mktemp("of_heads"), "f: fuse", FEW, text=HEADS)
+    return _library(tmp_path_factory.mktemp("of_heads"), "f: fuse", FEW, "-DOPC_LEAST_ROWS=16", text=HEADS)
 
 
 def _heads(seed: int, dtype: type[Any], sizes: tuple[int, int, int, int, int], biased: bool) -> dict[str, Array]:

@@ -29,7 +29,7 @@ kernel: |
   y[b, h, i, d] = sum[j](p[b, h, i, j] * v[b, h * G // H, j, d]) / sum[j](p[b, h, i, j])
 """
 
-FEW = ("-DOPC_BLOCK_ELEMENTS=4096", "-DOPC_SUMMED_ROWS=16")
+FEW = ("-DOPC_BLOCK_ELEMENTS=4096", "-DOPC_LEAST_ROWS=16")
 """Blocks of 16 rows where slices have more than 512 elements; a call goes in blocks where all slices have more than 2^18."""
 
 BLOCKS = [

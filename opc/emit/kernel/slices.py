@@ -179,7 +179,9 @@ class SliceText:
                 has = ", ".join("true" if self._row_axis(o) >= 0 else "false" for o in operands)
                 yield f"  const bool in_rows[] = {{{has}}};"
             if self.rows.summed is not None:
-                leaving_out = "true, opc::summed_rows"  # several temporaries have columns
+                leaving_out = "true"  # several temporaries have columns
+            if leading:
+                leaving_out = f"{leaving_out or 'false'}, opc::least_rows"
             fewer = f", {leaving_out}" if leaving_out else ""
             yield f"  const int64_t block = opc::block_of_rows({size}, elements{fewer});"
             everything, blocks, rows = (

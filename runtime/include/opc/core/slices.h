@@ -10,8 +10,8 @@ namespace opc {
 #ifndef OPC_BLOCK_ELEMENTS
 #define OPC_BLOCK_ELEMENTS (1 << 19)
 #endif
-#ifndef OPC_SUMMED_ROWS
-#define OPC_SUMMED_ROWS 128
+#ifndef OPC_LEAST_ROWS
+#define OPC_LEAST_ROWS 128
 #endif
 
 enum : int64_t {
@@ -19,7 +19,7 @@ enum : int64_t {
   sliced_elements = 1 << 18,
   block_elements = OPC_BLOCK_ELEMENTS, /* of a temporary, in a block of rows */
   block_strip = 16,                    /* rows that a block is a multiple of */
-  summed_rows = OPC_SUMMED_ROWS,       /* of a block at least, where blocks add up what takes as long as a few rows */
+  least_rows = OPC_LEAST_ROWS,         /* of a block, where leading axes have names */
   staircase = 8                        /* blocks of a slice, at least, where the first ones need fewer columns */
 };
 enum { most_sliced = 64, most_kept = 8, most_placed = 256 };
