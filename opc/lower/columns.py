@@ -8,13 +8,12 @@ looked for when the op runs.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from opc.ir.affine import Affine, Dim, Index, Symbol
 from opc.ir.expr import Axis, Call, Const, Expr, IndexValue, Read, Reduce, Select, walk
-from opc.ir.op import Assign, Op
+from opc.ir.op import Assign, Op, Operand
 from opc.lower.loop_ir import FusedRows, NeededColumns
-from opc.records import dataclass
 
 _MINUS_INFINITY = float("-inf")
 
@@ -22,22 +21,30 @@ _MINUS_INFINITY = float("-inf")
 def needed_columns(op: Op, rows: FusedRows) -> NeededColumns | None:
     """Return the columns that a block of rows needs, by sizes of the call in which the axis of `rows` has the block's rows.
 
-    None where no condition drops any, or what is dropped would be missed.
+    None where no condition drops any, or what is dropped would be missed. An op that counts the columns asks for their whole
+    number: what it would count in a block are those that are left.
     """
     for s in op.body:
         found = _dropping(op, s, rows)
         if found is not None:
             dim, count = found
-            finite = _Dropped(op, dim, s.target).finite()
-            return None if finite is None else NeededColumns(dim, count, finite)
+            if Dim(dim) in count.atoms():
+                return None
+            dropped = _Dropped(op, rows, dim, s)
+            return NeededColumns(dim, count, tuple(dropped.finite), tuple(dropped.after)) if dropped.all_told() else None
     return None
+
+
+def dropped_axis(op: Op, rows: FusedRows) -> str | None:
+    """Return the axis, by its size, of which a condition may drop points in all rows of a block; None where there is none."""
+    return next((found[0] for s in op.body if (found := _dropping(op, s, rows)) is not None), None)
 
 
 def _dropping(op: Op, s: Assign, rows: FusedRows) -> tuple[str, Affine] | None:
     """Return the axis of which a statement drops points in all rows from some point on, by its size, and that point."""
     if not (isinstance(s.value, Select) and isinstance(s.value.other, Const) and s.value.other.value == _MINUS_INFINITY):
         return None
-    row = s.indices[0 if rows.group is None else 1]
+    row = s.indices[rows.at]
     f = gap(s.value.cond)
     if f is None or not isinstance(row, str):
         return None
@@ -47,7 +54,7 @@ def _dropping(op: Op, s: Assign, rows: FusedRows) -> tuple[str, Affine] | None:
             continue
         times = f.coefficient(row)
         rises = None if times is None else times.constant
-        if rises is None or f.coefficient(index) != Affine.of(-1) or dim in f.atoms():
+        if rises is None or f.coefficient(index) != Affine.of(-1):
             return None
         last = Affine.of(Dim(rows.dim)) - 1 if rises > 0 else Affine.of(0)
         ends: Mapping[Symbol, Affine] = {Index(row): last, Index(index): Affine.of(0)}
@@ -70,33 +77,45 @@ def _whole(e: Expr) -> Affine | None:
     return Affine.of(e.value) if isinstance(e, Const) and type(e.value) is int else None
 
 
-@dataclass(slots=True)
 class _Dropped:
-    """What the statements of an op make of the points of an axis at which `least` is -inf."""
+    """What the statements of an op make of the points of an axis at which the target of one statement, `least`, is -inf.
 
-    op: Op
-    dim: str
-    least: str
+    `finite` are the inputs and `after` the temporaries without which nothing is missed if they are finite.
+    """
 
-    def finite(self) -> tuple[str, ...] | None:
-        """Return the operands without which nothing is missed if they are finite, None where something is missed all the same."""
+    def __init__(self, op: Op, rows: FusedRows, dim: str, least: Assign) -> None:
+        self.op, self.rows, self.dim, self.least = op, rows, dim, least.target
+        self.places = least.indices
+        assert isinstance(least.value, Select), "a condition drops the points"
+        self.kept = gap(least.value.cond)
+        self.finite: dict[str, None] = {}
+        self.after: dict[str, None] = {}
+
+    def all_told(self) -> bool:
+        """Whether nothing is missed where all these operands are finite."""
         size = Affine.of(Dim(self.dim))
-        if any(size.atoms() & d.atoms() for o in self.op.outputs for d in o.dims if isinstance(d, Affine)):
-            return None
+        outputs = [o for o in self.op.outputs if any(size.atoms() & d.atoms() for d in o.dims if isinstance(d, Affine))]
+        if not all(o.dims.count(size) == 1 and self._begins_with_columns(o, size) for o in outputs):
+            return False
         nothing: dict[str, None] = {}
-        finite: dict[str, None] = {}
         for s in self.op.body:
             if not all(self._plain(s, e) for e in walk(s.value)):
-                return None
-            if self._vanishes(s.value):
+                return False
+            if self._vanishes(s):
                 nothing[s.target] = None
             for e in walk(s.value):
-                if isinstance(e, Reduce) and any(isinstance(a, Axis) and a.extent == size for a in e.axes):
-                    factors = self._missed(e, nothing)
-                    if factors is None:
-                        return None
-                    finite |= dict.fromkeys(factors)
-        return tuple(finite)
+                over = isinstance(e, Reduce) and any(isinstance(a, Axis) and a.extent == size for a in e.axes)
+                if over and isinstance(e, Reduce) and not self._missed(e, nothing):
+                    return False
+            if any(s.target == o.name for o in outputs) and not self._adds_nothing(s, nothing):
+                return False
+        return True
+
+    def _begins_with_columns(self, o: Operand, size: Affine) -> bool:
+        """Whether blocks add up an output of which they have a line of columns, with whatever is behind that."""
+        if self.rows.places is None or self.rows.has(o.name):
+            return False
+        return set(range(o.dims.index(size))) <= self.rows.places.axes[o.name].keys()
 
     def _plain(self, s: Assign, e: Expr) -> bool:
         """Whether an expression does not count the points of the axis, and reads what has it by an index that runs over it."""
@@ -111,7 +130,8 @@ class _Dropped:
                 over = self._over(s)
                 pairs = zip(e.indices, self.op.operand(e.operand).dims, strict=True)
                 places = [(i, d) for i, d in pairs if isinstance(d, Affine) and size in d.atoms()]
-                return all(d == Affine.of(size) and isinstance(i, Affine) and i in over for i, d in places)
+                counted = any(isinstance(i, Affine) and size in i.atoms() for i in e.indices)
+                return not counted and all(d == Affine.of(size) and isinstance(i, Affine) and i in over for i, d in places)
             case _:
                 return True
 
@@ -123,14 +143,19 @@ class _Dropped:
         names += [a.index for a in axes if isinstance(a, Axis) and a.extent == size]
         return [Affine.of(Index(name)) for name in names]
 
-    def _vanishes(self, value: Expr) -> bool:
-        """Whether a value is 0 where the least is -inf: its exponential, less what the maximum of the row gives.
+    def _vanishes(self, s: Assign) -> bool:
+        """Whether a value is 0 where the least is -inf: its exponential, less what the maximum of the row gives, or what the same
+        condition makes 0.
 
-        Where that is NaN or infinite, the exponential is not 0 but NaN, and so it is at a column that is needed.
+        Where that maximum is NaN or infinite, the exponential is not 0 but NaN, and so it is at a column that is needed.
         """
-        match value:
+        match s.value:
             case Call(fn="exp", args=(Call(fn="sub", args=(Read() as read, Read() as shift)),)):
                 return read.operand == self.least and self._shifts(shift.operand)
+            case Select(cond=cond, other=Const(value=0)):
+                f, names = gap(cond), dict(zip(s.indices, self.places, strict=False))
+                same = self.op.operand(s.target).dims == self.op.operand(self.least).dims
+                return same and f is not None and f.rename({str(a): str(b) for a, b in names.items()}) == self.kept
             case _:
                 return False
 
@@ -145,18 +170,38 @@ class _Dropped:
             case _:
                 return False
 
-    def _missed(self, e: Reduce, nothing: Mapping[str, None]) -> Iterator[str] | None:
-        """Return the inputs that must be finite for a reduction over the axis to do without what is dropped; None if it can't."""
+    def _missed(self, e: Reduce, nothing: Mapping[str, None]) -> bool:
+        """Whether a reduction over the axis can do without what is dropped, where all that must be is finite."""
         if len(e.axes) != 1:
-            return None
+            return False
         match e.kind, e.body:
             case "max", Read() as read if read.operand == self.least:
-                return iter(())
+                return True
             case "sum", Read() as read if read.operand in nothing:
-                return iter(())
+                return True
             case "sum", Call(fn="mul", args=(Read() as a, Read() as b)):
-                inputs = {o.name for o in self.op.inputs if not o.optional}
-                for zero, other in ((a, b), (b, a)):
-                    if zero.operand in nothing and other.operand in inputs:
-                        return iter((other.operand,))
-        return None
+                return self._is_zero(a, b, nothing, inputs_alone=True)
+        return False
+
+    def _adds_nothing(self, s: Assign, nothing: Mapping[str, None]) -> bool:
+        """Whether rows add 0 to a sum over them at the points that are dropped."""
+        match s.value:
+            case Reduce(kind="sum", body=Call(fn="mul", args=(Read() as a, Read() as b))):
+                return self._is_zero(a, b, nothing, inputs_alone=False)
+            case _:
+                return False
+
+    def _is_zero(self, a: Read, b: Read, nothing: Mapping[str, None], inputs_alone: bool) -> bool:
+        """Whether a product is 0 where points are dropped: the other factor must be finite, an input or what has no such axis."""
+        inputs = {o.name for o in self.op.inputs if not o.optional}
+        for zero, other in ((a, b), (b, a)):
+            if zero.operand not in nothing:
+                continue
+            if other.operand in inputs:
+                self.finite[other.operand] = None
+                return True
+            size, dims = Dim(self.dim), self.op.operand(other.operand).dims
+            if not inputs_alone and not any(size in d.atoms() for d in dims if isinstance(d, Affine)):
+                self.after[other.operand] = None
+                return True
+        return False

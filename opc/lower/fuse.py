@@ -5,28 +5,31 @@ that row of the scores alone. So a few rows go through all stages while they are
 in memory. This is loop blocking and fusion across statements (tile-and-fuse), as in FlashAttention (Dao et al., 2022); a row of
 scores is computed whole, so that no sum has to be rescaled when a greater maximum is found.
 
-The rule asks for no op by name: every statement has the axis, reads each operand that has it at the same point, and does not ask
-how many points there are. Where a statement uses the index as a number, it counts from the first row of the block.
+The rule asks for no op by name: every statement has the axis, and reads each operand that has it at the same point. Where a
+statement uses the index as a number, it counts from the first row of the block; where it asks how many points there are, it is
+told those of all blocks. Axes before it, such as batches and heads, are a group or have names: a block is at one point of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
 from opc.ir.affine import Affine, Dim, Index, Symbol
 from opc.ir.arrangement import arrangement
 from opc.ir.expr import Axis, BroadcastAxis, Expr, GroupRef, IndexValue, Read, Reduce, free_indices, reads, rewrite, walk
-from opc.ir.op import Assign, AttributeKind, Group, Op, Operand
+from opc.ir.op import Assign, AttributeKind, DimSpec, Group, Op, Operand
 from opc.ir.verify import VerifyError
 from opc.loops.schedule import Decisions, Override, active
-from opc.lower.columns import needed_columns
-from opc.lower.loop_ir import ContractionStage, FusedRows, GroupLoop, IndexLoop, NestStage, Program, RowStage, Stage
+from opc.lower.columns import dropped_axis, needed_columns
+from opc.lower.loop_ir import ContractionStage, FusedRows, GroupLoop, IndexLoop, Loop, NestStage, Program, RowStage, Stage
 from opc.lower.lower import SpecialisedProgram, lower, lowered_across, staged
 from opc.lower.memory import read_by, with_shared_memory, written_by
 from opc.lower.orders import with_orders
+from opc.lower.places import Places, places_of
 from opc.lower.runs import with_runs
 from opc.lower.slices import stays_at_point
+from opc.lower.summed import summed_of
 from opc.records import dataclass, replace
 from opc.transform.indices import Namer, index_names, op_names
 
@@ -88,46 +91,111 @@ def _common(op: Op, variants: tuple[SpecialisedProgram, ...], namer: Namer) -> F
     """
     if any(a.kind is AttributeKind.AXIS for a in op.attributes):
         return None
-    found = {_rows_of(v.case.op) for v in variants}
-    if len(found) != 1 or (only := found.pop()) is None or not any(_gains(v.program, only[1]) for v in variants):
+    ops = [v.case.op for v in variants]
+    programs = [v.program for v in variants]
+    rows = next((r for r in _candidates(ops) if _pays(ops, programs, r)), None)
+    if rows is None:
         return None
-    group, dim = only
-    return FusedRows(group, dim, namer.fresh(f"{dim}_first"))
+    asked = {a.name: None for o in ops for a in _counted(o) if a == Dim(rows.dim)}
+    for o in ops:
+        counted = {a.name for a in _counted(o)}
+        asked |= {d: None for d in (dropped_axis(o, rows),) if d is not None and d in counted}
+    whole = tuple((namer.fresh(f"{d}_whole"), d) for d in asked)
+    return replace(rows, first=namer.fresh(f"{rows.dim}_first"), whole=whole)
 
 
-def _rows_of(op: Op) -> tuple[str | None, str] | None:
-    """Return the group and the axis behind it, by its size, that every statement of an op runs over by itself."""
-    place: tuple[str | None, str] | None = None
+def _pays(ops: list[Op], programs: list[Program], rows: FusedRows) -> bool:
+    """Whether all stages can go in blocks of these rows, and gain by it."""
+    if not all(_stays(o, s, rows) for o in ops for s in o.body if rows.has(s.target)):
+        return False
+    for op, program in zip(ops, programs, strict=True):
+        for stage in program.stages:
+            if all(map(rows.has, written_by(stage))):
+                # A statement that needs its own rows alone may still run across them, or along them as whole rows.
+                if any(_strays(op, stage, rows)):
+                    return False
+            elif not isinstance(stage, ContractionStage):
+                return False  # blocks give their addends as sums are computed, which nests and rows do not
+    return any(_gains(p, rows) for p in programs)
+
+
+def _candidates(ops: list[Op]) -> Iterator[FusedRows]:
+    """Yield the axes that every statement may run over by itself, the one behind most leading axes first.
+
+    Axes lead where an operand has one of them without the rows, as keys have heads: it is packed once for the blocks of a slice.
+    Where none has, as where all rows meet the same weights, they would only make blocks shorter.
+    """
+    targets = [o.operand(s.target).dims for o in ops for s in o.body]
+    groups = {d[0].name if d and isinstance(d[0], Group) else None for d in targets}
+    if len(groups) != 1:
+        return
+    (group,) = groups
+    shared = _shared([d[0 if group is None else 1 :] for d in targets])
+    for n in reversed(range(1, len(shared) if group is None else 0)):
+        leading, row = tuple(shared[:n]), Affine.of(Dim(shared[n]))
+        places = places_of(ops, leading)
+        without = (own for name, own in ({} if places is None else places.axes).items() if row not in ops[0].operand(name).dims)
+        if any(Index(leading[-1]) in p.atoms() for own in without for p in own.values()):
+            yield FusedRows(None, shared[n], "", leading, places)
+    yield from _with_sums(ops)
+    if shared:
+        yield FusedRows(group, shared[0], "")
+
+
+def _shared(shapes: list[tuple[DimSpec, ...]]) -> list[str]:
+    """Return the sizes that all shapes begin with, each a dimension of its own."""
+    found: list[str] = []
+    for dims in zip(*shapes, strict=False):
+        size = dims[0].single if isinstance(dims[0], Affine) else None
+        if not isinstance(size, Dim) or set(dims) != {Affine.of(size)} or size.name in found:
+            break
+        found.append(size.name)
+    return found
+
+
+def _with_sums(ops: list[Op]) -> Iterator[FusedRows]:
+    """Yield the axes that every statement may run over by itself but for results that are sums over rows."""
+    outputs = {o.name for o in ops[0].outputs}
+    read = {r.operand for o in ops for s in o.body for r in reads(s.value)}
+    shared = _shared([o.operand(s.target).dims for o in ops for s in o.body if s.target not in outputs])
+    for n in reversed(range(1, len(shared))):
+        leading, row = tuple(shared[:n]), shared[n]
+        before = tuple(Affine.of(Dim(d)) for d in shared[: n + 1])
+        apart = [o.name for o in ops[0].outputs if o.dims[: n + 1] != before and o.name not in read]
+        inner = [o.with_body(tuple(s for s in o.body if s.target not in apart)) for o in ops]
+        places = places_of(inner, leading) if apart else None
+        summed = None if places is None else summed_of(ops, apart, leading, row, places)
+        if places is not None and summed is not None:
+            whole = Places({**places.axes, **summed.axes}, places.sizes)
+            yield FusedRows(None, row, "", leading, whole, summed=summed)
+
+
+def _counted(op: Op) -> Iterator[Dim]:
+    """Yield the sizes that an op uses as numbers."""
     for s in op.body:
-        dims = op.operand(s.target).dims
-        group = dims[0].name if dims and isinstance(dims[0], Group) else None
-        own = dims[0 if group is None else 1 :]
-        size = own[0].single if own and isinstance(own[0], Affine) else None
-        if not isinstance(size, Dim) or place not in (None, (group, size.name)):
-            return None
-        place = (group, size.name)
-        if not _stays(op, s, group, size):
-            return None
-    return place
+        for e in walk(s.value):
+            if isinstance(e, IndexValue):
+                yield from (a for a in e.value.atoms() if isinstance(a, Dim))
 
 
-def _stays(op: Op, s: Assign, group: str | None, size: Dim) -> bool:
-    """Whether a statement needs, at one point of the axis, what operands have at that point, and no count of points."""
-    at = 0 if group is None else 1
-    row = s.indices[at]
-    if not isinstance(row, str) or not _has_once(op.operand(s.target), group, size):
+def _stays(op: Op, s: Assign, rows: FusedRows) -> bool:
+    """Whether a statement needs, at one point of the axis, what operands have at that point."""
+    row = s.indices[rows.at]
+    if not isinstance(row, str) or not _has_once(op, s.target, rows):
         return False
-    if group is not None and not (s.indices[0] == GroupRef(group) and stays_at_point(op, s.value, GroupRef(group))):
-        return False
-    return all(_reads_row(op, e, row, group, size) for e in walk(s.value))
+    if rows.group is not None:
+        group = GroupRef(rows.group)
+        if not (s.indices[0] == group and stays_at_point(op, s.value, group)):
+            return False
+    return all(_reads_row(op, e, row, rows) for e in walk(s.value))
 
 
-def _reads_row(op: Op, e: Expr, row: str, group: str | None, size: Dim) -> bool:
+def _reads_row(op: Op, e: Expr, row: str, rows: FusedRows) -> bool:
+    size = Dim(rows.dim)
     match e:
         case Read():
-            operand = op.operand(e.operand)
-            places = [n for n, d in enumerate(operand.dims) if isinstance(d, Affine) and size in d.atoms()]
-            if places and not (_has_once(operand, group, size) and e.indices[places[0]] == Affine.of(Index(row))):
+            places = _axes_with(op.operand(e.operand), size)
+            if places and not (_has_once(op, e.operand, rows) and e.indices[places[0]] == Affine.of(Index(row))):
                 return False
             others = (i for n, i in enumerate(e.indices) if n not in places)
             return all(_stays_outside(i, row, size) if isinstance(i, Affine) else isinstance(i, GroupRef) for i in others)
@@ -136,8 +204,6 @@ def _reads_row(op: Op, e: Expr, row: str, group: str | None, size: Dim) -> bool:
             bound = {a.index for a in e.axes if isinstance(a, Axis)}
             across = any(isinstance(a, BroadcastAxis) for a in e.axes)
             return row not in bound and not across and all(_stays_outside(x, row, size) for x in extents)
-        case IndexValue():
-            return size not in e.value.atoms()
         case _:
             return True
 
@@ -146,21 +212,30 @@ def _stays_outside(e: Affine, row: str, size: Dim) -> bool:
     return size not in e.atoms() and row not in e.indices()
 
 
-def _has_once(operand: Operand, group: str | None, size: Dim) -> bool:
-    """Whether an operand has the axis once, first or behind the group."""
-    dims = [d.atoms() if isinstance(d, Affine) else None for d in operand.dims]
-    places = [n for n, atoms in enumerate(dims) if atoms is not None and size in atoms]
-    leads = bool(dims) and isinstance(operand.dims[0], Group) and operand.dims[0].name == group
-    return places == [int(leads)] and operand.dims[places[0]] == Affine.of(size)
+def _axes_with(operand: Operand, size: Dim) -> list[int]:
+    return [n for n, d in enumerate(operand.dims) if isinstance(d, Affine) and size in d.atoms()]
 
 
-def _gains(program: Program, dim: str) -> bool:
-    """Whether a contraction reads what stages before it compute of the results of another, for each row."""
-    stored = {t.name for t in program.temporaries if t.stored and any(_is(x, dim) for x in t.loops)}
+def _has_once(op: Op, name: str, rows: FusedRows) -> bool:
+    """Whether an operand has the axis once: what is computed behind the leading axes, inputs first or behind the group, and where
+    leading axes have names anywhere."""
+    operand = op.operand(name)
+    places = _axes_with(operand, Dim(rows.dim))
+    if len(places) != 1 or operand.dims[places[0]] != Affine.of(Dim(rows.dim)):
+        return False
+    if rows.leading:
+        return places == [rows.at] or name not in op.assignments
+    leads = bool(operand.dims) and isinstance(operand.dims[0], Group) and operand.dims[0].name == rows.group
+    return places == [int(leads)]
+
+
+def _gains(program: Program, rows: FusedRows) -> bool:
+    """Whether a contraction reads what stages before it compute of the results of another, for each row, and gives rows too."""
+    stored = {t.name for t in program.temporaries if t.stored and any(_is(x, rows.dim) for x in t.loops)}
     made: set[str] = set()
     for stage in program.stages:
         if isinstance(stage, ContractionStage):
-            if any(f.read.operand in made & stored for t in stage.terms for f in t.factors):
+            if rows.has(stage.assign.target) and any(f.read.operand in made & stored for t in stage.terms for f in t.factors):
                 return True
             made.add(stage.assign.target)
         elif made.intersection(read_by(stage)):
@@ -174,25 +249,45 @@ def _is(loop: object, dim: str) -> bool:
 
 def _fused(variant: SpecialisedProgram, rows: FusedRows) -> SpecialisedProgram:
     """Return a program whose stages run on a block of rows: the index of a row, used as a number, counts from the first row."""
-    op = variant.case.op
-    body = tuple(_from_first(s, rows) for s in op.body)
-    if any(a is not b for a, b in zip(op.body, body, strict=True)):
-        variant = staged(variant, op.with_body(body))
-    columns = needed_columns(variant.case.op, rows)
+    op = _from_first(variant.case.op, rows)
+    without = _whole(op, rows, dropped_axis(op, rows))
+    columns = needed_columns(without, rows)
+    op = op if columns is None else without
+    if op is not variant.case.op:
+        variant = staged(variant, op)
     return replace(variant, program=replace(with_shared_memory(variant.program), fused=rows, columns=columns))
 
 
-def _from_first(s: Assign, rows: FusedRows) -> Assign:
-    row = s.indices[0 if rows.group is None else 1]
-    assert isinstance(row, str), "a row has one index"
-    if not any(isinstance(e, IndexValue) and row in e.value.indices() for e in walk(s.value)):
+def _from_first(op: Op, rows: FusedRows) -> Op:
+    """Return an op that counts rows from the first one of a block, and asks for the number of rows of all blocks."""
+    body: list[Assign] = []
+    for s in op.body:
+        if not rows.has(s.target):
+            body.append(s)
+            continue
+        row = s.indices[rows.at]
+        assert isinstance(row, str), "a row has one index"
+        body.append(_with_numbers(s, {Index(row): Affine.of(Index(row)) + Dim(rows.first)}))
+    changed = any(a is not b for a, b in zip(op.body, body, strict=True))
+    return _whole(op.with_body(tuple(body)) if changed else op, rows, rows.dim)
+
+
+def _whole(op: Op, rows: FusedRows, dim: str | None) -> Op:
+    """Return an op that asks for the whole size of an axis where it counts its points: a block has fewer of them."""
+    name = next((n for n, d in rows.whole if d == dim), None)
+    if dim is None or name is None:
+        return op
+    body = tuple(_with_numbers(s, {Dim(dim): Affine.of(Dim(name))}) for s in op.body)
+    return op.with_body(body) if any(a is not b for a, b in zip(op.body, body, strict=True)) else op
+
+
+def _with_numbers(s: Assign, new: Mapping[Symbol, Affine]) -> Assign:
+    """Return a statement with symbols replaced where it uses them in numbers."""
+    if not any(isinstance(e, IndexValue) and e.value.atoms() & new.keys() for e in walk(s.value)):
         return s
 
-    def place(symbol: Symbol) -> Affine | None:
-        return Affine.of(symbol) + Dim(rows.first) if symbol == Index(row) else None
-
     def rule(e: Expr) -> Expr:
-        return replace(e, value=e.value.substitute(place)) if isinstance(e, IndexValue) else e
+        return replace(e, value=e.value.substitute(new.get)) if isinstance(e, IndexValue) else e
 
     return s.with_value(rewrite(s.value, rule))
 
@@ -201,7 +296,7 @@ def verify_fused(op: Op, program: Program) -> None:
     """Check that the stages of a fused program can run on one block of rows after the other.
 
     Each stage writes the rows of its block and reads, of what has rows, those of its block. No stage reduces over rows, or takes
-    rows apart that it needs whole.
+    rows apart that it needs whole. With leading axes no statement needs more of these than one point.
 
     Raises:
         VerifyError: with the stage and the operand.
@@ -209,7 +304,19 @@ def verify_fused(op: Op, program: Program) -> None:
     rows = program.fused
     if rows is None:
         return
+    if rows.leading:
+        inner = op.with_body(tuple(s for s in op.body if rows.has(s.target)))
+        found = places_of((inner,), rows.leading)
+        if found is None or rows.places is None or not found.axes.items() <= rows.places.axes.items():
+            raise VerifyError(f"{op.name} needs more than one point of its leading axes at a time")
+        names = () if rows.summed is None else rows.summed.outputs
+        if names and summed_of((op,), names, rows.leading, rows.dim, found) != rows.summed:
+            raise VerifyError(f"{op.name} has results that are no sums over rows: {', '.join(names)}")
     for stage in program.stages:
+        if not all(map(rows.has, written_by(stage))):
+            if not isinstance(stage, ContractionStage):
+                raise VerifyError(f"{stage.name} stores a sum over rows as an output has it")
+            continue
         for name in _strays(op, stage, rows):
             raise VerifyError(f"{stage.name} does not stay in its block of rows along {rows.dim}: {name}")
     for t in program.temporaries:
@@ -220,10 +327,11 @@ def verify_fused(op: Op, program: Program) -> None:
 def _strays(op: Op, stage: Stage, rows: FusedRows) -> Iterator[str]:
     """Yield the operands that a stage has at other rows than those of a block."""
     size = Dim(rows.dim)
-    leading = ([] if rows.group is None else [GroupLoop(rows.group)], IndexLoop("", Affine.of(size)))
+    before: list[Loop] = [] if rows.group is None else [GroupLoop(rows.group)]
+    before += [IndexLoop("", Affine.of(Dim(d))) for d in rows.leading]
     match stage:
         case RowStage():
-            yield from _strays_of_rows(stage, *leading)
+            yield from _strays_of_rows(stage, before, IndexLoop("", Affine.of(size)))
             return
         case ContractionStage():
             places = [(f.read.operand, f.read.indices) for t in stage.terms for f in t.factors]
@@ -232,9 +340,8 @@ def _strays(op: Op, stage: Stage, rows: FusedRows) -> Iterator[str]:
             places = [(r.operand, r.indices) for r in reads(stage.assign.value) if isinstance(r, Read)]
             if stage.sum is not None:
                 yield stage.sum
-    at = 0 if rows.group is None else 1
-    row = stage.assign.indices[at]
-    if not isinstance(row, str) or not _has_once(op.operand(stage.assign.target), rows.group, size):
+    row = stage.assign.indices[rows.at]
+    if not isinstance(row, str) or not _has_once(op, stage.assign.target, rows):
         yield stage.assign.target
         return
     for name, indices in places:
@@ -251,9 +358,9 @@ def _indices(index: Affine | Expr) -> frozenset[str]:
     return index.indices() if isinstance(index, Affine) else free_indices(index)
 
 
-def _strays_of_rows(stage: RowStage, group: list[GroupLoop], axis: IndexLoop) -> Iterator[str]:
+def _strays_of_rows(stage: RowStage, before: list[Loop], axis: IndexLoop) -> Iterator[str]:
     loops = (*stage.outer, *stage.row)
-    if loops[: len(group) + 1] != (*group, axis) or (stage.whole_rows and axis in stage.row):
+    if loops[: len(before) + 1] != (*before, axis) or (stage.whole_rows and axis in stage.row):
         yield ", ".join(o.name for o in stage.products)
     for o in stage.operands:
         count = sum(x.extent == axis.extent or x.along == axis.extent for x in o.loops if isinstance(x, IndexLoop))

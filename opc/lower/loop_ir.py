@@ -23,6 +23,8 @@ from opc.ir.op import Assign, Group
 from opc.ir.ordering import Ordering
 from opc.loops.schedule import Schedule
 from opc.lower.contractions.factors import Factor
+from opc.lower.places import Places
+from opc.lower.summed import Summed
 from opc.records import dataclass
 
 
@@ -430,13 +432,33 @@ class StepLoop:
 class FusedRows:
     """The axis whose points all stages of a program take in blocks, of which each runs through all stages before the next one.
 
-    The axis has the size `dim`; it is the first one behind those of `group`, None where there is no group. `first` is a size of
-    the call that only loops know: the point that a block begins with.
+    The axis has the size `dim`; it is the first one behind those of `group`, None where there is no group, or behind `leading`
+    axes of these sizes, of which a block has one point. Where inputs have that point is in `places`. `first` is a size of the
+    call that only loops know: the point that a block begins with. So are those of `whole`, each with the axis whose size it is:
+    what numbers are made of, as a block has fewer points there. Blocks add up what is `summed`; all other results have rows.
     """
 
     group: str | None
     dim: str
     first: str
+    leading: tuple[str, ...] = ()
+    places: Places | None = None
+    whole: tuple[tuple[str, str], ...] = ()
+    summed: Summed | None = None
+
+    def has(self, target: str) -> bool:
+        """Whether what a statement computes has rows."""
+        return self.summed is None or target not in self.summed.outputs
+
+    @property
+    def at(self) -> int:
+        """The position of the axis in what a statement computes."""
+        return len(self.leading) + (self.group is not None)
+
+    @property
+    def sizes(self) -> Mapping[str, str | None]:
+        """The sizes that only loops know, with the axes whose sizes they are: None for the beginning of a block."""
+        return {self.first: None, **dict(self.whole)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -444,12 +466,14 @@ class NeededColumns:
     """The columns that stages on a block of rows need: the first `count` points of the axis with the size `dim`, at least one.
 
     All others are dropped in every row of the block by a condition: they add 0 to sums where all elements of the operands
-    `finite` are finite. Anywhere else 0 times them is not 0, and all columns are needed.
+    `finite` are finite, and those of the temporaries `after`, which stages compute. Anywhere else 0 times them is not 0, and all
+    columns are needed.
     """
 
     dim: str
     count: Affine
     finite: tuple[str, ...]
+    after: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

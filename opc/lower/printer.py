@@ -59,10 +59,12 @@ def format_program(op: Op, program: Program, when: str = "", loops: bool = False
     lines = [f"program {program.name}{when}"]
     if (rows := program.fused) is not None:
         lines.append(f"  schedule: {program.schedule}")
-        of = "" if rows.group is None else f" of each point of {GroupLoop(rows.group)}"
+        before = rows.leading if rows.group is None else (str(GroupLoop(rows.group)),)
+        of = f" of each point of {', '.join(before)}" if before else ""
         lines.append(f"  for each block of rows along {rows.dim}, from {rows.first} on,{of}:")
     if (columns := program.columns) is not None:
-        finite = f", if {' and '.join(columns.finite)} is finite" if columns.finite else ""
+        names = (*columns.finite, *columns.after)
+        finite = f", if {' and '.join(names)} {'is' if len(names) == 1 else 'are'} finite" if names else ""
         lines.append(f"  only the first {columns.count} points along {columns.dim}{finite}")
     lines += [f"  temporary {t.name}: {t.type}{_loops(t.loops)}{_memory(t)}" for t in program.temporaries]
     around = {n: loop for loop in program.steps for n in range(loop.first, loop.end)}

@@ -255,12 +255,17 @@ class System(Loops):
         if a is None:
             raise AssertionError("only a quotient affine in the loop is solved")
         b, d = atom.numerator - a * Index(axis.index), atom.denominator
-        first, end = (-((b - left * d) // a) for left in (equation.left, equation.left + 1))
+        first, end = (self._least(left * d - b, a) for left in (equation.left, equation.left + 1))
         step = self.namer.fresh(*INDEX_NAMES)
         self.equations.remove(equation)
         self.loops[self.loops.index(axis)] = Axis(step, end - first)
         self._within(first + Index(step), axis.extent, [] if self._nonnegative(first) else [first + Index(step)], end)
         self._put({axis.index: first + Index(step)})
+
+    def _least(self, e: Affine, a: Affine) -> Affine:
+        """Return the least i with a*i >= e; where a divides e, all loops that follow have extents without indices."""
+        even = self.knowledge.quotient(e, a)
+        return -(-e // a) if even is None else even
 
     def _within(self, i: Affine, extent: Affine, below: list[Affine], end: Affine) -> None:
         """Ask that 0 <= i < extent, where `below` may be negative and i is less than `end`."""

@@ -30,13 +30,29 @@ kernel: |
   y[..., i, d] = sum[j](p[..., i, j] * v[..., j, d]) / t[..., i]
 """
 
+HEADS = """\
+gradient: none
+inputs: {q: 'T[B, H, L, E]', k: 'T[B, G, S, E]', v: 'T[S, B, V]', 'bias?': 'T[S, L]', slope: 'T[H]'}
+attributes: {is_causal: {type: bool, default: false}}
+outputs: {y: 'T[B, H, L, V]', t: 'T[B, H, L]'}
+require: [L <= S, S > 0, G > 0, H > 0, H % G == 0]
+kernel: |
+  s[b, h, i, j] = (slope[H - 1 - h] * sum[e](q[b, h, i, e] * k[b, h * G // H, j, e])
+                   + (bias[j, i] if present(bias) else 0) if j <= i + S - L or not is_causal else -inf)
+  m[b, h, i] = max[j](s[b, h, i, j])
+  p[b, h, i, j] = exp(s[b, h, i, j] - m[b, h, i])
+  t[b, h, i] = sum[j](p[b, h, i, j]) / (S + L)
+  y[b, h, i, d] = sum[j](p[b, h, i, j] * v[j, b, d]) / (t[b, h, i] * (S + L))
+"""
+"""Heads that share keys, batches that are no first axis, and sizes that are numbers."""
+
 FEW = "-DOPC_BLOCK_ELEMENTS=4096"
 """Blocks of 16 rows where these have more than 256 elements."""
 
 
-def _library(directory: Path, change: str, *flags: str) -> KernelLibrary:
+def _library(directory: Path, change: str, *flags: str, text: str = ATTENTION) -> KernelLibrary:
     with overridden(overrides([change])):
-        family = compile_text(HEAD + ATTENTION)
+        family = compile_text(HEAD + text)
         return KernelLibrary(family, compile_kernel(family, directory, *flags))
 
 
@@ -169,3 +185,85 @@ def test_scores_are_written_as_they_are_summed_up(fused: KernelLibrary, rows: in
     few = {"rtol": 2e-5, "atol": 2e-6} if dtype is np.float32 else {"rtol": 1e-12, "atol": 1e-13}
     np.testing.assert_allclose(found["y"], y, **few)
     np.testing.assert_allclose(found["t"], t, **few)
+
+
+@pytest.fixture(scope="module")
+def of_heads(tmp_path_factory: pytest.TempPathFactory) -> KernelLibrary:
+    return _library(tmp_path_factory.mktemp("of_heads"), "f: fuse", FEW, "-DOPC_LEAST_ROWS=16", text=HEADS)
+
+
+def _heads(seed: int, dtype: type[Any], sizes: tuple[int, int, int, int, int], biased: bool) -> dict[str, Array]:
+    rng = np.random.default_rng(seed)
+    b, h, g, rows, keys = sizes
+    shapes = {"q": (b, h, rows, 8), "k": (b, g, keys, 8), "v": (keys, b, 5), "slope": (h,), "bias": (keys, rows)}
+    return {n: rng.standard_normal(shape).astype(dtype) for n, shape in shapes.items() if n != "bias" or biased}
+
+
+def _of_heads(given: dict[str, Array], is_causal: bool) -> tuple[Array, Array]:
+    wide = {n: x.astype(np.float64) for n, x in given.items()}
+    q, k, v = wide["q"], wide["k"], wide["v"].swapaxes(0, 1)[:, None]
+    (rows, keys), h = (q.shape[2], k.shape[2]), q.shape[1]
+    s = wide["slope"][::-1, None, None] * (q @ np.repeat(k, h // k.shape[1], 1).swapaxes(-1, -2))
+    if "bias" in wide:
+        s = s + wide["bias"].T
+    if is_causal:
+        s = np.where(np.tri(rows, keys, keys - rows, dtype=bool), s, -np.inf)
+    p = np.exp(s - s.max(-1, keepdims=True))
+    t = p.sum(-1)
+    return p @ v / t[..., None], t / (keys + rows)
+
+
+@pytest.mark.rotating
+@pytest.mark.parametrize("is_causal", [False, True])
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        (2, 6, 2, 300, 400),  # groups of three heads
+        (1, 4, 4, 393, 1301),  # a head of keys for each
+        (3, 2, 1, 17, 4000),  # one for all
+        (1, 1, 1, 300, 301),
+        (2, 4, 2, 9, 11),  # all at once
+        (2, 4, 2, 0, 3),  # no queries
+        (0, 4, 2, 300, 400),  # no batches
+    ],
+)
+def test_blocks_are_at_one_point_of_axes_with_names(
+    of_heads: KernelLibrary, sizes: tuple[int, int, int, int, int], is_causal: bool
+) -> None:
+    for biased in (False, True):
+        given = _heads(7, np.float32, sizes, biased)
+        y, t = (
+            _of_heads(given, is_causal)
+            if given["q"].size
+            else (np.zeros((*sizes[:2], sizes[3], 5)), np.zeros(sizes[:2] + sizes[3:4]))
+        )
+        found = []
+        for way in (None, odd_parallel_for, split_everywhere):
+            chosen = KernelLibrary(of_heads.family, Path(of_heads.library._name), way)
+            found.append(chosen.call(of_heads.family.forward, given, {"is_causal": is_causal}))
+        for one in found:
+            np.testing.assert_allclose(one["y"], y, rtol=1e-4, atol=1e-5)
+            np.testing.assert_allclose(one["t"], t, rtol=5e-5)
+            np.testing.assert_array_equal(one["y"], found[0]["y"])
+
+
+def test_axes_with_names_may_have_any_strides(of_heads: KernelLibrary) -> None:
+    given = _heads(8, np.float32, (2, 6, 2, 300, 400), True)
+    y, t = _of_heads(given, True)
+    given["q"] = np.ascontiguousarray(given["q"].transpose(2, 3, 1, 0)).transpose(3, 2, 0, 1)
+    given["k"] = np.repeat(given["k"], 2, axis=1)[:, ::2]
+    given["v"] = given["v"][::-1][::-1]
+    given["bias"] = np.ascontiguousarray(given["bias"][::-1])[::-1]
+    given["slope"] = np.repeat(given["slope"], 3)[::3]
+    found = of_heads.call(of_heads.family.forward, given, {"is_causal": True})
+    np.testing.assert_allclose(found["y"], y, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(found["t"], t, rtol=5e-5)
+
+
+def test_no_column_is_left_out_of_the_slices_whose_values_are_infinite(of_heads: KernelLibrary) -> None:
+    given = _heads(9, np.float32, (2, 4, 2, 300, 400), False)
+    given["v"][390, 1, 3] = np.inf
+    y = of_heads.call(of_heads.family.forward, given, {"is_causal": True})["y"]
+    bad = ~np.isfinite(y)
+    assert bad[1, ..., 3].all()
+    assert bad.sum() == bad[1, ..., 3].size

@@ -227,3 +227,42 @@ def test_what_sums_over_a_group_is_not_sliced_along_it() -> None:
 def test_a_choice_of_points_takes_the_whole_epilogue_along() -> None:
     """What is left to be chosen at each point reads no optional operand, so that it runs in vectors."""
     assert loops(MASKED) == MASKED_LOOPS
+
+
+def test_a_choice_of_points_may_read_what_is_proved_inside_at_all_points() -> None:
+    grouped = """\
+inputs: {q: 'T[H, L, E]', k: 'T[G, S, E]'}
+outputs: {y: 'T[H, L, S]'}
+require: [H % G == 0, G > 0, H > 0]
+kernel: |
+  y[h, i, j] = sum[e](q[h, i, e] * k[h * G // H, j, e]) if j <= i else -inf
+"""
+    found = loops(grouped)
+    assert "for e in 0..E: y_all_sum += q[h, i, e] * k[(h*G) // H, j, e]" in found
+    assert "y[h, i, j] = y_all[h, i, j] if j <= i else -inf" in found
+
+
+@pytest.mark.parametrize("read", ["k[j - 1, e]", "pad(k[j - 1, e], 0)"])
+def test_a_choice_of_points_keeps_what_is_read_at_these_alone(read: str) -> None:
+    """Before the first key there is none to read; and what is padded costs more at all points than at those that need it."""
+    later = f"""\
+inputs: {{q: 'T[L, E]', k: 'T[S, E]'}}
+outputs: {{y: 'T[L, M]'}}
+shape: {{M: S + 1}}
+kernel: |
+  y[i, j] = sum[e](q[i, e] * {read}) if 0 < j else -inf
+"""
+    assert "contraction" not in loops(later)
+
+
+def test_the_gradient_by_what_a_group_of_heads_shares_is_a_contraction() -> None:
+    """Where groups divide heads each has as many, and the sum over these is a loop like others."""
+    grouped = """\
+inputs: {q: 'T[H, L, E]', k: 'T[G, S, E]'}
+outputs: {y: 'T[H, L, S]'}
+require: [H % G == 0, G > 0, H > 0]
+kernel: |
+  y[h, i, j] = sum[e](q[h, i, e] * k[h * G // H, j, e])
+"""
+    found = loops(grouped, "backward")
+    assert "for n in 0..H // G, m in 0..L: d_k_sum += q[i*(H // G) + n, m, l] * d_y[i*(H // G) + n, m, j]" in found

@@ -110,7 +110,6 @@ def test_the_first_row_has_a_name_of_its_own() -> None:
         ("'T[..., S, E]'", "'T[..., L, E]'"),  # keys are as many as queries: blocks would cut them, too
         ("sum[j](p[..., i, j] * v", "sum[j](p[..., (i + 1) % L, j] * v"),  # a row of its own needs another
         ("/ sum[j](p[..., i, j])", "/ sum[a, j](p[..., a, j])"),  # a sum over rows
-        ("i + reach else", "i + L else"),  # counts the rows
         ("/ sum[j](p[..., i, j])", "/ sum[..., j](p[..., i, j])"),  # a sum over the group
         ("outputs: {y: 'T[..., L, V]'}", "outputs: {y: 'T[..., L, V]', z: 'T[..., S]'}"),  # an output without rows
     ],
@@ -122,6 +121,20 @@ def test_rows_that_need_each_other_are_not_fused(old: str, new: str) -> None:
         text += "  z[..., j] = sum[i](p[..., i, j])\n"
     if "'T[..., L, E]'" in new:
         text = text.replace("'T[..., S, V]'", "'T[..., L, V]'").replace("S > 0", "L > 0")
+    assert fused(text) is None
+
+
+def test_stages_that_run_across_rows_are_not_fused() -> None:
+    """Each statement needs the rows of its own batch, but the maximum is taken across the elements of several."""
+    text = """\
+inputs: {x: 'T[B, L, I]', w: 'T[B, I, N]', u: 'T[B, N, O]'}
+outputs: {y: 'T[B, L, O]', z: 'T[B, I, N]'}
+require: [L > 0]
+kernel: |
+  g[b, l, n] = sum[i](x[b, l, i] * w[b, i, n])
+  y[b, l, o] = sum[n](g[b, l, n] * u[b, n, o])
+  z[b, i, n] = max[l](x[b, l, i] * g[b, l, n])
+"""
     assert fused(text) is None
 
 
@@ -190,7 +203,7 @@ def test_columns_that_a_condition_drops_in_a_whole_block_are_left_out() -> None:
         ("j >= i + reach", None),  # the first columns are dropped
         ("2*j <= i + reach", None),
         ("j % 3 <= i", None),
-        ("j <= i + reach + S", None),  # counts the columns
+        ("j <= i + reach + S - L", "L + L_first - L_whole + S_whole + reach"),  # counts rows and columns, of all blocks
         ("j <= i or j == 3", None),
     ],
 )
@@ -208,7 +221,7 @@ def test_the_last_column_follows_from_the_condition(condition: str, count: str |
         ("exp(w[..., i, j] - m[..., i])", "maximum(w[..., i, j], -1) - m[..., i]"),
         ("sum[j](p[..., i, j] * v[..., j, d]) /", "sum[j]((p[..., i, j] + 1) * v[..., j, d]) /"),
         ("/ sum[j](p[..., i, j])", "/ sum[j](s[..., i, j])"),  # what is not masked
-        ("/ sum[j](p[..., i, j])", "/ (sum[j](p[..., i, j]) / S)"),  # counts the columns
+        ("/ sum[j](p[..., i, j])", "/ sum[j](p[..., i, j] + bias[S - j])"),  # an index counts the columns
         ("/ sum[j](p[..., i, j])", "/ sum[j](p[..., i, 0] + p[..., i, j])"),
         ("/ sum[j](p[..., i, j])", "/ max[j](p[..., i, j])"),
     ],
@@ -216,8 +229,111 @@ def test_the_last_column_follows_from_the_condition(condition: str, count: str |
 def test_columns_that_would_be_missed_are_computed(old: str, new: str) -> None:
     text = MASKED.replace(old, new)
     assert text != MASKED
+    if "bias" in new:
+        text = text.replace("inputs: {", "inputs: {bias: 'T[M]', ").replace("S > 0]", "S > 0, M > S]")
     assert variants(text)[0].program.fused is not None
     assert needed(text) is None
+
+
+def test_what_counts_rows_and_columns_is_told_those_of_all_blocks() -> None:
+    text = MASKED.replace("i + reach", "i + S - L").replace("/ sum[j](p[..., i, j])", "/ (sum[j](p[..., i, j]) / (S + L))")
+    (variant,) = variants(text)
+    rows = variant.program.fused
+    assert rows is not None
+    assert rows.whole == (("L_whole", "L"), ("S_whole", "S"))
+    printed = format_variant(variant)
+    assert "w[..., i, j] = s[..., i, j] if j <= i + L_first - L_whole + S_whole else -inf" in printed
+    assert "L_whole + S_whole))" in printed.replace("S_whole + L_whole", "L_whole + S_whole")
+    assert "L_whole" not in format_variant(variants(text, "f: -fuse")[0])
+    # Where all columns are computed, none are fewer than there are.
+    (plain,) = variants(text.replace("else -inf", "else -1000"))
+    assert "L_whole + S))" in format_variant(plain).replace("S + L_whole", "L_whole + S")
+
+
+HEADS = """\
+inputs: {q: 'T[B, H, L, E]', k: 'T[B, G, S, E]', v: 'T[S, B, V]', bias: 'T[S, L]', slope: 'T[H]'}
+outputs: {y: 'T[B, H, L, V]'}
+require: [S > 0, G > 0, H > 0, H % G == 0]
+kernel: |
+  s[b, h, i, j] = slope[h] * sum[e](q[b, h, i, e] * k[b, h * G // H, j, e]) + bias[j, i] if j <= i else -inf
+  m[b, h, i] = stop_gradient(max[j](s[b, h, i, j]))
+  p[b, h, i, j] = exp(s[b, h, i, j] - m[b, h, i])
+  y[b, h, i, d] = sum[j](p[b, h, i, j] * v[j, b, d]) / sum[j](p[b, h, i, j])
+"""
+
+
+def test_axes_with_names_lead_a_block_of_rows() -> None:
+    (variant,) = variants(HEADS)
+    rows = variant.program.fused
+    assert rows is not None
+    assert (rows.group, rows.leading, rows.dim, rows.at) == (None, ("B", "H"), "L", 2)
+    assert rows.places is not None
+    assert rows.places.sizes == {"B", "H", "G"}
+    b, h, g = Affine.of(Index("B")), Affine.of(Index("H")), Affine.of(Dim("G"))
+    assert rows.places.axes == {"q": {0: b, 1: h}, "k": {0: b, 1: (h * g) // Dim("H")}, "v": {1: b}, "bias": {}, "slope": {0: h}}
+    printed = format_variant(variant)
+    assert "for each block of rows along L, from L_first on, of each point of B, H:" in printed
+    assert "only the first L + L_first points along S, if v is finite" in printed
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("if j <= i", "+ h if j <= i"),  # which head it is
+        ("if j <= i", "/ G if j <= i"),  # how many there are
+        ("if j <= i", "/ B if j <= i"),
+        ("if j <= i", "+ sum[n:G](bias[j, i]) if j <= i"),
+        ("slope[h] *", "slope[0] *"),  # a head that all need
+        ("slope[h] *", "slope[H - 1] *"),
+        ("slope[h] *", "slope[(h + i) % H] *"),  # another one in each row
+        ("slope[h] *", "(slope[h] + slope[H - 1 - h]) *"),  # two at a time
+        ("slope[h] *", "far[h + 1] *"),  # not the first one of a slice
+        ("slope[h] *", "pad(slope[h - 1], 0) *"),  # before the first one
+        ("v[j, b, d]", "(v[j, b, d] + y0[b, 0])"),
+        ("sum[j](p[b, h, i, j])", "sum[n:H, j](p[b, n, i, j])"),  # what other heads have
+    ],
+)
+def test_what_needs_more_than_a_point_of_leading_axes_is_not_cut_along_them(old: str, new: str) -> None:
+    text = HEADS.replace(old, new)
+    assert text != HEADS
+    if "y0" in new:
+        text = text.replace("slope: 'T[H]'", "slope: 'T[H]', y0: 'T[B, G]'").replace(
+            "v[j, b, d] + y0[b, 0]", "v[j, b, d] + y0[b, G - 1]"
+        )
+    if "far" in new:
+        text = text.replace("slope: 'T[H]'", "far: 'T[M]'").replace("G > 0", "G > 0, M > H")
+    found = fused(text)
+    assert found is None or "H" not in found.leading
+
+
+def test_an_element_at_a_computed_point_of_leading_axes_is_found() -> None:
+    """In a slice the place is 0, whatever it is in the whole operand."""
+    rows = fused(HEADS.replace("slope[h] *", "slope[H - 1 - h] *"))
+    assert rows is not None
+    assert rows.places is not None
+    assert rows.places.axes["slope"] == {0: Affine.of(Dim("H")) - 1 - Index("H")}
+    assert "slope[-h + H - 1]" in format_variant(variants(HEADS.replace("slope[h] *", "slope[H - 1 - h] *"))[0])
+
+
+def test_axes_lead_where_an_operand_has_them_without_rows() -> None:
+    batched = (
+        TWO_LAYERS.replace("[B, I]", "[B, N, I]").replace("[B, O]", "[B, N, O]").replace("[b, ", "[b, r, ").replace("n", "m")
+    )
+    batched = batched.replace("imputs", "inputs").replace("kermel", "kernel")
+    assert fused(batched) == FusedRows(None, "B", "B_first")
+    own = batched.replace("w: 'T[I, H]'", "w: 'T[B, I, H]'").replace("w[i, m]", "w[b, i, m]")
+    found = fused(own)
+    assert found is not None
+    assert (found.leading, found.dim) == (("B",), "N")
+
+
+def test_the_verifier_finds_a_read_at_another_point_of_leading_axes() -> None:
+    (variant,) = variants(HEADS)
+    verify_fused(variant.case.op, variant.program)
+    elsewhere = compile_text(HEAD + HEADS.replace("k[b, h * G // H,", "k[b, 0,")).forward
+    (broken,) = lower(elsewhere)
+    with pytest.raises(VerifyError, match="f needs more than one point of its leading axes at a time"):
+        verify_fused(broken.case.op, replace(broken.program, fused=variant.program.fused))
 
 
 def test_outputs_have_all_columns() -> None:

@@ -14,10 +14,12 @@ from opc.emit.kernel.slices import MOST_KEPT, MOST_SLICED
 from opc.ir.expr import Reduce, Select, walk
 from opc.lower.loop_ir import NestStage, RowStage, VectorPlan
 from opc.lower.lower import lower
+from opc.lower.places import MOST_PLACED
 from opc.lower.printer import format_variant
 from opc.lower.rows.flatten import IrregularError, flatten
 from opc.lower.rows.schedule import MOST_OPERANDS
 from opc.lower.specialise import specialise
+from opc.lower.summed import MOST_SUMMED
 from opc.pipeline import compile_text, load_family
 
 SPECS = Path(__file__).parents[2] / "specs"
@@ -435,6 +437,8 @@ LIMITS = {
     "max_operands": ("core/stage.h", MOST_OPERANDS),
     "most_sliced": ("core/slices.h", MOST_SLICED),
     "most_kept": ("core/slices.h", MOST_KEPT),
+    "most_placed": ("core/slices.h", MOST_PLACED),
+    "most_summed": ("rows/summed_slices.h", MOST_SUMMED),
 }
 
 

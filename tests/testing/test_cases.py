@@ -70,6 +70,10 @@ def test_an_op_fused_by_rows_is_called_with_several_blocks_of_them() -> None:
             assert scores > 1 << int(shift)
             assert heads * -(-scores // (1 << int(shift))) >= 4
     assert not [c for c in accepted(family("softmax").forward) if "-blocks" in c.name]
+    # Heads that share keys, of which there are no fewer than queries.
+    grouped = compile_text((SPECS / "fused" / "grouped_query_attention.yaml").read_text()).forward
+    shapes = [{n: x.data.shape for n, x in c.inputs.items() if x is not None} for c in accepted(grouped) if "-blocks" in c.name]
+    assert shapes == [{"q": (1, 2, 523, 1), "k": (1, 1, 1031, 1), "v": (1, 1, 1031, 1)}] * 2
 
 
 @pytest.mark.parametrize("name", ["softmax", "layer_norm", "add", "conv2d"])

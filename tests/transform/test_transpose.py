@@ -108,6 +108,20 @@ def test_window_with_symbolic_parameters(stride: int, dilation: int, padding: in
     assert "M](" not in text
 
 
+@pytest.mark.parametrize(("heads", "groups"), [(6, 2), (6, 3), (4, 4), (5, 1)])
+def test_the_members_of_a_group_are_as_many_in_each(heads: int, groups: int) -> None:
+    """Where groups divide heads, the sum over the heads of a group has an extent without an index."""
+    h, g = Affine.of(Dim("H")), Affine.of(Dim("G"))
+    axes = (Axis("i", h), Axis("j", Affine.of(Dim("M"))))
+    symbols = {"H": heads, "G": groups, "M": 2}
+    divides = (g * (h // g) - h, g - 1, h - 1)
+    text = check(Read("x", ((i * g) // h, j), T), axes, (groups, 2), symbols, (g, Affine.of(Dim("M"))), divides)
+    assert text == "sum[k:H // G](d_y[k + t0*(H // G), t1])"
+    # Of others groups have one more or less.
+    text = check(Read("x", ((i * g) // h, j), T), axes, (groups, 2), symbols, (g, Affine.of(Dim("M"))), divides[1:])
+    assert "(-t0*H - H) // G" in text
+
+
 @pytest.mark.parametrize(
     ("indices", "expected"),
     [

@@ -62,7 +62,8 @@ class Knowledge:
         self._provers: dict[tuple[_Ranges, tuple[Affine, ...]], Prover] = {}
         self._proved = {} if op is None or facts else _proofs(op.dims, op.require, op.attributes)
         self.exact: dict[str, Affine] = {}
-        self.quotients: dict[str, Affine] = {}
+        self.quotients: dict[Symbol, Affine] = {}
+        """The sizes of their own, with the quotients that they are."""
         self.divisors: dict[str, Affine] = {}
         for f in self.facts:
             self._learn_divisor(f)
@@ -82,9 +83,9 @@ class Knowledge:
             name = found[0]
             d = self.divisors[name]
             if name not in self.exact and not self._holds(d, name):
-                quotient = FloorDiv(Affine.of(Dim(name)), d)
-                self.quotients[f"({quotient})"] = Affine.of(quotient)
-                self.exact[name] = d * Dim(f"({quotient})")
+                whole = FloorDiv(Affine.of(Dim(name)), d)
+                self.exact[name] = d * Dim(f"({whole})")
+                self.quotients[Dim(f"({whole})")] = Affine.of(whole)
 
     def _learn_equal(self, fact: Affine) -> None:
         """Of two facts that say that a size is an expression without it, keep that."""
@@ -116,7 +117,12 @@ class Knowledge:
 
     def unplain(self, f: Affine) -> Affine:
         """Return a plain expression with the quotients that stand for sizes of their own as quotients again."""
-        return _replaced(f, self.quotients)
+        return f.substitute(self.quotients.get)
+
+    def quotient(self, f: Affine, d: Affine) -> Affine | None:
+        """Return f / d where d is known to divide every term: `n*(H // G)` for `n*H`, where G divides the size H. Else None."""
+        found = quotient(self.plain(f), self.plain(d))
+        return None if found is None else self.unplain(found)
 
     def prover(self, ranges: Mapping[str, Affine], more: Iterable[Affine] = ()) -> Prover:
         """Return a prover for points in these ranges where further facts hold; it takes `plain` expressions."""

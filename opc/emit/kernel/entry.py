@@ -94,7 +94,7 @@ class EntryText(StageText):
             f"{kernel_prototype(self.family, op)} {{",
             f"  {struct_name(op)} call;",
             *begin,
-            *self.slices.call(self._leaving_out()),
+            *self.slices.call(self._leaving_out(), self.scalar),
             "}",
         ]
         text = _wrapped(lines)
@@ -241,7 +241,7 @@ class EntryText(StageText):
         sizes |= {size_member(GroupSize(name)): Affine.of(GroupSize(name)) for name in self._groups()}
         steps = {size_member(Dim(name)) for name in self._step_names()}
         if (rows := self.slices.rows) is not None:
-            sizes[size_member(Dim(rows.first))] = Affine.of(Dim(rows.first))
+            sizes |= {size_member(Dim(name)): Affine.of(Dim(name)) for name in rows.sizes}
         groups = {axes_member(name, of): group_member((name, of)) for name, of in self._own_groups()}
         for kind, name in members:
             if (kind, name) not in own:
@@ -310,6 +310,7 @@ class EntryText(StageText):
                 yield from body
         if len(variant.program.stages) in ends:
             yield "  }"
+        yield from self.slices.redone(variant.program)
 
     def _step(self, loop: StepLoop, variant: SpecialisedProgram) -> Iterator[str]:
         """Yield the head of a loop over the steps of a recurrence, and what its stages need to know of the present step."""

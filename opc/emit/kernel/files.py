@@ -137,6 +137,8 @@ class _Kernel:
         slices = ["core/slices"] if any(e.slices.used for e in self.entries) else []
         if any(v.program.columns is not None for e in self.entries for v in e.variants):
             slices.append("contraction/finite")
+        if any(e.slices.rows is not None and e.slices.rows.summed is not None for e in self.entries):
+            slices.append("rows/summed_slices")
         nests = "nests/scatter" if self._cut_otherwise else self._nests("nests/rows", "rows/run")
         stages = (s for e in self.entries for v in e.variants for s in v.program.stages)
         wide = ["core/wide_inputs"] if any(e.wide for e in self.entries) else []

@@ -6,12 +6,14 @@ from collections.abc import Iterator
 
 from opc.emit.abi import attributes_type
 from opc.emit.cpp.scalars import CppScalarText
-from opc.emit.shapes.cpp import dim_member, group_member, struct_name
-from opc.ir.affine import Affine, Dim
+from opc.emit.kernel.nests import dtype_text
+from opc.emit.shapes.cpp import axis_member, dim_member, group_member, struct_name
+from opc.ir.affine import Affine, Dim, Index, Symbol
 from opc.ir.op import Family, Group, Op, Operand
-from opc.lower.loop_ir import ContractionStage, FusedRows, IndexLoop, NeededColumns, Temporary
+from opc.lower.loop_ir import ContractionStage, FusedRows, IndexLoop, NeededColumns, Program, Temporary
 from opc.lower.lower import SpecialisedProgram
 from opc.lower.slices import sliced_group
+from opc.lower.summed import Summed
 
 MOST_SLICED = 64
 """How many temporaries a slice can have: `most_sliced` of `opc/core/slices.h`."""
@@ -29,6 +31,7 @@ class SliceText:
         self.temporaries = [list(v.program.temporaries) for v in variants]
         self.names = list(dict.fromkeys(t.name for ts in self.temporaries for t in ts))
         self.rows = next((v.program.fused for v in variants), None)
+        self.needed = [v.program.columns for v in variants]
         groups = {sliced_group(v.case.op, v.program) for v in variants} if self.rows is None else {self.rows.group}
         few = len(self.names) <= MOST_SLICED and not any(v.program.steps for v in variants)
         self.group = groups.pop() if len(groups) == 1 and few else None
@@ -56,12 +59,16 @@ class SliceText:
 
     def dim(self, name: str) -> str:
         """Return the size of a dimension inside the function that runs the stages."""
-        return f"call.{dim_member(name)}" if self.rows is None or name != self.rows.first else "rows.first"
+        if self.rows is None or name not in self.rows.sizes:
+            return f"call.{dim_member(name)}"
+        axis = self.rows.sizes[name]
+        return "rows.first" if axis is None else f"whole.{dim_member(axis)}"
 
     def prologue(self) -> Iterator[str]:
         """Yield the head of the function that runs the stages on one slice or on everything."""
         op = self.op
         rows = "" if self.rows is None else "rows"
+        yield from self._place()
         yield f"static int32_t run_{op.name}(const void *sizes, const opc::row_block &{rows},"
         yield "    const DLTensor *const *inputs, DLTensor *const *outputs, const void *values, const opc_context *context,"
         yield "    opc::temporary *memory) {"
@@ -69,12 +76,42 @@ class SliceText:
             yield f"  const {struct_name(op)} &call = *static_cast<const {struct_name(op)} *>(sizes);"
         else:
             yield f"  {struct_name(op)} call = *static_cast<const {struct_name(op)} *>(sizes);"
+            if self.rows.whole:
+                yield f"  const {struct_name(op)} &whole = *static_cast<const {struct_name(op)} *>(sizes);"
             yield f"  call.{dim_member(self.rows.dim)}.size = rows.count;"
         if op.attributes:
             kind = attributes_type(self.family)
             yield f"  const {kind} *attributes = static_cast<const {kind} *>(values);"
         else:
             yield "  static_cast<void>(values);"
+
+    def _placed(self) -> Iterator[tuple[int, int, Affine]]:
+        """Yield the axes of operands of which a slice has one element, by their positions, and its place."""
+        if self.rows is None or self.rows.places is None:
+            return
+        for n, o in enumerate((*self.op.inputs, *self.op.outputs)):
+            for axis, place in self.rows.places.of(self.op, o.name, self.rows.leading).items():
+                yield n, axis, place
+
+    def _place(self) -> Iterator[str]:
+        """Yield the function that computes these places at a point of the leading axes."""
+        if self.rows is None or not self.rows.leading:
+            return
+        at: dict[Symbol, Affine] = {Index(name): Affine.of(Dim(f"at[{n}]")) for n, name in enumerate(self.rows.leading)}
+        scalar = CppScalarText(
+            self.op,
+            dim=lambda name: name if name.startswith("at[") else f"call.{dim_member(name)}",
+            group=lambda name: f"call.{group_member((name, None))}",
+            axis=lambda name: f"call.{axis_member(name)}",
+        )
+        lines = [f"  places[{n}] = {scalar.number(p.substitute(at.get))};" for n, (_, _, p) in enumerate(self._placed())]
+        known = any("call." in line for line in lines)
+        yield f"static void place_{self.op.name}(const void *{'sizes' if known else ''}, const int64_t *at, int64_t *places) {{"
+        if known:
+            yield f"  const {struct_name(self.op)} &call = *static_cast<const {struct_name(self.op)} *>(sizes);"
+        yield from lines
+        yield "}"
+        yield ""
 
     def columns(self, needed: NeededColumns | None, scalar: CppScalarText) -> Iterator[str]:
         """Yield what lets the stages of a program do without the columns that a block of rows does not need."""
@@ -86,14 +123,31 @@ class SliceText:
             f"opc::all_finite(rows.kept[{n}], *inputs[{inputs.index(name)}], loops.sums, loops.rows)"
             for n, name in enumerate(needed.finite)
         ]
+        if needed.after:
+            yield f"  const int64_t all_columns = {size};"
         yield "  if (rows.kept != nullptr) {"
         yield f"    const int64_t needed = {scalar.number(needed.count)};"
         yield f"    if ({' && '.join([f'needed < {size}', *finite])}) {{"
         yield f"      {size} = needed > 0 ? needed : 1;"
         yield "    }"
         yield "  }"
+        if self.rows.summed is not None:
+            yield f"  if (rows.columns != nullptr) *rows.columns = {size};"
 
-    def call(self, leaving_out: str) -> Iterator[str]:
+    def redone(self, program: Program) -> Iterator[str]:
+        """Yield what computes all columns where the stages of a program have found that not all can be left out."""
+        needed = program.columns
+        if needed is None or not needed.after or self.rows is None or len(needed.finite) > MOST_KEPT:
+            return
+        kinds = {t.name: t.type for t in program.temporaries}
+        missing = " || ".join(f"!opc::all_finite({name}, loops.sums, {dtype_text(kinds[name])})" for name in needed.after)
+        yield f"  if (code == OPC_OK && call.{dim_member(needed.dim)}.size < all_columns && ({missing})) {{"
+        values = "values" if self.op.attributes else "nullptr"
+        again = "{rows.first, rows.count, nullptr, rows.columns}"
+        yield f"    return run_{self.op.name}(sizes, {again}, inputs, outputs, {values}, context, memory);"
+        yield "  }"
+
+    def call(self, leaving_out: str, scalar: CppScalarText) -> Iterator[str]:
         """Yield the calls of that function, slice by slice where that pays.
 
         `leaving_out` is the condition of the calls whose blocks of rows need fewer columns the earlier they come.
@@ -101,30 +155,42 @@ class SliceText:
         if not self.used:
             return
         op = self.op
-        joint = "alone" if self.group is None else f"call.{group_member((self.group, None))}"
+        leading = () if self.rows is None else self.rows.leading
+        joint = "leading" if leading else "alone" if self.group is None else f"call.{group_member((self.group, None))}"
         operands = (*op.inputs, *op.outputs)
-        own = ", ".join(self._own(o) for o in operands)
         count = len(self.names)
-        elements = " + ".join(dict.fromkeys(self._elements(t) for ts in self.temporaries for t in ts))
+        elements = self._all_elements()
         attributes = "attributes" if op.attributes else "nullptr"
-        if self.group is None:
+        if leading:
+            sizes = ", ".join(f"call.{dim_member(name)}.size" for name in leading)
+            yield f"  const opc::extents leading = {{{len(leading)}, {{{sizes}}}}};"
+        elif self.group is None:
             yield "  const opc::extents alone = {};"
-        yield f"  const opc::extents *const own[] = {{{own}}};"
+        own = "nullptr" if leading else "own"
+        if not leading:
+            yield f"  const opc::extents *const own[] = {{{', '.join(self._own(o) for o in operands)}}};"
         yield f"  const int64_t elements = {elements};"
         everything, blocks, rows = "{}", "", ""
         if self.rows is not None:
             size = f"call.{dim_member(self.rows.dim)}.size"
-            has = ", ".join("true" if self._has_rows(o) else "false" for o in operands)
-            yield f"  const bool in_rows[] = {{{has}}};"
+            if leading:
+                yield from self._parts()
+            else:
+                has = ", ".join("true" if self._row_axis(o) >= 0 else "false" for o in operands)
+                yield f"  const bool in_rows[] = {{{has}}};"
+            if self.rows.summed is not None:
+                leaving_out = "true"  # several temporaries have columns
+            if leading:
+                leaving_out = f"{leaving_out or 'false'}, opc::least_rows"
             fewer = f", {leaving_out}" if leaving_out else ""
             yield f"  const int64_t block = opc::block_of_rows({size}, elements{fewer});"
             everything, blocks, rows = (
                 f"{{0, {size}, nullptr}}",
                 f", opc::blocks_of_rows({size}, block)",
-                f", in_rows, {size}, block",
+                f", {'nullptr' if leading else 'in_rows'}, {size}, block",
             )
         counts = f"{len(op.inputs)}, outputs, {len(op.outputs)}"
-        yield f"  if (!opc::pays_to_slice({joint}, own, {counts}, elements{blocks})) {{"
+        yield f"  if (!opc::pays_to_slice({joint}, {own}, {counts}, elements{blocks})) {{"
         yield f"    opc::temporary memory[{count}];"
         yield f"    return run_{op.name}(&call, {everything}, inputs, outputs, {attributes}, context, memory);"
         yield "  }"
@@ -132,11 +198,38 @@ class SliceText:
         for name in dict.fromkeys(group_member((d.name, d.of)) for o in operands for d in o.dims if isinstance(d, Group)):
             if self._is_ours(name):
                 yield f"  slice.{name}.rank = 0;"
+        if self.rows is not None and self.rows.places is not None:
+            yield from (f"  slice.{dim_member(name)}.size = 1;" for name in sorted(self.rows.places.sizes))
         yield (
-            f"  opc::slicing slices = {{context, &{joint}, inputs, outputs, {len(op.inputs)}, {len(op.outputs)}, own, "
+            f"  opc::slicing slices = {{context, &{joint}, inputs, outputs, {len(op.inputs)}, {len(op.outputs)}, {own}, "
             f"&slice, {attributes}, run_{op.name}, OPC_OK{rows}}};"
         )
-        yield "  return opc::run_slices(slices);"
+        if leading:
+            yield "  slices.parts = &parts;"
+        if self.rows is None or self.rows.summed is None:
+            yield "  return opc::run_slices(slices);"
+        else:
+            yield from self._run_summed(self.rows.summed, scalar)
+
+    def _run_summed(self, summed: Summed, scalar: CppScalarText) -> Iterator[str]:
+        """Yield what runs blocks whose results are added up."""
+        places = {o.name: n for n, o in enumerate(self.op.outputs)}
+        columns = {c.dim for c in self.needed if c is not None}
+        types: list[str] = []
+        for o in map(self.op.output, summed.outputs):
+            axis = next((n for n, d in enumerate(o.dims) if isinstance(d, Affine) and str(d) in columns), -1)
+            types.append(f"{{{places[o.name]}, {axis}, {dtype_text(o.type)}}}")
+        yield f"  const opc::summed_output summed[] = {{{', '.join(types)}}};"
+        yield f"  const int64_t members = {scalar.number(summed.members)};"
+        yield f"  return opc::run_summed(slices, summed, {len(types)}, members, {self.family.name}_loops::best().rows);"
+
+    def _parts(self) -> Iterator[str]:
+        """Yield which axes of operands have one element in a slice, and which have rows."""
+        placed = [f"{{{n}, {axis}}}" for n, axis, _ in self._placed()]
+        rows = [str(self._row_axis(o)) for o in (*self.op.inputs, *self.op.outputs)]
+        yield f"  static const opc::placed_axis placed[] = {{{', '.join(placed)}}};"
+        yield f"  static const int32_t row_axis[] = {{{', '.join(rows)}}};"
+        yield f"  const opc::slice_parts parts = {{placed, {len(placed)}, place_{self.op.name}, &call, row_axis}};"
 
     def _is_ours(self, member: str) -> bool:
         groups = {(d.name, d.of) for o in (*self.op.inputs, *self.op.outputs) for d in o.dims if isinstance(d, Group)}
@@ -146,10 +239,22 @@ class SliceText:
         group = next((d for d in o.dims if isinstance(d, Group) and d.name == self.group), None)
         return "nullptr" if group is None else f"&call.{group_member((group.name, group.of))}"
 
-    def _has_rows(self, o: Operand) -> bool:
-        return self.rows is not None and Affine.of(Dim(self.rows.dim)) in o.dims
+    def _row_axis(self, o: Operand) -> int:
+        """Return the position of the axis of which a block has some points, -1 where an operand has none."""
+        row = None if self.rows is None else Affine.of(Dim(self.rows.dim))
+        return next((n for n, d in enumerate(o.dims) if d == row), -1)
+
+    def _all_elements(self) -> str:
+        """Return the number of elements that the temporaries of a slice have. Of several that are as large one counts: most take
+        the memory of each other, but not those of which blocks make sums."""
+        if self.rows is None or self.rows.summed is None:
+            return " + ".join(dict.fromkeys(self._elements(t) for ts in self.temporaries for t in ts))
+        own = [[t for t in ts if t.host is None] for ts in self.temporaries]
+        return " + ".join(self._elements(t) for t in max(own, key=len))
 
     def _elements(self, t: Temporary) -> str:
         """Return the number of elements a temporary has in one slice, as far as its axes are dimensions."""
+        leading = () if self.rows is None else self.rows.leading
         sizes = [x.extent.single for x in t.loops if isinstance(x, IndexLoop)]
-        return " * ".join(f"call.{dim_member(s.name)}.size" for s in sizes if isinstance(s, Dim)) or "1"
+        own = [s.name for s in sizes if isinstance(s, Dim) and s.name not in leading]
+        return " * ".join(f"call.{dim_member(name)}.size" for name in own) or "1"

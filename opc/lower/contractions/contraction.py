@@ -272,7 +272,7 @@ def _sums(op: Op, assign: Assign) -> list[tuple[Reduce, tuple[Expr, ...], tuple[
         match e:
             case Reduce(kind="sum"):
                 terms = terms_of(op, assign, e, invariant)
-                if terms is not None and (not lazy or all(_is_plain(op, assign, t) for t in terms)):
+                if terms is not None and (not lazy or _reads_inside(op, assign, e, terms)):
                     found.append((e, invariant, terms))
             case Reduce():
                 pass
@@ -295,8 +295,19 @@ def _invariant_part(cond: Expr) -> tuple[Expr, ...]:
     return tuple(c for c in conjuncts(cond) if is_invariant(c))
 
 
+def _reads_inside(op: Op, assign: Assign, e: Reduce, terms: tuple[Term, ...]) -> bool:
+    """Whether the factors of a sum can be read at all points, also where a condition on these does not hold.
+
+    What is padded or checked is read where it is needed alone.
+    """
+    if all(_is_plain(op, assign, t) for t in terms):
+        return True
+    asks = any(f.read.pad is not None or f.read.checked for t in terms for f in t.factors)
+    return not asks and not any(ReadsInside(op).outside(replace(assign, value=e)))
+
+
 def _is_plain(op: Op, assign: Assign, term: Term) -> bool:
-    """Whether the factors of a term can be read at all points, also where a condition on these does not hold."""
+    """Whether the factors of a term are read by the indices of the loops alone."""
     extents = Shape(op, assign, term.axes).extents
     return all(
         isinstance(i, GroupRef) or (isinstance(i, Affine) and i.index is not None and extents.get(i.index) == dim)

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from opc.analysis.bounds.prover import facts_of
 from opc.analysis.shapes.inference import ShapeError
 from opc.ir.affine import Affine, AttrInt, Dim, FloorDiv, GroupSize, Minimum, Symbol
 from opc.ir.arrangement import Arrangement, arrangement, mixed
@@ -261,14 +262,25 @@ def axis_attributes(op: Op, sizes: Sizes, negative: bool = False) -> dict[str, A
 def in_blocks(op: Op) -> Iterator[tuple[Sizes, tuple[str, ...]]]:
     """Yield sizes with which stages fused by rows run on several blocks of them, and the dimensions to keep so long.
 
-    All other dimensions are 1. There are none for an op whose stages are not fused.
+    The last of leading axes with names has two points, as the group has, and all other dimensions are 1. There are none for an op
+    whose stages are not fused.
     """
     program = next((v.program for v in cpu_programs(op)), None)
     if program is None or program.fused is None:
         return
-    rows = program.fused.dim
+    rows, leading = program.fused.dim, program.fused.leading
     found = {a.name: None for t in program.temporaries for x in t.loops if isinstance(x, IndexLoop) for a in x.extent.atoms()}
-    columns = [d for d in dims_of(op) if d in found and d != rows]
-    long = dict(zip((rows, *columns), FUSED))
-    sizes = dict.fromkeys(dims_of(op), 1) | long
-    yield Sizes(sizes, {g: (2,) if i == 0 else () for i, g in enumerate(groups_of(op))}, {}), tuple(long)
+    columns = [d for d in dims_of(op) if d in found and d != rows and d not in leading]
+    short = dict.fromkeys(dims_of(op), 1) | dict.fromkeys(leading[-1:], 2)
+    # Rows may have to be no more than columns.
+    orders = [short | dict(zip((rows, *columns), long)) for long in (FUSED, FUSED[::-1])]
+    sizes = next((o for o in orders if _is_taken(op, o)), orders[0])
+    groups = {g: (2,) if i == 0 else () for i, g in enumerate(groups_of(op))}
+    yield Sizes(sizes, groups, {}), tuple(dict(zip((rows, *columns), FUSED)))
+
+
+def _is_taken(op: Op, sizes: Mapping[str, int]) -> bool:
+    """Whether the comparisons of dimensions that an op requires hold."""
+    facts = [f for r in op.require for f in facts_of(r.condition)]
+    known = [f for f in facts if all(isinstance(a, Dim) and a.name in sizes for a in f.atoms())]
+    return all(f.evaluate(lambda a: sizes[a.name]) >= 0 for f in known)

@@ -57,5 +57,12 @@ static bool all_finite(kept_memory &kept, const DLTensor &t, const contraction_f
   return kept.finite;
 }
 
+/* Whether the elements of a temporary are all finite. */
+static bool all_finite(const temporary &t, const contraction_functions *sums, dtype computed) {
+  int64_t elements = 1;
+  for (int32_t i = 0; i < t.ndim; ++i) elements *= t.shape[i];
+  return sums[computed == dtype_float64].all_finite(t.data, elements);
+}
+
 }  // namespace opc
 #endif  // OPC_CONTRACTION_FINITE_H

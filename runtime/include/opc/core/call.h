@@ -149,10 +149,12 @@ struct kept_memory {
   ~kept_memory() { free_aligned(data); }
 };
 
-/* The rows of a block of a slice; `kept` is there for its stages, NULL where there is one block only. */
+/* The rows of a block of a slice; `kept` is there for its stages, NULL where there is one block only. At `columns`, where that is not NULL,
+ * goes how many of the columns that blocks can do without a block has computed. */
 struct row_block {
   int64_t first, count;
   kept_memory *kept;
+  int64_t *columns = nullptr;
 };
 
 /* A size below zero is none: what looks an element up compares its place with the size that stands here. */

@@ -10,20 +10,25 @@ namespace opc {
 #ifndef OPC_BLOCK_ELEMENTS
 #define OPC_BLOCK_ELEMENTS (1 << 19)
 #endif
+#ifndef OPC_LEAST_ROWS
+#define OPC_LEAST_ROWS 128
+#endif
 
 enum : int64_t {
   least_slices = 4,
   sliced_elements = 1 << 18,
   block_elements = OPC_BLOCK_ELEMENTS, /* of a temporary, in a block of rows */
   block_strip = 16,                    /* rows that a block is a multiple of */
+  least_rows = OPC_LEAST_ROWS,         /* of a block, where leading axes have names */
   staircase = 8                        /* blocks of a slice, at least, where the first ones need fewer columns */
 };
-enum { most_sliced = 64, most_kept = 8 };
+enum { most_sliced = 64, most_kept = 8, most_placed = 256 };
 
 /* What a thread works in, from one slice or block to the next; nothing at first, which all bytes 0 are, too. */
 struct slice_memory {
   temporary temporaries[most_sliced];
   kept_memory kept[most_kept];
+  kept_memory addends; /* to what blocks add up */
 };
 
 /* The memory of the threads of a call. A host may run many short ranges of slices: what one has made is there for the next. */
@@ -60,9 +65,26 @@ struct slice_pool {
   }
 };
 
+/* An axis of an operand, by their positions, of which a slice has one element. */
+struct placed_axis {
+  int32_t operand, axis;
+};
+
+/* What a slice has of the operands of an op whose leading axes have names: one element along each of the axes `placed`, where `place`
+ * says for a point of the leading axes, given the sizes of the whole call. An axis stays, with one point. `row_axis` tells of each operand
+ * the axis of which a block has some rows, -1 for none. */
+struct slice_parts {
+  const placed_axis *placed;
+  int32_t placed_count;
+  void (*place)(const void *call, const int64_t *at, int64_t *places);
+  const void *call;
+  const int32_t *row_axis;
+};
+
 /* An op to be sliced: its operands, inputs first, and for each of them the sizes of its leading axes that belong to the group, NULL for
  * none. `call` is the call of one slice. Where slices go in blocks of rows, `in_rows` says which operands have the axis of `rows` points
- * behind those of the group; a block has `block` of them, the last one what is left. */
+ * behind those of the group; a block has `block` of them, the last one what is left. With `parts` the group is that of the leading axes,
+ * and these say what a slice has of each operand instead. */
 struct slicing {
   const opc_context *context;
   const extents *group;
@@ -79,28 +101,34 @@ struct slicing {
   int64_t rows = 0;
   int64_t block = 0;
   slice_pool *pool = nullptr;
+  const slice_parts *parts = nullptr;
 };
 
 /* How many rows of a slice go together, whose temporaries have `elements` each. It depends on sizes alone, so that the sums do, too. Where
- * the earlier of them need `fewer` columns, there are several blocks of a smaller slice, too. */
-static inline int64_t block_of_rows(int64_t rows, int64_t elements, bool fewer = false) {
+ * the earlier of them need `fewer` columns, there are several blocks of a smaller slice, too. No block has less than `least` rows but the
+ * last one. */
+static inline int64_t block_of_rows(int64_t rows, int64_t elements, bool fewer = false, int64_t least = block_strip) {
   const int64_t most = !fewer ? block_elements : elements / staircase < block_elements ? elements / staircase : block_elements;
   if (elements <= (fewer ? block_elements / staircase : block_elements)) return rows;
   const int64_t each = elements / rows;
   const int64_t block = (most / each + block_strip - 1) / block_strip * block_strip;
-  return block < block_strip ? block_strip : block;
+  return block < least ? least : block;
 }
 
 static inline int64_t blocks_of_rows(int64_t rows, int64_t block) { return rows > 0 ? (rows + block - 1) / block : 0; }
 
+static inline int64_t blocks_of_slice(const slicing &s) {
+  return s.in_rows != nullptr || s.parts != nullptr ? blocks_of_rows(s.rows, s.block) : 1;
+}
+
 /* Whether slicing pays: there are enough slices, their temporaries, of `elements` each, don't fit a cache all together, and no result
- * is broadcast along the group. */
+ * is broadcast along the group. Where `own` is NULL none can be. */
 static bool pays_to_slice(const extents &group, const extents *const *own, int32_t input_count, DLTensor *const *outputs,
                           int32_t output_count, int64_t elements, int64_t blocks = 1) {
   if (count(group) * blocks < least_slices || count(group) * elements < sliced_elements) return false;
   if (input_count + output_count > most_sliced) return false;
   for (int32_t k = input_count; k < input_count + output_count; ++k) {
-    if (outputs[k - input_count] == nullptr || group.rank == 0) continue;
+    if (own == nullptr || outputs[k - input_count] == nullptr || group.rank == 0) continue;
     if (own[k] == nullptr || own[k]->rank != group.rank) return false;
     for (int32_t i = 0; i < group.rank; ++i) {
       if (own[k]->size[i] != group.size[i]) return false;
@@ -134,60 +162,105 @@ static void take_slice(DLTensor &slice, const DLTensor &whole, const extents *ow
   }
 }
 
-static void run_slice_range(void *argument, int64_t begin, int64_t end) {
-  slicing &s = *static_cast<slicing *>(argument);
+/* Sets tensors to what a slice has of the whole ones at a point of the leading axes, NULL for those that are not there. */
+static void take_parts(const slice_parts &p, const DLTensor *const *whole, int32_t operands, const int64_t *at, const row_block &rows,
+                       DLTensor *tensors, int64_t (*shapes)[OPC_MAX_RANK], int64_t (*strides)[OPC_MAX_RANK]) {
+  int64_t places[most_placed], offset[most_sliced] = {};
+  p.place(p.call, at, places);
+  for (int32_t k = 0; k < operands; ++k) {
+    if (whole[k] == nullptr) continue;
+    const DLTensor &t = tensors[k] = *whole[k];
+    find_strides(t.ndim, t.shape, t.strides, strides[k]);
+    for (int32_t i = 0; i < t.ndim; ++i) shapes[k][i] = t.shape[i];
+    const int32_t axis = p.row_axis[k];
+    if (axis >= 0) {
+      shapes[k][axis] = rows.count;
+      offset[k] = rows.first * strides[k][axis];
+    }
+  }
+  for (int32_t n = 0; n < p.placed_count; ++n) {
+    const placed_axis &placed = p.placed[n];
+    if (whole[placed.operand] == nullptr) continue;
+    shapes[placed.operand][placed.axis] = 1;
+    offset[placed.operand] += places[n] * strides[placed.operand][placed.axis];
+  }
+  for (int32_t k = 0; k < operands; ++k) {
+    if (whole[k] == nullptr) continue;
+    tensors[k].byte_offset += static_cast<uint64_t>(offset[k] * (tensors[k].dtype.bits / 8));
+    tensors[k].shape = shapes[k];
+    tensors[k].strides = strides[k];
+  }
+}
+
+/* The operands of one block of rows. */
+struct slice_operands {
+  DLTensor tensors[most_sliced];
+  const DLTensor *inputs[most_sliced];
+  DLTensor *outputs[most_sliced];
+  int64_t shapes[most_sliced][OPC_MAX_RANK];
+  int64_t strides[most_sliced][OPC_MAX_RANK];
+};
+
+/* Takes the operands of a block of rows, counted from the first one, of a slice; returns its rows. */
+static row_block take_block(const slicing &s, int64_t slice, int64_t block, kept_memory *kept, slice_operands &taken) {
+  const int64_t first = block * s.block;
+  const row_block rows = {first, s.rows - first < s.block ? s.rows - first : s.block, kept};
+  const int32_t operands = s.input_count + s.output_count;
+  const DLTensor *whole[most_sliced];
+  for (int32_t k = 0; k < operands; ++k) whole[k] = k < s.input_count ? s.inputs[k] : s.outputs[k - s.input_count];
+  int64_t at[OPC_MAX_RANK];
+  for (int32_t i = s.group->rank - 1; i >= 0; --i) {
+    at[i] = slice % s.group->size[i];
+    slice /= s.group->size[i];
+  }
+  if (s.parts != nullptr) take_parts(*s.parts, whole, operands, at, rows, taken.tensors, taken.shapes, taken.strides);
+  for (int32_t k = 0; k < operands; ++k) {
+    DLTensor &t = taken.tensors[k];
+    const row_block *own_rows = s.in_rows != nullptr && s.in_rows[k] ? &rows : nullptr;
+    if (whole[k] != nullptr && s.parts == nullptr) take_slice(t, *whole[k], s.own[k], at, s.group->rank, own_rows, taken.shapes[k]);
+    if (k < s.input_count) {
+      taken.inputs[k] = whole[k] != nullptr ? &t : nullptr;
+    } else {
+      taken.outputs[k - s.input_count] = whole[k] != nullptr ? &t : nullptr;
+    }
+  }
+  return rows;
+}
+
+/* Runs `body` on a part of a call, with the memory of a thread and a context in which nothing runs beside it. */
+template <typename Body>
+static void in_slice_memory(slicing &s, const Body &body) {
   opc_context alone = {};
   if (s.context != nullptr) alone = *s.context;
   alone.parallel_for = nullptr;
   int32_t place;
   slice_memory *const memory = s.pool->take(place);
-  if (memory == nullptr) {
-    s.pool->give_back(memory, place);
-    __atomic_store_n(&s.code, fail(&alone, OPC_OUT_OF_MEMORY, "no memory for slices"), __ATOMIC_RELAXED);
-    return;
-  }
-  DLTensor tensors[most_sliced];
-  const DLTensor *inputs[most_sliced];
-  DLTensor *outputs[most_sliced];
-  int64_t shapes[most_sliced][OPC_MAX_RANK];
-  const int64_t blocks = s.in_rows != nullptr ? blocks_of_rows(s.rows, s.block) : 1;
-  for (int64_t unit = begin; unit < end; ++unit) {
-    /* The last rows first: where others need fewer columns, memory for these is there then. */
-    const int64_t first = (blocks - 1 - unit % blocks) * s.block;
-    const row_block rows = {first, s.rows - first < s.block ? s.rows - first : s.block, blocks > 1 ? memory->kept : nullptr};
-    int64_t at[OPC_MAX_RANK];
-    int64_t rest = unit / blocks;
-    for (int32_t i = s.group->rank - 1; i >= 0; --i) {
-      at[i] = rest % s.group->size[i];
-      rest /= s.group->size[i];
-    }
-    for (int32_t k = 0; k < s.input_count + s.output_count; ++k) {
-      const bool input = k < s.input_count;
-      const DLTensor *whole = input ? s.inputs[k] : s.outputs[k - s.input_count];
-      const row_block *own_rows = s.in_rows != nullptr && s.in_rows[k] ? &rows : nullptr;
-      if (whole != nullptr) take_slice(tensors[k], *whole, s.own[k], at, s.group->rank, own_rows, shapes[k]);
-      DLTensor *slice = whole != nullptr ? &tensors[k] : nullptr;
-      if (input) {
-        inputs[k] = slice;
-      } else {
-        outputs[k - s.input_count] = slice;
-      }
-    }
-    const int32_t code = s.run(s.call, rows, inputs, outputs, s.attributes, &alone, memory->temporaries);
-    if (code != OPC_OK) {
-      __atomic_store_n(&s.code, code, __ATOMIC_RELAXED);
-      break;
-    }
-  }
+  const int32_t code = memory != nullptr ? body(*memory, alone) : fail(&alone, OPC_OUT_OF_MEMORY, "no memory for slices");
+  if (code != OPC_OK) __atomic_store_n(&s.code, code, __ATOMIC_RELAXED);
   s.pool->give_back(memory, place);
+}
+
+static void run_slice_range(void *argument, int64_t begin, int64_t end) {
+  slicing &s = *static_cast<slicing *>(argument);
+  in_slice_memory(s, [&](slice_memory &memory, opc_context &alone) {
+    slice_operands taken;
+    const int64_t blocks = blocks_of_slice(s);
+    int32_t code = OPC_OK;
+    for (int64_t unit = begin; unit < end && code == OPC_OK; ++unit) {
+      /* The last rows first: where others need fewer columns, memory for these is there then. */
+      const int64_t block = blocks - 1 - unit % blocks;
+      const row_block rows = take_block(s, unit / blocks, block, blocks > 1 ? memory.kept : nullptr, taken);
+      code = s.run(s.call, rows, taken.inputs, taken.outputs, s.attributes, &alone, memory.temporaries);
+    }
+    return code;
+  });
 }
 
 static int32_t run_slices(slicing &s) {
   slice_pool pool;
   s.pool = &pool;
   s.code = OPC_OK;
-  const int64_t points = count(*s.group) * (s.in_rows != nullptr ? blocks_of_rows(s.rows, s.block) : 1);
-  over_range(s.context, points, 1, run_slice_range, &s);
+  over_range(s.context, count(*s.group) * blocks_of_slice(s), 1, run_slice_range, &s);
   return s.code;
 }
 

@@ -1,0 +1,163 @@
+"""Results that blocks of rows add up, compiled: gradients by keys and values that heads of queries share, against NumPy."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from opc.ir.op import Op
+from opc.pipeline import compile_text
+from tests.emit.kernel_library import Array, KernelLibrary, compile_kernel, odd_parallel_for, split_everywhere
+
+GROUPED = """\
+op: f
+domain: opc.test
+version: 1
+doc: A test.
+types: {T: [float16, float32, float64]}
+inputs: {q: 'T[B, H, L, E]', k: 'T[B, G, S, E]', v: 'T[B, G, S, V]'}
+attributes: {is_causal: {type: bool, default: false}}
+outputs: {y: 'T[B, H, L, V]'}
+require: [L <= S, S > 0, G > 0, H > 0, H % G == 0]
+kernel: |
+  s[b, h, i, j] = 0.7 * sum[e](q[b, h, i, e] * k[b, h * G // H, j, e]) if j <= i + S - L or not is_causal else -inf
+  m[b, h, i] = stop_gradient(max[j](s[b, h, i, j]))
+  p[b, h, i, j] = exp(s[b, h, i, j] - m[b, h, i])
+  y[b, h, i, d] = sum[j](p[b, h, i, j] * v[b, h * G // H, j, d]) / sum[j](p[b, h, i, j])
+"""
+
+FEW = ("-DOPC_BLOCK_ELEMENTS=4096", "-DOPC_LEAST_ROWS=16")
+"""Blocks of 16 rows where slices have more than 512 elements; a call goes in blocks where all slices have more than 2^18."""
+
+BLOCKS = [
+    (2, 6, 2, 200, 250),  # groups of three heads
+    (1, 2, 1, 393, 501),  # one unit, whose blocks are cut into parts
+    (3, 4, 4, 91, 300),  # a head of keys for each
+    (1, 8, 1, 27, 1301),
+    (17, 2, 2, 93, 100),  # more units than parts are made for
+]
+WHOLE = [(2, 4, 2, 5, 7), (2, 4, 2, 0, 3), (0, 4, 2, 100, 130)]
+Sizes = tuple[int, int, int, int, int]
+
+
+@pytest.fixture(scope="module")
+def grouped(tmp_path_factory: pytest.TempPathFactory) -> KernelLibrary:
+    family = compile_text(GROUPED)
+    return KernelLibrary(family, compile_kernel(family, tmp_path_factory.mktemp("grouped"), *FEW))
+
+
+def _backward(library: KernelLibrary) -> Op:
+    op = library.family.backward
+    assert op is not None
+    return op
+
+
+def _given(seed: int, dtype: type[Any], sizes: Sizes) -> dict[str, Array]:
+    rng = np.random.default_rng(seed)
+    b, h, g, rows, keys = sizes
+    shapes = {"q": (b, h, rows, 8), "k": (b, g, keys, 8), "v": (b, g, keys, 5), "d_y": (b, h, rows, 5)}
+    return {n: rng.standard_normal(shape).astype(dtype) for n, shape in shapes.items()}
+
+
+def _gradients(given: dict[str, Array], is_causal: bool) -> dict[str, Array]:
+    """Return what the gradients are, and y, with the factors that a spec says: 0 times an infinity is NaN."""
+    q, k, v, d_y = (given[n].astype(np.float64) for n in ("q", "k", "v", "d_y"))
+    (b, h, rows, _), (_, g, keys, _) = q.shape, k.shape
+    k, v = (np.repeat(x, h // g, 1) for x in (k, v))
+    seen = np.tri(rows, keys, keys - rows, dtype=bool) | (not is_causal)
+    with np.errstate(invalid="ignore"):
+        s = np.where(seen, 0.7 * (q @ k.swapaxes(-1, -2)), -np.inf)
+        p = np.exp(s - s.max(-1, keepdims=True, initial=-np.inf))
+        t = p.sum(-1, keepdims=True)
+        y = p @ v / t
+        each = d_y / t
+        d_s = np.where(seen, 0.7 * p * (each @ v.swapaxes(-1, -2) - (y * d_y).sum(-1, keepdims=True) / t), 0)
+        d_k = (d_s.swapaxes(-1, -2) @ q).reshape(b, g, h // g, keys, 8).sum(2)
+        d_v = (p.swapaxes(-1, -2) @ each).reshape(b, g, h // g, keys, 5).sum(2)
+        return {"y": y, "d_q": d_s @ k, "d_k": d_k, "d_v": d_v}
+
+
+def _call(
+    library: KernelLibrary, given: dict[str, Array], y: Array, is_causal: bool, way: Any = None, **options: Any
+) -> dict[str, Array]:
+    chosen = KernelLibrary(library.family, Path(library.library._name), way)
+    inputs = {**given, "y": y.astype(given["q"].dtype)}
+    return chosen.call(_backward(library), inputs, {"is_causal": is_causal}, **options)
+
+
+@pytest.mark.rotating
+@pytest.mark.parametrize("is_causal", [False, True])
+@pytest.mark.parametrize("sizes", [*BLOCKS, *WHOLE])
+def test_blocks_add_up_what_numpy_gives(grouped: KernelLibrary, sizes: Sizes, is_causal: bool) -> None:
+    given = _given(1, np.float64, sizes)
+    expected = _gradients(given, is_causal)
+    y = expected.pop("y")
+    found = [_call(grouped, given, y, is_causal, way) for way in (None, odd_parallel_for, split_everywhere)]
+    for one in found:
+        for name, value in expected.items():
+            np.testing.assert_allclose(one[name], value, rtol=1e-11, atol=1e-12)
+            # How sums are cut depends on sizes alone.
+            np.testing.assert_array_equal(one[name], found[0][name])
+
+
+@pytest.mark.parametrize("wanted", [("d_k",), ("d_v",), ("d_q",), ("d_q", "d_v")])
+def test_what_nobody_wants_is_not_added_up(grouped: KernelLibrary, wanted: tuple[str, ...]) -> None:
+    given = _given(2, np.float64, BLOCKS[0])
+    expected = _gradients(given, True)
+    found = _call(grouped, given, expected["y"], True, wanted=wanted)
+    assert found.keys() == set(wanted)
+    for name in wanted:
+        np.testing.assert_allclose(found[name], expected[name], rtol=1e-11, atol=1e-12)
+
+
+@pytest.mark.parametrize("is_causal", [False, True])
+def test_sums_are_wider_than_what_is_stored(grouped: KernelLibrary, is_causal: bool) -> None:
+    """Heads and blocks are added up in float32, and rounded once."""
+    given = _given(3, np.float16, BLOCKS[1])
+    given["d_y"] = np.abs(given["d_y"])
+    expected = _gradients(given, is_causal)
+    found = _call(grouped, given, expected["y"], is_causal)
+    for name in ("d_k", "d_v"):
+        scale = np.abs(expected[name]).max()
+        assert np.abs(found[name] - expected[name]).max() < 1.5e-3 * scale
+    # A value's gradient is a sum of positive numbers: half a unit of its last place, and what probabilities were rounded by.
+    np.testing.assert_allclose(found["d_v"].astype(np.float64), expected["d_v"], rtol=6e-4, atol=1e-6)
+
+
+def test_inputs_may_have_any_strides(grouped: KernelLibrary) -> None:
+    given = _given(4, np.float64, BLOCKS[0])
+    expected = _gradients(given, True)
+    given["q"] = np.ascontiguousarray(given["q"].transpose(2, 3, 1, 0)).transpose(3, 2, 0, 1)
+    given["k"] = np.repeat(given["k"], 2, axis=1)[:, ::2]
+    given["d_y"] = given["d_y"][..., ::-1].copy()[..., ::-1]
+    found = _call(grouped, given, expected["y"], True)
+    for name in ("d_q", "d_k", "d_v"):
+        np.testing.assert_allclose(found[name], expected[name], rtol=1e-11, atol=1e-12)
+
+
+@pytest.mark.parametrize("bad", [np.inf, np.nan])
+@pytest.mark.parametrize(
+    ("name", "place"),
+    [
+        ("q", (1, 4, 20, 3)),  # an early row, which leaves most columns out
+        ("k", (1, 1, 248, 2)),  # a late column, which most rows leave out
+        ("v", (0, 1, 249, 4)),
+        ("d_y", (1, 3, 7, 1)),
+    ],
+)
+def test_no_column_is_left_out_where_0_times_it_is_not_0(
+    grouped: KernelLibrary, name: str, place: tuple[int, ...], bad: float
+) -> None:
+    given = _given(5, np.float64, BLOCKS[0])
+    given[name][place] = bad
+    expected = _gradients(given, True)
+    y = expected.pop("y")
+    found = _call(grouped, given, y, True, odd_parallel_for)
+    for output, value in expected.items():
+        np.testing.assert_array_equal(np.isfinite(found[output]), np.isfinite(value))
+        known = np.isfinite(value)
+        np.testing.assert_allclose(found[output][known], value[known], rtol=1e-11, atol=1e-12)
+        assert known.any()
