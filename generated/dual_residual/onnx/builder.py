@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -181,15 +181,21 @@ class Body(Arrays, Functions, Windows):
             self._nodes, self._known = outer, known
 
     def scan(
-        self, made: Steps, count: str, falls: bool, empty: list[str] | None = None
+        self,
+        made: Steps,
+        count: str,
+        falls: bool,
+        empty: list[str] | None = None,
+        shapes: Sequence[str | None] | None = None,
     ) -> list[str]:
         """Add so many steps, from the last one down if it `falls`; return the results of all.
 
-        Where there may be none, these are `empty` then.
+        Where there may be none, these are `empty` then. Those that leave a step as vectors
+        get the `shapes`.
         """
         if empty is not None:
             with self.branch() as some:
-                some.results = self.scan(made, count, falls)
+                some.results = self.scan(made, count, falls, shapes=shapes)
             with self.branch() as none:
                 none.results = empty
             cond = self.Greater(count, self.number(0))
@@ -214,7 +220,15 @@ class Body(Arrays, Functions, Windows):
         attributes = {"num_scan_inputs": 1, "body": made.graph}
         inputs, outputs = [*made.starts, steps], [*ends, *results]
         self._nodes.append(helper.make_node("Scan", inputs, outputs, **attributes))
-        return [self.Gather(r, steps, axis=0) if falls else r for r in results]
+        if falls:
+            results = [self.Gather(r, steps, axis=0) for r in results]
+        if shapes is None:
+            return results
+        return [r if s is None else self.reshape(r, s) for r, s in zip(results, shapes)]
+
+    def flat(self, x: str) -> str:
+        """Add the elements of a tensor as a vector."""
+        return self.Reshape(x, self.vector(-1))
 
     # ---- values ----
 
