@@ -47,7 +47,8 @@ def curves(family: Family) -> Curves | None:
     if not all(o.dims and any(d.is_floating for d in candidates(o.type)) for o in (*op.inputs, *op.outputs)):
         return None
     attributes = attributes_of(family)
-    if attributes is None:
+    # What only moves elements is no function of a number.
+    if attributes is None or any(o.permuted for o in (*op.inputs, *op.outputs)):
         return None
     x = np.linspace(LEAST, MOST, POINTS)
     source, result = op.inputs[0].name, op.outputs[0].name

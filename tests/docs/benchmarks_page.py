@@ -45,12 +45,27 @@ def by_call(table: str) -> dict[str, list[str]]:
     return found
 
 
+def cells(line: str) -> list[str]:
+    """Return the cells of a row."""
+    return [cell.strip() for cell in line.strip().removeprefix("|").removesuffix("|").split("|")]
+
+
 def merged(old: str, new: str) -> str:
-    """Return a table with the rows of a newer one of the same columns; one of other columns is taken as it is."""
-    head = new.splitlines()[:2]
-    if head != old.splitlines()[:2]:
-        return "\n".join(line for line in new.splitlines() if line.startswith("|"))
-    return "\n".join([*head, *(line for lines in (by_call(old) | by_call(new)).values() for line in lines)])
+    """Return a table with the rows of a newer one in the place of those of the same calls, and the columns of the wider one."""
+    before, now = cells(old.splitlines()[0]), cells(new.splitlines()[0])
+    titles, wider = (before, old) if set(now) <= set(before) else (now, new)
+    if not {*before, *now} <= set(titles):
+        raise ValueError(f"the tables have other columns: {before} and {now}")
+
+    def fitted(table: str, own: list[str]) -> dict[str, list[str]]:
+        def row(line: str) -> str:
+            found = dict(zip(own, cells(line), strict=True))
+            return f"| {' | '.join(found.get(t, '') for t in titles)} |"
+
+        return {call: [row(line) for line in lines] for call, lines in by_call(table).items()}
+
+    rows = (fitted(old, before) | fitted(new, now)).values()
+    return "\n".join([*wider.splitlines()[:2], *(line for lines in rows for line in lines)])
 
 
 def with_means(page: str) -> str:
@@ -115,13 +130,14 @@ def kept(page: str, runs: Iterable[Benchmark]) -> str:
     runs = list(runs)
     found: list[Measurement] = []
     for section in SHOWN:
-        new: dict[str, list[Measurement]] = {}
-        for r in (r for run in runs for r in run.rows if r.section == section):
-            new.setdefault(r.op, []).append(r)
-        old: dict[str, list[Measurement]] = {}
-        for r in (r for r in printed(page) if r.section == section):
-            old.setdefault(r.op, []).append(r)
-        found += [r for rows in (old | new).values() for r in rows]
+        calls: dict[str, list[Measurement]] = {}
+        for source in (printed(page), *(run.rows for run in runs)):
+            own: dict[str, list[Measurement]] = {}
+            for r in source:
+                if r.section == section:
+                    own.setdefault(r.op, []).append(r)
+            calls |= own
+        found += [r for rows in calls.values() for r in rows]
     lines = ",\n".join(
         json.dumps({k: v for k, v in asdict(r).items() if k == "seconds" or v not in (None, "", 0)}) for r in found
     )
