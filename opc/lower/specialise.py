@@ -7,7 +7,6 @@ there is a case for either answer.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from itertools import islice
 
@@ -20,7 +19,6 @@ from opc.ir.expr import (
     NOTHING,
     POSITION,
     READ,
-    REDUCTION,
     AttrRef,
     Call,
     Const,
@@ -88,44 +86,19 @@ class Specialisation:
 
 
 def specialise(op: Op) -> tuple[Specialisation, ...]:
-    """Return the cases of an op, one case without values when its body asks for nothing.
-
-    Where there are too many, they are those of the attributes that choose between reductions, as far as these are few.
-    """
+    """Return the cases of an op, one case without values when its body asks for nothing (or for too much)."""
     for numbers in (True, False):
         cases = tuple(islice(_cases(op, (), numbers), _MOST_CASES + 1))
         if len(cases) <= _MOST_CASES:
             return cases
         if not any(isinstance(value, Equal) for case in cases for _, value in case.values):
             break
-    found: tuple[Specialisation, ...] = (Specialisation((), op),)
-    chosen: frozenset[str] = frozenset()
-    for name in sorted(_choosing(op), key=lambda n: (-_choosing(op)[n], n)):
-        cases = tuple(islice(_cases(op, (), False, chosen | {name}), _MOST_CASES + 1))
-        if len(cases) <= _MOST_CASES:
-            found, chosen = cases, chosen | {name}
-    return found
+    return (Specialisation((), op),)
 
 
-def _choosing(op: Op) -> Counter[str]:
-    """Return the attributes that choose between values with reductions, each with the number of these."""
-    found: Counter[str] = Counter()
-    for s in op.body:
-        for e in walk(s.value):
-            if isinstance(e, Select) and traits(e) & REDUCTION:
-                for name in _attributes(e.cond):
-                    found[name] += sum(isinstance(n, Reduce) for side in (e.then, e.other) for n in walk(side))
-    return +found
-
-
-def _cases(
-    op: Op, values: tuple[tuple[str, int | bool | Equal], ...], numbers: bool, only: frozenset[str] | None = None
-) -> Iterator[Specialisation]:
-    """Yield the cases that are left when `values` are put in: an attribute is asked for only where it still matters.
-
-    With `only`, other attributes than these stay as they are.
-    """
-    asked = {name for name in _asked(op) if only is None or name in only}
+def _cases(op: Op, values: tuple[tuple[str, int | bool | Equal], ...], numbers: bool) -> Iterator[Specialisation]:
+    """Yield the cases that are left when `values` are put in: an attribute is asked for only where it still matters."""
+    asked = _asked(op)
     attribute = next((a for a in op.attributes if a.name in asked), None)
     compared = next(_compared(op), None) if numbers and attribute is None else None
     if compared is not None:
@@ -136,7 +109,7 @@ def _cases(
         yield Specialisation(values, op)
     else:
         for value, put in enumerate(attribute.values) if attribute.values else ((True, True), (False, False)):
-            yield from _cases(_with(op, {attribute.name: put}), (*values, (attribute.name, value)), numbers, only)
+            yield from _cases(_with(op, {attribute.name: put}), (*values, (attribute.name, value)), numbers)
 
 
 def _compared(op: Op) -> Iterator[tuple[str, int | float]]:
