@@ -87,6 +87,18 @@ def check_examples(family: Family) -> Iterator[tuple[str, str]]:
         yield f"example {number}", f"{example.span.place}: {wrong}" if wrong and example.span.place else wrong
 
 
+def _meets(found: Bounds, expected: Bounds) -> Array:
+    """Return where a value that is found may be one that is expected."""
+    return ((found.low <= expected.high) & (expected.low <= found.high)) | (found.nan & expected.nan)
+
+
+def _stored(b: Bounds, dtype: DType) -> Bounds:
+    """Return what values are once they are stored in a type of 16 or 8 bits; what some of these do not hold is NaN then."""
+    low, high = (v.astype(numpy_dtype(dtype)).astype(np.float64) for v in (b.low, b.high))
+    nan = np.isnan(low) | np.isnan(high)
+    return between(np.where(nan, np.inf, low), np.where(nan, -np.inf, high), b.nan | nan)
+
+
 def _check(op: Op, example: Example, binding: dict[str, DType]) -> str:
     values = dict(example.values)
     chosen = {a.binds: values.get(a.name, a.default) for a in op.attributes if a.binds is not None}
@@ -107,7 +119,10 @@ def _check(op: Op, example: Example, binding: dict[str, DType]) -> str:
         got, expected = found[name].bounds, literal(want)
         if got.low.shape != expected.low.shape:
             return f"{name} has shape {list(got.low.shape)}, not {list(expected.low.shape)}"
-        meets = ((got.low <= expected.high) & (expected.low <= got.high)) | (got.nan & expected.nan)
+        meets = _meets(got, expected)
+        if (kind := found[name].dtype).is_floating and kind.bits < 32:
+            # An example may give the number that is meant, or what is left of it when it is stored.
+            meets |= _meets(_stored(got, kind), expected)
         if not bool(np.all(meets)):
             index = tuple(int(i) for i in np.unravel_index(int(np.argmin(meets)), meets.shape))
             value, said = (number_text(v[index], found[name].dtype) for v in (found[name].value, _array(want)))
