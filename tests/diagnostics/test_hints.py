@@ -45,6 +45,8 @@ HINTS: list[tuple[Case, str]] = [
     (kernel("y[n] = x[n*n]", **VECTOR), "cast(int64, ...)"),
     (kernel("y = x + u", **MIXED), "cast(T, ...)"),
     (kernel("y = x + cast(T, i + 0.5)", **MIXED), "cast(T, ...)"),
+    (kernel("y[i] = a[i] + b[i]", inputs="{a: 'int32[N]', b: 'int64[N]'}", outputs="{y: 'int64[N]'}"), "cast(int64, ...)"),
+    (kernel("y[i] = a[i] * b[i]", inputs="{a: 'uint8[N]', b: 'float16[N]'}", outputs="{y: 'float16[N]'}"), "cast(float16, ...)"),
     (kernel("y[...] = x[0]", **VECTOR), "write y[n]"),
     (kernel("y = x + cast(T, i ** -2)", **MIXED), "convert it with cast(T, ...)"),
     (kernel("y[i] = sum[k:minimum(i + 1, a)](x[i - k])", **VECTOR, attributes="{a: int}"), "sum[k:a](... if k < i + 1 else 0)"),

@@ -19,7 +19,7 @@ from opc.analysis.value_types import affine_of, flag_of, presence
 from opc.analysis.wording import article, type_text
 from opc.diagnostics import Diagnostics, Span, did_you_mean
 from opc.ir.affine import Affine, Dim, Index, maximum, minimum
-from opc.ir.dtypes import DType, ValueType, Weak, candidates, is_bool, is_floating, is_integer
+from opc.ir.dtypes import DType, ElementType, ValueType, Weak, candidates, is_bool, is_floating, is_integer
 from opc.ir.expr import REDUCTIONS, AttrRef, Call, Cast, Const, Expr, IndexValue, Select, StrConst, walk
 from opc.ir.functions import CALLABLE, FUNCTIONS
 from opc.ir.op import Attribute, AttributeKind
@@ -396,6 +396,18 @@ def _whole(value: int, span: Span) -> Expr:
 
 
 def _one_side(types: Sequence[ValueType]) -> str:
-    """Return the hint for types that don't mix: to convert to the first that has a name."""
-    named = next((str(t) for t in types if not isinstance(t, Weak) and t is not DType.BOOL), "int64")
-    return f"convert one side with cast({named}, ...)"
+    """Return the hint for types that don't mix: to convert to one that has all values of the others, else to the first."""
+    named = [t for t in types if not isinstance(t, Weak) and t is not DType.BOOL]
+    wide = (t for t in named if all(_has_all(t, other) for other in named))
+    return f"convert one side with cast({next(wide, named[0] if named else 'int64')}, ...)"
+
+
+def _has_all(t: ElementType, other: ElementType) -> bool:
+    """Whether a type has all numbers of another one, whichever of its candidates each is; a floating one stands for integers."""
+    pairs = [(d, o) for d in candidates(t) for o in candidates(other) if o is not DType.BOOL]
+    return t == other or all(
+        d.bits >= o.bits
+        if d.is_floating and o.is_floating
+        else d.is_floating or (o.is_integer and d.holds(o.least) and d.holds(o.most))
+        for d, o in pairs
+    )
