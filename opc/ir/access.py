@@ -5,18 +5,38 @@ An index that is data is a number of which only conditions tell, and where it is
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import combinations
+from typing import TypeAlias
 
 from opc.ir.affine import Affine, AttrInt, Dim, FloorDiv, GroupSize, Index, Symbol
-from opc.ir.dtypes import is_integer
-from opc.ir.expr import SEARCHES, AttrRef, Axis, Call, Cast, Const, Expr, GroupRef, IndexValue, Read, Reduce, Select, children
+from opc.ir.dtypes import DType, TypeVar, Weak, candidates, is_integer
+from opc.ir.expr import (
+    SEARCHES,
+    AttrRef,
+    Axis,
+    Call,
+    Cast,
+    Const,
+    Expr,
+    GroupRef,
+    IndexValue,
+    Read,
+    Reduce,
+    Select,
+    children,
+    free_groups,
+    free_indices,
+)
 from opc.ir.op import Op
 from opc.ir.printer import format_expr
 from opc.records import dataclass
 
 OPPOSITE = {"lt": "ge", "ge": "lt", "gt": "le", "le": "gt", "ne": "eq"}
 """The comparison that holds where another one does not; that of `eq` says nothing of what is greater."""
+
+_WITHIN = frozenset((DType.INT32, DType.INT64))
+"""Types whose numbers are the same as int64."""
 
 _MOST_FACTS = 2
 """How many facts one answer may combine."""
@@ -66,7 +86,8 @@ class Access:
 
 def accesses(op: Op, e: Expr) -> Iterator[Access]:
     """Yield the reads in `e` from left to right, those in indices after what they are an index of."""
-    yield from _accesses(op, e, (), _of_attributes(op))
+    for read, loops, known in _accesses(op, e, (), _of_attributes(op)):
+        yield Access(read, loops, _facts(known))
 
 
 def place(index: Affine | GroupRef | Expr) -> Affine | None:
@@ -74,31 +95,45 @@ def place(index: Affine | GroupRef | Expr) -> Affine | None:
     return index if isinstance(index, Affine) else None if isinstance(index, GroupRef) else _whole(index)
 
 
-def _of_attributes(op: Op) -> tuple[Affine, ...]:
+_Known: TypeAlias = "tuple[tuple[Affine, frozenset[str]], ...]"
+"""What is not negative, each with the indices and groups that it is told of: where a loop rebinds these, it is told of others."""
+
+
+def _facts(known: _Known) -> tuple[Affine, ...]:
+    return tuple(f for f, _ in known)
+
+
+def _of(e: Expr, facts: Iterable[Affine]) -> _Known:
+    """Return facts that an expression tells."""
+    names = free_indices(e) | free_groups(e)
+    return tuple((f, names) for f in facts)
+
+
+def _of_attributes(op: Op) -> _Known:
     """Return what the checks of attributes say is not negative."""
-    return tuple(f for a in op.attributes if a.check is not None for f in _said(a.check, True))
+    return tuple(found for a in op.attributes if a.check is not None for found in _of(a.check, _said(a.check, True)))
 
 
-def _accesses(op: Op, e: Expr, loops: tuple[Axis, ...], known: tuple[Affine, ...]) -> Iterator[Access]:
+def _accesses(op: Op, e: Expr, loops: tuple[Axis, ...], known: _Known) -> Iterator[tuple[Read, tuple[Axis, ...], _Known]]:
     match e:
         case Read():
             positions = [r for i in e.indices if isinstance(i, Expr) for r in _found(i)]
-            yield Access(e, loops, (*known, *(f for r in positions for f in _searched(op, r, known))))
+            yield e, loops, (*known, *(f for r in positions for f in _searched(op, r, known)))
         case Select():
             yield from _accesses(op, e.cond, loops, known)
             for side, holds in ((e.then, True), (e.other, False)):
-                more = (*known, *_said(e.cond, holds))
+                more = (*known, *_of(e.cond, _said(e.cond, holds)))
                 more = (*more, *(f for r in _found(e.cond) for f in _searched(op, r, more)))
                 yield from _accesses(op, side, loops, more)
             return
         case Call(fn="and" | "or", args=(a, b)):
             yield from _accesses(op, a, loops, known)
-            yield from _accesses(op, b, loops, (*known, *_said(a, e.fn == "and")))
+            yield from _accesses(op, b, loops, (*known, *_of(a, _said(a, e.fn == "and"))))
             return
         case Reduce():
-            own = {a.index for a in e.axes if isinstance(a, Axis)}
+            own = {a.index if isinstance(a, Axis) else a.name for a in e.axes}
             loops = (*(a for a in loops if a.index not in own), *(a for a in e.axes if isinstance(a, Axis)))
-            known = tuple(f for f in known if not f.indices() & own)
+            known = tuple((f, names) for f, names in known if not names & own)
     for c in children(e):
         yield from _accesses(op, c, loops, known)
 
@@ -131,10 +166,10 @@ def _whole(e: Expr) -> Affine | None:
             return Affine.of(value)
         case AttrRef(element=-1):
             return Affine.of(AttrInt(e.name)) if is_integer(e.type) else None
-        case Call(fn="add" | "sub", args=(a, b)):
+        case Call(fn="add" | "sub", args=(a, b)) if e.type in (DType.INT64, Weak.INT):  # narrower ones wrap around
             left, right = _whole(a), _whole(b)
             return None if left is None or right is None else left + right if e.fn == "add" else left - right
-        case Cast(arg=Read() as arg) if is_integer(e.type) and is_integer(arg.type):
+        case Cast(arg=Read(type=DType() | TypeVar() as kind) as arg, type=DType.INT64) if _WITHIN.issuperset(candidates(kind)):
             return _whole(arg)
         case Read() | Cast() | Call() | Select() if is_integer(e.type):
             return Affine.of(_symbol(e))
@@ -156,12 +191,13 @@ def _found(e: Expr) -> Iterator[Read]:
         yield from _found(c)
 
 
-def _searched(op: Op, read: Read, known: tuple[Affine, ...]) -> Iterator[Affine]:
-    """Yield that a number read of a temporary that holds the position of a maximum or minimum lies in the range searched."""
+def _searched(op: Op, read: Read, known: _Known) -> _Known:
+    """Return that a number read of a temporary that holds the position of a maximum or minimum lies in the range searched."""
     found = _last(op, read)
     # Elsewhere it may be a number, which lies in that range too.
-    if found is not None and all(Access(read, (), known).is_most(Affine.of(n) - found[0], 0) for n in found[1]):
-        yield found[0] - _symbol(read)
+    if found is None or not all(Access(read, (), _facts(known)).is_most(Affine.of(n) - found[0], 0) for n in found[1]):
+        return ()
+    return _of(read, [found[0] - _symbol(read)])
 
 
 def _last(op: Op, e: Expr, seen: frozenset[str] = frozenset()) -> tuple[Affine, tuple[int, ...]] | None:

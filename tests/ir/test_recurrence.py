@@ -125,6 +125,7 @@ def test_what_loops_and_conditions_put_behind(body: str) -> None:
             "y[t] = x[t] + (y[t - t % 4 - 1] if t > t % 4 and t - t % 4 - 1 < t else 0)",
             r"'y' is read at t - \(t % 4\) - 1, which is not known to lie behind t",
         ),
+        ("y[t] = x[t] + (y[q[t]] if q[t] >= 0 and cast(int32, q[t]) < t else 0)", "read at an index that is data"),
         ("y[t] = x[t] + (y[q[t]] if q[t] >= 0 and q[t] <= t else 0)", "read at an index that is data, which is not known to lie"),
     ],
 )
@@ -132,3 +133,12 @@ def test_what_has_no_known_order_is_refused_at_its_statement(body: str, message:
     with pytest.raises(SpecError, match=message) as raised:
         op("{x: 'T[N]', q: 'int64[N]'}", "{y: 'T[N]'}", body)
     assert all(d.span.line == 9 for d in raised.value.diagnostics)
+
+
+def test_what_a_condition_says_of_data_it_says_of_the_same_group() -> None:
+    """Inside a sum over the group, the data are those of other points."""
+    shapes = ("{x: 'T[N, *A]', q: 'int64[*A]'}", "{y: 'T[N, *A]'}")
+    (found,) = recurrences(op(*shapes, "y[t, *A] = x[t, *A] + (y[q[*A], *A] if q[*A] >= 0 and q[*A] < t else 0)"))
+    assert found.targets == ("y",)
+    with pytest.raises(SpecError, match="read at an index that is data, which is not known to lie"):
+        op(*shapes, "y[t, *A] = x[t, *A] + (sum[*A](y[q[*A], *A]) if q[*A] >= 0 and q[*A] < t else 0)")
