@@ -16,6 +16,7 @@ from opc.backends import package as packages
 from opc.build import builder, cache
 from opc.diagnostics import Diagnostic, SpecError
 from opc.records import replace
+from opc.spec import files
 
 _LOG = logging.getLogger("opc")
 
@@ -242,7 +243,7 @@ def load(spec: str | os.PathLike[str]) -> LoadedOp:
     """
     path = Path(spec).absolute()
     try:
-        text = path.read_bytes()
+        text = files.content(path)
     except OSError as error:
         raise SpecError([Diagnostic(f"cannot read {path}: {error.strerror}")]) from error
     return _load(path, text, path)

@@ -22,6 +22,8 @@ from opc import config
 from opc.backends import environments
 from opc.backends.package import MANIFEST
 from opc.names import op_name
+from opc.spec.files import content, rank_of, suffix
+from opc.spec.files import digest as spec_digest
 
 NAME = "build/stamp.json"
 """The stamp's path inside a package."""
@@ -44,13 +46,13 @@ def fresh_package(spec: Path, out: Path, backends: Sequence[str] | None) -> Path
     None for `backends` means every registered one.
     """
     try:
-        text = spec.read_bytes()
+        text = content(spec)
         # The name only says where to look; the hash of the whole text shows that it is this spec's package.
-        name = op_of(text)
+        name = op_of(spec, text)
         if name is None:
             return None
         package = out / name
-        stamp = _current(package, hashlib.sha256(text).hexdigest())
+        stamp = _current(package, spec_digest(text, rank_of(spec, text)))
         if stamp is None:
             return None
         # A backend that could not be built is left out of "all", as it was; naming it shows why.
@@ -60,10 +62,11 @@ def fresh_package(spec: Path, out: Path, backends: Sequence[str] | None) -> Path
         return None
 
 
-def op_of(spec: bytes) -> str | None:
-    """Return the name of the op that the text of a spec describes, without parsing it; None where it is not seen at once."""
-    found = _NAME.search(spec)
-    return None if found is None else op_name(found[1].decode())
+def op_of(spec: Path, text: bytes) -> str | None:
+    """Return the name of the op that a spec's path and text describe, without parsing it; None where it is not seen at once."""
+    found = _NAME.search(text)
+    rank = rank_of(spec, text)
+    return None if found is None else op_name(found[1].decode() + ("" if rank is None else suffix(rank)))
 
 
 def _current(package: Path, spec_hash: str, but: frozenset[str] = frozenset()) -> dict[str, Any] | None:

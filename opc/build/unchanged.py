@@ -23,6 +23,8 @@ from typing import TYPE_CHECKING, Any
 from opc.backends.package import BUILD, MANIFEST
 from opc.build import files, locks, stamp
 from opc.records import dataclass
+from opc.spec.files import content, file_of, rank_of
+from opc.spec.files import digest as spec_digest
 
 if TYPE_CHECKING:
     from opc.build.generate import Generated, Prepared
@@ -56,15 +58,15 @@ class Records:
     def find(self, spec: Path, backends: Sequence[str] | None) -> UnchangedPackage | None:
         """Return the package of a spec if it holds these backends, None for all, and nothing has to be done; else None."""
         try:
-            text = spec.read_bytes()
-            name = stamp.op_of(text)
+            text = content(spec)
+            name = stamp.op_of(spec, text)
             if name is None:
                 return None
             package = self.out / name
             record = json.loads((package / NAME).read_text(encoding="utf-8"))
             listed = (package / MANIFEST).read_bytes()
             current = (
-                record["spec"] == [spec.name, hashlib.sha256(text).hexdigest()]
+                record["spec"] == [file_of(spec).name, spec_digest(text, rank_of(spec, text))]
                 and record["shared"] == self.shared
                 and record["manifest"] == hashlib.sha256(listed).hexdigest()
                 and stamp.signatures(record["sources"]) == record["sources"]

@@ -229,5 +229,7 @@ def _sections(sections: Sequence[str] | None, backward: bool, given: bool, known
 
 def _spec(path: Path) -> Path:
     """Return the spec that a path or the name of an op means."""
+    from opc.spec.files import file_of
+
     named = Path("specs") / f"{path}.yaml"
-    return named if not path.exists() and path.suffix == "" and named.is_file() else path
+    return named if not path.exists() and path.suffix == "" and file_of(named).is_file() else path

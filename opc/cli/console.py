@@ -142,8 +142,9 @@ def _is_installed(package: str) -> bool:
         return False
 
 
-def find_specs(given: Sequence[Path] | None) -> list[Path]:
-    """Return the spec files that a command was given: files as they are, and the specs in each folder.
+def find_specs(given: Sequence[Path] | None, files: bool = False) -> list[Path]:
+    """Return the specs that a command was given: files as they are, and the specs in each folder. One of several ranks goes by
+    the path of each of its ops, see `opc.spec.files`; where `files` are asked for, by its own.
 
     Raises:
         WrongUse: when a path does not exist or a folder holds no specs.
@@ -152,18 +153,22 @@ def find_specs(given: Sequence[Path] | None) -> list[Path]:
         if not Path("specs").is_dir():
             raise WrongUse("there is no folder specs here: name the spec files, or a folder of them")
         given = [Path("specs")]
+    from opc.spec.files import each, file_of
+
     found: list[Path] = []
     for path in given:
+        if files:
+            path = file_of(path)
         if path.is_dir():
             inside = sorted(p for pattern in ("*.yaml", "*.yml") for p in path.glob(pattern) if p.is_file())
             if not inside:
                 raise WrongUse(f"there are no specs (*.yaml) in the folder {shown(path)}")
             found += inside
-        elif not path.exists():
+        elif not file_of(path).exists():
             raise WrongUse(f"there is no file {shown(path)}")
         else:
             found.append(path)
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(found if files else each(found)))
 
 
 @contextmanager

@@ -20,7 +20,7 @@ def fmt(
     ] = False,
 ) -> int:
     """Lay out specs: order of keys, indentation, blanks; comments and meaning stay."""
-    files = find_specs(specs)
+    files = find_specs(specs, files=True)
     need("opc fmt", "fmt", "ruamel.yaml")
     from opc.diagnostics import SpecError
 

@@ -46,10 +46,11 @@ def show(
 ) -> int:
     """Show what opc makes of a spec."""
     from opc.compiler import Stage, compile_spec
+    from opc.spec.files import file_of
 
     if spec.is_dir():
         raise WrongUse(f"{shown(spec)} is a folder: name one spec file")
-    if not spec.exists():
+    if not file_of(spec).exists():
         raise WrongUse(f"there is no file {shown(spec)}")
     if schedule and not (loops or c):
         raise WrongUse("--schedule says how loops are made, which --loops and --c show")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import field
 from pathlib import Path
@@ -13,6 +12,7 @@ from pydantic_core import ErrorDetails
 
 from opc.diagnostics import NO_SPAN, Diagnostic, Diagnostics, Source, Span, SpecError, did_you_mean
 from opc.records import dataclass
+from opc.spec.files import KEY, apart, digest, file_of, rank_of
 from opc.spec.model import (
     AttributeModel,
     GradientModel,
@@ -23,6 +23,7 @@ from opc.spec.model import (
     SpecModel,
 )
 from opc.spec.native import check_native
+from opc.spec.ranks import at_rank, ranks_of
 from opc.spec.renaming import renamed
 from opc.spec.rest import what_is_left, without_empty_bodies
 from opc.spec.text import SourceText, span_at
@@ -36,8 +37,8 @@ NodePath: TypeAlias = tuple[str | int, ...]
 class Spec:
     """A spec and where everything in it stands. Each is equal to itself only.
 
-    `hash` is the SHA-256 of the file's text. `mistakes` are those of form, where what is left of the spec was asked for; `unread`
-    are the names that what had to be left out declares.
+    `hash` is the SHA-256 of the file's text, and of the rank where it is of several. `mistakes` are those of form, where what is
+    left of the spec was asked for; `unread` are the names that what had to be left out declares.
     """
 
     model: SpecModel
@@ -78,16 +79,23 @@ def load(path: Path | str, whole: bool = True) -> Spec:
     Raises:
         SpecError: with every mistake of form in the file, or when it can't be read.
     """
-    return loads(read(path), str(path), whole)
+    file = file_of(Path(path))
+    text = read(file)
+    rank = rank_of(Path(path), text.encode("utf-8", "surrogatepass"))
+    spec = loads(text, str(file), whole, rank)
+    if rank is None and spec.model.ranks:
+        names = ", ".join(op.name for op in apart(file))
+        raise SpecError([Diagnostic("the op is of several ranks", spec.key_span(KEY), hint=f"name one of {names}")])
+    return spec
 
 
 def read(path: Path | str) -> str:
-    """Return the text of a spec file.
+    """Return the text of a spec's file, see `opc.spec.files`.
 
     Raises:
         SpecError: when the file can't be read or is not UTF-8.
     """
-    path = Path(path)
+    path = file_of(Path(path))
     name = str(path)
     try:
         with path.open("rb") as file:
@@ -112,8 +120,9 @@ def read(path: Path | str) -> str:
         raise SpecError(found.items) from None
 
 
-def loads(text: str, name: str, whole: bool = True) -> Spec:
-    """Read a spec from a string; `name` is what diagnostics call it.
+def loads(text: str, name: str, whole: bool = True, rank: int | None = None) -> Spec:
+    """Read a spec from a string; `name` is what diagnostics call it. One of several ranks is read at `rank`, by default the
+    greatest.
 
     Unless it must be `whole`, a spec with mistakes of form is read without the parts that have them, and holds the mistakes: so
     those in the rest are found in the same run.
@@ -128,6 +137,15 @@ def loads(text: str, name: str, whole: bool = True) -> Spec:
     if not isinstance(root, MappingNode):
         found.error("a spec is a mapping of keys to values", root.span if root else NO_SPAN, "begin with `op: NAME`")
         raise SpecError(found.items)
+    ranks = ranks_of(root, found)
+    found.raise_errors()
+    if ranks is not None:
+        rank = ranks.numbers[-1] if rank is None else rank
+        if rank not in ranks.numbers:
+            key = next(key for key, _ in root.entries if key.text.value == KEY)
+            found.error(f"the op is not of rank {rank}", key.span, f"its ranks are {', '.join(map(str, ranks.numbers))}")
+        root = at_rank(root, ranks, rank, found)
+        found.raise_errors()
     root = renamed(root)
     table = _Table(found)
     data = table.convert(root, ())
@@ -150,8 +168,8 @@ def loads(text: str, name: str, whole: bool = True) -> Spec:
         raise SpecError(found.items)
     if found.has_errors:
         model = without_empty_bodies(model)
-    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-    return Spec(model, source, digest, table.keys, table.values, tuple(found.items), frozenset(unread))
+    hashed = digest(text.encode("utf-8", "surrogatepass"), None if ranks is None else rank)
+    return Spec(model, source, hashed, table.keys, table.values, tuple(found.items), frozenset(unread))
 
 
 class _Table:

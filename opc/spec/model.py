@@ -144,7 +144,7 @@ _ELEMENT = rf"\s*({_NAME_PATTERN}|acc\s*\(\s*{_NAME_PATTERN}\s*\))\s*"
 _ENTRY = rf"\s*(\.\.\.|\*\s*{_NAME_PATTERN}|{_NAME_PATTERN}|[0-9]+)\s*"
 _INPUT_PATTERN = rf"^{_ELEMENT}\[\s*({_ENTRY}(,{_ENTRY})*,?\s*)?\]\s*$"
 _OUTPUT_PATTERN = rf"^{_ELEMENT}\[[^:;={{}}]*((==|!=|<=|>=)[^:;={{}}]*)*\]\s*$"
-_LIST = r"\[([1-9]|[1-5][0-9]|6[0-4])?\]"
+_LIST = rf"\[([1-9]|[1-5][0-9]|6[0-4]|\s*\*\s*{_NAME_PATTERN}\s*)?\]"
 _ATTRIBUTE_PATTERN = rf"^\s*((int|float|bool)({_LIST})?|str|dtype|axis|axes|permutation)\s*$"
 
 
@@ -273,6 +273,13 @@ class SpecModel(Model):
         dict[Name, Annotated[list[TypeSet], BeforeValidator(_type_set, json_schema_input_type=TypeSet | list[TypeSet])]],
         BeforeValidator(_empty_mapping),
     ] = Field(default_factory=dict, description="Type variables and the dtypes each may stand for; or floating, integer, any.")
+    ranks: Annotated[
+        dict[Name, Annotated[list[Annotated[StrictInt, Field(ge=1, le=8)]], Field(min_length=1)] | Name],
+        BeforeValidator(_empty_mapping),
+    ] = Field(
+        default_factory=dict,
+        description="Groups of axes: how many one of them may have, such as S: [1, 2, 3], and which have as many, K: S.",
+    )
     broadcast: StrictBool = Field(False, description="Whether inputs that share ... broadcast by NumPy's rules.")
     inputs: Annotated[
         dict[InputName, Annotated[InputModel, BeforeValidator(_operand, json_schema_input_type=InputType | InputModel)]],

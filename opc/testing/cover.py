@@ -33,6 +33,8 @@ from opc.lower.cuda.kernels import cuda_kernel
 from opc.lower.cuda.stages import device_programs
 from opc.lower.fuse import cpu_programs
 from opc.pipeline import load_family
+from opc.spec.files import content, rank_of
+from opc.spec.files import digest as digest_of
 
 INTERFACE = ("attribute ", "op ", "operand ", "rank ", "type ")
 """What a backend's code depends on where it calls the compiled kernel: not what is computed, nor in what loops."""
@@ -287,7 +289,8 @@ def covering_set(specs: Sequence[Path], out: Path) -> Covering:
     now: dict[str, Any] = {}
     families: dict[str, Path] = {}
     for spec in specs:
-        key = hashlib.sha256(spec.read_bytes() + own.encode()).hexdigest()
+        text = content(spec)
+        key = hashlib.sha256(f"{digest_of(text, rank_of(spec, text))} {own}".encode()).hexdigest()
         try:
             now[key] = entry = kept.get(key) or _entry(load_family(spec))
         except SpecError:

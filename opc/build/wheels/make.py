@@ -25,6 +25,7 @@ from opc.build.wheels.project import Project, checked
 from opc.compiler import Stage, compile_spec
 from opc.diagnostics import Diagnostic, SpecError
 from opc.records import dataclass
+from opc.spec.files import content
 
 if TYPE_CHECKING:
     from opc.ir.op import Family
@@ -90,7 +91,7 @@ def contents(
         ops.append(Carried(family, result.package, parts))
         skipped |= {family.name: left} if left else {}
     ops.sort(key=lambda c: c.family.name)
-    texts = {path.name: path.read_bytes() for path in specs}
+    texts = {path.name: content(path) for path in specs}
     return Contents(project, tuple(ops), backends, texts, proved, skipped)
 
 

@@ -9,6 +9,7 @@ from opc.build.wheels import project as projects
 from opc.build.wheels.project import Project
 from opc.diagnostics import Diagnostic, SpecError
 from opc.records import dataclass
+from opc.spec.files import apart, in_folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +39,7 @@ def load(folder: Path) -> Settings | None:
 
 def _specs(path: Path) -> list[Path]:
     """Return a spec file as it is, and the specs in a folder; what is not there is told by who reads the specs."""
-    if not path.is_dir():
-        return [path]
-    return sorted(p for pattern in ("*.yaml", "*.yml") for p in path.glob(pattern) if p.is_file())
+    return in_folder(path) if path.is_dir() else apart(path)
 
 
 def refuse_none(settings: Settings, where: Path) -> None:

@@ -1,0 +1,299 @@
+"""Texts of a spec with groups of several ranks, written out for one number of axes.
+
+`*S` becomes the axes of the group, and `*(S*stride - 1)` its expression once for each axis: in it, the group is the index along
+that axis (in a shape, the size), and a list with an element for each axis is that element. The new characters stand where those
+stood that they come from.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import field
+from itertools import pairwise
+from typing import TypeAlias
+
+from opc.diagnostics import Diagnostics
+from opc.ir.expr_nodes import REDUCTIONS
+from opc.records import dataclass
+from opc.spec.text import STRING, SourceText
+
+_TOKEN = re.compile(rf"{STRING}|#[^\n]*|\.\s*[A-Za-z]\w*|[A-Za-z_]\w*|\.?\d[\w.]*|\*\*|\S")
+_WORD = re.compile(rf"{STRING}|#[^\n]*|(?<![\w.])([A-Za-z]\w*)")
+_OPENING, _CLOSING = "([{", ")]}"
+_JOINED = {"all": " and ", "any": " or ", "sum": " + ", "prod": " * "}
+_NESTED = ("minimum", "maximum")
+
+
+def words(text: str) -> Iterator[tuple[int, str]]:
+    """Yield the names in a text with their places, those in quotes and comments left out."""
+    return ((m.start(1), m[1]) for m in _WORD.finditer(text) if m[1] is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class Axes:
+    """The groups of a spec that have so many axes, and its lists that have an element for each of them."""
+
+    groups: tuple[str, ...]
+    rank: int
+    lists: frozenset[str]
+
+    def sizes(self, group: str) -> list[str]:
+        """Return the names of the sizes of a group's axes."""
+        return [f"{group}{i}" for i in range(self.rank)]
+
+    def indices(self, group: str) -> list[str]:
+        """Return the names of the indices along a group's axes."""
+        return [f"{group.lower()}{i}" for i in range(self.rank)]
+
+
+Named: TypeAlias = Callable[[str], Sequence[str]]
+"""What a group stands for: the indices along its axes, or their sizes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """Writes texts out; mistakes are recorded."""
+
+    axes: Axes
+    found: Diagnostics
+
+    def body(self, text: SourceText) -> SourceText:
+        """Return a body."""
+        return self._written(text, self.axes.indices)
+
+    def shape(self, text: SourceText) -> SourceText:
+        """Return the type and shape of an operand."""
+        return self._written(text, self.axes.sizes)
+
+    def sizes(self, text: SourceText) -> SourceText:
+        """Return an expression of sizes and attributes."""
+        return self._written(text, self.axes.sizes)
+
+    def size(self, text: SourceText, axis: int) -> SourceText:
+        """Return an expression of sizes and attributes for one axis."""
+        return self._written(text, self.axes.sizes, axis)
+
+    def reference(self, text: SourceText) -> SourceText:
+        """Return a call of something else, which has lists as Python does: `*padding` is its elements."""
+        return self._written(text, None)
+
+    def list_type(self, text: SourceText) -> SourceText:
+        """Return the type of an attribute: `int[*S]` with the number of axes."""
+        tokens = _tokens(text.value)
+        for star, name, close in zip(tokens, tokens[1:], tokens[2:]):
+            if star.text == "*" and name.text in self.axes.groups and close.text == "]":
+                return text.replace(star.start, name.end, str(self.axes.rank))
+        return text
+
+    def is_per_axis(self, text: str) -> bool:
+        """Whether an expression names a group or a list beside any `*(...)`: it is one for each axis."""
+        writer = _Writer(SourceText.of(text, ""), self.axes, self.axes.sizes, Diagnostics())
+        return any(writer.is_bare(i) for i in range(len(writer.tokens)))
+
+    def count_axes(self, text: str) -> int | None:
+        """Return how many axes an operand of this type has; None where that is the same for all ranks, or open."""
+        if not any(a.text == "*" and b.text in self.axes.groups for a, b in pairwise(_tokens(text))):
+            return None
+        written = Texts(self.axes, Diagnostics()).shape(SourceText.of(text, ""))
+        writer = _Writer(written, self.axes, None, Diagnostics())
+        inside = [i for i, opener in enumerate(writer.opener) if opener >= 0 and writer.opener[opener] < 0]
+        if any(writer.is_star(i) or writer.text_of(i) == "." for i in inside):
+            return None
+        return 1 + sum(writer.text_of(i) == "," for i in inside)
+
+    def _written(self, text: SourceText, named: Named | None, axis: int | None = None) -> SourceText:
+        writer = _Writer(text, self.axes, named, self.found)
+        return _joined(text, writer.run(0, len(writer.tokens), axis))
+
+
+@dataclass(frozen=True, slots=True)
+class _Token:
+    text: str
+    start: int
+    end: int
+
+
+def _tokens(text: str) -> list[_Token]:
+    return [_Token(m[0], m.start(), m.end()) for m in _TOKEN.finditer(text)]
+
+
+def _joined(whole: SourceText, parts: Iterator[SourceText]) -> SourceText:
+    made = list(parts)
+    positions = tuple(p for part in made for p in part.positions)
+    return SourceText("".join(part.value for part in made), whole.source, positions, whole.begin)
+
+
+@dataclass(frozen=True, slots=True)
+class _Writer:
+    """Writes one text out, token by token."""
+
+    text: SourceText
+    axes: Axes
+    named: Named | None
+    found: Diagnostics
+    tokens: list[_Token] = field(init=False)
+    partner: dict[int, int] = field(init=False)
+    """The bracket that closes each one that opens."""
+    opener: list[int] = field(init=False)
+    """The bracket that each token stands in, -1 for none."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "tokens", _tokens(self.text.value))
+        partner: dict[int, int] = {}
+        opener: list[int] = []
+        open_now: list[int] = []
+        for i, token in enumerate(self.tokens):
+            if token.text in (")", "]", "}") and open_now:
+                partner[open_now.pop()] = i
+            opener.append(open_now[-1] if open_now else -1)
+            if token.text in ("(", "[", "{"):
+                open_now.append(i)
+        object.__setattr__(self, "partner", partner)
+        object.__setattr__(self, "opener", opener)
+
+    def run(self, low: int, high: int, axis: int | None) -> Iterator[SourceText]:
+        """Yield tokens `low` to `high` (exclusive) written out, with what stands between them; in an expression of one axis, for
+        this one."""
+        at = self.tokens[low].start if low < high else 0
+        at = 0 if low == 0 else at
+        i = low
+        while i < high:
+            after, new = self._step(i, axis)
+            if new is not None:
+                yield self.text.cut(at, self.tokens[i].start)
+                yield from new
+                at = self.tokens[after - 1].end
+            i = after
+        yield self.text.cut(at, len(self.text.value) if high == len(self.tokens) and low == 0 else self.tokens[high - 1].end)
+
+    def _step(self, i: int, axis: int | None) -> tuple[int, list[SourceText] | None]:
+        """Return the token behind those that are written next, and what is written for them; None for what they are."""
+        name = self.text_of(i)
+        if self.is_star(i):
+            return self._star(i, axis)
+        if name in ("size", "position", "rank", "axis") and self.text_of(i + 1) == "(" and self.named is not None:
+            call = self._of_group(i, axis)
+            if call is not None:
+                return call
+        if (name in _JOINED or name in _NESTED) and self.text_of(i + 1) == "(" and self.is_star(i + 2):
+            close = self.partner.get(i + 1, -1)
+            inside = self._inside(i + 2)
+            if inside is not None and inside[2] == close:
+                return close + 1, self._folded(i, name, inside, axis)
+        if name in self.axes.lists and axis is not None and self.text_of(i + 1) != "[":
+            return i + 1, [self._put(i, i + 1, f"{name}[{axis}]")]
+        if name in self.axes.groups and self.named is not None:
+            if axis is not None:
+                return i + 1, [self._put(i, i + 1, self.named(name)[axis])]
+            span = self.text.span(self.tokens[i].start, self.tokens[i].end)
+            self.found.error(f"'{name}' is a group of axes", span, f"write *{name}, or *(...) for what each axis has of it")
+        return i + 1, None
+
+    def _star(self, i: int, axis: int | None) -> tuple[int, list[SourceText] | None]:
+        """Write out `*S`, a list `*stride`, or `*(expression)`."""
+        name = self.text_of(i + 1)
+        if axis is not None and (name == "(" or name in self.axes.groups or name in self.axes.lists):
+            self._refuse(i, "this is written once for each axis already", "leave out the star")
+            return i + 1, None
+        if name in self.axes.lists:
+            return i + 2, [self._put(i, i + 2, ", ".join(f"{name}[{a}]" for a in range(self.axes.rank)))]
+        if name in self.axes.groups and self.named is not None:
+            return i + 2, [self._put(i, i + 2, ", ".join(self._along(i, name)))]
+        inside = self._inside(i) if name == "(" else None
+        if inside is None:
+            return i + 1, None
+        if not any(self._differs(k) for k in range(inside[0], inside[1])):
+            self._refuse(i, "nothing in this differs from axis to axis", "name a group in it, or a list of one")
+        return inside[2], self._separated(i, self._copies(inside), ", ")
+
+    def _along(self, i: int, group: str) -> Sequence[str]:
+        """Return what a group stands for behind a star: its axes, with their extents where a reduction runs over them."""
+        assert self.named is not None
+        opener = self.opener[i]
+        runs = opener > 0 and self.text_of(opener) == "[" and self.text_of(opener - 1) in {*REDUCTIONS, "mean", "argsort"}
+        if not runs:
+            return self.named(group)
+        return [f"{index}:{size}" for index, size in zip(self.axes.indices(group), self.axes.sizes(group))]
+
+    def _of_group(self, i: int, axis: int | None) -> tuple[int, list[SourceText]] | None:
+        """Write out `size(*S)`, `position(*S)`, `rank(S)`, and of one axis `size(S)` and `axis(S)`; None for another call."""
+        call, close = self.text_of(i), self.partner.get(i + 1, -1)
+        starred = self.text_of(i + 2) == "*"
+        group = self.text_of(i + 3 if starred else i + 2)
+        if group not in self.axes.groups or close != (i + 4 if starred else i + 3):
+            return None
+        sizes, indices = self.axes.sizes(group), self.axes.indices(group)
+        if call == "rank" and not starred:
+            return close + 1, [self._put(i, close + 1, str(self.axes.rank))]
+        if axis is not None and not starred and call in ("size", "axis"):
+            return close + 1, [self._put(i, close + 1, sizes[axis] if call == "size" else str(axis))]
+        if call == "size" and starred:
+            return close + 1, [self._put(i, close + 1, f"({' * '.join(sizes)})")]
+        if call == "position" and starred:
+            position = indices[0]
+            for index, size in zip(indices[1:], sizes[1:]):
+                position = f"({position})*{size} + {index}"
+            return close + 1, [self._put(i, close + 1, f"({position})")]
+        return None
+
+    def _folded(self, i: int, name: str, inside: tuple[int, int, int], axis: int | None) -> list[SourceText] | None:
+        """Write out `all(*(...))` and its like: one expression of those of all axes."""
+        if axis is not None:
+            self._refuse(i + 2, "this is written once for each axis already", "leave out the star")
+            return None
+        copies = [[self._put(i, i + 1, "("), *copy, self._put(i, i + 1, ")")] for copy in self._copies(inside)]
+        if name in _JOINED:
+            return [self._put(i, i + 1, "("), *self._separated(i, copies, _JOINED[name]), self._put(i, i + 1, ")")]
+        made = copies[0]
+        for copy in copies[1:]:
+            made = [self._put(i, i + 1, f"{name}("), *made, self._put(i, i + 1, ", "), *copy, self._put(i, i + 1, ")")]
+        return made
+
+    def _copies(self, inside: tuple[int, int, int]) -> list[list[SourceText]]:
+        return [list(self.run(inside[0], inside[1], a)) for a in range(self.axes.rank)]
+
+    def _separated(self, i: int, copies: list[list[SourceText]], between: str) -> list[SourceText]:
+        sign = self._put(i, i + 1, between)
+        return [part for k, copy in enumerate(copies) for part in ([sign] if k else []) + copy]
+
+    def _inside(self, star: int) -> tuple[int, int, int] | None:
+        """Return the tokens of what a star stands for in each axis, from and to, and the one behind it all."""
+        if self.text_of(star + 1) == "(":
+            close = self.partner.get(star + 1)
+            return None if close is None or close == star + 2 else (star + 2, close, close + 1)
+        if self.text_of(star + 1) in (*self.axes.groups, *self.axes.lists):
+            return star + 1, star + 2, star + 2
+        return None
+
+    def is_bare(self, i: int) -> bool:
+        """Whether a token names a group, or a whole list, beside all stars and what stands behind them."""
+        if not self._differs(i) or self.is_star(i - 1) or (self.text_of(i - 1) == "(" and self.text_of(i - 2) == "rank"):
+            return False
+        inside = self.opener[i]
+        while inside >= 0:
+            if self.is_star(inside - 1):
+                return False
+            inside = self.opener[inside]
+        return True
+
+    def _differs(self, i: int) -> bool:
+        """Whether a token is something else for each axis: a group, or a list of which no element is named."""
+        name = self.text_of(i)
+        return name in self.axes.groups or (name in self.axes.lists and self.text_of(i + 1) != "[")
+
+    def is_star(self, i: int) -> bool:
+        """Whether a token is a star that spreads what stands behind it."""
+        return self.text_of(i) == "*" and (i == 0 or self.text_of(i - 1) in ("(", "[", ",", "=")) and i + 1 < len(self.tokens)
+
+    def text_of(self, i: int) -> str:
+        """Return a token's text, nothing where there is no such token."""
+        return self.tokens[i].text if 0 <= i < len(self.tokens) else ""
+
+    def _put(self, low: int, high: int, new: str) -> SourceText:
+        """Return a text that stands where tokens `low` to `high` (exclusive) do."""
+        start, end = self.tokens[low].start, self.tokens[high - 1].end
+        return self.text.cut(start, end).replace(0, end - start, new)
+
+    def _refuse(self, i: int, message: str, hint: str) -> None:
+        self.found.error(message, self.text.span(self.tokens[i].start, self.tokens[i].end), hint)
