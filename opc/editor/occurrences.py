@@ -18,6 +18,7 @@ from opc.ir.functions import CALLABLE
 from opc.lang.tree import ORDER
 from opc.names import LANGUAGE
 from opc.records import dataclass
+from opc.spec.files import KEY
 from opc.spec.text import STRING, SourceText
 from opc.spec.yaml_tree import MappingNode, Node, Scalar, SequenceNode, parse_yaml
 
@@ -136,6 +137,7 @@ class _Outliner:
 
     def outline(self) -> Outline:
         sections = {key.text.value: node for key, node in self.root.entries}
+        self.kinds.update((key.text.value, Kind.GROUP) for key, _ in _entries(sections.get(KEY)))
         for section, kind in _DECLARING.items():
             for key, _ in _entries(sections.get(section)):
                 self.kinds.setdefault(key.text.value.removesuffix("?"), kind)
@@ -156,16 +158,24 @@ class _Outliner:
             case "types" | "shape" | "inputs" | "outputs" | "attributes":
                 for key, value in _entries(node):
                     name = key.text.value.removesuffix("?")
-                    self.put(key.text, 0, len(name), name, _DECLARING[section], declares=True)
+                    kind = self.kinds.get(name, _DECLARING[section])
+                    self.put(key.text, 0, len(name), name, kind, declares=kind is not Kind.GROUP)
                     if section == "attributes":
                         for own, inner in _entries(value):
                             if own.text.value in ("check", "dim", "binds", "group", "of", "keeps"):
                                 self.formulas(inner)
+                        for text in _types(value):
+                            if "*" in text.value:
+                                self.formula(text)
                     elif section == "types" or section == "shape":
                         self.formulas(value)
                     else:
                         for text in _types(value):
                             self.formula(text, binds=section == "inputs")
+            case "ranks":
+                for key, value in _entries(node):
+                    self.put(key.text, 0, len(key.text.value), key.text.value, Kind.GROUP, declares=True)
+                    self.formulas(value)
             case "require":
                 self.formulas(node)
             case "inplace":
