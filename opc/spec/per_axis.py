@@ -197,9 +197,9 @@ class _Writer:
             self._refuse(i, "this is written once for each axis already", "leave out the star")
             return i + 1, None
         if name in self.axes.lists:
-            return i + 2, [self._put(i, i + 2, ", ".join(f"{name}[{a}]" for a in range(self.axes.rank)))]
+            return i + 2, self._listed(i, [f"{name}[{a}]" for a in range(self.axes.rank)])
         if name in self.axes.groups and self.named is not None:
-            return i + 2, [self._put(i, i + 2, ", ".join(self._along(i, name)))]
+            return i + 2, self._listed(i, self._along(i, name))
         inside = self._inside(i) if name == "(" else None
         if inside is None:
             return i + 1, None
@@ -207,14 +207,27 @@ class _Writer:
             self._refuse(i, "nothing in this differs from axis to axis", "name a group in it, or a list of one")
         return inside[2], self._separated(i, self._copies(inside), ", ")
 
+    def _listed(self, i: int, names: Sequence[str]) -> list[SourceText]:
+        """Return names with commas between them, each in the place of the star and what stands behind it."""
+        return self._separated(i, [[self._put(i, i + 2, name)] for name in names], ", ")
+
     def _along(self, i: int, group: str) -> Sequence[str]:
-        """Return what a group stands for behind a star: its axes, with their extents where a reduction runs over them."""
+        """Return what a group stands for behind a star: its axes, with their extents where a reduction or statement runs over
+        them."""
         assert self.named is not None
         opener = self.opener[i]
-        runs = opener > 0 and self.text_of(opener) == "[" and self.text_of(opener - 1) in {*REDUCTIONS, "mean", "argsort"}
-        if not runs:
+        if opener <= 0 or self.text_of(opener) != "[" or not (self._is_reduction(opener) or self._is_target(opener)):
             return self.named(group)
         return [f"{index}:{size}" for index, size in zip(self.axes.indices(group), self.axes.sizes(group))]
+
+    def _is_reduction(self, opener: int) -> bool:
+        close = self.partner.get(opener, -2)
+        return self.text_of(opener - 1) in (*REDUCTIONS, "argsort") and self.text_of(close + 1) == "("
+
+    def _is_target(self, opener: int) -> bool:
+        """Whether a bracket has the indices that a statement of a body assigns."""
+        begins = opener == 1 or "\n" in self.text.value[self.tokens[opener - 2].end : self.tokens[opener - 1].start]
+        return begins and self.opener[opener] < 0 and self.text_of(self.partner.get(opener, -2) + 1) == "="
 
     def _of_group(self, i: int, axis: int | None) -> tuple[int, list[SourceText]] | None:
         """Write out `size(*S)`, `position(*S)`, `rank(S)`, and of one axis `size(S)` and `axis(S)`; None for another call."""
@@ -291,9 +304,9 @@ class _Writer:
         return self.tokens[i].text if 0 <= i < len(self.tokens) else ""
 
     def _put(self, low: int, high: int, new: str) -> SourceText:
-        """Return a text that stands where tokens `low` to `high` (exclusive) do."""
-        start, end = self.tokens[low].start, self.tokens[high - 1].end
-        return self.text.cut(start, end).replace(0, end - start, new)
+        """Return a text that stands where tokens `low` to `high` (exclusive) do, as a whole and in each of its parts."""
+        old = self.text.positions[self.tokens[low].start : self.tokens[high - 1].end]
+        return SourceText(new, self.text.source, (old[0], *[old[-1]] * (len(new) - 1)), old[0])
 
     def _refuse(self, i: int, message: str, hint: str) -> None:
         self.found.error(message, self.text.span(self.tokens[i].start, self.tokens[i].end), hint)

@@ -31,7 +31,9 @@ def _default_rules() -> Iterator[dict[str, Any]]:
         yield _where(rf"^\s*{kind}\s*$", {"properties": {"default": value}})
     for kind in ("int", "float", "bool"):
         elements = {"type": "array", "items": scalars[kind], "minItems": 0, "maxItems": 64}
-        yield _where(rf"^\s*{kind}\[", {"properties": {"default": elements}})
+        yield _where(rf"^\s*{kind}\[\s*[^*\s]", {"properties": {"default": elements}})
+        # Of a list with an element for each axis of a group, a number stands for that in all of them.
+        yield _where(rf"^\s*{kind}\[\s*\*", {"properties": {"default": {"anyOf": [elements, scalars[kind]]}}})
     axes = {"type": "array", "items": whole, "minItems": 0, "maxItems": 64}
     yield _where(r"^\s*(axes|permutation)\s*$", {"properties": {"default": axes}})
 

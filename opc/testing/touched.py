@@ -23,6 +23,7 @@ from pathlib import Path
 
 from opc.build import files, locks, manifest, stamp
 from opc.build.locks import FOLDER
+from opc.spec.files import content, file_of
 from opc.testing.cover import cover, digest
 from opc.testing.origin import git as run_git
 
@@ -64,7 +65,8 @@ def changed(specs: Sequence[Path]) -> tuple[Path, ...]:
     if begin is None:
         return ()
     touched = _touched(begin, folder)
-    return tuple(spec for spec in specs if spec.absolute() in touched or spec.resolve() in touched)
+    files_of = {spec: file_of(spec) for spec in specs}
+    return tuple(spec for spec, file in files_of.items() if file.absolute() in touched or file.resolve() in touched)
 
 
 def changed_files(folder: Path) -> tuple[str, frozenset[Path]] | None:
@@ -110,7 +112,7 @@ def _kept_differences(
     """Return the kinds of differences of each spec's package. What was found out is kept below `out`, spec by spec."""
     known = out / FOLDER / "touched.json"
     told = "\0".join((commit, digest(stamp.own_files())))
-    keys = {spec: hashlib.sha256(f"{told}\0{digest([str(spec)])}".encode()).hexdigest() for spec in specs}
+    keys = {spec: hashlib.sha256(f"{told}\0{spec}\0{digest([str(file_of(spec))])}".encode()).hexdigest() for spec in specs}
     kept: dict[str, list[str]] = {}
     with contextlib.suppress(OSError, ValueError):
         kept = json.loads(known.read_text(encoding="utf-8"))
@@ -136,9 +138,10 @@ def _differences(root: Path, commit: str, own: Path, places: Sequence[str], spec
         for process in written.values():
             process.wait()
         headers = _changed_headers(*(source / "runtime" / "include" for source in written))
-        old, new = ({manifest.read(p.parent).spec_name: p.parent for p in (folder / i).glob("*/manifest.json")} for i in "01")
-        both = [spec for spec in specs if spec.name in old.keys() & new.keys()]
-        kinds = {str(spec): frozenset(_kinds(old[spec.name], new[spec.name], headers)) for spec in both}
+        old, new = ({p.parent.name: p.parent for p in (folder / i).glob("*/manifest.json")} for i in "01")
+        named = {spec: stamp.op_of(spec, content(spec)) for spec in specs}
+        both = {spec: name for spec, name in named.items() if name in old and name in new}
+        kinds = {str(spec): frozenset(_kinds(old[name], new[name], headers)) for spec, name in both.items()}
         return {spec: found for spec, found in kinds.items() if found}
 
 
@@ -146,7 +149,7 @@ def _generate(source: Path, specs: Sequence[Path], out: Path) -> subprocess.Pope
     """Start writing the packages of specs with the opc that lies in a folder."""
     search = os.pathsep.join(p for p in (str(source), os.environ.get("PYTHONPATH")) if p)
     return subprocess.Popen(
-        [sys.executable, "-P", "-m", "opc", "generate", *map(str, specs), "-o", str(out)],
+        [sys.executable, "-P", "-m", "opc", "generate", *dict.fromkeys(str(file_of(spec)) for spec in specs), "-o", str(out)],
         env={**os.environ, "PYTHONPATH": search},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
