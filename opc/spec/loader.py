@@ -143,7 +143,8 @@ def loads(text: str, name: str, whole: bool = True, rank: int | None = None) -> 
         rank = ranks.numbers[-1] if rank is None else rank
         if rank not in ranks.numbers:
             key = next(key for key, _ in root.entries if key.text.value == KEY)
-            found.error(f"the op is not of rank {rank}", key.span, f"its ranks are {', '.join(map(str, ranks.numbers))}")
+            hint = f"its ranks are {', '.join(map(str, ranks.numbers))}"
+            raise SpecError([Diagnostic(f"the op is not of rank {rank}", key.span, hint)])
         root = at_rank(root, ranks, rank, found)
         found.raise_errors()
     root = renamed(root)

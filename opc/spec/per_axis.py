@@ -304,9 +304,10 @@ class _Writer:
         return self.tokens[i].text if 0 <= i < len(self.tokens) else ""
 
     def _put(self, low: int, high: int, new: str) -> SourceText:
-        """Return a text that stands where tokens `low` to `high` (exclusive) do, as a whole and in each of its parts."""
+        """Return a text that stands where tokens `low` to `high` (exclusive) do, and each of its words too."""
         old = self.text.positions[self.tokens[low].start : self.tokens[high - 1].end]
-        return SourceText(new, self.text.source, (old[0], *[old[-1]] * (len(new) - 1)), old[0])
+        begins = {m.start() for m in re.finditer(r"\w+|\W", new)}
+        return SourceText(new, self.text.source, tuple(old[0] if i in begins else old[-1] for i in range(len(new))), old[0])
 
     def _refuse(self, i: int, message: str, hint: str) -> None:
         self.found.error(message, self.text.span(self.tokens[i].start, self.tokens[i].end), hint)

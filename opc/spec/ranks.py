@@ -47,8 +47,12 @@ def ranks_of(root: MappingNode, found: Diagnostics) -> Ranks | None:
         return None
     numbers = tuple(_numbers(listed[0][1], found))
     name = listed[0][0].text.value
+    lowered: dict[str, str] = {}
     for key, value in node.entries:
         _check_group(key, found)
+        other = lowered.setdefault(key.text.value.lower(), key.text.value)
+        if other != key.text.value:
+            found.error(f"the indices of '*{key.text.value}' would be called as those of '*{other}'", key.span, "rename a group")
         if isinstance(value, Scalar) and value.text.value != name:
             found.error(f"'{value.text.value}' lists no ranks", value.span, f"write {name}")
         elif isinstance(value, MappingNode):
@@ -127,11 +131,7 @@ def _length_group(kind: str) -> str | None:
 def _check_names(root: MappingNode, axes: Axes, found: Diagnostics) -> None:
     """Record each first use of a name that an axis of a group has, or its index."""
     taken = {n: f"the size of an axis of '*{g}'" for g in axes.groups for n in axes.sizes(g)}
-    for group in axes.groups:
-        for name in axes.indices(group):
-            if name in taken:
-                found.error(f"'{name}' would be {taken[name]} and the index of one of '*{group}'", root.span, "rename a group")
-            taken[name] = f"the index of an axis of '*{group}'"
+    taken |= {n: f"the index of an axis of '*{g}'" for g in axes.groups for n in axes.indices(g)}
     for key, node in root.entries:
         if key.text.value in ("doc", "reference", "examples", KEY):
             continue

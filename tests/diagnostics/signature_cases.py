@@ -20,6 +20,50 @@ PERMUTED = (
 DEEP = "(-" * 120 + "1" + ")" * 120
 SCALED = "kernel: y = x * alpha\n"
 
+WINDOW = {
+    "inputs": "{x: 'T[N, *S]'}",
+    "attributes": "{stride: {type: 'int[*S]', default: 1, check: stride > 0}, k: {type: int, default: 1, check: k > 0}}",
+    "outputs": "{y: 'T[N, *O]'}",
+    "shape": "{O: (S - k) // stride + 1}",
+    "kernel": "'y[n, *O] = x[n, *(O*stride)]'",
+}
+
+
+def window(fragment: str, *messages: str) -> Case:
+    """Return a spec of one and two axes with these lines in place of its own."""
+    present = {line.lstrip("⟦").partition(":")[0].rstrip("⟧") for line in fragment.split("\n")}
+    ranks = [] if "ranks" in present else ["ranks: {S: [1, 2], O: S}"]
+    return case("\n".join([*ranks, *(f"{k}: {v}" for k, v in WINDOW.items() if k not in present), fragment]), *messages)
+
+
+RANKS: list[Case] = [
+    window("ranks: ⟦[1, 2]⟧", "expected a mapping of groups to their ranks"),
+    window("ranks: {⟦S⟧: 1, O: S}", "one group lists the ranks, the others name it"),
+    window("ranks: {S: [1], ⟦O⟧: [1]}", "one group lists the ranks, the others name it"),
+    window("ranks: {S: [1], O: ⟦Q⟧}", "'Q' lists no ranks"),
+    window("ranks: {S: [1], O: ⟦{}⟧}", "expected ranks, or the group that lists them"),
+    window("ranks: {S: ⟦[]⟧, O: S}", "there is no rank"),
+    window("ranks: {S: [⟦0⟧, 1, ⟦9⟧], O: S}", "a rank is a whole number from 1 to 8", "a rank is a whole number from 1 to 8"),
+    window("ranks: {S: [⟦true⟧], O: S}", "a rank is a whole number from 1 to 8"),
+    window("ranks: {S: [2, ⟦1⟧], O: S}", "ranks rise"),
+    window("ranks: {S: [1], O: S, ⟦q⟧: S}", "the indices of a group of several ranks have its name in small letters"),
+    window("ranks: {S: [1], O: S, ⟦Q__a⟧: S}", "'Q__a' can't name a group"),
+    window("ranks: {S: [1], O: S, ABc: S, ⟦Abc⟧: S}", "the indices of '*Abc' would be called as those of '*ABc'"),
+    window("inputs: {x: 'T[N, *S]', ⟦S0⟧: 'T[]'}", "'S0' is the size of an axis of '*S'"),
+    window("kernel: 'y[n, *O] = x[⟦o0⟧, *(O*stride)]'", "'o0' is the index of an axis of '*O'"),
+    window("⟦native⟧: {cpp: {code: ''}}", "native code is of one rank"),
+    window("kernel: 'y[n, *O] = x[n, ⟦O⟧]'", "'O' is a group of axes"),
+    window("kernel: 'y[n, *O] = x[n, ⟦*⟧(k)]'", "nothing in this differs from axis to axis"),
+    window("kernel: 'y[n, *O] = x[n, *(O*stride + all(⟦*⟧(O > 0)))]'", "this is written once for each axis already"),
+    window("kernel: 'y[n, *O] = x[n, *(O + minimum(⟦*⟧stride, 0))]'", "this is written once for each axis already"),
+    window("kernel: 'y[n, *O] = x[n, *(O*⟦strid⟧)]'", "unknown name 'strid'"),
+    window("shape: {O: (S - ⟦q⟧) // stride + 1}", "unknown name 'q'"),
+    window(
+        "attributes: {stride: {type: 'int[*S]', default: ⟦[1]⟧, check: stride > 0}, k: {type: int, default: 1, check: k > 0}}",
+        "'stride' has 2 elements, and the default has 1",
+    ),
+]
+
 OPERANDS: list[Case] = [
     case("types: {T: [floating, ⟦float23⟧]}", "unknown dtype 'float23'"),
     case("types: {T: ⟦complex64⟧}", "unknown dtype 'complex64'"),
@@ -258,4 +302,4 @@ WHOLE: list[Case] = [
     case("gradient: {⟦body⟧: d_x = d_y, saves: [y]}", "the saved output 'y' is not used"),
 ]
 
-CASES = [*OPERANDS, *ATTRIBUTES, *WHOLE]
+CASES = [*RANKS, *OPERANDS, *ATTRIBUTES, *WHOLE]

@@ -30,11 +30,14 @@ def test_there_are_specs_to_check() -> None:
 
 @pytest.mark.parametrize(("place", "text"), SPECS, ids=[p for p, _ in SPECS])
 def test_spec_compiles_and_its_examples_hold(place: str, text: str) -> None:
-    from opc.pipeline import compile_text
+    from opc.pipeline import family_of
+    from opc.spec.loader import loads
+    from opc.spec.ranks import numbers_of
     from opc.testing.references.examples import check_examples
 
-    family = compile_text(text, place)
-    assert [f"{name}: {wrong}" for name, wrong in check_examples(family) if wrong] == []
+    for rank in numbers_of(text) or (None,):
+        family = family_of(loads(text, place, whole=False, rank=rank))
+        assert [f"{name}: {wrong}" for name, wrong in check_examples(family) if wrong] == []
 
 
 def test_the_list_of_functions_is_complete() -> None:

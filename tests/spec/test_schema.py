@@ -52,6 +52,9 @@ def test_specs_are_accepted(name: str, text: str) -> None:
 
 
 GOOD = [
+    "ranks: {S: [1, 2, 3], K: S}",
+    "attributes: {a: {type: 'int[*S]', default: 1}, b: {type: 'float[ *S ]', default: [0.5, 1]}, c: 'bool[*S]'}",
+    "inputs: {x: 'T[N, *S]'}\noutputs: {y: 'T[N, *(S + 2*p)]'}",
     "inputs: {x: 'acc(T)[N, 3, *A]', u: 'T []', 'w?': ' T[ N , ... ] '}",
     "inputs: {x: 'T[N]', u: 'T[M,]'}",
     "outputs: {y: 'T[2*N + k[0], (N - 1) // 2, N if f else 1, minimum(N, 3)]'}",
@@ -70,6 +73,11 @@ def test_what_the_checker_takes_is_accepted(fragment: str) -> None:
 
 
 SLIPS = [
+    "ranks: {S: 3.5}",
+    "ranks: {S: [0]}",
+    "ranks: {S: [true]}",
+    "attributes: {a: {type: 'int[*S]', default: a}}",
+    "attributes: {a: 'int[S]'}",
     "types: {T: floatin}",
     "types: {T: [float32, flaot16]}",
     "types: {T: complex64}",
