@@ -172,7 +172,7 @@ class _Writer:
         name = self.text_of(i)
         if self.is_star(i):
             return self._star(i, axis)
-        if name in ("size", "position", "rank", "axis") and self.text_of(i + 1) == "(" and self.named is not None:
+        if name in ("size", "position", "rank", "axis") and self.text_of(i + 1) == "(":
             call = self._of_group(i, axis)
             if call is not None:
                 return call
@@ -185,7 +185,7 @@ class _Writer:
             return i + 1, [self._put(i, i + 1, f"{name}[{axis}]")]
         if name in self.axes.groups and self.named is not None:
             if axis is not None:
-                return i + 1, [self._put(i, i + 1, self.named(name)[axis])]
+                return i + 1, [self._put(i, i + 1, self._named(i, name)[axis])]
             span = self.text.span(self.tokens[i].start, self.tokens[i].end)
             self.found.error(f"'{name}' is a group of axes", span, f"write *{name}, or *(...) for what each axis has of it")
         return i + 1, None
@@ -199,7 +199,7 @@ class _Writer:
         if name in self.axes.lists:
             return i + 2, self._listed(i, [f"{name}[{a}]" for a in range(self.axes.rank)])
         if name in self.axes.groups and self.named is not None:
-            return i + 2, self._listed(i, self._along(i, name))
+            return i + 2, self._listed(i, self._named(i, name))
         inside = self._inside(i) if name == "(" else None
         if inside is None:
             return i + 1, None
@@ -211,9 +211,8 @@ class _Writer:
         """Return names with commas between them, each in the place of the star and what stands behind it."""
         return self._separated(i, [[self._put(i, i + 2, name)] for name in names], ", ")
 
-    def _along(self, i: int, group: str) -> Sequence[str]:
-        """Return what a group stands for behind a star: its axes, with their extents where a reduction or statement runs over
-        them."""
+    def _named(self, i: int, group: str) -> Sequence[str]:
+        """Return what a group stands for on each axis, with the extents where a reduction or statement runs over them."""
         assert self.named is not None
         opener = self.opener[i]
         if opener <= 0 or self.text_of(opener) != "[" or not (self._is_reduction(opener) or self._is_target(opener)):
@@ -235,6 +234,8 @@ class _Writer:
         starred = self.text_of(i + 2) == "*"
         group = self.text_of(i + 3 if starred else i + 2)
         if group not in self.axes.groups or close != (i + 4 if starred else i + 3):
+            return None
+        if self.named is None and call not in ("rank", "axis"):  # elsewhere an operand has no such sizes
             return None
         sizes, indices = self.axes.sizes(group), self.axes.indices(group)
         if call == "rank" and not starred:

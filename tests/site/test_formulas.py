@@ -10,9 +10,10 @@ import pytest
 from opc.emit.mathml.statements import condition_formulas, formulas, size_formulas
 from opc.ir.op import Op
 from opc.pipeline import compile_text, load_family
+from opc.spec.files import each
 
 ROOT = Path(__file__).parents[2]
-SPECS = sorted((ROOT / "specs").rglob("*.yaml"))
+SPECS = each(sorted((ROOT / "specs").rglob("*.yaml")))
 
 TOKENS = {"mi", "mn", "mo", "mtext"}
 # How many elements stand in those that have a fixed number.

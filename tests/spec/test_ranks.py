@@ -88,6 +88,7 @@ BODIES = [
     ("a = minimum(*stride)", "a = minimum((stride[0]), (stride[1]))"),
     ("a = minimum(b, size(*S))", "a = minimum(b, (S0 * S1))"),
     ("a = f(*(O), 1)", "a = f(o0, o1, 1)"),
+    ("a = prod(*(sum[O](O)))", "a = ((sum[o0:O0](o0)) * (sum[o1:O1](o1)))"),
     ("a = w[position(*O), rank(S)]", "a = w[((o0)*O1 + o1), 2]"),
     ("a = g[*O, *(axis(O))]", "a = g[o0, o1, 0, 1]"),
     ("a[*S,\n  *O] = b", "a[s0:S0, s1:S1,\n  o0:O0, o1:O1] = b"),

@@ -12,6 +12,7 @@ import pytest
 
 from opc.diagnostics import Diagnostics
 from opc.pipeline import load_family
+from opc.spec.files import in_folder
 from opc.testing.oracle.evaluation import evaluate
 from opc.testing.plan import Item, hold_standard
 from opc.testing.references.examples import check_examples
@@ -20,7 +21,7 @@ from opc.testing.references.onnx import collect, onnx_cases, op_types
 from opc.testing.results import Status
 
 ROOT = Path(__file__).parents[2]
-SPECS = sorted((ROOT / "specs/onnx").glob("*.yaml"))
+SPECS = in_folder(ROOT / "specs/onnx")
 DEPRECATED = {"Scatter", "Upsample"}
 WITHOUT_CASE = {"global_lp_pool", "max_roi_pool"}
 """Specs of operators that the standard has no test case of."""
@@ -48,7 +49,7 @@ def test_the_page_says_of_each_operator_whether_it_is_there() -> None:
     text = (ROOT / "specs/onnx/README.md").read_text()
     aside, lacking = (set(re.findall(r"`([A-Z]\w+)`", part)) for part in (text.split("\n\n")[1], text.split("|---|---|")[1]))
     found = Diagnostics()
-    specs = [*SPECS, *sorted((ROOT / "specs").glob("*.yaml"))]
+    specs = [*SPECS, *in_folder(ROOT / "specs")]
     families = [load_family(path, found) for path in specs]
     there = {operator for family in families for operator in op_types(family)}
     assert [aside & lacking, aside & there, lacking & there] == [set(), set(), set()]
