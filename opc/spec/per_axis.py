@@ -8,14 +8,14 @@ stood that they come from.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import field
 from itertools import pairwise
 from typing import TypeAlias
 
 from opc.diagnostics import Diagnostics
 from opc.ir.expr_nodes import REDUCTIONS
-from opc.records import dataclass
+from opc.records import dataclass, replace
 from opc.spec.text import STRING, SourceText
 
 _TOKEN = re.compile(rf"{STRING}|#[^\n]*|\.\s*[A-Za-z]\w*|[A-Za-z_]\w*|\.?\d[\w.]*|\*\*|\S")
@@ -37,6 +37,8 @@ class Axes:
     groups: tuple[str, ...]
     rank: int
     lists: frozenset[str]
+    apart: frozenset[str] = frozenset()
+    """The temporaries of a body of which each axis has one."""
 
     def sizes(self, group: str) -> list[str]:
         """Return the names of the sizes of a group's axes."""
@@ -58,9 +60,21 @@ class Texts:
     axes: Axes
     found: Diagnostics
 
-    def body(self, text: SourceText) -> SourceText:
-        """Return a body."""
-        return self._written(text, self.axes.indices)
+    def body(self, text: SourceText, outputs: Collection[str]) -> SourceText:
+        """Return a body, which assigns these outputs. A statement that assigns another name, and has a group, a list or such a
+        name beside all stars, is one of each axis."""
+        apart: frozenset[str] = frozenset()
+        while True:
+            writer = _Writer(text, replace(self.axes, apart=apart), self.axes.indices, self.found)
+            more = {writer.text_of(s.start) for s in writer.statements() if any(writer.is_bare(i) for i in s)} - {*outputs}
+            if more <= apart:
+                taken = {f"{name}{i}": name for name in apart for i in range(self.axes.rank)}
+                for start, name in words(text.value):
+                    if name in taken:
+                        span = text.span(start, start + len(name))
+                        self.found.error(f"'{name}' is the '{taken[name]}' of an axis", span, "take another name")
+                return _joined(text, writer.body())
+            apart |= more
 
     def shape(self, text: SourceText) -> SourceText:
         """Return the type and shape of an operand."""
@@ -103,8 +117,7 @@ class Texts:
         return 1 + sum(writer.text_of(i) == "," for i in inside)
 
     def _written(self, text: SourceText, named: Named | None, axis: int | None = None) -> SourceText:
-        writer = _Writer(text, self.axes, named, self.found)
-        return _joined(text, writer.run(0, len(writer.tokens), axis))
+        return _joined(text, _Writer(text, self.axes, named, self.found).whole(axis))
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,9 +168,7 @@ class _Writer:
     def run(self, low: int, high: int, axis: int | None) -> Iterator[SourceText]:
         """Yield tokens `low` to `high` (exclusive) written out, with what stands between them; in an expression of one axis, for
         this one."""
-        at = self.tokens[low].start if low < high else 0
-        at = 0 if low == 0 else at
-        i = low
+        at, i = self.tokens[low].start, low
         while i < high:
             after, new = self._step(i, axis)
             if new is not None:
@@ -165,7 +176,39 @@ class _Writer:
                 yield from new
                 at = self.tokens[after - 1].end
             i = after
-        yield self.text.cut(at, len(self.text.value) if high == len(self.tokens) and low == 0 else self.tokens[high - 1].end)
+        yield self.text.cut(at, self.tokens[high - 1].end)
+
+    def whole(self, axis: int | None) -> Iterator[SourceText]:
+        """Yield the whole text written out."""
+        if not self.tokens:
+            yield self.text
+            return
+        yield self.text.cut(0, self.tokens[0].start)
+        yield from self.run(0, len(self.tokens), axis)
+        yield self.text.cut(self.tokens[-1].end, len(self.text.value))
+
+    def statements(self) -> list[range]:
+        """Return the tokens of each statement of a body; a comment on a line of its own is one too."""
+        begins = [i for i, opener in enumerate(self.opener) if opener < 0 and (i == 0 or self._breaks(i))]
+        return [range(low, high) for low, high in pairwise([*begins, len(self.tokens)])]
+
+    def _breaks(self, i: int) -> bool:
+        """Whether a token stands on another line than the one before it ends on."""
+        return "\n" in self.text.value[self.tokens[i - 1].end : self.tokens[i].start]
+
+    def body(self) -> Iterator[SourceText]:
+        """Yield a body written out, each of its statements once or once for each axis."""
+        at = 0
+        for statement in self.statements():
+            start, end = self.tokens[statement.start].start, self.tokens[statement.stop - 1].end
+            yield self.text.cut(at, start)
+            at = end
+            if self.text_of(statement.start) not in self.axes.apart:
+                yield from self.run(statement.start, statement.stop, None)
+                continue
+            copies = [list(self.run(statement.start, statement.stop, a)) for a in range(self.axes.rank)]
+            yield from self._separated(statement.start, copies, "\n")
+        yield self.text.cut(at, len(self.text.value))
 
     def _step(self, i: int, axis: int | None) -> tuple[int, list[SourceText] | None]:
         """Return the token behind those that are written next, and what is written for them; None for what they are."""
@@ -186,8 +229,11 @@ class _Writer:
         if name in self.axes.groups and self.named is not None:
             if axis is not None:
                 return i + 1, [self._put(i, i + 1, self._named(i, name)[axis])]
-            span = self.text.span(self.tokens[i].start, self.tokens[i].end)
-            self.found.error(f"'{name}' is a group of axes", span, f"write *{name}, or *(...) for what each axis has of it")
+            self._refuse(i, f"'{name}' is a group of axes", f"write *{name}, or *(...) for what each axis has of it")
+        if name in self.axes.apart:
+            if axis is not None:
+                return i + 1, [self._put(i, i + 1, f"{name}{axis}")]
+            self._refuse(i, f"each axis has a '{name}' of its own", "write *(...), and name it there")
         return i + 1, None
 
     def _star(self, i: int, axis: int | None) -> tuple[int, list[SourceText] | None]:
@@ -225,8 +271,11 @@ class _Writer:
 
     def _is_target(self, opener: int) -> bool:
         """Whether a bracket has the indices that a statement of a body assigns."""
-        begins = opener == 1 or "\n" in self.text.value[self.tokens[opener - 2].end : self.tokens[opener - 1].start]
-        return begins and self.opener[opener] < 0 and self.text_of(self.partner.get(opener, -2) + 1) == "="
+        return (
+            (opener == 1 or self._breaks(opener - 1))
+            and self.opener[opener] < 0
+            and self.text_of(self.partner.get(opener, -2) + 1) == "="
+        )
 
     def _of_group(self, i: int, axis: int | None) -> tuple[int, list[SourceText]] | None:
         """Write out `size(*S)`, `position(*S)`, `rank(S)`, and of one axis `size(S)` and `axis(S)`; None for another call."""
@@ -292,9 +341,9 @@ class _Writer:
         return True
 
     def _differs(self, i: int) -> bool:
-        """Whether a token is something else for each axis: a group, or a list of which no element is named."""
+        """Whether a token is something else for each axis: a group, a temporary of each, or a list, no element of it."""
         name = self.text_of(i)
-        return name in self.axes.groups or (name in self.axes.lists and self.text_of(i + 1) != "[")
+        return name in self.axes.groups or name in self.axes.apart or (name in self.axes.lists and self.text_of(i + 1) != "[")
 
     def is_star(self, i: int) -> bool:
         """Whether a token is a star that spreads what stands behind it."""

@@ -181,9 +181,9 @@ class _Written:
             case "reference", _:
                 return _each(node, lambda n: self.numbered(self.text(n, self.texts.reference)))
             case "kernel", Scalar():
-                return self.text(node, self.texts.body)
+                return self.text(node, self.body)
             case "gradient", MappingNode():
-                return _under(node, {"body": partial(self.text, how=self.texts.body)})
+                return _under(node, {"body": partial(self.text, how=self.body)})
             case "inputs" | "outputs", MappingNode():
                 return _values(node, self.operand)
             case "attributes", MappingNode():
@@ -200,6 +200,11 @@ class _Written:
     def text(self, node: Node, how: Callable[..., SourceText]) -> Node:
         """Return a scalar with its text written out; anything else as it is."""
         return replace(node, text=how(node.text)) if isinstance(node, Scalar) else node
+
+    def body(self, text: SourceText) -> SourceText:
+        """Return a body, of the op or its gradient."""
+        outputs = [name for name, _ in self.declared("outputs")]
+        return self.texts.body(text, [*outputs, *(f"d_{name}" for name, _ in self.declared("inputs"))])
 
     def suffixed(self, node: Node) -> Node:
         """Return the name of an op with its rank."""

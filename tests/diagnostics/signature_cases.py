@@ -53,6 +53,8 @@ RANKS: list[Case] = [
     window("kernel: 'y[n, *O] = x[⟦o0⟧, *(O*stride)]'", "'o0' is the index of an axis of '*O'"),
     window("⟦native⟧: {cpp: {code: ''}}", "native code is of one rank"),
     window("kernel: 'y[n, *O] = x[n, ⟦O⟧]'", "'O' is a group of axes"),
+    window("kernel: |\n  v = cast(T, stride)\n  y[n, *O] = x[n, *(O*stride)] * ⟦v⟧", "each axis has a 'v' of its own"),
+    window("kernel: |\n  v = cast(T, size(S))\n  y[n, *O] = x[n, *(O*stride)] * ⟦v0⟧", "'v0' is the 'v' of an axis"),
     window("kernel: 'y[n, *O] = x[n, ⟦*⟧(k)]'", "nothing in this differs from axis to axis"),
     window("kernel: 'y[n, *O] = x[n, *(O*stride + all(⟦*⟧(O > 0)))]'", "this is written once for each axis already"),
     window("kernel: 'y[n, *O] = x[n, *(O + minimum(⟦*⟧stride, 0))]'", "this is written once for each axis already"),

@@ -89,6 +89,15 @@ BODIES = [
     ("a = minimum(b, size(*S))", "a = minimum(b, (S0 * S1))"),
     ("a = f(*(O), 1)", "a = f(o0, o1, 1)"),
     ("a = prod(*(sum[O](O)))", "a = ((sum[o0:O0](o0)) * (sum[o1:O1](o1)))"),
+    (
+        "v[O] = O*stride # of each\nb[*O] = prod(*(v[O]))",
+        "v0[o0:O0] = o0*stride[0] # of each\nv1[o1:O1] = o1*stride[1] # of each\nb[o0:O0, o1:O1] = ((v0[o0]) * (v1[o1]))",
+    ),
+    (
+        "# Of each axis.\nn = size(S)\nm = n + 1\nb = x[*(m)]",
+        "# Of each axis.\nn0 = S0\nn1 = S1\nm0 = n0 + 1\nm1 = n1 + 1\nb = x[m0, m1]",
+    ),
+    ("v[O, K] = (O +\n  K)", "v0[o0:O0, K] = (o0 +\n  K)\nv1[o1:O1, K] = (o1 +\n  K)"),
     ("a = w[position(*O), rank(S)]", "a = w[((o0)*O1 + o1), 2]"),
     ("a = g[*O, *(axis(O))]", "a = g[o0, o1, 0, 1]"),
     ("a[*S,\n  *O] = b", "a[s0:S0, s1:S1,\n  o0:O0, o1:O1] = b"),
