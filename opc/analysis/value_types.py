@@ -41,6 +41,37 @@ def integer_of(e: Expr) -> Affine | None:
     return {"add": a + b, "sub": a - b, "mul": a * b}[e.fn]
 
 
+MAX_POWER = 8
+"""The greatest power that is a product of whole numbers where one must stand."""
+
+
+def whole_of(e: Expr) -> Affine | None:
+    """Return what an expression is where only a whole number can stand, in an index or a size: there `r ** 2` is `r*r`.
+
+    As a value, a power of sizes is a floating number."""
+    known = affine_of(e)
+    if known is not None or not isinstance(e, Call) or e.type is not Weak.FLOAT:
+        return known
+    if e.fn == "pow" and isinstance(e.args[1], Const) and e.args[1].value in range(MAX_POWER + 1):
+        base, made = affine_of(e.args[0]), Affine.of(1)
+        if base is None or base.indices() or len(base.terms) > 1:
+            return None
+        for _ in range(int(e.args[1].value)):
+            made = made * base
+        return made
+    if e.fn not in ("add", "sub", "mul", "neg", "floordiv", "mod"):
+        return None
+    args = [whole_of(c) for c in e.args]
+    a, b = args[0], args[-1]
+    if a is None or b is None or (e.fn == "mul" and a.indices() and b.indices()):
+        return None
+    if e.fn in ("floordiv", "mod"):
+        if b.indices() or b.constant == 0:
+            return None
+        return a // b if e.fn == "floordiv" else a % b
+    return -a if e.fn == "neg" else {"add": a + b, "sub": a - b, "mul": a * b}[e.fn]
+
+
 def flag_of(cond: Expr) -> Affine | None:
     """Return a condition as 1 where it holds and 0 elsewhere, when it is a bool attribute or `not` of one."""
     match cond:

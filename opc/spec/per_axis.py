@@ -239,7 +239,7 @@ class _Writer:
     def _star(self, i: int, axis: int | None) -> tuple[int, list[SourceText] | None]:
         """Write out `*S`, a list `*stride`, or `*(expression)`."""
         name = self.text_of(i + 1)
-        if axis is not None and (name == "(" or name in self.axes.groups or name in self.axes.lists):
+        if axis is not None and (name == "(" or name in self.axes.lists):
             self._refuse(i, "this is written once for each axis already", "leave out the star")
             return i + 1, None
         if name in self.axes.lists:

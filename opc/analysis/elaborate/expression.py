@@ -15,7 +15,7 @@ from opc.analysis.elaborate.ordering import OrderTyper
 from opc.analysis.elaborate.reading import ReadTyper
 from opc.analysis.elaborate.scope import CONSTANTS, DTYPE_NAMES, FORMS, Scope
 from opc.analysis.elaborate.widths import Widths
-from opc.analysis.value_types import affine_of, flag_of, presence
+from opc.analysis.value_types import affine_of, flag_of, presence, whole_of
 from opc.analysis.wording import article, type_text
 from opc.diagnostics import Diagnostics, Span, did_you_mean
 from opc.ir.affine import Affine, Dim, Index, maximum, minimum
@@ -23,6 +23,7 @@ from opc.ir.dtypes import DType, ElementType, ValueType, Weak, candidates, is_bo
 from opc.ir.expr import REDUCTIONS, AttrRef, Call, Cast, Const, Expr, IndexValue, Select, StrConst, walk
 from opc.ir.functions import CALLABLE, FUNCTIONS
 from opc.ir.op import Attribute, AttributeKind
+from opc.ir.precedence import COMPARISONS
 from opc.ir.promotion import join, result_type
 from opc.lang.tree import ORDER, Apply, Conditional, Literal, Name, Operation, ReductionCall, Subscript, Tree
 
@@ -110,7 +111,7 @@ class ExpressionTyper:
         e = self.value(tree)
         if e is None:
             return None
-        value = affine_of(e)
+        value = whole_of(e)
         condition = undecided(e) if value is None and hint is None else None
         if condition is not None:
             at = condition.span or tree.span
@@ -255,6 +256,8 @@ class ExpressionTyper:
             return None
         if all(is_bool(a.type) for a in args):
             fn = _OF_BOOLS.get(fn, fn)
+        if fn in COMPARISONS and all(whole_of(a) is not None for a in args):
+            args = tuple(self._whole(a) for a in args)
         if fn in ("shift_left", "shift_right") and isinstance(args[1], Const) and args[1].value < 0:
             self._error("a shift by a negative number", args[1].span or span, "`>>` shifts the other way than `<<`")
             return None
@@ -283,6 +286,11 @@ class ExpressionTyper:
             self._mismatch(fn, args, span, what)
             return None
         return self.widths.remember(Call(fn, args, result, span), own)
+
+    def _whole(self, e: Expr) -> Expr:
+        """Return a whole number beside another that it is compared with, which may be a power of sizes."""
+        value = whole_of(e) if e.type is Weak.FLOAT else None
+        return e if value is None else self.index_value(value, e.span) or e
 
     def _fold(self, fn: str, args: tuple[Expr, ...]) -> Affine | None:
         """Return integer arithmetic over indices, dimensions and attributes as one expression, where the notation holds it."""

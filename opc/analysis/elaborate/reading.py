@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opc.analysis.elaborate.pieces import MAX_PIECES, Piecewise, pieces, size
-from opc.analysis.value_types import affine_of
+from opc.analysis.value_types import whole_of
 from opc.analysis.wording import count, dim_text, indexed, shape_text, type_text
 from opc.diagnostics import Span
 from opc.ir.affine import Affine, Index
@@ -155,7 +155,7 @@ class ReadTyper:
         e = self.typer.value(item)
         if e is None:
             return None
-        value = affine_of(e)
+        value = whole_of(e)
         if value is not None:
             return value
         if isinstance(e.type, Weak):
