@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from opc.analysis.elaborate.scope import DTYPE_NAMES, Scope
 from opc.diagnostics import Diagnostics, did_you_mean
-from opc.ir.affine import Affine, AttrInt
+from opc.ir.affine import Affine, AttrInt, maximum, minimum, product
 from opc.ir.dtypes import Acc, DType, ElementType, Weak
 from opc.ir.expr import AttrRef, Call, Cast, Const, Expr, IndexValue, Present, Select
 from opc.lang.tree import Apply, Item, Name
@@ -45,31 +45,71 @@ MAX_POWER = 8
 """The greatest power that is a product of whole numbers where one must stand."""
 
 
-def whole_of(e: Expr) -> Affine | None:
-    """Return what an expression is where only a whole number can stand, in an index or a size: there `r ** 2` is `r*r`.
-
-    As a value, a power of sizes is a floating number."""
+def whole_of(e: Expr, size: bool = False) -> Affine | None:
+    """Return what an expression is where only a whole number can stand, in an index or a size: there `r ** 2` is `r*r`, which as
+    a value is a floating number. In a `size`, comparisons of sizes and attributes choose: `n if k < 0 else m`."""
     known = affine_of(e)
-    if known is not None or not isinstance(e, Call) or e.type is not Weak.FLOAT:
+    if known is not None:
         return known
-    if e.fn == "pow" and isinstance(e.args[1], Const) and e.args[1].value in range(MAX_POWER + 1):
-        base, made = affine_of(e.args[0]), Affine.of(1)
-        if base is None or base.indices() or len(base.terms) > 1:
+    match e:
+        case Select() if size:
+            then, other, flag = whole_of(e.then, size), whole_of(e.other, size), decided(e.cond)
+            return None if then is None or other is None or flag is None else other + flag * (then - other)
+        case Call(fn="pow", args=(base, Const(value=power)), type=Weak.FLOAT) if power in range(MAX_POWER + 1):
+            factor = affine_of(base)
+            whole = factor is not None and not factor.indices() and len(factor.terms) <= 1
+            return product([factor] * int(power)) if factor is not None and whole else None
+        case Call(fn="add" | "sub" | "mul" | "neg" | "floordiv" | "mod" | "minimum" | "maximum") if size or e.type is Weak.FLOAT:
+            args = [whole_of(c, size) for c in e.args]
+            return None if None in args else _arithmetic(e.fn, [a for a in args if a is not None])
+        case _:
             return None
-        for _ in range(int(e.args[1].value)):
-            made = made * base
-        return made
-    if e.fn not in ("add", "sub", "mul", "neg", "floordiv", "mod"):
-        return None
-    args = [whole_of(c) for c in e.args]
+
+
+def _arithmetic(fn: str, args: list[Affine]) -> Affine | None:
     a, b = args[0], args[-1]
-    if a is None or b is None or (e.fn == "mul" and a.indices() and b.indices()):
+    if (fn == "mul" and a.indices() and b.indices()) or (fn in ("floordiv", "mod") and (b.indices() or b.constant == 0)):
         return None
-    if e.fn in ("floordiv", "mod"):
-        if b.indices() or b.constant == 0:
-            return None
-        return a // b if e.fn == "floordiv" else a % b
-    return -a if e.fn == "neg" else {"add": a + b, "sub": a - b, "mul": a * b}[e.fn]
+    match fn:
+        case "neg":
+            return -a
+        case "add":
+            return a + b
+        case "sub":
+            return a - b
+        case "mul":
+            return a * b
+        case "minimum" | "maximum":
+            return None if a.indices() or b.indices() else minimum(a, b) if fn == "minimum" else maximum(a, b)
+        case _:
+            return a // b if fn == "floordiv" else a % b
+
+
+def decided(cond: Expr) -> Affine | None:
+    """Return a condition that compares sizes and attributes as 1 where it holds, 0 elsewhere: `a < b` is b - a, cut to these."""
+
+    def at_least(least: int, e: Affine) -> Affine:
+        return minimum(maximum(e - (least - 1), Affine.of(0)), Affine.of(1))
+
+    match cond:
+        case Call(fn="not", args=(inner,)):
+            flag = decided(inner)
+            return None if flag is None else Affine.of(1) - flag
+        case Call(fn="and" | "or", args=(a, b)):
+            first, second = decided(a), decided(b)
+            if first is None or second is None:
+                return None
+            return first * second if cond.fn == "and" else first + second - first * second
+        case Call(fn="lt" | "le" | "gt" | "ge" | "eq" | "ne", args=(a, b)):
+            left, right = whole_of(a, True), whole_of(b, True)
+            if left is None or right is None or left.indices() or right.indices():
+                return None
+            less, more = right - left, left - right
+            same = at_least(0, less) * at_least(0, more)
+            strict = {"lt": at_least(1, less), "le": at_least(0, less), "gt": at_least(1, more), "ge": at_least(0, more)}
+            return strict.get(cond.fn, same if cond.fn == "eq" else Affine.of(1) - same)
+        case _:
+            return flag_of(cond)
 
 
 def flag_of(cond: Expr) -> Affine | None:

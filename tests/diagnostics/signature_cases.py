@@ -123,10 +123,13 @@ OPERANDS: list[Case] = [
     ),
     case("shape: {K: ⟦...⟧}", "`...` stands in brackets only"),
     case(MATRIX + "shape: {K: '⟦minimum(N, 1.5)⟧'}", "a dimension is a whole number over dimensions and int attributes"),
-    case(MATRIX + "shape: {K: '1 + (N if ⟦N > C⟧ else C)'}", "only a bool attribute decides a dimension"),
+    case(
+        MATRIX + "attributes: {f: {type: float, default: 1.0}}\nshape: {K: '1 + (N if ⟦f > 0⟧ else C)'}",
+        "only numbers and bool attributes decide a dimension",
+    ),
     case(
         MATRIX + "attributes: {mode: {type: str, values: [a, b]}}\nshape: {K: \"N if ⟦mode == 'a'⟧ else C\"}",
-        "only a bool attribute decides a dimension",
+        "only numbers and bool attributes decide a dimension",
     ),
     case(
         "inputs: {x: 'T[N]', 'b?': 'T[N]'}\nshape: {K: 'N if ⟦present(b)⟧ else 1'}\n"

@@ -17,7 +17,7 @@ from opc.analysis.bounds.prover import Prover, cases_of, facts_of
 from opc.analysis.bounds.quotients import divisions, every_division, quotient
 from opc.analysis.wording import dim_text
 from opc.diagnostics import Diagnostics, Span
-from opc.ir.affine import Affine, AttrInt, Dim, FloorDiv, Minimum, Symbol
+from opc.ir.affine import Affine, AttrInt, Dim, FloorDiv, Minimum, Symbol, maximum
 from opc.ir.expr import Axis, Expr, IndexValue, Reduce, children
 from opc.ir.node import remembered
 from opc.ir.op import Assign, Attribute, Group, Op, Operand, Requirement
@@ -29,8 +29,8 @@ _MAX_FLAGS = 4
 """How many bool attributes one proof tells the values of apart."""
 _MAX_CASES = 8
 """How many cases of the conditions around a read one proof tells apart."""
-_MAX_MINIMA = 3
-"""How many minima of sizes one proof tells the cases of apart."""
+_MAX_CASES_OF_MINIMA = 100
+"""How many times one proof tells the two cases of a minimum of sizes apart."""
 
 
 Conditions: TypeAlias = tuple[tuple[Expr, bool], ...]
@@ -197,22 +197,59 @@ def _flags(f: Affine) -> Iterator[AttrInt]:
 
 def _in_each_case(prover: Prover, wanted: Affine) -> bool:
     """Whether `wanted` is proved not negative whichever size each minimum is: the one that is no greater than the other."""
-    minima = sorted({m for e in (wanted, *prover.facts, *prover.ranges.values()) for m in e.minima()}, key=str)
-    if not minima or len(minima) > _MAX_MINIMA:
-        return prover.nonnegative(wanted)
-    for sides in product((False, True), repeat=len(minima)):
-        decided = {m: m.right if right else m.left for m, right in zip(minima, sides, strict=True)}
+    left = _MAX_CASES_OF_MINIMA
 
-        def known(f: Affine, decided: Mapping[Minimum, Affine] = decided) -> Affine:
-            return f.substitute(lambda s: None, decided)
+    def proved(prover: Prover, wanted: Affine) -> bool:
+        nonlocal left
+        minimum = _undecided(prover, wanted)
+        if minimum is None or left == 0:
+            return prover.nonnegative(wanted)
+        left -= 1
+        for value, fact in _values(minimum):
+            decided = {minimum: value}
 
-        less = tuple(known((m.left - m.right) if right else (m.right - m.left)) for m, right in zip(minima, sides, strict=True))
-        case = Prover((*map(known, prover.facts), *less), {n: known(e) for n, e in prover.ranges.items()})
-        # Nothing is read where an index has no values.
-        empty = any(e.constant is not None and e.constant <= 0 for e in case.ranges.values())
-        if not empty and not case.nonnegative(known(wanted)):
-            return False
-    return True
+            def known(f: Affine, decided: Mapping[Minimum, Affine] = decided) -> Affine:
+                return f.substitute(lambda s: None, decided)
+
+            facts = (*map(known, prover.facts), fact)
+            case = Prover(facts, {n: known(e) for n, e in prover.ranges.items()})
+            # Nothing is read where an index has no values.
+            empty = any(e.constant is not None and e.constant <= 0 for e in case.ranges.values())
+            if not empty and not _is_impossible(facts) and not proved(case, known(wanted)):
+                return False
+        return True
+
+    return proved(prover, wanted)
+
+
+def _undecided(prover: Prover, wanted: Affine) -> Minimum | None:
+    """Return a minimum that a proof is to tell the cases of apart, of sizes that hold none: of what is wanted first."""
+    for expressions in ((wanted,), prover.ranges.values(), prover.facts):
+        minima = sorted({m for e in expressions for m in e.minima()}, key=str)
+        for m in minima:
+            a = _chosen_by(m)
+            if not (m.left.minima() | m.right.minima() if a is None else a.minima()):
+                return m
+    return None
+
+
+def _values(m: Minimum) -> list[tuple[Affine, Affine]]:
+    """Return what a minimum may be, each with what is then not negative."""
+    a = _chosen_by(m)
+    if a is not None:
+        return [(Affine.of(1), a - 1), (Affine.of(0), -a)]
+    return [(m.left, m.right - m.left), (m.right, m.left - m.right)]
+
+
+def _chosen_by(m: Minimum) -> Affine | None:
+    """Return a of `minimum(maximum(a, 0), 1)`: 1 where a whole number is positive, 0 elsewhere."""
+    for one, other in ((m.left, m.right), (m.right, m.left)):
+        if one.constant == 1:
+            for inner in other.minima():
+                for a in (inner.left, inner.right):
+                    if other == maximum(a, Affine.of(0)):
+                        return a
+    return None
 
 
 def _is_impossible(facts: tuple[Affine, ...]) -> bool:

@@ -15,7 +15,7 @@ from opc.analysis.elaborate.ordering import OrderTyper
 from opc.analysis.elaborate.reading import ReadTyper
 from opc.analysis.elaborate.scope import CONSTANTS, DTYPE_NAMES, FORMS, Scope
 from opc.analysis.elaborate.widths import Widths
-from opc.analysis.value_types import affine_of, flag_of, presence, whole_of
+from opc.analysis.value_types import affine_of, decided, presence, whole_of
 from opc.analysis.wording import article, type_text
 from opc.diagnostics import Diagnostics, Span, did_you_mean
 from opc.ir.affine import Affine, Dim, Index, maximum, minimum
@@ -111,11 +111,13 @@ class ExpressionTyper:
         e = self.value(tree)
         if e is None:
             return None
-        value = whole_of(e)
+        value = whole_of(e, self.sizes and hint is None)
         condition = undecided(e) if value is None and hint is None else None
         if condition is not None:
             at = condition.span or tree.span
-            self._error(f"only a bool attribute decides {what}", at, "write n if flag else m, where flag: bool is an attribute")
+            self._error(
+                f"only numbers and bool attributes decide {what}", at, "write n if flag else m, where flag: bool is an attribute"
+            )
         elif value is None:
             over = "dimensions and int attributes" if hint is None else "dimensions, int attributes and the indices around it"
             divides = "`//` divides whole numbers" if isinstance(tree, Operation) and tree.op == "div" else None
@@ -390,9 +392,9 @@ def _fold_bits(fn: str, a: Affine, b: Affine) -> Affine | None:
 
 
 def undecided(e: Expr) -> Expr | None:
-    """Return the first condition in `e` that chooses between whole numbers and is no bool attribute's."""
+    """Return the first condition in `e` that chooses between whole numbers and is not of bool attributes, or numbers compared."""
     chosen = (part.cond for part in walk(e) if isinstance(part, Select) and is_integer(part.type))
-    return next((cond for cond in chosen if flag_of(cond) is None), None)
+    return next((cond for cond in chosen if decided(cond) is None), None)
 
 
 def _whole(value: int, span: Span) -> Expr:
