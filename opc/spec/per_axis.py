@@ -219,6 +219,10 @@ class _Writer:
             call = self._of_group(i, axis)
             if call is not None:
                 return call
+        if name == "unravel" and self.text_of(i + 1) == "(" and axis is not None and self.named is not None:
+            call = self._unravelled(i, axis)
+            if call is not None:
+                return call
         if (name in _JOINED or name in _NESTED) and self.text_of(i + 1) == "(" and self.is_star(i + 2):
             close = self.partner.get(i + 1, -1)
             inside = self._inside(i + 2)
@@ -299,6 +303,16 @@ class _Writer:
                 position = f"({position})*{size} + {index}"
             return close + 1, [self._put(i, close + 1, f"({position})")]
         return None
+
+    def _unravelled(self, i: int, axis: int) -> tuple[int, list[SourceText]] | None:
+        """Write out `unravel(S, p)` for one axis: the index along it of the point that `position(*S)` numbers p."""
+        group, close = self.text_of(i + 2), self.partner.get(i + 1)
+        if group not in self.axes.groups or self.text_of(i + 3) != "," or close is None or close < i + 5:
+            return None
+        sizes = self.axes.sizes(group)
+        behind = f" // ({' * '.join(sizes[axis + 1 :])})" if sizes[axis + 1 :] else ""
+        inner = list(self.run(i + 4, close, axis))
+        return close + 1, [self._put(i, i + 1, "(("), *inner, self._put(i, i + 1, f"){behind} % {sizes[axis]})")]
 
     def _folded(self, i: int, name: str, inside: tuple[int, int, int], axis: int | None) -> list[SourceText] | None:
         """Write out `all(*(...))` and its like: one expression of those of all axes."""

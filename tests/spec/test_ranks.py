@@ -89,6 +89,7 @@ BODIES = [
     ("a = minimum(b, size(*S))", "a = minimum(b, (S0 * S1))"),
     ("a = f(*(O), 1)", "a = f(o0, o1, 1)"),
     ("a = x[*(cast(int64, g[n, *O, axis(O)]))]", "a = x[cast(int64, g[n, o0, o1, 0]), cast(int64, g[n, o0, o1, 1])]"),
+    ("a = x[*(unravel(S, i*b + O))]", "a = x[((i*b + o0) // (S1) % S0), ((i*b + o1) % S1)]"),
     ("a = prod(*(sum[O](O)))", "a = ((sum[o0:O0](o0)) * (sum[o1:O1](o1)))"),
     (
         "v[O] = O*stride # of each\nb[*O] = prod(*(v[O]))",
