@@ -312,7 +312,7 @@ class _Writer:
         sizes = self.axes.sizes(group)
         behind = f" // ({' * '.join(sizes[axis + 1 :])})" if sizes[axis + 1 :] else ""
         inner = list(self.run(i + 4, close, axis))
-        return close + 1, [self._put(i, i + 1, "(("), *inner, self._put(i, i + 1, f"){behind} % {sizes[axis]})")]
+        return close + 1, [self._put(i, i + 1, "(("), *inner, self._put(i + 2, i + 3, f"){behind} % {sizes[axis]})")]
 
     def _folded(self, i: int, name: str, inside: tuple[int, int, int], axis: int | None) -> list[SourceText] | None:
         """Write out `all(*(...))` and its like: one expression of those of all axes."""
