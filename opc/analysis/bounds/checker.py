@@ -90,7 +90,7 @@ class Knowledge:
                 self.quotients[Dim(f"({whole})")] = Affine.of(whole)
 
     def _divided(self, fact: Affine) -> tuple[Dim | AttrInt, Affine] | None:
-        """Return n and d of a fact that d divides n, a size, or an attribute that is known to be as one: d is positive then too."""
+        """Return n and d of a fact that d divides n: a size, or an attribute that is no less than 0 while d is positive."""
         found = _divided_size(fact)
         if found is None or isinstance(found[0], Dim):
             return found
