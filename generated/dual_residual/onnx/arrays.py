@@ -266,9 +266,7 @@ class Arrays:
         """Add indices, negative ones as the size of the axis, which a runtime refuses."""
         return self.Where(self.Less(index, self.number(0)), size, index)
 
-    def gather_some(
-        self, x: str, index: str, points: str, axis: int, rank: int
-    ) -> str:
+    def gather_some(self, x: str, index: str, points: str, axis: int, rank: int) -> str:
         """Add what x, of `rank` axes, holds at indices along one of them.
 
         Where there are no points to read at, which no runtime reads, that is zeros.
