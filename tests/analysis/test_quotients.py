@@ -16,7 +16,7 @@ from tests.amounts import examples
 
 I0, J0 = Affine.of(Index("i")), Affine.of(Index("j"))
 N, M = Affine.of(Dim("N")), Affine.of(Dim("M"))
-S = Affine.of(AttrInt("s"))
+S, R = Affine.of(AttrInt("s")), Affine.of(AttrInt("r"))
 ONE = Affine.of(1)
 POSITIVE = S - 1
 
@@ -40,6 +40,9 @@ FACTS: list[tuple[Affine, ...]] = [
     divides(S * 2, N),
     divides(S, N * M),
     divides(S, M),
+    divides(2, S),
+    divides(R, S),
+    (R - 1, *divides(R, S)),
     equal(M, N // 2),
     equal(M, N // S),
     equal(M * 2, N),
@@ -67,8 +70,8 @@ CONDITIONS = [
 
 def points(ranges: dict[str, Affine], facts: tuple[Affine, ...]) -> Iterator[dict[Symbol, int]]:
     """Yield every point of the ranges for small sizes and steps that meet the facts."""
-    for n, m, s in itertools.product(range(7), range(5), range(1, 4)):
-        base: dict[Symbol, int] = {Dim("N"): n, Dim("M"): m, AttrInt("s"): s}
+    for n, m, s, r in itertools.product(range(7), range(5), range(1, 5), (-2, 1, 2)):
+        base: dict[Symbol, int] = {Dim("N"): n, Dim("M"): m, AttrInt("s"): s, AttrInt("r"): r}
         if any(f.evaluate(base.__getitem__) < 0 for f in facts if not f.indices()):
             continue
         for i in range(ranges["i"].evaluate(base.__getitem__)):
@@ -82,7 +85,7 @@ def points(ranges: dict[str, Affine], facts: tuple[Affine, ...]) -> Iterator[dic
 numbers = st.integers(1, 4).map(Affine.of)
 divisors = st.sampled_from([S, S * 2, Affine.of(2), Affine.of(3), Affine.of(4), S + 1])
 numerators = st.sampled_from(
-    [I0, I0, I0, I0 + 1, I0 + J0, I0 * 2 + 1, I0 * S + J0, N, N - 1, N * M, N - 1 - I0, I0 // 2, J0, I0 - 3]
+    [I0, I0, I0, I0 + 1, I0 + J0, I0 * 2 + 1, I0 * S + J0, N, N - 1, N * M, N - 1 - I0, I0 // 2, J0, I0 - 3, S]
 )
 
 
@@ -93,7 +96,7 @@ def with_quotients(draw: st.DrawFn) -> Affine:
     for _ in range(draw(st.integers(1, 2))):
         n, d = draw(numerators), draw(divisors)
         atom = n // d if draw(st.booleans()) else n % d
-        times = draw(st.sampled_from([ONE, Affine.of(2), d, S]))
+        times = draw(st.sampled_from([ONE, Affine.of(2), d, S, R]))
         total = total + atom * times * draw(st.sampled_from([1, -1]))
     return total + draw(st.integers(-1, 1))
 
@@ -161,6 +164,8 @@ def test_an_index_taken_apart_gives_the_same_values(f: Affine) -> None:
         (N - 1 - (I0 + S - ((I0 // S) % 2) * S * 2), N, divides(S * 2, N)),
         (N - 1 - (I0 // 4 * 4 + (I0 + 1) % 4), N, divides(4, N)),
         (N - 1 - (I0 // S * S + (S - 1 - I0 % S)), N, divides(S, N)),
+        (S // R - 1 - I0 // R, S, (R - 1, *divides(R, S))),
+        (S * (M // S) - 1 - I0, M, divides(S, M)),
         (N - 1 - I0, M, (N - M,)),
         (N // 2 - 1 - I0, M, (N - M * 2,)),
     ],

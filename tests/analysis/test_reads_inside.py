@@ -70,6 +70,10 @@ BETWEEN = "shape: {{S: {}}}\n"
         spec("y[i] = pad(x[i + 1], z[i] if present(z) and (i < M and x[i] > 0) else 0)", "x: 'T[N]', 'z?': 'T[M]'", "T[N]"),
         spec("y[i] = 1 if i < M and z[i] > 0 else x[i]", "x: 'T[N]', z: 'T[M]'", "T[N]"),
         spec("y[i] = 1 if i >= M or z[i] > 0 else x[i]", "x: 'T[N]', z: 'T[M]'", "T[N]"),
+        spec("y[i] = x[k[i]] if i < M else 0", "x: 'T[N]', k: 'int64[M]', z: 'T[K]'", "T[K]"),
+        spec("y[i] = 0 if i >= M else x[k[i] + 1]", "x: 'T[N]', k: 'int64[M]', z: 'T[K]'", "T[K]"),
+        spec("y[i] = 1 if i < M and x[k[i]] > 0 else 0", "x: 'T[N]', k: 'int64[M]', z: 'T[K]'", "T[K]"),
+        spec("y[i] = pad(x[k[i]], 0) if i < M else 0", "x: 'T[N]', k: 'int64[M]', z: 'T[K]'", "T[K]"),
         spec("y[i] = 1 if i > 0 and x[i - 1] > x[i] and x[0] > 0 else 0", "x: 'T[N]'", "T[N]"),
         spec("y[i] = any[k:N](k < i and x[k + N - i] > 0)", "x: 'T[N]'", "bool[N]"),
         spec("y[d] = x[d + 1] if d % 2 == 0 else x[d - 1]", VECTOR, "T[D]", "D % 2 == 0"),
@@ -110,6 +114,7 @@ OUTSIDE = "the read may fall outside"
         (spec("y[i] = z[i] if present(z) and i <= M else x[i]", "x: 'T[N]', 'z?': 'T[M]'", "T[N]"), OUTSIDE),
         (spec("y[i] = z[i] if present(z) or i < M else x[i]", "x: 'T[N]', 'z?': 'T[M]'", "T[N]"), "may be absent"),
         (spec("y[i] = 1 if i < M or z[i] > 0 else x[i]", "x: 'T[N]', z: 'T[M]'", "T[N]"), OUTSIDE),
+        (spec("y[i] = pad(x[k[i]], 0)", "x: 'T[N]', k: 'int64[M]', z: 'T[K]'", "T[K]"), "the index 'i' runs over K and over M"),
         (
             spec("y[i] = 1 if z[i] > 0 and i < M else x[i]", "x: 'T[N]', z: 'T[M]'", "T[N]"),
             "the index 'i' runs over N and over M",

@@ -291,6 +291,8 @@ WHOLE: list[Case] = [
     case("reference: {onnx: ⟦leaky relu⟧}", "'leaky relu' can't be an ONNX operator"),
     case("reference: {onnx: [LeakyRelu, '⟦leaky_relu(x)⟧']}", "'leaky_relu(x)' can't be an ONNX operator"),
     case("reference: {onnx: 'Clip(x, ⟦lo⟧)'}", "unknown name 'lo'"),
+    case("reference: {onnx: 'Clip(⟦_⟧, max=_)'}", "unknown name '_'"),
+    case("reference: {onnx: 'Clip(x, max=⟦_⟧ + 1)'}", "unknown name '_'"),
     case("reference: {onnx: '⟦z⟧, _ = Relu(x)'}", "'z' is no output"),
     case("reference: {torch: ⟦'x = 1'⟧}".replace("⟦'", "'⟦").replace("'⟧", "⟧'"), "the reference is not one Python expression"),
     case("reference: {torch: torch.relu(⟦xx⟧)}", "unknown name 'xx'"),

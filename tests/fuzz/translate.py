@@ -77,11 +77,16 @@ def entries(node: ast.expr) -> list[ast.expr]:
     return list(node.elts) if isinstance(node, ast.Tuple) else [node]
 
 
-def bare_uses(name: str, tree: ast.AST, operands: Operands, loose: bool = False) -> Iterator[tuple[Dim, bool]]:
-    """Yield the axes that an index stands on by itself, and whether in `pad` or on a side of a conditional."""
+def bare_uses(
+    name: str, tree: ast.AST, operands: Operands, loose: bool = False, padded: bool = False
+) -> Iterator[tuple[Dim, bool]]:
+    """Yield the axes that an index stands on by itself, and whether in `pad` or on a side of a conditional.
+
+    An index inside an index is not in the `pad` of the read, `padded`.
+    """
     match tree:
         case ast.Call(func=ast.Name(id="pad"), args=[ast.Subscript() as read, *others]):
-            yield from bare_uses(name, read, operands, True)
+            yield from bare_uses(name, read, operands, loose, True)
             for other in others:
                 yield from bare_uses(name, other, operands, loose)
         case ast.IfExp():
@@ -91,14 +96,14 @@ def bare_uses(name: str, tree: ast.AST, operands: Operands, loose: bool = False)
         case ast.Subscript(value=ast.Name(id=operand)) if operand in operands:
             for item, dim in zip(entries(tree.slice), operands[operand][1]):
                 if isinstance(item, ast.Name) and item.id == name and not group_name(dim):
-                    yield dim, loose
-                yield from bare_uses(name, item, operands, False)
+                    yield dim, loose or padded
+                yield from bare_uses(name, item, operands, loose)
         case ast.Subscript(value=ast.Call(func=ast.Subscript(slice=axis), args=[key, *_]), slice=ast.Name(id=place)):
             if place == name:
                 own = axis.upper if isinstance(axis, ast.Slice) else None
                 along = axis.lower if isinstance(axis, ast.Slice) else axis
                 assert isinstance(along, ast.Name)
-                yield (own or next(dim for dim, _ in bare_uses(along.id, key, operands))), loose
+                yield (own or next(dim for dim, _ in bare_uses(along.id, key, operands))), loose or padded
             yield from bare_uses(name, key, operands, loose)
         case _:
             for child in ast.iter_child_nodes(tree):

@@ -164,3 +164,50 @@ def test_references_may_compute() -> None:
 def test_no_reference_no_cases(nodes: dict[str, list[dict[str, object]]]) -> None:
     family = replace(load_family(SPECS / "relu.yaml"), reference=Reference())
     assert onnx_cases(family, nodes) == ([], [])
+
+
+BESIDE = """
+op: beside
+domain: test
+version: 1
+doc: A sum of two matrices, of which one may be a row.
+types: {T: floating}
+inputs: {x: 'T[M, N]', z: 'T[P, N]'}
+outputs: {y: 'T[M, N]'}
+require: [P > 0]
+kernel: |
+  y[i, j] = x[i, j] + z[minimum(i, P - 1), j]
+"""
+
+
+def beside(folder: Path, reference: str) -> Family:
+    path = folder / "beside.yaml"
+    path.write_text(f"{BESIDE}reference: {{onnx: '{reference}'}}\n")
+    return load_family(path)
+
+
+def test_an_attribute_left_open_may_have_any_value(tmp_path: Path) -> None:
+    x, z = np.ones((3, 2), np.float32), np.ones((3, 2), np.float32)
+    node = {"name": "open", "inputs": [x, z], "outputs": [x + z], "attributes": {"storage_order": 1}}
+    for reference, reasons in (
+        ("MaxPool(x, z, storage_order=_)", []),
+        ("MaxPool(x, z)", ["storage_order = 1, which beside does not have"]),
+        ("MaxPool(x, z, storage_order=0)", ["storage_order = 1, where beside has 0"]),
+    ):
+        cases, others = onnx_cases(beside(tmp_path, reference), {"MaxPool": [node]})
+        assert [reason for _, reason in others] == reasons
+        assert len(cases) == (not reasons)
+
+
+def test_axes_that_a_case_lacks_have_size_1(tmp_path: Path) -> None:
+    family = beside(tmp_path, "Add")
+    x, row, column = np.ones((3, 2), np.float32), np.array([1.0, 2.0], np.float32), np.ones((3, 1), np.float32)
+    nodes = [
+        {"name": name, "inputs": [x, z], "outputs": [x + z], "attributes": {}} for name, z in (("row", row), ("column", column))
+    ]
+    cases, others = onnx_cases(family, {"Add": nodes})
+    assert others == [("column", "beside: N is 2 in x, but 1 in z")]
+    (case,) = cases
+    assert case.case.arrays()["z"].shape == (1, 2)
+    found = evaluate(family.forward, case.case.arrays(), case.case.attributes)
+    assert compare("y", x + row, found["y"]).ok

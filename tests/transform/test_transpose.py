@@ -108,10 +108,11 @@ def test_window_with_symbolic_parameters(stride: int, dilation: int, padding: in
     assert "M](" not in text
 
 
+@pytest.mark.parametrize("kind", [Dim, AttrInt])
 @pytest.mark.parametrize(("heads", "groups"), [(6, 2), (6, 3), (4, 4), (5, 1)])
-def test_the_members_of_a_group_are_as_many_in_each(heads: int, groups: int) -> None:
-    """Where groups divide heads, the sum over the heads of a group has an extent without an index."""
-    h, g = Affine.of(Dim("H")), Affine.of(Dim("G"))
+def test_the_members_of_a_group_are_as_many_in_each(heads: int, groups: int, kind: type[Dim] | type[AttrInt]) -> None:
+    """Where groups divide heads, be these sizes or attributes, the sum over a group's heads has an extent without an index."""
+    h, g = Affine.of(kind("H")), Affine.of(kind("G"))
     axes = (Axis("i", h), Axis("j", Affine.of(Dim("M"))))
     symbols = {"H": heads, "G": groups, "M": 2}
     divides = (g * (h // g) - h, g - 1, h - 1)

@@ -266,20 +266,27 @@ class Arrays:
         """Add indices, negative ones as the size of the axis, which a runtime refuses."""
         return self.Where(self.Less(index, self.number(0)), size, index)
 
-    def gather_some(self, x: str, index: str, points: str, axis: int) -> str:
-        """Add what x holds at indices along an axis; where there are no points to read at, which no runtime reads, zeros."""
+    def gather_some(self, x: str, index: str, points: str, axis: int, rank: int) -> str:
+        """Add what x, of `rank` axes, holds at indices along one of them.
+
+        Where there are no points to read at, which no runtime reads, that is zeros.
+        """
         some = self.Greater(points, self.number(0))
         with self.branch() as read:
             read.result = self.Gather(x, index, axis=axis)
         with self.branch() as none:
-            one = self.pad_end(x, [axis], self.number(0, x))
+            one = self.pad_end(x, rank, [axis], self.number(0, x))
             none.result = self.Gather(one, self.Mul(index, self.number(0)), axis=axis)
         return self.If(some, then_branch=read.graph, else_branch=none.graph)
 
-    def pad_end(self, x: str, axes: list[int], value: str) -> str:
-        """Add x with one more element of a value at the end of each of some axes."""
-        pads = [*(0 for _ in axes), *(1 for _ in axes)]
-        return self.Pad(x, self.vector(*pads), value, self.vector(*axes))
+    def pad_end(self, x: str, rank: int, axes: list[int], value: str) -> str:
+        """Add x, of `rank` axes, with one more element of a value at the end of each of some.
+
+        All axes are told: ONNX Runtime 1.31 mistakes those of some for all where it moves
+        a transpose across.
+        """
+        ends = [int(k in axes) for k in range(rank)]
+        return self.Pad(x, self.vector(*(0 for _ in ends), *ends), value)
 
     def drop_last(self, x: str, axis: int) -> str:
         """Add x without the last element along an axis."""

@@ -20,8 +20,8 @@ class Windows:
         """Add x with as many elements of a value on both sides of its last axes."""
         if pads is None:
             return x
-        axes = self.vector(*range(2, 2 + len(pads)))
-        return self.Pad(x, self.vector(*pads, *pads), self.number(value, x), axes)
+        every = self.vector(0, 0, *pads, 0, 0, *pads)
+        return self.Pad(x, every, self.number(value, x))
 
     def convolution(
         self,

@@ -52,6 +52,7 @@ class Knowledge:
 
     def __init__(self, op: Op | None = None, facts: Iterable[Affine] = ()) -> None:
         self.rules = {} if op is None else dict(op.dims)
+        self._rules: dict[Symbol, Affine] = {Dim(name): e for name, e in self.rules.items()}
         operands = () if op is None else (*op.inputs, *op.outputs, *op.temporaries)
         self.shapes = {o.name: o.dims for o in operands}
         conditions: list[Expr] = []
@@ -61,10 +62,11 @@ class Knowledge:
         self._plain: dict[Affine, Affine] = {}
         self._provers: dict[tuple[_Ranges, tuple[Affine, ...]], Prover] = {}
         self._proved = {} if op is None or facts else _proofs(op.dims, op.require, op.attributes)
-        self.exact: dict[str, Affine] = {}
+        self.exact: dict[Symbol, Affine] = {}
+        """The sizes and attributes that are known to be another expression."""
         self.quotients: dict[Symbol, Affine] = {}
         """The sizes of their own, with the quotients that they are."""
-        self.divisors: dict[str, Affine] = {}
+        self.divisors: dict[Symbol, Affine] = {}
         for f in self.facts:
             self._learn_divisor(f)
         for f in self.facts:
@@ -73,19 +75,31 @@ class Knowledge:
 
     def _learn_divisor(self, fact: Affine) -> None:
         """Of a fact that d divides a size, keep d, or what is a multiple of d and of other such divisors."""
-        if (found := _divided_size(fact)) is not None:
-            name, d = found
-            self.divisors[name] = _common_multiple(self.divisors[name], d) if name in self.divisors else d
+        if (found := self._divided(fact)) is not None:
+            size, d = found
+            self.divisors[size] = _common_multiple(self.divisors[size], d) if size in self.divisors else d
 
     def _learn_exact(self, fact: Affine) -> None:
         """Of a fact that something divides a size, keep that the size is its divisor times a size of its own."""
-        if (found := _divided_size(fact)) is not None:
-            name = found[0]
-            d = self.divisors[name]
-            if name not in self.exact and not self._holds(d, name):
-                whole = FloorDiv(Affine.of(Dim(name)), d)
-                self.exact[name] = d * Dim(f"({whole})")
+        if (found := self._divided(fact)) is not None:
+            size = found[0]
+            d = self.divisors[size]
+            if size not in self.exact and not self._holds(d, size):
+                whole = FloorDiv(Affine.of(size), d)
+                self.exact[size] = d * Dim(f"({whole})")
                 self.quotients[Dim(f"({whole})")] = Affine.of(whole)
+
+    def _divided(self, fact: Affine) -> tuple[Dim | AttrInt, Affine] | None:
+        """Return n and d of a fact that d divides n: a size, or an attribute that is no less than 0 while d is positive."""
+        found = _divided_size(fact)
+        if found is None or isinstance(found[0], Dim):
+            return found
+        size, d = found
+        return found if self._stated(size, 0) and all(self._stated(a, 1) for a in d.atoms()) else None
+
+    def _stated(self, of: Symbol, least: int) -> bool:
+        """Whether a fact says that a symbol is no less than that."""
+        return any((c := (f - Affine.of(of)).constant) is not None and -c >= least for f in self.facts)
 
     def _learn_equal(self, fact: Affine) -> None:
         """Of two facts that say that a size is an expression without it, keep that."""
@@ -94,20 +108,17 @@ class Knowledge:
         for monomial, c in fact.terms:
             size = monomial[0] if len(monomial) == 1 else None
             rest = (fact - Affine(((monomial, c),))) * -c
-            if isinstance(size, Dim) and c in (1, -1) and size.name not in self.exact and not self._holds(rest, size.name):
-                self.exact[size.name] = rest
+            if isinstance(size, Dim) and c in (1, -1) and size not in self.exact and not self._holds(rest, size):
+                self.exact[size] = rest
                 return
 
-    def _holds(self, e: Affine, name: str) -> bool:
+    def _holds(self, e: Affine, size: Symbol) -> bool:
         """Whether an expression, with the sizes known so far put in, holds a size."""
-        return any(
-            isinstance(a, Dim) and (a.name == name or (a.name in self.exact and self._holds(self.exact[a.name], name)))
-            for a in e.atoms()
-        )
+        return any(a == size or (a in self.exact and self._holds(self.exact[a], size)) for a in e.atoms())
 
     def expand(self, f: Affine) -> Affine:
         """Return `f` with derived dimensions replaced by their rules."""
-        return _replaced(f, self.rules)
+        return _replaced(f, self._rules)
 
     def plain(self, f: Affine) -> Affine:
         """Return `f` for a proof: expanded, and with a size that another divides written as a multiple of it."""
@@ -175,12 +186,12 @@ def knowledge_of(op: Op) -> Knowledge:
     return Knowledge(op)
 
 
-def _divided_size(fact: Affine) -> tuple[str, Affine] | None:
-    """Return n and d of a fact `d * (n // d) - n`, which says that d divides the size n."""
+def _divided_size(fact: Affine) -> tuple[Dim | AttrInt, Affine] | None:
+    """Return n and d of a fact `d * (n // d) - n`, which says that d divides the size or attribute n."""
     for atom in divisions(fact):
         n, d = atom.numerator, atom.denominator
-        if isinstance(atom, FloorDiv) and isinstance(n.single, Dim) and fact == d * Affine.of(atom) - n:
-            return n.single.name, d
+        if isinstance(atom, FloorDiv) and isinstance(n.single, Dim | AttrInt) and fact == d * Affine.of(atom) - n:
+            return n.single, d
     return None
 
 
@@ -257,9 +268,9 @@ def _is_impossible(facts: tuple[Affine, ...]) -> bool:
     return any((c := (f + g).constant) is not None and c < 0 for n, f in enumerate(facts) for g in facts[n:])
 
 
-def _replaced(f: Affine, rules: Mapping[str, Affine]) -> Affine:
+def _replaced(f: Affine, rules: Mapping[Symbol, Affine]) -> Affine:
     try:
-        return f.substitute(lambda s: _replaced(rules[s.name], rules) if isinstance(s, Dim) and s.name in rules else None)
+        return f.substitute(lambda s: _replaced(rules[s], rules) if s in rules else None)
     except ZeroDivisionError:
         return f  # reported where divisors are checked
 

@@ -26,10 +26,10 @@ class Use:
     loose: bool
 
 
-def bare_uses(name: str, tree: Item, scope: Scope, loose: bool = False) -> Iterator[Use]:
-    """Yield every bare use of the index `name` in `tree`, in the order written."""
+def bare_uses(name: str, tree: Item, scope: Scope, loose: bool = False, padded: bool = False) -> Iterator[Use]:
+    """Yield every bare use of the index `name` in `tree`, in the order written; `padded` where it is the read of a `pad`."""
     if isinstance(tree, Apply) and tree.fn.id == "pad" and tree.args and isinstance(tree.args[0], Subscript):
-        yield from bare_uses(name, tree.args[0], scope, True)
+        yield from bare_uses(name, tree.args[0], scope, loose, True)
         for other in tree.args[1:]:
             yield from bare_uses(name, other, scope, loose)
         return
@@ -49,15 +49,15 @@ def bare_uses(name: str, tree: Item, scope: Scope, loose: bool = False) -> Itera
         if operand is not None and len(operand.dims) == len(tree.items):
             for item, dim in zip(tree.items, operand.dims):
                 if isinstance(item, Name) and item.id == name and isinstance(dim, Affine):
-                    yield Use(dim, tree.span, loose)
+                    yield Use(dim, tree.span, loose or padded)
         if isinstance(tree.base, ReductionCall):
             size = _ordered_size(tree.base, scope)
             if size is not None and any(isinstance(item, Name) and item.id == name for item in tree.items):
-                yield Use(size, tree.span, loose)
+                yield Use(size, tree.span, loose or padded)
             yield from bare_uses(name, tree.base, scope, loose)
         for item in tree.items:
-            # A read inside an index is a read of its own: it is not the padded one.
-            yield from bare_uses(name, item, scope, False)
+            # A read inside an index is a read of its own: it is not the padded one, but as loose as what it stands in.
+            yield from bare_uses(name, item, scope, loose)
         return
     for part in parts(tree):
         if not isinstance(part, Dots | Star):

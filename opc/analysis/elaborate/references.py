@@ -88,7 +88,9 @@ class _Checked:
                         self.found.error(wrong, self.span(name), f"the outputs are {', '.join(outputs)}; _ leaves one out")
         if isinstance(value, ast.Call):
             for argument in (*value.args, *(k.value for k in value.keywords)):
-                self.names(argument, self.own())
+                # An attribute that is _ may have any value.
+                if argument in value.args or not isinstance(argument, ast.Name) or argument.id != "_":
+                    self.names(argument, self.own())
 
     def own(self) -> list[str]:
         """Return the names of the op's inputs and attributes."""

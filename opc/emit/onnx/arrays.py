@@ -112,11 +112,14 @@ class OnnxArrays(OnnxSizes):
         text, axes = self.axes_read(e, text, full, scope, frame)
         if not apart:
             text, axes = self.joined(text, axes, scope)
+        rank = len(axes)
         for k in reversed(range(len(axes))):
             index = axes[k].index
             if index is not None:
-                read, points = ("gather_some", f", {axes[k].points}") if axes[k].points else ("Gather", "")
-                text = self.named(PythonText(f"{BUILDER}.{read}({text}, {index}{points}, axis={k})")).text
+                points = axes[k].points
+                read, some, told = ("gather_some", f", {points}", f", rank={rank}") if points else ("Gather", "", "")
+                text = self.named(PythonText(f"{BUILDER}.{read}({text}, {index}{some}, axis={k}{told})")).text
+                rank += len(axes[k].entries) - 1
         have = [i for a in axes for i in a.entries]
         result = self.unflatten(self.permuted(text, have, frame), frame, scope)
         missing = missing_entries(scope.frame, frame)
@@ -181,7 +184,7 @@ class OnnxArrays(OnnxSizes):
         if padded:
             text = self.named(PythonText(text)).text
             value = self.pad_value(e, text)
-            text = self.named(PythonText(f"{BUILDER}.pad_end({text}, {padded}, {value})")).text
+            text = self.named(PythonText(f"{BUILDER}.pad_end({text}, {len(axes)}, {padded}, {value})")).text
         return text, axes
 
     def points_beside(self, dim: Affine, own: Frame, scope: FrameScope) -> str:

@@ -395,7 +395,8 @@ class _OnnxEmitter(OnnxSteps):
         if lazy:
             flat = self.named(PythonText(flat)).text
             neutral = self.constant(neutral_of(e.kind, e.body.type)).text
-            flat = self.named(PythonText(f"{BUILDER}.pad_end({flat}, [{len(rest)}], {BUILDER}.cast({neutral}, {flat}))")).text
+            axis, neutral = len(rest), f"{BUILDER}.cast({neutral}, {flat})"
+            flat = self.named(PythonText(f"{BUILDER}.pad_end({flat}, {axis + 1}, [{axis}], {neutral})")).text
         return rest, flat
 
     def is_lazy(self, e: Reduce, scope: FrameScope) -> bool:

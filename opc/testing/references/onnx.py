@@ -242,6 +242,9 @@ def _attributes(match: Match, call: _OnnxCall, given: Mapping[str, Any], windows
     dtypes = {a.name for a in match.op.attributes if a.kind is AttributeKind.DTYPE}
     for name, pattern in call.attributes.items():
         value = values.get(name, ABSENT)
+        if isinstance(pattern, ast.Name) and pattern.id == "_":
+            # What it says changes no value of our op.
+            continue
         if isinstance(value, int) and isinstance(pattern, ast.Name) and pattern.id in dtypes:
             # The standard numbers dtypes.
             value = str(onnx.helper.tensor_dtype_to_np_dtype(value))
@@ -250,11 +253,17 @@ def _attributes(match: Match, call: _OnnxCall, given: Mapping[str, Any], windows
 
 
 def _fitting(op: Op, name: str, array: Array | None) -> Array | None:
-    """Return an input's array; where ours has one axis, a scalar as its only element, and leading axes of size 1 left out."""
+    """Return an input's array; where ours has one axis, a scalar as its only element, and leading axes of size 1 left out.
+
+    Where ours has a fixed number of axes and the standard's fewer, as operands that broadcast may have, it gets leading ones of
+    size 1.
+    """
     dims = op.input(name).dims
-    if array is not None and len(dims) == 1 and isinstance(dims[0], Affine) and set(array.shape[:-1]) <= {1}:
+    if array is None or not all(isinstance(d, Affine) for d in dims):
+        return array
+    if len(dims) == 1 and set(array.shape[:-1]) <= {1}:
         return array.reshape(-1)
-    return array
+    return array.reshape((*(1,) * (len(dims) - array.ndim), *array.shape))
 
 
 def _numbers_for_windows(op_type: str, node: Node) -> tuple[dict[str, Any], dict[str, Any]]:
