@@ -24,6 +24,7 @@ OPERATORS = {
     "STFT": "onnx/stft",
     "Shape": "onnx/shape",
     "Slice": "onnx/slice",
+    "Split": "onnx/split3",
     "Tile": "onnx/tile",
 }
 

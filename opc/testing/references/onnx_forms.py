@@ -26,6 +26,9 @@ def plain_form(op: Op, op_type: str, node: Node) -> Form | None:
     """Return inputs and attributes of `node` in the plain form of its operator, for a call of `op`; None without one."""
     change = _CHANGES.get(op_type)
     inputs, attributes = list(node["inputs"]), dict(node["attributes"])
+    if op_type == "Split":
+        # In older versions the outputs alone say how many there are.
+        attributes.setdefault("num_outputs", len(node["outputs"]))
     return change(op, inputs, attributes) if change is not None and inputs and inputs[0] is not None else None
 
 
@@ -80,6 +83,16 @@ def _slice(op: Op, inputs: list[Array | None], attributes: dict[str, Any]) -> Fo
 def _place(bound: int, size: int) -> int:
     """Return the place of an axis that a bound is, counted from the end where it is negative, and cut to the axis."""
     return min(max(bound + size if bound < 0 else bound, 0), size)
+
+
+def _split(op: Op, inputs: list[Array | None], attributes: dict[str, Any]) -> Form | None:
+    """The sizes of equal parts, of which the last may be smaller."""
+    x, count = inputs[0], attributes.pop("num_outputs")
+    if x is None or len(inputs) > 1:
+        return None
+    size = x.shape[attributes.get("axis", 0)]
+    part = -(-size // count)
+    return [x, np.array([min(part, max(size - k * part, 0)) for k in range(count)])], attributes
 
 
 def _shape(op: Op, inputs: list[Array | None], attributes: dict[str, Any]) -> Form | None:
@@ -192,5 +205,6 @@ _CHANGES: Mapping[str, Callable[[Op, list[Array | None], dict[str, Any]], Form |
     "STFT": _stft,
     "Shape": _shape,
     "Slice": _slice,
+    "Split": _split,
     "Tile": _with_axes_ahead,
 }
