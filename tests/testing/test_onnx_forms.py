@@ -21,6 +21,7 @@ OPERATORS = {
     "Gemm": "onnx/gemm",
     "OneHot": "one_hot",
     "Pad": "onnx/pad",
+    "Range": "onnx/range",
     "STFT": "onnx/stft",
     "Shape": "onnx/shape",
     "Slice": "onnx/slice",

@@ -206,6 +206,7 @@ def _translate(op: Op, call: _OnnxCall, node: Node) -> OnnxCase:
     match = Match(op)
     _inputs(match, call, arrays)
     _attributes(match, call, given, defaults)
+    match.solve(evaluate_text)
     tensors = {o.name: _fitting(op, o.name, match.inputs.get(o.name)) for o in op.inputs}
     inputs = {n: None if a is None else TensorArg(a) for n, a in tensors.items()}
     attributes = match.values()

@@ -169,6 +169,15 @@ def _conv_transpose(op: Op, inputs: list[Array | None], attributes: dict[str, An
     return inputs, attributes
 
 
+def _range(op: Op, inputs: list[Array | None], attributes: dict[str, Any]) -> Form | None:
+    """The limit where the next number would stand."""
+    start, limit, delta = (_given(inputs, k) for k in range(3))
+    if start is None or limit is None or delta is None:
+        return None
+    count = max(math.ceil((limit - start) / delta), 0)
+    return [start, np.asarray(start + count * delta, start.dtype), delta], attributes
+
+
 def _resize(op: Op, inputs: list[Array | None], attributes: dict[str, Any]) -> Form | None:
     """Both scales and sizes of all axes, and the part of each that is shown."""
     x, roi, scales, sizes = (_given(inputs, k) for k in range(4))
@@ -201,6 +210,7 @@ _CHANGES: Mapping[str, Callable[[Op, list[Array | None], dict[str, Any]], Form |
     "Gemm": _gemm,
     "OneHot": _one_hot,
     "Pad": _pad,
+    "Range": _range,
     "Resize": _resize,
     "STFT": _stft,
     "Shape": _shape,
