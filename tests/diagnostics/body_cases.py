@@ -257,6 +257,14 @@ BOUNDS: list[Case] = [
         outputs="{⟦y⟧: 'T[2 // a]'}",
         attributes="{a: int}",
     ),
+    kernel(
+        "y[i] = x[0] * i",
+        "the divisor a may be zero or negative",
+        inputs="{x: 'T[2]'}",
+        outputs="{y: 'T[M]'}",
+        shape="{M: ⟦2 // a⟧}",
+        attributes="{a: int}",
+    ),
 ]
 
 RECURRENCES: list[Case] = [

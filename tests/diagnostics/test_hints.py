@@ -40,6 +40,18 @@ HINTS: list[tuple[Case, str]] = [
     (kernel("t[n] = n if ids[n] > 0 else N\ny = w * cast(T, t)", **TABLE), "cast(int64, ...)"),
     (kernel("t[n] = 0.5 if ids[n] > 0 else 1.5\ny = w * t", **TABLE), "cast(T, ...)"),
     (case(OPTIONAL), "give M to an input that is always given, or derive it under shape: {M: ...}"),
+    (case("attributes: {axis: {type: axis, dim: N}}"), "declare an input as T[*A, N, *B]"),
+    (
+        case(
+            "inputs: {x: 'T[*A, *B]'}\noutputs: {y: 'T[*A, D, *B]'}\nshape: {D: 2}\nkernel: 'y[*A, d, *B] = x[*A, *B]'\n"
+            "attributes: {axis: {type: axis, dim: D}}"
+        ),
+        "an axis attribute places an axis that inputs have, no new one of an output",
+    ),
+    (
+        case("inputs: {x: 'T[*A, N, *B]'}\noutputs: {y: 'T[*A, N, *B]'}\nattributes: {axis: {type: axis, dim: L}}"),
+        "the inputs' dimensions are N",
+    ),
     (kernel("y[n] = x[k]", **VECTOR), "sum[k](...)"),
     (kernel("y[n] = sum[i:N, j:i](x[j]) + x[n]", **VECTOR), "sum[i](sum[j:...](...))"),
     (kernel("y[n] = x[n*n]", **VECTOR), "cast(int64, ...)"),

@@ -82,6 +82,25 @@ def test_the_rest_is_compared(op: Op) -> None:
         wrong.verify(lambda e: ast.literal_eval(e))
 
 
+def test_an_integer_that_nothing_else_tells_is_solved(op: Op) -> None:
+    def evaluate(pattern: ast.expr, names: Any) -> Any:
+        return eval(compile(ast.Expression(pattern), "", "eval"), dict(names))
+
+    x = np.float32(0.5)
+    match = met(op, end=("2 - scale * x", np.float32(-1.0)), x=("x", x))
+    match.solve(evaluate)
+    assert match.values() == {"scale": 6}
+    match.verify(lambda e: evaluate(e, {"x": x, **match.values()}))
+    between = met(op, end=("2 - scale * x", np.float32(-1.25)), x=("x", x))
+    between.solve(evaluate)
+    with pytest.raises(NotApplicableError, match=r"end = -1\.25, where windows has 2 - scale \* x"):
+        between.verify(lambda e: evaluate(e, {"x": x, **between.values()}))
+    for text in ("2 - scale * w", "2 - scale * 0", "2 - scale * x + stride", "x + 2"):
+        unknown = met(op, end=(text, 5.0), x=("x", x))
+        unknown.solve(evaluate)
+        assert "scale" not in unknown.values()
+
+
 def test_conditional_operands_are_solved_by_the_default(op: Op) -> None:
     x = np.ones(3)
     assert met(op, a=("x.mT if flip else x", x)).inputs["x"] is x

@@ -278,9 +278,10 @@ def _replaced(f: Affine, rules: Mapping[Symbol, Affine]) -> Affine:
 class BoundsChecker:
     """Checks the reads, divisors and sizes of one op."""
 
-    def __init__(self, op: Op, found: Diagnostics) -> None:
+    def __init__(self, op: Op, found: Diagnostics, shape: Mapping[str, Span]) -> None:
         self.op = op
         self.found = found
+        self.shape = shape
         self.knowledge = knowledge_of(op)
         self.facts, self.expand = self.knowledge.facts, self.knowledge.expand
         self.operands = {o.name: o for o in (*op.inputs, *op.outputs, *op.temporaries)}
@@ -290,7 +291,7 @@ class BoundsChecker:
         """Record every read that can't be proved inside, and every divisor that may be zero."""
         op = self.op
         for name, size in op.dims:
-            self._divisors(size, {}, _span(op, name))
+            self._divisors(size, {}, self.shape.get(name) or _span(op, name))
         for o in op.outputs:
             for d in o.dims:
                 if isinstance(d, Affine):
@@ -374,6 +375,9 @@ def _span(op: Op, name: str) -> Span:
     )
 
 
-def check_bounds(op: Op, found: Diagnostics) -> None:
-    """Record every read of `op` that can't be proved inside, and every divisor of an index or size that may be zero."""
-    BoundsChecker(op, found).run()
+def check_bounds(op: Op, found: Diagnostics, shape: Mapping[str, Span] | None = None) -> None:
+    """Record every read of `op` that can't be proved inside, and every divisor of an index or size that may be zero.
+
+    `shape` tells where derived dimensions stand.
+    """
+    BoundsChecker(op, found, shape or {}).run()

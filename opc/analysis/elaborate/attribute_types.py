@@ -158,8 +158,12 @@ class AttributeTyper:
         at = self.spec.span("attributes", name, "dim")
         owners = [o for o in self.inputs if any(isinstance(d, Affine) and d == Affine.of(Dim(entry.dim)) for d in o.dims)]
         if not owners:
-            dims = ", ".join(self.scope.dims) or "none, so far"
-            hint = did_you_mean(entry.dim, self.scope.dims) or f"the inputs' dimensions are {dims}"
+            if entry.dim in self.spec.model.shape:
+                hint = "an axis attribute places an axis that inputs have, no new one of an output"
+            elif self.scope.dims:
+                hint = did_you_mean(entry.dim, self.scope.dims) or f"the inputs' dimensions are {', '.join(self.scope.dims)}"
+            else:
+                hint = f"declare an input as T[*A, {entry.dim}, *B]"
             self._error(f"no input has the dimension '{entry.dim}'", at, hint)
             self.misplaced = True
         elif name in self.arranging.slots:

@@ -130,7 +130,7 @@ def _elaborate(spec: Spec) -> _Elaborated:
     check_recurrences(op, found)
     found.raise_errors()
     verify(op)
-    check_bounds(op, found)
+    check_bounds(op, found, {name: spec.span("shape", name) for name in model.shape})
     check_sizes(op, found)
     examples = ExampleTyper(spec, op, signature.attribute_typer, found).examples()
     if model.gradient.mode == "body":

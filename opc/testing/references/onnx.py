@@ -3,7 +3,8 @@
 A test case's node is mapped to our op as the reference says: `LeakyRelu` alone maps inputs and outputs by position and
 attributes by name; a call such as `y = Conv(x, w, b, strides=stride)` says which is which. What the node leaves out is at the
 standard's default. Where the standard normalises over all axes from `axis` on and our op over its last axis, those axes are made
-one; padding that the standard computes is given as numbers. What cannot be mapped is counted with its reason.
+one; padding that the standard computes is given as numbers; a node that fits no reference is tried in its operator's plain form
+(`onnx_forms`). What cannot be mapped is counted with its reason.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import importlib
 import re
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from types import ModuleType
@@ -28,6 +29,7 @@ from opc.ir.op import AttributeKind, Family, Group, Op
 from opc.testing.cases.arguments import TensorArg
 from opc.testing.cases.calls import Case
 from opc.testing.oracle.bounds import Array
+from opc.testing.references.onnx_forms import plain_form
 from opc.testing.references.reference_call import ABSENT, Match, NotApplicableError, unmentioned
 from opc.testing.references.torch_expression import evaluate as evaluate_text
 
@@ -160,7 +162,7 @@ def onnx_cases(family: Family, nodes: Mapping[str, list[Node]]) -> tuple[list[On
             reasons: list[str] = []
             for call in (c for c in calls if c.op_type == op_type):
                 try:
-                    cases.append(_translate(family.forward, call, node))
+                    cases.append(_translated(family.forward, call, node))
                     break
                 except NotApplicableError as reason:
                     reasons.append(str(reason))
@@ -182,6 +184,18 @@ def _parsed(text: str) -> _OnnxCall:
     return _OnnxCall(text.strip() if value is None else ast.unparse(value), None, {}, outputs)
 
 
+def _translated(op: Op, call: _OnnxCall, node: Node) -> OnnxCase:
+    """Return the call that a node becomes as it is, or else in its plain form."""
+    try:
+        return _translate(op, call, node)
+    except NotApplicableError:
+        form = plain_form(op, call.op_type, node)
+        if form is None:
+            raise
+        case = _translate(op, call, {**node, "inputs": form[0], "attributes": form[1]})
+        return replace(case, node=node)
+
+
 def _translate(op: Op, call: _OnnxCall, node: Node) -> OnnxCase:
     given, defaults = _numbers_for_windows(call.op_type, node)
     arrays: list[Array | None] = list(node["inputs"])
@@ -192,6 +206,7 @@ def _translate(op: Op, call: _OnnxCall, node: Node) -> OnnxCase:
     match = Match(op)
     _inputs(match, call, arrays)
     _attributes(match, call, given, defaults)
+    match.solve(evaluate_text)
     tensors = {o.name: _fitting(op, o.name, match.inputs.get(o.name)) for o in op.inputs}
     inputs = {n: None if a is None else TensorArg(a) for n, a in tensors.items()}
     attributes = match.values()

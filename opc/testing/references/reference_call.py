@@ -2,7 +2,8 @@
 
 A reference says what it is called with in terms of our names, such as `strides=stride` or `pads=[padding[0], padding[1]]`.
 Given values for its arguments, each part of such a pattern that is a name, or an element of one, is solved for; whatever else it
-says is computed from what was found and must equal the value given. A sum is solved for its last part once the others are found.
+says is computed from what was found and must equal the value given. A sum is solved for its last part once the others are found,
+and an integer that nothing else tells from what it is multiplied by, `start + count * delta`.
 """
 
 from __future__ import annotations
@@ -99,6 +100,25 @@ class Match:
             lists = [a.name for a in self.op.attributes if a.length is not None]
             return (name, index) if name in lists else None
         return None
+
+    def solve(self, evaluate: Callable[[ast.expr, Mapping[str, Any]], Any]) -> None:
+        """Find integers that are still unknown where what is to be checked grows by the same with each step of theirs.
+
+        `evaluate` gives the value of a pattern with these inputs and attributes.
+        """
+        for _, pattern, value in self.checks:
+            names = {n.id for n in ast.walk(pattern) if isinstance(n, ast.Name)}
+            unknown = [
+                a.name
+                for a in self.op.attributes
+                if a.name in names - self.attributes.keys() and a.kind is AttributeKind.INT and a.length is None
+            ]
+            known = {n: v for n, v in {**self.inputs, **self.attributes}.items() if v is not None}
+            if len(unknown) != 1 or not names <= {*known, *unknown} or np.ndim(value):
+                continue
+            first, second = (float(evaluate(pattern, {**known, unknown[0]: n})) for n in (0, 1))
+            if second != first:
+                self.attributes[unknown[0]] = round((float(value) - first) / (second - first))
 
     def values(self) -> dict[str, Any]:
         """Return the attributes that were found, lists put together from their elements where the default has the rest.
