@@ -42,6 +42,26 @@ def test_equations_multiples_and_windows() -> None:
     assert found.dims["H"] >= 5
 
 
+@pytest.mark.parametrize("name", ["stft", "dft", "gru"])
+def test_bounds_and_what_an_attribute_decides_leave_calls(name: str) -> None:
+    # x: T[B, L, C] with C <= 2 and L >= W; D == 2 if direction == 'bidirectional' else D == 1.
+    cases = accepted(load_family(SPECS / f"onnx/{name}.yaml").forward)
+    assert len(cases) >= 90
+    assert {"sizes", "large", "random", "special"} <= {c.kind for c in cases}
+
+
+def test_sizes_are_moved_to_bounds_and_no_further() -> None:
+    op = load_family(SPECS / "onnx/stft.yaml").forward
+    attributes = {"frame_length": 9, "frame_step": 1}
+    found = fit(op, Sizes({"B": 3, "L": 4, "C": 5}, {}, {}), attributes)
+    assert found is not None
+    assert dict(found.dims) == {"B": 3, "L": 9, "C": 2}
+    kept = fit(op, Sizes({"B": 3, "L": 20, "C": 1}, {}, {}), attributes)
+    assert kept is not None
+    assert dict(kept.dims) == {"B": 3, "L": 20, "C": 1}
+    assert fit(op, Sizes({"B": 3, "L": 20, "C": 0}, {}, {}), attributes) is None
+
+
 def test_an_axis_that_was_asked_to_be_empty_stays_so() -> None:
     sizes = Sizes({"N": 0, "C": 2, "H": 5, "W": 5, "O": 2, "I": 2, "KH": 3, "KW": 3}, {}, {})
     found = fit(conv().forward, sizes, {})

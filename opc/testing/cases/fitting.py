@@ -1,8 +1,8 @@
 """Makes sizes fit an op: its requirements hold, its windows lie inside their axes, and the oracle can go through every point.
 
-Drawn sizes know nothing of an op's shape rules. Dimensions that a requirement fixes (`C == I * groups`, `O % groups == 0`) are
-computed from the others, axes on which a window would not fit grow, and the largest axes are halved until the largest loop of
-the body has no more points than a limit. What sizes still break a rule are refused as any call is.
+Drawn sizes know nothing of an op's shape rules. Dimensions that a requirement fixes (`C == I * groups`, `O % groups == 0`) or
+bounds (`C <= 2`) are computed from the others, axes on which a window would not fit grow, and the largest axes are halved until
+the largest loop of the body has no more points than a limit. What sizes still break a rule are refused as any call is.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from opc.analysis.shapes.inference import ShapeEnv, ShapeError, infer
 from opc.analysis.shapes.plan import group_key
 from opc.analysis.value_types import affine_of
 from opc.ir.affine import Affine, Dim, Index, Mod, Symbol
-from opc.ir.expr import Axis, BroadcastAxis, Call, Expr, GroupAxis, GroupRef, Reduce, ReduceAxis, children
+from opc.ir.expr import Axis, BroadcastAxis, Call, Expr, GroupAxis, GroupRef, Reduce, ReduceAxis, Select, children
 from opc.ir.op import Group, Op
 from opc.testing.cases.sizes import Shapes, Sizes, dims_of, shapes_of, signs, size_of
 
@@ -177,7 +177,7 @@ def _required(op: Op, sizes: Sizes, attributes: Mapping[str, Any], keep: Collect
         d = value(divisor)
         if d is not None and d > 0:
             dims[name] = -(-dims[name] // d) * d
-    for left, right in _equations(op, sum(dims.values())):
+    for left, right in _equations(op, attributes, sum(dims.values())):
         difference = left - right
         # A dimension that stands alone on one side first; then any that the difference grows or shrinks with by one.
         alone = [side.single.name for side in (left, right) if isinstance(side.single, Dim)]
@@ -194,12 +194,49 @@ def _required(op: Op, sizes: Sizes, attributes: Mapping[str, Any], keep: Collect
                 dims[name] -= gap * slope
                 fixed.add(name)
                 break
+    for excess in _bounds(op, attributes, sum(dims.values())):
+        over = value(excess)
+        for name in sorted((a.name for a in excess.atoms() if isinstance(a, Dim)), key=lambda name: (name in keep, name)):
+            # An axis that is to be empty stays so.
+            if over is None or over <= 0 or name in fixed or dims.get(name, 0) == 0:
+                continue
+            dims[name] += 1
+            after = value(excess)
+            dims[name] -= 1
+            slope = 0 if after is None else after - over
+            if abs(slope) == 1 and dims[name] - over * slope > 0:
+                dims[name] -= over * slope
+                break
     return replace(sizes, dims=dims), fixed
 
 
-def _equations(op: Op, turn: int = 0) -> list[tuple[Affine, Affine]]:
+def _equations(op: Op, attributes: Mapping[str, Any], turn: int = 0) -> list[tuple[Affine, Affine]]:
     """Return both sides of every equation that the op requires; of alternatives one, `turn` says which."""
-    found: list[tuple[Affine, Affine]] = []
+    return [(left, right) for fn, left, right in _comparisons(op, attributes, turn) if fn == "eq"]
+
+
+def _bounds(op: Op, attributes: Mapping[str, Any], turn: int = 0) -> list[Affine]:
+    """Return of every inequality that the op requires what is at most 0 where it holds."""
+    found = []
+    for fn, left, right in _comparisons(op, attributes, turn):
+        if fn in ("lt", "le"):
+            found.append(left - right + (1 if fn == "lt" else 0))
+        elif fn in ("gt", "ge"):
+            found.append(right - left + (1 if fn == "gt" else 0))
+    return found
+
+
+def _comparisons(op: Op, attributes: Mapping[str, Any], turn: int) -> list[tuple[str, Affine, Affine]]:
+    """Return every comparison of sizes that the op requires with these attributes; of alternatives one, `turn` says which."""
+    found: list[tuple[str, Affine, Affine]] = []
+    env = ShapeEnv(op, {**{a.name: a.default for a in op.attributes if not a.required}, **attributes}, frozenset())
+
+    def decided(e: Expr) -> bool | None:
+        """Whether a condition on attributes alone holds; None of any other."""
+        try:
+            return env.holds(e)
+        except (KeyError, TypeError, IndexError):
+            return None
 
     def visit(e: Expr) -> None:
         match e:
@@ -207,11 +244,16 @@ def _equations(op: Op, turn: int = 0) -> list[tuple[Affine, Affine]]:
                 for a in args:
                     visit(a)
             case Call(fn="or", args=args):
-                visit(args[turn % len(args)])
-            case Call(fn="eq", args=(left, right)):
+                alternatives = [a for a in args if decided(a) is None]
+                if alternatives and not any(map(decided, args)):
+                    visit(alternatives[turn % len(alternatives)])
+            case Select(cond=cond, then=then, other=other):
+                if (chosen := decided(cond)) is not None:
+                    visit(then if chosen else other)
+            case Call(fn=fn, args=(left, right)) if fn in ("eq", "lt", "le", "gt", "ge"):
                 sides = affine_of(left), affine_of(right)
                 if sides[0] is not None and sides[1] is not None:
-                    found.append((sides[0], sides[1]))
+                    found.append((fn, sides[0], sides[1]))
             case _:
                 pass
 
@@ -225,7 +267,7 @@ def _multiples(op: Op) -> list[tuple[str, Affine]]:
     """Return the dimensions that must be multiples of something, each with that."""
     free = dims_of(op)
     found = []
-    for left, right in _equations(op):
+    for left, right in _equations(op, {}):
         if isinstance(left.single, Mod) and right.constant == 0:
             dim = left.single.numerator.single
             if isinstance(dim, Dim) and dim.name in free:
