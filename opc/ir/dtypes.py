@@ -176,6 +176,14 @@ class DType(Enum):
         kind="float", bits=8, dlpack=12, sets=("float8",), minifloat=Minifloat(fraction=2, bias=15, top="ieee"),
         numpy="ml_dtypes", onnx=("FLOAT8E5M2", 19), torch=("float8_e5m2", "Float8_e5m2"), paddle="FLOAT8_E5M2", xla=19,
     )  # fmt: skip
+    FLOAT8_E4M3FNUZ = "float8_e4m3fnuz", DTypeRow(
+        kind="float", bits=8, dlpack=11, sets=("float8",), minifloat=Minifloat(fraction=3, bias=8, top="finite"),
+        numpy="ml_dtypes", onnx=("FLOAT8E4M3FNUZ", 18), torch=("float8_e4m3fnuz", "Float8_e4m3fnuz"), xla=25,
+    )  # fmt: skip
+    FLOAT8_E5M2FNUZ = "float8_e5m2fnuz", DTypeRow(
+        kind="float", bits=8, dlpack=13, sets=("float8",), minifloat=Minifloat(fraction=2, bias=16, top="finite"),
+        numpy="ml_dtypes", onnx=("FLOAT8E5M2FNUZ", 20), torch=("float8_e5m2fnuz", "Float8_e5m2fnuz"), xla=24,
+    )  # fmt: skip
 
     row: DTypeRow
 
