@@ -50,6 +50,8 @@ from opc.ir.expr import (
     Reduce,
     Select,
     StrConst,
+    TypeIs,
+    is_same_value,
     may_refuse,
     reads,
 )
@@ -270,7 +272,7 @@ class ArrayEmitter(Lines, ABC):
                 return self.place_of(e, scope)
             case Read():
                 return self.read(e, scope)
-            case Present():
+            case Present() | TypeIs():
                 return self.truth(e)
             case Call(args=args) if any(isinstance(a, StrConst) for a in args):
                 return self.truth(e)
@@ -294,6 +296,8 @@ class ArrayEmitter(Lines, ABC):
                 return self.composed(parts, lambda p: self.where(p[0], p[1], p[2], e)).over(support)
             case Reduce():
                 return self.reduction(e, scope)
+            case Cast() if is_same_value(e) and not isinstance(e.arg, Const):
+                return self.expr(e.arg, scope)
             case Cast():
                 argument = self.expr(e.arg, scope)
                 return self.composed([argument], lambda parts: self.cast(e, parts[0])).over(argument.support)
@@ -304,6 +308,10 @@ class ArrayEmitter(Lines, ABC):
     def truth(self, e: Expr) -> PythonText:
         """A condition that Python decides, as a value among others."""
 
+    @abstractmethod
+    def type_is(self, e: TypeIs) -> str:
+        """Return the question whether a type variable stands for one of some dtypes, in plain Python."""
+
     def static(self, condition: Expr) -> str:
         """Return a condition for a plain `if`."""
         return self.static_text(condition).text
@@ -313,6 +321,8 @@ class ArrayEmitter(Lines, ABC):
         match e:
             case Present():
                 return PythonText(f"{self.local[e.operand]} is not None", COMPARE)
+            case TypeIs():
+                return PythonText(self.type_is(e), COMPARE)
             case StrConst():
                 return PythonText(quoted(e.value))
             case Const(value=bool()):

@@ -41,6 +41,7 @@ from opc.ir.expr import (
     Read,
     Reduce,
     Select,
+    TypeIs,
 )
 from opc.ir.functions import FUNCTIONS
 from opc.ir.op import Group, Operand
@@ -419,6 +420,13 @@ class NumpyOperations(NumpySizes):
     def is_static(self, condition: Expr) -> bool:
         """As `ArrayEmitter.is_static` says."""
         return is_uniform(condition)
+
+    def type_is(self, e: TypeIs) -> str:
+        """As `ArrayEmitter.type_is` says."""
+        bound = next(self.dtype(t) for t in self.op.types if t.name == e.variable)
+        if len(e.dtypes) == 1:
+            return f"{bound} == {self.dtype(e.dtypes[0])}"
+        return f"{bound} in ({', '.join(map(self.dtype, e.dtypes))})"
 
     def truth(self, e: Expr) -> PythonText:
         """As `ArrayEmitter.truth` says."""

@@ -22,6 +22,7 @@ from opc.ir.dtypes import (
     candidates,
 )
 from opc.ir.expr import GroupRef
+from opc.ir.narrow import declared
 from opc.ir.op import AttributeKind, Group, Op, Operand
 
 
@@ -43,6 +44,7 @@ class NumpySizes(StatementEmitter):
 
     def dtype(self, t: ElementType) -> str:
         """Return the text of the NumPy dtype of an element type."""
+        t = declared(self.op, t)
         match t:
             case DType():
                 package = "np" if t.row.numpy == "numpy" else self.using(t.row.numpy)
