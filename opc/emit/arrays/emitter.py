@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import ClassVar
 
 from opc.analysis.patterns import Entry, conjunction, conjuncts
@@ -37,6 +37,7 @@ from opc.ir.affine import Affine
 from opc.ir.arrangement import arrangement
 from opc.ir.dtypes import DType
 from opc.ir.expr import (
+    TYPE,
     AttrRef,
     Call,
     Cast,
@@ -54,6 +55,7 @@ from opc.ir.expr import (
     is_same_value,
     may_refuse,
     reads,
+    traits,
 )
 from opc.ir.op import Assign, DimSpec, Group, Op, Operand
 from opc.ir.ordering import with_whole_orders
@@ -365,15 +367,28 @@ class ArrayEmitter(Lines, ABC):
     def choice(self, e: Select, scope: FrameScope) -> PythonText:
         """A conditional that Python itself decides: only the chosen side is computed."""
         condition = self.static(e.cond)
-        ways = [
-            self.capture(lambda: self.side(e.then, e, scope.under(e.cond))),
-            self.capture(lambda: self.side(e.other, e, scope.under(negation(e.cond)))),
-        ]
+        sides = ((e.then, scope.under(e.cond)), (e.other, scope.under(negation(e.cond))))
+        ways: list[tuple[list[str], PythonText]] = []
+        lacking: list[NotExpressible] = []
+        for side, under in sides:
+            try:
+                ways.append(self.capture(partial(self.side, side, e, under)))
+            except NotExpressible as reason:
+                lacking.append(reason)
+                ways.append(([], self.lacking(reason)))
+        if not traits(e.cond) & TYPE or len(lacking) == len(sides):
+            # What is there for some types is there; an attribute makes no such difference.
+            for reason in lacking:
+                raise reason
         (then_lines, then), (other_lines, other) = ways
         short = len(then.text) + len(condition) + len(other.text) <= LIMIT
         if not then_lines and not other_lines and short:
             return PythonText(f"{then.at(COMPARE)} if {condition} else {other.text}", TERNARY, then.support & other.support)
         return self.either(condition, *ways)
+
+    def lacking(self, reason: NotExpressible) -> PythonText:
+        """What stands for a side that can't be said, for types with which a call then says so."""
+        raise reason
 
     def side(self, side: Expr, e: Select, scope: FrameScope) -> PythonText:
         """One side of a conditional."""

@@ -440,6 +440,9 @@ class _OnnxEmitter(OnnxSteps):
             case _:
                 return False
 
+    def lacking(self, reason: NotExpressible) -> PythonText:
+        return PythonText(f"{BUILDER}.lacks({quoted(str(reason))})")
+
     def type_is(self, e: TypeIs) -> str:
         return f"{BUILDER}.is_among({quoted(e.variable)}, {', '.join(quoted(str(d)) for d in e.dtypes)})"
 
