@@ -88,8 +88,9 @@ class _Function:
         for name, value in case.case.values:
             if isinstance(value, Among):
                 kind = self.host.type(next(t for t in self.op.types if t.name == name))
-                among = " || ".join(f"{kind} == {self.host.type(d)}" for d in value.dtypes)
-                found.append(f"({among})" if len(value.dtypes) > 1 else among)
+                some = list(dict.fromkeys(self.host.type(d) for d in value.dtypes))
+                among = " || ".join(f"{kind} == {t}" for t in some)
+                found.append(f"({among})" if len(some) > 1 else among)
                 continue
             attribute, text = self.op.attribute(name), self.host.attribute(name)
             if isinstance(value, Equal):
