@@ -83,7 +83,7 @@ kernel: |
 )
 
 UNSIGNED = (
-    HEAD.format(name="unsigned")
+    HEAD.format(name="naturals")
     + """\
 types: {I: [uint8, uint16, uint32]}
 inputs: {x: 'I[...]', z: 'I[...]'}
@@ -173,7 +173,7 @@ def test_functions_and_operators(built: dict[str, BodyLibrary]) -> None:
 
 
 def test_integers_without_a_sign(built: dict[str, BodyLibrary]) -> None:
-    count, found = wrong(built["unsigned"].family, built["unsigned"])
+    count, found = wrong(built["naturals"].family, built["naturals"])
     assert count > 10
     assert not found, "\n".join(found[:10])
 
