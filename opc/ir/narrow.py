@@ -36,12 +36,15 @@ def narrow(op: Op, types: Mapping[str, tuple[DType, ...]]) -> Op:
     if not types:
         return op
 
+    def variable(t: TypeVar) -> TypeVar:
+        return TypeVar(t.name, tuple(d for d in t.dtypes if d in types[t.name])) if t.name in types else t
+
     def element(t: ElementType) -> ElementType:
         match t:
-            case TypeVar() if t.name in types:
-                return TypeVar(t.name, tuple(d for d in t.dtypes if d in types[t.name]))
+            case TypeVar():
+                return variable(t)
             case Acc(of=TypeVar() as of):
-                return Acc(element(of)) if of.name in types else t
+                return Acc(variable(of))
             case _:
                 return t
 
@@ -92,11 +95,12 @@ def narrow(op: Op, types: Mapping[str, tuple[DType, ...]]) -> Op:
 
 def declared(op: Op, t: ElementType) -> ElementType:
     """Return a type that a side may have narrowed as the op declares it."""
+    types = {own.name: own for own in op.types}
     match t:
         case TypeVar():
-            return next((own for own in op.types if own.name == t.name), t)
+            return types.get(t.name, t)
         case Acc(of=TypeVar() as of):
-            return Acc(declared(op, of))
+            return Acc(types.get(of.name, of))
         case _:
             return t
 

@@ -71,10 +71,11 @@ class ExpressionTyper:
     def value(self, tree: Tree) -> Expr | None:
         """Return the typed expression, or None after recording why there is none."""
         e = self._value(tree)
-        if not isinstance(e, Read) or self.scope.whole(e.type) == e.type:
+        if not isinstance(e, Read):
             return e
         # Where it is known what a type stands for, what is read has no more than that.
-        return self.widths.remember(Cast(e, self.scope.whole(e.type), e.span), self.scope.whole(self.widths.own(e)))
+        known = self.scope.whole(e.type)
+        return e if known == e.type else self.widths.remember(Cast(e, known, e.span), self.scope.whole(self.widths.own(e)))
 
     def _value(self, tree: Tree) -> Expr | None:
         match tree:
@@ -223,9 +224,10 @@ class ExpressionTyper:
             return self.value(tree)
         with self.scope.knowing(told(cond, holds)), self.scope.among(types_told(cond, holds)):
             e = self._given(tree, presence(cond, holds))
-        if e is None or isinstance(e.type, Weak) or self.scope.whole(e.type) == e.type == self.widths.own(e):
+        whole = None if e is None else self.scope.whole(e.type)
+        if e is None or whole is None or isinstance(whole, Weak) or whole == e.type == self.widths.own(e):
             return e
-        return self.widths.remember(converted(e, self.scope.whole(e.type)), self.scope.whole(self.widths.own(e)))
+        return self.widths.remember(converted(e, whole), self.scope.whole(self.widths.own(e)))
 
     def _among(self, tree: Among) -> Expr | None:
         """Return the question whether a type variable stands for one of some dtypes, which what is known here leaves open."""

@@ -373,13 +373,13 @@ class ArrayEmitter(Lines, ABC):
         for side, under in sides:
             try:
                 ways.append(self.capture(partial(self.side, side, e, under)))
-            except NotExpressible as reason:
-                lacking.append(reason)
-                ways.append(([], self.lacking(reason)))
+            except NotExpressible as lack:
+                lacking.append(lack)
+                ways.append(([], self.lacking(lack)))
         if not traits(e.cond) & TYPE or len(lacking) == len(sides):
             # What is there for some types is there; an attribute makes no such difference.
-            for reason in lacking:
-                raise reason
+            for refusal in lacking:
+                raise refusal
         (then_lines, then), (other_lines, other) = ways
         short = len(then.text) + len(condition) + len(other.text) <= LIMIT
         if not then_lines and not other_lines and short:
