@@ -21,7 +21,7 @@ from opc.emit.kernel.stages import StageText, by_point
 from opc.emit.shapes.cpp import axis_member, definitions, dim_member, group_member, listed_member, struct_name, type_member
 from opc.ir.affine import Affine, Dim, GroupSize
 from opc.ir.arrangement import arrangement
-from opc.ir.dtypes import TypeVar
+from opc.ir.dtypes import TypeVar, candidates
 from opc.ir.expr import Read
 from opc.ir.op import AttributeKind, Family, Group, Op, Operand
 from opc.lower.loop_ir import (
@@ -35,6 +35,11 @@ from opc.lower.loop_ir import (
 )
 from opc.lower.lower import SpecialisedProgram
 from opc.lower.specialise import Among, Equal, Value
+
+
+def has_small(op: Op) -> bool:
+    """Whether an operand may be of integers of fewer than 8 bits."""
+    return any(d.is_small for o in (*op.inputs, *op.outputs) for d in candidates(o.type))
 
 
 class EntryText(StageText):
@@ -78,6 +83,7 @@ class EntryText(StageText):
             "  if (code != OPC_OK) return code;",
             *self._overlap(),
             f"  if (opc::nothing_wanted(outputs, {len(op.outputs)})) return OPC_OK;",
+            *self._small(),
             *self.arranged(),
         ]
         if sliced:
@@ -217,6 +223,17 @@ class EntryText(StageText):
         yield f"  DLTensor *const arranged_outputs[] = {{{', '.join(outputs)}}};"
         yield "  inputs = arranged_inputs;"
         yield "  outputs = arranged_outputs;"
+
+    def _small(self) -> Iterator[str]:
+        """Yield what copies operands of integers of fewer than 8 bits."""
+        op = self.op
+        if not has_small(op):
+            return
+        message = message_literal(f"{op.name}: no memory for integers of fewer than 8 bits")
+        yield f"  const opc::small_integers<{len(op.inputs)}, {len(op.outputs)}> small_integers(inputs, outputs);"
+        yield f"  if (small_integers.failed) return opc::fail(context, OPC_OUT_OF_MEMORY, {message});"
+        yield "  inputs = small_integers.inputs;"
+        yield "  outputs = const_cast<DLTensor *const *>(small_integers.outputs);"
 
     def _widened(self) -> Iterator[str]:
         """Yield what copies operands as int64."""

@@ -158,7 +158,7 @@ class NumpyOperations(NumpySizes):
         """As `ArrayEmitter.cast` says."""
         if isinstance(e.type, Weak) or is_floating(e.type):
             return PythonText(f"{self.using('convert')}({argument.text}, {self.compute(e.type)})")
-        return PythonText(f"{self.using('convert')}({argument.text}, {self.dtype(e.type)})")
+        return PythonText(f"{self.using('convert')}({argument.text}, {self.held(e.type)})")
 
     def transpose(self, text: str, order: tuple[int, ...]) -> str:
         """As `ArrayEmitter.transpose` says."""

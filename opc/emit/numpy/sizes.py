@@ -51,7 +51,7 @@ class NumpySizes(StatementEmitter):
                 return f"{package}.{t.value}" if t is not DType.BOOL else "np.bool_"
             case Acc(of=of):
                 kind = accumulated(of)
-                return self.dtype(kind) if isinstance(kind, DType) else f"{self.using('accumulator')}({self.dtype(of)})"
+                return self.dtype(kind) if isinstance(kind, DType) else f"{self.using('accumulator')}({self.held(of)})"
             case TypeVar():
                 if len(t.dtypes) == 1:
                     return self.dtype(t.dtypes[0])
@@ -63,6 +63,13 @@ class NumpySizes(StatementEmitter):
                 # An input that is absent with all others of its type is of no use to what is wanted.
                 given = f"{self.first(sources)}.dtype" if not sources[0].optional else self.of_given("dtype_of", sources)
                 return self.once(t, "dtype" if alone else f"dtype_{t.name}", given)
+
+    def held(self, t: ElementType) -> str:
+        """Return the text of the NumPy dtype that values of an element type are held in where it may be an integer."""
+        if isinstance(t, DType):
+            return self.dtype(t.compute if t.is_small else t)
+        small = not isinstance(t, Acc) and any(d.is_small for d in t.dtypes)
+        return f"{self.using('computed')}({self.dtype(t)})" if small else self.dtype(t)
 
     def compute(self, t: ValueType) -> str:
         """Return the text of the NumPy dtype that values of a floating type are computed in."""

@@ -20,7 +20,11 @@
   X(float8_e4m3fn, 10, 8, float32, float32)   \
   X(float8_e5m2, 12, 8, float32, float32)     \
   X(float8_e4m3fnuz, 11, 8, float32, float32) \
-  X(float8_e5m2fnuz, 13, 8, float32, float32)
+  X(float8_e5m2fnuz, 13, 8, float32, float32) \
+  X(int4, 0, 4, int8, int64)                  \
+  X(uint4, 1, 4, int8, int64)                 \
+  X(int2, 0, 2, int8, int64)                  \
+  X(uint2, 1, 2, int8, int64)
 
 /* Floating types that are computed in float32: X(name, stored as, bits of the fraction, bias, top). */
 #define OPC_MINIFLOATS(X)                    \
@@ -45,7 +49,7 @@
   X(uint32, uint32_t)          \
   X(uint64, uint64_t)
 
-/* ONNX's: X(name, number, name as enumerators have it). */
+/* ONNX's, of a byte or more: X(name, number, name as enumerators have it). */
 #define OPC_ONNX_DTYPES(X)                \
   X(float16, 10, Float16)                 \
   X(bfloat16, 16, Bfloat16)               \
