@@ -88,7 +88,9 @@ def test_an_op_of_it_is_proved(copy: Path) -> None:
     assert "float8_e4m3b11fnuz" in (copy / "made" / "nuz" / "shape.py").read_text()
     for cell in told["cells"]:
         assert (cell["op"], cell["failed"]) == ("nuz", 0)
-    assert {cell["backend"] for cell in told["cells"] if cell["passed"] > 50} >= {*proved}
+    # What the row is for is most of the calls; the others are of float32 alone.
+    assert {cell["backend"] for cell in told["cells"] if cell["passed"] > 50} >= {"numpy"}
+    assert {cell["backend"] for cell in told["cells"] if cell["passed"] > 5} >= {*proved}
     assert run(copy, "-c", CALL) == "[[2.0]] float8_e4m3b11fnuz [[-1.0]]\n"
 
 
