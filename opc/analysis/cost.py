@@ -39,6 +39,7 @@ from opc.ir.expr import (
 )
 from opc.ir.function import FREE
 from opc.ir.functions import FUNCTIONS
+from opc.ir.narrow import settled
 from opc.ir.op import Assign, Group, Op, Operand, Role
 from opc.ir.ordering import Ordering, orderings
 from opc.records import dataclass
@@ -76,6 +77,7 @@ def cost(op: Op, env: ShapeEnv, binding: Binding, wanted: Collection[str] | None
 
     `wanted` names the outputs that are asked for, all that can be computed by default; only what they need is counted.
     """
+    op = settled(op, binding)
     assignments = op.assignments
     asked = set(env.outputs) if wanted is None else set(wanted) & set(env.outputs)
     needed, waiting = set(asked), list(asked)

@@ -6,7 +6,7 @@ from opc.analysis.elaborate.scope import DTYPE_NAMES, Scope
 from opc.diagnostics import Diagnostics, did_you_mean
 from opc.ir.affine import Affine, AttrInt, maximum, minimum, product
 from opc.ir.dtypes import Acc, DType, ElementType, Weak
-from opc.ir.expr import AttrRef, Call, Cast, Const, Expr, IndexValue, Present, Select
+from opc.ir.expr import AttrRef, Call, Cast, Const, Expr, IndexValue, Present, Select, TypeIs
 from opc.lang.tree import Apply, Item, Name
 
 
@@ -137,6 +137,19 @@ def presence(cond: Expr, holds: bool) -> frozenset[str]:
             return presence(cond.args[0], False) | presence(cond.args[1], False)
         case _:
             return frozenset()
+
+
+def types_told(cond: Expr, holds: bool) -> tuple[tuple[str, tuple[DType, ...], bool], ...]:
+    """Return what is known of type variables whenever `cond` is true (`holds`) or false: among which dtypes they are, or not."""
+    match cond:
+        case TypeIs():
+            return ((cond.variable, cond.dtypes, holds),)
+        case Call(fn="not"):
+            return types_told(cond.args[0], not holds)
+        case Call(fn="and" | "or") if holds == (cond.fn == "and"):
+            return (*types_told(cond.args[0], holds), *types_told(cond.args[1], holds))
+        case _:
+            return ()
 
 
 def element_type(tree: Item, scope: Scope, found: Diagnostics) -> ElementType | None:

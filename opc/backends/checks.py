@@ -306,7 +306,7 @@ def rounding_error(array: Array, rounds: int = 16) -> float:
     import ml_dtypes
     import numpy as np
 
-    if array.dtype.kind in "iub":
+    if array.dtype.kind in "iub" or "int" in array.dtype.name:
         return 0.0
     wide = np.abs(array.astype(np.float64))
     return float(rounds * float(ml_dtypes.finfo(array.dtype).eps) * max(1.0, wide[np.isfinite(wide)].max(initial=0.0)))

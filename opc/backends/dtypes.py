@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from opc.backends.base import Unsupported
@@ -14,6 +14,11 @@ if TYPE_CHECKING:
     from opc.backends.base import Array
 
 _BY_NAME = {d.value: d for d in DTYPES}
+
+
+def fills_bytes(dtype: DType) -> bool:
+    """Whether an element has all bits of its bytes: not that of an integer type of fewer than 8 bits."""
+    return not dtype.is_small
 
 
 def lacking(ops: Iterable[Op], title: str, has: Callable[[DType], bool]) -> Iterator[Diagnostic]:
@@ -40,6 +45,19 @@ def require_dtype(array: Array, title: str, has: Callable[[DType], bool]) -> Non
     dtype = _BY_NAME.get(array.dtype.name)
     if dtype is not None and not has(dtype):
         raise Unsupported(f"{title} has no tensors of {dtype}")
+
+
+def require_dtypes(
+    op: Op, arrays: Mapping[str, Array | None], attributes: Mapping[str, object], title: str, has: Callable[[DType], bool]
+) -> None:
+    """Raise Unsupported for a call with arrays, or attributes that name dtypes, of one that a framework does not have."""
+    for array in arrays.values():
+        if array is not None:
+            require_dtype(array, title, has)
+    for a in op.attributes:
+        chosen = _BY_NAME.get(str(attributes.get(a.name, a.default))) if a.binds is not None else None
+        if chosen is not None and not has(chosen):
+            raise Unsupported(f"{title} has no tensors of {chosen}")
 
 
 def foreign(array: Array) -> DType | None:

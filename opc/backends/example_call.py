@@ -49,7 +49,8 @@ class ExampleCall:
 
 def _choose(dtypes: Sequence[DType], wanted: str | None) -> DType:
     by_name = {d.value: d for d in dtypes}
-    return by_name.get(wanted or "float32") or dtypes[-1]
+    # Runtimes lack types of fewer bits than a byte has.
+    return by_name.get(wanted or "float32") or next((d for d in reversed(dtypes) if not d.is_small), dtypes[-1])
 
 
 def example_calls(family: Family, dtype: str | None = None) -> list[ExampleCall]:

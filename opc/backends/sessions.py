@@ -198,4 +198,4 @@ def as_tuple(result: Any) -> tuple[Any, ...]:
 
 def is_floating(array: Array) -> bool:
     """Whether an array holds floating-point numbers, those of `ml_dtypes` included."""
-    return array.dtype.kind not in "iub"
+    return array.dtype.kind not in "iub" and "int" not in array.dtype.name

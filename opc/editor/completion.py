@@ -122,7 +122,7 @@ def _body(names: Outline, scope: str, offset: int) -> Iterator[Proposal]:
     yield from (Proposal(name, Kind.FORM.value, ABOUT_FORMS[name]) for name in FORMS)
     yield from (Proposal(name, Kind.DTYPE.value) for name in DTYPE_NAMES)
     yield from (Proposal(name, Kind.CONSTANT.value) for name in CONSTANTS)
-    yield from (Proposal(name, Kind.WORD.value) for name in ("if", "else", "and", "or", "not"))
+    yield from (Proposal(name, Kind.WORD.value) for name in ("if", "else", "and", "or", "not", "in"))
 
 
 _READ = (Kind.INPUT, Kind.OUTPUT, Kind.ATTRIBUTE, Kind.TEMPORARY, Kind.DIMENSION, Kind.INDEX, Kind.TYPE)

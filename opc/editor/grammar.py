@@ -11,12 +11,13 @@ from collections.abc import Iterable
 from typing import Any
 
 from opc.analysis.elaborate.scope import CONSTANTS, DTYPE_NAMES, FORMS
+from opc.ir.dtypes import TYPE_SETS
 from opc.ir.expr import REDUCTIONS
 from opc.ir.functions import CALLABLE, FUNCTIONS
 from opc.lang.tree import ORDER
 
 SCOPE = "source.opc.body"
-_WORDS = ("if", "else")
+_WORDS = ("if", "else", "in")
 _BOOLEANS = ("True", "False")
 
 
@@ -34,7 +35,7 @@ def grammar() -> dict[str, Any]:
         "keyword.operator.reduction.opc": rf"{_any((*REDUCTIONS, ORDER))}(?=\s*\[([^\[\]]|\[[^\[\]]*\])*\]\s*\()",
         "support.function.form.opc": rf"{_any((*FORMS, 'acc'))}(?=\s*\()",
         "support.function.opc": rf"{_any(CALLABLE)}(?=\s*\()",
-        "support.type.dtype.opc": _any(DTYPE_NAMES),
+        "support.type.dtype.opc": _any((*DTYPE_NAMES, *(name for name in TYPE_SETS if name not in REDUCTIONS))),
         "constant.numeric.opc": r"(?<![\w.])(0[xXbBoO][\da-fA-F_]+|(\d[\d_]*\.?\d*|\.\d+)([eE][-+]?\d+)?)",
         "variable.other.opc": r"(?<![\w.])[A-Za-z_]\w*",
         "keyword.operator.opc": "|".join(_escaped(s) for s in (*(s for s in symbols if not s.isalpha()), "=")),

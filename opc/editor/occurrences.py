@@ -275,11 +275,17 @@ class _Outliner:
                 text, start, end, name, Kind.TEMPORARY, body, declares=name not in assigned and _is_target(text.value, start)
             )
             assigned.add(name)
+        elif name in TYPE_SETS and _ASKED.search(text.value, 0, start):
+            self.put(text, start, end, name, Kind.DTYPE)
         elif behind.startswith("(") or name in LANGUAGE or name in CONSTANTS or name in DTYPE_NAMES:
             self.put(text, start, end, name, self.kind(name, behind))
         else:
             self.put(text, start, end, name, Kind.INDEX, statement, declares=name not in own)
             own.add(name)
+
+
+_ASKED = re.compile(r"\bin\s*(\[[\w\s,]*)?\Z")
+"""What stands before a dtype or a set of them in a question what a type is."""
 
 
 def _is_reduction(behind: str) -> bool:

@@ -60,9 +60,9 @@ def header() -> str:
             ((d, c_compute(d)) for d in DTYPES if d.compute is d),
         ),
         _list(
-            "ONNX's: X(name, number, name as enumerators have it).",
+            "ONNX's, of a byte or more: X(name, number, name as enumerators have it).",
             "ONNX_DTYPES",
-            ((d, d.row.onnx[1], d.value.capitalize()) for d in DTYPES if d.row.onnx),
+            ((d, d.row.onnx[1], d.value.capitalize()) for d in DTYPES if d.row.onnx and not d.is_small),
         ),
         _list("PyTorch's: X(name, name in C, name in C++).", "TORCH_DTYPES", ((d, *d.row.torch) for d in DTYPES if d.row.torch)),
         _list("Paddle's: X(name, name there).", "PADDLE_DTYPES", ((d, d.row.paddle) for d in DTYPES if d.row.paddle)),

@@ -176,6 +176,26 @@ class DType(Enum):
         kind="float", bits=8, dlpack=12, sets=("float8",), minifloat=Minifloat(fraction=2, bias=15, top="ieee"),
         numpy="ml_dtypes", onnx=("FLOAT8E5M2", 19), torch=("float8_e5m2", "Float8_e5m2"), paddle="FLOAT8_E5M2", xla=19,
     )  # fmt: skip
+    FLOAT8_E4M3FNUZ = "float8_e4m3fnuz", DTypeRow(
+        kind="float", bits=8, dlpack=11, sets=("float8",), minifloat=Minifloat(fraction=3, bias=8, top="finite"),
+        numpy="ml_dtypes", onnx=("FLOAT8E4M3FNUZ", 18), torch=("float8_e4m3fnuz", "Float8_e4m3fnuz"), xla=25,
+    )  # fmt: skip
+    FLOAT8_E5M2FNUZ = "float8_e5m2fnuz", DTypeRow(
+        kind="float", bits=8, dlpack=13, sets=("float8",), minifloat=Minifloat(fraction=2, bias=16, top="finite"),
+        numpy="ml_dtypes", onnx=("FLOAT8E5M2FNUZ", 20), torch=("float8_e5m2fnuz", "Float8_e5m2fnuz"), xla=24,
+    )  # fmt: skip
+    INT4 = "int4", DTypeRow(
+        kind="int", bits=4, dlpack=0, sets=("small",), numpy="ml_dtypes", onnx=("INT4", 22),
+    )  # fmt: skip
+    UINT4 = "uint4", DTypeRow(
+        kind="uint", bits=4, dlpack=1, sets=("small",), numpy="ml_dtypes", onnx=("UINT4", 21),
+    )  # fmt: skip
+    INT2 = "int2", DTypeRow(
+        kind="int", bits=2, dlpack=0, sets=("small",), numpy="ml_dtypes", onnx=("INT2", 26),
+    )  # fmt: skip
+    UINT2 = "uint2", DTypeRow(
+        kind="uint", bits=2, dlpack=1, sets=("small",), numpy="ml_dtypes", onnx=("UINT2", 25),
+    )  # fmt: skip
 
     row: DTypeRow
 
@@ -220,8 +240,13 @@ class DType(Enum):
 
     @property
     def itemsize(self) -> int:
-        """Size of one element in bytes as stored."""
-        return self.bits // 8
+        """Size of one element in bytes as stored: one of fewer than 8 bits has a byte of its own."""
+        return max(self.bits // 8, 1)
+
+    @property
+    def is_small(self) -> bool:
+        """Whether this is an integer type of fewer than 8 bits: kernels hold what they read and write of it in a wider type."""
+        return self.is_integer and self.bits < 8
 
     @property
     def least(self) -> int:
@@ -235,7 +260,9 @@ class DType(Enum):
 
     @property
     def compute(self) -> DType:
-        """The type values of this dtype are computed in: float32 for floating types of fewer bits, else itself."""
+        """The type values of this dtype are computed in: float32 below 32 bits of floating types, int8 below 8, else itself."""
+        if self.is_small:
+            return DType.INT8
         return DType.FLOAT32 if self.is_floating and self.bits < 32 else self
 
     def holds(self, value: int) -> bool:

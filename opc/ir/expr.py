@@ -34,8 +34,10 @@ from opc.ir.expr_nodes import (
     ReduceAxis,
     Select,
     StrConst,
+    TypeIs,
     children,
     is_same,
+    is_same_value,
     parts_of,
     rewrite,
     walk,
@@ -85,12 +87,14 @@ __all__ = [
     "ReduceAxis",
     "Select",
     "StrConst",
+    "TypeIs",
     "asked_for",
     "children",
     "free_groups",
     "free_indices",
     "has_reduction",
     "is_same",
+    "is_same_value",
     "joined_conditions",
     "map_affine",
     "may_refuse",
@@ -108,11 +112,12 @@ __all__ = [
 ]
 
 READ, PADDING, REDUCTION, REFUSAL, INDEX, POSITION, GROUP = (1 << n for n in range(7))
-PRESENCE, CHOICE, CONDITION, ATTRIBUTE, NUMBER, TRUTH, STATEMENTS, SPECULATION = (1 << n for n in range(7, 15))
+PRESENCE, CHOICE, CONDITION, ATTRIBUTE, NUMBER, TRUTH, STATEMENTS, SPECULATION, TYPE = (1 << n for n in range(7, 16))
 """What may stand in an expression, bits of its `traits`: a read; a padded one; a reduction; what a call may be refused for (the
 greatest of nothing, an index that is data); an index, or the position in a group, as a value; a group that is read, reduced or
 counted; a question whether an operand is present; a conditional; a comparison or what joins them; an attribute; a literal; a
-literal truth; and of a lower IR, statements in a block, and what may be computed speculatively."""
+literal truth; and of a lower IR, statements in a block, and what may be computed speculatively;
+and a question what a type variable stands for."""
 
 VARYING = READ | REDUCTION | INDEX | POSITION
 """What makes an expression have other values at other points of a call."""
@@ -136,6 +141,7 @@ _OWN_TRAITS: dict[type, Callable[[Any], int]] = {
     Const: lambda e: NUMBER | TRUTH if isinstance(e.value, bool) else NUMBER,
     AttrRef: lambda e: ATTRIBUTE,
     Present: lambda e: PRESENCE,
+    TypeIs: lambda e: TYPE,
     Select: lambda e: CHOICE,
     IndexValue: lambda e: INDEX if e.value.indices() else 0,
     GroupIndex: lambda e: POSITION | GROUP,

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, TypeAlias
 
 from opc.diagnostics import NO_SPAN, Span
 from opc.ir.affine import Affine
-from opc.ir.dtypes import DType, ValueType, Weak
+from opc.ir.dtypes import Acc, DType, TypeVar, ValueType, Weak
 from opc.ir.node import ExprNode, interned, remembered, remembering
 from opc.records import dataclass, replace
 
@@ -223,12 +223,38 @@ class Cast(ExprNode):
     span: Span = field(default=NO_SPAN, compare=False, repr=False)
 
 
+def is_same_value(e: Cast) -> bool:
+    """Whether a cast is between a type variable, or its accumulator, and the same with fewer dtypes: nothing is converted.
+
+    Such a cast stands at the border of a side that `TypeIs` chooses.
+    """
+    one, other = e.type, e.arg.type
+    if isinstance(one, Acc) and isinstance(other, Acc):
+        one, other = one.of, other.of
+    return isinstance(one, TypeVar) and isinstance(other, TypeVar) and one.name == other.name
+
+
 @remembering
 @dataclass(frozen=True, slots=True)
 class Present(ExprNode):
     """Whether an optional operand was given; known when the kernel is called, the same at every point."""
 
     operand: str
+    span: Span = field(default=NO_SPAN, compare=False, repr=False)
+
+    @property
+    def type(self) -> ValueType:
+        """Always bool."""
+        return DType.BOOL
+
+
+@remembering
+@dataclass(frozen=True, slots=True)
+class TypeIs(ExprNode):
+    """Whether a type variable stands for one of some dtypes; known when the kernel is called, the same at every point."""
+
+    variable: str
+    dtypes: tuple[DType, ...]
     span: Span = field(default=NO_SPAN, compare=False, repr=False)
 
     @property
@@ -295,7 +321,7 @@ def with_parts(node: Any, fields: tuple[str, ...], new: Iterable[Any]) -> Any:
 
 
 Expr: TypeAlias = (
-    Const | StrConst | AttrRef | IndexValue | GroupIndex | Read | Call | Select | Reduce | Cast | Present | Extension
+    Const | StrConst | AttrRef | IndexValue | GroupIndex | Read | Call | Select | Reduce | Cast | Present | TypeIs | Extension
 )
 
 

@@ -24,6 +24,7 @@ from opc.ir.expr import (
     Reduce,
     Select,
     StrConst,
+    TypeIs,
 )
 from opc.ir.functions import FUNCTIONS
 from opc.ir.node import remembered
@@ -79,6 +80,8 @@ def _format(e: Expr) -> tuple[str, int]:
             return f"cast({e.type}, {format_expr(e.arg)})", _ATOM
         case Present():
             return f"present({e.operand})", _ATOM
+        case TypeIs():
+            return f"{e.variable} in [{', '.join(map(str, e.dtypes))}]", PYTHON.strength["eq"]
         case Extension():
             return e.text(), _ATOM
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from opc.ir.dtypes import Acc, DType, ElementType, ValueType, Weak, candidates, is_bool, is_floating, is_integer
+from opc.ir.dtypes import Acc, DType, ElementType, TypeVar, ValueType, Weak, candidates, is_bool, is_floating, is_integer
 from opc.ir.function import Function
 from opc.ir.node import memoised
 
@@ -25,6 +25,8 @@ def join(a: ValueType, b: ValueType) -> ValueType | None:
         if is_bool(a) or (b is Weak.FLOAT and not is_floating(a)):
             return None
         return a
+    if (wider := _wider(a, b)) is not None:
+        return wider
     if is_floating(a) and is_floating(b) and _base(a) == _base(b):
         return a if not hasattr(a, "of") else b
     # A type variable that can be nothing but int64 mixes with what is int64; so with uint64.
@@ -40,6 +42,14 @@ def _single(t: ElementType) -> DType | None:
     """Return int64 or uint64, which whole numbers are accumulated in, where `t` can be nothing else."""
     found = candidates(t)
     return found[0] if len(found) == 1 and found[0].is_integer and found[0].accumulator is found[0] else None
+
+
+def _wider(a: ElementType, b: ElementType) -> ElementType | None:
+    """Return the one of two types over one variable that may be all that the other may be: a side that asks has fewer dtypes."""
+    one, other = _base(a), _base(b)
+    if not isinstance(one, TypeVar) or not isinstance(other, TypeVar) or one.name != other.name or a.__class__ is not b.__class__:
+        return None
+    return a if set(other.dtypes) <= set(one.dtypes) else b if set(one.dtypes) <= set(other.dtypes) else None
 
 
 def _base(t: ValueType) -> ValueType:

@@ -23,6 +23,7 @@ from opc.ir.expr import (
     Reduce,
     Select,
     StrConst,
+    TypeIs,
     reads,
     walk,
 )
@@ -222,6 +223,9 @@ class _OpVerifier:
             case Present():
                 operand = self.operands.get(e.operand)
                 self._need(operand is not None and operand.optional, f"'{e.operand}' is no optional operand")
+            case TypeIs():
+                among = next((t.dtypes for t in self.op.types if t.name == e.variable), ())
+                self._need(set(e.dtypes) < set(among), "{} asks what is known", e)
 
     def _wide(self, e: Expr, parts: tuple[Expr, ...]) -> None:
         common = common_type(tuple(p.type for p in parts))

@@ -15,6 +15,7 @@ from opc.diagnostics import Diagnostics, Span
 from opc.lang.depth import MAX_DEPTH, too_deep
 from opc.lang.tree import (
     ORDER,
+    Among,
     Apply,
     AxisRange,
     Conditional,
@@ -63,8 +64,6 @@ _FOREIGN: dict[type[ast.AST], tuple[str, str]] = {
     ast.MatMult: ("@", "write the contraction out: sum[k](x[i, k] * w[k, j])"),
     ast.Is: ("is", "write `==`"),
     ast.IsNot: ("is not", "write `!=`"),
-    ast.In: ("in", "write `a == b or a == c`"),
-    ast.NotIn: ("not in", "write `a != b and a != c`"),
 }
 _STATEMENTS = "a body holds assignments only, such as y = x + 1 or y[...] = x[...] + 1"
 _TARGET = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)\s*(?:\[[^\n=]*\])?\s*=(?!=)")
@@ -341,6 +340,8 @@ class _Converter:
         return result
 
     def _compare(self, node: ast.Compare, span: Span) -> Tree | None:
+        if any(isinstance(op, ast.In | ast.NotIn) for op in node.ops):
+            return self._among(node, span)
         values = [self._expression(e) for e in (node.left, *node.comparators)]
         pairs: list[Tree | None] = []
         for op, left, right in zip(node.ops, values, values[1:]):
@@ -349,6 +350,18 @@ class _Converter:
             here = span if left is None or right is None else left.span.until(right.span)
             pairs.append(self._operation(*_COMPARE[type(op)], (left, right), here))
         return self._chain("and", pairs, span)
+
+    def _among(self, node: ast.Compare, span: Span) -> Tree | None:
+        right = node.comparators[0]
+        named = right.elts if isinstance(right, ast.List | ast.Tuple) else [right]
+        dtypes = tuple(Name(e.id, self.span(e)) for e in named if isinstance(e, ast.Name))
+        negated = isinstance(node.ops[0], ast.NotIn)
+        if len(node.ops) > 1 or not isinstance(node.left, ast.Name) or len(dtypes) < len(named) or not dtypes:
+            instead = "write `a != b and a != c`" if negated else "write `a == b or a == c`"
+            message = f"`{'not in' if negated else 'in'}` asks what a type stands for: T in floating, T in [int8, uint8]"
+            self._error(message, node, f"of values, {instead}")
+            return None
+        return Among(Name(node.left.id, self.span(node.left)), dtypes, negated, span)
 
     def _literal(self, node: ast.Constant, span: Span) -> Tree | None:
         value = node.value

@@ -100,7 +100,17 @@ class Conditional:
     span: Span
 
 
-Tree: TypeAlias = Name | Literal | Subscript | Apply | ReductionCall | Operation | Conditional
+@dataclass(frozen=True, slots=True)
+class Among:
+    """`T in floating`, `T in [int8, int16]`; `negated` where `not in` was written."""
+
+    variable: Name
+    dtypes: tuple[Name, ...]
+    negated: bool
+    span: Span
+
+
+Tree: TypeAlias = Name | Literal | Subscript | Apply | ReductionCall | Operation | Conditional | Among
 Item: TypeAlias = Tree | Dots | Star | AxisRange
 
 
@@ -129,6 +139,8 @@ def parts(node: Item) -> tuple[Item, ...]:
             return (*node.axes, node.body, *(() if node.descending is None else (node.descending,)))
         case Conditional():
             return (node.then, node.cond, node.other)
+        case Among():
+            return (node.variable, *node.dtypes)
         case AxisRange():
             return (node.extent,)
         case _:

@@ -27,7 +27,7 @@ from opc.lower.loop_ir import (
     Temporary,
 )
 from opc.lower.lower import SpecialisedProgram
-from opc.lower.specialise import Equal, Specialisation
+from opc.lower.specialise import Among, Equal, Specialisation, Value
 
 
 def format_variant(variant: SpecialisedProgram, loops: bool = False) -> str:
@@ -46,8 +46,8 @@ def format_values(case: Specialisation) -> str:
     return " and ".join(found)
 
 
-def _value(case: Specialisation, name: str, value: int | bool | Equal) -> str:
-    if isinstance(value, Equal):
+def _value(case: Specialisation, name: str, value: Value) -> str:
+    if isinstance(value, Equal | Among):
         return f"{name} {value}"
     if isinstance(value, bool):
         return name if value else f"not {name}"

@@ -1,4 +1,4 @@
-"""Conditions that a call fixes once for all points: string and bool attributes, and numbers that are compared with a literal.
+"""Conditions that a call fixes once for all points: types, string and bool attributes, and numbers compared with a literal.
 
 A kernel with `approximate == 'tanh'` in its body is lowered once for each value, so that no loop asks and each computes only what
 its case needs. Integer and floating attributes stay variables, but where `p == 2` chooses between two ways to go through operands
@@ -8,7 +8,8 @@ there is a case for either answer.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from itertools import islice
+from itertools import islice, product
+from typing import TypeAlias
 
 from opc.analysis.patterns import is_number
 from opc.ir.affine import Affine
@@ -35,6 +36,7 @@ from opc.ir.expr import (
     walk,
     with_children,
 )
+from opc.ir.narrow import cells, narrow
 from opc.ir.node import remembered
 from opc.ir.op import AttributeKind, Op
 from opc.lower.zeros import is_unsigned_zero
@@ -55,15 +57,29 @@ class Equal:
 
 
 @dataclass(frozen=True, slots=True)
+class Among:
+    """That a type variable stands for one of some dtypes."""
+
+    dtypes: tuple[DType, ...]
+
+    def __str__(self) -> str:
+        return f"in [{', '.join(map(str, self.dtypes))}]"
+
+
+Value: TypeAlias = int | bool | Equal | Among
+"""What holds of an attribute or a type variable: the position of one of its values, what a bool is, a comparison, or dtypes."""
+
+
+@dataclass(frozen=True, slots=True)
 class Specialisation:
-    """One combination of attribute values (an index into `values`, a bool, or a comparison), and the op with them put in.
+    """One combination of types and attribute values, and the op with them put in.
 
     One that names extents is for calls in which one of them is `empty`; it stands before that of the same values for all others.
     So does one for calls in which the axes that an attribute lists lie `across` memory, where another axis is the last, and, with
     `apart`, for those in which they don't lie side by side.
     """
 
-    values: tuple[tuple[str, int | bool | Equal], ...]
+    values: tuple[tuple[str, Value], ...]
     op: Op
     empty: tuple[Affine, ...] = ()
     across: bool = False
@@ -75,7 +91,9 @@ class Specialisation:
         words = "".join(f"_{self._word(name, value)}" for name, value in self.values)
         return words + ("_of_nothing" if self.empty else "") + ("_across" if self.across else "")
 
-    def _word(self, name: str, value: int | bool | Equal) -> str:
+    def _word(self, name: str, value: Value) -> str:
+        if isinstance(value, Among):
+            return f"{name}_{value.dtypes[0]}"
         if isinstance(value, Equal):
             number = str(value.number).replace(".", "_").replace("-", "minus_")
             return f"{name}_{number}" if value.holds else f"{name}_not_{number}"
@@ -86,17 +104,33 @@ class Specialisation:
 
 
 def specialise(op: Op) -> tuple[Specialisation, ...]:
-    """Return the cases of an op, one case without values when its body asks for nothing (or for too much)."""
+    """Return the cases of an op, one case without values when its body asks for nothing.
+
+    There is one for each answer to what is asked of types, and in each those of attributes, unless these are too many.
+    """
+    return tuple(case for values, own in _by_types(op) for case in _by_attributes(own, values))
+
+
+def _by_types(op: Op) -> Iterator[tuple[tuple[tuple[str, Value], ...], Op]]:
+    """Yield what types stand for, and the op for these."""
+    asked = cells(op)
+    for chosen in product(*(among for _, among in asked)):
+        types = {name: dtypes for (name, _), dtypes in zip(asked, chosen, strict=True)}
+        yield tuple((name, Among(dtypes)) for name, dtypes in types.items()), narrow(op, types)
+
+
+def _by_attributes(op: Op, values: tuple[tuple[str, Value], ...]) -> tuple[Specialisation, ...]:
+    """Return the cases of attributes, one where they are too many."""
     for numbers in (True, False):
-        cases = tuple(islice(_cases(op, (), numbers), _MOST_CASES + 1))
+        cases = tuple(islice(_cases(op, values, numbers), _MOST_CASES + 1))
         if len(cases) <= _MOST_CASES:
             return cases
         if not any(isinstance(value, Equal) for case in cases for _, value in case.values):
             break
-    return (Specialisation((), op),)
+    return (Specialisation(values, op),)
 
 
-def _cases(op: Op, values: tuple[tuple[str, int | bool | Equal], ...], numbers: bool) -> Iterator[Specialisation]:
+def _cases(op: Op, values: tuple[tuple[str, Value], ...], numbers: bool) -> Iterator[Specialisation]:
     """Yield the cases that are left when `values` are put in: an attribute is asked for only where it still matters."""
     asked = _asked(op)
     attribute = next((a for a in op.attributes if a.name in asked), None)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from opc.analysis.patterns import conjuncts, equalities
-from opc.analysis.shapes.inference import ShapeEnv, infer
+from opc.analysis.shapes.inference import ShapeEnv, infer, infer_types
 from opc.analysis.shapes.scalar import Scalar, function
 from opc.ir.affine import Affine, Index, Symbol
 from opc.ir.dtypes import DType
@@ -36,6 +36,7 @@ from opc.ir.expr import (
     StrConst,
     children,
 )
+from opc.ir.narrow import settled
 from opc.ir.op import Op
 from opc.testing.arranged import declared, declared_point, seen_point
 from opc.testing.oracle.bounds import Array
@@ -104,6 +105,8 @@ def _walked(
 ) -> Reads:
     given = {name: array for name, array in inputs.items() if array is not None}
     env = infer(op, {name: array.shape for name, array in given.items()}, attributes)
+    told = infer_types(op, {name: DType(str(array.dtype)) for name, array in given.items()}, attributes)
+    op = settled(op, {t.name: told.get(t.name, t.dtypes[0]) for t in op.types})
     if op.opaque:
         raise UntoldError("the op has no body")
     walk = _Walk(op, env, {name: declared(env, op.input(name), array) for name, array in given.items()}, linking)

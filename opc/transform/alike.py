@@ -15,6 +15,7 @@ from opc.ir.expr import (
     Present,
     Read,
     Reduce,
+    TypeIs,
     children,
     with_children,
 )
@@ -46,7 +47,7 @@ def form(e: Expr) -> int:
     match e:
         case Const():
             own: object = e.value
-        case AttrRef() | GroupIndex() | Present():
+        case AttrRef() | GroupIndex() | Present() | TypeIs():
             own = e
         case IndexValue():
             own = _terms(e.value)

@@ -5,26 +5,22 @@ from __future__ import annotations
 from opc.analysis.shapes.plan import undetermined
 from opc.diagnostics import Diagnostic, SpecError
 from opc.ir.affine import Affine, Dim, GroupSize
-from opc.ir.dtypes import Acc, DType, ElementType, TypeVar, ValueType, candidates, is_floating, is_integer
+from opc.ir.dtypes import ElementType, candidates, is_floating, is_integer
 from opc.ir.expr import (
     Axis,
-    Call,
-    Cast,
-    Const,
     Expr,
     GroupAxis,
     GroupRef,
     IndexValue,
     Read,
     Reduce,
-    Select,
     asked_for,
     children,
     has_reduction,
     reads,
     rewrite,
-    with_children,
 )
+from opc.ir.narrow import narrow
 from opc.ir.node import remembered
 from opc.ir.op import Assign, Derivation, Group, Op, Operand, Role
 from opc.ir.recurrence import NotSteppingError, recurrences, recurrent, segments
@@ -48,40 +44,8 @@ def restrict(op: Op) -> Op:
 
     A derived op exists only for these: of an op over floating and integer types, only the floating ones have a gradient.
     """
-    mixed = {t.name: t for t in op.types if any(d.is_floating for d in t.dtypes) and not all(d.is_floating for d in t.dtypes)}
-    if not mixed:
-        return op
-    narrow = {name: TypeVar(name, tuple(d for d in t.dtypes if d.is_floating)) for name, t in mixed.items()}
-
-    def element(t: ElementType) -> ElementType:
-        match t:
-            case TypeVar():
-                return narrow.get(t.name, t)
-            case Acc(of=TypeVar() as of):
-                return Acc(narrow.get(of.name, of))
-            case _:
-                return t
-
-    def value(t: ValueType) -> ValueType:
-        return element(t) if isinstance(t, TypeVar | Acc | DType) else t
-
-    def expr(e: Expr) -> Expr:
-        e = with_children(e, tuple(expr(c) for c in children(e)))
-        if isinstance(e, Const | Read | Call | Select | Reduce | Cast) and value(e.type) != e.type:
-            return replace(e, type=value(e.type))
-        return e
-
-    def operands(group: tuple[Operand, ...]) -> tuple[Operand, ...]:
-        return tuple(replace(o, type=element(o.type)) for o in group)
-
-    return replace(
-        op,
-        types=tuple(narrow.get(t.name, t) for t in op.types),
-        inputs=operands(op.inputs),
-        outputs=operands(op.outputs),
-        temporaries=operands(op.temporaries),
-        body=tuple(replace(s, value=expr(s.value)) for s in op.body),
-    )
+    floats = {t.name: tuple(d for d in t.dtypes if d.is_floating) for t in op.types}
+    return narrow(op, {t.name: floats[t.name] for t in op.types if 0 < len(floats[t.name]) < len(t.dtypes)})
 
 
 @remembered("_sunken")

@@ -21,10 +21,13 @@ from opc.ir.expr import (
     Select,
     free_groups,
     free_indices,
+    operands_read,
     reads,
     rewrite,
 )
+from opc.ir.narrow import declared
 from opc.ir.op import Assign, DimSpec, Group, Op, Operand
+from opc.ir.rules import converted
 from opc.records import dataclass, replace
 from opc.transform import scalar
 from opc.transform.alike import canonical
@@ -93,16 +96,16 @@ class Extractor:
 
     def _stored(
         self, e: Expr, kind: ElementType, indices: tuple[str | GroupRef, ...], dims: tuple[DimSpec, ...], name: str
-    ) -> Read:
-        """Return a read of a temporary of this shape that holds `e`."""
-        key = (canonical(e, indices), dims)
+    ) -> Expr:
+        """Return a read of a temporary of this shape that holds `e`, and has the type that the op declares."""
+        key, whole = (canonical(e, indices), dims), declared(self.op, kind)
         if key not in self.known:
             self.known[key] = self.namer.fresh(name)
-            self.temporaries.append(Operand(self.known[key], kind, dims))
-            self.statements.append(Assign(self.known[key], indices, e, e.span))
-        return Read(self.known[key], bare(indices), kind, span=e.span)
+            self.temporaries.append(Operand(self.known[key], whole, dims))
+            self.statements.append(Assign(self.known[key], indices, converted(e, whole), e.span))
+        return converted(Read(self.known[key], bare(indices), whole, span=e.span), kind)
 
-    def set_apart(self, e: Reduce, domain: Domain, name: str, guards: tuple[Expr, ...]) -> Read | None:
+    def set_apart(self, e: Reduce, domain: Domain, name: str, guards: tuple[Expr, ...]) -> Expr | None:
         """Return a read of a temporary that holds `e`, which `extract` can't move out of its loops as it is.
 
         A range that depends on other indices becomes the largest it gets. Where that is more, the temporary is 0; so it is for an
@@ -123,7 +126,7 @@ class Extractor:
         value = rewrite(value, _unchecked)
         indices, dims = signature(value, whole)
         read = self._stored(value, e.type, indices, dims, name)
-        if self.statements and self.statements[-1].target == read.operand:
+        if self.statements and self.statements[-1].target in operands_read(read):
             known = replace(
                 self.op, temporaries=(*self.op.temporaries, *self.temporaries), body=(*self.op.body, *self.statements)
             )

@@ -23,6 +23,7 @@ from opc.ir.expr import (
     Reduce,
     Select,
     StrConst,
+    TypeIs,
     asked_for,
     children,
     free_groups,
@@ -63,7 +64,7 @@ def is_zero(e: Expr) -> bool:
 def is_leaf(e: Expr) -> bool:
     """Whether `e` costs nothing to write or compute twice: a literal, attribute, index or plain read."""
     match e:
-        case Const() | StrConst() | AttrRef() | IndexValue() | GroupIndex() | Present():
+        case Const() | StrConst() | AttrRef() | IndexValue() | GroupIndex() | Present() | TypeIs():
             return True
         case Read():
             return not children(e)

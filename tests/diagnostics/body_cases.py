@@ -1,6 +1,6 @@
 """Mistakes in kernel bodies: syntax, names, types, indices, reductions, bounds."""
 
-from tests.diagnostics.harness import Case, kernel
+from tests.diagnostics.harness import Case, case, kernel
 
 VECTOR = {"inputs": "{x: 'T[N]'}", "outputs": "{y: 'T[N]'}"}
 MATRIX = {"inputs": "{x: 'T[N, C]'}", "outputs": "{y: 'T[N, C]'}"}
@@ -58,6 +58,27 @@ SYNTAX: list[Case] = [
     kernel("⟦y = x" + " * x" * 200 + "⟧", "a sum or product has more than 200 terms"),
     kernel("⟦y = x" + " * x" * 190 + " + 1" * 190 + "⟧", "sums and products of too many terms"),
     kernel("⟦y⟧ =x" + "+1" * 40_000, "nested more than 100 deep"),
+]
+
+BOTH = {"types": "{T: [floating, integer], U: floating}", "inputs": "{x: 'T[...]', u: 'U[...]'}"}
+ASKED: list[Case] = [
+    kernel("y = x if ⟦x⟧ in y else 0", "'x' is no type variable"),
+    kernel("y = x if ⟦x + 1 in T⟧ else 0", "`in` asks what a type stands for"),
+    kernel("y = x if ⟦T in floating in T⟧ else 0", "`in` asks what a type stands for"),
+    kernel("y = x if ⟦T not in []⟧ else 0", "`not in` asks what a type stands for"),
+    kernel("y = x if ⟦T in [float32, 1]⟧ else 0", "`in` asks what a type stands for"),
+    kernel("y = x if ⟦float32⟧ in floating else 0", "'float32' is no type variable"),
+    kernel("y = x if ⟦V⟧ in floating else 0", "'V' is no type variable"),
+    kernel("y = x if T in ⟦floats⟧ else 0", "unknown dtype 'floats'"),
+    kernel("y = x if T in [float32, ⟦T⟧] else 0", "unknown dtype 'T'"),
+    kernel("y = x if ⟦T in floating⟧ else 0", "'T' is always one of these"),
+    kernel("y = x if ⟦T not in integer⟧ else 0", "'T' is never one of these"),
+    kernel("y = (x if ⟦T in float32⟧ else 0) if T in integer else x", "'T' is never one of these", **BOTH),
+    kernel("y = x if T in floating and ⟦T in integer⟧ else x", "'T' is never one of these", **BOTH),
+    kernel("y = ⟦x / 2⟧ if T in integer else x", "`/` needs floating values, not T", **BOTH),
+    kernel("y = exp(x) if T in floating else ⟦exp(x)⟧", "exp needs a floating value, not T", **BOTH),
+    kernel("y = ⟦x / 2⟧ if T in floating or U in float32 else x", "`/` needs floating values, not T", **BOTH),
+    case("types: {T: [floating, integer]}\nrequire: [⟦T in floating⟧]", "only a body asks what a type stands for"),
 ]
 
 NAMES: list[Case] = [
@@ -308,4 +329,4 @@ ORDERS: list[Case] = [
     kernel("⟦argsort⟧[i] = x[i]\ny[i] = i", "'argsort'", **ORDERED),
 ]
 
-CASES = [*SYNTAX, *NAMES, *TYPES, *INDICES, *BOUNDS, *RECURRENCES, *ORDERS]
+CASES = [*SYNTAX, *ASKED, *NAMES, *TYPES, *INDICES, *BOUNDS, *RECURRENCES, *ORDERS]

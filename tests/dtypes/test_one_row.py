@@ -16,14 +16,14 @@ pytestmark = pytest.mark.rotating("file")
 
 ROOT = Path(__file__).parents[2]
 TABLE = Path("opc", "ir", "dtypes.py")
-ROW = re.compile(r"^    FLOAT8_E4M3FNUZ = .*?^    \)\n", re.MULTILINE | re.DOTALL)
+ROW = re.compile(r"^    FLOAT8_E4M3B11FNUZ = .*?^    \)\n", re.MULTILINE | re.DOTALL)
 SPEC = """op: nuz
 domain: test
 version: 1
 doc: Every kind of loop, in a dtype without infinity and without a zero that has a sign.
-types: {T: [float8_e4m3fnuz, float32], U: float8}
+types: {T: [float8_e4m3b11fnuz, float32], U: float8}
 inputs: {x: 'T[M, N]', w: 'T[N, K]', ids: 'int64[M]'}
-attributes: {to: {type: dtype, binds: U, default: float8_e4m3fnuz}}
+attributes: {to: {type: dtype, binds: U, default: float8_e4m3b11fnuz}}
 outputs: {y: 'T[M, N]', s: 'T[M]', p: 'acc(T)[M, K]', g: 'T[M, N]', b: 'T[M, N]', c: 'U[M, N]'}
 out_of_range: clamp
 kernel: |
@@ -37,11 +37,11 @@ examples:
   - {x: [[1.0]], w: [[2.0]], ids: [0], y: [[1.0]], s: [1.0], p: [[2.0]], g: [[2.0]], b: [[1.0]], c: [[-1.0]]}
 """
 CALL = """\
-import torch
-from made.nuz.torch import nuz
-one, two = (torch.tensor([[x]]).to(torch.float8_e4m3fnuz) for x in (1.0, 2.0))
-y, s, p, g, b, c = nuz(one, two, torch.tensor([0]))
-print(g.float().tolist(), g.dtype, c.float().tolist())
+import ml_dtypes, numpy as np
+from made.nuz.numpy import nuz
+one, two = (np.array([[x]], ml_dtypes.float8_e4m3b11fnuz) for x in (1.0, 2.0))
+y, s, p, g, b, c = nuz(one, two, np.array([0]))
+print(g.tolist(), g.dtype, c.tolist())
 """
 
 
@@ -54,7 +54,7 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     found = ROW.search((ROOT / "docs" / "adding_a_dtype.md").read_text())
     assert found is not None, "the page has the row"
     table = (folder / TABLE).read_text()
-    assert "FLOAT8_E4M3FNUZ" not in table
+    assert "FLOAT8_E4M3B11FNUZ" not in table
     head, mark, tail = table.partition("\n    row: DTypeRow\n")
     assert mark
     (folder / TABLE).write_text(f"{head}{found[0]}{mark}{tail}")
@@ -80,24 +80,23 @@ def test_one_file_was_edited(copy: Path) -> None:
 
 
 def test_an_op_of_it_is_proved(copy: Path) -> None:
-    """The oracle, kernels, gradients, and what frameworks run: NumPy, ONNX, ONNX Runtime and PyTorch have such a dtype."""
+    """The oracle, kernels, gradients, and what NumPy runs. ONNX lacks the dtype, and has the other calls."""
     (copy / "nuz.yaml").write_text(SPEC)
-    proved = ("numpy", "onnx", "onnxruntime")
+    proved = ("numpy", "onnx")
     backends = [part for name in proved for part in ("-b", name)]
     told = json.loads(run(copy, "-m", "opc", "test", "nuz.yaml", "-o", "made", *backends, "--json", "--cover"))
-    assert "float8_e4m3fnuz" in (copy / "made" / "nuz" / "shape.py").read_text()
+    assert "float8_e4m3b11fnuz" in (copy / "made" / "nuz" / "shape.py").read_text()
     for cell in told["cells"]:
         assert (cell["op"], cell["failed"]) == ("nuz", 0)
-    assert {*proved} <= {cell["backend"] for cell in told["cells"]}
-    assert {cell["backend"] for cell in told["cells"] if cell["passed"] > 50} >= {"numpy", "onnx"}
-    # PyTorch, whose tools take long, makes one call of what is built.
-    run(copy, "-m", "opc", "build", "nuz.yaml", "-o", "made", "-b", "torch")
-    assert run(copy, "-c", CALL) == "[[2.0]] torch.float8_e4m3fnuz [[-1.0]]\n"
+    # What the row is for is most of the calls; the others are of float32 alone.
+    assert {cell["backend"] for cell in told["cells"] if cell["passed"] > 50} >= {"numpy"}
+    assert {cell["backend"] for cell in told["cells"] if cell["passed"] > 5} >= {*proved}
+    assert run(copy, "-c", CALL) == "[[2.0]] float8_e4m3b11fnuz [[-1.0]]\n"
 
 
 def test_frameworks_that_lack_it_say_so(copy: Path) -> None:
-    spec = SPEC.replace("[float8_e4m3fnuz, float32]", "[float8_e4m3fnuz]")
+    spec = SPEC.replace("[float8_e4m3b11fnuz, float32]", "[float8_e4m3b11fnuz]")
     (copy / "alone.yaml").write_text(spec.replace("op: nuz", "op: alone"))
     told = run(copy, "-m", "opc", "backends", "alone.yaml")
-    for title in ("Paddle", "RKNN"):
-        assert f"refuses alone: x of alone is float8_e4m3fnuz, which {title} has no tensors of" in told
+    for title in ("ONNX", "PyTorch", "Paddle", "RKNN"):
+        assert f"refuses alone: x of alone is float8_e4m3b11fnuz, which {title} has no tensors of" in told

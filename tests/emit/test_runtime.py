@@ -37,8 +37,7 @@ WHOLE = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64
 
 OTHERS = {
     "float8_e3m4": "float8_e3m4, uint8_t, 4, 3, ieee",
-    "float8_e4m3fnuz": "float8_e4m3fnuz, uint8_t, 3, 8, finite",
-    "float8_e5m2fnuz": "float8_e5m2fnuz, uint8_t, 2, 16, finite",
+    "float8_e4m3b11fnuz": "float8_e4m3b11fnuz, uint8_t, 3, 11, finite",
 }
 """Formats that no dtype of opc has, and that a row would be enough for."""
 

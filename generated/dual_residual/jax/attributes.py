@@ -26,6 +26,12 @@ DTYPES = (
     "uint64",
     "float8_e4m3fn",
     "float8_e5m2",
+    "float8_e4m3fnuz",
+    "float8_e5m2fnuz",
+    "int4",
+    "uint4",
+    "int2",
+    "uint2",
 )
 """The dtypes that opc knows; the library is told their positions."""
 

@@ -31,6 +31,12 @@ DLPACK: Mapping[str, tuple[int, int]] = {
     "uint64": (1, 64),
     "float8_e4m3fn": (10, 8),
     "float8_e5m2": (12, 8),
+    "float8_e4m3fnuz": (11, 8),
+    "float8_e5m2fnuz": (13, 8),
+    "int4": (0, 4),
+    "uint4": (1, 4),
+    "int2": (0, 2),
+    "uint2": (1, 2),
 }
 """Type code and bits of each dtype in DLPack. A `dtype` attribute is the position in
 this table.

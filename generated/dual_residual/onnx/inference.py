@@ -25,6 +25,12 @@ DTYPES = {
     TensorProto.UINT64: "uint64",
     TensorProto.FLOAT8E4M3FN: "float8_e4m3fn",
     TensorProto.FLOAT8E5M2: "float8_e5m2",
+    TensorProto.FLOAT8E4M3FNUZ: "float8_e4m3fnuz",
+    TensorProto.FLOAT8E5M2FNUZ: "float8_e5m2fnuz",
+    TensorProto.INT4: "int4",
+    TensorProto.UINT4: "uint4",
+    TensorProto.INT2: "int2",
+    TensorProto.UINT2: "uint2",
 }
 """The dtype names of ONNX's element types."""
 

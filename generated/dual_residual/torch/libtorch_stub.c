@@ -17,6 +17,8 @@ void aoti_torch_dtype_uint32(void) {}
 void aoti_torch_dtype_uint64(void) {}
 void aoti_torch_dtype_float8_e4m3fn(void) {}
 void aoti_torch_dtype_float8_e5m2(void) {}
+void aoti_torch_dtype_float8_e4m3fnuz(void) {}
+void aoti_torch_dtype_float8_e5m2fnuz(void) {}
 void aoti_torch_check(void) {}
 void aoti_torch_delete_tensor_object(void) {}
 void aoti_torch_device_type_cpu(void) {}

@@ -30,6 +30,12 @@ DTYPES = (
     mindspore.uint64,
     None,
     None,
+    None,
+    None,
+    None,
+    None,
+    None,
+    None,
 )
 """The dtypes that opc knows; attributes carry their positions. MindSpore may lack one."""
 

@@ -15,6 +15,7 @@ from onnx import (
     NodeProto,
     TensorProto,
     ValueInfoProto,
+    defs,
     helper,
     numpy_helper,
 )
@@ -32,12 +33,24 @@ NARROW = {
     "bfloat16": TensorProto.BFLOAT16,
     "float8_e4m3fn": TensorProto.FLOAT8E4M3FN,
     "float8_e5m2": TensorProto.FLOAT8E5M2,
+    "float8_e4m3fnuz": TensorProto.FLOAT8E4M3FNUZ,
+    "float8_e5m2fnuz": TensorProto.FLOAT8E5M2FNUZ,
 }
 """The floating types that are computed in float32."""
+
+SMALL = {
+    "int4": TensorProto.INT4,
+    "uint4": TensorProto.UINT4,
+    "int2": TensorProto.INT2,
+    "uint2": TensorProto.UINT2,
+}
+"""The integers of fewer than 8 bits, which are computed in int8."""
 
 BYTES = {
     TensorProto.FLOAT8E4M3FN: (464.0000305175781, np.nan),
     TensorProto.FLOAT8E5M2: (61440.0, np.inf),
+    TensorProto.FLOAT8E4M3FNUZ: (248.0, np.nan),
+    TensorProto.FLOAT8E5M2FNUZ: (61440.0, np.nan),
 }
 """Those of 8 bits: the least number that is rounded beyond the greatest, and what to."""
 
@@ -120,6 +133,12 @@ class Body(Arrays, Functions, Windows):
         self._schema = schema
         self._dtypes = dtypes
         self._narrow = {t: NARROW[d] for t, d in dtypes.items() if d in NARROW}
+        self._small = {t: SMALL[d] for t, d in dtypes.items() if d in SMALL}
+        cast = defs.get_schema("Cast", OPSET, "").type_constraints[0].allowed_type_strs
+        for d in set(dtypes.values()) & SMALL.keys():
+            if f"tensor({d})" not in cast:
+                text = f"{schema.name} has no function for {d}: opset {OPSET} lacks it"
+                raise NotImplementedError(text)
         self._nodes: list[NodeProto] = []
         self._count = 0
         self._known: dict[str, str] = {}
@@ -259,13 +278,17 @@ class Body(Arrays, Functions, Windows):
         )
 
     def compute(self, x: str | None, variable: str) -> str | None:
-        """Bring an input to the type it is computed in: float32 for narrower types."""
+        """Bring an input to the type it is computed in, where it is narrower."""
+        if x is not None and variable in self._small:
+            return self.Cast(x, to=TensorProto.INT8)
         if x is None or variable not in self._narrow:
             return x
         return self.Cast(x, to=TensorProto.FLOAT)
 
     def store(self, x: str, kind: str | int) -> str:
         """Bring an output to its own type; an accumulator is computed in its own."""
+        if isinstance(kind, str) and kind in self._small:
+            return self.Cast(x, to=self._small[kind])
         if isinstance(kind, str):
             return self.store(x, self._narrow[kind]) if kind in self._narrow else x
         if kind not in BYTES:
@@ -283,6 +306,8 @@ class Body(Arrays, Functions, Windows):
         if variable not in self._dtypes:
             raise ValueError(f"say in dtypes what {variable} stands for")
         dtype = self._dtypes[variable]
+        if variable in self._small:
+            return TensorProto.INT8
         return NARROW.get(dtype) or helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
 
     def extreme(self, variable: str, sign: int, like: str | int) -> str:
@@ -305,6 +330,17 @@ class Body(Arrays, Functions, Windows):
         """Return the type that values of a type variable are computed in."""
         narrow = variable in self._narrow
         return TensorProto.FLOAT if narrow else self.element_type(variable)
+
+    def is_among(self, variable: str, *dtypes: str) -> bool:
+        """Whether a type variable stands for one of some dtypes."""
+        if variable not in self._dtypes:
+            raise ValueError(f"say in dtypes what {variable} stands for")
+        return self._dtypes[variable] in dtypes
+
+    def lacks(self, reason: str) -> str:
+        """Say why there is no function for the types that are given."""
+        name = self._schema.name
+        raise NotImplementedError(f"{name} has no function for these types: {reason}")
 
     def is_floating(self, variable: str) -> bool:
         """Whether a type variable stands for a floating type; it does where none is given."""

@@ -51,6 +51,7 @@ class BodyTyper:
     def elaborate(self, text: SourceText) -> Body:
         """Return the typed body of a text. Every mistake is recorded; statements with one are left out."""
         before = len(self.found.items)
+        self.scope.in_body = True
         statements = parse_body(text, self.found)
         self.scope.usual = lambda name: self._sizes_of(name, statements)
         whole = len(self.found.items) == before

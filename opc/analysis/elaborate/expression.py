@@ -15,17 +15,18 @@ from opc.analysis.elaborate.ordering import OrderTyper
 from opc.analysis.elaborate.reading import ReadTyper
 from opc.analysis.elaborate.scope import CONSTANTS, DTYPE_NAMES, FORMS, Scope
 from opc.analysis.elaborate.widths import Widths
-from opc.analysis.value_types import affine_of, decided, presence, whole_of
+from opc.analysis.value_types import affine_of, decided, presence, types_told, whole_of
 from opc.analysis.wording import article, type_text
 from opc.diagnostics import Diagnostics, Span, did_you_mean
 from opc.ir.affine import Affine, Dim, Index, maximum, minimum
-from opc.ir.dtypes import DType, ElementType, ValueType, Weak, candidates, is_bool, is_floating, is_integer
-from opc.ir.expr import REDUCTIONS, AttrRef, Call, Cast, Const, Expr, IndexValue, Select, StrConst, walk
+from opc.ir.dtypes import TYPE_SETS, DType, ElementType, ValueType, Weak, candidates, is_bool, is_floating, is_integer
+from opc.ir.expr import REDUCTIONS, AttrRef, Call, Cast, Const, Expr, IndexValue, Read, Select, StrConst, TypeIs, walk
 from opc.ir.functions import CALLABLE, FUNCTIONS
 from opc.ir.op import Attribute, AttributeKind
 from opc.ir.precedence import COMPARISONS
 from opc.ir.promotion import join, result_type
-from opc.lang.tree import ORDER, Apply, Conditional, Literal, Name, Operation, ReductionCall, Subscript, Tree
+from opc.ir.rules import converted
+from opc.lang.tree import ORDER, Among, Apply, Conditional, Literal, Name, Operation, ReductionCall, Subscript, Tree
 
 _KIND_TYPE: dict[AttributeKind, ValueType] = {
     AttributeKind.INT: Weak.INT,
@@ -70,6 +71,14 @@ class ExpressionTyper:
 
     def value(self, tree: Tree) -> Expr | None:
         """Return the typed expression, or None after recording why there is none."""
+        e = self._value(tree)
+        if not isinstance(e, Read):
+            return e
+        # Where it is known what a type stands for, what is read has no more than that.
+        known = self.scope.whole(e.type)
+        return e if known == e.type else self.widths.remember(Cast(e, known, e.span), self.scope.whole(self.widths.own(e)))
+
+    def _value(self, tree: Tree) -> Expr | None:
         match tree:
             case Literal():
                 if isinstance(tree.value, str):
@@ -84,6 +93,8 @@ class ExpressionTyper:
                 return self._operation(tree)
             case Conditional():
                 return self._conditional(tree)
+            case Among():
+                return self._among(tree)
             case Subscript(base=ReductionCall(kind=Name(id=kind)) as ordered) if kind == ORDER:
                 return self.orders.subscript(tree, ordered)
             case Subscript():
@@ -201,8 +212,10 @@ class ExpressionTyper:
             return self._compare_str(tree)
         first = self.value(tree.args[0])
         # The second side of `and` and `or` is read only where the first leaves it open.
-        given = presence(first, tree.op == "and") if first is not None and tree.op in ("and", "or") else frozenset()
-        args = [first, *(self._given(a, given) for a in tree.args[1:])]
+        lazy = first is not None and tree.op in ("and", "or")
+        given = presence(first, tree.op == "and") if first is not None and lazy else frozenset()
+        with self.scope.among(types_told(first, tree.op == "and") if first is not None and lazy else ()):
+            args = [first, *(self._given(a, given) for a in tree.args[1:])]
         known = tuple(a for a in args if a is not None)
         if len(known) < len(args):
             return None
@@ -212,8 +225,39 @@ class ExpressionTyper:
         """Return a side of a conditional, which is asked for where the condition holds or where it does not."""
         if cond is None:
             return self.value(tree)
-        with self.scope.knowing(told(cond, holds)):
-            return self._given(tree, presence(cond, holds))
+        with self.scope.knowing(told(cond, holds)), self.scope.among(types_told(cond, holds)):
+            e = self._given(tree, presence(cond, holds))
+        whole = None if e is None else self.scope.whole(e.type)
+        if e is None or whole is None or isinstance(whole, Weak) or whole == e.type == self.widths.own(e):
+            return e
+        return self.widths.remember(converted(e, whole), self.scope.whole(self.widths.own(e)))
+
+    def _among(self, tree: Among) -> Expr | None:
+        """Return the question whether a type variable stands for one of some dtypes, which what is known here leaves open."""
+        variable, name = self.scope.types.get(tree.variable.id), tree.variable.id
+        if variable is None:
+            among = "a dtype, not one of several: declare types: {T: [...]} and ask of T" if name in DTYPE_NAMES else None
+            hint = among or "of values, write `a == b or a == c`"
+            self._error(f"'{name}' is no type variable", tree.variable.span, did_you_mean(name, [*self.scope.types]) or hint)
+            return None
+        if not self.scope.in_body:
+            self._error("only a body asks what a type stands for", tree.span, "list fewer dtypes under types")
+            return None
+        asked: list[DType] = []
+        for d in tree.dtypes:
+            if d.id not in TYPE_SETS and d.id not in DTYPE_NAMES:
+                hint = did_you_mean(d.id, [*TYPE_SETS, *DTYPE_NAMES]) or f"the sets of dtypes are {', '.join(TYPE_SETS)}"
+                self._error(f"unknown dtype '{d.id}'", d.span, hint)
+                return None
+            asked += TYPE_SETS[d.id] if d.id in TYPE_SETS else (DType(d.id),)
+        found = tuple(d for d in variable.dtypes if d in asked)
+        if not 0 < len(found) < len(variable.dtypes):
+            always = "always" if found else "never"
+            hint = f"here it is one of {', '.join(map(str, variable.dtypes))}"
+            self._error(f"'{name}' is {always} one of these", tree.span, hint)
+            return None
+        e = TypeIs(name, found, tree.span)
+        return Call("not", (e,), DType.BOOL, tree.span) if tree.negated else e
 
     def _given(self, tree: Tree, names: frozenset[str]) -> Expr | None:
         """Return what is asked for only where some optional operands are given."""

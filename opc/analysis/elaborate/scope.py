@@ -9,7 +9,7 @@ from dataclasses import field
 
 from opc.diagnostics import Span
 from opc.ir.affine import Affine, Dim, GroupSize, Symbol
-from opc.ir.dtypes import DType, ElementType, TypeVar, is_floating
+from opc.ir.dtypes import Acc, DType, ElementType, TypeVar, ValueType, is_floating
 from opc.ir.expr import REDUCTIONS, Expr
 from opc.ir.functions import CALLABLE
 from opc.ir.op import Attribute, Operand
@@ -62,6 +62,8 @@ class Scope:
     """Optional operands known to be given at this point."""
     absent_counts_as_zero: frozenset[str] = frozenset()
     """Optional operands that may be read without asking, and are zero when absent (a derived op's cotangents)."""
+    in_body: bool = False
+    """Whether this is a body, which may ask what types stand for."""
     at_most: Callable[[Affine, Affine], bool] = lambda a, b: False
     """Whether one size is proved to be no greater than another, from what the spec requires."""
     usual: Callable[[str], Iterable[Affine]] = lambda name: ()
@@ -133,6 +135,28 @@ class Scope:
             yield
         finally:
             self.lenient = kept
+
+    def whole(self, t: ValueType) -> ValueType:
+        """Return a type that is over a type variable as that is known at this point."""
+        match t:
+            case TypeVar():
+                return self.types.get(t.name, t)
+            case Acc(of=TypeVar() as of):
+                return Acc(self.types.get(of.name, of))
+            case _:
+                return t
+
+    @contextmanager
+    def among(self, told: Iterable[tuple[str, tuple[DType, ...], bool]]) -> Iterator[None]:
+        """Know of type variables that they are among some dtypes, or are not."""
+        kept = self.types
+        for name, dtypes, holds in told:
+            left = tuple(d for d in self.types[name].dtypes if (d in dtypes) == holds)
+            self.types = {**self.types, name: TypeVar(name, left)}
+        try:
+            yield
+        finally:
+            self.types = kept
 
     @contextmanager
     def knowing(self, present: frozenset[str]) -> Iterator[None]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 from opc import config
 from opc.backends.base import Availability, Backend, BuildStep, Compile, Link, Tool
 from opc.backends.cuda import toolkit
+from opc.backends.dtypes import fills_bytes, lacking
 from opc.backends.kernel.backend import COMMON_FLAGS
 from opc.diagnostics import Diagnostic
 from opc.distribution import install
@@ -50,7 +51,7 @@ class CudaBackend(Backend):
 
     def requires(self, family: Family) -> tuple[Diagnostic, ...]:
         """Return why a family has no kernels on a device."""
-        return refused(family)
+        return (*refused(family), *lacking(family.ops, "CUDA", fills_bytes))
 
     def emit(self, family: Family) -> dict[str, str]:
         """Return the kernels, the header of their functions, and what a program without a framework needs beside them."""

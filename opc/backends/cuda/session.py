@@ -14,6 +14,7 @@ import numpy as np
 from opc.backends.base import DeviceLostError, OpError, Session, Unsupported
 from opc.backends.cuda.toolkit import EMULATED_LIBRARY, cublaslt, library_path
 from opc.backends.derived import chooses_outputs, computable
+from opc.backends.dtypes import fills_bytes, require_dtypes
 from opc.emit import abi
 from opc.ir.dtypes import DTYPES, DType, numpy_dtype
 from opc.ir.op import AttributeKind, Family, Op, ScatterMode
@@ -136,6 +137,7 @@ class CudaSession(Session):
 
     def _call(self, op: Op, inputs: Inputs, attributes: Attributes, names: Sequence[str]) -> dict[str, Array]:
         self.told_by_data = False
+        require_dtypes(op, inputs, attributes, "CUDA", fills_bytes)
         with _Memory(self.library) as memory:
             message = ctypes.create_string_buffer(1024)
             status = memory.filled(np.zeros(4, np.int64))

@@ -148,7 +148,11 @@ class OnnxChecks(Checks[OnnxSession]):
         if isinstance(body, NoBody):
             raise Unsupported(f"no function in standard operators: {body.reason}")
         for call in example_calls(self.family, dtype):
-            yield call, call.model(self.module, function=True, shapes=call.shapes())
+            try:
+                model = call.model(self.module, function=True, shapes=call.shapes())
+            except NotImplementedError as reason:
+                raise Unsupported(str(reason)) from reason
+            yield call, model
 
     def _evaluated(self, model: Any, call: ExampleCall, ops: Sequence[Any] = ()) -> dict[str, Array]:
         from onnx.reference import ReferenceEvaluator

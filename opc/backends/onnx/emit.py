@@ -57,6 +57,7 @@ def _dtype_tables() -> dict[str, str]:
     return {
         "dtypes": Bracket("DTYPES = {", [f"{name}: {quoted(d.value)}" for d, name in known], "}").render(),
         "narrow": Bracket("NARROW = {", [f"{quoted(d.value)}: {name}" for d, name in narrow], "}").render(),
+        "small": Bracket("SMALL = {", [f"{quoted(d.value)}: {name}" for d, name in known if d.is_small], "}").render(),
         "wide": ", ".join(quoted(d.value) for d in DTYPES if d.accumulator is d),
         "bytes": Bracket("BYTES = {", eight, "}").render(),
     }

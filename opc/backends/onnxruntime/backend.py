@@ -12,10 +12,11 @@ from opc.backends.dtypes import lacking
 from opc.backends.example_text import test_file
 from opc.backends.kernel.backend import KernelBackend
 from opc.backends.onnxruntime.library import MAX_OPERANDS, joint_source, library_source, package_source, templates
+from opc.backends.onnxruntime.values import has
 from opc.diagnostics import Diagnostic
 from opc.distribution import install_extra
 from opc.emit.dtypes import type_variable
-from opc.emit.onnx.types import TENSOR_TYPE, used_variables
+from opc.emit.onnx.types import used_variables
 from opc.ir.op import AttributeKind, Family, Op
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ class OnnxRuntimeBackend(Backend):
 
     def requires(self, family: Family) -> tuple[Diagnostic, ...]:
         """Return what of a family ONNX Runtime's custom ops can't carry."""
-        lacked = lacking(family.ops, self.title, TENSOR_TYPE.__contains__)
+        lacked = lacking(family.ops, self.title, has)
         return (*lacked, *(d for op in family.ops for d in _requires(op)))
 
     def emit(self, family: Family) -> dict[str, str]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from opc.backends.derived import title
+from opc.backends.onnxruntime.values import has
 from opc.backends.templates import Templates, environment
 from opc.emit.abi import attributes_type
 from opc.emit.abi_defaults import default_arrays, default_members
@@ -112,6 +113,8 @@ def _bool(value: bool) -> str:
 def _types(op: Op) -> Iterator[dict[str, str]]:
     """Yield the element types of the op's operands for each choice of its type variables."""
     for binding in bindings(op):
+        if not all(map(has, binding.values())):
+            continue
         suffix = "_".join(str(d) for d in binding.values())
         elements = [f"k{resolve(o.type, binding).value.capitalize()}" for o in (*op.inputs, *op.outputs)]
         yield {"name": f"{op.name}_{suffix}" if suffix else f"{op.name}_types", "text": ", ".join(elements)}

@@ -8,8 +8,9 @@ from typing import Any
 
 from opc.backends import package as packages
 from opc.backends.base import OpError, Unsupported
+from opc.backends.dtypes import require_dtypes
 from opc.backends.node_call import Evaluate, NodeCall, NodeSession
-from opc.backends.onnxruntime.values import inference_session, run
+from opc.backends.onnxruntime.values import has, inference_session, run
 from opc.ir.op import Family
 
 
@@ -34,6 +35,7 @@ class OnnxRuntimeSession(NodeSession):
 
     def load(self, call: NodeCall) -> Evaluate:
         """Load the model of a call, with the library."""
+        require_dtypes(call.op, call.feeds, call.given, "ONNX Runtime", has)
         try:
             return partial(run, inference_session(call.model(), self.runtime.session_options()))
         except Exception as error:
@@ -43,6 +45,7 @@ class OnnxRuntimeSession(NodeSession):
         """Load a function's model, without the library."""
         import onnxruntime
 
+        require_dtypes(call.op, call.feeds, call.given, "ONNX Runtime", has)
         try:
             return partial(run, inference_session(model, threads=1))
         except onnxruntime.capi.onnxruntime_pybind11_state.NotImplemented as reason:

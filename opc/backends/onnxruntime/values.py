@@ -7,13 +7,18 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from opc.backends.dtypes import as_bits, foreign, require_dtype
-from opc.ir.dtypes import DTYPES, numpy_dtype
+from opc.ir.dtypes import DTYPES, DType, numpy_dtype
 
 if TYPE_CHECKING:
     from opc.backends.base import Array
 
 _FOREIGN = {d.row.onnx[1]: d for d in DTYPES if d.row.numpy != "numpy" and d.row.onnx is not None}
 """The dtypes that NumPy lacks, by ONNX's number."""
+
+
+def has(dtype: DType) -> bool:
+    """Whether ONNX Runtime has tensors of a dtype with an element or less in a byte: of fewer bits it packs several."""
+    return dtype.row.onnx is not None and not dtype.is_small
 
 
 def to_value(array: Array) -> Any:
@@ -25,7 +30,7 @@ def to_value(array: Array) -> Any:
     import numpy as np
     from onnxruntime import OrtValue
 
-    require_dtype(array, "ONNX", lambda d: d.row.onnx is not None)
+    require_dtype(array, "ONNX Runtime", has)
     array = np.require(array, requirements="C")
     own = foreign(array)
     if own is not None and own.row.onnx is not None:

@@ -8,6 +8,7 @@ from opc.backends.dtypes import lacking
 from opc.backends.poplar.recent import of_family
 from opc.diagnostics import Diagnostic
 from opc.ir.dtypes import Acc, DType, ElementType, TypeVar
+from opc.ir.narrow import narrow
 from opc.ir.node import remembered
 from opc.ir.op import Family, Op, Operand
 from opc.records import replace
@@ -45,6 +46,8 @@ def carried_type(t: ElementType) -> ElementType:
 @remembered("_carried")
 def carried(op: Op) -> Op:
     """Return an op whose operands have the element types that Poplar holds. What it computes is left as it is."""
+
+    op = narrow(op, {t.name: kept for t in op.types if 0 < len(kept := tuple(d for d in t.dtypes if has(d))) < len(t.dtypes)})
 
     def of(operands: tuple[Operand, ...]) -> tuple[Operand, ...]:
         return tuple(replace(o, type=carried_type(o.type)) for o in operands)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import ClassVar
 
 from opc.analysis.patterns import Entry, conjunction, conjuncts
@@ -37,6 +37,7 @@ from opc.ir.affine import Affine
 from opc.ir.arrangement import arrangement
 from opc.ir.dtypes import DType
 from opc.ir.expr import (
+    TYPE,
     AttrRef,
     Call,
     Cast,
@@ -50,8 +51,11 @@ from opc.ir.expr import (
     Reduce,
     Select,
     StrConst,
+    TypeIs,
+    is_same_value,
     may_refuse,
     reads,
+    traits,
 )
 from opc.ir.op import Assign, DimSpec, Group, Op, Operand
 from opc.ir.ordering import with_whole_orders
@@ -270,7 +274,7 @@ class ArrayEmitter(Lines, ABC):
                 return self.place_of(e, scope)
             case Read():
                 return self.read(e, scope)
-            case Present():
+            case Present() | TypeIs():
                 return self.truth(e)
             case Call(args=args) if any(isinstance(a, StrConst) for a in args):
                 return self.truth(e)
@@ -294,6 +298,8 @@ class ArrayEmitter(Lines, ABC):
                 return self.composed(parts, lambda p: self.where(p[0], p[1], p[2], e)).over(support)
             case Reduce():
                 return self.reduction(e, scope)
+            case Cast() if is_same_value(e) and not isinstance(e.arg, Const):
+                return self.expr(e.arg, scope)
             case Cast():
                 argument = self.expr(e.arg, scope)
                 return self.composed([argument], lambda parts: self.cast(e, parts[0])).over(argument.support)
@@ -304,6 +310,10 @@ class ArrayEmitter(Lines, ABC):
     def truth(self, e: Expr) -> PythonText:
         """A condition that Python decides, as a value among others."""
 
+    @abstractmethod
+    def type_is(self, e: TypeIs) -> str:
+        """Return the question whether a type variable stands for one of some dtypes, in plain Python."""
+
     def static(self, condition: Expr) -> str:
         """Return a condition for a plain `if`."""
         return self.static_text(condition).text
@@ -313,6 +323,8 @@ class ArrayEmitter(Lines, ABC):
         match e:
             case Present():
                 return PythonText(f"{self.local[e.operand]} is not None", COMPARE)
+            case TypeIs():
+                return PythonText(self.type_is(e), COMPARE)
             case StrConst():
                 return PythonText(quoted(e.value))
             case Const(value=bool()):
@@ -355,15 +367,28 @@ class ArrayEmitter(Lines, ABC):
     def choice(self, e: Select, scope: FrameScope) -> PythonText:
         """A conditional that Python itself decides: only the chosen side is computed."""
         condition = self.static(e.cond)
-        ways = [
-            self.capture(lambda: self.side(e.then, e, scope.under(e.cond))),
-            self.capture(lambda: self.side(e.other, e, scope.under(negation(e.cond)))),
-        ]
+        sides = ((e.then, scope.under(e.cond)), (e.other, scope.under(negation(e.cond))))
+        ways: list[tuple[list[str], PythonText]] = []
+        lacking: list[NotExpressible] = []
+        for side, under in sides:
+            try:
+                ways.append(self.capture(partial(self.side, side, e, under)))
+            except NotExpressible as lack:
+                lacking.append(lack)
+                ways.append(([], self.lacking(lack)))
+        if not traits(e.cond) & TYPE or len(lacking) == len(sides):
+            # What is there for some types is there; an attribute makes no such difference.
+            for refusal in lacking:
+                raise refusal
         (then_lines, then), (other_lines, other) = ways
         short = len(then.text) + len(condition) + len(other.text) <= LIMIT
         if not then_lines and not other_lines and short:
             return PythonText(f"{then.at(COMPARE)} if {condition} else {other.text}", TERNARY, then.support & other.support)
         return self.either(condition, *ways)
+
+    def lacking(self, reason: NotExpressible) -> PythonText:
+        """What stands for a side that can't be said, for types with which a call then says so."""
+        raise reason
 
     def side(self, side: Expr, e: Select, scope: FrameScope) -> PythonText:
         """One side of a conditional."""

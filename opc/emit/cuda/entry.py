@@ -99,7 +99,7 @@ class CudaEntryText(TileEntryText):
             f"  if (opc::nothing_wanted(outputs, {len(op.outputs)})) return OPC_OK;",
             *self.arranged(),
             "  const opc::device_guard guard(lent);",
-            *self._positions(),
+            *self._indices(),
         ]
         lines += self._programs()
         lines += [f"  return code == OPC_OK ? opc::started({message_literal(op.name)}, context) : code;", "}"]
@@ -130,10 +130,11 @@ class CudaEntryText(TileEntryText):
         """As `EntryText` says: rows run where one of their products is wanted, for an op may make others elsewhere."""
         return super()._stage_condition(replace(stage, optional=()) if isinstance(stage, RowStage) else stage, variant, lazy)
 
-    def _positions(self) -> Iterator[str]:
-        """Yield the positions of the bound types among those the functions are instantiated for."""
-        functions = [self.tiles[s.name] for v in self.variants for s in v.program.stages]
-        for t in self.op.types:
+    def _indices(self, only: SpecialisedProgram | None = None) -> Iterator[str]:
+        """As `EntryText` says: the positions are those of stored types."""
+        variants = self.variants if only is None else (only,)
+        functions = [self.tiles[s.name] for v in variants for s in v.program.stages]
+        for t in self.op.types if only is None else (t for t in only.case.op.types if t not in self.op.types):
             if len(t.dtypes) > 1 and any(t in f.types for f in functions):
                 stored = ", ".join(f"opc::dtype_{d}" for d in t.dtypes)
                 yield f"  const int32_t stored_{t.name} = opc::stored_index<{stored}>(call.{type_member(t.name)}.element);"

@@ -21,7 +21,7 @@ from opc.emit.kernel.stages import StageText, by_point
 from opc.emit.shapes.cpp import axis_member, definitions, dim_member, group_member, listed_member, struct_name, type_member
 from opc.ir.affine import Affine, Dim, GroupSize
 from opc.ir.arrangement import arrangement
-from opc.ir.dtypes import TypeVar
+from opc.ir.dtypes import TypeVar, candidates
 from opc.ir.expr import Read
 from opc.ir.op import AttributeKind, Family, Group, Op, Operand
 from opc.lower.loop_ir import (
@@ -34,7 +34,12 @@ from opc.lower.loop_ir import (
     Temporary,
 )
 from opc.lower.lower import SpecialisedProgram
-from opc.lower.specialise import Equal
+from opc.lower.specialise import Among, Equal, Value
+
+
+def has_small(op: Op) -> bool:
+    """Whether an operand may be of integers of fewer than 8 bits."""
+    return any(d.is_small for o in (*op.inputs, *op.outputs) for d in candidates(o.type))
 
 
 class EntryText(StageText):
@@ -78,6 +83,7 @@ class EntryText(StageText):
             "  if (code != OPC_OK) return code;",
             *self._overlap(),
             f"  if (opc::nothing_wanted(outputs, {len(op.outputs)})) return OPC_OK;",
+            *self._small(),
             *self.arranged(),
         ]
         if sliced:
@@ -164,7 +170,11 @@ class EntryText(StageText):
             first = "true" if how.picked_first(o) else "false"
             yield f"opc::lies_across(inputs[{n}], {rest}, {picked}, {first}, {'true' if variant.case.apart else 'false'})"
 
-    def _is(self, name: str, value: int | bool | Equal) -> str:
+    def _is(self, name: str, value: Value) -> str:
+        if isinstance(value, Among):
+            element = f"call.{type_member(name)}.element"
+            found = " || ".join(f"{element} == opc::dtype_{d}" for d in value.dtypes)
+            return f"({found})" if len(value.dtypes) > 1 else found
         if isinstance(value, Equal):
             return f"attributes->{name} {value}"
         return f"attributes->{name} {'!=' if value is True else '=='} {0 if isinstance(value, bool) else value}"
@@ -214,6 +224,17 @@ class EntryText(StageText):
         yield "  inputs = arranged_inputs;"
         yield "  outputs = arranged_outputs;"
 
+    def _small(self) -> Iterator[str]:
+        """Yield what copies operands of integers of fewer than 8 bits."""
+        op = self.op
+        if not has_small(op):
+            return
+        message = message_literal(f"{op.name}: no memory for integers of fewer than 8 bits")
+        yield f"  const opc::small_integers<{len(op.inputs)}, {len(op.outputs)}> small_integers(inputs, outputs);"
+        yield f"  if (small_integers.failed) return opc::fail(context, OPC_OUT_OF_MEMORY, {message});"
+        yield "  inputs = small_integers.inputs;"
+        yield "  outputs = const_cast<DLTensor *const *>(small_integers.outputs);"
+
     def _widened(self) -> Iterator[str]:
         """Yield what copies operands as int64."""
         inputs = [n for n, o in enumerate(self.op.inputs) if o.type in self.wide]
@@ -262,10 +283,14 @@ class EntryText(StageText):
         shapes = [d for o in (*self.op.inputs, *self.op.outputs) for d in o.dims if isinstance(d, Affine)]
         return {a.name for d in shapes for a in d.atoms() if isinstance(a, Dim)} | {name for name, _ in self.op.dims}
 
-    def _indices(self) -> Iterator[str]:
-        """Yield the positions of the bound types among those the functions are instantiated for."""
-        functions = [self.tiles[s.name] for v in self.variants for s in v.program.stages]
-        for t in self.op.types:
+    def _indices(self, only: SpecialisedProgram | None = None) -> Iterator[str]:
+        """Yield the positions of the bound types among those the functions are instantiated for.
+
+        A program for some of a type's dtypes has positions of its own, and `only` yields these.
+        """
+        variants = self.variants if only is None else (only,)
+        functions = [self.tiles[s.name] for v in variants for s in v.program.stages]
+        for t in self.op.types if only is None else (t for t in only.case.op.types if t not in self.op.types):
             element = "opc::dtype_int64" if t in self.wide else f"call.{type_member(t.name)}.element"
             computed = ", ".join(f"opc::dtype_{d}" for d in compute_types(t))
             if len(compute_types(t)) > 1 and any(t in f.types for f in functions if not by_point(f)):
@@ -283,6 +308,7 @@ class EntryText(StageText):
         return {d.name for o in (*self.op.inputs, *self.op.outputs) for d in o.dims if not isinstance(d, Affine)}
 
     def _program(self, variant: SpecialisedProgram) -> Iterator[str]:
+        yield from self._indices(variant)
         yield from self.slices.columns(variant.program.columns, self.scalar)
         for t in variant.program.temporaries:
             yield from self._temporary(t)

@@ -9,7 +9,7 @@ from opc.emit.cpp.layout import ARGUMENTS, wrap
 from opc.emit.cpp.loops import KernelText
 from opc.emit.cpp.text import comment
 from opc.emit.dtypes import c_compute, c_storage
-from opc.emit.kernel.entry import EntryText
+from opc.emit.kernel.entry import EntryText, has_small
 from opc.emit.kernel.instances import called_alone, extents, instances
 from opc.emit.kernel.native import header_path as native_header_path
 from opc.emit.kernel.native import native_files, native_header
@@ -142,6 +142,7 @@ class _Kernel:
         nests = "nests/scatter" if self._cut_otherwise else self._nests("nests/rows", "rows/run")
         stages = (s for e in self.entries for v in e.variants for s in v.program.stages)
         wide = ["core/wide_inputs"] if any(e.wide for e in self.entries) else []
+        wide += ["core/small_integers"] if any(has_small(e.op) for e in self.entries) else []
         sums = ["nests/sums"] if any(isinstance(s, NestStage) and s.sum is not None for s in stages) else []
         loops = (x for e in self.entries for v in e.variants for x in v.program.steps)
         sums += ["nests/steps"] if any(x.by_points for x in loops) else []

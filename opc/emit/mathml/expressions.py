@@ -30,6 +30,7 @@ from opc.ir.expr import (
     ReduceAxis,
     Select,
     StrConst,
+    TypeIs,
 )
 from opc.ir.functions import FUNCTIONS
 from opc.ir.precedence import COMPARISONS, CONDITIONAL, Precedence
@@ -213,6 +214,9 @@ class MathmlText(AffineDialect):
                 return Bound(
                     row(self.operand(e.operand), element("mtext", "\N{NO-BREAK SPACE}is given")), MATHEMATICS.strength["eq"]
                 )
+            case TypeIs():
+                among = listed([name(str(d)) for d in e.dtypes])
+                return Bound(row(name(e.variable), operator("\N{ELEMENT OF}"), fenced(among)), MATHEMATICS.strength["eq"])
             case Extension():
                 raise TypeError(f"no expression of an op: {e}")
 

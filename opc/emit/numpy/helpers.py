@@ -100,6 +100,19 @@ def widen(x):
     return x if x.dtype.kind in "iub" else x.astype(np.result_type(x, np.float32))
 
 
+def widened(x):
+    """Return x in the type it is computed in: half types in float32, integers below 8 bits in int8."""
+    return x.astype(computed(x.dtype))
+
+
+def computed(dtype):
+    """Return the type a dtype is computed in: half types in float32, integers below 8 bits in int8."""
+    dtype = np.dtype(dtype)
+    if dtype.kind == "V" and "int" in dtype.name:
+        return np.dtype(np.int8)
+    return dtype if dtype.kind in "iub" else np.result_type(dtype, np.float32)
+
+
 def convert(x, dtype):
     """Return x as a dtype; float to int truncates and saturates, and nan gives 0."""
     x, dtype = np.asarray(x), np.dtype(dtype)

@@ -41,6 +41,7 @@ from opc.ir.expr import (
     Read,
     Reduce,
     Select,
+    TypeIs,
 )
 from opc.ir.functions import FUNCTIONS
 from opc.ir.op import Group, Operand
@@ -157,7 +158,7 @@ class NumpyOperations(NumpySizes):
         """As `ArrayEmitter.cast` says."""
         if isinstance(e.type, Weak) or is_floating(e.type):
             return PythonText(f"{self.using('convert')}({argument.text}, {self.compute(e.type)})")
-        return PythonText(f"{self.using('convert')}({argument.text}, {self.dtype(e.type)})")
+        return PythonText(f"{self.using('convert')}({argument.text}, {self.held(e.type)})")
 
     def transpose(self, text: str, order: tuple[int, ...]) -> str:
         """As `ArrayEmitter.transpose` says."""
@@ -419,6 +420,13 @@ class NumpyOperations(NumpySizes):
     def is_static(self, condition: Expr) -> bool:
         """As `ArrayEmitter.is_static` says."""
         return is_uniform(condition)
+
+    def type_is(self, e: TypeIs) -> str:
+        """As `ArrayEmitter.type_is` says."""
+        bound = next(self.dtype(t) for t in self.op.types if t.name == e.variable)
+        if len(e.dtypes) == 1:
+            return f"{bound} == {self.dtype(e.dtypes[0])}"
+        return f"{bound} in ({', '.join(map(self.dtype, e.dtypes))})"
 
     def truth(self, e: Expr) -> PythonText:
         """As `ArrayEmitter.truth` says."""

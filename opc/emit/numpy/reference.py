@@ -151,7 +151,9 @@ class _NumpyEmitter(NumpyOperations):
             local = self.local[o.name]
             if all(d.compute is d for d in candidates(o.type)):
                 continue
+            small = any(d.is_small for d in candidates(o.type))
             wide = f"{local}.astype({self.compute(o.type)})" if is_floating(o.type) else f"{self.using('widen')}({local})"
+            wide = f"{self.using('widened')}({local})" if small else wide
             lines.append(f"{local} = {f'None if {local} is None else {wide}' if o.optional else wide}")
         early = [k for k in self.prologue if isinstance(k, TypeVar) or (isinstance(k, tuple) and k[0] == "compute")]
         return [*(self.prologue.pop(k) for k in early), *lines]
@@ -218,7 +220,7 @@ class _NumpyEmitter(NumpyOperations):
         whole = [self.operands[name] for _, name in steps.parts]
         lines = []
         for o in whole:
-            dtype = self.compute(o.type) if is_floating(o.type) else self.dtype(o.type)
+            dtype = self.compute(o.type) if is_floating(o.type) else self.held(o.type)
             lines.append(f"{self.local[o.name]} = np.empty({self.shape(o.dims)}, {dtype})")
         index = self.names.fresh(steps.index)
         self.prologue_names["dim", steps.index] = index

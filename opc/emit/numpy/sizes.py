@@ -22,6 +22,7 @@ from opc.ir.dtypes import (
     candidates,
 )
 from opc.ir.expr import GroupRef
+from opc.ir.narrow import declared
 from opc.ir.op import AttributeKind, Group, Op, Operand
 
 
@@ -43,13 +44,14 @@ class NumpySizes(StatementEmitter):
 
     def dtype(self, t: ElementType) -> str:
         """Return the text of the NumPy dtype of an element type."""
+        t = declared(self.op, t)
         match t:
             case DType():
                 package = "np" if t.row.numpy == "numpy" else self.using(t.row.numpy)
                 return f"{package}.{t.value}" if t is not DType.BOOL else "np.bool_"
             case Acc(of=of):
                 kind = accumulated(of)
-                return self.dtype(kind) if isinstance(kind, DType) else f"{self.using('accumulator')}({self.dtype(of)})"
+                return self.dtype(kind) if isinstance(kind, DType) else f"{self.using('accumulator')}({self.held(of)})"
             case TypeVar():
                 if len(t.dtypes) == 1:
                     return self.dtype(t.dtypes[0])
@@ -61,6 +63,13 @@ class NumpySizes(StatementEmitter):
                 # An input that is absent with all others of its type is of no use to what is wanted.
                 given = f"{self.first(sources)}.dtype" if not sources[0].optional else self.of_given("dtype_of", sources)
                 return self.once(t, "dtype" if alone else f"dtype_{t.name}", given)
+
+    def held(self, t: ElementType) -> str:
+        """Return the text of the NumPy dtype that values of an element type are held in where it may be an integer."""
+        if isinstance(t, DType):
+            return self.dtype(t.compute if t.is_small else t)
+        small = not isinstance(t, Acc) and any(d.is_small for d in t.dtypes)
+        return f"{self.using('computed')}({self.dtype(t)})" if small else self.dtype(t)
 
     def compute(self, t: ValueType) -> str:
         """Return the text of the NumPy dtype that values of a floating type are computed in."""

@@ -26,8 +26,9 @@ from opc.emit.python.layout import laid_out
 from opc.emit.python.text import WIDTH, docstring, quoted
 from opc.ir.affine import Affine
 from opc.ir.dtypes import Acc, DType, ElementType, TypeVar, ValueType, Weak, candidates, is_bool, is_floating, is_integer
-from opc.ir.expr import AttrRef, Call, Cast, Const, Expr, GroupIndex, GroupRef, Present, Reduce, Select, StrConst
+from opc.ir.expr import AttrRef, Call, Cast, Const, Expr, GroupIndex, GroupRef, Present, Reduce, Select, StrConst, TypeIs
 from opc.ir.functions import FUNCTIONS
+from opc.ir.narrow import declared
 from opc.ir.node import remembered
 from opc.ir.op import Assign, AttributeKind, Group, Op, Operand
 from opc.records import dataclass, replace
@@ -184,6 +185,7 @@ class _OnnxEmitter(OnnxSteps):
     def _like(self, t: ValueType) -> str:
         if isinstance(t, Weak):
             return self.onnx_type(DType.INT64 if t is Weak.INT else DType.FLOAT64)
+        t = declared(self.op, t)
         variable = type_variable(t)
         if variable is None:
             return self.onnx_type(candidates(t)[0].compute)
@@ -428,7 +430,7 @@ class _OnnxEmitter(OnnxSteps):
 
     def is_static(self, condition: Expr) -> bool:
         match condition:
-            case Present() | StrConst():
+            case Present() | StrConst() | TypeIs():
                 return True
             case Const():
                 return isinstance(condition.value, bool)
@@ -438,6 +440,12 @@ class _OnnxEmitter(OnnxSteps):
                 return all(self.is_static(a) for a in condition.args)
             case _:
                 return False
+
+    def lacking(self, reason: NotExpressible) -> PythonText:
+        return PythonText(f"{BUILDER}.lacks({quoted(str(reason))})")
+
+    def type_is(self, e: TypeIs) -> str:
+        return f"{BUILDER}.is_among({quoted(e.variable)}, {', '.join(quoted(str(d)) for d in e.dtypes)})"
 
     def truth(self, e: Expr) -> PythonText:
         return PythonText(f"{BUILDER}.number(int({self.static(e)}), {self.onnx_type(DType.BOOL)})")

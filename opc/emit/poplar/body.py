@@ -34,7 +34,7 @@ from opc.lower.poplar.nodes import (
     View,
     Window,
 )
-from opc.lower.specialise import Equal
+from opc.lower.specialise import Among, Equal
 
 HEAD = """\
 inline std::vector<poplar::Tensor> {name}(poplar::Graph &graph, poplar::program::Sequence &prog,
@@ -86,6 +86,12 @@ class _Function:
         """Return the condition on attributes and sizes under which a case is the one, where none of those before it is."""
         found = []
         for name, value in case.case.values:
+            if isinstance(value, Among):
+                kind = self.host.type(next(t for t in self.op.types if t.name == name))
+                some = list(dict.fromkeys(self.host.type(d) for d in value.dtypes))
+                among = " || ".join(f"{kind} == {t}" for t in some)
+                found.append(f"({among})" if len(some) > 1 else among)
+                continue
             attribute, text = self.op.attribute(name), self.host.attribute(name)
             if isinstance(value, Equal):
                 suffix = "f" if attribute.kind is AttributeKind.FLOAT else ""

@@ -60,7 +60,7 @@ def derived_inputs(
 
 def is_integer(array: Array) -> bool:
     """Whether an array has no gradient: it holds integers or bools."""
-    return array.dtype.kind in "iub"
+    return array.dtype.kind in "iub" or "int" in array.dtype.name
 
 
 def is_differentiated(op: Op, arrays: Mapping[str, Array | None]) -> bool:

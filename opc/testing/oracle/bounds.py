@@ -179,7 +179,7 @@ def exact(values: Array) -> Bounds:
     values = np.asarray(values)
     if values.dtype == np.bool_:
         return Bounds(values, values, np.zeros(values.shape, np.bool_))
-    if values.dtype.kind in "iu":
+    if values.dtype.kind in "iu" or (values.dtype.kind == "V" and "int" in values.dtype.name):
         whole = values.astype(np.uint64 if values.dtype == np.uint64 else np.int64)
         return Bounds(whole, whole, np.zeros(values.shape, np.bool_))
     real = values.astype(np.float64)

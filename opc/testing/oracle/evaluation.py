@@ -41,6 +41,7 @@ from opc.testing.oracle.bounds import (
     held,
     union,
 )
+from opc.testing.oracle.conversions import cast
 from opc.testing.oracle.expressions import Expressions
 from opc.testing.oracle.frame import EMPTY, DomainError, EmptyReductionError, Frame, UndecidedError
 from opc.testing.oracle.needed import needed
@@ -248,7 +249,9 @@ class _Evaluation(Expressions):
         result = settled.spanning(shape)
         kept = result if settled is ways.bounds else ways.bounds.spanning(shape)
         if not result.is_float:
-            return result, result
+            dtype = resolve(target.type, self.binding)
+            wrapped = is_output and dtype.is_small and not self.precise
+            return cast(result, dtype.compute, dtype) if wrapped else result, result
         if ways.precision is not None:
             most = ways.most
             self.most[target.name] = most if most is None or not most.ndim else np.broadcast_to(most, shape)

@@ -24,6 +24,8 @@ from opc.ir.expr import (
     Reduce,
     Select,
     StrConst,
+    TypeIs,
+    is_same_value,
 )
 from opc.ir.functions import FUNCTIONS
 from opc.ir.op import Group, Op
@@ -118,6 +120,8 @@ class Expressions:
                 return self.reduce(e, frame, mask, ctx)
             case Read():
                 return self.read(e, frame, mask, ctx)
+            case Cast() if is_same_value(e):
+                return self.ways(e.arg, frame, mask, ctx)
             case _:
                 return Ways(self.leaf(e, frame, mask, ctx))
 
@@ -134,6 +138,8 @@ class Expressions:
                 return exact(frame.place(e.group))
             case Present():
                 return exact(frame.constant(e.operand in self.values))
+            case TypeIs():
+                return exact(frame.constant(self.binding[e.variable] in e.dtypes))
             case Cast():
                 source, target = self.compute(e.arg.type, ctx), self.compute(e.type, ctx)
                 return conversions.cast(self.eval(e.arg, frame, mask, source), source, target)

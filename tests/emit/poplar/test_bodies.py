@@ -33,7 +33,7 @@ OPS = ("softmax", "instance_norm", "matmul", "conv2d")
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> dict[str, BodyLibrary]:
     """The ops of this file by name, in one library."""
-    families = [*map(of_spec, OPS), functions(), *(compile_text(text, "own.yaml") for text in (INTEGERS, MAXIMUM))]
+    families = [*map(of_spec, OPS), functions(), *(compile_text(text, "own.yaml") for text in (INTEGERS, UNSIGNED, MAXIMUM))]
     return build(tmp_path_factory.mktemp("bodies"), {f.name: (f, None) for f in families})
 
 
@@ -79,6 +79,24 @@ kernel: |
   g = sign(x) * z
   h = x < z
   i = cast(I, cast(float32, x) / 2)
+"""
+)
+
+UNSIGNED = (
+    HEAD.format(name="naturals")
+    + """\
+types: {I: [uint8, uint16, uint32]}
+inputs: {x: 'I[...]', z: 'I[...]'}
+outputs: {a: 'I[...]', b: 'I[...]', c: 'I[...]', d: 'I[...]', e: 'I[...]', g: 'I[...]', h: 'bool[...]'}
+gradient: none
+kernel: |
+  a = x + z
+  b = x - z
+  c = x // z
+  d = x % z
+  e = maximum(x, z)
+  g = x * z
+  h = x < z
 """
 )
 
@@ -150,6 +168,12 @@ def test_all_specs_compile_without_a_warning(tmp_path: Path) -> None:
 @pytest.mark.rotating
 def test_functions_and_operators(built: dict[str, BodyLibrary]) -> None:
     count, found = wrong(built["functions"].family, built["functions"])
+    assert count > 10
+    assert not found, "\n".join(found[:10])
+
+
+def test_integers_without_a_sign(built: dict[str, BodyLibrary]) -> None:
+    count, found = wrong(built["naturals"].family, built["naturals"])
     assert count > 10
     assert not found, "\n".join(found[:10])
 

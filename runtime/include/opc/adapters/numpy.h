@@ -34,7 +34,7 @@ static inline int opc_bind(const DLTensor *plan, const void *const *data, DLTens
     if (tensor != NULL) {
       *tensor = plan[i];
       tensor->data = (void *)data[i];
-      const uintptr_t size = tensor->dtype.bits / 8; /* a power of two */
+      const uintptr_t size = (tensor->dtype.bits + 7u) / 8; /* a power of two */
       if (((uintptr_t)data[i] & (size - 1)) != 0) return 0;
     }
     if (i < input_count)

@@ -3,29 +3,37 @@
 #define OPC_CORE_DTYPES_H
 
 /* Every dtype, in the order by which calls number them: X(name, code of DLPack, bits, computed in, accumulated in). */
-#define OPC_DTYPES(X)                       \
-  X(float16, 2, 16, float32, float32)       \
-  X(bfloat16, 4, 16, float32, float32)      \
-  X(float32, 2, 32, float32, float32)       \
-  X(float64, 2, 64, float64, float64)       \
-  X(int8, 0, 8, int8, int64)                \
-  X(int16, 0, 16, int16, int64)             \
-  X(int32, 0, 32, int32, int64)             \
-  X(int64, 0, 64, int64, int64)             \
-  X(uint8, 1, 8, uint8, int64)              \
-  X(bool, 6, 8, bool, int64)                \
-  X(uint16, 1, 16, uint16, int64)           \
-  X(uint32, 1, 32, uint32, int64)           \
-  X(uint64, 1, 64, uint64, uint64)          \
-  X(float8_e4m3fn, 10, 8, float32, float32) \
-  X(float8_e5m2, 12, 8, float32, float32)
+#define OPC_DTYPES(X)                         \
+  X(float16, 2, 16, float32, float32)         \
+  X(bfloat16, 4, 16, float32, float32)        \
+  X(float32, 2, 32, float32, float32)         \
+  X(float64, 2, 64, float64, float64)         \
+  X(int8, 0, 8, int8, int64)                  \
+  X(int16, 0, 16, int16, int64)               \
+  X(int32, 0, 32, int32, int64)               \
+  X(int64, 0, 64, int64, int64)               \
+  X(uint8, 1, 8, uint8, int64)                \
+  X(bool, 6, 8, bool, int64)                  \
+  X(uint16, 1, 16, uint16, int64)             \
+  X(uint32, 1, 32, uint32, int64)             \
+  X(uint64, 1, 64, uint64, uint64)            \
+  X(float8_e4m3fn, 10, 8, float32, float32)   \
+  X(float8_e5m2, 12, 8, float32, float32)     \
+  X(float8_e4m3fnuz, 11, 8, float32, float32) \
+  X(float8_e5m2fnuz, 13, 8, float32, float32) \
+  X(int4, 0, 4, int8, int64)                  \
+  X(uint4, 1, 4, int8, int64)                 \
+  X(int2, 0, 2, int8, int64)                  \
+  X(uint2, 1, 2, int8, int64)
 
 /* Floating types that are computed in float32: X(name, stored as, bits of the fraction, bias, top). */
-#define OPC_MINIFLOATS(X)              \
-  X(float16, uint16_t, 10, 15, ieee)   \
-  X(bfloat16, uint16_t, 7, 127, ieee)  \
-  X(float8_e4m3fn, uint8_t, 3, 7, nan) \
-  X(float8_e5m2, uint8_t, 2, 15, ieee)
+#define OPC_MINIFLOATS(X)                    \
+  X(float16, uint16_t, 10, 15, ieee)         \
+  X(bfloat16, uint16_t, 7, 127, ieee)        \
+  X(float8_e4m3fn, uint8_t, 3, 7, nan)       \
+  X(float8_e5m2, uint8_t, 2, 15, ieee)       \
+  X(float8_e4m3fnuz, uint8_t, 3, 8, finite)  \
+  X(float8_e5m2fnuz, uint8_t, 2, 16, finite)
 
 /* Types that values are computed in: X(name, C++ type). */
 #define OPC_COMPUTED_DTYPES(X) \
@@ -41,41 +49,45 @@
   X(uint32, uint32_t)          \
   X(uint64, uint64_t)
 
-/* ONNX's: X(name, number, name as enumerators have it). */
-#define OPC_ONNX_DTYPES(X)            \
-  X(float16, 10, Float16)             \
-  X(bfloat16, 16, Bfloat16)           \
-  X(float32, 1, Float32)              \
-  X(float64, 11, Float64)             \
-  X(int8, 3, Int8)                    \
-  X(int16, 5, Int16)                  \
-  X(int32, 6, Int32)                  \
-  X(int64, 7, Int64)                  \
-  X(uint8, 2, Uint8)                  \
-  X(bool, 9, Bool)                    \
-  X(uint16, 4, Uint16)                \
-  X(uint32, 12, Uint32)               \
-  X(uint64, 13, Uint64)               \
-  X(float8_e4m3fn, 17, Float8_e4m3fn) \
-  X(float8_e5m2, 19, Float8_e5m2)
+/* ONNX's, of a byte or more: X(name, number, name as enumerators have it). */
+#define OPC_ONNX_DTYPES(X)                \
+  X(float16, 10, Float16)                 \
+  X(bfloat16, 16, Bfloat16)               \
+  X(float32, 1, Float32)                  \
+  X(float64, 11, Float64)                 \
+  X(int8, 3, Int8)                        \
+  X(int16, 5, Int16)                      \
+  X(int32, 6, Int32)                      \
+  X(int64, 7, Int64)                      \
+  X(uint8, 2, Uint8)                      \
+  X(bool, 9, Bool)                        \
+  X(uint16, 4, Uint16)                    \
+  X(uint32, 12, Uint32)                   \
+  X(uint64, 13, Uint64)                   \
+  X(float8_e4m3fn, 17, Float8_e4m3fn)     \
+  X(float8_e5m2, 19, Float8_e5m2)         \
+  X(float8_e4m3fnuz, 18, Float8_e4m3fnuz) \
+  X(float8_e5m2fnuz, 20, Float8_e5m2fnuz)
 
 /* PyTorch's: X(name, name in C, name in C++). */
-#define OPC_TORCH_DTYPES(X)                      \
-  X(float16, float16, Half)                      \
-  X(bfloat16, bfloat16, BFloat16)                \
-  X(float32, float32, Float)                     \
-  X(float64, float64, Double)                    \
-  X(int8, int8, Char)                            \
-  X(int16, int16, Short)                         \
-  X(int32, int32, Int)                           \
-  X(int64, int64, Long)                          \
-  X(uint8, uint8, Byte)                          \
-  X(bool, bool, Bool)                            \
-  X(uint16, uint16, UInt16)                      \
-  X(uint32, uint32, UInt32)                      \
-  X(uint64, uint64, UInt64)                      \
-  X(float8_e4m3fn, float8_e4m3fn, Float8_e4m3fn) \
-  X(float8_e5m2, float8_e5m2, Float8_e5m2)
+#define OPC_TORCH_DTYPES(X)                            \
+  X(float16, float16, Half)                            \
+  X(bfloat16, bfloat16, BFloat16)                      \
+  X(float32, float32, Float)                           \
+  X(float64, float64, Double)                          \
+  X(int8, int8, Char)                                  \
+  X(int16, int16, Short)                               \
+  X(int32, int32, Int)                                 \
+  X(int64, int64, Long)                                \
+  X(uint8, uint8, Byte)                                \
+  X(bool, bool, Bool)                                  \
+  X(uint16, uint16, UInt16)                            \
+  X(uint32, uint32, UInt32)                            \
+  X(uint64, uint64, UInt64)                            \
+  X(float8_e4m3fn, float8_e4m3fn, Float8_e4m3fn)       \
+  X(float8_e5m2, float8_e5m2, Float8_e5m2)             \
+  X(float8_e4m3fnuz, float8_e4m3fnuz, Float8_e4m3fnuz) \
+  X(float8_e5m2fnuz, float8_e5m2fnuz, Float8_e5m2fnuz)
 
 /* Paddle's: X(name, name there). */
 #define OPC_PADDLE_DTYPES(X)      \
@@ -159,6 +171,8 @@
   X(uint32, 8)            \
   X(uint64, 9)            \
   X(float8_e4m3fn, 20)    \
-  X(float8_e5m2, 19)
+  X(float8_e5m2, 19)      \
+  X(float8_e4m3fnuz, 25)  \
+  X(float8_e5m2fnuz, 24)
 
 #endif  // OPC_CORE_DTYPES_H

@@ -79,7 +79,7 @@ constexpr Number number_of(const dtype_number<Number> (&table)[Count], dtype ele
   return none;
 }
 
-static inline int64_t itemsize(dtype type) { return row_of(type).dlpack.bits / 8; }
+static inline int64_t itemsize(dtype type) { return (row_of(type).dlpack.bits + 7) / 8; }
 
 static inline dtype compute_dtype(dtype type) { return row_of(type).computed; }
 

@@ -152,13 +152,14 @@ inline value floordiv(const value &a, const value &b) {
     const bool above = a.whole() % b.whole() != 0 && (a.whole() < 0) != (b.whole() < 0);
     return number_of(quotient - above, type, a.is_weak() && b.is_weak());
   }
-  /* Neither division by 0 nor the one quotient that overflows is asked of a tile. */
-  const bool known = b.is_number() && b.whole() != 0 && b.whole() != -1;
-  const value divisor = known ? b : select(b == 0 || b == -1, 1, b);
+  /* Neither division by 0 nor the one quotient that overflows is asked of a tile; without a sign none does, and -1 is the largest number. */
+  const bool has_sign = in != poplar::UNSIGNED_INT;
+  const bool known = b.is_number() && b.whole() != 0 && (b.whole() != -1 || !has_sign);
+  const value divisor = known ? b : select(has_sign ? b == 0 || b == -1 : b == 0, 1, b);
   const value quotient(make(pe::BinaryOpType::DIVIDE, in, a.expression(in), divisor.expression(in)), in);
   const value dividend(a.expression(in), in), exact = quotient * divisor;
   value found = quotient;
-  if (in != poplar::UNSIGNED_INT) {
+  if (has_sign) {
     found = select(exact != dividend && (dividend < 0) != (divisor < 0), quotient - 1, quotient);
     if (!known) found = select(b == -1, -dividend, found);
   }
