@@ -34,11 +34,11 @@ def _found(op: Op) -> _Answers:
 
 
 @remembered("_literals")
-def _literals(e: Expr) -> tuple[str, ...]:
+def literals(e: Expr) -> tuple[str, ...]:
     """Return the numbers in `e` as they are written: those of other types, and zeros of either sign, compare equal."""
     if not traits(e) & NUMBER:
         return ()
-    return (repr(e.value),) if isinstance(e, Const) else tuple([text for c in children(e) for text in _literals(c)])
+    return (repr(e.value),) if isinstance(e, Const) else tuple([text for c in children(e) for text in literals(c)])
 
 
 def of_statement(compute: Callable[Concatenate[Op, Assign, _P], _R]) -> Callable[Concatenate[Op, Assign, _P], _R]:
@@ -47,7 +47,7 @@ def of_statement(compute: Callable[Concatenate[Op, Assign, _P], _R]) -> Callable
     @functools.wraps(compute)
     def ask(op: Op, assign: Assign, /, *more: _P.args, **named: _P.kwargs) -> _R:
         found = _found(op)
-        key = compute, assign, _literals(assign.value), more, tuple(named.items())
+        key = compute, assign, literals(assign.value), more, tuple(named.items())
         if key not in found:
             found[key] = compute(op, assign, *more, **named)
         answer: _R = found[key]

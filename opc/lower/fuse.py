@@ -30,6 +30,7 @@ from opc.lower.places import Places, places_of
 from opc.lower.runs import with_runs
 from opc.lower.slices import stays_at_point
 from opc.lower.summed import summed_of
+from opc.lower.unswitch import with_unswitched_stages
 from opc.records import dataclass, replace
 from opc.transform.indices import Namer, index_names, op_names
 
@@ -59,7 +60,7 @@ def cpu_programs(op: Op) -> tuple[SpecialisedProgram, ...]:
 @lru_cache(maxsize=512)
 def _programs(same: _Same, overrides: tuple[Override, ...]) -> tuple[SpecialisedProgram, ...]:
     variants = _in_rows(same, overrides)
-    scattered = tuple(map(with_runs, variants))
+    scattered = tuple(with_runs(with_unswitched_stages(v)) for v in variants)
     return scattered if any(s is not v for s, v in zip(scattered, variants, strict=True)) else variants
 
 

@@ -22,6 +22,7 @@ from opc.ir.expr import Expr, GroupRef, Reduce, ReduceAxis
 from opc.ir.op import Assign, Group
 from opc.ir.ordering import Ordering
 from opc.loops.schedule import Schedule
+from opc.lower.calls import Calls
 from opc.lower.contractions.factors import Factor
 from opc.lower.places import Places
 from opc.lower.summed import Summed
@@ -396,7 +397,8 @@ class Temporary:
     One that is not `stored` has no memory: the nest that computes it just adds it up. One with a `host` is in the memory of that
     temporary, whose values nothing needs any more; one that is `part_of` another is the part of its memory that the present step
     of a recurrence computes, along the entry `axis` of its loops. One that is `copied` holds elements as an input has them. One
-    that `becomes` an output, of which that is a copy, is in the output's memory in calls in which both are stored alike.
+    that `becomes` an output, of which that is a copy, is in the output's memory in calls in which both are stored alike. There is
+    one in the calls `when`, None for all.
     """
 
     name: str
@@ -409,6 +411,7 @@ class Temporary:
     part_of: str | None = None
     axis: int = 0
     becomes: str | None = None
+    when: Calls | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -481,7 +484,8 @@ class Program:
     """The stages of one op, in order, and the temporaries between them.
 
     With `fused` the stages are those of one block of rows, and temporaries have as many rows as a block; with `columns` they have
-    as many columns as the block needs. `steps` are the serial loops around some of the stages.
+    as many columns as the block needs. `steps` are the serial loops around some of the stages. A stage that `when` names runs in
+    these calls only; of several that write the same, one runs.
     """
 
     name: str
@@ -490,4 +494,5 @@ class Program:
     fused: FusedRows | None = None
     columns: NeededColumns | None = None
     steps: tuple[StepLoop, ...] = ()
+    when: Mapping[str, Calls] = field(default_factory=dict)
     schedule: Schedule = field(default_factory=Schedule)

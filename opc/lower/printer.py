@@ -66,7 +66,7 @@ def format_program(op: Op, program: Program, when: str = "", loops: bool = False
         names = (*columns.finite, *columns.after)
         finite = f", if {' and '.join(names)} {'is' if len(names) == 1 else 'are'} finite" if names else ""
         lines.append(f"  only the first {columns.count} points along {columns.dim}{finite}")
-    lines += [f"  temporary {t.name}: {t.type}{_loops(t.loops)}{_memory(t)}" for t in program.temporaries]
+    lines += [f"  temporary {t.name}: {t.type}{_loops(t.loops)}{_memory(t)}{_when(op, t)}" for t in program.temporaries]
     around = {n: loop for loop in program.steps for n in range(loop.first, loop.end)}
     for n, stage in enumerate(program.stages):
         kernel = stage_kernel(op, stage)
@@ -77,6 +77,8 @@ def format_program(op: Op, program: Program, when: str = "", loops: bool = False
                 text = list(_contraction(stage))
             case _:
                 text = list(_nest(stage, kernel))
+        if (calls := program.when.get(stage.name)) is not None:
+            text.insert(1, f"    when {calls.text(op)}")
         if loops:
             text += [f"    {line}" for line in format_kernel(stage.name, kernel)]
         loop = around.get(n)
@@ -96,6 +98,10 @@ def _memory(t: Temporary) -> str:
     if t.becomes is not None:
         return f", in the memory of {t.becomes} if that has its type"
     return "" if t.stored else ", in no memory"
+
+
+def _when(op: Op, t: Temporary) -> str:
+    return "" if t.when is None else f", when {t.when.text(op)}"
 
 
 def _loops(loops: tuple[object, ...]) -> str:

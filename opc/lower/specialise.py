@@ -132,8 +132,8 @@ def _by_attributes(op: Op, values: tuple[tuple[str, Value], ...]) -> tuple[Speci
 
 def _cases(op: Op, values: tuple[tuple[str, Value], ...], numbers: bool) -> Iterator[Specialisation]:
     """Yield the cases that are left when `values` are put in: an attribute is asked for only where it still matters."""
-    asked = _asked(op)
-    attribute = next((a for a in op.attributes if a.name in asked), None)
+    names = _asked(op)
+    attribute = next((a for a in op.attributes if a.name in names), None)
     compared = next(_compared(op), None) if numbers and attribute is None else None
     if compared is not None:
         name, number = compared
@@ -177,7 +177,12 @@ def _comparison(e: Expr) -> tuple[str, int | float] | None:
 
 def _asked(op: Op) -> set[str]:
     """Return the enumerations and bools that the body asks for."""
-    used = NOTHING.union(*(_attributes(s.value) for s in op.body))
+    return asked(op, *(s.value for s in op.body))
+
+
+def asked(op: Op, *values: Expr) -> set[str]:
+    """Return the enumerations and bools that values ask for."""
+    used = NOTHING.union(*map(_attributes, values))
     kinds = (a for a in op.attributes if a.name in used)
     return {a.name for a in kinds if (a.kind is AttributeKind.STR and a.values) or a.kind is AttributeKind.BOOL}
 
@@ -206,6 +211,11 @@ def _settled(e: Expr) -> Expr | None:
     """Return what is left of an expression where no value is put in, None if that is all of it."""
     found = _simplified(e, {})
     return None if found is e else found
+
+
+def decided(e: Expr, values: Mapping[str, str | bool]) -> Expr:
+    """Return an expression with the values of enumerations and bools put in, and what they decide decided."""
+    return _simplified(e, values)
 
 
 def _simplified(e: Expr, values: Mapping[str, str | bool | Equal]) -> Expr:

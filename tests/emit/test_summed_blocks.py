@@ -43,6 +43,35 @@ WHOLE = [(2, 4, 2, 5, 7), (2, 4, 2, 0, 3), (0, 4, 2, 100, 130)]
 Sizes = tuple[int, int, int, int, int]
 
 
+COUNTED = """\
+op: f
+domain: opc.test
+version: 1
+doc: A test.
+types: {T: [float32, float64]}
+inputs: {x: 'T[B, L, I]', w: 'T[B, I, N]', u: 'T[B, N, O]'}
+outputs: {y: 'T[B, L, O]', z: 'T[B, I, N]'}
+require: [B > 0, L > 1]
+gradient: none
+kernel: |
+  g[b, l, n] = sum[i](x[b, l, i] * w[b, i, n])
+  y[b, l, o] = sum[n](g[b, l, n] * u[b, n, o])
+  z[b, i, n] = sum[l](x[b, l, i] * g[b, l, n] * L)
+"""
+
+
+def test_a_factor_that_counts_rows_counts_those_of_all_blocks(tmp_path: Path) -> None:
+    family = compile_text(COUNTED)
+    library = KernelLibrary(family, compile_kernel(family, tmp_path, *FEW))
+    rng = np.random.default_rng(3)
+    b, rows, i, n, o = 3, 901, 7, 130, 6
+    given = {"x": rng.standard_normal((b, rows, i)), "w": rng.standard_normal((b, i, n)), "u": rng.standard_normal((b, n, o))}
+    found = library.call(family.forward, given, {})
+    g = given["x"] @ given["w"]
+    np.testing.assert_allclose(found["y"], g @ given["u"], rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(found["z"], given["x"].swapaxes(-1, -2) @ (g * rows), rtol=1e-9, atol=1e-6)
+
+
 @pytest.fixture(scope="module")
 def grouped(tmp_path_factory: pytest.TempPathFactory) -> KernelLibrary:
     family = compile_text(GROUPED)

@@ -91,7 +91,31 @@ def test_factors_that_are_no_reads_are_stored_first() -> None:
 def test_a_factor_varies_with_the_axes_of_all_sums_around_it() -> None:
     head = "inputs: {z: 'T[M, N]', v: 'T[N, K]'}\noutputs: {y: 'T[M, K]'}\nkernel: |\n"
     found = loops(f"{head}  y[m, i] = sum[k:N](sum[l:N](z[m, k] * maximum(v[k, i], 0.5)))\n")
-    assert "for k in 0..N, l in 0..N: y_sum += z[m, k] * factor[i, k]" in found
+    assert "for k in 0..N, l in 0..N: y_sum += z[m, k] * factor[k, i]" in found
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("sum[k](cast(T, q[n, k]) * x[m, k])", "factor[n, k]"),
+        ("sum[k](cast(T, p[k, n]) * x[m, k])", "factor[k, n]"),
+        ("sum[k](cast(T, q[n, k]) * cast(T, p[k, n]) * x[m, k])", "factor[n, k]"),  # across one of the two
+    ],
+)
+def test_a_factor_is_stored_as_what_it_is_made_of_lies(text: str, place: str) -> None:
+    found = loops(
+        f"inputs: {{x: 'T[M, K]', q: 'int8[N, K]', p: 'int8[K, N]'}}\noutputs: {{y: 'T[M, N]'}}\nkernel: 'y[m, n] = {text}'\n"
+    )
+    assert f"y_sum += x[m, k] * {place}\n" in found or f"y_sum += {place} * x[m, k]\n" in found
+
+
+def test_products_with_the_same_factor_share_it() -> None:
+    head = "inputs: {x: 'T[M, K]', q: 'int8[N, K]', z: 'T[M, N]'}\noutputs: {y: 'T[M, N]', d: 'T[M, K]'}\nkernel: |\n"
+    found = loops(f"{head}  y[m, n] = sum[k](x[m, k] * cast(T, q[n, k]))\n  d[a, b] = sum[n](z[a, n] * cast(T, q[n, b]))\n")
+    assert "y_sum += x[m, k] * factor[n, k]\n" in found
+    assert "d_sum += z[a, n] * factor[n, b]\n" in found
+    assert found.count("store factor") == 1
+    assert "factor2" not in found
 
 
 def test_gradients_of_a_contraction_are_contractions() -> None:

@@ -94,7 +94,8 @@ def test_a_head_of_its_own_for_each_is_a_unit() -> None:
         ("2 * sum[l](x[b, l, i] * g[b, l, n])", "", ()),  # no sum, but what is made of one
         ("sum[l](x[b, l, i] * g[b, (l + 1) % L, n])", "", ()),  # rows of other blocks
         ("sum[l](x[b, l, i] * g[b, l, n] if l > 1 else 0)", "", ()),  # which row it is
-        ("sum[l](x[b, l, i] * g[b, l, n] * L)", "", ()),  # how many there are
+        ("sum[l](x[b, l, i] * g[b, l, n] * L)", "", ("z",)),  # a factor stored by rows is told how many there are
+        ("sum[l](x[b, l, i] * g[b, L - 1 - l, n])", "", ()),  # how many there are
         ("sum[l](x[b, l, i] * g[(b + 1) % B, l, n])", "", ()),  # another point of the leading axis
         ("sum[a:B, l](x[a, l, i] * g[a, l, n])", "", ()),  # all points of it
         ("sum[l](x[b, l, i] * a[l, n])", ", a: 'T[L, N]'", ("z",)),  # an input without that axis

@@ -24,6 +24,7 @@ from opc.ir.arrangement import arrangement
 from opc.ir.dtypes import TypeVar, candidates
 from opc.ir.expr import Read
 from opc.ir.op import AttributeKind, Family, Group, Op, Operand
+from opc.lower.calls import Calls
 from opc.lower.loop_ir import (
     ContractionStage,
     NestStage,
@@ -169,6 +170,16 @@ class EntryText(StageText):
             rest, picked = (f"call.{group_member((name, None))}" for name in (how.rest, how.picked))
             first = "true" if how.picked_first(o) else "false"
             yield f"opc::lies_across(inputs[{n}], {rest}, {picked}, {first}, {'true' if variant.case.apart else 'false'})"
+
+    def _in(self, calls: Calls | None) -> list[str]:
+        """Return the condition that a call is one of these, none where all are."""
+        if calls is None:
+            return []
+        cases = []
+        for case in calls.cases:
+            each = [" || ".join(self._is(name, value) for value in values) for name, values in case]
+            cases.append(" && ".join(f"({c})" if " || " in c else c for c in each))
+        return [f"({' || '.join(f'({c})' if ' && ' in c else c for c in cases)})" if len(cases) > 1 else cases[0]]
 
     def _is(self, name: str, value: Value) -> str:
         if isinstance(value, Among):
@@ -405,6 +416,7 @@ class EntryText(StageText):
         outputs = list(dict.fromkeys(n for name in products for n in needed.get(name, (name,))))
         condition = self._any_wanted(outputs) if lazy.issuperset(products) else self._wanted(outputs)
         found = [f"({condition})" if " || " in condition else condition] if condition else []
+        found += self._in(variant.program.when.get(stage.name))
         lent = _copied(stage, {t.name: t.becomes for t in variant.program.temporaries if t.becomes is not None})
         return (
             [*found, f"!({' && '.join(f'{n}.lent' for n in lent)})" if len(lent) > 1 else f"!{lent[0]}.lent"] if lent else found
@@ -427,9 +439,8 @@ class EntryText(StageText):
         of = f"{t.name}, {dtype_text(t.type)}{sizes}"
         allocate = f"!opc::allocate({of})" if t.becomes is None else f"!opc::allocate_in({tensor_text(self.op, t.becomes)}, {of})"
         wanted = self._wanted(t.needed_by)
-        if wanted:
-            wanted = f"({wanted})" if " || " in wanted else wanted
-            allocate = f"{wanted} && {allocate}"
+        found = [f"({wanted})" if " || " in wanted else wanted] if wanted else []
+        allocate = " && ".join([*found, *self._in(t.when), allocate])
         yield f"  if ({allocate}) {{"
         yield f'    return opc::fail(context, OPC_OUT_OF_MEMORY, "{self.op.name}: no memory for the temporary {t.name}");'
         yield "  }"

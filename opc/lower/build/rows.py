@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from opc.ir.affine import Affine, Index
 from opc.ir.dtypes import DType, Weak
-from opc.ir.expr import Call, Const, Expr, IndexValue, Read, Select, free_indices, map_affine
+from opc.ir.expr import Call, Const, Expr, IndexValue, Read, Select, free_indices, has_reduction, map_affine
 from opc.ir.printer import format_assign, format_expr
 from opc.loops.nodes import Body, Buffer, Comment, Continue, Do, How, If, Kernel, Let, Loop, Return, Statement, Store, Var, View
 from opc.loops.values import (
@@ -38,8 +38,11 @@ from opc.lower.build.scatter import scatter_body
 from opc.lower.build.split import Sweep, condition, is_mostly_zero, split
 from opc.lower.guards import is_identity
 from opc.lower.loop_ir import OrderPlan, ScanPlan, ScatterPlan, VectorPlan
-from opc.lower.nests.flat import in_phase, period
+from opc.lower.nests.flat import in_phase, in_run, period, quotients_alone
 from opc.records import replace
+
+_LEAST_RUN = 16
+"""Lanes that are alike in runs of so many go run by run; in shorter ones there would be loops over less than a vector."""
 
 
 class _RowNest:
@@ -172,7 +175,13 @@ class _RowNest:
             known.row_size = "opc::gather_row"
         body: list[Statement] = [Let(start, Weak.INT, call("@at.first")), Let("@count", Weak.INT, call("@at.count"))]
         if divisor is not None:
-            return (), (*body, *self._phases(known, value, vector_axis, divisor, extent, Index(start), Index(own)))
+            where = vector_axis, divisor, extent, Index(start), Index(own)
+            if not quotients_alone(value, vector_axis) or has_reduction(value) or (divisor.constant or _LEAST_RUN) < _LEAST_RUN:
+                return (), (*body, *self._phases(known, value, *where))
+            if divisor.constant is not None:
+                return (), (*body, *self._runs(known, value, *where))
+            long = compare("ge", IndexValue(divisor), number(_LEAST_RUN))
+            return (), (*body, If(long, self._runs(known, value, *where), self._phases(known, value, *where)))
         of = nest.declared.type
         position = Affine.of(Index(start)) + Index(own)
         known.bounded[position] = extent
@@ -235,6 +244,28 @@ class _RowNest:
                     ),
                 ),
             ),
+        )
+
+    def _runs(
+        self, known: LoopContext, value: Expr, vector_axis: str, divisor: Affine, extent: Affine, start: Index, own: Index
+    ) -> Body:
+        """Return a piece of a row run by run: `divisor` lanes beside one another are alike."""
+        of, run = self.nest.declared.type, Index(self.nest.fresh("run"))
+        known.bounded[Affine.of(start) + Affine.of(own)] = extent
+        value = map_affine(value, lambda a: in_run(a, vector_axis, divisor, Affine.of(run), Affine.of(start) + Affine.of(own)))
+        begin = Affine.of(run) * divisor - Affine.of(start)
+        low, high = self.nest.fresh("low"), self.nest.fresh("high")
+        over = VectorRange(own.name, variable(low), variable(high))
+        body: Body = (
+            Let(low, Weak.INT, call("greatest", number(0), IndexValue(begin))),
+            Let(high, Weak.INT, call("least", variable("@count"), IndexValue(begin + divisor))),
+            *split(known, Sweep(How.VECTOR, over, Store(Local("@out", of, variable(own.name)), value))),
+        )
+        end = call("quotient_up", IndexValue(Affine.of(start) + Affine.of(Index("@count"))), IndexValue(divisor))
+        return (
+            Let("@out", Pointer(of), self._result_row()),
+            Loop(How.SERIAL, run.name, IndexValue(Affine.of(start) // divisor), end, body),
+            Do(call("finish_row", NEST, Word("offset"), ref("@out"), variable("@count"))),
         )
 
     def _copies(self, value: Expr, vector_axis: str | None) -> bool:

@@ -6,13 +6,14 @@ its own, or leaves it in one that only does something with the sum at each point
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from opc.analysis.bounds.inside import ReadsInside
 from opc.analysis.patterns import conjuncts
-from opc.ir.affine import Affine
+from opc.ir.affine import Affine, Index
 from opc.ir.dtypes import DType, ElementType, ValueType, Weak, is_floating
 from opc.ir.expr import (
+    Axis,
     BroadcastAxis,
     Call,
     Cast,
@@ -28,18 +29,19 @@ from opc.ir.expr import (
     free_groups,
     free_indices,
     has_reduction,
+    reads,
     rewrite,
     walk,
     with_children,
 )
 from opc.ir.op import Assign, DimSpec, Group, Op, Operand
-from opc.lower.alone import of_statement
+from opc.lower.alone import literals, of_statement
 from opc.lower.contractions.factors import is_zero, window_of
 from opc.lower.contractions.narrow import magnitude, narrow
 from opc.lower.contractions.terms import Shape, is_invariant, multiplicands, terms_of, two_groups
 from opc.lower.loop_ir import ContractionStage, Pass, RowStage, RowStore, StageOperand, Term
 from opc.records import dataclass, replace
-from opc.transform.indices import Namer, bare, index_names, op_names
+from opc.transform.indices import Namer, bare, index_names, op_names, substitute
 
 
 def extract(op: Op) -> Op:
@@ -91,12 +93,15 @@ class _Extractor:
     body: list[Assign]
     temporaries: list[Operand]
     namer: Namer
+    made: dict[tuple[object, ...], str]
+    """The factors that have been stored, by what they hold."""
 
     def __init__(self, op: Op) -> None:
         self.op = op
         self.body = []
         self.temporaries = []
         self.namer = Namer(op_names(op) | index_names(op))
+        self.made = {}
 
     def statement(self, assign: Assign) -> None:
         """Append a statement, after those of its contractions."""
@@ -144,12 +149,12 @@ class _Extractor:
         """Return `e` with the factors of its contractions that are no reads stored as temporaries first."""
         match e:
             case Reduce(kind="sum") if is_floating(e.type) or e.type is DType.INT64:
-                before = (self.op, list(self.body), list(self.temporaries))
+                before = (self.op, list(self.body), list(self.temporaries), dict(self.made))
                 stored = self._stored_terms(e.body, Shape(self.op, assign, e.axes))
                 new = e if stored is None else replace(e, body=stored)
                 if stored is not None and terms_of(self.op, assign, new, ()) is not None:
                     return new
-                self.op, self.body, self.temporaries = before
+                self.op, self.body, self.temporaries, self.made = before
                 return e
             case Select() if not is_invariant(e.cond):
                 return e
@@ -175,13 +180,15 @@ class _Extractor:
                 if groups is None:
                     return None
                 stored = []
+                own = [frozenset[str]().union(*(free_indices(a) | free_groups(a) for a in atoms)) for atoms in groups]
+                both = own[0] & own[1] - {a.index if isinstance(a, Axis) else a.name for a in shape.axes}
                 for atoms in groups:
                     product = atoms[0]
                     for other in atoms[1:]:
                         product = replace(e, args=(product, other))
                     whole = not is_floating(e.type)
                     as_it_is = narrow(self.op, product) is not None if whole else isinstance(product, Read)
-                    read = product if as_it_is else self._stored_factor(product, e.type, shape)
+                    read = product if as_it_is else self._stored_factor(product, e.type, shape, both)
                     if read is None:
                         return None
                     stored.append(read)
@@ -192,9 +199,11 @@ class _Extractor:
             case _:
                 return None
 
-    def _stored_factor(self, e: Expr, product: ValueType, shape: Shape) -> Expr | None:
+    def _stored_factor(self, e: Expr, product: ValueType, shape: Shape, both: frozenset[str]) -> Expr | None:
         """Return a read of a temporary that holds `e` along the loops it varies with, in the type of the product,
         or along the axes of what it reads by windows.
+
+        Loops of the target that `both` factors run over come first, and then the others as they lie in what it reads.
 
         What is made of numbers and indices alone has no type of its own: it takes that of the other factor. What is read inside
         only where the other loops run is zero elsewhere; None where that does not bound it. Whole numbers are stored as int16,
@@ -225,6 +234,14 @@ class _Extractor:
                 indices.append(index)
                 # Inside a sum over broadcast axes the group is the one they all broadcast to.
                 dims.append(Group(index.name) if isinstance(index, GroupRef) and index.name in across else dim)
+        order = _order(e, [_name(i) for i in indices], both)
+        indices, dims = [indices[n] for n in order], [dims[n] for n in order]
+        places = {i: Affine.of(Index(f"at {n}")) for n, i in enumerate(indices) if isinstance(i, str)}
+        groups_at = tuple((n, i) for n, i in enumerate(indices) if isinstance(i, GroupRef))
+        same = kind, most, groups_at, tuple(dims), substitute(value, places), literals(value)
+        if same in self.made:
+            read = Read(self.made[same], bare(tuple(indices)), kind)
+            return read if most is None else Cast(read, product)
         name = self.namer.fresh("factor")
         self._append(Operand(name, kind, tuple(dims), most=most), Assign(name, tuple(indices), value, shape.assign.span))
         if any(ReadsInside(self.op).outside(self.body[-1])):
@@ -234,6 +251,8 @@ class _Extractor:
             self.body[-1] = replace(self.body[-1], value=value)
             if any(ReadsInside(self.op).outside(self.body[-1])):
                 return None
+        else:
+            self.made[same] = name
         read = Read(name, bare(tuple(indices)), kind)
         return read if most is None else Cast(read, product)
 
@@ -254,6 +273,22 @@ class _Extractor:
         value = Cast(definition.value, DType.INT16)
         self._append(Operand(name, DType.INT16, wide.dims, most=most), Assign(name, definition.indices, value, shape.assign.span))
         return Cast(replace(e, operand=name, type=DType.INT16), product)
+
+
+def _order(e: Expr, names: Sequence[str], both: frozenset[str]) -> list[int]:
+    """Return the positions of loops in the order in which a factor `e` is stored along them: so that what it is made of is read
+    as it lies, which one operand at least is."""
+    whole = max(reads(e), key=lambda r: len({_name(i) for i in r.indices} & set(names)), default=None)
+    lies = [] if whole is None else [_name(i) for i in whole.indices]
+    first = [n for n, name in enumerate(names) if name in both]
+    rest = [n for n, name in enumerate(names) if name not in both]
+    if all(names[n] in lies for n in rest):
+        rest.sort(key=lambda n: lies.index(names[n]))
+    return [*first, *rest]
+
+
+def _name(index: object) -> str:
+    return index.name if isinstance(index, GroupRef) else str(index)
 
 
 def _element(t: ValueType) -> ElementType:

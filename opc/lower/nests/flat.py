@@ -246,6 +246,27 @@ def period(op: Op, e: Expr, vector_axis: str) -> Affine | None:
     return divisor if not divisor.indices() and is_positive(op, divisor) else None
 
 
+def quotients_alone(e: Expr, vector_axis: str) -> bool:
+    """Whether `e` asks of the index of the vector axis, beside itself, only how often a divisor goes into it: lanes are alike in
+    runs then."""
+    found = (d for a in affines(e) for d in divisions(a) if vector_axis in d.numerator.indices())
+    return all(isinstance(d, FloorDiv) and d.numerator == Affine.of(Index(vector_axis)) for d in found)
+
+
+def in_run(a: Affine, vector_axis: str, divisor: Affine, run: Affine, place: Affine) -> Affine:
+    """Return `a` at the lane `place`, which is one of the run with the number `run` of `divisor` lanes each."""
+    total = Affine.of(0)
+    for monomial, coefficient in a.terms:
+        product = Affine.of(coefficient)
+        for atom in monomial:
+            if isinstance(atom, FloorDiv) and atom.denominator == divisor and vector_axis in atom.numerator.indices():
+                product = product * run
+            else:
+                product = product * Affine.of(atom).substitute(lambda s: place if s == Index(vector_axis) else None)
+        total = total + product
+    return total
+
+
 @remembered_each("_positive")
 def is_positive(op: Op, size: Affine) -> bool:
     """Whether a size is proved greater than zero."""

@@ -43,10 +43,13 @@ _MOST_TERMS = 4
 
 def with_short_sums(op: Op) -> Op:
     """Return the op with the short sums of its loop nests over rows as terms that are added."""
-    return replace(op, body=tuple(_with_short_sums(op, s) if row_nest(op, s) else s for s in op.body))
+    return replace(op, body=tuple(written_out(op, s) for s in op.body))
 
 
-def _with_short_sums(op: Op, s: Assign) -> Assign:
+def written_out(op: Op, s: Assign) -> Assign:
+    """Return a statement with its short sums as terms that are added, if it is a loop nest over rows."""
+    if not row_nest(op, s):
+        return s
     return replace(s, value=_written_out(s.value, lambda r: is_looked_up(op, r, str(s.indices[-1]))))
 
 
