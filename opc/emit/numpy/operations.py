@@ -426,7 +426,9 @@ class NumpyOperations(NumpySizes):
         bound = next(self.dtype(t) for t in self.op.types if t.name == e.variable)
         if len(e.dtypes) == 1:
             return f"{bound} == {self.dtype(e.dtypes[0])}"
-        return f"{bound} in ({', '.join(map(self.dtype, e.dtypes))})"
+        among = f"[{', '.join(map(self.dtype, e.dtypes))}]"
+        # A condition stands on one line.
+        return f"{bound} in {among if len(among) < 40 else self.once(e, 'dtypes', among)}"
 
     def truth(self, e: Expr) -> PythonText:
         """As `ArrayEmitter.truth` says."""
