@@ -13,6 +13,8 @@ from functools import lru_cache
 
 from opc.macros import MACROS
 
+REDUCTIONS = ("sum", "prod", "max", "min", "mean", "any", "all", "argmax", "argmin")
+"""The reductions of bodies; `mean` is written as sum / size before anything is computed."""
 LANGUAGE = frozenset(["if", "else", "and", "or", "not", "in", "is", "for", "True", "False", "None", "true", "false", "bool"])
 """The words of bodies and of YAML that mean something there, which nothing can be called."""
 

@@ -17,6 +17,7 @@ from opc.diagnostics import NO_SPAN, Span
 from opc.ir.affine import Affine
 from opc.ir.dtypes import Acc, DType, TypeVar, ValueType, Weak
 from opc.ir.node import ExprNode, interned, remembered, remembering
+from opc.names import REDUCTIONS as REDUCTIONS
 from opc.records import dataclass, replace
 
 NOTHING: frozenset[str] = frozenset()
@@ -194,8 +195,6 @@ SEARCHES = ("argmax", "argmin")
 
 EXTREMES = ("max", "min", *SEARCHES)
 """Reductions to one of the elements: they have no value for nothing, and may choose among several that are alike."""
-
-REDUCTIONS = ("sum", "prod", "max", "min", "mean", "any", "all", "argmax", "argmin")
 
 
 @remembering

@@ -14,7 +14,7 @@ from itertools import pairwise
 from typing import TypeAlias
 
 from opc.diagnostics import Diagnostics
-from opc.ir.expr_nodes import REDUCTIONS
+from opc.names import REDUCTIONS
 from opc.records import dataclass, replace
 from opc.spec.text import STRING, SourceText
 

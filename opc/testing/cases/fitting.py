@@ -17,8 +17,21 @@ from typing import Any
 from opc.analysis.shapes.inference import ShapeEnv, ShapeError, infer
 from opc.analysis.shapes.plan import group_key
 from opc.analysis.value_types import affine_of
-from opc.ir.affine import Affine, Dim, Index, Mod, Symbol
-from opc.ir.expr import Axis, BroadcastAxis, Call, Expr, GroupAxis, GroupRef, Reduce, ReduceAxis, Select, children
+from opc.ir.affine import Affine, AttrInt, Dim, Index, Mod, Symbol
+from opc.ir.expr import (
+    Axis,
+    BroadcastAxis,
+    Call,
+    Expr,
+    GroupAxis,
+    GroupRef,
+    IndexValue,
+    Reduce,
+    ReduceAxis,
+    Select,
+    children,
+    walk,
+)
 from opc.ir.op import Group, Op
 from opc.testing.cases.sizes import Shapes, Sizes, dims_of, shapes_of, signs, size_of
 
@@ -233,6 +246,9 @@ def _comparisons(op: Op, attributes: Mapping[str, Any], turn: int) -> list[tuple
 
     def decided(e: Expr) -> bool | None:
         """Whether a condition on attributes alone holds; None of any other."""
+        sizes = (a for n in walk(e) if isinstance(n, IndexValue) for a in n.value.atoms() if not isinstance(a, AttrInt))
+        if next(sizes, None) is not None:
+            return None
         try:
             return env.holds(e)
         except (KeyError, TypeError, IndexError):
