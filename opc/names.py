@@ -15,6 +15,10 @@ from opc.macros import MACROS
 
 REDUCTIONS = ("sum", "prod", "max", "min", "mean", "any", "all", "argmax", "argmin")
 """The reductions of bodies; `mean` is written as sum / size before anything is computed."""
+PER_AXIS = ("rank", "axis", "unravel")
+"""What is called like a function where groups have several ranks, see `opc.spec.per_axis`."""
+JOINED = {"all": " and ", "any": " or ", "sum": " + ", "prod": " * "}
+"""What makes one value of those of all axes there, with the operator that it stands for: `all(*(...))`."""
 LANGUAGE = frozenset(["if", "else", "and", "or", "not", "in", "is", "for", "True", "False", "None", "true", "false", "bool"])
 """The words of bodies and of YAML that mean something there, which nothing can be called."""
 

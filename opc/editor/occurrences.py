@@ -16,7 +16,7 @@ from opc.ir.dtypes import TYPE_SETS
 from opc.ir.expr import REDUCTIONS
 from opc.ir.functions import CALLABLE
 from opc.lang.tree import ORDER
-from opc.names import LANGUAGE
+from opc.names import JOINED, LANGUAGE, PER_AXIS
 from opc.records import dataclass
 from opc.spec.files import KEY
 from opc.spec.text import STRING, SourceText
@@ -100,6 +100,7 @@ class Outline:
 
 
 _MOST_LINES = 8
+_JOINS = re.compile(r"\(\s*\*")
 _WORD = re.compile(STRING + r"""|\#[^\n]*|(?<![\w.])([A-Za-z_]\w*)""")
 
 
@@ -231,7 +232,7 @@ class _Outliner:
         """Return what a name outside of bodies is, by what stands behind it."""
         if name in self.kinds and not behind.startswith("("):
             return self.kinds[name]
-        if name in CALLABLE or name in FORMS or name == "acc":
+        if name in CALLABLE or name in FORMS or name in ("acc", *PER_AXIS):
             return Kind.FUNCTION if name in CALLABLE else Kind.FORM
         if name in DTYPE_NAMES or name in TYPE_SETS:
             return Kind.DTYPE
@@ -266,9 +267,9 @@ class _Outliner:
         behind = text.value[end:].lstrip(" \t")
         plain = self.plain(name)
         # An operand or a temporary may have the name of a reduction: `mean[n] = mean[k](x[n, k])`.
-        if name in (*REDUCTIONS, ORDER) and _is_reduction(behind):
+        if name in (*REDUCTIONS, ORDER) and (_is_reduction(behind) or (name in JOINED and _JOINS.match(behind))):
             self.put(text, start, end, name, Kind.REDUCTION)
-        elif plain in self.kinds and not (behind.startswith("(") and name in CALLABLE):
+        elif plain in self.kinds and not (behind.startswith("(") and (name in CALLABLE or name in FORMS or name in PER_AXIS)):
             self.put(text, end - len(plain), end, plain, self.kinds[plain])
         elif name in temporaries:
             self.put(

@@ -31,6 +31,9 @@ ABOUT_FORMS: Mapping[str, str] = {
     "position": "`position(*A)`: which point of a group of axes this is, row by row from 0.",
     "random": "`random(seed, i)`: a float32 from 0 to below 1, the one that the counter i has under the seed.",
     "random_bits": "`random_bits(seed, i)`: a uint32 whose bits are random, those that the counter i has under the seed.",
+    "rank": "`rank(S)`: how many axes a group of several ranks has.",
+    "axis": "`axis(S)`: the number of the axis, from 0, in an expression of each axis of a group.",
+    "unravel": "`unravel(S, p)`: the index along the axis of the point that `position(*S)` numbers p.",
     "acc": "`acc(T)`: the type that sums over T are kept in.",
 }
 """What is called like a function and is none, by name."""

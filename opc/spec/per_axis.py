@@ -14,14 +14,13 @@ from itertools import pairwise
 from typing import TypeAlias
 
 from opc.diagnostics import Diagnostics
-from opc.names import REDUCTIONS
+from opc.names import JOINED, REDUCTIONS
 from opc.records import dataclass, replace
 from opc.spec.text import STRING, SourceText
 
 _TOKEN = re.compile(rf"{STRING}|#[^\n]*|\.\s*[A-Za-z]\w*|[A-Za-z_]\w*|\.?\d[\w.]*|\*\*|\S")
 _WORD = re.compile(rf"{STRING}|#[^\n]*|(?<![\w.])([A-Za-z]\w*)")
 _OPENING, _CLOSING = "([{", ")]}"
-_JOINED = {"all": " and ", "any": " or ", "sum": " + ", "prod": " * "}
 _NESTED = ("minimum", "maximum")
 
 
@@ -223,7 +222,7 @@ class _Writer:
             call = self._unravelled(i, axis)
             if call is not None:
                 return call
-        if (name in _JOINED or name in _NESTED) and self.text_of(i + 1) == "(" and self.is_star(i + 2):
+        if (name in JOINED or name in _NESTED) and self.text_of(i + 1) == "(" and self.is_star(i + 2):
             close = self.partner.get(i + 1, -1)
             inside = self._inside(i + 2)
             if inside is not None and inside[2] == close:
@@ -320,8 +319,8 @@ class _Writer:
             self._refuse(i + 2, "this is written once for each axis already", "leave out the star")
             return None
         copies = [[self._put(i, i + 1, "("), *copy, self._put(i, i + 1, ")")] for copy in self._copies(inside)]
-        if name in _JOINED:
-            return [self._put(i, i + 1, "("), *self._separated(i, copies, _JOINED[name]), self._put(i, i + 1, ")")]
+        if name in JOINED:
+            return [self._put(i, i + 1, "("), *self._separated(i, copies, JOINED[name]), self._put(i, i + 1, ")")]
         made = copies[0]
         for copy in copies[1:]:
             made = [self._put(i, i + 1, f"{name}("), *made, self._put(i, i + 1, ", "), *copy, self._put(i, i + 1, ")")]
