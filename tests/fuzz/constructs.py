@@ -19,6 +19,11 @@ INDEX_FORMS = {
 BITS: dict[type[ast.AST], str] = {
     ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^", ast.LShift: "<<", ast.RShift: ">>", ast.Invert: "~",
 }  # fmt: skip
+UNDRAWN = frozenset(
+    (DType.UINT64, DType.FLOAT8_E4M3FNUZ, DType.FLOAT8_E5M2FNUZ, DType.INT4, DType.UINT4, DType.INT2, DType.UINT2)
+)
+"""The dtypes that no drawn spec has: uint64 mixes with no size and no index, and brute force knows nothing of the others, of which
+tests/dtypes has specs."""
 OF_SPECS: dict[str, Callable[[str, Spec], object]] = {
     "broadcast": lambda text, spec: spec.broadcast,
     "broadcast beside named axes": lambda text, spec: spec.broadcast and spec.dims(),
@@ -59,7 +64,7 @@ OF_SPECS: dict[str, Callable[[str, Spec], object]] = {
     **{f"out of range: {rule}": lambda text, spec, r=rule: f"out_of_range: {r}" in text for rule in ("error", "clamp", "zero")},
     **{
         f"{d} operands": lambda text, spec, d=d: d in str(spec.types) or d in str(spec.kinds())
-        for d in (t.value for t in DType if t is not DType.UINT64)
+        for d in (t.value for t in DType if t not in UNDRAWN)
     },
     **{f"{k.value} attribute": lambda text, spec, k=k: f"type: '{k.value}'" in text for k in AttributeKind},
     **{f"{k} attribute": lambda text, spec, k=k: f"type: '{k}'" in text for k in ("int[2]", "float[2]", "bool[2]", "float[]")},

@@ -9,7 +9,7 @@ from opc.backends.onnxruntime.checks import type_to_refuse
 from opc.ir.op import Op
 from opc.pipeline import compile_text
 
-EVERY = "[any, unsigned, float8, bool]"
+EVERY = "[any, unsigned, float8, small, bool]"
 
 
 def converting(source: str, target: str) -> Op:
