@@ -22,7 +22,7 @@ BITS: dict[type[ast.AST], str] = {
 UNDRAWN = frozenset(
     (DType.UINT64, DType.FLOAT8_E4M3FNUZ, DType.FLOAT8_E5M2FNUZ, DType.INT4, DType.UINT4, DType.INT2, DType.UINT2)
 )
-"""The dtypes that no drawn spec has: uint64 mixes with no size and no index, and brute force knows nothing of the others, of which
+"""The dtypes that no drawn spec has: uint64 mixes with no size and no index, and brute force does not know the others, of which
 tests/dtypes has specs."""
 OF_SPECS: dict[str, Callable[[str, Spec], object]] = {
     "broadcast": lambda text, spec: spec.broadcast,
