@@ -75,7 +75,9 @@ def test_all_contenders_compute_the_same(packages: Path, spec: str) -> None:
 
 @pytest.mark.rotating
 def test_contenders_in_a_type_that_numpy_does_not_have(packages: Path) -> None:
-    problem = replace(row_problem(load_family(packages / "specs/leaky_relu.yaml"), packages / "leaky_relu", 4096, 1), dtype="bfloat16")
+    problem = replace(
+        row_problem(load_family(packages / "specs/leaky_relu.yaml"), packages / "leaky_relu", 4096, 1), dtype="bfloat16"
+    )
     contenders = [c for c in agreeing(peers.frameworks(problem), problem) if c.name != "torch.compile"]
     assert {c.name for c in contenders if c.run is not None} >= {"opc torch", "opc onnxruntime", "opc numpy", "torch"}, contenders
     found = [c for c in bench_gradients.contenders(problem) if c.name != "torch.compile"]
