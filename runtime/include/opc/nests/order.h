@@ -23,13 +23,20 @@ template <typename T>
 using order_word = std::conditional_t<
     sizeof(T) == 8, uint64_t, std::conditional_t<sizeof(T) == 4, uint32_t, std::conditional_t<sizeof(T) == 2, uint16_t, uint8_t>>>;
 
-/* An element as a number that is ordered as elements are: zeros of both signs are one, and NaN is the greatest. */
+/* What turns a key of max_key, as a number without a sign, into one that is ordered as elements are, or the other way round. */
 template <typename T>
-OPC_INLINE order_word<T> sort_key(T value) {
+OPC_INLINE order_word<T> order_mask(bool descending) {
+  typedef order_word<T> word;
+  constexpr word sign = T(-1) < T(0) ? word(word(1) << (8 * sizeof(T) - 1)) : word(0);
+  return descending ? word(~sign) : sign;
+}
+
+/* An element as a number that is ordered as the mask says: zeros of both signs are one, and NaN is the greatest element. */
+template <typename T>
+OPC_INLINE order_word<T> sort_key(T value, order_word<T> mask) {
   typedef order_word<T> word;
   if constexpr (is_floating<T>) value = value + T(0);
-  constexpr word sign = T(-1) < T(0) ? word(word(1) << (8 * sizeof(T) - 1)) : word(0);
-  return word(word(max_key(value)) ^ sign);
+  return word(word(max_key(value)) ^ mask);
 }
 
 /* An item of a key that leaves room for the place beside it, and one of a longer key. */
@@ -81,7 +88,7 @@ enum : int64_t {
 /* Sorts items digit by digit; `other` has room for as many, `counts` for one of each value of each digit. Returns where the items are
  * then: in one of the two. */
 template <typename Item>
-static Item *sort_by_digits(Item *items, Item *other, int64_t count, int32_t bits, int64_t *counts) {
+__attribute__((noinline)) static Item *sort_by_digits(Item *items, Item *other, int64_t count, int32_t bits, int64_t *counts) {
   const int32_t digits = (bits + order_digit_bits - 1) / order_digit_bits;
   memset(counts, 0, sizeof(int64_t) * static_cast<size_t>(order_digits * digits));
   for (int64_t i = 0; i < count; ++i) {
@@ -103,12 +110,22 @@ static Item *sort_by_digits(Item *items, Item *other, int64_t count, int32_t bit
   return items;
 }
 
+/* The functions of the standard library, compiled once for a kind of items and not for each type of elements. */
+template <typename Item>
+__attribute__((noinline)) static void sort_items(Item *begin, Item *end) {
+  std::sort(begin, end);
+}
+template <typename Item>
+__attribute__((noinline)) static void partition_items(Item *begin, Item *at, Item *end) {
+  std::nth_element(begin, at, end);
+}
+
 /* Moves the items of places [low, high) of the order there, sorted. */
 template <typename Item>
-static void sort_part(Item *items, int64_t count, int64_t low, int64_t high) {
-  if (low > 0) std::nth_element(items, items + low, items + count);
-  if (high < count && (low == 0 || high > low + 1)) std::nth_element(items + low, items + high - 1, items + count);
-  std::sort(items + low, items + high);
+__attribute__((noinline)) static void sort_part(Item *items, int64_t count, int64_t low, int64_t high) {
+  if (low > 0) partition_items(items, items + low, items + count);
+  if (high < count && (low == 0 || high > low + 1)) partition_items(items + low, items + high - 1, items + count);
+  sort_items(items + low, items + high);
 }
 
 /* Calls take(key, place) for the elements of a row whose keys are less than `most`, which it may lower, and for those that stand in one
@@ -136,7 +153,7 @@ OPC_INLINE void find_least(Item *items, int64_t count, int64_t wanted, Key key) 
   int64_t held = wanted;
   if (wanted <= order_few) {
     for (int64_t i = 0; i < wanted; ++i) items[i] = Item::of(key(i), i);
-    std::sort(items, items + wanted);
+    sort_items(items, items + wanted);
     word most = word(items[wanted - 1].key());
     const auto insert = [&](word own, int64_t place) OPC_INLINED {
       if (own >= most) return;
@@ -151,19 +168,19 @@ OPC_INLINE void find_least(Item *items, int64_t count, int64_t wanted, Key key) 
   }
   const int64_t room = 2 * wanted;
   for (int64_t i = 0; i < room; ++i) items[i] = Item::of(key(i), i);
-  std::nth_element(items, items + wanted - 1, items + room);
+  partition_items(items, items + wanted - 1, items + room);
   word most = word(items[wanted - 1].key());
   below(count - room, most, [=](int64_t i) OPC_INLINED { return key(room + i); },
         [&](word own, int64_t i) OPC_INLINED {
           if (own >= most) return;
           items[held++] = Item::of(own, room + i);
           if (held < room) return;
-          std::nth_element(items, items + wanted - 1, items + held);
+          partition_items(items, items + wanted - 1, items + held);
           held = wanted;
           most = word(items[wanted - 1].key());
         });
-  if (held > wanted) std::nth_element(items, items + wanted - 1, items + held);
-  std::sort(items, items + wanted);
+  if (held > wanted) partition_items(items, items + wanted - 1, items + held);
+  sort_items(items, items + wanted);
 }
 
 /* Orders one row and stores the places of the elements that stand at `first`, first + step, ... of the order, `wanted` of them. */
@@ -190,8 +207,9 @@ OPC_INLINE void order_items(int64_t *counts, int64_t count, int32_t bits, Key ke
 /* Orders `columns` rows of `count` elements, which begin at `from` and `across` elements from one another, and whose elements are `along`
  * apart. The places of those that stand at first, first + step, ... are stored `out_along` apart, `out_across` from row to row. */
 template <typename T>
-OPC_INLINE void order_rows(const row_nest &n, order_memory &memory, const T *from, int64_t count, int64_t along, int64_t columns,
-                           int64_t across, int64_t first, int64_t step, bool descending, int64_t *out) {
+OPC_ROW_NEST __attribute__((noinline)) static void order_rows(const row_nest &n, order_memory &memory, const T *from, int64_t count,
+                                                              int64_t along, int64_t columns, int64_t across, int64_t first,
+                                                              int64_t step, bool descending, int64_t *out) {
   typedef order_word<T> word;
   const int64_t wanted = n.scan_size;
   if (count <= 0) {
@@ -200,10 +218,10 @@ OPC_INLINE void order_rows(const row_nest &n, order_memory &memory, const T *fro
     }
   }
   if (wanted <= 0 || count <= 0) return;
-  const word turned = descending ? word(~word(0)) : word(0);
+  const word mask = order_mask<T>(descending);
   const bool is_short = sizeof(T) <= 4 && count <= int64_t(0xffffffff);
   const int64_t items = 2 * count + 2 * order_block, size = is_short ? sizeof(short_item) : sizeof(long_item);
-  const bool copies = along != 1 && columns > 1;
+  const bool copies = (along != 1 && columns > 1) || (sizeof(T) <= 4 && !is_short); /* long rows of short keys: compiled once */
   const int64_t counts = most_digits * order_digits * int64_t(sizeof(int64_t));
   char *const data = static_cast<char *>(memory.take(counts + items * size + (copies ? columns * count * int64_t(sizeof(word)) : 0)));
   if (data == nullptr) {
@@ -214,27 +232,27 @@ OPC_INLINE void order_rows(const row_nest &n, order_memory &memory, const T *fro
   int64_t *const digits = reinterpret_cast<int64_t *>(data);
   if (copies) {
     for (int64_t i = 0; i < count; ++i) {
-      for (int64_t c = 0; c < columns; ++c) keys[c * count + i] = word(sort_key(from[i * along + c * across]) ^ turned);
+      for (int64_t c = 0; c < columns; ++c) keys[c * count + i] = sort_key(from[i * along + c * across], mask);
     }
   }
   for (int64_t c = 0; c < columns; ++c) {
-    const auto order = [&](auto key) OPC_INLINED {
-      int64_t *const to = out + c * n.column_stride;
-      if constexpr (sizeof(T) <= 4) {
-        if (is_short) {
-          order_items<short_item>(digits, count, 8 * sizeof(T), key, first, step, wanted, to, n.scan_stride);
-          return;
-        }
-      }
-      order_items<long_item>(digits, count, 8 * sizeof(T), key, first, step, wanted, to, n.scan_stride);
+    int64_t *const to = out + c * n.column_stride;
+    const auto order = [&](auto item, auto key) OPC_INLINED {
+      order_items<decltype(item)>(digits, count, 8 * sizeof(T), key, first, step, wanted, to, n.scan_stride);
     };
+    typedef std::conditional_t<sizeof(T) <= 4, short_item, long_item> usual_item;
     if (copies) {
       const word *const own = keys + c * count;
-      order([=](int64_t i) OPC_INLINED { return own[i]; });
+      const auto key = [=](int64_t i) OPC_INLINED { return own[i]; };
+      if (is_short) {
+        order(usual_item{}, key);
+      } else {
+        order(long_item{}, key);
+      }
     } else {
       const T *const own = from + c * across;
       with_step(along, [&](auto distance) OPC_INLINED {
-        order([=](int64_t i) OPC_INLINED { return word(sort_key(own[i * distance]) ^ turned); });
+        order(usual_item{}, [=](int64_t i) OPC_INLINED { return sort_key(own[i * distance], mask); });
       });
     }
   }
