@@ -25,10 +25,14 @@ QUICK = {**QUIET, "OPC_VARIANT": "native"}
 # What the project's own tests build is about packages; the proof runs their kernels as they are shipped.
 BUILDING = {**QUICK, "OPC_OPTIMIZE": "0"}
 
-# What g++ has compiled for one test and is asked to compile for another: the same sources, in folders of their own. Such a cache
-# knows the headers that a compiler names, and these leave out those of the system, so each run begins with an empty one.
+# What g++ has compiled for an op's proof or a test and is asked to compile for another: the same sources, in folders of their
+# own. Such a cache knows the headers that a compiler names, and these leave out those of the system: each run begins with an
+# empty one.
 COMPILED = Path(".nox", "compiled")
 CACHED = {"CCACHE_DEPEND": "1", "CCACHE_NOCOMPRESS": "1"}
+
+# The cache that a session of this run has emptied.
+BEGUN: set[Path] = set()
 
 # Backends whose frameworks can't live beside the others; what goes into their environments, the extras of pyproject.toml say.
 ENVIRONMENTS = ("mindspore", "popart", "rknn")
@@ -94,12 +98,14 @@ def compiling_once(session: nox.Session, programs: Path) -> dict[str, str]:
     """Return the environment in which g++ and gcc are asked through ccache, an empty one; none where it is not installed."""
     if not (programs / "ccache").exists():
         return {}
-    shutil.rmtree(COMPILED, ignore_errors=True)
     links = COMPILED.absolute() / "bin"
-    links.mkdir(parents=True)
-    for name in ("g++", "gcc", "c++", "cc"):
-        if shutil.which(name) is not None:
-            (links / name).symlink_to(programs / "ccache")
+    if COMPILED not in BEGUN:
+        shutil.rmtree(COMPILED, ignore_errors=True)
+        links.mkdir(parents=True)
+        BEGUN.add(COMPILED)
+        for name in ("g++", "gcc", "c++", "cc"):
+            if shutil.which(name) is not None:
+                (links / name).symlink_to(programs / "ccache")
     return {**CACHED, "CCACHE_DIR": str(links.parent / "kept"), "PATH": f"{links}:{session.env['PATH']}"}
 
 
@@ -156,8 +162,8 @@ def types(session: nox.Session) -> None:
 def cover(session: nox.Session) -> None:
     """The proof of the covering set and of what has changed on every backend, of the other ops by turns on NumPy."""
     programs = frameworks(session)
-    outcome = ("--report", "report.html", "--junit", "junit.xml")
-    session.run(programs / "opc", "test", *SPECS, "--cover", "--turn", turn(), "--strict", *outcome, env=QUICK, external=True)
+    command = ("test", *SPECS, "--cover", "--turn", turn(), "--strict", "--report", "report.html", "--junit", "junit.xml")
+    session.run(programs / "opc", *command, env={**QUICK, **compiling_once(session, programs)}, external=True)
 
 
 @nox.session(venv_backend="none")
@@ -170,13 +176,13 @@ def suite(session: nox.Session, programs: Path, *options: str) -> None:
     """Run the tests, those that need MindSpore beside the others."""
     specs = [f"specs/{name}.yaml" for name in KEPT]
     backends = [part for name in RUN_IN_THEM for part in ("--backend", name)]
-    session.run(programs / "opc", "build", *specs, *backends, env=BUILDING, external=True)
+    env = {**BUILDING, **compiling_once(session, programs)}
+    session.run(programs / "opc", "build", *specs, *backends, env=env, external=True)
     generated = [f"generated/{name}" for name in KEPT]
     # What is skipped in the tests for want of MindSpore, which takes longer to import than to test.
     python = ".opc/env/mindspore/venv/bin/python"
     skipped = [f"{package}/tests/test_mindspore.py" for package in generated]
     with meanwhile(session, python, "-m", "pytest", "-p", "no:cacheprovider", *skipped, env=BUILDING):
-        env = {**BUILDING, **compiling_once(session, programs)}
         # What these import, JAX among it, stays in a process: the tests of opc fork theirs.
         session.run(programs / "pytest", *SPREAD, *generated, env=env, external=True)
         session.run(programs / "pytest", *SPREAD, *options, "tests", *session.posargs, env=env, external=True)

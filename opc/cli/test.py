@@ -164,7 +164,7 @@ def report(
 def _tiers(specs: Sequence[Path], out: Path, turn: int | None) -> Tiers:
     """Return the covering set and its parts, each with the specs that a change touched, and what has its turn later."""
     from opc.testing.cover import covering_set
-    from opc.testing.extent import waiting
+    from opc.testing.extent import alternating, waiting
     from opc.testing.tiers import Tiers
     from opc.testing.touched import changed, joining
 
@@ -197,10 +197,12 @@ def _tiers(specs: Sequence[Path], out: Path, turn: int | None) -> Tiers:
     seen = waiting([s for s in specs if s in {*memory, *loops, *bodies}], turn)
     resting = [s for s in seen if s not in touched and s not in joined]
     still = [s for s in specs if s in {*every, *device, *expressions} and s not in touched and s not in joined]
-    alternating = {s: number for number, s in enumerate(still)}
+    # Neighbours, which have different turns, are those that run on the same backends: each has half of its ops in a turn.
+    tiers = (bodies, loops, memory, interface, signature, device, expressions, on_gpu)
+    next_turn = alternating(sorted(still, key=lambda s: [s not in some for some in tiers]), turn)
     if turn is not None:
         note(f"in another turn: {', '.join(sorted(later.values())) or 'none'}")
-        note(f"on half of the backends in this turn: {', '.join(s.stem for s in still) or 'none'}")
+        note(f"of the covering set in the next turn: {', '.join(sorted(s.stem for s in next_turn)) or 'none'}")
     return Tiers(
         every,
         interface,
@@ -214,8 +216,7 @@ def _tiers(specs: Sequence[Path], out: Path, turn: int | None) -> Tiers:
         touched,
         later,
         resting,
-        alternating,
-        turn,
+        next_turn,
     )
 
 

@@ -64,9 +64,9 @@ def waiting(things: Sequence[_T], turn: int | None) -> list[_T]:
     return [] if turn is None else [thing for number, thing in enumerate(things) if (number - turn) % TURNS]
 
 
-def alternates(number: int, place: int, turn: int) -> bool:
-    """Whether the op with a number runs in this turn on the backend at a place; if not, it does in the next."""
-    return (number + place + turn) % 2 == 0
+def alternating(things: Sequence[_T], turn: int | None) -> list[_T]:
+    """Return every other one of `things`, those that do not run in a turn and run in the next; none where `turn` is None."""
+    return [] if turn is None else [thing for number, thing in enumerate(things) if (number - turn) % 2]
 
 
-__all__ = ["EVERY_CHOSEN", "EVERY_OP", "TURNS", "Extent", "alternates", "waiting"]
+__all__ = ["EVERY_CHOSEN", "EVERY_OP", "TURNS", "Extent", "alternating", "waiting"]

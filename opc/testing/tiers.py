@@ -10,7 +10,7 @@ from pathlib import Path
 
 from opc.backends.base import Backend
 from opc.backends.kernel.backend import OPTIMIZE
-from opc.testing.extent import EVERY_CHOSEN, EVERY_OP, Extent, alternates
+from opc.testing.extent import EVERY_CHOSEN, EVERY_OP, Extent
 
 THINNED = "a part of the calls was run, for the op is in the covering set and has not changed; without --cover all of them are"
 """What is said of an op of the covering set on every backend."""
@@ -27,8 +27,8 @@ SAMPLED = "a sample of the calls and checks was run, for the op is outside the c
 WAITING = "outside the covering set, and it has its turn in another run; without --turn it runs"
 """Why an op was not run on the backends that run every op."""
 
-ALTERNATING = "in the covering set, and it has its turn on this backend in the next run; without --turn it runs"
-"""Why an unchanged op of the covering set was not run on a backend other than `EVERY_CHOSEN`."""
+ALTERNATING = "in the covering set, and it has its turn in the next run; without --turn it runs"
+"""Why an unchanged op of the covering set was not run."""
 
 OUTSIDE = "outside the covering set, which this backend is run on; without --cover it runs"
 """Why an op was not run on a backend."""
@@ -51,8 +51,7 @@ class Tiers:
         whole: Those of which all is run.
         waiting: Specs outside the covering set that `EVERY_OP` runs in another turn, each with the name of its op.
         resting: Specs of the covering set that have not changed, which the sanitizers see in another turn.
-        alternating: Those that run on half of the backends in a turn and on the others in the next, each with its number.
-        turn: The turn; None where nothing takes turns.
+        alternating: Specs of the covering set, or for backends on a device, that have not changed, which run in the next turn.
     """
 
     chosen: Collection[Path]
@@ -67,20 +66,15 @@ class Tiers:
     whole: Collection[Path] | None = None
     waiting: Mapping[Path, str] = field(default_factory=dict)
     resting: Collection[Path] = ()
-    alternating: Mapping[Path, int] = field(default_factory=dict)
-    turn: int | None = None
+    alternating: Collection[Path] = ()
 
     def runs(self, spec: Path, backend: Backend) -> bool:
         """Whether a backend runs a spec, now."""
         return self._covers(spec, backend) and not self._rests(spec, backend)
 
     def _rests(self, spec: Path, backend: Backend) -> bool:
-        """Whether a spec of the covering set has its turn on a backend in the next run."""
-        if self.turn is None or spec not in self.alternating or backend.name in EVERY_CHOSEN:
-            return False
-        # Backends that share an environment share what is built, and have their turn together.
-        shared = backend.name if backend.environment is None else backend.environment.extra
-        return not alternates(self.alternating[spec], sum(shared.encode()), self.turn)
+        """Whether a spec has its turn in the next run; those that `EVERY_OP` alone would run have turns of their own there."""
+        return spec in self.alternating and (spec in self.chosen or backend.name not in EVERY_OP)
 
     def _covers(self, spec: Path, backend: Backend) -> bool:
         some = self.signature if backend.library_of else self.interface if backend.wraps else self.bodies

@@ -17,7 +17,7 @@ from opc.pipeline import load_family
 from opc.testing import tiers
 from opc.testing.cases.calls import Case
 from opc.testing.execution import HALVED, some
-from opc.testing.extent import TURNS, Extent, waiting
+from opc.testing.extent import TURNS, Extent, alternating, waiting
 from opc.testing.plan import Item, ProofPlan, make_plan
 from opc.testing.references.gradcheck import FEW, check_family, check_sample, points
 from opc.testing.report import print_report
@@ -130,29 +130,33 @@ def test_each_op_has_one_turn(count: int) -> None:
 
 
 def test_an_unchanged_op_of_the_covering_set_runs_on_every_backend_in_one_of_two_turns() -> None:
-    specs = [Path(f"{n}.yaml") for n in range(6)]
-    changed, sometimes, outside = specs[0], specs[1:5], specs[5]
+    specs = [Path(f"{n}.yaml") for n in range(7)]
+    changed, sometimes, device, outside = specs[0], specs[1:5], specs[5], specs[6]
     backends = registry.load_all()[0]
 
+    def at(turn: int | None) -> Tiers:
+        return Tiers(specs[:5], device=[*specs[:2], device], whole=[], alternating=alternating([*sometimes, device], turn))
+
     def runs(turn: int | None) -> set[tuple[Path, str]]:
-        some = Tiers(specs[:5], alternating={s: n for n, s in enumerate(sometimes)}, turn=turn)
-        return {(s, b.name) for s in specs for b in backends if some.runs(s, b)}
+        return {(s, b.name) for s in specs for b in backends if at(turn).runs(s, b)}
 
     every = runs(None)
-    assert every == {(s, b.name) for s in specs[:5] for b in backends} | {(outside, "numpy")}
+    on_device = {b.name for b in backends if b.on_device}
+    assert {name for s, name in every if s == device} == {*on_device, "numpy"}
+    assert {name for s, name in every if s == outside} == {"numpy"}
     first, second = runs(6), runs(7)
     assert first | second == every
     assert first == runs(8)
-    always = {(s, name) for s, name in every if s == changed or name in ("numpy", "torch")}
-    assert first & second == always
-    # Each backend has about half of the ops, each op some of the backends, and those of one environment the same.
-    for name in {name for _, name in every - always}:
+    # What changed runs in both, and what NumPy runs of other ops has turns of its own.
+    assert first & second == {(s, name) for s, name in every if s == changed or (name == "numpy" and s in (device, outside))}
+    # An op runs on all of its backends or on none, so that what is built for it is built in half of the runs.
+    for spec in sometimes:
+        assert {name for s, name in every if s == spec} in [{name for s, name in ran if s == spec} for ran in (first, second)]
+    for name in {b.name for b in backends} - on_device:
         assert sum((s, name) in first for s in sometimes) == 2
-    assert all(0 < sum((s, b.name) in first - always for b in backends) < len(backends) - 2 for s in sometimes)
-    assert {s for s, name in first if name == "popart"} == {s for s, name in first if name == "popxl"}
-    resting = Tiers(specs[:5], whole=[], alternating={s: n for n, s in enumerate(sometimes)}, turn=6)
-    told = [(name, why) for s in sometimes for name, why in resting.left_out(s, backends, [])]
-    assert [why for _, why in told] == [tiers.ALTERNATING] * len(every - first)
+    told = [(name, why) for s in (*sometimes, device) for name, why in at(6).left_out(s, backends, [])]
+    assert sorted(name for name, why in told if why == tiers.ALTERNATING) == sorted(name for _, name in every - first)
+    assert {why for _, why in told} == {tiers.ALTERNATING, tiers.OUTSIDE}
 
 
 def test_a_sample_is_told(sample: Report) -> None:
