@@ -20,6 +20,7 @@ from tests.narrow import narrow
 from .conftest import Sessions
 
 
+@pytest.mark.rotating
 def test_checks(session: Sessions) -> None:
     """Of one op: the proof of every op of the covering set runs them."""
     failures = []
