@@ -54,6 +54,7 @@ def spoken(op: Op) -> list[str]:
     return [read(ElementTree.fromstring(f.mathml)) for f in formulas(op)]
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("path", SPECS, ids=lambda p: p.stem)
 def test_the_formulas_of_a_spec_are_mathml(path: Path) -> None:
     family = load_family(path)
