@@ -1,4 +1,4 @@
-"""Tests that take turns: of those marked `rotating`, one run of the whole suite takes a fourth, the next commit's the next.
+"""Tests that take turns: of those marked `rotating`, one run of the whole suite takes an eighth, the next commit's the next.
 
 What such tests share is a fault that would show in several of them: other sizes, other element types, other ops of one form. One
 that takes many seconds and is about what seldom changes takes turns too. All tests of a file that a change touched run.
@@ -13,7 +13,8 @@ from typing import Any, Protocol, TypeVar
 
 import pytest
 
-from opc.testing.extent import TURNS
+TURNS = 8
+"""How many runs it takes until each of them has run."""
 
 
 class Marked(Protocol):
