@@ -114,6 +114,38 @@ def test_blocks_of_rows_give_what_numpy_gives(
             np.testing.assert_array_equal(one["y"], found[0]["y"])
 
 
+SMALL = [
+    # q's leading axes, k's, v's and the mask's
+    ((5, 700), (5, 700), (5, 700), None),  # slices of many points, the last of fewer
+    ((5, 700), (700,), (5, 1), (1, 700)),  # broadcast along the axis whose points go together, and along the others
+    ((5, 1), (), (5, 700), (1,)),
+    ((700, 5), (1, 1), (5,), (700, 1)),  # an axis of few points
+    ((2048,), (2048,), (), ()),  # the last slice has as many points as the others
+    ((3, 4, 311), (4, 1), (3, 1, 311), None),
+]
+
+
+@pytest.mark.parametrize(("of_q", "of_k", "of_v", "of_mask"), SMALL)
+def test_a_slice_of_small_problems_has_several(
+    fused: KernelLibrary,
+    of_q: tuple[int, ...],
+    of_k: tuple[int, ...],
+    of_v: tuple[int, ...],
+    of_mask: tuple[int, ...] | None,
+) -> None:
+    rng = np.random.default_rng(9)
+    shapes = {"q": (*of_q, 9, 8), "k": (*of_k, 10, 8), "v": (*of_v, 10, 5)} | ({"mask": (*of_mask, 9, 10)} if of_mask else {})
+    given = {name: rng.standard_normal(shape).astype(np.float32) for name, shape in shapes.items()}
+    given["q"] = given["q"][..., ::-1, :]  # strides of its own
+    for is_causal in (False, True):
+        y, t = _expected(given["q"], given["k"], given["v"], given.get("mask"), is_causal)
+        found = [_call(fused, given, is_causal, way) for way in (None, odd_parallel_for, split_everywhere)]
+        for one in found:
+            np.testing.assert_allclose(one["y"], y, rtol=2e-5, atol=2e-6)
+            np.testing.assert_allclose(one["t"], np.broadcast_to(t, one["t"].shape), rtol=2e-5)
+            np.testing.assert_array_equal(one["y"], found[0]["y"])
+
+
 def test_operands_may_have_any_strides_and_broadcast(fused: KernelLibrary, plain: KernelLibrary) -> None:
     rng = np.random.default_rng(1)
     q = rng.standard_normal((400, 8, 4, 2)).astype(np.float16).transpose(2, 3, 0, 1)

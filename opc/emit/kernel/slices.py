@@ -194,10 +194,12 @@ class SliceText:
         yield f"    opc::temporary memory[{count}];"
         yield f"    return run_{op.name}(&call, {everything}, inputs, outputs, {attributes}, context, memory);"
         yield "  }"
-        yield f"  {struct_name(op)} slice = call;"
-        for name in dict.fromkeys(group_member((d.name, d.of)) for o in operands for d in o.dims if isinstance(d, Group)):
-            if self._is_ours(name):
-                yield f"  slice.{name}.rank = 0;"
+        groups = dict.fromkeys(group_member((d.name, d.of)) for o in operands for d in o.dims if isinstance(d, Group))
+        ours = [name for name in groups if self._is_ours(name)]
+        several = bool(ours) and (self.rows is None or self.rows.summed is None)
+        yield f"  {struct_name(op)} slice = call{', rest = call' if several else ''};"
+        if not several:
+            yield from (f"  slice.{name}.rank = 0;" for name in ours)
         if self.rows is not None and self.rows.places is not None:
             yield from (f"  slice.{dim_member(name)}.size = 1;" for name in sorted(self.rows.places.sizes))
         yield (
@@ -206,6 +208,13 @@ class SliceText:
         )
         if leading:
             yield "  slices.parts = &parts;"
+        if several:
+            yield "  const int64_t points = slices.points = opc::points_of_slice(slices, elements);"
+            yield "  const int64_t left = opc::points_of_rest(slices);"
+            for name in ours:
+                yield f"  opc::keep_points(slice.{name}, points, points);"
+                yield f"  opc::keep_points(rest.{name}, points, left);"
+            yield "  slices.rest = &rest;"
         if self.rows is None or self.rows.summed is None:
             yield "  return opc::run_slices(slices);"
         else:

@@ -10,6 +10,9 @@ namespace opc {
 #ifndef OPC_BLOCK_ELEMENTS
 #define OPC_BLOCK_ELEMENTS (1 << 19)
 #endif
+#ifndef OPC_SLICE_ELEMENTS
+#define OPC_SLICE_ELEMENTS (1 << 15)
+#endif
 #ifndef OPC_LEAST_ROWS
 #define OPC_LEAST_ROWS 128
 #endif
@@ -17,6 +20,7 @@ namespace opc {
 enum : int64_t {
   least_slices = 4,
   sliced_elements = 1 << 18,
+  slice_elements = OPC_SLICE_ELEMENTS, /* of operands and temporaries, in a slice of several points */
   block_elements = OPC_BLOCK_ELEMENTS, /* of a temporary, in a block of rows */
   block_strip = 16,                    /* rows that a block is a multiple of */
   least_rows = OPC_LEAST_ROWS,         /* of a block, where leading axes have names */
@@ -84,7 +88,8 @@ struct slice_parts {
 /* An op to be sliced: its operands, inputs first, and for each of them the sizes of its leading axes that belong to the group, NULL for
  * none. `call` is the call of one slice. Where slices go in blocks of rows, `in_rows` says which operands have the axis of `rows` points
  * behind those of the group; a block has `block` of them, the last one what is left. With `parts` the group is that of the leading axes,
- * and these say what a slice has of each operand instead. */
+ * and these say what a slice has of each operand instead. Where a slice has several `points` along the last axis of the group, its call has
+ * that axis and no other one of the group, and `rest` is the call of what is left at its end. */
 struct slicing {
   const opc_context *context;
   const extents *group;
@@ -102,7 +107,42 @@ struct slicing {
   int64_t block = 0;
   slice_pool *pool = nullptr;
   const slice_parts *parts = nullptr;
+  int64_t points = 1;
+  const void *rest = nullptr;
 };
+
+/* How many points of the last axis of the group a slice has: as many as there is room for in a cache, so that what is done once for each
+ * slice is little beside what is done for its points. A point's temporaries have `elements`. It depends on sizes alone, too. */
+static int64_t points_of_slice(const slicing &s, int64_t elements) {
+  if (s.group->rank == 0 || s.parts != nullptr || (s.in_rows != nullptr && s.block < s.rows)) return 1;
+  for (int32_t k = 0; k < s.input_count + s.output_count; ++k) {
+    const DLTensor *const t = k < s.input_count ? s.inputs[k] : s.outputs[k - s.input_count];
+    if (t == nullptr) continue;
+    int64_t own = 1;
+    for (int32_t i = s.own[k] != nullptr ? s.own[k]->rank : 0; i < t->ndim; ++i) own *= t->shape[i];
+    elements += own;
+  }
+  const int64_t last = s.group->size[s.group->rank - 1];
+  if (elements > slice_elements / 2) return 1;
+  const int64_t most = elements > 1 ? slice_elements / elements : slice_elements;
+  return most < last ? most : last;
+}
+
+/* How many points the last one of the slices along that axis has. */
+static inline int64_t points_of_rest(const slicing &s) {
+  const int64_t left = s.group->rank > 0 ? s.group->size[s.group->rank - 1] % s.points : 0;
+  return left > 0 ? left : s.points;
+}
+
+/* Leaves a group of a slice's call the last axis alone, with so many points where it is not broadcast, or no axis. */
+static inline void keep_points(extents &group, int64_t points, int64_t count) {
+  if (points > 1 && group.rank > 0) {
+    group.size[0] = group.size[group.rank - 1] == 1 ? 1 : count;
+    group.rank = 1;
+  } else {
+    group.rank = 0;
+  }
+}
 
 /* How many rows of a slice go together, whose temporaries have `elements` each. It depends on sizes alone, so that the sums do, too. Where
  * the earlier of them need `fewer` columns, there are several blocks of a smaller slice, too. No block has less than `least` rows but the
@@ -119,6 +159,11 @@ static inline int64_t blocks_of_rows(int64_t rows, int64_t block) { return rows 
 
 static inline int64_t blocks_of_slice(const slicing &s) {
   return s.in_rows != nullptr || s.parts != nullptr ? blocks_of_rows(s.rows, s.block) : 1;
+}
+
+/* How many slices there are along the last axis of the group. */
+static inline int64_t slices_along(const slicing &s) {
+  return s.group->rank > 0 ? (s.group->size[s.group->rank - 1] + s.points - 1) / s.points : 1;
 }
 
 /* Whether slicing pays: there are enough slices, their temporaries, of `elements` each, don't fit a cache all together, and no result
@@ -138,9 +183,10 @@ static bool pays_to_slice(const extents &group, const extents *const *own, int32
 }
 
 /* Sets `slice` to a tensor at a position in the group, of which NULL stands for a tensor without it. With `rows` the axis behind the group
- * has these; `shape` is there for the sizes that the slice has then. */
+ * has these; with `points` that are not 0 the last axis of the group stays and has so many. `shape` is there for the sizes that the slice
+ * has then. */
 static void take_slice(DLTensor &slice, const DLTensor &whole, const extents *own, const int64_t *at, int32_t rank,
-                       const row_block *rows, int64_t *shape) {
+                       const row_block *rows, int64_t points, int64_t *shape) {
   slice = whole;
   const int32_t leading = own != nullptr ? own->rank : 0;
   int64_t offset = 0;
@@ -151,13 +197,18 @@ static void take_slice(DLTensor &slice, const DLTensor &whole, const extents *ow
     if (i == leading && rows != nullptr) offset += rows->first * stride;
     contiguous *= whole.shape[i];
   }
+  const int32_t left = points > 0 && leading > 0 ? leading - 1 : leading;
   slice.byte_offset += static_cast<uint64_t>(offset * (whole.dtype.bits / 8));
-  slice.ndim -= leading;
-  slice.shape += leading;
-  if (slice.strides != nullptr) slice.strides += leading;
-  if (rows != nullptr) {
+  slice.ndim -= left;
+  slice.shape += left;
+  if (slice.strides != nullptr) slice.strides += left;
+  if (rows != nullptr || left < leading) {
     for (int32_t i = 0; i < slice.ndim; ++i) shape[i] = slice.shape[i];
-    shape[0] = rows->count;
+    if (left == leading) {
+      shape[0] = rows->count;
+    } else if (shape[0] != 1) {
+      shape[0] = points;
+    }
     slice.shape = shape;
   }
 }
@@ -208,16 +259,20 @@ static row_block take_block(const slicing &s, int64_t slice, int64_t block, kept
   const int32_t operands = s.input_count + s.output_count;
   const DLTensor *whole[most_sliced];
   for (int32_t k = 0; k < operands; ++k) whole[k] = k < s.input_count ? s.inputs[k] : s.outputs[k - s.input_count];
-  int64_t at[OPC_MAX_RANK];
+  int64_t at[OPC_MAX_RANK], points = 0;
   for (int32_t i = s.group->rank - 1; i >= 0; --i) {
-    at[i] = slice % s.group->size[i];
-    slice /= s.group->size[i];
+    const int64_t size = s.group->size[i], each = i == s.group->rank - 1 ? s.points : 1, slices = (size + each - 1) / each;
+    at[i] = slice % slices * each;
+    slice /= slices;
+    if (each > 1) points = size - at[i] < each ? size - at[i] : each;
   }
   if (s.parts != nullptr) take_parts(*s.parts, whole, operands, at, rows, taken.tensors, taken.shapes, taken.strides);
   for (int32_t k = 0; k < operands; ++k) {
     DLTensor &t = taken.tensors[k];
-    const row_block *own_rows = s.in_rows != nullptr && s.in_rows[k] ? &rows : nullptr;
-    if (whole[k] != nullptr && s.parts == nullptr) take_slice(t, *whole[k], s.own[k], at, s.group->rank, own_rows, taken.shapes[k]);
+    const row_block *own_rows = s.in_rows != nullptr && s.in_rows[k] && points == 0 ? &rows : nullptr;
+    if (whole[k] != nullptr && s.parts == nullptr) {
+      take_slice(t, *whole[k], s.own[k], at, s.group->rank, own_rows, points, taken.shapes[k]);
+    }
     if (k < s.input_count) {
       taken.inputs[k] = whole[k] != nullptr ? &t : nullptr;
     } else {
@@ -250,7 +305,9 @@ static void run_slice_range(void *argument, int64_t begin, int64_t end) {
       /* The last rows first: where others need fewer columns, memory for these is there then. */
       const int64_t block = blocks - 1 - unit % blocks;
       const row_block rows = take_block(s, unit / blocks, block, blocks > 1 ? memory.kept : nullptr, taken);
-      code = s.run(s.call, rows, taken.inputs, taken.outputs, s.attributes, &alone, memory.temporaries);
+      const bool is_rest = s.points > 1 && unit % slices_along(s) == slices_along(s) - 1;
+      const void *const call = is_rest ? s.rest : s.call;
+      code = s.run(call, rows, taken.inputs, taken.outputs, s.attributes, &alone, memory.temporaries);
     }
     return code;
   });
@@ -260,7 +317,8 @@ static int32_t run_slices(slicing &s) {
   slice_pool pool;
   s.pool = &pool;
   s.code = OPC_OK;
-  over_range(s.context, count(*s.group) * blocks_of_slice(s), 1, run_slice_range, &s);
+  const int64_t last = s.group->rank > 0 ? s.group->size[s.group->rank - 1] : 1;
+  over_range(s.context, count(*s.group) / last * slices_along(s) * blocks_of_slice(s), 1, run_slice_range, &s);
   return s.code;
 }
 
