@@ -22,7 +22,7 @@ from opc.ir.op import Assign, AttributeKind, DimSpec, Group, Op, Operand
 from opc.ir.verify import VerifyError
 from opc.loops.schedule import Decisions, Override, active
 from opc.lower.columns import dropped_axis, needed_columns
-from opc.lower.loop_ir import ContractionStage, FusedRows, GroupLoop, IndexLoop, Loop, NestStage, Program, RowStage, Stage
+from opc.lower.loop_ir import ContractionStage, FusedRows, GroupLoop, IndexLoop, Loop, NestStage, Program, RowStage, Stage, VectorPlan
 from opc.lower.lower import SpecialisedProgram, lower, lowered_across, staged
 from opc.lower.memory import read_by, with_shared_memory, written_by
 from opc.lower.orders import with_orders
@@ -115,9 +115,19 @@ def _pays(ops: list[Op], programs: list[Program], rows: FusedRows) -> bool:
                 # A statement that needs its own rows alone may still run across them, or along them as whole rows.
                 if any(_strays(op, stage, rows)):
                     return False
-            elif not isinstance(stage, ContractionStage):
-                return False  # blocks give their addends as sums are computed, which nests and rows do not
+            elif not _adds_up(stage, rows):
+                return False
     return any(_gains(p, rows) for p in programs)
+
+
+def _adds_up(stage: Stage, rows: FusedRows) -> bool:
+    """Whether a stage stores nothing but addends of sums over rows, in the type of sums: what is converted as it is stored goes
+    by the type that a tensor has, which is not so of nests that are evaluated point by point."""
+    if any(map(rows.has, written_by(stage))):
+        return False
+    if isinstance(stage, NestStage):
+        return stage.sum is None and bool(stage.plans) and all(isinstance(p, VectorPlan) for p in stage.plans)
+    return True
 
 
 def _candidates(ops: list[Op]) -> Iterator[FusedRows]:
@@ -263,14 +273,17 @@ def _from_first(op: Op, rows: FusedRows) -> Op:
     """Return an op that counts rows from the first one of a block, and asks for the number of rows of all blocks."""
     body: list[Assign] = []
     for s in op.body:
-        if not rows.has(s.target):
-            body.append(s)
-            continue
-        row = s.indices[rows.at]
+        row = s.indices[rows.at] if rows.has(s.target) else _summed_row(s, rows)
         assert isinstance(row, str), "a row has one index"
         body.append(_with_numbers(s, {Index(row): Affine.of(Index(row)) + Dim(rows.first)}))
     changed = any(a is not b for a, b in zip(op.body, body, strict=True))
     return _whole(op.with_body(tuple(body)) if changed else op, rows, rows.dim)
+
+
+def _summed_row(s: Assign, rows: FusedRows) -> str:
+    """Return the index of the rows that a statement is the sum over."""
+    assert isinstance(s.value, Reduce), "what has no rows is a sum over them"
+    return next(a.index for a in s.value.axes if isinstance(a, Axis) and a.extent == Affine.of(Dim(rows.dim)))
 
 
 def _whole(op: Op, rows: FusedRows, dim: str | None) -> Op:
@@ -315,7 +328,7 @@ def verify_fused(op: Op, program: Program) -> None:
             raise VerifyError(f"{op.name} has results that are no sums over rows: {', '.join(names)}")
     for stage in program.stages:
         if not all(map(rows.has, written_by(stage))):
-            if not isinstance(stage, ContractionStage):
+            if not _adds_up(stage, rows):
                 raise VerifyError(f"{stage.name} stores a sum over rows as an output has it")
             continue
         for name in _strays(op, stage, rows):

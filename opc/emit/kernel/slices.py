@@ -218,7 +218,8 @@ class SliceText:
         types: list[str] = []
         for o in map(self.op.output, summed.outputs):
             axis = next((n for n, d in enumerate(o.dims) if isinstance(d, Affine) and str(d) in columns), -1)
-            types.append(f"{{{places[o.name]}, {axis}, {dtype_text(o.type)}}}")
+            absent = sum(1 << n for n in summed.absent.get(o.name, ()))
+            types.append(f"{{{places[o.name]}, {axis}, {dtype_text(o.type)}, {absent}}}")
         yield f"  const opc::summed_output summed[] = {{{', '.join(types)}}};"
         yield f"  const int64_t members = {scalar.number(summed.members)};"
         yield f"  return opc::run_summed(slices, summed, {len(types)}, members, {self.family.name}_loops::best().rows);"
