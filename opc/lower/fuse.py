@@ -17,16 +17,31 @@ from functools import lru_cache
 
 from opc.ir.affine import Affine, Dim, Index, Symbol
 from opc.ir.arrangement import arrangement
-from opc.ir.expr import Axis, BroadcastAxis, Expr, GroupRef, IndexValue, Read, Reduce, free_indices, reads, rewrite, walk
+from opc.ir.expr import (
+    Axis,
+    BroadcastAxis,
+    Expr,
+    GroupRef,
+    IndexValue,
+    Read,
+    Reduce,
+    free_indices,
+    has_reduction,
+    operands_read,
+    reads,
+    rewrite,
+    walk,
+)
 from opc.ir.op import Assign, AttributeKind, DimSpec, Group, Op, Operand
 from opc.ir.verify import VerifyError
 from opc.loops.schedule import Decisions, Override, active
+from opc.lower.clamps import with_clamps, without_points
 from opc.lower.columns import dropped_axis, needed_columns
 from opc.lower.loop_ir import ContractionStage, FusedRows, GroupLoop, IndexLoop, Loop, NestStage, Program, RowStage, Stage, VectorPlan
 from opc.lower.lower import SpecialisedProgram, lower, lowered_across, staged
 from opc.lower.memory import read_by, with_shared_memory, written_by
 from opc.lower.orders import with_orders
-from opc.lower.places import Places, places_of
+from opc.lower.places import Clamps, places_of
 from opc.lower.runs import with_runs
 from opc.lower.slices import stays_at_point
 from opc.lower.summed import summed_of
@@ -75,17 +90,35 @@ def _in_rows(same: _Same, overrides: tuple[Override, ...]) -> tuple[SpecialisedP
     if any(v.program.steps for v in variants):
         return variants  # a step reads what other steps have left
     names = frozenset[str]().union(*(op_names(v.case.op) | index_names(v.case.op) for v in variants))
-    rows = _common(same.op, variants, Namer(names))
+    sliced, clamped = _as_slices(variants) or (variants, {})
+    rows = _common(same.op, sliced, Namer(names), clamped)
+    if rows is None and sliced is not variants:
+        sliced, rows = variants, _common(same.op, variants, Namer(names), {})
     decisions = Decisions(same.op.name, overrides)
     if rows is None or not decisions.take("fuse", rows.dim):
         return variants
-    fused = tuple(_fused(v, rows) for v in variants)
+    fused = tuple(_fused(v, rows) for v in sliced)
     for v in fused:
         verify_fused(v.case.op, v.program)
     return tuple(replace(v, program=replace(v.program, schedule=decisions.schedule)) for v in fused)
 
 
-def _common(op: Op, variants: tuple[SpecialisedProgram, ...], namer: Namer) -> FusedRows | None:
+def _as_slices(variants: tuple[SpecialisedProgram, ...]) -> tuple[tuple[SpecialisedProgram, ...], Clamps] | None:
+    """Return the programs as slices along leading axes run them, None where that is as they are: see `opc.lower.clamps`."""
+    ops = [v.case.op for v in variants]
+    inputs = {o.name for o in ops[0].inputs}
+    short = {s.target for o in ops for s in o.body if operands_read(s.value) <= inputs and not has_reduction(s.value)}
+    shared = _shared([o.operand(s.target).dims for o in ops for s in o.body if s.target not in short])
+    if len(shared) < 2:
+        return None
+    without = [without_points(o, shared[:-1]) for o in ops]
+    found = with_clamps(without, shared[:-1])
+    if found is None or all(a is b for a, b in zip(found[0], ops, strict=True)):
+        return None
+    return tuple(v if o is v.case.op else staged(v, o) for v, o in zip(variants, found[0], strict=True)), found[1]
+
+
+def _common(op: Op, variants: tuple[SpecialisedProgram, ...], namer: Namer, clamped: Clamps) -> FusedRows | None:
     """Return the axis that the stages of all variants are fused along, None where there is none or nothing to gain.
 
     A call says where an axis is that an attribute places: such ops stay as they are.
@@ -94,7 +127,7 @@ def _common(op: Op, variants: tuple[SpecialisedProgram, ...], namer: Namer) -> F
         return None
     ops = [v.case.op for v in variants]
     programs = [v.program for v in variants]
-    rows = next((r for r in _candidates(ops) if _pays(ops, programs, r)), None)
+    rows = next((r for r in _candidates(ops, clamped) if _pays(ops, programs, r)), None)
     if rows is None:
         return None
     asked = {a.name: None for o in ops for a in _counted(o) if a == Dim(rows.dim)}
@@ -130,7 +163,7 @@ def _adds_up(stage: Stage, rows: FusedRows) -> bool:
     return True
 
 
-def _candidates(ops: list[Op]) -> Iterator[FusedRows]:
+def _candidates(ops: list[Op], clamped: Clamps) -> Iterator[FusedRows]:
     """Yield the axes that every statement may run over by itself, the one behind most leading axes first.
 
     Axes lead where an operand has one of them without the rows, as keys have heads: it is packed once for the blocks of a slice.
@@ -144,12 +177,12 @@ def _candidates(ops: list[Op]) -> Iterator[FusedRows]:
     shared = _shared([d[0 if group is None else 1 :] for d in targets])
     for n in reversed(range(1, len(shared) if group is None else 0)):
         leading, row = tuple(shared[:n]), Affine.of(Dim(shared[n]))
-        places = places_of(ops, leading)
+        places = places_of(ops, leading, clamped)
         without = (own for name, own in ({} if places is None else places.axes).items() if row not in ops[0].operand(name).dims)
         if any(Index(leading[-1]) in p.atoms() for own in without for p in own.values()):
             yield FusedRows(None, shared[n], "", leading, places)
-    yield from _with_sums(ops)
-    if shared:
+    yield from _with_sums(ops, clamped)
+    if shared and not clamped:
         yield FusedRows(group, shared[0], "")
 
 
@@ -164,7 +197,7 @@ def _shared(shapes: list[tuple[DimSpec, ...]]) -> list[str]:
     return found
 
 
-def _with_sums(ops: list[Op]) -> Iterator[FusedRows]:
+def _with_sums(ops: list[Op], clamped: Clamps) -> Iterator[FusedRows]:
     """Yield the axes that every statement may run over by itself but for results that are sums over rows."""
     outputs = {o.name for o in ops[0].outputs}
     read = {r.operand for o in ops for s in o.body for r in reads(s.value)}
@@ -174,10 +207,10 @@ def _with_sums(ops: list[Op]) -> Iterator[FusedRows]:
         before = tuple(Affine.of(Dim(d)) for d in shared[: n + 1])
         apart = [o.name for o in ops[0].outputs if o.dims[: n + 1] != before and o.name not in read]
         inner = [o.with_body(tuple(s for s in o.body if s.target not in apart)) for o in ops]
-        places = places_of(inner, leading) if apart else None
+        places = places_of(inner, leading, clamped) if apart else None
         summed = None if places is None else summed_of(ops, apart, leading, row, places)
         if places is not None and summed is not None:
-            whole = Places({**places.axes, **summed.axes}, places.sizes)
+            whole = replace(places, axes={**places.axes, **summed.axes})
             yield FusedRows(None, row, "", leading, whole, summed=summed)
 
 
@@ -209,7 +242,7 @@ def _reads_row(op: Op, e: Expr, row: str, rows: FusedRows) -> bool:
             if places and not (_has_once(op, e.operand, rows) and e.indices[places[0]] == Affine.of(Index(row))):
                 return False
             others = (i for n, i in enumerate(e.indices) if n not in places)
-            return all(_stays_outside(i, row, size) if isinstance(i, Affine) else isinstance(i, GroupRef) for i in others)
+            return all(size not in i.atoms() if isinstance(i, Affine) else isinstance(i, GroupRef) for i in others)
         case Reduce():
             extents = [a.extent for a in e.axes if isinstance(a, Axis)]
             bound = {a.index for a in e.axes if isinstance(a, Axis)}
@@ -270,14 +303,40 @@ def _fused(variant: SpecialisedProgram, rows: FusedRows) -> SpecialisedProgram:
 
 
 def _from_first(op: Op, rows: FusedRows) -> Op:
-    """Return an op that counts rows from the first one of a block, and asks for the number of rows of all blocks."""
+    """Return an op that counts rows from the first one of a block, and asks for the number of rows of all blocks.
+
+    An operand that has not the axis of rows is whole, so that what it is read at counts rows, too.
+    """
     body: list[Assign] = []
     for s in op.body:
         row = s.indices[rows.at] if rows.has(s.target) else _summed_row(s, rows)
         assert isinstance(row, str), "a row has one index"
-        body.append(_with_numbers(s, {Index(row): Affine.of(Index(row)) + Dim(rows.first)}))
+        new: Mapping[Symbol, Affine] = {Index(row): Affine.of(Index(row)) + Dim(rows.first)}
+        body.append(_with_places(op, _with_numbers(s, new), row, rows, new))
     changed = any(a is not b for a, b in zip(op.body, body, strict=True))
     return _whole(op.with_body(tuple(body)) if changed else op, rows, rows.dim)
+
+
+def _with_places(op: Op, s: Assign, row: str, rows: FusedRows, new: Mapping[Symbol, Affine]) -> Assign:
+    """Return a statement with rows counted in the places of operands that are whole."""
+
+    def rule(e: Expr) -> Expr:
+        if not isinstance(e, Read):
+            return e
+        counted = list(_counting_rows(op, e, row, rows))
+        if not counted:
+            return e
+        places = (i.substitute(new.get) if n in counted and isinstance(i, Affine) else i for n, i in enumerate(e.indices))
+        return replace(e, indices=tuple(places))
+
+    return s.with_value(rewrite(s.value, rule)) if any(True for e in reads(s.value) for _ in _counting_rows(op, e, row, rows)) else s
+
+
+def _counting_rows(op: Op, e: Read, row: str, rows: FusedRows) -> Iterator[int]:
+    """Yield the axes along which a read counts rows, in an operand that has all of what is there."""
+    for n, (index, dim) in enumerate(zip(e.indices, op.operand(e.operand).dims, strict=True)):
+        if isinstance(index, Affine) and row in index.indices() and dim != Affine.of(Dim(rows.dim)):
+            yield n
 
 
 def _summed_row(s: Assign, rows: FusedRows) -> str:
@@ -320,7 +379,7 @@ def verify_fused(op: Op, program: Program) -> None:
         return
     if rows.leading:
         inner = op.with_body(tuple(s for s in op.body if rows.has(s.target)))
-        found = places_of((inner,), rows.leading)
+        found = None if rows.places is None else places_of((inner,), rows.leading, rows.places.clamped)
         if found is None or rows.places is None or not found.axes.items() <= rows.places.axes.items():
             raise VerifyError(f"{op.name} needs more than one point of its leading axes at a time")
         names = () if rows.summed is None else rows.summed.outputs
@@ -340,7 +399,7 @@ def verify_fused(op: Op, program: Program) -> None:
 
 def _strays(op: Op, stage: Stage, rows: FusedRows) -> Iterator[str]:
     """Yield the operands that a stage has at other rows than those of a block."""
-    size = Dim(rows.dim)
+    size, counted = Dim(rows.dim), False
     before: list[Loop] = [] if rows.group is None else [GroupLoop(rows.group)]
     before += [IndexLoop("", Affine.of(Dim(d))) for d in rows.leading]
     match stage:
@@ -351,7 +410,8 @@ def _strays(op: Op, stage: Stage, rows: FusedRows) -> Iterator[str]:
             places = [(f.read.operand, f.read.indices) for t in stage.terms for f in t.factors]
             places += list(stage.operand_indices)
         case NestStage():
-            places = [(r.operand, r.indices) for r in reads(stage.assign.value) if isinstance(r, Read)]
+            places = [(r.operand, r.indices) for r in reads(stage.assign.value)]
+            counted = True
             if stage.sum is not None:
                 yield stage.sum
     row = stage.assign.indices[rows.at]
@@ -363,7 +423,7 @@ def _strays(op: Op, stage: Stage, rows: FusedRows) -> Iterator[str]:
             if isinstance(dim, Affine) and size in dim.atoms():
                 stays = dim == Affine.of(size) and index == Affine.of(Index(row))
             else:
-                stays = isinstance(index, GroupRef) or row not in _indices(index)
+                stays = isinstance(index, GroupRef) or row not in _indices(index) or (counted and isinstance(index, Affine))
             if not stays:
                 yield name
 
