@@ -8,6 +8,7 @@ element for each point of leading axes alone, such as the length of each batch, 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 from opc.ir.affine import Affine, Dim
 from opc.ir.expr import Const, Expr, IndexValue, Read, Select, has_reduction, operands_read, reads, rewrite, walk
@@ -16,6 +17,7 @@ from opc.lower.columns import gap
 from opc.lower.places import Clamps
 from opc.records import replace
 from opc.transform.normalize import put
+
 
 def without_points(op: Op, leading: Sequence[str]) -> Op:
     """Return the op with temporaries that have leading axes alone, and are made of inputs without a reduction, in their uses."""
@@ -54,10 +56,10 @@ def with_clamps(ops: Sequence[Op], leading: Sequence[str]) -> tuple[list[Op], Cl
             value = s.value
             for last, at in _asked(op, s, leading):
                 axes = {(r.operand, n) for r in reads(value) for n in _axes(op, r, last)}
-                merged = rewrite(value, lambda e, last=last, at=at: _merged(op, e, last, at))  # type: ignore[misc]
+                merged = rewrite(value, partial(_merged, op, last, at, False))
                 if merged is value:
                     continue
-                left = rewrite(value, lambda e, last=last, at=at: _merged(op, e, last, at, leave_out=True))  # type: ignore[misc]
+                left = rewrite(value, partial(_merged, op, last, at, True))
                 if operands_read(left) & {name for name, _ in axes}:
                     return None
                 for name, n in axes:
@@ -92,8 +94,8 @@ def _axes(op: Op, r: Read, size: Dim) -> list[int]:
     return [n for n, d in enumerate(op.operand(r.operand).dims) if not isinstance(d, Group) and d == Affine.of(size)]
 
 
-def _merged(op: Op, e: Expr, size: Dim, at: Affine, leave_out: bool = False) -> Expr:
-    """Return the side for places inside of an axis where the other one is the same at the last place."""
+def _merged(op: Op, size: Dim, at: Affine, leave_out: bool, e: Expr) -> Expr:
+    """Return the side for places inside of an axis where the other one is the same at the last place; 0 to `leave_out` both."""
     if not isinstance(e, Select) or gap(e.cond) != Affine.of(size) - 1 - at:
         return e
     last = Affine.of(size) - 1

@@ -190,7 +190,10 @@ class _Dropped:
         match e.body:
             case Select(cond=cond, other=Const(value=0)):
                 dims = self.op.operand(self.least).dims
-                sizes = {Affine.of(Dim(self.rows.dim)): self.rows.at, Affine.of(Dim(self.dim)): dims.index(Affine.of(Dim(self.dim)))}
+                sizes = {
+                    Affine.of(Dim(self.rows.dim)): self.rows.at,
+                    Affine.of(Dim(self.dim)): dims.index(Affine.of(Dim(self.dim))),
+                }
                 bound = [a for a in e.axes if isinstance(a, Axis) and a.extent in sizes]
                 names = {a.index: str(self.places[sizes[a.extent]]) for a in bound}
                 f = gap(cond)

@@ -12,10 +12,10 @@ told those of all blocks. Axes before it, such as batches and heads, are a group
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import lru_cache
 
-from opc.ir.affine import Affine, Dim, Index, Symbol
+from opc.ir.affine import Affine, Dim, Index
 from opc.ir.arrangement import arrangement
 from opc.ir.expr import (
     Axis,
@@ -29,7 +29,6 @@ from opc.ir.expr import (
     has_reduction,
     operands_read,
     reads,
-    rewrite,
     walk,
 )
 from opc.ir.op import Assign, AttributeKind, DimSpec, Group, Op, Operand
@@ -37,11 +36,23 @@ from opc.ir.verify import VerifyError
 from opc.loops.schedule import Decisions, Override, active
 from opc.lower.clamps import with_clamps, without_points
 from opc.lower.columns import dropped_axis, needed_columns
-from opc.lower.loop_ir import ContractionStage, FusedRows, GroupLoop, IndexLoop, Loop, NestStage, Program, RowStage, Stage, VectorPlan
+from opc.lower.loop_ir import (
+    ContractionStage,
+    FusedRows,
+    GroupLoop,
+    IndexLoop,
+    Loop,
+    NestStage,
+    Program,
+    RowStage,
+    Stage,
+    VectorPlan,
+)
 from opc.lower.lower import SpecialisedProgram, lower, lowered_across, staged
 from opc.lower.memory import read_by, with_shared_memory, written_by
 from opc.lower.orders import with_orders
 from opc.lower.places import Clamps, places_of
+from opc.lower.row_numbers import counting_rows, from_first, whole
 from opc.lower.runs import with_runs
 from opc.lower.slices import stays_at_point
 from opc.lower.summed import summed_of
@@ -293,76 +304,13 @@ def _is(loop: object, dim: str) -> bool:
 
 def _fused(variant: SpecialisedProgram, rows: FusedRows) -> SpecialisedProgram:
     """Return a program whose stages run on a block of rows: the index of a row, used as a number, counts from the first row."""
-    op = _from_first(variant.case.op, rows)
-    without = _whole(op, rows, dropped_axis(op, rows))
+    op = from_first(variant.case.op, rows)
+    without = whole(op, rows, dropped_axis(op, rows))
     columns = needed_columns(without, rows)
     op = op if columns is None else without
     if op is not variant.case.op:
         variant = staged(variant, op)
     return replace(variant, program=replace(with_shared_memory(variant.program), fused=rows, columns=columns))
-
-
-def _from_first(op: Op, rows: FusedRows) -> Op:
-    """Return an op that counts rows from the first one of a block, and asks for the number of rows of all blocks.
-
-    An operand that has not the axis of rows is whole, so that what it is read at counts rows, too.
-    """
-    body: list[Assign] = []
-    for s in op.body:
-        row = s.indices[rows.at] if rows.has(s.target) else _summed_row(s, rows)
-        assert isinstance(row, str), "a row has one index"
-        new: Mapping[Symbol, Affine] = {Index(row): Affine.of(Index(row)) + Dim(rows.first)}
-        body.append(_with_places(op, _with_numbers(s, new), row, rows, new))
-    changed = any(a is not b for a, b in zip(op.body, body, strict=True))
-    return _whole(op.with_body(tuple(body)) if changed else op, rows, rows.dim)
-
-
-def _with_places(op: Op, s: Assign, row: str, rows: FusedRows, new: Mapping[Symbol, Affine]) -> Assign:
-    """Return a statement with rows counted in the places of operands that are whole."""
-
-    def rule(e: Expr) -> Expr:
-        if not isinstance(e, Read):
-            return e
-        counted = list(_counting_rows(op, e, row, rows))
-        if not counted:
-            return e
-        places = (i.substitute(new.get) if n in counted and isinstance(i, Affine) else i for n, i in enumerate(e.indices))
-        return replace(e, indices=tuple(places))
-
-    return s.with_value(rewrite(s.value, rule)) if any(True for e in reads(s.value) for _ in _counting_rows(op, e, row, rows)) else s
-
-
-def _counting_rows(op: Op, e: Read, row: str, rows: FusedRows) -> Iterator[int]:
-    """Yield the axes along which a read counts rows, in an operand that has all of what is there."""
-    for n, (index, dim) in enumerate(zip(e.indices, op.operand(e.operand).dims, strict=True)):
-        if isinstance(index, Affine) and row in index.indices() and dim != Affine.of(Dim(rows.dim)):
-            yield n
-
-
-def _summed_row(s: Assign, rows: FusedRows) -> str:
-    """Return the index of the rows that a statement is the sum over."""
-    assert isinstance(s.value, Reduce), "what has no rows is a sum over them"
-    return next(a.index for a in s.value.axes if isinstance(a, Axis) and a.extent == Affine.of(Dim(rows.dim)))
-
-
-def _whole(op: Op, rows: FusedRows, dim: str | None) -> Op:
-    """Return an op that asks for the whole size of an axis where it counts its points: a block has fewer of them."""
-    name = next((n for n, d in rows.whole if d == dim), None)
-    if dim is None or name is None:
-        return op
-    body = tuple(_with_numbers(s, {Dim(dim): Affine.of(Dim(name))}) for s in op.body)
-    return op.with_body(body) if any(a is not b for a, b in zip(op.body, body, strict=True)) else op
-
-
-def _with_numbers(s: Assign, new: Mapping[Symbol, Affine]) -> Assign:
-    """Return a statement with symbols replaced where it uses them in numbers."""
-    if not any(isinstance(e, IndexValue) and e.value.atoms() & new.keys() for e in walk(s.value)):
-        return s
-
-    def rule(e: Expr) -> Expr:
-        return replace(e, value=e.value.substitute(new.get)) if isinstance(e, IndexValue) else e
-
-    return s.with_value(rewrite(s.value, rule))
 
 
 def verify_fused(op: Op, program: Program) -> None:
@@ -392,6 +340,13 @@ def verify_fused(op: Op, program: Program) -> None:
             continue
         for name in _strays(op, stage, rows):
             raise VerifyError(f"{stage.name} does not stay in its block of rows along {rows.dim}: {name}")
+    for s in op.body:
+        row = s.indices[rows.at] if rows.has(s.target) else None
+        for e in reads(s.value) if isinstance(row, str) else ():
+            for n in counting_rows(op, e, str(row), rows):
+                index = e.indices[n]
+                if not isinstance(index, Affine) or Dim(rows.first) not in index.atoms():
+                    raise VerifyError(f"{s.target} reads {e.operand} at rows of a block, and that has all")
     for t in program.temporaries:
         if sum(_is(x, rows.dim) for x in t.loops) != 1:
             raise VerifyError(f"the temporary {t.name} does not have rows along {rows.dim}")

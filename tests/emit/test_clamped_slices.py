@@ -1,4 +1,4 @@
-"""Operands that slices have at clamped places of their leading axes, compiled: attention under a mask that is for all, against NumPy."""
+"""Operands that slices have at clamped places of leading axes, compiled: attention under a mask for all, against NumPy."""
 
 from __future__ import annotations
 

@@ -93,7 +93,9 @@ kernel: |
 """
 
 
-@pytest.mark.parametrize(("sizes", "dtype"), [((2, 3, 4, 93), np.float64), ((1, 1, 2, 991), np.float64), ((2, 3, 4, 93), np.float16)])
+@pytest.mark.parametrize(
+    ("sizes", "dtype"), [((2, 3, 4, 93), np.float64), ((1, 1, 2, 991), np.float64), ((2, 3, 4, 93), np.float16)]
+)
 def test_sums_lack_any_leading_axes(lacking: KernelLibrary, sizes: tuple[int, ...], dtype: type[Any]) -> None:
     """Units that add to one element are added up in order, in the type of sums; on any number of threads."""
     rng = np.random.default_rng(7)
