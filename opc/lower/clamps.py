@@ -18,6 +18,10 @@ from opc.lower.places import Clamps
 from opc.records import replace
 from opc.transform.normalize import put
 
+MOST_OPERANDS = 32
+"""How many operands, and how many temporaries, an op may have that must go by slices: some more temporaries come later, and
+`most_sliced` of `opc/core/slices.h` is 64."""
+
 
 def without_points(op: Op, leading: Sequence[str]) -> Op:
     """Return the op with temporaries that have leading axes alone, and are made of inputs without a reduction, in their uses."""
@@ -48,6 +52,9 @@ def with_clamps(ops: Sequence[Op], leading: Sequence[str]) -> tuple[list[Op], Cl
     A read at `b` stands there for one at `minimum(b, MB - 1)`, which is right in a slice alone. None where an operand is read at
     other places too.
     """
+    temporaries = {t.name for op in ops for t in op.temporaries}
+    if max(len(ops[0].inputs) + len(ops[0].outputs), len(temporaries)) > MOST_OPERANDS:
+        return None
     found: dict[str, frozenset[int]] = {}
     made: list[Op] = []
     for op in ops:
@@ -84,8 +91,8 @@ def _asked(op: Op, s: Assign, leading: Sequence[str]) -> Iterator[tuple[Dim, Aff
         if f is None or not f.indices() or not f.indices() <= own:
             continue
         for size in sorted((a for a in f.atoms() if isinstance(a, Dim)), key=str):
-            place = Affine.of(size) - 1 - f
-            if size not in place.atoms():
+            place = Affine.of(size) - 1 - f  # one that may be negative is padding there
+            if place.index is not None:
                 seen[size, place] = None
     yield from seen
 

@@ -348,6 +348,7 @@ def test_an_element_at_a_clamped_point_of_leading_axes_is_found() -> None:
     ("old", "new"),
     [
         ("minimum(b, MB - 1)", "minimum(b, MB - 2)"),
+        ("minimum(b, MB - 1)", "minimum(b - B + 1, MB - 1)"),  # before the first one, which is padding
         ("minimum(b, MB - 1)", "b if MB - 1 >= b else 0"),  # another element than the last one
         ("+ pad(", "+ pad(mask[MB - 1, 0, 0], 0) + pad("),  # another element, too
         ("if j <= i", "+ MB if j <= i"),  # how many there are
