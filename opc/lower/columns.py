@@ -105,7 +105,7 @@ class _Dropped:
                 nothing[s.target] = None
             for e in walk(s.value):
                 over = isinstance(e, Reduce) and any(isinstance(a, Axis) and a.extent == size for a in e.axes)
-                if over and isinstance(e, Reduce) and not self._missed(e, nothing):
+                if over and isinstance(e, Reduce) and not (self._missed(e, nothing) or self._kept_alone(s, e)):
                     return False
             if any(s.target == o.name for o in outputs) and not self._adds_nothing(s, nothing):
                 return False
@@ -182,6 +182,24 @@ class _Dropped:
             case "sum", Call(fn="mul", args=(Read() as a, Read() as b)):
                 return self._is_zero(a, b, nothing, inputs_alone=True)
         return False
+
+    def _kept_alone(self, s: Assign, e: Reduce) -> bool:
+        """Whether a statement is a sum over rows and columns that the same condition keeps."""
+        if self.rows.has(s.target) or e is not s.value or e.kind != "sum":
+            return False
+        match e.body:
+            case Select(cond=cond, other=Const(value=0)):
+                dims = self.op.operand(self.least).dims
+                sizes = {
+                    Affine.of(Dim(self.rows.dim)): self.rows.at,
+                    Affine.of(Dim(self.dim)): dims.index(Affine.of(Dim(self.dim))),
+                }
+                bound = [a for a in e.axes if isinstance(a, Axis) and a.extent in sizes]
+                names = {a.index: str(self.places[sizes[a.extent]]) for a in bound}
+                f = gap(cond)
+                return len(bound) == len(sizes) and f is not None and f.rename(names) == self.kept
+            case _:
+                return False
 
     def _adds_nothing(self, s: Assign, nothing: Mapping[str, None]) -> bool:
         """Whether rows add 0 to a sum over them at the points that are dropped."""

@@ -12,21 +12,47 @@ told those of all blocks. Axes before it, such as batches and heads, are a group
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import lru_cache
 
-from opc.ir.affine import Affine, Dim, Index, Symbol
+from opc.ir.affine import Affine, Dim, Index
 from opc.ir.arrangement import arrangement
-from opc.ir.expr import Axis, BroadcastAxis, Expr, GroupRef, IndexValue, Read, Reduce, free_indices, reads, rewrite, walk
+from opc.ir.expr import (
+    Axis,
+    BroadcastAxis,
+    Expr,
+    GroupRef,
+    IndexValue,
+    Read,
+    Reduce,
+    free_indices,
+    has_reduction,
+    operands_read,
+    reads,
+    walk,
+)
 from opc.ir.op import Assign, AttributeKind, DimSpec, Group, Op, Operand
 from opc.ir.verify import VerifyError
 from opc.loops.schedule import Decisions, Override, active
+from opc.lower.clamps import with_clamps, without_points
 from opc.lower.columns import dropped_axis, needed_columns
-from opc.lower.loop_ir import ContractionStage, FusedRows, GroupLoop, IndexLoop, Loop, NestStage, Program, RowStage, Stage
+from opc.lower.loop_ir import (
+    ContractionStage,
+    FusedRows,
+    GroupLoop,
+    IndexLoop,
+    Loop,
+    NestStage,
+    Program,
+    RowStage,
+    Stage,
+    VectorPlan,
+)
 from opc.lower.lower import SpecialisedProgram, lower, lowered_across, staged
 from opc.lower.memory import read_by, with_shared_memory, written_by
 from opc.lower.orders import with_orders
-from opc.lower.places import Places, places_of
+from opc.lower.places import Clamps, places_of
+from opc.lower.row_numbers import counting_rows, from_first, whole
 from opc.lower.runs import with_runs
 from opc.lower.slices import stays_at_point
 from opc.lower.summed import summed_of
@@ -75,17 +101,35 @@ def _in_rows(same: _Same, overrides: tuple[Override, ...]) -> tuple[SpecialisedP
     if any(v.program.steps for v in variants):
         return variants  # a step reads what other steps have left
     names = frozenset[str]().union(*(op_names(v.case.op) | index_names(v.case.op) for v in variants))
-    rows = _common(same.op, variants, Namer(names))
+    sliced, clamped = _as_slices(variants) or (variants, {})
+    rows = _common(same.op, sliced, Namer(names), clamped)
+    if rows is None and sliced is not variants:
+        sliced, rows = variants, _common(same.op, variants, Namer(names), {})
     decisions = Decisions(same.op.name, overrides)
     if rows is None or not decisions.take("fuse", rows.dim):
         return variants
-    fused = tuple(_fused(v, rows) for v in variants)
+    fused = tuple(_fused(v, rows) for v in sliced)
     for v in fused:
         verify_fused(v.case.op, v.program)
     return tuple(replace(v, program=replace(v.program, schedule=decisions.schedule)) for v in fused)
 
 
-def _common(op: Op, variants: tuple[SpecialisedProgram, ...], namer: Namer) -> FusedRows | None:
+def _as_slices(variants: tuple[SpecialisedProgram, ...]) -> tuple[tuple[SpecialisedProgram, ...], Clamps] | None:
+    """Return the programs as slices along leading axes run them, None where that is as they are: see `opc.lower.clamps`."""
+    ops = [v.case.op for v in variants]
+    inputs = {o.name for o in ops[0].inputs}
+    short = {s.target for o in ops for s in o.body if operands_read(s.value) <= inputs and not has_reduction(s.value)}
+    shared = _shared([o.operand(s.target).dims for o in ops for s in o.body if s.target not in short])
+    if len(shared) < 2:
+        return None
+    without = [without_points(o, shared[:-1]) for o in ops]
+    found = with_clamps(without, shared[:-1])
+    if found is None or all(a is b for a, b in zip(found[0], ops, strict=True)):
+        return None
+    return tuple(v if o is v.case.op else staged(v, o) for v, o in zip(variants, found[0], strict=True)), found[1]
+
+
+def _common(op: Op, variants: tuple[SpecialisedProgram, ...], namer: Namer, clamped: Clamps) -> FusedRows | None:
     """Return the axis that the stages of all variants are fused along, None where there is none or nothing to gain.
 
     A call says where an axis is that an attribute places: such ops stay as they are.
@@ -94,7 +138,7 @@ def _common(op: Op, variants: tuple[SpecialisedProgram, ...], namer: Namer) -> F
         return None
     ops = [v.case.op for v in variants]
     programs = [v.program for v in variants]
-    rows = next((r for r in _candidates(ops) if _pays(ops, programs, r)), None)
+    rows = next((r for r in _candidates(ops, clamped) if _pays(ops, programs, r)), None)
     if rows is None:
         return None
     asked = {a.name: None for o in ops for a in _counted(o) if a == Dim(rows.dim)}
@@ -115,12 +159,22 @@ def _pays(ops: list[Op], programs: list[Program], rows: FusedRows) -> bool:
                 # A statement that needs its own rows alone may still run across them, or along them as whole rows.
                 if any(_strays(op, stage, rows)):
                     return False
-            elif not isinstance(stage, ContractionStage):
-                return False  # blocks give their addends as sums are computed, which nests and rows do not
+            elif not _adds_up(stage, rows):
+                return False
     return any(_gains(p, rows) for p in programs)
 
 
-def _candidates(ops: list[Op]) -> Iterator[FusedRows]:
+def _adds_up(stage: Stage, rows: FusedRows) -> bool:
+    """Whether a stage stores nothing but addends of sums over rows, in the type of sums: what is converted as it is stored goes
+    by the type that a tensor has, which is not so of nests that are evaluated point by point."""
+    if any(map(rows.has, written_by(stage))):
+        return False
+    if isinstance(stage, NestStage):
+        return stage.sum is None and bool(stage.plans) and all(isinstance(p, VectorPlan) for p in stage.plans)
+    return True
+
+
+def _candidates(ops: list[Op], clamped: Clamps) -> Iterator[FusedRows]:
     """Yield the axes that every statement may run over by itself, the one behind most leading axes first.
 
     Axes lead where an operand has one of them without the rows, as keys have heads: it is packed once for the blocks of a slice.
@@ -134,12 +188,12 @@ def _candidates(ops: list[Op]) -> Iterator[FusedRows]:
     shared = _shared([d[0 if group is None else 1 :] for d in targets])
     for n in reversed(range(1, len(shared) if group is None else 0)):
         leading, row = tuple(shared[:n]), Affine.of(Dim(shared[n]))
-        places = places_of(ops, leading)
+        places = places_of(ops, leading, clamped)
         without = (own for name, own in ({} if places is None else places.axes).items() if row not in ops[0].operand(name).dims)
         if any(Index(leading[-1]) in p.atoms() for own in without for p in own.values()):
             yield FusedRows(None, shared[n], "", leading, places)
-    yield from _with_sums(ops)
-    if shared:
+    yield from _with_sums(ops, clamped)
+    if shared and not clamped:
         yield FusedRows(group, shared[0], "")
 
 
@@ -154,7 +208,7 @@ def _shared(shapes: list[tuple[DimSpec, ...]]) -> list[str]:
     return found
 
 
-def _with_sums(ops: list[Op]) -> Iterator[FusedRows]:
+def _with_sums(ops: list[Op], clamped: Clamps) -> Iterator[FusedRows]:
     """Yield the axes that every statement may run over by itself but for results that are sums over rows."""
     outputs = {o.name for o in ops[0].outputs}
     read = {r.operand for o in ops for s in o.body for r in reads(s.value)}
@@ -164,10 +218,10 @@ def _with_sums(ops: list[Op]) -> Iterator[FusedRows]:
         before = tuple(Affine.of(Dim(d)) for d in shared[: n + 1])
         apart = [o.name for o in ops[0].outputs if o.dims[: n + 1] != before and o.name not in read]
         inner = [o.with_body(tuple(s for s in o.body if s.target not in apart)) for o in ops]
-        places = places_of(inner, leading) if apart else None
+        places = places_of(inner, leading, clamped) if apart else None
         summed = None if places is None else summed_of(ops, apart, leading, row, places)
         if places is not None and summed is not None:
-            whole = Places({**places.axes, **summed.axes}, places.sizes)
+            whole = replace(places, axes={**places.axes, **summed.axes})
             yield FusedRows(None, row, "", leading, whole, summed=summed)
 
 
@@ -199,7 +253,7 @@ def _reads_row(op: Op, e: Expr, row: str, rows: FusedRows) -> bool:
             if places and not (_has_once(op, e.operand, rows) and e.indices[places[0]] == Affine.of(Index(row))):
                 return False
             others = (i for n, i in enumerate(e.indices) if n not in places)
-            return all(_stays_outside(i, row, size) if isinstance(i, Affine) else isinstance(i, GroupRef) for i in others)
+            return all(size not in i.atoms() if isinstance(i, Affine) else isinstance(i, GroupRef) for i in others)
         case Reduce():
             extents = [a.extent for a in e.axes if isinstance(a, Axis)]
             bound = {a.index for a in e.axes if isinstance(a, Axis)}
@@ -250,47 +304,13 @@ def _is(loop: object, dim: str) -> bool:
 
 def _fused(variant: SpecialisedProgram, rows: FusedRows) -> SpecialisedProgram:
     """Return a program whose stages run on a block of rows: the index of a row, used as a number, counts from the first row."""
-    op = _from_first(variant.case.op, rows)
-    without = _whole(op, rows, dropped_axis(op, rows))
+    op = from_first(variant.case.op, rows)
+    without = whole(op, rows, dropped_axis(op, rows))
     columns = needed_columns(without, rows)
     op = op if columns is None else without
     if op is not variant.case.op:
         variant = staged(variant, op)
     return replace(variant, program=replace(with_shared_memory(variant.program), fused=rows, columns=columns))
-
-
-def _from_first(op: Op, rows: FusedRows) -> Op:
-    """Return an op that counts rows from the first one of a block, and asks for the number of rows of all blocks."""
-    body: list[Assign] = []
-    for s in op.body:
-        if not rows.has(s.target):
-            body.append(s)
-            continue
-        row = s.indices[rows.at]
-        assert isinstance(row, str), "a row has one index"
-        body.append(_with_numbers(s, {Index(row): Affine.of(Index(row)) + Dim(rows.first)}))
-    changed = any(a is not b for a, b in zip(op.body, body, strict=True))
-    return _whole(op.with_body(tuple(body)) if changed else op, rows, rows.dim)
-
-
-def _whole(op: Op, rows: FusedRows, dim: str | None) -> Op:
-    """Return an op that asks for the whole size of an axis where it counts its points: a block has fewer of them."""
-    name = next((n for n, d in rows.whole if d == dim), None)
-    if dim is None or name is None:
-        return op
-    body = tuple(_with_numbers(s, {Dim(dim): Affine.of(Dim(name))}) for s in op.body)
-    return op.with_body(body) if any(a is not b for a, b in zip(op.body, body, strict=True)) else op
-
-
-def _with_numbers(s: Assign, new: Mapping[Symbol, Affine]) -> Assign:
-    """Return a statement with symbols replaced where it uses them in numbers."""
-    if not any(isinstance(e, IndexValue) and e.value.atoms() & new.keys() for e in walk(s.value)):
-        return s
-
-    def rule(e: Expr) -> Expr:
-        return replace(e, value=e.value.substitute(new.get)) if isinstance(e, IndexValue) else e
-
-    return s.with_value(rewrite(s.value, rule))
 
 
 def verify_fused(op: Op, program: Program) -> None:
@@ -307,7 +327,7 @@ def verify_fused(op: Op, program: Program) -> None:
         return
     if rows.leading:
         inner = op.with_body(tuple(s for s in op.body if rows.has(s.target)))
-        found = places_of((inner,), rows.leading)
+        found = None if rows.places is None else places_of((inner,), rows.leading, rows.places.clamped)
         if found is None or rows.places is None or not found.axes.items() <= rows.places.axes.items():
             raise VerifyError(f"{op.name} needs more than one point of its leading axes at a time")
         names = () if rows.summed is None else rows.summed.outputs
@@ -315,11 +335,18 @@ def verify_fused(op: Op, program: Program) -> None:
             raise VerifyError(f"{op.name} has results that are no sums over rows: {', '.join(names)}")
     for stage in program.stages:
         if not all(map(rows.has, written_by(stage))):
-            if not isinstance(stage, ContractionStage):
+            if not _adds_up(stage, rows):
                 raise VerifyError(f"{stage.name} stores a sum over rows as an output has it")
             continue
         for name in _strays(op, stage, rows):
             raise VerifyError(f"{stage.name} does not stay in its block of rows along {rows.dim}: {name}")
+    for s in op.body:
+        row = s.indices[rows.at] if rows.has(s.target) else None
+        for e in reads(s.value) if isinstance(row, str) else ():
+            for n in counting_rows(op, e, str(row), rows):
+                index = e.indices[n]
+                if not isinstance(index, Affine) or Dim(rows.first) not in index.atoms():
+                    raise VerifyError(f"{s.target} reads {e.operand} at rows of a block, and that has all")
     for t in program.temporaries:
         if sum(_is(x, rows.dim) for x in t.loops) != 1:
             raise VerifyError(f"the temporary {t.name} does not have rows along {rows.dim}")
@@ -327,7 +354,7 @@ def verify_fused(op: Op, program: Program) -> None:
 
 def _strays(op: Op, stage: Stage, rows: FusedRows) -> Iterator[str]:
     """Yield the operands that a stage has at other rows than those of a block."""
-    size = Dim(rows.dim)
+    size, counted = Dim(rows.dim), False
     before: list[Loop] = [] if rows.group is None else [GroupLoop(rows.group)]
     before += [IndexLoop("", Affine.of(Dim(d))) for d in rows.leading]
     match stage:
@@ -338,7 +365,8 @@ def _strays(op: Op, stage: Stage, rows: FusedRows) -> Iterator[str]:
             places = [(f.read.operand, f.read.indices) for t in stage.terms for f in t.factors]
             places += list(stage.operand_indices)
         case NestStage():
-            places = [(r.operand, r.indices) for r in reads(stage.assign.value) if isinstance(r, Read)]
+            places = [(r.operand, r.indices) for r in reads(stage.assign.value)]
+            counted = True
             if stage.sum is not None:
                 yield stage.sum
     row = stage.assign.indices[rows.at]
@@ -350,7 +378,7 @@ def _strays(op: Op, stage: Stage, rows: FusedRows) -> Iterator[str]:
             if isinstance(dim, Affine) and size in dim.atoms():
                 stays = dim == Affine.of(size) and index == Affine.of(Index(row))
             else:
-                stays = isinstance(index, GroupRef) or row not in _indices(index)
+                stays = isinstance(index, GroupRef) or row not in _indices(index) or (counted and isinstance(index, Affine))
             if not stays:
                 yield name
 

@@ -8,11 +8,16 @@ has such an axis by itself, or an axis of which each point needs one element: a 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import field
+from typing import TypeAlias
 
 from opc.ir.affine import Affine, Dim, Index, Symbol
 from opc.ir.expr import Axis, Expr, GroupRef, IndexValue, Read, Reduce, walk
 from opc.ir.op import Assign, DimSpec, Op
 from opc.records import dataclass
+
+Clamps: TypeAlias = "Mapping[str, frozenset[int]]"
+"""The axes of operands, by their positions, along which a slice has the element at its own place, or the last one."""
 
 MOST_PLACED = 256
 """How many axes of operands a slice can have one element of: `most_placed` of `opc/core/slices.h`."""
@@ -24,11 +29,12 @@ class Places:
     have the leading axes, but for those that are there, too.
 
     The place is an expression of the leading axes' indices, each by the name of its size, and of `sizes`: those of all these
-    axes, which a slice has one of.
+    axes, which a slice has one of. Along an axis that is `clamped` it is the last one where that is less.
     """
 
     axes: Mapping[str, Mapping[int, Affine]]
     sizes: frozenset[str]
+    clamped: Clamps = field(default_factory=dict)
 
     def of(self, op: Op, name: str, leading: tuple[str, ...]) -> Mapping[int, Affine]:
         """Return the axes of which a slice of an operand has one element, with its place."""
@@ -37,10 +43,11 @@ class Places:
         return {n: Affine.of(Index(d)) for n, d in enumerate(leading)}
 
 
-def places_of(ops: Sequence[Op], leading: tuple[str, ...]) -> Places | None:
+def places_of(ops: Sequence[Op], leading: tuple[str, ...], clamped: Clamps) -> Places | None:
     """Return where operands have the points of the leading axes of these sizes; None where a point needs others, or their count.
 
-    Every statement of the ops, which have the same inputs and outputs, runs over these axes first.
+    Every statement of the ops, which have the same inputs and outputs, runs over these axes first. See
+    `opc.lower.clamps.with_clamps` for `clamped`.
     """
     axes: dict[str, Mapping[int, Affine]] = {}
     for op in ops:
@@ -50,7 +57,7 @@ def places_of(ops: Sequence[Op], leading: tuple[str, ...]) -> Places | None:
                 return None
             for e in walk(s.value):
                 if isinstance(e, Read) and e.operand not in op.assignments:
-                    places = _places(op, own, e)
+                    places = _places(op, own, e, clamped.get(e.operand, frozenset()))
                     if places is None or axes.setdefault(e.operand, places) != places:
                         return None
     sizes = set(leading)
@@ -60,7 +67,7 @@ def places_of(ops: Sequence[Op], leading: tuple[str, ...]) -> Places | None:
             if not isinstance(dim, Affine) or not isinstance(dim.single, Dim):
                 return None
             sizes.add(dim.single.name)
-    found = Places(axes, frozenset(sizes))
+    found = Places(axes, frozenset(sizes), clamped)
     if sum(map(len, axes.values())) + len(leading) * len(ops[0].outputs) > MOST_PLACED:
         return None
     if not all(_is_first(p, found.sizes) for placed in axes.values() for p in placed.values()):
@@ -75,7 +82,7 @@ def _own_indices(op: Op, s: Assign, leading: tuple[str, ...]) -> dict[str, str] 
     return own if len(own) == len(leading) and dims == tuple(Affine.of(Dim(d)) for d in leading) else None
 
 
-def _places(op: Op, own: Mapping[str, str], e: Read) -> dict[int, Affine] | None:
+def _places(op: Op, own: Mapping[str, str], e: Read, clamped: frozenset[int] = frozenset()) -> dict[int, Affine] | None:
     """Return the axes along which a read needs one element at a point of the leading axes, with its place there.
 
     None where it needs no such element but others, or may be outside.
@@ -87,7 +94,7 @@ def _places(op: Op, own: Mapping[str, str], e: Read) -> dict[int, Affine] | None
         if not index.indices() <= own.keys():
             return None
         found[n] = index.rename(own)
-        alone = index.index is not None and dim == Affine.of(Dim(own[index.index]))
+        alone = n in clamped or (index.index is not None and dim == Affine.of(Dim(own[index.index])))
         if not alone and (e.pad is not None or n in e.checked):
             return None
     return found

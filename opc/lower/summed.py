@@ -1,7 +1,8 @@
 """Results that blocks of rows add up: sums over rows, such as the gradient by the keys of attention.
 
 What a block of rows at one point of the leading axes adds to such a sum is what the statement gives of these rows alone. Slices
-that add to one element follow each other: the heads of queries that read one head of keys.
+that add to one element follow each other, as the heads of queries that read one head of keys, or are all along a leading axis
+that the result lacks, as the batches that add to the gradient by the slope of a head.
 """
 
 from __future__ import annotations
@@ -23,29 +24,42 @@ MOST_SUMMED = 8
 class Summed:
     """Outputs that are sums over rows, of which each block of rows gives an addend.
 
-    So many slices as `members`, one after the other, add to the same elements. `axes` are those of which a slice has one element.
+    So many slices as `members`, one after the other, add to the same elements. `axes` are those of which a slice has one element;
+    `absent` are the positions of the leading axes that an output is summed over as well, for those that are.
     """
 
     outputs: tuple[str, ...]
     members: Affine
     axes: Mapping[str, Mapping[int, Affine]]
+    absent: Mapping[str, tuple[int, ...]]
 
 
 def summed_of(ops: Sequence[Op], names: Sequence[str], leading: tuple[str, ...], row: str, places: Places) -> Summed | None:
     """Return the outputs of these names as sums over the rows of this size; None where they are others, or need more."""
     if len(names) > MOST_SUMMED:
         return None
-    axes: dict[str, Mapping[int, Affine]] = {}
-    several: set[Affine] = set()
+    sums: dict[str, _Found] = {}
     for op in ops:
         for s in op.body:
             if s.target in names:
                 found = _Sum(op, s, leading, row, places).found()
-                if found is None or axes.setdefault(s.target, found[0]) != found[0]:
+                if found is None or sums.setdefault(s.target, found) != found:
                     return None
-                several.add(found[1])
-    members = sorted(several - {Affine.of(1)}, key=str) or [Affine.of(1)]
-    return Summed(tuple(names), members[0], axes) if len(members) == 1 and axes.keys() == set(names) else None
+    last = len(leading) - 1
+    several = {f.members for f in sums.values() if last not in f.absent} or {Affine.of(1)}
+    if len(several) > 1 or sums.keys() != set(names):
+        return None
+    absent = {name: f.absent for name, f in sums.items() if f.absent}
+    return Summed(tuple(names), several.pop(), {name: f.axes for name, f in sums.items()}, absent)
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What there is to say of one output: see `Summed`."""
+
+    axes: Mapping[int, Affine]
+    members: Affine
+    absent: tuple[int, ...]
 
 
 class _Sum:
@@ -55,8 +69,8 @@ class _Sum:
         self.op, self.s, self.leading, self.row, self.places = op, s, leading, row, places
         self.knowledge: Knowledge = knowledge_of(op)
 
-    def found(self) -> tuple[dict[int, Affine], Affine] | None:
-        """Return the axes of the target of which a slice has one element, and how many slices add to that."""
+    def found(self) -> _Found | None:
+        """Return the axes of the target of which a slice has one element, and which slices add to that."""
         value = self.s.value
         if not isinstance(value, Reduce) or value.kind != "sum" or not all(isinstance(a, Axis) for a in value.axes):
             return None
@@ -67,8 +81,12 @@ class _Sum:
         if len(rows) != 1 or points is None:
             return None
         placed: dict[int, Affine] = {}
-        members, bound = Affine.of(1), {rows[0]}
-        for size, point in zip(self.leading, points, strict=True):
+        members, bound, absent = Affine.of(1), {rows[0]}, []
+        for n, (size, point) in enumerate(zip(self.leading, points, strict=True)):
+            if point.index in axes and axes[point.index] == Affine.of(Dim(size)) and point.index not in bound:
+                absent.append(n)
+                bound.add(point.index)
+                continue
             taken = self._target(size, point, axes)
             if taken is None or (taken[2] is not None and size != self.leading[-1]):
                 return None
@@ -79,14 +97,14 @@ class _Sum:
                 bound.add(member)
         used = {*bound, *(str(self.s.indices[n]) for n in placed)}
         at_point: dict[Symbol, Affine] = {Index(d): p for d, p in zip(self.leading, points, strict=True)}
-        if len(placed) < len(self.leading) or not self._stays(value, reads, at_point, rows[0], used):
+        if len(placed) + len(absent) < len(self.leading) or not self._stays(value, reads, at_point, rows[0], used):
             return None
         dims = self.op.operand(self.s.target).dims
         if any(self._asks(d, used) for n, d in enumerate(dims) if n not in placed):
             return None
         if any(self._asks(extent, used) for n, extent in axes.items() if n not in bound):
             return None
-        return placed, members
+        return _Found(placed, members, tuple(absent))
 
     def _points(self, reads: Iterable[Read]) -> tuple[Affine, ...] | None:
         """Return the point of each leading axis at which the body reads what has these axes."""
@@ -115,11 +133,17 @@ class _Sum:
         return None
 
     def _stays(self, value: Reduce, reads: Sequence[Read], at: Mapping[Symbol, Affine], row: str, used: set[str]) -> bool:
-        """Whether the body reads, of what has rows or leading axes, the element of its own row and point."""
+        """Whether the body reads, of what has rows or leading axes, the element of its own row and point.
+
+        It may ask which row that is, and how many there are.
+        """
+        numbers: Mapping[Symbol, Affine] = {Index(row): Affine.of(0), Dim(self.row): Affine.of(1)}
         for e in walk(value.body):
             if isinstance(e, Reduce) and used & {a.index for a in e.axes if isinstance(a, Axis)}:
                 return False
-            if isinstance(e, GroupIndex) or (isinstance(e, IndexValue) and self._asks(e.value, used)):
+            if isinstance(e, GroupIndex):
+                return False
+            if isinstance(e, IndexValue) and self._asks(e.value.substitute(numbers.get), used):
                 return False
         for e in reads:
             if e.pad is not None or e.checked:

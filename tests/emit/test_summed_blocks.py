@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from opc.ir.op import Op
+from opc.lower.fuse import cpu_programs
 from opc.pipeline import compile_text
 from tests.emit.kernel_library import Array, KernelLibrary, compile_kernel, odd_parallel_for, split_everywhere
 
@@ -70,6 +71,60 @@ def test_a_factor_that_counts_rows_counts_those_of_all_blocks(tmp_path: Path) ->
     g = given["x"] @ given["w"]
     np.testing.assert_allclose(found["y"], g @ given["u"], rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(found["z"], given["x"].swapaxes(-1, -2) @ (g * rows), rtol=1e-9, atol=1e-6)
+
+
+LACKING = """\
+op: f
+domain: opc.test
+version: 1
+doc: A test.
+types: {T: [float16, float64]}
+inputs: {x: 'T[A, B, C, L, I]', w: 'T[A, B, C, I, N]', u: 'T[A, B, C, N, O]'}
+outputs: {y: 'T[A, B, C, L, O]', z: 'T[C]', middle: 'T[B]', first: 'T[A, N]', last: 'T[N]'}
+require: [A > 0, B > 0, C > 0, L > 1]
+gradient: none
+kernel: |
+  g[a, b, c, l, n] = sum[i](x[a, b, c, l, i] * w[a, b, c, i, n])
+  y[a, b, c, l, o] = sum[n](g[a, b, c, l, n] * u[a, b, c, n, o])
+  z[c] = sum[a, b, l, n](g[a, b, c, l, n] * (L - l) if n <= l else 0)
+  middle[b] = sum[a, c, l, n](g[a, b, c, l, n])
+  first[a, n] = sum[b, c, l](g[a, b, c, l, n])
+  last[n] = sum[a, b, c, l](g[a, b, c, l, n] if l > 3 else 0)
+"""
+
+
+@pytest.mark.parametrize(
+    ("sizes", "dtype"), [((2, 3, 4, 93), np.float64), ((1, 1, 2, 991), np.float64), ((2, 3, 4, 93), np.float16)]
+)
+def test_sums_lack_any_leading_axes(lacking: KernelLibrary, sizes: tuple[int, ...], dtype: type[Any]) -> None:
+    """Units that add to one element are added up in order, in the type of sums; on any number of threads."""
+    rng = np.random.default_rng(7)
+    a, b, c, rows = sizes
+    shapes = {"x": (a, b, c, rows, 5), "w": (a, b, c, 5, 130), "u": (a, b, c, 130, 3)}
+    given = {name: rng.random(shape).astype(dtype) / 8 for name, shape in shapes.items()}
+    g = given["x"].astype(np.float64) @ given["w"].astype(np.float64)
+    kept = np.where(np.arange(130) <= np.arange(rows)[:, None], g * (rows - np.arange(rows)[:, None]), 0)
+    expected = {
+        "y": g @ given["u"].astype(np.float64),
+        "z": kept.sum((0, 1, 3, 4)),
+        "middle": g.sum((0, 2, 3, 4)),
+        "first": g.sum((1, 2, 3)),
+        "last": g[..., 4:, :].sum((0, 1, 2, 3)),
+    }
+    for way in (None, odd_parallel_for, split_everywhere):
+        found = KernelLibrary(lacking.family, Path(lacking.library._name), way).call(lacking.family.forward, given, {})
+        for name, value in expected.items():
+            np.testing.assert_allclose(found[name].astype(np.float64), value, rtol=1e-11 if dtype == np.float64 else 1e-3)
+
+
+@pytest.fixture(scope="module")
+def lacking(tmp_path_factory: pytest.TempPathFactory) -> KernelLibrary:
+    family = compile_text(LACKING)
+    (variant,) = cpu_programs(family.forward)
+    assert variant.program.fused is not None
+    assert variant.program.fused.summed is not None
+    assert variant.program.fused.summed.absent == {"z": (0, 1), "middle": (0, 2), "first": (1, 2), "last": (0, 1, 2)}
+    return KernelLibrary(family, compile_kernel(family, tmp_path_factory.mktemp("lacking"), *FEW))
 
 
 @pytest.fixture(scope="module")

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from opc.compiler import Stage, compile_spec
 from opc.ir.affine import Affine, AttrInt, Dim, Index
 from opc.ir.verify import VerifyError
 from opc.loops.schedule import overridden, overrides
@@ -313,6 +316,68 @@ def test_an_element_at_a_computed_point_of_leading_axes_is_found() -> None:
     assert rows.places is not None
     assert rows.places.axes["slope"] == {0: Affine.of(Dim("H")) - 1 - Index("H")}
     assert "slope[-h + H - 1]" in format_variant(variants(HEADS.replace("slope[h] *", "slope[H - 1 - h] *"))[0])
+
+
+CLAMPED = (
+    HEADS.replace("bias: 'T[S, L]'", "mask: 'T[MB, ML, MS]', n: 'int64[B]'")
+    .replace("  s[b, h, i, j] =", "  c[b:B] = n[b] + 1\n  s[b, h, i, j:S] =")
+    .replace("bias[j, i] if j <= i", "pad(mask[minimum(b, MB - 1), minimum(i, ML - 1), j], 0) if j <= i + c[b]")
+)
+
+
+def test_an_element_at_a_clamped_point_of_leading_axes_is_found() -> None:
+    """A slice has it at the point itself. Rows of what has all rows are counted from the first of all, and a number of a point
+    stands where it is read."""
+    (variant,) = variants(CLAMPED)
+    rows = variant.program.fused
+    assert rows is not None
+    assert rows.places is not None
+    assert (rows.leading, rows.dim, rows.places.clamped) == (("B", "H"), "L", {"mask": {0}})
+    assert rows.places.axes["mask"] == {0: Affine.of(Index("B"))}
+    printed = format_variant(variant)
+    assert "pad(mask[b, i + L_first, j], 0) if" in printed
+    assert "if ML - 1 >= i + L_first else" in printed
+    assert "MB" not in printed
+    assert "if j <= i + L_first + (n[b] + 1)" in printed
+    verify_fused(variant.case.op, variant.program)
+    plain = variants(CLAMPED, "f: -fuse")[0]
+    assert "mask[MB - 1, i, j]" in format_variant(plain)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("minimum(b, MB - 1)", "minimum(b, MB - 2)"),
+        ("minimum(b, MB - 1)", "minimum(b - B + 1, MB - 1)"),  # before the first one, which is padding
+        ("minimum(b, MB - 1)", "b if MB - 1 >= b else 0"),  # another element than the last one
+        ("+ pad(", "+ pad(mask[MB - 1, 0, 0], 0) + pad("),  # another element, too
+        ("if j <= i", "+ MB if j <= i"),  # how many there are
+    ],
+)
+def test_an_element_at_other_points_is_not_clamped(old: str, new: str) -> None:
+    text = CLAMPED.replace(old, new)
+    assert text != CLAMPED
+    found = fused(text)
+    assert found is None or not found.leading
+
+
+def test_the_verifier_finds_rows_of_a_block_in_an_operand_that_has_all() -> None:
+    (variant,) = variants(CLAMPED)
+    rows = variant.program.fused
+    assert rows is not None
+    other = replace(variant.program, fused=replace(rows, first="other"))
+    with pytest.raises(VerifyError, match="s reads mask at rows of a block, and that has all"):
+        verify_fused(variant.case.op, other)
+
+
+def test_attention_of_onnx_stores_no_scores() -> None:
+    op = compile_spec(Path("specs/onnx/attention.yaml"), to=Stage.FAMILY).family.forward
+    for variant in cpu_programs(op):
+        rows = variant.program.fused
+        assert rows is not None
+        assert rows.places is not None
+        assert (rows.leading, rows.dim) == (("B", "H"), "L")
+        assert rows.places.clamped == {"mask": {0, 1}, "allowed": {0, 1}}
 
 
 def test_axes_lead_where_an_operand_has_them_without_rows() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from opc.ir.affine import Affine, Dim, Index
+from opc.ir.printer import format_assign
 from opc.ir.verify import VerifyError
 from opc.lower.fuse import cpu_programs, verify_fused
 from opc.lower.loop_ir import FusedRows, NeededColumns, Program
@@ -93,7 +94,7 @@ def test_a_head_of_its_own_for_each_is_a_unit() -> None:
         ("sum[l](x[b, l, i] * g[b, l, n])", "", ("z",)),
         ("2 * sum[l](x[b, l, i] * g[b, l, n])", "", ()),  # no sum, but what is made of one
         ("sum[l](x[b, l, i] * g[b, (l + 1) % L, n])", "", ()),  # rows of other blocks
-        ("sum[l](x[b, l, i] * g[b, l, n] if l > 1 else 0)", "", ()),  # which row it is
+        ("sum[l](x[b, l, i] * g[b, l, n] if l > 1 else 0)", "", ("z",)),  # which row it is
         ("sum[l](x[b, l, i] * g[b, l, n] * L)", "", ("z",)),  # a factor stored by rows is told how many there are
         ("sum[l](x[b, l, i] * g[b, L - 1 - l, n])", "", ()),  # how many there are
         ("sum[l](x[b, l, i] * g[(b + 1) % B, l, n])", "", ()),  # another point of the leading axis
@@ -105,6 +106,57 @@ def test_a_head_of_its_own_for_each_is_a_unit() -> None:
 )
 def test_sums_over_rows_are_added_up(last: str, inputs: str, outputs: tuple[str, ...]) -> None:
     assert summed(chain(last, inputs).fused) == outputs
+
+
+SLOPED = """\
+inputs: {q: 'T[B, H, L, E]', k: 'T[B, H, S, E]', v: 'T[B, H, S, V]', slopes: 'T[H]'}
+outputs: {y: 'T[B, H, L, V]'}
+require: [S > 0]
+kernel: |
+  s[b, h, i, j] = sum[e](q[b, h, i, e] * k[b, h, j, e]) - slopes[h] * (i - j) if j <= i else -inf
+  m[b, h, i] = stop_gradient(max[j](s[b, h, i, j]))
+  p[b, h, i, j] = exp(s[b, h, i, j] - m[b, h, i])
+  y[b, h, i, d] = sum[j](p[b, h, i, j] * v[b, h, j, d]) / sum[j](p[b, h, i, j])
+"""
+
+
+def test_a_sum_over_rows_may_be_one_over_leading_axes_too() -> None:
+    variant = backward(SLOPED)
+    rows = variant.program.fused
+    assert rows is not None
+    assert rows.summed is not None
+    assert (rows.leading, summed(rows), rows.summed.absent) == (("B", "H"), ("d_k", "d_v", "d_slopes"), {"d_slopes": (0,)})
+    assert rows.summed.axes["d_slopes"] == {0: Affine.of(Index("H"))}
+    # It is one over the columns that the same condition keeps: what others add is not missed.
+    assert variant.program.columns == NeededColumns("S", Affine.of(Dim("L")) + Dim("L_first"), ("k", "q"), ("d_y_sum2",))
+    (slopes,) = (s for s in variant.case.op.body if s.target == "d_slopes")
+    assert "i - j + L_first" in format_assign(slopes)
+
+
+@pytest.mark.parametrize(("condition", "fewer"), [("j <= i", True), ("j <= i + 1", False), ("i <= j", False)])
+def test_columns_that_a_sum_keeps_are_not_left_out(condition: str, fewer: bool) -> None:
+    text = f"""\
+inputs: {{q: 'T[B, H, L, E]', k: 'T[B, H, S, E]', v: 'T[B, H, S, V]'}}
+outputs: {{y: 'T[B, H, L, V]', z: 'T[H]'}}
+require: [S > 0]
+kernel: |
+  r[b, h, i, j] = sum[e](q[b, h, i, e] * k[b, h, j, e])
+  s[b, h, i, j] = r[b, h, i, j] if j <= i else -inf
+  m[b, h, i] = stop_gradient(max[j](s[b, h, i, j]))
+  p[b, h, i, j] = exp(s[b, h, i, j] - m[b, h, i])
+  y[b, h, i, d] = sum[j](p[b, h, i, j] * v[b, h, j, d])
+  z[h] = sum[b, i, j](r[b, h, i, j] if {condition} else 0)
+"""
+    (variant,) = cpu_programs(compile_text(HEAD + text).forward)
+    assert summed(variant.program.fused) == ("z",)
+    assert (variant.program.columns is not None) == fewer
+
+
+def test_no_unit_is_for_heads_of_their_own_and_for_shared_ones() -> None:
+    grouped = SLOPED.replace("B, H, S", "B, G, S").replace("[S > 0]", "[S > 0, G > 0, H > 0, H % G == 0]")
+    grouped = grouped.replace("k[b, h,", "k[b, h * G // H,").replace("v[b, h,", "v[b, h * G // H,")
+    assert backward(grouped.replace("slopes[h]", "slopes[0]")).program.fused is None
+    assert backward(grouped).program.fused is None
 
 
 def test_the_verifier_finds_what_is_no_sum_over_rows() -> None:

@@ -43,6 +43,38 @@ def test_other_values_stay_where_they_are(kernel: str) -> None:
     assert "temporary" not in loops(f"{SIZES}kernel: '{kernel}'\n")
 
 
+def test_dear_functions_that_several_rows_share_are_tables() -> None:
+    """Several statements have the same ones."""
+    text = """\
+inputs: {x: 'T[A, H, B]', angle: 'T[A, B]', 'c?': 'T[A, B]'}
+outputs: {y: 'T[A, H, B]', z: 'T[A, H, B]'}
+kernel: |
+  y[a, h, b] = cos(angle[a, b]) * x[a, h, B - 1 - b]
+  z[a, h, b] = cos(angle[a, b]) * x[a, H - 1 - h, b] + (sin(angle[a, b]) if x[a, h, b] > 0 else 0)
+"""
+    printed = loops(text)
+    assert "y[a, h, b] = y_b[a, b] * x[a, h, -b + B - 1]\n" in printed
+    # A point that need not have the sine has it where it asks.
+    assert "z[a, h, b] = y_b[a, b] * x[a, -h + H - 1, b] + (sin(angle[a, b]) if x[a, h, b] > 0 else 0)\n" in printed
+    assert printed.count("= cos(angle)\n") == 1
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "angle[a, b] * x[a, h, B - 1 - b]",  # as cheap as a load
+        "cos(angle[a, b] + h) * x[a, h, B - 1 - b]",  # of all indices
+        "cos(angle[a, 0]) * x[a, h, B - 1 - b]",  # the same in a row
+        "cos(angle[a, B - 1 - b]) * x[a, h, b]",  # at places that are not plainly inside
+        "cos(c[a, b] if present(c) else 0) * x[a, h, B - 1 - b]",
+        "sum[k](cos(angle[a, b]) * x[a, k, B - 1 - b] * x[a, h, b])",
+    ],
+)
+def test_what_is_not_dear_or_not_shared_by_rows_is_no_table(value: str) -> None:
+    sizes = "inputs: {x: 'T[A, H, B]', angle: 'T[A, B]', 'c?': 'T[A, B]'}\noutputs: {y: 'T[A, H, B]'}\n"
+    assert "temporary y_b" not in loops(f"{sizes}kernel: 'y[a, h, b] = {value}'\n")
+
+
 def test_sums_that_a_case_makes_nothing_of_are_gone() -> None:
     text = SIZES + "attributes: {twice: {type: bool, default: false}}\n"
     text += "kernel: 'y[a, b] = sum[k:A](x[k, b] if twice else 0) + sum[k:A](x[k, b] * x[k, a % B])'\n"

@@ -8,7 +8,7 @@ from opc.emit.abi import attributes_type
 from opc.emit.cpp.scalars import CppScalarText
 from opc.emit.kernel.nests import dtype_text
 from opc.emit.shapes.cpp import axis_member, dim_member, group_member, struct_name
-from opc.ir.affine import Affine, Dim, Index, Symbol
+from opc.ir.affine import Affine, Dim, Index, Symbol, minimum
 from opc.ir.op import Family, Group, Op, Operand
 from opc.lower.loop_ir import ContractionStage, FusedRows, IndexLoop, NeededColumns, Program, Temporary
 from opc.lower.lower import SpecialisedProgram
@@ -85,13 +85,20 @@ class SliceText:
         else:
             yield "  static_cast<void>(values);"
 
-    def _placed(self) -> Iterator[tuple[int, int, Affine]]:
-        """Yield the axes of operands of which a slice has one element, by their positions, and its place."""
+    def _placed(self) -> Iterator[tuple[int, int, Affine, Affine | None]]:
+        """Yield the axes of operands of which a slice has one element, by their positions, its place, and the size of an axis
+        along which it is the last one where that is less, None for others."""
         if self.rows is None or self.rows.places is None:
             return
         for n, o in enumerate((*self.op.inputs, *self.op.outputs)):
             for axis, place in self.rows.places.of(self.op, o.name, self.rows.leading).items():
-                yield n, axis, place
+                clamped = axis in self.rows.places.clamped.get(o.name, ())
+                size = o.dims[axis]
+                yield n, axis, place, size if clamped and isinstance(size, Affine) else None
+
+    def _clamped(self) -> set[str]:
+        """Return the sizes of axes of operands along which places are clamped: one of no points stays empty in a slice."""
+        return {str(size) for _, _, _, size in self._placed() if size is not None}
 
     def _place(self) -> Iterator[str]:
         """Yield the function that computes these places at a point of the leading axes."""
@@ -104,7 +111,10 @@ class SliceText:
             group=lambda name: f"call.{group_member((name, None))}",
             axis=lambda name: f"call.{axis_member(name)}",
         )
-        lines = [f"  places[{n}] = {scalar.number(p.substitute(at.get))};" for n, (_, _, p) in enumerate(self._placed())]
+        lines = []
+        for n, (_, _, p, size) in enumerate(self._placed()):
+            place = p.substitute(at.get)
+            lines.append(f"  places[{n}] = {scalar.number(place if size is None else minimum(place, size - 1))};")
         known = any("call." in line for line in lines)
         yield f"static void place_{self.op.name}(const void *{'sizes' if known else ''}, const int64_t *at, int64_t *places) {{"
         if known:
@@ -178,8 +188,8 @@ class SliceText:
             else:
                 has = ", ".join("true" if self._row_axis(o) >= 0 else "false" for o in operands)
                 yield f"  const bool in_rows[] = {{{has}}};"
-            if self.rows.summed is not None:
-                leaving_out = "true"  # several temporaries have columns
+            if self.rows.summed is not None or self._clamped():
+                leaving_out = "true"  # several temporaries have columns, or calls of one slice go in blocks, too
             if leading:
                 leaving_out = f"{leaving_out or 'false'}, opc::least_rows"
             fewer = f", {leaving_out}" if leaving_out else ""
@@ -190,7 +200,11 @@ class SliceText:
                 f", {'nullptr' if leading else 'in_rows'}, {size}, block",
             )
         counts = f"{len(op.inputs)}, outputs, {len(op.outputs)}"
-        yield f"  if (!opc::pays_to_slice({joint}, {own}, {counts}, elements{blocks})) {{"
+        clamped = self._clamped()
+        if clamped:  # a statement reads what a slice has
+            yield f"  if (opc::count(leading) == 0 || {size} == 0) {{"
+        else:
+            yield f"  if (!opc::pays_to_slice({joint}, {own}, {counts}, elements{blocks})) {{"
         yield f"    opc::temporary memory[{count}];"
         yield f"    return run_{op.name}(&call, {everything}, inputs, outputs, {attributes}, context, memory);"
         yield "  }"
@@ -201,7 +215,9 @@ class SliceText:
         if not several:
             yield from (f"  slice.{name}.rank = 0;" for name in ours)
         if self.rows is not None and self.rows.places is not None:
-            yield from (f"  slice.{dim_member(name)}.size = 1;" for name in sorted(self.rows.places.sizes))
+            for name in sorted(self.rows.places.sizes):
+                some = f"call.{dim_member(name)}.size > 0 ? 1 : 0" if name in clamped else "1"
+                yield f"  slice.{dim_member(name)}.size = {some};"
         yield (
             f"  opc::slicing slices = {{context, &{joint}, inputs, outputs, {len(op.inputs)}, {len(op.outputs)}, {own}, "
             f"&slice, {attributes}, run_{op.name}, OPC_OK{rows}}};"
@@ -227,14 +243,15 @@ class SliceText:
         types: list[str] = []
         for o in map(self.op.output, summed.outputs):
             axis = next((n for n, d in enumerate(o.dims) if isinstance(d, Affine) and str(d) in columns), -1)
-            types.append(f"{{{places[o.name]}, {axis}, {dtype_text(o.type)}}}")
+            absent = sum(1 << n for n in summed.absent.get(o.name, ()))
+            types.append(f"{{{places[o.name]}, {axis}, {dtype_text(o.type)}, {absent}}}")
         yield f"  const opc::summed_output summed[] = {{{', '.join(types)}}};"
         yield f"  const int64_t members = {scalar.number(summed.members)};"
         yield f"  return opc::run_summed(slices, summed, {len(types)}, members, {self.family.name}_loops::best().rows);"
 
     def _parts(self) -> Iterator[str]:
         """Yield which axes of operands have one element in a slice, and which have rows."""
-        placed = [f"{{{n}, {axis}}}" for n, axis, _ in self._placed()]
+        placed = [f"{{{n}, {axis}}}" for n, axis, _, _ in self._placed()]
         rows = [str(self._row_axis(o)) for o in (*self.op.inputs, *self.op.outputs)]
         yield f"  static const opc::placed_axis placed[] = {{{', '.join(placed)}}};"
         yield f"  static const int32_t row_axis[] = {{{', '.join(rows)}}};"

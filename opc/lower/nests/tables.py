@@ -2,8 +2,9 @@
 
 The weights of an interpolation depend on one index of the target, and on the taps that are summed, but a nest would compute them
 at every point. Here they become tables in memory. A value that reads operands stays where it is, and so does one that costs no
-more than a load. The places that the terms of a scatter find by data are tables too, where a pass over the terms for each of
-several points would find them again.
+more than a load. But a dear function of what operands hold, such as the cosine of a token's angle, is a table where each of its
+values is for several rows, as those of all heads. The places that the terms of a scatter find by data are tables too, where a
+pass over the terms for each of several points would find them again.
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ from opc.ir.expr import (
     walk,
     with_children,
 )
+from opc.ir.function import DEAR
+from opc.ir.functions import FUNCTIONS
 from opc.ir.op import Assign, Op, Operand
 from opc.lower.contractions.contraction import contraction_stage
 from opc.lower.guards import is_known_inside
@@ -51,8 +54,13 @@ def with_tables(op: Op) -> Op:
     namer = Namer(op_names(op) | index_names(op))
     body: list[Assign] = []
     temporaries: list[Operand] = []
+    known: dict[tuple[Expr, tuple[tuple[str, Affine], ...]], Read] = {}
+    # A table has not the rows that products could be fused along.
+    dear = not any(contraction_stage(op, s, s.target) is not None for s in op.body)
     for s in op.body:
         tables = _Tables(op, s, namer)
+        if dear and tables.has_dear_values() and row_nest(op, s):
+            s = replace(s, value=tables.with_dear_values(s.value, known))
         scatter = _is_scatter(op, s)
         if traits(s.value) & INDEX and (scatter or row_nest(op, s)):
             s = replace(s, value=tables.replaced(s.value, {}))
@@ -106,6 +114,44 @@ class _Tables:
         if isinstance(e, Reduce):
             axes = {**axes, **{a.index: a.extent for a in e.axes if isinstance(a, Axis)}}
         return with_children(e, tuple(self.with_index_tables(c, axes) for c in children(e)))
+
+    def has_dear_values(self) -> bool:
+        """Whether there may be dear functions of what operands hold that don't change with all of the target's indices."""
+        named = len(self.extents) == len(self.s.indices) > 1
+        return named and any(self._is_dear(e) for e in walk(self.s.value))
+
+    def with_dear_values(self, e: Expr, known: dict[tuple[Expr, tuple[tuple[str, Affine], ...]], Read]) -> Expr:
+        """Return `e` with reads of tables for such functions where all points need them; `known` are those of all statements."""
+        if self._is_dear(e):
+            names = free_indices(e)
+            extents = {n: x for n, x in self.extents.items() if n in names}
+            key = (e, tuple(extents.items()))
+            if key not in known:
+                known[key] = self._table(e, extents, _stored(e))
+            return known[key]
+        match e:
+            case Reduce():
+                return e
+            case Select():
+                return replace(e, cond=self.with_dear_values(e.cond, known))
+            case Call(fn="and" | "or"):
+                return e
+            case _:
+                return with_children(e, tuple(self.with_dear_values(c, known) for c in children(e)))
+
+    def _is_dear(self, e: Expr) -> bool:
+        if not isinstance(e, Call) or FUNCTIONS[e.fn].cost != DEAR or not is_floating(e.type):
+            return False
+        names, last = free_indices(e), self.s.indices[-1]
+        if last not in names or not names < self.extents.keys() or traits(e) & (REDUCTION | POSITION):
+            return False
+        found = list(reads(e))
+        optional = {i.name for i in self.op.inputs if i.optional}
+        if not found or any(r.operand in optional or r.operand == self.s.target for r in found):
+            return False
+        bounded = {Affine.of(Index(n)): x for n, x in self.extents.items()}
+        inside = all(is_known_inside(r, sizes_of(self.op, r.operand), bounded) for r in found)
+        return inside and all(_is_safe(self.op, n) for n in walk(e))
 
     def _is_index(self, e: Expr, axes: Mapping[str, Affine]) -> bool:
         """Whether a value is a number found by what operands hold, one that is used for several points of the target."""

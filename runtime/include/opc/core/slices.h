@@ -232,7 +232,7 @@ static void take_parts(const slice_parts &p, const DLTensor *const *whole, int32
   for (int32_t n = 0; n < p.placed_count; ++n) {
     const placed_axis &placed = p.placed[n];
     if (whole[placed.operand] == nullptr) continue;
-    shapes[placed.operand][placed.axis] = 1;
+    if (shapes[placed.operand][placed.axis] > 0) shapes[placed.operand][placed.axis] = 1;
     offset[placed.operand] += places[n] * strides[placed.operand][placed.axis];
   }
   for (int32_t k = 0; k < operands; ++k) {

@@ -12,11 +12,13 @@ namespace opc {
 enum : int64_t { summed_ranges = 16, /* of blocks, at least, so that threads have work where there are few sums */ summed_alignment = 64 };
 enum { most_summed = 8 };
 
-/* An output that is added up, its axis of the columns that blocks can do without, -1 for none, and the type of its sums. Before that axis a
- * slice has axes of one element alone. */
+/* An output that is added up, its axis of the columns that blocks can do without, -1 for none, the type of its sums, and the leading axes,
+ * a bit each, that it lacks, so that slices at all their points add to it. Before the axis of columns a slice has axes of one element
+ * alone. */
 struct summed_output {
   int32_t output, axis;
   dtype computed;
+  uint32_t absent;
 };
 
 /* So many slices as `members`, one after the other, are a unit, that adds to elements of its own. The blocks of a unit are cut into `parts`,
@@ -34,12 +36,16 @@ struct summing {
   char *sums;
 };
 
+/* Adds the sums of an output, so many elements, to others. */
+static void add_output(const summing &a, int32_t n, char *to, const char *from, int64_t elements) {
+  const auto add = a.outputs[n].computed == dtype_float64 ? a.rows->sum_columns_double : a.rows->sum_columns_float;
+  add(to + a.offset[n], from + a.offset[n], elements, 1, elements);
+}
+
 /* Adds the sums of a block, which has computed so many columns, or all where that is -1, to those of others. */
 static void add_sums(const summing &a, char *to, const char *from, int64_t columns) {
   for (int32_t n = 0; n < a.count; ++n) {
-    const auto add = a.outputs[n].computed == dtype_float64 ? a.rows->sum_columns_double : a.rows->sum_columns_float;
-    const int64_t elements = columns < 0 || a.columns[n] == 0 ? a.elements[n] : columns * a.columns[n];
-    add(to + a.offset[n], from + a.offset[n], elements, 1, elements);
+    add_output(a, n, to, from, columns < 0 || a.columns[n] == 0 ? a.elements[n] : columns * a.columns[n]);
   }
 }
 
@@ -118,7 +124,45 @@ static void store_summed_range(void *argument, int64_t begin, int64_t end) {
     take_block(*a.s, unit * a.members, 0, nullptr, taken);
     for (int32_t n = 0; n < a.count; ++n) {
       const DLTensor &t = taken.tensors[a.s->input_count + a.outputs[n].output];
-      if (a.elements[n] > 0) store_sums(*a.rows, t, sums + a.offset[n], a.outputs[n].computed);
+      if (a.elements[n] > 0 && a.outputs[n].absent == 0) store_sums(*a.rows, t, sums + a.offset[n], a.outputs[n].computed);
+    }
+  }
+}
+
+/* The same of outputs that lack leading axes, once the parts of all units are added up: the unit at the first point of these axes adds up
+ * those at the others, in order. */
+static void store_shared_range(void *argument, int64_t begin, int64_t end) {
+  const summing &a = *static_cast<const summing *>(argument);
+  const extents &group = *a.s->group;
+  slice_operands taken;
+  for (int64_t unit = begin; unit < end; ++unit) {
+    char *const sums = a.sums + unit * a.parts * a.bytes;
+    for (int32_t n = 0; n < a.count; ++n) {
+      if (a.elements[n] == 0 || a.outputs[n].absent == 0) continue;
+      int64_t sizes[OPC_MAX_RANK], steps[OPC_MAX_RANK];
+      int64_t step = 1, others = 1;
+      bool first = true;
+      for (int32_t i = group.rank - 1; i >= 0; --i) {
+        const int64_t size = i == group.rank - 1 ? group.size[i] / a.members : group.size[i];
+        const bool absent = (a.outputs[n].absent >> i & 1u) != 0;
+        first = first && (!absent || unit / step % size == 0);
+        sizes[i] = absent ? size : 1;
+        steps[i] = step;
+        others *= sizes[i];
+        step *= size;
+      }
+      if (!first) continue;
+      for (int64_t other = 1; other < others; ++other) {
+        int64_t from = 0, rest = other;
+        for (int32_t i = group.rank - 1; i >= 0; --i) {
+          from += rest % sizes[i] * steps[i];
+          rest /= sizes[i];
+        }
+        add_output(a, n, sums, sums + from * a.parts * a.bytes, a.elements[n]);
+      }
+      take_block(*a.s, unit * a.members, 0, nullptr, taken);
+      const DLTensor &t = taken.tensors[a.s->input_count + a.outputs[n].output];
+      store_sums(*a.rows, t, sums + a.offset[n], a.outputs[n].computed);
     }
   }
 }
@@ -146,7 +190,10 @@ static int32_t run_summed(slicing &s, const summed_output *outputs, int32_t summ
   a.sums = static_cast<char *>(allocate_aligned(summed_alignment, a.units * a.parts * a.bytes));
   if (a.sums == nullptr) return fail(s.context, OPC_OUT_OF_MEMORY, "no memory for sums of blocks");
   over_range(s.context, a.units * a.parts, 1, run_summed_range, &a);
+  bool shared = false;
+  for (int32_t n = 0; n < summed; ++n) shared = shared || (outputs[n].absent != 0 && a.elements[n] > 0);
   if (s.code == OPC_OK) over_range(s.context, a.units, 1, store_summed_range, &a);
+  if (s.code == OPC_OK && shared) over_range(s.context, a.units, 1, store_shared_range, &a);
   free_aligned(a.sums);
   return s.code;
 }
