@@ -16,8 +16,9 @@ from tests.fuzz.values import BINARY, SMOOTH
 
 FLOATS = (
     "float32", "float32", "float64", "float32, float64", "float16", "bfloat16, float32", "float8_e4m3fn", "float8_e5m2, float32",
+    "float8_e4m3fnuz, float8_e5m2fnuz",
 )  # fmt: skip
-INTEGERS = ("int32", "int64", "int8", "uint8", "int16", "uint16", "uint32")
+INTEGERS = ("int32", "int64", "int8", "uint8", "int16", "uint16", "uint32", "int4", "uint4, int2", "uint2, int4")
 """Without uint64, which mixes with no size and no index."""
 RULES = {
     "tanh({0})": "1 - y0 * y0", "exp({0})": "y0", "sigmoid({0})": "y0 * (1 - y0)", "({0}) ** 3": "3 * x * x",
@@ -151,7 +152,7 @@ def spec(rng: random.Random, name: str = "fuzz") -> str:
     kept = _kept(body, lines, outputs)
     rng.shuffle(kept)  # the first operand with a dimension or a type is asked for it
     types = {
-        "T": rng.choice(FLOATS), "Q": rng.choice(INTEGERS), "I": rng.choice(("int32", "int64", "uint16")),
+        "T": rng.choice(FLOATS), "Q": rng.choice(INTEGERS), "I": rng.choice(("int32", "int64", "uint16", "uint4")),
         "U": rng.choice(("float32, float64", "float16, float32", "float32, bfloat16")),
     }  # fmt: skip
     written = {t.type for t in (*kept, *outputs)} | {"T"}

@@ -274,7 +274,10 @@ class Call:
 
 def tensor(array: Any, *, precise: bool) -> Tensor:
     """Return an array as a table of Python's numbers by position."""
-    values = np.asarray(array).astype(np.float64) if np.asarray(array).dtype.kind not in "iub" or precise else np.asarray(array)
+    array = np.asarray(array)
+    if str(array.dtype) in scalars.COMPUTED:
+        array = array.astype(np.int8)  # NumPy takes them for no numbers of its own
+    values = array.astype(np.float64) if array.dtype.kind not in "iub" or precise else array
     return dict(zip(np.ndindex(values.shape), values.reshape(-1).tolist(), strict=True))
 
 
@@ -328,7 +331,9 @@ def evaluate(text: str, inputs: Mapping[str, Any], attributes: Mapping[str, Any]
             found[key] = function(*point)
         values[made.target] = found
         if is_output:
-            result[made.target] = (made.dtype, *listing.seen(made.target, made.shape, found))
+            # Other statements read an output of fewer than 8 bits before it wraps into its type.
+            stored = {k: scalars.wrapped(v, made.dtype) for k, v in found.items()} if made.dtype in scalars.COMPUTED else found
+            result[made.target] = (made.dtype, *listing.seen(made.target, made.shape, stored))
     return result
 
 
@@ -476,7 +481,7 @@ NAMES: dict[str, Any] = {
     "read_": _read, "padded_": _padded, "checked_": _checked, "aligned_": _aligned, "position_": _position, "inf_": math.inf,
     "nan_": math.nan, "product_": product, "total_": scalars.total, "prod_": math.prod, "max_": scalars.greatest,
     "min_": scalars.least, "place_": scalars.place_of, "div_": scalars.div, "power_": scalars.power, "mod_": scalars.floor_mod,
-    "floordiv_": scalars.floor_div, "wrap_": scalars.wrapped, "toint_": scalars.cast_to_int, "maximum_": scalars.maximum,
+    "floordiv_": scalars.floor_div, "wrap_": scalars.computed, "toint_": scalars.cast_to_int, "maximum_": scalars.maximum,
     "minimum_": scalars.minimum, "whole_power_": scalars.whole_power, "random_": scalars.random_word,
     "left_": partial(scalars.shift, left=True), "right_": partial(scalars.shift, left=False), "isnan_": math.isnan,
     "isinf_": math.isinf, "float": float, "any": any, "all": all,

@@ -18,7 +18,7 @@ from opc.ir.op import AttributeKind, Family, Op
 from opc.names import spelled
 from opc.pipeline import compile_text
 from opc.testing.cases.calls import Case
-from opc.testing.cases.derived import derived_inputs, gradient, gradient_names, second_gradient
+from opc.testing.cases.derived import derived_inputs, gradient, gradient_names, is_integer, second_gradient
 from opc.testing.oracle.bounds import Array, Bounds, exact
 from opc.testing.oracle.evaluation import Bounded, evaluate
 from opc.testing.oracle.frame import DomainError, UndecidedError
@@ -104,7 +104,7 @@ def _point(family: Family, case: Case, rng: np.random.Generator) -> dict[str, Ar
     """Return the inputs of a call with the floating ones far from kinks, most likely, and in float64."""
     result: dict[str, Array | None] = {}
     for name, a in case.arrays().items():
-        floating = a is not None and a.dtype.kind not in "iub"
+        floating = a is not None and not is_integer(a)
         result[name] = np.asarray(rng.uniform(-1.5, 1.5, a.shape)) if floating and a is not None else a
     return result
 
