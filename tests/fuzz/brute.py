@@ -192,7 +192,9 @@ class Listing:
 class Call:
     """One call of a spec: the sizes, groups and types its arguments determine."""
 
-    def __init__(self, spec: Spec, inputs: Mapping[str, Any], attributes: Mapping[str, Any], listing: Listing) -> None:
+    def __init__(
+        self, spec: Spec, inputs: Mapping[str, Any], attributes: Mapping[str, Any], listing: Listing, types: Mapping[str, str]
+    ) -> None:
         self.spec, self.listing = spec, listing
         self.inputs = {n: np.asarray(a) for n, a in inputs.items() if a is not None}
         self.attributes = {n: attributes.get(n, a.get("default")) for n, a in spec.attributes.items()}
@@ -203,6 +205,7 @@ class Call:
         for n, array in self.inputs.items():
             if spec.inputs[n][0] in spec.types:
                 self.types[spec.inputs[n][0]] = str(array.dtype)
+        self.types.update(types)
         self.dims: dict[str, int] = {}
         self.groups: dict[str, tuple[int, ...]] = {}
         self.own: dict[str, tuple[int, ...]] = {}
@@ -300,8 +303,14 @@ class Tape:
         return self.kept.setdefault((*self.place, self.count), value)
 
 
-def evaluate(text: str, inputs: Mapping[str, Any], attributes: Mapping[str, Any], tape: Tape | None = None) -> dict[str, Output]:
-    """Return what is computed of every output.
+def evaluate(
+    text: str,
+    inputs: Mapping[str, Any],
+    attributes: Mapping[str, Any],
+    tape: Tape | None = None,
+    types: Mapping[str, str] | None = None,
+) -> dict[str, Output]:
+    """Return what is computed of every output; `types` says what type variables stand for where the inputs are of others.
 
     Raises:
         RefusedError: when the call breaks a rule of the spec.
@@ -315,7 +324,7 @@ def evaluate(text: str, inputs: Mapping[str, Any], attributes: Mapping[str, Any]
     tape = tape or Tape()
     names = {**NAMES, "stop_": tape.stop, "values_": values}
     result = {}
-    program = _program(_Asked(text, _shapes(arrays), repr(dict(attributes)), arrays, attributes, listing))
+    program = _program(_Asked(text, _shapes(arrays), repr((dict(attributes), types)), arrays, attributes, listing, types or {}))
     stepping = recurrent(read_spec(text))
     made_later = {m.target: _Stepping(m, eval(code, names), tape) for m, code, _ in program if m.target in stepping}
     values.update(made_later)
@@ -404,12 +413,13 @@ class _Asked:
     inputs: Mapping[str, Any] = field(compare=False)
     attributes: Mapping[str, Any] = field(compare=False)
     listing: Listing = field(compare=False)
+    types: Mapping[str, str] = field(compare=False)
 
 
 @lru_cache(maxsize=64)
 def _program(asked: _Asked) -> list[tuple[Made, CodeType, bool]]:
     """Return the statements of a call ready to run, with whether what they make is an output."""
-    call = Call(read_spec(asked.text), asked.inputs, asked.attributes, asked.listing)
+    call = Call(read_spec(asked.text), asked.inputs, asked.attributes, asked.listing, asked.types)
     operands = {n: (call.dtype(kind), dims) for n, (kind, dims) in call.spec.inputs.items()}
     given: dict[str, Any] = dict(call.inputs)
     program = []

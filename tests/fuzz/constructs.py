@@ -52,6 +52,7 @@ OF_SPECS: dict[str, Callable[[str, Spec], object]] = {
     "an order that descends": lambda text, spec: re.search(r"= argsort\[.*, True\)\[", text),
     "ties": lambda text, spec: "ties: even" in text,
     "scatter": lambda text, spec: "scatter: atomic" in text,
+    "integers beside floating types": lambda text, spec: re.search(r"T: \[.*float.*\bu?int", text),
     "no gradient": lambda text, spec: "gradient: none" in text,
     "an output over nothing": lambda text, spec: any(not dims for _, dims in map(_plain, spec.outputs.values())),
     "a statement without indices": lambda text, spec: any(isinstance(s.targets[0], ast.Name) for s in spec.statements()),
@@ -79,7 +80,7 @@ OF_BODIES = (
     "// as a value", "& as a value", "| as a value", "^ as a value", "<< as a value", ">> as a value", "~ as a value",
     "an integer compared with an attribute", "an integer compared with a dimension", "an integer compared with an index",
     "an integer compared with a number", "a condition on a size", "a condition on a text", "a scatter",
-    "a condition on a position",
+    "a condition on a position", "a class of types asked for", "a class of types ruled out", "types behind and, or",
 )  # fmt: skip
 """What stands in bodies."""
 
@@ -126,6 +127,12 @@ def _of(statement: ast.AST, spec: Spec) -> Iterator[str]:
                 yield "// as a value"
             case ast.BinOp(op=op) | ast.UnaryOp(op=op) if type(op) in BITS:
                 yield f"{BITS[type(op)]} as a value"
+            case ast.BoolOp(values=[ast.Compare(ops=[ast.In() | ast.NotIn()]), *_]):
+                yield "types behind and, or"
+            case ast.Compare(ops=[ast.In()]):
+                yield "a class of types asked for"
+            case ast.Compare(ops=[ast.NotIn()]):
+                yield "a class of types ruled out"
             case ast.Compare(left=left, comparators=[right]):
                 yield from _of_comparison(left, right, spec)
 

@@ -20,6 +20,13 @@ FLOATS = (
     "float16", "bfloat16", "float32", "float64", "float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz",
 )  # fmt: skip
 
+CLASSES: dict[str, tuple[str, ...]] = {
+    "floating": FLOATS[:4], "float8": FLOATS[4:], "integer": ("int8", "int16", "int32", "int64", "uint8"),
+    "unsigned": ("uint8", "uint16", "uint32", "uint64"), "small": (*COMPUTED,),
+}  # fmt: skip
+CLASSES["any"] = (*CLASSES["floating"], *CLASSES["integer"], "bool")
+"""The sets of dtypes, as docs/language.md lists them."""
+
 
 class NoValueError(Exception):
     """The op has no value here: the maximum of nothing, an index outside its axis."""

@@ -61,7 +61,7 @@ class NumpyOperations(NumpySizes):
         """As `ArrayEmitter.constant` says."""
         value = e.value
         if not isinstance(e.type, Weak) and is_integer(e.type) and isinstance(value, float):
-            return PythonText(f"np.iinfo({self.dtype(e.type)}).{'max' if value > 0 else 'min'}")
+            return PythonText(f"np.iinfo({self.held(e.type)}).{'max' if value > 0 else 'min'}")
         if isinstance(value, float) and value != value:
             return PythonText("np.nan")
         if value in (float("inf"), float("-inf")):
