@@ -56,6 +56,8 @@ class Questions(Orders):
             if kind == "bool":
                 return self.behind_type(value, *FLOATING[self.types])
             return value
+        if kind == "T" and self.chance(20):
+            return f"cast(T, {self.of_both(scope)})"
         classes, whole = MIXED[self.types], self.whole(scope)
         if kind == "bool":
             return self.behind_type(value, *classes) if self.chance(50) else self.by_type(value, f"{whole} > 2", *classes)
@@ -83,6 +85,16 @@ class Questions(Orders):
         name, extent = self.new_index(), self.extent(scope)
         body = self.number_read({**scope, name: self.covered(extent, scope)})
         return f"{self.pick('sum', 'max', 'min')}[{name}:{extent}]({body})"
+
+    def of_both(self, scope: Scope) -> str:
+        """Return a value that floating types and integers have alike, in a reduction or not."""
+        form = self.pick("{0} * {1}", "{0} + {1}", "maximum({0}, {1})", "{0} - {1} * {0}", "({0} if {0} > {1} else {1})")
+        inner, axes = scope, ""
+        if self.flavour.name != "broadcast" and self.chance(60):
+            name, extent = self.new_index(), self.extent(scope)
+            inner, axes = {**scope, name: self.covered(extent, scope)}, f"{name}:{extent}"
+        text = form.format(self.number_read(inner), self.number_read(inner))
+        return f"{self.pick('sum', 'sum', 'prod', 'max')}[{axes}]({text})" if axes else text
 
     def number_read(self, scope: Scope) -> str:
         """Return a read of T with no fraction where it is padded, or a number."""
