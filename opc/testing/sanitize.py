@@ -16,7 +16,6 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import fields
 from importlib import resources
 from pathlib import Path
 
@@ -134,8 +133,17 @@ def narrowed(family: Family, most: int = 2) -> Family:
             chosen[t.name] = tuple(d for d in t.dtypes if d in some)
         return chosen
 
-    ops = {f.name: narrow(op, kept(op)) for f in fields(family) if isinstance(op := getattr(family, f.name), Op)}
-    return replace(family, **ops)
+    def fewer(op: Op | None) -> Op | None:
+        return None if op is None else narrow(op, kept(op))
+
+    return replace(
+        family,
+        forward=narrow(family.forward, kept(family.forward)),
+        backward=fewer(family.backward),
+        backward_backward=fewer(family.backward_backward),
+        jvp=fewer(family.jvp),
+        backward_jvp=fewer(family.backward_jvp),
+    )
 
 
 def _preference(dtype: DType) -> int:
