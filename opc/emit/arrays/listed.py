@@ -32,8 +32,11 @@ def rank_text(op: Op, how: Arrangement, local: Mapping[str, str], keeps: str, nd
         elif how.is_thinned(o):
             text += f"{ndim(o)} if {keeps}{f' and {given}' if o.optional else ''} else "
     alone = [next((o for o in op.inputs if o.dims == (Group(name),)), None) for name in (how.rest, how.picked)]
-    ranks = [ndim(o) for o in alone if o is not None]
-    return text + " + ".join(ranks if len(ranks) == len(alone) else ["None"])
+    both = [o for o in alone if o is not None]
+    if len(both) < len(alone):
+        return f"{text}None"
+    there = " and ".join(f"{local[o.name]} is not None" for o in both if o.optional)
+    return f"{text}{' + '.join(map(ndim, both))}{f' if {there} else None' if there else ''}"
 
 
 def _first_told(having: Sequence[Operand], ranks: Sequence[str], local: Mapping[str, str]) -> str:
