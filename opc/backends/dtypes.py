@@ -42,7 +42,12 @@ def lacking(ops: Iterable[Op], title: str, has: Callable[[DType], bool]) -> Iter
 
 def require_dtype(array: Array, title: str, has: Callable[[DType], bool]) -> None:
     """Raise Unsupported for an array of a dtype of opc's that a framework does not have."""
-    dtype = _BY_NAME.get(array.dtype.name)
+    require_named(array.dtype.name, title, has)
+
+
+def require_named(name: str, title: str, has: Callable[[DType], bool]) -> None:
+    """Raise Unsupported for the name of a dtype of opc's that a framework does not have."""
+    dtype = _BY_NAME.get(name)
     if dtype is not None and not has(dtype):
         raise Unsupported(f"{title} has no tensors of {dtype}")
 

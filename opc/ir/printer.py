@@ -76,6 +76,8 @@ def _format(e: Expr) -> tuple[str, int]:
             return f"{_at(e.then, _OR)} if {_at(e.cond, _OR)} else {_at(e.other, CONDITIONAL)}", CONDITIONAL
         case Reduce():
             return f"{e.kind}[{', '.join(str(a) for a in e.axes)}]({format_expr(e.body)})", _ATOM
+        case Cast() if str(e.type) == str(e.arg.type):
+            return _format(e.arg)  # between a type variable and what a side knows of it, where the language converts by itself
         case Cast():
             return f"cast({e.type}, {format_expr(e.arg)})", _ATOM
         case Present():

@@ -20,6 +20,7 @@ from opc.backends.base import Backend, OpError, Session, Unsupported
 from opc.ir.op import Family
 from opc.names import in_words, spelled
 from opc.testing.cases.calls import Case
+from opc.testing.cases.derived import is_integer
 from opc.testing.explanation import inputs_of
 from opc.testing.extent import Extent
 from opc.testing.functions import function_items
@@ -317,7 +318,7 @@ def _opinfo(family: Family) -> list[tuple[str, Case | str]]:
 
 def _ordinary(case: Case) -> bool:
     """Whether the floating inputs are float32 or float64 values that tie only by rare chance, none of them special."""
-    floats = [a.data.dtype for a in case.inputs.values() if a is not None and a.data.dtype.kind not in "iub"]
+    floats = [a.data.dtype for a in case.inputs.values() if a is not None and not is_integer(a.data)]
     return "special" not in case.name and all(str(d) in ("float32", "float64") for d in floats)
 
 

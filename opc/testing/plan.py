@@ -138,7 +138,7 @@ def _gradients(family: Family, items: list[Item], begin: Begin) -> Iterator[Item
         return
     chosen: dict[tuple[str, str], Item] = {}
     for item in items:
-        floats = [a for a in item.case.inputs.values() if a is not None and a.data.dtype.kind not in "iub"]
+        floats = [a for a in item.case.inputs.values() if a is not None and not is_integer(a.data)]
         if not floats or not gradient_names(backward) or sum(a.data.size for a in floats) > LARGEST_GRADIENT:
             continue
         if not all(resolve(o.type, _binding(forward, item.case)).is_floating for o in forward.outputs):

@@ -16,10 +16,8 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import fields, is_dataclass, replace
 from importlib import resources
 from pathlib import Path
-from typing import Any
 
 from opc import config
 from opc.analysis.shapes.inference import infer
@@ -27,10 +25,12 @@ from opc.backends.base import Compile
 from opc.backends.kernel.backend import KernelBackend, instruction_sets
 from opc.build import toolchain
 from opc.build.shared import ELSEWHERE, HERE
-from opc.diagnostics import Span, SpecError
-from opc.ir.dtypes import DType, TypeVar
+from opc.diagnostics import SpecError
+from opc.ir.dtypes import DType
+from opc.ir.narrow import cells, narrow
 from opc.ir.op import Family, Op
 from opc.pipeline import load_family
+from opc.records import replace
 from opc.testing.call_file import KernelCall, call_file
 from opc.testing.cases.bad_calls import refused
 from opc.testing.cases.calls import Case, accepted
@@ -43,7 +43,7 @@ SANITIZERS = ("address", "undefined", "thread")
 LARGEST = 300_000
 """The most points of the largest loop of a call: a sanitizer makes each of them slower."""
 PREFERRED = (DType.FLOAT32, DType.FLOAT16, DType.INT64, DType.INT8, DType.BOOL)
-"""The element types whose kernels are run, the first two a type variable has."""
+"""The element types whose kernels are run, the first two a type variable has of those that a body makes no difference between."""
 MOST = {"forward": 40, "derived": 16, "refused": 12}
 """How many calls of an op are run."""
 SECONDS = 600.0
@@ -119,20 +119,35 @@ def together(sanitizers: Sequence[str]) -> list[tuple[str, ...]]:
 
 
 def narrowed(family: Family, most: int = 2) -> Family:
-    """Return the family with so many element types for each type variable: what is read where depends on their sizes alone."""
+    """Return the family with so many element types for each type variable: what is read where depends on their sizes alone.
 
-    def visit(node: Any) -> Any:
-        if isinstance(node, TypeVar):
-            kept = sorted(node.dtypes, key=lambda d: PREFERRED.index(d) if d in PREFERRED else len(PREFERRED))[:most]
-            return TypeVar(node.name, tuple(d for d in node.dtypes if d in kept))
-        if isinstance(node, tuple):
-            return tuple(visit(x) for x in node)
-        if is_dataclass(node) and not isinstance(node, type | Span):
-            return replace(node, **{f.name: visit(getattr(node, f.name)) for f in fields(node) if f.init})
-        return node
+    Where a body asks what a variable stands for, these are so many for each answer.
+    """
 
-    found: Family = visit(family)
-    return found
+    def kept(op: Op) -> dict[str, tuple[DType, ...]]:
+        asked = dict(cells(op))
+        chosen = {}
+        for t in op.types:
+            alike = asked.get(t.name, (t.dtypes,))
+            some = {d for dtypes in alike for d in sorted(dtypes, key=_preference)[:most]}
+            chosen[t.name] = tuple(d for d in t.dtypes if d in some)
+        return chosen
+
+    def fewer(op: Op | None) -> Op | None:
+        return None if op is None else narrow(op, kept(op))
+
+    return replace(
+        family,
+        forward=narrow(family.forward, kept(family.forward)),
+        backward=fewer(family.backward),
+        backward_backward=fewer(family.backward_backward),
+        jvp=fewer(family.jvp),
+        backward_jvp=fewer(family.backward_jvp),
+    )
+
+
+def _preference(dtype: DType) -> int:
+    return PREFERRED.index(dtype) if dtype in PREFERRED else len(PREFERRED)
 
 
 def check_family(

@@ -9,15 +9,16 @@ from __future__ import annotations
 import random
 import re
 
+from tests.fuzz.asked import MIXED, Questions
 from tests.fuzz.attributes import DECLARED, declarations
 from tests.fuzz.flavours import FLAVOURS, Flavour, Scope, Tensor, index_names, is_group
-from tests.fuzz.orders import Orders
 from tests.fuzz.values import BINARY, SMOOTH
 
 FLOATS = (
     "float32", "float32", "float64", "float32, float64", "float16", "bfloat16, float32", "float8_e4m3fn", "float8_e5m2, float32",
+    "float8_e4m3fnuz, float8_e5m2fnuz",
 )  # fmt: skip
-INTEGERS = ("int32", "int64", "int8", "uint8", "int16", "uint16", "uint32")
+INTEGERS = ("int32", "int64", "int8", "uint8", "int16", "uint16", "uint32", "int4", "uint4, int2", "uint2, int4")
 """Without uint64, which mixes with no size and no index."""
 RULES = {
     "tanh({0})": "1 - y0 * y0", "exp({0})": "y0", "sigmoid({0})": "y0 * (1 - y0)", "({0}) ** 3": "3 * x * x",
@@ -31,7 +32,7 @@ PLACING = frozenset({"axis", "axis1", "axis2", "axes", "keepdims", "perm"})
 """The attributes that say where axes stand, which bodies do not name."""
 
 
-class Body(Orders):
+class Body(Questions):
     """Draws the statements of one spec."""
 
     def anchored(self, scope: Scope, text: str) -> str | None:
@@ -54,10 +55,11 @@ class Body(Orders):
             t = self.rng.choice(plain)
             self.used.add(t.name)
             self.readable.append(Tensor(name, "T", t.dims))
-            return f"{name} = {self.pick(*SMOOTH).format(t.name)}"
+            value = self.pick(*SMOOTH).format(t.name)
+            return f"{name} = {self.by_type(value, f'{t.name} * 2', *MIXED[self.types]) if self.is_mixed else value}"
         scope = self.scope(dims)
-        value = self.value(scope, 2)
-        if self.chance(50):
+        value = self.asked(scope, self.value(scope, 2), "T")
+        if self.is_mixed or self.chance(50):
             target = [n if is_group(n) else f"{n}:{d}" for n, d in scope.items()]
         else:
             anchored = self.anchored(scope, value) if len(set(dims)) == len(dims) else None
@@ -95,7 +97,7 @@ class Body(Orders):
                     value = f"cast(U, {self.value(scope, 2)})"
                 case _:
                     value = self.value(scope, 3)
-            lines.append(f"y{n}[{', '.join(scope) or '()'}] = {value}")
+            lines.append(f"y{n}[{', '.join(scope) or '()'}] = {self.asked(scope, value, kind)}")
             outputs.append(Tensor(f"y{n}", kind, dims))
             if kind == "T" and self.chance(40):
                 self.readable.append(outputs[-1])
@@ -140,7 +142,11 @@ def spec(rng: random.Random, name: str = "fuzz") -> str:
     """Draw the text of a spec."""
     flavour = rng.choice(FLAVOURS)
     body, tail = Body(rng, flavour), ""
-    if rng.random() < 0.1 and not (flavour.broadcast or flavour.shape or flavour.axis or flavour.arranges):
+    if rng.random() < 0.12:
+        body.ask()
+        lines, outputs = body.statements()
+        tail = rng.choice(("", "", "gradient: {ties: even}\n", "gradient: none\n"))
+    elif rng.random() < 0.1 and not (flavour.broadcast or flavour.shape or flavour.axis or flavour.arranges):
         lines, outputs, tail = body.pointwise()
     else:
         lines, outputs = body.order(*body.recurrence(*body.statements()))
@@ -151,7 +157,7 @@ def spec(rng: random.Random, name: str = "fuzz") -> str:
     kept = _kept(body, lines, outputs)
     rng.shuffle(kept)  # the first operand with a dimension or a type is asked for it
     types = {
-        "T": rng.choice(FLOATS), "Q": rng.choice(INTEGERS), "I": rng.choice(("int32", "int64", "uint16")),
+        "T": body.types or rng.choice(FLOATS), "Q": rng.choice(INTEGERS), "I": rng.choice(("int32", "int64", "uint16", "uint4")),
         "U": rng.choice(("float32, float64", "float16, float32", "float32, bfloat16")),
     }  # fmt: skip
     written = {t.type for t in (*kept, *outputs)} | {"T"}

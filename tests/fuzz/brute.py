@@ -192,7 +192,9 @@ class Listing:
 class Call:
     """One call of a spec: the sizes, groups and types its arguments determine."""
 
-    def __init__(self, spec: Spec, inputs: Mapping[str, Any], attributes: Mapping[str, Any], listing: Listing) -> None:
+    def __init__(
+        self, spec: Spec, inputs: Mapping[str, Any], attributes: Mapping[str, Any], listing: Listing, types: Mapping[str, str]
+    ) -> None:
         self.spec, self.listing = spec, listing
         self.inputs = {n: np.asarray(a) for n, a in inputs.items() if a is not None}
         self.attributes = {n: attributes.get(n, a.get("default")) for n, a in spec.attributes.items()}
@@ -203,6 +205,7 @@ class Call:
         for n, array in self.inputs.items():
             if spec.inputs[n][0] in spec.types:
                 self.types[spec.inputs[n][0]] = str(array.dtype)
+        self.types.update(types)
         self.dims: dict[str, int] = {}
         self.groups: dict[str, tuple[int, ...]] = {}
         self.own: dict[str, tuple[int, ...]] = {}
@@ -274,7 +277,10 @@ class Call:
 
 def tensor(array: Any, *, precise: bool) -> Tensor:
     """Return an array as a table of Python's numbers by position."""
-    values = np.asarray(array).astype(np.float64) if np.asarray(array).dtype.kind not in "iub" or precise else np.asarray(array)
+    array = np.asarray(array)
+    if str(array.dtype) in scalars.COMPUTED:
+        array = array.astype(np.int8)  # NumPy takes them for no numbers of its own
+    values = array.astype(np.float64) if array.dtype.kind not in "iub" or precise else array
     return dict(zip(np.ndindex(values.shape), values.reshape(-1).tolist(), strict=True))
 
 
@@ -297,8 +303,14 @@ class Tape:
         return self.kept.setdefault((*self.place, self.count), value)
 
 
-def evaluate(text: str, inputs: Mapping[str, Any], attributes: Mapping[str, Any], tape: Tape | None = None) -> dict[str, Output]:
-    """Return what is computed of every output.
+def evaluate(
+    text: str,
+    inputs: Mapping[str, Any],
+    attributes: Mapping[str, Any],
+    tape: Tape | None = None,
+    types: Mapping[str, str] | None = None,
+) -> dict[str, Output]:
+    """Return what is computed of every output; `types` says what type variables stand for where the inputs are of others.
 
     Raises:
         RefusedError: when the call breaks a rule of the spec.
@@ -312,7 +324,7 @@ def evaluate(text: str, inputs: Mapping[str, Any], attributes: Mapping[str, Any]
     tape = tape or Tape()
     names = {**NAMES, "stop_": tape.stop, "values_": values}
     result = {}
-    program = _program(_Asked(text, _shapes(arrays), repr(dict(attributes)), arrays, attributes, listing))
+    program = _program(_Asked(text, _shapes(arrays), repr((dict(attributes), types)), arrays, attributes, listing, types or {}))
     stepping = recurrent(read_spec(text))
     made_later = {m.target: _Stepping(m, eval(code, names), tape) for m, code, _ in program if m.target in stepping}
     values.update(made_later)
@@ -328,7 +340,9 @@ def evaluate(text: str, inputs: Mapping[str, Any], attributes: Mapping[str, Any]
             found[key] = function(*point)
         values[made.target] = found
         if is_output:
-            result[made.target] = (made.dtype, *listing.seen(made.target, made.shape, found))
+            # Other statements read an output of fewer than 8 bits before it wraps into its type.
+            stored = {k: scalars.wrapped(v, made.dtype) for k, v in found.items()} if made.dtype in scalars.COMPUTED else found
+            result[made.target] = (made.dtype, *listing.seen(made.target, made.shape, stored))
     return result
 
 
@@ -399,12 +413,13 @@ class _Asked:
     inputs: Mapping[str, Any] = field(compare=False)
     attributes: Mapping[str, Any] = field(compare=False)
     listing: Listing = field(compare=False)
+    types: Mapping[str, str] = field(compare=False)
 
 
 @lru_cache(maxsize=64)
 def _program(asked: _Asked) -> list[tuple[Made, CodeType, bool]]:
     """Return the statements of a call ready to run, with whether what they make is an output."""
-    call = Call(read_spec(asked.text), asked.inputs, asked.attributes, asked.listing)
+    call = Call(read_spec(asked.text), asked.inputs, asked.attributes, asked.listing, asked.types)
     operands = {n: (call.dtype(kind), dims) for n, (kind, dims) in call.spec.inputs.items()}
     given: dict[str, Any] = dict(call.inputs)
     program = []
@@ -476,7 +491,7 @@ NAMES: dict[str, Any] = {
     "read_": _read, "padded_": _padded, "checked_": _checked, "aligned_": _aligned, "position_": _position, "inf_": math.inf,
     "nan_": math.nan, "product_": product, "total_": scalars.total, "prod_": math.prod, "max_": scalars.greatest,
     "min_": scalars.least, "place_": scalars.place_of, "div_": scalars.div, "power_": scalars.power, "mod_": scalars.floor_mod,
-    "floordiv_": scalars.floor_div, "wrap_": scalars.wrapped, "toint_": scalars.cast_to_int, "maximum_": scalars.maximum,
+    "floordiv_": scalars.floor_div, "wrap_": scalars.computed, "toint_": scalars.cast_to_int, "maximum_": scalars.maximum,
     "minimum_": scalars.minimum, "whole_power_": scalars.whole_power, "random_": scalars.random_word,
     "left_": partial(scalars.shift, left=True), "right_": partial(scalars.shift, left=False), "isnan_": math.isnan,
     "isinf_": math.isinf, "float": float, "any": any, "all": all,

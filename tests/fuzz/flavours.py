@@ -44,9 +44,9 @@ class Flavour:
         return self.axes or self.placed or self.permuted
 
     @property
-    def positive(self) -> frozenset[str]:
+    def positive(self) -> tuple[str, ...]:
         """The dimensions that are required to be positive."""
-        return frozenset(r.removesuffix(" > 0") for r in self.require if r.endswith(" > 0"))
+        return tuple(r.removesuffix(" > 0") for r in self.require if r.endswith(" > 0"))
 
     @property
     def groups(self) -> tuple[str, ...]:

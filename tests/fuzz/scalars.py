@@ -13,8 +13,19 @@ from typing import Any
 import mpmath
 
 INF, NAN = math.inf, math.nan
-BITS = {f"{sign}int{bits}": bits for sign in ("", "u") for bits in (8, 16, 32, 64)}
-FLOATS = ("float16", "bfloat16", "float32", "float64", "float8_e4m3fn", "float8_e5m2")
+BITS = {f"{sign}int{bits}": bits for sign in ("", "u") for bits in (8, 16, 32, 64, 4, 2)}
+COMPUTED = {dtype: "int8" for dtype, bits in BITS.items() if bits < 8}
+"""The type that integers of fewer than 8 bits are computed in."""
+FLOATS = (
+    "float16", "bfloat16", "float32", "float64", "float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz",
+)  # fmt: skip
+
+CLASSES: dict[str, tuple[str, ...]] = {
+    "floating": FLOATS[:4], "float8": FLOATS[4:], "integer": ("int8", "int16", "int32", "int64", "uint8"),
+    "unsigned": ("uint8", "uint16", "uint32", "uint64"), "small": (*COMPUTED,),
+}  # fmt: skip
+CLASSES["any"] = (*CLASSES["floating"], *CLASSES["integer"], "bool")
+"""The sets of dtypes, as docs/language.md lists them."""
 
 
 class NoValueError(Exception):
@@ -28,8 +39,14 @@ def wrapped(value: int, dtype: str) -> int:
     return value - (1 << bits) if not dtype.startswith("u") and value >> (bits - 1) else value
 
 
+def computed(value: int, dtype: str) -> int:
+    """Return an int modulo two to the power of the bits that its dtype is computed in."""
+    return wrapped(value, COMPUTED.get(dtype, dtype))
+
+
 def cast_to_int(value: Any, dtype: str) -> int:
-    """Truncate and saturate a float, NaN to 0; wrap an int."""
+    """Truncate and saturate a float, NaN to 0; wrap an int. The result is in the type that the dtype is computed in."""
+    dtype = COMPUTED.get(dtype, dtype)
     if not isinstance(value, float):
         return wrapped(int(value), dtype)
     if math.isnan(value):
@@ -159,7 +176,7 @@ def whole_power(x: int, n: int, dtype: str) -> int:
     """Return x ** n in a dtype; 1 over it, cut to a whole number, where n is negative."""
     if n < 0:
         return (x if n % 2 else 1) if abs(x) == 1 else 0
-    return wrapped(pow(x, n, 2**64), dtype)
+    return computed(pow(x, n, 2**64), dtype)
 
 
 def philox(counter: Sequence[int], key: Sequence[int]) -> list[int]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tests.fuzz.kinds import arithmetic, as_type, is_whole, join, wrap
-from tests.fuzz.scalars import BITS, FLOATS, FUNCTIONS
+from tests.fuzz.scalars import BITS, CLASSES, FLOATS, FUNCTIONS
 
 if TYPE_CHECKING:
     from tests.fuzz.brute import Call
@@ -210,6 +210,10 @@ class Translator:
             case ast.Call(func=ast.Name(id=name)):
                 return self.function(name, e)
             case ast.IfExp():
+                answer = self.settled(e.test)
+                if answer is not None:
+                    # The other side may have no type for what T stands for.
+                    return self.value(e.body if answer else e.orelse)
                 test = self.value(e.test)[0]
                 # A side that is never taken in this call may name what is not there.
                 if test in ("True", "False"):
@@ -239,6 +243,8 @@ class Translator:
                     return f"(not {code})", kind
                 kind = arithmetic("sub", "w-1", kind) if is_whole(kind) else kind
                 return wrap(f"(~{code})", kind), kind
+            case ast.Compare(ops=[ast.In() | ast.NotIn()]):
+                return str(self.settled(e)), "b"
             case ast.Compare():
                 compared = [self.value(v) for v in (e.left, *e.comparators)]
                 words = [COMPARE[type(op)] for op in e.ops]
@@ -247,6 +253,21 @@ class Translator:
             case ast.BinOp():
                 return self.binary(BINARY[type(e.op)], self.value(e.left), self.value(e.right))
         raise NotImplementedError(ast.dump(e))
+
+    def settled(self, e: ast.expr) -> bool | None:
+        """Return what a condition is as far as types alone decide it, None where they don't."""
+        match e:
+            case ast.Compare(left=ast.Name(id=name), ops=[ast.In() | ast.NotIn() as op], comparators=[among]):
+                asked = {d.id for d in (among.elts if isinstance(among, ast.List) else [among]) if isinstance(d, ast.Name)}
+                held = self.call.types[name] in asked.union(*(CLASSES.get(d, ()) for d in asked))
+                return held == isinstance(op, ast.In)
+            case ast.UnaryOp(op=ast.Not()):
+                answer = self.settled(e.operand)
+                return None if answer is None else not answer
+            case ast.BoolOp():
+                answers, decides = [self.settled(v) for v in e.values], isinstance(e.op, ast.Or)
+                return decides if decides in answers else None if None in answers else not decides
+        return None
 
     def joined(self, e: ast.IfExp, chosen: bool) -> tuple[str, str]:
         """Return the side of a conditional that is taken in all of this call, in the type of both where both can be told."""

@@ -9,13 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from opc.ir.dtypes import Weak
+from opc.ir.dtypes import DTYPES, DType, Weak
 from opc.ir.expr import Call, Const, Expr, Read, Select, rewrite
 from opc.ir.op import Assign, Family, Op
 from opc.pipeline import compile_text, load_family
 from opc.testing.cases.derived import family_volume
 from opc.testing.references.gradcheck import FEW, GradientResult, check_family, check_vjp, points
-from opc.testing.references.points import SMALL_DERIVED
+from opc.testing.references.points import SMALL_DERIVED, drawn
 from tests.transform.language import small_points, spec_text
 
 SPECS = Path(__file__).parents[2] / "specs"
@@ -220,3 +220,15 @@ def test_ops_that_copy_have_points() -> None:
     cases = list(islice(points(family.forward), FEW))
     assert len(cases) == FEW
     assert min(r.decided for r in check_family(family, cases)) >= FEW
+
+
+def test_integers_stay_integers_at_points() -> None:
+    """Those of few bits too, which NumPy takes for no integers: a fraction in their place would be of another op."""
+    operands = "".join(f", q{n}: '{d}[N]'" for n, d in enumerate(DTYPES) if d.is_integer)
+    text = f"inputs: {{x: 'T[N]'{operands}}}\noutputs: {{y: 'T[N]'}}\nkernel: y = x * cast(T, q{DTYPES.index(DType.INT4)})\n"
+    family = compile_text(spec_text("f", text), "f")
+    chosen = list(islice(drawn(family.forward, points(family.forward)), 4))
+    for inputs, _ in chosen:
+        found = {n: str(a.dtype) for n, a in inputs.items() if a is not None}
+        assert found == {o.name: "float64" if o.name == "x" else str(o.type) for o in family.forward.inputs}
+    assert min(r.decided for r in check_family(family)) > 0

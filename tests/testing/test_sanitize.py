@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 
 from opc import config
+from opc.backends.kernel.backend import KernelBackend
 from opc.build import toolchain
 from opc.ir.op import Family
+from opc.ir.verify import verify
 from opc.pipeline import compile_text, load_family
 from opc.testing import sanitize
 from opc.testing.call_file import KernelCall, call_file
@@ -39,6 +41,19 @@ native:
     include: [thread]
     code: |-
       CODE
+"""
+
+ASKED = """
+op: asked
+domain: test
+version: 1
+doc: Half of a number, and of an integer what is left when it is cut.
+types: {T: [floating, integer]}
+inputs: {x: 'T[N]', w: 'T[N]'}
+outputs: {y: 'T[N]'}
+kernel: |
+  t[i] = x[i] / 2 if T in floating else x[i] // 2
+  y[i] = t[i] * w[i]
 """
 
 BEYOND = "for (int64_t i = 0; i <= N; i++) y(i < N ? i : 0) = x(i);"
@@ -180,3 +195,19 @@ def test_two_element_types_are_kept() -> None:
     assert [str(d) for d in family.forward.types[0].dtypes] == ["float16", "float32"]
     assert family.backward is not None
     assert family.backward.inputs[0].type == family.forward.types[0]
+
+
+def test_element_types_are_kept_for_each_answer_of_a_body() -> None:
+    """`T in floating` has a side for each kind of type: kernels of both are run, as of a spec with fewer types."""
+    path = Path(__file__).parents[1] / "dtypes" / "specs" / "asked_types.yaml"
+    family = narrowed(load_family(path))
+    kept = {t.name: [str(d) for d in t.dtypes] for t in family.forward.types}
+    assert kept == {"T": ["float16", "float64", "int8", "int64", "bool"], "U": ["float32", "uint8", "float8_e5m2"]}
+    one = narrowed(load_family(path), 1)
+    assert {t.name: [str(d) for d in t.dtypes] for t in one.forward.types}["T"] == ["float16", "int64", "bool"]
+    few = narrowed(compile_text(ASKED, "asked"))
+    assert [str(d) for d in few.forward.types[0].dtypes] == ["float16", "float32", "int8", "int64"]
+    for found in (family, one, few):
+        for op in found.ops:
+            verify(op)
+        assert KernelBackend().emit(found)

@@ -26,6 +26,8 @@ from .attributes import Attributes, Table
 
 WIDER = {"int32": "int64", "uint32": "uint64", "float32": "float64"}
 NARROWER = {wide: narrow for narrow, wide in WIDER.items()}
+LACKING = {"int4", "uint4", "int2", "uint2"}
+"""The dtypes that handlers get no tensors of: JAX packs several elements in a byte."""
 
 
 class Library:
@@ -197,10 +199,15 @@ class Operator:
         named = attributes.values
         sizes = (None if x is None else x.shape[batch:] for x in inputs)
         shapes = self.shapes(*sizes, **named)
-        types = self.types(
-            *(None if x is None else x.dtype.name for x in inputs),
-            **{name: named[name] for name in self.type_attributes},
-        )
+        given_types = [None if x is None else x.dtype.name for x in inputs]
+        chosen = {name: named[name] for name in self.type_attributes}
+        types = self.types(*given_types, **chosen)
+        names = (*self.inputs, *self.outputs)
+        for name, dtype in zip(names, (*given_types, *types)):
+            if dtype in LACKING:
+                raise TypeError(
+                    f"{self.name}: {name} is {dtype}, which JAX has no tensors of"
+                )
         return shapes, types
 
     def _avals(

@@ -39,6 +39,18 @@ DTYPES = (
 )
 """The dtypes that opc knows; attributes carry their positions. MindSpore may lack one."""
 
+LACKING = (
+    "float8_e4m3fn",
+    "float8_e5m2",
+    "float8_e4m3fnuz",
+    "float8_e5m2fnuz",
+    "int4",
+    "uint4",
+    "int2",
+    "uint2",
+)
+"""Those that MindSpore has no tensors of."""
+
 FLOATING = (
     mindspore.float16,
     mindspore.bfloat16,
@@ -109,14 +121,19 @@ class Attribute:
                     )
                 return [value]
             case "dtype":
-                if isinstance(value, str):
-                    value = getattr(mindspore, value, None)
-                if value is None or value not in DTYPES:
+                if value in LACKING:
+                    raise TypeError(
+                        f"{op}: {self.name} is {value}, "
+                        "which MindSpore has no tensors of"
+                    )
+                is_name = isinstance(value, str)
+                known = getattr(mindspore, value, None) if is_name else value
+                if known is None or known not in DTYPES:
                     raise ValueError(
                         f"{op}: {self.name} must be a dtype that opc knows, "
                         f"not {value!r}"
                     )
-                return [DTYPES.index(value)]
+                return [DTYPES.index(known)]
             case "str" if isinstance(value, str) and self.values:
                 if value not in self.values:
                     admitted = ", ".join(repr(v) for v in self.values)

@@ -20,7 +20,7 @@ from opc.analysis.wording import article, type_text
 from opc.diagnostics import Diagnostics, Span, did_you_mean
 from opc.ir.affine import Affine, Dim, Index, maximum, minimum
 from opc.ir.dtypes import TYPE_SETS, DType, ElementType, ValueType, Weak, candidates, is_bool, is_floating, is_integer
-from opc.ir.expr import REDUCTIONS, AttrRef, Call, Cast, Const, Expr, IndexValue, Read, Select, StrConst, TypeIs, walk
+from opc.ir.expr import REDUCTIONS, AttrRef, Call, Cast, Const, Expr, IndexValue, Select, StrConst, TypeIs, walk
 from opc.ir.functions import CALLABLE, FUNCTIONS
 from opc.ir.op import Attribute, AttributeKind
 from opc.ir.precedence import COMPARISONS
@@ -72,8 +72,8 @@ class ExpressionTyper:
     def value(self, tree: Tree) -> Expr | None:
         """Return the typed expression, or None after recording why there is none."""
         e = self._value(tree)
-        if not isinstance(e, Read):
-            return e
+        if e is None:
+            return None
         # Where it is known what a type stands for, what is read has no more than that.
         known = self.scope.whole(e.type)
         return e if known == e.type else self.widths.remember(Cast(e, known, e.span), self.scope.whole(self.widths.own(e)))

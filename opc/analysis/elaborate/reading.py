@@ -28,7 +28,7 @@ from opc.ir.expr import (
 from opc.ir.op import Attribute, AttributeKind, DimSpec, Operand
 from opc.ir.promotion import join
 from opc.ir.rules import converted, needs_width
-from opc.lang.tree import Apply, AxisRange, Dots, Item, Literal, Name, Star, Subscript
+from opc.lang.tree import Apply, AxisRange, Dots, Item, Literal, Name, Star, Subscript, Tree
 from opc.records import replace
 
 if TYPE_CHECKING:
@@ -285,6 +285,8 @@ class ReadTyper:
         if isinstance(read.base, Name) and read.base.id in self.scope.attributes:
             self._error("an attribute's element needs no pad", read.span)
             return None
+        if value is not None:
+            value = self._as_declared(value, read.base)
         result = self.subscript(read, Const(0, Weak.INT, fill.span) if value is None else value)
         if result is None or value is None or not self.typer.is_value(value):
             return None
@@ -294,3 +296,10 @@ class ReadTyper:
             return None
         assert not isinstance(result, Extension), "an expression of a spec"
         return self.typer.widths.remember(replace(result, span=tree.span), self.typer.widths.own(result))
+
+    def _as_declared(self, value: Expr, base: Tree) -> Expr:
+        """Return pad's value in the type of the operand where it fits that only as far as the type is known here."""
+        operand = self.scope.operands.get(base.id) if isinstance(base, Name) else None
+        if operand is None or join(value.type, operand.type) is not None:
+            return value
+        return value if join(value.type, self.scope.whole(operand.type)) is None else Cast(value, operand.type, value.span)

@@ -21,7 +21,8 @@ MODULES = ("attributes", "derivatives", "dispatch", "sharding")
 def shared_sources(family: Family) -> dict[str, str]:
     """Return the modules that are the same for every family, by their paths."""
     dtypes = Bracket("DTYPES = (", [quoted(d.value) for d in DTYPES], ")").render()
-    return {f"jax/{name}.py": templates.render(f"{name}.py.j2", family, dtypes=dtypes) for name in MODULES}
+    lacking = Bracket("LACKING = {", [quoted(d.value) for d in DTYPES if d.row.xla is None], "}").render()
+    return {f"jax/{name}.py": templates.render(f"{name}.py.j2", family, dtypes=dtypes, lacking=lacking) for name in MODULES}
 
 
 def operators_source(family: Family) -> str:

@@ -10,11 +10,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opc.backends.derived import parts_of_second_gradient
+from opc.backends.dtypes import require_dtype, require_named
 from opc.backends.sessions import AutogradSession, Function
+from opc.ir.dtypes import DType
 from opc.ir.op import Family, Op
 
 if TYPE_CHECKING:
     from opc.backends.base import Array
+
+
+def _has(dtype: DType) -> bool:
+    return dtype.row.xla is not None
 
 
 class JaxSession(AutogradSession):
@@ -36,11 +42,25 @@ class JaxSession(AutogradSession):
         return found
 
     def tensor(self, array: Array) -> Any:
-        """Return an array of JAX's with the array's values, dense as all of its are."""
+        """Return an array of JAX's with the array's values, dense as all of its are.
+
+        Raises:
+            Unsupported: when its dtype is one that JAX hands to no handler.
+        """
         import jax
 
+        require_dtype(array, "JAX", _has)
         with self.context():
             return jax.device_put(np.ascontiguousarray(array).reshape(array.shape))
+
+    def dtype(self, name: str) -> Any:
+        """Return the name of a dtype.
+
+        Raises:
+            Unsupported: when JAX hands arrays of it to no handler.
+        """
+        require_named(name, "JAX", _has)
+        return super().dtype(name)
 
     def array(self, tensor: Any) -> Array:
         """Return an array of NumPy's with the values of one of JAX's."""

@@ -53,7 +53,8 @@ def operators_source(family: Family) -> str:
 def support_source(family: Family) -> str:
     """Return the text of `mindspore/support.py`, which is the same for every family."""
     names = ["None" if d.row.mindspore is None else f"mindspore.{dtype_name(d)}" for d in DTYPES]
-    return templates.render("support.py.j2", family, dtypes=Bracket("DTYPES = (", names, ")").render())
+    lacking = Bracket("LACKING = (", [quoted(d.value) for d in DTYPES if d.row.mindspore is None], ")")
+    return templates.render("support.py.j2", family, dtypes=Bracket("DTYPES = (", names, ")").render(), lacking=lacking.render())
 
 
 def _operator(family: Family, op: Op) -> _MindSporeOperator:

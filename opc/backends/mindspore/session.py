@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from opc.backends import package as packages
 from opc.backends.derived import parts_of_second_gradient
+from opc.backends.dtypes import require_named
 from opc.backends.mindspore.values import dtype, message, scratch, to_mindspore, to_numpy
 from opc.backends.sessions import AutogradSession, Function
 from opc.ir.op import Family, Op
@@ -49,7 +50,12 @@ class MindSporeSession(AutogradSession):
         return to_numpy(tensor)
 
     def dtype(self, name: str) -> Any:
-        """Return MindSpore's dtype of that name."""
+        """Return MindSpore's dtype of that name.
+
+        Raises:
+            Unsupported: when it has no tensors of it.
+        """
+        require_named(name, "MindSpore", lambda d: d.row.mindspore is not None)
         return dtype(name)
 
     def message(self, error: Exception) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from opc.backends.base import Unsupported
+from opc.backends.dtypes import require_named
 from opc.backends.paddle.signature import has_mask
 from opc.backends.paddle.values import REFUSALS, dtype, to_numpy, to_paddle
 from opc.backends.sessions import AutogradSession, Function
@@ -31,7 +32,12 @@ class PaddleSession(AutogradSession):
         return to_numpy(tensor)
 
     def dtype(self, name: str) -> Any:
-        """Return Paddle's dtype of that name."""
+        """Return Paddle's dtype of that name.
+
+        Raises:
+            Unsupported: when it has no tensors of it.
+        """
+        require_named(name, "Paddle", lambda d: d.row.paddle is not None)
         return dtype(name)
 
     def leaf(self, tensor: Any) -> Any:

@@ -6,7 +6,8 @@ from opc.backends.python_api import PythonApi, documentation, tensors
 from opc.backends.torch.library import templates
 from opc.backends.torch.schema import out_names, shared_type
 from opc.emit.python.layout import bracketed, tupled
-from opc.emit.python.text import docstring, quoted
+from opc.emit.python.text import Bracket, docstring, quoted
+from opc.ir.dtypes import DTYPES
 from opc.ir.op import AttributeKind, Family, Op
 
 API = PythonApi("torch.dtype | str", lambda dtype: f"torch.{dtype}")
@@ -32,6 +33,7 @@ def api_source(family: Family) -> str:
         raw=bracketed("return _raw(", passed, ")", 4),
         lists=any(a.length is not None for a in op.attributes),
         dtypes=[a.name for a in op.attributes if a.kind is AttributeKind.DTYPE],
+        lacking=Bracket("_LACKING = (", [quoted(d.value) for d in DTYPES if d.row.torch is None], ")").render(),
         autocast=bool(shared_type(op)),
     )
 

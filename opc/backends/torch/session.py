@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from opc.backends.base import Unsupported
 from opc.backends.batching import needs_batch_axes
 from opc.backends.derived import chooses_outputs
+from opc.backends.dtypes import require_named
 from opc.backends.sessions import AutogradSession, Function
 from opc.backends.torch.limits import where_torch_computes
 from opc.backends.torch_values import to_numpy, to_torch
-from opc.ir.dtypes import DTYPES
 from opc.ir.op import Op
 
 if TYPE_CHECKING:
@@ -38,9 +37,7 @@ class TorchSession(AutogradSession):
         import torch
 
         # It has names for more dtypes than it has tensors of.
-        known = next((d for d in DTYPES if d.value == name), None)
-        if known is not None and known.row.torch is None:
-            raise Unsupported(f"torch has no tensors of {known}")
+        require_named(name, "torch", lambda d: d.row.torch is not None)
         return getattr(torch, name, name)
 
     def leaf(self, tensor: torch.Tensor) -> torch.Tensor:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opc.backends.base import Availability, Backend, BuildStep, Check, Compile, Link, WheelPart
+from opc.backends.dtypes import fills_bytes, lacking
 from opc.backends.kernel.backend import KernelBackend
 from opc.backends.tvm_ffi.library import MAX_OPERANDS, api_source, library_source, loader_source, threads_source
 from opc.diagnostics import Diagnostic
@@ -47,12 +48,13 @@ class TvmFfiBackend(Backend):
             return Availability(False, reason=f"{DISTRIBUTION} is not installed", install=install_extra("tvm-ffi"))
 
     def requires(self, family: Family) -> tuple[Diagnostic, ...]:
-        """Return why the family can't be carried: too many operands."""
-        return tuple(
+        """Return why the family can't be carried: integers that DLPack packs in bytes, or too many operands."""
+        many = (
             Diagnostic(f"{op.name} has more operands than the {MAX_OPERANDS} that tvm-ffi's adapter takes")
             for op in family.ops
             if max(len(op.inputs), len(op.outputs)) > MAX_OPERANDS
         )
+        return (*lacking(family.ops, self.title, fills_bytes), *many)
 
     def emit(self, family: Family) -> dict[str, str]:
         """Return the files of `tvm_ffi/`."""

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from opc.backends import package as packages
+from opc.backends.dtypes import fills_bytes, require_named
 from opc.backends.sessions import TensorSession
 from opc.backends.torch_values import to_numpy, to_torch
 from opc.ir.op import Family, Op
@@ -35,6 +36,15 @@ class TvmFfiSession(TensorSession):
     def tensor(self, array: Array) -> Any:
         """Return a tensor of PyTorch's with the array's values and strides, sharing its memory."""
         return to_torch(array)
+
+    def dtype(self, name: str) -> Any:
+        """Return the name of a dtype.
+
+        Raises:
+            Unsupported: when DLPack packs elements of it in bytes.
+        """
+        require_named(name, "tvm-ffi", fills_bytes)
+        return super().dtype(name)
 
     def array(self, tensor: Any) -> Array:
         """Return an array with the tensor's values."""

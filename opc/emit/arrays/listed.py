@@ -8,11 +8,11 @@ from opc.ir.arrangement import Arrangement
 from opc.ir.op import Group, Op, Operand
 
 
-def rank_text(op: Op, how: Arrangement, local: Mapping[str, str], keeps: str, ndim: Callable[[Operand], str]) -> str:
+def rank_text(op: Op, how: Arrangement, local: Mapping[str, str], keeps: str, axes: str, ndim: Callable[[Operand], str]) -> str:
     """Return the Python expression of the number of axes, from an input that tells it; of None where none that is given does.
 
-    `local` has the variables of operands, `keeps` is that of the attribute that keeps axes, and `ndim` returns the expression of
-    an operand's number of axes.
+    `local` has the variables of operands, `keeps` and `axes` are those of the attributes that keep axes and list them, and `ndim`
+    returns the expression of an operand's number of axes.
     """
     if how.slots:
         having = sorted((o for o in op.inputs if Group(how.rest) in o.dims), key=lambda o: o.optional)
@@ -31,9 +31,13 @@ def rank_text(op: Op, how: Arrangement, local: Mapping[str, str], keeps: str, nd
             text += f"{ndim(o)} if {given} else "
         elif how.is_thinned(o):
             text += f"{ndim(o)} if {keeps}{f' and {given}' if o.optional else ''} else "
-    alone = [next((o for o in op.inputs if o.dims == (Group(name),)), None) for name in (how.rest, how.picked)]
-    ranks = [ndim(o) for o in alone if o is not None]
-    return text + " + ".join(ranks if len(ranks) == len(alone) else ["None"])
+    given_first = sorted(op.inputs, key=lambda o: o.optional)
+    rest, picked = (next((o for o in given_first if o.dims == (Group(name),)), None) for name in (how.rest, how.picked))
+    if rest is None or picked is None:
+        return f"{text}None"
+    # Without it there are the axes that are listed.
+    listed = f"({ndim(picked)} if {local[picked.name]} is not None else len({axes}))" if picked.optional else ndim(picked)
+    return f"{text}{ndim(rest)} + {listed}"
 
 
 def _first_told(having: Sequence[Operand], ranks: Sequence[str], local: Mapping[str, str]) -> str:

@@ -61,7 +61,7 @@ class NumpyOperations(NumpySizes):
         """As `ArrayEmitter.constant` says."""
         value = e.value
         if not isinstance(e.type, Weak) and is_integer(e.type) and isinstance(value, float):
-            return PythonText(f"np.iinfo({self.dtype(e.type)}).{'max' if value > 0 else 'min'}")
+            return PythonText(f"np.iinfo({self.held(e.type)}).{'max' if value > 0 else 'min'}")
         if isinstance(value, float) and value != value:
             return PythonText("np.nan")
         if value in (float("inf"), float("-inf")):
@@ -207,7 +207,9 @@ class NumpyOperations(NumpySizes):
         if e.kind in ("sum", "prod") and not is_floating(e.body.type):
             kind = DType.INT64 if isinstance(e.body.type, Weak) else accumulated(e.body.type)
             exact = isinstance(kind, DType)
-            arguments.append(f"dtype={self.dtype(kind)}" if exact else f"dtype={self.using('accumulator')}({body.text}.dtype)")
+            arguments.append(
+                f"dtype={self.dtype(kind)}" if exact else f"dtype={self.using('accumulator')}({body.at(ATOM)}.dtype)"
+            )
         return f"np.{e.kind}({', '.join(arguments)})"
 
     def check_not_empty(self, e: Reduce, extent: Affine, scope: FrameScope) -> None:

@@ -184,8 +184,8 @@ class _NumpyEmitter(NumpyOperations):
         """Return how many axes there are of which some are listed, from an input that tells it."""
         how = self.arrangement
         assert how is not None, "the op has an attribute of axes"
-        keeps = self.attribute_local[how.keeps] if how.keeps is not None else ""
-        return rank_text(self.op, how, self.local, keeps, lambda o: f"np.ndim({self.local[o.name]})")
+        axes, keeps = (self.attribute_local.get(name or "", "") for name in (how.axes, how.keeps))
+        return rank_text(self.op, how, self.local, keeps, axes, lambda o: f"np.ndim({self.local[o.name]})")
 
     def seen(self, value: str, o: Operand) -> str:
         """Return an output as callers see it."""

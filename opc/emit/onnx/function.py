@@ -119,7 +119,7 @@ class _OnnxEmitter(OnnxSteps):
         if how is None or not how.is_seen(self.op):
             return []
         axes, keeps = (self.attribute_local.get(name or "", "") for name in (how.axes, how.keeps))
-        rank = rank_text(self.op, how, self.local, keeps, lambda o: f"ranks[{quoted(o.name)}]")
+        rank = rank_text(self.op, how, self.local, keeps, axes, lambda o: f"ranks[{quoted(o.name)}]")
         lines = [f"{BUILDER}.list_axes({axes}, {rank})"]
         if how.permutes:
             lines = [f"{BUILDER}.permute_axes({axes}, {rank})"]

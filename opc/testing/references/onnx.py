@@ -28,6 +28,7 @@ from opc.ir.dtypes import DTYPES, DType
 from opc.ir.op import AttributeKind, Family, Group, Op
 from opc.testing.cases.arguments import TensorArg
 from opc.testing.cases.calls import Case
+from opc.testing.cases.derived import is_integer
 from opc.testing.oracle.bounds import Array
 from opc.testing.references.onnx_forms import plain_form
 from opc.testing.references.reference_call import ABSENT, Match, NotApplicableError, unmentioned
@@ -67,7 +68,7 @@ class OnnxCase:
             [helper.make_tensor_value_info(n, TensorProto.UNDEFINED, None) for n in names if n],
             [helper.make_tensor_value_info(n, TensorProto.UNDEFINED, None) for n in made],
         )
-        wide = {n: x if x.dtype.kind in "iub" else x.astype(np.float64) for n, x in zip(names, node["inputs"]) if x is not None}
+        wide = {n: x if is_integer(x) else x.astype(np.float64) for n, x in zip(names, node["inputs"]) if x is not None}
         found = ReferenceEvaluator(helper.make_model(graph)).run(None, wide)
         results = {o: np.asarray(v) for o, v in zip(self.outputs, found) if o is not None}
         return {o: results[o].reshape(self.expected[o].shape) for o in self.expected}

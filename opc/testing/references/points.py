@@ -13,7 +13,7 @@ from opc.ir.dtypes import DType
 from opc.ir.op import Family, Op
 from opc.testing.cases.arguments import random_values
 from opc.testing.cases.calls import Case, Maker
-from opc.testing.cases.derived import derived_inputs, family_volume
+from opc.testing.cases.derived import derived_inputs, family_volume, is_integer
 from opc.testing.oracle.bounds import Array, Bounds
 from opc.testing.oracle.evaluation import DomainError, evaluate
 
@@ -100,7 +100,7 @@ def _inputs(case: Case, rng: np.random.Generator) -> dict[str, Array | None]:
     """Return a case's inputs with the floating ones as ordinary float64 values."""
     result: dict[str, Array | None] = {}
     for name, array in case.arrays().items():
-        if array is not None and np.dtype(array.dtype).kind not in "iub":
+        if array is not None and not is_integer(array):
             array = random_values(rng, array.shape, DType.FLOAT64)
         result[name] = array
     return result

@@ -237,7 +237,7 @@ def _neighbourhood(values: Arrays) -> dict[str, Array | Bounds | None]:
     """Return the sets of inputs one unit in the last place away; what is not finite, and integers, stay as they are."""
     result: dict[str, Array | Bounds | None] = {}
     for n, v in values.items():
-        if v is None or v.dtype.kind in "iub":
+        if v is None or is_integer(v):
             result[n] = v
             continue
         step = np.where(np.isfinite(v), np.spacing(np.abs(v)), 0).astype(np.float64)
@@ -259,7 +259,7 @@ def _rounding(reference: _TorchReference, arrays: Arrays, case: Case, name: str)
     for _ in range(DRAWS):
         near: dict[str, Array | None] = {}
         for n, a in arrays.items():
-            if a is None or a.dtype.kind in "iub":
+            if a is None or is_integer(a):
                 near[n] = a
             else:
                 near[n] = (a.astype(np.float64) * (1 + rng.integers(-2, 3, a.shape) * 2.0**-23)).astype(np.float32)
@@ -276,7 +276,7 @@ def _rounding(reference: _TorchReference, arrays: Arrays, case: Case, name: str)
 
 def _extreme(op: Op, arrays: Arrays) -> Array:
     """Where an input is so large that its square overflows: at that element in a pointwise op, else anywhere."""
-    large = [np.abs(a.astype(np.float64)) > 2.0**511 for a in arrays.values() if a is not None and a.dtype.kind not in "iub"]
+    large = [np.abs(a.astype(np.float64)) > 2.0**511 for a in arrays.values() if a is not None and not is_integer(a)]
     if not large:
         return np.asarray(False)
     permuted = any(a.permutes is not None for a in op.attributes)
@@ -296,7 +296,7 @@ def _stays_in_place(e: Expr) -> bool:
 
 def wide(a: Array) -> Array:
     """Return floating values in float64, others as they are."""
-    return a if a.dtype.kind in "iub" else a.astype(np.float64)
+    return a if is_integer(a) else a.astype(np.float64)
 
 
 def tensor(a: Array) -> Any:

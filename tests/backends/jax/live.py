@@ -28,7 +28,7 @@ op: mix
 domain: opc.jax_test
 version: 1
 doc: Squares with weights of any type, and the elements in a type that is chosen.
-types: {T: [float32, float64], U: [float32, float64, int32, int64], V: [int64, float32]}
+types: {T: [float32, float64], U: [float32, float64, int32, int64], V: [int64, float32, int4]}
 inputs: {a: 'T[N]', b: 'U[N]'}
 attributes: {to: {type: dtype, binds: V, default: int64}}
 outputs: {y: 'T[N]', z: 'V[N]'}
@@ -326,7 +326,7 @@ def test_lowers_for_cuda(ops: dict[str, ModuleType]) -> None:
     assert re.findall(r"custom_call @\"?[\w.]*?(softmax\w*)\.", text) == ["softmax", "softmax_backward"]
 
 
-def test_refusals(ops: dict[str, ModuleType]) -> None:
+def test_refusals(ops: dict[str, ModuleType], folder: Path) -> None:
     import jax
 
     leaky_relu, x = ops["leaky_relu"].leaky_relu, jax.numpy.ones(3)
@@ -338,6 +338,10 @@ def test_refusals(ops: dict[str, ModuleType]) -> None:
         jax.jit(lambda x: leaky_relu(x, alpha=-1))(x)
     with pytest.raises(TypeError, match="alpha must be of type float, not 'much'"):
         leaky_relu(x, alpha="much")
+    mix = package.load(folder / "mix", "jax").mix
+    for call in (lambda: mix(x, x, to="int4"), lambda: jax.jit(lambda x: mix(x, x, to="int4"))(x)):
+        with pytest.raises(TypeError, match=r"^mix: z is int4, which JAX has no tensors of"):
+            call()
 
 
 def test_two_copies_of_a_package(ops: dict[str, ModuleType], folder: Path, tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ op: kinds
 domain: opc.test
 version: 1
 doc: An attribute of every kind.
-types: {T: [float32], S: [int32, float32]}
+types: {T: [float32], S: [int32, float32, int4]}
 inputs: {x: 'T[N]', 'w?': 'T[N]'}
 attributes:
   scale: float
@@ -148,6 +148,7 @@ def test_outputs_as_the_caller_wants_them(kinds: Any) -> None:
         (5, "none of many letters", ValueError, "kinds: mode = 'none of many letters' is not one of"),
         (5, 1, TypeError, "kinds: mode must be a text"),
         (6, "int33", ValueError, "kinds: to must be a dtype that opc knows, not 'int33'"),
+        (6, "int4", TypeError, "kinds: to is int4, which tvm-ffi has no tensors of"),
         (6, "int8", ValueError, "kinds: to has dtype int8, but S is one of float32, int32"),
         (7, (1.0,), ValueError, "kinds: two must have 2 elements, but has 1"),
         (7, 1.0, TypeError, "kinds: two must be a sequence"),

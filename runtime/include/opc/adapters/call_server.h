@@ -96,7 +96,7 @@ static void server_make_output(call_served *o, const opc_tensor_type *type) {
   t->dtype = type->dtype;
   t->ndim = type->ndim;
   t->shape = server_new(type->ndim * (int64_t)sizeof(int64_t));
-  o->size = type->dtype.bits / 8;
+  o->size = (type->dtype.bits + 7) / 8;
   for (int32_t a = 0; a < type->ndim; a++) o->size *= t->shape[a] = type->shape[a];
   o->block = server_new(o->size + 2 * OPC_MARGIN);
   memset(o->block, OPC_MARK, (size_t)(o->size + 2 * OPC_MARGIN));

@@ -93,7 +93,7 @@ class Operands {
     const DLDataType type = dlpack_of(dtypes[static_cast<uint32_t>(buffer->dtype)]);
     view = &views_[count_];
     *view = {buffer->data, device_, static_cast<int32_t>(buffer->rank - batch_axes), type, buffer->dims + batch_axes, nullptr, 0};
-    if (batch_axes > 0) measure(*buffer, batch_axes, type.bits / 8);
+    if (batch_axes > 0) measure(*buffer, batch_axes, itemsize(type));
     ++count_;
     return true;
   }

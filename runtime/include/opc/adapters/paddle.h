@@ -218,7 +218,7 @@ void run(const Op<A> &op, CustomOpKernelContext *context, const int *in_place = 
     made.push_back(::paddle::experimental::empty(sizes, element == DataType::UNDEFINED ? DataType::FLOAT32 : element, target.place()));
     if (!computed) continue;
     outputs[i] = results.of(i, made.back());
-    target.made(*outputs[i], static_cast<size_t>(made.back().numel()) * (type.dtype.bits / 8));
+    target.made(*outputs[i], static_cast<size_t>(made.back().numel()) * static_cast<size_t>(itemsize(type.dtype)));
   }
   char message[1024];
   message[0] = '\0'; /* the rest is not worth a call's time */

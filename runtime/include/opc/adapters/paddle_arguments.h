@@ -72,8 +72,11 @@ class Arguments {
   /* An element type, which Paddle carries by its name. */
   int64_t dtype(const char *name) {
     const char *given = text(name);
-    for (int i = 0; i < dtype_count; ++i)
-      if (strcmp(dtype_name(static_cast<opc::dtype>(i)), given) == 0) return i;
+    for (int i = 0; i < dtype_count; ++i) {
+      if (strcmp(dtype_name(static_cast<opc::dtype>(i)), given) != 0) continue;
+      if (to_paddle(static_cast<opc::dtype>(i)) != DataType::UNDEFINED) return i;
+      refuse("%s: %s is %s, which Paddle has no tensors of", op_, name, given);
+    }
     refuse("%s: %s must be a dtype that opc knows, not '%s'", op_, name, given);
   }
 

@@ -178,7 +178,7 @@ class Call : public Arguments {
         elements += rest % batch_shape_[axis] * view->strides[axis - batch_axes_];
         rest /= batch_shape_[axis];
       }
-      view->byte_offset = static_cast<uint64_t>(elements * (view->dtype.bits / 8));
+      view->byte_offset = static_cast<uint64_t>(elements * itemsize(view->dtype));
     }
   }
 

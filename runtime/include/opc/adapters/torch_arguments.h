@@ -97,7 +97,7 @@ class Tensor {
     if (aoti_torch_empty_strided(ndim, shape_, strides_, to_torch(type.dtype), kind, device.device_id, &handle_) != 0) return false;
     void *data = nullptr;
     torch_get_mutable_data_ptr(handle_, &data);
-    if (!cuda) opc_advise_huge_pages(data, static_cast<size_t>(elements) * (type.dtype.bits / 8));
+    if (!cuda) opc_advise_huge_pages(data, static_cast<size_t>(elements) * static_cast<size_t>(itemsize(type.dtype)));
     view_ = {data, device, ndim, type.dtype, shape_, strides_, 0};
     return true;
   }

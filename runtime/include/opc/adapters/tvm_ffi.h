@@ -45,7 +45,7 @@ struct Made {
 
   /* NULL when there is no memory. */
   static Made *of(const opc_tensor_type &type) {
-    int64_t bytes = type.dtype.bits / 8;
+    int64_t bytes = itemsize(type.dtype);
     for (int32_t i = 0; i < type.ndim; ++i)
       if (__builtin_mul_overflow(bytes, type.shape[i], &bytes)) return nullptr;
     constexpr int64_t head = (sizeof(Made) + alignment - 1) / alignment * alignment;

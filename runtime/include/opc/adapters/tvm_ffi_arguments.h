@@ -40,10 +40,12 @@ class Arguments {
   /* The tensor of an argument, NULL for None. */
   DLTensor *tensor(const char *name, const Value &value) {
     if (value.kind == none) return nullptr;
-    if (value.kind == tensor_pointer) return static_cast<DLTensor *>(value.pointer);
-    if (value.kind == tensor_object) return const_cast<DLTensor *>(content<DLTensor>(value));
-    refuse("TypeError", "%s must be a tensor", name);
-    return nullptr;
+    DLTensor *found = nullptr;
+    if (value.kind == tensor_pointer) found = static_cast<DLTensor *>(value.pointer);
+    if (value.kind == tensor_object) found = const_cast<DLTensor *>(content<DLTensor>(value));
+    if (found == nullptr) refuse("TypeError", "%s must be a tensor", name);
+    if (found != nullptr) hold(name, dtype_of(*found));
+    return found;
   }
 
   double number(const char *name) { return number(name, *next_++); }
@@ -66,7 +68,7 @@ class Arguments {
     if (value.kind == data_type) return ++next_, known(name, value.dtype);
     const char *given = text(name);
     for (int64_t i = 0; i < dtype_count; ++i)
-      if (strcmp(dtype_name(static_cast<opc::dtype>(i)), given) == 0) return i;
+      if (strcmp(dtype_name(static_cast<opc::dtype>(i)), given) == 0) return hold(name, static_cast<opc::dtype>(i));
     refuse("ValueError", "%s must be a dtype that opc knows, not '%s'", name, given);
     return 0;
   }
@@ -100,6 +102,13 @@ class Arguments {
   }
 
  private:
+  /* A dtype, which has no fewer than 8 bits: DLPack packs several elements of one that has in a byte, and kernels have a byte for each. */
+  int64_t hold(const char *name, opc::dtype type) {
+    if (type >= 0 && type < dtype_count && row_of(type).dlpack.bits < 8)
+      refuse("TypeError", "%s is %s, which tvm-ffi has no tensors of", name, dtype_name(type));
+    return type;
+  }
+
   double number(const char *name, const Value &value) {
     if (value.kind == real_number) return value.real;
     if (value.kind == whole_number) return static_cast<double>(value.whole);
@@ -142,7 +151,7 @@ class Arguments {
 
   int64_t known(const char *name, DLDataType type) {
     const opc::dtype found = dtype_of(type);
-    if (found >= 0 && found < dtype_count) return found;
+    if (found >= 0 && found < dtype_count) return hold(name, found);
     refuse("ValueError", "%s must be a dtype that opc knows", name);
     return 0;
   }

@@ -27,7 +27,7 @@ static inline extent extent_of(const DLTensor &tensor) {
     (reach < 0 ? low : high) += reach;
     contiguous *= size;
   }
-  const int64_t item = (tensor.dtype.bits + 7) / 8;
+  const int64_t item = itemsize(tensor.dtype);
   return {data + low * item, data + high * item};
 }
 

@@ -198,7 +198,7 @@ static void take_slice(DLTensor &slice, const DLTensor &whole, const extents *ow
     contiguous *= whole.shape[i];
   }
   const int32_t left = points > 0 && leading > 0 ? leading - 1 : leading;
-  slice.byte_offset += static_cast<uint64_t>(offset * (whole.dtype.bits / 8));
+  slice.byte_offset += static_cast<uint64_t>(offset * itemsize(whole.dtype));
   slice.ndim -= left;
   slice.shape += left;
   if (slice.strides != nullptr) slice.strides += left;
@@ -237,7 +237,7 @@ static void take_parts(const slice_parts &p, const DLTensor *const *whole, int32
   }
   for (int32_t k = 0; k < operands; ++k) {
     if (whole[k] == nullptr) continue;
-    tensors[k].byte_offset += static_cast<uint64_t>(offset[k] * (tensors[k].dtype.bits / 8));
+    tensors[k].byte_offset += static_cast<uint64_t>(offset[k] * itemsize(tensors[k].dtype));
     tensors[k].shape = shapes[k];
     tensors[k].strides = strides[k];
   }

@@ -79,7 +79,9 @@ constexpr Number number_of(const dtype_number<Number> (&table)[Count], dtype ele
   return none;
 }
 
-static inline int64_t itemsize(dtype type) { return (row_of(type).dlpack.bits + 7) / 8; }
+/* Bytes of an element; one of fewer than 8 bits has a byte of its own. */
+static inline int64_t itemsize(DLDataType type) { return (type.bits + 7) / 8; }
+static inline int64_t itemsize(dtype type) { return itemsize(row_of(type).dlpack); }
 
 static inline dtype compute_dtype(dtype type) { return row_of(type).computed; }
 
