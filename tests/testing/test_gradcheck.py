@@ -14,8 +14,8 @@ from opc.ir.expr import Call, Const, Expr, Read, Select, rewrite
 from opc.ir.op import Assign, Family, Op
 from opc.pipeline import compile_text, load_family
 from opc.testing.cases.derived import family_volume
-from opc.testing.references.gradcheck import FEW, GradientResult, check_family, check_vjp, points
-from opc.testing.references.points import SMALL_DERIVED
+from opc.testing.references.gradcheck import FEW, GradientResult, check_family, check_jvp, check_vjp, points
+from opc.testing.references.points import SMALL_DERIVED, drawn, second_order_points
 from tests.transform.language import small_points, spec_text
 
 SPECS = Path(__file__).parents[2] / "specs"
@@ -220,3 +220,64 @@ def test_ops_that_copy_have_points() -> None:
     cases = list(islice(points(family.forward), FEW))
     assert len(cases) == FEW
     assert min(r.decided for r in check_family(family, cases)) >= FEW
+
+
+ENLARGED = """
+types: {T: [float32, float64]}
+inputs: {x: 'T[N, W]'}
+attributes: {out: {type: int, check: out > 1}}
+outputs: {y: 'T[N, out]'}
+require: [W > 1]
+kernel: |
+  # The ends stay in place, so that some places are computed to lie on a line of the grid.
+  place[i:out] = cast(T, i * (W - 1)) / cast(T, out - 1)
+  low[i:out] = minimum(maximum(cast(int64, floor(place[i])), 0), W - 1)
+  part[i:out] = place[i] - cast(T, low[i])
+  y[n, i] = sum[w](x[n, w] * (1 - part[i] if w == low[i] else part[i] if w == low[i] + 1 else 0))
+"""
+
+STAIRS = """
+types: {T: [float32, float64]}
+inputs: {x: 'T[N, M]', scale: 'T[M]'}
+outputs: {y: 'T[N, M]'}
+kernel: |
+  # Where m is even the cell is not known.
+  cell[m:M] = floor(cast(T, m) / 2 + sin(cast(T, m)) ** 2 + cos(cast(T, m)) ** 2)
+  y[n, m] = (cell[m] + 1) * x[n, m] * scale[m]
+"""
+
+
+@pytest.mark.parametrize("text", [ENLARGED, STAIRS], ids=["resize", "stairs"])
+def test_what_lies_on_a_line_of_a_grid_is_left_out_and_the_rest_is_proved(text: str) -> None:
+    family = compile_text(spec_text("f", text))
+    assert family.backward is not None
+    assert family.backward_backward is not None
+    assert family.jvp is not None
+    forward, gradient = family.forward, family.backward
+    first = drawn(forward, islice(points(forward), 1, 3))
+    second = second_order_points(forward, gradient, first)
+
+    def proofs(factor: float) -> list[GradientResult]:
+        backward, jvp, twice = (
+            scaled(op, factor, op.outputs[-1].name) for op in (family.backward, family.jvp, family.backward_backward) if op
+        )
+        return [
+            check_vjp("gradient", forward, backward, first),
+            check_jvp("jvp", forward, jvp, gradient, first),
+            check_vjp("second gradient", gradient, twice, second),
+        ]
+
+    for r in proofs(1.0):
+        assert r.ok, r
+        assert r.decided > r.flat
+        assert r.ratio <= 1
+    assert not [r for r in proofs(1.001) if r.ok]
+
+
+def test_a_gradient_that_is_wide_everywhere_decides_nothing() -> None:
+    """Leaving out all that is wide proves nothing."""
+    text = STAIRS.replace("cast(T, m) / 2 + ", "")
+    family = compile_text(spec_text("f", text))
+    found = by_name(family)["gradient against differences"]
+    assert found.decided == 0
+    assert found.message == "no point was sharp enough to decide"

@@ -16,6 +16,7 @@ from opc.testing.cases.calls import Case, Maker
 from opc.testing.cases.derived import derived_inputs, family_volume
 from opc.testing.oracle.bounds import Array, Bounds
 from opc.testing.oracle.evaluation import DomainError, evaluate
+from opc.testing.references.sharpness import narrow
 
 Point = tuple[dict[str, Array | None], dict[str, Any]]
 """Inputs, the floating ones in float64, and attributes."""
@@ -125,7 +126,10 @@ def finite(values: Bounds) -> Array:
 
 
 def second_order_points(op: Op, backward: Op, cases: list[Point]) -> list[Point]:
-    """Return points of the backward op: a forward point's inputs, its outputs where they are saved, and random cotangents."""
+    """Return points of the backward op: a forward point's inputs, its outputs where they are saved, and random cotangents.
+
+    Where some outputs are too wide to differentiate at, there follows another point, at which these have the cotangent 0.
+    """
     rng = np.random.default_rng(17)
     binding = binding_of(op)
     result: list[Point] = []
@@ -136,8 +140,13 @@ def second_order_points(op: Op, backward: Op, cases: list[Point]) -> list[Point]
             continue
         values = {n: v.value for n, v in outputs.items()}
         cotangents = {n: rng.standard_normal(v.shape) for n, v in values.items()}
-        given = derived_inputs(backward, inputs, {**values}, {**cotangents})
-        result.append(({n: None if v is None else np.asarray(v) for n, v in given.items()}, attributes))
+        clear = {n: narrow(v.bounds) for n, v in outputs.items()}
+        chosen = [cotangents]
+        if any(c.any() for c in clear.values()) and not all(c.all() for c in clear.values()):
+            chosen.append({n: np.where(clear[n], u, 0.0) for n, u in cotangents.items()})
+        for u in chosen:
+            given = derived_inputs(backward, inputs, {**values}, {**u})
+            result.append(({n: None if v is None else np.asarray(v) for n, v in given.items()}, attributes))
     return result
 
 
