@@ -40,6 +40,8 @@ _Evaluate = Callable[[Op, Mapping[str, Value]], dict[str, Bounded]]
 class GradientResult:
     """The outcome of one gradient proof: points that decided, points too vague to decide, and what failed first.
 
+    There are neither where the op refuses all points that were drawn.
+
     Of those that decided, at the `flat` ones the derivative is 0. `ratio` is the worst distance between the middles of the two
     enclosures over the sum of their half widths.
     """
@@ -53,7 +55,7 @@ class GradientResult:
 
     @property
     def ok(self) -> bool:
-        """Whether nothing failed and at least one point decided."""
+        """Whether nothing failed, and at least one point decided where there were any."""
         return not self.message
 
 
