@@ -281,3 +281,25 @@ def test_a_gradient_that_is_wide_everywhere_decides_nothing() -> None:
     found = by_name(family)["gradient against differences"]
     assert found.decided == 0
     assert found.message == "no point was sharp enough to decide"
+
+
+@pytest.mark.parametrize("choice", ["flag", "mode == 'third'", "alpha != 1", "not present(b)", "k == 2"])
+def test_a_gradient_that_is_wrong_for_one_choice_fails(choice: str) -> None:
+    """However many sizes there are to differentiate at, each choice of attributes and optional inputs is among the points."""
+    text = (
+        "types: {T: [float32, float64], U: [float32, float64]}\ninputs: {x: 'T[..., N]', w: 'U[N]', 'b?': 'T[N]'}\n"
+        "attributes:\n  flag: {type: bool, default: false}\n  mode: {type: str, values: [first, second, third], default: first}\n"
+        "  alpha: {type: float, default: 1.0}\n  k: {type: int, default: 1, check: 1 <= k <= 2}\noutputs: {y: 'T[..., N]'}\n"
+        f"kernel: |\n  t[..., n] = stop_gradient(x[..., n]) if {choice} else x[..., n]\n"
+        "  y[..., n] = t[..., n] * cast(T, w[n]) + (b[n] if present(b) else 0)\n"
+    )
+    family = compile_text(spec_text("f", text))
+    assert sum(1 for _ in points(family.forward)) < 40
+    assert not by_name(replace(family, jvp=None, backward_backward=None))["gradient against differences"].ok
+
+
+def test_what_chooses_is_among_the_points_where_the_loops_are_long() -> None:
+    family = load_family(SPECS / "attention.yaml")
+    found = list(points(family.forward, family=family))
+    assert any(c.attributes.get("is_causal") for c in found)
+    assert any(c.inputs["mask"] is None for c in found)

@@ -24,11 +24,17 @@ Point = tuple[dict[str, Array | None], dict[str, Any]]
 SMALL = 1500
 """The number of points the largest loop may have where a gradient is proved."""
 
+SMALLEST = 200
+"""The same where an attribute or optional input changes no call that is small enough otherwise."""
+
 SMALL_DERIVED = 60_000
 """The number of points it may have in the ops of a family that are derived."""
 
 FEW = 2
 """At how many points a sample of calls proves gradients."""
+
+PLAIN = ("sizes", "attribute", "attributes", "without", "axis", "broadcast")
+"""The kinds of calls at which gradients are proved: others differ from these in dtypes, layouts or special values."""
 
 LEAST = 4
 """At how many points all calls prove them at least, where an op has so many."""
@@ -46,35 +52,62 @@ def binding_of(op: Op) -> dict[str, DType]:
 
 
 def points(op: Op, count: int = 14, *, family: Family | None = None) -> Iterator[Case]:
-    """Yield small calls of an op to differentiate at: every attribute value and choice of optional inputs, some sizes.
+    """Yield small calls of an op to differentiate at: some sizes, `count` at most, then every choice of optional inputs and the
+    values of each attribute: all of a text or bool, two of a number.
 
     With its `family`, calls at which the ops derived from it would take long are left out.
     """
     kinds: Counter[str] = Counter()
+    texts: set[tuple[str, Any] | None] = set()
     for case in _small(op, kinds):
         if case is None:
             continue
-        kind = case.name.split("/")[1].split("-", 1)[1].rsplit("-", 1)[0]
+        kind = _kind(op, case)
         size = sum(a.data.size for a in case.inputs.values() if a is not None)
-        plain = kind.split("-")[0] in ("sizes", "attribute", "attributes", "without", "axis", "broadcast")
-        if "special" in kind or not plain or not 0 < size <= MOST_ELEMENTS or kinds[kind] >= 2:
+        first = kind.split("-")[0]
+        if first not in PLAIN or "special" in kind or not 0 < size <= MOST_ELEMENTS or kinds[kind] >= _most(op, kind):
+            continue
+        if (text := _text(op, kind, case)) in texts:
+            continue
+        if kinds.total() >= count and (first in ("sizes", "broadcast") or (first == "attribute" and not case.attributes)):
             continue
         if family is not None and family_volume(family, case) > SMALL_DERIVED:
             continue
         kinds[kind] += 1
+        texts |= {text} - {None}
         yield case
-        if kinds.total() >= count and not kind.startswith(("attribute", "without", "axis")):
-            return
+
+
+def _kind(op: Op, case: Case) -> str:
+    """Return what a case is named for, without its number and dtypes, such as `attribute-alpha`."""
+    return case.name.split("/")[1].split("-", 1)[1].rsplit("-", len(op.types))[0]
+
+
+def _most(op: Op, kind: str) -> int:
+    """Return at how many calls of a kind to differentiate: at one for each value of a text, and two of other kinds."""
+    return max([2, *(len(a.values or ()) for a in op.attributes if kind == f"attribute-{a.name}")])
+
+
+def _text(op: Op, kind: str, case: Case) -> tuple[str, Any] | None:
+    """Return the attribute that a case is for, with its value, where that is a text: other dtypes are not of interest here."""
+    return next(
+        ((a.name, case.attributes.get(a.name, a.default)) for a in op.attributes if a.values and kind == f"attribute-{a.name}"),
+        None,
+    )
 
 
 def _small(op: Op, kinds: Counter[str]) -> Iterator[Case | None]:
     """Yield the table of small calls; then, if few became points, as `kinds` counts them, of smaller ones.
 
-    The largest loop of an op that copies has no more points than there are elements.
+    So it is with calls for an attribute or without an input none of which became one. The largest loop of an op that copies has
+    no more points than there are elements.
     """
     yield from Maker(op, limit=SMALL).table()
-    if kinds.total() < LEAST:
-        yield from Maker(op, limit=MOST_ELEMENTS).table()
+    named = [f"attribute-{a.name}" for a in op.attributes] + [f"without-{o.name}" for o in op.inputs if o.optional]
+    for limit in (MOST_ELEMENTS, SMALLEST):
+        few, missing = kinds.total() < LEAST, [kind for kind in named if not kinds[kind]]
+        if few or missing:
+            yield from (c for c in Maker(op, limit=limit).table() if c is not None and (few or _kind(op, c) in missing))
 
 
 def drawn(op: Op, cases: Iterable[Case]) -> list[Point]:
