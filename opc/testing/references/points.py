@@ -69,8 +69,12 @@ def points(op: Op, count: int = 14, *, family: Family | None = None) -> Iterator
             continue
         if (text := _text(op, kind, case)) in texts:
             continue
-        if kinds.total() >= count and (first in ("sizes", "broadcast") or (first == "attribute" and not case.attributes)):
+        if kinds.total() >= count and first in ("sizes", "broadcast"):
             continue
+        if first == "attribute" and _default(op, kind, case):
+            if kinds.total() >= LEAST:
+                continue  # it is that of other calls
+            kind = "attribute"
         if family is not None and family_volume(family, case) > SMALL_DERIVED:
             continue
         kinds[kind] += 1
@@ -86,6 +90,12 @@ def _kind(op: Op, case: Case) -> str:
 def _most(op: Op, kind: str) -> int:
     """Return at how many calls of a kind to differentiate: at one for each value of a text, and two of other kinds."""
     return max([2, *(len(a.values or ()) for a in op.attributes if kind == f"attribute-{a.name}")])
+
+
+def _default(op: Op, kind: str, case: Case) -> bool:
+    """Whether the attribute that a case is for has its default."""
+    named = [a for a in op.attributes if kind == f"attribute-{a.name}" and not a.required]
+    return all(case.attributes.get(a.name, a.default) == a.default for a in named) and bool(named)
 
 
 def _text(op: Op, kind: str, case: Case) -> tuple[str, Any] | None:
@@ -104,10 +114,14 @@ def _small(op: Op, kinds: Counter[str]) -> Iterator[Case | None]:
     """
     yield from Maker(op, limit=SMALL).table()
     named = [f"attribute-{a.name}" for a in op.attributes] + [f"without-{o.name}" for o in op.inputs if o.optional]
+    texts = [f"attribute-{a.name}" for a in op.attributes if a.values]
     for limit in (MOST_ELEMENTS, SMALLEST):
         few, missing = kinds.total() < LEAST, [kind for kind in named if not kinds[kind]]
-        if few or missing:
-            yield from (c for c in Maker(op, limit=limit).table() if c is not None and (few or _kind(op, c) in missing))
+        for case in Maker(op, limit=limit).table() if few or missing else ():
+            kind = None if case is None else _kind(op, case)
+            # Such calls are of large ops: one is enough for each number.
+            if few or (kind in missing and (not kinds[kind] or kind in texts)):
+                yield case
 
 
 def drawn(op: Op, cases: Iterable[Case]) -> list[Point]:
