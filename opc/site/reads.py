@@ -21,7 +21,7 @@ from opc.ir.op import Attribute, AttributeKind, Family, Group, Op, Operand
 from opc.records import dataclass
 from opc.site.plots import attributes_of
 from opc.testing.cases.fitting import fit, shapes_within
-from opc.testing.cases.index_limits import Limit, index_limits
+from opc.testing.cases.index_limits import Limit, index_limits, inside
 from opc.testing.cases.sizes import Sizes, axis_attributes, dims_of, groups_of, size_of
 from opc.testing.lineage import Point, Reads, UntoldError, reads
 from opc.testing.oracle.bounds import Array
@@ -174,9 +174,9 @@ def _array(operand: Operand, shape: Point, limits: list[Limit], env: ShapeEnv) -
     types = candidates(operand.type)
     if any(d.is_floating for d in types):
         return (((7 * count + 3) % 11 - 5) / 6).reshape(shape)
-    inside = [env.value(limit.extent) for limit in limits if not limit.extent.indices()]
-    size = max(min(inside, default=9), 1)
-    numbers = ((3 * count + 2) % size).reshape(shape)
+    least, behind = inside(limits, env) or (0, 9)
+    least = max(least, 0)
+    numbers = (least + (3 * count + 2) % max(behind - least, 1)).reshape(shape)
     return numbers.astype(bool) if all(d.value == "bool" for d in types) else numbers.astype(np.int64)
 
 

@@ -203,9 +203,11 @@ def _differences(family: Family, extent: Extent, begin: Begin) -> Iterator[Resul
     few = extent.limit(FEW)
     for found in check_family(family, begin=begin) if few is None else check_sample(family, few, begin):
         now = time.perf_counter()
-        status = Status.PASSED if found.ok else Status.FAILED
+        status, message = (Status.PASSED if found.ok else Status.FAILED), found.message
+        if found.ok and not found.decided:
+            status, message = Status.NOT_RUN, "none of the small calls that were drawn has a value to differentiate"
         yield Result(
-            family.name, ORACLE, found.name, found.name, status, found.ratio, now - start, found.message, max(found.decided, 1)
+            family.name, ORACLE, found.name, found.name, status, found.ratio, now - start, message, max(found.decided, 1)
         )
         start = now
 

@@ -259,6 +259,8 @@ INDICES: list[Case] = [
 
 BOUNDS: list[Case] = [
     kernel("y[i] = ⟦x[i + 1]⟧", "the read may fall outside 'x': i + 1 runs from 1 to N on an axis of size N", **VECTOR),
+    kernel("y[i] = x[i] * ⟦x[-1]⟧", "the read may fall outside 'x': -1 stands on an axis of size N", **VECTOR),
+    kernel("y[n] = ⟦x[n]⟧[0]", "only operands and list attributes have elements", **VECTOR),
     kernel("y[i] = ⟦x[i - 1]⟧", "the read may fall outside 'x': i - 1 runs from -1 to N - 2 on an axis of size N", **VECTOR),
     kernel("y[i] = sum[k:N](⟦x[2*k]⟧)", "k*2 runs from 0 to N*2 - 2 on an axis of size N", **VECTOR),
     kernel("y = ⟦x[0]⟧", "0 stands on an axis of size N", inputs="{x: 'T[N]'}", outputs="{y: 'T[]'}"),

@@ -14,8 +14,8 @@ from opc.ir.expr import Call, Const, Expr, Read, Select, rewrite
 from opc.ir.op import Assign, Family, Op
 from opc.pipeline import compile_text, load_family
 from opc.testing.cases.derived import family_volume
-from opc.testing.references.gradcheck import FEW, GradientResult, check_family, check_vjp, points
-from opc.testing.references.points import SMALL_DERIVED, drawn
+from opc.testing.references.gradcheck import FEW, GradientResult, check_family, check_jvp, check_vjp, points
+from opc.testing.references.points import SMALL_DERIVED, drawn, second_order_points
 from tests.transform.language import small_points, spec_text
 
 SPECS = Path(__file__).parents[2] / "specs"
@@ -232,3 +232,86 @@ def test_integers_stay_integers_at_points() -> None:
         found = {n: str(a.dtype) for n, a in inputs.items() if a is not None}
         assert found == {o.name: "float64" if o.name == "x" else str(o.type) for o in family.forward.inputs}
     assert min(r.decided for r in check_family(family)) > 0
+
+
+ENLARGED = """
+types: {T: [float32, float64]}
+inputs: {x: 'T[N, W]'}
+attributes: {out: {type: int, check: out > 1}}
+outputs: {y: 'T[N, out]'}
+require: [W > 1]
+kernel: |
+  # The ends stay in place, so that some places are computed to lie on a line of the grid.
+  place[i:out] = cast(T, i * (W - 1)) / cast(T, out - 1)
+  low[i:out] = minimum(maximum(cast(int64, floor(place[i])), 0), W - 1)
+  part[i:out] = place[i] - cast(T, low[i])
+  y[n, i] = sum[w](x[n, w] * (1 - part[i] if w == low[i] else part[i] if w == low[i] + 1 else 0))
+"""
+
+STAIRS = """
+types: {T: [float32, float64]}
+inputs: {x: 'T[N, M]', scale: 'T[M]'}
+outputs: {y: 'T[N, M]'}
+kernel: |
+  # Where m is even the cell is not known.
+  cell[m:M] = floor(cast(T, m) / 2 + sin(cast(T, m)) ** 2 + cos(cast(T, m)) ** 2)
+  y[n, m] = (cell[m] + 1) * x[n, m] * scale[m]
+"""
+
+
+@pytest.mark.parametrize("text", [ENLARGED, STAIRS], ids=["resize", "stairs"])
+def test_what_lies_on_a_line_of_a_grid_is_left_out_and_the_rest_is_proved(text: str) -> None:
+    family = compile_text(spec_text("f", text))
+    assert family.backward is not None
+    assert family.backward_backward is not None
+    assert family.jvp is not None
+    forward, gradient = family.forward, family.backward
+    first = drawn(forward, islice(points(forward), 1, 3))
+    second = second_order_points(forward, gradient, first)
+
+    def proofs(factor: float) -> list[GradientResult]:
+        backward, jvp, twice = (
+            scaled(op, factor, op.outputs[-1].name) for op in (family.backward, family.jvp, family.backward_backward) if op
+        )
+        return [
+            check_vjp("gradient", forward, backward, first),
+            check_jvp("jvp", forward, jvp, gradient, first),
+            check_vjp("second gradient", gradient, twice, second),
+        ]
+
+    for r in proofs(1.0):
+        assert r.ok, r
+        assert r.decided > r.flat
+        assert r.ratio <= 1
+    assert not [r for r in proofs(1.001) if r.ok]
+
+
+def test_a_gradient_that_is_wide_everywhere_decides_nothing() -> None:
+    """Leaving out all that is wide proves nothing."""
+    text = STAIRS.replace("cast(T, m) / 2 + ", "")
+    family = compile_text(spec_text("f", text))
+    found = by_name(family)["gradient against differences"]
+    assert found.decided == 0
+    assert found.message == "no point was sharp enough to decide"
+
+
+@pytest.mark.parametrize("choice", ["flag", "mode == 'third'", "alpha != 1", "not present(b)", "k == 2"])
+def test_a_gradient_that_is_wrong_for_one_choice_fails(choice: str) -> None:
+    """However many sizes there are to differentiate at, each choice of attributes and optional inputs is among the points."""
+    text = (
+        "types: {T: [float32, float64], U: [float32, float64]}\ninputs: {x: 'T[..., N]', w: 'U[N]', 'b?': 'T[N]'}\n"
+        "attributes:\n  flag: {type: bool, default: false}\n  mode: {type: str, values: [first, second, third], default: first}\n"
+        "  alpha: {type: float, default: 1.0}\n  k: {type: int, default: 1, check: 1 <= k <= 2}\noutputs: {y: 'T[..., N]'}\n"
+        f"kernel: |\n  t[..., n] = stop_gradient(x[..., n]) if {choice} else x[..., n]\n"
+        "  y[..., n] = t[..., n] * cast(T, w[n]) + (b[n] if present(b) else 0)\n"
+    )
+    family = compile_text(spec_text("f", text))
+    assert sum(1 for _ in points(family.forward)) < 40
+    assert not by_name(replace(family, jvp=None, backward_backward=None))["gradient against differences"].ok
+
+
+def test_what_chooses_is_among_the_points_where_the_loops_are_long() -> None:
+    family = load_family(SPECS / "attention.yaml")
+    found = list(points(family.forward, family=family))
+    assert any(c.attributes.get("is_causal") for c in found)
+    assert any(c.inputs["mask"] is None for c in found)

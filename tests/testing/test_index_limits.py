@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from opc.analysis.shapes.inference import infer
+from opc.ir.dtypes import DType
 from opc.ir.op import Op
 from opc.pipeline import compile_text, load_family
 from opc.testing.cases.bad_calls import refused
 from opc.testing.cases.calls import accepted
-from opc.testing.cases.index_limits import index_limits, special_indices
+from opc.testing.cases.index_limits import index_limits, index_values, inside, special_indices
+from opc.testing.oracle.evaluation import DomainError, evaluate
+from tests.transform.language import spec_text
 
 SPECS = Path(__file__).parents[2] / "specs"
 
@@ -37,6 +42,50 @@ def test_indices_are_found(name: str, operand: str, extent: str, direct: bool, c
     assert {str(x.extent) for x in limits[operand]} == {extent}
     assert all(x.direct is direct for x in limits[operand])
     assert any(x.checked for x in limits[operand]) is checked
+
+
+HEAD = (
+    "types: {T: [float32]}\ninputs: {x: 'T[N, D]', ids: 'int32[B]'}\noutputs: {y: 'T[B, D]'}\n"
+    "attributes: {skip: {type: int, default: 1}}\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("body", "least", "behind"),
+    [
+        # The last step of each sequence.
+        ("  y[b, d] = x[ids[b] - 1, d]\n", 1, 6),
+        ("  y[b, d] = x[cast(int64, 2 * ids[b]) + 1, d]\n", 0, 2),
+        ("  y[b, d] = x[N - 1 - ids[b], d]\n", 0, 5),
+        ("  y[b, d] = x[3 - 2 * ids[b], d]\n", 0, 2),
+        ("  y[b, d] = x[ids[b] + skip, d]\n", -2, 3),
+        # Through temporaries.
+        ("  p[b] = cast(int64, ids[b]) - 1\n  q[b] = p[b] if p[b] > 0 else 0\n  y[b, d] = x[q[b], d]\n", 1, 6),
+        ("  p[b] = 2 * ids[b]\n  y[b, d] = x[p[b] - 1, d] + x[p[b], d]\n", 1, 3),
+        # Of this, no inverse is known.
+        ("  y[b, d] = x[ids[b] * ids[b], d]\n", -5, 5),
+    ],
+)
+def test_values_stand_inside_where_an_index_is_computed_from_them(body: str, least: int, behind: int) -> None:
+    op = compile_text(spec_text("f", f"{HEAD}kernel: |\n{body}"), "f").forward
+    env = infer(op, {"x": (5, 2), "ids": (3,)}, {"skip": 2})
+    assert inside(index_limits(op)["ids"], env) == (least, behind)
+    drawn = [index_values(np.random.default_rng(n), (40,), DType.INT32, index_limits(op)["ids"], [], env) for n in range(40)]
+    within = [bool(np.all((v >= least) & (v < behind))) for v in drawn if v is not None]
+    assert np.mean(within) > 0.5
+
+
+def test_most_calls_are_accepted_where_an_index_is_computed() -> None:
+    """Of these, one in eight was, when each value stood inside by chance."""
+    text = f"{HEAD}kernel: |\n  p[b] = ids[b] - 1\n  y[b, d] = x[p[b], d]\n"
+    op = compile_text(spec_text("f", text), "f").forward
+    cases = [c for c in accepted(op, random=0) if (ids := c.inputs["ids"]) is not None and ids.data.size > 2]
+    good = 0
+    for case in cases:
+        with contextlib.suppress(DomainError):
+            evaluate(op, case.arrays(), case.attributes)
+            good += 1
+    assert good > 0.5 * len(cases) > 5
 
 
 def test_no_index_no_limit() -> None:

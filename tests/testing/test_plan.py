@@ -106,3 +106,15 @@ def test_calls_with_constants_of_integers_are_differentiated_by_the_others(value
     assert bool(mixed) == differentiated
     assert {name for i in mixed for name in {*(i.expected or {}), *i.directions}} == ({"a", "d_y"} if differentiated else set())
     assert {name for i in calls if i not in mixed for name in i.expected or {}} == {"a", "b", "d_y"}
+
+
+def test_a_gradient_without_points_is_not_said_to_be_proved() -> None:
+    """An op that refuses all calls that are drawn, since no number is its own successor."""
+    text = (
+        "inputs: {x: 'T[N]', i: 'int64[]'}\noutputs: {y: 'T[N]'}\nrequire: [N > 0]\nkernel: |\n"
+        "  p[] = i[] if i[] == i[] + 1 else N\n  y[n] = x[n] * x[p[]]\n"
+    )
+    found = [r for r in make_plan(compile_text(spec_text("f", text), "f"))[1] if "gradient" in r.kind]
+    assert {r.kind for r in found} >= {"gradient against differences", "second gradient against differences"}
+    assert {r.status for r in found} == {Status.NOT_RUN}
+    assert all("to differentiate" in r.message for r in found)

@@ -359,6 +359,8 @@ class BoundsChecker:
                 runs = " stands"
             message = f"the read may fall outside '{operand.name}': {index}{runs} on an axis of size {dim_text(dim)}"
             hint = "write pad(..., value), or state what is known under check or require"
+            if index.constant is not None and index.constant < 0:
+                hint = f"{dim + index} is counted from the end, with require: [{dim} >= {-index}]"
             if read.operand in self.stepping.get(access.statement.target, ()):
                 hint = f"say where '{read.operand}' starts: pad({format_expr(read)}, 0), or a value in place of 0"
             self.found.error(message, read.span, hint)

@@ -90,7 +90,8 @@ class ReadTyper:
     def subscript(self, tree: Subscript, pad: Expr | None) -> Expr | None:
         """Return `x[...]` as a read, or an element of a list attribute; `pad` is the value outside, where there is one."""
         if not isinstance(tree.base, Name):
-            self._error("only operands and list attributes have elements", tree.base.span)
+            hint = "all indices stand in one pair of brackets: x[i, j]" if isinstance(tree.base, Subscript) else None
+            self._error("only operands and list attributes have elements", tree.base.span, hint)
             return None
         name, scope = tree.base.id, self.scope
         operand = scope.operands.get(name)

@@ -5,8 +5,9 @@ For a forward op f, cotangents u and a segment from a to b, the mean value theor
 the right side for every z, and the forward op at both ends, which encloses the left side with all rounding errors. The two
 enclosures must meet. No step of this is an estimate: truncation is inside the first enclosure, rounding inside both. Where a kink
 lies in the box, the enclosure holds the derivatives of both sides, and the theorem still holds (Clarke, Optimization and
-Nonsmooth Analysis, 1983, theorem 2.3.7). A pair of enclosures too wide to reveal a wrong gradient counts as undecided. An
-element is equal to itself on the whole box, and to the maximum that is taken from it: see `opc.testing.oracle.numbering`.
+Nonsmooth Analysis, 1983, theorem 2.3.7). A pair of enclosures too wide to reveal a wrong gradient counts as undecided, unless
+some elements alone make it so: then the others are proved, see `opc.testing.references.sharpness`. An element is equal to itself
+on the whole box, and to the maximum that is taken from it: see `opc.testing.oracle.numbering`.
 """
 
 from __future__ import annotations
@@ -27,25 +28,19 @@ from opc.testing.oracle.evaluation import Bounded, DomainError, EmptyReductionEr
 from opc.testing.oracle.frame import UndecidedError
 from opc.testing.oracle.numbering import ValueNumbers, compares
 from opc.testing.references.points import FEW, Point, binding_of, drawn, finite, points, second_order_points
+from opc.testing.references.sharpness import EXACT, SHARP, STEP, narrow, sharpest
 
 Begin = Callable[[str], object]
 """Is told the name of what begins."""
 
 _Evaluate = Callable[[Op, Mapping[str, Value]], dict[str, Bounded]]
 
-STEP = 2.0**-26
-"""Half the length of a segment for values near 1: truncation and rounding of a difference weigh about the same there."""
-
-SHARP = 2.0**-12
-"""A difference decides when its enclosures are narrower than this part of the sum of its terms' magnitudes."""
-
-EXACT = float(np.finfo(np.float64).tiny)
-"""Enclosures as narrow as this are those of numbers that nothing was rounded in, such as gradients that are 0."""
-
 
 @dataclass(frozen=True, slots=True)
 class GradientResult:
     """The outcome of one gradient proof: points that decided, points too vague to decide, and what failed first.
+
+    There are neither where the op refuses all points that were drawn.
 
     Of those that decided, at the `flat` ones the derivative is 0. `ratio` is the worst distance between the middles of the two
     enclosures over the sum of their half widths.
@@ -60,7 +55,7 @@ class GradientResult:
 
     @property
     def ok(self) -> bool:
-        """Whether nothing failed and at least one point decided."""
+        """Whether nothing failed, and at least one point decided where there were any."""
         return not self.message
 
 
@@ -73,14 +68,11 @@ class _Tally:
     def meet(self, left: Bounds, right: Bounds, scale: float, label: str) -> None:
         """Record whether two enclosures of the same number overlap, when they are sharp enough to decide."""
         ends = [float(v) for v in (left.low, left.high, right.low, right.high)]
-        if not np.isfinite(ends).all() or bool(left.nan | right.nan):
+        if not _decides(left, right, scale):
             self.undecided += 1
             return
         width = (ends[1] - ends[0] + ends[3] - ends[2]) / 2
         distance = abs(ends[0] + ends[1] - ends[2] - ends[3]) / 2
-        if not width <= max(SHARP * scale, EXACT):
-            self.undecided += 1
-            return
         self.decided += 1
         self.flat += max(-ends[2], ends[3]) <= EXACT
         ratio = distance / width if width > 0 else (0.0 if distance == 0 else np.inf)
@@ -99,6 +91,14 @@ class _Tally:
         if not message and not self.decided and self.undecided:
             message = "no point was sharp enough to decide"
         return GradientResult(self.name, self.decided, self.undecided, self.ratio, message, self.flat)
+
+
+def _decides(left: Bounds, right: Bounds, scale: float) -> bool:
+    """Return whether two enclosures of one number are sharp enough to tell a wrong gradient."""
+    ends = [float(v) for v in (left.low, left.high, right.low, right.high)]
+    if not np.isfinite(ends).all() or bool(left.nan | right.nan):
+        return False
+    return (ends[1] - ends[0] + ends[3] - ends[2]) / 2 <= max(SHARP * scale, EXACT)
 
 
 def _dot(pairs: list[tuple[Array, Bounds]]) -> tuple[Bounds, float]:
@@ -145,7 +145,10 @@ def check_vjp(name: str, op: Op, backward: Op, cases: list[Point]) -> GradientRe
                 if any(not u.all() for u in cotangents.values()) and not segment.hold(cotangents):
                     tally.undecided += 1
                     continue
-                tally.meet(*segment.sides(cotangents), label)
+                sides = segment.sides(cotangents)
+                if not _decides(*sides) and segment.sharpen(cotangents):
+                    sides = segment.sides(cotangents)
+                tally.meet(*sides, label)
             except (EmptyReductionError, UndecidedError):
                 continue  # an output without elements needs no maximum; its gradient may, and is refused
             except (DomainError, ShapeError) as reason:
@@ -209,6 +212,19 @@ class _Segment:
         self.evaluate()
         return any(s.any() for s in self.steps.values()) and any(u.any() for u in cotangents.values())
 
+    def sharpen(self, cotangents: dict[str, Array]) -> bool:
+        """Leave out outputs and hold inputs that are too wide; return whether others are left that move an output."""
+        for o, u in cotangents.items():
+            for end in self.ends:
+                u = np.where(narrow(end[o].bounds), u, 0.0)
+            cotangents[o] = u
+        gradients = self.gradients(cotangents)
+        kept = sharpest([(2 * self.steps[of], values.bounds) for of, values in gradients.items()])
+        for of, which in zip(gradients, kept):
+            self.steps[of] = np.where(which, self.steps[of], 0.0)
+        self.evaluate()
+        return any(which.any() for which in kept)
+
     def sides(self, cotangents: Mapping[str, Array]) -> tuple[Bounds, Bounds, float]:
         """Return enclosures of both sides of the theorem, and the sum of the magnitudes of the right one's terms."""
         lengths = {n: np.asarray(self.last[n]) - np.asarray(self.first[n]) for n in self.steps}
@@ -265,11 +281,33 @@ def check_jvp(name: str, op: Op, forward_mode: Op, backward: Op, cases: list[Poi
         except (DomainError, ShapeError) as reason:
             tally.without_value(reason, label)
             continue
-        names = gradient_names(forward_mode)
-        left, scale = _dot([(u[of], pushed[t].bounds) for t, of in names.items() if t in pushed and of in u])
-        right, _ = _dot([(v[of], found.bounds) for of, found in gradients.items()])
-        tally.meet(left, right, scale, label)
+        sides = _both(forward_mode, pushed, gradients, u, v)
+        if not _decides(*sides):
+            # As in `_Segment.sharpen`.
+            u = {o: np.where(narrow(outputs[o].bounds), w, 0.0) for o, w in u.items()}
+            pulled = run(backward, derived_inputs(backward, inputs, outputs, {**u}))
+            gradients = {of: pulled[g] for g, of in gradient_names(backward).items() if g in pulled and of in v}
+            kept = sharpest([(v[of], found.bounds) for of, found in gradients.items()])
+            if any(which.any() for which in kept):
+                v |= {of: np.where(which, v[of], 0.0) for of, which in zip(gradients, kept)}
+                pushed = run(forward_mode, derived_inputs(forward_mode, inputs, outputs, {**v}))
+                sides = _both(forward_mode, pushed, gradients, u, v)
+        tally.meet(*sides, label)
     return tally.result()
+
+
+def _both(
+    forward_mode: Op,
+    pushed: Mapping[str, Bounded],
+    gradients: Mapping[str, Bounded],
+    u: Mapping[str, Array],
+    v: Mapping[str, Array],
+) -> tuple[Bounds, Bounds, float]:
+    """Return enclosures of <u, J v> and <J^T u, v>, and the sum of the magnitudes of the former's terms."""
+    names = gradient_names(forward_mode)
+    left, scale = _dot([(u[of], pushed[t].bounds) for t, of in names.items() if t in pushed and of in u])
+    right, _ = _dot([(v[of], found.bounds) for of, found in gradients.items()])
+    return left, right, scale
 
 
 def _counting(weights: Array, values: Bounded) -> Array:

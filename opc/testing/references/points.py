@@ -16,6 +16,7 @@ from opc.testing.cases.calls import Case, Maker
 from opc.testing.cases.derived import derived_inputs, family_volume, is_integer
 from opc.testing.oracle.bounds import Array, Bounds
 from opc.testing.oracle.evaluation import DomainError, evaluate
+from opc.testing.references.sharpness import narrow
 
 Point = tuple[dict[str, Array | None], dict[str, Any]]
 """Inputs, the floating ones in float64, and attributes."""
@@ -23,11 +24,17 @@ Point = tuple[dict[str, Array | None], dict[str, Any]]
 SMALL = 1500
 """The number of points the largest loop may have where a gradient is proved."""
 
+SMALLEST = 200
+"""The same where an attribute or optional input changes no call that is small enough otherwise."""
+
 SMALL_DERIVED = 60_000
 """The number of points it may have in the ops of a family that are derived."""
 
 FEW = 2
 """At how many points a sample of calls proves gradients."""
+
+PLAIN = ("sizes", "attribute", "attributes", "without", "axis", "broadcast")
+"""The kinds of calls at which gradients are proved: others differ from these in dtypes, layouts or special values."""
 
 LEAST = 4
 """At how many points all calls prove them at least, where an op has so many."""
@@ -45,35 +52,76 @@ def binding_of(op: Op) -> dict[str, DType]:
 
 
 def points(op: Op, count: int = 14, *, family: Family | None = None) -> Iterator[Case]:
-    """Yield small calls of an op to differentiate at: every attribute value and choice of optional inputs, some sizes.
+    """Yield small calls of an op to differentiate at: some sizes, `count` at most, then every choice of optional inputs and the
+    values of each attribute: all of a text or bool, two of a number.
 
     With its `family`, calls at which the ops derived from it would take long are left out.
     """
     kinds: Counter[str] = Counter()
+    texts: set[tuple[str, Any] | None] = set()
     for case in _small(op, kinds):
         if case is None:
             continue
-        kind = case.name.split("/")[1].split("-", 1)[1].rsplit("-", 1)[0]
+        kind = _kind(op, case)
         size = sum(a.data.size for a in case.inputs.values() if a is not None)
-        plain = kind.split("-")[0] in ("sizes", "attribute", "attributes", "without", "axis", "broadcast")
-        if "special" in kind or not plain or not 0 < size <= MOST_ELEMENTS or kinds[kind] >= 2:
+        first = kind.split("-")[0]
+        if first not in PLAIN or "special" in kind or not 0 < size <= MOST_ELEMENTS or kinds[kind] >= _most(op, kind):
             continue
+        if (text := _text(op, kind, case)) in texts:
+            continue
+        if kinds.total() >= count and first in ("sizes", "broadcast"):
+            continue
+        if first == "attribute" and _default(op, kind, case):
+            if kinds.total() >= LEAST:
+                continue  # it is that of other calls
+            kind = "attribute"
         if family is not None and family_volume(family, case) > SMALL_DERIVED:
             continue
         kinds[kind] += 1
+        texts |= {text} - {None}
         yield case
-        if kinds.total() >= count and not kind.startswith(("attribute", "without", "axis")):
-            return
+
+
+def _kind(op: Op, case: Case) -> str:
+    """Return what a case is named for, without its number and dtypes, such as `attribute-alpha`."""
+    return case.name.split("/")[1].split("-", 1)[1].rsplit("-", len(op.types))[0]
+
+
+def _most(op: Op, kind: str) -> int:
+    """Return at how many calls of a kind to differentiate: at one for each value of a text, and two of other kinds."""
+    return max([2, *(len(a.values or ()) for a in op.attributes if kind == f"attribute-{a.name}")])
+
+
+def _default(op: Op, kind: str, case: Case) -> bool:
+    """Whether the attribute that a case is for has its default."""
+    named = [a for a in op.attributes if kind == f"attribute-{a.name}" and not a.required]
+    return all(case.attributes.get(a.name, a.default) == a.default for a in named) and bool(named)
+
+
+def _text(op: Op, kind: str, case: Case) -> tuple[str, Any] | None:
+    """Return the attribute that a case is for, with its value, where that is a text: other dtypes are not of interest here."""
+    return next(
+        ((a.name, case.attributes.get(a.name, a.default)) for a in op.attributes if a.values and kind == f"attribute-{a.name}"),
+        None,
+    )
 
 
 def _small(op: Op, kinds: Counter[str]) -> Iterator[Case | None]:
     """Yield the table of small calls; then, if few became points, as `kinds` counts them, of smaller ones.
 
-    The largest loop of an op that copies has no more points than there are elements.
+    So it is with calls for an attribute or without an input none of which became one. The largest loop of an op that copies has
+    no more points than there are elements.
     """
     yield from Maker(op, limit=SMALL).table()
-    if kinds.total() < LEAST:
-        yield from Maker(op, limit=MOST_ELEMENTS).table()
+    named = [f"attribute-{a.name}" for a in op.attributes] + [f"without-{o.name}" for o in op.inputs if o.optional]
+    texts = [f"attribute-{a.name}" for a in op.attributes if a.values]
+    for limit in (MOST_ELEMENTS, SMALLEST):
+        few, missing = kinds.total() < LEAST, [kind for kind in named if not kinds[kind]]
+        for case in Maker(op, limit=limit).table() if few or missing else ():
+            kind = None if case is None else _kind(op, case)
+            # Such calls are of large ops: one is enough for each number.
+            if few or (kind in missing and (not kinds[kind] or kind in texts)):
+                yield case
 
 
 def drawn(op: Op, cases: Iterable[Case]) -> list[Point]:
@@ -125,7 +173,10 @@ def finite(values: Bounds) -> Array:
 
 
 def second_order_points(op: Op, backward: Op, cases: list[Point]) -> list[Point]:
-    """Return points of the backward op: a forward point's inputs, its outputs where they are saved, and random cotangents."""
+    """Return points of the backward op: a forward point's inputs, its outputs where they are saved, and random cotangents.
+
+    Where some outputs are too wide to differentiate at, there follows another point, at which these have the cotangent 0.
+    """
     rng = np.random.default_rng(17)
     binding = binding_of(op)
     result: list[Point] = []
@@ -136,8 +187,13 @@ def second_order_points(op: Op, backward: Op, cases: list[Point]) -> list[Point]
             continue
         values = {n: v.value for n, v in outputs.items()}
         cotangents = {n: rng.standard_normal(v.shape) for n, v in values.items()}
-        given = derived_inputs(backward, inputs, {**values}, {**cotangents})
-        result.append(({n: None if v is None else np.asarray(v) for n, v in given.items()}, attributes))
+        clear = {n: narrow(v.bounds) for n, v in outputs.items()}
+        chosen = [cotangents]
+        if any(c.any() for c in clear.values()) and not all(c.all() for c in clear.values()):
+            chosen.append({n: np.where(clear[n], u, 0.0) for n, u in cotangents.items()})
+        for u in chosen:
+            given = derived_inputs(backward, inputs, {**values}, {**u})
+            result.append(({n: None if v is None else np.asarray(v) for n, v in given.items()}, attributes))
     return result
 
 
