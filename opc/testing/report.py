@@ -56,8 +56,8 @@ def print_report(report: Report, console: Console) -> None:
         console.print(f"{kind}s: {reference_text(report, kind)}.")
     _print_refusals(report, console)
     _print_reasons(report, console)
-    for spec, message in report.mistakes.items():
-        console.print(Text(message or f"{spec} could not be built", "red"))
+    for message in report.mistakes.values():
+        console.print(Text(message, "red"))
     failures = [r for r in report.results if r.status is Status.FAILED]
     _print_failures(failures, console)
     console.print(Text(verdict(report), "bold green" if report.ok else "bold red"))

@@ -6,7 +6,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from enum import Enum
+from pathlib import Path
 from typing import Any
+
+from opc.diagnostics import Diagnostic, Told
 
 ORACLE = "oracle"
 """The name under which what needs no backend stands in a report: gradients against differences, examples, ONNX's own outputs."""
@@ -156,10 +159,16 @@ class Report:
     cpu: dict[str, float] = field(default_factory=dict)
     remembered: int = 0
     sources: dict[str, str] = field(default_factory=dict)
+    _told: Told = field(default_factory=Told, init=False, repr=False, compare=False)
 
     def spend(self, part: str, seconds: float) -> None:
         """Add to the processors' time of a part of the run."""
         self.cpu[part] = self.cpu.get(part, 0.0) + seconds
+
+    def mistaken(self, spec: Path | str, diagnostics: Iterable[Diagnostic]) -> None:
+        """Record that a spec could not be proved: why, or that it could not where another op of its file has told that."""
+        new = self._told.new(diagnostics)
+        self.mistakes[str(spec)] = "\n".join(d.render() for d in new) or f"{spec} could not be built"
 
     def add(self, results: Iterable[Result]) -> None:
         """Record results."""

@@ -15,7 +15,7 @@ from opc.build.unchanged import Records
 from opc.build.wheels import settings
 from opc.cli.console import find_specs, guarded
 from opc.cli.main import app
-from opc.diagnostics import SpecError
+from opc.diagnostics import Diagnostic, Source, Span, SpecError, Told
 from opc.ir.printer import format_op
 from opc.pipeline import compile_text, family_of, load_family
 from opc.spec import files
@@ -257,3 +257,24 @@ def test_a_mistake_is_told_once(folder: Path, capsys: pytest.CaptureFixture[str]
     printed = capsys.readouterr()
     assert printed.err.count("unknown name 'strid'") == 1
     assert printed.out == "4 specs: 3 with mistakes\n"
+
+
+COMMANDS = ["backends", "build --backend numpy", "generate", "generate --check", "test --backend numpy"]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_tells_a_mistake_once(folder: Path, capsys: pytest.CaptureFixture[str], command: str) -> None:
+    file = folder / "pool.yaml"
+    file.write_text(POOL.replace("O*stride + K", "O*strid + K"))
+    out = [] if command == "backends" else ["-o", str(folder / "out")]
+    assert guarded(lambda: app([*command.split(), str(file), *out], prog_name="opc")) == 1
+    printed = capsys.readouterr()
+    assert (printed.out + printed.err).count("unknown name 'strid'") == 1
+
+
+def test_two_mistakes_in_one_place_are_told() -> None:
+    there = Span(Source("a.yaml", ""), 1, 1, 1, 2)
+    first, second, third = (Diagnostic(text, there) for text in "abc")
+    told = Told()
+    assert told.new([first, second, Diagnostic("nowhere")]) == (first, second, Diagnostic("nowhere"))
+    assert told.new([third, Diagnostic("nowhere")]) == (Diagnostic("nowhere"),)
