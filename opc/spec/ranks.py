@@ -70,6 +70,21 @@ def numbers_of(text: str) -> tuple[int, ...]:
     return () if ranks is None else ranks.numbers
 
 
+def axes_of_inputs(text: str) -> dict[int, list[int | None]]:
+    """Return for each rank of a spec's text how many axes its inputs have, in order; None of one that may have any number."""
+    found = Diagnostics()
+    root = parse_yaml(Source("", text), found)
+    ranks = ranks_of(root, found) if isinstance(root, MappingNode) else None
+    if ranks is None or not isinstance(root, MappingNode):
+        return {}
+    made: dict[int, list[int | None]] = {}
+    for rank in ranks.numbers:
+        axes = Axes(ranks.groups, rank, frozenset())
+        texts = Texts(axes, found)
+        made[rank] = [texts.count_axes(kind) for _, kind in _Written(axes, texts, root).declared("inputs")]
+    return made
+
+
 def _numbers(node: SequenceNode, found: Diagnostics) -> Iterator[int]:
     last = 0
     if not node.items:
