@@ -10,8 +10,9 @@ All arithmetic has Python's meaning: `//` and `%` round to minus infinity.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
+from itertools import product as combinations
 from operator import floordiv, mod
 from typing import TypeAlias
 
@@ -56,16 +57,22 @@ class GroupSize(AffineNode):
 @interned
 @dataclass(frozen=True, slots=True, order=True)
 class AttrInt(AffineNode):
-    """An integer attribute, one element of an integer list attribute, or a bool attribute as 1 or 0."""
+    """An integer attribute, one element of an integer list attribute, or as 1 or 0 a bool attribute.
+
+    With a `text`, it is 1 where a str attribute has this value, 0 elsewhere.
+    """
 
     name: str
     element: int = -1
     """Position in a list attribute; -1 for a scalar attribute."""
     flag: bool = False
-    """Whether the attribute is a bool, so that the value is 1 or 0."""
+    """Whether the attribute is a bool or a str, so that the value is 1 or 0."""
+    text: str | None = None
+    """The value of a str attribute that is asked for; None for other attributes."""
 
     def __str__(self) -> str:
         text = self.name if self.element < 0 else f"{self.name}[{self.element}]"
+        text = f"{text} == {self.text!r}" if self.text is not None else text
         return f"(1 if {text} else 0)" if self.flag else text
 
 
@@ -135,9 +142,16 @@ def _place(term: tuple[Monomial, int]) -> tuple[bool, list[tuple[int, str]]]:
     return not term[0], [_order(a) for a in term[0]]
 
 
-def _product(a: Monomial, b: Monomial) -> Monomial:
+def _excludes(a: AttrInt, b: Atom) -> bool:
+    return isinstance(b, AttrInt) and a.name == b.name and a.text != b.text
+
+
+def _product(a: Monomial, b: Monomial) -> Monomial | None:
+    """Return a product; None where it is 0, as an attribute has one of its values."""
     if not a or not b:
         return a or b
+    if any(isinstance(x, AttrInt) and x.text is not None and any(_excludes(x, y) for y in b) for x in a):
+        return None
     # A flag is its own square.
     return tuple(sorted((*a, *(x for x in b if not (isinstance(x, AttrInt) and x.flag and x in a))), key=_order))
 
@@ -218,7 +232,8 @@ class Affine(AffineNode):
         for m1, c1 in self.terms:
             for m2, c2 in other.terms:
                 m = _product(m1, m2)
-                terms[m] = terms.get(m, 0) + c1 * c2
+                if m is not None:
+                    terms[m] = terms.get(m, 0) + c1 * c2
         return Affine._make(terms)
 
     @memoised
@@ -389,6 +404,14 @@ class Affine(AffineNode):
             sign = ("-" if c < 0 else "") if not parts else (" - " if c < 0 else " + ")
             parts.append(sign + "*".join(factors))
         return "".join(parts)
+
+
+def flag_values(flags: Sequence[AttrInt]) -> Iterator[dict[Symbol, Affine]]:
+    """Yield the values that flags have together: 0 or 1, and 1 of at most one for each str attribute."""
+    for values in combinations((0, 1), repeat=len(flags)):
+        chosen = [flag.name for flag, value in zip(flags, values, strict=True) if value and flag.text is not None]
+        if len(set(chosen)) == len(chosen):
+            yield {flag: Affine.of(value) for flag, value in zip(flags, values, strict=True)}
 
 
 def product(values: Iterable[Affine]) -> Affine:

@@ -134,11 +134,11 @@ OPERANDS: list[Case] = [
     case(MATRIX + "shape: {K: '⟦minimum(N, 1.5)⟧'}", "a dimension is a whole number over dimensions and int attributes"),
     case(
         MATRIX + "attributes: {f: {type: float, default: 1.0}}\nshape: {K: '1 + (N if ⟦f > 0⟧ else C)'}",
-        "only numbers and bool attributes decide a dimension",
+        "only numbers, bool attributes and str attributes with values decide a dimension",
     ),
     case(
-        MATRIX + "attributes: {mode: {type: str, values: [a, b]}}\nshape: {K: \"N if ⟦mode == 'a'⟧ else C\"}",
-        "only numbers and bool attributes decide a dimension",
+        MATRIX + "attributes: {mode: str}\nshape: {K: \"N if ⟦mode == 'a'⟧ else C\"}",
+        "only numbers, bool attributes and str attributes with values decide a dimension",
     ),
     case(
         "inputs: {x: 'T[N]', 'b?': 'T[N]'}\nshape: {K: 'N if ⟦present(b)⟧ else 1'}\n"

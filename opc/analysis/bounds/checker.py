@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
-from itertools import product
 from math import lcm
 from typing import TypeAlias
 
@@ -17,7 +16,7 @@ from opc.analysis.bounds.prover import Prover, cases_of, facts_of
 from opc.analysis.bounds.quotients import divisions, every_division, quotient
 from opc.analysis.wording import dim_text
 from opc.diagnostics import Diagnostics, Span
-from opc.ir.affine import Affine, AttrInt, Dim, FloorDiv, Minimum, Symbol, maximum
+from opc.ir.affine import Affine, AttrInt, Dim, FloorDiv, Minimum, Symbol, flag_values, maximum
 from opc.ir.expr import Axis, Expr, IndexValue, Reduce, children
 from opc.ir.node import remembered
 from opc.ir.op import Assign, Attribute, Group, Op, Operand, Requirement
@@ -169,8 +168,7 @@ class Knowledge:
         flags = sorted({a for e in (wanted, *prover.facts, *prover.ranges.values()) for a in _flags(e)})
         if not flags or len(flags) > _MAX_FLAGS:
             return _in_each_case(prover, wanted)
-        for values in product((0, 1), repeat=len(flags)):
-            known: dict[Symbol, Affine] = {flag: Affine.of(v) for flag, v in zip(flags, values, strict=True)}
+        for known in flag_values(flags):
             facts = tuple(f.substitute(known.get) for f in prover.facts)
             if any((f.constant or 0) < 0 for f in facts):
                 continue  # no point has these values

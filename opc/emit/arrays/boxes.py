@@ -7,14 +7,13 @@ the largest range there is, of what is left out where `k < i + 1` does not hold:
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from itertools import product
 
 from opc.analysis.bounds.checker import knowledge_of
 from opc.analysis.bounds.largest import largest
 from opc.analysis.bounds.prover import Prover
 from opc.analysis.patterns import conjunction, is_number
 from opc.emit.arrays.frames import NotExpressible
-from opc.ir.affine import Affine, AttrInt, FloorDiv, GroupSize, Index, Symbol, maximum
+from opc.ir.affine import Affine, AttrInt, FloorDiv, GroupSize, Index, flag_values, maximum
 from opc.ir.dtypes import DType, ValueType, Weak, is_bool, is_floating
 from opc.ir.expr import Axis, Call, Cast, Const, Expr, IndexValue, Reduce, ReduceAxis, Select
 from opc.ir.op import Op
@@ -138,8 +137,7 @@ class Boxes:
         if len(flags) > _MOST_FLAGS:
             flags = _flags(difference)[:_MOST_FLAGS]
         alike = False
-        for values in product((0, 1), repeat=len(flags)):
-            known: dict[Symbol, Affine] = {flag: Affine.of(v) for flag, v in zip(flags, values, strict=True)}
+        for known in flag_values(flags):
             decided = difference.substitute(known.get)
             case = Prover(tuple(f.substitute(known.get) for f in facts))
             shorter, longer = case.nonnegative(-decided), case.nonnegative(decided)
