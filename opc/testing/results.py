@@ -33,6 +33,10 @@ class Status(Enum):
     EMULATED = "emulated"
 
 
+UNCALLED = "no calls"
+"""The kind of result that says that no call was found of an op of a family, or none to differentiate."""
+
+
 IDLE = (Status.REFUSED, Status.NOT_RUN)
 """The states of what did not run."""
 
@@ -178,6 +182,11 @@ class Report:
     def ok(self) -> bool:
         """Whether nothing failed and something ran."""
         return not self.mistakes and not any(r.status is Status.FAILED for r in self.results) and bool(self.results)
+
+    @property
+    def uncalled(self) -> tuple[str, ...]:
+        """The ops, derived ones too, of which there was no call: nothing is proved of them."""
+        return tuple(dict.fromkeys(r.name for r in self.results if r.kind == UNCALLED))
 
     @property
     def not_run(self) -> int:
