@@ -10,9 +10,10 @@ All arithmetic has Python's meaning: `//` and `%` round to minus infinity.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import field
 from itertools import product as combinations
+from math import prod
 from operator import floordiv, mod
 from typing import TypeAlias
 
@@ -406,12 +407,24 @@ class Affine(AffineNode):
         return "".join(parts)
 
 
-def flag_values(flags: Sequence[AttrInt]) -> Iterator[dict[Symbol, Affine]]:
+def flag_values(flags: Iterable[AttrInt]) -> Iterator[dict[Symbol, Affine]]:
     """Yield the values that flags have together: 0 or 1, and 1 of at most one for each str attribute."""
-    for values in combinations((0, 1), repeat=len(flags)):
-        chosen = [flag.name for flag, value in zip(flags, values, strict=True) if value and flag.text is not None]
-        if len(set(chosen)) == len(chosen):
-            yield {flag: Affine.of(value) for flag, value in zip(flags, values, strict=True)}
+    zero, one = Affine.of(0), Affine.of(1)
+    for chosen in combinations(*([None, *group] for group in _exclusive(flags))):
+        yield {flag: one if flag in chosen else zero for flag in flags}
+
+
+def count_flag_values(flags: Iterable[AttrInt]) -> int:
+    """Return how many there are of what `flag_values` yields."""
+    return prod(1 + len(group) for group in _exclusive(flags))
+
+
+def _exclusive(flags: Iterable[AttrInt]) -> list[list[AttrInt]]:
+    """Return flags in groups of which at most one is 1."""
+    groups: dict[tuple[str, int], list[AttrInt]] = {}
+    for flag in flags:
+        groups.setdefault((flag.name, flag.element), []).append(flag)
+    return list(groups.values())
 
 
 def product(values: Iterable[Affine]) -> Affine:

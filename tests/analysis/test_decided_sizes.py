@@ -9,7 +9,7 @@ import pytest
 
 from opc.analysis.shapes.inference import infer
 from opc.diagnostics import SpecError
-from opc.ir.affine import Affine, AttrInt, flag_values
+from opc.ir.affine import Affine, AttrInt, count_flag_values, flag_values
 from opc.pipeline import compile_text
 from opc.testing.oracle.evaluation import evaluate
 
@@ -112,7 +112,8 @@ def test_an_attribute_has_one_value() -> None:
     assert Affine.of(u) * v == Affine.of(0)
     assert Affine.of(u) * f * v == Affine.of(0)
     assert str(Affine.of(u)) == "(1 if m == 'u' else 0)"
-    assert [tuple(int(e.constant or 0) for e in values.values()) for values in flag_values([f, u, v])] == [
+    assert count_flag_values([f, u, v]) == 6
+    assert sorted(tuple(int(e.constant or 0) for e in values.values()) for values in flag_values([f, u, v])) == [
         (0, 0, 0),
         (0, 0, 1),
         (0, 1, 0),
@@ -120,3 +121,12 @@ def test_an_attribute_has_one_value() -> None:
         (1, 0, 1),
         (1, 1, 0),
     ]
+
+
+def test_a_read_is_proved_inside_for_each_of_many_values() -> None:
+    values = "abcdefgh"
+    size = " else ".join(f"N - {n} if m == '{v}'" for n, v in enumerate(values)) + " else N"
+    text = HEAD.replace("values: [u, v, w], default: w", f"values: [{', '.join(values)}], default: a")
+    body = f"outputs: {{y: 'T[M]'}}\nshape: {{M: \"{size}\"}}\nrequire: [N >= 7]\nkernel: 'y[i] = x[i]'\n"
+    op = compile_text(text + body).forward
+    assert [infer(op, {"x": (9,)}, {"m": v}).outputs["y"] for v in values] == [(9 - n,) for n in range(8)]

@@ -128,7 +128,7 @@ def test_an_op_without_calls_is_told() -> None:
 
 
 def test_a_gradient_without_calls_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    family = compile_text(spec_text("twice", PELL.replace("require: [N*N == 61*M*M + 1, M > 0]\n", "")), "double")
+    family = compile_text(spec_text("twice", PELL.replace("require: [N*N == 61*M*M + 1, M > 0]\n", "")), "twice")
     assert not [r for r in make_plan(family)[1] if r.kind == UNCALLED]
     monkeypatch.setattr(plans, "LARGEST_GRADIENT", -1)
     told = [(r.name, r.message.partition(",")[0]) for r in make_plan(family)[1] if r.kind == UNCALLED]

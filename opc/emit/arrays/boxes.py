@@ -13,7 +13,7 @@ from opc.analysis.bounds.largest import largest
 from opc.analysis.bounds.prover import Prover
 from opc.analysis.patterns import conjunction, is_number
 from opc.emit.arrays.frames import NotExpressible
-from opc.ir.affine import Affine, AttrInt, FloorDiv, GroupSize, Index, flag_values, maximum
+from opc.ir.affine import Affine, AttrInt, FloorDiv, GroupSize, Index, count_flag_values, flag_values, maximum
 from opc.ir.dtypes import DType, ValueType, Weak, is_bool, is_floating
 from opc.ir.expr import Axis, Call, Cast, Const, Expr, IndexValue, Reduce, ReduceAxis, Select
 from opc.ir.op import Op
@@ -32,8 +32,9 @@ NEUTRAL: Mapping[str, int | float | bool] = {
 """The value of an element that takes no part. An infinity of integer type is the type's least or greatest number."""
 
 
-_MOST_FLAGS = 4
-"""How many bool attributes are distinguished: each doubles the cases. With more, what depends on the others is left undecided."""
+_MOST_VALUES = 16
+"""How many cases of the values of bool and str attributes are distinguished, as of four bool attributes. With more, what depends
+on some is left undecided."""
 
 
 def _flags(*expressions: Affine) -> list[AttrInt]:
@@ -134,8 +135,10 @@ class Boxes:
     def _may_differ(self, difference: Affine) -> bool:
         facts = self.known.prover({}).facts
         flags = _flags(difference, *facts)
-        if len(flags) > _MOST_FLAGS:
-            flags = _flags(difference)[:_MOST_FLAGS]
+        if count_flag_values(flags) > _MOST_VALUES:
+            flags = _flags(difference)
+            while count_flag_values(flags) > _MOST_VALUES:
+                flags.pop()
         alike = False
         for known in flag_values(flags):
             decided = difference.substitute(known.get)
