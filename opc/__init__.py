@@ -11,12 +11,19 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from opc.api import LoadedOp, load
     from opc.diagnostics import Diagnostic, SpecError
+    from opc.ranked import RankedOp
 
 __version__ = "0.1.0"
 
-__all__ = ["Diagnostic", "LoadedOp", "SpecError", "__version__", "load"]
+__all__ = ["Diagnostic", "LoadedOp", "RankedOp", "SpecError", "__version__", "load"]
 
-_HOME = {"Diagnostic": "opc.diagnostics", "LoadedOp": "opc.api", "SpecError": "opc.diagnostics", "load": "opc.api"}
+_HOME = {
+    "Diagnostic": "opc.diagnostics",
+    "LoadedOp": "opc.api",
+    "RankedOp": "opc.ranked",
+    "SpecError": "opc.diagnostics",
+    "load": "opc.api",
+}
 
 
 def __getattr__(name: str) -> Any:

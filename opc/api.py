@@ -14,7 +14,8 @@ from typing import Any
 from opc.backends import exchange
 from opc.backends import package as packages
 from opc.build import builder, cache
-from opc.diagnostics import Diagnostic, SpecError
+from opc.diagnostics import Diagnostic, SpecError, Told
+from opc.ranked import RankedOp
 from opc.records import replace
 from opc.spec import files
 
@@ -31,7 +32,7 @@ class LoadedOp:
     """An op as a function: NumPy arrays in and out; or a framework's tensors in and out, with gradients.
 
     Its signature and documentation are those of the generated function. `numpy`, `torch`, `paddle`, `mindspore` and so on are the
-    generated modules of the backends; each is built when it is first needed.
+    generated modules of the backends; each is built when it is first needed. `inputs` are the names of the op's inputs.
     """
 
     def __init__(self, spec: Path, text: bytes, out: Path, package: Path) -> None:
@@ -47,7 +48,7 @@ class LoadedOp:
         self.__name__ = self.__qualname__ = package.name
         self._function: Callable[..., Any] = getattr(self.numpy, package.name)
         described = getattr(self.numpy, f"_{package.name}")
-        self._arrays, self._inputs = _PLAIN | {np.ndarray}, tuple(o.name for o in described.inputs)
+        self._arrays, self.inputs = _PLAIN | {np.ndarray}, tuple(o.name for o in described.inputs)
         outputs = described.outputs
         self._with_gpu: set[str] = set()
         self._result = _result_type(package.name, tuple(o.name for o in outputs))
@@ -86,7 +87,7 @@ class LoadedOp:
             given = signature.bind(*args, **kwargs).arguments
         except TypeError:
             return {}
-        return {name: given[p] for p, name in zip(signature.parameters, self._inputs) if given.get(p) is not None}
+        return {name: given[p] for p, name in zip(signature.parameters, self.inputs) if given.get(p) is not None}
 
     def _check_alike(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
         """Refuse inputs that are not all of one framework.
@@ -224,7 +225,7 @@ def _result_type(op: str, outputs: tuple[str, ...]) -> type[tuple[Any, ...]] | N
     return type(f"{op}_outputs", (base,), {"__slots__": (), "__reduce__": plain})
 
 
-def load(spec: str | os.PathLike[str]) -> LoadedOp:
+def load(spec: str | os.PathLike[str]) -> LoadedOp | RankedOp:
     """Return the op that a spec describes as a function, which answers tensors with tensors and arrays with arrays.
 
     The first call builds it, which takes seconds; later ones, in this process or another, find it in the cache, as long as
@@ -238,6 +239,11 @@ def load(spec: str | os.PathLike[str]) -> LoadedOp:
         leaky_relu(torch.tensor([-1.0, 2.0], device="cuda"))  # on the GPU, whose kernels are then built
         leaky_relu(cupy.array([-1.0, 2.0]))                   # there too, by way of torch, as all that has `__dlpack__`
 
+    A spec of several ranks is one function too, which chooses among its ops by the number of axes of the operands:
+
+        max_pool = opc.load("specs/onnx/max_pool.yaml")
+        max_pool(numpy.zeros((1, 1, 4, 4)), kernel_shape=[2, 2])  # max_pool.max_pool2d
+
     Raises:
         SpecError: with every mistake in the spec, or the reason it can't be built.
     """
@@ -246,7 +252,32 @@ def load(spec: str | os.PathLike[str]) -> LoadedOp:
         text = files.content(path)
     except OSError as error:
         raise SpecError([Diagnostic(f"cannot read {path}: {error.strerror}")]) from error
+    if files.apart(path) not in ([path], [files.file_of(path)]):
+        return _load_ranks(path, text, lambda member: _load(member, text, member))
     return _load(path, text, path)
+
+
+def _load_ranks(path: Path, text: bytes, load_member: Callable[[Path], LoadedOp]) -> RankedOp:
+    """Return the ops of a text of several ranks as one function; each is loaded by the path that is its own."""
+    from opc.spec.ranks import axes_of_inputs
+
+    told, mistakes = Told(), list[Diagnostic]()
+    members: dict[int, LoadedOp] = {}
+    axes = axes_of_inputs(text.decode("utf-8", "replace"))
+    for rank in axes:
+        try:
+            members[rank] = load_member(path.with_stem(path.stem + files.suffix(rank)))
+        except SpecError as error:
+            mistakes += told.new(error.diagnostics)
+    if mistakes:
+        raise SpecError(mistakes)
+    rank, first = next(iter(members.items()))
+    return RankedOp(first.__name__.removesuffix(files.suffix(rank)), members, axes, (_unpickle_ranks, str(path), text))
+
+
+def _unpickle_ranks(name: str, text: bytes) -> RankedOp:
+    """Return the ops that the text of a spec of several ranks describes."""
+    return _load_ranks(Path(name), text, lambda member: _unpickle(str(member), text))
 
 
 def _unpickle(name: str, text: bytes) -> LoadedOp:

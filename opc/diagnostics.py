@@ -162,6 +162,22 @@ class Diagnostics:
             raise SpecError(sorted(once, key=lambda d: (d.span.line, d.span.column)))
 
 
+class Told:
+    """What was told of specs so far.
+
+    A file of several ranks is read once for each of its ops: what is wrong there is wrong in all of them, and told of the first.
+    """
+
+    def __init__(self) -> None:
+        self._places: set[Span] = set()
+
+    def new(self, diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
+        """Return what was found in an op, without what stands where something was told of another."""
+        fresh = tuple(d for d in diagnostics if not d.span.place or d.span not in self._places)
+        self._places.update(d.span for d in fresh)
+        return fresh
+
+
 def did_you_mean(name: str, candidates: Iterable[str]) -> str | None:
     """Return a hint naming the closest candidate, or None when nothing is close.
 

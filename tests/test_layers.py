@@ -15,7 +15,7 @@ LAYERS = (
     ("cli",),
     ("site",),
     ("editor",),
-    ("api",),
+    ("api", "ranked"),
     ("testing",),
     ("build",),
     ("compiler",),

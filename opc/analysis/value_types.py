@@ -6,7 +6,7 @@ from opc.analysis.elaborate.scope import DTYPE_NAMES, Scope
 from opc.diagnostics import Diagnostics, did_you_mean
 from opc.ir.affine import Affine, AttrInt, maximum, minimum, product
 from opc.ir.dtypes import Acc, DType, ElementType, Weak
-from opc.ir.expr import AttrRef, Call, Cast, Const, Expr, IndexValue, Present, Select, TypeIs
+from opc.ir.expr import AttrRef, Call, Cast, Const, Expr, IndexValue, Present, Select, StrConst, TypeIs
 from opc.lang.tree import Apply, Item, Name
 
 
@@ -19,9 +19,9 @@ def affine_of(e: Expr) -> Affine | None:
             return Affine.of(value)
         case AttrRef(type=Weak.INT):
             return Affine.of(AttrInt(e.name, e.element))
-        case Select(cond=AttrRef() | Call(fn="not", args=(AttrRef(),))):
-            then, other, flag = affine_of(e.then), affine_of(e.other), flag_of(e.cond)
-            return None if then is None or other is None or flag is None else other + flag * (then - other)
+        case Select() if (flag := flag_of(e.cond)) is not None:
+            then, other = affine_of(e.then), affine_of(e.other)
+            return None if then is None or other is None else other + flag * (then - other)
         case _:
             return None
 
@@ -100,7 +100,7 @@ def decided(cond: Expr) -> Affine | None:
             if first is None or second is None:
                 return None
             return first * second if cond.fn == "and" else first + second - first * second
-        case Call(fn="lt" | "le" | "gt" | "ge" | "eq" | "ne", args=(a, b)):
+        case Call(fn="lt" | "le" | "gt" | "ge" | "eq" | "ne", args=(a, b)) if not isinstance(b, StrConst):
             left, right = whole_of(a, True), whole_of(b, True)
             if left is None or right is None or left.indices() or right.indices():
                 return None
@@ -113,10 +113,17 @@ def decided(cond: Expr) -> Affine | None:
 
 
 def flag_of(cond: Expr) -> Affine | None:
-    """Return a condition as 1 where it holds and 0 elsewhere, when it is a bool attribute or `not` of one."""
+    """Return a condition as 1 where it holds and 0 elsewhere, when it is a bool attribute, whether a str attribute has one of its
+    values, or `not` of one of these."""
     match cond:
         case AttrRef(type=DType.BOOL):
             return Affine.of(AttrInt(cond.name, cond.element, True))
+        case Call(fn="eq" | "ne", args=(AttrRef() as attribute, StrConst() as text)) if text.among:
+            *others, last = text.among
+            flags = {value: Affine.of(AttrInt(attribute.name, attribute.element, True, value)) for value in others}
+            # It has one of its values: the last is none of the others.
+            flags[last] = Affine.of(1) - sum(flags.values(), Affine.of(0))
+            return flags[text.value] if cond.fn == "eq" else Affine.of(1) - flags[text.value]
         case Call(fn="not", args=(inner,)):
             flag = flag_of(inner)
             return None if flag is None else Affine.of(1) - flag

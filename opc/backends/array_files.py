@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from opc.diagnostics import Diagnostic, Diagnostics, SpecError, did_you_mean
+from opc.diagnostics import Diagnostic, Diagnostics, SpecError, Told, did_you_mean
 from opc.ir.dtypes import DTYPES, numpy_dtype
 from opc.ir.op import Family
 from opc.pipeline import load_family
@@ -33,13 +33,13 @@ def load_families(specs: Sequence[Path]) -> list[tuple[Family, Path]]:
     Raises:
         SpecError: with the mistakes of all specs.
     """
-    found = Diagnostics()
+    found, told = Diagnostics(), Told()
     families: list[tuple[Family, Path]] = []
     for spec in specs:
         try:
             families.append((load_family(spec), spec))
         except SpecError as error:
-            found.extend(error.diagnostics)
+            found.extend(told.new(error.diagnostics))
     found.raise_errors()
     return families
 

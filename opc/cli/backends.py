@@ -72,15 +72,16 @@ def _families(given: Sequence[Path]) -> tuple[list[Family], bool]:
     """Return the families of specs, and whether all could be read; mistakes are printed."""
     if not given:
         return [], True
-    from opc.diagnostics import SpecError
+    from opc.diagnostics import SpecError, Told
     from opc.pipeline import load_family
 
+    told = Told()
     found, ok = [], True
     for spec in find_specs(given):
         try:
             found.append(load_family(spec))
         except SpecError as error:
-            show_diagnostics(error.diagnostics)
+            show_diagnostics(told.new(error.diagnostics))
             ok = False
     return found, ok
 

@@ -47,10 +47,13 @@ def build(
 
 def tell_failures(results: Sequence[Built], backends: Sequence[str] | None) -> bool:
     """Print the diagnostics of packages that were not built, and which backends were left out; whether any failed."""
+    from opc.diagnostics import Told
+
+    told = Told()
     failed = False
     for result in results:
         if not result.ok:
-            show_diagnostics(result.diagnostics)
+            show_diagnostics(told.new(result.diagnostics))
             failed = True
         else:
             tell_skipped(result.name, {} if backends else result.skipped, backends)

@@ -15,7 +15,6 @@ from opc.cli.console import FAILED, OK, find_specs, say, say_json, show_diagnost
 from opc.cli.options import Json, Specs
 
 if TYPE_CHECKING:
-    from opc.diagnostics import Diagnostic, Span
     from opc.editor.checks import Checked
 
 
@@ -35,10 +34,13 @@ def check(
     ] = Format.TEXT,
 ) -> int:
     """Look for mistakes in specs; write nothing."""
+    from opc.diagnostics import Told
+
     files = find_specs(specs)
     every = _checked(files)
     mistaken = sum(not checked.is_good for checked in every)
-    every = _once(files, every)
+    told = Told()
+    every = [replace(checked, diagnostics=told.new(checked.diagnostics)) for checked in every]
     if form is Format.SARIF:
         from opc.editor.sarif import sarif
 
@@ -50,24 +52,6 @@ def check(
         count = f"{len(files)} spec{'s' if len(files) != 1 else ''}"
         say(f"{count}: no mistakes" if not mistaken else f"{count}: {mistaken} with mistakes")
     return FAILED if mistaken else OK
-
-
-def _once(files: Sequence[Path], every: Sequence[Checked]) -> list[Checked]:
-    """Return what was found in each spec; of one of several ranks, at each place once: what is wrong is so at every rank."""
-    from opc.spec.files import file_of
-
-    told: list[Checked] = []
-    seen: set[tuple[str, Span]] = set()
-    for path, checked in zip(files, every):
-        if file_of(path) != path:
-            new: list[Diagnostic] = []
-            for diagnostic in checked.diagnostics:
-                place = ("" if diagnostic.span.place else diagnostic.message, diagnostic.span)
-                new += [] if place in seen else [diagnostic]
-                seen.add(place)
-            checked = replace(checked, diagnostics=tuple(new))
-        told.append(checked)
-    return told
 
 
 def _checked(files: Sequence[Path]) -> list[Checked]:

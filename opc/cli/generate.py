@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from opc.backends.registry import Broken
     from opc.build.generate import Generated
     from opc.build.unchanged import Records
-    from opc.diagnostics import Diagnostic
+    from opc.diagnostics import Diagnostic, Told
 
 
 def generate(
@@ -34,14 +34,16 @@ def generate(
 def _write(specs: Sequence[Path], out: Path, backends: Sequence[str] | None) -> int:
     """Write the packages of those specs that something has changed of."""
     from opc.build.unchanged import Records
+    from opc.diagnostics import Told
 
     records = Records(out)
     unchanged = [records.find(spec, backends) for spec in specs]
     chosen = _chosen(backends) if None in unchanged else ()
+    told = Told()
     failed = False
     for spec, found in zip(specs, unchanged, strict=True):
         if found is None:
-            failed |= not _write_one(spec, out, backends, chosen, records)
+            failed |= not _write_one(spec, out, backends, chosen, records, told)
             continue
         say(f"{shown(found.package)}: {_files(found.files)}, nothing changed")
         for name, reasons in found.skipped.items():
@@ -60,7 +62,9 @@ def _chosen(backends: Sequence[str] | None) -> Sequence[Backend]:
     return chosen
 
 
-def _write_one(spec: Path, out: Path, backends: Sequence[str] | None, chosen: Sequence[Backend], records: Records) -> bool:
+def _write_one(
+    spec: Path, out: Path, backends: Sequence[str] | None, chosen: Sequence[Backend], records: Records, told: Told
+) -> bool:
     """Write the package of a spec; return whether all that was requested is there now."""
     from opc.build import locks
     from opc.build.generate import generate, prepare
@@ -72,7 +76,7 @@ def _write_one(spec: Path, out: Path, backends: Sequence[str] | None, chosen: Se
             made = generate(prepared.family, out, chosen, prepared)
             records.keep(prepared, made)
     except SpecError as error:
-        show_diagnostics(error.diagnostics)
+        show_diagnostics(told.new(error.diagnostics))
         return False
     say(f"{shown(made.package)}: {_changes(made)}")
     return not tell_skipped(made.package.name, made.skipped, backends)
@@ -120,16 +124,17 @@ def _compare(specs: Sequence[Path], out: Path, backends: Sequence[str] | None) -
     """Print which files of the packages are not what `_write` would write; every spec is compiled for that."""
     from opc.backends import registry
     from opc.build.generate import differences, package_path, prepare
-    from opc.diagnostics import SpecError
+    from opc.diagnostics import SpecError, Told
 
     chosen = None if backends is None else registry.select(backends)
+    told = Told()
     stale = 0
     for spec in specs:
         try:
             prepared = prepare(spec, out, chosen)
             found = differences(prepared, out)
         except SpecError as error:
-            show_diagnostics(error.diagnostics)
+            show_diagnostics(told.new(error.diagnostics))
             stale += 1
             continue
         package = package_path(prepared.family.name, out)

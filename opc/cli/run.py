@@ -37,7 +37,7 @@ def run(
     files = _inputs(inputs or ())
     known = find_specs(spec) if spec else []
     from opc.cli.build import build_packages
-    from opc.diagnostics import SpecError
+    from opc.diagnostics import SpecError, Told
 
     backend, run_model = _runner(model)
     probe = backend.probe()
@@ -46,7 +46,8 @@ def run(
 
     def build(used: Sequence[Path]) -> Sequence[Path]:
         results = build_packages(used, out, [backend.name])
-        mistakes = [d for r in results for d in r.diagnostics]
+        told = Told()
+        mistakes = [d for r in results for d in told.new(r.diagnostics)]
         if mistakes:
             raise SpecError(mistakes)
         return [r.package for r in results if r.package is not None]

@@ -105,19 +105,20 @@ def _ops(paths: Iterable[Path]) -> Mapping[Path, Shown]:
     Raises:
         SpecError: with the mistakes of all specs, or when two have one name.
     """
-    from opc.diagnostics import Diagnostic, SpecError
+    from opc.diagnostics import Diagnostic, SpecError, Told
     from opc.pipeline import load_family
     from opc.site.gallery import Shown
     from opc.spec.loader import read
 
     found: dict[Path, Shown] = {}
     mistakes: list[Diagnostic] = []
+    told = Told()
     named: dict[str, Path] = {}
     for path in paths:
         try:
             family = load_family(path)
         except SpecError as error:
-            mistakes += error.diagnostics
+            mistakes += told.new(error.diagnostics)
             continue
         other = named.setdefault(family.name, path)
         if other != path:

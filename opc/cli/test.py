@@ -30,7 +30,9 @@ def prove(
             "--sanitize", metavar="KIND", help="Run kernels and codelets under sanitizers: address,undefined,thread or some."
         ),
     ] = None,
-    strict: Annotated[bool, typer.Option("--strict", help="Fail also when a backend could not be run.")] = False,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Fail also when a backend could not be run, or no call of an op was found.")
+    ] = False,
     cover: Annotated[
         bool, typer.Option("--cover", help="Run what changed whole, other ops in part: slow backends on the covering set alone.")
     ] = False,
@@ -55,7 +57,7 @@ def prove(
 
     from opc.testing import keeping as kept
     from opc.testing import report as reports
-    from opc.testing.results import Report
+    from opc.testing.results import UNCALLED, Report
     from opc.testing.results import as_json as data
     from opc.testing.runner import run_tests
 
@@ -121,7 +123,10 @@ def prove(
     missing = {c.title: c.reason for name, c in report.backends.items() if c.reason and name in wanted}
     for title, reason in missing.items():
         fail(f"{title} could not be run: {reason}", hint="opc backends tells how to install what is missing")
-    return OK if report.ok and not missing else FAILED
+    unproved = sorted({r.op for r in report.results if r.kind == UNCALLED and r.name == r.op}) if strict else []
+    for op in unproved:
+        fail(f"no call of {op} was found that it accepts", hint="write examples, or require less of its sizes")
+    return OK if report.ok and not missing and not unproved else FAILED
 
 
 def _part(specs: list[Path], text: str | None) -> list[Path]:

@@ -10,8 +10,10 @@ All arithmetic has Python's meaning: `//` and `%` round to minus infinity.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import field
+from itertools import product as combinations
+from math import prod
 from operator import floordiv, mod
 from typing import TypeAlias
 
@@ -56,16 +58,22 @@ class GroupSize(AffineNode):
 @interned
 @dataclass(frozen=True, slots=True, order=True)
 class AttrInt(AffineNode):
-    """An integer attribute, one element of an integer list attribute, or a bool attribute as 1 or 0."""
+    """An integer attribute, one element of an integer list attribute, or as 1 or 0 a bool attribute.
+
+    With a `text`, it is 1 where a str attribute has this value, 0 elsewhere.
+    """
 
     name: str
     element: int = -1
     """Position in a list attribute; -1 for a scalar attribute."""
     flag: bool = False
-    """Whether the attribute is a bool, so that the value is 1 or 0."""
+    """Whether the attribute is a bool or a str, so that the value is 1 or 0."""
+    text: str | None = None
+    """The value of a str attribute that is asked for; None for other attributes."""
 
     def __str__(self) -> str:
         text = self.name if self.element < 0 else f"{self.name}[{self.element}]"
+        text = f"{text} == {self.text!r}" if self.text is not None else text
         return f"(1 if {text} else 0)" if self.flag else text
 
 
@@ -135,9 +143,16 @@ def _place(term: tuple[Monomial, int]) -> tuple[bool, list[tuple[int, str]]]:
     return not term[0], [_order(a) for a in term[0]]
 
 
-def _product(a: Monomial, b: Monomial) -> Monomial:
+def _excludes(a: AttrInt, b: Atom) -> bool:
+    return isinstance(b, AttrInt) and a.name == b.name and a.text != b.text
+
+
+def _product(a: Monomial, b: Monomial) -> Monomial | None:
+    """Return a product; None where it is 0, as an attribute has one of its values."""
     if not a or not b:
         return a or b
+    if any(isinstance(x, AttrInt) and x.text is not None and any(_excludes(x, y) for y in b) for x in a):
+        return None
     # A flag is its own square.
     return tuple(sorted((*a, *(x for x in b if not (isinstance(x, AttrInt) and x.flag and x in a))), key=_order))
 
@@ -218,7 +233,8 @@ class Affine(AffineNode):
         for m1, c1 in self.terms:
             for m2, c2 in other.terms:
                 m = _product(m1, m2)
-                terms[m] = terms.get(m, 0) + c1 * c2
+                if m is not None:
+                    terms[m] = terms.get(m, 0) + c1 * c2
         return Affine._make(terms)
 
     @memoised
@@ -389,6 +405,26 @@ class Affine(AffineNode):
             sign = ("-" if c < 0 else "") if not parts else (" - " if c < 0 else " + ")
             parts.append(sign + "*".join(factors))
         return "".join(parts)
+
+
+def flag_values(flags: Iterable[AttrInt]) -> Iterator[dict[Symbol, Affine]]:
+    """Yield the values that flags have together: 0 or 1, and 1 of at most one for each str attribute."""
+    zero, one = Affine.of(0), Affine.of(1)
+    for chosen in combinations(*([None, *group] for group in _exclusive(flags))):
+        yield {flag: one if flag in chosen else zero for flag in flags}
+
+
+def count_flag_values(flags: Iterable[AttrInt]) -> int:
+    """Return how many there are of what `flag_values` yields."""
+    return prod(1 + len(group) for group in _exclusive(flags))
+
+
+def _exclusive(flags: Iterable[AttrInt]) -> list[list[AttrInt]]:
+    """Return flags in groups of which at most one is 1."""
+    groups: dict[tuple[str, int], list[AttrInt]] = {}
+    for flag in flags:
+        groups.setdefault((flag.name, flag.element), []).append(flag)
+    return list(groups.values())
 
 
 def product(values: Iterable[Affine]) -> Affine:

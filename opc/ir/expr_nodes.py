@@ -70,9 +70,13 @@ class AttrRef(ExprNode):
 @remembering
 @dataclass(frozen=True, slots=True)
 class StrConst(ExprNode):
-    """A string literal; only compared with a `str` attribute, by `eq` or `ne`."""
+    """A string literal; only compared with a `str` attribute, by `eq` or `ne`.
+
+    `among` are the values that the attribute may have, none of one that may have any.
+    """
 
     value: str
+    among: tuple[str, ...] = ()
     span: Span = field(default=NO_SPAN, compare=False, repr=False)
 
     @property

@@ -174,8 +174,12 @@ class _OpVerifier:
                     self._need(atom.name in self.groups, f"the group of {atom} is not known")
                 case AttrInt():
                     self._attribute(atom.name, atom.element)
-                    wanted = AttributeKind.BOOL if atom.flag else AttributeKind.INT
+                    wanted = (
+                        AttributeKind.STR if atom.text is not None else AttributeKind.BOOL if atom.flag else AttributeKind.INT
+                    )
                     self._need(self.attributes[atom.name].kind is wanted, f"{atom} is no {wanted.value} attribute")
+                    known = atom.text is None or atom.text in (self.attributes[atom.name].values or ())
+                    self._need(known, f"{atom.name} has no value {atom.text!r}")
 
     def _attribute(self, name: str, element: int) -> None:
         self._need(name in self.attributes, f"the attribute '{name}' is not declared")

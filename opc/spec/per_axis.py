@@ -20,7 +20,6 @@ from opc.spec.text import STRING, SourceText
 
 _TOKEN = re.compile(rf"{STRING}|#[^\n]*|\.\s*[A-Za-z]\w*|[A-Za-z_]\w*|\.?\d[\w.]*|\*\*|\S")
 _WORD = re.compile(rf"{STRING}|#[^\n]*|(?<![\w.])([A-Za-z]\w*)")
-_OPENING, _CLOSING = "([{", ")]}"
 _NESTED = ("minimum", "maximum")
 
 
@@ -67,6 +66,7 @@ class Texts:
             writer = _Writer(text, replace(self.axes, apart=apart), self.axes.indices, self.found)
             more = {writer.text_of(s.start) for s in writer.statements() if any(writer.is_bare(i) for i in s)} - {*outputs}
             if more <= apart:
+                writer.refuse_assigned_groups()
                 taken = {f"{name}{i}": name for name in apart for i in range(self.axes.rank)}
                 for start, name in words(text.value):
                     if name in taken:
@@ -190,6 +190,12 @@ class _Writer:
         """Return the tokens of each statement of a body; a comment on a line of its own is one too."""
         begins = [i for i, opener in enumerate(self.opener) if opener < 0 and (i == 0 or self._breaks(i))]
         return [range(low, high) for low, high in pairwise([*begins, len(self.tokens)])]
+
+    def refuse_assigned_groups(self) -> None:
+        """Record statements that assign a group as if it were a temporary."""
+        for s in self.statements():
+            if self.text_of(s.start) in self.axes.groups:
+                self._refuse(s.start, f"'{self.text_of(s.start)}' is a group of axes", "take another name")
 
     def _breaks(self, i: int) -> bool:
         """Whether a token stands on another line than the one before it ends on."""

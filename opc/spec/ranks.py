@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 
-from opc.diagnostics import Diagnostics, Source, Span
+from opc.diagnostics import Diagnostics, Source
 from opc.records import dataclass, replace
 from opc.spec.files import KEY, suffix
 from opc.spec.per_axis import Axes, Texts, words
@@ -25,10 +25,10 @@ MAX_RANK = 8
 
 @dataclass(frozen=True, slots=True)
 class Ranks:
-    """What a spec says under `ranks`: the numbers of axes, in order, and the groups that have so many, with their places."""
+    """What a spec says under `ranks`: the numbers of axes, in order, and the groups that have so many."""
 
     numbers: tuple[int, ...]
-    groups: Mapping[str, Span]
+    groups: tuple[str, ...]
 
 
 def ranks_of(root: MappingNode, found: Diagnostics) -> Ranks | None:
@@ -59,7 +59,7 @@ def ranks_of(root: MappingNode, found: Diagnostics) -> Ranks | None:
             found.error("expected ranks, or the group that lists them", value.span)
     if len(found.items) > before:
         return None
-    return Ranks(numbers, {key.text.value: key.span for key, _ in node.entries})
+    return Ranks(numbers, tuple(key.text.value for key, _ in node.entries))
 
 
 def numbers_of(text: str) -> tuple[int, ...]:
@@ -68,6 +68,21 @@ def numbers_of(text: str) -> tuple[int, ...]:
     root = parse_yaml(Source("", text), found)
     ranks = ranks_of(root, found) if isinstance(root, MappingNode) else None
     return () if ranks is None else ranks.numbers
+
+
+def axes_of_inputs(text: str) -> dict[int, list[int | None]]:
+    """Return for each rank of a spec's text how many axes its inputs have, in order; None of one that may have any number."""
+    found = Diagnostics()
+    root = parse_yaml(Source("", text), found)
+    ranks = ranks_of(root, found) if isinstance(root, MappingNode) else None
+    if ranks is None or not isinstance(root, MappingNode):
+        return {}
+    made: dict[int, list[int | None]] = {}
+    for rank in ranks.numbers:
+        axes = Axes(ranks.groups, rank, frozenset())
+        texts = Texts(axes, found)
+        made[rank] = [texts.count_axes(kind) for _, kind in _Written(axes, texts, root).declared("inputs")]
+    return made
 
 
 def _numbers(node: SequenceNode, found: Diagnostics) -> Iterator[int]:
@@ -102,9 +117,9 @@ def _entry(root: MappingNode, name: str) -> Node | None:
 def at_rank(root: MappingNode, ranks: Ranks, rank: int, found: Diagnostics) -> MappingNode:
     """Return a spec written out for one of its ranks.
 
-    Mistakes are recorded: a name that an axis or its index has, native code, a group where no axes can stand.
+    Mistakes are recorded: a name that a group, an axis or its index has, native code, a group where no axes can stand.
     """
-    axes = Axes(tuple(ranks.groups), rank, frozenset(_ranked_lists(root, ranks)))
+    axes = Axes(ranks.groups, rank, frozenset(_ranked_lists(root, ranks)))
     _check_names(root, axes, found)
     native = next((key for key, _ in root.entries if key.text.value == "native"), None)
     if native is not None:
@@ -129,7 +144,12 @@ def _length_group(kind: str) -> str | None:
 
 
 def _check_names(root: MappingNode, axes: Axes, found: Diagnostics) -> None:
-    """Record each first use of a name that an axis of a group has, or its index."""
+    """Record what is declared by the name of a group, and each first use of a name that an axis of a group has, or its index."""
+    for section in ("types", "inputs", "attributes", "outputs"):
+        declared = _entry(root, section)
+        for key, _ in declared.entries if isinstance(declared, MappingNode) else ():
+            if key.text.value.removesuffix("?") in axes.groups:
+                found.error(f"'{key.text.value.removesuffix('?')}' is a group of axes", key.span, "take another name")
     taken = {n: f"the size of an axis of '*{g}'" for g in axes.groups for n in axes.sizes(g)}
     taken |= {n: f"the index of an axis of '*{g}'" for g in axes.groups for n in axes.indices(g)}
     for key, node in root.entries:

@@ -39,7 +39,7 @@ from opc.testing.oracle.tolerance import compare
 from opc.testing.references.examples import check_examples, example_cases
 from opc.testing.references.gradcheck import FEW, Begin, check_family, check_sample, unheard
 from opc.testing.references.onnx import OnnxCase, collect, onnx_cases, op_types
-from opc.testing.results import ORACLE, Result, Status
+from opc.testing.results import ORACLE, UNCALLED, Result, Status
 
 REFUSED_OF_DERIVED = 16
 """How many bad calls of a derived op are run: its forward op has been through all kinds."""
@@ -85,6 +85,7 @@ def make_plan(family: Family, extent: Extent = Extent.WHOLE, begin: Begin = unhe
     `begin` is told the name of each call and proof before the oracle works on it.
     """
     items: list[Item] = []
+    uncalled: dict[str, str] = {}
 
     def item(op: Op, kind: str, case: Case) -> Item:
         begin(case.name)
@@ -95,14 +96,22 @@ def make_plan(family: Family, extent: Extent = Extent.WHOLE, begin: Begin = unhe
     for op in family.ops:
         parent = None if op is forward else parents.get(id(op), forward)
         kind = "forward" if op is forward else "derived"
-        items += [item(op, kind, case) for case in accepted(op, parent, extent=extent)]
+        calls = [item(op, kind, case) for case in accepted(op, parent, extent=extent)]
+        if not any(call.expected is not None for call in calls):
+            uncalled[op.name] = "no call was found that it accepts"
+        items += calls
         bad = refused(op, parent)
         most = extent.most(len(bad) if op is forward else REFUSED_OF_DERIVED, 4)
         step = max(1, -(-len(bad) // max(1, most)))
         items += [Item("refused", case, None) for case in bad[::step]]
     items += [item(forward, "example", case) for case in example_cases(family)]
     if extent.differentiates:
-        items += _gradients(family, [i for i in items if i.kind == "forward" and i.expected is not None], begin)
+        forward_calls = [i for i in items if i.kind == "forward" and i.expected is not None]
+        gradients = list(_gradients(family, forward_calls, begin))
+        if family.backward is not None and forward_calls and not gradients:
+            limits = f"{LARGEST_GRADIENT:,} elements and {LARGEST_DERIVED:,} points of a loop"
+            uncalled.setdefault(family.backward.name, f"no call was found to differentiate, of at most {limits}")
+        items += gradients
     results = [*_examples(family), *_differences(family, extent, begin)]
     if family.reference.onnx:
         cases, others = onnx_cases(family, collect(op_types(family)))
@@ -110,6 +119,11 @@ def make_plan(family: Family, extent: Extent = Extent.WHOLE, begin: Begin = unhe
             items.append(item(forward, "ONNX node case", found.case))
             results.append(hold_standard(family, items[-1], found))
         results += [Result(family.name, ORACLE, "ONNX node case", n, Status.NOT_RUN, message=why) for n, why in others]
+    if any(i.kind in ("example", "ONNX node case") and i.expected is not None for i in items):
+        uncalled.pop(forward.name, None)
+    if forward.name in uncalled:  # so that those derived from it have none either
+        uncalled = {forward.name: uncalled[forward.name]}
+    results += [Result(family.name, ORACLE, UNCALLED, name, Status.NOT_RUN, message=why) for name, why in uncalled.items()]
     return ProofPlan(family, tuple(items), extent), results
 
 

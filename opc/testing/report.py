@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from opc.testing.results import IDLE, ORACLE, Cell, Column, Report, Result, Status, as_json
+from opc.testing.results import IDLE, ORACLE, UNCALLED, Cell, Column, Report, Result, Status, as_json
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -56,11 +56,15 @@ def print_report(report: Report, console: Console) -> None:
         console.print(f"{kind}s: {reference_text(report, kind)}.")
     _print_refusals(report, console)
     _print_reasons(report, console)
-    for spec, message in report.mistakes.items():
-        console.print(Text(message or f"{spec} could not be built", "red"))
+    for message in report.mistakes.values():
+        console.print(Text(message, "red"))
     failures = [r for r in report.results if r.status is Status.FAILED]
     _print_failures(failures, console)
-    console.print(Text(verdict(report), "bold green" if report.ok else "bold red"))
+    for r in report.results:
+        if r.kind == UNCALLED:
+            console.print(Text.assemble(("warning: ", "bold yellow"), (f"{r.name}: ", "bold"), r.message))
+    good = "bold yellow" if report.uncalled else "bold green"
+    console.print(Text(verdict(report), good if report.ok else "bold red"))
 
 
 def part_title(report: Report, part: str) -> str:
@@ -76,6 +80,8 @@ def verdict(report: Report) -> str:
     absent = [column.title for column in report.backends.values() if column.reason]
     parts = [f"{report.not_run:,} {'call' if report.not_run == 1 else 'calls and checks'} did not run"] if report.not_run else []
     parts += [f"nothing ran on {', '.join(absent)}"] if absent else []
+    if report.uncalled:
+        parts.insert(0, f"no call was found of {', '.join(report.uncalled)}, of which nothing is proved")
     return "; ".join(["all that ran is right", *parts])
 
 

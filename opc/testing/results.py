@@ -6,7 +6,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from enum import Enum
+from pathlib import Path
 from typing import Any
+
+from opc.diagnostics import Diagnostic, Told
 
 ORACLE = "oracle"
 """The name under which what needs no backend stands in a report: gradients against differences, examples, ONNX's own outputs."""
@@ -28,6 +31,10 @@ class Status(Enum):
     NOT_RUN = "not run"
     COMPILED = "compiled, not executed"
     EMULATED = "emulated"
+
+
+UNCALLED = "no calls"
+"""The kind of result that says that no call was found of an op of a family, or none to differentiate."""
 
 
 IDLE = (Status.REFUSED, Status.NOT_RUN)
@@ -156,10 +163,16 @@ class Report:
     cpu: dict[str, float] = field(default_factory=dict)
     remembered: int = 0
     sources: dict[str, str] = field(default_factory=dict)
+    _told: Told = field(default_factory=Told, init=False, repr=False, compare=False)
 
     def spend(self, part: str, seconds: float) -> None:
         """Add to the processors' time of a part of the run."""
         self.cpu[part] = self.cpu.get(part, 0.0) + seconds
+
+    def mistaken(self, spec: Path | str, diagnostics: Iterable[Diagnostic]) -> None:
+        """Record that a spec could not be proved: why, or that it could not where another op of its file has told that."""
+        new = self._told.new(diagnostics)
+        self.mistakes[str(spec)] = "\n".join(d.render() for d in new) or f"{spec} could not be built"
 
     def add(self, results: Iterable[Result]) -> None:
         """Record results."""
@@ -169,6 +182,11 @@ class Report:
     def ok(self) -> bool:
         """Whether nothing failed and something ran."""
         return not self.mistakes and not any(r.status is Status.FAILED for r in self.results) and bool(self.results)
+
+    @property
+    def uncalled(self) -> tuple[str, ...]:
+        """The ops, derived ones too, of which there was no call: nothing is proved of them."""
+        return tuple(dict.fromkeys(r.name for r in self.results if r.kind == UNCALLED))
 
     @property
     def not_run(self) -> int:

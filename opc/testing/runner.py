@@ -208,7 +208,7 @@ def _build(
     packages: list[BuiltPackage] = []
     for spec, built in zip(specs, build_specs(specs, out, names, strict=False, ahead=ahead, say=say, jobs=jobs, many=many)):
         if built.package is None or not built.ok:
-            report.mistakes[str(spec)] = "\n".join(d.render() for d in built.diagnostics)
+            report.mistaken(spec, built.diagnostics)
             continue
         run_on: dict[str, str] = {}
         for backend in backends:

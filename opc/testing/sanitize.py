@@ -90,7 +90,7 @@ def run_sanitized(
     count = jobs or 1 + (os.cpu_count() or 1)
     with tempfile.TemporaryDirectory(prefix="opc-sanitize-") as scratch, ThreadPoolExecutor(count) as pool:
 
-        def prove(spec: Path) -> list[Result] | str:
+        def prove(spec: Path) -> list[Result] | SpecError:
             try:
                 family = narrowed(load_family(spec))
                 folder = Path(scratch) / family.name
@@ -98,12 +98,12 @@ def run_sanitized(
                 pointers = memory is None or spec in whole
                 return list(check_family(family, folder, compiler.command, chosen, pointers=pointers, shared=Path(scratch)))
             except SpecError as error:
-                return str(error)
+                return error
 
         for spec, found in zip(specs, pool.map(prove, specs)):
             done += 1
-            if isinstance(found, str):
-                report.mistakes[str(spec)] = found
+            if isinstance(found, SpecError):
+                report.mistaken(spec, found.diagnostics)
             else:
                 report.add(found)
             if progress is not None:

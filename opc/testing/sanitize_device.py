@@ -56,8 +56,8 @@ def sanitize_device(
     with tempfile.TemporaryDirectory(prefix="opc-sanitize-") as scratch, ThreadPoolExecutor(jobs or os.cpu_count() or 1) as pool:
         prove = partial(_prove, folder=Path(scratch), compiler=compiler.command, sanitizers=group, name=name)
         for done, (spec, found) in enumerate(zip(specs, pool.map(prove, specs)), 1):
-            if isinstance(found, str):
-                report.mistakes[str(spec)] = found
+            if isinstance(found, SpecError):
+                report.mistaken(spec, found.diagnostics)
             else:
                 report.add(found)
             if progress is not None:
@@ -65,12 +65,12 @@ def sanitize_device(
     report.seconds += time.monotonic() - start
 
 
-def _prove(spec: Path, folder: Path, compiler: Sequence[str], sanitizers: Sequence[str], name: str) -> list[Result] | str:
+def _prove(spec: Path, folder: Path, compiler: Sequence[str], sanitizers: Sequence[str], name: str) -> list[Result] | SpecError:
     """Return what became of the calls of a spec, or what is wrong with it."""
     try:
         family = load_family(spec)
     except SpecError as error:
-        return str(error)
+        return error
     if reasons := CudaBackend().requires(family):
         why = "; ".join(d.message for d in reasons)
         return [Result(family.name, name, "build", family.name, Status.REFUSED, message=why)]

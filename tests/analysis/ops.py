@@ -188,10 +188,19 @@ CUT = op(
     (PADDING,),
     (("K", minimum(D, Affine.of(AttrInt("padding")))),),
 )
+EDGE = Attribute("edge", AttributeKind.STR, None, False, "valid", ("same", "full", "valid"))
+SAME, FULL = (Affine.of(AttrInt("edge", flag=True, text=text)) for text in ("same", "full"))
+EDGES = op(
+    "edges",
+    [operand("x", DOTS, D)],
+    [operand("y", DOTS, Affine.of(Dim("K"))), operand("z", DOTS, D * SAME + FULL)],
+    (EDGE,),
+    (("K", D - 2 + SAME * 2 + FULL * 4),),
+)
 EVERY = (
     LEAKY_RELU, SOFTMAX, SOFTMAX_BACKWARD, LOGSUMEXP_BACKWARD, LAYER_NORM,
     ADD, ADD_BACKWARD, DUAL_BACKWARD, SCALE_BACKWARD, POOL, POOL_BACKWARD,
-    HALVE, CONVERT, NESTED, CUT, REDUCE, REDUCE_BACKWARD, REDUCE_JVP, SWAP, SWAP_JVP,
+    HALVE, CONVERT, NESTED, CUT, EDGES, REDUCE, REDUCE_BACKWARD, REDUCE_JVP, SWAP, SWAP_JVP,
 )  # fmt: skip
 
 CALLS: tuple[tuple[Op, dict[str, tuple[int, ...] | None], dict[str, object], dict[str, tuple[int, ...]] | str], ...] = (
@@ -308,6 +317,10 @@ CALLS: tuple[tuple[Op, dict[str, tuple[int, ...] | None], dict[str, object], dic
     (CUT, {"x": (3, 8)}, {"padding": 5}, {"y": (3, 5), "z": (3, 3)}),
     (CUT, {"x": (3,)}, {"padding": 5}, {"y": (3,), "z": (0,)}),
     (CUT, {"x": (3,)}, {"padding": -1}, "cut: K = minimum(D, padding) would be -1"),
+    (EDGES, {"x": (2, 5)}, {}, {"y": (2, 3), "z": (2, 0)}),
+    (EDGES, {"x": (2, 5)}, {"edge": "same"}, {"y": (2, 5), "z": (2, 5)}),
+    (EDGES, {"x": (2, 5)}, {"edge": "full"}, {"y": (2, 7), "z": (2, 1)}),
+    (EDGES, {"x": (1,)}, {}, "edges: K = D + (1 if edge == 'full' else 0)*4 + (1 if edge == 'same' else 0)*2 - 2 would be -1"),
     (NESTED, {"x": (3,), "w": (2,)}, {}, {"y": (3,)}),
     (NESTED, {"x": (5,), "w": (3,)}, {}, "nested: requires (N + D) * N < 40, but D = 3, N = 5"),
     (NESTED, {"x": (0,), "w": (2,)}, {}, "nested: requires (N - D) // N < 1, but D = 2, N = 0"),

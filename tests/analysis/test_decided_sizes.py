@@ -1,11 +1,15 @@
-"""Comparisons of sizes and int attributes decide sizes: these are right in every call, and reads are proved inside."""
+"""Comparisons of sizes and attributes decide sizes: these are right in every call, and reads are proved inside."""
 
 from __future__ import annotations
+
+from itertools import product
 
 import numpy as np
 import pytest
 
 from opc.analysis.shapes.inference import infer
+from opc.diagnostics import SpecError
+from opc.ir.affine import Affine, AttrInt, count_flag_values, flag_values
 from opc.pipeline import compile_text
 from opc.testing.oracle.evaluation import evaluate
 
@@ -16,7 +20,11 @@ version: 1
 doc: Foo.
 types: {T: floating}
 inputs: {x: 'T[N]'}
-attributes: {a: {type: int, default: 0}, b: {type: int, default: 0}, f: {type: bool, default: false}}
+attributes:
+  a: {type: int, default: 0}
+  b: {type: int, default: 0}
+  f: {type: bool, default: false}
+  m: {type: str, values: [u, v, w], default: w}
 """
 CONDITIONS = [
     "a < b",
@@ -33,6 +41,12 @@ CONDITIONS = [
     "2 * a < b + 1",
     "a // 2 == b % 3",
     "-2 < a < b",
+    "m == 'u'",
+    "m != 'w'",
+    "not m == 'v' and a < b",
+    "m == 'u' or m == 'w'",
+    "m == 'u' and m == 'v'",
+    "m != 'v' and not (m == 'w' or f)",
 ]
 
 
@@ -43,9 +57,9 @@ def test_a_size_is_what_python_says(condition: str) -> None:
     for n in (1, 3):
         for a in range(-4, 5):
             for b in range(-3, 4):
-                for f in (False, True):
-                    wanted = 3 if eval(condition, {}, {"a": a, "b": b, "N": n, "f": f}) else n + 1
-                    assert infer(op, {"x": (n,)}, {"a": a, "b": b, "f": f}).outputs["y"] == (wanted,), (n, a, b, f)
+                for f, m in product((False, True), "uvw" if "m" in condition else "w"):
+                    wanted = 3 if eval(condition, {}, {"a": a, "b": b, "N": n, "f": f, "m": m}) else n + 1
+                    assert infer(op, {"x": (n,)}, {"a": a, "b": b, "f": f, "m": m}).outputs["y"] == (wanted,), (n, a, b, f, m)
 
 
 PART = """\
@@ -66,3 +80,53 @@ def test_a_part_that_counts_from_the_end_is_read_inside() -> None:
         for b in range(-6, 7):
             found = evaluate(op, {"x": x}, {"a": a, "b": b, "f": False})["y"]
             assert np.array_equal(found.value, x[a:b]), (a, b)
+
+
+WINDOWS = """\
+outputs: {y: 'T[M]'}
+shape: {M: "N - 2 if m == 'u' else N if m == 'v' else N + 2"}
+require: [N >= 2]
+kernel: |
+  y[i] = sum[k:3](pad(x[i + k - (0 if m == 'u' else 1 if m == 'v' else 2)], 0))
+"""
+
+
+@pytest.mark.parametrize(("m", "padding"), [("u", 0), ("v", 1), ("w", 2)])
+def test_a_value_decides_a_size_and_an_index(m: str, padding: int) -> None:
+    op = compile_text(HEAD + WINDOWS).forward
+    x = np.arange(1.0, 6.0)
+    wanted = np.convolve(np.pad(x, padding), np.ones(3), "valid")
+    assert np.array_equal(evaluate(op, {"x": x}, {"m": m})["y"].value, wanted)
+
+
+def test_a_read_under_a_value_is_proved_inside_where_the_value_gives_the_size() -> None:
+    body = "outputs: {y: 'T[M]'}\nshape: {M: \"N if m == 'w' else minimum(N, 2)\"}\nkernel: 'y[i] = x[i]'\n"
+    compile_text(HEAD + body)
+    with pytest.raises(SpecError, match="x"):
+        compile_text(HEAD + body.replace("minimum(N, 2)", "2"))
+
+
+def test_an_attribute_has_one_value() -> None:
+    u, v, f = (AttrInt("m", flag=True, text="u"), AttrInt("m", flag=True, text="v"), AttrInt("f", flag=True))
+    assert Affine.of(u) * u == Affine.of(u)
+    assert Affine.of(u) * v == Affine.of(0)
+    assert Affine.of(u) * f * v == Affine.of(0)
+    assert str(Affine.of(u)) == "(1 if m == 'u' else 0)"
+    assert count_flag_values([f, u, v]) == 6
+    assert sorted(tuple(int(e.constant or 0) for e in values.values()) for values in flag_values([f, u, v])) == [
+        (0, 0, 0),
+        (0, 0, 1),
+        (0, 1, 0),
+        (1, 0, 0),
+        (1, 0, 1),
+        (1, 1, 0),
+    ]
+
+
+def test_a_read_is_proved_inside_for_each_of_many_values() -> None:
+    values = "abcdefgh"
+    size = " else ".join(f"N - {n} if m == '{v}'" for n, v in enumerate(values)) + " else N"
+    text = HEAD.replace("values: [u, v, w], default: w", f"values: [{', '.join(values)}], default: a")
+    body = f"outputs: {{y: 'T[M]'}}\nshape: {{M: \"{size}\"}}\nrequire: [N >= 7]\nkernel: 'y[i] = x[i]'\n"
+    op = compile_text(text + body).forward
+    assert [infer(op, {"x": (9,)}, {"m": v}).outputs["y"] for v in values] == [(9 - n,) for n in range(8)]

@@ -34,6 +34,12 @@ def test_negative_at_a_point(f: Affine, refuted: bool) -> None:
     assert Examples((PAD - 1,), {"i": N, "j": N}).refute(f) is refuted
 
 
+def test_an_attribute_has_one_value_at_a_point() -> None:
+    u, v = (Affine.of(AttrInt("mode", flag=True, text=text)) for text in "uv")
+    assert Examples((), {"i": N}).refute(-u)
+    assert not Examples((), {"i": N}).refute(Affine.of(1) - u - v)
+
+
 def test_no_point_where_facts_contradict() -> None:
     assert not Examples((PAD - 1, -PAD), {"i": N}).refute(Affine.of(-1))
 

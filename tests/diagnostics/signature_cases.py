@@ -53,6 +53,15 @@ RANKS: list[Case] = [
     window("kernel: 'y[n, *O] = x[⟦o0⟧, *(O*stride)]'", "'o0' is the index of an axis of '*O'"),
     window("⟦native⟧: {cpp: {code: ''}}", "native code is of one rank"),
     window("kernel: 'y[n, *O] = x[n, ⟦O⟧]'", "'O' is a group of axes"),
+    window("kernel: |\n  ⟦S⟧[n] = x[n, *S]\n  y[n, *O] = x[n, *(O*stride)]", "'S' is a group of axes"),
+    window("kernel: |\n  ⟦S⟧ = 2\n  y[n, *O] = x[n, *(O*stride)]", "'S' is a group of axes"),
+    window("inputs: {x: 'T[N, *S]', ⟦'S?'⟧: 'T[]'}", "'S' is a group of axes"),
+    window("outputs: {y: 'T[N, *O]', ⟦O⟧: 'T[]'}", "'O' is a group of axes"),
+    window("types: {T: floating, ⟦S⟧: floating}", "'S' is a group of axes"),
+    window(
+        "attributes: {stride: {type: 'int[*S]', default: 1}, k: {type: int, default: 1}, ⟦S⟧: {type: int, default: 1}}",
+        "'S' is a group of axes",
+    ),
     window("kernel: |\n  v = cast(T, stride)\n  y[n, *O] = x[n, *(O*stride)] * ⟦v⟧", "each axis has a 'v' of its own"),
     window("kernel: |\n  v = cast(T, size(S))\n  y[n, *O] = x[n, *(O*stride)] * ⟦v0⟧", "'v0' is the 'v' of an axis"),
     window("kernel: 'y[n, *O] = x[n, ⟦*⟧(k)]'", "nothing in this differs from axis to axis"),
@@ -125,11 +134,11 @@ OPERANDS: list[Case] = [
     case(MATRIX + "shape: {K: '⟦minimum(N, 1.5)⟧'}", "a dimension is a whole number over dimensions and int attributes"),
     case(
         MATRIX + "attributes: {f: {type: float, default: 1.0}}\nshape: {K: '1 + (N if ⟦f > 0⟧ else C)'}",
-        "only numbers and bool attributes decide a dimension",
+        "only numbers, bool attributes and str attributes with values decide a dimension",
     ),
     case(
-        MATRIX + "attributes: {mode: {type: str, values: [a, b]}}\nshape: {K: \"N if ⟦mode == 'a'⟧ else C\"}",
-        "only numbers and bool attributes decide a dimension",
+        MATRIX + "attributes: {mode: str}\nshape: {K: \"N if ⟦mode == 'a'⟧ else C\"}",
+        "only numbers, bool attributes and str attributes with values decide a dimension",
     ),
     case(
         "inputs: {x: 'T[N]', 'b?': 'T[N]'}\nshape: {K: 'N if ⟦present(b)⟧ else 1'}\n"

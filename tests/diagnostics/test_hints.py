@@ -39,7 +39,7 @@ HINTS: list[tuple[Case, str]] = [
     (kernel("y[n] = w[n] * v[n]", inputs="{w: 'T[M]', v: 'T[N]'}", outputs="{y: 'T[N]'}"), "require: [N <= M]"),
     (kernel("t[n] = n if ids[n] > 0 else N\ny = w * cast(T, t)", **TABLE), "cast(int64, ...)"),
     (kernel("t[n] = 0.5 if ids[n] > 0 else 1.5\ny = w * t", **TABLE), "cast(T, ...)"),
-    (case(OPTIONAL), "give M to an input that is always given, or derive it under shape: {M: ...}"),
+    (case(OPTIONAL), "let 'z' always be given, with M = 0 where there is nothing, or write a spec of its own without it"),
     (case("attributes: {axis: {type: axis, dim: N}}"), "declare an input as T[*A, N, *B]"),
     (
         case(

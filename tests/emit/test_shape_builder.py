@@ -197,7 +197,7 @@ def test_texts_of_operators() -> None:
     from opc.ir.affine import Affine, AttrInt, Dim, minimum
 
     n, k = Affine.of(Dim("N")), Affine.of(AttrInt("k"))
-    text = SizeText(CPP).affine
+    text = SizeText(families()["add"].forward, CPP).affine
     assert text(n % 4) == 's.modulo(s.dim("N"), s.number(4))'
     assert text(minimum(n, k)) in (
         's.minimum(s.dim("N"), s.number(attributes.k))',

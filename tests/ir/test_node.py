@@ -40,8 +40,8 @@ def test_what_nobody_holds_is_gone() -> None:
 
 
 def test_wrong_arguments_are_refused() -> None:
-    for args, named in (((), {}), (("a", 1, False, 0), {}), (("a",), {"name": "b"}), (("a",), {"size": 1})):
-        with pytest.raises(TypeError, match="AttrInt takes name, element, flag"):
+    for args, named in (((), {}), (("a", 1, False, "b", 0), {}), (("a",), {"name": "b"}), (("a",), {"size": 1})):
+        with pytest.raises(TypeError, match="AttrInt takes name, element, flag, text"):
             AttrInt(*args, **named)
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pickle
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,9 +17,10 @@ from opc.build.unchanged import Records
 from opc.build.wheels import settings
 from opc.cli.console import find_specs, guarded
 from opc.cli.main import app
-from opc.diagnostics import SpecError
+from opc.diagnostics import Diagnostic, Source, Span, SpecError, Told
 from opc.ir.printer import format_op
 from opc.pipeline import compile_text, family_of, load_family
+from opc.ranked import RankedOp
 from opc.spec import files
 from opc.spec.loader import load, loads
 from opc.spec.ranks import numbers_of
@@ -246,9 +249,63 @@ def test_packages_of_all_ranks_are_generated_once(folder: Path) -> None:
     assert prepare(folder / "pool2d.yaml", out).family.name == "pool2d"
 
 
-def test_an_op_of_one_rank_is_loaded_by_its_name(folder: Path) -> None:
-    pool = opc.load(folder / "pool2d.yaml")
-    assert pool(np.array([[[1.0, 3.0], [2.0, 4.0]]]), size=[1, 2]).tolist() == [[[3.0], [4.0]]]
+def test_ops_are_loaded_by_their_names_and_as_one_function(folder: Path) -> None:
+    file = folder / "pool.yaml"
+    file.write_text(POOL.replace("[1, 2, 3]", "[1, 2]").replace("floating", "float64"))
+    pool2d, pool = opc.load(folder / "pool2d.yaml"), opc.load(file)
+    x = np.array([[[1.0, 3.0], [2.0, 4.0]]])
+    assert isinstance(pool, RankedOp)
+    assert [*pool.members] == ["pool1d", "pool2d"]
+    assert pool.pool2d is pool.members["pool2d"]
+    assert "pool2d" in dir(pool)
+    assert pool2d(x, size=[1, 2]).tolist() == pool(x, size=[1, 2]).tolist() == pool(size=[1, 2], x=x).tolist() == [[[3.0], [4.0]]]
+    assert pool(x[0], [2]).tolist() == pool(x[0].tolist(), [2]).tolist() == pickle.loads(pickle.dumps(pool))(x[0], [2]).tolist()
+    assert pool(x[0], [2]).tolist() == [[3.0], [4.0]]
+    with pytest.raises(ValueError, match=r"^pool: x has 1 axis: pool1d takes 2, pool2d takes 3$"):
+        pool(x[0, 0], size=[2])
+    with pytest.raises(TypeError, match="'x'"):
+        pool(size=[2])
+    with pytest.raises(TypeError, match=r"^pool1d.*'size'"):
+        pool(x[0])
+    with pytest.raises(AttributeError, match="'RankedOp' object has no attribute 'pool3d'; its ops are pool1d and pool2d"):
+        pool.pool3d(x)
+    file.write_text(POOL.replace("O*stride + K", "O*strid + K"))
+    with pytest.raises(SpecError) as refused:
+        opc.load(file)
+    assert [d.message for d in refused.value.diagnostics] == ["unknown name 'strid'"]
+
+
+class Member:
+    """Stands for the op of a rank: says which it is, whatever the operands."""
+
+    inputs = ("x", "w")
+
+    def __init__(self, name: str) -> None:
+        self.__name__ = name
+
+    def __call__(self, x: Any, w: Any = None, size: Any = 1) -> str:
+        """Do nothing else."""
+        return self.__name__
+
+
+def ranked(*axes: list[int | None]) -> RankedOp:
+    members: Any = {rank: Member(f"f{rank}d") for rank, _ in enumerate(axes, 1)}
+    return RankedOp("f", members, dict(enumerate(axes, 1)), ())
+
+
+def test_the_length_of_a_list_tells_a_rank_that_operands_do_not() -> None:
+    f = ranked([None, 3], [None, 4])
+    x = np.zeros((2, 2))
+    assert f(x, size=[1]) == "f1d"
+    assert f(x, None, (1, 1)) == "f2d"
+    assert f(x, np.zeros((1, 1, 1)), size=[1, 1]) == "f1d"
+    with pytest.raises(ValueError, match=r"^f: the operands do not tell the rank: call one of f1d, f2d$"):
+        f(x)
+
+
+def test_operands_of_different_ranks_fit_no_op() -> None:
+    with pytest.raises(ValueError, match=r"^f: no op of f1d and f2d takes x of 2 axes, w of 2 axes$"):
+        ranked([2, 1], [3, 2])(np.zeros((2, 2)), np.zeros((2, 2)))
 
 
 def test_a_mistake_is_told_once(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -257,3 +314,24 @@ def test_a_mistake_is_told_once(folder: Path, capsys: pytest.CaptureFixture[str]
     printed = capsys.readouterr()
     assert printed.err.count("unknown name 'strid'") == 1
     assert printed.out == "4 specs: 3 with mistakes\n"
+
+
+COMMANDS = ["backends", "build --backend numpy", "generate", "generate --check", "test --backend numpy"]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_tells_a_mistake_once(folder: Path, capsys: pytest.CaptureFixture[str], command: str) -> None:
+    file = folder / "pool.yaml"
+    file.write_text(POOL.replace("O*stride + K", "O*strid + K"))
+    out = [] if command == "backends" else ["-o", str(folder / "out")]
+    assert guarded(lambda: app([*command.split(), str(file), *out], prog_name="opc")) == 1
+    printed = capsys.readouterr()
+    assert (printed.out + printed.err).count("unknown name 'strid'") == 1
+
+
+def test_two_mistakes_in_one_place_are_told() -> None:
+    there = Span(Source("a.yaml", ""), 1, 1, 1, 2)
+    first, second, third = (Diagnostic(text, there) for text in "abc")
+    told = Told()
+    assert told.new([first, second, Diagnostic("nowhere")]) == (first, second, Diagnostic("nowhere"))
+    assert told.new([third, Diagnostic("nowhere")]) == (Diagnostic("nowhere"),)

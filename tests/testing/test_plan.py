@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from opc.build import imports
 from opc.ir.op import Family
 from opc.pipeline import compile_text, load_family
+from opc.testing import plan as plans
 from opc.testing.cases.derived import family_volume
 from opc.testing.extent import Extent
 from opc.testing.plan import LARGEST_DERIVED, LARGEST_GRADIENT, ProofPlan, make_plan
 from opc.testing.process import Worker
-from opc.testing.results import Result, Status
+from opc.testing.report import print_report, verdict
+from opc.testing.results import UNCALLED, Report, Result, Status
 from tests.transform.language import spec_text
 
 RUNNING_PRODUCT = "inputs: {x: 'T[..., N]'}\noutputs: {y: 'T[..., N]'}\nkernel: |\n  y[..., i] = prod[k:i + 1](x[..., k])\n"
@@ -118,3 +122,26 @@ def test_a_gradient_without_points_is_not_said_to_be_proved() -> None:
     assert {r.kind for r in found} >= {"gradient against differences", "second gradient against differences"}
     assert {r.status for r in found} == {Status.NOT_RUN}
     assert all("to differentiate" in r.message for r in found)
+
+
+PELL = "inputs: {x: 'T[N, M]'}\noutputs: {y: 'T[N, M]'}\nrequire: [N*N == 61*M*M + 1, M > 0]\nkernel: y = 2 * x\n"
+
+
+def test_an_op_without_calls_is_told() -> None:
+    _, results = make_plan(compile_text(spec_text("pell", PELL), "pell"))
+    told = [r for r in results if r.kind == UNCALLED]
+    assert [(r.name, r.status, r.message) for r in told] == [("pell", Status.NOT_RUN, "no call was found that it accepts")]
+    report = Report(results=[*told, Result("pell", "numpy", "check", "n", Status.PASSED)])
+    assert report.uncalled == ("pell",)
+    assert verdict(report).startswith("all that ran is right; no call was found of pell, of which nothing is proved")
+    text = io.StringIO()
+    print_report(report, Console(file=text, width=200))
+    assert "warning: pell: no call was found that it accepts" in text.getvalue()
+
+
+def test_a_gradient_without_calls_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    family = compile_text(spec_text("twice", PELL.replace("require: [N*N == 61*M*M + 1, M > 0]\n", "")), "twice")
+    assert not [r for r in make_plan(family)[1] if r.kind == UNCALLED]
+    monkeypatch.setattr(plans, "LARGEST_GRADIENT", -1)
+    told = [(r.name, r.message.partition(",")[0]) for r in make_plan(family)[1] if r.kind == UNCALLED]
+    assert told == [("twice_backward", "no call was found to differentiate")]

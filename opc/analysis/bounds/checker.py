@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
-from itertools import product
 from math import lcm
 from typing import TypeAlias
 
@@ -17,7 +16,7 @@ from opc.analysis.bounds.prover import Prover, cases_of, facts_of
 from opc.analysis.bounds.quotients import divisions, every_division, quotient
 from opc.analysis.wording import dim_text
 from opc.diagnostics import Diagnostics, Span
-from opc.ir.affine import Affine, AttrInt, Dim, FloorDiv, Minimum, Symbol, maximum
+from opc.ir.affine import Affine, AttrInt, Dim, FloorDiv, Minimum, Symbol, count_flag_values, flag_values, maximum
 from opc.ir.expr import Axis, Expr, IndexValue, Reduce, children
 from opc.ir.node import remembered
 from opc.ir.op import Assign, Attribute, Group, Op, Operand, Requirement
@@ -25,8 +24,8 @@ from opc.ir.ordering import ordering_of
 from opc.ir.printer import format_expr
 from opc.ir.recurrence import circles
 
-_MAX_FLAGS = 4
-"""How many bool attributes one proof tells the values of apart."""
+_MAX_VALUES = 16
+"""How many cases of the values of bool and str attributes one proof tells apart: all of four bool attributes."""
 _MAX_CASES = 8
 """How many cases of the conditions around a read one proof tells apart."""
 _MAX_CASES_OF_MINIMA = 100
@@ -167,10 +166,9 @@ class Knowledge:
             self._provers[key] = self.prover(ranges, key[1])
         prover = self._provers[key]
         flags = sorted({a for e in (wanted, *prover.facts, *prover.ranges.values()) for a in _flags(e)})
-        if not flags or len(flags) > _MAX_FLAGS:
+        if not flags or count_flag_values(flags) > _MAX_VALUES:
             return _in_each_case(prover, wanted)
-        for values in product((0, 1), repeat=len(flags)):
-            known: dict[Symbol, Affine] = {flag: Affine.of(v) for flag, v in zip(flags, values, strict=True)}
+        for known in flag_values(flags):
             facts = tuple(f.substitute(known.get) for f in prover.facts)
             if any((f.constant or 0) < 0 for f in facts):
                 continue  # no point has these values

@@ -57,6 +57,8 @@ class _Point:
     def __init__(self, size: int, attribute: int) -> None:
         self.size, self.attribute = size, attribute
         self.indices: dict[str, int] = {}
+        self.values: dict[str, str] = {}
+        """The value of each str attribute: the first one that is asked for."""
 
     def enter(self, index: str, extent: Affine, last: bool) -> bool:
         """Put an index at an end of its range; return whether it has one."""
@@ -74,6 +76,8 @@ class _Point:
     def _of(self, symbol: Symbol) -> int:
         if isinstance(symbol, Index):
             return self.indices[symbol.name]
+        if isinstance(symbol, AttrInt) and symbol.text is not None:
+            return int(self.attribute > 0 and self.values.setdefault(symbol.name, symbol.text) == symbol.text)
         if isinstance(symbol, AttrInt):
             return max(min(self.attribute, 1), 0) if symbol.flag else self.attribute
         return self.size

@@ -16,7 +16,7 @@ from opc.analysis.bounds.quotients import Parts, cleared, divisions, every_divis
 from opc.analysis.value_types import affine_of, flag_of, presence
 from opc.ir.affine import Affine, Atom, Dim, FloorDiv, GroupSize, Index, Minimum, Mod, Symbol
 from opc.ir.dtypes import DType
-from opc.ir.expr import Call, Const, Expr, Present, Select
+from opc.ir.expr import Call, Const, Expr, Present, Select, StrConst
 from opc.ir.node import memoised
 
 _MAX_FACTS = 2
@@ -60,7 +60,7 @@ def facts_of(condition: Expr, holds: bool = True) -> tuple[Affine, ...]:
             return facts_of(inner, not holds)
         case Call(fn="and" | "or" as fn, args=(first, second)) if holds == (fn == "and"):
             return facts_of(first, holds) + facts_of(_where_given(second, presence(first, holds)), holds)
-        case Call(fn="lt" | "le" | "gt" | "ge" | "eq" | "ne" as fn, args=(left, right)):
+        case Call(fn="lt" | "le" | "gt" | "ge" | "eq" | "ne" as fn, args=(left, right)) if not isinstance(right, StrConst):
             a, b = affine_of(left), affine_of(right)
             if a is None or b is None:
                 return ()
@@ -90,7 +90,7 @@ def cases_of(condition: Expr, holds: bool = True) -> list[tuple[Affine, ...]]:
         case Call(fn="and" | "or" as fn, args=(first, second)):
             one, two = cases_of(first, holds), cases_of(second, holds)
             return [a + b for a in one for b in two] if holds == (fn == "and") else one + two
-        case Call(fn="eq" | "ne" as fn, args=(left, right)) if holds == (fn == "ne"):
+        case Call(fn="eq" | "ne" as fn, args=(left, right)) if holds == (fn == "ne") and not isinstance(right, StrConst):
             a, b = affine_of(left), affine_of(right)
             return [()] if a is None or b is None else [(b - a - 1,), (a - b - 1,)]
         case _:

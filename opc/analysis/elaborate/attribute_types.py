@@ -246,7 +246,8 @@ class AttributeTyper:
         def symbol(s: Symbol) -> int:
             if not isinstance(s, AttrInt):
                 raise LookupError(str(s))
-            return int(value(s.name, s.element))
+            found = value(s.name, s.element)
+            return int(found == s.text if s.text is not None else found)
 
         try:
             holds = evaluate(check, symbol, value)

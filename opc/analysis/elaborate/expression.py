@@ -126,9 +126,11 @@ class ExpressionTyper:
         condition = undecided(e) if value is None and hint is None else None
         if condition is not None:
             at = condition.span or tree.span
-            self._error(
-                f"only numbers and bool attributes decide {what}", at, "write n if flag else m, where flag: bool is an attribute"
-            )
+            text = next((e.name for c in walk(condition) if isinstance(c, Call) for e in _of_text(c)), None)
+            hint_text = "write n if flag else m, where flag: bool is an attribute"
+            if text is not None:
+                hint_text = f"list what it may be: {text}: {{type: str, values: [...]}}"
+            self._error(f"only numbers, bool attributes and str attributes with values decide {what}", at, hint_text)
         elif value is None:
             over = "dimensions and int attributes" if hint is None else "dimensions, int attributes and the indices around it"
             divides = "`//` divides whole numbers" if isinstance(tree, Operation) and tree.op == "div" else None
@@ -291,7 +293,7 @@ class ExpressionTyper:
             self._error(f"'{attribute.name}' is never '{right.value}'", right.span, hint)
             return None
         reference = AttrRef(attribute.name, DType.BOOL, -1, left.span)
-        return Call(tree.op, (reference, StrConst(right.value, right.span)), DType.BOOL, tree.span)
+        return Call(tree.op, (reference, StrConst(right.value, tuple(attribute.values or ()), right.span)), DType.BOOL, tree.span)
 
     def call(self, fn: str, args: tuple[Expr, ...], span: Span, what: str) -> Expr | None:
         """Return a function of the table applied to typed arguments; `what` names it in messages."""
@@ -435,8 +437,13 @@ def _fold_bits(fn: str, a: Affine, b: Affine) -> Affine | None:
             return None
 
 
+def _of_text(e: Call) -> Sequence[AttrRef]:
+    """Return the attribute that a comparison with a text is of, none of another call."""
+    return [a for a in e.args if isinstance(a, AttrRef)] if any(isinstance(a, StrConst) for a in e.args) else []
+
+
 def undecided(e: Expr) -> Expr | None:
-    """Return the first condition in `e` that chooses between whole numbers and is not of bool attributes, or numbers compared."""
+    """Return the first condition in `e` that chooses between whole numbers and decides no size, None where each may."""
     chosen = (part.cond for part in walk(e) if isinstance(part, Select) and is_integer(part.type))
     return next((cond for cond in chosen if decided(cond) is None), None)
 

@@ -294,7 +294,11 @@ class Signature:
         for span, size in sizes:
             for atom in size.atoms():
                 if isinstance(atom, Dim) and atom.name in loose:
-                    hint = f"give {atom.name} to an input that is always given, or derive it under shape: {{{atom.name}: ...}}"
+                    teller = next(o.name for o in self.inputs if o.optional and Affine.of(atom) in o.dims)
+                    hint = (
+                        f"let '{teller}' always be given, with {atom.name} = 0 where there is nothing, or write a spec of its own"
+                        f" without it; or an int attribute may say it: shape: {{{atom.name}: length}}"
+                    )
                     self._error(f"'{atom.name}' is known only when an optional input is given", span, hint)
 
     def _groups_determined(self) -> None:

@@ -52,7 +52,8 @@ class ShapeEnv:
             case GroupSize():
                 return _product(self.groups.get((symbol.name, None), ()))
             case AttrInt():
-                return int(self.attribute(symbol.name, symbol.element))
+                found = self.attribute(symbol.name, symbol.element)
+                return int(found == symbol.text if symbol.text is not None else found)
             case _:
                 raise KeyError(symbol.name)
 

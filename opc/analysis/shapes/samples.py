@@ -69,6 +69,8 @@ def sample(
             case AttrInt():
                 found = given.get(symbol.name, op.attribute(symbol.name).default)
                 number = found[symbol.element] if isinstance(found, tuple) else found
+                if symbol.text is not None:
+                    return int(number == symbol.text)
                 return int(number) if isinstance(number, int) else 1
             case _:
                 raise KeyError(symbol)

@@ -23,7 +23,7 @@ from opc.build.wheels.metadata import metadata, wheel_file
 from opc.build.wheels.module import OPS, Carried
 from opc.build.wheels.project import Project, checked
 from opc.compiler import Stage, compile_spec
-from opc.diagnostics import Diagnostic, SpecError
+from opc.diagnostics import Diagnostic, SpecError, Told
 from opc.records import dataclass
 from opc.spec.files import content
 
@@ -79,7 +79,8 @@ def contents(
         results = builder.build_specs(specs, out, names, strict=wanted is not None, progress=progress, say=say, jobs=jobs)
     else:
         results = _generated(families, out, backends, say)
-    mistakes = [d for r in results for d in (*r.diagnostics, *r.skipped.get(NUMPY, ()))]
+    told = Told()
+    mistakes = [d for r in results for d in told.new((*r.diagnostics, *r.skipped.get(NUMPY, ())))]
     if mistakes:
         raise SpecError(mistakes)
     ops: list[Carried] = []
@@ -153,11 +154,12 @@ def _families(specs: Sequence[Path]) -> list[Family]:
     """Return the family of each spec; mistakes of all specs are told at once."""
     found: list[Family] = []
     mistakes: list[Diagnostic] = []
+    told = Told()
     for spec in specs:
         try:
             found.append(compile_spec(spec, to=Stage.FAMILY).family)
         except SpecError as error:
-            mistakes += error.diagnostics
+            mistakes += told.new(error.diagnostics)
     names = [path.name for path in specs]
     twins = sorted({name for name in names if names.count(name) > 1})
     mistakes += [Diagnostic(f"two specs are called {name}", hint="rename one of them") for name in twins]

@@ -7,14 +7,13 @@ the largest range there is, of what is left out where `k < i + 1` does not hold:
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from itertools import product
 
 from opc.analysis.bounds.checker import knowledge_of
 from opc.analysis.bounds.largest import largest
 from opc.analysis.bounds.prover import Prover
 from opc.analysis.patterns import conjunction, is_number
 from opc.emit.arrays.frames import NotExpressible
-from opc.ir.affine import Affine, AttrInt, FloorDiv, GroupSize, Index, Symbol, maximum
+from opc.ir.affine import Affine, AttrInt, FloorDiv, GroupSize, Index, count_flag_values, flag_values, maximum
 from opc.ir.dtypes import DType, ValueType, Weak, is_bool, is_floating
 from opc.ir.expr import Axis, Call, Cast, Const, Expr, IndexValue, Reduce, ReduceAxis, Select
 from opc.ir.op import Op
@@ -33,8 +32,9 @@ NEUTRAL: Mapping[str, int | float | bool] = {
 """The value of an element that takes no part. An infinity of integer type is the type's least or greatest number."""
 
 
-_MOST_FLAGS = 4
-"""How many bool attributes are distinguished: each doubles the cases. With more, what depends on the others is left undecided."""
+_MOST_VALUES = 16
+"""How many cases of the values of bool and str attributes are distinguished, as of four bool attributes. With more, what depends
+on some is left undecided."""
 
 
 def _flags(*expressions: Affine) -> list[AttrInt]:
@@ -135,11 +135,12 @@ class Boxes:
     def _may_differ(self, difference: Affine) -> bool:
         facts = self.known.prover({}).facts
         flags = _flags(difference, *facts)
-        if len(flags) > _MOST_FLAGS:
-            flags = _flags(difference)[:_MOST_FLAGS]
+        if count_flag_values(flags) > _MOST_VALUES:
+            flags = _flags(difference)
+            while count_flag_values(flags) > _MOST_VALUES:
+                flags.pop()
         alike = False
-        for values in product((0, 1), repeat=len(flags)):
-            known: dict[Symbol, Affine] = {flag: Affine.of(v) for flag, v in zip(flags, values, strict=True)}
+        for known in flag_values(flags):
             decided = difference.substitute(known.get)
             case = Prover(tuple(f.substitute(known.get) for f in facts))
             shorter, longer = case.nonnegative(-decided), case.nonnegative(decided)

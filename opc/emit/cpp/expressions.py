@@ -249,6 +249,9 @@ class ExprText(AffineDialect):
                 return f"opc::mod<{self.integer_type}>({self.affine(atom.numerator)}, {self.affine(atom.denominator)})"
             case Minimum():
                 return f"opc::minimum<{self.integer_type}>({self.affine(atom.left)}, {self.affine(atom.right)})"
+            case AttrInt() if atom.text is not None:
+                name = self.attribute(atom.name, atom.element, "")
+                return f"{self.integer_type}({name} == {self.op.attribute(atom.name).values.index(atom.text)})"
             case AttrInt():
                 return self.attribute(atom.name, atom.element, self.integer_type)
             case _:

@@ -60,6 +60,9 @@ class CppScalarText(AffineDialect):
                 return f"opc::integer({self.dim(atom.name)})"
             case GroupSize():
                 return f"opc::size({self.group(atom.name)})"
+            case AttrInt() if atom.text is not None:
+                position = self.op.attribute(atom.name).values.index(atom.text)
+                return f"opc::integer({self._attribute(atom.name, atom.element)} == {position})"
             case AttrInt():
                 return f"opc::integer({self._attribute(atom.name, atom.element)})"
             case FloorDiv() | Mod():

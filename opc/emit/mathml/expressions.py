@@ -131,6 +131,8 @@ class MathmlText(AffineDialect):
                 return fenced(group(atom.name), "|", "|")
             case AttrInt():
                 text = _attribute(atom.name, atom.element)
+                if atom.text is not None:
+                    text = element("mrow", text, operator("="), element("mtext", f"“{escape(' '.join(atom.text.split()))}”"))
                 return fenced(text, "[", "]") if atom.flag else text
             case FloorDiv():
                 return fenced(self.quotient(self.integer(atom.numerator), self.integer(atom.denominator)), "⌊", "⌋")

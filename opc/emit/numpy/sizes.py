@@ -8,7 +8,7 @@ from opc.emit.arrays.frames import ATOM, PRODUCT, SUM, UNARY, FrameScope, Positi
 from opc.emit.arrays.lines import LIMIT
 from opc.emit.arrays.statements import StatementEmitter
 from opc.emit.dtypes import type_variable
-from opc.emit.python.text import WIDTH
+from opc.emit.python.text import WIDTH, quoted
 from opc.emit.scalar.affine import AffineDialect, AffineTerm, terms_of
 from opc.ir.affine import Affine, Atom, AttrInt, Dim, FloorDiv, GroupSize, Index, Minimum, Mod
 from opc.ir.dtypes import (
@@ -243,7 +243,8 @@ class NumpySizes(StatementEmitter):
                 name = self.attribute_local[a.name]
                 if self.op.attribute(a.name).kind is AttributeKind.AXIS:
                     self.axis_attribute()
-                return name if a.element < 0 else f"{name}[{a.element}]"
+                name = name if a.element < 0 else f"{name}[{a.element}]"
+                return f"int({name} == {quoted(a.text)})" if a.text is not None else name
             case FloorDiv() | Mod():
                 sign = "//" if isinstance(a, FloorDiv) else "%"
                 numerator, denominator = self.affine(a.numerator, index), self.affine(a.denominator, index)

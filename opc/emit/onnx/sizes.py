@@ -74,6 +74,8 @@ class OnnxSizes(StatementEmitter):
                 element = "" if a.element < 0 else f", element={a.element}"
                 if self.op.attribute(a.name).kind is AttributeKind.AXIS:
                     return self.axis()[0]
+                if a.text is not None:
+                    return f"{BUILDER}.number(int({self.attribute_local[a.name]} == {quoted(a.text)}))"
                 if a.flag:
                     return f"{BUILDER}.number(int({self.attribute_local[a.name]}))"
                 value = f"{BUILDER}.attribute({quoted(a.name)}, {self.onnx_type(DType.INT64)}{element})"

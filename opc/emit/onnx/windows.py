@@ -121,7 +121,8 @@ class OnnxWindows(OnnxArrays):
         if all(c is not None for c in constants):
             return f"{name}={constants[0] if single else constants}"
         atoms = [v.single for v in values]
-        if not all(isinstance(a, AttrInt) for a in atoms):
+        # What a flag says is no attribute of the operator.
+        if not all(isinstance(a, AttrInt) and not a.flag for a in atoms):
             return None
         attributes = [a for a in atoms if isinstance(a, AttrInt)]
         length = self.op.attribute(attributes[0].name).length

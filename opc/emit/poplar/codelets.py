@@ -156,8 +156,10 @@ class CodeletText(KernelText):
                 return f"opc::{name}<{_INTEGER}>({self.affine(atom.numerator)}, {self.affine(atom.denominator)})"
             case Minimum():
                 return f"opc::minimum<{_INTEGER}>({self.affine(atom.left)}, {self.affine(atom.right)})"
-            case AttrInt():
+            case AttrInt(text=None):
                 return self.attribute(atom.name, atom.element, _INTEGER)
+            case AttrInt():
+                return super().atom(atom, factor)
             case _:
                 return self.symbol(atom)
 

@@ -27,7 +27,7 @@ from opc.analysis.shapes.steps import (
     Same,
     UpTo,
 )
-from opc.emit.cpp.text import whole_number
+from opc.emit.cpp.text import string_literal, whole_number
 from opc.emit.poplar.dtypes import TYPES
 from opc.emit.scalar.affine import AffineDialect
 from opc.ir.affine import Affine, Atom, AttrInt, Dim, FloorDiv, GroupSize, Index, Minimum, Mod
@@ -168,6 +168,8 @@ class HostText(AffineDialect):
                 return self.indices[atom.name]
             case AttrInt():
                 text = self.attribute(atom.name, atom.element)
+                if atom.text is not None:
+                    return f"({text} == {string_literal(atom.text)} ? 1 : 0)"
                 return f"({text} != 0 ? 1 : 0)" if atom.flag else text
             case FloorDiv() | Mod():
                 name = "floordiv" if isinstance(atom, FloorDiv) else "mod"

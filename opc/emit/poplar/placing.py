@@ -71,6 +71,7 @@ class _Whole(AffineDialect):
                 return self.locals.get(str(atom)) or self.names.size(atom)
             case AttrInt():
                 text = self.names.attribute(atom.name, atom.element)
+                text = f"{text} == {string_literal(atom.text)}" if atom.text is not None else text
                 return f"int64_t{{{text} ? 1 : 0}}" if atom.flag else text
             case FloorDiv() | Mod():
                 name = "floordiv" if isinstance(atom, FloorDiv) else "mod"

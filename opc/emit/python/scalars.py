@@ -51,7 +51,8 @@ class PythonScalarText(AffineDialect):
             case GroupSize():
                 return self.points(atom.name)
             case AttrInt():
-                return _element(atom.name, atom.element)
+                value = _element(atom.name, atom.element)
+                return value if atom.text is None else f"int({value} == {quoted(atom.text)})"
             case FloorDiv() | Mod():
                 left, right = self._integer(atom.numerator).at(_PRODUCT), self._integer(atom.denominator).at(_ATOM)
                 text = BoundText(f"{left} {'//' if isinstance(atom, FloorDiv) else '%'} {right}", _PRODUCT)

@@ -57,10 +57,20 @@ class Language:
     brackets: str
     listed: str
     """How the elements of a list attribute are passed."""
+    is_text: str
+    """Whether a str attribute has a value, 1 or 0: it is compared with the text, or with its position among the values."""
 
 
-CPP = Language(string_literal, whole_number, "true", "false", "{}", "attributes.{0}, attributes.{0}_length")
-PYTHON = Language(quoted, str, "True", "False", "()", "attributes.{0}")
+CPP = Language(
+    string_literal,
+    whole_number,
+    "true",
+    "false",
+    "{}",
+    "attributes.{0}, attributes.{0}_length",
+    "attributes.{name} == {position} ? 1 : 0",
+)
+PYTHON = Language(quoted, str, "True", "False", "()", "attributes.{0}", "int(attributes.{name} == {text})")
 
 
 def builder_calls(op: Op, language: Language) -> list[str]:
@@ -75,8 +85,8 @@ def builder_calls(op: Op, language: Language) -> list[str]:
 class SizeText(AffineDialect):
     """Writes sizes as calls of the builder."""
 
-    def __init__(self, language: Language) -> None:
-        self.language = language
+    def __init__(self, op: Op, language: Language) -> None:
+        self.op, self.language = op, language
 
     def literal(self, value: int, alone: bool) -> str:
         """Return a number as a size."""
@@ -95,6 +105,9 @@ class SizeText(AffineDialect):
                 return f"s.points({self.language.text(symbol_text((atom.name, None)))})"
             case AttrInt():
                 place = f"[{atom.element}]" if atom.element >= 0 else ""
+                if atom.text is not None:
+                    position, text = self.op.attribute(atom.name).values.index(atom.text), self.language.text(atom.text)
+                    return f"s.number({self.language.is_text.format(name=atom.name, position=position, text=text)})"
                 return f"s.number(attributes.{atom.name}{place})"
             case FloorDiv() | Mod() | Minimum():
                 name = {FloorDiv: "floor_divide", Mod: "modulo", Minimum: "minimum"}[type(atom)]
@@ -132,7 +145,7 @@ class SizeText(AffineDialect):
 class _BuilderCalls:
     def __init__(self, op: Op, language: Language) -> None:
         self.op, self.language = op, language
-        self.sizes = SizeText(language)
+        self.sizes = SizeText(op, language)
 
     def calls(self) -> Iterator[str]:
         text = self.language.text

@@ -97,6 +97,8 @@ class _Bounds:
                         product *= self.affine(atom.denominator)
                     case Minimum():
                         product *= self.affine(atom.left) + self.affine(atom.right)
+                    case AttrInt(flag=True):
+                        pass  # it is 1 at most
                     case _:
                         product *= Affine.of(atom)
             total += product

@@ -87,7 +87,8 @@ def size_of(op: Op, e: Affine, sizes: Sizes, attributes: Mapping[str, Any]) -> i
                 return math.prod(sizes.groups[s.name])
             case AttrInt():
                 value = attributes.get(s.name, op.attribute(s.name).default)
-                return int(value if s.element < 0 else value[s.element])
+                value = value if s.element < 0 else value[s.element]
+                return int(value == s.text if s.text is not None else value)
             case _:
                 raise KeyError(s.name)
 
