@@ -20,6 +20,7 @@ from opc.testing.oracle.frame import DomainError
 from opc.testing.oracle.tolerance import compare
 from tests.emit.conftest import Build
 from tests.emit.kernel_library import KernelError, KernelLibrary, compile_kernel, odd_parallel_for, split_everywhere
+from tests.transform.language import spec_text
 
 SPECS = Path(__file__).parents[2] / "specs"
 MEMBERS = ("forward", "backward", "backward_backward", "jvp", "backward_jvp")
@@ -195,3 +196,16 @@ kernel: |
         got = kernel.call(family.backward, given, {}, wanted)
         assert runs == 1, wanted
         assert {n: float(a[-1]) for n, a in got.items()} == {n: x for n, x in values.items() if n in wanted}
+
+
+def test_an_attribute_is_compared_with_infinity(tmp_path: Path) -> None:
+    """Cases of calls are told by the numbers that the body compares an attribute with, infinity among them."""
+    text = (
+        "types: {T: [float64]}\ninputs: {x: 'T[N, D]'}\nattributes: {p: {type: float, default: 2.0}}\noutputs: {y: 'T[N]'}\n"
+        "kernel: |\n"
+        "  y[n] = max[d](abs(x[n, d])) if p == inf else min[d](abs(x[n, d])) if p == -inf else sum[d](abs(x[n, d]))\n"
+    )
+    family = compile_text(spec_text("norm", text))
+    kernel = KernelLibrary(family, compile_kernel(family, tmp_path))
+    for p, value in ((float("inf"), 2.0), (float("-inf"), 1.0), (2.0, 3.0)):
+        assert kernel.call(family.forward, {"x": np.array([[1.0, -2.0]])}, {"p": p})["y"].tolist() == [value]

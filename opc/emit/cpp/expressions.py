@@ -320,6 +320,11 @@ def _saturates(value: int | float | bool, t: ValueType) -> bool:
     return any(not math.isfinite(value) or not d.least <= math.trunc(value) <= d.most for d in integers)
 
 
+def written(value: int | float) -> str:
+    """Return a number that an attribute is compared with as a C++ literal: infinity and NaN have none of their own."""
+    return str(value) if isinstance(value, int) or math.isfinite(value) else number(value, Weak.FLOAT).text
+
+
 def number(value: int | float | bool, t: ValueType) -> CppText:
     """Return a literal as a C++ value of type `t`; an integer in a floating context stays a plain integer where it is exact."""
     target = c_compute(t)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from opc.analysis.shapes.plan import plan
 from opc.emit.abi import kernel_prototype
-from opc.emit.cpp.expressions import compute_types
+from opc.emit.cpp.expressions import compute_types, written
 from opc.emit.cpp.layout import ARGUMENTS, present_member, size_member, wrapped
 from opc.emit.cpp.loops import KernelText, symbol_type
 from opc.emit.cpp.scalars import CppScalarText
@@ -187,7 +187,7 @@ class EntryText(StageText):
             found = " || ".join(f"{element} == opc::dtype_{d}" for d in value.dtypes)
             return f"({found})" if len(value.dtypes) > 1 else found
         if isinstance(value, Equal):
-            return f"attributes->{name} {value}"
+            return f"attributes->{name} {'==' if value.holds else '!='} {written(value.number)}"
         return f"attributes->{name} {'!=' if value is True else '=='} {0 if isinstance(value, bool) else value}"
 
     def _leaving_out(self) -> str:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import textwrap
 from collections.abc import Iterator, Mapping
 
+from opc.emit.cpp.expressions import written
 from opc.emit.cpp.layout import wrap
 from opc.emit.cpp.text import WIDTH, message_literal
 from opc.emit.poplar.host import HostText
@@ -95,8 +97,8 @@ class _Function:
             attribute, text = self.op.attribute(name), self.host.attribute(name)
             if isinstance(value, Equal):
                 suffix = "f" if attribute.kind is AttributeKind.FLOAT else ""
-                number = repr(float(value.number)) if suffix else str(value.number)
-                found.append(f"{text} {'==' if value.holds else '!='} {number}{suffix}")
+                number = f"{float(value.number)!r}f" if suffix and math.isfinite(value.number) else written(value.number)
+                found.append(f"{text} {'==' if value.holds else '!='} {number}")
             elif isinstance(value, bool):
                 found.append(f"{text} {'!=' if value else '=='} 0")
             else:
