@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.diagnostics.body_cases import CACHE, KINDS, MATRIX, MIXED, TABLE, VECTOR
+from tests.diagnostics.body_cases import BOTH, CACHE, KINDS, MATRIX, MIXED, TABLE, VECTOR
 from tests.diagnostics.harness import Case, case, kernel, unmark
 from tests.diagnostics.test_positions import diagnose
 
@@ -16,6 +16,10 @@ HINTS: list[tuple[Case, str]] = [
     (kernel("y = x if random(i) > 0.5 else 0", **MIXED), "random(seed, i)"),
     (kernel("y = x if random(x, i) > 0.5 else 0", **MIXED), "declare it as an int attribute or an integer input"),
     (kernel("y = x * uniform(3, i)", **MIXED), "random(seed, i)"),
+    (kernel("y = x ** x", **BOTH), "write `... if T in floating else ...`"),
+    (kernel("y = x / 2", **BOTH), "write `... if T in floating else ...`"),
+    (kernel("y = x ^ 2", **BOTH), "write `... if T in integer else ...`"),
+    (kernel("y = exp(x) if T in floating else exp(x)", **BOTH), "convert with cast(U, ...)"),
     (kernel("y = ~x", **MIXED), "convert with cast(int64, ...)"),
     (kernel("y = x << i", **MIXED), "convert with cast(int64, ...)"),
     (kernel("y = x if i > 0 & x > 0 else 0", **MIXED), "(a > 0) & (b > 0)"),

@@ -384,7 +384,7 @@ class ExpressionTyper:
         if row.types == "logic":
             self._error(f"{what} needs booleans, not {names}", span, "compare first: x != 0")
         elif row.types == "integer" and not all(is_integer(t) or is_bool(t) for t in types):
-            hint = "convert with cast(int64, ...)"
+            hint = self._of_both(types, "integer") or "convert with cast(int64, ...)"
             if len(args) == 2 and not fn.startswith("shift"):
                 hint += f"; {what} binds stronger than a comparison: (a > 0) {row.symbol} (b > 0)"
             self._error(f"{what} needs whole numbers, not {names}", span, hint)
@@ -395,11 +395,21 @@ class ExpressionTyper:
         elif joined is None:
             self._error(f"{what} mixes {names}", span, _one_side(types))
         elif fn == "div" and not is_floating(joined):
-            self._error(f"`/` needs floating values, not {names}", span, "`//` divides whole numbers; or cast to a floating type")
+            hint = self._of_both(types, "floating") or "`//` divides whole numbers; or cast to a floating type"
+            self._error(f"`/` needs floating values, not {names}", span, hint)
         elif row.types in ("float", "test"):
-            self._error(f"{what} needs a floating value, not {names}", span, f"convert with cast({self.scope.floating()}, ...)")
+            hint = self._of_both(types, "floating") or f"convert with cast({self.scope.floating()}, ...)"
+            self._error(f"{what} needs a floating value, not {names}", span, hint)
         else:
             self._error(f"{what} needs numbers, not {names}", span, "convert with cast(int64, ...)")
+
+    def _of_both(self, types: Sequence[ValueType], wanted: str) -> str:
+        """Return the hint at a type variable that stands for floating types and integers here, "" where there is none."""
+        for t in types:
+            known = () if isinstance(t, Weak) else candidates(self.scope.whole(t))
+            if any(d.is_floating for d in known) and any(d.is_integer for d in known):
+                return f"{type_text(t)} is floating types and integers: write `... if {type_text(t)} in {wanted} else ...`"
+        return ""
 
     def _conditional(self, tree: Conditional) -> Expr | None:
         cond = self.condition(tree.cond)
