@@ -15,6 +15,7 @@ from opc.analysis.elaborate.native import natives_of
 from opc.analysis.elaborate.typing import elaborate, elaborate_gradient, examples_of, reference_of
 from opc.diagnostics import Diagnostic, Diagnostics, SpecError
 from opc.ir.budget import within_depth
+from opc.ir.expr import holds_back
 from opc.ir.op import BackendName, Family, Op, ScatterMode, Ties, camel_case
 from opc.ir.recurrence import NotSteppingError, recurrent
 from opc.ir.verify import StepsVerifyError, verify
@@ -110,9 +111,13 @@ def _derived(spec: Spec, forward: Op, diagnostics: Diagnostics | None) -> Family
     elif mode == "auto":
         backward = auto_backward(forward)
     second = jvp_forward = jvp_backward = None
+    surrogates: tuple[str, ...] = ()
     if backward is not None:
         second, jvp_backward = vjp(backward), jvp(backward)
-        jvp_forward = jvp_of_vjp(forward, backward) if forward.opaque else jvp(forward)
+        surrogates = _surrogates(spec, forward, backward)
+        # Forward mode goes with reverse mode, where that is not the body's derivative too.
+        stated = forward.opaque or (mode == "body" and bool(surrogates))
+        jvp_forward = jvp_of_vjp(forward, backward) if stated else jvp(forward)
     scatter = ScatterMode(spec.model.gradient.scatter)
     return Family(
         forward=_final(forward, spec),
@@ -121,6 +126,7 @@ def _derived(spec: Spec, forward: Op, diagnostics: Diagnostics | None) -> Family
         jvp=_final(jvp_forward, spec, scatter),
         backward_jvp=_final(jvp_backward, spec, scatter),
         explicit_backward=mode == "body",
+        surrogates=surrogates,
         examples=examples_of(spec),
         reference=reference_of(spec),
         native=natives_of(spec),
@@ -128,6 +134,14 @@ def _derived(spec: Spec, forward: Op, diagnostics: Diagnostics | None) -> Family
         source_hash=spec.hash,
         source_name="".join(c if c.isprintable() else "_" for c in Path(spec.source.name).name),
     )
+
+
+def _surrogates(spec: Spec, forward: Op, backward: Op) -> tuple[str, ...]:
+    """Return the names of the ops whose vjp is a surrogate: where the spec says so, what it states, or what holds a part back."""
+    if not spec.model.gradient.surrogate:
+        return ()
+    held = [op.name for op in (forward, backward) if any(holds_back(s.value) for s in op.body)]
+    return tuple(dict.fromkeys((forward.name, *held)))
 
 
 def auto_backward(forward: Op) -> Op | None:

@@ -124,7 +124,7 @@ def _gradient(family: Family, sizes: Sizes) -> Iterator[str]:
     if family.backward is None:
         yield f"{family.name} has no gradient"
         return
-    yield f"The gradient is {'given by the spec' if family.explicit_backward else 'derived'}: {verdict(family.backward)}."
+    yield f"The gradient is {family.gradient_origin}: {verdict(family.backward)}."
     try:
         yield costs_text(family, sizes)
     except ValueError as error:

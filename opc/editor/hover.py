@@ -64,8 +64,7 @@ def _derived(checked: Checked) -> str:
         return ""
     if checked.family.backward is None:
         return "It has no gradient."
-    how = "given by the spec" if checked.family.explicit_backward else "derived"
-    return f"The gradient is {how}:\n\n```yaml\n{gradient_text(checked.family.backward).rstrip()}\n```"
+    return f"The gradient is {checked.family.gradient_origin}:\n\n```yaml\n{gradient_text(checked.family.backward).rstrip()}\n```"
 
 
 def _word(text: str, offset: int) -> tuple[int, int]:

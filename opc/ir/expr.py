@@ -93,6 +93,7 @@ __all__ = [
     "free_groups",
     "free_indices",
     "has_reduction",
+    "holds_back",
     "is_same",
     "is_same_value",
     "joined_conditions",
@@ -193,6 +194,11 @@ def asked_for(e: Expr) -> frozenset[str]:
     if not traits(e) & PRESENCE:
         return NOTHING
     return frozenset((e.operand,)) if isinstance(e, Present) else NOTHING.union(*map(asked_for, children(e)))
+
+
+def holds_back(e: Expr) -> bool:
+    """Whether a part of an expression passes no gradient on."""
+    return any(isinstance(n, Call) and n.fn == "stop_gradient" for n in walk(e))
 
 
 def has_reduction(e: Expr) -> bool:

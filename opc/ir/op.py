@@ -369,7 +369,8 @@ class Family:
     """Everything opc knows of one spec: the op and the ops derived from it.
 
     `backward` is None for an op without gradient. `backward_backward` is the vjp of `backward`; `jvp` and `backward_jvp` push
-    tangents through `forward` and `backward`. `explicit_backward` is True when the spec gave the gradient's body.
+    tangents through `forward` and `backward`. `explicit_backward` is True when the spec gave the gradient's body. `surrogates`
+    are the names of ops whose vjp is not their derivative but another one in its place, as the spec says.
     `native` is the code that computes the forward op in place of its body, where the spec has some; an op without a body has
     some for every compiled backend, and no `jvp`. `names` are what single backends call the op. `source_hash` is the SHA-256 of
     the spec's text.
@@ -381,6 +382,7 @@ class Family:
     jvp: Op | None = None
     backward_jvp: Op | None = None
     explicit_backward: bool = False
+    surrogates: tuple[str, ...] = ()
     examples: tuple[Example, ...] = ()
     reference: Reference = Reference()
     native: tuple[Native, ...] = ()
@@ -392,6 +394,12 @@ class Family:
     def name(self) -> str:
         """The name of the forward op."""
         return self.forward.name
+
+    @property
+    def gradient_origin(self) -> str:
+        """Where the gradient is from, in words."""
+        where = "given by the spec" if self.explicit_backward else "derived"
+        return f"{where}, a surrogate of the derivative" if self.name in self.surrogates else where
 
     def name_for(self, backend: str) -> str | None:
         """Return what the spec says that a backend calls the op, `name` or `domain::name`; None where it says nothing."""

@@ -332,7 +332,9 @@ def _consistency(model: SpecModel, table: _Table, found: Diagnostics) -> None:
     if gradient.mode == "body" and gradient.body is None:
         found.error("the key 'body' is missing in 'gradient'", table.key_span(("gradient",)))
     if ("gradient", "mode") in table.keys:
-        found.error("unknown key 'mode'", table.key_span(("gradient", "mode")), "the keys here are body, saves, ties, scatter")
+        found.error(
+            "unknown key 'mode'", table.key_span(("gradient", "mode")), "the keys here are body, saves, ties, scatter, surrogate"
+        )
     for key, text in (("kernel", model.kernel), ("gradient", gradient.body)):
         if text is not None and not text.strip():
             path = (key,) if key == "kernel" else ("gradient", "body")

@@ -105,7 +105,11 @@ def _truth_text(value: Any) -> Any:
 
 
 def _gradient(value: Any) -> Any:
-    if isinstance(value, dict) and value.keys() & {"ties", "scatter"} and not value.keys() & {"body", "saves", "mode"}:
+    if (
+        isinstance(value, dict)
+        and value.keys() & {"ties", "scatter", "surrogate"}
+        and not value.keys() & {"body", "saves", "mode"}
+    ):
         return {**value, "mode": "auto"}
     if isinstance(value, str):
         if value not in ("auto", "none"):
@@ -212,6 +216,10 @@ class GradientModel(Model):
     scatter: Literal["deterministic", "atomic"] = Field(
         "deterministic", description="Whether sums over data-dependent positions may be added up in any order."
     )
+    surrogate: StrictBool = Field(
+        False,
+        description="Whether the gradient is not the derivative, on purpose: a straight-through one, or another in its place.",
+    )
 
 
 class NativeCodeModel(Model):
@@ -311,7 +319,7 @@ class SpecModel(Model):
         GradientModel, BeforeValidator(_gradient, json_schema_input_type=Literal["auto", "none"] | GradientModel)
     ] = Field(
         default_factory=lambda: GradientModel(mode="auto", body=None, ties="first", scatter="deterministic"),
-        description="auto, none, or a mapping: a body, ties, scatter.",
+        description="auto, none, or a mapping: a body, ties, scatter, surrogate.",
     )
     reference: ReferenceModel | None = Field(None, description="Independent references.")
     examples: Annotated[list[dict[StrictStr, Any]], BeforeValidator(_empty_list)] = Field(

@@ -140,6 +140,7 @@ def _own(family: Family) -> Iterator[str]:
     yield from (f"with {name}" for name in ("broadcast", "inplace", "derivation", "stands_for") if getattr(forward, name))
     yield from (f"ties={forward.ties.value}", f"scatter={forward.scatter.value}")
     yield from ("explicit backward",) if family.explicit_backward else ()
+    yield from ("surrogate gradient",) if family.surrogates else ()
     yield from (f"native {native.target}" for native in family.native)
     yield from (f"names for {name.backend}" for name in family.names)
     yield f"{_several(forward.inputs)} input"

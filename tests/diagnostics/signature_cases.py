@@ -316,6 +316,8 @@ WHOLE: list[Case] = [
     ),
     case("gradient: {⟦body⟧: t = d_y}", "the output 'd_x' is not assigned"),
     case("gradient: {⟦body⟧: d_x = d_y, saves: [y]}", "the saved output 'y' is not used"),
+    case("gradient: {⟦surrogate⟧: true}", "the derived gradient is the derivative: nothing is held back from it"),
+    case("gradient: {surrogate: ⟦yes please⟧}", "true or false"),
 ]
 
 CASES = [*RANKS, *OPERANDS, *ATTRIBUTES, *WHOLE]

@@ -14,8 +14,10 @@ from opc.ir.expr import Call, Const, Expr, Read, Select, rewrite
 from opc.ir.op import Assign, Family, Op
 from opc.pipeline import compile_text, load_family
 from opc.testing.cases.derived import family_volume
-from opc.testing.references.gradcheck import FEW, GradientResult, check_family, check_jvp, check_vjp, points
+from opc.testing.plan import make_plan
+from opc.testing.references.gradcheck import FEW, GradientResult, check_family, check_jvp, check_vjp, points, unproved
 from opc.testing.references.points import SMALL_DERIVED, drawn, second_order_points
+from opc.testing.results import Status
 from tests.transform.language import small_points, spec_text
 
 SPECS = Path(__file__).parents[2] / "specs"
@@ -58,6 +60,35 @@ def test_a_gradient_that_is_nothing_is_proved(value: str) -> None:
         assert r.decided >= 4
     sloped = compile_text(spec_text("f", f"{head}{value} + 0.001 * x\n"))
     assert not by_name(replace(sloped, backward=flat.backward))["gradient against differences"].ok
+
+
+STRAIGHT = "kernel: |\n  y = stop_gradient(round(x * x)) + (x - stop_gradient(x))\ngradient: {surrogate: true}\n"
+STATED = "kernel: |\n  y = round(x * x)\ngradient:\n  surrogate: true\n  body: d_x = d_y * x\n"
+
+
+@pytest.mark.parametrize("text", [STRAIGHT, STATED], ids=["held back", "stated"])
+def test_a_surrogate_is_held_to_no_differences_and_what_goes_with_it_is_proved(text: str) -> None:
+    head = "types: {T: [float64]}\ninputs: {x: 'T[N]'}\noutputs: {y: 'T[N]'}\n"
+    family = compile_text(spec_text("f", head + text))
+    assert unproved(family) == ["gradient against differences"]
+    found = by_name(family)
+    assert {*found} == {"jvp against gradient", "second gradient against differences", "jvp of gradient"}
+    assert all(r.ok and r.decided for r in found.values())
+    # Forward mode goes with the surrogate, not with the body; and without the word, the gradient is a wrong one.
+    assert family.jvp is not None
+    assert not by_name(replace(family, jvp=scaled(family.jvp, 1.01)))["jvp against gradient"].ok
+    assert not by_name(replace(family, surrogates=()))["gradient against differences"].ok
+    status = {r.name: r.status for r in make_plan(family)[1]}
+    assert status["gradient against differences"] is Status.NOT_RUN
+    assert status["jvp against gradient"] is Status.PASSED
+
+
+def test_a_surrogates_own_surrogate() -> None:
+    """What is held back in the gradient, too, has a second gradient that is no derivative."""
+    head = "types: {T: [float64]}\ninputs: {x: 'T[N]'}\noutputs: {y: 'T[N]'}\n"
+    family = compile_text(spec_text("f", f"{head}kernel: y = x * stop_gradient(x)\ngradient: {{surrogate: true}}\n"))
+    assert unproved(family) == ["gradient against differences", "second gradient against differences"]
+    assert all(r.ok for r in check_family(family))
 
 
 @pytest.mark.parametrize("factor", [-1.0, 0.0, 2.0, 1.0001])

@@ -21,7 +21,7 @@ from opc.analysis.shapes.plan import symbols_of
 from opc.diagnostics import Diagnostic, Diagnostics, SpecError
 from opc.ir.affine import Affine, Dim, GroupSize, Symbol
 from opc.ir.dtypes import Acc, TypeVar, ValueType
-from opc.ir.expr import Cast, Expr, walk
+from opc.ir.expr import AttrRef, Cast, Expr, holds_back, walk
 from opc.ir.op import AttributeKind, Example, Group, Op, Operand, Reference
 from opc.ir.verify import verify
 from opc.lang.parse import parse_expression
@@ -119,13 +119,6 @@ def _elaborate(spec: Spec) -> _Elaborated:
     for o in signature.inputs if given else ():
         if o.name not in scope.used and not _alone_gives_what_is_used(o, op):
             found.warning(f"the input '{o.name}' is not used", o.span)
-    for a in signature.attributes if given else ():
-        if (
-            a.name not in scope.used
-            and a.kind not in (AttributeKind.AXIS, AttributeKind.DTYPE)
-            and not (a.picks or a.keeps or a.permutes)
-        ):
-            found.warning(f"the attribute '{a.name}' is not used", a.span)
     op = replace(op, inplace=tuple(pairs), stands_for=None if given else reference)
     check_recurrences(op, found)
     found.raise_errors()
@@ -138,6 +131,18 @@ def _elaborate(spec: Spec) -> _Elaborated:
         if backward is not None:
             check_recurrences(backward, found)
             check_bounds(backward, found)
+            scope.used |= {e.name for s in backward.body for e in walk(s.value) if isinstance(e, AttrRef)}
+    elif model.gradient.surrogate and not any(holds_back(s.value) for s in op.body):
+        hint = "y = stop_gradient(f) + (g - stop_gradient(g)) has the value of f and the gradient of g; or give a body"
+        at = spec.key_span("gradient", "surrogate")
+        found.error("the derived gradient is the derivative: nothing is held back from it", at, hint)
+    for a in signature.attributes if given else ():
+        if (
+            a.name not in scope.used
+            and a.kind not in (AttributeKind.AXIS, AttributeKind.DTYPE)
+            and not (a.picks or a.keeps or a.permutes)
+        ):
+            found.warning(f"the attribute '{a.name}' is not used", a.span)
     found.raise_errors()
     return _Elaborated(without_needless_checks(op), examples, reference, tuple(found.items))
 

@@ -34,6 +34,7 @@ def files(family: Family) -> dict[str, str]:
         reference_head=bracketed("def reference(", arguments, "):", 0),
         attributes=example_text.names("ATTRIBUTES", [a.name for a in op.attributes]),
         defaults=Bracket("DEFAULTS = {", [f"{quoted(n)}: {d}" for n, d in defaults.items() if d is not None], "}").render(),
+        surrogate=bool(family.surrogates),
         refused=[bad for a in op.attributes if (bad := _bad(a)) is not None],
     )
 
