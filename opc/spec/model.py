@@ -318,7 +318,7 @@ class SpecModel(Model):
     gradient: Annotated[
         GradientModel, BeforeValidator(_gradient, json_schema_input_type=Literal["auto", "none"] | GradientModel)
     ] = Field(
-        default_factory=lambda: GradientModel(mode="auto", body=None, ties="first", scatter="deterministic"),
+        default_factory=lambda: GradientModel(mode="auto", body=None, ties="first", scatter="deterministic", surrogate=False),
         description="auto, none, or a mapping: a body, ties, scatter, surrogate.",
     )
     reference: ReferenceModel | None = Field(None, description="Independent references.")

@@ -58,5 +58,5 @@ def without_empty_bodies(model: SpecModel) -> SpecModel:
     kernel = model.kernel if model.kernel is None or model.kernel.strip() else None
     gradient = model.gradient
     if gradient.mode == "body" and (gradient.body is None or not gradient.body.strip()):
-        gradient = GradientModel(mode="none", body=None, ties="first", scatter="deterministic")
+        gradient = GradientModel(mode="none", body=None, ties="first", scatter="deterministic", surrogate=False)
     return model.model_copy(update={"kernel": kernel, "gradient": gradient})

@@ -212,6 +212,7 @@ TEXTS = {
 }
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("text", [*TEXTS.values(), TYPES], ids=[*TEXTS, "types"])
 @pytest.mark.parametrize("backend", registry.names())
 def test_what_every_backend_writes_is_python(text: str, backend: str) -> None:

@@ -41,6 +41,7 @@ BUILT = ("class", "default", "int", "lambda", "none", "shape")
 WORDS = (*BUILT, "self", "new", "char", "std", "main", "first", "template", "torch", "context", "rows", "derivative", "max")
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("name", WORDS)
 def test_every_backend_writes_what_compiles(name: str) -> None:
     family = compile_text(SPEC.format(name=name), f"{name}.yaml")

@@ -186,6 +186,7 @@ def test_bodies_that_differ_are_told_apart() -> None:
     assert not same_body("y = x[", "y = z[")
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("path", SPECS, ids=lambda p: p.stem)
 def test_the_specs_are_laid_out(path: Path) -> None:
     assert laid_out(path.read_text()) == path.read_text()

@@ -64,6 +64,7 @@ SHAPES: list[tuple[tuple[int, ...], tuple[int, ...]]] = [
 ]
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("shapes", SHAPES, ids=str)
 @pytest.mark.parametrize("parallel_for", [None, odd_parallel_for, split_everywhere])
 def test_gradients(

@@ -125,6 +125,7 @@ SMALL = [
 ]
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize(("of_q", "of_k", "of_v", "of_mask"), SMALL)
 def test_a_slice_of_small_problems_has_several(
     fused: KernelLibrary,

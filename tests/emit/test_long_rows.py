@@ -52,6 +52,7 @@ def expected(x: Array, k: Array, b: Array | None) -> dict[str, Array]:
     return {"y": y, "total": x.sum(over) * k, "largest": x.max(over)}
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("shape", [(), (1,), (63,), (64,), (65,), (9, 8), (1, 300), (2, 20000)])
 @pytest.mark.parametrize("parallel_for", [None, odd_parallel_for, split_everywhere])
 def test_rows(shape: tuple[int, ...], parallel_for: Any, kernels: Callable[[Any], KernelLibrary]) -> None:

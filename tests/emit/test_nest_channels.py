@@ -106,6 +106,7 @@ def problem(case: tuple[Any, ...], dtype: type) -> tuple[dict[str, Array], dict[
     return {"x": x, "w": w, "b": b}, at, windows(x.astype(np.float64), size, at)
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("case", CASES)
 def test_planes(planes: KernelLibrary, dtype: type, case: tuple[Any, ...]) -> None:
@@ -141,6 +142,7 @@ def pools(tmp_path_factory: pytest.TempPathFactory) -> KernelLibrary:
     return KernelLibrary(family, compile_kernel(family, tmp_path_factory.mktemp("pools")), odd_parallel_for)
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("values", ["numbers", "nan", "infinite"])
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("case", CASES)

@@ -38,6 +38,7 @@ def test_cases(build: Build, name: str, variant: str) -> None:
             assert wrong(KernelLibrary(family, library, parallel_for), calls) == []
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("rows", [40, FAR], ids=["near", "far"])
 @pytest.mark.parametrize("flags", [(), (EVERYWHERE,)], ids=["kept", "past the caches"])
 @pytest.mark.parametrize("offset", [0, 1, 3, 16])

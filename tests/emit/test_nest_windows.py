@@ -139,6 +139,7 @@ def strew(x: Array, values: str) -> None:
         x[odd > 0.95] = np.inf
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("values", ["numbers", "ties", "nan", "infinite"])
 @pytest.mark.parametrize("call", CALLS, ids=str)
 def test_places_of_maxima(pool: Path, call: tuple[Pair, Pair, Pair, Pair, Pair], values: str) -> None:

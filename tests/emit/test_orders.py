@@ -78,6 +78,7 @@ def rows(dtype: str, count: int, columns: int, few: bool) -> Any:
     return x
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("dtype", TYPES)
 def test_rows_of_every_type(kernel: KernelLibrary, dtype: str) -> None:
     op = kernel.family.forward

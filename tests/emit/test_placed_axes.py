@@ -50,6 +50,7 @@ def operands(others: int, places: tuple[int, int], layout: str = "contiguous") -
     return {"x": x, "w": rng.normal(size=(3, 4)).astype(np.float32), "z": rng.normal(size=rest).astype(np.float32)}
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize(("others", "places"), PLACES, ids=str)
 def test_values_are_those_of_numpy(library: KernelLibrary, others: int, places: tuple[int, int]) -> None:
     for layout, shift in (("contiguous", 0), ("transposed", -others - 2)):

@@ -72,6 +72,7 @@ def kernels(tmp_path_factory: pytest.TempPathFactory) -> Kernels:
     return lambda parallel_for: KernelLibrary(family, folder, parallel_for)
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("parallel_for", HOSTS)
 def test_reductions(shape: tuple[int, ...], parallel_for: Any, kernels: Kernels) -> None:

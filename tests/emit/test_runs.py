@@ -107,6 +107,7 @@ def test_each_condition_and_reduction(values: dict[str, Array], dtype: str, tmp_
                 assert got[f"y{k}"][b, d] == REDUCED[kind][2](terms), (condition, kind, b, d)
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("condition", CONDITIONS)
 def test_sums_into_runs(values: dict[str, Array], condition: str, tmp_path: Any) -> None:
     a, z = bounds("int64")
@@ -143,6 +144,7 @@ def test_other_targets_sum_place_by_place() -> None:
     assert not any(isinstance(p, ScatterPlan) for p in plans)
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize(
     "condition",
     [

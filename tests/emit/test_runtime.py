@@ -145,6 +145,7 @@ def test_widening_is_exact(convert: Convert, name: str) -> None:
     np.testing.assert_array_equal(np.signbit(got)[~np.isnan(want)], np.signbit(want)[~np.isnan(want)])
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("kind", [np.float32, np.float64])
 @pytest.mark.parametrize("whole", WHOLE)
 @pytest.mark.parametrize("convert", [("g++", m) for m in instruction_sets()], ids="-".join, indirect=True)

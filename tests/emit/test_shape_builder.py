@@ -78,6 +78,7 @@ def accepted(family: Family) -> Iterator[ShapeCall]:
     yield from (call for call in calls(family.forward, family.examples) if not isinstance(call.answer, str))
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("name", [path.stem for path in SPECS])
 def test_python_gives_the_shapes_of_shape_analysis(name: str) -> None:
     family = families()[name]

@@ -66,6 +66,7 @@ def turned(x: Array) -> Array:
     return np.ascontiguousarray(x.swapaxes(0, 1)).swapaxes(0, 1)
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("parallel_for", HOSTS)
 def test_reductions(shape: tuple[int, int, int], parallel_for: Any, kernels: Callable[[Any], KernelLibrary]) -> None:

@@ -42,6 +42,7 @@ def kernels(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Any], KernelL
     return lambda parallel_for: KernelLibrary(family, folder, parallel_for)
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("shape", [(), (0,), (1,), (63,), (64,), (65,), (7, 9), (300, 7), (70001,), (3, 1, 50000)])
 @pytest.mark.parametrize("parallel_for", HOSTS)
 def test_sums(shape: tuple[int, ...], parallel_for: Any, kernels: Callable[[Any], KernelLibrary]) -> None:

@@ -88,6 +88,7 @@ def _check(library: KernelLibrary, left: type, right: type, m: int, k: int, n: i
         np.testing.assert_array_equal(found[name], expected, err_msg=f"{name} of {left} and {right}")
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize(("m", "k", "n"), SIZES)
 def test_products(products: KernelLibrary, m: int, k: int, n: int) -> None:
     for left, right in product((np.int8, np.uint8), repeat=2):
@@ -118,6 +119,7 @@ def test_sums_that_32_bits_do_not_hold(products: KernelLibrary) -> None:
         assert (found["y"] == np.int64(128 * 128 * k).astype(np.int32)).all()
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize(("stride", "padding"), [(1, 0), (2, 1), (3, 2)])
 def test_convolution_with_a_zero_point(tmp_path: Path, stride: int, padding: int) -> None:
     family = compile_text(HEAD + CONV)

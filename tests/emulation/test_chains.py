@@ -61,6 +61,7 @@ def test_popxl(folder: Path) -> None:
     assert float(said["milliseconds"]) < 50
 
 
+@pytest.mark.rotating
 def test_poprt(folder: Path) -> None:
     printed = shell(f"{WITH_SHAPES} --run", folder)
     assert "Ran on the emulated device: LeakyRelu(sample.ops), Mul(ai.onnx), Relu(ai.onnx)" in printed

@@ -97,6 +97,7 @@ TYPES = {"FLOAT", "FLOAT16", "INT32", "UINT32"}
 NO_POPLAR_TYPE = {"INT64", "UINT64", "DOUBLE", "BFLOAT16", "COMPLEX64", "COMPLEX128", "STRING", "UNDEFINED"}
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("layout", ["linear", "shuffled"])
 @pytest.mark.parametrize("case", RESULTS)
 def test_results(program: Path, case: str, layout: str) -> None:

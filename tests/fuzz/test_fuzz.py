@@ -67,6 +67,7 @@ def test_every_construct_is_drawn() -> None:
     assert every() - found == set()
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("path", FOUND, ids=lambda p: p.stem)
 def test_found(path: Path, libraries: Libraries) -> None:
     """What longer runs found, and was mended."""

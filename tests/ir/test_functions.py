@@ -170,6 +170,7 @@ def test_numpy_column(f: Function) -> None:
         assert ulps(f, found, arguments, np.float64) <= max(f.ulp, 8.0)
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("f", [f for f in ROWS if f.types in ("float", "number") and f.arity == 1], ids=ids)
 def test_numpy_column_everywhere(f: Function) -> None:
     """The oracle takes the NumPy text, and its error, from a row."""

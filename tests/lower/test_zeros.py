@@ -73,6 +73,7 @@ def zeros(op: Op, size: int, other: int, group: tuple[int, ...]) -> dict[str, np
     return inputs
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("name", SUMS)
 def test_a_sum_of_negative_zeros_and_zero(name: str, library: Path) -> None:
     one = family(name)

@@ -69,6 +69,7 @@ def test_the_gradient_is_the_kernels(modules: tuple[ModuleType, ModuleType]) -> 
     assert torch.equal(x.grad, torch.ones_like(x))
 
 
+@pytest.mark.rotating
 def test_torchs_errors_come_without_their_backtrace(modules: tuple[ModuleType, ModuleType]) -> None:
     with pytest.raises(RuntimeError) as caught:
         modules[0].shifted(torch.ones(3, 4), mode="refuse")

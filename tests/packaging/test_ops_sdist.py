@@ -120,6 +120,7 @@ def test_the_wheel_without_opc(sdist: Path, tools: dict[str, str], tmp_path: Pat
     assert not {name for name, _ in tags} & {"DT_RPATH", "DT_RUNPATH"}
 
 
+@pytest.mark.rotating
 def test_a_program_in_cpp_links_the_library(sources: Path, tools: dict[str, str], tmp_path: Path) -> None:
     run("cmake", "-S", sources, "-B", "made", "-G", "Ninja", cwd=tmp_path, environment=tools)
     run("cmake", "--build", "made", cwd=tmp_path, environment=tools)

@@ -67,6 +67,7 @@ def computed(name: str, inputs: list[Any], attributes: dict[str, Any]) -> Node:
     return {"name": name, "inputs": inputs, "outputs": list(outputs), "attributes": attributes}
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize(
     ("name", "beside", "past"),
     [

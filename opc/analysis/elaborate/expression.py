@@ -406,7 +406,8 @@ class ExpressionTyper:
     def _of_both(self, types: Sequence[ValueType], wanted: str) -> str:
         """Return the hint at a type variable that stands for floating types and integers here, "" where there is none."""
         for t in types:
-            known = () if isinstance(t, Weak) else candidates(self.scope.whole(t))
+            whole = self.scope.whole(t)
+            known = () if isinstance(whole, Weak) else candidates(whole)
             if any(d.is_floating for d in known) and any(d.is_integer for d in known):
                 return f"{type_text(t)} is floating types and integers: write `... if {type_text(t)} in {wanted} else ...`"
         return ""

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import pairwise
 
-from opc.emit.python.text import WIDTH
+from opc.emit.python.text import WIDTH, Bracket
 
 
 def tupled(head: str, items: Sequence[str], indent: int = 4, tail: str = "") -> str:
@@ -39,15 +39,16 @@ def unless_any(conditions: Sequence[str], indent: int = 4) -> str:
     return f"{margin}if not (\n{margin}    {lines}\n{margin}):"
 
 
-def bracketed(head: str, items: Sequence[str], tail: str = ")", indent: int = 4) -> str:
+def bracketed(head: str, items: Sequence[str | Bracket], tail: str = ")", indent: int = 4) -> str:
     """Return `head`, which ends in an opening bracket, the items and `tail`, broken where the line would be too long."""
     margin = " " * indent
-    joined = ", ".join(items)
+    joined = ", ".join(map(str, items))
     if indent + len(head) + len(joined) + len(tail) <= WIDTH or not items:
         return f"{margin}{head}{joined}{tail}"
     if indent + 4 + len(joined) <= WIDTH:
         return f"{margin}{head}\n{margin}    {joined}\n{margin}{tail}"
-    lines = "".join(f"{margin}    {item},\n" for item in items)
+    rows = [item.render(indent + 4, 1) if isinstance(item, Bracket) else item for item in items]
+    lines = "".join(f"{margin}    {row},\n" for row in rows)
     return f"{margin}{head}\n{lines}{margin}{tail}"
 
 

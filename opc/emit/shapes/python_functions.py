@@ -32,7 +32,7 @@ from opc.analysis.shapes.steps import (
 )
 from opc.emit.python.layout import bracketed, tupled, unless_any
 from opc.emit.python.scalars import PythonScalarText
-from opc.emit.python.text import WIDTH, docstring, literal, quoted
+from opc.emit.python.text import WIDTH, Bracket, docstring, literal, quoted
 from opc.emit.shapes.python_listed import ListedAxes, said
 from opc.ir.affine import Affine, Dim, GroupSize, Symbol
 from opc.ir.dtypes import Acc, DType, ElementType, TypeVar
@@ -160,10 +160,9 @@ class ShapeFunctions(ListedAxes):
         values = self._values(frozenset(symbols_of(step.condition)))
         yield bracketed(self._call("require"), [said(step.text), values, f"lambda: {rule}"])
 
-    def _values(self, symbols: frozenset[Symbol]) -> str:
+    def _values(self, symbols: frozenset[Symbol]) -> Bracket:
         """Return the dictionary of the values of a rule's names."""
-        pairs = (f"{said(str(s))}: {self.scalar.size(Affine.of(s))}" for s in sorted(symbols, key=str))
-        return f"{{{', '.join(pairs)}}}"
+        return Bracket("{", [f"{said(str(s))}: {self.scalar.size(Affine.of(s))}" for s in sorted(symbols, key=str)], "}")
 
     def _uses(self, size: Affine) -> Iterator[str]:
         """Yield the statements that give the sizes an expression uses their local names, where they have none yet."""
@@ -178,7 +177,8 @@ class ShapeFunctions(ListedAxes):
                 yield f"    {text} = {self._call('points')}{said(symbol_text((symbol.name, None)))})"
 
     def _derived(self, target: str, name: str, size: Affine, indent: int = 4) -> str:
-        arguments = [name, said(str(size)), self._values(size.atoms()), f"lambda: {self.scalar.size(size)}"]
+        rule = f"lambda: {self.scalar.size(size)}"
+        arguments: list[str | Bracket] = [name, said(str(size)), self._values(size.atoms()), rule]
         return bracketed(f"{target}{self._call('size')}", arguments, indent=indent)
 
     def _operand(self, step: MatchOperand) -> Iterator[str]:

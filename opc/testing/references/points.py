@@ -36,6 +36,9 @@ FEW = 2
 PLAIN = ("sizes", "attribute", "attributes", "without", "axis", "broadcast")
 """The kinds of calls at which gradients are proved: others differ from these in dtypes, layouts or special values."""
 
+ENOUGH = 6
+"""From how many points on the default of an attribute, which other calls have, is none of its own."""
+
 LEAST = 4
 """At how many points all calls prove them at least, where an op has so many."""
 
@@ -72,7 +75,7 @@ def points(op: Op, count: int = 14, *, family: Family | None = None) -> Iterator
         if kinds.total() >= count and first in ("sizes", "broadcast"):
             continue
         if first == "attribute" and _default(op, kind, case):
-            if kinds.total() >= LEAST:
+            if kinds.total() >= ENOUGH:
                 continue  # it is that of other calls
             kind = "attribute"
         if family is not None and family_volume(family, case) > SMALL_DERIVED:

@@ -36,6 +36,7 @@ def reference(family: Family, op: str, *inputs: Any, **attributes: Any) -> tuple
     return result
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize(
     "attributes",
     [

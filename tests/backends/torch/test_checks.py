@@ -50,6 +50,7 @@ kernel: |
 """
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize(("name", "check"), [(name, check) for name, checks in CALLED.items() for check in checks])
 def test_a_check_runs(name: str, check: str, session: Sessions) -> None:
     (found,) = (c for c in TorchBackend().checks(session(name)) if c.name == check)
@@ -90,6 +91,7 @@ def calls(forgotten: int = 0, temporary: int = 0) -> Callable[..., object]:
     return function
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("forgotten", [1, 64, 1 << 20])
 def test_a_leak_is_found_however_little_leaks(forgotten: int) -> None:
     found = Unbuilt(COUNTED, calls(forgotten), Sample({"x": np.ones(2)}, {}))
@@ -97,6 +99,7 @@ def test_a_leak_is_found_however_little_leaks(forgotten: int) -> None:
         found.leak()
 
 
+@pytest.mark.rotating
 def test_what_a_call_needs_while_it_runs_is_no_leak() -> None:
     # A call writes more than the process ever held; where Linux can, it forgets what that was in the tests before this one.
     with contextlib.suppress(OSError):

@@ -184,6 +184,7 @@ def test_types_that_numpy_has_not(kinds: Any) -> None:
         kinds(torch.ones(2, dtype=torch.bfloat16), *GOOD[1:])
 
 
+@pytest.mark.rotating
 def test_a_wheel_says_where_its_library_is(tmp_path: Path) -> None:
     (tmp_path / "kinds.yaml").write_text(SPEC)
     command = [sys.executable, "-m", "opc", "package", "kinds.yaml", "-b", "tvm_ffi", "--name", "my-ops", "--version", "1.0"]

@@ -172,6 +172,7 @@ def test_functions_and_operators(built: dict[str, BodyLibrary]) -> None:
     assert not found, "\n".join(found[:10])
 
 
+@pytest.mark.rotating
 def test_integers_without_a_sign(built: dict[str, BodyLibrary]) -> None:
     count, found = wrong(built["naturals"].family, built["naturals"])
     assert count > 10
