@@ -1,4 +1,4 @@
-/* Memory whose place is a multiple of a power of two. Windows takes such memory back by a function of its own. */
+/* Multiples, and memory whose place is one of a power of two. Windows takes such memory back by a function of its own. */
 #ifndef OPC_CORE_ALIGNED_H
 #define OPC_CORE_ALIGNED_H
 
@@ -10,6 +10,10 @@
 #endif
 
 namespace opc {
+
+enum : int64_t { cache_line = 64 };
+
+static inline int64_t round_up(int64_t value, int64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
 
 /* Returns NULL where there is none. */
 static inline void *allocate_aligned(int64_t alignment, int64_t bytes) {

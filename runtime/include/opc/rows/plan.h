@@ -2,8 +2,9 @@
 #ifndef OPC_ROWS_PLAN_H
 #define OPC_ROWS_PLAN_H
 
-#include "opc/rows/rows.h"
+#include "opc/core/aligned.h"
 #include "opc/core/stage.h"
+#include "opc/rows/rows.h"
 
 namespace opc {
 
@@ -14,8 +15,7 @@ enum : int64_t {
   across_elements = 1 << 19, /* and of these no more than a second-level cache holds */
   chunk_elements = 16384, /* rows longer than this are cut, where they may be */
   one_row_elements = 1024, /* fewer points than this in dense memory are run without a plan */
-  narrow_columns = 64,    /* rows shorter than this are staged, so that many of them make one long row */
-  cache_line = 64
+  narrow_columns = 64     /* rows shorter than this are staged, so that many of them make one long row */
 };
 
 /* How one operand reaches the tile function. */
@@ -144,8 +144,6 @@ static void plan_operand(const operand &o, const runner &r, passing &p) {
   p.constant = o.what == role_input && o.count > 0;
   for (int32_t a = 0; a <= last; ++a) p.constant = p.constant && p.stride[a] == 0;
 }
-
-static int64_t round_up(int64_t value, int64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
 
 /* Whether an operand of long rows is the same in all rows along an outer axis, and is staged for others. */
 static inline bool is_repeated(const runner &r, int32_t k, int32_t axis) {
