@@ -11,17 +11,18 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from opc.api import LoadedOp, load
     from opc.diagnostics import Diagnostic, SpecError
-    from opc.ranked import RankedOp
+    from opc.overloads import RankedOp, VariadicOp
 
 __version__ = "0.1.0"
 
-__all__ = ["Diagnostic", "LoadedOp", "RankedOp", "SpecError", "__version__", "load"]
+__all__ = ["Diagnostic", "LoadedOp", "RankedOp", "SpecError", "VariadicOp", "__version__", "load"]
 
 _HOME = {
     "Diagnostic": "opc.diagnostics",
     "LoadedOp": "opc.api",
-    "RankedOp": "opc.ranked",
+    "RankedOp": "opc.overloads",
     "SpecError": "opc.diagnostics",
+    "VariadicOp": "opc.overloads",
     "load": "opc.api",
 }
 

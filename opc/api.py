@@ -15,7 +15,7 @@ from opc.backends import exchange
 from opc.backends import package as packages
 from opc.build import builder, cache
 from opc.diagnostics import Diagnostic, SpecError, Told
-from opc.ranked import RankedOp
+from opc.overloads import RankedOp, VariadicOp
 from opc.records import replace
 from opc.spec import files
 
@@ -225,7 +225,7 @@ def _result_type(op: str, outputs: tuple[str, ...]) -> type[tuple[Any, ...]] | N
     return type(f"{op}_outputs", (base,), {"__slots__": (), "__reduce__": plain})
 
 
-def load(spec: str | os.PathLike[str]) -> LoadedOp | RankedOp:
+def load(spec: str | os.PathLike[str]) -> LoadedOp | RankedOp | VariadicOp:
     """Return the op that a spec describes as a function, which answers tensors with tensors and arrays with arrays.
 
     The first call builds it, which takes seconds; later ones, in this process or another, find it in the cache, as long as
@@ -244,6 +244,11 @@ def load(spec: str | os.PathLike[str]) -> LoadedOp | RankedOp:
         max_pool = opc.load("specs/onnx/max_pool.yaml")
         max_pool(numpy.zeros((1, 1, 4, 4)), kernel_shape=[2, 2])  # max_pool.max_pool2d
 
+    and one of several counts chooses by how many operands a list holds:
+
+        concat = opc.load("specs/onnx/concat.yaml")
+        concat([numpy.zeros(2), numpy.ones(3)])  # concat.concat2
+
     Raises:
         SpecError: with every mistake in the spec, or the reason it can't be built.
     """
@@ -253,31 +258,37 @@ def load(spec: str | os.PathLike[str]) -> LoadedOp | RankedOp:
     except OSError as error:
         raise SpecError([Diagnostic(f"cannot read {path}: {error.strerror}")]) from error
     if files.apart(path) not in ([path], [files.file_of(path)]):
-        return _load_ranks(path, text, lambda member: _load(member, text, member))
+        return _load_overloads(path, text, lambda member: _load(member, text, member))
     return _load(path, text, path)
 
 
-def _load_ranks(path: Path, text: bytes, load_member: Callable[[Path], LoadedOp]) -> RankedOp:
-    """Return the ops of a text of several ranks as one function; each is loaded by the path that is its own."""
-    from opc.spec.ranks import axes_of_inputs
+def _load_overloads(path: Path, text: bytes, load_member: Callable[[Path], LoadedOp]) -> RankedOp | VariadicOp:
+    """Return the ops of a text of several ranks or counts as one function; each is loaded by the path that is its own."""
+    from opc.spec.instances import read_instances
+    from opc.spec.instantiate import inputs_of
 
+    read = read_instances(text.decode("utf-8", "replace"))
+    assert read is not None, "a text of which there are paths of several ops"
+    root, instances = read
     told, mistakes = Told(), list[Diagnostic]()
     members: dict[int, LoadedOp] = {}
-    axes = axes_of_inputs(text.decode("utf-8", "replace"))
-    for rank in axes:
+    for number in instances.numbers:
         try:
-            members[rank] = load_member(path.with_stem(path.stem + files.suffix(rank)))
+            members[number] = load_member(path.with_stem(path.stem + files.suffix(instances.key, number)))
         except SpecError as error:
             mistakes += told.new(error.diagnostics)
     if mistakes:
         raise SpecError(mistakes)
-    rank, first = next(iter(members.items()))
-    return RankedOp(first.__name__.removesuffix(files.suffix(rank)), members, axes, (_unpickle_ranks, str(path), text))
+    inputs = {number: inputs_of(root, instances, number) for number in members}
+    number, first = next(iter(members.items()))
+    name = first.__name__.removesuffix(files.suffix(instances.key, number))
+    kind = RankedOp if instances.key == files.RANKS else VariadicOp
+    return kind(name, members, inputs, (_unpickle_overloads, str(path), text))
 
 
-def _unpickle_ranks(name: str, text: bytes) -> RankedOp:
-    """Return the ops that the text of a spec of several ranks describes."""
-    return _load_ranks(Path(name), text, lambda member: _unpickle(str(member), text))
+def _unpickle_overloads(name: str, text: bytes) -> RankedOp | VariadicOp:
+    """Return the ops that the text of a spec of several ranks or counts describes."""
+    return _load_overloads(Path(name), text, lambda member: _unpickle(str(member), text))
 
 
 def _unpickle(name: str, text: bytes) -> LoadedOp:

@@ -165,17 +165,23 @@ class Diagnostics:
 class Told:
     """What was told of specs so far.
 
-    A file of several ranks is read once for each of its ops: what is wrong there is wrong in all of them, and told of the first.
+    A file of several ranks or counts is read once for each of its ops: what is wrong there is wrong in all of them, and told of
+    the first.
     """
 
     def __init__(self) -> None:
-        self._places: set[Span] = set()
+        self._places: set[tuple[str, int]] = set()
 
     def new(self, diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
         """Return what was found in an op, without what stands where something was told of another."""
-        fresh = tuple(d for d in diagnostics if not d.span.place or d.span not in self._places)
-        self._places.update(d.span for d in fresh)
+        fresh = tuple(d for d in diagnostics if not d.span.place or _start(d) not in self._places)
+        self._places.update(_start(d) for d in fresh)
         return fresh
+
+
+def _start(d: Diagnostic) -> tuple[str, int]:
+    # An expression that is written out for more axes or operands ends further behind.
+    return d.span.place, d.span.column
 
 
 def did_you_mean(name: str, candidates: Iterable[str]) -> str | None:

@@ -15,8 +15,10 @@ from opc.macros import MACROS
 
 REDUCTIONS = ("sum", "prod", "max", "min", "mean", "any", "all", "argmax", "argmin")
 """The reductions of bodies; `mean` is written as sum / size before anything is computed."""
-PER_AXIS = ("rank", "axis", "unravel")
-"""What is called like a function where groups have several ranks, see `opc.spec.per_axis`."""
+OF_GROUP, OF_PACK = ("size", "position", "rank", "axis"), ("count", "number", "before")
+"""What is called like a function of groups of several ranks, and of several operands, see `opc.spec.expander`."""
+OF_EACH = ("rank", "axis", "unravel", *OF_PACK)
+"""All of them that nothing else calls."""
 JOINED = {"all": " and ", "any": " or ", "sum": " + ", "prod": " * "}
 """What makes one value of those of all axes there, with the operator that it stands for: `all(*(...))`."""
 LANGUAGE = frozenset(["if", "else", "and", "or", "not", "in", "is", "for", "True", "False", "None", "true", "false", "bool"])

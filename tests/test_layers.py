@@ -15,7 +15,7 @@ LAYERS = (
     ("cli",),
     ("site",),
     ("editor",),
-    ("api", "ranked"),
+    ("api", "overloads"),
     ("testing",),
     ("build",),
     ("compiler",),

@@ -15,7 +15,7 @@ from opc.ir.dtypes import TYPE_SETS
 from opc.ir.expr import REDUCTIONS
 from opc.ir.functions import CALLABLE, FUNCTIONS
 from opc.lang.tree import ORDER
-from opc.names import JOINED, PER_AXIS
+from opc.names import JOINED, OF_EACH
 
 SCOPE = "source.opc.body"
 _WORDS = ("if", "else", "in")
@@ -36,7 +36,7 @@ def grammar() -> dict[str, Any]:
         "keyword.operator.reduction.opc": rf"{_any((*REDUCTIONS, ORDER))}(?=\s*\[([^\[\]]|\[[^\[\]]*\])*\]\s*\()"
         # `all(*(...))`, of each axis of a group.
         rf"|{_any(JOINED)}(?=\s*\(\s*\*)",
-        "support.function.form.opc": rf"{_any((*FORMS, 'acc', *PER_AXIS))}(?=\s*\()",
+        "support.function.form.opc": rf"{_any((*FORMS, 'acc', *OF_EACH))}(?=\s*\()",
         "support.function.opc": rf"{_any(CALLABLE)}(?=\s*\()",
         "support.type.dtype.opc": _any((*DTYPE_NAMES, *(name for name in TYPE_SETS if name not in REDUCTIONS))),
         "constant.numeric.opc": r"(?<![\w.])(0[xXbBoO][\da-fA-F_]+|(\d[\d_]*\.?\d*|\.\d+)([eE][-+]?\d+)?)",

@@ -16,9 +16,9 @@ from opc.ir.dtypes import TYPE_SETS
 from opc.ir.expr import REDUCTIONS
 from opc.ir.functions import CALLABLE
 from opc.lang.tree import ORDER
-from opc.names import JOINED, LANGUAGE, PER_AXIS
+from opc.names import JOINED, LANGUAGE, OF_EACH
 from opc.records import dataclass
-from opc.spec.files import KEY
+from opc.spec.files import RANKS
 from opc.spec.text import STRING, SourceText
 from opc.spec.yaml_tree import MappingNode, Node, Scalar, SequenceNode, parse_yaml
 
@@ -138,7 +138,7 @@ class _Outliner:
 
     def outline(self) -> Outline:
         sections = {key.text.value: node for key, node in self.root.entries}
-        self.kinds.update((key.text.value, Kind.GROUP) for key, _ in _entries(sections.get(KEY)))
+        self.kinds.update((key.text.value, Kind.GROUP) for key, _ in _entries(sections.get(RANKS)))
         for section, kind in _DECLARING.items():
             for key, _ in _entries(sections.get(section)):
                 self.kinds.setdefault(key.text.value.removesuffix("?"), kind)
@@ -176,6 +176,10 @@ class _Outliner:
             case "ranks":
                 for key, value in _entries(node):
                     self.put(key.text, 0, len(key.text.value), key.text.value, Kind.GROUP, declares=True)
+                    self.formulas(value)
+            case "counts":
+                for key, value in _entries(node):
+                    self.formulas(key)
                     self.formulas(value)
             case "require":
                 self.formulas(node)
@@ -232,7 +236,7 @@ class _Outliner:
         """Return what a name outside of bodies is, by what stands behind it."""
         if name in self.kinds and not behind.startswith("("):
             return self.kinds[name]
-        if name in CALLABLE or name in FORMS or name in ("acc", *PER_AXIS):
+        if name in CALLABLE or name in FORMS or name in ("acc", *OF_EACH):
             return Kind.FUNCTION if name in CALLABLE else Kind.FORM
         if name in DTYPE_NAMES or name in TYPE_SETS:
             return Kind.DTYPE
@@ -269,7 +273,7 @@ class _Outliner:
         # An operand or a temporary may have the name of a reduction: `mean[n] = mean[k](x[n, k])`.
         if name in (*REDUCTIONS, ORDER) and (_is_reduction(behind) or (name in JOINED and _JOINS.match(behind))):
             self.put(text, start, end, name, Kind.REDUCTION)
-        elif plain in self.kinds and not (behind.startswith("(") and (name in CALLABLE or name in FORMS or name in PER_AXIS)):
+        elif plain in self.kinds and not (behind.startswith("(") and (name in CALLABLE or name in FORMS or name in OF_EACH)):
             self.put(text, end - len(plain), end, plain, self.kinds[plain])
         elif name in temporaries:
             self.put(

@@ -34,6 +34,9 @@ ABOUT_FORMS: Mapping[str, str] = {
     "rank": "`rank(S)`: how many axes a group of several ranks has.",
     "axis": "`axis(S)`: the number of the axis, from 0, in an expression of each axis of a group.",
     "unravel": "`unravel(S, p)`: the index along the axis of the point that `position(*S)` numbers p.",
+    "count": "`count(x)`: how many operands x there are.",
+    "number": "`number(x)`: the number of the operand, from 0, in what is made of each.",
+    "before": "`before(N)`: the sum of the dimensions N of the operands ahead, in what is made of each.",
     "acc": "`acc(T)`: the type that sums over T are kept in.",
 }
 """What is called like a function and is none, by name."""

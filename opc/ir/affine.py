@@ -182,6 +182,11 @@ class Affine(AffineNode):
         object.__setattr__(self, "single", single)
         object.__setattr__(self, "index", single.name if isinstance(single, Index) else None)
 
+    @property
+    def is_never_negative(self) -> bool:
+        """Whether it is a sum of numbers, indices and sizes, and of their products, none with a coefficient below 0."""
+        return all(c >= 0 and all(isinstance(a, Index | Dim | GroupSize) for a in m) for m, c in self.terms)
+
     @staticmethod
     @memoised
     def of(value: Affine | Atom | int) -> Affine:

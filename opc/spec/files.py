@@ -1,7 +1,8 @@
-"""Files of specs by path: one of several ranks goes by the path of each of its ops.
+"""Files of specs by path: one of several ranks or counts goes by the path of each of its ops.
 
-`specs/max_pool.yaml` with `ranks: {S: [1, 2]}` is read as `specs/max_pool1d.yaml` and `specs/max_pool2d.yaml`, which need not be
-there. This is asked before everything else, so it imports little.
+`specs/max_pool.yaml` with `ranks: {S: [1, 2]}` is read as `specs/max_pool1d.yaml` and `specs/max_pool2d.yaml`, and
+`specs/concat.yaml` with `counts: {x: [2, 3]}` as `specs/concat2.yaml` and `specs/concat3.yaml`, which need not be there. This is
+asked before everything else, so it imports little.
 """
 
 from __future__ import annotations
@@ -11,20 +12,21 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-KEY = "ranks"
-"""The key of a spec under which its groups of several ranks stand."""
+RANKS, COUNTS = KEYS = ("ranks", "counts")
+"""The keys of a spec under which stands for which numbers it describes an op."""
 
-_KEY = re.compile(rb"^ranks[ \t]*:", re.MULTILINE)
-_NAMED = re.compile(r"(.+)([1-9])d")
+_KEY = re.compile(rb"^(ranks|counts)[ \t]*:", re.MULTILINE)
+_OP = re.compile(rb"^op:[ \t]*[\"']?([A-Za-z]\w*)", re.MULTILINE)
+_NAMED = re.compile(r"(.+)([1-9])(d?)")
 
 
-def suffix(rank: int) -> str:
-    """Return what the names of an op of several ranks end with."""
-    return f"{rank}d"
+def suffix(key: str, number: int) -> str:
+    """Return what the names of an op of several ranks or counts end with."""
+    return f"{number}d" if key == RANKS else f"{number}"
 
 
 def file_of(path: Path) -> Path:
-    """Return the file that is read for a spec's path: where there is none, the one of several ranks of which it names one."""
+    """Return the file that is read for a spec's path: where there is none, the one of several ops of which it names one."""
     named = _NAMED.fullmatch(path.stem)
     if named is None or path.exists():
         return path
@@ -41,19 +43,27 @@ def content(path: Path) -> bytes:
     return file_of(path).read_bytes()
 
 
-def rank_of(path: Path, text: bytes) -> int | None:
-    """Return the rank at which a spec's path reads a text; None of a text that is of one rank, or a path that names none."""
-    named = _NAMED.fullmatch(path.stem)
-    return int(named[2]) if named is not None and _KEY.search(text) is not None else None
+def key_of(text: bytes) -> str | None:
+    """Return the key of a spec's text under which stands for which numbers it describes an op; None where it describes one."""
+    key = _KEY.search(text)
+    return None if key is None else key[1].decode()
 
 
-def digest(text: bytes, rank: int | None) -> str:
-    """Return the hash of a spec: the SHA-256 of its text, and of the rank at which it is read where it is of several."""
-    return hashlib.sha256(text if rank is None else b"%s\0%d" % (text, rank)).hexdigest()
+def number_of(path: Path, text: bytes) -> int | None:
+    """Return the rank or count at which a spec's path reads a text; None of a text that is one op, or a path that names none."""
+    named, key, op = _NAMED.fullmatch(path.stem), key_of(text), _OP.search(text)
+    if named is None or key is None or (op is not None and op[1].decode() == path.stem):
+        return None
+    return int(named[2]) if suffix(key, 1)[1:] == named[3] else None
+
+
+def digest(text: bytes, number: int | None) -> str:
+    """Return the hash of a spec: the SHA-256 of its text, and of the rank or count at which it is read where it has several."""
+    return hashlib.sha256(text if number is None else b"%s\0%d" % (text, number)).hexdigest()
 
 
 def apart(path: Path) -> list[Path]:
-    """Return the paths of a file's ops: itself, or one for each of its ranks. Who reads the file tells what is wrong with it."""
+    """Return the paths of a file's ops: itself, or one for each rank or count. Who reads the file tells what is wrong with it."""
     try:
         if not path.is_file():  # a pipe can be read once
             return [path]
@@ -61,11 +71,12 @@ def apart(path: Path) -> list[Path]:
             text = file.read(1 << 20)
     except (OSError, ValueError):
         return [path]
-    if _KEY.search(text) is None or rank_of(path, text) is not None:
+    key = key_of(text)
+    if key is None or number_of(path, text) is not None:
         return [path]
-    from opc.spec.ranks import numbers_of
+    from opc.spec.instances import numbers_of
 
-    return [path.with_stem(path.stem + suffix(rank)) for rank in numbers_of(text.decode("utf-8", "replace"))] or [path]
+    return [path.with_stem(path.stem + suffix(key, n)) for n in numbers_of(text.decode("utf-8", "replace"))] or [path]
 
 
 def in_folder(folder: Path) -> list[Path]:

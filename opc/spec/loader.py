@@ -12,7 +12,9 @@ from pydantic_core import ErrorDetails
 
 from opc.diagnostics import NO_SPAN, Diagnostic, Diagnostics, Source, Span, SpecError, did_you_mean
 from opc.records import dataclass
-from opc.spec.files import KEY, apart, digest, file_of, rank_of
+from opc.spec.files import apart, digest, file_of, number_of
+from opc.spec.instances import instances_of
+from opc.spec.instantiate import instantiate
 from opc.spec.model import (
     AttributeModel,
     GradientModel,
@@ -23,7 +25,6 @@ from opc.spec.model import (
     SpecModel,
 )
 from opc.spec.native import check_native
-from opc.spec.ranks import at_rank, ranks_of
 from opc.spec.renaming import renamed
 from opc.spec.rest import what_is_left, without_empty_bodies
 from opc.spec.text import SourceText, span_at
@@ -37,8 +38,8 @@ NodePath: TypeAlias = tuple[str | int, ...]
 class Spec:
     """A spec and where everything in it stands. Each is equal to itself only.
 
-    `hash` is the SHA-256 of the file's text, and of the rank where it is of several. `mistakes` are those of form, where what is
-    left of the spec was asked for; `unread` are the names that what had to be left out declares.
+    `hash` is the SHA-256 of the file's text, and of the rank or count where it is of several. `mistakes` are those of form, where
+    what is left of the spec was asked for; `unread` are the names that what had to be left out declares.
     """
 
     model: SpecModel
@@ -81,11 +82,12 @@ def load(path: Path | str, whole: bool = True) -> Spec:
     """
     file = file_of(Path(path))
     text = read(file)
-    rank = rank_of(Path(path), text.encode("utf-8", "surrogatepass"))
-    spec = loads(text, str(file), whole, rank)
-    if rank is None and spec.model.ranks:
+    number = number_of(Path(path), text.encode("utf-8", "surrogatepass"))
+    spec = loads(text, str(file), whole, number)
+    key = "ranks" if spec.model.ranks else "counts" if spec.model.counts else None
+    if number is None and key is not None:
         names = ", ".join(op.name for op in apart(file))
-        raise SpecError([Diagnostic("the op is of several ranks", spec.key_span(KEY), hint=f"name one of {names}")])
+        raise SpecError([Diagnostic(f"the op is of several {key}", spec.key_span(key), hint=f"name one of {names}")])
     return spec
 
 
@@ -120,9 +122,9 @@ def read(path: Path | str) -> str:
         raise SpecError(found.items) from None
 
 
-def loads(text: str, name: str, whole: bool = True, rank: int | None = None) -> Spec:
-    """Read a spec from a string; `name` is what diagnostics call it. One of several ranks is read at `rank`, by default the
-    greatest.
+def loads(text: str, name: str, whole: bool = True, number: int | None = None) -> Spec:
+    """Read a spec from a string; `name` is what diagnostics call it. One of several ranks or counts is read at a
+    `number` of them, by default the greatest.
 
     Unless it must be `whole`, a spec with mistakes of form is read without the parts that have them, and holds the mistakes: so
     those in the rest are found in the same run.
@@ -137,15 +139,15 @@ def loads(text: str, name: str, whole: bool = True, rank: int | None = None) -> 
     if not isinstance(root, MappingNode):
         found.error("a spec is a mapping of keys to values", root.span if root else NO_SPAN, "begin with `op: NAME`")
         raise SpecError(found.items)
-    ranks = ranks_of(root, found)
+    instances = instances_of(root, found)
     found.raise_errors()
-    if ranks is not None:
-        rank = ranks.numbers[-1] if rank is None else rank
-        if rank not in ranks.numbers:
-            key = next(key for key, _ in root.entries if key.text.value == KEY)
-            hint = f"its ranks are {', '.join(map(str, ranks.numbers))}"
-            raise SpecError([Diagnostic(f"the op is not of rank {rank}", key.span, hint)])
-        root = at_rank(root, ranks, rank, found)
+    if instances is not None:
+        number = instances.numbers[-1] if number is None else number
+        if number not in instances.numbers:
+            key = next(key for key, _ in root.entries if key.text.value == instances.key)
+            hint = f"its {instances.key} are {', '.join(map(str, instances.numbers))}"
+            raise SpecError([Diagnostic(f"the op is not of {instances.key.removesuffix('s')} {number}", key.span, hint)])
+        root = instantiate(root, instances, number, found)
         found.raise_errors()
     root = renamed(root)
     table = _Table(found)
@@ -169,7 +171,7 @@ def loads(text: str, name: str, whole: bool = True, rank: int | None = None) -> 
         raise SpecError(found.items)
     if found.has_errors:
         model = without_empty_bodies(model)
-    hashed = digest(text.encode("utf-8", "surrogatepass"), None if ranks is None else rank)
+    hashed = digest(text.encode("utf-8", "surrogatepass"), None if instances is None else number)
     return Spec(model, source, hashed, table.keys, table.values, tuple(found.items), frozenset(unread))
 
 

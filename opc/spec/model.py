@@ -288,6 +288,13 @@ class SpecModel(Model):
         default_factory=dict,
         description="Groups of axes: how many one of them may have, such as S: [1, 2, 3], and which have as many, K: S.",
     )
+    counts: Annotated[
+        dict[Name, Annotated[list[Annotated[StrictInt, Field(ge=1, le=8)]], Field(min_length=1)] | Name],
+        BeforeValidator(_empty_mapping),
+    ] = Field(
+        default_factory=dict,
+        description="Operands: how many of one there may be, such as x: [2, 3, 4], and of what else there are as many, N: x.",
+    )
     broadcast: StrictBool = Field(False, description="Whether inputs that share ... broadcast by NumPy's rules.")
     inputs: Annotated[
         dict[InputName, Annotated[InputModel, BeforeValidator(_operand, json_schema_input_type=InputType | InputModel)]],

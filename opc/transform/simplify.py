@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 
+from opc.ir.affine import Affine
 from opc.ir.dtypes import DType, Weak
 from opc.ir.expr import Call, Cast, Const, Expr, IndexValue, Read, Select, children, joined_conditions, may_refuse, reads, rewrite
 from opc.ir.node import remembered, remembered_each
@@ -115,9 +116,20 @@ def _call(e: Call) -> Expr:
         case "and" | "or", _:
             return joined_conditions(e)
         case (("eq" | "ne" | "lt" | "le" | "gt" | "ge"), (IndexValue() | Const() as a, IndexValue() | Const() as b)):
-            return scalar.compare(e.fn, a, b)
+            return _decided(e.fn, a, b) or scalar.compare(e.fn, a, b)
         case _:
             return e
+
+
+def _decided(fn: str, a: IndexValue | Const, b: IndexValue | Const) -> Expr | None:
+    """Return the answer to a comparison of sums of indices and sizes that no sizes change, such as that of `i + n < n`."""
+    if not all(isinstance(v, IndexValue) or v.type is Weak.INT for v in (a, b)):
+        return None
+    left, right = (Affine.of(v.value if isinstance(v, IndexValue) else int(v.value)) for v in (a, b))
+    no_less, less = (left - right).is_never_negative, (right - left - 1).is_never_negative
+    if fn not in ("lt", "ge") or not (no_less or less):
+        return None
+    return scalar.TRUE if less == (fn == "lt") else scalar.FALSE
 
 
 def _select(e: Select) -> Expr:

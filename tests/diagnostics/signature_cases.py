@@ -75,6 +75,53 @@ RANKS: list[Case] = [
     ),
 ]
 
+JOIN = {
+    "counts": "{x: [2, 3], N: x}",
+    "inputs": "{x: 'T[N]', w: 'T[]'}",
+    "attributes": "{k: {type: 'int[*x]', default: 1}}",
+    "outputs": "{y: 'T[M]'}",
+    "shape": "{M: sum(*N)}",
+    "kernel": "'y[i] = pad(*(x[i - before(N)]))'",
+}
+
+
+def joined(fragment: str, *messages: str) -> Case:
+    """Return a spec of two and three operands with these lines in place of its own."""
+    present = {line.lstrip("⟦").partition(":")[0].rstrip("⟧") for line in fragment.split("\n")}
+    return case("\n".join([*(f"{k}: {v}" for k, v in JOIN.items() if k not in present), fragment]), *messages)
+
+
+SPLIT = "counts: {y: [2, 3], P: y}\ninputs: {x: 'T[N]'}\noutputs: {y: 'T[P]'}\nattributes: {k: {type: 'int[*y]'}}\nshape: {P: k}\n"
+
+COUNTS: list[Case] = [
+    joined("counts: ⟦2⟧", "expected a mapping of names to their counts"),
+    joined("counts: {⟦x⟧: 2}", "one name lists the counts, the others name it"),
+    joined("counts: {x: [2], N: ⟦w⟧}", "'w' lists no counts"),
+    joined("counts: {x: [2], N: ⟦{}⟧}", "expected counts, or the name that lists them"),
+    joined("counts: {x: ⟦[]⟧, N: x}", "there is no count"),
+    joined("counts: {x: [⟦0⟧, 2, ⟦2⟧], N: x}", "a count is a whole number from 1 to 8", "counts rise"),
+    joined("counts: {x: [2], N: x, ⟦k⟧: x}", "no operand or dimension is called 'k'"),
+    joined("counts: {x: [2], N: x, ⟦T⟧: x}", "no operand or dimension is called 'T'"),
+    joined("⟦ranks⟧: {S: [1]}", "an op is of several ranks or of several counts, not of both"),
+    joined("⟦native⟧: {cpp: {code: ''}}", "native code is of one count"),
+    joined("inputs: {x: 'T[N]', ⟦x0⟧: 'T[]'}", "'x0' is one of several 'x'"),
+    joined("kernel: 'y[i] = ⟦x1⟧[0]'", "'x1' is one of several 'x'"),
+    joined("kernel: 'y[i] = pad(⟦x⟧[i], 0)'", "there are several 'x'"),
+    joined("outputs: {y: 'T[⟦N⟧]'}\nshape: {}\nkernel: y[i] = w[]", "there are several 'N'"),
+    joined("kernel: 'y[i] = sum(⟦*⟧x[0])'", "'*x' are whole operands"),
+    joined("kernel: 'y[i] = pad(*(x[i - sum(⟦*⟧N)]))'", "this is written once for each operand already"),
+    joined("kernel: 'y[i] = pad(*(x[i + sum(⟦*⟧(N))]))'", "this is written once for each operand already"),
+    joined("kernel: 'y[i] = sum(*(pad(⟦*⟧(x[i]), 0)))'", "this is written once for each operand already"),
+    joined("kernel: 'y[i] = maximum(w[], ⟦*⟧(w[]))'", "nothing in this differs from operand to operand"),
+    joined("kernel: 'y[i] = w[] * ⟦before⟧(N)'", "before(N) is another one for each"),
+    joined("kernel: |\n  a = x[0] * 2\n  y[i] = w[] * ⟦a⟧", "each operand has a 'a' of its own"),
+    joined("kernel: |\n  a = x[0] * 2\n  y[i] = sum(*(a)) + ⟦a1⟧", "'a1' is the 'a' of an operand"),
+    joined("inplace: {y: ⟦x⟧}", "there are several 'x'"),
+    joined("examples: [{x: ⟦1.0⟧}]", "there are several 'x'"),
+    case(SPLIT + "require: [sum(*P) == N]\nkernel: y[i] = x[before(P) + i]\ninplace: {⟦y⟧: x}", "there are several 'y'"),
+    case(SPLIT + "kernel: 'y[i] = ⟦x[before(P) + i]⟧'", "the read may fall outside 'x'"),
+]
+
 OPERANDS: list[Case] = [
     case("types: {T: [floating, ⟦float23⟧]}", "unknown dtype 'float23'"),
     case("types: {T: ⟦complex64⟧}", "unknown dtype 'complex64'"),
@@ -320,4 +367,4 @@ WHOLE: list[Case] = [
     case("gradient: {surrogate: ⟦yes please⟧}", "true or false"),
 ]
 
-CASES = [*RANKS, *OPERANDS, *ATTRIBUTES, *WHOLE]
+CASES = [*RANKS, *COUNTS, *OPERANDS, *ATTRIBUTES, *WHOLE]

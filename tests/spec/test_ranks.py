@@ -19,11 +19,12 @@ from opc.cli.console import find_specs, guarded
 from opc.cli.main import app
 from opc.diagnostics import Diagnostic, Source, Span, SpecError, Told
 from opc.ir.printer import format_op
+from opc.overloads import RankedOp
 from opc.pipeline import compile_text, family_of, load_family
-from opc.ranked import RankedOp
 from opc.spec import files
+from opc.spec.instances import numbers_of
+from opc.spec.instantiate import Operand
 from opc.spec.loader import load, loads
-from opc.spec.ranks import numbers_of
 
 HEAD = "op: foo\ndomain: tests\nversion: 1\ndoc: Of {S} axes, or {T}.\ntypes: {T: floating}\n"
 POOL = """\
@@ -71,7 +72,7 @@ kernel: |
 
 
 def test_a_rank_is_what_a_person_would_write() -> None:
-    found = family_of(loads(POOL, "pool.yaml", rank=2))
+    found = family_of(loads(POOL, "pool.yaml", number=2))
     written = compile_text(POOL_2D, "pool2d.yaml")
     assert [format_op(op) for op in found.ops] == [format_op(op) for op in written.ops]
     assert [dict(e.values)["size"] for e in found.examples] == [(2, 1)]
@@ -123,13 +124,13 @@ def spec(body: str, rank: int | None = None, more: str = "") -> str:
 
 @pytest.mark.parametrize(("body", "written"), BODIES, ids=[b for b, _ in BODIES])
 def test_a_body_is_written_out(body: str, written: str) -> None:
-    assert (loads(spec(body), "foo.yaml", rank=2).model.kernel or "").rstrip("\n") == written
+    assert (loads(spec(body), "foo.yaml", number=2).model.kernel or "").rstrip("\n") == written
 
 
 @pytest.mark.parametrize("body", [b for b, _ in BODIES], ids=[b for b, _ in BODIES])
 def test_what_is_written_stands_where_it_comes_from(body: str) -> None:
     """Each name of the body written out points at the same name of the file, or at the star or group that it stands for."""
-    read = loads(spec(body), "foo.yaml", rank=2)
+    read = loads(spec(body), "foo.yaml", number=2)
     text = read.text("kernel")
     for found in re.finditer(r"[A-Za-z_]\w*", text.value):
         span = text.span(found.start(), found.end())
@@ -143,7 +144,7 @@ def test_what_is_written_stands_where_it_comes_from(body: str) -> None:
 @pytest.mark.parametrize(("rank", "nested"), [(1, "minimum"), (3, "minimum(minimum((a[0]), (a[1])), (a[2]))")])
 def test_a_minimum_of_all_axes_nests(rank: int, nested: str) -> None:
     text = spec("b = minimum(*a)").replace("stride", "a")
-    found = loads(text, "foo.yaml", rank=rank).model.kernel
+    found = loads(text, "foo.yaml", number=rank).model.kernel
     assert found == (f"b = {nested}\n" if rank == 3 else "b = (a[0])\n")
 
 
@@ -152,7 +153,7 @@ def test_the_other_parts_are_written_out() -> None:
     text += "shape: {O: S, P: prod(*(S + stride))}\nrequire: [S > stride, 'N > 1', prod(*S) > 2]\n"
     text += "reference: {onnx: 'Foo(x, p=[*stride, *(2*stride)])', torch: 'f{S}(x, stride) + f{T}'}\n"
     text += "gradient: {body: 'd_x[n, *S] = d_y[n, *S]'}\n"
-    model = loads(text, "foo.yaml", rank=2).model
+    model = loads(text, "foo.yaml", number=2).model
     assert (model.op, model.onnx_name, model.names) == ("foo2d", "Foo2d", {"rknn": "a::b2d"})
     assert model.doc == "Of 2 axes, or {T}."
     assert model.inputs["x"].type == "T[N, S0, S1]"
@@ -177,20 +178,20 @@ EXAMPLES = [
 @pytest.mark.parametrize(("example", "rank", "shape"), EXAMPLES, ids=[f"{e} of {s}" for e, _, s in EXAMPLES])
 def test_an_example_is_one_of_its_rank(example: str, rank: int, shape: str) -> None:
     text = spec("y = x").replace("'T[N, *S]'", f"'{shape}'") + f"examples: [{example}]\n"
-    assert [r for r in (1, 2, 3) if loads(text, "foo.yaml", rank=r).model.examples] == [rank]
+    assert [r for r in (1, 2, 3) if loads(text, "foo.yaml", number=r).model.examples] == [rank]
 
 
 def test_an_example_that_tells_no_rank_is_one_of_all() -> None:
     text = spec("y = x").replace("'T[N, *S]'", "'T[*A, *S]'").replace("y: 'T[N, *O]'", "y: 'T[*A, *S]'")
     text += "examples: [{x: [1.0]}]\n"
-    assert [r for r in (1, 2, 3) if loads(text, "foo.yaml", rank=r).model.examples] == [1, 2, 3]
+    assert [r for r in (1, 2, 3) if loads(text, "foo.yaml", number=r).model.examples] == [1, 2, 3]
 
 
 def test_a_text_is_read_at_its_greatest_rank() -> None:
     assert loads(POOL, "pool.yaml").model.op == "pool3d"
     assert numbers_of(POOL) == (1, 2, 3)
     with pytest.raises(SpecError, match="the op is not of rank 4"):
-        loads(POOL, "pool.yaml", rank=4)
+        loads(POOL, "pool.yaml", number=4)
 
 
 @pytest.fixture
@@ -290,7 +291,8 @@ class Member:
 
 def ranked(*axes: list[int | None]) -> RankedOp:
     members: Any = {rank: Member(f"f{rank}d") for rank, _ in enumerate(axes, 1)}
-    return RankedOp("f", members, dict(enumerate(axes, 1)), ())
+    inputs = {rank: [Operand(n, False, k) for n, k in zip("xw", counts)] for rank, counts in enumerate(axes, 1)}
+    return RankedOp("f", members, inputs, ())
 
 
 def test_the_length_of_a_list_tells_a_rank_that_operands_do_not() -> None:

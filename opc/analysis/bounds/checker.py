@@ -153,11 +153,13 @@ class Knowledge:
         if self._with_facts(f, ranges, [g for cond, holds in conditions for g in facts_of(cond, holds)]):
             return True
         cases: list[tuple[Affine, ...]] = [()]
+        several = False
         for cond, holds in conditions:
             more = cases_of(cond, holds)
             if len(cases) * len(more) <= _MAX_CASES:
-                cases = [a + b for a in cases for b in more]
-        return len(cases) > 1 and all(_is_impossible(case) or self._with_facts(f, ranges, case) for case in cases)
+                cases = [c for a in cases for b in more if not _is_impossible(c := a + b)]
+                several |= len(more) > 1
+        return several and all(self._with_facts(f, ranges, case) for case in cases)
 
     def _with_facts(self, f: Affine, ranges: Mapping[str, Affine], facts: Iterable[Affine]) -> bool:
         """Whether `f` is proved not negative at every point of the ranges where further facts hold."""
@@ -262,7 +264,9 @@ def _chosen_by(m: Minimum) -> Affine | None:
 
 
 def _is_impossible(facts: tuple[Affine, ...]) -> bool:
-    """Whether two facts contradict each other, as `i - j` and `j - i - 1` do: not both are at least 0."""
+    """Whether a fact is never at least 0, as `-i - 1`, or not together with another, as `i - j` and `j - i - 1`."""
+    if any(f.constant is None and (-f - 1).is_never_negative for f in facts):
+        return True
     return any((c := (f + g).constant) is not None and c < 0 for n, f in enumerate(facts) for g in facts[n:])
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from opc.analysis.bounds.checker import Conditions, knowledge_of, ranges_of
 from opc.analysis.bounds.prover import facts_of
 from opc.analysis.bounds.value_range import Values
-from opc.ir.affine import Affine, Dim, GroupSize, Index
+from opc.ir.affine import Affine
 from opc.ir.expr import (
     READ,
     Axis,
@@ -73,7 +73,7 @@ class ReadsInside:
 
     def _nonnegative(self, f: Affine, ranges: Mapping[str, Affine], conditions: Conditions) -> bool:
         """Whether an expression is proved not negative: by what its own indices tell, which ops of a family share, or by all."""
-        if all(c >= 0 and all(isinstance(a, Index | Dim | GroupSize) for a in m) for m, c in f.terms):
+        if f.is_never_negative:
             return True
         if any(f == fact for cond, holds in conditions for fact in facts_of(cond, holds)):
             return True

@@ -6,8 +6,6 @@ one that holds at a single lane is peeled, and what is left is tested lane by la
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from opc.analysis.patterns import conjunction
 from opc.analysis.runs import Bound
 from opc.analysis.value_types import presence
@@ -213,13 +211,14 @@ class _IndexSetSplitter:
         if not any(over.vector_axis in guard_indices(g) for g in found):
             return self._unswitched(s, node, found, yes, None if skip else no, splits)
         low, high = self.nest.fresh("low"), self.nest.fresh("high")
-        parts = [s.at(yes, VectorRange(over.vector_axis, variable(low), variable(high)))]
-        if not skip:
-            parts += [
-                s.at(no, VectorRange(over.vector_axis, over.low, variable(low))),
-                s.at(no, VectorRange(over.vector_axis, variable(high), over.high)),
-            ]
-        loops = [t for part in _in_order(parts, s) for t in self.write(part, splits - 1)]
+        within = s.at(yes, VectorRange(over.vector_axis, variable(low), variable(high)))
+        before = s.at(no, VectorRange(over.vector_axis, over.low, variable(low)))
+        behind = s.at(no, VectorRange(over.vector_axis, variable(high), over.high))
+        moves = _moved(found, over.vector_axis)
+        rest = [] if skip else [part for part, end in ((before, "low"), (behind, "high")) if end in moves]
+        # A chain of choices, each behind the last, becomes one loop for each.
+        left = splits if node is e and len(rest) == 1 else splits - 1
+        loops = [t for part in _in_order(within, rest, s) for t in self.write(part, splits - 1 if part is within else left)]
         return *narrow(self.known, found, over, low, high), *loops
 
     def _unswitched(
@@ -258,13 +257,13 @@ class _IndexSetSplitter:
         end = IntegerChoice(compare("lt", variable(low), over.high), IndexValue(Affine.of(Index(low)) + 1), variable(low))
         body.append(Let(high, Weak.INT, end))
         peeled = s.at(e.then, VectorRange(over.vector_axis, variable(low), variable(high)))
-        parts = [peeled]
+        rest: list[Sweep] = []
         if not fills and not s.ignores(e.other):
-            parts += [
+            rest = [
                 s.at(e.other, VectorRange(over.vector_axis, over.low, variable(low))),
                 s.at(e.other, VectorRange(over.vector_axis, variable(high), over.high)),
             ]
-        for part in _in_order(parts, s):
+        for part in _in_order(peeled, rest, s):
             body += self._leaf(part, short=True) if part is peeled else self.write(part, splits - 1)
         return tuple(body)
 
@@ -336,9 +335,17 @@ class _IndexSetSplitter:
         return (If(compare("lt", s.over.low, s.over.high), (*accesses.before, loop)),)
 
 
-def _in_order(parts: list[Sweep], s: Sweep) -> Iterator[Sweep]:
-    """Yield the part within a range, that before and that behind it in the order in which they run."""
-    return iter([parts[1], parts[0], parts[2]] if s.ordered and len(parts) == 3 else parts)
+def _in_order(within: Sweep, rest: list[Sweep], s: Sweep) -> list[Sweep]:
+    """Return the part within a range, and those before and behind it, in the order in which they run."""
+    ahead = [part for part in rest if s.ordered and part.over.low == s.over.low]
+    return [*ahead, within, *(part for part in rest if part not in ahead)]
+
+
+def _moved(found: tuple[Guard, ...], vector_axis: str) -> tuple[str, ...]:
+    """Return which ends of a range guards may move, as `clip` does: an upper bound of the vector axis the high one alone."""
+    slopes = [g.coefficient(vector_axis) if isinstance(g, Affine) else None for g in found]
+    signs = {None if c is None or not c.constant else c.constant > 0 for c in slopes}
+    return ("low",) if signs == {True} else ("high",) if signs == {False} else ("low", "high")
 
 
 def _is_presence(cond: Expr) -> bool:

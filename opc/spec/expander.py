@@ -1,157 +1,46 @@
-"""Texts of a spec with groups of several ranks, written out for one number of axes.
+"""Expands the stars in one text of a spec of several ranks or counts, token by token.
 
-`*S` becomes the axes of the group, and `*(S*stride - 1)` its expression once for each axis: in it, the group is the index along
-that axis (in a shape, the size), and a list with an element for each axis is that element. The new characters stand where those
-stood that they come from.
+`*S` becomes the axes of a group, `*x` all operands of a pack, and `*(S*stride - 1)` the expression once for each: in it, the
+group is the index along that axis (in a shape, the size), a pack the operand or dimension of that copy, and a list with an
+element for each is that element. The new characters stand where those stood that they come from.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field
 from itertools import pairwise
 from typing import TypeAlias
 
 from opc.diagnostics import Diagnostics
-from opc.names import JOINED, REDUCTIONS
-from opc.records import dataclass, replace
-from opc.spec.text import STRING, SourceText
+from opc.names import JOINED, OF_GROUP, OF_PACK, REDUCTIONS
+from opc.records import dataclass
+from opc.spec.copies import Copies, Token, tokens
+from opc.spec.text import SourceText
 
-_TOKEN = re.compile(rf"{STRING}|#[^\n]*|\.\s*[A-Za-z]\w*|[A-Za-z_]\w*|\.?\d[\w.]*|\*\*|\S")
-_WORD = re.compile(rf"{STRING}|#[^\n]*|(?<![\w.])([A-Za-z]\w*)")
 _NESTED = ("minimum", "maximum")
-
-
-def words(text: str) -> Iterator[tuple[int, str]]:
-    """Yield the names in a text with their places, those in quotes and comments left out."""
-    return ((m.start(1), m[1]) for m in _WORD.finditer(text) if m[1] is not None)
-
-
-@dataclass(frozen=True, slots=True)
-class Axes:
-    """The groups of a spec that have so many axes, and its lists that have an element for each of them."""
-
-    groups: tuple[str, ...]
-    rank: int
-    lists: frozenset[str]
-    apart: frozenset[str] = frozenset()
-    """The temporaries of a body of which each axis has one."""
-
-    def sizes(self, group: str) -> list[str]:
-        """Return the names of the sizes of a group's axes."""
-        return [f"{group}{i}" for i in range(self.rank)]
-
-    def indices(self, group: str) -> list[str]:
-        """Return the names of the indices along a group's axes."""
-        return [f"{group.lower()}{i}" for i in range(self.rank)]
-
 
 Named: TypeAlias = Callable[[str], Sequence[str]]
 """What a group stands for: the indices along its axes, or their sizes."""
 
 
 @dataclass(frozen=True, slots=True)
-class Texts:
-    """Writes texts out; mistakes are recorded."""
-
-    axes: Axes
-    found: Diagnostics
-
-    def body(self, text: SourceText, outputs: Collection[str]) -> SourceText:
-        """Return a body, which assigns these outputs. A statement that assigns another name, and has a group, a list or such a
-        name beside all stars, is one of each axis."""
-        apart: frozenset[str] = frozenset()
-        while True:
-            writer = _Writer(text, replace(self.axes, apart=apart), self.axes.indices, self.found)
-            more = {writer.text_of(s.start) for s in writer.statements() if any(writer.is_bare(i) for i in s)} - {*outputs}
-            if more <= apart:
-                writer.refuse_assigned_groups()
-                taken = {f"{name}{i}": name for name in apart for i in range(self.axes.rank)}
-                for start, name in words(text.value):
-                    if name in taken:
-                        span = text.span(start, start + len(name))
-                        self.found.error(f"'{name}' is the '{taken[name]}' of an axis", span, "take another name")
-                return _joined(text, writer.body())
-            apart |= more
-
-    def shape(self, text: SourceText) -> SourceText:
-        """Return the type and shape of an operand."""
-        return self._written(text, self.axes.sizes)
-
-    def sizes(self, text: SourceText) -> SourceText:
-        """Return an expression of sizes and attributes."""
-        return self._written(text, self.axes.sizes)
-
-    def size(self, text: SourceText, axis: int) -> SourceText:
-        """Return an expression of sizes and attributes for one axis."""
-        return self._written(text, self.axes.sizes, axis)
-
-    def reference(self, text: SourceText) -> SourceText:
-        """Return a call of something else, which has lists as Python does: `*padding` is its elements."""
-        return self._written(text, None)
-
-    def list_type(self, text: SourceText) -> SourceText:
-        """Return the type of an attribute: `int[*S]` with the number of axes."""
-        tokens = _tokens(text.value)
-        for star, name, close in zip(tokens, tokens[1:], tokens[2:]):
-            if star.text == "*" and name.text in self.axes.groups and close.text == "]":
-                return text.replace(star.start, name.end, str(self.axes.rank))
-        return text
-
-    def is_per_axis(self, text: str) -> bool:
-        """Whether an expression names a group or a list beside any `*(...)`: it is one for each axis."""
-        writer = _Writer(SourceText.of(text, ""), self.axes, self.axes.sizes, Diagnostics())
-        return any(writer.is_bare(i) for i in range(len(writer.tokens)))
-
-    def count_axes(self, text: str) -> int | None:
-        """Return how many axes an operand of this type has; None where that is the same for all ranks, or open."""
-        if not any(a.text == "*" and b.text in self.axes.groups for a, b in pairwise(_tokens(text))):
-            return None
-        written = Texts(self.axes, Diagnostics()).shape(SourceText.of(text, ""))
-        writer = _Writer(written, self.axes, None, Diagnostics())
-        inside = [i for i, opener in enumerate(writer.opener) if opener >= 0 and writer.opener[opener] < 0]
-        if any(writer.is_star(i) or writer.text_of(i) == "." for i in inside):
-            return None
-        return 1 + sum(writer.text_of(i) == "," for i in inside)
-
-    def _written(self, text: SourceText, named: Named | None, axis: int | None = None) -> SourceText:
-        return _joined(text, _Writer(text, self.axes, named, self.found).whole(axis))
-
-
-@dataclass(frozen=True, slots=True)
-class _Token:
-    text: str
-    start: int
-    end: int
-
-
-def _tokens(text: str) -> list[_Token]:
-    return [_Token(m[0], m.start(), m.end()) for m in _TOKEN.finditer(text)]
-
-
-def _joined(whole: SourceText, parts: Iterator[SourceText]) -> SourceText:
-    made = list(parts)
-    positions = tuple(p for part in made for p in part.positions)
-    return SourceText("".join(part.value for part in made), whole.source, positions, whole.begin)
-
-
-@dataclass(frozen=True, slots=True)
-class _Writer:
-    """Writes one text out, token by token."""
+class Expander:
+    """Writes one text out."""
 
     text: SourceText
-    axes: Axes
+    copies: Copies
     named: Named | None
     found: Diagnostics
-    tokens: list[_Token] = field(init=False)
+    tokens: list[Token] = field(init=False)
     partner: dict[int, int] = field(init=False)
     """The bracket that closes each one that opens."""
     opener: list[int] = field(init=False)
     """The bracket that each token stands in, -1 for none."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "tokens", _tokens(self.text.value))
+        object.__setattr__(self, "tokens", tokens(self.text.value))
         partner: dict[int, int] = {}
         opener: list[int] = []
         open_now: list[int] = []
@@ -194,7 +83,7 @@ class _Writer:
     def refuse_assigned_groups(self) -> None:
         """Record statements that assign a group as if it were a temporary."""
         for s in self.statements():
-            if self.text_of(s.start) in self.axes.groups:
+            if self.text_of(s.start) in self.copies.groups:
                 self._refuse(s.start, f"'{self.text_of(s.start)}' is a group of axes", "take another name")
 
     def _breaks(self, i: int) -> bool:
@@ -202,17 +91,17 @@ class _Writer:
         return "\n" in self.text.value[self.tokens[i - 1].end : self.tokens[i].start]
 
     def body(self) -> Iterator[SourceText]:
-        """Yield a body written out, each of its statements once or once for each axis."""
+        """Yield a body written out, each of its statements once or once for each copy."""
         at = 0
         for statement in self.statements():
             start, end = self.tokens[statement.start].start, self.tokens[statement.stop - 1].end
             yield self.text.cut(at, start)
             at = end
-            if self.text_of(statement.start) not in self.axes.apart:
+            if not self.copies.is_several(self.text_of(statement.start)):
                 yield from self.run(statement.start, statement.stop, None)
                 continue
-            copies = [list(self.run(statement.start, statement.stop, a)) for a in range(self.axes.rank)]
-            yield from self._separated(statement.start, copies, "\n")
+            made = [list(self.run(statement.start, statement.stop, a)) for a in range(self.copies.number)]
+            yield from self._separated(statement.start, made, "\n")
         yield self.text.cut(at, len(self.text.value))
 
     def _step(self, i: int, axis: int | None) -> tuple[int, list[SourceText] | None]:
@@ -220,8 +109,8 @@ class _Writer:
         name = self.text_of(i)
         if self.is_star(i):
             return self._star(i, axis)
-        if name in ("size", "position", "rank", "axis") and self.text_of(i + 1) == "(":
-            call = self._of_group(i, axis)
+        if name in (*OF_GROUP, *OF_PACK) and self.text_of(i + 1) == "(":
+            call = (self._of_group if name in OF_GROUP else self._of_pack)(i, axis)
             if call is not None:
                 return call
         if name == "unravel" and self.text_of(i + 1) == "(" and axis is not None and self.named is not None:
@@ -233,33 +122,42 @@ class _Writer:
             inside = self._inside(i + 2)
             if inside is not None and inside[2] == close:
                 return close + 1, self._folded(i, name, inside, axis)
-        if name in self.axes.lists and axis is not None and self.text_of(i + 1) != "[":
+        if name == "pad" and self.text_of(i + 1) == "(" and self.is_star(i + 2) and self._inside(i + 2) is not None:
+            return self.partner[i + 1] + 1, self._padded(i, axis)
+        if name in self.copies.lists and axis is not None and self.text_of(i + 1) != "[":
             return i + 1, [self._put(i, i + 1, f"{name}[{axis}]")]
-        if name in self.axes.groups and self.named is not None:
+        if name in self.copies.groups and self.named is not None:
             if axis is not None:
                 return i + 1, [self._put(i, i + 1, self._named(i, name)[axis])]
             self._refuse(i, f"'{name}' is a group of axes", f"write *{name}, or *(...) for what each axis has of it")
-        if name in self.axes.apart:
+        if self.copies.is_several(name):
             if axis is not None:
                 return i + 1, [self._put(i, i + 1, f"{name}{axis}")]
-            self._refuse(i, f"each axis has a '{name}' of its own", "write *(...), and name it there")
+            of_each = f"each {self.copies.of} has a '{name}' of its own"
+            message = f"there are several '{name}'" if name in self.copies.packs else of_each
+            self._refuse(i, message, "write *(...), and name it there")
         return i + 1, None
 
     def _star(self, i: int, axis: int | None) -> tuple[int, list[SourceText] | None]:
         """Write out `*S`, a list `*stride`, or `*(expression)`."""
         name = self.text_of(i + 1)
-        if axis is not None and (name == "(" or name in self.axes.lists):
-            self._refuse(i, "this is written once for each axis already", "leave out the star")
+        if axis is not None and (name == "(" or name in self.copies.lists or name in self.copies.packs):
+            self._refuse_nested(i)
             return i + 1, None
-        if name in self.axes.lists:
-            return i + 2, self._listed(i, [f"{name}[{a}]" for a in range(self.axes.rank)])
-        if name in self.axes.groups and self.named is not None:
+        if name in self.copies.lists:
+            return i + 2, self._listed(i, [f"{name}[{a}]" for a in range(self.copies.number)])
+        if name in self.copies.packs:
+            if self.text_of(i + 2) == "[":
+                self._refuse(i, f"'*{name}' are whole operands", f"write *({name}[...])")
+            return i + 2, self._listed(i, self.copies.each(name))
+        if name in self.copies.groups and self.named is not None:
             return i + 2, self._listed(i, self._named(i, name))
         inside = self._inside(i) if name == "(" else None
         if inside is None:
             return i + 1, None
         if not any(self._differs(k) for k in range(inside[0], inside[1])):
-            self._refuse(i, "nothing in this differs from axis to axis", "name a group in it, or a list of one")
+            of, hint = self.copies.of, "a group" if self.copies.groups else "one of several"
+            self._refuse(i, f"nothing in this differs from {of} to {of}", f"name {hint} in it, or a list of one")
         return inside[2], self._separated(i, self._copies(inside), ", ")
 
     def _listed(self, i: int, names: Sequence[str]) -> list[SourceText]:
@@ -272,7 +170,7 @@ class _Writer:
         opener = self.opener[i]
         if opener <= 0 or self.text_of(opener) != "[" or not (self._is_reduction(opener) or self._is_target(opener)):
             return self.named(group)
-        return [f"{index}:{size}" for index, size in zip(self.axes.indices(group), self.axes.sizes(group))]
+        return [f"{index}:{size}" for index, size in zip(self.copies.indices(group), self.copies.sizes(group))]
 
     def _is_reduction(self, opener: int) -> bool:
         close = self.partner.get(opener, -2)
@@ -291,13 +189,13 @@ class _Writer:
         call, close = self.text_of(i), self.partner.get(i + 1, -1)
         starred = self.text_of(i + 2) == "*"
         group = self.text_of(i + 3 if starred else i + 2)
-        if group not in self.axes.groups or close != (i + 4 if starred else i + 3):
+        if group not in self.copies.groups or close != (i + 4 if starred else i + 3):
             return None
         if self.named is None and call not in ("rank", "axis"):  # elsewhere an operand has no such sizes
             return None
-        sizes, indices = self.axes.sizes(group), self.axes.indices(group)
+        sizes, indices = self.copies.sizes(group), self.copies.indices(group)
         if call == "rank" and not starred:
-            return close + 1, [self._put(i, close + 1, str(self.axes.rank))]
+            return close + 1, [self._put(i, close + 1, str(self.copies.number))]
         if axis is not None and not starred and call in ("size", "axis"):
             return close + 1, [self._put(i, close + 1, sizes[axis] if call == "size" else str(axis))]
         if call == "size" and starred:
@@ -309,12 +207,29 @@ class _Writer:
             return close + 1, [self._put(i, close + 1, f"({position})")]
         return None
 
+    def _of_pack(self, i: int, axis: int | None) -> tuple[int, list[SourceText]] | None:
+        """Write out `count(x)`, and in one copy `number(x)` and `before(N)`, the sum of N in the copies ahead; None for another
+        call."""
+        call, name, close = self.text_of(i), self.text_of(i + 2), self.partner.get(i + 1, -1)
+        listed = name in self.copies.lists
+        if close != i + 3 or not (name in self.copies.packs or listed):
+            return None
+        if call == "count":
+            return close + 1, [self._put(i, close + 1, str(self.copies.number))]
+        if axis is None:
+            self._refuse(i, f"{call}({name}) is another one for each", "write it inside *(...), or in what is made of each")
+            return close + 1, []
+        if call == "number":
+            return close + 1, [self._put(i, close + 1, str(axis))]
+        ahead = [f"{name}[{a}]" if listed else f"{name}{a}" for a in range(axis)]
+        return close + 1, [self._put(i, close + 1, f"({' + '.join(ahead)})" if ahead else "0")]
+
     def _unravelled(self, i: int, axis: int) -> tuple[int, list[SourceText]] | None:
         """Write out `unravel(S, p)` for one axis: the index along it of the point that `position(*S)` numbers p."""
         group, close = self.text_of(i + 2), self.partner.get(i + 1)
-        if group not in self.axes.groups or self.text_of(i + 3) != "," or close is None or close < i + 5:
+        if group not in self.copies.groups or self.text_of(i + 3) != "," or close is None or close < i + 5:
             return None
-        sizes = self.axes.sizes(group)
+        sizes = self.copies.sizes(group)
         behind = f" // ({' * '.join(sizes[axis + 1 :])})" if sizes[axis + 1 :] else ""
         inner = list(self.run(i + 4, close, axis))
         return close + 1, [self._put(i, i + 1, "(("), *inner, self._put(i + 2, i + 3, f"){behind} % {sizes[axis]})")]
@@ -322,7 +237,7 @@ class _Writer:
     def _folded(self, i: int, name: str, inside: tuple[int, int, int], axis: int | None) -> list[SourceText] | None:
         """Write out `all(*(...))` and its like: one expression of those of all axes."""
         if axis is not None:
-            self._refuse(i + 2, "this is written once for each axis already", "leave out the star")
+            self._refuse_nested(i + 2)
             return None
         copies = [[self._put(i, i + 1, "("), *copy, self._put(i, i + 1, ")")] for copy in self._copies(inside)]
         if name in JOINED:
@@ -332,8 +247,22 @@ class _Writer:
             made = [self._put(i, i + 1, f"{name}("), *made, self._put(i, i + 1, ", "), *copy, self._put(i, i + 1, ")")]
         return made
 
+    def _padded(self, i: int, axis: int | None) -> list[SourceText] | None:
+        """Write out `pad(*(x[...]), v)`: the first of the reads that is inside, or v; without v one of them is."""
+        if axis is not None:
+            self._refuse_nested(i + 2)
+            return None
+        inside, close = self._inside(i + 2), self.partner[i + 1]
+        assert inside is not None
+        *made, last = self._copies(inside)
+        if self.text_of(inside[2]) == ",":
+            made, last = [*made, last], list(self.run(inside[2] + 1, close, None))
+        for copy in reversed(made):
+            last = [self._put(i, i + 1, "pad("), *copy, self._put(i, i + 1, ", "), *last, self._put(i, i + 1, ")")]
+        return last
+
     def _copies(self, inside: tuple[int, int, int]) -> list[list[SourceText]]:
-        return [list(self.run(inside[0], inside[1], a)) for a in range(self.axes.rank)]
+        return [list(self.run(inside[0], inside[1], a)) for a in range(self.copies.number)]
 
     def _separated(self, i: int, copies: list[list[SourceText]], between: str) -> list[SourceText]:
         sign = self._put(i, i + 1, between)
@@ -344,13 +273,14 @@ class _Writer:
         if self.text_of(star + 1) == "(":
             close = self.partner.get(star + 1)
             return None if close is None or close == star + 2 else (star + 2, close, close + 1)
-        if self.text_of(star + 1) in (*self.axes.groups, *self.axes.lists):
+        if self.text_of(star + 1) in (*self.copies.groups, *self.copies.lists, *self.copies.packs):
             return star + 1, star + 2, star + 2
         return None
 
     def is_bare(self, i: int) -> bool:
         """Whether a token names a group, or a whole list, beside all stars and what stands behind them."""
-        if not self._differs(i) or self.is_star(i - 1) or (self.text_of(i - 1) == "(" and self.text_of(i - 2) == "rank"):
+        counted = self.text_of(i - 1) == "(" and self.text_of(i - 2) in ("rank", "count")
+        if not self._differs(i) or self.is_star(i - 1) or counted:
             return False
         inside = self.opener[i]
         while inside >= 0:
@@ -360,9 +290,11 @@ class _Writer:
         return True
 
     def _differs(self, i: int) -> bool:
-        """Whether a token is something else for each axis: a group, a temporary of each, or a list, no element of it."""
+        """Whether a token is something else in each copy: a group, what there are several of, or a list, no element of it."""
         name = self.text_of(i)
-        return name in self.axes.groups or name in self.axes.apart or (name in self.axes.lists and self.text_of(i + 1) != "[")
+        if name in self.copies.lists:
+            return self.text_of(i + 1) != "["
+        return name in self.copies.groups or self.copies.is_several(name)
 
     def is_star(self, i: int) -> bool:
         """Whether a token is a star that spreads what stands behind it."""
@@ -377,6 +309,9 @@ class _Writer:
         old = self.text.positions[self.tokens[low].start : self.tokens[high - 1].end]
         begins = {m.start() for m in re.finditer(r"\w+|\W", new)}
         return SourceText(new, self.text.source, tuple(old[0] if i in begins else old[-1] for i in range(len(new))), old[0])
+
+    def _refuse_nested(self, i: int) -> None:
+        self._refuse(i, f"this is written once for each {self.copies.of} already", "leave out the star")
 
     def _refuse(self, i: int, message: str, hint: str) -> None:
         self.found.error(message, self.text.span(self.tokens[i].start, self.tokens[i].end), hint)
