@@ -121,9 +121,10 @@ class VariadicOp(OverloadedOp):
                 for _ in range(greatest - 1):
                     next(taken)
             parameters.append(parameter)
-        self._several = {p.name for p, operand in zip(parameters, inputs[greatest]) if operand.several}
+        self._several = tuple(p.name for p, operand in zip(parameters, inputs[greatest]) if operand.several)
         self._inputs = {p.name for p in parameters}
         self.__signature__ = inspect.Signature([*parameters, *taken])
+        self._parameters = tuple(self.__signature__.parameters)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the op that has so many operands.
@@ -132,9 +133,9 @@ class VariadicOp(OverloadedOp):
             TypeError: when what stands for several operands is no list.
             ValueError: when there is no op of so many, or nothing tells how many there are.
         """
-        names = [*self.__signature__.parameters]
+        names = self._parameters
         given = {**dict(zip(names, args)), **kwargs}
-        lists = {name: given[name] for name in names if name in self._several and given.get(name) is not None}
+        lists = {name: given[name] for name in self._several if given.get(name) is not None}
         wrong = next((name for name, value in lists.items() if not isinstance(value, list | tuple)), None)
         if wrong is not None:
             raise TypeError(f"{self.__name__}: {wrong} is a list of operands, not {type(lists[wrong]).__name__}")
@@ -157,7 +158,7 @@ class VariadicOp(OverloadedOp):
         ops = ", ".join(f"{op.__name__} has {count}" for count, op in self._counts.items())
         if lists:
             raise ValueError(f"{self.__name__}: {next(iter(lists))} has {lengths.pop()}: {ops}")
-        missing = sorted(self._several - {*given})
+        missing = [name for name in self._several if name not in given]
         if missing:
             raise TypeError(f"{self.__name__}() missing a required argument: '{missing[0]}'")
         raise ValueError(f"{self.__name__}: nothing tells how many there are: call one of {', '.join(self.members)}")

@@ -91,7 +91,9 @@ def joined(fragment: str, *messages: str) -> Case:
     return case("\n".join([*(f"{k}: {v}" for k, v in JOIN.items() if k not in present), fragment]), *messages)
 
 
-SPLIT = "counts: {y: [2, 3], P: y}\ninputs: {x: 'T[N]'}\noutputs: {y: 'T[P]'}\nattributes: {k: {type: 'int[*y]'}}\nshape: {P: k}\n"
+SPLIT = (
+    "counts: {y: [2, 3], P: y}\ninputs: {x: 'T[N]'}\noutputs: {y: 'T[P]'}\nattributes: {k: {type: 'int[*y]'}}\nshape: {P: k}\n"
+)
 
 COUNTS: list[Case] = [
     joined("counts: ⟦2⟧", "expected a mapping of names to their counts"),

@@ -32,11 +32,11 @@ def test_there_are_specs_to_check() -> None:
 def test_spec_compiles_and_its_examples_hold(place: str, text: str) -> None:
     from opc.pipeline import family_of
     from opc.spec.loader import loads
-    from opc.spec.ranks import numbers_of
+    from opc.spec.instances import numbers_of
     from opc.testing.references.examples import check_examples
 
-    for rank in numbers_of(text) or (None,):
-        family = family_of(loads(text, place, whole=False, rank=rank))
+    for number in numbers_of(text) or (None,):
+        family = family_of(loads(text, place, whole=False, number=number))
         assert [f"{name}: {wrong}" for name, wrong in check_examples(family) if wrong] == []
 
 

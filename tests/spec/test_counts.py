@@ -113,7 +113,9 @@ def test_a_body_is_written_out(body: str, written: str) -> None:
 
 
 def test_the_other_parts_are_written_out() -> None:
-    text = spec("y = w").replace("w: 'T[M]'", "'v?': 'T[M]'").replace("counts: {x: [2, 3], N: x}", "counts: {x: [2, 3], N: x, v: x}")
+    text = (
+        spec("y = w").replace("w: 'T[M]'", "'v?': 'T[M]'").replace("counts: {x: [2, 3], N: x}", "counts: {x: [2, 3], N: x, v: x}")
+    )
     text += "onnx_name: Foo\nnames: {rknn: a::b}\nshape: {M: sum(*N)}\nrequire: [N > k, prod(*N) > 2]\n"
     text += "reference: {onnx: 'Foo(*x, p=[*k])', torch: 'f{x}([*x])'}\n"
     text += "gradient: {saves: [y], body: 'd_x = d_y * number(x)'}\n"
@@ -131,7 +133,10 @@ def test_the_other_parts_are_written_out() -> None:
 
 def test_outputs_and_memory_of_each() -> None:
     text = CUT.replace("inputs: {x: 'T[N]'}", "inputs: {x: 'T[N]', v: 'T[P]'}").replace("P: y}", "P: y, v: y}")
-    text = text.replace("x[before(P) + i]", "x[before(P) + i] + v[i]") + "inplace: {y: v}\ngradient: {saves: [y], body: 'd_v[i] = d_y[i]'}\n"
+    text = (
+        text.replace("x[before(P) + i]", "x[before(P) + i] + v[i]")
+        + "inplace: {y: v}\ngradient: {saves: [y], body: 'd_v[i] = d_y[i]'}\n"
+    )
     model = loads(text, "cut.yaml", number=2).model
     assert model.inplace == {"y0": "v0", "y1": "v1"}
     assert model.gradient.saves == ["y0", "y1"]
