@@ -31,8 +31,8 @@ def test_there_are_specs_to_check() -> None:
 @pytest.mark.parametrize(("place", "text"), SPECS, ids=[p for p, _ in SPECS])
 def test_spec_compiles_and_its_examples_hold(place: str, text: str) -> None:
     from opc.pipeline import family_of
-    from opc.spec.loader import loads
     from opc.spec.instances import numbers_of
+    from opc.spec.loader import loads
     from opc.testing.references.examples import check_examples
 
     for number in numbers_of(text) or (None,):

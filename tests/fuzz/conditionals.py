@@ -38,7 +38,35 @@ inputs: {x: 'T[N]', w: 'T[M]', 'v?': 'T[M]', 'ids?': 'int64[N]'}
 outputs: {y: 'T[N]', z: 'bool[N]', u: 'T[M]', t: 'T[N]'}
 """
 
+JOINED = """\
+inputs: {x: 'T[N]', v: 'T[M]', w: 'T[K]', u: 'T[Q]'}
+outputs: {y: 'T[L]'}
+shape: {L: N + M + K + Q}
+attributes: {c: int}
+"""
+OF_ALL = JOINED.replace("y: 'T[L]'", "y: 'T[]', k: 'int64[]'").replace("shape: {L: N + M + K + Q}\n", "")
+
 CONDITIONALS = {
+    "joined_rows": (JOINED, "y[i] = pad(x[i], pad(v[i - N], pad(w[i - N - M], u[i - N - M - K]))) * (1 + c)"),
+    "joined_rows_in_reverse": (
+        JOINED,
+        "y[i] = pad(u[L - 1 - i], pad(w[L - 1 - i - Q], pad(v[L - 1 - i - Q - K], x[N - 1 - i]))) * (1 + c)",
+    ),
+    "rows_cut_at_any_place": (
+        JOINED,
+        "y[i] = pad(x[i + c], pad(v[c - i], 0.5) if i >= c else pad(w[i - 2], 2) if i < N + 1 else pad(u[i], 3))",
+    ),
+    "bounds_on_one_side_and_both": (
+        JOINED,
+        """t[i:L] = pad(x[i], 1) if i >= 2 else 3
+  y[i] = t[i] + (pad(v[i], 1) if i < 3 else pad(w[i], 2) if i < 5 and i >= c else pad(u[i], 4))""",
+    ),
+    "the_first_of_joined_rows": (
+        OF_ALL,
+        """t[i:N + M + K] = pad(x[i], pad(v[i - N], w[i - N - M])) + pad(u[c], 0)
+  y = max[i:N + M](pad(x[i], v[i - N] * 2))
+  k = argmax[i:N + M + K](pad(w[i], pad(x[i - K], v[i - N - K]))) + argmin[i](t[i])""",
+    ),
     "read_behind_and_or": (
         BEHIND,
         """y[i] = x[i] if i < M and w[i] > 0 else (x[i - 1] if i > 0 and x[i - 1] > x[i] else 2)

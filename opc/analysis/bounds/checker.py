@@ -153,13 +153,18 @@ class Knowledge:
         if self._with_facts(f, ranges, [g for cond, holds in conditions for g in facts_of(cond, holds)]):
             return True
         cases: list[tuple[Affine, ...]] = [()]
-        several = False
+        split = False
         for cond, holds in conditions:
-            more = cases_of(cond, holds)
+            found = cases_of(cond, holds)
+            more = [case for case in found if not any(self._never(g, ranges) for g in case)]
             if len(cases) * len(more) <= _MAX_CASES:
                 cases = [c for a in cases for b in more if not _is_impossible(c := a + b)]
-                several |= len(more) > 1
-        return several and all(self._with_facts(f, ranges, case) for case in cases)
+                split |= len(found) > 1
+        return split and all(self._with_facts(f, ranges, case) for case in cases)
+
+    def _never(self, fact: Affine, ranges: Mapping[str, Affine]) -> bool:
+        """Whether what a condition would say is true at no point of the ranges: that `i - N` is not negative where i is below N."""
+        return fact.constant is None and self._with_facts(-fact - 1, ranges, ())
 
     def _with_facts(self, f: Affine, ranges: Mapping[str, Affine], facts: Iterable[Affine]) -> bool:
         """Whether `f` is proved not negative at every point of the ranges where further facts hold."""
@@ -264,9 +269,7 @@ def _chosen_by(m: Minimum) -> Affine | None:
 
 
 def _is_impossible(facts: tuple[Affine, ...]) -> bool:
-    """Whether a fact is never at least 0, as `-i - 1`, or not together with another, as `i - j` and `j - i - 1`."""
-    if any(f.constant is None and (-f - 1).is_never_negative for f in facts):
-        return True
+    """Whether two facts contradict each other, as `i - j` and `j - i - 1` do: not both are at least 0."""
     return any((c := (f + g).constant) is not None and c < 0 for n, f in enumerate(facts) for g in facts[n:])
 
 
