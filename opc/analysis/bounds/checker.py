@@ -163,7 +163,7 @@ class Knowledge:
         return split and all(self._with_facts(f, ranges, case) for case in cases)
 
     def _never(self, fact: Affine, ranges: Mapping[str, Affine]) -> bool:
-        """Whether what a condition would say is true at no point of the ranges: that `i - N` is not negative where i is below N."""
+        """Whether a fact holds at no point of the ranges: that `i - N` is not negative, where i is below N."""
         return fact.constant is None and self._with_facts(-fact - 1, ranges, ())
 
     def _with_facts(self, f: Affine, ranges: Mapping[str, Affine], facts: Iterable[Affine]) -> bool:
