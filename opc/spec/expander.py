@@ -122,7 +122,7 @@ class Expander:
             inside = self._inside(i + 2)
             if inside is not None and inside[2] == close:
                 return close + 1, self._folded(i, name, inside, axis)
-        if name == "pad" and self.text_of(i + 1) == "(" and self.is_star(i + 2) and self._inside(i + 2) is not None:
+        if name == "pad" and i + 1 in self.partner and self.is_star(i + 2) and self._inside(i + 2) is not None:
             return self.partner[i + 1] + 1, self._padded(i, axis)
         if name in self.copies.lists and axis is not None and self.text_of(i + 1) != "[":
             return i + 1, [self._put(i, i + 1, f"{name}[{axis}]")]
