@@ -192,6 +192,7 @@ class ShapeFunctions(ListedAxes):
         for place in step.places:
             name = place.attribute.name
             arguments = [said(name), name, said(operand.name), operand.name, str(place.first), str(place.last)]
+            arguments += ["adds=True"] if place.adds else []
             yield bracketed(f"{name} = {self._call('axis')}", arguments, indent=margin)
         yield from self._placed(step, margin)
         at = _Position("", 0)
