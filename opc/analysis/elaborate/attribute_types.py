@@ -157,7 +157,9 @@ class AttributeTyper:
             return
         at = self.spec.span("attributes", name, "dim")
         owners = [o for o in self.inputs if any(isinstance(d, Affine) and d == Affine.of(Dim(entry.dim)) for d in o.dims)]
-        alone = name not in self.arranging.slots and not any(len([d for d in o.dims if isinstance(d, Group)]) == 2 for o in owners)
+        alone = name not in self.arranging.slots and not any(
+            len([d for d in o.dims if isinstance(d, Group)]) == 2 for o in owners
+        )
         if alone and (owners or entry.dim in self.spec.model.shape):
             # Outputs are read later.
             self.arranging.added[name] = entry.dim

@@ -51,9 +51,11 @@ class Signature:
         self.scope.lenient |= bool(self.scope.broken_dims)
         self.attribute_typer.checks()
         self._outputs()
-        if len(self.outputs) == len(spec.model.outputs):
-            self.scope.lenient |= not self.attribute_typer.arranging.new_axes(self.outputs)
-        self.attribute_typer.arranging.operands(self.attributes, self.outputs)
+        arranging = self.attribute_typer.arranging
+        if len(self.outputs) < len(spec.model.outputs) or arranging.new_axes(self.outputs):
+            arranging.operands(self.attributes, self.outputs)
+        else:
+            self.scope.lenient = True
         self._require()
         self._determined()
 

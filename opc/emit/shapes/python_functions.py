@@ -32,7 +32,7 @@ from opc.analysis.shapes.steps import (
 )
 from opc.emit.python.layout import bracketed, tupled, unless_any
 from opc.emit.python.scalars import PythonScalarText
-from opc.emit.python.text import WIDTH, Bracket, docstring, literal, quoted
+from opc.emit.python.text import WIDTH, Bracket, docstring, literal, quoted, tuple_of
 from opc.emit.shapes.python_listed import ListedAxes, said
 from opc.ir.affine import Affine, Dim, GroupSize, Symbol
 from opc.ir.dtypes import Acc, DType, ElementType, TypeVar
@@ -301,7 +301,7 @@ class ShapeFunctions(ListedAxes):
             elif step.needs:
                 parts = [entries[-1], f"if {self._given(step)}", "else None"]
                 one = " ".join(parts)
-                entries[-1] = one if len(one) + 9 <= WIDTH or self.arrangement is None else "\n        ".join(parts)
+                entries[-1] = one if len(one) + 9 <= WIDTH else "\n        ".join(parts)
         yield tupled("return ", entries)
 
     def _given(self, step: SizeOutput) -> str:
@@ -319,7 +319,7 @@ class ShapeFunctions(ListedAxes):
         items = [self._entry(operand, i, dim) for i, dim in enumerate(operand.dims)]
         if len(items) == 1 and items[0].startswith("*"):
             return items[0][1:]
-        return f"({', '.join(items)}{',' if len(items) == 1 else ''})"
+        return tuple_of(items).render(8, 1)
 
     def _entry(self, operand: Operand, number: int, dim: Affine | Group) -> str:
         if isinstance(dim, Group):

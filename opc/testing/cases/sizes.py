@@ -252,7 +252,8 @@ def axis_attributes(op: Op, sizes: Sizes, negative: bool = False) -> dict[str, A
         elif attribute.kind is AttributeKind.AXIS and attribute.dim is not None:
             place = placing(op, attribute)[0]
             before, after = (
-                sum(1 if isinstance(d, Affine) else len(sizes.groups[d.name]) for d in side) for side in (place.before, place.after)
+                sum(1 if isinstance(d, Affine) else len(sizes.groups[d.name]) for d in side)
+                for side in (place.before, place.after)
             )
             result[attribute.name] = -after - 1 if negative else before
     return result
