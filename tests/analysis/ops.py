@@ -105,6 +105,8 @@ SPREAD_BACKWARD = op(
     [operand("d_w", P, optional=True)],
     (NEW,),
 )
+TOLD = op("told", [operand("s", A), operand("x", A, N, B), operand("z", A, B)], [operand("y", A, N, B)], (AXIS,))
+TOLD_STACK = op("told_stack", [operand("s", A), operand("x", A, B)], [operand("y", A, P, B)], (NEW,), (("P", Affine.of(2)),))
 LAYER_NORM = op(
     "layer_norm",
     [operand("x", DOTS, D), operand("w", D, optional=True), operand("b", D, optional=True)],
@@ -219,7 +221,7 @@ EVERY = (
     LEAKY_RELU, SOFTMAX, SOFTMAX_BACKWARD, LOGSUMEXP_BACKWARD, LAYER_NORM,
     ADD, ADD_BACKWARD, DUAL_BACKWARD, SCALE_BACKWARD, POOL, POOL_BACKWARD,
     HALVE, CONVERT, NESTED, CUT, EDGES, REDUCE, REDUCE_BACKWARD, REDUCE_JVP, SWAP, SWAP_JVP,
-    STACK, STACK_JVP, SPREAD, SPREAD_BACKWARD,
+    STACK, STACK_JVP, SPREAD, SPREAD_BACKWARD, TOLD, TOLD_STACK,
 )  # fmt: skip
 
 CALLS: tuple[tuple[Op, dict[str, tuple[int, ...] | None], dict[str, object], dict[str, tuple[int, ...]] | str], ...] = (
@@ -247,6 +249,10 @@ CALLS: tuple[tuple[Op, dict[str, tuple[int, ...] | None], dict[str, object], dic
         "stack: axis = -3 is out of range: a has 1 axis beside the new one, so it must be from -2 to 1",
     ),
     (STACK, {"a": (3, 4), "b": (3, 5)}, {"axis": 1}, "stack: *B is [4] in a, but [5] in b"),
+    (TOLD, {"s": (3,), "x": (3, 4, 5), "z": (3, 5)}, {"axis": 1}, {"y": (3, 4, 5)}),
+    (TOLD, {"s": (3,), "x": (3, 4), "z": (3,)}, {"axis": 0}, "told: *A is [3] in s, but [] in x"),
+    (TOLD_STACK, {"s": (3,), "x": (3, 4)}, {"axis": 1}, {"y": (3, 2, 4)}),
+    (TOLD_STACK, {"s": (3,), "x": (3, 4)}, {}, "told_stack: *A is [3] in s, but [3, 4] in x"),
     (STACK_JVP, {"t_a": None, "t_b": (3, 4)}, {"axis": 1}, {"t_y": (3, 2, 4)}),
     (SPREAD, {"w": (5,), "x": (7, 2, 3, 4)}, {"axis": 3}, {"y": (7, 2, 3, 5, 4), "z": (2, 4)}),
     (SPREAD, {"w": (5,), "x": (7, 2, 3, 4)}, {"axis": -3}, {"y": (7, 2, 5, 3, 4), "z": (3, 4)}),

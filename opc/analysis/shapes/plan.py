@@ -179,16 +179,23 @@ class _Planner:
             attribute = None if placed is None else self._axis(dims[placed])
             if split is not None and i < split[1] <= following:
                 attribute, placed = split
-            if self.groups.get(group_key(_as_group(dims[i]))) is Bound.YES:
-                lengths.append(Same(after))
-            elif placed is not None and attribute is not None:
+            told = self.groups.get(group_key(_as_group(dims[i]))) is Bound.YES
+            # Where the input is the first to tell where the axis stands, that is held against what is known of the group.
+            if placed is not None and attribute is not None and (not told or self._counts(operand, attribute)):
                 lengths.append(UpTo(attribute.name, placed - i - 1, after))
+            elif told:
+                lengths.append(Same(after))
             else:
                 behind = tuple(group_key(_as_group(dims[j])) for j in positions[n + 1 :])
                 if not all(self.groups.get(key) is Bound.YES for key in behind):
                     return None
                 lengths.append(Rest(after, behind))
         return lengths
+
+    def _counts(self, operand: Operand, attribute: Attribute) -> bool:
+        """Whether an axis attribute is first counted among the axes of an input."""
+        known = self.placed.get(attribute.name, Bound.NO)
+        return known is not Bound.YES and any(place.operand is operand for place in placing(self.op, attribute))
 
     def _axis(self, dim: DimSpec) -> Attribute | None:
         """Return the axis attribute that places this dimension, if one does."""
