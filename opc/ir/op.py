@@ -12,7 +12,7 @@ from enum import Enum
 from typing import TypeAlias
 
 from opc.diagnostics import NO_SPAN, Source, Span
-from opc.ir.affine import Affine, Dim, Index
+from opc.ir.affine import Affine, Index
 from opc.ir.budget import check_size
 from opc.ir.dtypes import DType, ElementType, TypeVar
 from opc.ir.expr import Expr, GroupRef

@@ -1,9 +1,9 @@
 """Where an axis attribute stands among an input's axes: at a dimension that the input has, or between two of its groups, where an
 output has a new axis.
 
-An op with `axis: {type: axis, dim: N}` places N in `x: T[*A, N, *B]`. Where only an output `y: T[*A, K, *B]` has the dimension that
-an attribute places, an input `x: T[*A, *B]` is *split* there: the attribute counts the axes of y, so that as many axes of x belong to
-`*A` as it says, once counted from the front. In a gradient, that of y is an input which has the dimension.
+An op with `axis: {type: axis, dim: N}` places N in `x: T[*A, N, *B]`. Where only an output `y: T[*A, K, *B]` has the dimension
+that an attribute places, an input `x: T[*A, *B]` is *split* there: the attribute counts the axes of y, so that as many axes of x
+belong to `*A` as it says, once counted from the front. In a gradient, that of y is an input which has the dimension.
 """
 
 from __future__ import annotations

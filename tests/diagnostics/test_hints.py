@@ -54,8 +54,8 @@ HINTS: list[tuple[Case, str]] = [
     ),
     (
         case(
-            "inputs: {x: 'T[*A, *B, N]'}\noutputs: {y: 'T[*A, D, *B]'}\nshape: {D: 2}\nkernel: 'y[*A, d, *B] = sum[n](x[*A, *B, n])'\n"
-            "attributes: {axis: {type: axis, dim: D}}"
+            "inputs: {x: 'T[*A, *B, N]'}\noutputs: {y: 'T[*A, D, *B]'}\nshape: {D: 2}\n"
+            "kernel: 'y[*A, d, *B] = sum[n](x[*A, *B, n])'\nattributes: {axis: {type: axis, dim: D}}"
         ),
         "declare one as T[*A, *B]",
     ),

@@ -80,7 +80,9 @@ def tensors(**shapes: str) -> tuple[Tensor, ...]:
 
 ADDED = Flavour(
     "added",
-    tensors(x="T *A *B", z="T *A *B", w="T K", v="T N K", c="T N", b="T? *A *B", s="T", q="Q *A *B", ids="I *A *B", on="bool *A *B"),
+    tensors(
+        x="T *A *B", z="T *A *B", w="T K", v="T N K", c="T N", b="T? *A *B", s="T", q="Q *A *B", ids="I *A *B", on="bool *A *B"
+    ),
     (("*A", "K", "*B"), ("*A", "*B"), ("K",), ("N",), ("N", "*A", "*B")),
     shape={"K": "width"},
     adds=True,

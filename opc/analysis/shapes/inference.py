@@ -168,7 +168,7 @@ class _Run:
         self.env.attributes[name] = self.counted(name, operand, whole, step.first, whole - step.last - 1, step.adds)
 
     def counted(self, name: str, operand: str, rank: int, low: int, high: int, adds: bool = False) -> int:
-        """Return an axis attribute counted from the front, where it is in range of so many axes, of which it may be the new one."""
+        """Return an axis attribute counted from the front, where it is in range of so many axes; `adds`: one of them is new."""
         given = int(self.env.attribute(name))
         axis = given + rank if given < 0 else given
         if not low <= axis <= high:

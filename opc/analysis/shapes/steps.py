@@ -157,7 +157,7 @@ AxisMatch: TypeAlias = MatchDim | MatchGroup | SkipAxis
 class PlaceAxis:
     """An axis attribute is normalised against an operand's rank.
 
-    It must lie in `first <= axis < rank - last`, counted from the end when negative. Where it `adds` an axis, this is counted too.
+    It must lie in `first <= axis < rank - last`, counted from the end when negative. One that it `adds` is counted too.
     """
 
     attribute: Attribute
