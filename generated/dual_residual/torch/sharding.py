@@ -144,8 +144,8 @@ class _Call:
         # An axis is one of an operand with groups around it; an input may have all axes of
         # such an operand but this one.
         whole = [text.split() for text in (*self.rule.inputs, *self.rule.outputs)]
-        whole = [entries for entries in whole if dim in entries and _groups(entries) > 1]
-        lacking = {tuple(e for e in entries if e != dim): entries for entries in whole}
+        whole = [w for w in whole if dim in w and _groups(w) > 1]
+        lacking = {tuple(e for e in w if e != dim): w for w in whole}
         inputs = [(t.split(), s) for t, s in zip(self.rule.inputs, self.tensors)]
         for own, tensor in sorted(inputs, key=lambda i: -_groups(i[0])):
             entries = own if dim in own else lacking.get(tuple(own))
