@@ -16,7 +16,7 @@ def narrow(name: str, folder: Path, types: str = "float32") -> Path:
     text, count = re.subn(r"\bT: (\[[^\]]*\]|\w+)", f"T: [{types}]", (SPECS / f"{name}.yaml").read_text(), count=1)
     assert count, name
     folder.mkdir(parents=True, exist_ok=True)
-    place = folder / f"{name}.yaml"
+    place = folder / f"{Path(name).name}.yaml"
     # A package that was built from it stays as it is.
     if not place.exists() or place.read_text() != text:
         place.write_text(text)

@@ -95,6 +95,7 @@ class OpNode(Node):
         "_onnx",
         "_ordered",
         "_orderings",
+        "_places",
         "_plan",
         "_positive",
         "_prepared",
@@ -104,6 +105,7 @@ class OpNode(Node):
         "_shardings",
         "_simplified",
         "_spec_names",
+        "_splits",
         "_sunken",
         "_verified",
     )

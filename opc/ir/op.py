@@ -12,7 +12,7 @@ from enum import Enum
 from typing import TypeAlias
 
 from opc.diagnostics import NO_SPAN, Source, Span
-from opc.ir.affine import Affine, Dim, Index
+from opc.ir.affine import Affine, Index
 from opc.ir.budget import check_size
 from opc.ir.dtypes import DType, ElementType, TypeVar
 from opc.ir.expr import Expr, GroupRef
@@ -269,15 +269,6 @@ class Op(OpNode):
         """The names of the inputs that have a group of their own: all of them together tell what they broadcast to."""
         own = (o for o in self.inputs if any(isinstance(d, Group) and d.of is not None for d in o.dims))
         return frozenset(o.name for o in own)
-
-    def placing(self, axis: Attribute) -> tuple[Operand, ...]:
-        """The inputs that an axis attribute counts the axes of: of those with its dimension, the ones with most groups.
-
-        An axis is one of `x[*A, N, *B]`, whatever of `w[N]` comes before it.
-        """
-        place = Affine.of(Dim(axis.dim or ""))
-        groups = {o: sum(isinstance(d, Group) for d in o.dims) for o in self.inputs if place in o.dims}
-        return tuple(o for o, count in groups.items() if count == max(groups.values()))
 
     @property
     def assignments(self) -> Mapping[str, Assign]:

@@ -87,6 +87,26 @@ SWAP = op(
     PLACES,
 )
 SWAP_JVP = op("swap_jvp", [operand("z", K), operand("w", P, N)], [operand("t_y", K, P, N, optional=True)], PLACES)
+NEW = Attribute("axis", AttributeKind.AXIS, None, False, -1, dim="P")
+STACK = op(
+    "stack", [operand("a", A, B), operand("b", A, B, optional=True)], [operand("y", A, P, B)], (NEW,), (("P", Affine.of(2)),)
+)
+STACK_JVP = op(
+    "stack_jvp",
+    [operand("t_a", A, B, optional=True), operand("t_b", A, B, optional=True)],
+    [operand("t_y", A, P, B, optional=True)],
+    (NEW,),
+    (("P", Affine.of(2)),),
+)
+SPREAD = op("spread", [operand("w", P), operand("x", N, A, D, B)], [operand("y", N, A, D, P, B), operand("z", A, B)], (NEW,))
+SPREAD_BACKWARD = op(
+    "spread_backward",
+    [operand("d_z", A, B, optional=True), operand("x", N, A, D, B), operand("d_y", N, A, D, P, B)],
+    [operand("d_w", P, optional=True)],
+    (NEW,),
+)
+TOLD = op("told", [operand("s", A), operand("x", A, N, B), operand("z", A, B)], [operand("y", A, N, B)], (AXIS,))
+TOLD_STACK = op("told_stack", [operand("s", A), operand("x", A, B)], [operand("y", A, P, B)], (NEW,), (("P", Affine.of(2)),))
 LAYER_NORM = op(
     "layer_norm",
     [operand("x", DOTS, D), operand("w", D, optional=True), operand("b", D, optional=True)],
@@ -201,6 +221,7 @@ EVERY = (
     LEAKY_RELU, SOFTMAX, SOFTMAX_BACKWARD, LOGSUMEXP_BACKWARD, LAYER_NORM,
     ADD, ADD_BACKWARD, DUAL_BACKWARD, SCALE_BACKWARD, POOL, POOL_BACKWARD,
     HALVE, CONVERT, NESTED, CUT, EDGES, REDUCE, REDUCE_BACKWARD, REDUCE_JVP, SWAP, SWAP_JVP,
+    STACK, STACK_JVP, SPREAD, SPREAD_BACKWARD, TOLD, TOLD_STACK,
 )  # fmt: skip
 
 CALLS: tuple[tuple[Op, dict[str, tuple[int, ...] | None], dict[str, object], dict[str, tuple[int, ...]] | str], ...] = (
@@ -215,6 +236,39 @@ CALLS: tuple[tuple[Op, dict[str, tuple[int, ...] | None], dict[str, object], dic
         "softmax: axis = 2 is out of range: x has 2 axes, so it must be from -2 to 1",
     ),
     (SOFTMAX, {"x": ()}, {}, "softmax: x must have at least 1 axis, but has shape []"),
+    (STACK, {"a": (3, 4), "b": (3, 4)}, {}, {"y": (3, 4, 2)}),
+    (STACK, {"a": (3, 4), "b": (3, 4)}, {"axis": -2}, {"y": (3, 2, 4)}),
+    (STACK, {"a": (3, 4), "b": None}, {"axis": 0}, {"y": (2, 3, 4)}),
+    (STACK, {"a": (), "b": ()}, {"axis": 0}, {"y": (2,)}),
+    (
+        STACK, {"a": (3, 4), "b": (3, 4)}, {"axis": 3},
+        "stack: axis = 3 is out of range: a has 2 axes beside the new one, so it must be from -3 to 2",
+    ),
+    (
+        STACK, {"a": (3,), "b": None}, {"axis": -3},
+        "stack: axis = -3 is out of range: a has 1 axis beside the new one, so it must be from -2 to 1",
+    ),
+    (STACK, {"a": (3, 4), "b": (3, 5)}, {"axis": 1}, "stack: *B is [4] in a, but [5] in b"),
+    (TOLD, {"s": (3,), "x": (3, 4, 5), "z": (3, 5)}, {"axis": 1}, {"y": (3, 4, 5)}),
+    (TOLD, {"s": (3,), "x": (3, 4), "z": (3,)}, {"axis": 0}, "told: *A is [3] in s, but [] in x"),
+    (TOLD_STACK, {"s": (3,), "x": (3, 4)}, {"axis": 1}, {"y": (3, 2, 4)}),
+    (TOLD_STACK, {"s": (3,), "x": (3, 4)}, {}, "told_stack: *A is [3] in s, but [3, 4] in x"),
+    (STACK_JVP, {"t_a": None, "t_b": (3, 4)}, {"axis": 1}, {"t_y": (3, 2, 4)}),
+    (SPREAD, {"w": (5,), "x": (7, 2, 3, 4)}, {"axis": 3}, {"y": (7, 2, 3, 5, 4), "z": (2, 4)}),
+    (SPREAD, {"w": (5,), "x": (7, 2, 3, 4)}, {"axis": -3}, {"y": (7, 2, 5, 3, 4), "z": (3, 4)}),
+    (SPREAD, {"w": (5,), "x": (7, 2, 3, 4)}, {}, {"y": (7, 2, 3, 4, 5), "z": (2, 3)}),
+    (
+        SPREAD, {"w": (5,), "x": (7, 2, 3, 4)}, {"axis": 1},
+        "spread: axis = 1 is out of range: x has 4 axes beside the new one, so it must be from 2 to 4",
+    ),
+    (
+        SPREAD_BACKWARD, {"d_z": (2, 4), "x": (7, 2, 3, 4), "d_y": (7, 2, 3, 5, 4)}, {"axis": 3},
+        {"d_w": (5,)},
+    ),
+    (
+        SPREAD_BACKWARD, {"d_z": (2, 4), "x": (7, 2, 3, 4), "d_y": (7, 2, 3, 5, 4)}, {"axis": 2},
+        "spread_backward: *B is [5, 4] in d_y, but [2, 4] in d_z",
+    ),
     (LOGSUMEXP_BACKWARD, {"x": (2, 3, 4), "y": (2, 4), "d_y": (2, 4)}, {"axis": 1}, {"d_x": (2, 3, 4)}),
     (
         LOGSUMEXP_BACKWARD, {"x": (2, 3, 4), "y": (2, 4), "d_y": (2, 5)}, {"axis": 1},

@@ -17,6 +17,10 @@ PERMUTED = (
     "inputs: {x: 'T[*R]'}\noutputs: {y: 'T[*R]'}\nkernel: 'y[*R] = x[*R]'\n"
     "attributes: {p: {type: permutation, group: R, of: x, default: []}}\n"
 )
+ADDED = (
+    "inputs: {x: 'T[*A, *B]'}\noutputs: {y: 'T[*A, K, *B]'}\nshape: {K: 2}\nkernel: 'y[*A, k, *B] = x[*A, *B]'\n"
+    "attributes: {axis: {type: axis, dim: K, default: 0}}\n"
+)
 DEEP = "(-" * 120 + "1" + ")" * 120
 SCALED = "kernel: y = x * alpha\n"
 
@@ -211,6 +215,23 @@ ATTRIBUTES: list[Case] = [
     case(PLACED.replace("dim: N", "dim: ⟦M⟧"), "no input has the dimension 'M'"),
     case(MATRIX + "attributes: {axis: {type: axis, dim: ⟦N⟧}}", "'N' does not stand between two axis groups"),
     case(PLACED.replace("-1}}", "-1}, axis2: {type: axis, dim: ⟦N⟧}}"), "'axis' places 'N' already"),
+    case(
+        ADDED.replace("T[*A, K", "T[K, *A").replace("y[*A, k", "y[k, *A").replace("dim: K", "dim: ⟦K⟧"),
+        "no input has the dimension 'K'",
+    ),
+    case(
+        ADDED.replace("T[*A, *B]", "T[*A, *B, N]").replace("= x[*A, *B]", "= sum[n](x[*A, *B, n])").replace("dim: K", "dim: ⟦K⟧"),
+        "no input that is always given has the axes of 'y' beside 'K'",
+    ),
+    case(
+        ADDED.replace("x: ", "'x?': ").replace("*B]'\natt", "*B] if present(x) else 0'\natt").replace("dim: K", "dim: ⟦K⟧"),
+        "no input that is always given has the axes of 'y' beside 'K'",
+    ),
+    case(
+        ADDED.replace("dim: K", "dim: ⟦K⟧").replace("0}}", "0}, listed: {type: axes, group: B, default: [0]}}"),
+        "'listed' says where axes stand already",
+    ),
+    case(ADDED.replace("default: 0}", "default: 0}, more: {type: axis, dim: ⟦K⟧}"), "'axis' places 'K' already"),
     case("attributes: {⟦axes⟧: axes}", "'axes' does not say which group its axes are"),
     case("attributes: {axes: ⟦'axes[2]'⟧}", "there are no lists of axes"),
     case("attributes: {a: {type: int, ⟦group⟧: R}}", "'group' belongs to axes and permutation attributes"),

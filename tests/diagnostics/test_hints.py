@@ -47,10 +47,17 @@ HINTS: list[tuple[Case, str]] = [
     (case("attributes: {axis: {type: axis, dim: N}}"), "declare an input as T[*A, N, *B]"),
     (
         case(
-            "inputs: {x: 'T[*A, *B]'}\noutputs: {y: 'T[*A, D, *B]'}\nshape: {D: 2}\nkernel: 'y[*A, d, *B] = x[*A, *B]'\n"
+            "inputs: {x: 'T[*A, *B]'}\noutputs: {y: 'T[*A, *B, D]'}\nshape: {D: 2}\nkernel: 'y[*A, *B, d] = x[*A, *B]'\n"
             "attributes: {axis: {type: axis, dim: D}}"
         ),
-        "an axis attribute places an axis that inputs have, no new one of an output",
+        "declare an input as T[*A, D, *B], or an output T[*A, D, *B] beside an input T[*A, *B]",
+    ),
+    (
+        case(
+            "inputs: {x: 'T[*A, *B, N]'}\noutputs: {y: 'T[*A, D, *B]'}\nshape: {D: 2}\n"
+            "kernel: 'y[*A, d, *B] = sum[n](x[*A, *B, n])'\nattributes: {axis: {type: axis, dim: D}}"
+        ),
+        "declare one as T[*A, *B]",
     ),
     (
         case("inputs: {x: 'T[*A, N, *B]'}\noutputs: {y: 'T[*A, N, *B]'}\nattributes: {axis: {type: axis, dim: L}}"),

@@ -11,7 +11,7 @@ import re
 
 from tests.fuzz.asked import MIXED, Questions
 from tests.fuzz.attributes import DECLARED, declarations
-from tests.fuzz.flavours import FLAVOURS, Flavour, Scope, Tensor, index_names, is_group
+from tests.fuzz.flavours import ADDED, FLAVOURS, Flavour, Scope, Tensor, index_names, is_group
 from tests.fuzz.values import BINARY, SMOOTH
 
 FLOATS = (
@@ -28,7 +28,7 @@ RULES = {
 """Functions of x with their derivatives, in x and the output y0, for gradients written by hand."""
 
 
-PLACING = frozenset({"axis", "axis1", "axis2", "axes", "keepdims", "perm"})
+PLACING = frozenset({"axis", "axis1", "axis2", "axes", "keepdims", "perm", "place"})
 """The attributes that say where axes stand, which bodies do not name."""
 
 
@@ -80,7 +80,7 @@ class Body(Questions):
             line = self.temporary(f"t{n}")
             lines += [] if line is None else [line]
         for n in range(self.rng.choice((1, 1, 2, 2, 3))):
-            dims = self.rng.choice(self.flavour.results)
+            dims = self.flavour.results[0] if self.flavour.adds and n == 0 else self.rng.choice(self.flavour.results)
             scope = self.scope(dims)
             kind = "T" if n == 0 else self.pick("T", "T", "int64", "bool", "Q", "U")
             if kind == "Q" and not any(t.type == "Q" for t in self.flavour.inputs):
@@ -141,6 +141,8 @@ def _short(lines: list[str], flavour: Flavour) -> list[str]:
 def spec(rng: random.Random, name: str = "fuzz") -> str:
     """Draw the text of a spec."""
     flavour = rng.choice(FLAVOURS)
+    if flavour.axis and rng.random() < 0.4:
+        flavour = ADDED
     body, tail = Body(rng, flavour), ""
     if rng.random() < 0.12:
         body.ask()
@@ -202,7 +204,7 @@ def _kept(body: Body, lines: list[str], outputs: list[Tensor]) -> list[Tensor]:
         if (
             (wanted & set(t.dims)) - have
             or t.type in untyped
-            or (t.name == "x" and (flavour.axis or flavour.arranges or flavour.broadcast))
+            or (t.name == "x" and (flavour.axis or flavour.adds or flavour.arranges or flavour.broadcast))
         ):
             kept.append(t)
     return kept

@@ -232,7 +232,18 @@ class Call:
         """Whether an input alone does not tell how many axes each of its groups has."""
         dims = self.spec.inputs[name][1]
         placed = any(ast.unparse(d) in self._placed for d in dims) or self.listing.order(name) is not None
+        placed = placed or self._split(dims) is not None
         return sum(bool(group_name(d)) for d in dims) > 1 and not placed
+
+    def _split(self, dims: tuple[Dim, ...]) -> tuple[str, int] | None:
+        """Return the attribute that places a new axis between two groups of an input, and how many entries stand before it."""
+        own = [ast.unparse(d) for d in dims]
+        for dim, attribute in self._placed.items():
+            for _, whole in self.spec.outputs.values():
+                texts = [ast.unparse(d) for d in whole]
+                if dim in texts and [t for t in texts if t != dim] == own:
+                    return attribute, texts.index(dim)
+        return None
 
     def _bind(self, name: str) -> None:
         """Take the sizes of an input's axes for its dimensions and groups."""
@@ -247,6 +258,10 @@ class Call:
             # An axis attribute says where between the two groups its dimension stands.
             before = self.attributes[self._placed[ast.unparse(placed[0])]] % len(shape)
             before -= sum(not group_name(d) for d in dims[: dims.index(placed[0])])
+            lengths = [before, len(shape) - (len(dims) - 2) - before]
+        elif -1 in lengths and len(names) == 2 and (split := self._split(dims)) is not None:
+            before = self.attributes[split[0]] % (len(shape) + 1)
+            before -= sum(not group_name(d) for d in dims[: split[1]])
             lengths = [before, len(shape) - (len(dims) - 2) - before]
         elif lengths.count(-1) == 1 and not self.spec.broadcast:
             rest = len(shape) - (len(dims) - len(names)) - sum(n for n in lengths if n >= 0)

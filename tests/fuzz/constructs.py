@@ -30,6 +30,7 @@ OF_SPECS: dict[str, Callable[[str, Spec], object]] = {
     "a shape that an attribute chooses": lambda text, spec: re.search(r"'\w+ if \w+ else \w+'", text),
     "an input of a derived shape": lambda text, spec: spec.dims() & spec.shape.keys(),
     "an axis attribute": lambda text, spec: "dim: N" in text,
+    "an attribute that places a new axis": lambda text, spec: "dim: K" in text,
     "an attribute of axes": lambda text, spec: "group: R" in text and "of: x" not in text,
     "a permutation of axes": lambda text, spec: "of: x" in text,
     "attributes that place two axes": lambda text, spec: "dim: M" in text,

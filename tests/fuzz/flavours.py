@@ -34,6 +34,7 @@ class Flavour:
     digits: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     broadcast: bool = False
     axis: bool = False
+    adds: bool = False
     axes: bool = False
     placed: bool = False
     permuted: bool = False
@@ -76,6 +77,17 @@ def tensors(**shapes: str) -> tuple[Tensor, ...]:
         result.append(Tensor(name, kind.rstrip("?"), tuple(dims.split()), kind.endswith("?")))
     return tuple(result)
 
+
+ADDED = Flavour(
+    "added",
+    tensors(
+        x="T *A *B", z="T *A *B", w="T K", v="T N K", c="T N", b="T? *A *B", s="T", q="Q *A *B", ids="I *A *B", on="bool *A *B"
+    ),
+    (("*A", "K", "*B"), ("*A", "*B"), ("K",), ("N",), ("N", "*A", "*B")),
+    shape={"K": "width"},
+    adds=True,
+)
+"""An attribute places a new axis in an output; it is drawn in place of the flavour of one that inputs have."""
 
 FLAVOURS = (
     Flavour(

@@ -24,6 +24,8 @@ class Reads:
             self.attributes |= {a for a in ("width", "stride", "groups", "flag") if a in text}
         if flavour.axis:
             self.attributes.add("axis")
+        if flavour.adds:
+            self.attributes.add("place")
         if flavour.placed:
             self.attributes |= {"axis1", "axis2"}
         if flavour.permuted:

@@ -15,7 +15,8 @@ from opc.ir.dtypes import Weak
 from opc.ir.expr import Call, Const
 from opc.ir.op import Family, Reference
 from opc.pipeline import load_family
-from opc.testing.cases.calls import accepted
+from opc.testing.cases.arguments import TensorArg
+from opc.testing.cases.calls import Case, accepted
 from opc.testing.oracle.evaluation import evaluate
 from opc.testing.oracle.tolerance import compare
 from opc.testing.references.onnx import collect, onnx_cases, op_types
@@ -88,6 +89,18 @@ def test_torch_expression_agrees_and_a_wrong_op_does_not(name: str) -> None:
         assert right.ok, right.message
         assert wrong is not None
         assert not wrong.ok
+
+
+def test_extreme_inputs_may_have_other_axes_than_the_answer() -> None:
+    from opc.testing.references.torch import check_reference
+
+    family = load_family(SPECS / "onnx/unsqueeze.yaml")
+    x = np.array([1e300, -np.inf, 2.0])
+    for axis in (0, -1):
+        case = Case("unsqueeze/extreme", "unsqueeze", {"x": TensorArg(x)}, {"axis": axis})
+        found = check_reference(family, case)
+        assert found is not None
+        assert found.ok
 
 
 @pytest.mark.rotating

@@ -144,20 +144,25 @@ class _Call:
 
     def _place(self, dim: str, axis: int) -> None:
         """Tell the ranks of the groups before and behind a dimension from its axis."""
-        # An axis is one of an operand with groups around it.
-        inputs = zip(self.rule.inputs, self.shapes)
-        for text, shape in sorted(inputs, key=lambda i: -_groups(i[0])):
-            entries = text.split()
-            if shape is None or dim not in entries:
+        # An axis is one of an operand with groups around it; an input may have all axes of
+        # such an operand but this one.
+        whole = [text.split() for text in (*self.rule.inputs, *self.rule.outputs)]
+        whole = [w for w in whole if dim in w and _groups(w) > 1]
+        lacking = {tuple(e for e in w if e != dim): w for w in whole}
+        inputs = [(t.split(), s) for t, s in zip(self.rule.inputs, self.shapes)]
+        for own, shape in sorted(inputs, key=lambda i: -_groups(i[0])):
+            entries = own if dim in own else lacking.get(tuple(own))
+            if shape is None or entries is None:
                 continue
-            at, before = entries.index(dim), axis % len(shape)
-            for part, rank in (
+            rank = len(shape) + len(entries) - len(own)
+            at, before = entries.index(dim), axis % rank
+            for part, room in (
                 (entries[:at], before),
-                (entries[at + 1 :], len(shape) - before - 1),
+                (entries[at + 1 :], rank - before - 1),
             ):
                 groups = [e for e in part if _is_group(e)]
                 if len(groups) == 1:
-                    self.ranks[groups[0]] = rank - len(part) + 1
+                    self.ranks[groups[0]] = room - len(part) + 1
             return
 
     def cuts(self, way: Way) -> Iterator[Cut]:
@@ -214,8 +219,8 @@ def _is_group(entry: str) -> bool:
     return entry.startswith(("*", "..."))
 
 
-def _groups(text: str) -> int:
-    return sum(map(_is_group, text.split()))
+def _groups(entries: Sequence[str]) -> int:
+    return sum(map(_is_group, entries))
 
 
 class Plan:

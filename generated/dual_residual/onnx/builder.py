@@ -407,12 +407,17 @@ class Body(Arrays, Functions, Windows):
         ]
         return flat[0] if len(flat) == 1 else self.Concat(*flat, axis=0)
 
-    def axis(self, name: str, x: str | None) -> str:
-        """Add an axis attribute's value, counted from the front of x where that is given."""
+    def axis(self, name: str, x: str | None, more: int = 0) -> str:
+        """Add an axis attribute's value, counted from the front of x where that is given.
+
+        With `more`, so many axes beside those of x are counted.
+        """
         given = self.attribute(name, TensorProto.INT64)
         if x is None:
             return given
         counted = self.Add(given, self.rank(x))
+        if more:
+            counted = self.Add(counted, self.number(more))
         return self.Where(self.Less(given, self.number(0)), counted, given)
 
     def rank(self, x: str) -> str:

@@ -197,10 +197,10 @@ class Shapes:
                 f"input {index} must have {'at least ' if at_least else ''}{fixed} axes, but has {len(self.sizes)}"
             )
 
-    def place(self, axis, given, first, last):
+    def place(self, axis, given, first, last, adds=False):
         if self.sizes is None or axis in self.axes:
             return
-        rank = len(self.sizes)
+        rank = len(self.sizes) + adds
         at = given + rank if given < 0 else given
         if not first <= at < rank - last:
             raise ValueError(f"{axis} = {given} is out of range: there are {rank} axes")

@@ -141,23 +141,25 @@ class _Call:
 
     def _place(self, dim: str, axis: int) -> None:
         """Tell the ranks of the groups before and behind a dimension from its axis."""
-        # An axis is one of an operand with groups around it.
-        inputs = sorted(
-            zip(self.rule.inputs, self.tensors),
-            key=lambda i: -sum(map(_is_group, i[0].split())),
-        )
-        for text, tensor in inputs:
-            entries = text.split()
-            if tensor is None or dim not in entries:
+        # An axis is one of an operand with groups around it; an input may have all axes of
+        # such an operand but this one.
+        whole = [text.split() for text in (*self.rule.inputs, *self.rule.outputs)]
+        whole = [w for w in whole if dim in w and _groups(w) > 1]
+        lacking = {tuple(e for e in w if e != dim): w for w in whole}
+        inputs = [(t.split(), s) for t, s in zip(self.rule.inputs, self.tensors)]
+        for own, tensor in sorted(inputs, key=lambda i: -_groups(i[0])):
+            entries = own if dim in own else lacking.get(tuple(own))
+            if tensor is None or entries is None:
                 continue
-            at, before = entries.index(dim), axis % tensor.ndim
-            for part, rank in (
+            rank = tensor.ndim + len(entries) - len(own)
+            at, before = entries.index(dim), axis % rank
+            for part, room in (
                 (entries[:at], before),
-                (entries[at + 1 :], tensor.ndim - before - 1),
+                (entries[at + 1 :], rank - before - 1),
             ):
                 groups = [e for e in part if _is_group(e)]
                 if len(groups) == 1:
-                    self.ranks[groups[0]] = rank - len(part) + 1
+                    self.ranks[groups[0]] = room - len(part) + 1
             return
 
     def places(self, way: Way) -> list[int]:
@@ -243,6 +245,10 @@ class _Call:
 
 def _is_group(entry: str) -> bool:
     return entry.startswith(("*", "..."))
+
+
+def _groups(entries: Sequence[str]) -> int:
+    return sum(map(_is_group, entries))
 
 
 def _placement(word: str) -> Any:

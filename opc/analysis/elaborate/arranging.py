@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from opc.diagnostics import Diagnostics, Span, did_you_mean
+from opc.ir.affine import Affine, Dim
 from opc.ir.expr import ELLIPSIS
 from opc.ir.op import Attribute, Group, Operand
+from opc.ir.placing import is_between, split_inputs
 from opc.spec.loader import Spec
 from opc.spec.model import AttributeModel
 
@@ -20,6 +22,8 @@ class Arranging:
         """The attribute that lists axes, once one is read."""
         self.slots: dict[str, tuple[str, int]] = {}
         """Attributes that place dimensions among the axes of one group: this, and which of an operand's dimensions it is."""
+        self.added: dict[str, str] = {}
+        """Attributes of type axis that place a dimension which no input has between two groups, with the dimension."""
         self.permuted: str | None = None
         """The input whose axes a permutation lists."""
 
@@ -118,6 +122,31 @@ class Arranging:
             return None
         self.permuted = entry.of
         return entry.group
+
+    def new_axes(self, outputs: Sequence[Operand]) -> bool:
+        """Return whether outputs have the new axes that attributes place, and inputs the axes beside them; record where not."""
+        before = len(self.found.items)
+        listing = next((n for n, e in self.spec.model.attributes.items() if e.type.strip() in ("axes", "permutation")), None)
+        for name, dim in self.added.items():
+            at = self.spec.span("attributes", name, "dim")
+            whole = next((o for o in outputs if is_between(o.dims, dim)), None)
+            split = split_inputs(dim, self.inputs, outputs)
+            if whole is None:
+                has = any(Affine.of(Dim(dim)) in o.dims for o in self.inputs)
+                message = f"'{dim}' does not stand between two axis groups" if has else f"no input has the dimension '{dim}'"
+                shape = f"T[*A, {dim}, *B]"
+                self.found.error(message, at, f"declare an input as {shape}, or an output {shape} beside an input T[*A, *B]")
+            elif not any(not place.operand.optional for place in split):
+                rest = ", ".join(str(d) for d in whole.dims if d != Affine.of(Dim(dim)))
+                message = f"no input that is always given has the axes of '{whole.name}' beside '{dim}'"
+                self.found.error(message, at, f"declare one as T[{rest}]")
+            elif listing is not None:
+                self.found.error(f"'{listing}' says where axes stand already", at, "an op lists axes, or places a new one")
+        return len(self.found.items) == before
+
+    def is_split(self, o: Operand, outputs: Sequence[Operand]) -> bool:
+        """Whether an attribute places a new axis between two groups of an input."""
+        return any(split_inputs(dim, [o], outputs) for dim in self.added.values())
 
     def whole(self, name: str, axes: Sequence[object], span: Span) -> None:
         """Record a default that does not name each of so many axes once."""

@@ -157,10 +157,14 @@ class AttributeTyper:
             return
         at = self.spec.span("attributes", name, "dim")
         owners = [o for o in self.inputs if any(isinstance(d, Affine) and d == Affine.of(Dim(entry.dim)) for d in o.dims)]
-        if not owners:
-            if entry.dim in self.spec.model.shape:
-                hint = "an axis attribute places an axis that inputs have, no new one of an output"
-            elif self.scope.dims:
+        alone = name not in self.arranging.slots and not any(
+            len([d for d in o.dims if isinstance(d, Group)]) == 2 for o in owners
+        )
+        if alone and (owners or entry.dim in self.spec.model.shape):
+            # Outputs are read later.
+            self.arranging.added[name] = entry.dim
+        elif not owners:
+            if self.scope.dims:
                 hint = did_you_mean(entry.dim, self.scope.dims) or f"the inputs' dimensions are {', '.join(self.scope.dims)}"
             else:
                 hint = f"declare an input as T[*A, {entry.dim}, *B]"
@@ -168,9 +172,6 @@ class AttributeTyper:
             self.misplaced = True
         elif name in self.arranging.slots:
             self.misplaced |= self.arranging.is_refused(name, "axis attribute among the axes of one group")
-        elif not any(len([d for d in o.dims if isinstance(d, Group)]) == 2 for o in owners):
-            shape = f"T[*A, {entry.dim}, *B]"
-            self._error(f"'{entry.dim}' does not stand between two axis groups", at, f"declare an input as {shape}")
         others = [a.name for a in self.scope.attributes.values() if a.kind is AttributeKind.AXIS and a.dim == entry.dim]
         if others:
             self._error(f"'{others[0]}' places '{entry.dim}' already", at)

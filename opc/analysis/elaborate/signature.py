@@ -51,7 +51,11 @@ class Signature:
         self.scope.lenient |= bool(self.scope.broken_dims)
         self.attribute_typer.checks()
         self._outputs()
-        self.attribute_typer.arranging.operands(self.attributes, self.outputs)
+        arranging = self.attribute_typer.arranging
+        if len(self.outputs) < len(spec.model.outputs) or arranging.new_axes(self.outputs):
+            arranging.operands(self.attributes, self.outputs)
+        else:
+            self.scope.lenient = True
         self._require()
         self._determined()
 
@@ -312,6 +316,7 @@ class Signature:
                 groups = [d.name for d in o.dims if isinstance(d, Group)]
                 open_groups = [g for g in groups if g not in known]
                 split = any(isinstance(d, Affine) and isinstance(d.single, Dim) and d.single.name in placed for d in o.dims)
+                split |= self.attribute_typer.arranging.is_split(o, self.outputs)
                 if len(open_groups) == 1 or (len(open_groups) == 2 and (split or set(groups) in picks)):
                     known.update(open_groups)
             if len(known) == before:

@@ -164,16 +164,18 @@ class _Run:
         if name in self.placed:
             return
         self.placed.add(name)
-        self.env.attributes[name] = self.counted(name, operand, rank, step.first, rank - step.last - 1)
+        whole = rank + step.adds
+        self.env.attributes[name] = self.counted(name, operand, whole, step.first, whole - step.last - 1, step.adds)
 
-    def counted(self, name: str, operand: str, rank: int, low: int, high: int) -> int:
-        """Return an axis attribute counted from the front, where it is in range."""
+    def counted(self, name: str, operand: str, rank: int, low: int, high: int, adds: bool = False) -> int:
+        """Return an axis attribute counted from the front, where it is in range of so many axes; `adds`: one of them is new."""
         given = int(self.env.attribute(name))
         axis = given + rank if given < 0 else given
         if not low <= axis <= high:
             span = f"from {low - rank} to {high - rank} or " if low == 0 and high == rank - 1 else ""
             span = f"from {-rank} to {rank - 1}" if span else f"from {low} to {high}"
-            raise self.error(f"{name} = {given} is out of range: {operand} has {axes(rank)}, so it must be {span}")
+            own = f"{axes(rank - 1)} beside the new one" if adds else axes(rank)
+            raise self.error(f"{name} = {given} is out of range: {operand} has {own}, so it must be {span}")
         return axis
 
     def arranged(self, length: Among | Around, operand: str, shape: Shape) -> Shape:

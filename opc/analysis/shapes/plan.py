@@ -40,6 +40,7 @@ from opc.ir.dtypes import Acc, DType, ElementType, TypeVar
 from opc.ir.expr import Expr, IndexValue, walk
 from opc.ir.node import remembered
 from opc.ir.op import Attribute, AttributeKind, DimSpec, Group, Op, Operand
+from opc.ir.placing import placing, splits
 
 
 class UndeterminedError(ValueError):
@@ -166,6 +167,7 @@ class _Planner:
         if how is not None and how.keeps is not None and how.is_thinned(operand):
             return [Around(how.axes, how.keeps)]
         positions = [i for i, d in enumerate(dims) if isinstance(d, Group)]
+        split = splits(self.op).get(operand)
         lengths: list[GroupLength] = []
         for n, i in enumerate(positions):
             following = positions[n + 1] if n + 1 < len(positions) else None
@@ -175,16 +177,25 @@ class _Planner:
             placed = next((j for j in range(i + 1, following) if self._axis(dims[j]) is not None), None)
             after = sum(not isinstance(d, Group) for d in dims[i:])
             attribute = None if placed is None else self._axis(dims[placed])
-            if self.groups.get(group_key(_as_group(dims[i]))) is Bound.YES:
-                lengths.append(Same(after))
-            elif placed is not None and attribute is not None:
+            if split is not None and i < split[1] <= following:
+                attribute, placed = split
+            told = self.groups.get(group_key(_as_group(dims[i]))) is Bound.YES
+            # Where the input is the first to tell where the axis stands, that is held against what is known of the group.
+            if placed is not None and attribute is not None and (not told or self._counts(operand, attribute)):
                 lengths.append(UpTo(attribute.name, placed - i - 1, after))
+            elif told:
+                lengths.append(Same(after))
             else:
                 behind = tuple(group_key(_as_group(dims[j])) for j in positions[n + 1 :])
                 if not all(self.groups.get(key) is Bound.YES for key in behind):
                     return None
                 lengths.append(Rest(after, behind))
         return lengths
+
+    def _counts(self, operand: Operand, attribute: Attribute) -> bool:
+        """Whether an axis attribute is first counted among the axes of an input."""
+        known = self.placed.get(attribute.name, Bound.NO)
+        return known is not Bound.YES and any(place.operand is operand for place in placing(self.op, attribute))
 
     def _axis(self, dim: DimSpec) -> Attribute | None:
         """Return the axis attribute that places this dimension, if one does."""
@@ -218,16 +229,15 @@ class _Planner:
 
     def _places(self, operand: Operand) -> tuple[PlaceAxis, ...]:
         places = []
-        for i, dim in enumerate(operand.dims):
-            attribute = self._axis(dim)
-            known = Bound.NO if attribute is None else self.placed.get(attribute.name, Bound.NO)
-            if attribute is None or known is Bound.YES or operand not in self.op.placing(attribute):
+        for attribute in self.axes.values():
+            known = self.placed.get(attribute.name, Bound.NO)
+            place = next((p for p in placing(self.op, attribute) if p.operand is operand), None)
+            if place is None or known is Bound.YES:
                 continue
-            before = [isinstance(d, Group) for d in operand.dims[:i]]
-            after = [isinstance(d, Group) for d in operand.dims[i + 1 :]]
-            places.append(PlaceAxis(attribute, before.count(False), after.count(False), known))
+            before, after = (sum(not isinstance(d, Group) for d in side) for side in (place.before, place.after))
+            places.append((place.entry, PlaceAxis(attribute, before, after, known, place.adds)))
             self.placed[attribute.name] = _bound(known, operand)
-        return tuple(places)
+        return tuple(place for _, place in sorted(places, key=lambda p: p[0]))
 
     def _broadcast(self) -> None:
         if not self.op.broadcast:

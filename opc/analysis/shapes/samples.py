@@ -11,6 +11,7 @@ from opc.analysis.shapes.steps import GroupKey
 from opc.ir.affine import AttrInt, Dim, GroupSize, Symbol
 from opc.ir.arrangement import arrangement, mixed
 from opc.ir.op import Attribute, AttributeKind, AttributeValue, Group, Op, Operand
+from opc.ir.placing import placing
 
 
 def sample(
@@ -101,16 +102,8 @@ def sample(
 
 def _position(op: Op, attribute: Attribute, groups: Mapping[GroupKey, Shape]) -> int:
     """Return where the dimension that an axis attribute places stands."""
-    for operand in op.placing(attribute):
-        at = 0
-        for dim in operand.dims:
-            if isinstance(dim, Group):
-                at += len(groups[group_key(dim)])
-            elif isinstance(dim.single, Dim) and dim.single.name == attribute.dim:
-                return at
-            else:
-                at += 1
-    return 0
+    before = next((place.before for place in placing(op, attribute)), ())
+    return sum(len(groups[group_key(dim)]) if isinstance(dim, Group) else 1 for dim in before)
 
 
 def _value(kind: AttributeKind, length: int | None, values: tuple[str, ...]) -> AttributeValue:

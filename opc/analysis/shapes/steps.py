@@ -157,13 +157,14 @@ AxisMatch: TypeAlias = MatchDim | MatchGroup | SkipAxis
 class PlaceAxis:
     """An axis attribute is normalised against an operand's rank.
 
-    It must lie in `first <= axis < rank - last`, counted from the end when negative.
+    It must lie in `first <= axis < rank - last`, counted from the end when negative. One that it `adds` is counted too.
     """
 
     attribute: Attribute
     first: int
     last: int
     known: Bound
+    adds: bool = False
 
 
 @dataclass(frozen=True, slots=True)

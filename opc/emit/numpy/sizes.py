@@ -24,6 +24,7 @@ from opc.ir.dtypes import (
 from opc.ir.expr import GroupRef
 from opc.ir.narrow import declared
 from opc.ir.op import AttributeKind, Group, Op, Operand
+from opc.ir.placing import placing
 
 
 class NumpySizes(StatementEmitter):
@@ -100,17 +101,17 @@ class NumpySizes(StatementEmitter):
         for a in self.op.attributes:
             if a.kind is not AttributeKind.AXIS or a.among is not None:
                 continue
-            placing = sorted(self.op.placing(a), key=lambda o: o.optional)
-            for o in placing:
-                before = o.dims[: o.dims.index(Affine.of(Dim(a.dim or "")))]
-                groups = tuple(d.name for d in before if isinstance(d, Group))
+            places = sorted(placing(self.op, a), key=lambda p: p.operand.optional)
+            for place in places:
+                groups = tuple(d.name for d in place.before if isinstance(d, Group))
                 local = self.attribute_local[a.name]
                 if a not in self.prologue_names:
                     self.prologue_names[a] = local
-                    counted = [f"{local} % {self.local[p.name]}.ndim" for p in placing]
-                    given = [f"{text} if {self.local[p.name]} is not None else " for text, p in zip(counted, placing)]
-                    self.prologue[a] = f"{local} = {''.join(given) + local if o.optional else counted[0]}"
-                return local, Position(len(before) - len(groups), groups)
+                    own = [self.local[p.operand.name] for p in places]
+                    counted = [f"{local} % {f'({o}.ndim + 1)' if p.adds else f'{o}.ndim'}" for o, p in zip(own, places)]
+                    given = [f"{text} if {o} is not None else " for text, o in zip(counted, own)]
+                    self.prologue[a] = f"{local} = {''.join(given) + local if place.operand.optional else counted[0]}"
+                return local, Position(len(place.before) - len(groups), groups)
         return None
 
     def position(self, p: Position) -> str:

@@ -13,6 +13,7 @@ from opc.emit.scalar.affine import AffineDialect
 from opc.ir.affine import Affine, Atom, AttrInt, Dim, FloorDiv, GroupSize, Index, Minimum, Mod
 from opc.ir.dtypes import DType
 from opc.ir.op import AttributeKind, Group, Op, Operand
+from opc.ir.placing import placing
 
 BUILDER = "body"
 """The builder's name in generated source."""
@@ -95,16 +96,16 @@ class OnnxSizes(StatementEmitter):
         for a in self.op.attributes:
             if a.kind is not AttributeKind.AXIS or a.among is not None:
                 continue
-            placing = sorted(self.op.placing(a), key=lambda o: o.optional)
-            for o in placing:
-                before = o.dims[: o.dims.index(Affine.of(Dim(a.dim or "")))]
-                groups = tuple(d.name for d in before if isinstance(d, Group))
+            places = sorted(placing(self.op, a), key=lambda p: p.operand.optional)
+            for place in places:
+                groups = tuple(d.name for d in place.before if isinstance(d, Group))
                 local = self.attribute_local[a.name]
-                several = o.optional and len(placing) > 1
-                names = ", ".join(self.local[p.name] for p in placing)
-                given = f"{self.using('first')}({names})" if several else self.local[o.name]
-                self.prologue[local] = f"{local} = {BUILDER}.axis({quoted(a.name)}, {given})"
-                return local, Position(len(before) - len(groups), groups)
+                several = place.operand.optional and len(places) > 1
+                names = ", ".join(self.local[p.operand.name] for p in places)
+                given = f"{self.using('first')}({names})" if several else self.local[place.operand.name]
+                more = ", more=1" if place.adds else ""
+                self.prologue[local] = f"{local} = {BUILDER}.axis({quoted(a.name)}, {given}{more})"
+                return local, Position(len(place.before) - len(groups), groups)
         raise NotExpressible("the number of axes of a group is not known when the model is made")
 
     def place(self, p: Position) -> str:

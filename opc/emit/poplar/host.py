@@ -240,7 +240,8 @@ class HostText(AffineDialect):
         # Where an axis lies may be asked by the length of a group.
         for p in reversed(step.places):
             if (name := self.axes.get(p.attribute.name, "")) in self.used:
-                text = f"ipu::axis_of(attributes.{p.attribute.name}, {tensor}.rank())"
+                rank = f"{tensor}.rank(){' + 1' if p.adds else ''}"
+                text = f"ipu::axis_of(attributes.{p.attribute.name}, {rank})"
                 lines.insert(0, self._bound(step, p, "int64_t", name, text, declared))
         if step.operand.optional and lines:
             return [f"if ({tensor}.valid()) {{", *(f"  {line}" for line in lines), "}"]

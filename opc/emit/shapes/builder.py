@@ -191,7 +191,8 @@ class _BuilderCalls:
         yield f"s.operand({self.op.inputs.index(step.operand)}, {step.fixed}, {more})"
         for place in step.places:
             name = place.attribute.name
-            yield f"s.place({text(name)}, attributes.{name}, {place.first}, {place.last})"
+            adds = f", {self.language.true}" if place.adds else ""
+            yield f"s.place({text(name)}, attributes.{name}, {place.first}, {place.last}{adds})"
         how = arrangement(self.op)
         slots = how.slots if how is not None and how.is_mixed(step.operand) else ()
         for name, _ in slots:

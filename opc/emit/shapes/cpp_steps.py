@@ -216,7 +216,8 @@ class StepText:
         for place in step.places:
             name = place.attribute.name
             calls.append(
-                f"match.place({self._axis(name)}, {message_literal(name)}, attributes->{name}, {place.first}, {place.last})"
+                f"match.place({self._axis(name)}, {message_literal(name)}, attributes->{name}, {place.first}, {place.last}"
+                f"{', true' if place.adds else ''})"
             )
         for axis in step.axes:
             match axis:

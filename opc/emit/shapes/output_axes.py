@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from opc.ir.affine import Affine, Dim
 from opc.ir.arrangement import Arrangement, arrangement
 from opc.ir.op import Attribute, AttributeKind, DimSpec, Group, Op, Operand
+from opc.ir.placing import splits
 from opc.records import dataclass
 
 
@@ -110,11 +111,13 @@ class OutputAxes:
             return f"{{Place::kStart, {position}}}"
         if not any(isinstance(d, Group) for d in dims[position:]):
             return f"{{Place::kEnd, {position - len(dims)}}}"
-        placed = [i for i, d in enumerate(dims) if self.axis and not isinstance(d, Group) and d == _dim(self.axis)]
-        for i in placed:
+        placed = [(i, "kAxis") for i, d in enumerate(dims) if self.axis and not isinstance(d, Group) and d == _dim(self.axis)]
+        split = splits(self.op).get(operand)
+        placed += [(split[1], "kBeside")] if split is not None and split[0] is self.axis else []
+        for i, base in placed:
             between = dims[min(i, position) : max(i, position)]
             if not any(isinstance(d, Group) for d in between):
-                return f"{{Place::kAxis, {position - i}}}"
+                return f"{{Place::{base}, {position - i}}}"
         return None
 
 

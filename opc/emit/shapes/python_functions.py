@@ -32,7 +32,7 @@ from opc.analysis.shapes.steps import (
 )
 from opc.emit.python.layout import bracketed, tupled, unless_any
 from opc.emit.python.scalars import PythonScalarText
-from opc.emit.python.text import WIDTH, Bracket, docstring, literal, quoted
+from opc.emit.python.text import WIDTH, Bracket, docstring, literal, quoted, tuple_of
 from opc.emit.shapes.python_listed import ListedAxes, said
 from opc.ir.affine import Affine, Dim, GroupSize, Symbol
 from opc.ir.dtypes import Acc, DType, ElementType, TypeVar
@@ -192,6 +192,7 @@ class ShapeFunctions(ListedAxes):
         for place in step.places:
             name = place.attribute.name
             arguments = [said(name), name, said(operand.name), operand.name, str(place.first), str(place.last)]
+            arguments += ["adds=True"] if place.adds else []
             yield bracketed(f"{name} = {self._call('axis')}", arguments, indent=margin)
         yield from self._placed(step, margin)
         at = _Position("", 0)
@@ -300,7 +301,7 @@ class ShapeFunctions(ListedAxes):
             elif step.needs:
                 parts = [entries[-1], f"if {self._given(step)}", "else None"]
                 one = " ".join(parts)
-                entries[-1] = one if len(one) + 9 <= WIDTH or self.arrangement is None else "\n        ".join(parts)
+                entries[-1] = one if len(one) + 9 <= WIDTH else "\n        ".join(parts)
         yield tupled("return ", entries)
 
     def _given(self, step: SizeOutput) -> str:
@@ -318,7 +319,7 @@ class ShapeFunctions(ListedAxes):
         items = [self._entry(operand, i, dim) for i, dim in enumerate(operand.dims)]
         if len(items) == 1 and items[0].startswith("*"):
             return items[0][1:]
-        return f"({', '.join(items)}{',' if len(items) == 1 else ''})"
+        return tuple_of(items).render(8, 1)
 
     def _entry(self, operand: Operand, number: int, dim: Affine | Group) -> str:
         if isinstance(dim, Group):

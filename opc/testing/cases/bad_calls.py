@@ -12,6 +12,7 @@ from opc.analysis.shapes.inference import ShapeError, infer, infer_types
 from opc.ir.affine import Affine
 from opc.ir.dtypes import DTYPES, DType, candidates
 from opc.ir.op import AttributeKind, Op
+from opc.ir.placing import placing
 from opc.testing.cases.arguments import TensorArg, random_values
 from opc.testing.cases.calls import Case, Maker, with_inputs
 from opc.testing.cases.fitting import fit
@@ -123,6 +124,7 @@ def _bad_attributes(maker: Maker, base: Case, middle: Sizes) -> Iterator[Case]:
         elif a.kind is AttributeKind.AXIS and a.dim is not None:
             home = shapes_of(op, middle, base.attributes)
             rank = max(len(s) for s in home.values() if s is not None)
+            rank += any(place.adds for place in placing(op, a)) if a.among is None else 0
             for value in (rank, -rank - 1, 2**40):
                 yield from refuse(f"axis-{a.name}", **{a.name: value})
             for other in op.attributes if a.among is not None else ():

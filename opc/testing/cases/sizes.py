@@ -15,6 +15,7 @@ from opc.analysis.shapes.inference import ShapeError
 from opc.ir.affine import Affine, AttrInt, Dim, FloorDiv, GroupSize, Minimum, Symbol
 from opc.ir.arrangement import Arrangement, arrangement, mixed
 from opc.ir.op import AttributeKind, Group, Op, Operand
+from opc.ir.placing import placing
 from opc.lower.fuse import cpu_programs
 from opc.lower.loop_ir import IndexLoop
 
@@ -249,14 +250,12 @@ def axis_attributes(op: Op, sizes: Sizes, negative: bool = False) -> dict[str, A
             n = how.attributes.index(attribute.name)
             result[attribute.name] = placed[n] - rank if negative and n % 2 == 0 else placed[n]
         elif attribute.kind is AttributeKind.AXIS and attribute.dim is not None:
-            operand = op.placing(attribute)[0]
-            before, rank, seen = 0, 0, False
-            for d in operand.dims:
-                seen = seen or (isinstance(d, Affine) and d == Affine.of(Dim(attribute.dim)))
-                length = 1 if isinstance(d, Affine) else len(sizes.groups[d.name])
-                rank += length
-                before += 0 if seen else length
-            result[attribute.name] = before - rank if negative else before
+            place = placing(op, attribute)[0]
+            before, after = (
+                sum(1 if isinstance(d, Affine) else len(sizes.groups[d.name]) for d in side)
+                for side in (place.before, place.after)
+            )
+            result[attribute.name] = -after - 1 if negative else before
     return result
 
 

@@ -279,8 +279,8 @@ def _extreme(op: Op, arrays: Arrays) -> Array:
     large = [np.abs(a.astype(np.float64)) > 2.0**511 for a in arrays.values() if a is not None and not is_integer(a)]
     if not large:
         return np.asarray(False)
-    permuted = any(a.permutes is not None for a in op.attributes)
-    if not permuted and all(_stays_in_place(e) for s in op.body for e in walk(s.value)):
+    moved = any(a.permutes is not None for a in op.attributes) or any(isinstance(i, str) for s in op.body for i in s.indices)
+    if not moved and all(_stays_in_place(e) for s in op.body for e in walk(s.value)):
         try:
             return np.asarray(np.any(np.broadcast_arrays(*large), axis=0))
         except ValueError:

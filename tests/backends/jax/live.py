@@ -49,6 +49,8 @@ EXPECTED: dict[str, tuple[str, list[str], dict[str, int], dict[str, int]]] = {
     "softmax-batch": ("(('a', 'b'),)", ["(('a', 'b'),)"], {}, {}),
     "softmax-behind": ("(None, None, 'a')", ["(None, None, 'a')"], {}, {}),
     "softmax-along": ("()", ["()"], GATHER, GATHER),
+    "new-axis-ahead": ("(None, None, 'a')", ["(None, 'a')"], {}, {}),
+    "new-axis-behind": ("(None, 'a')", ["(None, 'a')"], {}, {}),
     "linear-batch": ("('a',)", ["('a',)", "()", "()"], {}, SUM),
     "linear-column": ("(None, 'a')", ["()", "('a',)", "('a',)"], {}, SUM),
     "linear-row": ("()", ["(None, 'a')", "(None, 'a')"], SUM, {}),
@@ -63,7 +65,7 @@ EXPECTED: dict[str, tuple[str, list[str], dict[str, int], dict[str, int]]] = {
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of the packages, built once."""
     place = tmp_path_factory.mktemp("jax")
-    paths = [narrow(op, place / "specs", "float32, float64") for op in OPS]
+    paths = [narrow(op, place / "specs", "float32, float64") for op in (*OPS, "onnx/unsqueeze")]
     mix = place / "specs" / "mix.yaml"
     mix.write_text(MIX)
     built = build_specs([*paths, mix], place, ["jax"])

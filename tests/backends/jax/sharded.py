@@ -52,6 +52,8 @@ def calls() -> list[Call]:
         Call("softmax-batch", "softmax", (some(8, 5),), (P(("a", "b")),), {}),
         Call("softmax-behind", "softmax", (some(3, 5, 4),), (P(None, None, "a"),), {"axis": 1}),
         Call("softmax-along", "softmax", (some(6, 4),), (P(None, "a"),), {"axis": 1}),
+        Call("new-axis-ahead", "unsqueeze", (some(3, 4),), (P(None, "a"),), {"axis": 1}),
+        Call("new-axis-behind", "unsqueeze", (some(3, 4, 5),), (P(None, "a"),), {"axis": -2}),
         Call("linear-batch", "linear", (x, w, b), (P("a"), P(), P()), {}),
         Call("linear-column", "linear", (x, w, b), (P(), P("a"), P("a")), {}),
         Call("linear-row", "linear", (x, w, None), (P(None, "a"), P(None, "a"), None), {}),

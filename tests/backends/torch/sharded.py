@@ -53,6 +53,8 @@ def calls() -> list[Call]:
         Call("softmax-batch", "softmax", (some(6, 5),), (zero,), {}),
         Call("softmax-behind", "softmax", (some(3, 5, 4),), (Shard(2),), {"axis": 1}),
         Call("softmax-along", "softmax", (some(6, 4),), (one,), {"axis": 1}),
+        Call("new-axis-ahead", "unsqueeze", (some(3, 4),), (one,), {"axis": 1}),
+        Call("new-axis-behind", "unsqueeze", (some(3, 4, 5),), (one,), {"axis": -2}),
         Call("layer_norm", "layer_norm", (some(4, 3, 8), some(8), some(8)), (zero, whole, whole), {}),
         Call("layer_norm-plain", "layer_norm", (some(4, 3, 8), None, None), (one, None, None), {}),
         Call("linear-batch", "linear", (x, w, b), (zero, whole, whole), {}),

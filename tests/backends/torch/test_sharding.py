@@ -19,7 +19,7 @@ from tests.narrow import narrow, only
 
 from .conftest import Loader
 
-OPS = ("leaky_relu", "add", "softmax", "layer_norm", "linear", "embedding")
+OPS = ("leaky_relu", "add", "softmax", "layer_norm", "linear", "embedding", "onnx/unsqueeze")
 SCRIPT = Path(__file__).with_name("sharded.py")
 
 # For each case: placements of the floating outputs, of the gradients, and the collectives forward and backward.
@@ -42,6 +42,8 @@ EXPECTED: dict[str, tuple[list[str], list[str | None], dict[str, int], dict[str,
     "linear-row-bias": (["P(sum)"], ["S(1)", "S(1)", "R"], {}, {}),
     "embedding-batch": (["S(0)"], [None, "P(sum)"], {}, {}),
     "embedding-columns": (["S(2)"], [None, "S(1)"], {}, {}),
+    "new-axis-ahead": (["S(2)"], ["S(1)"], {}, {}),
+    "new-axis-behind": (["S(1)"], ["S(1)"], {}, {}),
     "compiled": (["S(0)"], ["S(0)"], {}, {}),
 }
 

@@ -116,17 +116,23 @@ class _Call:
         shape: Shape,
         first: int,
         last: int,
+        *,
+        adds: bool = False,
     ) -> int:
-        """Return an axis counted from the front, with room for the axes beside it."""
-        rank = len(shape)
+        """Return an axis counted from the front, with room for the axes beside it.
+
+        Where it adds one to an operand's axes, this is counted too.
+        """
+        rank = len(shape) + adds
         axis = given + rank if given < 0 else given
         high = rank - last - 1
         if first <= axis <= high:
             return axis
         low = -rank if first == last == 0 else first
         raise self.error(
-            f"{attribute} = {given} is out of range: {operand} has {rank}"
-            f" {'axis' if rank == 1 else 'axes'}, so it must be from {low} to {high}"
+            f"{attribute} = {given} is out of range: {operand} has {len(shape)}"
+            f" {'axis' if len(shape) == 1 else 'axes'}{' beside the new one' * adds},"
+            f" so it must be from {low} to {high}"
         )
 
     def list(

@@ -67,7 +67,7 @@ class Shapes {
 
   /* Inputs, axis by axis; steps of an absent one do nothing. */
   virtual void operand(int32_t index, int32_t fixed, bool at_least) = 0;
-  virtual void place(const char *axis, int64_t given, int32_t first, int32_t last) = 0;
+  virtual void place(const char *axis, int64_t given, int32_t first, int32_t last, bool adds = false) = 0;
   virtual void next_dim(const char *name) = 0;
   virtual void next_group(const char *name, int64_t length) = 0;
   virtual void list(const char *axes, const int64_t *given, int64_t length) = 0;

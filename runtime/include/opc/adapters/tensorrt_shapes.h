@@ -49,15 +49,15 @@ class ShapeBuilder : public Shapes {
     if (sizes_ == nullptr || rank() == fixed || (at_least && rank() > fixed)) return;
     fail("%s must have %s%d axes, but has %d", name_, at_least ? "at least " : "", static_cast<int>(fixed), static_cast<int>(rank()));
   }
-  void place(const char *axis, int64_t given, int32_t first, int32_t last) override {
+  void place(const char *axis, int64_t given, int32_t first, int32_t last, bool adds) override {
     if (sizes_ == nullptr || axes_.count(axis) != 0) return;
-    const int64_t at = given < 0 ? given + rank() : given;
+    const int64_t whole = rank() + (adds ? 1 : 0), at = given < 0 ? given + whole : given;
     axes_[axis] = at;
-    if (at < first || at >= rank() - last) {
+    if (at < first || at >= whole - last) {
       const bool any = first == 0 && last == 0;
-      fail("%s = %lld is out of range: %s has %d %s, so it must be from %lld to %lld", axis, static_cast<long long>(given), name_,
-           static_cast<int>(rank()), rank() == 1 ? "axis" : "axes", static_cast<long long>(any ? -rank() : first),
-           static_cast<long long>(rank() - last - 1));
+      fail("%s = %lld is out of range: %s has %d %s%s, so it must be from %lld to %lld", axis, static_cast<long long>(given), name_,
+           static_cast<int>(rank()), rank() == 1 ? "axis" : "axes", adds ? " beside the new one" : "",
+           static_cast<long long>(any ? -whole : first), static_cast<long long>(whole - last - 1));
     }
   }
   void next_dim(const char *name) override {

@@ -11,9 +11,10 @@
 
 namespace opc {
 
-/* A place among an input's axes: counted from the first, from behind the last, or from the axis that an attribute places. */
+/* A place among an input's axes: counted from the first, from behind the last, or from the axis that an attribute places, which is one of
+ * the input's, or stands beside these. */
 struct Place {
-  enum Base { kStart, kEnd, kAxis } base;
+  enum Base { kStart, kEnd, kAxis, kBeside } base;
   int offset;
 };
 
@@ -65,7 +66,8 @@ inline int64_t axis_of(Place place, int64_t rank, int64_t axis) {
   switch (place.base) {
     case Place::kStart: return place.offset;
     case Place::kEnd: return rank + place.offset;
-    default: return (axis < 0 ? axis + rank : axis) + place.offset;
+    case Place::kAxis: return (axis < 0 ? axis + rank : axis) + place.offset;
+    default: return (axis < 0 ? axis + rank + 1 : axis) + place.offset;
   }
 }
 

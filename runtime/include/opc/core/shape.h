@@ -112,13 +112,14 @@ class matcher {
                   fixed == 1 ? "axis" : "axes", shape_text(shape_, rank_).text);
   }
 
-  /* Counts an axis attribute from the front, once; it lies between `first` axes in front and `last` behind it. */
-  bool place(int64_t &axis, const char *attribute, int64_t given, int32_t first, int32_t last) {
+  /* Counts an axis attribute from the front, once; it lies between `first` axes in front and `last` behind it. Where it `adds` an axis
+   * to those of the input, this one is counted too. */
+  bool place(int64_t &axis, const char *attribute, int64_t given, int32_t first, int32_t last, bool adds = false) {
     if (axis >= 0) return true;
-    const int64_t high = rank_ - last - 1;
-    axis = given < 0 ? given + rank_ : given;
+    const int64_t rank = rank_ + (adds ? 1 : 0), high = rank - last - 1;
+    axis = given < 0 ? given + rank : given;
     if (first <= axis && axis <= high) return true;
-    return refuse_place(attribute, given, name_, rank_, first == 0 && last == 0 ? -rank_ : first, high);
+    return refuse_place(attribute, given, name_, rank, first == 0 && last == 0 ? -rank : first, high, adds);
   }
 
   /* Counts listed axes from the front, once, among `rank` of an operand; none listed are all of them. */
@@ -394,10 +395,11 @@ class matcher {
   }
 
   __attribute__((cold, noinline)) bool refuse_place(const char *attribute, int64_t given, const char *operand, int64_t rank, int64_t low,
-                                                    int64_t high) {
-    return refuse("%s = %lld is out of range: %s has %lld %s, so it must be from %lld to %lld", attribute,
-                  static_cast<long long>(given), operand, static_cast<long long>(rank), rank == 1 ? "axis" : "axes",
-                  static_cast<long long>(low), static_cast<long long>(high));
+                                                    int64_t high, bool adds = false) {
+    const int64_t own = rank - (adds ? 1 : 0);
+    return refuse("%s = %lld is out of range: %s has %lld %s%s, so it must be from %lld to %lld", attribute,
+                  static_cast<long long>(given), operand, static_cast<long long>(own), own == 1 ? "axis" : "axes",
+                  adds ? " beside the new one" : "", static_cast<long long>(low), static_cast<long long>(high));
   }
 
   __attribute__((cold, noinline)) bool refuse_listed(const char *attribute, const int64_t *given, int64_t length, const char *operand,
