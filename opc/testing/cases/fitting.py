@@ -18,6 +18,7 @@ from opc.analysis.shapes.inference import ShapeEnv, ShapeError, infer
 from opc.analysis.shapes.plan import group_key
 from opc.analysis.value_types import affine_of
 from opc.ir.affine import Affine, AttrInt, Dim, Index, Mod, Symbol
+from opc.ir.comparisons import excess
 from opc.ir.expr import (
     Axis,
     BroadcastAxis,
@@ -207,14 +208,14 @@ def _required(op: Op, sizes: Sizes, attributes: Mapping[str, Any], keep: Collect
                 dims[name] -= gap * slope
                 fixed.add(name)
                 break
-    for excess in _bounds(op, attributes, sum(dims.values())):
-        over = value(excess)
-        for name in sorted((a.name for a in excess.atoms() if isinstance(a, Dim)), key=lambda name: (name in keep, name)):
+    for beyond in _bounds(op, attributes, sum(dims.values())):
+        over = value(beyond)
+        for name in sorted((a.name for a in beyond.atoms() if isinstance(a, Dim)), key=lambda name: (name in keep, name)):
             # An axis that is to be empty stays so.
             if over is None or over <= 0 or name in fixed or dims.get(name, 0) == 0:
                 continue
             dims[name] += 1
-            after = value(excess)
+            after = value(beyond)
             dims[name] -= 1
             slope = 0 if after is None else after - over
             if abs(slope) == 1 and dims[name] - over * slope > 0:
@@ -230,13 +231,7 @@ def _equations(op: Op, attributes: Mapping[str, Any], turn: int = 0) -> list[tup
 
 def _bounds(op: Op, attributes: Mapping[str, Any], turn: int = 0) -> list[Affine]:
     """Return of every inequality that the op requires what is at most 0 where it holds."""
-    found = []
-    for fn, left, right in _comparisons(op, attributes, turn):
-        if fn in ("lt", "le"):
-            found.append(left - right + (1 if fn == "lt" else 0))
-        elif fn in ("gt", "ge"):
-            found.append(right - left + (1 if fn == "gt" else 0))
-    return found
+    return [-excess(fn, left, right) for fn, left, right in _comparisons(op, attributes, turn) if fn in ("lt", "le", "gt", "ge")]
 
 
 def _comparisons(op: Op, attributes: Mapping[str, Any], turn: int) -> list[tuple[str, Affine, Affine]]:
