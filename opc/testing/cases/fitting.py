@@ -196,7 +196,8 @@ def _required(op: Op, sizes: Sizes, attributes: Mapping[str, Any], keep: Collect
         # A dimension that stands alone on one side first; then any that the difference grows or shrinks with by one.
         alone = [side.single.name for side in (left, right) if isinstance(side.single, Dim)]
         others = sorted((a.name for a in difference.atoms() if isinstance(a, Dim)), key=lambda name: (name in keep, name))
-        for name in dict.fromkeys([*alone, *others]):
+        # Those that it is computed from come last.
+        for name in dict.fromkeys([*alone, *others, *sorted(_free(op, difference), key=lambda name: (name in keep, name))]):
             gap = value(difference)
             if gap is None or name not in dims or name in fixed:
                 continue
@@ -222,6 +223,12 @@ def _required(op: Op, sizes: Sizes, attributes: Mapping[str, Any], keep: Collect
                 dims[name] -= over * slope
                 break
     return replace(sizes, dims=dims), fixed
+
+
+def _free(op: Op, e: Affine) -> set[str]:
+    """Return the dimensions of inputs that a size is computed from."""
+    derived, names = dict(op.dims), {a.name for a in e.atoms() if isinstance(a, Dim)}
+    return {n for name in names for n in (_free(op, derived[name]) if name in derived else {name})}
 
 
 def _equations(op: Op, attributes: Mapping[str, Any], turn: int = 0) -> list[tuple[Affine, Affine]]:
