@@ -23,7 +23,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "rotating: runs in one of four turns (tests/rotation.py); rotating('file') with its file")
+    line = "rotating('file', seconds=10): runs in one of the turns (tests/rotation.py), with its file, and takes as long"
+    config.addinivalue_line("markers", line)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

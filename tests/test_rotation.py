@@ -1,30 +1,38 @@
 """Which tests run when: each rotating one in one of the turns, and in no other."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from tests.rotation import TURNS, asked, of_turn
+from tests.rotation import TURNS, asked, dealt, of_turn
 
 
 @dataclass(eq=False)
 class Item:
     nodeid: str
-    marker: pytest.Mark | None = None
+    markers: tuple[pytest.Mark, ...] = ()
 
     @property
     def path(self) -> Path:
         return Path(self.nodeid.partition("::")[0])
 
-    def get_closest_marker(self, name: str) -> pytest.Mark | None:
-        return self.marker if self.marker is not None and self.marker.name == name else None
+    def iter_markers(self, name: str) -> Iterator[pytest.Mark]:
+        return (m for m in self.markers if m.name == name)
 
 
-ALWAYS = [Item("tests/a.py::test_a"), Item("tests/b.py::test_b", pytest.mark.usefixtures.mark)]
-ALONE = [Item(f"tests/b.py::test_c[{n}]", pytest.mark.rotating.mark) for n in range(10)]
-TOGETHER = [Item(f"tests/{file}.py::test_{n}", pytest.mark.rotating("file").mark) for file in "cdefg" for n in range(3)]
-ITEMS = [ALWAYS[0], *ALONE, ALWAYS[1], *TOGETHER]
+def rotating(*args: str, seconds: float = 0) -> pytest.Mark:
+    return pytest.mark.rotating(*args, seconds=seconds).mark
+
+
+ALWAYS = [Item("tests/a.py::test_a"), Item("tests/b.py::test_b", (pytest.mark.usefixtures.mark,))]
+ALONE = [Item(f"tests/b.py::test_c[{n}]", (pytest.mark.rotating.mark,)) for n in range(10)]
+TOGETHER = [Item(f"tests/{file}.py::test_{n}", (rotating("file"),)) for file in "cdefg" for n in range(3)]
+LONG = [
+    Item(f"tests/h.py::test_{s}", (pytest.mark.rotating.mark, rotating(seconds=s))) for s in (7, 40, 9, 30, 6, 12, 8, 11, 10, 5)
+]
+ITEMS = [ALWAYS[0], *ALONE, ALWAYS[1], *TOGETHER, *LONG]
 
 
 def test_each_runs_in_one_turn_and_those_of_a_file_in_the_same() -> None:
@@ -33,7 +41,7 @@ def test_each_runs_in_one_turn_and_those_of_a_file_in_the_same() -> None:
         assert sorted([*taken, *left], key=ITEMS.index) == ITEMS
         assert [item for item in ITEMS if item in taken] == taken
         assert set(ALWAYS) <= set(taken)
-    for item in [*ALONE, *TOGETHER]:
+    for item in [*ALONE, *TOGETHER, *LONG]:
         assert sum(item in taken for taken, _ in turns) == 1
     for file in "cdefg":
         parts = [{item in taken for item in TOGETHER if item.nodeid.startswith(f"tests/{file}.py")} for taken, _ in turns]
@@ -55,6 +63,29 @@ def test_turns_begin_again() -> None:
 def test_turns_have_as_many_tests() -> None:
     counts = [len(of_turn(ALONE, turn)[0]) for turn in range(TURNS)]
     assert max(counts) - min(counts) <= 1
+
+
+def test_the_longest_are_alone_in_their_turns() -> None:
+    times = [[int(item.nodeid.rpartition("_")[2]) for item in of_turn(LONG, turn)[0]] for turn in range(TURNS)]
+    assert sorted(map(sum, times)) == [9, 10, 11, 12, 13, 13, 30, 40]
+    assert [40] in times
+    assert [30] in times
+
+
+def test_a_file_takes_as_long_as_one_of_its_marks_says() -> None:
+    long = Item("tests/c.py::test_3", (rotating("file"), rotating("file", seconds=50)))
+    for turn in range(TURNS):
+        names = {item.path.stem for item in of_turn([*TOGETHER, *LONG, long], turn)[0] if item.path.stem in "ch"}
+        assert names in ({"c"}, {"h"})
+
+
+def test_few_move_when_a_test_is_added() -> None:
+    before = {**{f"tests/{file}.py::test_{n}": 0.0 for file in "abc" for n in range(20)}, "tests/b.py": 0.0}
+    before |= {f"tests/d.py::test_{n}": 10.0 + n for n in range(12)}
+    added = {"tests/a.py::test_new": 0.0, "tests/d.py::test_new": 14.5}
+    after = dealt({**added, **before})
+    moved = {unit for unit, turn in dealt(before).items() if after[unit] != turn}
+    assert moved == {f"tests/a.py::test_{n}" for n in range(20)} | {u for u in moved if before[u] and before[u] < 14.5}
 
 
 @pytest.fixture(scope="module")

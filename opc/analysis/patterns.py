@@ -21,6 +21,7 @@ from string import ascii_lowercase
 from typing import TypeAlias
 
 from opc.ir.affine import Affine, Index
+from opc.ir.comparisons import excess
 from opc.ir.dtypes import DType
 from opc.ir.expr import (
     VARYING,
@@ -280,7 +281,7 @@ def _side(condition: Expr, axis: str) -> tuple[Affine, bool] | None:
     match condition:
         case Call(fn="lt" | "le" | "gt" | "ge" as fn, args=(IndexValue(value=left), IndexValue(value=right))):
             # The condition is: difference >= 0.
-            difference = {"lt": right - left - 1, "le": right - left, "gt": left - right - 1, "ge": left - right}[fn]
+            difference = excess(fn, left, right)
             coefficient = difference.coefficient(axis)
             if coefficient is None or coefficient.constant not in (1, -1):
                 return None

@@ -7,6 +7,7 @@ and no run has more than a small part of it.
 from __future__ import annotations
 
 from opc.ir.affine import Affine, Index
+from opc.ir.comparisons import OPPOSITE
 from opc.ir.dtypes import DType, TypeVar, Weak, candidates
 from opc.ir.expr import READ, REDUCTION, Call, Expr, IndexValue, free_indices, may_refuse, reads, traits
 from opc.records import dataclass
@@ -35,14 +36,13 @@ def bound_on(g: Affine | Expr, index: str) -> Bound | None:
         known = not traits(value) & REDUCTION and not may_refuse(value) and index not in free_indices(value)
         if not known or not traits(value) & READ or not _is_counted(value):
             return None
-        fn = fn if holds else _OPPOSITE[fn]
+        fn = fn if holds else OPPOSITE[fn]
         rest = place.value - Index(index)
         return Bound(value, rest - 1 if fn in ("gt", "le") else rest, fn in ("gt", "ge"))
     return None
 
 
 _MIRRORED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
-_OPPOSITE = {"lt": "ge", "le": "gt", "gt": "le", "ge": "lt"}
 
 
 def _is_counted(e: Expr) -> bool:

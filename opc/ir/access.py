@@ -10,6 +10,7 @@ from itertools import combinations
 from typing import TypeAlias
 
 from opc.ir.affine import Affine, AttrInt, Dim, FloorDiv, GroupSize, Index, Symbol
+from opc.ir.comparisons import OPPOSITE, told
 from opc.ir.dtypes import DType, TypeVar, Weak, candidates, is_integer
 from opc.ir.expr import (
     SEARCHES,
@@ -31,9 +32,6 @@ from opc.ir.expr import (
 from opc.ir.op import Op
 from opc.ir.printer import format_expr
 from opc.records import dataclass
-
-OPPOSITE = {"lt": "ge", "ge": "lt", "gt": "le", "le": "gt", "ne": "eq"}
-"""The comparison that holds where another one does not; that of `eq` says nothing of what is greater."""
 
 _WITHIN = frozenset((DType.INT32, DType.INT64))
 """Types whose numbers are the same as int64."""
@@ -145,14 +143,9 @@ def _said(cond: Expr, holds: bool) -> tuple[Affine, ...]:
             return (*_said(a, holds), *_said(b, holds))
         case Call(fn="not", args=(a,)):
             return _said(a, not holds)
-        case Call(args=(a, b)):
+        case Call(args=(a, b)) if cond.fn in OPPOSITE:
             left, right = _whole(a), _whole(b)
-            fn = cond.fn if holds else OPPOSITE.get(cond.fn)
-            if left is None or right is None:
-                return ()
-            more = left - right
-            found = {"ge": (more,), "gt": (more - 1,), "le": (-more,), "lt": (-more - 1,), "eq": (more, -more)}
-            return found.get(fn or "", ())
+            return () if left is None or right is None else told(cond.fn if holds else OPPOSITE[cond.fn], left, right)
         case _:
             return ()
 

@@ -14,6 +14,7 @@ from typing import TypeAlias
 from opc.analysis.patterns import conjunction
 from opc.analysis.value_types import affine_of
 from opc.ir.affine import Affine, FloorDiv, Index
+from opc.ir.comparisons import excess
 from opc.ir.dtypes import DType, TypeVar, candidates
 from opc.ir.expr import (
     Call,
@@ -57,8 +58,7 @@ def guards(condition: Expr, positive: Callable[[Affine], bool]) -> tuple[Guard, 
     if isinstance(condition, Call) and condition.fn in ("lt", "le", "gt", "ge"):
         a, b = (affine_of(x) for x in condition.args)
         if a is not None and b is not None:
-            rest = {"lt": b - a - 1, "le": b - a, "gt": a - b - 1, "ge": a - b}[condition.fn]
-            return (without_division(rest, positive),)
+            return (without_division(excess(condition.fn, a, b), positive),)
     return (condition,)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
 from opc.ir.affine import Affine, AttrInt, FloorDiv, Index, Mod, Symbol
+from opc.ir.comparisons import excess
 from opc.ir.expr import (
     Axis,
     Call,
@@ -88,7 +89,7 @@ def gap(condition: Expr) -> Affine | None:
     match condition:
         case Call(fn="ge" | "lt" as fn, args=(IndexValue() | Const() as a, IndexValue() | Const() as b)):
             left, right = (Affine.of(v.value if isinstance(v, IndexValue) else int(v.value)) for v in (a, b))
-            return left - right if fn == "ge" else right - left - 1
+            return excess(fn, left, right)
         case _:
             return None
 

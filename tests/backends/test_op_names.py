@@ -86,7 +86,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return {spec.stem: b.package for spec, b in zip(specs, made, strict=True) if b.package is not None}
 
 
-@pytest.mark.rotating("file")
+@pytest.mark.rotating("file", seconds=13)
 @pytest.mark.parametrize("name", BUILT)
 @pytest.mark.parametrize("backend", ["numpy", "onnx", "onnxruntime", "torch"])
 def test_the_packages_work(built: dict[str, Path], name: str, backend: str) -> None:

@@ -14,7 +14,7 @@ import pytest
 from tests.backends.guide import PAGE, write_package
 from tests.ruff import accepts
 
-pytestmark = pytest.mark.rotating("file")
+pytestmark = pytest.mark.rotating("file", seconds=17)
 
 ROOT = Path(__file__).parents[2]
 SPECS = ROOT / "specs"

@@ -21,6 +21,17 @@ BLOCK = re.compile(r"(?:^<!-- (?:file: (\S+)|needs: (?P<needs>\S+)) -->\n)?^```(
 # A measured figure: seconds, milliseconds, a ratio of error over bound.
 MEASURED = re.compile(r"\b\d+(\.\d+)?(e[-+]?\d+)?( ?(s|ms|us|ns|x|MiB|GB/s))\b|\b\d\.\d+\b")
 
+# Pages that take long, with how long in seconds.
+LONG = {
+    "README.md": 7,
+    "docs/first_op.md": 22,
+    "docs/max_pool2d.md": 7,
+    "docs/mindspore.md": 18,
+    "docs/paddle.md": 15,
+    "docs/popart.md": 18,
+    "docs/rknn.md": 7,
+}
+
 
 def commands(block: str) -> Iterator[tuple[str, str]]:
     """Yield (command, expected output) for every command of a console block."""
@@ -40,6 +51,17 @@ def steps(page: Path) -> list[re.Match[str]]:
     return [m for m in BLOCK.finditer(page.read_text()) if m[1] or m[3] == "console"]
 
 
+FOLLOWED = [
+    pytest.param(page, id=page_id(page), marks=pytest.mark.rotating(seconds=LONG.get(page_id(page), 0)))
+    for page in PAGES
+    if steps(page)
+]
+
+
+def test_those_that_take_long_are_pages() -> None:
+    assert LONG.keys() <= {page.id for page in FOLLOWED}
+
+
 def test_the_first_pages_show_real_output() -> None:
     shown = {page: sum(m[3] == "console" for m in steps(page)) for page in PAGES}
     assert shown[README] >= 1
@@ -54,8 +76,7 @@ def test_a_project_is_an_installed_wheel_after_five_commands() -> None:
     assert "import my_ops" in typed[4]
 
 
-@pytest.mark.rotating
-@pytest.mark.parametrize("page", [p for p in PAGES if steps(p)], ids=page_id)
+@pytest.mark.parametrize("page", FOLLOWED)
 def test_page_can_be_followed(page: Path, tmp_path: Path) -> None:
     shutil.copytree(ROOT / "specs", tmp_path / "specs")
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.rotating("file")
+pytestmark = pytest.mark.rotating("file", seconds=7)
 
 ROOT = Path(__file__).parents[2]
 TABLE = Path("opc", "ir", "dtypes.py")

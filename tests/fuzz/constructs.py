@@ -10,7 +10,7 @@ from opc.ir.dtypes import DType
 from opc.ir.expr import REDUCTIONS
 from opc.ir.functions import CALLABLE
 from opc.ir.op import AttributeKind
-from tests.fuzz.brute import Spec, read_spec, recurrent
+from tests.fuzz.reading import Spec, read_spec, recurrent
 from tests.fuzz.translate import entries, group_name
 
 INDEX_FORMS = {

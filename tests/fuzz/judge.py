@@ -24,6 +24,7 @@ from opc.testing.oracle.bounds import Array, Bounds, exact
 from opc.testing.oracle.evaluation import Bounded, evaluate
 from opc.testing.oracle.frame import DomainError, UndecidedError
 from tests.fuzz import brute
+from tests.fuzz.reading import RefusedError, Tensor
 from tests.fuzz.scalars import FLOATS, NoValueError
 from tests.fuzz.translate import OutsideError
 
@@ -49,7 +50,7 @@ def wrong_values(text: str, family: Family, case: Case) -> Iterator[str]:
         if refused is None:
             yield f"the oracle has a value where there is none: {error}"
         return
-    except (OutsideError, brute.RefusedError) as error:
+    except (OutsideError, RefusedError) as error:
         yield f"{type(error).__name__}: {error}"
         return
     if refused is not None:
@@ -74,7 +75,7 @@ def _evaluate(
 
 
 def _unlike(
-    name: str, dtype: str, shape: tuple[int, ...], values: brute.Tensor, want: Bounded, wide: Bounds | None = None
+    name: str, dtype: str, shape: tuple[int, ...], values: Tensor, want: Bounded, wide: Bounds | None = None
 ) -> Iterator[str]:
     """Yield the first value that is not in the set of its element, nor, as it is, in that of `wide`."""
     if dtype != want.dtype.value or shape != want.shape:
@@ -247,7 +248,7 @@ def wrong_gradients(text: str, family: Family, case: Case) -> Iterator[str]:
         u = {n: rng.standard_normal(v.shape) for n, v in out.items() if v.dtype.is_floating}
         v, w = ({n: rng.standard_normal(np.shape(inputs[n])) for n in active} for _ in range(2))
         slope = Slope(text, case, inputs, u, {n: d.value for n, d in asked.items()})
-    except (DomainError, ShapeError, NoValueError, OutsideError, brute.RefusedError):
+    except (DomainError, ShapeError, NoValueError, OutsideError, RefusedError):
         return
     try:
         given = gradient(op, backward, inputs, case.attributes, {**u}, binding=binding, precise=True)

@@ -16,6 +16,8 @@ from opc.testing.oracle.evaluation import evaluate
 from tests.fuzz import brute
 from tests.fuzz.calls import draw
 from tests.fuzz.judge import wrong_gradients, wrong_values
+from tests.fuzz.reading import Spec, read_spec
+from tests.fuzz.translate import OutsideError
 from tests.fuzz.written import THEMES, specs
 
 SPECS = sorted((Path(__file__).parents[2] / "specs").glob("*.yaml"))
@@ -25,7 +27,7 @@ HEAD = "op: probe\ndomain: test\nversion: 1\ndoc: A probe.\ntypes: {T: [float64]
 @pytest.mark.parametrize("path", SPECS, ids=lambda p: p.stem)
 def test_examples(path: Path) -> None:
     text = path.read_text()
-    spec = brute.read_spec(text)
+    spec = read_spec(text)
     for example in yaml.safe_load(text).get("examples", []):
         inputs = {}
         for name, (kind, _) in spec.inputs.items():
@@ -40,7 +42,7 @@ def test_examples(path: Path) -> None:
                 np.testing.assert_allclose(got, np.asarray(example[name], np.float64), rtol=1e-4, atol=1e-6)
 
 
-def _held(spec: brute.Spec, kind: str) -> str:
+def _held(spec: Spec, kind: str) -> str:
     """Return the dtype that whole numbers of an example have: float64 where the type variable may be it."""
     return "float64" if {"floating", "any", "float64"} & set(spec.types[kind]) else spec.types[kind][0]
 
@@ -139,7 +141,7 @@ def test_conditions_around_what_is_stopped() -> None:
 
 def test_a_read_outside_is_seen() -> None:
     text = HEAD + "kernel: |\n  y[n] = x[n, n + 1]\n"
-    with pytest.raises(brute.OutsideError):
+    with pytest.raises(OutsideError):
         brute.evaluate(text, {"x": np.ones((2, 2))}, {})
 
 

@@ -17,7 +17,7 @@ from tests.fuzz.kinds import arithmetic, as_type, is_whole, join, wrap
 from tests.fuzz.scalars import BITS, CLASSES, FLOATS, FUNCTIONS
 
 if TYPE_CHECKING:
-    from tests.fuzz.brute import Call
+    from tests.fuzz.reading import Call
 
 Dim = ast.expr
 Operands = Mapping[str, tuple[str, tuple[Dim, ...]]]

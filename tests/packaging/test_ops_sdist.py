@@ -94,7 +94,7 @@ def tools(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return {"PATH": path, "PYTHONPATH": "", "CC": str(folder / "gcc"), "CXX": str(folder / "g++")}
 
 
-@pytest.mark.rotating
+@pytest.mark.rotating(seconds=8)
 def test_the_wheel_without_opc(sdist: Path, tools: dict[str, str], tmp_path: Path) -> None:
     site = make(tmp_path / "fresh")
     lend(site, "numpy", "cffi", "pycparser", "scikit_build_core", "pathspec", "packaging")

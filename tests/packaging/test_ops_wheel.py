@@ -27,7 +27,7 @@ from tests.packaging.conftest import Opc
 from tests.packaging.environments import install, lend, make
 from tests.packaging.scaled import LIGHT, SPEC, proof, proof_of
 
-pytestmark = pytest.mark.rotating("file")
+pytestmark = pytest.mark.rotating("file", seconds=16)
 
 # Of integers there are no gradients to compile.
 BLEND = """

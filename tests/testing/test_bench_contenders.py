@@ -53,7 +53,7 @@ def arrays(values: object) -> list[np.ndarray]:
     return [np.asarray(v) for v in items]
 
 
-@pytest.mark.rotating
+@pytest.mark.rotating("file")
 @pytest.mark.parametrize("spec", ["leaky_relu", "layer_norm"])
 def test_all_contenders_compute_the_same(packages: Path, spec: str) -> None:
     problem = row_problem(load_family(packages / f"specs/{spec}.yaml"), packages / spec, 4096, 1)
@@ -73,7 +73,7 @@ def test_all_contenders_compute_the_same(packages: Path, spec: str) -> None:
         np.testing.assert_allclose(answer, answers["opc numpy"], rtol=1e-4, atol=1e-5, err_msg=name)
 
 
-@pytest.mark.rotating
+@pytest.mark.rotating("file", seconds=35)
 def test_contenders_in_a_type_that_numpy_does_not_have(packages: Path) -> None:
     problem = replace(
         row_problem(load_family(packages / "specs/leaky_relu.yaml"), packages / "leaky_relu", 4096, 1), dtype="bfloat16"
@@ -94,7 +94,7 @@ def first_of(contender: Contender) -> object:
     return found[0] if isinstance(found, tuple | list) else found
 
 
-@pytest.mark.rotating
+@pytest.mark.rotating("file")
 def test_the_cost_of_a_problem(packages: Path) -> None:
     family = load_family(SPECS / "layer_norm.yaml")
     problem = row_problem(family, packages / "layer_norm", 8 * 1024, 1)
@@ -112,7 +112,7 @@ def test_memcpy_copies_all_on_several_threads() -> None:
         assert (target == 1).all()
 
 
-@pytest.mark.rotating
+@pytest.mark.rotating("file")
 def test_the_worker_answers(packages: Path) -> None:
     settings = Settings({"leaky_relu": str(SPECS / "leaky_relu.yaml")}, ("leaky_relu",), str(packages), ("fresh",), 1000, 3, 1)
     said: list[str] = []
@@ -123,7 +123,7 @@ def test_the_worker_answers(packages: Path) -> None:
     assert any("memory grown over 1,000 calls" in t.name and t.verdict == "held" for t in found.targets)
 
 
-@pytest.mark.rotating
+@pytest.mark.rotating("file")
 def test_a_worker_that_fails_says_why(packages: Path) -> None:
     settings = Settings({"gone": "gone.yaml"}, ("gone",), str(packages), ("large",), 1000, 3, 1)
     with pytest.raises(RuntimeError, match=r"gone\.yaml"):
@@ -224,7 +224,7 @@ def test_the_runtime_runs_what_references_name(name: str) -> None:
     np.testing.assert_allclose(answer, want.value, rtol=1e-5)
 
 
-@pytest.mark.rotating
+@pytest.mark.rotating("file")
 @pytest.mark.parametrize(("name", "wrt"), [("leaky_relu", ()), ("layer_norm", ()), ("layer_norm", ("x", "b"))])
 def test_gradients_of_all_contenders_are_the_same(packages: Path, name: str, wrt: tuple[str, ...]) -> None:
     shapes = {"x": (4, 8)} if name == "leaky_relu" else {"x": (4, 8), "w": (8,), "b": (8,)}

@@ -175,6 +175,9 @@ def test_attribute_samples_keep_to_the_check() -> None:
             infer(op, {"x": (2,)}, {"alpha": value})
     gelu = family("gelu").forward
     assert attribute_samples(gelu, gelu.attribute("approximate")) == (["none", "tanh"], ["no_such_value"])
+    cast = family("onnx/cast").forward
+    assert cast.attribute("to").required, "a dtype stands beside it"
+    assert attribute_samples(cast, cast.attribute("saturate")) == ([False, True], [])
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)

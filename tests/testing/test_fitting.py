@@ -123,6 +123,13 @@ def test_attributes_without_default_take_turns() -> None:
         infer(op, {n: None if a is None else a.data.shape for n, a in case.inputs.items()}, case.attributes)
 
 
+def test_equations_of_derived_sizes_are_solved_by_those_that_they_are_computed_from() -> None:
+    op = load_family(SPECS / "onnx" / "gemm.yaml").forward
+    assert "K == L" in [r.text for r in op.require]
+    flags = {(c.attributes.get("transpose_a", False), c.attributes.get("transpose_b", False)) for c in accepted(op)}
+    assert flags == {(False, False), (False, True), (True, False), (True, True)}
+
+
 @pytest.mark.parametrize("name", ["conv1d", "conv2d", "matmul", "max_pool2d", "attention", "grid_sample"])
 def test_there_are_points_to_differentiate_at(name: str) -> None:
     assert len(list(points(load_family(SPECS / f"{name}.yaml").forward))) >= 6

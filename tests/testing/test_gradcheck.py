@@ -341,6 +341,19 @@ def test_a_gradient_that_is_wrong_for_one_choice_fails(choice: str) -> None:
     assert not by_name(replace(family, jvp=None, backward_backward=None))["gradient against differences"].ok
 
 
+@pytest.mark.parametrize("choice", ["flag", "mode == 'third'", "not present(b)"])
+def test_a_gradient_that_is_wrong_for_one_choice_fails_where_few_sizes_fit(choice: str) -> None:
+    text = (
+        "types: {T: [float32, float64]}\ninputs: {x: 'T[B, H, S, D]', w: 'T[P, R]', 'b?': 'T[S]', i: 'int64[B, S]'}\n"
+        "attributes:\n  flag: {type: bool, default: false}\n  mode: {type: str, values: [first, third], default: first}\n"
+        "require: [2 * R <= D]\noutputs: {y: 'T[B, H, S, D]'}\nkernel: |\n"
+        f"  t[b_, h, s, d] = stop_gradient(x[b_, h, s, d]) if {choice} else x[b_, h, s, d]\n"
+        "  y[b_, h, s, d] = (t[b_, h, s, d] * w[i[b_, s], d] if d < R else x[b_, h, s, d]) + (b[s] if present(b) else 0)\n"
+    )
+    family = compile_text(spec_text("f", text))
+    assert not by_name(replace(family, jvp=None, backward_backward=None))["gradient against differences"].ok
+
+
 def test_what_chooses_is_among_the_points_where_the_loops_are_long() -> None:
     family = load_family(SPECS / "attention.yaml")
     found = list(points(family.forward, family=family))

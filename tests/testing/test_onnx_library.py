@@ -61,7 +61,7 @@ def without_derivatives(path: Path) -> Family:
     return Family(forward_op(spec), reference=reference_of(spec))
 
 
-@pytest.mark.rotating
+@pytest.mark.rotating(seconds=8)
 def test_the_page_says_of_each_operator_whether_it_is_there() -> None:
     text = (ROOT / "specs/onnx/README.md").read_text()
     aside, lacking = (set(re.findall(r"`([A-Z]\w+)`", part)) for part in (text.split("\n\n")[1], text.split("|---|---|")[1]))

@@ -59,7 +59,7 @@ kernel: |
 BEYOND = "for (int64_t i = 0; i <= N; i++) y(i < N ? i : 0) = x(i);"
 
 
-@pytest.mark.rotating
+@pytest.mark.rotating(seconds=8)
 def test_clean_kernels() -> None:
     report = run_sanitized([SPECS / "relu.yaml"], ("address", "thread", "undefined"), 2)
     assert report.ok, [r.message for r in report.results if r.status is Status.FAILED]

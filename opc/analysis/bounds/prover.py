@@ -15,6 +15,7 @@ from opc.analysis.bounds.examples import Examples
 from opc.analysis.bounds.quotients import Parts, cleared, divisions, every_division, factors, parts_of_index, quotient, split_off
 from opc.analysis.value_types import affine_of, flag_of, presence
 from opc.ir.affine import Affine, Atom, Dim, FloorDiv, GroupSize, Index, Minimum, Mod, Symbol
+from opc.ir.comparisons import OPPOSITE, told
 from opc.ir.dtypes import DType
 from opc.ir.expr import Call, Const, Expr, Present, Select, StrConst
 from opc.ir.node import memoised
@@ -25,9 +26,6 @@ _MAX_STEPS = 400
 """How many polynomials one proof may look at; a proof not found within them counts as none."""
 _MAX_STEPS_MORE = 80
 """How many it may look at in each further form of what is to be proved."""
-
-
-_INVERSE = {"lt": "ge", "le": "gt", "gt": "le", "ge": "lt", "eq": "ne", "ne": "eq"}
 
 
 def _as_logic(condition: Expr) -> Expr:
@@ -64,19 +62,8 @@ def facts_of(condition: Expr, holds: bool = True) -> tuple[Affine, ...]:
             a, b = affine_of(left), affine_of(right)
             if a is None or b is None:
                 return ()
-            match fn if holds else _INVERSE[fn]:
-                case "lt":
-                    return (b - a - 1,)
-                case "le":
-                    return (b - a,)
-                case "gt":
-                    return (a - b - 1,)
-                case "ge":
-                    return (a - b,)
-                case "eq":
-                    return (a - b, b - a, *_divisible(a, b))
-                case _:
-                    return ()
+            said = fn if holds else OPPOSITE[fn]
+            return told(said, a, b) + (_divisible(a, b) if said == "eq" else ())
         case _:
             flag = flag_of(condition)
             return () if flag is None else (flag - 1,) if holds else (-flag,)
@@ -92,17 +79,17 @@ def cases_of(condition: Expr, holds: bool = True) -> list[tuple[Affine, ...]]:
             return [a + b for a in one for b in two] if holds == (fn == "and") else one + two
         case Call(fn="eq" | "ne" as fn, args=(left, right)) if holds == (fn == "ne") and not isinstance(right, StrConst):
             a, b = affine_of(left), affine_of(right)
-            return [()] if a is None or b is None else [(b - a - 1,), (a - b - 1,)]
+            return [()] if a is None or b is None else [told("lt", a, b), told("gt", a, b)]
         case _:
             return [facts_of(condition, holds)]
 
 
-def _divisible(a: Affine, b: Affine) -> list[Affine]:
+def _divisible(a: Affine, b: Affine) -> tuple[Affine, ...]:
     """Return what `n % d == 0` says: d * (n // d) is n."""
     if isinstance(a.single, Mod) and b.constant == 0:
         n, d = a.single.numerator, a.single.denominator
-        return [d * (n // d) - n]
-    return []
+        return (d * (n // d) - n,)
+    return ()
 
 
 @lru_cache(maxsize=4096)

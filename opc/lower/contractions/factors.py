@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from opc.ir.affine import Affine, FloorDiv, Index, Mod
+from opc.ir.comparisons import told
 from opc.ir.expr import Call, Const, Expr, GroupRef, IndexValue, Read, free_groups, free_indices, reads, rewrite
 from opc.ir.op import DimSpec, Op
 from opc.records import dataclass, replace
@@ -137,8 +138,7 @@ def guard(condition: Expr) -> AxisIndex | None:
     a, b = (_affine(e) for e in condition.args)
     if a is None or b is None:
         return None
-    distance = {"ge": a - b, "gt": a - b - 1, "le": b - a, "lt": b - a - 1, "eq": a - b}[condition.fn]
-    parts = _parts(distance)
+    parts = _parts(told(condition.fn, a, b)[0])
     if parts is None or len(parts[0]) > MOST_PARTS:
         return None
     return AxisIndex(parts[0], parts[1], Affine.of(1), True, True, Affine.of(1) if condition.fn == "eq" else None)

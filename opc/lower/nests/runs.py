@@ -10,13 +10,13 @@ from opc.analysis.bounds.inside import ReadsInside
 from opc.analysis.patterns import conjunction
 from opc.analysis.runs import Bound, bound_on
 from opc.ir.affine import Affine
-from opc.ir.expr import Axis, Expr, Reduce, Select, free_indices, has_reduction, may_refuse, reads
+from opc.ir.expr import Axis, free_indices, has_reduction, may_refuse, reads
 from opc.ir.op import Assign, Op
 from opc.lower.alone import of_statement
-from opc.lower.guards import Guard, guards, is_identity
+from opc.lower.guards import Guard, guards
 from opc.lower.loop_ir import Flat, Run, ScatterPlan
 from opc.lower.nests.flat import flat_statement, is_positive
-from opc.lower.nests.terms import conditions_of, is_invariant, same_type
+from opc.lower.nests.terms import conditions_of, whole_sum
 
 
 @of_statement
@@ -28,14 +28,10 @@ def is_scatter_of_runs(op: Op, assign: Assign) -> bool:
 
 def flat_runs(op: Op, flat: Flat) -> ScatterPlan | None:
     """Return how a flat statement whose whole value is such a sum is run, else None."""
-    given: list[Expr] = []
-    value = flat.value
-    while isinstance(value, Select) and is_invariant(value.cond) and is_identity("sum", value.other):
-        given.append(value.cond)
-        value = value.then
-    target = op.operand(flat.target)
-    if not isinstance(value, Reduce) or value.kind != "sum" or not same_type(value.type, target.type):
+    whole = whole_sum(op, flat)
+    if whole is None:
         return None
+    given, value = whole
     conditions, body = conditions_of(value.body)
     axes = [a for a in value.axes if isinstance(a, Axis)]
     if has_reduction(body) or any(map(has_reduction, conditions)) or len(axes) < len(value.axes):
@@ -53,7 +49,7 @@ def flat_runs(op: Op, flat: Flat) -> ScatterPlan | None:
         varies = any(free_indices(b.value) & own for b in run.bounds)
         if varies and {b.below for b in run.bounds} == {True, False}:
             last = flat.indices[-1]
-            return ScatterPlan(flat, value, (), rest, body, None if last == index else last, tuple(given), run=run)
+            return ScatterPlan(flat, value, (), rest, body, None if last == index else last, given, run=run)
     return None
 
 

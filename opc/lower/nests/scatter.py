@@ -42,11 +42,11 @@ from opc.ir.op import Assign, Op, Operand
 from opc.ir.op import ScatterMode as AddOrder
 from opc.ir.rules import converted
 from opc.lower.alone import of_statement
-from opc.lower.guards import Guard, disjuncts, guards, is_identity
+from opc.lower.guards import Guard, disjuncts, guards
 from opc.lower.loop_ir import Flat, ScatterPlan
 from opc.lower.nests.flat import affines, divisions, flat_statement, is_positive
 from opc.lower.nests.runs import is_scatter_of_runs
-from opc.lower.nests.terms import conditions_of, is_invariant, same_type
+from opc.lower.nests.terms import conditions_of, under_invariants, whole_sum
 from opc.records import replace
 from opc.transform.indices import Namer, bare, index_names, op_names, substitute
 from opc.transform.scalar import negation
@@ -65,14 +65,10 @@ def _scatter_plan(op: Op, assign: Assign) -> ScatterPlan | None:
 
 def flat_scatter(op: Op, flat: Flat) -> ScatterPlan | None:
     """Return how a flat statement whose whole value is such a sum is run, else None."""
-    given: list[Expr] = []
-    value = flat.value
-    while isinstance(value, Select) and is_invariant(value.cond) and is_identity("sum", value.other):
-        given.append(value.cond)
-        value = value.then
-    target = op.operand(flat.target)
-    if not isinstance(value, Reduce) or value.kind != "sum" or not same_type(value.type, target.type):
+    whole = whole_sum(op, flat)
+    if whole is None:
         return None
+    given, value = whole
     found = _places(op, value, flat.indices)
     if found is None:
         return None
@@ -89,7 +85,7 @@ def flat_scatter(op: Op, flat: Flat) -> ScatterPlan | None:
     shared = (
         op.scatter is AddOrder.ATOMIC and not searched and not any(isinstance(a, Axis) and a.extent.indices() for a in value.axes)
     )
-    return ScatterPlan(flat, value, scatter_indices, rest, body, None if fixed else last, tuple(given), shared=shared)
+    return ScatterPlan(flat, value, scatter_indices, rest, body, None if fixed else last, given, shared=shared)
 
 
 def _places(op: Op, e: Reduce, targets: tuple[str, ...]) -> tuple[tuple[tuple[str, Expr], ...], tuple[Guard, ...], Expr] | None:
@@ -184,9 +180,7 @@ def _own_statement(op: Op, s: Assign, e: Expr, under: tuple[Expr, ...]) -> tuple
 
     It stands under conditions: where these bound what it reads, or decide what is looked up, each of its terms has them.
     """
-    inner = e
-    while isinstance(inner, Select) and is_invariant(inner.cond) and is_identity("sum", inner.other):
-        inner = inner.then
+    _, inner = under_invariants(e)
     if not isinstance(inner, Reduce) or inner.kind != "sum" or not isinstance(e, Reduce | Select):
         return None
     own, groups = {i for i in s.indices if isinstance(i, str)}, {i.name for i in s.indices if isinstance(i, GroupRef)}

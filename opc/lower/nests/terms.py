@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from opc.ir.dtypes import Acc, ElementType, ValueType, is_floating
-from opc.ir.expr import AttrRef, Call, Const, Expr, Present, Select, walk
+from opc.ir.expr import AttrRef, Call, Const, Expr, Present, Reduce, Select, walk
+from opc.ir.op import Op
 from opc.lower.guards import conjuncts, is_identity
+from opc.lower.loop_ir import Flat
 from opc.transform.scalar import negation
 
 
@@ -16,6 +18,23 @@ def same_type(value: ValueType, target: ElementType) -> bool:
 def is_invariant(cond: Expr) -> bool:
     """Whether a condition has one value for a whole call."""
     return all(isinstance(n, Present | AttrRef | Const | Call) for n in walk(cond))
+
+
+def under_invariants(e: Expr) -> tuple[tuple[Expr, ...], Expr]:
+    """Return the conditions with one value for a whole call without which a sum is 0, outermost first, and the sum."""
+    found: list[Expr] = []
+    while isinstance(e, Select) and is_invariant(e.cond) and is_identity("sum", e.other):
+        found.append(e.cond)
+        e = e.then
+    return tuple(found), e
+
+
+def whole_sum(op: Op, flat: Flat) -> tuple[tuple[Expr, ...], Reduce] | None:
+    """Return the sum that the whole value of a flat statement is, behind the conditions of `under_invariants`, else None."""
+    given, e = under_invariants(flat.value)
+    if not isinstance(e, Reduce) or e.kind != "sum" or not same_type(e.type, op.operand(flat.target).type):
+        return None
+    return given, e
 
 
 def conditions_of(body: Expr) -> tuple[list[Expr], Expr]:

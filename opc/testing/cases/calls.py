@@ -275,7 +275,7 @@ class Maker:
         good = {name: values for name, values in self.good.items() if values}
         for name, values in good.items():
             for value in values:
-                yield self.make(f"attribute-{name}", middle, attributes={name: value})
+                yield self.with_attribute(name, value, middle)
                 if self.op.attribute(name).values:
                     for binding in self.bindings[1:4]:
                         yield self.make(f"attribute-{name}", middle, binding, {name: value})
@@ -315,6 +315,10 @@ class Maker:
                     shapes[groups[0]], shapes[groups[1]] = (2, 3, 2, 1)[:first], (3, 2, 1, 2)[: rank - 1 - first]
                     for negative in (False, True):
                         yield self.make("axis", Sizes(middle.dims, shapes, {}), negative_axis=negative)
+
+    def with_attribute(self, name: str, value: Any, sizes: Sizes) -> Case | None:
+        """Return a call with a value of one attribute, or None when the op refuses it."""
+        return self.make(f"attribute-{name}", sizes, attributes={name: value})
 
     def _together(self, middle: Sizes, good: Mapping[str, Sequence[Any]], given: Mapping[str, Any]) -> list[Case]:
         """Return a call with some value for each attribute, those that are `given` among them; none where the op refuses all."""

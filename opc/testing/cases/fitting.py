@@ -18,6 +18,7 @@ from opc.analysis.shapes.inference import ShapeEnv, ShapeError, infer
 from opc.analysis.shapes.plan import group_key
 from opc.analysis.value_types import affine_of
 from opc.ir.affine import Affine, AttrInt, Dim, Index, Mod, Symbol
+from opc.ir.comparisons import excess
 from opc.ir.expr import (
     Axis,
     BroadcastAxis,
@@ -195,7 +196,8 @@ def _required(op: Op, sizes: Sizes, attributes: Mapping[str, Any], keep: Collect
         # A dimension that stands alone on one side first; then any that the difference grows or shrinks with by one.
         alone = [side.single.name for side in (left, right) if isinstance(side.single, Dim)]
         others = sorted((a.name for a in difference.atoms() if isinstance(a, Dim)), key=lambda name: (name in keep, name))
-        for name in dict.fromkeys([*alone, *others]):
+        # Those that it is computed from come last.
+        for name in dict.fromkeys([*alone, *others, *sorted(_free(op, difference), key=lambda name: (name in keep, name))]):
             gap = value(difference)
             if gap is None or name not in dims or name in fixed:
                 continue
@@ -207,20 +209,26 @@ def _required(op: Op, sizes: Sizes, attributes: Mapping[str, Any], keep: Collect
                 dims[name] -= gap * slope
                 fixed.add(name)
                 break
-    for excess in _bounds(op, attributes, sum(dims.values())):
-        over = value(excess)
-        for name in sorted((a.name for a in excess.atoms() if isinstance(a, Dim)), key=lambda name: (name in keep, name)):
+    for beyond in _bounds(op, attributes, sum(dims.values())):
+        over = value(beyond)
+        for name in sorted((a.name for a in beyond.atoms() if isinstance(a, Dim)), key=lambda name: (name in keep, name)):
             # An axis that is to be empty stays so.
             if over is None or over <= 0 or name in fixed or dims.get(name, 0) == 0:
                 continue
             dims[name] += 1
-            after = value(excess)
+            after = value(beyond)
             dims[name] -= 1
             slope = 0 if after is None else after - over
             if abs(slope) == 1 and dims[name] - over * slope > 0:
                 dims[name] -= over * slope
                 break
     return replace(sizes, dims=dims), fixed
+
+
+def _free(op: Op, e: Affine) -> set[str]:
+    """Return the dimensions of inputs that a size is computed from."""
+    derived, names = dict(op.dims), {a.name for a in e.atoms() if isinstance(a, Dim)}
+    return {n for name in names for n in (_free(op, derived[name]) if name in derived else {name})}
 
 
 def _equations(op: Op, attributes: Mapping[str, Any], turn: int = 0) -> list[tuple[Affine, Affine]]:
@@ -230,13 +238,7 @@ def _equations(op: Op, attributes: Mapping[str, Any], turn: int = 0) -> list[tup
 
 def _bounds(op: Op, attributes: Mapping[str, Any], turn: int = 0) -> list[Affine]:
     """Return of every inequality that the op requires what is at most 0 where it holds."""
-    found = []
-    for fn, left, right in _comparisons(op, attributes, turn):
-        if fn in ("lt", "le"):
-            found.append(left - right + (1 if fn == "lt" else 0))
-        elif fn in ("gt", "ge"):
-            found.append(right - left + (1 if fn == "gt" else 0))
-    return found
+    return [-excess(fn, left, right) for fn, left, right in _comparisons(op, attributes, turn) if fn in ("lt", "le", "gt", "ge")]
 
 
 def _comparisons(op: Op, attributes: Mapping[str, Any], turn: int) -> list[tuple[str, Affine, Affine]]:

@@ -38,10 +38,14 @@ def attribute_samples(op: Op, attribute: Attribute) -> tuple[list[Any], list[Any
 
 
 def _required_values(op: Op, apart_from: str) -> list[dict[str, Any]]:
-    """Return values for the attributes without default: the first candidate of each, then the second, and so on."""
+    """Return values for the attributes without default: the first candidate of each, then the second, and so on.
+
+    Attributes that bind a type are float32 where they may be.
+    """
+    types = {a.name: bindings_of(op)[0][a.binds].value for a in op.attributes if a.required and a.binds is not None}
     pools = {a.name: _candidates(a) for a in op.attributes if a.required and a.name != apart_from and _candidates(a)}
     longest = max((len(p) for p in pools.values()), default=1)
-    return [{name: pool[k % len(pool)] for name, pool in pools.items()} for k in range(min(longest, MOST_OTHERS))]
+    return [{**types, **{name: pool[k % len(pool)] for name, pool in pools.items()}} for k in range(min(longest, MOST_OTHERS))]
 
 
 def accepts(op: Op, attributes: Mapping[str, Any]) -> bool:

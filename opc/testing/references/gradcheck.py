@@ -13,7 +13,6 @@ on the whole box, and to the maximum that is taken from it: see `opc.testing.ora
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
@@ -28,7 +27,8 @@ from opc.testing.oracle.evaluation import Bounded, DomainError, EmptyReductionEr
 from opc.testing.oracle.frame import UndecidedError
 from opc.testing.oracle.numbering import ValueNumbers, compares
 from opc.testing.references.points import FEW, Point, binding_of, drawn, finite, points, second_order_points
-from opc.testing.references.sharpness import EXACT, SHARP, STEP, narrow, sharpest
+from opc.testing.references.sharpness import STEP, narrow, sharpest
+from opc.testing.references.tally import GradientResult, Tally, decides, dot
 
 Begin = Callable[[str], object]
 """Is told the name of what begins."""
@@ -39,99 +39,13 @@ FIRST, SECOND = "gradient against differences", "second gradient against differe
 _Evaluate = Callable[[Op, Mapping[str, Value]], dict[str, Bounded]]
 
 
-@dataclass(frozen=True, slots=True)
-class GradientResult:
-    """The outcome of one gradient proof: points that decided, points too vague to decide, and what failed first.
-
-    There are neither where the op refuses all points that were drawn.
-
-    Of those that decided, at the `flat` ones the derivative is 0. `ratio` is the worst distance between the middles of the two
-    enclosures over the sum of their half widths.
-    """
-
-    name: str
-    decided: int
-    undecided: int
-    ratio: float
-    message: str = ""
-    flat: int = 0
-
-    @property
-    def ok(self) -> bool:
-        """Whether nothing failed, and at least one point decided where there were any."""
-        return not self.message
-
-
-class _Tally:
-    """Counts the points of one proof."""
-
-    def __init__(self, name: str) -> None:
-        self.name, self.decided, self.undecided, self.flat, self.ratio, self.message = name, 0, 0, 0, 0.0, ""
-
-    def meet(self, left: Bounds, right: Bounds, scale: float, label: str) -> None:
-        """Record whether two enclosures of the same number overlap, when they are sharp enough to decide."""
-        ends = [float(v) for v in (left.low, left.high, right.low, right.high)]
-        if not _decides(left, right, scale):
-            self.undecided += 1
-            return
-        width = (ends[1] - ends[0] + ends[3] - ends[2]) / 2
-        distance = abs(ends[0] + ends[1] - ends[2] - ends[3]) / 2
-        self.decided += 1
-        self.flat += max(-ends[2], ends[3]) <= EXACT
-        ratio = distance / width if width > 0 else (0.0 if distance == 0 else np.inf)
-        self.ratio = max(self.ratio, ratio)
-        if (ends[0] > ends[3] or ends[2] > ends[1]) and not self.message:
-            middles = f"{(ends[0] + ends[1]) / 2:.9g} against {(ends[2] + ends[3]) / 2:.9g}"
-            self.message = f"{label}: {middles}, bound {width:.3g}"
-
-    def without_value(self, reason: Exception, label: str) -> None:
-        """Record that a derived op has no value where the op it is derived from has one."""
-        self.message = self.message or f"{label}: no value: {reason}"
-
-    def result(self) -> GradientResult:
-        """Return the outcome; a proof in which nothing decided has failed."""
-        message = self.message
-        if not message and not self.decided and self.undecided:
-            message = "no point was sharp enough to decide"
-        return GradientResult(self.name, self.decided, self.undecided, self.ratio, message, self.flat)
-
-
-def _decides(left: Bounds, right: Bounds, scale: float) -> bool:
-    """Return whether two enclosures of one number are sharp enough to tell a wrong gradient."""
-    ends = [float(v) for v in (left.low, left.high, right.low, right.high)]
-    if not np.isfinite(ends).all() or bool(left.nan | right.nan):
-        return False
-    return (ends[1] - ends[0] + ends[3] - ends[2]) / 2 <= max(SHARP * scale, EXACT)
-
-
-def _dot(pairs: list[tuple[Array, Bounds]]) -> tuple[Bounds, float]:
-    """Return an enclosure of the sum of products of exact numbers with sets, and the sum of the magnitudes.
-
-    Computed in long double with an error bound of (n + 2) roundoffs of the magnitudes, Higham (2002), section 3.1.
-    """
-    kind = np.longdouble
-    low, high, size, terms, nan = kind(0), kind(0), kind(0), 2, False
-    for weight, values in pairs:
-        # What has no weight does not count, even where it has no value.
-        counts = weight != 0
-        w = weight.astype(kind)
-        first, last = (np.where(counts, w * np.where(counts, v, 0).astype(kind), 0) for v in (values.low, values.high))
-        low, high = low + np.minimum(first, last).sum(), high + np.maximum(first, last).sum()
-        size += np.maximum(np.abs(first), np.abs(last)).sum()
-        terms += weight.size
-        nan = nan or bool((values.nan & counts).any())
-    error = size * terms * kind(np.finfo(kind).eps)
-    ends = np.nextafter(np.float64(low - error), -np.inf), np.nextafter(np.float64(high + error), np.inf)
-    return between(np.asarray(ends[0]), np.asarray(ends[1]), np.asarray(nan)), float(size)
-
-
 def check_vjp(name: str, op: Op, backward: Op, cases: list[Point]) -> GradientResult:
     """Prove the vjp `backward` of `op` at points: floating inputs in float64, and attributes.
 
     Elements of outputs without value at a point get no cotangent, and elements of inputs that only these depend on stay where
     they are: the others are proved.
     """
-    tally = _Tally(name)
+    tally = Tally(name)
     rng = np.random.default_rng(7)
     active = list(dict.fromkeys(gradient_names(backward).values()))
     for inputs, attributes in cases:
@@ -149,7 +63,7 @@ def check_vjp(name: str, op: Op, backward: Op, cases: list[Point]) -> GradientRe
                     tally.undecided += 1
                     continue
                 sides = segment.sides(cotangents)
-                if not _decides(*sides) and segment.sharpen(cotangents):
+                if not decides(*sides) and segment.sharpen(cotangents):
                     sides = segment.sides(cotangents)
                 tally.meet(*sides, label)
             except (EmptyReductionError, UndecidedError):
@@ -231,10 +145,15 @@ class _Segment:
     def sides(self, cotangents: Mapping[str, Array]) -> tuple[Bounds, Bounds, float]:
         """Return enclosures of both sides of the theorem, and the sum of the magnitudes of the right one's terms."""
         lengths = {n: np.asarray(self.last[n]) - np.asarray(self.first[n]) for n in self.steps}
-        slope, scale = _dot([(lengths[of], values.bounds) for of, values in self.gradients(cotangents).items()])
-        rise, size = _dot([(sign * u, end[o].bounds) for sign, end in zip((-1, 1), self.ends) for o, u in cotangents.items()])
+        slope, scale = dot([(lengths[of], values.bounds) for of, values in self.gradients(cotangents).items()])
+        rise, size = dot([(sign * u, end[o].bounds) for sign, end in zip((-1, 1), self.ends) for o, u in cotangents.items()])
         # Of a gradient that is 0 it is asked how much the outputs' sum changes, for its share of the step.
         return rise, slope, scale or STEP * size
+
+
+def _counting(weights: Array, values: Bounded) -> Array:
+    """Return weights with zeros for elements without a finite value."""
+    return np.where(finite(values.bounds), weights, 0.0)
 
 
 def _numbers(*ops: Op) -> ValueNumbers | None:
@@ -258,7 +177,7 @@ def _describe(inputs: Mapping[str, Array | None], attributes: Mapping[str, Any])
 
 def check_jvp(name: str, op: Op, forward_mode: Op, backward: Op, cases: list[Point]) -> GradientResult:
     """Prove the jvp of `op` by <u, J v> = <J^T u, v> with its vjp, for random u and v."""
-    tally = _Tally(name)
+    tally = Tally(name)
     rng = np.random.default_rng(11)
     for inputs, attributes in cases:
         label = _describe(inputs, attributes)
@@ -285,7 +204,7 @@ def check_jvp(name: str, op: Op, forward_mode: Op, backward: Op, cases: list[Poi
             tally.without_value(reason, label)
             continue
         sides = _both(forward_mode, pushed, gradients, u, v)
-        if not _decides(*sides):
+        if not decides(*sides):
             # As in `_Segment.sharpen`.
             u = {o: np.where(narrow(outputs[o].bounds), w, 0.0) for o, w in u.items()}
             pulled = run(backward, derived_inputs(backward, inputs, outputs, {**u}))
@@ -308,19 +227,14 @@ def _both(
 ) -> tuple[Bounds, Bounds, float]:
     """Return enclosures of <u, J v> and <J^T u, v>, and the sum of the magnitudes of the former's terms."""
     names = gradient_names(forward_mode)
-    left, scale = _dot([(u[of], pushed[t].bounds) for t, of in names.items() if t in pushed and of in u])
-    right, _ = _dot([(v[of], found.bounds) for of, found in gradients.items()])
+    left, scale = dot([(u[of], pushed[t].bounds) for t, of in names.items() if t in pushed and of in u])
+    right, _ = dot([(v[of], found.bounds) for of, found in gradients.items()])
     return left, right, scale
-
-
-def _counting(weights: Array, values: Bounded) -> Array:
-    """Return weights with zeros for elements without a finite value."""
-    return np.where(finite(values.bounds), weights, 0.0)
 
 
 def check_same(name: str, op: Op, explicit: Op, automatic: Op, cases: list[Point]) -> GradientResult:
     """Prove that an explicit gradient equals the automatic one, element by element."""
-    tally = _Tally(name)
+    tally = Tally(name)
     rng = np.random.default_rng(13)
     for inputs, attributes in cases:
         run = _evaluator(op, attributes, _numbers(op, explicit, automatic))
@@ -343,15 +257,8 @@ def check_same(name: str, op: Op, explicit: Op, automatic: Op, cases: list[Point
             tally.message = f"gradients of {sorted(both[0])} against {sorted(both[1])}"
             break
         for of, value in both[0].items():
-            _compare_elements(tally, value, both[1][of], f"gradient of {of} {_describe(inputs, attributes)}")
+            tally.meet_elements(value, both[1][of], f"gradient of {of} {_describe(inputs, attributes)}")
     return tally.result()
-
-
-def _compare_elements(tally: _Tally, a: Bounded, b: Bounded, label: str) -> None:
-    scale = float(np.max(np.abs(np.where(np.isfinite(a.value), a.value, 0)), initial=0.0))
-    for index in np.ndindex(a.shape):
-        left, right = a.bounds.map(lambda v, i=index: v[i]), b.bounds.map(lambda v, i=index: v[i])  # type: ignore[misc]  # a default binds the loop's value
-        tally.meet(left, right, scale, f"{label}, element {list(index)}")
 
 
 def unheard(name: str) -> None:
@@ -360,8 +267,8 @@ def unheard(name: str) -> None:
 
 def unproved(family: Family) -> list[str]:
     """Return the names of the proofs that a family's surrogates are not held to."""
-    by_op = {family.name: FIRST, family.backward.name if family.backward is not None else "": SECOND}
-    return [by_op[name] for name in family.surrogates]
+    proofs = (FIRST, family.forward, family.backward), (SECOND, family.backward, family.backward_backward)
+    return [name for name, op, vjp in proofs if op is not None and vjp is not None and op.name in family.surrogates]
 
 
 def check_family(family: Family, chosen: Iterable[Case] | None = None, begin: Begin = unheard) -> list[GradientResult]:
@@ -374,15 +281,16 @@ def check_family(family: Family, chosen: Iterable[Case] | None = None, begin: Be
     if backward is None:
         return []
     results: list[GradientResult] = []
+    left_out = unproved(family)
 
     def prove(check: Callable[..., GradientResult], name: str, *subject: Any) -> None:
         begin(name)
         results.append(check(name, *subject))
 
     cases = drawn(forward, points(forward, family=family) if chosen is None else chosen)
-    if forward.name not in family.surrogates:
+    if FIRST not in left_out:
         prove(check_vjp, FIRST, forward, backward, cases)
-    if family.explicit_backward and not forward.opaque and not family.surrogates:
+    if family.explicit_backward and not forward.opaque and not left_out:
         from opc.transform.autodiff import vjp
 
         automatic = vjp(forward)
@@ -392,7 +300,7 @@ def check_family(family: Family, chosen: Iterable[Case] | None = None, begin: Be
         prove(check_jvp, "jvp against gradient", forward, family.jvp, backward, cases)
     seconds = second_order_points(forward, backward, cases)
     if family.backward_backward is not None:
-        if backward.name not in family.surrogates:
+        if SECOND not in left_out:
             prove(check_vjp, SECOND, backward, family.backward_backward, seconds)
         if family.backward_jvp is not None:
             prove(check_jvp, "jvp of gradient", backward, family.backward_jvp, family.backward_backward, seconds)

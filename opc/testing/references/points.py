@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from opc.ir.op import Family, Op
 from opc.testing.cases.arguments import random_values
 from opc.testing.cases.calls import Case, Maker
 from opc.testing.cases.derived import derived_inputs, family_volume, is_integer
+from opc.testing.cases.sizes import table_sizes
 from opc.testing.oracle.bounds import Array, Bounds
 from opc.testing.oracle.evaluation import DomainError, evaluate
 from opc.testing.references.sharpness import narrow
@@ -125,6 +126,24 @@ def _small(op: Op, kinds: Counter[str]) -> Iterator[Case | None]:
             # Such calls are of large ops: one is enough for each number.
             if few or (kind in missing and (not kinds[kind] or kind in texts)):
                 yield case
+    yield from _chosen(op, named, kinds)
+
+
+def _chosen(op: Op, named: Collection[str], kinds: Counter[str]) -> Iterator[Case | None]:
+    """Yield calls of those kinds among `named` that have no point yet, of the sizes that other small calls have.
+
+    For an op may refuse the sizes of the table's such calls: they all have the same, and are too large where others must fit.
+    """
+    maker = Maker(op, limit=MOST_ELEMENTS)
+    for sizes in table_sizes(op):
+        missing = {kind for kind in named if not kinds[kind]}
+        if not missing or maker.make("sizes", sizes) is None:
+            continue
+        for a in op.attributes:
+            for value in maker.good.get(a.name, ()) if f"attribute-{a.name}" in missing else ():
+                yield maker.with_attribute(a.name, value, sizes)
+        if any(kind.startswith("without-") for kind in missing):
+            yield from maker.optional(sizes)
 
 
 def drawn(op: Op, cases: Iterable[Case]) -> list[Point]:

@@ -14,7 +14,7 @@ PATIENCE = 400
 """Seconds after which a test that hangs tells where each of its threads is."""
 
 
-@pytest.mark.rotating
+@pytest.mark.rotating(seconds=27)
 def test_in_a_process_of_its_own() -> None:
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-o", f"faulthandler_timeout={PATIENCE}", LIVE]
     # What xdist tells its workers is not for the tests that one of them starts.

@@ -21,7 +21,7 @@ def failures(interpreter: Path, packages: Path, folder: Path, *names: str) -> di
     return found
 
 
-@pytest.mark.rotating("file")
+@pytest.mark.rotating("file", seconds=30)
 def test_in_mindspore(interpreter: Path, packages: Path, tmp_path: Path) -> None:
     names = (
         "attributes",

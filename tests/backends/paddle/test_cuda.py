@@ -18,7 +18,7 @@ from opc.build.toolchain import runtime_include
 from opc.pipeline import load_family
 from tests.backends import gpu_library
 
-pytestmark = pytest.mark.rotating("file")
+pytestmark = pytest.mark.rotating("file", seconds=12)
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[2]

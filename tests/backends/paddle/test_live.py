@@ -22,7 +22,7 @@ TESTS = (
 )
 
 
-@pytest.mark.rotating
+@pytest.mark.rotating(seconds=10)
 def test_in_paddle(package: Path) -> None:
     env = {**os.environ, "PYTHONPATH": str(Path(opc.__file__).parents[1]), "OMP_WAIT_POLICY": "passive"}
     command = [str(environments.interpreter("paddle")), "-W", "ignore", str(SCRIPT), str(package), *TESTS]

@@ -11,7 +11,7 @@ from tests.backends.popart.package import generated
 from tests.emulation.sdk import shell
 from tests.narrow import narrow
 
-pytestmark = pytest.mark.rotating("file")
+pytestmark = pytest.mark.rotating("file", seconds=10)
 
 RUN = "python popxl/run_argmax.py"
 PROJECT = """

@@ -19,7 +19,7 @@ from opc.pipeline import load_family
 from tests.amounts import MANY
 from tests.emulation.sdk import sdk
 
-pytestmark = pytest.mark.rotating("file")
+pytestmark = pytest.mark.rotating("file", seconds=7)
 
 SPECS = Path(__file__).parents[3] / "specs"
 # Text and numbers, lists, dtypes, and an op in place whose library has codelets.

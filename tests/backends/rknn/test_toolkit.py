@@ -24,7 +24,7 @@ def printed(toolkit: Path, package: Path, tmp_path_factory: pytest.TempPathFacto
     return {case: (status, (folder / f"{case}.log").read_text(errors="replace")) for case, status in statuses.items()}
 
 
-@pytest.mark.rotating
+@pytest.mark.rotating("file", seconds=12)
 @pytest.mark.parametrize("case", CASES)
 def test_on_simulator(case: str, printed: dict[str, tuple[str, str]]) -> None:
     status, said = printed[case]

@@ -15,7 +15,7 @@ from tests.narrow import narrow, only
 
 from .built import build, run_apart, written
 
-pytestmark = pytest.mark.rotating("file")
+pytestmark = pytest.mark.rotating("file", seconds=11)
 
 CALLS = """
 import ctypes, sys

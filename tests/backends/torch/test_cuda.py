@@ -12,7 +12,7 @@ import pytest
 
 from opc.backends.cuda.frameworks import emulation
 
-pytestmark = pytest.mark.rotating("file")
+pytestmark = pytest.mark.rotating("file", seconds=9)
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[2]

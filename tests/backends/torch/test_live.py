@@ -329,7 +329,7 @@ def test_a_package_that_is_not_built_says_so(session: Sessions, tmp_path: Path) 
     assert "build it with `opc build`" in failed.stderr
 
 
-@pytest.mark.rotating
+@pytest.mark.rotating(seconds=11)
 def test_the_exporter_to_onnx_finds_ops_by_itself(tmp_path: Path) -> None:
     """In a new process: an op that only the exported call builds, beside one loaded before; a program exported before, too."""
     program = f"""

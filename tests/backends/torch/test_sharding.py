@@ -82,7 +82,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[dict[str, 
     return results
 
 
-@pytest.mark.rotating("file")
+@pytest.mark.rotating("file", seconds=12)
 @pytest.mark.parametrize("name", EXPECTED)
 def test_sharded(found: dict[str, list[dict[str, Any]]], name: str) -> None:
     placements, gradients, forward, backward = EXPECTED[name]

@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[3]
 SOURCE = Path(__file__).parent / "products.cpp"
 
 
-@pytest.mark.rotating
+@pytest.mark.rotating(seconds=8)
 def test_tiles_add_up_what_plain_loops_do(tmp_path: Path) -> None:
     """Fragments lie as the PTX ISA says, and a copy is there when it has been waited for, and no sooner."""
     program = tmp_path / "products"

@@ -145,7 +145,7 @@ def test_text() -> None:
     assert text == golden.read_text()
 
 
-@pytest.mark.rotating
+@pytest.mark.rotating(seconds=10)
 def test_all_specs_compile_without_a_warning(tmp_path: Path) -> None:
     """The bodies of all specs in one file, and their codelets in another: as C++14, with -Wall -Wextra."""
     names, codelets = [], []
