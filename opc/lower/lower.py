@@ -18,6 +18,7 @@ from opc.lower.heuristics import runs_often, scheduled
 from opc.lower.inline import inline_copies
 from opc.lower.layout import with_long_rows
 from opc.lower.loop_ir import ContractionStage, GroupLoop, Loop, NestStage, Program, RowStage, Stage
+from opc.lower.nests.joined_scatters import with_joined_scatters
 from opc.lower.nests.rfactor import rfactor
 from opc.lower.nests.scatter import extract_scatters
 from opc.lower.nests.search import inline_searches
@@ -113,7 +114,7 @@ def _variant(case: Specialisation) -> SpecialisedProgram:
 
 def _program(source: Op, lazy: bool, splits: bool = True) -> tuple[Program, Op]:
     """Return the stages of an op without recurrences, and what became of it; `splits` tells that axes may be taken apart."""
-    op = extract(extract_scatters(with_zeros_in_sums(source)))
+    op = extract(extract_scatters(with_joined_scatters(with_zeros_in_sums(source))))
     try:
         program = _regular(op, lazy)
     except IrregularError:

@@ -119,3 +119,26 @@ def test_a_pass_over_all_points_reads_nothing_that_a_condition_bounds(value: str
         for v in lower(compile_text(f"{head}outputs: {{y: 'T[N, C, M]'}}\nkernel: 'y[n, c, m] = {text}'\n", "test").forward)
     )
     assert ("scan" in found) == passes, found
+
+
+def test_a_value_for_each_of_several_taps_and_axes_lies_in_long_rows_too() -> None:
+    kernel = """\
+outputs: {y: 'T[N, C, M]'}
+kernel: |
+  w[n, m, k:2, p:4] = at[n, m] * at[n, m] if p == k else at[n, m]
+  y[n, c, m] = sum[p:4](pad(x[n, c, m + p], 0) * w[n, m, 0, p] * w[n, m, 1, p])
+"""
+    found = loops(kernel)
+    assert "temporary w: T[N:N, 2:2, 4:4, M:M]" in found
+    assert "  parallel [n, k, p, m]: f_w\n" in found
+
+
+def test_places_of_a_sum_over_pixels_are_found_once_for_all_channels_in_an_op_that_runs_often() -> None:
+    value = "sum[p:4, q:2](v[p, m] * pad(x[n, c, cast(int64, floor(at[n, m])) + p + q], 0))"
+    text = f"outputs: {{y: 'T[N, C, M]'}}\nkernel: 'y[n, c, m] = {value}'\n"
+    family = compile_text(HEAD.replace("'T[N, M]'", "'T[N, M]', v: 'T[4, M]'") + text, "test")
+    (forward,) = lower(family.forward)
+    assert "prefetch(x, for all [c])" in format_variant(forward)
+    assert "+ 3 + 1" in format_variant(forward)
+    (jvp,) = lower(next(op for op in family.ops if op.name == "f_jvp"))
+    assert "+ 3 + 1" not in format_variant(jvp)

@@ -11,9 +11,25 @@ from opc.analysis.runs import Bound
 from opc.analysis.value_types import presence
 from opc.ir.affine import Affine, Index
 from opc.ir.dtypes import DType, Weak
-from opc.ir.expr import Call, Const, Expr, IndexValue, Present, Read, Reduce, Select, children, free_indices, reads, walk
+from opc.ir.expr import (
+    Call,
+    Cast,
+    Const,
+    Expr,
+    IndexValue,
+    Present,
+    Read,
+    Reduce,
+    Select,
+    children,
+    free_indices,
+    reads,
+    rewrite,
+    walk,
+)
 from opc.loops.nodes import Accumulate, Body, Do, How, If, Let, Loop, Search, Statement, Store, Var
 from opc.loops.values import Construct, IntegerChoice, Local, call, compare, number, ref, variable
+from opc.lower.alone import literals
 from opc.lower.build.access import Accesses
 from opc.lower.build.context import NO_RANGE, LoopContext, VectorRange
 from opc.lower.guards import (
@@ -31,6 +47,9 @@ from opc.records import dataclass, replace
 
 _MOST_SPLITS = 3
 """A range is split by so many conditions inside one another; further ones are tested lane by lane."""
+
+_SHORT = 4
+"""A range of so few lanes is not worth a loop for each of its parts."""
 
 _MANY_SPLITS = 3
 """With so many reads that may fall outside, the part where none does gets a loop, and in the rest each is tested lane by lane."""
@@ -73,7 +92,9 @@ class Sweep:
 
 def split(known: LoopContext, sweep: Sweep) -> Body:
     """Return the loops that a sweep becomes."""
-    return _IndexSetSplitter(known).write(sweep, _MOST_SPLITS)
+    extents = (x.constant for at, x in known.bounded.items() if sweep.over.vector_axis in at.indices())
+    short = any(x is not None and x <= _SHORT for x in extents)
+    return _IndexSetSplitter(known).write(sweep, 0 if short else _MOST_SPLITS)
 
 
 def condition(known: LoopContext, found: tuple[Guard, ...]) -> Expr:
@@ -207,6 +228,8 @@ class _IndexSetSplitter:
         then, other = (replace(node, pad=None), node.pad) if isinstance(node, Read) else (node.then, node.other)
         assert other is not None, "a node that splits a range has two sides"
         yes, no = replace_node(e, node, then), replace_node(e, node, other)
+        if isinstance(node, Select):
+            yes, no = _answered(yes, node.cond, True), _answered(no, node.cond, False)
         skip = s.ignores(no)
         if not any(over.vector_axis in guard_indices(g) for g in found):
             return self._unswitched(s, node, found, yes, None if skip else no, splits)
@@ -346,6 +369,19 @@ def _moved(found: tuple[Guard, ...], vector_axis: str) -> tuple[str, ...]:
     slopes = [g.coefficient(vector_axis) if isinstance(g, Affine) else None for g in found]
     signs = {None if c is None or not c.constant else c.constant > 0 for c in slopes}
     return ("low",) if signs == {True} else ("high",) if signs == {False} else ("low", "high")
+
+
+def _answered(e: Expr, cond: Expr, holds: bool) -> Expr:
+    """Return a value where a condition holds, or does not: its other choices by this condition are made too."""
+    numbers = literals(cond)
+
+    def rule(x: Expr) -> Expr:
+        if not isinstance(x, Select) or x.cond != cond or literals(x.cond) != numbers:
+            return x
+        side = x.then if holds else x.other
+        return side if side.type == x.type else Cast(side, x.type, x.span)
+
+    return rewrite(e, rule)
 
 
 def _is_presence(cond: Expr) -> bool:

@@ -32,7 +32,7 @@ from opc.lower.guards import is_known_inside
 from opc.lower.loop_ir import Flat
 from opc.lower.nests.flat import divisions
 
-MAX_GATHERS = 8
+MAX_GATHERS = 16
 """A unit of work has rows for so many indices."""
 
 

@@ -96,7 +96,7 @@ def _places(op: Op, e: Reduce, targets: tuple[str, ...]) -> tuple[tuple[tuple[st
     rest: list[Expr] = []
     # What may refuse the call is asked before whatever follows it, for all indices.
     for n, c in enumerate(conditions):
-        for index, position in _equalities(c):
+        for index, position in equalities(c):
             if index in targets and index not in scatter_indices and free_indices(position) & own:
                 scatter_indices[index] = position
                 break
@@ -121,7 +121,7 @@ def _is_computed(position: Expr) -> bool:
     return any(isinstance(n, Read) for n in walk(position)) or any(True for a in affines(position) for _ in divisions(a))
 
 
-def _equalities(c: Expr) -> Iterator[tuple[str, Expr]]:
+def equalities(c: Expr) -> Iterator[tuple[str, Expr]]:
     """Yield the ways in which a condition says that an index is the value of an expression without it."""
     if not isinstance(c, Call) or c.fn != "eq":
         return
@@ -214,6 +214,11 @@ def _with_conditions(e: Expr, conditions: tuple[Expr, ...]) -> Expr:
     return replace(e, body=Select(conjunction(conditions), e.body, Const(0, e.body.type), e.body.type))
 
 
+def is_scatter(op: Op, s: Assign, e: Reduce) -> bool:
+    """Whether a sum in a statement is a scatter at every point of its target."""
+    return _own_statement(op, s, e, ()) is not None
+
+
 def _typed(e: Reduce | Select, stored: ElementType) -> Reduce | Select:
     """Return a scatter whose sum has a type that can be stored."""
     if isinstance(e, Reduce):
@@ -262,7 +267,7 @@ def _added(terms: list[Expr], t: ValueType) -> Expr:
 def _term_at(axis: Axis, choice: Expr, first: list[Expr], rest: list[Expr], body: Expr) -> Expr | None:
     """Return the term of a sum at the one index that `choice` names, 0 where `first` doesn't hold, it is outside, or `rest`
     doesn't hold. What may refuse the call is asked where there are terms."""
-    position = next((p for i, p in _equalities(choice) if i == axis.index), None)
+    position = next((p for i, p in equalities(choice) if i == axis.index), None)
     if position is None or any(not _replaceable(x, axis.index, position) for x in (*rest, body)):
         return None
     put_in = _substitution(axis.index, position)
@@ -294,6 +299,11 @@ def _replaceable(e: Expr, index: str, position: Expr) -> bool:
                 if any(isinstance(a, Axis) and index in a.extent.indices() for a in node.axes):
                     return False
     return True
+
+
+def place(e: Expr, index: str, position: Expr) -> Expr | None:
+    """Return `e` with an expression for an index, None where it stands with others."""
+    return _substitution(index, position)(e) if _replaceable(e, index, position) else None
 
 
 def _substitution(index: str, position: Expr) -> Callable[[Expr], Expr]:

@@ -24,8 +24,8 @@ def with_rows(op: Op, plan: ScatterPlan) -> ScatterPlan:
     if len(axes) != len(plan.sum.axes) or any(a.extent.indices() for a in axes):
         return plan
     scatter_indices = [p for _, p in plan.scatter_indices]
-    if not any(isinstance(n, Call) for p in scatter_indices for n in walk(p)):
-        return plan  # an index that is only looked up is found as quickly where its term is added
+    if len(scatter_indices) == 1 and not any(isinstance(n, Call) for n in walk(scatter_indices[0])):
+        return plan  # one index that is only looked up is found as quickly where its term is added
     if not all(_is_safe(op, plan, e) for e in (*scatter_indices, plan.body)) or free_indices(plan.body) & {
         i for i, _ in plan.scatter_indices
     }:
