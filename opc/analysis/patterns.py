@@ -85,7 +85,8 @@ def factors(e: Expr) -> list[Expr]:
             return [*factors(left), *factors(right)]
         case Call(fn="neg", args=(inner,)):
             first, *rest = factors(inner)
-            return [replace(e, args=(first,)), *rest]
+            # A number or an index beside values of a type has none itself, and negated neither.
+            return [replace(e, args=(first,), type=first.type), *rest]
         case _:
             return [e]
 

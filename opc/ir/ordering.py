@@ -36,7 +36,7 @@ from opc.ir.expr import (
     rewrite,
     with_indices,
 )
-from opc.ir.node import remembered
+from opc.ir.node import memoised, remembered
 from opc.ir.op import Assign, Op
 from opc.ir.recurrence import recurrent
 from opc.records import dataclass, replace
@@ -186,6 +186,17 @@ def _compared(condition: Expr, k: str, j: str) -> tuple[Read, bool] | None:
         if plain and k in used and j not in used:
             return next(((key, d) for d in (False, True) if condition == ahead(key, k, j, d)), None)
     return None
+
+
+@memoised
+def compared_places(condition: Expr) -> tuple[Affine, Affine] | None:
+    """Return the places `k` and `j` where a condition is whether the element at `k` stands ahead of the one at `j`; else None."""
+    match condition:
+        case Call(fn="and", args=(_, Call(fn="or", args=(Call(fn="lt", args=(IndexValue(value=k), IndexValue(value=j))), _)))):
+            known = k.index is not None and j.index is not None and _compared(condition, k.index, j.index) is not None
+            return (k, j) if known else None
+        case _:
+            return None
 
 
 def with_whole_orders(op: Op) -> Op:

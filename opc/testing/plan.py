@@ -150,12 +150,14 @@ def _gradients(family: Family, items: list[Item], begin: Begin) -> Iterator[Item
     forward, backward = family.forward, family.backward
     if backward is None:
         return
+    seeds = seed_names(backward)
     chosen: dict[tuple[str, str], Item] = {}
     for item in items:
         floats = [a for a in item.case.inputs.values() if a is not None and not is_integer(a.data)]
         if not floats or not gradient_names(backward) or sum(a.data.size for a in floats) > LARGEST_GRADIENT:
             continue
-        if not all(resolve(o.type, _binding(forward, item.case)).is_floating for o in forward.outputs):
+        # Positions and counts beside them have no cotangent; what may be floating, and is none in this call, has none either.
+        if not all(resolve(o.type, _binding(forward, item.case)).is_floating for o in forward.outputs if o.name in seeds):
             continue
         if not is_differentiated(forward, item.case.arrays()):
             continue

@@ -307,6 +307,8 @@ ATTRIBUTES: list[Case] = [
     case("attributes: {n: {type: int, default: ⟦1.5⟧}}", "the default of 'n' must be a whole number, not 1.5"),
     case("attributes: {n: {type: int, default: ⟦true⟧}}", "the default of 'n' must be a whole number, not true"),
     case("attributes: {a: {type: float, default: ⟦'1'⟧}}", "the default of 'a' must be a number, not '1'"),
+    case("attributes: {a: {type: float, default: ⟦inf⟧}}", "the default of 'a' must be a number, not 'inf'"),
+    case("attributes: {a: {type: 'float[2]', default: [0.0, ⟦-inf⟧]}}", "an element of the default of 'a' must be a number"),
     case("attributes: {a: {type: bool, default: ⟦1⟧}}", "the default of 'a' must be true or false, not 1"),
     case("attributes: {a: {type: str, default: ⟦1⟧}}", "the default of 'a' must be a text, not 1"),
     case("attributes: {m: {type: str, values: [tanh, none], default: ⟦tahn⟧}}", "'tahn' is none of the values of 'm'"),

@@ -85,6 +85,8 @@ HINTS: list[tuple[Case, str]] = [
     (case("require: N > 0\ninputs: {x: 'T[N]'}\noutputs: {y: 'T[N]'}"), "write ['N > 0']"),
     (case("inputs: [x]"), "write inputs: {x: 'T[...]'}"),
     (case("attributes: {to: {type: dtype, binds: U}}"), "declare it: types: {U: floating}"),
+    (case("attributes: {a: {type: float, default: inf}}"), "infinity is .inf"),
+    (case("attributes: {a: {type: float, default: '1'}}"), "such as 0.5"),
     (case("outputs: {y: 'T[*A]'}"), "the inputs' groups are ..."),
     (kernel("y[i] = x[i // a]", **VECTOR, attributes="{a: int}"), "add the check a > 0"),
     (kernel("y[i] = x[i // (a*b)]", **VECTOR, attributes=HALF_CHECKED), "add the check b > 0"),

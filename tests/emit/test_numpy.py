@@ -26,6 +26,17 @@ KERNELS = {
     "between groups": ('x: "T[N, ...]", w: "T[N]"', 'y: "T[N, ...]"', "y[n, ...] = x[n, ...] * w[n]"),
     "outer product": ('x: "T[N]", z: "T[M]"', 'y: "T[N, M]"', "y[n, m] = x[n] * z[m]"),
     "matrix product": ('x: "T[..., K]", w: "T[M, K]"', 'y: "T[..., M]"', "y[..., m] = sum[k](x[..., k] * w[m, k])"),
+    "negative product": ('x: "T[N, K]", w: "T[K, M]"', 'y: "T[N, M]"', "y[n, m] = sum[k](-(2 * x[n, k] * w[k, m]))"),
+    "negative product of a part": (
+        'x: "T[N, K]", w: "T[K, M]"',
+        'y: "T[N, M]"',
+        "y[n, m] = sum[k](-(k * (2 * x[n, k]) * w[k, m]) if k > 0 else 0)",
+    ),
+    "negative product with a place": (
+        'x: "T[N, K]", w: "T[K, M]"',
+        'y: "T[N, M]"',
+        "y[n, m] = sum[k](-(n * x[n, k] * w[k, m])) - sum[k](-((m - 1) * x[n, k] * -w[k, m]))",
+    ),
     "over a group": ('x: "T[..., D]"', 'y: "T[D]"', "y[d] = sum[...](x[..., d])"),
     "no axis left": ('x: "T[N, M]"', 'y: "T[]"', "y = max[n, m](x[n, m])"),
     "argmax of two axes": ('x: "T[..., N, M]"', 'y: "int64[...]"', "y[...] = argmax[n, m](x[..., n, m])"),

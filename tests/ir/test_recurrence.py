@@ -142,3 +142,44 @@ def test_what_a_condition_says_of_data_it_says_of_the_same_group() -> None:
     assert found.targets == ("y",)
     with pytest.raises(SpecError, match="read at an index that is data, which is not known to lie"):
         op(*shapes, "y[t, *A] = x[t, *A] + (sum[*A](y[q[*A], *A]) if q[*A] >= 0 and q[*A] < t else 0)")
+
+
+MIXED = {
+    "a position and a number": (
+        "n[t:N, j:N] = pad(n[t - 1, j], 9) * (x[j] - x[i[t - 1]]) if t > 0 else x[j]",
+        "i[t:N] = argmax[j:N](n[t, j])",
+        "y[t] = n[t, i[t]]",
+    ),
+    "a number and a flag": (
+        "up[t:N] = x[t] > pad(m[t - 1], 0) or pad(up[t - 1], False)",
+        "m[t:N] = maximum(x[t], pad(m[t - 1], 0)) if up[t] else x[t]",
+        "y[t] = m[t]",
+    ),
+    "a flag, a count and a number": (
+        "c[t:N] = pad(c[t - 1], 0) + cast(int64, pad(up[t - 1], True))",
+        "up[t:N] = x[t] > pad(m[t - 1], 0)",
+        "m[t:N] = x[t] / cast(T, c[t])",
+        "y[t] = m[t] if up[t] else x[minimum(maximum(c[t], 0), N - 1)]",
+    ),
+    "a position that is read first": (
+        "y[t] = x[i[t]]",
+        "i[t:N] = minimum(maximum(pad(i[t - 1], 0) + cast(int64, x[t] > pad(m[t - 1], 0)), 0), N - 1)",
+        "m[t:N] = x[i[t]] + x[pad(i[t - 1], 0)]",
+    ),
+}
+"""Temporaries of several types that step together, of which each needs the types of the others."""
+
+
+@pytest.mark.parametrize("name", MIXED)
+def test_values_of_several_types_step_together(name: str) -> None:
+    body = sorted(MIXED[name], key=lambda line: line.startswith("y"))
+    found = op("{x: 'T[N]'}", "{y: 'T[N]'}", *body)
+    types = {o.name: str(o.type) for o in found.temporaries}
+    assert {n: t for n, t in types.items() if n in "im"} == {n: "int64" if n == "i" else "T" for n in types if n in "im"}
+
+
+def test_a_mistake_among_values_that_step_together_is_told_alone() -> None:
+    lines = ("n[t:N] = pad(n[t - 1], 0) + x[i[t - 1]] if t > 0 else x[t]", "i[t:N] = argmax[j:N](n[t] + z[j])", "y[t] = n[t]")
+    with pytest.raises(SpecError) as caught:
+        op("{x: 'T[N]'}", "{y: 'T[N]'}", *lines)
+    assert [d.message for d in caught.value.diagnostics] == ["unknown name 'z'"]

@@ -112,6 +112,23 @@ def test_calls_with_constants_of_integers_are_differentiated_by_the_others(value
     assert {name for i in calls if i not in mixed for name in i.expected or {}} == {"a", "b", "d_y"}
 
 
+BESIDE = {
+    "a position": ("p: 'int64[...]', y: 'T[...]'", "p[...] = argmax[k](x[..., k])", "y[...] = max[k](x[..., k])"),
+    "a flag": ("y: 'T[..., N]', p: 'bool[..., N]'", "y[..., k] = x[..., k] ** 2", "p[..., k] = x[..., k] > 0"),
+}
+
+
+@pytest.mark.parametrize("beside", BESIDE)
+def test_calls_with_integers_beside_what_is_differentiated_have_gradients(beside: str) -> None:
+    outputs, *lines = BESIDE[beside]
+    body = "".join(f"  {line}\n" for line in lines)
+    text = f"inputs: {{x: 'T[..., N]'}}\noutputs: {{{outputs}}}\nrequire: [N > 0]\nkernel: |\n{body}"
+    plan, results = make_plan(compile_text(spec_text("f", text), "f"), Extent.LOOPS)
+    assert {i.kind for i in plan.items} >= {"gradient", "second gradient"}
+    assert {name for i in plan.items if i.kind == "gradient" for name in i.cotangents} == {"y"}
+    assert not [r for r in results if r.kind == UNCALLED]
+
+
 def test_a_gradient_without_points_is_not_said_to_be_proved() -> None:
     """An op that refuses all calls that are drawn, since no number is its own successor."""
     text = (

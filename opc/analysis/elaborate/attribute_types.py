@@ -231,6 +231,8 @@ class AttributeTyper:
         hint = _INSTEAD[a.kind]
         if a.kind is AttributeKind.INT and isinstance(value, float):
             hint = f"write a whole number, or declare {a.name}: {{type: float}}"
+        if a.kind is AttributeKind.FLOAT and isinstance(value, str) and value.lower().lstrip("+-") in ("inf", "infinity", "nan"):
+            hint = "infinity is .inf and not-a-number .nan"
         self._error(f"{what} of '{a.name}' must be {_EXPECTED[a.kind]}, not {shown}", span, hint)
         return None
 

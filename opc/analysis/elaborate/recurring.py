@@ -6,6 +6,7 @@ gives it once it has it: types are tried until one does.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,9 @@ from opc.records import replace
 
 if TYPE_CHECKING:
     from opc.analysis.elaborate.body import BodyTyper
+
+Guess = dict[str, ElementType]
+"""Types of temporaries that step together."""
 
 _ROUNDS = 4
 """How often types are tried that follow from one another."""
@@ -89,21 +93,36 @@ class Recurring:
         shapes = self._shapes(circle, known)
         if not shapes:
             return known
+        kinds = tuple(_candidates(self.typer.scope, circle))
         spans = {s.target.id: s.target.span for s in circle}
-        first: dict[str, Operand] | None = None
-        for kind in _candidates(self.typer.scope, circle):
-            guess: Mapping[str, ElementType] = dict.fromkeys(shapes, kind)
+
+        def followed(guess: Guess) -> tuple[int, Guess]:
+            """Return what types come of a guess, and how many statements are mistaken with them."""
             for _ in range(_ROUNDS):
-                trial = {**known, **{n: Operand(n, guess[n], dims, span=spans[n]) for n, dims in shapes.items()}}
-                first = first or trial
-                given = self._types_of(circle, trial)
-                if given is None or not given.keys() >= shapes.keys():
-                    break
-                new = {n: given[n] for n in shapes}
+                given, mistaken = self._types_of(circle, operands(guess))
+                # What can't be typed by this guess may be by the types of the others.
+                new = {n: given.get(n, guess[n]) for n in shapes}
                 if new == guess:
-                    return trial
+                    return mistaken, guess
                 guess = new
-        return first or known
+            return len(circle), guess
+
+        def operands(guess: Guess) -> dict[str, Operand]:
+            return {**known, **{n: Operand(n, guess[n], dims, span=spans[n]) for n, dims in shapes.items()}}
+
+        least, nearest = len(circle) + 1, dict.fromkeys(shapes, kinds[0])
+        guesses: Iterable[Guess] = (dict.fromkeys(shapes, kind) for kind in kinds)
+        while True:
+            before = least
+            for guess in guesses:
+                mistaken, found = followed(guess)
+                if not mistaken:
+                    return operands(found)
+                if mistaken < least:
+                    least, nearest = mistaken, found
+            if least == before:
+                return operands(nearest)
+            guesses = ({**nearest, n: kind} for nearest, n, kind in itertools.product((nearest,), shapes, kinds))
 
     def _shapes(self, circle: Sequence[Statement], known: Mapping[str, Operand]) -> dict[str, tuple[DimSpec, ...]]:
         """Return the shapes of a circle's temporaries, of those that can be told."""
@@ -141,13 +160,20 @@ class Recurring:
         """Return the range that an index states, None where that is a mistake."""
         return self._trial().typer.index(item.extent, "an index's range")
 
-    def _types_of(self, circle: Sequence[Statement], given: Mapping[str, Operand]) -> Mapping[str, ElementType] | None:
-        """Return the types of what a circle assigns where its targets are given; None where it then has a mistake."""
+    def _types_of(self, circle: Sequence[Statement], given: Mapping[str, Operand]) -> tuple[Mapping[str, ElementType], int]:
+        """Return the types of what statements without a mistake assign where targets are given, and the number of others."""
         trial = self._trial()
         trial.recurring.circles, trial.recurring.known = dict.fromkeys(given, tuple(circle)), dict(given)
+        types: dict[str, ElementType] = {}
+        mistaken = 0
         for s in circle:
+            trial.found.items.clear()
             trial.statement(s)
-        return None if trial.found.has_errors else {n: o.type for n, o in trial.scope.operands.items()}
+            if trial.found.has_errors:
+                mistaken += 1
+            elif s.target.id in trial.scope.operands:
+                types[s.target.id] = trial.scope.operands[s.target.id].type
+        return types, mistaken
 
 
 def _shape(s: Statement, scope: Scope, size: Callable[[AxisRange], Affine | None]) -> tuple[DimSpec, ...] | None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import reduce
 
 import numpy as np
 
-from opc.testing.oracle.bounds import Array, Bounds, Precision, every, holds, hull, signed
+from opc.testing.oracle.bounds import Array, Bounds, Precision, every, holds, hull, signed, some
 from opc.testing.oracle.rounding import narrow, spread, spread_any, spread_usual, wide
 
 _INF = np.inf
@@ -58,6 +58,25 @@ def _finite(*sets: Bounds) -> bool:
     return all(every(np.isfinite(v)) for s in sets for v in s.ends)
 
 
+_SPARE = 64
+"""The share of the whole numbers a type has that sums and products are taken to be exact in: more terms may come in any order."""
+
+
+def unrounded(rounded: Array, end: Array, parts: Sequence[Array], p: Precision) -> Array:
+    """Return ends rounded outward, but as they are where they are sums or products of whole numbers, which are exact.
+
+    Rounding is monotone, in whichever order terms come: what has a whole end has it exactly.
+    """
+    exact = np.rint(end) == end
+    if not some(exact):
+        return rounded
+    for v in (end, *parts):
+        exact = exact & (np.abs(v) * (p.unit * _SPARE) < 1)
+    for v in parts:
+        exact = exact & (np.rint(v) == v)
+    return np.where(exact, end, rounded) if some(exact) else rounded
+
+
 def add(a: Bounds, b: Bounds, p: Precision, fused: bool = False) -> Bounds:
     """a + b: exact when the result is denormal (Higham 2.2), opposite infinities give NaN."""
     left, right, nan = wide(a, p), wide(b, p), a.nan | b.nan
@@ -66,12 +85,15 @@ def add(a: Bounds, b: Bounds, p: Precision, fused: bool = False) -> Bounds:
     usual = spread_usual(low, high, p, 0.5, underflow=False)
     if usual is not None:
         # No end is infinite, and so no set is empty: the general way below says the same.
-        return narrow(*usual, nan)
+        down = unrounded(usual[0], low, (left[0], right[0]), p)
+        return narrow(down, unrounded(usual[1], high, (left[1], right[1]), p), nan)
     nan = nan | (holds(a, _INF) & holds(b, -_INF)) | (holds(a, -_INF) & holds(b, _INF))
     # An infinite end meeting the opposite infinity has no number there; what is left starts at the other infinity.
     low, high = np.where(np.isnan(low), _INF, low), np.where(np.isnan(high), -_INF, high)
     low, high = np.where(a.empty | b.empty, _INF, low), np.where(a.empty | b.empty, -_INF, high)
-    return narrow(*spread_any(low, high, p, 0.5, underflow=False, fused=fused), nan)
+    down, up = spread_any(low, high, p, 0.5, underflow=False, fused=fused)
+    down = unrounded(down, low, (left[0], right[0]), p)
+    return narrow(down, unrounded(up, high, (left[1], right[1]), p), nan)
 
 
 def square(a: Bounds, p: Precision, fused: bool = False) -> Bounds:
@@ -92,16 +114,19 @@ def negate(a: Bounds) -> Bounds:
 
 def multiply(a: Bounds, b: Bounds, p: Precision, fused: bool = False) -> Bounds:
     """a * b; zero times infinity gives NaN."""
-    usual = spread_usual(*_hull_of_numbers(_at_ends(np.multiply, a, b, p)), p, 0.5)
+    ends = _hull_of_numbers(_at_ends(np.multiply, a, b, p))
+    usual = spread_usual(*ends, p, 0.5)
     if usual is not None:
         # An infinite factor has an infinite product or NaN, so there is none and no set is empty: the way below says the same.
-        return narrow(*usual, a.nan | b.nan)
+        parts = (*a.ends, *b.ends)
+        return narrow(unrounded(usual[0], ends[0], parts, p), unrounded(usual[1], ends[1], parts, p), a.nan | b.nan)
     infinite = (holds(a, _INF) | holds(a, -_INF), holds(b, _INF) | holds(b, -_INF))
     nan = a.nan | b.nan | (holds(a, 0.0) & infinite[1]) | (holds(b, 0.0) & infinite[0])
     low, high = hull(corners(np.multiply, a, b, p))
     low, high = np.where(a.empty | b.empty, _INF, low), np.where(a.empty | b.empty, -_INF, high)
-    low, high = spread(low, high, p, 0.5, fused=fused)
-    return narrow(low, high, nan)
+    down, up = spread(low, high, p, 0.5, fused=fused)
+    parts = (*a.ends, *b.ends)
+    return narrow(unrounded(down, low, parts, p), unrounded(up, high, parts, p), nan)
 
 
 def divide(a: Bounds, b: Bounds, p: Precision) -> Bounds:

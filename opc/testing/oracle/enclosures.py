@@ -312,8 +312,11 @@ def _binary(name: str, a: Bounds, b: Bounds, p: Precision, depth: int) -> Bounds
             return _function(FUNCTIONS[name], (a, b), p, depth)
 
 
-def compare(name: str, a: Bounds, b: Bounds) -> Bounds:
-    """Return (surely true, maybe true) of a comparison; with NaN every comparison but `!=` is false."""
+def compare(name: str, a: Bounds, b: Bounds, itself: bool = False) -> Bounds:
+    """Return (surely true, maybe true) of a comparison; with NaN every comparison but `!=` is false.
+
+    `itself` says that both sides are one number, whichever it is: `x != x` tells NaN.
+    """
     solid = ~(a.nan | b.nan)
     some = ~(a.empty | b.empty)
     match name:
@@ -330,9 +333,9 @@ def compare(name: str, a: Bounds, b: Bounds) -> Bounds:
             maybe = (a.low <= b.high) & (b.low <= a.high)
         case _:
             raise KeyError(name)
-    if a.number is not None and b.number is not None:
-        # A number compared with itself.
-        same, equal = (a.number == b.number) & (a.number != UNKNOWN), name not in ("lt", "gt")
+    if itself or (a.number is not None and b.number is not None):
+        same = np.asarray(itself) if itself else np.asarray((a.number == b.number) & (a.number != UNKNOWN))
+        equal = name not in ("lt", "gt")
         sure, maybe = np.where(same, equal, sure), np.where(same, equal, maybe)
     sure, maybe = np.asarray(sure & solid & some), np.asarray(maybe & some)
     if name == "ne":

@@ -29,6 +29,7 @@ from opc.ir.expr import (
 )
 from opc.ir.functions import FUNCTIONS
 from opc.ir.op import Group, Op
+from opc.ir.ordering import compared_places
 from opc.testing.oracle import conversions, enclosures, integers
 from opc.testing.oracle.ahead import Ahead
 from opc.testing.oracle.arithmetic import square
@@ -224,7 +225,7 @@ class Expressions:
         """Apply a function of values."""
         fn = FUNCTIONS[e.fn]
         if fn.types == "compare":
-            return enclosures.compare(e.fn, args[0], args[1])
+            return enclosures.compare(e.fn, args[0], args[1], isinstance(e.args[0], Read) and e.args[0] == e.args[1])
         if fn.types == "test":
             return enclosures.classify(e.fn, args[0])
         if not dtype.is_floating:
@@ -253,6 +254,10 @@ class Expressions:
         right = asked(lambda m: self.eval(e.args[1], frame, m, ctx), undecided, _both(mask, sure))
         fn = np.logical_and if e.fn == "and" else np.logical_or
         low, high = fn(left.low, right.low), fn(left.high, right.high)
+        if e.fn == "and" and (places := compared_places(e)) is not None:
+            # All comparisons of an order see the same keys, however these were rounded: none is ahead of itself.
+            k, j = (affine(place, frame, self.env.symbol) for place in places)
+            low, high = low & (k != j), high & (k != j)
         return Bounds(low, high, np.zeros(low.shape, np.bool_))
 
     def read(self, e: Read, frame: Frame, mask: Array | None, ctx: DType) -> Ways:

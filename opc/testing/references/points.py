@@ -208,8 +208,9 @@ def second_order_points(op: Op, backward: Op, cases: list[Point]) -> list[Point]
         except (DomainError, ShapeError):
             continue
         values = {n: v.value for n, v in outputs.items()}
-        cotangents = {n: rng.standard_normal(v.shape) for n, v in values.items()}
-        clear = {n: narrow(v.bounds) for n, v in outputs.items()}
+        floating = {n: v.bounds for n, v in outputs.items() if v.bounds.is_float}
+        cotangents = {n: rng.standard_normal(v.low.shape) for n, v in floating.items()}
+        clear = {n: narrow(v) for n, v in floating.items()}
         chosen = [cotangents]
         if any(c.any() for c in clear.values()) and not all(c.all() for c in clear.values()):
             chosen.append({n: np.where(clear[n], u, 0.0) for n, u in cotangents.items()})
