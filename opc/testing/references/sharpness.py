@@ -25,12 +25,11 @@ EXACT = float(np.finfo(np.float64).tiny)
 
 def narrow(values: Bounds) -> Array:
     """Return where a finite set at a point is narrow enough that a difference over a step can show in it."""
-    low, high = np.asarray(values.low, np.float64), np.asarray(values.high, np.float64)  # of bool outputs they are no numbers
-    size = np.maximum(np.abs(low), np.abs(high))
+    size = np.maximum(np.abs(values.low), np.abs(values.high))
     known = np.isfinite(size) & ~values.nan
     most = float(np.max(size, where=known, initial=0.0))
     with np.errstate(invalid="ignore", over="ignore"):
-        return np.asarray(known & (high - low <= max(SHARP * STEP * most, EXACT)))
+        return np.asarray(known & (values.high - values.low <= max(SHARP * STEP * most, EXACT)))
 
 
 def sharpest(terms: Sequence[tuple[Array, Bounds]]) -> list[Array]:
