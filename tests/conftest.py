@@ -10,12 +10,16 @@ from pathlib import Path
 
 import pytest
 from filelock import FileLock
+from hypothesis import HealthCheck, settings
 
 from opc.testing.touched import changed_files
 from tests.rotation import of_turn
 
 os.environ.setdefault("OPC_VARIANT", "native")
 gc.set_threshold(100_000)
+# A shared machine may stand still for seconds: how long a case takes to draw says nothing of a test.
+settings.register_profile("opc", suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("opc")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
