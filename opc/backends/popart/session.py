@@ -60,7 +60,7 @@ class PopartSession(Session):
         arrays = held_arrays(op, inputs, attributes)
         model = Model()
         tensors = {name: model.input(array) for name, array in arrays.items()}
-        made = model.node(op, tensors, held_attributes(op, attributes), list(cotangents))
+        made = model.node(op, tensors, held_attributes(op, attributes), self._made(arrays, attributes, cotangents))
         moving = self._moving(arrays)
         of = [n for n in moving if n in derivation(self.family.backward).outputs]
         pairs = [(made[n], model.input(contiguous(c))) for n, c in cotangents.items()]
@@ -82,7 +82,8 @@ class PopartSession(Session):
         tensors = {name: model.input(array) for name, array in arrays.items()}
         seeds = {name: model.input(contiguous(c)) for name, c in cotangents.items()}
         roles = derivation(backward).inputs
-        made = model.node(op, tensors, values, list(cotangents)) if any(r is Role.OUTPUT for r, _ in roles) else {}
+        wanted = self._made(arrays, attributes, cotangents)
+        made = model.node(op, tensors, values, wanted) if any(r is Role.OUTPUT for r, _ in roles) else {}
         of = {Role.INPUT: tensors, Role.OUTPUT: made, Role.COTANGENT: seeds}
         given = {x.name: of[role].get(name) for x, (role, name) in zip(backward.inputs, roles, strict=True)}
         names = dict(zip(derivation(backward).outputs, (o.name for o in backward.outputs), strict=True))
@@ -95,6 +96,12 @@ class PopartSession(Session):
         found = dict(zip(targets, _gradients(model, pairs, list(targets.values())), strict=True))
         zeros = {n: arrays[n] for n in moving} | {f"d_{n}": c for n, c in cotangents.items()}
         return {n: found.get(n, np.zeros_like(like)) for n, like in zeros.items()}
+
+    def _made(self, arrays: Mapping[str, Array], attributes: Attributes, cotangents: Mapping[str, Array]) -> list[str]:
+        """Return the outputs of a model to differentiate: those with a cotangent, and what never has one, as positions."""
+        roles = () if self.family.backward is None else derivation(self.family.backward).inputs
+        seeds = {name for role, name in roles if role is Role.COTANGENT}
+        return [n for n in wanted_outputs(self.family.forward, arrays, attributes, None) if n in cotangents or n not in seeds]
 
     def _moving(self, arrays: Mapping[str, Array]) -> list[str]:
         """Return the inputs that are given and have a gradient."""
