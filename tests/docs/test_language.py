@@ -98,5 +98,6 @@ def test_which_conditions_become_scatters(terms: list[str], form: str, time: str
         scatters = "schedule: scatter(k" in loops
         assert scatters == ("scatter" in form), loops
         assert ("vector for k in" in loops) == (not scatters), loops
-        assert "for n in 0 .. N:" in loops
+        # The terms one by one, or in rows of them.
+        assert "for n in 0 .. N:" in loops or "for start in 0 .. N by" in loops
         assert ("K" in time) == (not scatters)
