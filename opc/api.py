@@ -142,7 +142,7 @@ class LoadedOp:
         self._with_gpu.add(framework)
         return True
 
-    _build_for_gpu._dynamo_marked_constant = True  # type: ignore[attr-defined]  # as above
+    _build_for_gpu._dynamo_marked_constant = True  # type: ignore[attr-defined]  # a mark that torch reads off functions
 
     def __getattr__(self, name: str) -> ModuleType:
         """Return the generated module of a backend, built when it is first needed.

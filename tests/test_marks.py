@@ -10,7 +10,7 @@ OWN = sorted((ROOT / "opc").rglob("*.py"))
 TESTS = sorted(p for p in (ROOT / "tests").rglob("*.py") if p != Path(__file__))
 IGNORED = re.compile(r"# type: ignore")
 # mypy reads opc alone, and refuses a mark that silences nothing.
-REASONED = re.compile(r"# type: ignore\[[a-z-]+(, ?[a-z-]+)*\]  # \S")
+REASONED = re.compile(r"# type: ignore\[[a-z-]+(, ?[a-z-]+)*\]  # (?!as above)\S")
 LEFT = re.compile(r"\b(TODO|FIXME|XXX)\b|pytest\.(mark\.)?xfail|importorskip")
 BARE = re.compile(r"pytest\.skip\(\)|pytest\.mark\.skip\b(?!if)|skipif\((?!.*reason=)")
 
@@ -32,6 +32,7 @@ def test_marks_of_every_file() -> None:
     [
         ("x = f()  # type: ignore", True),
         ("x = f()  # type: ignore[misc]", True),
+        ("x = f()  # type: ignore[misc]  # as above", True),
         ("x = f()  # type: ignore[misc]  # why", False),
         ("# TODO: later", True),
         ("@pytest.mark.xfail(reason='why')", False),

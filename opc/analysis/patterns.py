@@ -22,7 +22,7 @@ from typing import TypeAlias
 
 from opc.ir.affine import Affine, Index
 from opc.ir.comparisons import excess
-from opc.ir.dtypes import DType
+from opc.ir.dtypes import DType, is_integer
 from opc.ir.expr import (
     VARYING,
     Axis,
@@ -332,12 +332,13 @@ def scatter(e: Reduce, frame: Sequence[Entry]) -> ScatterPattern | None:
 
 
 def equalities(condition: Expr) -> Iterator[tuple[str, Expr]]:
-    """Yield what an equality says of a bare index: its name and what it is equal to."""
+    """Yield what an equality says of a bare index: its name and the integer that it is equal to."""
     match condition:
         case Call(fn="eq", args=(left, right)):
             for one, other in ((left, right), (right, left)):
-                if isinstance(one, IndexValue) and one.value.index is not None and one.value.index not in free_indices(other):
-                    yield one.value.index, other
+                name = one.value.index if isinstance(one, IndexValue) else None
+                if name is not None and name not in free_indices(other) and is_integer(other.type):
+                    yield name, other
 
 
 __all__ = [

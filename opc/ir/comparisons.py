@@ -19,6 +19,3 @@ def told(fn: str, a: Affine, b: Affine) -> tuple[Affine, ...]:
     if fn == "ne":
         return ()
     return (a - b, b - a) if fn == "eq" else (excess(fn, a, b),)
-
-
-__all__ = ["OPPOSITE", "excess", "told"]

@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from opc.diagnostics import Diagnostics, Source
-from opc.names import LANGUAGE
 from opc.records import dataclass
 from opc.spec.copies import words
 from opc.spec.files import COUNTS, RANKS
@@ -76,7 +75,10 @@ def instances_of(root: MappingNode, found: Diagnostics) -> Instances | None:
             found.error(f"'{value.text.value}' lists no {key}", value.span, f"write {name}")
         elif isinstance(value, MappingNode):
             found.error(f"expected {key}, or the {said.named} that lists them", value.span)
-    (_check_groups if key == RANKS else _check_packs)(node, root, found)
+    if key == RANKS:
+        _check_groups(node, found)
+    else:
+        _check_packs(node, root, found)
     if len(found.items) > before:
         return None
     return Instances(key, numbers, tuple(k.text.value for k, _ in node.entries))
@@ -125,7 +127,7 @@ def _numbers(node: SequenceNode, word: str, found: Diagnostics) -> Iterator[int]
             yield value
 
 
-def _check_groups(node: MappingNode, root: MappingNode, found: Diagnostics) -> None:
+def _check_groups(node: MappingNode, found: Diagnostics) -> None:
     """Record names under `ranks` that no group can have, or two together."""
     lowered: dict[str, str] = {}
     for key, _ in node.entries:
@@ -151,5 +153,5 @@ def _check_packs(node: MappingNode, root: MappingNode, found: Diagnostics) -> No
             dimensions.update(name for _, name in words((kind_of(value) or "").partition("[")[2]))
     for key, _ in node.entries:
         name = key.text.value
-        if name not in operands | dimensions or name in LANGUAGE:
+        if name not in operands | dimensions:
             found.error(f"no operand or dimension is called '{name}'", key.span, "name what there are several of")

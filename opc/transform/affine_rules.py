@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
+from opc.analysis.value_types import affine_of
 from opc.ir.affine import Affine, AttrInt, FloorDiv, Index, Mod, Symbol
 from opc.ir.comparisons import excess
 from opc.ir.expr import (
@@ -88,18 +89,18 @@ def gap(condition: Expr) -> Affine | None:
     """Return f of a condition that says f >= 0 and nothing else."""
     match condition:
         case Call(fn="ge" | "lt" as fn, args=(IndexValue() | Const() as a, IndexValue() | Const() as b)):
-            left, right = (Affine.of(v.value if isinstance(v, IndexValue) else int(v.value)) for v in (a, b))
-            return excess(fn, left, right)
+            left, right = affine_of(a), affine_of(b)
+            return None if left is None or right is None else excess(fn, left, right)
         case _:
             return None
 
 
 def is_affine(condition: Expr) -> bool:
-    """Whether a condition compares index expressions and nothing else."""
+    """Whether a condition compares index expressions and nothing else, no fraction among them."""
     return (
         isinstance(condition, Call)
         and condition.fn in scalar.COMPARES
-        and all(isinstance(a, IndexValue | Const) for a in condition.args)
+        and all(isinstance(a, IndexValue | Const) and affine_of(a) is not None for a in condition.args)
         and bool(free_indices(condition))
     )
 

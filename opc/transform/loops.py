@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import field
 
 from opc.analysis.bounds.checker import Knowledge
+from opc.analysis.value_types import affine_of
 from opc.ir.affine import Affine, FloorDiv, Index, Mod
 from opc.ir.expr import (
     Axis,
@@ -189,7 +190,9 @@ class Loops:
                 case Call(fn="and"):
                     return scalar.conjunction(*node.args)
                 case Call(fn="ge" | "lt" | "eq", args=(IndexValue() | Const() as a, IndexValue() | Const() as b)):
-                    left, right = (Affine.of(v.value if isinstance(v, IndexValue) else int(v.value)) for v in (a, b))
+                    left, right = affine_of(a), affine_of(b)
+                    if left is None or right is None:
+                        return node
                     if node.fn == "ge" and self._nonnegative(left - right, around):
                         return scalar.TRUE
                     if node.fn == "lt" and self._nonnegative(right - left - 1, around):

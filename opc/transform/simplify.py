@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 
-from opc.ir.affine import Affine
 from opc.ir.dtypes import DType, Weak
 from opc.ir.expr import Call, Cast, Const, Expr, IndexValue, Read, Select, children, joined_conditions, may_refuse, reads, rewrite
 from opc.ir.node import remembered, remembered_each
@@ -16,6 +15,7 @@ from opc.ir.op import Op
 from opc.ir.promotion import join
 from opc.records import replace
 from opc.transform import scalar
+from opc.transform.affine_rules import gap
 
 
 def simplify(op: Op, *, exact: bool = False) -> Op:
@@ -116,20 +116,17 @@ def _call(e: Call) -> Expr:
         case "and" | "or", _:
             return joined_conditions(e)
         case (("eq" | "ne" | "lt" | "le" | "gt" | "ge"), (IndexValue() | Const() as a, IndexValue() | Const() as b)):
-            return _decided(e.fn, a, b) or scalar.compare(e.fn, a, b)
+            return _decided(e) or scalar.compare(e.fn, a, b)
         case _:
             return e
 
 
-def _decided(fn: str, a: IndexValue | Const, b: IndexValue | Const) -> Expr | None:
+def _decided(condition: Expr) -> Expr | None:
     """Return the answer to a comparison of sums of indices and sizes that no sizes change, such as that of `i + n < n`."""
-    if not all(isinstance(v, IndexValue) or v.type is Weak.INT for v in (a, b)):
+    f = gap(condition)
+    if f is None:
         return None
-    left, right = (Affine.of(v.value if isinstance(v, IndexValue) else int(v.value)) for v in (a, b))
-    no_less, less = (left - right).is_never_negative, (right - left - 1).is_never_negative
-    if fn not in ("lt", "ge") or not (no_less or less):
-        return None
-    return scalar.TRUE if less == (fn == "lt") else scalar.FALSE
+    return scalar.TRUE if f.is_never_negative else scalar.FALSE if (-f - 1).is_never_negative else None
 
 
 def _select(e: Select) -> Expr:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 
+from opc.analysis.value_types import affine_of
 from opc.ir.affine import Affine, Dim, GroupSize, Index
 from opc.ir.dtypes import ValueType, Weak, accumulated, is_bool, is_integer
 from opc.ir.expr import (
@@ -218,7 +219,9 @@ def _solution(axis: Axis, condition: Expr) -> Expr | None:
             continue
         rest = side.value - c * Index(axis.index)
         if isinstance(other, IndexValue | Const):
-            right = other.value if isinstance(other, IndexValue) else Affine.of(int(other.value))
+            right = affine_of(other)
+            if right is None:
+                continue
             return scalar.index_value((right - rest) * c)
         if not is_integer(other.type) or is_bool(other.type):
             continue

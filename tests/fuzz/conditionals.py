@@ -47,6 +47,18 @@ attributes: {c: int}
 OF_ALL = JOINED.replace("y: 'T[L]'", "y: 'T[]', k: 'int64[]'").replace("shape: {L: N + M + K + Q}\n", "")
 
 CONDITIONALS = {
+    "indices_beside_fractions": (
+        JOINED,
+        """t[i:L] = pad(x[i], 0) if i < 2.5 else 2 * pad(v[i], c)
+  a[i:L] = sum[k:N](x[k] if k < i - 0.5 and k >= 0.5 else 0) + sum[k:Q](u[k] if i <= k + 0.5 and k > 0.5 else 0)
+  y[i] = t[i] * a[i] + sum[k:M](v[k] if k == 1.5 else 0) + sum[k:K](w[k] if k == 1.0 else 0)""",
+    ),
+    "places_that_floating_numbers_say": (
+        "inputs: {x: 'T[N]', at: 'T[N]', v: 'T[M]'}\noutputs: {y: 'T[K]', z: 'T[N]'}\n"
+        "attributes: {count: {type: int, check: count >= 0}, a: {type: float, default: 1.5}}\nshape: {K: count}\n",
+        """y[k] = sum[n](x[n] if k == at[n] else 0)
+  z[i] = x[i] + sum[k](v[k] if k == a else v[k] ** 2 if a * 2 == k else 0) + sum[k](v[k] if at[i] == k else 0)""",
+    ),
     "joined_rows": (JOINED, "y[i] = pad(x[i], pad(v[i - N], pad(w[i - N - M], u[i - N - M - K]))) * (1 + c)"),
     "joined_rows_in_reverse": (
         JOINED,

@@ -6,7 +6,6 @@ gives it once it has it: types are tried until one does.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -122,7 +121,7 @@ class Recurring:
                     least, nearest = mistaken, found
             if least == before:
                 return operands(nearest)
-            guesses = ({**nearest, n: kind} for nearest, n, kind in itertools.product((nearest,), shapes, kinds))
+            guesses = [{**nearest, n: kind} for n in shapes for kind in kinds]
 
     def _shapes(self, circle: Sequence[Statement], known: Mapping[str, Operand]) -> dict[str, tuple[DimSpec, ...]]:
         """Return the shapes of a circle's temporaries, of those that can be told."""

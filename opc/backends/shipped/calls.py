@@ -106,7 +106,7 @@ class Frameworks:
         function: Callable[..., Any] = getattr(self._module(op, name), op)
         return function
 
-    _function._dynamo_marked_constant = True  # type: ignore[attr-defined]  # as above
+    _function._dynamo_marked_constant = True  # type: ignore[attr-defined]  # a mark that torch reads off functions
 
     def _module(self, op: str, name: str) -> ModuleType:
         return import_module(f"{self._package}._ops.{op}.{name}")

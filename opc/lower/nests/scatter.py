@@ -15,7 +15,7 @@ from opc.analysis.bounds.inside import ReadsInside
 from opc.analysis.patterns import conjunction
 from opc.analysis.value_types import affine_of
 from opc.ir.affine import Affine
-from opc.ir.dtypes import DType, ElementType, ValueType, Weak
+from opc.ir.dtypes import DType, ElementType, ValueType, Weak, is_integer
 from opc.ir.expr import (
     SEARCHES,
     Axis,
@@ -122,12 +122,12 @@ def _is_computed(position: Expr) -> bool:
 
 
 def equalities(c: Expr) -> Iterator[tuple[str, Expr]]:
-    """Yield the ways in which a condition says that an index is the value of an expression without it."""
+    """Yield the ways in which a condition says that an index is the value of an expression of integers without it."""
     if not isinstance(c, Call) or c.fn != "eq":
         return
     for one, other in (c.args, c.args[::-1]):
         side = affine_of(one)
-        if side is not None and side.index is not None and side.index not in free_indices(other):
+        if side is not None and side.index is not None and side.index not in free_indices(other) and is_integer(other.type):
             yield side.index, other
 
 

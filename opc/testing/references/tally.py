@@ -102,6 +102,3 @@ def dot(pairs: list[tuple[Array, Bounds]]) -> tuple[Bounds, float]:
     error = size * terms * kind(np.finfo(kind).eps)
     ends = np.nextafter(np.float64(low - error), -np.inf), np.nextafter(np.float64(high + error), np.inf)
     return between(np.asarray(ends[0]), np.asarray(ends[1]), np.asarray(nan)), float(size)
-
-
-__all__ = ["GradientResult", "Tally", "decides", "dot"]
