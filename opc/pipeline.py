@@ -96,7 +96,8 @@ def _family(same: _SpecIdentity) -> Family:
 def _elaborated(spec: Spec, diagnostics: Diagnostics | None) -> Op:
     op = _checked(elaborate(spec, diagnostics))
     try:
-        return replace(normalise(op), ties=Ties(spec.model.gradient.ties))
+        sizes = None if op.sizes is None else normalise(op.sizes)
+        return replace(normalise(op), ties=Ties(spec.model.gradient.ties), sizes=sizes)
     except (NotSteppingError, StepsVerifyError) as error:
         # A condition that always holds is none any more, and may have been what told where steps read.
         reason = error.__cause__ if isinstance(error, StepsVerifyError) else str(error).partition(": ")[2]
@@ -171,7 +172,8 @@ def _final(op: Op | None, spec: Spec, scatter: ScatterMode = ScatterMode.DETERMI
         return None
     name = spec.model.onnx_name
     onnx_name = f"{name}{camel_case(op.name.removeprefix(spec.model.op))}" if name else ""
-    return _checked(guarded(replace(erase(op), scatter=scatter, onnx_name=onnx_name)))
+    sizes = _final(op.sizes, spec)
+    return _checked(guarded(replace(erase(op), scatter=scatter, onnx_name=onnx_name, sizes=sizes)))
 
 
 def _checked(op: Op) -> Op:

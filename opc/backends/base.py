@@ -193,6 +193,9 @@ class Session(ABC):
     no_autograd: str = "the framework has no autograd; the gradients are ops of their own"
     """The reason shown for gradients that were not run."""
 
+    tells_sizes: bool = False
+    """Whether calls may leave the sizes that data tells to the framework's code, which computes them."""
+
     has_functions: bool = False
     """Whether `function_call` runs ops by their bodies in a framework's standard operators."""
 

@@ -13,6 +13,7 @@ _TITLES = {
     "": "The op itself.",
     "_backward": "The gradient.",
     "_backward_backward": "The gradient of the gradient.",
+    "_sizes": "The sizes that data tells.",
     "_jvp": "Forward mode.",
     "_backward_jvp": "Forward mode of the gradient.",
 }

@@ -93,7 +93,8 @@ class NodeCall:
             Unsupported: when the op has no such body, or an attribute's value is not the one that a model can hold.
         """
         given = {o.name: DType(self.dtypes[o.name]) if o.name in self.dtypes else None for o in self.op.inputs}
-        binding = {name: dtype.value for name, dtype in infer_types(self.op, given, self.given).items()}
+        whole = dict.fromkeys(self.op.told, 0) | self.given
+        binding = {name: dtype.value for name, dtype in infer_types(self.op, given, whole).items()}
         # A function has no defaults but those of single precision.
         defaults = (a.default for a in self.op.attributes if a.kind is AttributeKind.FLOAT and a.name not in self.given)
         inexact = [v for d in defaults for v in (d if isinstance(d, tuple) else (d,)) if _is_inexact(v)]
@@ -166,6 +167,7 @@ class NodeSession(Session):
     """Runs each call as a model of one node; calls that differ in sizes only share one."""
 
     has_functions = True
+    tells_sizes = True
 
     def __init__(self, family: Family, package: Path) -> None:
         """Remember the family and its package."""

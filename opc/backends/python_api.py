@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 from opc.emit.python.layout import bracketed
-from opc.emit.python.text import WIDTH, literal
+from opc.emit.python.text import WIDTH, Bracket, literal
 from opc.ir.dtypes import DType, TypeVar
 from opc.ir.op import Attribute, AttributeKind, Op, Operand
 from opc.records import dataclass
@@ -27,7 +27,7 @@ class PythonApi:
 
     `dtype_type` annotates a dtype (`torch.dtype`), `dtype_value` is the expression of one (`torch.float32`), and `sequence` the
     annotation of several values, with `{}` for the type of one. `tensor` annotates what is taken as a tensor, `result` what is
-    returned.
+    returned. A function that `tells` computes the sizes that its caller leaves to data, see `telling`.
     """
 
     dtype_type: str
@@ -35,6 +35,7 @@ class PythonApi:
     sequence: str = "Sequence[{}]"
     tensor: str = "Tensor"
     result: str = "Tensor"
+    tells: bool = True
 
     def annotation(self, attribute: Attribute) -> str:
         """Return the annotation of an attribute: `float`, `Sequence[int]`."""
@@ -63,6 +64,10 @@ class PythonApi:
             found.append(annotation + (" = None" if x.optional and i > last_required else ""))
         defaulted = any(x.optional for x in op.inputs[last_required + 1 :])
         for a in op.attributes:
+            if self.tells and a.name in op.told:
+                found.append(f"{a.name}: {self.annotation(a)} | None = None")
+                defaulted = True
+                continue
             default = self.default(a)
             if default is None and defaulted and "*" not in found:
                 found.append("*")
@@ -77,15 +82,37 @@ class PythonApi:
         return bracketed(f"def {name}(", [*parameters, *keywords], f") -> {tensors(op, self.result)}:", 0)
 
 
+def telling(op: Op, function: str, passed: Sequence[str | Bracket], end: str = "") -> list[str]:
+    """Return the statements of a function that compute the sizes that were left to data.
+
+    `function` is what calls the op's `sizes` on what is `passed`, and `end` what stands behind the call: it has one number, or
+    a tuple of some.
+    """
+    if not op.told:
+        return []
+    lines = [f"    if {' or '.join(f'{name} is None' for name in op.told)}:"]
+    if len(op.told) == 1:
+        return [*lines, bracketed(f"{op.told[0]} = int({function}(", passed, f"){end})", 8)]
+    lines.append(bracketed(f"_told = {function}(", passed, f"){end}", 8))
+    for n, name in enumerate(op.told):
+        lines += [f"        if {name} is None:", f"            {name} = int(_told[{n}])"]
+    return lines
+
+
 def tensors(op: Op, tensor: str = "Tensor") -> str:
     """Return the annotation of what the op's function returns."""
     return tensor if len(op.outputs) == 1 else f"tuple[{', '.join([tensor] * len(op.outputs))}]"
 
 
-def documentation(op: Op, doc: str, raises: Sequence[str], more: Sequence[str] = (), *, wrap: bool = False) -> str:
-    """Return the documentation of a function of the op: `more` are the entries of parameters behind the op's own."""
+def documentation(
+    op: Op, doc: str, raises: Sequence[str], more: Sequence[str] = (), *, wrap: bool = False, tells: bool = True
+) -> str:
+    """Return the documentation of a function of the op: `more` are the entries of parameters behind the op's own.
+
+    A function that `tells` computes the sizes that its caller leaves to data.
+    """
     sections = {
-        "Args": [*_described_inputs(op), *more],
+        "Args": [*_described_inputs(op, tells), *more],
         "Returns": [f"{o.name}: {_operand(o)}" for o in op.outputs],
         "Raises": raises,
     }
@@ -107,13 +134,14 @@ def _entry(text: str) -> tuple[str, ...]:
     return tuple(textwrap.wrap(text, WIDTH - 4, initial_indent=first, subsequent_indent=further, break_long_words=False))
 
 
-def _described_inputs(op: Op) -> list[str]:
+def _described_inputs(op: Op, tells: bool) -> list[str]:
     """Return the docstring's entries of the op's arguments: inputs, then attributes."""
     entries = [f"{x.name}: {_operand(x)}" for x in op.inputs]
     for a in op.attributes:
         parts = [a.doc.strip()] if a.doc else []
         parts += [f"One of {', '.join(map(literal, a.values))}."] if a.values else []
         parts += [f"Must satisfy `{a.check_text}`."] if a.check_text else []
+        parts += ["By default as many as data tells."] if tells and a.name in op.told else []
         entries.append(f"{a.name}: {' '.join(parts) or 'An attribute.'}")
     return entries
 

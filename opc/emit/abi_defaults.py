@@ -11,7 +11,7 @@ from opc.ir.op import Attribute, Family
 
 
 def default_members(family: Family) -> list[str]:
-    """Return the initialiser of each member of the attribute struct; required attributes are zero."""
+    """Return the initialiser of each member of the attribute struct: required attributes are zero, sizes that data tells -1."""
     return [_default(family, f) for f in attribute_fields(family)] or ["0"]
 
 
@@ -38,6 +38,8 @@ def _values(a: Attribute) -> str:
 def _default(family: Family, field: Field) -> str:
     """Return the initialiser of one member of the attribute struct; zero for a required attribute."""
     a = family.forward.attribute(field.attribute)
+    if a.name in family.forward.told:
+        return "-1"
     if field.is_length:
         return str(len(a.default)) if isinstance(a.default, tuple) else "0"
     if field.count is not None and field.count < 0:

@@ -197,7 +197,8 @@ class Op(OpNode):
 
     `dims` holds the derived dimensions of `shape:` in order; the other dimensions are bound by the inputs. `inplace` maps an
     output to the input whose memory it may reuse, already proved legal. An op with native code and no body names what computes
-    the same (`stands_for`). `ties` tells how the op and those derived from it are differentiated, `scatter` how sums over data-
+    the same (`stands_for`). `sizes` computes, of the same inputs, the int attributes that a caller may leave to data: each is one
+    of its outputs, an int64 scalar that is called `size_name(attribute)`. `ties` tells how the op and those derived from it are differentiated, `scatter` how sums over data-
     dependent positions may be computed. `onnx_name` is empty where the op type follows from the name.
     """
 
@@ -217,6 +218,7 @@ class Op(OpNode):
     inplace: tuple[tuple[str, str], ...] = ()
     derivation: Derivation | None = None
     stands_for: Reference | None = None
+    sizes: Op | None = None
     ties: Ties = Ties.FIRST
     scatter: ScatterMode = ScatterMode.DETERMINISTIC
     onnx_name: str = ""
@@ -253,6 +255,11 @@ class Op(OpNode):
         """Return the output of that name; KeyError when there is none."""
         return _named(self.outputs, name)
 
+    @property
+    def told(self) -> tuple[str, ...]:
+        """The names of the int attributes that data tells where a caller does not give them."""
+        return () if self.sizes is None else tuple(o.name.removeprefix(_SIZE_OF) for o in self.sizes.outputs)
+
     def operand(self, name: str) -> Operand:
         """Return the input, output or temporary of that name; KeyError when there is none."""
         return _operands(self)[name]
@@ -276,6 +283,14 @@ class Op(OpNode):
         return _assignments(self)
 
 
+_SIZE_OF = "size_of_"
+
+
+def size_name(attribute: str) -> str:
+    """Return what the op of the sizes that data tells calls its output for an attribute."""
+    return f"{_SIZE_OF}{attribute}"
+
+
 def camel_case(name: str) -> str:
     """Return a snake_case name in CamelCase."""
     return "".join(part.capitalize() for part in name.split("_"))
@@ -297,9 +312,13 @@ def _named(operands: tuple[Operand, ...], name: str) -> Operand:
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """One worked example of a spec: values of inputs, attributes and outputs by name, as nested lists and scalars."""
+    """One worked example of a spec: values of inputs, attributes and outputs by name, as nested lists and scalars.
+
+    Of the attributes, those in `told` are sizes that the outputs show, and that data is to tell.
+    """
 
     values: tuple[tuple[str, object], ...]
+    told: tuple[str, ...] = ()
     span: Span = field(default=NO_SPAN, compare=False, repr=False)
 
 
@@ -402,8 +421,9 @@ class Family:
 
     @property
     def ops(self) -> tuple[Op, ...]:
-        """The forward op and every derived op there is, forward first."""
-        every = (self.forward, self.backward, self.backward_backward, self.jvp, self.backward_jvp)
+        """The forward op, every derived op there is, and the op of the forward op's sizes; forward first."""
+        derived = (self.backward, self.backward_backward, self.jvp, self.backward_jvp)
+        every = (self.forward, *derived, self.forward.sizes)
         return tuple(op for op in every if op is not None)
 
 
@@ -429,4 +449,5 @@ __all__ = [
     "ScatterMode",
     "Ties",
     "camel_case",
+    "size_name",
 ]

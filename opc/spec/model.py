@@ -149,7 +149,7 @@ _ENTRY = rf"\s*(\.\.\.|\*\s*{_NAME_PATTERN}|{_NAME_PATTERN}|[0-9]+)\s*"
 _INPUT_PATTERN = rf"^{_ELEMENT}\[\s*({_ENTRY}(,{_ENTRY})*,?\s*)?\]\s*$"
 _OUTPUT_PATTERN = rf"^{_ELEMENT}\[[^:;={{}}]*((==|!=|<=|>=)[^:;={{}}]*)*\]\s*$"
 _LIST = rf"\[([1-9]|[1-5][0-9]|6[0-4]|\s*\*\s*{_NAME_PATTERN}\s*)?\]"
-_ATTRIBUTE_PATTERN = rf"^\s*((int|float|bool)({_LIST})?|str|dtype|axis|axes|permutation)\s*$"
+_ATTRIBUTE_PATTERN = rf"^\s*((int|float|bool)({_LIST})?|str|dtype|axis|axes|permutation|size)\s*$"
 
 
 TypeSet = Annotated[StrictStr, WithJsonSchema({"type": "string", "enum": [*TYPE_SETS, *(d.value for d in DTYPES)]})]
@@ -189,7 +189,7 @@ class AttributeModel(Model):
     """An attribute of the op."""
 
     type: AttributeType = Field(
-        description="int, float, bool, str, dtype, axis, axes or permutation; int[2] and float[] for lists."
+        description="int, float, bool, str, dtype, axis, axes, permutation or size; int[2] and float[] for lists."
     )
     default: Any = Field(None, description="The value when none is given; without it the attribute is required.")
     check: Expression | None = Field(None, description="A condition every value must meet, such as alpha >= 0.")

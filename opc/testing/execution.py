@@ -7,7 +7,7 @@ import re
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
@@ -21,6 +21,7 @@ from opc.ir.op import Family
 from opc.names import in_words, spelled
 from opc.testing.cases.calls import Case
 from opc.testing.cases.derived import is_integer
+from opc.testing.cases.told import left_to_data
 from opc.testing.explanation import inputs_of
 from opc.testing.extent import Extent
 from opc.testing.functions import function_items
@@ -67,7 +68,7 @@ def steps(backend: Backend, plan: ProofPlan, package: Path) -> Iterator[ProofSte
     """
     session = backend.session(plan.family, package)
     items = some(backend, plan)
-    session.prepare((i.case.op, i.case.arrays(), i.case.attributes) for i in items if i.expected is not None)
+    session.prepare((i.case.op, i.case.arrays(), passed(session, i.case)) for i in items if i.expected is not None)
     for item in items:
         yield ProofStep(item.kind, item.case.name, partial(run_item, session, plan.family, item), item.case.place)
     for check in backend.checks(session) if plan.extent.checks(backend.wraps) else ():
@@ -155,9 +156,9 @@ def run_item(session: Session, family: Family, item: Item) -> Outcome:
     if item.expected is None:
         return _refusal(session, family, item, arrays)
     if item.kind == "gradient":
-        got = session.gradient(arrays, case.attributes, item.cotangents)
+        got = session.gradient(arrays, passed(session, case), item.cotangents)
     elif item.kind == "second gradient":
-        got = session.second_gradient(arrays, case.attributes, item.cotangents, item.directions)
+        got = session.second_gradient(arrays, passed(session, case), item.cotangents, item.directions)
     else:
         got = call(session, item, arrays)
     outcome = judge(got, _of_framework(session, item.kind, item.expected), partial(_sources, family, item), _quantity(item.kind))
@@ -170,7 +171,12 @@ def run_item(session: Session, family: Family, item: Item) -> Outcome:
 def call(session: Session, item: Item, arrays: dict[str, Array | None]) -> dict[str, Array]:
     """Call the op, asking only for the outputs the case wants."""
     case = item.case
-    return session.call(case.op, arrays, case.attributes, only=case.wanted)
+    return session.call(case.op, arrays, passed(session, case), only=case.wanted)
+
+
+def passed(session: Session, case: Case) -> Mapping[str, Any]:
+    """Return the attributes that a session is given: without the sizes that it tells from data."""
+    return {n: v for n, v in case.attributes.items() if n not in case.told} if session.tells_sizes else case.attributes
 
 
 def _refusal(session: Session, family: Family, item: Item, arrays: dict[str, Array | None]) -> Outcome:
@@ -237,7 +243,7 @@ def _run_emulated(call: Callable[..., dict[str, Array]], family: Family, item: I
 def _run_function(session: Session, family: Family, item: Item) -> Outcome:
     """Carry out one call by the op's body in standard operators and hold its answer to the oracle's sets."""
     case = item.case
-    got = session.function_call(case.op, case.arrays(), case.attributes, only=case.wanted)
+    got = session.function_call(case.op, case.arrays(), passed(session, case), only=case.wanted)
     return judge(got, item.expected or {}, partial(_sources, family, item))
 
 
@@ -278,6 +284,7 @@ def _torch_steps(session: Session, plan: ProofPlan) -> Iterator[ProofStep]:
         return told(lambda: check_gradient(family, item.case, item.cotangents, item.directions), item)
 
     def sample(case: Case) -> Outcome:
+        case = left_to_data(family.forward, case)
         try:
             expected = evaluate(family.forward, case.arrays(), case.attributes)
         except UndecidedError:
@@ -289,7 +296,8 @@ def _torch_steps(session: Session, plan: ProofPlan) -> Iterator[ProofStep]:
 
     # Long rows take ways of their own through a kernel, not through the oracle.
     whole = plan.extent is Extent.WHOLE
-    for item in plan.items:
+    # A reference makes as many as data tells.
+    for item in (i for i in plan.items if set(i.case.told) == set(family.forward.told) or i.case.op != family.name):
         if item.kind in ("forward", "example") and item.expected is not None and (whole or item.case.kind != "large"):
             yield ProofStep("torch reference", f"{item.case.name}-reference", partial(reference, item.case), item.case.place)
         elif item.kind in ("gradient", "second gradient") and _ordinary(item.case):

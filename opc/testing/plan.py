@@ -30,6 +30,7 @@ from opc.testing.cases.derived import (
     second_gradient,
     seed_names,
 )
+from opc.testing.cases.told import left_to_data
 from opc.testing.explanation import inputs_of
 from opc.testing.extent import Extent
 from opc.testing.oracle.bounds import Array
@@ -96,7 +97,7 @@ def make_plan(family: Family, extent: Extent = Extent.WHOLE, begin: Begin = unhe
     for op in family.ops:
         parent = None if op is forward else parents.get(id(op), forward)
         kind = "forward" if op is forward else "derived"
-        calls = [item(op, kind, case) for case in accepted(op, parent, extent=extent)]
+        calls = [item(op, kind, left_to_data(op, case)) for case in accepted(op, parent, extent=extent)]
         if not any(call.expected is not None for call in calls):
             uncalled[op.name] = "no call was found that it accepts"
         items += calls
@@ -116,7 +117,7 @@ def make_plan(family: Family, extent: Extent = Extent.WHOLE, begin: Begin = unhe
     if family.reference.onnx:
         cases, others = onnx_cases(family, collect(op_types(family)))
         for found in cases:
-            items.append(item(forward, "ONNX node case", found.case))
+            items.append(item(forward, "ONNX node case", left_to_data(forward, found.case)))
             results.append(hold_standard(family, items[-1], found))
         results += [Result(family.name, ORACLE, "ONNX node case", n, Status.NOT_RUN, message=why) for n, why in others]
     if any(i.kind in ("example", "ONNX node case") and i.expected is not None for i in items):

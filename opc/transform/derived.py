@@ -119,6 +119,7 @@ def _finished(op: Op, draft: Draft) -> Op:
         body=body,
         require=(),
         inplace=(),
+        sizes=None,
     )
     wanted = [o.name for o in results]
     whole = inline(simplify(prune(whole, wanted)), keep={o.name for o in op.outputs})

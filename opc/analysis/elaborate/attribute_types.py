@@ -19,13 +19,16 @@ from opc.lang.parse import parse_expression
 from opc.records import replace
 from opc.spec.loader import Spec
 from opc.spec.model import AttributeModel
+from opc.spec.text import SourceText
 
 AXES = "axes"
 """The type of an attribute that lists axes: in the IR, ints with `picks`."""
 PERMUTATION = "permutation"
 """The type of an attribute that lists all axes of a group in another order: in the IR, ints that `permutes` the group."""
-ATTRIBUTE_TYPES = (*(k.value for k in AttributeKind), AXES, PERMUTATION)
-_ATTRIBUTE_TYPE = re.compile(r"(int|float|bool|str|dtype|axis|axes|permutation)(?:\[([0-9]{0,4})\])?")
+SIZE = "size"
+"""The type of an attribute that the kernel computes where a caller does not give it: in the IR, an int that `Op.sizes` tells."""
+ATTRIBUTE_TYPES = (*(k.value for k in AttributeKind), AXES, PERMUTATION, SIZE)
+_ATTRIBUTE_TYPE = re.compile(r"(int|float|bool|str|dtype|axis|axes|permutation|size)(?:\[([0-9]{0,4})\])?")
 _MAX_LIST = 64
 _EXPECTED = {
     AttributeKind.INT: "a whole number",
@@ -88,6 +91,9 @@ class AttributeTyper:
                 hint = did_you_mean(entry.type, ATTRIBUTE_TYPES) or f"the types are {known}; int[2] and float[] for lists"
                 self._error(f"unknown attribute type '{entry.type}'", at, hint)
                 continue
+            if match[1] == SIZE:
+                self._size_attribute(name, entry, at, match[2] is not None)
+                continue
             if match[1] in (AXES, PERMUTATION) and match[2] is not None:
                 several = AXES if match[1] == AXES else "permutations"
                 self._error(f"there are no lists of {several}", at, f"an attribute of type {match[1]} is a list already")
@@ -105,10 +111,26 @@ class AttributeTyper:
                 continue
             self._attribute(name, entry, kind, length)
 
+    def _size_attribute(self, name: str, entry: AttributeModel, at: Span, listed: bool) -> None:
+        if listed:
+            self._error("there are no lists of sizes", at, "declare an attribute for each")
+        elif ("attributes", name, "default") in self.spec.keys:
+            hint = f"assign it in the kernel, {name} = ...; or declare {name}: {{type: int}}"
+            self._error(
+                "a size has no default: data tells it where it is not given",
+                self.spec.key_span("attributes", name, "default"),
+                hint,
+            )
+        elif self.spec.model.kernel is None:
+            self._error(f"nothing tells '{name}': there is no kernel", at, f"declare {name}: {{type: int}}")
+        else:
+            self.scope.sizes[name] = at
+            self._attribute(name, entry, AttributeKind.INT, None)
+
     def _attribute(self, name: str, entry: AttributeModel, kind: AttributeKind, length: int | None) -> None:
         spec = self.spec
         values = tuple(entry.values or ())
-        own = entry.type.strip() if entry.type.strip() in (AXES, PERMUTATION) else kind.value
+        own = entry.type.strip() if entry.type.strip() in (AXES, PERMUTATION, SIZE) else kind.value
         for key, owners in _OWNERS.items():
             if getattr(entry, key) is not None and own not in owners:
                 self._error(f"'{key}' belongs to {' and '.join(owners)} attributes", spec.key_span("attributes", name, key))
@@ -289,6 +311,19 @@ class AttributeTyper:
                 self.scope.attributes[name] = replace(attribute, check=check, check_text=text)
                 if not attribute.required and attribute.default is not None:
                     self._meets_check(attribute, check)
+        for name in self.scope.sizes:
+            self._not_negative(name)
+
+    def _not_negative(self, name: str) -> None:
+        """Add to the check of a size that it is not negative."""
+        attribute, text = self.scope.attributes[name], f"{name} >= 0"
+        tree = parse_expression(SourceText.of(text, "check"), self.found)
+        check = None if tree is None else self.typer.condition(tree)
+        if check is not None:
+            own = attribute.check
+            check = check if own is None else Call("and", (check, own), DType.BOOL, own.span)
+            text = text if own is None else f"{text} and {attribute.check_text}"
+            self.scope.attributes[name] = replace(attribute, check=check, check_text=text)
 
     def _each_element(self, a: Attribute, check: Expr, span: Span) -> Expr | None:
         assert a.length is not None

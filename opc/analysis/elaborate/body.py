@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import field
 
 from opc.analysis.elaborate.expression import ExpressionTyper
 from opc.analysis.elaborate.ranges import bare_uses, infer_ranges
@@ -32,6 +33,8 @@ class Body:
 
     assigns: list[Assign]
     temporaries: list[Operand]
+    sizes: list[Assign] = field(default_factory=list)
+    """What tells the attributes of type `size`."""
 
 
 class BodyTyper:
@@ -58,7 +61,8 @@ class BodyTyper:
         for name, o in self.outputs.items():
             self.scope.later[name] = o.span
         for s in statements:
-            self.scope.later.setdefault(s.target.id, s.target.span)
+            if s.target.id not in self.scope.sizes:  # known from the start, as attributes are
+                self.scope.later.setdefault(s.target.id, s.target.span)
         self.recurring.find(statements)
         for s in statements:
             if len(self.found.items) - before >= MAX_MISTAKES:
@@ -93,6 +97,9 @@ class BodyTyper:
                 self.scope.poisoned.add(name)
             return
         self.assigned[name] = s.target.span
+        if name in self.scope.sizes and not self.derived:
+            self._told(s)
+            return
         if s.value is None:
             assign = None
         elif name in self.scope.poisoned:
@@ -119,13 +126,26 @@ class BodyTyper:
             return
         self.body.assigns.append(assign)
 
+    def _told(self, s: Statement) -> None:
+        """Type what tells a size. The name stays the attribute's, whose value a caller may give."""
+        name = s.target.id
+        self.scope.later.pop(name, None)
+        if s.items:
+            self._error(f"'{name}' is one number", s.target_span, f"write {name} = ...")
+        if s.value is None or s.items:
+            return
+        value = self._value(s.value, {}, set())
+        size = Operand(name, DType.INT64, (), span=s.target.span)
+        if value is not None and self._fits(value, size, s.value):
+            self.body.sizes.append(Assign(name, (), self.typer.widths.stored(value, DType.INT64), s.span))
+
     def _may_assign(self, target: Name, output: Operand | None) -> bool:
         name, scope = target.id, self.scope
         if name in self.assigned:
             line = self.assigned[name].line
             self._error(f"'{name}' is assigned twice; first on line {line}", target.span, "each tensor is assigned once")
             return False
-        if output is not None or name in self.scope.poisoned:
+        if output is not None or name in self.scope.poisoned or (name in self.scope.sizes and not self.derived):
             return True
         for kind, names in (
             ("an input", scope.operands),
@@ -378,11 +398,15 @@ class BodyTyper:
             if whole and name not in self.assigned:
                 targets = [s.target.id for s in statements]
                 self._error(f"the output '{name}' is not assigned", output.span, did_you_mean(name, targets))
+        for name, at in self.scope.sizes.items() if not self.derived else ():
+            if whole and name not in self.assigned:
+                hint = f"say it in the kernel, such as {name} = sum[i](1 if x[i] != 0 else 0); or declare {name}: {{type: int}}"
+                self._error(f"nothing tells the size '{name}'", at, hint)
         if self.found.has_errors:
             return  # what a broken statement would have used is not unused
         for s in statements:
             name = s.target.id
-            if name not in self.outputs and name not in self.scope.used and name in self.assigned and name not in self.failed:
+            if name not in self.outputs and name not in self.scope.sizes and name not in self.scope.used and name in self.assigned and name not in self.failed:
                 self.found.warning(f"the temporary '{name}' is not used", s.target.span)
 
 

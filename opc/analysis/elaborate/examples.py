@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 from opc.analysis.elaborate.attribute_types import AttributeTyper
 from opc.analysis.shapes.attributes import ShapeError
 from opc.analysis.shapes.inference import infer
 from opc.diagnostics import Diagnostics, did_you_mean
+from opc.ir.affine import Affine, AttrInt
 from opc.ir.dtypes import candidates
-from opc.ir.op import Example, Op, Operand
+from opc.ir.op import Example, Group, Op, Operand
 from opc.spec.loader import Spec
 
 
@@ -50,14 +52,20 @@ class ExampleTyper:
             if o.name not in values and not o.optional:
                 self.found.error(f"the example lacks the input '{o.name}'", spec.span(*path))
         for a in op.attributes:
-            if a.name not in values and a.required:
+            if a.name not in values and a.required and a.name not in op.told:
                 self.found.error(f"the example lacks the attribute '{a.name}'", spec.span(*path))
         if not any(o.name in values for o in op.outputs):
             self.found.error("the example says no output", spec.span(*path))
         if len(self.found.items) > before:
             return None
-        example = Example(tuple(kept), spec.span(*path))
-        return example if self._fits(shapes, dict(kept), path) else None
+        shown = _shown(op, shapes, values)
+        for name in op.told:
+            if name not in values and name not in shown:
+                hint = f"give {name}, or an output with such an axis"
+                self.found.error(f"the outputs of the example do not show the size '{name}'", spec.span(*path), hint)
+                return None
+        example = Example((*kept, *shown.items()), tuple(shown), spec.span(*path))
+        return example if self._fits(shapes, dict(example.values), path) else None
 
     def _array(self, operand: Operand, value: object, path: tuple[str | int, ...]) -> tuple[int, ...] | None:
         """Return the shape of nested lists of numbers; None, recorded, when they are no array of the operand's type."""
@@ -102,6 +110,19 @@ class ExampleTyper:
                 self.found.error(message, self.spec.span(*path, o.name))
                 return False
         return True
+
+
+def _shown(op: Op, shapes: Mapping[str, tuple[int, ...] | None], given: Mapping[str, object]) -> dict[str, int]:
+    """Return the sizes that data tells as the outputs of an example show them."""
+    found: dict[str, int] = {}
+    for o in op.outputs:
+        shape = shapes.get(o.name)
+        if shape is None or len(shape) != len(o.dims) or any(isinstance(d, Group) for d in o.dims):
+            continue
+        for d, size in zip(o.dims, shape):
+            if isinstance(d, Affine) and isinstance(d.single, AttrInt) and d.single.name in op.told:
+                found.setdefault(d.single.name, size)
+    return {name: size for name, size in found.items() if name not in given}
 
 
 def _whole(value: float) -> bool:

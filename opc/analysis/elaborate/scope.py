@@ -39,6 +39,8 @@ class Scope:
     operands: dict[str, Operand] = field(default_factory=dict)
     later: dict[str, Span] = field(default_factory=dict)
     attributes: dict[str, Attribute] = field(default_factory=dict)
+    sizes: dict[str, Span] = field(default_factory=dict)
+    """The attributes that the body tells where a caller does not, and where the spec declares their type."""
     dims: dict[str, Affine | None] = field(default_factory=dict)
     groups: dict[str, Span] = field(default_factory=dict)
     bound: dict[str, Expr] = field(default_factory=dict)

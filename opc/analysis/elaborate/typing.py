@@ -17,6 +17,7 @@ from opc.analysis.elaborate.recurring import check_recurrences
 from opc.analysis.elaborate.references import reference_for
 from opc.analysis.elaborate.scope import Scope
 from opc.analysis.elaborate.signature import Signature
+from opc.analysis.elaborate.told_sizes import sizes_op
 from opc.analysis.shapes.plan import symbols_of
 from opc.diagnostics import Diagnostic, Diagnostics, SpecError
 from opc.ir.affine import Affine, Dim, GroupSize, Symbol
@@ -121,10 +122,13 @@ def _elaborate(spec: Spec) -> _Elaborated:
             found.warning(f"the input '{o.name}' is not used", o.span)
     op = replace(op, inplace=tuple(pairs), stands_for=None if given else reference)
     check_recurrences(op, found)
+    sizes = sizes_op(op, body, found)
     found.raise_errors()
-    verify(op)
-    check_bounds(op, found, {name: spec.span("shape", name) for name in model.shape})
-    check_sizes(op, found)
+    for whole in (op,) if sizes is None else (op, sizes):
+        verify(whole)
+        check_bounds(whole, found, {name: spec.span("shape", name) for name in model.shape})
+        check_sizes(whole, found)
+    op = op if sizes is None else replace(op, sizes=without_needless_checks(sizes))
     examples = ExampleTyper(spec, op, signature.attribute_typer, found).examples()
     if model.gradient.mode == "body":
         backward = explicit_backward(spec, op, found)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from opc.backends.jax.library import templates
-from opc.backends.python_api import PythonApi, documentation
+from opc.backends.python_api import PythonApi, documentation, telling
 from opc.emit.python.text import Bracket, docstring, literal, quoted, tuple_of
 from opc.ir.dtypes import DType, ElementType, candidates
 from opc.ir.op import AttributeKind, Family, Op, Operand
@@ -26,10 +26,16 @@ def api_source(family: Family) -> str:
         exported=Bracket("[", [quoted(n) for n in sorted(("EXPORT_CHECKS", family.name))], "]").render(0, 0, 10),
         signature=_API.signature(op, family.name),
         doc=docstring(documentation(op, op.doc.strip(), _raised(op), wrap=True), 4),
+        telling=telling(op, f"_operators.{op.sizes.name}.run", _sizes_of(op)) if op.sizes is not None else [],
         call="    " + Bracket(f"return _operators.{op.name}.run(", passed, ")").render(4),
         lists=any(a.length is not None for a in op.attributes),
         dtypes=any(a.kind is AttributeKind.DTYPE for a in op.attributes),
     )
+
+
+def _sizes_of(op: Op) -> list[str | Bracket]:
+    """Return what the op of the sizes that data tells is called with."""
+    return [tuple_of([x.name for x in op.inputs]), tuple_of(["0" if a.name in op.told else a.name for a in op.attributes])]
 
 
 def _raised(op: Op) -> list[str]:

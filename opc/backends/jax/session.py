@@ -27,6 +27,7 @@ class JaxSession(AutogradSession):
     """Calls the primitives of a built package, on arrays of 64 bits too."""
 
     subpackage = "jax"
+    tells_sizes = True
     sequence = tuple
 
     def __init__(self, family: Family, package: Path) -> None:

@@ -15,7 +15,7 @@ def dtype_name(dtype: DType) -> str:
     return "bool_" if dtype is DType.BOOL else str(dtype)
 
 
-_API = PythonApi("mindspore.Type", lambda dtype: f"mindspore.{dtype_name(dtype)}", "tuple[{}, ...]")
+_API = PythonApi("mindspore.Type", lambda dtype: f"mindspore.{dtype_name(dtype)}", "tuple[{}, ...]", tells=False)
 
 
 def api_source(family: Family) -> str:
@@ -27,7 +27,7 @@ def api_source(family: Family) -> str:
         "init.py.j2",
         family,
         signature=_API.signature(op, family.name),
-        doc=docstring(documentation(op, op.doc.strip(), _raised(op), wrap=True), 4),
+        doc=docstring(documentation(op, op.doc.strip(), _raised(op), wrap=True, tells=False), 4),
         ranks=f"    {ranks.render(4)}",
         primitive=bracketed("op = _primitive(", ["ranks", *(a.name for a in op.attributes)], ")", 4),
         call=bracketed("return op(", inputs, ")", 4),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from opc.backends.derived import chooses_outputs
-from opc.backends.python_api import wrapped
+from opc.backends.python_api import telling, wrapped
 from opc.emit.python.text import WIDTH, Bracket, docstring, literal, quoted, tuple_of
 from opc.ir.dtypes import ElementType, candidates
 from opc.ir.op import Attribute, AttributeKind, Family, Op, Operand
@@ -133,12 +133,14 @@ def _parameters(op: Op) -> list[str]:
     defaulted = any(o.optional for o in op.inputs[last_required + 1 :])
     keyword = []
     for a in op.attributes:
-        text = f"{a.name}: {_annotation(a)}" + ("" if a.required else f" = {_default(a)}")
-        if a.required and defaulted:
+        told = a.name in op.told
+        default = " | None = None" if told else "" if a.required else f" = {_default(a)}"
+        text = f"{a.name}: {_annotation(a)}{default}"
+        if not default and defaulted:
             keyword.append(text)
         else:
             found.append(text)
-            defaulted = defaulted or not a.required
+            defaulted = defaulted or bool(default)
     array = "Array | None" if len(op.outputs) == 1 else "tuple[Array | None, ...] | None"
     keyword += ["only: Sequence[str] | None = None"] if chooses_outputs(op) else []
     return [*found, "*", *keyword, f"out: {array} = None"]
@@ -166,7 +168,7 @@ def _document(op: Op) -> str:
         lines += [f"{t.name} is {', '.join(names[:-1])} or {names[-1]}." if len(names) > 1 else f"{t.name} is {names[0]}."]
     lines += [""] if op.types else []
     entries = [f"{o.name}: {_typed(o)}{', optional' if o.optional else ''}.{_more(o.doc)}" for o in op.inputs]
-    entries += [f"{a.name}: {a.kind.value}{_length(a)}{_rule(a)}.{_more(a.doc)}" for a in op.attributes]
+    entries += [f"{a.name}: {a.kind.value}{_length(a)}{_rule(a)}.{_more(a.doc)}{_told(a, op)}" for a in op.attributes]
     if chooses_outputs(op):
         entries += ["only: names of the outputs to compute; the others are None. By default all that can be."]
     entries += [f"out: {_out(op)}"]
@@ -182,6 +184,10 @@ def _typed(o: Operand) -> str:
 def _more(doc: str) -> str:
     text = " ".join(doc.split())
     return f" {text}" if text else ""
+
+
+def _told(a: Attribute, op: Op) -> str:
+    return " By default as many as data tells." if a.name in op.told else ""
 
 
 def _length(a: Attribute) -> str:
@@ -221,6 +227,9 @@ def _fast(op: Op) -> str:
     for a in op.attributes:
         if a.picks is not None:
             lines += [f"    if isinstance({a.name}, _INTEGER):", f"        {a.name} = ({a.name},)"]
+    if op.sizes is not None:
+        passed = [*(o.name for o in op.inputs), *(f"{a.name}={a.name}" for a in op.attributes if a.name not in op.told)]
+        lines += telling(op, op.sizes.name, passed)
     lines += ["    try:"]
     if len(lookup) <= WIDTH - 8:
         lines += [f"        {lookup}"]

@@ -14,6 +14,7 @@ class NumpySession(TensorSession):
     """Calls the functions of a built package."""
 
     subpackage = "numpy"
+    tells_sizes = True
     no_autograd = "NumPy has no autograd; the gradients are functions of their own"
     refusals = (TypeError, ValueError, IndexError)
     sequence = tuple

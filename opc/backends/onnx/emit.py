@@ -22,6 +22,7 @@ SHARED = ("arrays", "builder", "inference", "evaluator", "model", "windows")
 _DERIVED = {
     "_backward": "The gradient of {}.",
     "_backward_backward": "The gradient of the gradient of {}.",
+    "_sizes": "The sizes of {} that data tells.",
     "_jvp": "The derivative of {} along tangents.",
     "_backward_jvp": "The derivative of the gradient of {} along tangents.",
 }
@@ -76,7 +77,8 @@ templates = Templates("opc.backends.onnx")
 def schema_module(family: Family) -> str:
     """Return the text of `onnx/schema.py`."""
     sets = _type_sets(family)
-    attributes = [_attribute(a) for a in family.forward.attributes]
+    told = family.forward.told
+    attributes = [_told(a) if a.name in told else _attribute(a) for a in family.forward.attributes]
     ops = [_schema(family, op, sets) for op in family.ops]
     return _render(
         "schema.py.j2",
@@ -85,7 +87,7 @@ def schema_module(family: Family) -> str:
         version=family.forward.version,
         type_sets=[_constant(name, dtypes) for dtypes, name in sets.items()],
         attributes=Bracket("    return [", attributes, "]").render(4) if attributes else "",
-        has_default=any(not a.required for a in family.forward.attributes),
+        has_default=any(not a.required or a.name in told for a in family.forward.attributes),
         imports=", ".join(_imports(family)),
         ops=ops,
         schemas=Bracket("SCHEMAS = {", [f"{quoted(op.class_name)}: {op.name}_schema()" for op in family.ops], "}").render(),
@@ -99,7 +101,7 @@ def _imports(family: Family) -> Iterator[str]:
     if any(a.kind is AttributeKind.DTYPE for a in attributes):
         yield "TensorProto"
     yield "defs"
-    if attributes:
+    if attributes or family.forward.told:
         yield "helper"
 
 
@@ -150,6 +152,8 @@ def _schema(family: Family, op: Op, sets: dict[tuple[DType, ...], str]) -> dict[
         inference.append(tuple_of(names))
     if dtypes:
         inference.append(tuple_of(dtypes))
+    if op.told:
+        inference.append(Bracket("told=(", [quoted(name) for name in op.told], ")", single=True))
     return {
         "name": op.name,
         "type": op.class_name,
@@ -174,6 +178,12 @@ def _attribute(a: Attribute) -> Bracket:
     value = _default(a)
     keyword = [f"attr_type=AttributeProto.{attribute_type(a)}"] if a.default == () else []
     return Bracket("default(", [quoted(a.name), value, doc, *keyword], ")")
+
+
+def _told(a: Attribute) -> Bracket:
+    """Return an attribute that data tells where it is -1, as by default: a model has no optional value."""
+    doc = f"{' '.join(a.doc.split())} By default, -1, as many as data tells.".strip()
+    return Bracket("default(", [quoted(a.name), "-1", literal(doc)], ")")
 
 
 def _default(a: Attribute) -> str:
@@ -241,6 +251,9 @@ def function_module(family: Family) -> str:
         refused=Bracket("REFUSED = {", refused, "}").render() if refused else "",
         static=Bracket("STATIC = {", defaults, "}").render() if static else "",
         has_choice=any(o.optional for op in family.ops for o in op.outputs),
+        told=tuple_of([quoted(name) for name in family.forward.told]).render(),
+        forward=quoted(family.forward.class_name),
+        sizes=quoted(family.forward.sizes.class_name) if family.forward.sizes is not None else "",
     )
 
 
@@ -264,11 +277,11 @@ def _op_run(family: Family, op: Op) -> dict[str, object]:
         "type": op.class_name,
         "doc": docstring(summary(family, op), 4),
         "name": op.name,
-        "lines": list(_op_run_lines(op)),
+        "lines": list(_op_run_lines(family, op)),
     }
 
 
-def _op_run_lines(op: Op) -> Iterator[str]:
+def _op_run_lines(family: Family, op: Op) -> Iterator[str]:
     """Yield the class attributes that describe an op."""
     optional = [quoted(o.name) for o in op.outputs if o.optional]
     dtypes = [quoted(a.name) for a in op.attributes if a.kind is AttributeKind.DTYPE]
@@ -288,5 +301,8 @@ def _op_run_lines(op: Op) -> Iterator[str]:
     ):
         if items:
             yield Bracket(f"{name} = (", items, ")", single=True).render(4)
-    if any(not a.required for a in op.attributes):
+    if op.sizes is not None:
+        yield bracketed("sizes = staticmethod(", [f"reference.{function_name(op.sizes)}"]).lstrip()
+        yield Bracket("told = (", [quoted(name) for name in op.told], ")", single=True).render(4)
+    if any(not a.required for a in family.forward.attributes):
         yield "defaults = DEFAULTS"

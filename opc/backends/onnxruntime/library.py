@@ -35,7 +35,8 @@ templates = Templates("opc.backends.onnxruntime")
 def library_source(family: Family) -> str:
     """Return the text of `onnxruntime/<op>_ort.cpp`."""
     attributes = family.forward.attributes
-    ops = [_op(family, op) for op in family.ops]
+    # One that calls another stands behind it.
+    ops = [_op(family, op) for op in reversed(family.ops)]
     return templates.render(
         "library.cpp.j2",
         family,
@@ -44,7 +45,7 @@ def library_source(family: Family) -> str:
         types=[op.class_name for op in family.ops],
         attributes_type=attributes_type(family),
         enumerations=[{"name": a.name, "text": ", ".join(map(string_literal, a.values))} for a in attributes if a.values],
-        attributes=[_attribute(a) for a in attributes],
+        attributes=[_attribute(a, a.name in family.forward.told) for a in attributes],
         arrays=list(default_arrays(family)),
         defaults=[f"{text}," for text in default_members(family)],
         ops=ops,
@@ -52,7 +53,7 @@ def library_source(family: Family) -> str:
     )  # fmt: skip
 
 
-def _attribute(a: Attribute) -> str:
+def _attribute(a: Attribute, told: bool) -> str:
     kind = _KIND.get(a.kind) or ("kEnumeration" if a.values else "kString")
     variable = a.length is not None and a.length < 0
     length = -1 if a.length is None else max(a.length, 0)
@@ -60,7 +61,7 @@ def _attribute(a: Attribute) -> str:
         f'"{a.name}"',
         kind,
         f"offsetof(Attributes, {a.name})",
-        _bool(a.required),
+        _bool(a.required and not told),
         str(length),
         f"offsetof(Attributes, {a.name}_length)" if variable else "0",
         f"{a.name}_values" if a.values else "nullptr",
@@ -92,6 +93,8 @@ def _op(family: Family, op: Op) -> dict[str, Any]:
         "shapes": [f"{{{len(a.entries)}, {a.name if a.entries else 'nullptr'}}}," for a in axes],
         "axis_offset": f"offsetof(Attributes, {axis.name})" if axis else "-1",
         "types": list(_types(op)),
+        "told": [f"offsetof(Attributes, {name})" for name in op.told],
+        "sizes": f"&{op.sizes.name}_op" if op.sizes is not None else "",
     }
 
 

@@ -7,7 +7,7 @@ from opc.backends.derived import cotangent, derivation, differentiable, gradient
 from opc.backends.paddle.library import in_place_positions, templates
 from opc.backends.paddle.signature import has_mask, in_place_name, likes
 from opc.backends.paddle_names import operator_name
-from opc.backends.python_api import PythonApi, documentation
+from opc.backends.python_api import PythonApi, documentation, telling
 from opc.emit.python.text import Bracket, docstring, literal, quoted, tuple_of
 from opc.ir.op import Attribute, AttributeKind, Family, Op, Operand, Role
 from opc.records import dataclass
@@ -30,6 +30,7 @@ class _Function:
 
     signature: str
     doc: str
+    telling: list[str]
     call: str
 
 
@@ -133,5 +134,15 @@ def _documented(op: Op, name: str, doc: str, function: str) -> _Function:
     return _Function(
         signature=_API.signature(op, name),
         doc=docstring(documentation(op, doc, [raised]), 4),
+        telling=_telling(op),
         call="    " + Bracket(f"return _operators.{function}(", [inputs, attributes], f"){last}").render(4),
     )
+
+
+def _telling(op: Op) -> list[str]:
+    """Return the statements that compute the sizes which data tells."""
+    if op.sizes is None:
+        return []
+    attributes = tuple_of(["0" if a.name in op.told else a.name for a in op.attributes])
+    passed = [tuple_of([x.name for x in op.inputs]), attributes]
+    return telling(op, f"_operators.{op.sizes.name}", passed, "[0]" if len(op.told) == 1 else "")

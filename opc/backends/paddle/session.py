@@ -21,6 +21,7 @@ class PaddleSession(AutogradSession):
     """Calls the operators of a built package in dynamic graphs."""
 
     subpackage = "paddle"
+    tells_sizes = True
     refusals = REFUSALS
 
     def tensor(self, array: Array) -> Any:

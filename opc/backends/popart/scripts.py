@@ -59,7 +59,7 @@ def api_source(family: Family) -> str:
     parameters = [f"{own['builder']}: popart.Builder", *signature_api().parameters(op)]
     returned = "Tensor" if len(op.outputs) == 1 else f"tuple[{', '.join(['Tensor'] * len(op.outputs))}]"
     raised = ["popart.popart_exception: when an operand or attribute does not fit; the message says which."]
-    doc = documentation(op, op.doc.strip(), raised)
+    doc = documentation(op, op.doc.strip(), raised, tells=False)
     doc = doc.replace("Args:\n", f"Args:\n    {own['builder']}: What makes the model; operands are names of its tensors.\n", 1)
     names = [quoted(n) for n in ("DOMAIN", "LIBRARY", "OP_TYPE", "VERSION", op.name, "load")]
     return templates.render(

@@ -22,7 +22,7 @@ _OPTIONS = {AttributeKind.INT: "int", AttributeKind.AXIS: "int", AttributeKind.F
 
 def signature_api() -> PythonApi:
     """Return how functions spell attributes: a dtype is a name."""
-    return PythonApi("str", lambda d: quoted(d.value))
+    return PythonApi("str", lambda d: quoted(d.value), tells=False)
 
 
 def node_value(a: Attribute) -> str:

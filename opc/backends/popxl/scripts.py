@@ -70,7 +70,7 @@ def _functions(family: Family, op: Op) -> Iterator[Function]:
         outputs = [f'{i}: graph._create_tensor_id("{label}_{o.name}")' for i, o in enumerate(op.outputs)]
         return Function(
             signature_api().signature(op, name),
-            docstring(documentation(op, doc, raised), 4),
+            docstring(documentation(op, doc, raised, tells=False), 4),
             label,
             kind,
             Bracket("{", outputs, "}").render(8, before=len("outputs=")),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from opc.backends.python_api import PythonApi, documentation, tensors
+from opc.backends.python_api import PythonApi, documentation, telling, tensors
 from opc.backends.torch.library import templates
 from opc.backends.torch.schema import out_names, shared_type
 from opc.emit.python.layout import bracketed, tupled
@@ -26,6 +26,7 @@ def api_source(family: Family) -> str:
         exported=tupled("__all__ = ", sorted(map(quoted, exported)), 0),
         signature=API.signature(op, family.name, [f"out: {tensors(op)} | None = None"]),
         doc=docstring(_document(op), 4),
+        telling=_telling(op),
         write=bracketed("_out(", [*passed, *given], ")", 8),
         inputs=", ".join(x.name for x in op.inputs),
         single=op.inputs[0].name if len(op.inputs) == 1 else None,
@@ -36,6 +37,15 @@ def api_source(family: Family) -> str:
         lacking=Bracket("_LACKING = (", [quoted(d.value) for d in DTYPES if d.row.torch is None], ")").render(),
         autocast=bool(shared_type(op)),
     )
+
+
+def _telling(op: Op) -> list[str]:
+    """Return the statements that compute the sizes which data tells; a compiler takes them for sizes from there on."""
+    if op.sizes is None:
+        return []
+    passed = [*(f"_detached({x.name})" for x in op.inputs), *("0" if a.name in op.told else a.name for a in op.attributes)]
+    checks = [f"        torch._check({name} >= 0)" for name in op.told]
+    return [*telling(op, f"_operators.{op.sizes.name}.op", passed), *checks]
 
 
 def _document(op: Op) -> str:

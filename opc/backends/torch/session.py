@@ -23,6 +23,7 @@ class TorchSession(AutogradSession):
     """Calls the operators of a built package."""
 
     subpackage = "torch"
+    tells_sizes = True
 
     def tensor(self, array: Array) -> torch.Tensor:
         """Return a tensor with the array's values and strides, sharing its memory."""

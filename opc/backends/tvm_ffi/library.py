@@ -20,7 +20,7 @@ MAX_OPERANDS = 32
 """`opc::tvm::max_operands`."""
 
 templates = Templates("opc.backends.tvm_ffi")
-_API = PythonApi("Any", lambda dtype: quoted(dtype.value), tensor="Any", result="Any")
+_API = PythonApi("Any", lambda dtype: quoted(dtype.value), tensor="Any", result="Any", tells=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ def api_source(family: Family) -> str:
         "init.py.j2",
         family,
         signature=_API.signature(op, family.name),
-        doc=docstring(documentation(op, op.doc.strip(), raised, wrap=True), 4),
+        doc=docstring(documentation(op, op.doc.strip(), raised, wrap=True, tells=False), 4),
         listing=[f"    {name} = [{name}] if isinstance({name}, int) else {name}" for name in listing],
         call=f"    return {call.render(4, 0, 7)}",
         lists=any(a.length is not None for a in op.attributes),

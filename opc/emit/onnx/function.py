@@ -63,6 +63,9 @@ def body_name(op: Op) -> str:
 def function_body(op: Op) -> FunctionBody | NoBody:
     """Return the source of the function that writes an op's nodes, or why there is none."""
     try:
+        sizes = None if op.sizes is None else function_body(op.sizes)
+        if isinstance(sizes, NoBody):
+            return sizes
         emitter = _OnnxEmitter(op)
         source = emitter.function()
         return FunctionBody(body_name(op), source, frozenset(emitter.uses))

@@ -36,6 +36,7 @@ from opc.emit.python.text import WIDTH, Bracket, docstring, literal, quoted, tup
 from opc.emit.shapes.python_listed import ListedAxes, said
 from opc.ir.affine import Affine, Dim, GroupSize, Symbol
 from opc.ir.dtypes import Acc, DType, ElementType, TypeVar
+from opc.ir.expr import AttrRef, walk
 from opc.ir.op import Attribute, AttributeKind, Group, Op, Operand
 from opc.names import spelled
 
@@ -80,8 +81,8 @@ class ShapeFunctions(ListedAxes):
             for i, o in enumerate(self.op.inputs)
         ]
         if attributes:
-            ordered = sorted(attributes, key=lambda a: not a.required)
-            parameters += ["*", *(_parameter(a) for a in ordered)]
+            ordered = sorted(attributes, key=lambda a: not a.required or a.name in self.op.told)
+            parameters += ["*", *(_parameter(a, a.name in self.op.told) for a in ordered)]
         return bracketed(f"def {name}(", parameters, f") -> {result}:", 0)
 
     # ---- shapes ----
@@ -153,7 +154,12 @@ class ShapeFunctions(ListedAxes):
         if attribute is not None and not any(isinstance(s, Dim | GroupSize) for s in symbols_of(step.condition)):
             name, text = said(attribute.name), said(step.text)
             arguments = [name, attribute.name, text, f"lambda {attribute.name}: {rule}"]
-            yield bracketed(self._call("check"), arguments)
+            named = {s.name for s in symbols_of(step.condition)}
+            named |= {e.name for e in walk(step.condition) if isinstance(e, AttrRef)}
+            unknown = sorted(named & set(self.op.told))
+            if unknown:
+                yield f"    if {' and '.join(f'{n} is not None' for n in unknown)}:"
+            yield bracketed(self._call("check"), arguments, indent=8 if unknown else 4)
             return
         for symbol in sorted(symbols_of(step.condition), key=str):
             yield from self._uses(Affine.of(symbol))
@@ -404,7 +410,9 @@ def _slice(start: str, stop: str) -> str:
     return f"{start} :{f' {stop}' if stop else ''}" if start else f": {stop}"
 
 
-def _parameter(attribute: Attribute) -> str:
+def _parameter(attribute: Attribute, told: bool) -> str:
+    if told:
+        return f"{attribute.name}: Any = None"
     if attribute.required:
         return f"{attribute.name}: Any"
     return f"{attribute.name}: Any = {literal(attribute.default)}"

@@ -69,7 +69,8 @@ TURNS = 8
 class Case:
     """One call of one op. `refused` says that every framework must refuse it; the reason is for people.
 
-    `wanted` names the optional outputs to compute, None for all of them. `place` says where the spec has the call, as
+    `wanted` names the optional outputs to compute, None for all of them. `told` names the attributes that data tells: a framework
+    that can is not given them. `place` says where the spec has the call, as
     `file:line`, if it has it.
     """
 
@@ -80,6 +81,7 @@ class Case:
     wanted: tuple[str, ...] | None = None
     refused: str = ""
     place: str = ""
+    told: tuple[str, ...] = ()
 
     @property
     def kind(self) -> str:
@@ -111,7 +113,8 @@ class Maker:
         ]
         both = {a.name: samples.attribute_samples(op, a) for a in plain}
         self.good = {name: good for name, (good, _) in both.items()}
-        self.bad = {name: bad for name, (_, bad) in both.items()}
+        # In a model -1 stands for a size that data tells.
+        self.bad = {name: [-2] if name in op.told else bad for name, (_, bad) in both.items()}
         self.count, self.turn = 0, 0
 
     def make(

@@ -27,7 +27,7 @@ from opc.ir.expr import (
     Expr,
     GroupRef,
 )
-from opc.ir.op import Assign, Op, Operand
+from opc.ir.op import Assign, Op, Operand, size_name
 from opc.ir.recurrence import Recurrence, segments
 from opc.records import replace
 from opc.testing.arranged import declared, seen
@@ -49,7 +49,7 @@ from opc.testing.oracle.numbering import ValueNumbers
 from opc.testing.oracle.opaque import evaluate_opaque
 from opc.testing.oracle.rounding import rounded
 
-__all__ = ["Bounded", "DomainError", "EmptyReductionError", "askable", "evaluate"]
+__all__ = ["Bounded", "DomainError", "EmptyReductionError", "askable", "evaluate", "told_sizes"]
 
 
 def evaluate(
@@ -70,6 +70,8 @@ def evaluate(
     With `precise` all floating values are computed in float64 and nothing is rounded to the stored type. With `numbers` the sets
     are those of real numbers with all rounding errors, and hold what exact arithmetic gives: an element is equal to itself.
 
+    Sizes that data tells and `attributes` do not have are computed first.
+
     What an op without a body may answer is given by its reference; see `opc.testing.oracle.opaque`.
 
     Raises:
@@ -86,12 +88,38 @@ def evaluate(
     sets = {name: _as_bounds(value) for name, value in given.items()}
     if numbers is not None:
         sets = {name: numbers.of(value) for name, value in sets.items()}
+    attributes = {**(attributes or {}), **told_sizes(op, inputs, attributes or {}, binding)}
     env = infer(op, {name: tuple(value.low.shape) for name, value in sets.items()}, attributes)
     names = [n for n in (askable(op, given) if wanted is None else wanted) if n in env.outputs]
     with np.errstate(all="ignore"):
         if op.opaque:
             return evaluate_opaque(op, env, sets, binding, names, precise)
         return _seen(op, env, _Evaluation(op, env, binding, _declared(op, env, sets), precise, numbers).run(names))
+
+
+def told_sizes(
+    op: Op,
+    inputs: Mapping[str, Array | Bounds | Bounded | None],
+    attributes: Mapping[str, Any],
+    binding: Binding | None = None,
+) -> dict[str, int]:
+    """Return the sizes that data tells, of those that attributes do not have; errors as `evaluate`.
+
+    Raises:
+        UndecidedError: when a rounding may decide how many there are.
+    """
+    missing = [name for name in op.told if name not in attributes]
+    if op.sizes is None or not missing:
+        return {}
+    own = {name: value for name, value in attributes.items() if name not in op.told}
+    results = evaluate(op.sizes, inputs, own, binding=binding)
+    found: dict[str, int] = {}
+    for name in missing:
+        bounds = results[size_name(name)].bounds
+        if int(bounds.low) != int(bounds.high):
+            raise UndecidedError(f"{name} is from {int(bounds.low)} to {int(bounds.high)}, as roundings turn out")
+        found[name] = int(bounds.low)
+    return found
 
 
 def _declared(op: Op, env: ShapeEnv, sets: Mapping[str, Bounds]) -> dict[str, Bounds]:

@@ -15,7 +15,7 @@ from opc.testing.cases import samples
 from opc.testing.cases.arguments import TensorArg
 from opc.testing.cases.calls import Case
 from opc.testing.oracle.bounds import Array, Bounds, between, exact, held
-from opc.testing.oracle.evaluation import DomainError, evaluate
+from opc.testing.oracle.evaluation import DomainError, evaluate, told_sizes
 from opc.testing.oracle.wording import element_text, number_text
 
 
@@ -34,7 +34,7 @@ def example_cases(family: Family) -> Iterator[Case]:
                 inputs[o.name] = TensorArg(_array(values[o.name]).astype(dtype)) if o.name in values else None
             types = "-".join(d.value for d in binding.values())
             name = f"{op.name}/example{number:02d}-{types}"
-            yield Case(name, op.name, inputs, _attributes(op, values), place=example.span.place)
+            yield Case(name, op.name, inputs, _attributes(op, values), place=example.span.place, told=example.told)
 
 
 def _attributes(op: Op, values: dict[str, Any]) -> dict[str, Any]:
@@ -109,8 +109,13 @@ def _check(op: Op, example: Example, binding: dict[str, DType]) -> str:
             given = literal(values[o.name])
             as_held = not given.is_float and not given.is_bool
             inputs[o.name] = exact(given.low.astype(held(resolve(o.type, binding)))) if as_held else given
+    attributes = _attributes(op, values)
     try:
-        found = evaluate(op, inputs, _attributes(op, values), binding=binding, precise=True)
+        unsaid = {name: value for name, value in attributes.items() if name not in example.told}
+        for name, size in told_sizes(op, inputs, unsaid, binding).items():
+            if size != attributes[name]:
+                return f"{name} is {size}, but the outputs of the example have {attributes[name]}"
+        found = evaluate(op, inputs, attributes, binding=binding, precise=True)
     except (ShapeError, DomainError) as error:
         return str(error)
     for name, want in values.items():

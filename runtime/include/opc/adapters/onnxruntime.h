@@ -188,6 +188,10 @@ struct Op {
   ptrdiff_t axis_offset; /* of the axis attribute in A, or -1 */
   int32_t (*kernel)(const DLTensor *const *, DLTensor *const *, const A *, const opc_context *);
   int32_t (*infer)(const DLTensor *const *, const A *, opc_tensor_type *, const opc_context *);
+  /* Members of A that are -1 where data tells them, and the op that computes them; see onnxruntime_sizes.h. */
+  const Op *sizes;
+  int told_count;
+  const ptrdiff_t *told;
 };
 
 template <typename A>
@@ -251,6 +255,7 @@ inline DLDataType dlpack_type(ElementType type) { return dlpack_of(element_of(dt
 
 #include "opc/adapters/onnxruntime_attributes.h"
 #include "opc/adapters/onnxruntime_cuda.h"
+#include "opc/adapters/onnxruntime_sizes.h"
 #include "opc/adapters/onnxruntime_kernel.h"
 #include "opc/adapters/onnxruntime_library.h"
 

@@ -102,9 +102,16 @@ Status *compute(void *kernel, KernelContext *context) {
     inputs[i] = &tensors[i].view;
   }
 
+  A told;
+  const A *attributes = &k.attributes;
+  if (op.told_count != 0 && tells_sizes(op, k.attributes)) {
+    told = k.attributes;
+    attributes = &told;
+    OPC_ORT_TRY(status_of(k.api, tell_sizes(op, inputs, &told, &host), message));
+  }
   opc_tensor_type results[kMaxOperands];
-  const int32_t fits = k.on_gpu ? k.cuda.infer(inputs, &k.attributes, results, &lent.context)
-                                : op.infer(inputs, &k.attributes, results, &host);
+  const int32_t fits =
+      k.on_gpu ? k.cuda.infer(inputs, attributes, results, &lent.context) : op.infer(inputs, attributes, results, &host);
   OPC_ORT_TRY(status_of(k.api, fits, message));
   DLTensor views[kMaxOperands];
   DLTensor *outputs[kMaxOperands] = {};
@@ -122,8 +129,8 @@ Status *compute(void *kernel, KernelContext *context) {
     OPC_ORT_TRY(GetTensorMutableData::call(k.api, value, &views[i].data));
     outputs[i] = &views[i];
   }
-  const int32_t code = k.on_gpu ? k.cuda.run(op, inputs, outputs, &k.attributes, &lent.context)
-                                : op.kernel(inputs, outputs, &k.attributes, &host);
+  const int32_t code = k.on_gpu ? k.cuda.run(op, inputs, outputs, attributes, &lent.context)
+                                : op.kernel(inputs, outputs, attributes, &host);
   return status_of(k.api, code, message);
 }
 
@@ -156,7 +163,8 @@ Status *create_kernel(const CustomOp *self, const Api *api, const KernelInfo *in
     char message[1024];
     message[0] = '\0'; /* the rest is not worth a call's time */
     const opc_context host = {nullptr, nullptr, message, sizeof message};
-    status = status_of(api, overload.op->infer(nullptr, &kernel->attributes, nullptr, &host), message);
+    const A known = known_attributes(*overload.op, kernel->attributes);
+    status = status_of(api, overload.op->infer(nullptr, &known, nullptr, &host), message);
   }
   if (status == nullptr && on_gpu) status = prepare_cuda(kernel, info);
   if (status == nullptr)

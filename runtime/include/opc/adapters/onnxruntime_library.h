@@ -35,6 +35,7 @@ inline Status *write_shape(const Api *api, const ShapeInferContext *context, siz
 template <typename A>
 bool concrete_shapes(const Op<A> &op, const ElementType *types, const SymbolicShape *const *shapes, const A &attributes,
                      SymbolicShape *out) {
+  if (tells_sizes(op, attributes)) return false;
   DLTensor views[kMaxOperands];
   const DLTensor *inputs[kMaxOperands] = {};
   for (int i = 0; i < op.input_count; ++i) {
@@ -195,7 +196,8 @@ Status *register_library(Library<A> &library, SessionOptions *options, const Api
   cuda_library.name(library.family, library.source);
   /* Without kernels there, nodes go to the CPU's provider, and ONNX Runtime copies what they read and write. */
   for (int i = 0; cuda_library.is_there() && i < library.overload_count; ++i)
-    OPC_ORT_TRY(CustomOpDomainAdd::call(api, domain, &library.cuda_overloads[i].base));
+    if (library.overloads[i].op->told_count == 0) /* what tells a size would have to wait for the device */
+      OPC_ORT_TRY(CustomOpDomainAdd::call(api, domain, &library.cuda_overloads[i].base));
   return nullptr;
 }
 
