@@ -175,6 +175,8 @@ class LoadedOp:
         domain = f"{family.forward.domain}.r{cache.key(self._out)}"
         ops = ("forward", "backward", "backward_backward", "jvp", "backward_jvp")
         renamed = {name: replace(op, domain=domain) for name in ops if (op := getattr(family, name)) is not None}
+        if (sizes := family.forward.sizes) is not None:
+            renamed["forward"] = replace(renamed["forward"], sizes=replace(sizes, domain=domain))
         built = builder.build_families([replace(family, **renamed)], self._out / "reloaded", [framework], say=_LOG.warning)
         return _package(built)
 

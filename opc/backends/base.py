@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from opc.diagnostics import Diagnostic
 from opc.ir.dtypes import DType
-from opc.ir.op import Family
+from opc.ir.op import Family, Op
 from opc.records import dataclass
 
 if TYPE_CHECKING:
@@ -175,6 +175,13 @@ class Check:
     run: Callable[[], object] = field(compare=False)
 
 
+def not_carried(op: Op, reason: str) -> Unsupported:
+    """Return why a framework runs the op of a spec alone: the `reason` for those derived from it."""
+    if op.derivation is None:
+        return Unsupported(f"{op.name} tells sizes, which the framework knows before there is data")
+    return Unsupported(reason)
+
+
 class Session(ABC):
     """A loaded op in a live framework. Arrays are NumPy's; bfloat16 is `ml_dtypes.bfloat16`.
 
@@ -195,6 +202,9 @@ class Session(ABC):
 
     tells_sizes: bool = False
     """Whether calls may leave the sizes that data tells to the framework's code, which computes them."""
+
+    traces_gradients: bool = False
+    """Whether gradients are traced before there is data, so that sizes that it tells must be given."""
 
     has_functions: bool = False
     """Whether `function_call` runs ops by their bodies in a framework's standard operators."""

@@ -197,9 +197,10 @@ class Op(OpNode):
 
     `dims` holds the derived dimensions of `shape:` in order; the other dimensions are bound by the inputs. `inplace` maps an
     output to the input whose memory it may reuse, already proved legal. An op with native code and no body names what computes
-    the same (`stands_for`). `sizes` computes, of the same inputs, the int attributes that a caller may leave to data: each is one
-    of its outputs, an int64 scalar that is called `size_name(attribute)`. `ties` tells how the op and those derived from it are differentiated, `scatter` how sums over data-
-    dependent positions may be computed. `onnx_name` is empty where the op type follows from the name.
+    the same (`stands_for`). `sizes` computes, of the same inputs, the int attributes that a caller may leave to data: each is
+    an output of it, an int64 scalar called `size_name(attribute)`. `ties` tells how the op and those derived from it are
+    differentiated, `scatter` how sums over data-dependent positions may be computed. `onnx_name` is empty where the op type
+    follows from the name.
     """
 
     name: str

@@ -156,9 +156,9 @@ def run_item(session: Session, family: Family, item: Item) -> Outcome:
     if item.expected is None:
         return _refusal(session, family, item, arrays)
     if item.kind == "gradient":
-        got = session.gradient(arrays, passed(session, case), item.cotangents)
+        got = session.gradient(arrays, _differentiated(session, case), item.cotangents)
     elif item.kind == "second gradient":
-        got = session.second_gradient(arrays, passed(session, case), item.cotangents, item.directions)
+        got = session.second_gradient(arrays, _differentiated(session, case), item.cotangents, item.directions)
     else:
         got = call(session, item, arrays)
     outcome = judge(got, _of_framework(session, item.kind, item.expected), partial(_sources, family, item), _quantity(item.kind))
@@ -177,6 +177,11 @@ def call(session: Session, item: Item, arrays: dict[str, Array | None]) -> dict[
 def passed(session: Session, case: Case) -> Mapping[str, Any]:
     """Return the attributes that a session is given: without the sizes that it tells from data."""
     return {n: v for n, v in case.attributes.items() if n not in case.told} if session.tells_sizes else case.attributes
+
+
+def _differentiated(session: Session, case: Case) -> Mapping[str, Any]:
+    """Return the attributes of a call whose gradient is taken."""
+    return case.attributes if session.traces_gradients else passed(session, case)
 
 
 def _refusal(session: Session, family: Family, item: Item, arrays: dict[str, Array | None]) -> Outcome:

@@ -406,7 +406,8 @@ class BodyTyper:
             return  # what a broken statement would have used is not unused
         for s in statements:
             name = s.target.id
-            if name not in self.outputs and name not in self.scope.sizes and name not in self.scope.used and name in self.assigned and name not in self.failed:
+            spare = name in self.assigned and name not in self.scope.used and name not in self.failed
+            if spare and name not in self.outputs and name not in self.scope.sizes:
                 self.found.warning(f"the temporary '{name}' is not used", s.target.span)
 
 

@@ -21,8 +21,8 @@ from opc.records import replace
 def sizes_op(op: Op, body: Body, found: Diagnostics) -> Op | None:
     """Return the op that computes the sizes which data tells; None where there is none, or with a mistake that is recorded.
 
-    Its outputs are int64 scalars, `size_of_<attribute>`. It has the inputs of `op`, its attributes, as all ops of a family have the
-    same ones, and those of its derived dimensions and requirements that do not hang on such a size.
+    Its outputs are int64 scalars, `size_of_<attribute>`. It has the inputs of `op`, its attributes, as all ops of a family have
+    the same ones, and those of its derived dimensions and requirements that do not hang on such a size.
     """
     if not body.sizes:
         return None
@@ -39,11 +39,15 @@ def sizes_op(op: Op, body: Body, found: Diagnostics) -> Op | None:
     if not all(_is_free(op, s, told, derived, found) for s in (*kept, *body.sizes)):
         return None
     if taken := {size_name(name) for name in told} & {o.name for o in (*op.inputs, *op.outputs, *op.temporaries)}:
-        found.error(f"'{min(taken)}' is what the op of the sizes calls its output", body.sizes[0].span, "give the tensor another name")
+        found.error(
+            f"'{min(taken)}' is what the op of the sizes calls its output", body.sizes[0].span, "give the tensor another name"
+        )
         return None
     requirements = tuple(r for r in op.require if not _symbols(r.condition) & derived and not _names(r.condition) & told)
     attributes = [replace(a, required=False, default=0) if a.name in told else a for a in op.attributes]
-    attributes = [a if a.check is None or not _names(a.check) & told else replace(a, check=None, check_text="") for a in attributes]
+    attributes = [
+        a if a.check is None or not _names(a.check) & told else replace(a, check=None, check_text="") for a in attributes
+    ]
     declared = [op.attribute(s.target) for s in body.sizes]
     whole = replace(
         op,
@@ -112,5 +116,3 @@ def _sizes(node: Expr) -> Iterator[Affine]:
             yield from (a.extent for a in node.axes if isinstance(a, Axis))
         case Read():
             yield from (i for i in node.indices if isinstance(i, Affine))
-
-

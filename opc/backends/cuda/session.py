@@ -291,7 +291,7 @@ def _attributes(family: Family, given: Mapping[str, Any]) -> Any:
     declared = {a.name: a for a in family.forward.attributes}
     for f in abi.attribute_fields(family):
         a = declared[f.attribute]
-        value, kind = given.get(a.name, a.default), _C_TYPES[f.c_type]
+        value, kind = given.get(a.name, 0 if a.name in family.forward.told else a.default), _C_TYPES[f.c_type]
         if a.kind is AttributeKind.STR and a.values:
             # A string the op does not know is a position it does not have.
             value = a.values.index(value) if value in a.values else len(a.values)

@@ -26,16 +26,22 @@ def api_source(family: Family) -> str:
         exported=Bracket("[", [quoted(n) for n in sorted(("EXPORT_CHECKS", family.name))], "]").render(0, 0, 10),
         signature=_API.signature(op, family.name),
         doc=docstring(documentation(op, op.doc.strip(), _raised(op), wrap=True), 4),
-        telling=telling(op, f"_operators.{op.sizes.name}.run", _sizes_of(op)) if op.sizes is not None else [],
+        telling=_telling(op),
         call="    " + Bracket(f"return _operators.{op.name}.run(", passed, ")").render(4),
         lists=any(a.length is not None for a in op.attributes),
         dtypes=any(a.kind is AttributeKind.DTYPE for a in op.attributes),
     )
 
 
-def _sizes_of(op: Op) -> list[str | Bracket]:
-    """Return what the op of the sizes that data tells is called with."""
-    return [tuple_of([x.name for x in op.inputs]), tuple_of(["0" if a.name in op.told else a.name for a in op.attributes])]
+def _telling(op: Op) -> list[str]:
+    """Return the statements that compute the sizes which data tells; nothing is differentiated through them."""
+    if op.sizes is None:
+        return []
+    passed: list[str | Bracket] = [tuple_of([f"_stop_gradient({x.name})" for x in op.inputs])]
+    passed.append(tuple_of(["0" if a.name in op.told else a.name for a in op.attributes]))
+    wide = _wide(op.sizes)
+    passed += [f"wide={literal(wide)}"] if wide is not None else []
+    return telling(op, f"_operators.{op.sizes.name}.run", passed)
 
 
 def _raised(op: Op) -> list[str]:

@@ -28,6 +28,7 @@ class JaxSession(AutogradSession):
 
     subpackage = "jax"
     tells_sizes = True
+    traces_gradients = True
     sequence = tuple
 
     def __init__(self, family: Family, package: Path) -> None:

@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from opc.backends.base import Backend, BuildStep, Compile, Link, OpError
+from opc.backends.base import Backend, BuildStep, Compile, Link, OpError, Unsupported
 from opc.backends.cuda.backend import CudaBackend
 from opc.backends.cuda.frameworks import OnGpuBackend, emulation, refuse_what_stops
 from opc.backends.cuda.session import CudaSession
@@ -83,6 +83,8 @@ class OnnxRuntimeOnGpuSession(OnnxRuntimeSession):
 
     def call(self, op: str, inputs: Inputs, attributes: Attributes, only: Sequence[str] | None = None) -> dict[str, Array]:
         """Run one op of the family; see `opc.backends.base.Session`."""
+        if self.ops[op].told:
+            raise Unsupported("the CPU's provider runs the node: what tells a size from data would have to wait for the GPU")
         refuse_what_stops(self.kernels, op, inputs, attributes)
         return super().call(op, inputs, attributes, only)
 

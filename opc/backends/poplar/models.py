@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from opc.backends.base import OpError, Unsupported
+from opc.backends.base import OpError, Unsupported, not_carried
 from opc.backends.poplar import sdk
 from opc.backends.poplar.classes import VERSION
 from opc.backends.poplar.values import data_type
@@ -195,5 +195,5 @@ def _is_texts(value: Any) -> bool:
 
 
 def only_reached(op: Op) -> Unsupported:
-    """Return why an op of forward mode is not run."""
-    return Unsupported(f"{op.name} is of forward mode, which Graphcore's frameworks have none of")
+    """Return why an op of forward mode, or of sizes that data tells, is not run."""
+    return not_carried(op, f"{op.name} is of forward mode, which Graphcore's frameworks have none of")

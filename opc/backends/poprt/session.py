@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from opc.backends.base import OpError, Session, Unsupported
+from opc.backends.base import OpError, Session, Unsupported, not_carried
 from opc.backends.poplar.library import library_path
 from opc.backends.poplar.models import IR_VERSION, import_popart, load_once, refusal, refusals
 from opc.backends.poplar.values import declared, held_arrays, held_attributes
@@ -48,7 +48,7 @@ class PoprtSession(Session):
         """Run the op; see `opc.backends.base.Session`."""
         described = self.ops[op]
         if described is not self.family.forward:
-            raise Unsupported(INFERENCE_ONLY)
+            raise not_carried(described, INFERENCE_ONLY)
         arrays = held_arrays(described, inputs, attributes)
         values = held_attributes(described, attributes)
         if any(0 in a.shape for a in arrays.values()):

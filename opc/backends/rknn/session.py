@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from opc.analysis.shapes.inference import ShapeError
 from opc.backends import package as packages
-from opc.backends.base import OpError, Session, Unsupported
+from opc.backends.base import OpError, Session, Unsupported, not_carried
 from opc.backends.rknn.board import MACHINE, Board
 from opc.backends.rknn.graph import SIMULATED, AcceptedCall, make_call, model_of, node
 from opc.backends.rknn.names import rknn_name
@@ -139,7 +139,7 @@ class RknnSession(Session):
             Unsupported: when RKNN has no such call.
         """
         if op != self.op.name:
-            raise Unsupported(INFERENCE_ONLY)
+            raise not_carried(self.ops[op], INFERENCE_ONLY)
         given = {name: a for name, a in inputs.items() if a is not None}
         for array in given.values():
             self._carried(array)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from opc.backends.base import OpError, Session, Unsupported
+from opc.backends.base import OpError, Session, Unsupported, not_carried
 from opc.backends.tensorrt.names import plugin_names, status_name
 from opc.backends.tensorrt.paths import EMULATED_VERSION, host_path, library_path
 from opc.ir.dtypes import DTYPES, numpy_dtype
@@ -150,7 +150,7 @@ class TensorRTSession(Session):
     def call(self, op: str, inputs: Inputs, attributes: Attributes, only: Sequence[str] | None = None) -> dict[str, Array]:
         """Run the op; see `opc.backends.base.Session`."""
         if op != self.op.name:
-            raise Unsupported(INFERENCE_ONLY)
+            raise not_carried(self.ops[op], INFERENCE_ONLY)
         given = {name: a for name, a in inputs.items() if a is not None}
         for array in given.values():
             self._carried(array)
