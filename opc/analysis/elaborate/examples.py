@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping
 from typing import Any
@@ -10,9 +11,8 @@ from opc.analysis.elaborate.attribute_types import AttributeTyper
 from opc.analysis.shapes.attributes import ShapeError
 from opc.analysis.shapes.inference import infer
 from opc.diagnostics import Diagnostics, did_you_mean
-from opc.ir.affine import Affine, AttrInt
 from opc.ir.dtypes import candidates
-from opc.ir.op import Example, Group, Op, Operand
+from opc.ir.op import Example, Op, Operand
 from opc.spec.loader import Spec
 
 
@@ -61,8 +61,8 @@ class ExampleTyper:
         shown = _shown(op, shapes, values)
         for name in op.told:
             if name not in values and name not in shown:
-                hint = f"give {name}, or an output with such an axis"
-                self.found.error(f"the outputs of the example do not show the size '{name}'", spec.span(*path), hint)
+                message = f"no size '{name}' gives what the example says, or several do"
+                self.found.error(message, spec.span(*path), f"give {name}, or an output with such an axis")
                 return None
         example = Example((*kept, *shown.items()), tuple(shown), spec.span(*path))
         return example if self._fits(shapes, dict(example.values), path) else None
@@ -112,17 +112,23 @@ class ExampleTyper:
         return True
 
 
-def _shown(op: Op, shapes: Mapping[str, tuple[int, ...] | None], given: Mapping[str, object]) -> dict[str, int]:
-    """Return the sizes that data tells as the outputs of an example show them."""
-    found: dict[str, int] = {}
-    for o in op.outputs:
-        shape = shapes.get(o.name)
-        if shape is None or len(shape) != len(o.dims) or any(isinstance(d, Group) for d in o.dims):
+def _shown(op: Op, shapes: Mapping[str, tuple[int, ...] | None], values: Mapping[str, object]) -> dict[str, int]:
+    """Return the sizes that data tells and `values` lack as the outputs of an example show them; none where they show none."""
+    missing = [name for name in op.told if name not in values]
+    inputs = {o.name: shapes[o.name] for o in op.inputs}
+    outputs = {o.name: shape for o in op.outputs if (shape := shapes.get(o.name)) is not None}
+    given = {a.name: values[a.name] for a in op.attributes if a.name in values}
+    sizes = sorted({0, *(size for shape in outputs.values() for size in shape)})
+    fitting = []
+    for tried in itertools.product(sizes, repeat=len(missing)) if missing else ():
+        found = dict(zip(missing, tried))
+        try:
+            known = infer(op, inputs, {**given, **found}).outputs
+        except ShapeError:
             continue
-        for d, size in zip(o.dims, shape):
-            if isinstance(d, Affine) and isinstance(d.single, AttrInt) and d.single.name in op.told:
-                found.setdefault(d.single.name, size)
-    return {name: size for name, size in found.items() if name not in given}
+        if all(known[name] == shape for name, shape in outputs.items()):
+            fitting.append(found)
+    return fitting[0] if len(fitting) == 1 else {}
 
 
 def _whole(value: float) -> bool:
