@@ -21,7 +21,6 @@ from opc.ir.op import Family
 from opc.names import in_words, spelled
 from opc.testing.cases.calls import Case
 from opc.testing.cases.derived import is_integer
-from opc.testing.cases.told import left_to_data
 from opc.testing.explanation import inputs_of
 from opc.testing.extent import Extent
 from opc.testing.functions import function_items
@@ -289,7 +288,6 @@ def _torch_steps(session: Session, plan: ProofPlan) -> Iterator[ProofStep]:
         return told(lambda: check_gradient(family, item.case, item.cotangents, item.directions), item)
 
     def sample(case: Case) -> Outcome:
-        case = left_to_data(family.forward, case)
         try:
             expected = evaluate(family.forward, case.arrays(), case.attributes)
         except UndecidedError:

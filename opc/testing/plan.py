@@ -117,7 +117,7 @@ def make_plan(family: Family, extent: Extent = Extent.WHOLE, begin: Begin = unhe
     if family.reference.onnx:
         cases, others = onnx_cases(family, collect(op_types(family)))
         for found in cases:
-            items.append(item(forward, "ONNX node case", left_to_data(forward, found.case)))
+            items.append(item(forward, "ONNX node case", found.case))
             results.append(hold_standard(family, items[-1], found))
         results += [Result(family.name, ORACLE, "ONNX node case", n, Status.NOT_RUN, message=why) for n, why in others]
     if any(i.kind in ("example", "ONNX node case") and i.expected is not None for i in items):

@@ -30,6 +30,7 @@ from opc.testing.cases.arguments import TensorArg
 from opc.testing.cases.calls import Case
 from opc.testing.cases.derived import is_integer
 from opc.testing.oracle.bounds import Array
+from opc.testing.oracle.evaluation import DomainError, told_sizes
 from opc.testing.references.onnx_forms import plain_form
 from opc.testing.references.reference_call import ABSENT, Match, NotApplicableError, unmentioned
 from opc.testing.references.torch_expression import evaluate as evaluate_text
@@ -215,9 +216,10 @@ def _translate(op: Op, call: _OnnxCall, node: Node) -> OnnxCase:
         if array is not None and str(array.dtype) not in {d.value for d in DTYPES}:
             raise NotApplicableError(f"{name} has dtype {array.dtype}")
     try:
+        attributes = {**attributes, **told_sizes(op, tensors, attributes)}
         infer_types(op, {n: None if a is None else DType(str(a.dtype)) for n, a in tensors.items()}, attributes)
         env = infer(op, {n: None if a is None else a.shape for n, a in tensors.items()}, attributes)
-    except ShapeError as error:
+    except (ShapeError, DomainError) as error:
         raise NotApplicableError(str(error)) from None
     names = {**tensors, **env.attributes}
     match.verify(lambda e: e.value if isinstance(e, ast.Constant) else evaluate_text(e, names))
@@ -231,7 +233,7 @@ def _translate(op: Op, call: _OnnxCall, node: Node) -> OnnxCase:
         expected[name] = array.reshape(shape)
     if not expected:
         raise NotApplicableError(f"it has none of the outputs {', '.join(o.name for o in op.outputs)}")
-    case = Case(f"{op.name}/onnx-{node['name']}", op.name, inputs, attributes)
+    case = Case(f"{op.name}/onnx-{node['name']}", op.name, inputs, attributes, told=op.told)
     return OnnxCase(case, expected, call.op_type, node, outputs)
 
 

@@ -20,6 +20,7 @@ from opc.ir.op import Family, Op
 from opc.testing.cases import samples
 from opc.testing.cases.arguments import TensorArg
 from opc.testing.cases.calls import Case
+from opc.testing.oracle.evaluation import DomainError, told_sizes
 from opc.testing.references.reference_call import ABSENT, Match, NotApplicableError, branches, shown, solved_name, unmentioned
 from opc.testing.references.torch import tensor, wide
 from opc.testing.references.torch_expression import evaluate as evaluate_text
@@ -162,11 +163,12 @@ def _translate(op: Op, call: _OpInfoCall, label: str, args: tuple[Any, ...], kwa
     unmentioned(match, rest, defaults)
     inputs = {o.name: _argument(o.name, match.inputs.get(o.name), match.inputs) for o in op.inputs}
     attributes = match.values()
-    case = Case(f"{op.name}/{label}", op.name, inputs, attributes)
     try:
+        arrays = {n: None if a is None else a.data for n, a in inputs.items()}
+        attributes = {**attributes, **told_sizes(op, arrays, attributes)}
         infer_types(op, {n: None if a is None else DType(str(a.data.dtype)) for n, a in inputs.items()}, attributes)
         env = infer(op, {n: None if a is None else a.data.shape for n, a in inputs.items()}, attributes)
-    except ShapeError as error:
+    except (ShapeError, DomainError) as error:
         raise NotApplicableError(str(error)) from None
     names = {n: None if a is None else tensor(wide(a.data)) for n, a in inputs.items()} | env.attributes
     match.verify(lambda e: e.value if isinstance(e, ast.Constant) else evaluate_text(e, names))
@@ -174,7 +176,7 @@ def _translate(op: Op, call: _OpInfoCall, label: str, args: tuple[Any, ...], kwa
     left = [n for n, pattern in patterns.items() if given.get(n) is None and solved_name(pattern) not in match.inputs]
     if left and not _same_answer(lambda: _first_output(call.path)(*args, **kwargs), lambda: evaluate_text(call.node, own)):
         raise NotApplicableError(f"what it leaves to torch's defaults is not what {op.name} has by default")
-    return case
+    return Case(f"{op.name}/{label}", op.name, inputs, attributes, told=op.told)
 
 
 def _without_effect(op: Op, path: str, name: str, given: Mapping[str, Any]) -> bool:
