@@ -47,6 +47,16 @@ attributes: {c: int}
 OF_ALL = JOINED.replace("y: 'T[L]'", "y: 'T[]', k: 'int64[]'").replace("shape: {L: N + M + K + Q}\n", "")
 
 CONDITIONALS = {
+    "sizes_that_data_tells": (
+        "inputs: {x: 'T[N]', p: 'bool[N]', v: 'T[M]', 'w?': 'T[N]'}\nattributes: {few: size, many: size, c: int}\n"
+        "outputs: {y: 'T[few]', z: 'T[N, L]'}\nshape: {L: many + M}\n",
+        """above[n:N] = cast(int64, x[n] > c and (w[n] > 0 if present(w) else True))
+  few = sum[n](above[n])
+  rank[n:N] = sum[m:n](above[m])
+  many = sum[n](cast(int64, p[n])) // 2
+  y[k] = sum[n](x[n] ** 2 if above[n] == 1 and rank[n] == k else 0)
+  z[n, l] = (x[n] * v[l] if l < M else x[n]) + (y[l] if l < few else 0) if p[n] else many""",
+    ),
     "indices_beside_fractions": (
         JOINED,
         """t[i:L] = pad(x[i], 0) if i < 2.5 else 2 * pad(v[i], c)

@@ -58,8 +58,10 @@ class Spec:
         return {kind for kind, _ in (*self.inputs.values(), *self.outputs.values())}
 
     def statements(self) -> list[ast.Assign]:
-        """Return the statements of the body."""
-        return [s for s in self.body if isinstance(s, ast.Assign)]
+        """Return the statements of the body, without those of sizes that data tells: a call gives these."""
+        sizes = {n for n, a in self.attributes.items() if a["type"] == "size"}
+        statements = (s for s in self.body if isinstance(s, ast.Assign))
+        return [s for s in statements if not (isinstance(t := s.targets[0], ast.Name) and t.id in sizes)]
 
 
 def parse(text: str) -> ast.expr:

@@ -297,6 +297,7 @@ class Expressions:
                 axes.append(where)
                 continue
             sure, maybe = (where.low >= 0) & (where.high < shape[axis]), (where.high >= 0) & (where.low < shape[axis])
+            maybe &= shape[axis] > 0  # of a remainder by 0 nothing is known, and nothing lies in an empty axis
             if e.pad is None and 0 not in frame.sizes and not bool(np.all(maybe | ~_both(mask, frame.constant(True)))):
                 raise DomainError(f"an index of {e.operand} is outside axis {axis} of size {shape[axis]}")
             inside = (
