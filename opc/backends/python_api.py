@@ -82,20 +82,22 @@ class PythonApi:
         return bracketed(f"def {name}(", [*parameters, *keywords], f") -> {tensors(op, self.result)}:", 0)
 
 
-def telling(op: Op, function: str, passed: Sequence[str | Bracket], end: str = "") -> list[str]:
+def telling(
+    op: Op, function: str, passed: Sequence[str | Bracket], end: str = "", number: tuple[str, str] = ("int(", ")")
+) -> list[str]:
     """Return the statements of a function that compute the sizes that were left to data.
 
-    `function` is what calls the op's `sizes` on what is `passed`, and `end` what stands behind the call: it has one number, or
-    a tuple of some.
+    `function` is what calls the op's `sizes` on what is `passed`, and `end` what stands behind the call: it has one scalar, or
+    a tuple of some. What is around it makes a `number` of a scalar.
     """
     if not op.told:
         return []
     lines = [f"    if {' or '.join(f'{name} is None' for name in op.told)}:"]
     if len(op.told) == 1:
-        return [*lines, bracketed(f"{op.told[0]} = int({function}(", passed, f"){end})", 8)]
+        return [*lines, bracketed(f"{op.told[0]} = {number[0]}{function}(", passed, f"){end}{number[1]}", 8)]
     lines.append(bracketed(f"_told = {function}(", passed, f"){end}", 8))
     for n, name in enumerate(op.told):
-        lines += [f"        if {name} is None:", f"            {name} = int(_told[{n}])"]
+        lines += [f"        if {name} is None:", f"            {name} = {number[0]}_told[{n}]{number[1]}"]
     return lines
 
 

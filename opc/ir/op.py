@@ -90,7 +90,7 @@ class Attribute:
     An axis with `among` places one among the axes of that group: the first one of an operand where the number is 0. A list of
     ints with `picks` names axes: those of the first group among the axes of both groups, see `opc.ir.arrangement`. A bool with
     `keeps` says whether operands without that group have axes of size 1 in its place. A list of ints that `permutes` a group says
-    in which order operands have its axes.
+    in which order operands have its axes. An int with `told` is a size of outputs that data tells where a caller does not.
     """
 
     name: str
@@ -105,6 +105,7 @@ class Attribute:
     keeps: str | None = None
     among: tuple[str, int] | None = None
     permutes: str | None = None
+    told: bool = False
     check: Expr | None = None
     check_text: str = ""
     doc: str = ""

@@ -23,6 +23,10 @@ ADDED = (
 )
 DEEP = "(-" * 120 + "1" + ")" * 120
 SCALED = "kernel: y = x * alpha\n"
+TOLD = (
+    "inputs: {x: 'T[N]'}\noutputs: {y: 'T[count]'}\nattributes: {count: size}\n"
+    "kernel: |\n  count = sum[n](cast(int64, x[n] > 0))\n  y[k] = pad(x[k], 0)\n"
+)
 
 WINDOW = {
     "inputs": "{x: 'T[N, *S]'}",
@@ -296,6 +300,45 @@ ATTRIBUTES: list[Case] = [
     case(PERMUTED + "inplace: {y: ⟦x⟧}", "the axes of 'y' and 'x' stand in different orders"),
     case("attributes: {⟦to⟧: dtype}", "'to' does not say which type variable it chooses"),
     case("attributes: {to: {type: dtype, binds: ⟦U⟧}}", "unknown type variable 'U'"),
+    case(TOLD.replace("count: size", "count: ⟦'size[2]'⟧"), "there are no lists of sizes"),
+    case(TOLD.replace("count: size", "count: {type: size, ⟦default⟧: 1}"), "a size has no default"),
+    case(
+        TOLD.replace("count: size", "count: ⟦size⟧").replace("  count = sum[n](cast(int64, x[n] > 0))\n", ""),
+        "nothing tells the size",
+    ),
+    case(
+        "inputs: {x: 'T[N]'}\noutputs: {y: 'T[count]'}\nattributes: {count: ⟦size⟧}\nnative: {cpp: {code: x}}\n"
+        "gradient: none\nreference: {torch: x}",
+        "nothing tells 'count': there is no kernel",
+        without=("kernel",),
+    ),
+    case(TOLD.replace("count = sum", "⟦count[i]⟧ = sum"), "'count' is one number"),
+    case(
+        TOLD.replace("cast(int64, x[n] > 0))", "x[n])").replace("sum[n](x[n])", "⟦sum[n](x[n])⟧"),
+        "'count' is int64, and its value is",
+    ),
+    case(TOLD.replace("= sum[n](cast(int64, x[n] > 0))", "= ⟦count + 1⟧"), "'count' is computed from itself"),
+    case(
+        TOLD.replace(
+            "  count = sum[n](cast(int64, x[n] > 0))", "  ⟦t[k:count] = pad(x[k], 0)⟧\n  count = sum[k](cast(int64, t[k] > 0))"
+        ),
+        "'t' hangs on 'count', which data tells",
+    ),
+    case(
+        TOLD.replace("  y[k] =", "  ⟦size_of_count⟧ = 2.0 * x[0]\n  y[k] = size_of_count *"),
+        "'size_of_count' is what the op of the sizes calls its output",
+    ),
+    case(
+        ADDED.replace("count", "K")
+        .replace("K, *B]'}", "K, *B]', z: 'T[count]'}")
+        .replace("{axis:", "{count: size, axis:")
+        .replace(
+            "'y[*A, k, *B] = x[*A, *B]'",
+            "|\n  y[*A, k, *B] = x[*A, *B]\n  ⟦count = sum[*A, *B](cast(int64, x[*A, *B] > 0))⟧\n  z[k] = 1",
+        ),
+        "nothing but an output tells",
+    ),
+    case(TOLD + "examples: [⟦{x: [1.0], y: [[1.0]]}⟧]", "no size 'count' gives what the example says, or several do"),
     case("attributes: {pads: {type: 'int[2]', default: ⟦1⟧}}", "the default of 'pads' must be a list"),
     case("attributes: {pads: {type: 'int[2]', default: ⟦[1]⟧}}", "'pads' has 2 elements, and the default has 1"),
     case(

@@ -437,3 +437,15 @@ def test_of_zeros_any_of_which_may_be_read_each_sign_is_kept(values: list[float]
     found = over_all(exact(np.array([*values, *values])))
     assert (found.low, found.high) == (0, 0)
     assert (bool(np.signbit(found.low)), bool(np.signbit(found.high))) == signs
+
+
+@pytest.mark.parametrize("index", ["at[i] % N", "at[i]", "(at[i] + 1) % N"])
+def test_nothing_lies_in_an_empty_axis(index: str) -> None:
+    text = (
+        "op: read\ndomain: tests\nversion: 1\ndoc: Reads.\ntypes: {T: float64}\ninputs: {x: 'T[N]', at: 'int64[M]'}\n"
+        f"outputs: {{y: 'T[M]'}}\nkernel: y[i] = x[{index}]\n"
+    )
+    op = compile_text(text, "read.yaml").forward
+    with pytest.raises(DomainError, match="an index of x is outside axis 0 of size 0"):
+        evaluate(op, {"x": np.zeros(0), "at": np.array([0, 3])})
+    assert evaluate(op, {"x": np.zeros(0), "at": np.zeros(0, np.int64)})["y"].value.shape == (0,)

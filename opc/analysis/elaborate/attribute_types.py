@@ -159,6 +159,7 @@ class AttributeTyper:
             entry.keeps if own == "bool" else None,
             self.arranging.slots.get(name),
             permutes,
+            own == SIZE,
             doc=entry.doc,
             span=spec.key_span("attributes", name),
         )

@@ -15,6 +15,9 @@ from opc.ir.dtypes import candidates
 from opc.ir.op import Example, Op, Operand
 from opc.spec.loader import Spec
 
+MOST_SHOWN = 40
+"""The number below which a size is tried that an example's outputs may show."""
+
 
 class ExampleTyper:
     """Checks the examples of one spec against its op."""
@@ -118,7 +121,7 @@ def _shown(op: Op, shapes: Mapping[str, tuple[int, ...] | None], values: Mapping
     inputs = {o.name: shapes[o.name] for o in op.inputs}
     outputs = {o.name: shape for o in op.outputs if (shape := shapes.get(o.name)) is not None}
     given = {a.name: values[a.name] for a in op.attributes if a.name in values}
-    sizes = sorted({0, *(size for shape in outputs.values() for size in shape)})
+    sizes = range(min(MOST_SHOWN, max((size for shape in outputs.values() for size in shape), default=0) + 1))
     fitting = []
     for tried in itertools.product(sizes, repeat=len(missing)) if missing else ():
         found = dict(zip(missing, tried))

@@ -38,11 +38,11 @@ def sizes_op(op: Op, body: Body, found: Diagnostics) -> Op | None:
     kept = tuple(s for s in op.body if s.target in needed)
     if not all(_is_free(op, s, told, derived, found) for s in (*kept, *body.sizes)):
         return None
-    if taken := {size_name(name) for name in told} & {o.name for o in (*op.inputs, *op.outputs, *op.temporaries)}:
-        found.error(
-            f"'{min(taken)}' is what the op of the sizes calls its output", body.sizes[0].span, "give the tensor another name"
-        )
-        return None
+    names = {size_name(name) for name in told}
+    for o in (*op.inputs, *op.outputs, *op.temporaries):
+        if o.name in names:
+            found.error(f"'{o.name}' is what the op of the sizes calls its output", o.span, "give the tensor another name")
+            return None
     requirements = tuple(r for r in op.require if not _symbols(r.condition) & derived and not _names(r.condition) & told)
     attributes = [replace(a, required=False, default=0) if a.name in told else a for a in op.attributes]
     attributes = [

@@ -54,6 +54,8 @@ def shared_type(op: Op) -> tuple[int, ...]:
 
 def attribute_type(attribute: Attribute) -> str:
     """Return the schema type of an attribute: `float`, `int[]`; of listed axes `int[1]`, for which torch takes a number too."""
+    if attribute.told:
+        return "SymInt"  # which torch.compile and torch.export leave open
     several = "[]" if attribute.picks is None else "[1]"
     return _TYPES[attribute.kind] + ("" if attribute.length is None else several)
 
