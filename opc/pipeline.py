@@ -28,6 +28,7 @@ from opc.transform.jvp import jvp
 from opc.transform.jvp_of_vjp import jvp_of_vjp
 from opc.transform.normalize import hoist, prune
 from opc.transform.simplify import erase, simplify
+from opc.transform.whole_ranges import decide_remainders
 
 
 def load_family(path: Path | str, diagnostics: Diagnostics | None = None) -> Family:
@@ -157,7 +158,7 @@ def auto_backward(forward: Op) -> Op | None:
 
 def normalise(op: Op) -> Op:
     """Return the op simplified, without what no output needs, and with no reduction computed more often than it has results."""
-    needed = decide(prune(op, [o.name for o in op.outputs]), exact=True)
+    needed = decide_remainders(decide(prune(op, [o.name for o in op.outputs]), exact=True))
     return _checked(hoist(_checked(simplify(needed, exact=True)), exact=True))
 
 

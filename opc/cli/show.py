@@ -102,7 +102,8 @@ def _sizes(family: Family, texts: Sequence[str]) -> Sizes:
 def _op(family: Family) -> str:
     from opc.ir.printer import format_op
 
-    return format_op(family.forward)
+    sizes = family.forward.sizes
+    return "\n".join(format_op(op) for op in (family.forward, sizes) if op is not None)
 
 
 def _onnx(family: Family) -> Iterator[str]:
@@ -131,7 +132,8 @@ def _gradient(family: Family, sizes: Sizes) -> Iterator[str]:
         raise WrongUse(str(error)) from None
     yield gradient_text(family.backward)
     for op in family.ops[2:]:
-        yield format_op(op)
+        if op is not family.forward.sizes:
+            yield format_op(op)
 
 
 def _sharding(family: Family) -> Iterator[str]:

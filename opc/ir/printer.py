@@ -118,7 +118,7 @@ def format_attribute(a: Attribute) -> str:
     length = "" if a.length is None else "[]" if a.length < 0 else f"[{a.length}]"
     places = f" of {a.dim}" if a.dim else f" binds {a.binds}" if a.binds else f" keeps *{a.keeps}" if a.keeps else ""
     kind = f"{a.kind.value}{length}" if a.picks is None else f"axes of *{a.picks[0]}"
-    kind = kind if a.permutes is None else f"permutation of *{a.permutes}"
+    kind = "size" if a.told else kind if a.permutes is None else f"permutation of *{a.permutes}"
     default = "" if a.required else f" = {list(a.default) if isinstance(a.default, tuple) else a.default!r}"
     return f"{a.name}: {kind}{places}{default}"
 

@@ -18,7 +18,7 @@ from typing import TypeAlias
 from opc.analysis.runs import Bound
 from opc.ir.affine import Affine
 from opc.ir.dtypes import ValueType
-from opc.ir.expr import Expr, GroupRef, Reduce, ReduceAxis
+from opc.ir.expr import Expr, GroupRef, Reduce, ReduceAxis, size
 from opc.ir.op import Assign, Group
 from opc.ir.ordering import Ordering
 from opc.loops.schedule import Schedule
@@ -311,6 +311,22 @@ class ScatterPlan:
     def named(self) -> tuple[str, ...]:
         """The indices of the target that the terms name."""
         return tuple(i for i, _ in self.scatter_indices) if self.run is None else (self.run.index,)
+
+    @property
+    def parts(self) -> int:
+        """The most ranges of indices that threads share out, where no vector axis is: of each, all terms are looked at.
+
+        Terms that cost no more than to look at them are added by one thread in less time.
+        """
+        costly = self.shared or size(self.body) + sum(size(p) for _, p in self.scatter_indices) > SIMPLE_TERM
+        return SCATTER_PARTS if costly else 1
+
+
+SCATTER_PARTS = 4
+"""How many ranges of the indices of a scatter threads share out."""
+
+SIMPLE_TERM = 16
+"""The number of nodes of a term and its indices up to which it costs no more than to look at it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from opc.analysis.cost import saved
 from opc.analysis.sharding import format_shardings
 from opc.editor.cost_text import SAMPLE, OpCost, costs, verdict
 from opc.editor.gradient_text import gradient_text
-from opc.emit.mathml.statements import condition_formulas, formulas, size_formulas
+from opc.emit.mathml.statements import condition_formulas, formulas, size_formulas, told_formulas
 from opc.ir.op import Family, Operand
 from opc.ir.printer import format_attribute, format_dims
 from opc.records import dataclass
@@ -104,7 +104,7 @@ def op_page(shown: Shown, backends: Sequence[Backend], proof: Proof | None = Non
         family=family,
         op=op,
         backward=backward,
-        formulas=formulas(op),
+        formulas=(*formulas(op), *(f for f in told_formulas(op) if f not in formulas(op))),
         sizes=size_formulas(op),
         conditions=condition_formulas(op),
         operands=[*(("input", o) for o in op.inputs), *(("output", o) for o in op.outputs)],

@@ -169,7 +169,7 @@ def _target_lines(
             yield f"opc::set_scan({first}, {entries.index(plan.index)}, {vector_axis});"
         case ScatterPlan():
             yield f"const int32_t indices[] = {{{', '.join(map(str, named))}}};"
-            yield f"opc::set_scatter({first}, {len(named)}, indices, {vector_axis}, {steps(s, scalar)});"
+            yield f"opc::set_scatter({first}, {len(named)}, indices, {vector_axis}, {steps(s, scalar)}, {plan.parts});"
             if plan.shared:
                 extents = [f"({scalar.integer(a.extent, bare=True)}).value" for a in plan.sum.axes if isinstance(a, Axis)]
                 yield f"const int64_t terms[] = {{{', '.join(extents)}}};"

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 
 from opc.emit.mathml.expressions import MathmlText, element, name, operator
 from opc.ir.expr import GroupIndex, Reduce, walk
-from opc.ir.op import Assign, Group, Op, Role
-from opc.records import dataclass
+from opc.ir.op import Assign, Group, Op, Role, size_name
+from opc.records import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +31,16 @@ def size_formulas(op: Op) -> tuple[Formula, ...]:
     """Return the formula of each derived dimension."""
     printer = MathmlText()
     return tuple(Formula(d, _equation(name(d), printer.affine(size))) for d, size in op.dims)
+
+
+def told_formulas(op: Op) -> tuple[Formula, ...]:
+    """Return the formulas of the sizes that data tells, and of what these are made of."""
+    if op.sizes is None:
+        return ()
+    named = {size_name(name): name for name in op.told}
+    body = tuple(replace(s, target=named.get(s.target, s.target)) for s in op.sizes.body)
+    printer = MathmlText(_called({}), is_elementwise(op))
+    return tuple(Formula(s.target, _formula(printer, s)) for s in body)
 
 
 def condition_formulas(op: Op) -> tuple[Formula, ...]:

@@ -186,10 +186,10 @@ OPC_INLINE void with_step(int64_t step, F f) {
 /* Calls f with a number of lanes that is a constant where it is that of a scan across rows, and a stride that is one where it is 1. */
 template <typename F>
 OPC_INLINE void with_count(int64_t count, int64_t stride, F f) {
-  if (stride == 1) {
-    f(count, constant<1>());
-  } else if (count == 1) {
+  if (count == 1) {
     f(constant<1>(), constant<1>());
+  } else if (stride == 1) {
+    f(count, constant<1>());
   } else if (count == few_columns) {
     f(constant<few_columns>(), stride);
   } else {

@@ -13,9 +13,11 @@ namespace opc {
 
 /* A scatter into a target: `outer` and `indices` list entries of the target, those that no term names and those that terms do; the
  * vector axis is entry `vector_axis`, or -1 for none. `terms` are added to each element along the vector axis and at each outer point.
- * The work is split along the vector axis, or else by ranges of indices. */
+ * The work is split along the vector axis, or else by ranges of indices, `most_parts` of them: each looks at all terms, most of which
+ * are for others. */
 static inline void set_scatter(row_nest &n, const flat_operand &o, int32_t entries, int32_t outer_count, const int32_t *outer,
-                               int32_t index_count, const int32_t *indices, int32_t vector_axis, int64_t terms) {
+                               int32_t index_count, const int32_t *indices, int32_t vector_axis, int64_t terms,
+                               int64_t most_parts) {
   set_outer(n, o, entries, outer_count, outer);
   int64_t points = 1;
   for (int32_t a = 0; a < outer_count; ++a) points *= n.size[a];
@@ -40,7 +42,7 @@ static inline void set_scatter(row_nest &n, const flat_operand &o, int32_t entri
     if (n.columns >= 2 * shortest) {
       piece = n.columns / few > shortest ? (n.columns + few - 1) / few : shortest;
     } else {
-      n.parts = n.scatter_size[0] < few / 2 ? n.scatter_size[0] : few / 2;
+      n.parts = n.scatter_size[0] < most_parts ? n.scatter_size[0] : most_parts;
     }
   }
   n.shared = false;
