@@ -36,7 +36,7 @@ kernel: y[p] = {value}
             "x[p % N] * sum[n:N*M](z[p % N, n % M] + x[n // M % N] * p)",
             "x[p % N] * sum[n:M*N](z[p % N, n % M] + x[n // M] * p)",
         ),
-        ("M", "sum[q:M](sum[n:N](x[n % N] * q) * (q % M) + p)", "sum[q:M](sum[n:N](x[n] * q) * q + p)"),
+        ("M", "sum[q:M](max[n:q](x[n % N] * p) * (q % M) + q // M)", "sum[q:M](max[n:q](x[n % N] * p) * q + 0)"),
     ],
 )
 def test_a_digit_that_the_range_decides(size: str, value: str, printed: str) -> None:
