@@ -10,6 +10,7 @@ import pytest
 
 from opc.build.builder import build_specs
 from opc.pipeline import load_family
+from opc.spec.files import apart, file_of
 from opc.testing.bench import gradients as bench_gradients
 from opc.testing.bench import memory, peers
 from opc.testing.bench import onnxruntime as bench_onnxruntime
@@ -178,6 +179,13 @@ def test_cases_are_of_the_ops_of_their_domains() -> None:
     assert {c.name for c in CASES if is_of(c, own)} == {"attention", "attention/causal"}
     assert {c.name for c in CASES if is_of(c, standard)} == {c.name for c in ONNX if c.op == "attention"}
     assert not any(is_of(c, problem_of("matmul").family.forward) for c in ONNX)
+
+
+def test_every_op_of_a_file_of_several_has_a_case() -> None:
+    """Where one had none, `opc bench` would measure others than cases."""
+    ops = {c.op for c in ONNX}
+    files = {file_of(SPECS / "onnx" / f"{op}.yaml") for op in ops}
+    assert {path.stem for file in files for path in apart(file)} == ops
 
 
 def test_every_fused_op_has_a_case() -> None:

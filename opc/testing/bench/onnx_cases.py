@@ -15,6 +15,7 @@ _SCALE = {"scale": 0.125}
 ONNX: tuple[BenchCase, ...] = (
     case("concat2", "others", {"x0": (2048, 1024), "x1": (2048, 1024)}, domain=DOMAIN, attributes={"axis": 1}),
     case("concat2/short", "others", {"x0": (1 << 17, 8), "x1": (1 << 17, 8)}, domain=DOMAIN, attributes={"axis": 1}),
+    case("concat3", "others", {"x0": (4096, 512), "x1": (4096, 128), "x2": (4096, 128)}, domain=DOMAIN, attributes={"axis": 1}),
     case(
         "concat4",
         "others",
