@@ -7,7 +7,7 @@ from opc.ir.op import Assign, Op
 from opc.lower.alone import of_statement
 from opc.lower.loop_ir import Flat, NestStage, VectorPlan
 from opc.lower.nests.conditions import with_simplified_conditions
-from opc.lower.nests.flat import choose_vector_axis, flat_statement, without_trailing
+from opc.lower.nests.flat import choose_vector_axis, flat_statement, has_long_reductions, without_trailing
 from opc.lower.nests.gather_indices import bounds_of, inner_indices, looked_up
 from opc.lower.nests.pads import with_padded_reads
 from opc.lower.nests.scan import flat_scan
@@ -34,7 +34,7 @@ def _nest(op: Op, assign: Assign) -> NestStage:
     if len(scatters) == len(forms):
         return NestStage("", assign, scatters)
     if any(has_reduction(e.body) for e in reductions(flat.value)):
-        return NestStage("", assign)
+        return NestStage("", assign, tuple(_lanes(op, f) for f in forms) if has_long_reductions(op, flat.value) else ())
     scans = tuple(s for s in (flat_scan(op, f) for f in forms) if s is not None)
     if len(scans) == len(forms):
         return NestStage("", assign, scans)

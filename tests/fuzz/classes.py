@@ -83,6 +83,11 @@ SUMS = {
   v[j:J] = sum[i](k[i, j] * u[i])
   y[i, j] = k[i, j] / (u[i] + v[j])""",
     ),
+    "inside_of_others": (PLANE, "y[i, j] = sum[k:I](x[k, j] * sum[l:J](abs(x[i, l] - x[k, l])))"),
+    "inside_along_the_last_axis": (
+        PLANE,
+        "y[i, j] = prod[k:J - 1](0.25 + exp(sum[l:I](abs(x[l, j] - x[i, k]))) if k < J else 1)",
+    ),
 }
 """Sums over groups and indices inside one another, and in turn along rows and columns."""
 

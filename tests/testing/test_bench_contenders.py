@@ -10,12 +10,13 @@ import pytest
 
 from opc.build.builder import build_specs
 from opc.pipeline import load_family
+from opc.spec.files import apart, file_of
 from opc.testing.bench import gradients as bench_gradients
 from opc.testing.bench import memory, peers
 from opc.testing.bench import onnxruntime as bench_onnxruntime
 from opc.testing.bench.benchmark import Settings, run_worker
 from opc.testing.bench.case import GROUPS
-from opc.testing.bench.cases import CASES, FUSED
+from opc.testing.bench.cases import CASES, FUSED, ONNX, is_of
 from opc.testing.bench.onnxruntime import reference_node
 from opc.testing.bench.peers import attempt
 from opc.testing.bench.problem import Problem, case_problem, row_problem
@@ -162,7 +163,7 @@ FREE = {"embedding", "relu", "upsample_nearest2d", "dropout", "max_pool2d", "nll
 
 def problem_of(name: str, package: Path = Path()) -> Problem:
     case = next(c for c in CASES if c.name == name)
-    folder = SPECS / "fused" if case in FUSED else SPECS
+    folder = SPECS / "fused" if case in FUSED else SPECS / "onnx" if case in ONNX else SPECS
     return case_problem(case, load_family(folder / f"{case.op}.yaml"), package, 1)
 
 
@@ -170,6 +171,21 @@ def test_what_the_issue_promises_has_cases() -> None:
     promised = {c.group for c in CASES if c.limit is not None}
     assert promised == {name for name, group in GROUPS.items() if group.limit is not None}
     assert {"matmul", "linear", "conv2d", "attention", "max_pool2d", "embedding", "depthwise_conv2d"} <= {c.op for c in CASES}
+
+
+def test_cases_are_of_the_ops_of_their_domains() -> None:
+    own, standard = (problem_of(name).family.forward for name in ("attention", "attention/onnx"))
+    assert (own.name, standard.name) == ("attention", "attention")
+    assert {c.name for c in CASES if is_of(c, own)} == {"attention", "attention/causal"}
+    assert {c.name for c in CASES if is_of(c, standard)} == {c.name for c in ONNX if c.op == "attention"}
+    assert not any(is_of(c, problem_of("matmul").family.forward) for c in ONNX)
+
+
+def test_every_op_of_a_file_of_several_has_a_case() -> None:
+    """Where one had none, `opc bench` would measure others than cases."""
+    ops = {c.op for c in ONNX}
+    files = {file_of(SPECS / "onnx" / f"{op}.yaml") for op in ops}
+    assert {path.stem for file in files for path in apart(file)} == ops
 
 
 def test_every_fused_op_has_a_case() -> None:

@@ -24,6 +24,7 @@ from opc.ir.expr import (
     Select,
     children,
     free_indices,
+    reads,
     with_children,
 )
 from opc.loops.nodes import Body, Buffer, Do, How, If, Let, Loop, Refuse, Return, Statement, Store, Yield
@@ -44,7 +45,7 @@ from opc.loops.values import (
     sum_of,
     variable,
 )
-from opc.lower.build.context import NEST, GatherKey, LoopContext, VectorRange
+from opc.lower.build.context import NEST, NO_RANGE, GatherKey, LoopContext, VectorRange
 from opc.lower.guards import inside, is_known_inside
 from opc.lower.nests.gather_indices import gathered_entries, is_looked_up, is_tested
 from opc.records import replace
@@ -101,6 +102,18 @@ class Accesses(Loads):
         self.before: list[Statement] = []
         self.inner: set[str] = set()
         self._rows: dict[Read, str] = {}
+
+    def value(self, e: Expr) -> Expr:
+        """As `Loads.value` says; a choice that every lane makes and that is the same at all of them may be made ahead of them."""
+        if not isinstance(e, Select) or self.lazy or not self._is_alike(e):
+            return super().value(e)
+        return Speculative(Accesses(self.known, NO_RANGE, lazy=True).value(e))
+
+    def _is_alike(self, e: Expr) -> bool:
+        """Whether a value is made of what is read, at the same places for all lanes."""
+        names, found = free_indices(e), reads(e)
+        stays = bool(self.over.vector_axis) and self.over.vector_axis not in names and not names & self.inner
+        return stays and bool(found) and all(r.operand not in self.known.locals for r in found)
 
     def index(self, index: Affine | Expr) -> Expr:
         """Return an index of a read as an integer."""

@@ -46,7 +46,7 @@ from opc.loops.nodes import (
 )
 from opc.loops.values import Construct, Local, Named, Product, Static, Sum, Word, call, compare, number, product_of, ref, variable
 from opc.lower.build.access import Accesses
-from opc.lower.build.context import LoopContext, UnsupportedForm, Variable, VectorRange
+from opc.lower.build.context import NO_RANGE, LoopContext, UnsupportedForm, Variable, VectorRange
 from opc.lower.build.split import Sweep, as_condition, clip, clip_by_data, condition, excluded, is_solvable, narrow, split
 from opc.lower.build.windowed import lie, reduce_row, runs_along, windows_of_row
 from opc.lower.guards import IDENTITY, Guard, guard_indices, guards, peel
@@ -117,13 +117,16 @@ class _Reductions:
 
     def _reduce(self, e: Reduce, under: tuple[Guard, ...]) -> tuple[Body, Expr]:
         """Return the loops of one reduction, and a read of its result."""
-        if has_reduction(e.body):
-            raise UnsupportedForm("a reduction in a reduction")
+        nested = has_reduction(e.body)
+        if nested and (under or e.kind not in OPERATORS):
+            raise UnsupportedForm(
+                f"a {e.kind} of reductions that counts only at some lanes" if under else f"a {e.kind} of reductions"
+            )
         if under and e.kind not in OPERATORS:
             raise UnsupportedForm(f"a {e.kind} that counts only at some lanes")
         vector_axis = self.over.vector_axis
         row = bool(vector_axis) and (vector_axis in free_indices(e) or any(vector_axis in guard_indices(g) for g in under))
-        one = ReductionLoops(self.known, self.over, e, under, row)
+        one = (LoopsAroundReductions if nested else ReductionLoops)(self.known, self.over, e, under, row)
         self.declarations += one.declarations
         body = one.loops()
         return body, self.known.local(one.variable, vector_axis)
@@ -416,6 +419,30 @@ class ReductionLoops:
         for a in axes[1:]:
             total = Sum((Product((total, IndexValue(a.extent))), variable(a.index)))
         return [total]
+
+
+class LoopsAroundReductions(ReductionLoops):
+    """The loops of a reduction of reductions, which run inside at each of its points, each vectorised as it is by itself."""
+
+    def _lane(self) -> str:
+        if any(has_reduction(g) for g in self.guards if not isinstance(g, Affine)):
+            raise UnsupportedForm("a reduction that asks for others which points count")
+        return self.over.vector_axis if self.row else ""
+
+    def loops(self) -> Body:
+        """Return the loops."""
+        refusal = self._refuse_nothing() if self.kind in ("max", "min") else ()
+        return (*refusal, *self._start_row(), *self._all_loops())
+
+    def _innermost(self, over: VectorRange) -> Body:
+        inside = _Reductions(self.known, over)
+        body, self.body = inside.extract(self.body, ())
+        if self.row:
+            return (*inside.declarations, *body, *super()._innermost(over))
+        if self.guards:
+            raise UnsupportedForm("a reduction of reductions that counts only at some points")
+        value = Accesses(self.known, NO_RANGE, lazy=True).value(self.body)
+        return (*inside.declarations, *body, Accumulate(Local(self.result, self.e.type), self.kind, value))
 
 
 def _adds_products(known: LoopContext, e: Reduce, body: Expr, vector_axis: str) -> bool:

@@ -27,6 +27,7 @@ from opc.ir.expr import (
     Reduce,
     children,
     free_indices,
+    has_reduction,
     reads,
     reductions,
     traits,
@@ -117,7 +118,7 @@ def choose_vector_axis(op: Op, flat: Flat) -> str | None:
     if not flat.indices:
         return None
     last = flat.indices[-1]
-    summed = reductions(flat.value)
+    summed = _innermost(flat.value)
     if not summed:
         return last
     own = [best_axis(op, r) for r in summed]
@@ -130,6 +131,17 @@ def choose_vector_axis(op: Op, flat: Flat) -> str | None:
     if inner == scattered and is_short(op, flat.extents[-1]) and not all(is_short(op, a.extent) for a in own if a is not None):
         return None
     return last
+
+
+def _innermost(e: Expr) -> tuple[Reduce, ...]:
+    """Return the reductions in `e` that are not of other reductions."""
+    return tuple(r for r in reductions(e) if not has_reduction(r.body))
+
+
+def has_long_reductions(op: Op, e: Expr) -> bool:
+    """Whether each reduction inside of another has an axis that is worth vectorising."""
+    own = [best_axis(op, r) for r in _innermost(e)]
+    return all(axis is not None and not is_short(op, axis.extent) for axis in own)
 
 
 def _runs(op: Op, e: Reduce, axis: str, index: str) -> bool:

@@ -43,7 +43,7 @@ class BenchCase:
 
     Inputs in `below` are int64 indices below a number, those in `positive` are above zero, those in `masks` are bools, those in
     `small` whole numbers of a byte. What is drawn for an input in `scale` is multiplied by that. `wrt` are the inputs whose
-    gradients are computed, by default every float one.
+    gradients are computed, by default every float one. `domain` is that of the op, where another op is called so too.
     """
 
     name: str
@@ -57,6 +57,7 @@ class BenchCase:
     small: tuple[str, ...] = ()
     wrt: tuple[str, ...] = ()
     scale: Mapping[str, float] = field(default_factory=dict)
+    domain: str = ""
 
     @property
     def limit(self) -> float | None:

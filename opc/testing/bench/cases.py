@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from opc.ir.op import Op
 from opc.testing.bench.case import BenchCase, case
 from opc.testing.bench.fused_cases import FUSED
+from opc.testing.bench.onnx_cases import ONNX
 
 _FLAT = (1 << 22,)
 _ROWS = (4096, 1024)
@@ -167,5 +169,13 @@ OPS: tuple[BenchCase, ...] = (
 )
 """Ops of `specs/`."""
 
-CASES = (*OPS, *FUSED)
+CASES = (*OPS, *FUSED, *ONNX)
 """Every call that is measured, in the order of the report."""
+
+
+def is_of(case: BenchCase, op: Op) -> bool:
+    """Whether a case is a call of an op: one that names a domain of the op of that domain, any other of an op that none names."""
+    if case.op != op.name:
+        return False
+    own = {c.domain for c in CASES if c.op == op.name and c.domain}
+    return case.domain == op.domain if op.domain in own else not case.domain

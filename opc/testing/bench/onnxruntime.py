@@ -27,7 +27,8 @@ FUNCTIONS = "opc.bench"
 class GraphNode:
     """A node to be run: its inputs are names of the problem's, "" for one left out, or constants.
 
-    `function` is the body of a standard operator that the runtime doesn't know by itself, `version` then the opset of that.
+    `outputs` are the names of the op's that it makes, "" for one that is left out. `function` is the body of a standard operator
+    that the runtime doesn't know by itself, `version` then the opset of that.
     """
 
     op_type: str
@@ -35,7 +36,7 @@ class GraphNode:
     version: int
     inputs: tuple[str | np.ndarray[Any, Any], ...]
     attributes: dict[str, Any]
-    outputs: int
+    outputs: tuple[str, ...]
     function: Any = None
 
 
@@ -47,7 +48,8 @@ def ours(problem: Problem) -> Call:
         raise ImportError(f"{library.name} is not built")
     inputs = tuple(o.name if o.name in problem.inputs else "" for o in op.inputs)
     attributes = {n: v for n, v in problem.attributes.items() if v is not None}
-    return session(problem, GraphNode(op.class_name, op.domain, op.version, inputs, attributes, len(op.outputs)), str(library))
+    outputs = tuple(o.name for o in op.outputs)
+    return session(problem, GraphNode(op.class_name, op.domain, op.version, inputs, attributes, outputs), str(library))
 
 
 def theirs(problem: Problem) -> Call:
@@ -56,7 +58,7 @@ def theirs(problem: Problem) -> Call:
 
 
 def reference_node(problem: Problem) -> GraphNode:
-    """Return the node that a spec's first reference in ONNX describes.
+    """Return the node that a spec's reference in ONNX describes, of several the first that takes all inputs that are given.
 
     Raises:
         ImportError: when the spec has none.
@@ -66,19 +68,24 @@ def reference_node(problem: Problem) -> GraphNode:
     references = problem.family.reference.onnx
     if not references:
         raise ImportError("the op has no ONNX reference")
-    statement = ast.parse(references[0].strip()).body[0]
+    statements = [ast.parse(text.strip()).body[0] for text in references]
+    statement = next((s for s in statements if problem.inputs.keys() <= _names(s)), statements[0])
     value = statement.value if isinstance(statement, ast.Expr | ast.Assign) else None
     op = problem.family.forward
     operator = value.func if isinstance(value, ast.Call) else value
     assert isinstance(operator, ast.Name), "the form of references is checked when a spec is read"
     schema, function = _standard(operator.id)
+    every = tuple(o.name for o in op.outputs)
     if isinstance(value, ast.Call):
         names = {**{o.name: problem.inputs.get(o.name) for o in op.inputs}, **problem.attributes}
         inputs = tuple(_argument(problem, schema, n, a, names) for n, a in enumerate(value.args))
         attributes = {
-            str(k.arg): k.value.value if isinstance(k.value, ast.Constant) else evaluate(k.value, names) for k in value.keywords
+            str(k.arg): k.value.value if isinstance(k.value, ast.Constant) else evaluate(k.value, names)
+            for k in value.keywords
+            # What the reference leaves open is left to the standard; what an older operator lacks shows in what it computes.
+            if k.arg in schema.attributes and not _is_open(k.value)
         }
-        outputs = 1
+        outputs = _targets(statement) or every[:1]
     else:
         inputs = tuple(o.name if o.name in problem.inputs else "" for o in op.inputs)
         defaults = {a.name: a.default for a in op.attributes}
@@ -87,11 +94,26 @@ def reference_node(problem: Problem) -> GraphNode:
         if "keepdims" in schema.attributes and "keepdims" not in defaults:
             # The sizes show whether a reduced axis is kept with size 1.
             attributes["keepdims"] = int(len(problem.new_outputs()[0].shape) == len(problem.shapes[op.inputs[0].name]))
-        outputs = min(len(op.outputs), max(1, schema.min_output))
+        outputs = every[: max(1, schema.min_output)]
     if function is None:
         return GraphNode(operator.id, "", schema.since_version, inputs, attributes, outputs)
     given = {n: onnx.helper.get_attribute_value(a.default_value) for n, a in schema.attributes.items() if a.default_value.name}
     return GraphNode(operator.id, FUNCTIONS, function.opset_import[0].version, inputs, given | attributes, outputs, function)
+
+
+def _names(statement: ast.stmt) -> set[str]:
+    return {n.id for n in ast.walk(statement) if isinstance(n, ast.Name)}
+
+
+def _is_open(node: ast.expr) -> bool:
+    return isinstance(node, ast.Name) and node.id == "_"
+
+
+def _targets(statement: ast.stmt) -> tuple[str, ...]:
+    """Return the names that a reference gives several outputs, "" for one that it leaves out."""
+    target = statement.targets[0] if isinstance(statement, ast.Assign) else None
+    entries = target.elts if isinstance(target, ast.Tuple) else []
+    return tuple("" if _is_open(e) else e.id for e in entries if isinstance(e, ast.Name))
 
 
 @functools.cache
@@ -147,15 +169,15 @@ def session(problem: Problem, node: GraphNode, library: str | None) -> Call:
     import onnx
     import onnxruntime as ort
 
-    made = problem.family.forward.outputs[: node.outputs]
-    arrays = problem.new_outputs()[: node.outputs]
+    every = zip(problem.family.forward.outputs, problem.new_outputs(), strict=True)
+    made, arrays = zip(*((o, a) for o, a in every if o.name in node.outputs), strict=True)
     constants = {f"constant_{n}": x for n, x in enumerate(node.inputs) if not isinstance(x, str)}
     inputs = [x if isinstance(x, str) else f"constant_{n}" for n, x in enumerate(node.inputs)]
     while inputs and not inputs[-1]:
         inputs.pop()
     used = {n: a for n, a in problem.inputs.items() if n in inputs}
     graph = onnx.helper.make_graph(
-        [onnx.helper.make_node(node.op_type, inputs, [o.name for o in made], domain=node.domain, **node.attributes)],
+        [onnx.helper.make_node(node.op_type, inputs, list(node.outputs), domain=node.domain, **node.attributes)],
         "bench",
         [_value(onnx, n, a) for n, a in used.items()],
         [_value(onnx, o.name, a) for o, a in zip(made, arrays, strict=True)],

@@ -17,7 +17,7 @@ from typing import Any
 
 from opc.testing.bench import gradients, peers
 from opc.testing.bench.benchmark import Benchmark, Measurement, Settings, listen
-from opc.testing.bench.cases import CASES
+from opc.testing.bench.cases import CASES, is_of
 from opc.testing.bench.onnxruntime import Call
 from opc.testing.bench.problem import Problem, case_problem
 from opc.testing.bench.timing import Contender, Timing, time_in_turn
@@ -51,6 +51,8 @@ def problems(settings: Settings) -> Iterator[tuple[str, Problem]]:
         if case.op not in settings.specs:
             continue
         family = load_family(Path(settings.specs[case.op]))
+        if not is_of(case, family.forward):
+            continue
         problem = case_problem(case, family, Path(), settings.threads)
         yield case.name, problem
         for dtype in OTHER_DTYPES if case.name in IN_OTHER_DTYPES else ():

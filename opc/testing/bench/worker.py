@@ -20,7 +20,7 @@ from opc.ir.op import Op
 from opc.testing.bench import gradients, memory, peak, peers
 from opc.testing.bench.benchmark import OURS, SPEED_SPECS, TINY, Goal, Measurement, Settings, machine
 from opc.testing.bench.case import BACKWARD, BenchCase
-from opc.testing.bench.cases import CASES
+from opc.testing.bench.cases import CASES, is_of
 from opc.testing.bench.onnxruntime import Call
 from opc.testing.bench.problem import Problem, case_problem, row_problem
 from opc.testing.bench.timing import Contender, Timing, time_in_turn
@@ -79,6 +79,8 @@ class BenchWorker:
         for case in CASES:
             if case.op in self.settings.specs:
                 family = load_family(Path(self.settings.specs[case.op]))
+                if not is_of(case, family.forward):
+                    continue
                 problem = case_problem(case, family, Path(self.settings.out) / family.name, self.settings.threads)
                 if self.settings.dtype == problem.dtype:
                     yield case, problem

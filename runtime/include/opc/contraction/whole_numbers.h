@@ -36,9 +36,22 @@ OPC_INLINE pairs add_pairs(pairs sum, pairs a, pairs b) {
 #endif
 }
 
-/* c[i * pitch + j] (+)= sum of a[k][i] * b[k][j], both packed. */
-template <int Rows, int Vectors>
-static void multiply_pairs(const panel_product &p) {
+/* Whether one instruction of the machine adds such products to a sum: vpdpwssd of AVX512-VNNI, which no level of the psABI has. It is
+ * written as assembly, so that the functions here stay those of their variant, and for g++ alone: clang++ refuses it there. */
+#if defined(__AVX512BW__) && defined(__GNUC__) && !defined(__clang__)
+OPC_INLINE bool adds_pairs_at_once() { return __builtin_cpu_supports("avx512vnni"); }
+OPC_INLINE pairs add_pairs_at_once(pairs sum, pairs a, pairs b) {
+  asm("vpdpwssd %2, %1, %0" : "+v"(sum) : "v"(a), "v"(b));
+  return sum;
+}
+#else
+OPC_INLINE bool adds_pairs_at_once() { return false; }
+OPC_INLINE pairs add_pairs_at_once(pairs sum, pairs a, pairs b) { return add_pairs(sum, a, b); }
+#endif
+
+/* As `multiply_pairs`; `AtOnce` on machines of which `adds_pairs_at_once` tells. */
+template <int Rows, int Vectors, bool AtOnce>
+OPC_INLINE void multiply_pairs_by(const panel_product &p) {
   typedef int64_t wide __attribute__((vector_size(2 * vector_bytes), aligned(8), may_alias));
   constexpr int lanes = vector_bytes / sizeof(int32_t);
   const int64_t depth = (p.depth + 1) / 2;
@@ -59,7 +72,9 @@ static void multiply_pairs(const panel_product &p) {
     for (int i = 0; i < Rows; ++i) {
       const pairs row = strip[i] - pairs{};
 #pragma GCC unroll 3
-      for (int v = 0; v < Vectors; ++v) sum[i][v] = add_pairs(sum[i][v], row, column[v]);
+      for (int v = 0; v < Vectors; ++v) {
+        sum[i][v] = AtOnce ? add_pairs_at_once(sum[i][v], row, column[v]) : add_pairs(sum[i][v], row, column[v]);
+      }
     }
   }
 #pragma GCC unroll 8
@@ -71,6 +86,13 @@ static void multiply_pairs(const panel_product &p) {
       *to = p.add ? *to + total : total;
     }
   }
+}
+
+/* c[i * pitch + j] (+)= sum of a[k][i] * b[k][j], both packed. */
+template <int Rows, int Vectors>
+static void multiply_pairs(const panel_product &p) {
+  if (adds_pairs_at_once()) return multiply_pairs_by<Rows, Vectors, true>(p);
+  multiply_pairs_by<Rows, Vectors, false>(p);
 }
 
 /* Brings the elements of two lines of a panel, which are whole or 0, beside each other; where the last line is alone, zeros. */
