@@ -134,6 +134,7 @@ class Body(Arrays, Functions, Windows):
         self._dtypes = dtypes
         self._narrow = {t: NARROW[d] for t, d in dtypes.items() if d in NARROW}
         self._small = {t: SMALL[d] for t, d in dtypes.items() if d in SMALL}
+        self._told: dict[str, str] = {}
         cast = defs.get_schema("Cast", OPSET, "").type_constraints[0].allowed_type_strs
         for d in set(dtypes.values()) & SMALL.keys():
             if f"tensor({d})" not in cast:
@@ -261,6 +262,8 @@ class Body(Arrays, Functions, Windows):
 
     def attribute(self, name: str, like: str | int, element: int | None = None) -> str:
         """Add the value of an attribute of the function, or of one element."""
+        if name in self._told:
+            return self.cast(self._told[name], like)
         value = self._schema.attributes[name].type.name.lower()
         node = helper.make_node("Constant", [], [])
         kind = getattr(AttributeProto, value.upper())
@@ -270,6 +273,13 @@ class Body(Arrays, Functions, Windows):
         if element is not None:
             constant = self.Gather(constant, self.number(element))
         return self.cast(constant, like)
+
+    def tell(self, names: Sequence[str], values: Sequence[str]) -> None:
+        """Let attributes of the function that are -1 have values that data tells."""
+        for name, value in zip(names, values):
+            given = self.attribute(name, TensorProto.INT64)
+            is_told = self.Less(given, self.number(0))
+            self._told[name] = self.Where(is_told, value, given)
 
     def cast(self, x: str, like: str | int) -> str:
         """Add the conversion to another type."""

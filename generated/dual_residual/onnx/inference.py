@@ -43,10 +43,12 @@ def inference(
     inputs: int,
     attributes: Sequence[str] = (),
     dtypes: Sequence[str] = (),
+    told: Sequence[str] = (),
 ) -> Callable[[InferenceContext], None]:
     """Return what infers an op's outputs from its inputs.
 
-    `attributes` names all attributes, `dtypes` those of them that hold an element type.
+    `attributes` names all attributes, `dtypes` those of them that hold an element type,
+    `told` the sizes that data tells where they are -1.
     """
 
     def infer(context: InferenceContext) -> None:
@@ -55,6 +57,8 @@ def inference(
             attribute = context.get_attribute(name)
             if attribute is not None and attribute.name:
                 given[name] = _value(attribute, name in dtypes)
+                if name in told and given[name] == -1:
+                    given[name] = None
         tensors = [_tensor(context, i) for i in range(inputs)]
         try:
             chosen = {name: given[name] for name in dtypes if name in given}

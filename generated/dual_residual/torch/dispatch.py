@@ -96,6 +96,11 @@ def tracked(*arguments: Any) -> bool:
     )
 
 
+def detached(operand: Any) -> Any:
+    """Return an operand for a call that nothing is differentiated through."""
+    return operand.detach() if isinstance(operand, Tensor) else operand
+
+
 class Operator:
     """One operator: `op` is the overload with all kernels, `raw` that without Python's."""
 

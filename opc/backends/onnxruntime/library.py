@@ -36,7 +36,8 @@ def library_source(family: Family) -> str:
     """Return the text of `onnxruntime/<op>_ort.cpp`."""
     attributes = family.forward.attributes
     # One that calls another stands behind it.
-    ops = [_op(family, op) for op in reversed(family.ops)]
+    ordered = sorted(family.ops, key=lambda op: op is not family.forward.sizes)
+    ops = [_op(family, op) for op in ordered]
     return templates.render(
         "library.cpp.j2",
         family,
