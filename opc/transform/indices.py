@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Set
 
 from opc.ir.affine import Affine, Atom, Dim, FloorDiv, Index, Mod, Symbol
+from opc.ir.dtypes import DType, Weak, is_floating
 from opc.ir.expr import (
     NOTHING,
     REDUCTION,
@@ -143,7 +144,7 @@ def store_values(e: Expr, values: Mapping[str, Expr]) -> Expr | None:
         case Call(fn=fn) if fn in COMPARES:
             args = tuple(_value(a.value, values) if isinstance(a, IndexValue) else store_values(a, values) for a in e.args)
             known = tuple(a for a in args if a is not None)
-            return replace(e, args=known) if len(known) == len(args) else None
+            return _compared(e, known) if len(known) == len(args) else None
         case Cast(arg=IndexValue(value=value)):
             return replace(e, arg=_value(value, values))
         case Reduce():
@@ -166,6 +167,20 @@ def store_values(e: Expr, values: Mapping[str, Expr]) -> Expr | None:
                 indices = tuple(_value(i, values) if isinstance(i, Affine) and i.indices() & own else i for i in e.indices)
                 e = replace(e, indices=indices)
             return e
+
+
+def _compared(e: Call, args: tuple[Expr, ...]) -> Expr | None:
+    """Return a comparison with data in place of an index, None beside a fraction without a type: data does not take one."""
+    return None if any(a.type is Weak.FLOAT for a in args) else replace(e, args=comparable(args))
+
+
+def comparable(args: tuple[Expr, ...]) -> tuple[Expr, ...]:
+    """Return the arguments of a comparison in which data may stand in place of an index: it is cast to the type of a fraction
+    beside it, which an index takes by itself; beside a fraction without a type, to float64."""
+    floating = next((DType.FLOAT64 if a.type is Weak.FLOAT else a.type for a in args if is_floating(a.type)), None)
+    if floating is None:
+        return args
+    return tuple(a if isinstance(a.type, Weak) or is_floating(a.type) else Cast(a, floating) for a in args)
 
 
 def _value(a: Affine, values: Mapping[str, Expr]) -> Expr:

@@ -59,6 +59,12 @@ CONDITIONALS = {
         """y[k] = sum[n](x[n] if k == at[n] else 0)
   z[i] = x[i] + sum[k](v[k] if k == a else v[k] ** 2 if a * 2 == k else 0) + sum[k](v[k] if at[i] == k else 0)""",
     ),
+    "places_taken_beside_fractions": (
+        "inputs: {x: 'T[N]', at: 'T[N]', v: 'T[M]', ids: 'int64[N]'}\noutputs: {y: 'T[N]', z: 'T[N]'}\n"
+        "attributes: {a: {type: float, default: 0.5}}\n",
+        """y[i] = max[k](v[k] if k < at[i] and k - 0.5 < a else -1) * min[j, k](x[j] * v[k] if 2*k - j <= at[i] or j == a else 4)
+  z[i] = sum[k](v[k] * (1 if k <= at[i] else 2 if not a < k and k != 0.5 else 3) if k == ids[i] else 0)""",
+    ),
     "joined_rows": (JOINED, "y[i] = pad(x[i], pad(v[i - N], pad(w[i - N - M], u[i - N - M - K]))) * (1 + c)"),
     "joined_rows_in_reverse": (
         JOINED,

@@ -48,8 +48,8 @@ from opc.lower.nests.flat import affines, divisions, flat_statement, is_positive
 from opc.lower.nests.runs import is_scatter_of_runs
 from opc.lower.nests.terms import conditions_of, under_invariants, whole_sum
 from opc.records import replace
-from opc.transform.indices import Namer, bare, index_names, op_names, substitute
-from opc.transform.scalar import negation
+from opc.transform.indices import Namer, bare, comparable, index_names, op_names, substitute
+from opc.transform.scalar import COMPARES, negation
 
 
 def scatter_plan(op: Op, assign: Assign) -> ScatterPlan | None:
@@ -318,6 +318,8 @@ def _substitution(index: str, position: Expr) -> Callable[[Expr], Expr]:
                 return replace(node, indices=indices)
             case IndexValue() if node.value.index == index:
                 return position
+            case Call() if node.fn in COMPARES:
+                return replace(node, args=comparable(node.args))
             case _:
                 return node
 
