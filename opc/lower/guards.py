@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from opc.analysis.patterns import conjunction
 from opc.analysis.value_types import affine_of
-from opc.ir.affine import Affine, FloorDiv, Index
+from opc.ir.affine import Affine, AttrInt, FloorDiv, Index, Symbol, minimum
 from opc.ir.comparisons import excess
 from opc.ir.dtypes import DType, TypeVar, candidates
 from opc.ir.expr import (
@@ -58,7 +58,10 @@ def guards(condition: Expr, positive: Callable[[Affine], bool]) -> tuple[Guard, 
     if isinstance(condition, Call) and condition.fn in ("lt", "le", "gt", "ge"):
         a, b = (affine_of(x) for x in condition.args)
         if a is not None and b is not None:
-            return (without_division(excess(condition.fn, a, b), positive),)
+            over = excess(condition.fn, a, b)
+            if not over.indices() and any(map(_is_number, over.atoms())):
+                return (condition,)  # it bounds no loop, and attributes may be further apart than a number can say
+            return (without_division(over, positive),)
     return (condition,)
 
 
@@ -88,12 +91,42 @@ def without_division(f: Affine, positive: Callable[[Affine], bool]) -> Affine:
         if len(monomial) != 1 or abs(c) != 1 or not isinstance(monomial[0], FloorDiv):
             continue
         n, d = monomial[0].numerator, monomial[0].denominator
-        if not positive(d):
-            continue
-        rest = f - Affine(((monomial, c),))
+        if not positive(d) or (not n.indices() and any(map(_is_number, n.atoms()))):
+            continue  # an attribute times the divisor may be no number of 64 bits
+        rest = bounded(f - Affine(((monomial, c),)))
         # n // d >= -rest just where n >= -rest * d, and n // d <= rest just where n <= rest * d + d - 1.
         return without_division(n + rest * d if c == 1 else rest * d + d - 1 - n, positive)
     return f
+
+
+def bounded(g: Affine) -> Affine:
+    """Return an expression of the sign that `g` has, whose value is far from the ends of 64 bits whatever attributes say.
+
+    `i <= n` is `n - i >= 0`, and a loop over i ends before `n + 1`, with any n. So what attributes make up of it is cut to what
+    is more than indices and sizes come to; where an attribute is the factor of an index, it is none of those that a loop has.
+    """
+    said = Affine(tuple((m, c) for m, c in g.terms if any(_is_number(a) for a in Affine(((m, 1),)).atoms())))
+    rest = g - said
+    if not said.terms or said.indices() or any(abs(c) >= (_NEAR if m else _FAR // 4) for m, c in rest.terms):
+        return g
+    if all(c < 0 for _, c in said.terms):
+        return rest - _cut(-said)  # the least number has no opposite
+    return rest + _cut(said)
+
+
+def _is_number(a: Symbol) -> bool:
+    return isinstance(a, AttrInt) and not a.flag
+
+
+def _cut(e: Affine) -> Affine:
+    """Return what is nearest to `e` between -1 - `_FAR` and `_FAR`."""
+    far, last = Affine.of(_FAR), Affine.of(-1)
+    return last - minimum(last - minimum(e, far), far)
+
+
+_NEAR = 2**8
+_FAR = 2**48
+"""More than indices and sizes with factors below `_NEAR` come to, and so much less than 2^63 that small multiples fit."""
 
 
 def inside(read: Read, sizes: tuple[Affine, ...], bounded: Mapping[Affine, Affine]) -> tuple[Affine, ...]:

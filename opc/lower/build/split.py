@@ -34,6 +34,7 @@ from opc.lower.build.access import Accesses
 from opc.lower.build.context import NO_RANGE, LoopContext, VectorRange
 from opc.lower.guards import (
     Guard,
+    bounded,
     guard_indices,
     guards,
     inside,
@@ -106,7 +107,7 @@ def condition(known: LoopContext, found: tuple[Guard, ...]) -> Expr:
 
 def as_condition(g: Guard) -> Expr:
     """Return a guard as a condition."""
-    return compare("ge", IndexValue(g), number(0)) if isinstance(g, Affine) else g
+    return compare("ge", IndexValue(bounded(g)), number(0)) if isinstance(g, Affine) else g
 
 
 def narrow(known: LoopContext, found: tuple[Guard, ...], over: VectorRange, low: str, high: str) -> Body:
@@ -128,10 +129,10 @@ def clip(
         return If(never, (Store(high, low),))
     coefficient = g.coefficient(index)
     assert coefficient is not None, "a guard that narrows a range is affine in its index"
-    factor = coefficient
+    factor, rest = coefficient, bounded(g) - coefficient * Affine.of(Index(index))
     if step is not None and coefficient in (step[0], -step[0]):
         factor = Affine.of(Index(step[1])) if coefficient == step[0] else -Affine.of(Index(step[1]))
-    return Do(call("clip", low, high, IndexValue(factor), IndexValue(g - coefficient * Affine.of(Index(index)))))
+    return Do(call("clip", low, high, IndexValue(factor), IndexValue(rest)))
 
 
 def clip_by_data(known: LoopContext, found: tuple[Bound, ...], ends: tuple[Local, Local]) -> Body:

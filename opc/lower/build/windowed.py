@@ -34,7 +34,7 @@ from opc.loops.values import (
 )
 from opc.lower.build.access import Accesses
 from opc.lower.build.context import NO_RANGE, LoopContext, VectorRange
-from opc.lower.guards import Guard, is_known_inside
+from opc.lower.guards import Guard, bounded, is_known_inside
 from opc.lower.loop_ir import WindowSearch
 from opc.lower.nests.windowed import WindowedReduction, at_zero, read_at_zero, row_window
 
@@ -87,7 +87,7 @@ def _reduce_windows(
         for g in a.guards:
             assert isinstance(g, Affine), "the conditions of a row are affine"
             steps = [g.coefficient(i) or Affine.of(0) for i in (index, found.vector)]
-            guards.append(Init((number(n), *map(IndexValue, (*steps, at_zero(g, {index, found.vector}))))))
+            guards.append(Init((number(n), *map(IndexValue, (*steps, at_zero(bounded(g), {index, found.vector}))))))
     element, weight = (
         (Word("nullptr"), number(0)) if r is None else (Address(r.operand, None), accesses.offset(found.at_origin(r), {}))
         for r in (found.element, found.weight)

@@ -200,17 +200,24 @@ OPC_INLINE void with_count(int64_t count, int64_t stride, F f) {
 OPC_INLINE int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 OPC_INLINE int64_t greatest(int64_t a, int64_t b) { return a > b ? a : b; }
 
+/* Whether coefficient * i + rest >= 0 where i is not negative, whatever numbers an attribute makes of the others. */
+OPC_INLINE bool reaches(int64_t coefficient, int64_t i, int64_t rest) {
+  int64_t sum;
+  if (__builtin_mul_overflow(coefficient, i, &sum)) return coefficient > 0;
+  return __builtin_add_overflow(sum, rest, &sum) ? rest > 0 : sum >= 0;
+}
+
 /* Narrows [low, high) to the i with coefficient * i + rest >= 0; what is left lies within it, also where that is nothing. */
 OPC_INLINE void clip(int64_t &low, int64_t &high, int64_t coefficient, int64_t rest) {
   if (coefficient == 1) {
-    low = least(greatest(low, -rest), high);
+    low = rest <= -high ? high : greatest(low, -rest);
   } else if (coefficient == -1) {
-    high = greatest(least(high, rest + 1), low);
+    high = rest >= high ? high : greatest(rest + 1, low);
   } else if (coefficient > 0) {
     /* Most ranges need no clipping, and a division takes long. */
-    if (coefficient * low + rest < 0) low = least(greatest(low, -floordiv(rest, coefficient)), high);
+    if (!reaches(coefficient, low, rest)) low = least(greatest(low, -floordiv(rest, coefficient)), high);
   } else if (coefficient < 0) {
-    if (coefficient * (high - 1) + rest < 0) high = greatest(least(high, floordiv(rest, -coefficient) + 1), low);
+    if (!reaches(coefficient, high - 1, rest)) high = greatest(least(high, -floordiv(rest + 1, coefficient)), low);
   } else if (rest < 0) {
     high = low;
   }
