@@ -157,6 +157,9 @@ def _parse(text: SourceText, found: Diagnostics, report: bool = False) -> ast.Mo
             hint = None
             if "Maybe you meant '==' or ':='" in message or "forgot a comma" in message:
                 message = "invalid syntax"
+            if re.fullmatch(r"\([\w\s]+=[^=]+\)", text.value):
+                message, hint = "invalid syntax", "`==` compares"
+            message = re.sub(r" on line \d+$", "", message)  # a line of the text, not of the file
             if "unexpected indent" in message or "unindent" in message:
                 message, hint = "unexpected indentation", "all statements begin in the same column"
             found.error(message, text.span(at, end), hint)

@@ -382,7 +382,7 @@ WHOLE: list[Case] = [
     case("gradient: {body: d_x = d_y, saves: [⟦z⟧]}", "'z' is no output, so it can't be saved"),
     case("gradient: {body: d_x = d_y * y, saves: [y, ⟦y⟧]}", "'y' is saved twice"),
     case("types: {T: integer}\n⟦gradient⟧: {body: d_x = d_y}", "nothing here can be differentiated"),
-    case("gradient: {body: d_x = ⟦y⟧}", "unknown name 'y'"),
+    case("gradient: {body: d_x = ⟦y⟧}", "'y' is an output, which a gradient reads where `saves` lists it"),
     case(
         "broadcast: true\ngradient: {body: 'd_x[...] = ⟦mean[broadcast(x)](d_y[...])⟧'}", "mean does not run over broadcast axes"
     ),

@@ -76,6 +76,11 @@ FORM: list[Case] = [
     case("⟦gradient⟧: {saves: [y]}", "the key 'body' is missing in 'gradient'"),
     case("gradient: {body: d_x = d_y, ⟦mode⟧: auto}", "unknown key 'mode'"),
     case("gradient: {⟦body⟧: ''}", "the body is empty"),
+    case(
+        "kernel: |\n  t = x * x\n  y = tanh(t)\ngradient: {body: 'd_x = d_y * (1 - ⟦y⟧ ** 2) * 2 * x * ⟦t⟧ / x ** 2'}",
+        "'y' is an output, which a gradient reads where `saves` lists it",
+        "'t' is a temporary of the kernel: a gradient computes it itself",
+    ),
     case("⟦kernel⟧: ''", "the body is empty"),
 ]
 

@@ -21,6 +21,7 @@ HINTS: list[tuple[Case, str]] = [
     (kernel("y = x ^ 2", **BOTH), "write `... if T in integer else ...`"),
     (kernel("y = exp(x) if T in floating else exp(x)", **BOTH), "convert with cast(U, ...)"),
     (kernel("y = ~x", **MIXED), "convert with cast(int64, ...)"),
+    (case("require: [⟦N = 3⟧]\ninputs: {x: 'T[N]'}\noutputs: {y: 'T[N]'}"), "`==` compares"),
     (kernel("y = x << i", **MIXED), "convert with cast(int64, ...)"),
     (kernel("y = x if i > 0 & x > 0 else 0", **MIXED), "(a > 0) & (b > 0)"),
     (kernel("y = x + cast(T, i >> -1)", **MIXED), "`>>` shifts the other way than `<<`"),

@@ -37,9 +37,12 @@ def explicit_backward(spec: Spec, forward: Op, found: Diagnostics) -> Op | None:
         Operand(f"d_{o.name}", o.type, o.dims, True, f"Gradient with respect to {o.name}.", at, permuted=o.permuted)
         for o in differentiable
     ]
+    unsaved = dict.fromkeys((o.name for o in forward.outputs), "an output, which a gradient reads where `saves` lists it")
+    gone = dict.fromkeys((o.name for o in forward.temporaries), "a temporary of the kernel: a gradient computes it itself")
     scope = Scope(
         types={t.name: t for t in forward.types},
         operands={o.name: o for o in (*forward.inputs, *saved, *cotangents)},
+        elsewhere={**unsaved, **gone},
         attributes={a.name: a for a in forward.attributes},
         dims=_dims(forward),
         groups={d.name: o.span for o in forward.inputs for d in o.dims if isinstance(d, Group)},
