@@ -91,9 +91,10 @@ def without_division(f: Affine, positive: Callable[[Affine], bool]) -> Affine:
         if len(monomial) != 1 or abs(c) != 1 or not isinstance(monomial[0], FloorDiv):
             continue
         n, d = monomial[0].numerator, monomial[0].denominator
-        if not positive(d) or (not n.indices() and any(map(_is_number, n.atoms()))):
-            continue  # an attribute times the divisor may be no number of 64 bits
-        rest = bounded(f - Affine(((monomial, c),)))
+        rest = f - Affine(((monomial, c),))
+        numbers = rest if n.indices() else n  # an attribute times the divisor may be no number of 64 bits
+        if not positive(d) or any(map(_is_number, numbers.atoms())):
+            continue
         # n // d >= -rest just where n >= -rest * d, and n // d <= rest just where n <= rest * d + d - 1.
         return without_division(n + rest * d if c == 1 else rest * d + d - 1 - n, positive)
     return f

@@ -105,9 +105,9 @@ def condition(known: LoopContext, found: tuple[Guard, ...]) -> Expr:
     return conjunction(tests) if tests else Const(True, DType.BOOL)
 
 
-def as_condition(g: Guard) -> Expr:
-    """Return a guard as a condition."""
-    return compare("ge", IndexValue(bounded(g)), number(0)) if isinstance(g, Affine) else g
+def as_condition(g: Guard, cut: bool = True) -> Expr:
+    """Return a guard as a condition, with what attributes say cut to what is far, where integers have 64 bits."""
+    return compare("ge", IndexValue(bounded(g) if cut else g), number(0)) if isinstance(g, Affine) else g
 
 
 def narrow(known: LoopContext, found: tuple[Guard, ...], over: VectorRange, low: str, high: str) -> Body:

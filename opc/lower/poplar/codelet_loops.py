@@ -168,7 +168,7 @@ class CodeletLoops(PointLoops):
         body: list[Statement] = []
 
         def unless(g: Guard) -> None:
-            lines, value = self._inside(as_condition(g))
+            lines, value = self._inside(as_condition(g, cut=False))
             body.extend([*lines, If(Call("not", (value,), DType.BOOL), (Continue(),))])
 
         # An index may be looked up where the guards say that there is one.
