@@ -264,31 +264,50 @@ def load(spec: str | os.PathLike[str]) -> LoadedOp | RankedOp | VariadicOp:
 
 def _load_overloads(path: Path, text: bytes, load_member: Callable[[Path], LoadedOp]) -> RankedOp | VariadicOp:
     """Return the ops of a text of several ranks or counts as one function; each is loaded by the path that is its own."""
-    from opc.spec.instances import read_instances
-    from opc.spec.instantiate import inputs_of
+    from opc.spec.instances import numbers_of, read_instances
+    from opc.spec.instantiate import inputs_of, lengths_of
 
-    read = read_instances(text.decode("utf-8", "replace"))
+    written = text.decode("utf-8", "replace")
+    read = read_instances(written)
     assert read is not None, "a text of which there are paths of several ops"
     root, instances = read
     told, mistakes = Told(), list[Diagnostic]()
-    members: dict[int, LoadedOp] = {}
-    for number in instances.numbers:
+    keys = [i.key for i in instances]
+    members: dict[files.Numbers, LoadedOp] = {}
+    for numbers in numbers_of(written):
         try:
-            members[number] = load_member(path.with_stem(path.stem + files.suffix(instances.key, number)))
+            members[numbers] = load_member(path.with_stem(path.stem + files.suffix(keys, numbers)))
         except SpecError as error:
             mistakes += told.new(error.diagnostics)
     if mistakes:
         raise SpecError(mistakes)
-    inputs = {number: inputs_of(root, instances, number) for number in members}
-    number, first = next(iter(members.items()))
-    name = first.__name__.removesuffix(files.suffix(instances.key, number))
-    kind = RankedOp if instances.key == files.RANKS else VariadicOp
-    return kind(name, members, inputs, (_unpickle_overloads, str(path), text))
+    inputs = {numbers: inputs_of(root, instances, numbers) for numbers in members}
+    lengths = {numbers: lengths_of(root, instances, numbers) for numbers in members}
+    numbers, first = next(iter(members.items()))
+    name = first.__name__.removesuffix(files.suffix(keys, numbers))
+    again = (_unpickle_overloads, str(path), text)
+    if files.COUNTS not in keys:
+        return RankedOp(name, members, inputs, lengths, again)
+    by_count: dict[int, LoadedOp | RankedOp] = {n[-1]: op for n, op in members.items()}
+    if files.RANKS in keys:
+        for count in by_count:
+            own = {n: op for n, op in members.items() if n[-1] == count}
+            by_count[count] = RankedOp(f"{name}{count}", own, inputs, lengths, (_unpickle_count, str(path), text, count))
+    return VariadicOp(name, by_count, {n[-1]: given for n, given in inputs.items()}, again)
 
 
 def _unpickle_overloads(name: str, text: bytes) -> RankedOp | VariadicOp:
     """Return the ops that the text of a spec of several ranks or counts describes."""
     return _load_overloads(Path(name), text, lambda member: _unpickle(str(member), text))
+
+
+def _unpickle_count(name: str, text: bytes, count: int) -> RankedOp:
+    """Return the ops of one count that the text of a spec of several ranks and counts describes."""
+    op = _unpickle_overloads(name, text)
+    assert isinstance(op, VariadicOp)
+    member = op.members[f"{op.__name__}{count}"]
+    assert isinstance(member, RankedOp)
+    return member
 
 
 def _unpickle(name: str, text: bytes) -> LoadedOp:

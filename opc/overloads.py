@@ -7,8 +7,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from opc.names import spelled
+
 if TYPE_CHECKING:
     from opc.api import LoadedOp
+    from opc.spec.files import Numbers
     from opc.spec.instantiate import Operand
 
 
@@ -19,16 +22,16 @@ class OverloadedOp:
     member that is chosen, with its results, gradients and errors.
     """
 
-    def __init__(self, name: str, members: Mapping[int, LoadedOp], by: str, again: tuple[Any, ...]) -> None:
-        """Join loaded ops by their numbers; `by` says what chooses, and `again` is a function with its arguments that loads the
+    def __init__(self, name: str, members: Sequence[LoadedOp | RankedOp], by: str, again: tuple[Any, ...]) -> None:
+        """Join loaded ops, the greatest last; `by` says what chooses, and `again` is a function with its arguments that loads the
         same anew, for pickles."""
         self.__name__ = self.__qualname__ = name
-        self.members: Mapping[str, LoadedOp] = MappingProxyType({op.__name__: op for op in members.values()})
+        self.members: Mapping[str, LoadedOp | RankedOp] = MappingProxyType({op.__name__: op for op in members})
         self._again = again
-        greatest = members[max(members)]
+        greatest = members[-1]
         self.__doc__ = f"{name}, by {by}: {_listed([*self.members])}.\n\nOf {greatest.__name__}:\n\n{greatest.__doc__}"
 
-    def __getattr__(self, name: str) -> LoadedOp:
+    def __getattr__(self, name: str) -> LoadedOp | RankedOp:
         """Return a member by its name."""
         if not name.startswith("_") and name in self.members:
             return self.members[name]
@@ -49,22 +52,29 @@ class OverloadedOp:
 class RankedOp(OverloadedOp):
     """The ops of a spec of several ranks as one function, which calls the one whose number of axes the operands have.
 
-    They take the same arguments.
+    They take the same arguments. Where several take operands of these axes, the lengths of lists choose.
     """
 
     def __init__(
-        self, name: str, members: Mapping[int, LoadedOp], inputs: Mapping[int, Sequence[Operand]], again: tuple[Any, ...]
+        self,
+        name: str,
+        members: Mapping[Numbers, LoadedOp],
+        inputs: Mapping[Numbers, Sequence[Operand]],
+        lengths: Mapping[Numbers, Mapping[str, int]],
+        again: tuple[Any, ...],
     ) -> None:
-        """Join the loaded ops of each rank, of which `inputs` says how many axes its operands have."""
-        super().__init__(name, members, "the number of axes", again)
+        """Join the loaded ops of each rank, of which `inputs` says how many axes its operands have, `lengths` how many elements
+        its lists."""
+        super().__init__(name, [*members.values()], "the number of axes", again)
         greatest = members[max(members)]
         # Inputs come first; a word of Python is another name there than in messages.
         self._parameters = tuple(inspect.signature(greatest).parameters)
         self._inputs = dict(zip(self._parameters, greatest.inputs))
-        self._ranks = [
-            (rank, op, {n: o.axes for n, o in zip(op.inputs, inputs[rank], strict=True) if o.axes is not None})
-            for rank, op in members.items()
-        ]
+        self._ranks = []
+        for ranks, op in members.items():
+            given = (o.axes for o in inputs[ranks] for _ in range(ranks[-1] if o.several else 1))
+            axes = {n: count for n, count in zip(op.inputs, given, strict=True) if count is not None}
+            self._ranks.append((lengths[ranks], op, axes))
         self.__wrapped__ = greatest
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -75,10 +85,11 @@ class RankedOp(OverloadedOp):
         """
         given = {**dict(zip(self._parameters, args)), **kwargs}
         counts = {name: _axes(given[p]) for p, name in self._inputs.items() if given.get(p) is not None}
-        fitting = [(rank, op) for rank, op, axes in self._ranks if all(axes.get(n, k) == k for n, k in counts.items())]
+        fitting = [(lists, op) for lists, op, axes in self._ranks if all(axes.get(n, k) == k for n, k in counts.items())]
         if len(fitting) > 1:
-            lengths = _lengths(value for p, value in given.items() if p not in self._inputs)
-            fitting = [(rank, op) for rank, op in fitting if rank in lengths] or fitting
+            told = {spelled(name): len(value) for name, value in given.items() if isinstance(value, list | tuple)}
+            chosen = [(lists, op) for lists, op in fitting if all(told.get(n, k) == k for n, k in lists.items())]
+            fitting = chosen or fitting
         if len(fitting) == 1:
             return fitting[0][1](*args, **kwargs)
         if not fitting:
@@ -105,10 +116,14 @@ class VariadicOp(OverloadedOp):
     """
 
     def __init__(
-        self, name: str, members: Mapping[int, LoadedOp], inputs: Mapping[int, Sequence[Operand]], again: tuple[Any, ...]
+        self,
+        name: str,
+        members: Mapping[int, LoadedOp | RankedOp],
+        inputs: Mapping[int, Sequence[Operand]],
+        again: tuple[Any, ...],
     ) -> None:
         """Join the loaded ops of each count, of which `inputs` says which operands are several."""
-        super().__init__(name, members, "the number of operands", again)
+        super().__init__(name, [*members.values()], "the number of operands", again)
         self._counts = dict(members)
         greatest = max(members)
         own = inspect.signature(members[greatest]).parameters
@@ -145,7 +160,7 @@ class VariadicOp(OverloadedOp):
         named |= {name: value for name, value in kwargs.items() if name not in lists}
         return op(*positional, *args[len(names) :], **named)
 
-    def _chosen(self, lists: Mapping[str, Sequence[Any]], given: Mapping[str, Any]) -> LoadedOp:
+    def _chosen(self, lists: Mapping[str, Sequence[Any]], given: Mapping[str, Any]) -> LoadedOp | RankedOp:
         """Return the op that has as many operands as lists of them hold; without such, as another list has elements."""
         lengths = {len(value) for value in lists.values()}
         if len(lengths) > 1:

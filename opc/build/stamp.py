@@ -22,7 +22,7 @@ from opc import config
 from opc.backends import environments
 from opc.backends.package import MANIFEST
 from opc.names import op_name
-from opc.spec.files import content, key_of, number_of, suffix
+from opc.spec.files import content, keys_of, numbers_at, suffix
 from opc.spec.files import digest as spec_digest
 
 NAME = "build/stamp.json"
@@ -52,7 +52,7 @@ def fresh_package(spec: Path, out: Path, backends: Sequence[str] | None) -> Path
         if name is None:
             return None
         package = out / name
-        stamp = _current(package, spec_digest(text, number_of(spec, text)))
+        stamp = _current(package, spec_digest(text, numbers_at(spec, text)))
         if stamp is None:
             return None
         # A backend that could not be built is left out of "all", as it was; naming it shows why.
@@ -65,8 +65,8 @@ def fresh_package(spec: Path, out: Path, backends: Sequence[str] | None) -> Path
 def op_of(spec: Path, text: bytes) -> str | None:
     """Return the name of the op that a spec's path and text describe, without parsing it; None where it is not seen at once."""
     found = _NAME.search(text)
-    number, key = number_of(spec, text), key_of(text)
-    return None if found is None else op_name(found[1].decode() + ("" if number is None or key is None else suffix(key, number)))
+    numbers = numbers_at(spec, text)
+    return None if found is None else op_name(found[1].decode() + ("" if numbers is None else suffix(keys_of(text), numbers)))
 
 
 def _current(package: Path, spec_hash: str, but: frozenset[str] = frozenset()) -> dict[str, Any] | None:

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 from opc.backends.package import BUILD, MANIFEST
 from opc.build import files, locks, stamp
 from opc.records import dataclass
-from opc.spec.files import content, file_of, number_of
+from opc.spec.files import content, file_of, numbers_at
 from opc.spec.files import digest as spec_digest
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class Records:
             record = json.loads((package / NAME).read_text(encoding="utf-8"))
             listed = (package / MANIFEST).read_bytes()
             current = (
-                record["spec"] == [file_of(spec).name, spec_digest(text, number_of(spec, text))]
+                record["spec"] == [file_of(spec).name, spec_digest(text, numbers_at(spec, text))]
                 and record["shared"] == self.shared
                 and record["manifest"] == hashlib.sha256(listed).hexdigest()
                 and stamp.signatures(record["sources"]) == record["sources"]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import field
+from itertools import pairwise
 
 from opc.records import dataclass
 from opc.spec.text import STRING
@@ -26,6 +28,10 @@ class Copies:
     """The attributes that are lists of so many elements."""
     temporaries: frozenset[str] = frozenset()
     """The temporaries of a body of which there are so many."""
+    ranks: Mapping[str, int] = field(default_factory=dict)
+    """The groups that have another number of axes, with it."""
+    others: frozenset[str] = frozenset()
+    """These, and the operands and dimensions of which there is another number: they are written out apart."""
 
     @property
     def of(self) -> str:
@@ -43,6 +49,10 @@ class Copies:
     def each(self, name: str) -> list[str]:
         """Return what a name is in each copy."""
         return [f"{name}{i}" for i in range(self.number)]
+
+    def names_group(self, kind: str) -> bool:
+        """Whether the type of an operand has the axes of one of the groups."""
+        return any(a.text == "*" and b.text in self.groups for a, b in pairwise(tokens(kind)))
 
     def counts(self, name: str) -> bool:
         """Whether a list with an element for each names this."""

@@ -107,8 +107,18 @@ class Expander:
     def _step(self, i: int, axis: int | None) -> tuple[int, list[SourceText] | None]:
         """Return the token behind those that are written next, and what is written for them; None for what they are."""
         name = self.text_of(i)
+        if self.is_star(i) and self._is_of_others(i):
+            return i + 1, None
         if self.is_star(i):
             return self._star(i, axis)
+        if (
+            name in ("size", "rank")
+            and self.text_of(i + 1) == "("
+            and self.text_of(i + 2) in {*self.copies.groups, *self.copies.ranks}
+        ):
+            call = self._of_any_group(i, axis)
+            if call is not None:
+                return call
         if name in (*OF_GROUP, *OF_PACK) and self.text_of(i + 1) == "(":
             call = (self._of_group if name in OF_GROUP else self._of_pack)(i, axis)
             if call is not None:
@@ -117,12 +127,14 @@ class Expander:
             call = self._unravelled(i, axis)
             if call is not None:
                 return call
-        if (name in JOINED or name in _NESTED) and self.text_of(i + 1) == "(" and self.is_star(i + 2):
+        folds = (name in JOINED or name in _NESTED) and self.text_of(i + 1) == "(" and self.is_star(i + 2)
+        if folds and not self._is_of_others(i + 2):
             close = self.partner.get(i + 1, -1)
             inside = self._inside(i + 2)
             if inside is not None and inside[2] == close:
                 return close + 1, self._folded(i, name, inside, axis)
-        if name == "pad" and i + 1 in self.partner and self.is_star(i + 2) and self._inside(i + 2) is not None:
+        pads = name == "pad" and i + 1 in self.partner and self.is_star(i + 2) and self._inside(i + 2) is not None
+        if pads and not self._is_of_others(i + 2):
             return self.partner[i + 1] + 1, self._padded(i, axis)
         if name in self.copies.lists and axis is not None and self.text_of(i + 1) != "[":
             return i + 1, [self._put(i, i + 1, f"{name}[{axis}]")]
@@ -136,6 +148,8 @@ class Expander:
             of_each = f"each {self.copies.of} has a '{name}' of its own"
             message = f"there are several '{name}'" if name in self.copies.packs else of_each
             self._refuse(i, message, "write *(...), and name it there")
+        if axis is not None and name in self.copies.others and self._is_beside(i):
+            self._refuse(i, f"there are as many of '{name}' as another list of numbers says", self._hint_of_other(name))
         return i + 1, None
 
     def _star(self, i: int, axis: int | None) -> tuple[int, list[SourceText] | None]:
@@ -163,6 +177,53 @@ class Expander:
     def _listed(self, i: int, names: Sequence[str]) -> list[SourceText]:
         """Return names with commas between them, each in the place of the star and what stands behind it."""
         return self._separated(i, [[self._put(i, i + 2, name)] for name in names], ", ")
+
+    def _is_of_others(self, star: int) -> bool:
+        """Whether a star spreads what another list of numbers tells: it is written out for that one."""
+        if self.text_of(star + 1) != "(":
+            return False
+        inside = self._inside(star)
+        within = [k for k in range(inside[0], inside[1]) if self._star_of(k) == star] if inside is not None else []
+        return not any(self._differs(k) for k in within) and any(self.text_of(k) in self.copies.others for k in within)
+
+    def _star_of(self, i: int) -> int | None:
+        """Return the star that spreads a token: its own, or that of the nearest brackets around it; None without one."""
+        if self.is_star(i - 1):
+            return i - 1
+        inside = self.opener[i]
+        while inside >= 0:
+            if self.is_star(inside - 1):
+                return inside - 1
+            inside = self.opener[inside]
+        return None
+
+    def _is_beside(self, i: int) -> bool:
+        """Whether what another list of numbers tells is named where one axis or operand is meant."""
+        star, counted = (
+            self._star_of(i),
+            self.text_of(i - 1) == "(" and self.text_of(i - 2) in ("rank", "count", "size", "unravel"),
+        )
+        return not counted and (star is None or not (self._is_of_others(star) or star == i - 1))
+
+    def _hint_of_other(self, name: str) -> str | None:
+        return f"write size({name}, axis(S)) for the size of its axis of the same number" if name in self.copies.ranks else None
+
+    def _of_any_group(self, i: int, axis: int | None) -> tuple[int, list[SourceText] | None] | None:
+        """Write out `size(S, k)`, the size of axis k of a group, and `rank(S)` of any; None for another call.
+
+        Where another list of numbers tells k, that is left as it is.
+        """
+        group, close = self.text_of(i + 2), self.partner.get(i + 1, -1)
+        rank = self.copies.ranks.get(group, self.copies.number)
+        if self.text_of(i) == "rank":
+            return (close + 1, [self._put(i, close + 1, str(rank))]) if close == i + 3 else None
+        if self.text_of(i + 3) != "," or close < i + 5:
+            return None
+        place = "".join(part.value for part in self.run(i + 4, close, axis)).strip()
+        if not place.isdecimal():
+            apart = any(self.text_of(k) in self.copies.others for k in range(i + 4, close))
+            return (close + 1, None) if apart else None
+        return close + 1, [self._put(i, close + 1, f"{group}{place}" if int(place) < rank else "0")]
 
     def _named(self, i: int, group: str) -> Sequence[str]:
         """Return what a group stands for on each axis, with the extents where a reduction or statement runs over them."""
@@ -293,7 +354,7 @@ class Expander:
         """Whether a token is something else in each copy: a group, what there are several of, or a list, no element of it."""
         name = self.text_of(i)
         if name in self.copies.lists:
-            return self.text_of(i + 1) != "["
+            return self.text_of(i + 1) not in ("[", "(")
         return name in self.copies.groups or self.copies.is_several(name)
 
     def is_star(self, i: int) -> bool:
@@ -313,5 +374,5 @@ class Expander:
     def _refuse_nested(self, i: int) -> None:
         self._refuse(i, f"this is written once for each {self.copies.of} already", "leave out the star")
 
-    def _refuse(self, i: int, message: str, hint: str) -> None:
+    def _refuse(self, i: int, message: str, hint: str | None) -> None:
         self.found.error(message, self.text.span(self.tokens[i].start, self.tokens[i].end), hint)

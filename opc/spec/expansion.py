@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from itertools import pairwise
 
 from opc.diagnostics import Diagnostics
 from opc.records import dataclass, replace
@@ -68,17 +67,21 @@ class Texts:
 
     def count_axes(self, text: str) -> int | None:
         """Return how many axes an operand of this type has; None where that is the same for all ranks, or open."""
-        if not any(a.text == "*" and b.text in self.copies.groups for a, b in pairwise(tokens(text))):
+        if not self.copies.names_group(text):
             return None
-        written = Texts(self.copies, Diagnostics()).shape(SourceText.of(text, ""))
-        writer = Expander(written, self.copies, None, Diagnostics())
-        inside = [i for i, opener in enumerate(writer.opener) if opener >= 0 and writer.opener[opener] < 0]
-        if any(writer.is_star(i) or writer.text_of(i) == "." for i in inside):
-            return None
-        return 1 + sum(writer.text_of(i) == "," for i in inside)
+        return count_axes(Texts(self.copies, Diagnostics()).shape(SourceText.of(text, "")).value)
 
     def _written(self, text: SourceText, named: Named | None, copy: int | None = None) -> SourceText:
         return _joined(text, Expander(text, self.copies, named, self.found).whole(copy))
+
+
+def count_axes(kind: str) -> int | None:
+    """Return how many axes an operand of a type that is written out has; None where it has groups of axes."""
+    writer = Expander(SourceText.of(kind, ""), Copies(0), None, Diagnostics())
+    inside = [i for i, opener in enumerate(writer.opener) if opener >= 0 and writer.opener[opener] < 0]
+    if any(writer.is_star(i) or writer.text_of(i) == "." for i in inside):
+        return None
+    return 1 + sum(writer.text_of(i) == "," for i in inside) if inside else 0
 
 
 def _joined(whole: SourceText, parts: Iterator[SourceText]) -> SourceText:

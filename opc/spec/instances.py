@@ -1,8 +1,8 @@
-"""What a spec says of the ops that it describes: one, or one for each number that stands under `ranks` or `counts`.
+"""What a spec says of the ops that it describes: one, or one for each number that is listed under `ranks` or `counts`.
 
 With `ranks: {S: [1, 2, 3], K: S}`, the groups `*S` and `*K` have one, two or three axes; with `counts: {x: [2, 3, 4], N: x}`
-there are two, three or four operands `x`, each with a dimension `N` of its own. `opc.spec.instantiate` writes such a spec out for
-one of the numbers.
+there are two, three or four operands `x`, each with a dimension `N` of its own. With two lists, `ranks: {S: [1, 2], O: [1, 2]}` or
+one under each key, there is an op for each pair of numbers. `opc.spec.instantiate` writes such a spec out for one of them.
 
 This is polymorphism by monomorphisation: an op per rank, as in `max_pool1d` and `max_pool2d`, or per count, as in `concat2`.
 """
@@ -10,11 +10,12 @@ This is polymorphism by monomorphisation: an op per rank, as in `max_pool1d` and
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import product
 
 from opc.diagnostics import Diagnostics, Source
 from opc.records import dataclass
 from opc.spec.copies import words
-from opc.spec.files import COUNTS, RANKS
+from opc.spec.files import COUNTS, KEYS, RANKS
 from opc.spec.text import name_problem
 from opc.spec.yaml_tree import MappingNode, Node, Scalar, SequenceNode, parse_yaml, scalar_value
 
@@ -24,7 +25,7 @@ MAX_NUMBER = 8
 
 @dataclass(frozen=True, slots=True)
 class Instances:
-    """What a spec says under `ranks` or `counts`, its `key`: the numbers, in order, and what there are so many of, by name."""
+    """What a list under `ranks` or `counts`, its `key`, says: the numbers, in order, and what there are so many of, by name."""
 
     key: str
     numbers: tuple[int, ...]
@@ -47,57 +48,61 @@ _WORDS = {
 }
 
 
-def instances_of(root: MappingNode, found: Diagnostics) -> Instances | None:
-    """Return what a spec says of several ops; None where it describes one, or says it wrongly, which is recorded."""
-    keys = [key for key, _ in root.entries if key.text.value in _WORDS]
-    if not keys:
-        return None
-    key = keys[0].text.value
-    other = next((k for k in keys if k.text.value != key), None)
-    if other is not None:
-        found.error("an op is of several ranks or of several counts, not of both", other.span, "write two specs")
-        return None
-    node, said = entry(root, key), _WORDS[key]
+def instances_of(root: MappingNode, found: Diagnostics) -> tuple[Instances, ...]:
+    """Return what the lists of numbers of a spec say, those of ranks first; none where it describes one op, or says it wrongly,
+    which is recorded."""
     before = len(found.items)
+    made = [instances for key in KEYS for instances in _under(root, key, found)]
+    return tuple(made) if len(found.items) == before else ()
+
+
+def _under(root: MappingNode, key: str, found: Diagnostics) -> list[Instances]:
+    """Return what the lists under a key say."""
+    place = next((k.span for k, _ in root.entries if k.text.value == key), None)
+    if place is None:
+        return []
+    node, said = entry(root, key), _WORDS[key]
     if not isinstance(node, MappingNode) or not node.entries:
-        place = keys[0].span if node is None else node.span
-        found.error(f"expected a mapping of {said.named}s to their {key}", place, f"write {said.example}")
-        return None
+        at = place if node is None else node.span
+        found.error(f"expected a mapping of {said.named}s to their {key}", at, f"write {said.example}")
+        return []
     listed = [(k, value) for k, value in node.entries if isinstance(value, SequenceNode)]
-    if len(listed) != 1:
-        place = listed[1][0].span if listed else node.entries[0][0].span
-        found.error(f"one {said.named} lists the {key}, the others name it", place, f"write {said.longer}")
-        return None
-    numbers = tuple(_numbers(listed[0][1], said.number, found))
-    name = listed[0][0].text.value
-    for _, value in node.entries:
-        if isinstance(value, Scalar) and value.text.value != name:
-            found.error(f"'{value.text.value}' lists no {key}", value.span, f"write {name}")
+    if not listed:
+        found.error(f"one {said.named} lists the {key}, the others name it", node.entries[0][0].span, f"write {said.longer}")
+        return []
+    if len(listed) > 1 and key == COUNTS:
+        found.error("one name lists the counts, the others name it", listed[1][0].span, f"write {said.longer}")
+        return []
+    numbers = {k.text.value: tuple(_numbers(value, said.number, found)) for k, value in listed}
+    names = {name: [name] for name in numbers}
+    for k, value in node.entries:
+        if isinstance(value, Scalar) and value.text.value in names:
+            names[value.text.value].append(k.text.value)
+        elif isinstance(value, Scalar):
+            found.error(f"'{value.text.value}' lists no {key}", value.span, f"write {' or '.join(numbers)}")
         elif isinstance(value, MappingNode):
             found.error(f"expected {key}, or the {said.named} that lists them", value.span)
     if key == RANKS:
         _check_groups(node, found)
     else:
         _check_packs(node, root, found)
-    if len(found.items) > before:
-        return None
-    return Instances(key, numbers, tuple(k.text.value for k, _ in node.entries))
+    return [Instances(key, numbers[name], tuple(names[name])) for name in numbers]
 
 
-def read_instances(text: str) -> tuple[MappingNode, Instances] | None:
+def read_instances(text: str) -> tuple[MappingNode, tuple[Instances, ...]] | None:
     """Return a spec's text as a tree, with what it says of several ops; None of one that describes one op, or can't be read."""
     found = Diagnostics()
     root = parse_yaml(Source("", text), found)
     if not isinstance(root, MappingNode):
         return None
     instances = instances_of(root, found)
-    return None if instances is None else (root, instances)
+    return (root, instances) if instances else None
 
 
-def numbers_of(text: str) -> tuple[int, ...]:
-    """Return the numbers for which a spec's text describes an op; none of one that describes one op, or can't be read."""
+def numbers_of(text: str) -> tuple[tuple[int, ...], ...]:
+    """Return the ranks and counts of each op that a spec's text describes; none of one that describes one op, or can't be read."""
     made = read_instances(text)
-    return () if made is None else made[1].numbers
+    return () if made is None else tuple(product(*(i.numbers for i in made[1])))
 
 
 def entry(node: Node, name: str) -> Node | None:

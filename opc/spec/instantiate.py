@@ -1,8 +1,9 @@
-"""Writes a spec of several ranks or counts out for one of its numbers, before anything looks at a name or a formula.
+"""Writes a spec of several ranks or counts out for one of its ops, before anything looks at a name or a formula.
 
 Of ranks, `*S` becomes the axes of the group, and `*(S*stride - 1)` the expression once for each of them; of counts, `x: T[N]`
-becomes the operands `x0: T[N0]` and `x1: T[N1]`, `*x` both. All that stands behind sees an op of fixed rank with single operands,
-and every character keeps its place in the file.
+becomes the operands `x0: T[N0]` and `x1: T[N1]`, `*x` both. Where there are several lists of numbers, that is done for one list
+after the other. All that stands behind sees an op of fixed rank with single operands, and every character keeps its place in the
+file.
 """
 
 from __future__ import annotations
@@ -13,31 +14,44 @@ from functools import partial
 from opc.diagnostics import Diagnostics
 from opc.records import dataclass, replace
 from opc.spec.copies import Copies, words
-from opc.spec.expansion import Texts
-from opc.spec.files import KEYS, RANKS, suffix
+from opc.spec.expansion import Texts, count_axes
+from opc.spec.files import KEYS, RANKS, Numbers, suffix
 from opc.spec.instances import Instances, entry, kind_of
 from opc.spec.text import SourceText
 from opc.spec.yaml_tree import MappingNode, Node, Scalar, SequenceNode
 
 
-def instantiate(root: MappingNode, instances: Instances, number: int, found: Diagnostics) -> MappingNode:
-    """Return a spec written out for one of its ranks or counts.
+def instantiate(root: MappingNode, instances: Sequence[Instances], numbers: Numbers, found: Diagnostics) -> MappingNode:
+    """Return a spec written out for some ranks and a count, one of each list.
 
     Mistakes are recorded: a name that a group, an axis, its index or one of several operands has, native code, a group where no
     axes can stand, several operands where one is meant.
     """
-    names = instances.names
-    lists = frozenset(_lists(root, names))
-    if instances.key == RANKS:
-        copies = Copies(number, groups=names, lists=lists)
-    else:
-        copies = Copies(number, packs=frozenset([*names, *(f"d_{name}" for name in names)]), lists=lists)
-    _check_names(root, copies, found)
+    every = _copies(root, instances, numbers)
+    for copies in every:
+        _check_names(root, copies, found)
     native = next((key for key, _ in root.entries if key.text.value == "native"), None)
     if native is not None:
-        word = "rank" if instances.key == RANKS else "count"
-        found.error(f"native code is of one {word}", native.span, f"write a spec without `{instances.key}`")
-    return _Written(instances.key, copies, Texts(copies, found), root).spec()
+        key = instances[0].key
+        found.error(f"native code is of one {key.removesuffix('s')}", native.span, f"write a spec without `{key}`")
+    for own, copies in zip(instances, every):
+        root = _Written(own.key, copies, Texts(copies, found), root).spec()
+    return root
+
+
+def _copies(root: MappingNode, instances: Sequence[Instances], numbers: Numbers) -> list[Copies]:
+    """Return for each list of numbers what there is one of for each axis or operand, beside what the others tell."""
+    made = []
+    for own, number in zip(instances, numbers, strict=True):
+        beside = {name: n for i, n in zip(instances, numbers) if i is not own and i.key == RANKS for name in i.names}
+        names = [name for i in instances if i is not own for name in i.names]
+        others, lists = frozenset([*names, *_lists(root, names)]), frozenset(_lists(root, own.names))
+        if own.key == RANKS:
+            made.append(Copies(number, groups=own.names, lists=lists, ranks=beside, others=others))
+        else:
+            packs = frozenset([*own.names, *(f"d_{name}" for name in own.names)])
+            made.append(Copies(number, packs=packs, lists=lists, ranks=beside, others=others))
+    return made
 
 
 def _lists(root: MappingNode, names: Sequence[str]) -> Iterator[str]:
@@ -162,7 +176,7 @@ class _Written:
         if not isinstance(node, Scalar) or not node.text.value:
             return node
         last = len(node.text.value) - 1
-        named = node.text.value[-1] + suffix(self.key, self.copies.number)
+        named = node.text.value[-1] + suffix([self.key], (self.copies.number,))
         return replace(node, text=node.text.replace(last, last + 1, named))
 
     def numbered(self, node: Node) -> Node:
@@ -273,20 +287,34 @@ class _Written:
             self.texts.found.error(f"there are several '{key.text.value}'", value.span, "write a list of their values")
 
     def declared(self, section: str) -> Iterator[tuple[str, str]]:
-        node = entry(self.root, section)
-        for key, value in node.entries if isinstance(node, MappingNode) else ():
-            kind = kind_of(value)
-            if kind is not None:
-                yield key.text.value.removesuffix("?"), kind
+        return declared(self.root, section)
 
 
-def inputs_of(root: MappingNode, instances: Instances, number: int) -> list[Operand]:
-    """Return the inputs of a spec as a caller gives them, in order, for one of its ranks or counts."""
-    names = instances.names
-    copies = Copies(number, groups=names) if instances.key == RANKS else Copies(number, packs=frozenset(names))
-    texts = Texts(copies, Diagnostics())
-    written = _Written(instances.key, copies, texts, root)
-    return [Operand(name, name in copies.packs, texts.count_axes(kind)) for name, kind in written.declared("inputs")]
+def inputs_of(root: MappingNode, instances: Sequence[Instances], numbers: Numbers) -> list[Operand]:
+    """Return the inputs of a spec as a caller gives them, in order, for some of its ranks and a count."""
+    found: list[Operand] = []
+    for name, kind in declared(root, "inputs"):
+        text, ranked, several = kind, False, False
+        for copies in _copies(root, instances, numbers):
+            ranked |= copies.names_group(text)
+            several |= name in copies.packs
+            text = Texts(copies, Diagnostics()).shape(SourceText.of(text, ""), 0 if name in copies.packs else None).value
+        found.append(Operand(name, several, count_axes(text) if ranked else None))
+    return found
+
+
+def lengths_of(root: MappingNode, instances: Sequence[Instances], numbers: Numbers) -> dict[str, int]:
+    """Return how many elements the lists have of which ranks and counts tell it, by the attribute's name."""
+    return {name: n for own, n in zip(instances, numbers, strict=True) for name in _lists(root, own.names)}
+
+
+def declared(root: MappingNode, section: str) -> Iterator[tuple[str, str]]:
+    """Yield the operands of a section with their types."""
+    node = entry(root, section)
+    for key, value in node.entries if isinstance(node, MappingNode) else ():
+        kind = kind_of(value)
+        if kind is not None:
+            yield key.text.value.removesuffix("?"), kind
 
 
 def _depth(node: Node) -> int:

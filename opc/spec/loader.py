@@ -12,7 +12,7 @@ from pydantic_core import ErrorDetails
 
 from opc.diagnostics import NO_SPAN, Diagnostic, Diagnostics, Source, Span, SpecError, did_you_mean
 from opc.records import dataclass
-from opc.spec.files import apart, digest, file_of, number_of
+from opc.spec.files import Numbers, apart, digest, file_of, numbers_at
 from opc.spec.instances import instances_of
 from opc.spec.instantiate import instantiate
 from opc.spec.model import (
@@ -82,10 +82,10 @@ def load(path: Path | str, whole: bool = True) -> Spec:
     """
     file = file_of(Path(path))
     text = read(file)
-    number = number_of(Path(path), text.encode("utf-8", "surrogatepass"))
-    spec = loads(text, str(file), whole, number)
+    numbers = numbers_at(Path(path), text.encode("utf-8", "surrogatepass"))
+    spec = loads(text, str(file), whole, numbers)
     key = "ranks" if spec.model.ranks else "counts" if spec.model.counts else None
-    if number is None and key is not None:
+    if numbers is None and key is not None:
         names = ", ".join(op.name for op in apart(file))
         raise SpecError([Diagnostic(f"the op is of several {key}", spec.key_span(key), hint=f"name one of {names}")])
     return spec
@@ -122,9 +122,9 @@ def read(path: Path | str) -> str:
         raise SpecError(found.items) from None
 
 
-def loads(text: str, name: str, whole: bool = True, number: int | None = None) -> Spec:
+def loads(text: str, name: str, whole: bool = True, number: int | Numbers | None = None) -> Spec:
     """Read a spec from a string; `name` is what diagnostics call it. One of several ranks or counts is read at a
-    `number` of them, by default the greatest.
+    `number` of them, one for each of its lists, by default the greatest.
 
     Unless it must be `whole`, a spec with mistakes of form is read without the parts that have them, and holds the mistakes: so
     those in the rest are found in the same run.
@@ -141,13 +141,15 @@ def loads(text: str, name: str, whole: bool = True, number: int | None = None) -
         raise SpecError(found.items)
     instances = instances_of(root, found)
     found.raise_errors()
-    if instances is not None:
-        number = instances.numbers[-1] if number is None else number
-        if number not in instances.numbers:
-            key = next(key for key, _ in root.entries if key.text.value == instances.key)
-            hint = f"its {instances.key} are {', '.join(map(str, instances.numbers))}"
-            raise SpecError([Diagnostic(f"the op is not of {instances.key.removesuffix('s')} {number}", key.span, hint)])
-        root = instantiate(root, instances, number, found)
+    numbers = (number,) if isinstance(number, int) else number
+    if instances:
+        numbers = tuple(i.numbers[-1] for i in instances) if numbers is None else numbers
+        for own, n in zip(instances, numbers, strict=True):
+            if n not in own.numbers:
+                key = next(key for key, _ in root.entries if key.text.value == own.key)
+                hint = f"its {own.key} are {', '.join(map(str, own.numbers))}"
+                raise SpecError([Diagnostic(f"the op is not of {own.key.removesuffix('s')} {n}", key.span, hint)])
+        root = instantiate(root, instances, numbers, found)
         found.raise_errors()
     root = renamed(root)
     table = _Table(found)
@@ -171,7 +173,7 @@ def loads(text: str, name: str, whole: bool = True, number: int | None = None) -
         raise SpecError(found.items)
     if found.has_errors:
         model = without_empty_bodies(model)
-    hashed = digest(text.encode("utf-8", "surrogatepass"), None if instances is None else number)
+    hashed = digest(text.encode("utf-8", "surrogatepass"), numbers if instances else None)
     return Spec(model, source, hashed, table.keys, table.values, tuple(found.items), frozenset(unread))
 
 

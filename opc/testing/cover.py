@@ -33,7 +33,7 @@ from opc.lower.cuda.kernels import cuda_kernel
 from opc.lower.cuda.stages import device_programs
 from opc.lower.fuse import cpu_programs
 from opc.pipeline import load_family
-from opc.spec.files import content, number_of
+from opc.spec.files import content, numbers_at
 from opc.spec.files import digest as digest_of
 
 INTERFACE = ("attribute ", "op ", "operand ", "rank ", "type ")
@@ -291,7 +291,7 @@ def covering_set(specs: Sequence[Path], out: Path) -> Covering:
     families: dict[str, Path] = {}
     for spec in specs:
         text = content(spec)
-        key = hashlib.sha256(f"{digest_of(text, number_of(spec, text))} {own}".encode()).hexdigest()
+        key = hashlib.sha256(f"{digest_of(text, numbers_at(spec, text))} {own}".encode()).hexdigest()
         try:
             now[key] = entry = kept.get(key) or _entry(load_family(spec))
         except SpecError:

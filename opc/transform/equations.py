@@ -17,7 +17,7 @@ from opc.ir.expr import (
     ReduceAxis,
     Select,
 )
-from opc.records import dataclass
+from opc.records import dataclass, replace
 from opc.transform import scalar
 from opc.transform.affine_rules import (
     Equation,
@@ -50,6 +50,7 @@ class System(Loops):
 
     def solve(self, groups: tuple[ReduceAxis, ...]) -> Expr:
         """Return the sum over the loops that no equation could remove."""
+        self._join()
         self._split()
         self._digits()
         self._divide()
@@ -103,6 +104,24 @@ class System(Loops):
         return scalar.select(condition, total, ZERO)
 
     # before solving: loops in quotients and remainders
+
+    def _join(self) -> None:
+        """Put indices that are the digits of a position, the last with the size of its axis as base, together as that position:
+        `l == e // d` and `r == e % d` say that `l*d + r == e`. So is `r == e % d` by itself, where e is less than d."""
+        for last in list(self.equations):
+            joined, used = replace(last), [last]
+            while (atom := _remainder(joined)) is not None:
+                e, d = atom.numerator, atom.denominator
+                high = next((h for h in self.equations if h not in used and _is_above(h.right, e // d)), None)
+                if high is not None and isinstance(high.right, Affine):
+                    joined = Equation(high.left * d + joined.left, _raised(high.right, e, d), high.dim * d)
+                    used.append(high)
+                elif self._nonnegative(e) and self._nonnegative(d - 1 - e):
+                    joined = Equation(joined.left, e, d)
+                else:
+                    break
+            if _remainder(joined) is None and _remainder(last) is not None:
+                self.equations = [e for e in self.equations if e not in used] + [joined]
 
     def _split(self) -> None:
         """Write a loop v of which an index holds v // s or v % s beside something else as s*q + r, with loops q and r."""
@@ -366,3 +385,23 @@ class System(Loops):
             self.sloped += guards
         self._put_beside({axis.index: solution})
         return solution
+
+
+def _remainder(equation: Equation) -> Mod | None:
+    """Return the remainder by the size of its axis that an index is; None for any other."""
+    atom = equation.right.single if isinstance(equation.right, Affine) else None
+    return atom if isinstance(atom, Mod) and atom.denominator == equation.dim and not equation.dim.indices() else None
+
+
+def _is_above(right: Affine | Expr, quotient: Affine) -> bool:
+    """Whether an index is a quotient, or a digit of it."""
+    if right == quotient:
+        return True
+    atom = right.single if isinstance(right, Affine) else None
+    return isinstance(atom, Mod) and atom.numerator == quotient
+
+
+def _raised(right: Affine, e: Affine, d: Affine) -> Affine:
+    """Return what an index that is `e // d`, or that modulo a size, becomes where the last digit of e is put behind it."""
+    atom = right.single
+    return e % (atom.denominator * d) if isinstance(atom, Mod) else e

@@ -189,7 +189,7 @@ def test_an_example_that_tells_no_rank_is_one_of_all() -> None:
 
 def test_a_text_is_read_at_its_greatest_rank() -> None:
     assert loads(POOL, "pool.yaml").model.op == "pool3d"
-    assert numbers_of(POOL) == (1, 2, 3)
+    assert numbers_of(POOL) == ((1,), (2,), (3,))
     with pytest.raises(SpecError, match="the op is not of rank 4"):
         loads(POOL, "pool.yaml", number=4)
 
@@ -217,7 +217,7 @@ def test_a_file_goes_by_the_name_of_each_op(folder: Path) -> None:
     assert [f.name for f in families] == ["pool1d", "pool2d", "pool3d"]
     assert [f.source_name for f in families] == ["pool.yaml"] * 3
     assert len({f.source_hash for f in families}) == 3
-    assert [files.digest(POOL.encode(), r) for r in (1, 2, 3)] == [f.source_hash for f in families]
+    assert [files.digest(POOL.encode(), (r,)) for r in (1, 2, 3)] == [f.source_hash for f in families]
     assert [stamp.op_of(op, files.content(op)) for op in ops] == ["pool1d", "pool2d", "pool3d"]
 
 
@@ -290,9 +290,9 @@ class Member:
 
 
 def ranked(*axes: list[int | None]) -> RankedOp:
-    members: Any = {rank: Member(f"f{rank}d") for rank, _ in enumerate(axes, 1)}
-    inputs = {rank: [Operand(n, False, k) for n, k in zip("xw", counts)] for rank, counts in enumerate(axes, 1)}
-    return RankedOp("f", members, inputs, ())
+    members: Any = {(rank,): Member(f"f{rank}d") for rank, _ in enumerate(axes, 1)}
+    inputs = {(rank,): [Operand(n, False, k) for n, k in zip("xw", counts)] for rank, counts in enumerate(axes, 1)}
+    return RankedOp("f", members, inputs, {ranks: {"size": ranks[0]} for ranks in members}, ())
 
 
 def test_the_length_of_a_list_tells_a_rank_that_operands_do_not() -> None:

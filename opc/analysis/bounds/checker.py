@@ -6,9 +6,9 @@ attribute is 1 or 0 in sizes; what holds it is proved for both.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import lru_cache
-from math import lcm
+from math import lcm, prod
 from typing import TypeAlias
 
 from opc.analysis.bounds.access import Access, accesses
@@ -16,7 +16,20 @@ from opc.analysis.bounds.prover import Prover, cases_of, facts_of
 from opc.analysis.bounds.quotients import divisions, every_division, quotient
 from opc.analysis.wording import dim_text
 from opc.diagnostics import Diagnostics, Span
-from opc.ir.affine import Affine, AttrInt, Dim, FloorDiv, Minimum, Symbol, count_flag_values, flag_values, maximum
+from opc.ir.affine import (
+    Affine,
+    Atom,
+    AttrInt,
+    Dim,
+    FloorDiv,
+    Minimum,
+    Mod,
+    Symbol,
+    count_flag_values,
+    flag_values,
+    maximum,
+    parts_of,
+)
 from opc.ir.expr import Axis, Expr, IndexValue, Reduce, children
 from opc.ir.node import remembered
 from opc.ir.op import Assign, Attribute, Group, Op, Operand, Requirement
@@ -28,6 +41,8 @@ _MAX_VALUES = 16
 """How many cases of the values of bool and str attributes one proof tells apart: all of four bool attributes."""
 _MAX_CASES = 8
 """How many cases of the conditions around a read one proof tells apart."""
+_MAX_LENGTH = 600
+"""Of how many sizes and attributes an expression is made, written out, in which proofs look at the rules of dimensions."""
 _MAX_CASES_OF_MINIMA = 100
 """How many times one proof tells the two cases of a minimum of sizes apart."""
 
@@ -51,12 +66,19 @@ class Knowledge:
 
     def __init__(self, op: Op | None = None, facts: Iterable[Affine] = ()) -> None:
         self.rules = {} if op is None else dict(op.dims)
-        self._rules: dict[Symbol, Affine] = {Dim(name): e for name, e in self.rules.items()}
         operands = () if op is None else (*op.inputs, *op.outputs, *op.temporaries)
         self.shapes = {o.name: o.dims for o in operands}
+        self._axes = {d.single for o in operands for d in o.dims if isinstance(d, Affine)}
+        self._names: dict[Symbol, Affine] = {
+            Dim(name): Affine.of(AttrInt(f"<{name}>")) for name in self.rules if Dim(name) not in self._axes
+        }
+        """The dimensions by name: of the size of an axis alone it is known that it is not negative."""
+        self._lengths: dict[str, int] = {}
+        self._rules = self._names | {Dim(name): e for name, e in self.rules.items() if self._is_short(name, e)}
         conditions: list[Expr] = []
         if op is not None:
             conditions = [r.condition for r in op.require] + [a.check for a in op.attributes if a.check is not None]
+        self._stated_facts = (*facts, *(f for c in conditions for f in facts_of(c)))
         self.facts = (*facts, *(self.expand(f) for c in conditions for f in facts_of(c)))
         self._plain: dict[Affine, Affine] = {}
         self._provers: dict[tuple[_Ranges, tuple[Affine, ...]], Prover] = {}
@@ -115,9 +137,15 @@ class Knowledge:
         """Whether an expression, with the sizes known so far put in, holds a size."""
         return any(a == size or (a in self.exact and self._holds(self.exact[a], size)) for a in e.atoms())
 
+    def _is_short(self, name: str, rule: Affine) -> bool:
+        """Whether proofs look at the rule of a dimension, and not at its name alone: it does not fill pages."""
+        length = _length(rule, self._lengths)
+        self._lengths[name] = length if length <= _MAX_LENGTH else 1
+        return length <= _MAX_LENGTH
+
     def expand(self, f: Affine) -> Affine:
-        """Return `f` with derived dimensions replaced by their rules."""
-        return _replaced(f, self._rules)
+        """Return `f` with derived dimensions replaced by their rules, but by name where that would fill pages."""
+        return _replaced(f, self._rules if _length(f, self._lengths) <= _MAX_LENGTH else self._names)
 
     def plain(self, f: Affine) -> Affine:
         """Return `f` for a proof: expanded, and with a size that another divides written as a multiple of it."""
@@ -150,7 +178,8 @@ class Knowledge:
         return self._proved[key]
 
     def _nonnegative(self, f: Affine, ranges: Mapping[str, Affine], conditions: Conditions) -> bool:
-        if self._with_facts(f, ranges, [g for cond, holds in conditions for g in facts_of(cond, holds)]):
+        told = [g for cond, holds in conditions for g in facts_of(cond, holds)]
+        if self._by_name(f, ranges, told) or self._with_facts(f, ranges, told):
             return True
         cases: list[tuple[Affine, ...]] = [()]
         split = False
@@ -161,6 +190,19 @@ class Knowledge:
                 cases = [c for a in cases for b in more if not _is_impossible(c := a + b)]
                 split |= len(found) > 1
         return split and all(self._with_facts(f, ranges, case) for case in cases)
+
+    def _by_name(self, f: Affine, ranges: Mapping[str, Affine], facts: Iterable[Affine]) -> bool:
+        """Whether `f` is proved from what is required of derived sizes by name, whatever their rules are."""
+        atoms = {a for e in (f, *ranges.values()) for a in e.atoms()}
+        own = {a for a in atoms if isinstance(a, Dim) and a.name in self.rules and a in self._axes}
+        if not any(own & fact.atoms() for fact in self._stated_facts):
+            return False
+
+        def named(e: Affine) -> Affine:
+            return e.substitute(self._names.get)
+
+        known = tuple(map(named, (*self._stated_facts, *facts)))
+        return Prover(known, {n: named(e) for n, e in ranges.items()}).nonnegative(named(f))
 
     def _never(self, fact: Affine, ranges: Mapping[str, Affine]) -> bool:
         """Whether a fact holds at no point of the ranges: that `i - N` is not negative, where i is below N."""
@@ -189,6 +231,17 @@ class Knowledge:
 def knowledge_of(op: Op) -> Knowledge:
     """Return what is known of an op, with what has been proved of it so far."""
     return Knowledge(op)
+
+
+def _length(e: Affine, lengths: Mapping[str, int]) -> int:
+    """Return of how many sizes and attributes an expression is made, where each dimension is of as many as stands there."""
+
+    def of(atom: Atom) -> int:
+        if isinstance(atom, FloorDiv | Mod | Minimum):
+            return sum(_length(part, lengths) for part in parts_of(atom))
+        return lengths.get(atom.name, 1) if isinstance(atom, Dim) else 1
+
+    return sum(prod(map(of, monomial)) for monomial, _ in e.terms)
 
 
 def _divided_size(fact: Affine) -> tuple[Dim | AttrInt, Affine] | None:

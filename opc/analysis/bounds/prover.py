@@ -7,7 +7,7 @@ coefficient. Facts are expressions known not to be negative, from checks, requir
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 
@@ -162,7 +162,19 @@ class Prover:
                 for atom in extent.terms[0][0]:
                     if isinstance(atom, Dim | GroupSize):
                         at_least(atom, 1)
+        for atom in self._equal_products(lower):
+            at_least(atom, 1)
         return lower
+
+    def _equal_products(self, lower: Mapping[Symbol, int]) -> Iterator[Symbol]:
+        """Yield the sizes of products that are known to equal another one, of sizes that are not zero: they are not either."""
+        for fact in self.sizes:
+            if len(fact.terms) != 2 or sorted(c for _, c in fact.terms) != [-1, 1] or -fact not in self.facts:
+                continue
+            for (one, _), (other, _) in (fact.terms, fact.terms[::-1]):
+                sizes = [a for a in one if isinstance(a, Dim | GroupSize) and lower.get(a, 0) >= 1]
+                if len(sizes) == len(one):
+                    yield from (a for a in other if isinstance(a, Dim | GroupSize))
 
     def nonnegative(self, f: Affine) -> bool:
         """Whether `f` is proved not negative at every point of the ranges where the facts hold."""
