@@ -27,7 +27,7 @@ ABOUT_FORMS: Mapping[str, str] = {
     "cast": "`cast(type, x)`: x converted; a fraction is cut and saturates as a whole number, whole numbers wrap.",
     "present": "`present(b)`: whether the optional input b was given.",
     "pad": "`pad(x[...], v)`: a read that may fall outside, and then is v.",
-    "size": "`size(*A)`: the number of points of a group of axes.",
+    "size": "`size(*A)`: the number of points of a group of axes; `size(S, k)`: the size of axis k of one of several ranks.",
     "position": "`position(*A)`: which point of a group of axes this is, row by row from 0.",
     "random": "`random(seed, i)`: a float32 from 0 to below 1, the one that the counter i has under the seed.",
     "random_bits": "`random_bits(seed, i)`: a uint32 whose bits are random, those that the counter i has under the seed.",

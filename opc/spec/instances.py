@@ -1,8 +1,8 @@
 """What a spec says of the ops that it describes: one, or one for each number that is listed under `ranks` or `counts`.
 
 With `ranks: {S: [1, 2, 3], K: S}`, the groups `*S` and `*K` have one, two or three axes; with `counts: {x: [2, 3, 4], N: x}`
-there are two, three or four operands `x`, each with a dimension `N` of its own. With two lists, `ranks: {S: [1, 2], O: [1, 2]}` or
-one under each key, there is an op for each pair of numbers. `opc.spec.instantiate` writes such a spec out for one of them.
+there are two, three or four operands `x`, each with a dimension `N` of its own. With two lists, two groups that have one or one
+under each key, there is an op for each pair of numbers. `opc.spec.instantiate` writes such a spec out for one of them.
 
 This is polymorphism by monomorphisation: an op per rank, as in `max_pool1d` and `max_pool2d`, or per count, as in `concat2`.
 """
@@ -100,7 +100,7 @@ def read_instances(text: str) -> tuple[MappingNode, tuple[Instances, ...]] | Non
 
 
 def numbers_of(text: str) -> tuple[tuple[int, ...], ...]:
-    """Return the ranks and counts of each op that a spec's text describes; none of one that describes one op, or can't be read."""
+    """Return the ranks and counts of each op of a spec's text; none of a text that is one op, or can't be read."""
     made = read_instances(text)
     return () if made is None else tuple(product(*(i.numbers for i in made[1])))
 

@@ -34,7 +34,10 @@ def instantiate(root: MappingNode, instances: Sequence[Instances], numbers: Numb
     if native is not None:
         key = instances[0].key
         found.error(f"native code is of one {key.removesuffix('s')}", native.span, f"write a spec without `{key}`")
+    before = len(found.items)
     for own, copies in zip(instances, every):
+        if len(found.items) > before:
+            break  # what is told of one list, the next would tell again
         root = _Written(own.key, copies, Texts(copies, found), root).spec()
     return root
 

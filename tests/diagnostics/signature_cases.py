@@ -43,7 +43,16 @@ def window(fragment: str, *messages: str) -> Case:
 RANKS: list[Case] = [
     window("ranks: ⟦[1, 2]⟧", "expected a mapping of groups to their ranks"),
     window("ranks: {⟦S⟧: 1, O: S}", "one group lists the ranks, the others name it"),
-    window("ranks: {S: [1], ⟦O⟧: [1]}", "one group lists the ranks, the others name it"),
+    case(
+        "ranks: {S: [1], O: [1]}\ninputs: {x: 'T[*S]'}\noutputs: {y: 'T[*O]'}\nattributes: {k: 'int[*O]'}\nshape: {O: k}\n"
+        "require: [S == ⟦O⟧]\nkernel: 'y[*O] = x[*(unravel(S, position(*O)))]'",
+        "there are as many of 'O' as another list of numbers says",
+    ),
+    case(
+        "ranks: {S: [1], O: [1]}\ninputs: {x: 'T[*S]'}\noutputs: {y: 'T[*O]'}\nattributes: {k: 'int[*O]'}\n"
+        "shape: {O: k + ⟦S⟧}\nkernel: 'y[*O] = 0'",
+        "'S' is a group of axes",
+    ),
     window("ranks: {S: [1], O: ⟦Q⟧}", "'Q' lists no ranks"),
     window("ranks: {S: [1], O: ⟦{}⟧}", "expected ranks, or the group that lists them"),
     window("ranks: {S: ⟦[]⟧, O: S}", "there is no rank"),
@@ -108,7 +117,7 @@ COUNTS: list[Case] = [
     joined("counts: {x: [⟦0⟧, 2, ⟦2⟧], N: x}", "a count is a whole number from 1 to 8", "counts rise"),
     joined("counts: {x: [2], N: x, ⟦k⟧: x}", "no operand or dimension is called 'k'"),
     joined("counts: {x: [2], N: x, ⟦T⟧: x}", "no operand or dimension is called 'T'"),
-    joined("⟦ranks⟧: {S: [1]}", "an op is of several ranks or of several counts, not of both"),
+    joined("counts: {x: [2], ⟦N⟧: [2]}", "one name lists the counts, the others name it"),
     joined("⟦native⟧: {cpp: {code: ''}}", "native code is of one count"),
     joined("inputs: {x: 'T[N]', ⟦x0⟧: 'T[]'}", "'x0' is one of several 'x'"),
     joined("kernel: 'y[i] = ⟦x1⟧[0]'", "'x1' is one of several 'x'"),

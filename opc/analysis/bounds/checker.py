@@ -6,7 +6,7 @@ attribute is 1 or 0 in sizes; what holds it is proved for both.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from math import lcm, prod
 from typing import TypeAlias
