@@ -17,16 +17,19 @@ from opc.loops.nodes import (
     Body,
     CallWithBody,
     How,
+    If,
+    Let,
     Loop,
     Refuse,
     Statement,
+    Var,
     bodies,
     map_values,
     statements,
     values_of,
     with_bodies,
 )
-from opc.loops.values import Block, Load, Product, call, ref, variable
+from opc.loops.values import Block, IntegerChoice, Load, Product, call, ref, variable, variables
 from opc.records import replace
 
 
@@ -37,11 +40,33 @@ def version(body: Body, fresh: Callable[[str], str], often: bool) -> Body:
     """
     found: list[Statement] = []
     for s in body:
-        if isinstance(s, Loop) and s.how is How.VECTOR and not s.short:
+        choice = _choice(s) if isinstance(s, Loop) and s.how is How.VECTOR else None
+        if isinstance(s, Loop) and choice is not None:
+            found.append(_unswitched(s, choice))
+        elif isinstance(s, Loop) and s.how is How.VECTOR and not s.short:
             found.append(_versions(s, fresh, often))
         else:
             found.append(with_bodies(s, tuple(version(b, fresh, often) for b in bodies(s))))
     return tuple(found)
+
+
+def _choice(loop: Loop) -> IntegerChoice | None:
+    """Return a choice between two offsets that is the same at all points of a loop."""
+    own = {loop.index, *(s.name for s in _all_statements(loop) if isinstance(s, Let | Var))}
+    found = (n for e in _loads(loop) for n in walk(e.offset) if isinstance(n, IntegerChoice))
+    return next((n for n in found if own.isdisjoint(variables(n.cond))), None)
+
+
+def _unswitched(loop: Loop, choice: IntegerChoice) -> Statement:
+    """Return a copy of a loop for each side of a choice."""
+
+    def side(then: bool) -> Body:
+        def rule(e: Expr) -> Expr:
+            return (e.then if then else e.other) if isinstance(e, IntegerChoice) and e.cond == choice.cond else e
+
+        return map_values((loop,), lambda e: rewrite_value(e, rule))
+
+    return If(choice.cond, side(True), side(False))
 
 
 def _versions(loop: Loop, fresh: Callable[[str], str], often: bool) -> Statement:

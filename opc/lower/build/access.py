@@ -45,6 +45,7 @@ from opc.loops.values import (
     variable,
 )
 from opc.lower.build.context import NEST, GatherKey, LoopContext, VectorRange
+from opc.lower.dense import position_of
 from opc.lower.guards import inside, is_known_inside
 from opc.lower.nests.gather_indices import gathered_entries, is_looked_up, is_tested
 from opc.records import replace
@@ -180,7 +181,22 @@ class Accesses(Loads):
 
     def load(self, e: Read, indices: dict[int, Expr]) -> Load:
         """Return the load of an element, whose computed indices are in `indices`."""
-        return Load(e.operand, self.offset(e, indices), e.type, e.operand in self.nest.gathered)
+        offset = self.offset(e, indices)
+        position = position_of(self.nest.op, self.nest.stage.assign, e) if self._varies(e) and not self.lazy else None
+        if position is not None:
+            dense = self._dense(e)
+            offset = IntegerChoice(conjunction(dense), IndexValue(position), offset) if dense else IndexValue(position)
+        return Load(e.operand, offset, e.type, e.operand in self.nest.gathered)
+
+    def _dense(self, e: Read) -> list[Expr]:
+        """Return what says that the elements of an operand lie one behind the other; nothing where they do in every call."""
+        unit, behind = self.known.units[e.operand], number(1)
+        tests: list[Expr] = []
+        for n in reversed(range(len(e.indices))):
+            if n != unit:
+                tests.append(compare("eq", self.nest.stride(e.operand, n), behind))
+            behind = product_of(behind, self.nest.size(e.operand, n))
+        return tests
 
     def offset(self, e: Read, indices: dict[int, Expr]) -> Expr:
         """Return the offset of an element: the sum of its indices times strides."""

@@ -146,6 +146,15 @@ def _stft(op: Op, inputs: list[Array | None], attributes: dict[str, Any]) -> For
     return None if window is None or len(inputs) > 3 else ([*inputs, np.array(window.size)], attributes)
 
 
+def _constant_of_shape(op: Op, inputs: list[Array | None], attributes: dict[str, Any]) -> Form | None:
+    """The value as an input; without one it is the float32 0."""
+    from onnx import numpy_helper
+
+    value = attributes.pop("value", None)
+    whole = np.zeros(1, np.float32) if value is None else numpy_helper.to_array(value)
+    return [*inputs, whole.reshape(())], attributes
+
+
 def _conv_transpose(op: Op, inputs: list[Array | None], attributes: dict[str, Any]) -> Form | None:
     """Padding in place of the size that is asked for, or that strides give an image padded to the same size.
 
@@ -203,6 +212,7 @@ def _resize(op: Op, inputs: list[Array | None], attributes: dict[str, Any]) -> F
 
 _CHANGES: Mapping[str, Callable[[Op, list[Array | None], dict[str, Any]], Form | None]] = {
     "CenterCropPad": _center_crop_pad,
+    "ConstantOfShape": _constant_of_shape,
     "ConvTranspose": _conv_transpose,
     "Dropout": _dropout,
     "Expand": _with_axes_ahead,
