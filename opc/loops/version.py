@@ -1,7 +1,8 @@
 """Versioning: loops with copies for what a call decides, so that inside of each it is a constant.
 
 The step by which reads advance along the vector axis is 1 or 2 in most calls, and the type that a gathered operand is stored in
-is one of few: tested once ahead of the loop, it leaves a loop that vectorises.
+is one of few: tested once ahead of the loop, it leaves a loop that vectorises. So is whether an operand has no gaps, where a read
+of it goes by one position (`opc.lower.dense`).
 """
 
 from __future__ import annotations
