@@ -80,7 +80,7 @@ def cost(op: Op, env: ShapeEnv, binding: Binding, wanted: Collection[str] | None
     op = settled(op, binding)
     assignments = op.assignments
     asked = set(env.outputs) if wanted is None else set(wanted) & set(env.outputs)
-    needed, waiting = set(asked), list(asked)
+    needed, waiting = set(asked), [name for name in env.outputs if name in asked]
     used: set[str] = set()
     work = Work()
     orders = orderings(op)
