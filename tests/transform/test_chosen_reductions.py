@@ -75,7 +75,7 @@ def test_what_is_not_chosen_passes_nothing_on(kernel: str, dropped: tuple[float,
 
 
 def test_what_overflows_is_not_looked_for() -> None:
-    """A row that is not chosen gets 0 times an infinite slope, as docs/language.md says; with the condition inside it gets 0."""
+    """A row that is not chosen gets 0 times an infinite slope, as docs/gradients.md says; with the condition inside it gets 0."""
     x = np.array([[0.5, 2.0], [1000.0, 1.0], [3.0, 0.25]])
     outside = derived("y[i] = sum[j](exp(x[i, j])) if c[i] > 0 else 0", x)["f_backward: d_x"]
     inside = derived("y[i] = sum[j](exp(x[i, j]) if c[i] > 0 else 0)", x)["f_backward: d_x"]
