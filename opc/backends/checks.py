@@ -46,6 +46,22 @@ def lists_axes(checks: Checks[Any]) -> bool:
     return checks.by_python and any(a.picks is not None for a in checks.op.attributes)
 
 
+def leaves_sizes(checks: Checks[Any]) -> bool:
+    """Whether the op has sizes that data tells."""
+    return bool(checks.op.told)
+
+
+def assert_asks_for_sizes(call: Callable[[], object]) -> None:
+    """Assert that a call that has no data is refused, and told to give the sizes that data tells."""
+    try:
+        call()
+    except TypeError as error:
+        message = str(error)
+    else:
+        message = "the call was accepted"
+    assert message.endswith("sizes that data tells must be given"), message
+
+
 def check(name: str, when: Callable[[Any], object] = lambda _: True) -> Callable[[M], M]:
     """Mark a method as a check of that name, which an op has if `when` holds."""
 
@@ -73,6 +89,10 @@ class Checks(Generic[S]):
         """Return the checks that the op has, in the order of their definitions."""
         marked = [(m.check, key) for kind in reversed(type(self).__mro__) for key, m in vars(kind).items() if hasattr(m, "check")]
         return tuple(Check(name, getattr(self, key)) for (name, when), key in marked if when(self))
+
+    def without_sizes(self, given: Sample) -> Sample:
+        """Return a call that leaves its sizes to data."""
+        return replace(given, attributes={n: v for n, v in given.attributes.items() if n not in self.op.told})
 
     def examples(self, prefer: Sequence[DType] = ()) -> list[Sample]:
         """Return the spec's examples as calls; see `example_sample`.

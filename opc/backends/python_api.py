@@ -10,6 +10,7 @@ from opc.emit.python.layout import bracketed
 from opc.emit.python.text import WIDTH, Bracket, literal
 from opc.ir.dtypes import DType, TypeVar
 from opc.ir.op import Attribute, AttributeKind, Op, Operand
+from opc.names import in_words
 from opc.records import dataclass
 
 _PYTHON = {
@@ -83,22 +84,28 @@ class PythonApi:
 
 
 def telling(
-    op: Op, function: str, passed: Sequence[str | Bracket], end: str = "", number: tuple[str, str] = ("int(", ")")
+    op: Op, function: str, passed: Sequence[str | Bracket], end: str = "", number: Callable[[str], str] = "int({})".format
 ) -> list[str]:
     """Return the statements of a function that compute the sizes that were left to data.
 
     `function` is what calls the op's `sizes` on what is `passed`, and `end` what stands behind the call: it has one scalar, or
-    a tuple of some. What is around it makes a `number` of a scalar.
+    a tuple of some. `number` writes what makes an int of a scalar.
     """
+    before, behind = number("{}").split("{}")
     if not op.told:
         return []
     lines = [f"    if {' or '.join(f'{name} is None' for name in op.told)}:"]
     if len(op.told) == 1:
-        return [*lines, bracketed(f"{op.told[0]} = {number[0]}{function}(", passed, f"){end}{number[1]}", 8)]
+        return [*lines, bracketed(f"{op.told[0]} = {before}{function}(", passed, f"){end}{behind}", 8)]
     lines.append(bracketed(f"_told = {function}(", passed, f"){end}", 8))
     for n, name in enumerate(op.told):
-        lines += [f"        if {name} is None:", f"            {name} = {number[0]}_told[{n}]{number[1]}"]
+        lines += [f"        if {name} is None:", f"            {name} = {before}_told[{n}]{behind}"]
     return lines
+
+
+def eager_number(op: Op) -> Callable[[str], str]:
+    """Return what writes a number that a framework has in eager calls alone, by a function `_told` of its."""
+    return f'_told("{in_words(op.name)}", {{}})'.format
 
 
 def tensors(op: Op, tensor: str = "Tensor") -> str:

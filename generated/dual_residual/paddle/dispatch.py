@@ -47,6 +47,17 @@ def open_library(path: Path, names: Sequence[str], source: str) -> None:
     registered.update(dict.fromkeys(names, source))
 
 
+def told(op: str, size: Tensor) -> int:
+    """Return a size that data tells, as a number.
+
+    Raises:
+        TypeError: in a static graph, which has no data.
+    """
+    if not paddle.in_dynamic_mode():
+        raise TypeError(f"{op}: in a static graph, sizes that data tells must be given")
+    return int(size)
+
+
 def dtype_name(value: Any) -> str:
     """Return the name of a dtype that is given as Paddle's, NumPy's or a text."""
     if isinstance(value, str):

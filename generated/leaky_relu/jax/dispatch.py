@@ -64,6 +64,19 @@ class Library:
         return target
 
 
+def told(op: str, size: Array) -> int:
+    """Return a size that data tells, as a number.
+
+    Raises:
+        TypeError: where JAX traces the call, and has no data.
+    """
+    try:
+        return int(size)
+    except jax.errors.ConcretizationTypeError as error:
+        reason = "where JAX traces a call, sizes that data tells must be given"
+        raise TypeError(f"{op}: {reason}") from error
+
+
 class Operator:
     """An op of the family.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from opc.backends.jax.library import templates
-from opc.backends.python_api import PythonApi, documentation, telling
+from opc.backends.python_api import PythonApi, documentation, eager_number, telling
 from opc.emit.python.text import Bracket, docstring, literal, quoted, tuple_of
 from opc.ir.dtypes import DType, ElementType, candidates
 from opc.ir.op import AttributeKind, Family, Op, Operand
@@ -41,7 +41,7 @@ def _telling(op: Op) -> list[str]:
     passed.append(tuple_of(["0" if a.name in op.told else a.name for a in op.attributes]))
     wide = _wide(op.sizes)
     passed += [f"wide={literal(wide)}"] if wide is not None else []
-    return telling(op, f"_operators.{op.sizes.name}.run", passed)
+    return telling(op, f"_operators.{op.sizes.name}.run", passed, number=eager_number(op))
 
 
 def _raised(op: Op) -> list[str]:

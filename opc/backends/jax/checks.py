@@ -10,7 +10,16 @@ import numpy as np
 
 from opc.analysis.pointwise import is_pointwise
 from opc.backends.base import Check
-from opc.backends.checks import Checks, Sample, assert_identical, check, has_gradient, has_second_gradient
+from opc.backends.checks import (
+    Checks,
+    Sample,
+    assert_asks_for_sizes,
+    assert_identical,
+    check,
+    has_gradient,
+    has_second_gradient,
+    leaves_sizes,
+)
 from opc.backends.jax.session import JaxSession
 from opc.backends.sessions import as_tuple
 
@@ -69,6 +78,19 @@ class JaxChecks(Checks[JaxSession]):
 
         call, arrays = self.on(self.sample(times=2))
         assert_identical(self.arrays(jax.jit(call)(*arrays)), self.arrays(call(*arrays)), "jit")
+
+    @check("sizes that data tells", leaves_sizes)
+    def told(self) -> None:
+        """Eager calls leave a size to data; traced ones are told to give it."""
+        import jax
+
+        given = self.sample()
+        call, arrays = self.on(self.without_sizes(given))
+        sized = {
+            n: a.shape for n, a in self.session.call(self.op.name, given.arrays, self.without_sizes(given).attributes).items()
+        }
+        assert [o.shape for o in call(*arrays)] == list(sized.values())
+        assert_asks_for_sizes(lambda: jax.jit(call)(*arrays))
 
     @check("vmap")
     def vmap(self) -> None:

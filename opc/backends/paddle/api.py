@@ -7,7 +7,7 @@ from opc.backends.derived import cotangent, derivation, differentiable, gradient
 from opc.backends.paddle.library import in_place_positions, templates
 from opc.backends.paddle.signature import has_mask, in_place_name, likes
 from opc.backends.paddle_names import operator_name
-from opc.backends.python_api import PythonApi, documentation, telling
+from opc.backends.python_api import PythonApi, documentation, eager_number, telling
 from opc.emit.python.text import Bracket, docstring, literal, quoted, tuple_of
 from opc.ir.op import Attribute, AttributeKind, Family, Op, Operand, Role
 from opc.records import dataclass
@@ -145,4 +145,4 @@ def _telling(op: Op) -> list[str]:
         return []
     attributes = tuple_of(["0" if a.name in op.told else a.name for a in op.attributes])
     passed = [tuple_of([x.name for x in op.inputs]), attributes]
-    return telling(op, f"_operators.{op.sizes.name}", passed, "[0]" if len(op.told) == 1 else "")
+    return telling(op, f"_operators.{op.sizes.name}", passed, "[0]" if len(op.told) == 1 else "", eager_number(op))

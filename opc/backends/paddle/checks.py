@@ -9,7 +9,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from opc.backends.base import Unsupported
-from opc.backends.checks import Checks, Sample, assert_identical, check, has_gradient, has_second_gradient
+from opc.backends.checks import (
+    Checks,
+    Sample,
+    assert_asks_for_sizes,
+    assert_identical,
+    check,
+    has_gradient,
+    has_second_gradient,
+    leaves_sizes,
+)
 from opc.backends.derived import differentiable
 from opc.backends.dtypes import require_dtype
 from opc.backends.paddle.graphs import predictor, static_graph
@@ -99,6 +108,13 @@ class PaddleChecks(Checks[PaddleSession]):
         assert_identical(found, expected, "the static graph")
         shapes = [(e.shape, f"paddle.{e.dtype.name}") for e in expected]
         assert told == shapes, f"the graph was told {told}, but the outputs are {shapes}"
+
+    @check("sizes that data tells", leaves_sizes)
+    def told(self) -> None:
+        """A static graph is told to be given a size that data tells."""
+        given = self.without_sizes(self.sample())
+        with static_graph():
+            assert_asks_for_sizes(lambda: self.graph(given, lambda a: list(a.shape)))
 
     @check("static graph, open sizes")
     def open_sizes(self) -> None:

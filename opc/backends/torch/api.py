@@ -45,7 +45,7 @@ def _telling(op: Op) -> list[str]:
         return []
     passed = [*(f"_detached({x.name})" for x in op.inputs), *("0" if a.name in op.told else a.name for a in op.attributes)]
     checks = [f"        torch._check({name} >= 0)" for name in op.told]
-    return [*telling(op, f"_operators.{op.sizes.name}.op", passed, number=("", ".item()")), *checks]
+    return [*telling(op, f"_operators.{op.sizes.name}.op", passed, number="{}.item()".format), *checks]
 
 
 def _document(op: Op) -> str:

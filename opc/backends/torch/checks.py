@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from opc.analysis.shapes.inference import ShapeError, infer
 from opc.backends.base import Check
 from opc.backends.batching import batching
-from opc.backends.checks import Sample, check, has_gradient
+from opc.backends.checks import Sample, check, has_gradient, leaves_sizes
 from opc.backends.sessions import as_tuple
 from opc.backends.torch import memory
 from opc.backends.torch.gradient_checks import GradientChecks
@@ -84,6 +84,27 @@ class TorchChecks(GradientChecks):
         assert_equal(made, expected, "out")
         wrong = tuple(o.new_empty((*o.shape, 2)) for o in expected)
         assert_refused(lambda: call(**operands, out=wrong if len(wrong) > 1 else wrong[0]), "an out of a wrong shape")
+
+    @check("sizes that data tells", leaves_sizes)
+    def told(self) -> None:
+        """torch.compile, in one graph, and torch.export leave a size to data: it may be another in the next call."""
+        import torch
+
+        calls = [self.without_sizes(self.sample(seed)) for seed in (0, 1, 2)]
+        function, tensors = self.on(calls[0])
+
+        class Called(torch.nn.Module):  # type: ignore[misc]  # torch is untyped here
+            def forward(self, *present: Tensor) -> Any:
+                return function(*present)
+
+        with torch._dynamo.config.patch(capture_scalar_outputs=True):
+            compiled = torch.compile(function, backend="aot_eager", fullgraph=True)
+            exported = torch.export.export(Called(), tuple(tensors)).module()
+            for given in calls:
+                tensors = self.on(given)[1]
+                expected = function(*tensors)
+                assert_equal(compiled(*tensors), expected, "torch.compile")
+                assert_equal(exported(*tensors), expected, "torch.export")
 
     @check("no leak")
     def leak(self) -> None:
