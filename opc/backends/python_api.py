@@ -97,9 +97,9 @@ def telling(
     lines = [f"    if {' or '.join(f'{name} is None' for name in op.told)}:"]
     if len(op.told) == 1:
         return [*lines, bracketed(f"{op.told[0]} = {before}{function}(", passed, f"){end}{behind}", 8)]
-    lines.append(bracketed(f"_told = {function}(", passed, f"){end}", 8))
+    lines.append(bracketed(f"_sizes = {function}(", passed, f"){end}", 8))
     for n, name in enumerate(op.told):
-        lines += [f"        if {name} is None:", f"            {name} = {before}_told[{n}]{behind}"]
+        lines += [f"        if {name} is None:", f"            {name} = {before}_sizes[{n}]{behind}"]
     return lines
 
 

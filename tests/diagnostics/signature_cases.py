@@ -331,7 +331,7 @@ ATTRIBUTES: list[Case] = [
         TOLD.replace(
             "  count = sum[n](cast(int64, x[n] > 0))", "  ⟦t[k:count] = pad(x[k], 0)⟧\n  count = sum[k](cast(int64, t[k] > 0))"
         ),
-        "'t' hangs on 'count', which data tells",
+        "'t' depends on 'count', which data tells",
     ),
     case(
         TOLD.replace("  y[k] =", "  ⟦size_of_count⟧ = 2.0 * x[0]\n  y[k] = size_of_count *"),

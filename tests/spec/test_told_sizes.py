@@ -165,3 +165,20 @@ def test_nothing_is_told_of_data_that_the_op_refuses() -> None:
     given = {"x": np.ones(2, np.float32), "ids": np.array([0, 2]), "p": np.array([True, True])}
     with pytest.raises(DomainError, match="an index of x is outside axis 0 of size 2"):
         told_sizes(op, given, {})
+
+
+@pytest.mark.rotating
+@pytest.mark.parametrize("framework", ["torch", "jax", "paddle"])
+def test_frameworks_compute_several_sizes(framework: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPC_CACHE_DIR", str(tmp_path))
+    (tmp_path / "kept.yaml").write_text(TOLD)
+    kept = opc.load(tmp_path / "kept.yaml")
+    module = pytest.importorskip(framework)
+    make = {"torch": "from_numpy", "jax": "numpy.asarray", "paddle": "to_tensor"}[framework]
+    for part in make.split("."):
+        module = getattr(module, part)
+    arrays = np.array([0.5, -1.0, 2.0, 3.0], np.float32), np.array([True, False, False, True])
+    for attributes in ({}, {"few": 2}, {"many": 4}, {"few": 1, "many": 0}):
+        found = kept(*(module(a) for a in arrays), bound=1.0, **attributes)
+        for y, want in zip(found, kept(*arrays, bound=1.0, **attributes), strict=True):
+            np.testing.assert_array_equal(np.asarray(y), want)

@@ -22,7 +22,7 @@ def sizes_op(op: Op, body: Body, found: Diagnostics) -> Op | None:
     """Return the op that computes the sizes which data tells; None where there is none, or with a mistake that is recorded.
 
     Its outputs are int64 scalars, `size_of_<attribute>`. It has the inputs of `op`, its attributes, as all ops of a family have
-    the same ones, and those of its derived dimensions and requirements that do not hang on such a size.
+    the same ones, and those of its derived dimensions and requirements that do not depend on such a size.
     """
     if not body.sizes:
         return None
@@ -70,7 +70,7 @@ def sizes_op(op: Op, body: Body, found: Diagnostics) -> Op | None:
 
 
 def _made_of(op: Op, told: set[str]) -> set[Symbol]:
-    """Return the symbols whose values hang on the sizes: their attributes, and the dimensions that are derived from these."""
+    """Return the symbols whose values depend on the sizes: their attributes, and the dimensions that are derived from these."""
     found: set[Symbol] = {AttrInt(name) for name in told}
     for name, size in op.dims:
         if size.atoms() & found:
@@ -79,12 +79,12 @@ def _made_of(op: Op, told: set[str]) -> set[Symbol]:
 
 
 def _is_free(op: Op, s: Assign, told: set[str], derived: set[Symbol], found: Diagnostics) -> bool:
-    """Whether a statement that a size is computed from hangs on none itself; otherwise that is recorded."""
+    """Whether a statement that a size is computed from depends on none itself; otherwise that is recorded."""
     own = [] if s.target in told else [d for d in op.operand(s.target).dims if isinstance(d, Affine)]
     sizes = {a for size in own for a in size.atoms()} | _symbols(s.value)
     names = sorted({a.name for a in sizes & derived} | (_names(s.value) & told))
     if names:
-        made = "is computed from itself" if names[0] == s.target else f"hangs on '{names[0]}', which data tells"
+        made = "is computed from itself" if names[0] == s.target else f"depends on '{names[0]}', which data tells"
         hint = "what a size is computed from has sizes that inputs and other attributes tell"
         found.error(f"'{s.target}' {made}", _place(s.value, names[0]) or s.span, hint)
     return not names
