@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import random
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -35,11 +38,19 @@ def test_examples(path: Path) -> None:
                 dtype = np.float64 if kind in spec.types or kind.startswith("float") else np.dtype(kind)
                 value = np.asarray(example[name])
                 inputs[name] = value.astype(dtype if value.dtype.kind == "f" or kind not in spec.types else _held(spec, kind))
-        found = brute.evaluate(text, inputs, {n: example[n] for n in spec.attributes if n in example})
+        given = {n: example[n] for n in spec.attributes if n in example} | _shown(spec, example)
+        found = brute.evaluate(text, inputs, given)
         for name, (_, shape, values) in found.items():
             if name in example:
                 got = np.array([values[at] for at in np.ndindex(shape)], np.float64).reshape(shape)
                 np.testing.assert_allclose(got, np.asarray(example[name], np.float64), rtol=1e-4, atol=1e-6)
+
+
+def _shown(spec: Spec, example: Mapping[str, Any]) -> dict[str, int]:
+    """Return the sizes that data tells as the outputs of an example show them."""
+    told = {n for n, a in spec.attributes.items() if a["type"] == "size" and n not in example}
+    pairs = (p for name, (_, dims) in spec.outputs.items() if name in example for p in zip(dims, np.shape(example[name])))
+    return {d.id: size for d, size in pairs if isinstance(d, ast.Name) and d.id in told}
 
 
 def _held(spec: Spec, kind: str) -> str:
