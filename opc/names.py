@@ -72,6 +72,7 @@ MEMBERS = frozenset(
         ),
         # Members of the class of this package's ops, and parameters of its functions beside the attributes.
         *("evaluate", "infer_shapes", "infer_types", "inputs", "outputs", "optional_outputs", "flags", "defaults"),
+        *("compute_sizes", "told_sizes"),
         *("dtypes", "shapes", "absent", "function", "body", "attributes", "ranks"),
         # Functions that NumPy references carry along.
         *("accumulator", "contract", "convert", "dtype_of", "elementwise", "first", "flatten", "grid", "inside", "mod"),

@@ -34,6 +34,7 @@ from opc.testing.call_file import KernelCall
 from opc.testing.cases.calls import Case, accepted
 from opc.testing.codelet_calls import Calls
 from opc.testing.extent import Extent
+from opc.testing.plan import expected
 from opc.testing.results import Column, Report, Result, Status
 from opc.testing.sanitize import OPTIONS, narrowed, sanitizer_flags, some, together, verdicts
 
@@ -153,15 +154,27 @@ def _run(tasks: Sequence[Calls], name: str, sanitizers: Sequence[str], scratch: 
         seconds = (time.perf_counter() - start) / len(rest)
         found = verdicts([call for _, call in rest], output, errors, code)
         for n, ((family, call), message) in enumerate(zip(rest, found, strict=True)):
-            refused = n < len(statuses) and statuses[n] != 0
-            yield _result(family, call, name, message or ("was refused, but must be accepted" if refused else ""), seconds)
+            if not message and statuses[n] != 0:
+                message = _refusal(family, call)
+            yield _result(family, call, name, message, seconds)
         first += len(rest)
 
 
+def _refusal(family: Family, call: KernelCall) -> str:
+    """Return what is wrong with a refusal where shapes and dtypes are accepted; empty where the data has no value."""
+    item = expected(call.op, _kind(family, call), call.case)
+    return "was refused, but must be accepted" if item.expected is not None else ""
+
+
+def _kind(family: Family, call: KernelCall) -> str:
+    return "forward" if call.op is family.forward else "derived"
+
+
 def _result(family: Family, call: KernelCall, backend: str, message: str, seconds: float) -> Result:
-    kind = "forward" if call.op is family.forward else "derived"
     status = Status.FAILED if message else Status.EMULATED
-    return Result(family.name, backend, kind, call.case.name, status, float("inf") if message else 0.0, seconds, message)
+    return Result(
+        family.name, backend, _kind(family, call), call.case.name, status, float("inf") if message else 0.0, seconds, message
+    )
 
 
 def _process(file: Path, first: int, sanitizers: Sequence[str], path: Path) -> tuple[str, str, int]:

@@ -90,7 +90,7 @@ def make_plan(family: Family, extent: Extent = Extent.WHOLE, begin: Begin = unhe
 
     def item(op: Op, kind: str, case: Case) -> Item:
         begin(case.name)
-        return _item(op, kind, case)
+        return expected(op, kind, case)
 
     forward = family.forward
     parents = {id(family.backward_backward): family.backward, id(family.backward_jvp): family.backward}
@@ -128,16 +128,16 @@ def make_plan(family: Family, extent: Extent = Extent.WHOLE, begin: Begin = unhe
     return ProofPlan(family, tuple(items), extent), results
 
 
-def _item(op: Op, kind: str, case: Case) -> Item:
+def expected(op: Op, kind: str, case: Case) -> Item:
     """Return a call with its expectation: refused where the op has no value on the inputs."""
     arrays = case.arrays()
     try:
-        expected = evaluate(op, arrays, case.attributes, wanted=_wanted(op, case))
+        values = evaluate(op, arrays, case.attributes, wanted=_wanted(op, case))
     except UndecidedError as reason:
         return Item(kind, case, None, undecided=str(reason))
     except DomainError as error:
         return Item("refused", replace(case, refused=str(error)), None)
-    return Item(kind, case, expected)
+    return Item(kind, case, values)
 
 
 def _wanted(op: Op, case: Case) -> list[str] | None:

@@ -11,6 +11,7 @@ from opc.backends.poplar import sdk
 from opc.backends.poplar.files import bodies
 from opc.ir.op import Family
 from opc.testing import codelets
+from opc.testing.plan import Item
 from opc.testing.results import Report, Result, Status
 from tests.narrow import narrow
 
@@ -51,6 +52,25 @@ def test_what_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert "heap-buffer-overflow" in both
     races = failed(report, "codelets thread")
     assert any("data race" in r.message for r in races), [r.message for r in races]
+
+
+@pytest.mark.rotating
+@pytest.mark.skipif(not sdk.probe().available, reason="the emulation of Poplar is not made: opc env create popart")
+def test_calls_that_data_refuses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sequences that end behind the keys have no value: such a call is to be refused, and one with a value is not."""
+    spec = narrow("varlen_attention", tmp_path / "specs")
+    spec.write_text(f"{spec.read_text()}gradient: none\n")
+
+    def run() -> list[str]:
+        report = Report()
+        codelets.sanitize_codelets(report, [spec], ("undefined",), tmp_path, 2)
+        assert not report.mistakes
+        assert len(report.results) == codelets.MOST["forward"]
+        return [r.message for r in failed(report, "codelets undefined")]
+
+    assert not run()
+    monkeypatch.setattr(codelets, "expected", lambda op, kind, case: Item(kind, case, {}))
+    assert {m.split(":")[0] for m in run()} == {"was refused, but must be accepted"}
 
 
 def test_ops_without_codelets_have_no_column(tmp_path: Path) -> None:

@@ -28,18 +28,18 @@ class ReferenceOp(OpRun):
     defaults: ClassVar[Mapping[str, Any]] = {}
     dtypes: ClassVar[Sequence[str]] = ()
     flags: ClassVar[Sequence[str]] = ()
-    sizes: ClassVar[Callable[..., tuple[Any, ...]]]
-    told: ClassVar[Sequence[str]] = ()
+    compute_sizes: ClassVar[Callable[..., tuple[Any, ...]]]
+    told_sizes: ClassVar[Sequence[str]] = ()
 
     def _run(self, *given: Any, **attributes: Any) -> tuple[Any, ...]:
         cls = type(self)
         arrays = [*given, *(None for _ in cls.inputs[len(given) :])]
         values = {name: self._exact(name, v) for name, v in attributes.items()}
-        values = {n: v for n, v in values.items() if n not in cls.told or v != -1}
+        values = {n: v for n, v in values.items() if n not in cls.told_sizes or v != -1}
         # Shapes first: they say which input is missing.
         given_shapes = [None if a is None else a.shape for a in arrays]
         shapes = cls.infer_shapes(*given_shapes, **values)
-        if any(name not in values for name in cls.told):
+        if any(name not in values for name in cls.told_sizes):
             values |= self._told(arrays, values)
             shapes = cls.infer_shapes(*given_shapes, **values)
         types = cls.infer_types(
@@ -69,12 +69,14 @@ class ReferenceOp(OpRun):
     def _told(self, arrays: Sequence[Any], values: Mapping[str, Any]) -> dict[str, Any]:
         """Return the sizes that data tells, of those that no attribute says."""
         cls = type(self)
-        given = {n: v for n, v in values.items() if n not in cls.told}
+        given = {n: v for n, v in values.items() if n not in cls.told_sizes}
         for name in cls.dtypes:
             given[name] = _numpy_dtype(given.get(name, cls.defaults.get(name)))
-        found = cls.sizes(*arrays, **given)
+        found = cls.compute_sizes(*arrays, **given)
         return {
-            n: int(v) for n, v in zip(cls.told, found, strict=True) if n not in values
+            n: int(v)
+            for n, v in zip(cls.told_sizes, found, strict=True)
+            if n not in values
         }
 
     def _exact(self, name: str, value: Any) -> Any:

@@ -109,7 +109,9 @@ def _output_sizes(
         return {}
     (op,) = (op for op in OPS if op.__name__ == op_type)
     shapes = (sizes[name] if name in given else None for name in op.inputs)
-    attributes = {k: v for k, v in attributes.items() if k not in op.told or v != -1}
+    attributes = {
+        k: v for k, v in attributes.items() if k not in op.told_sizes or v != -1
+    }
     return dict(zip(op.outputs, op.infer_shapes(*shapes, **attributes)))
 
 

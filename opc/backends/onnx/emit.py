@@ -302,7 +302,7 @@ def _op_run_lines(family: Family, op: Op) -> Iterator[str]:
         if items:
             yield Bracket(f"{name} = (", items, ")", single=True).render(4)
     if op.sizes is not None:
-        yield bracketed("sizes = staticmethod(", [f"reference.{function_name(op.sizes)}"]).lstrip()
-        yield Bracket("told = (", [quoted(name) for name in op.told], ")", single=True).render(4)
+        yield bracketed("compute_sizes = staticmethod(", [f"reference.{function_name(op.sizes)}"]).lstrip()
+        yield Bracket("told_sizes = (", [quoted(name) for name in op.told], ")", single=True).render(4)
     if any(not a.required for a in family.forward.attributes):
         yield "defaults = DEFAULTS"

@@ -22,6 +22,7 @@ from opc.ir.expr import (
     free_indices,
     has_reduction,
     map_affine,
+    may_refuse,
     reads,
     walk,
     with_children,
@@ -427,6 +428,8 @@ class LoopsAroundReductions(ReductionLoops):
     def _lane(self) -> str:
         if any(has_reduction(g) for g in self.guards if not isinstance(g, Affine)):
             raise UnsupportedForm("a reduction that asks for others which points count")
+        if self.guards and may_refuse(self.body):
+            raise UnsupportedForm("a reduction that may have no value where no point counts")
         return self.over.vector_axis if self.row else ""
 
     def loops(self) -> Body:
