@@ -28,7 +28,8 @@ from opc.build import imports, toolchain
 from opc.build.builder import build_specs
 from opc.diagnostics import SpecError
 from opc.ir.dtypes import DType
-from opc.ir.op import Family
+from opc.ir.expr import may_refuse
+from opc.ir.op import Family, Op
 from opc.pipeline import load_family
 from opc.testing.call_file import KernelCall
 from opc.testing.cases.calls import Case, accepted
@@ -36,10 +37,10 @@ from opc.testing.codelet_calls import Calls
 from opc.testing.extent import Extent
 from opc.testing.plan import expected
 from opc.testing.results import Column, Report, Result, Status
-from opc.testing.sanitize import OPTIONS, narrowed, sanitizer_flags, some, together, verdicts
+from opc.testing.sanitize import OPTIONS, narrowed, result_of, sanitizer_flags, some, together, verdicts
 
-MOST = {"forward": 6, "derived": 3}
-"""How many calls of an op are run."""
+MOST = {"forward": 6, "derived": 3, "refused": 2}
+"""How many calls of an op are run, and how many of those beside them that it refuses for what is in their data."""
 SECONDS = 600.0
 """How long all calls may take."""
 _PRELOADED = {"address": "libasan.so", "undefined": "libubsan.so", "thread": "libtsan.so"}
@@ -129,7 +130,26 @@ def _calls(family: Family) -> Iterator[KernelCall]:
         parent = None if op is family.forward else family.forward if op is family.backward else family.backward
         kind = "forward" if op is family.forward else "derived"
         cases = [c for c in accepted(op, parent, random=0, extent=Extent.SAMPLE) if _fits(c)]
-        yield from (KernelCall(op, case) for case in some(op, cases, MOST[kind]))
+        yield from (KernelCall(op, case) for case in _computing(op, cases, MOST[kind]))
+
+
+def _computing(op: Op, cases: Sequence[Case], most: int) -> Iterator[Case]:
+    """Yield so many of an op's calls that compute something, and some of those on the way that it refuses for their data."""
+    if not any(may_refuse(s.value) for s in op.body):
+        yield from some(op, cases, most)
+        return
+    computed = refused = 0
+    for case in some(op, cases, len(cases)):
+        item = expected(op, "", case)
+        if item.expected is not None:
+            computed += 1
+        elif item.undecided or refused == MOST["refused"]:
+            continue
+        else:
+            refused += 1
+        yield item.case
+        if computed == most:
+            return
 
 
 def _fits(case: Case) -> bool:
@@ -153,28 +173,9 @@ def _run(tasks: Sequence[Calls], name: str, sanitizers: Sequence[str], scratch: 
             return
         seconds = (time.perf_counter() - start) / len(rest)
         found = verdicts([call for _, call in rest], output, errors, code)
-        for n, ((family, call), message) in enumerate(zip(rest, found, strict=True)):
-            if not message and statuses[n] != 0:
-                message = _refusal(family, call)
-            yield _result(family, call, name, message, seconds)
+        for (family, call), verdict in zip(rest, found, strict=True):
+            yield result_of(family, call, name, verdict, Status.EMULATED, seconds)
         first += len(rest)
-
-
-def _refusal(family: Family, call: KernelCall) -> str:
-    """Return what is wrong with a refusal where shapes and dtypes are accepted; empty where the data has no value."""
-    item = expected(call.op, _kind(family, call), call.case)
-    return "was refused, but must be accepted" if item.expected is not None else ""
-
-
-def _kind(family: Family, call: KernelCall) -> str:
-    return "forward" if call.op is family.forward else "derived"
-
-
-def _result(family: Family, call: KernelCall, backend: str, message: str, seconds: float) -> Result:
-    status = Status.FAILED if message else Status.EMULATED
-    return Result(
-        family.name, backend, _kind(family, call), call.case.name, status, float("inf") if message else 0.0, seconds, message
-    )
 
 
 def _process(file: Path, first: int, sanitizers: Sequence[str], path: Path) -> tuple[str, str, int]:

@@ -30,11 +30,12 @@ from opc.ir.dtypes import DType
 from opc.ir.narrow import cells, narrow
 from opc.ir.op import Family, Op
 from opc.pipeline import load_family
-from opc.records import replace
+from opc.records import dataclass, replace
 from opc.testing.call_file import KernelCall, call_file
 from opc.testing.cases.bad_calls import refused
 from opc.testing.cases.calls import Case, accepted
 from opc.testing.cases.fitting import volume
+from opc.testing.plan import expected
 from opc.testing.results import Column, Report, Result, Status
 
 SANITIZERS = ("address", "undefined", "thread")
@@ -190,10 +191,24 @@ def run_program(
     except subprocess.TimeoutExpired:
         output, errors, code = "", "", -1
     seconds = (time.perf_counter() - start) / max(1, len(calls))
-    for call, message in zip(calls, verdicts(calls, output, errors, code)):
-        status = Status.FAILED if message else done
-        kind = "refused" if call.case.refused else "forward" if call.op is family.forward else "derived"
-        yield Result(family.name, name, kind, call.case.name, status, float("inf") if message else 0.0, seconds, message)
+    for call, verdict in zip(calls, verdicts(calls, output, errors, code)):
+        yield result_of(family, call, name, verdict, done, seconds)
+
+
+def result_of(family: Family, call: KernelCall, column: str, verdict: Verdict, done: Status, seconds: float) -> Result:
+    """Return the result of a call; one that the op refused is of the kind "refused", whatever it is a call of."""
+    kind = "refused" if verdict.refused else "forward" if call.op is family.forward else "derived"
+    wrong = verdict.message
+    return Result(
+        family.name,
+        column,
+        kind,
+        call.case.name,
+        Status.FAILED if wrong else done,
+        float("inf") if wrong else 0.0,
+        seconds,
+        wrong,
+    )
 
 
 def _write_sources(family: Family, folder: Path) -> None:
@@ -311,28 +326,41 @@ def some(op: Op, cases: Sequence[Case], count: int, largest: int = LARGEST) -> l
     return turns[:count]
 
 
-def verdicts(calls: Sequence[KernelCall], output: str, errors: str, code: int) -> Iterator[str]:
-    """Yield what is wrong with each call, empty where nothing is, from what the driver wrote.
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What became of a call: what is wrong, empty where nothing is; and whether the op refused it and computed nothing."""
 
-    A call is wrong when a sanitizer reported something in it, when it never returned, or when it should have been refused.
+    message: str = ""
+    refused: bool = False
+
+
+def verdicts(calls: Sequence[KernelCall], output: str, errors: str, code: int) -> Iterator[Verdict]:
+    """Yield what became of each call, from what the driver wrote.
+
+    A call is wrong when a sanitizer reported something in it, when it never returned, when it should have been refused, and when
+    it was although the oracle has a value for it.
     """
     statuses = {int(n): int(s) for n, s in (line.split() for line in output.splitlines() if line.strip())}
     sections = re.split(r"\n@@ (\w+)\n", errors)
     texts = {int(n): text.strip() for n, text in zip(sections[1::2], sections[2::2]) if n.isdigit()}
     ending = "".join(text for n, text in zip(sections[1::2], sections[2::2]) if n == "end").strip()
     for n, call in enumerate(calls):
-        text = texts.get(n, "")
+        text, refused = texts.get(n, ""), statuses.get(n, 0) != 0
         if n not in statuses:
             last = max(texts, default=-1)
-            yield f"the process ended with {code} in this call: {text}" if n == last else "not reached: the process ended before"
+            yield Verdict(
+                f"the process ended with {code} in this call: {text}" if n == last else "not reached: the process ended before"
+            )
         elif _SIGNS.search(text):
-            yield text
-        elif call.case.refused and statuses[n] == 0:
-            yield f"was accepted, but must be refused: {call.case.refused}"
+            yield Verdict(text, refused)
+        elif call.case.refused and not refused:
+            yield Verdict(f"was accepted, but must be refused: {call.case.refused}")
+        elif refused and not call.case.refused and expected(call.op, "", call.case).expected is not None:
+            yield Verdict(f"was refused, but must be accepted: {text}", refused)
         elif n == len(calls) - 1 and (ending or code != 0):
-            yield f"at the end of the process, which returned {code}: {ending}"
+            yield Verdict(f"at the end of the process, which returned {code}: {ending}", refused)
         else:
-            yield ""
+            yield Verdict("", refused)
 
 
 __all__ = ["SANITIZERS", "run_sanitized", "verdicts"]

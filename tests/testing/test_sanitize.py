@@ -171,12 +171,19 @@ def call(name: str, refused: str = "") -> KernelCall:
 
 def test_verdicts() -> None:
     calls = [call("a"), call("b", refused="bad"), call("c")]
-    assert list(verdicts(calls, "0 0\n1 1\n2 0\n", "\n@@ 0\n\n@@ 1\n\n@@ 2\n\n@@ end\n", 0)) == ["", "", ""]
-    found = list(verdicts(calls, "0 0\n1 0\n2 0\n", "\n@@ 0\nx.cpp:1: runtime error: y\n\n@@ 1\n\n@@ 2\n\n@@ end\n", 0))
+
+    def found_in(output: str, errors: str, code: int) -> list[str]:
+        return [v.message for v in verdicts(calls, output, errors, code)]
+
+    found = list(verdicts(calls, "0 0\n1 1\n2 0\n", "\n@@ 0\n\n@@ 1\n\n@@ 2\n\n@@ end\n", 0))
+    assert [(v.message, v.refused) for v in found] == [("", False), ("", True), ("", False)]
+    found = found_in("0 1\n1 1\n2 0\n", "\n@@ 0\nno\n@@ 1\n\n@@ 2\n\n@@ end\n", 0)
+    assert found == ["was refused, but must be accepted: no", "", ""]
+    found = found_in("0 0\n1 0\n2 0\n", "\n@@ 0\nx.cpp:1: runtime error: y\n\n@@ 1\n\n@@ 2\n\n@@ end\n", 0)
     assert found == ["x.cpp:1: runtime error: y", "was accepted, but must be refused: bad", ""]
-    found = list(verdicts(calls, "0 0\n", "\n@@ 0\n\n@@ 1\nERROR: SEGV\n", 1))
+    found = found_in("0 0\n", "\n@@ 0\n\n@@ 1\nERROR: SEGV\n", 1)
     assert found == ["", "the process ended with 1 in this call: ERROR: SEGV", "not reached: the process ended before"]
-    found = list(verdicts(calls, "0 0\n1 1\n2 0\n", "\n@@ 0\n\n@@ 1\n\n@@ 2\n\n@@ end\nleak\n", 23))
+    found = found_in("0 0\n1 1\n2 0\n", "\n@@ 0\n\n@@ 1\n\n@@ 2\n\n@@ end\nleak\n", 23)
     assert found == ["", "", "at the end of the process, which returned 23: leak"]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from opc.backends.poplar import sdk
 from opc.backends.poplar.files import bodies
 from opc.ir.op import Family
-from opc.testing import codelets
+from opc.testing import codelets, sanitize
 from opc.testing.plan import Item
 from opc.testing.results import Report, Result, Status
 from tests.narrow import narrow
@@ -61,16 +62,19 @@ def test_calls_that_data_refuses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     spec = narrow("varlen_attention", tmp_path / "specs")
     spec.write_text(f"{spec.read_text()}gradient: none\n")
 
-    def run() -> list[str]:
+    def run() -> Report:
         report = Report()
         codelets.sanitize_codelets(report, [spec], ("undefined",), tmp_path, 2)
         assert not report.mistakes
-        assert len(report.results) == codelets.MOST["forward"]
-        return [r.message for r in failed(report, "codelets undefined")]
+        return report
 
-    assert not run()
-    monkeypatch.setattr(codelets, "expected", lambda op, kind, case: Item(kind, case, {}))
-    assert {m.split(":")[0] for m in run()} == {"was refused, but must be accepted"}
+    report = run()
+    assert not failed(report, "codelets undefined")
+    assert Counter(r.kind for r in report.results) == {"forward": codelets.MOST["forward"], "refused": codelets.MOST["refused"]}
+
+    for module in (codelets, sanitize):
+        monkeypatch.setattr(module, "expected", lambda op, kind, case: Item(kind, case, {}))
+    assert {r.message.split(":")[0] for r in failed(run(), "codelets undefined")} == {"was refused, but must be accepted"}
 
 
 def test_ops_without_codelets_have_no_column(tmp_path: Path) -> None:
