@@ -109,7 +109,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str], Li
     return made
 
 
-@pytest.fixture(scope="module", params=[(c, m) for c in COMPILERS for m in ("baseline", "v3")], ids="-".join)
+@pytest.fixture(scope="module", params=[(c, m) for c in COMPILERS for m in instruction_sets()], ids="-".join)
 def convert(request: pytest.FixtureRequest, library: Callable[[str, str], Library]) -> Convert:
     loaded, _ = library(*request.param)
 

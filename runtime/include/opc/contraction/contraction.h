@@ -122,12 +122,12 @@ typedef void (*contraction_kernel)(const panel_product &);
 
 /* For a row of sums of its own: c[j] (+)= sum of a[k] * b[offsets[k] + j], j < count; b's lines of columns are read from end to end.
  * For columns whose inner points lie together: c[j] (+)= sum of a[k] * b[offsets[j] + k]. b is `stored` as the sums are, or as numbers of
- * 8 bits where these are whole. */
+ * fewer bits. */
 typedef void (*contraction_line)(int64_t depth, const void *a, const void *b, dtype stored, const int64_t *offsets, void *c,
                                  int64_t count, bool add);
 
-/* The inner functions of one instruction-set variant for one type of sums. Those of whole numbers have no `windows`, `scaled`, `copy` and
- * `all_finite`: their factors are packed but for few rows, their sums handed to a tile function, and what is not there is 0. */
+/* The inner functions of one instruction-set variant for one type of sums. Those of whole numbers and of bfloat16 have no `windows`, `scaled`,
+ * `copy` and `all_finite`: their factors are packed but for few rows, their sums handed to a tile function, and what is not there is 0. */
 struct contraction_functions {
   int32_t rows;  /* of a full strip; kernel[0] is for that, kernel[1] for half as many */
   int32_t lanes; /* columns of a vector */
@@ -140,6 +140,7 @@ struct contraction_functions {
   void (*pack)(const packing &);
   void (*copy)(const padded_copy &);
   bool (*all_finite)(const void *, int64_t count);
+  const contraction_functions *bfloats; /* those of two factors of bfloat16, for machines that multiply them; NULL where there are none */
 };
 
 enum { strip_vectors = 3 };

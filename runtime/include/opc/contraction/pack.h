@@ -187,10 +187,10 @@ static void pack_lines(const packing &p, const packed_line &line, int64_t first,
   }
 }
 
-/* to[k * width + i] = rows[i][k] for four rows; the next four are fetched meanwhile. */
-template <typename T>
+/* to[k * width + i] = rows[i][k] for four rows, which may lie as elements of `Aligned` bytes do; the next four are fetched meanwhile. */
+template <typename T, int Aligned = alignof(T)>
 static void transpose_four(T *to, int64_t width, const T *const *rows, const T *const *next, int64_t depth) {
-  typedef T quad __attribute__((vector_size(4 * sizeof(T)), aligned(alignof(T)), may_alias));
+  typedef T quad __attribute__((vector_size(4 * sizeof(T)), aligned(Aligned), may_alias));
   constexpr int64_t fetched = 64 / sizeof(T); /* elements of a cache line */
   int64_t k = 0;
   for (; k + 4 <= depth; k += 4) {
@@ -212,7 +212,7 @@ static void transpose_four(T *to, int64_t width, const T *const *rows, const T *
     *reinterpret_cast<quad *>(at + 3 * width) = __builtin_shufflevector(ab_high, cd_high, 2, 3, 6, 7);
   }
   for (; k < depth; ++k) {
-    for (int i = 0; i < 4; ++i) to[k * width + i] = rows[i][k];
+    for (int i = 0; i < 4; ++i) memcpy(to + k * width + i, rows[i] + k, sizeof(T));
   }
 }
 
@@ -287,9 +287,9 @@ static void pack_panel(const packing &p, const packed_panel<T> &panel, bool divi
   }
 }
 
-/* Packs panels of elements of T, each of which has room for as many of `Slot` bytes, and calls done(panel) for each. */
+/* Calls each(panel, pack) for the panels of elements of T, each of which has room for as many of `Slot` bytes; pack() packs the panel. */
 template <typename Stored, typename T, int Slot = sizeof(T), typename F>
-static void pack_panels(const packing &p, F done) {
+static void pack_panels(const packing &p, F each) {
   bool divided = false;
   for (int32_t g = 0; g < p.guards; ++g) divided = divided || p.guard[g].divisor != 1;
   packed_line points, inner;
@@ -299,14 +299,13 @@ static void pack_panels(const packing &p, F done) {
     const int64_t width = (count + p.grain - 1) / p.grain * p.grain;
     T *const to = reinterpret_cast<T *>(static_cast<char *>(p.to) + first * p.depth * Slot);
     const packed_panel<T> panel = {first, count, width, to};
-    pack_panel<Stored, T>(p, panel, divided, inner, points);
-    done(panel);
+    each(panel, [&]() { pack_panel<Stored, T>(p, panel, divided, inner, points); });
   }
 }
 
 template <typename Stored, typename T>
 static void pack_stored(const packing &p) {
-  pack_panels<Stored, T>(p, [](const packed_panel<T> &) {});
+  pack_panels<Stored, T>(p, [](const packed_panel<T> &, auto pack) { pack(); });
 }
 
 /* Copies the lines of a padded input. */

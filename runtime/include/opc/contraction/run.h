@@ -269,6 +269,24 @@ static int32_t run_whole(contraction_plan &p) {
   return code;
 }
 
+/* Whether one instruction of the machine multiplies two bfloat16 and adds the products to a float. */
+static inline bool multiplies_bfloats() {
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+  return __builtin_cpu_supports("avx512bf16");
+#else
+  return false;
+#endif
+}
+
+/* Whether all factors of a contraction are bfloat16 and none is read in windows, which packing would take apart. */
+static bool is_of_bfloats(const contraction &c) {
+  return !any_factor(c, [](const factor &f) {
+    bool other = f.stored != dtype_bfloat16;
+    for (int32_t n = 0; n < f.entries; ++n) other = other || f.at[n].guarded != inside || f.at[n].parts > 1;
+    return other;
+  });
+}
+
 OPC_FUNCTION int32_t run(const contraction &c, const contraction_functions &f, const row_functions &rows, dtype computed,
                          tile_function function, const void *arguments) {
   contraction_plan p;
@@ -285,6 +303,7 @@ OPC_FUNCTION int32_t run(const contraction &c, const contraction_functions &f, c
     p.step[loop] = 1;
   }
   drop_guards(p);
+  if (f.bfloats != nullptr && multiplies_bfloats() && is_of_bfloats(c)) p.f = f.bfloats;
   const int32_t stepped = stepped_loop(p);
   if (stepped < 0) return run_whole(p);
   int32_t code = OPC_OK;

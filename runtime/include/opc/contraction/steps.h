@@ -39,7 +39,7 @@ static column_way way_of(const contraction_plan &p, const contraction_term &t, c
                          int64_t depth) {
   const contraction_factor &f = t.factors[1];
   const bool few = b.row_count <= few_rows;
-  const bool readable = f.f->stored == p.computed || (few && p.computed == dtype_int64);
+  const bool readable = f.f->stored == p.computed || (few && p.computed != dtype_float64);
   if (t.skips || f.guards > 0 || !readable || b.row_count > few_strips * p.f->rows) return columns_packed;
   if (few && depth >= p.f->lanes && follow(m.inner[1].offset, depth)) return columns_in_dots;
   if (!follow(m.columns.offset, b.column_count)) return columns_packed;

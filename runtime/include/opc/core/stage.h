@@ -74,7 +74,7 @@ struct tile {
 /* What a stage needs of the instruction-set variant it runs in, beside its tile function. */
 struct row_functions {
   void (*widen[dtype_count])(float *, const void *, int64_t); /* of the minifloats that operands are stored in */
-  void (*narrow[dtype_count])(void *, const float *, int64_t);
+  void (*narrow[dtype_count])(void *, const float *, int64_t, bool past); /* the caches, or into them */
   float (*sum_float)(const void *, int64_t);
   double (*sum_double)(const void *, int64_t);
   void (*sum_columns_float)(void *, const void *, int64_t pitch, int64_t rows, int64_t columns);

@@ -81,7 +81,7 @@ static void zero_range(void *argument, int64_t begin, int64_t end) {
 
 static void narrow_range(void *argument, int64_t begin, int64_t end) {
   const bytes_call &c = *static_cast<const bytes_call *>(argument);
-  c.n->rows->narrow[c.n->stored](c.to + begin * itemsize(c.n->stored), c.from + begin, end - begin);
+  c.n->rows->narrow[c.n->stored](c.to + begin * itemsize(c.n->stored), c.from + begin, end - begin, false);
 }
 
 static void over_bytes(const row_nest &n, opc_range_body body, bytes_call &call, int64_t count) {

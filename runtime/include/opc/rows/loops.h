@@ -7,7 +7,7 @@
 #include "opc/core/math.h"
 #include "opc/core/minifloat.h"
 #include "opc/core/stage.h"
-#include "opc/rows/stores.h"
+#include "opc/rows/minifloat_rows.h"
 #include "opc/core/variant.h"
 
 namespace opc {
@@ -31,33 +31,6 @@ OPC_INLINE void store(Stored *element, compute<Stored> value) {
   } else {
     *element = value;
   }
-}
-
-template <typename Stored>
-__attribute__((noinline)) static void widen_row(float *to, const void *from, int64_t count) {
-  const Stored *values = static_cast<const Stored *>(from);
-  OPC_SIMD
-  for (int64_t i = 0; i < count; ++i) to[i] = widen(values[i]);
-}
-
-template <typename Stored>
-__attribute__((noinline)) static void narrow_row(void *to, const float *from, int64_t count) {
-  Stored *values = static_cast<Stored *>(to);
-  int64_t i = 0;
-#if defined(__aarch64__)
-  if constexpr (is_native<Stored>) {
-    /* g++ widens four at a time, and would narrow one by one. */
-    for (; i + 4 <= count; i += 4) {
-      float wide __attribute__((vector_size(16)));
-      uint16_t narrow __attribute__((vector_size(8)));
-      memcpy(&wide, from + i, sizeof wide);
-      __asm__("fcvtn %0.4h, %1.4s" : "=w"(narrow) : "w"(wide));
-      memcpy(values + i, &narrow, sizeof narrow);
-    }
-  }
-#endif
-  OPC_SIMD
-  for (int64_t k = i; k < count; ++k) values[k] = narrow<Stored>(from[k]);
 }
 
 /* Adds what changes no zero's sign where nothing else is added to it. */
@@ -133,7 +106,7 @@ static constexpr row_functions row_functions_for(type_list<Stored...>) {
   row_functions f = {{}, {}, sum_row_float, sum_row_double, sum_columns<float>, sum_columns<double>,
                      extreme_columns<float, true>, extreme_columns<double, true>, extreme_columns<float, false>,
                      extreme_columns<double, false>, fill_elements};
-  ((f.widen[Stored::type] = widen_row<Stored>, f.narrow[Stored::type] = narrow_row<Stored>), ...);
+  ((f.widen[Stored::type] = widen_row<Stored>, f.narrow[Stored::type] = narrow_row_anywhere<Stored>), ...);
   return f;
 }
 

@@ -15,7 +15,7 @@ namespace opc {
  * reductions asks for it (opc/lower/rows/stores.py), as those begin with something else. */
 static void plan_nontemporal(runner &r, bool all) {
   const stage &s = *r.s;
-  int64_t moved = 0;
+  int64_t moved = 0, outputs = 0, narrowed = 0;
   r.nontemporal = s.nontemporal;
   for (int32_t k = 0; k < s.operand_count && r.nontemporal; ++k) {
     const operand &o = s.operands[k];
@@ -32,14 +32,18 @@ static void plan_nontemporal(runner &r, bool all) {
       continue;
     }
     const bool formed = o.computed == dtype_float32; /* is_nontemporal in opc/rows/stores.h */
-    r.nontemporal = formed && !p.staged && p.along && (o.what == role_output || p.own);
+    const bool narrow = p.staged && is_minifloat(o.stored) && p.column_stride == 1 && o.what == role_output;
+    r.nontemporal = formed && (!p.staged || narrow) && p.along && (o.what == role_output || p.own);
+    ++outputs;
+    narrowed += narrow;
     for (int32_t i = 0; i < s.operand_count; ++i) {
       if (i != k && r.pass[i].data == p.data) r.nontemporal = false;
     }
   }
   const int64_t cache = cache_bytes();
   const bool long_rows = !s.whole_rows || r.columns >= narrow_columns; /* the ends of short ones would be most of what is stored */
-  r.nontemporal = r.nontemporal && long_rows && cache > 0 && moved >= cache;
+  r.nontemporal = r.nontemporal && long_rows && cache > 0 && moved >= cache && (narrowed == 0 || narrowed == outputs);
+  r.narrowed = r.nontemporal && narrowed > 0;
 }
 
 }  // namespace opc

@@ -10,7 +10,8 @@ namespace opc {
 
 enum : int64_t {
   grain_elements = 32768, /* work worth a thread */
-  staged_elements = 4096, /* a staged block: four such buffers of floats stay in a cache of 64 KiB */
+  staged_elements = 1024, /* a staged block: such buffers of floats and what they are loaded from stay in a first-level cache */
+  joined_elements = 4096,     /* elements of rows that are staged together, or that are so long that what is repeated is staged once */
   across_rows = 32,
   across_elements = 1 << 19, /* and of these no more than a second-level cache holds */
   chunk_elements = 16384, /* rows longer than this are cut, where they may be */
@@ -58,7 +59,8 @@ struct runner {
   bool once;        /* inner-invariant operands along the rows are passed once a row */
   int64_t segment;  /* columns along the last axis, for which such operands of whole rows are passed once; 0: they are spread */
   bool join_pieces; /* nothing is staged: the pieces of a row that one thread gets make one tile */
-  bool nontemporal; /* outputs are written past the caches */
+  bool nontemporal; /* outputs are written past the caches: by the tile function, */
+  bool narrowed;    /* or those of narrow floats, from the buffers that it writes to */
   bool failed;
   passing pass[max_operands];
 };
@@ -170,7 +172,7 @@ static void swap_outer(runner &r, int32_t a, int32_t b) {
 
 /* Moves the outer axis along which an operand is repeated behind the others, so that its rows are staged once for all of them. */
 static void reorder(runner &r) {
-  if (!r.s->whole_rows || r.row_axes < 2 || r.columns < staged_elements) return;
+  if (!r.s->whole_rows || r.row_axes < 2 || r.columns < joined_elements) return;
   int32_t axis = 0;
   while (axis < r.outer - 1) {
     bool found = false;
@@ -260,7 +262,7 @@ static void plan(runner &r) {
     const int64_t piece = r.piece > 0 ? r.piece : 1;
     /* Rows that lie across memory are moved several at a time, so that the cache lines they share are used whole. */
     const int64_t most = across_elements / piece < across_rows ? across_elements / piece : across_rows;
-    const int64_t fit = staged_elements / piece;
+    const int64_t fit = (cut ? staged_elements : joined_elements) / piece;
     r.tile_rows = across && fit < most ? most : fit > 0 ? fit : 1;
   } else if (any_own) {
     /* What is set to zero is still in cache when the tile function adds to it. */

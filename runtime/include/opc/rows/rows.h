@@ -135,18 +135,18 @@ static void load_block(const row_functions &f, void *out, int64_t pitch, dtype s
   });
 }
 
-/* Stores rows of compute values as a block of stored elements. */
-static void store_block(const row_functions &f, char *out, dtype stored, const block &b, const void *in, int64_t pitch) {
+/* Stores rows of compute values as a block of stored elements; minifloats that lie together `past` the caches where that is asked for. */
+static void store_block(const row_functions &f, char *out, dtype stored, const block &b, const void *in, int64_t pitch, bool past = false) {
   const int64_t item = itemsize(stored);
   if (!is_minifloat(stored)) return copy_out(out, b, in, pitch, item);
   const auto narrow = f.narrow[stored];
   const float *from = static_cast<const float *>(in);
   if (b.column_stride == 1) {
-    for (int64_t r = 0; r < b.rows; ++r) narrow(out + r * b.row_stride * item, from + r * pitch, b.columns);
+    for (int64_t r = 0; r < b.rows; ++r) narrow(out + r * b.row_stride * item, from + r * pitch, b.columns, past);
     return;
   }
   for_gathered_parts(b, item, [&](int64_t r, int64_t c, const block &part, char *buffer) {
-    for (int64_t i = 0; i < part.rows; ++i) narrow(buffer + i * part.columns * item, from + (r + i) * pitch + c, part.columns);
+    for (int64_t i = 0; i < part.rows; ++i) narrow(buffer + i * part.columns * item, from + (r + i) * pitch + c, part.columns, false);
     copy_out(out + (r * b.row_stride + c * b.column_stride) * item, part, buffer, part.columns, item);
   });
 }

@@ -69,7 +69,7 @@ static void run_units(const runner &r, int64_t begin, int64_t end, char *memory,
   const stage &s = *r.s;
   tile t;
   t.once = r.once;
-  t.nontemporal = r.nontemporal;
+  t.nontemporal = r.nontemporal && !r.narrowed;
   t.segment = r.segment;
   t.most_rows = r.pieces > 1 || r.outer == 0 ? 1 : r.tile_rows < r.size[r.outer - 1] ? r.tile_rows : r.size[r.outer - 1];
   t.scratch = memory + r.scratch;
@@ -115,11 +115,13 @@ static void run_units(const runner &r, int64_t begin, int64_t end, char *memory,
         t.data[k] = is_partial(o, p) ? r.partials + p.partial + (chunk * p.partial_count + offset[k]) * itemsize(o.computed)
                                     : p.data + offset[k] * itemsize(o.stored);
         t.step[k] = p.row_stride;
-        if (p.own && !r.nontemporal) clear(o, p, t.data[k], rows, columns);
+        if (p.own && !t.nontemporal) clear(o, p, t.data[k], rows, columns);
         continue;
       }
       t.data[k] = memory + p.buffer;
-      t.step[k] = !p.along ? 1 : s.whole_rows ? r.pitch : columns;
+      /* The same in all rows: one is staged. */
+      const bool repeated = o.what == role_input && p.data != nullptr && p.along && p.row_stride == 0 && !p.constant && !r.join_rows;
+      t.step[k] = repeated ? 0 : !p.along ? 1 : s.whole_rows ? r.pitch : columns;
       if (is_reduction(o)) reset(o.computed, o.what, memory + p.buffer, rows * t.step[k], false);
       if (o.what != role_input || p.data == nullptr) continue;
       if (p.constant) {
@@ -129,12 +131,12 @@ static void run_units(const runner &r, int64_t begin, int64_t end, char *memory,
         }
         continue;
       }
-      if (s.whole_rows && r.tile_rows == 1) {
+      if (repeated || (s.whole_rows && r.tile_rows == 1)) {
         if (loaded[k] == offset[k]) continue;
         loaded[k] = offset[k];
       }
       for_parts(r, p, [&](int64_t at, int64_t column, int64_t count) {
-        const block b = {rows, r.pieces > 1 && p.along ? columns : count, p.row_stride, p.column_stride};
+        const block b = {repeated ? 1 : rows, r.pieces > 1 && p.along ? columns : count, p.row_stride, p.column_stride};
         load_block(*r.rows, memory + p.buffer + column * itemsize(o.computed), t.step[k], o.stored,
                    p.data + (offset[k] + at) * itemsize(o.stored), b);
       });
@@ -153,7 +155,7 @@ static void run_units(const runner &r, int64_t begin, int64_t end, char *memory,
         const block b = {rows, r.pieces > 1 && p.along ? columns : count, p.row_stride, p.column_stride};
         const char *from = memory + p.buffer + column * itemsize(o.computed);
         if (!is_partial(o, p)) {
-          store_block(*r.rows, p.data + (offset[k] + at) * itemsize(o.stored), o.stored, b, from, t.step[k]);
+          store_block(*r.rows, p.data + (offset[k] + at) * itemsize(o.stored), o.stored, b, from, t.step[k], r.narrowed);
         } else {
           char *partial = r.partials + p.partial + (chunk * p.partial_count + offset[k] + at) * itemsize(o.computed);
           reduce_block(*r.rows, o.computed, o.what, partial, b, from, t.step[k]);

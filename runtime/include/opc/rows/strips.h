@@ -93,7 +93,7 @@ static bool plan_strips(runner &r, strips &t) {
   const int64_t widest = any_staged ? staged_strip_columns : strip_columns;
   t.count = (r.columns + widest - 1) / widest;
   t.width = round_up((r.columns + t.count - 1) / t.count, 16);
-  t.tile_rows = any_staged ? staged_elements / (t.width * t.joined) * t.joined : strip_rows * t.joined;
+  t.tile_rows = any_staged ? joined_elements / (t.width * t.joined) * t.joined : strip_rows * t.joined;
   if (t.tile_rows < t.joined) t.tile_rows = t.joined;
 
   const int64_t tasks = t.results * t.count, elements = r.points * r.columns;
