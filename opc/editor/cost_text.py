@@ -11,8 +11,9 @@ from opc.analysis.shapes.inference import ShapeEnv, infer
 from opc.analysis.shapes.samples import sample
 from opc.ir.dtypes import DType
 from opc.ir.op import Family, Op
-from opc.lower.loop_ir import NestStage, ScatterPlan
+from opc.lower.loop_ir import NestStage
 from opc.lower.lower import lower
+from opc.lower.nest_plans import ScatterPlan
 from opc.records import dataclass
 
 Sizes: TypeAlias = Mapping[str, int]

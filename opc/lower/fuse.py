@@ -36,20 +36,10 @@ from opc.ir.verify import VerifyError
 from opc.loops.schedule import Decisions, Override, active
 from opc.lower.clamps import with_clamps, without_points
 from opc.lower.columns import dropped_axis, needed_columns
-from opc.lower.loop_ir import (
-    ContractionStage,
-    FusedRows,
-    GroupLoop,
-    IndexLoop,
-    Loop,
-    NestStage,
-    Program,
-    RowStage,
-    Stage,
-    VectorPlan,
-)
+from opc.lower.loop_ir import ContractionStage, FusedRows, GroupLoop, IndexLoop, Loop, NestStage, Program, RowStage, Stage
 from opc.lower.lower import SpecialisedProgram, lower, lowered_across, staged
 from opc.lower.memory import read_by, with_shared_memory, written_by
+from opc.lower.nest_plans import VectorPlan
 from opc.lower.orders import with_orders
 from opc.lower.places import Clamps, places_of
 from opc.lower.row_numbers import counting_rows, from_first, whole

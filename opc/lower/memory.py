@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from opc.ir.expr import reads
-from opc.lower.loop_ir import ContractionStage, NestStage, Program, RowBuffer, RowStage, RowStore, Stage, Temporary, VectorPlan
+from opc.lower.loop_ir import ContractionStage, NestStage, Program, RowBuffer, RowStage, RowStore, Stage, Temporary
+from opc.lower.nest_plans import VectorPlan
 from opc.records import replace
 from opc.transform.indices import bare
 

@@ -11,8 +11,9 @@ from opc.ir.affine import Affine
 from opc.ir.expr import free_indices
 from opc.ir.op import Op
 from opc.ir.ordering import Ordering, ordering_of, orderings, readers, search_of, with_ranks
-from opc.lower.loop_ir import NestStage, OrderPlan, Stage
+from opc.lower.loop_ir import NestStage, Stage
 from opc.lower.lower import SpecialisedProgram
+from opc.lower.nest_plans import OrderPlan
 from opc.lower.nests.flat import flat_statement
 from opc.records import replace
 

@@ -27,7 +27,7 @@ from opc.ir.expr import (
     walk,
 )
 from opc.ir.op import Assign, Op
-from opc.lower.loop_ir import VectorPlan
+from opc.lower.nest_plans import VectorPlan
 from opc.lower.rows.passes import EXPENSIVE
 from opc.lower.statement import lower_statement
 from opc.records import replace

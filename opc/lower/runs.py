@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from opc.ir.op import Op
-from opc.lower.loop_ir import NestStage, Stage, VectorPlan
+from opc.lower.loop_ir import NestStage, Stage
 from opc.lower.lower import SpecialisedProgram
+from opc.lower.nest_plans import VectorPlan
 from opc.lower.nests.conditions import with_simplified_conditions
 from opc.lower.nests.flat import flat_statement, without_trailing
 from opc.lower.nests.runs import flat_runs

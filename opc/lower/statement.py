@@ -5,7 +5,8 @@ from __future__ import annotations
 from opc.ir.expr import has_reduction, reductions
 from opc.ir.op import Assign, Op
 from opc.lower.alone import of_statement
-from opc.lower.loop_ir import Flat, NestStage, VectorPlan
+from opc.lower.loop_ir import NestStage
+from opc.lower.nest_plans import Flat, VectorPlan
 from opc.lower.nests.conditions import with_simplified_conditions
 from opc.lower.nests.flat import choose_vector_axis, flat_statement, has_long_reductions, without_trailing
 from opc.lower.nests.gather_indices import bounds_of, inner_indices, looked_up

@@ -16,7 +16,8 @@ from opc.ir.op import Assign, Op
 from opc.ir.recurrence import Recurrence, recurrences
 from opc.ir.verify import VerifyError
 from opc.lower.build.kernel import nest_kernel
-from opc.lower.loop_ir import NestStage, Program, StepLoop, VectorPlan
+from opc.lower.loop_ir import NestStage, Program, StepLoop
+from opc.lower.nest_plans import VectorPlan
 from opc.lower.statement import lower_statement
 from opc.transform.indices import bare
 from opc.transform.steps import SegmentedOp

@@ -13,8 +13,9 @@ import pytest
 
 from opc.emit.kernel.files import kernel_files
 from opc.ir.op import Family
-from opc.lower.loop_ir import NestStage, ScatterPlan
+from opc.lower.loop_ir import NestStage
 from opc.lower.lower import lower
+from opc.lower.nest_plans import ScatterPlan
 from opc.pipeline import compile_text, load_family
 from tests.emit.kernel_library import KernelLibrary, compile_kernel, odd_parallel_for, split_everywhere
 from tests.narrow import narrow

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from opc.lower.fuse import cpu_programs
-from opc.lower.loop_ir import NestStage, ScatterPlan
+from opc.lower.loop_ir import NestStage
 from opc.lower.lower import lower
+from opc.lower.nest_plans import ScatterPlan
 from opc.lower.printer import format_variant
 from opc.pipeline import compile_text
 from tests.emit.kernel_library import KernelLibrary, compile_kernel

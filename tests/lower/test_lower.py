@@ -12,8 +12,9 @@ import pytest
 
 from opc.emit.kernel.slices import MOST_KEPT, MOST_SLICED
 from opc.ir.expr import Reduce, Select, walk
-from opc.lower.loop_ir import NestStage, RowStage, VectorPlan
+from opc.lower.loop_ir import NestStage, RowStage
 from opc.lower.lower import lower
+from opc.lower.nest_plans import VectorPlan
 from opc.lower.places import MOST_PLACED
 from opc.lower.printer import format_variant
 from opc.lower.rows.flatten import IrregularError, flatten

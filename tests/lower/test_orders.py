@@ -13,8 +13,9 @@ from opc.ir.dtypes import DType
 from opc.ir.ordering import orderings
 from opc.ir.printer import format_expr
 from opc.lower.fuse import cpu_programs
-from opc.lower.loop_ir import NestStage, OrderPlan
+from opc.lower.loop_ir import NestStage
 from opc.lower.lower import lower
+from opc.lower.nest_plans import OrderPlan
 from opc.pipeline import compile_text, load_family
 
 SPECS = Path(__file__).parents[2] / "specs"

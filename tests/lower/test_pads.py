@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from opc.ir.expr import Const, Read, Select
-from opc.lower.loop_ir import VectorPlan
 from opc.lower.lower import lower
+from opc.lower.nest_plans import VectorPlan
 from opc.pipeline import compile_text
 
 SPEC = """\

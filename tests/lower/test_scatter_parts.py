@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from opc.lower.fuse import cpu_programs
-from opc.lower.loop_ir import SCATTER_PARTS, NestStage, ScatterPlan
+from opc.lower.loop_ir import NestStage
+from opc.lower.nest_plans import SCATTER_PARTS, ScatterPlan
 from opc.pipeline import compile_text
 
 SPEC = """\

@@ -25,15 +25,7 @@ from opc.ir.dtypes import TypeVar, candidates
 from opc.ir.expr import Read
 from opc.ir.op import AttributeKind, Family, Group, Op, Operand
 from opc.lower.calls import Calls
-from opc.lower.loop_ir import (
-    ContractionStage,
-    NestStage,
-    RowStage,
-    RowStore,
-    Stage,
-    StepLoop,
-    Temporary,
-)
+from opc.lower.loop_ir import ContractionStage, NestStage, RowStage, RowStore, Stage, StepLoop, Temporary
 from opc.lower.lower import SpecialisedProgram
 from opc.lower.specialise import Among, Equal, Value
 

@@ -22,8 +22,9 @@ from opc.lower.build.context import Nest
 from opc.lower.build.stage import stage_kernel
 from opc.lower.fuse import cpu_programs
 from opc.lower.heuristics import runs_often
-from opc.lower.loop_ir import ContractionStage, NestStage, OrderPlan, ScanPlan, ScatterPlan, Stage
+from opc.lower.loop_ir import ContractionStage, NestStage, Stage
 from opc.lower.lower import SpecialisedProgram
+from opc.lower.nest_plans import OrderPlan, ScanPlan, ScatterPlan
 from opc.lower.wide import widened_types
 
 _SUMS = {

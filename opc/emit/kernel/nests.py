@@ -13,7 +13,8 @@ from opc.ir.dtypes import Acc, DType, TypeVar, ValueType, Weak
 from opc.ir.expr import Axis, Reduce, walk
 from opc.ir.op import Group, Op
 from opc.lower.build.context import Nest
-from opc.lower.loop_ir import NestStage, OrderPlan, ScanPlan, ScatterPlan, Temporary, VectorPlan
+from opc.lower.loop_ir import NestStage, Temporary
+from opc.lower.nest_plans import OrderPlan, ScanPlan, ScatterPlan, VectorPlan
 
 
 def dtype_text(t: ValueType) -> str:

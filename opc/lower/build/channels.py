@@ -30,7 +30,7 @@ from opc.lower.build.context import NEST, NO_RANGE, LoopContext, Variable, Vecto
 from opc.lower.build.split import Sweep, condition, split
 from opc.lower.build.windowed import runs_along
 from opc.lower.guards import replace_node
-from opc.lower.loop_ir import VectorPlan
+from opc.lower.nest_plans import VectorPlan
 from opc.lower.nests.windowed import WindowAxis, WindowedReduction, channel_window
 
 

@@ -8,7 +8,7 @@ from opc.loops.nodes import Body, Buffer, If, Statement
 from opc.loops.values import call, compare, variable
 from opc.lower.build.access import Accesses
 from opc.lower.build.context import LoopContext, VectorRange
-from opc.lower.loop_ir import VectorPlan
+from opc.lower.nest_plans import VectorPlan
 from opc.lower.nests.gather_indices import MAX_GATHERS, axis_bounds, indices_of, looked_up
 
 

@@ -8,7 +8,7 @@ from opc.ir.expr import Const, Expr, IndexValue, free_indices
 from opc.loops.nodes import Body, Do, How, Let, Loop, Statement, Var
 from opc.loops.values import Address, Init, Member, Named, Sum, call, product_of, ref, sum_of, variable
 from opc.lower.build.context import NEST, LoopContext
-from opc.lower.loop_ir import OrderPlan
+from opc.lower.nest_plans import OrderPlan
 
 
 def order_body(known: LoopContext, plan: OrderPlan) -> Body:

@@ -37,7 +37,7 @@ from opc.lower.build.scan import scan_body
 from opc.lower.build.scatter import scatter_body
 from opc.lower.build.split import Sweep, condition, is_mostly_zero, split
 from opc.lower.guards import is_identity
-from opc.lower.loop_ir import OrderPlan, ScanPlan, ScatterPlan, VectorPlan
+from opc.lower.nest_plans import OrderPlan, ScanPlan, ScatterPlan, VectorPlan
 from opc.lower.nests.flat import in_phase, in_run, period, quotients_alone
 from opc.records import replace
 

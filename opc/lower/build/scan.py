@@ -11,7 +11,7 @@ from opc.lower.build.context import NEST, LoopContext, UnsupportedForm, VectorRa
 from opc.lower.build.reduction import ReductionLoops, start_of
 from opc.lower.build.split import Sweep, split
 from opc.lower.guards import replace_node
-from opc.lower.loop_ir import ScanPlan
+from opc.lower.nest_plans import ScanPlan
 
 
 def scan_body(known: LoopContext, plan: ScanPlan) -> Body:

@@ -51,7 +51,7 @@ from opc.lower.build.reduction import ReductionLoops
 from opc.lower.build.split import Sweep, as_condition, clip_by_data, condition, split
 from opc.lower.build.windowed import fetch_rows, search_row
 from opc.lower.guards import Guard, guard_indices
-from opc.lower.loop_ir import Run, ScatterPlan
+from opc.lower.nest_plans import Run, ScatterPlan
 from opc.lower.nests.search import searches
 from opc.records import replace
 

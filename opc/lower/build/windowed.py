@@ -35,7 +35,7 @@ from opc.loops.values import (
 from opc.lower.build.access import Accesses
 from opc.lower.build.context import NO_RANGE, LoopContext, VectorRange
 from opc.lower.guards import Guard, bounded, is_known_inside
-from opc.lower.loop_ir import WindowSearch
+from opc.lower.nest_plans import WindowSearch
 from opc.lower.nests.windowed import WindowedReduction, at_zero, read_at_zero, row_window
 
 _AHEAD = 4

@@ -16,7 +16,7 @@ from opc.ir.dtypes import DType
 from opc.ir.expr import SEARCHES, Axis, Call, Cast, Const, Expr, Read, Reduce, Select, free_indices, may_refuse, reads, rewrite
 from opc.ir.op import Assign, Op, Operand
 from opc.lower.guards import Guard
-from opc.lower.loop_ir import ScatterPlan
+from opc.lower.nest_plans import ScatterPlan
 from opc.lower.nests.flat import is_positive
 from opc.lower.nests.scatter import scatter_plan
 from opc.lower.nests.search import searches

@@ -18,7 +18,8 @@ from opc.lower.build.context import NEST, Nest
 from opc.lower.build.reduction import start_of
 from opc.lower.cuda.points import FlatPoints, place_of, used_places
 from opc.lower.guards import replace_node
-from opc.lower.loop_ir import NestStage, ScanPlan
+from opc.lower.loop_ir import NestStage
+from opc.lower.nest_plans import ScanPlan
 
 _ROW = "@row"
 

@@ -22,7 +22,8 @@ from opc.lower.build.context import NEST, Nest
 from opc.lower.build.reduction import start_of
 from opc.lower.cuda.points import FlatPoints, place_of, used_places
 from opc.lower.guards import guard_indices
-from opc.lower.loop_ir import NestStage, ScatterPlan
+from opc.lower.loop_ir import NestStage
+from opc.lower.nest_plans import ScatterPlan
 from opc.lower.nests.scatter import scatter_plan
 from opc.records import replace
 

@@ -24,8 +24,9 @@ from opc.lower.cuda.rfactor import with_sums_of_rows
 from opc.lower.cuda.rows import bound_part
 from opc.lower.cuda.scatters import plan_of, scatters_atomically
 from opc.lower.cuda.weigh import with_weighed_sums
-from opc.lower.loop_ir import GroupLoop, IndexLoop, Loop, NestStage, Program, RowStage, RowStore, ScanPlan, Stage, Temporary
+from opc.lower.loop_ir import GroupLoop, IndexLoop, Loop, NestStage, Program, RowStage, RowStore, Stage, Temporary
 from opc.lower.lower import SpecialisedProgram, lower, lower_segment, lower_steps, relowered
+from opc.lower.nest_plans import ScanPlan
 from opc.records import dataclass, replace
 from opc.transform import scalar
 from opc.transform.indices import Namer, bare, index_names, op_names

@@ -38,7 +38,7 @@ from opc.ir.node import remembered_each
 from opc.ir.op import Assign, Group, Op
 from opc.lower.alone import of_statement
 from opc.lower.guards import peel
-from opc.lower.loop_ir import Flat
+from opc.lower.nest_plans import Flat
 from opc.records import replace
 from opc.transform.indices import Namer, index_names, op_names, substitute
 

@@ -29,7 +29,7 @@ from opc.ir.expr import (
 )
 from opc.ir.op import Op
 from opc.lower.guards import is_known_inside
-from opc.lower.loop_ir import Flat
+from opc.lower.nest_plans import Flat
 from opc.lower.nests.flat import divisions
 
 MAX_GATHERS = 16

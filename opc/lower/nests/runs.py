@@ -14,7 +14,7 @@ from opc.ir.expr import Axis, free_indices, has_reduction, may_refuse, reads
 from opc.ir.op import Assign, Op
 from opc.lower.alone import of_statement
 from opc.lower.guards import Guard, guards
-from opc.lower.loop_ir import Flat, Run, ScatterPlan
+from opc.lower.nest_plans import Flat, Run, ScatterPlan
 from opc.lower.nests.flat import flat_statement, is_positive
 from opc.lower.nests.terms import conditions_of, whole_sum
 

@@ -14,7 +14,7 @@ from opc.ir.affine import Affine, Index
 from opc.ir.expr import EXTREMES, Axis, Expr, Read, Reduce, Select, free_indices, reductions, walk
 from opc.ir.op import Op
 from opc.lower.guards import IDENTITY, replace_node
-from opc.lower.loop_ir import Flat, ScanPlan
+from opc.lower.nest_plans import Flat, ScanPlan
 from opc.lower.rows.flatten import maybe_empty
 from opc.records import replace
 from opc.transform.indices import substitute

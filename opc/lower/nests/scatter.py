@@ -43,7 +43,7 @@ from opc.ir.op import ScatterMode as AddOrder
 from opc.ir.rules import converted
 from opc.lower.alone import of_statement
 from opc.lower.guards import Guard, disjuncts, guards
-from opc.lower.loop_ir import Flat, ScatterPlan
+from opc.lower.nest_plans import Flat, ScatterPlan
 from opc.lower.nests.flat import affines, divisions, flat_statement, is_positive
 from opc.lower.nests.runs import is_scatter_of_runs
 from opc.lower.nests.terms import conditions_of, under_invariants, whole_sum

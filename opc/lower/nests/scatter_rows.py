@@ -10,7 +10,7 @@ from opc.ir.affine import Affine
 from opc.ir.expr import Axis, Call, Expr, free_indices, has_reduction, reads, walk
 from opc.ir.op import Op
 from opc.lower.guards import is_known_inside
-from opc.lower.loop_ir import ScatterPlan
+from opc.lower.nest_plans import ScatterPlan
 from opc.lower.nests.flat import is_short
 from opc.lower.nests.gather_indices import bounds_of, sizes_of
 from opc.records import replace

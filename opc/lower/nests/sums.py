@@ -11,7 +11,8 @@ from collections.abc import Iterator, Mapping
 from opc.ir.dtypes import DType, Weak, candidates
 from opc.ir.expr import Read, has_reduction, reads
 from opc.ir.op import Op
-from opc.lower.loop_ir import ContractionStage, NestStage, Program, RowStage, RowStore, Stage, Temporary, VectorPlan
+from opc.lower.loop_ir import ContractionStage, NestStage, Program, RowStage, RowStore, Stage, Temporary
+from opc.lower.nest_plans import VectorPlan
 from opc.lower.nests.flat import period
 from opc.records import replace
 

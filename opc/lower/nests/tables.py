@@ -38,7 +38,7 @@ from opc.ir.functions import FUNCTIONS
 from opc.ir.op import Assign, Op, Operand
 from opc.lower.contractions.contraction import contraction_stage
 from opc.lower.guards import is_known_inside
-from opc.lower.loop_ir import ScatterPlan, VectorPlan
+from opc.lower.nest_plans import ScatterPlan, VectorPlan
 from opc.lower.nests.flat import affines, divisions, is_positive, is_short
 from opc.lower.nests.gather_indices import sizes_of
 from opc.lower.statement import lower_statement

@@ -6,7 +6,7 @@ from opc.ir.dtypes import Acc, ElementType, ValueType, is_floating
 from opc.ir.expr import AttrRef, Call, Const, Expr, Present, Reduce, Select, walk
 from opc.ir.op import Op
 from opc.lower.guards import conjuncts, is_identity
-from opc.lower.loop_ir import Flat
+from opc.lower.nest_plans import Flat
 from opc.transform.scalar import negation
 
 

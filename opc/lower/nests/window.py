@@ -12,7 +12,7 @@ from opc.analysis.value_types import affine_of, integer_of
 from opc.ir.affine import Affine, Index
 from opc.ir.expr import Axis, Call, Expr, IndexValue, Read, Reduce, free_indices, reads, rewrite, walk
 from opc.ir.op import Op
-from opc.lower.loop_ir import ScatterPlan, WindowSearch
+from opc.lower.nest_plans import ScatterPlan, WindowSearch
 from opc.lower.nests.flat import is_positive
 from opc.lower.nests.gather_indices import bounds_of, sizes_of
 from opc.lower.nests.search import searches

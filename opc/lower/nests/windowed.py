@@ -35,7 +35,7 @@ from opc.ir.expr import (
 from opc.ir.op import Op
 from opc.loops.values import computed_as
 from opc.lower.guards import Guard, guard_indices, inside, peel
-from opc.lower.loop_ir import Flat
+from opc.lower.nest_plans import Flat
 from opc.lower.nests.flat import is_short
 from opc.records import dataclass, replace
 

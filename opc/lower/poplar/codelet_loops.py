@@ -63,7 +63,8 @@ from opc.lower.build.points import PointLoops
 from opc.lower.build.reduction import start_of
 from opc.lower.build.split import as_condition
 from opc.lower.guards import Guard, guard_indices, is_known_inside, replace_node
-from opc.lower.loop_ir import NestStage, ScanPlan, ScatterPlan
+from opc.lower.loop_ir import NestStage
+from opc.lower.nest_plans import ScanPlan, ScatterPlan
 from opc.lower.nests.flat import is_positive
 from opc.lower.poplar.codelet_fields import adds_up
 from opc.lower.poplar.codelet_nodes import STATUS_OF_WORKER, WORKER, Nonempty, OfNothing, Outside

@@ -14,7 +14,7 @@ from opc.loops.nodes import Body, Comment, Do, Kernel, View
 from opc.loops.values import Word, call, number
 from opc.loops.verify import verify_kernel
 from opc.lower.build.kernel import spec_names
-from opc.lower.loop_ir import Flat, ScanPlan, ScatterPlan
+from opc.lower.nest_plans import Flat, ScanPlan, ScatterPlan
 from opc.lower.nests.scan import flat_scan
 from opc.lower.nests.scatter import flat_scatter
 from opc.lower.poplar.codelet_fields import RESERVED, fields_of, narrowed, nodes_of

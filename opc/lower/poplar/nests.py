@@ -34,7 +34,8 @@ from opc.ir.expr import (
 )
 from opc.ir.op import Group, Op
 from opc.lower.build.context import UnsupportedForm
-from opc.lower.loop_ir import GroupLoop, IndexLoop, Loop, NestStage, ScanPlan, ScatterPlan
+from opc.lower.loop_ir import GroupLoop, IndexLoop, Loop, NestStage
+from opc.lower.nest_plans import ScanPlan, ScatterPlan
 from opc.lower.nests.flat import is_positive
 from opc.lower.poplar.needs import Needs
 from opc.lower.poplar.nodes import Along, Picked, Refuse, Step, Store, Taken, TensorStage, View
