@@ -6,6 +6,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+import torch
 
 from opc.ir.dtypes import DType, numpy_dtype
 from opc.pipeline import compile_text
@@ -36,6 +37,8 @@ SIZES = [
     (8, 5000, 5),
     (9, 1, 65),
 ]
+SIZES += [(67, 130, 97), (64, 1302, 49), (33, 642, 48), (40, 2, 40), (100, 64, 33)]
+"""The last are of elements that are multiplied often, so that pairs of them are words."""
 NARROW = (DType.BFLOAT16, DType.FLOAT16)
 
 
@@ -73,17 +76,17 @@ def test_products(products: KernelLibrary, m: int, k: int, n: int) -> None:
 @pytest.mark.parametrize(("left", "right"), list(product((1e-39, 1e-30, 1e-19, 1e-8), (1e-39, 1e-12, 1.0, 1e30))))
 def test_products_that_are_subnormal_or_of_subnormal_numbers(products: KernelLibrary, left: float, right: float) -> None:
     bfloat = DType.BFLOAT16
-    a, b, w = numbers(bfloat, 19, 66, scale=left), numbers(bfloat, 66, 50, scale=right), numbers(bfloat, 50, 66, scale=right)
+    a, b, w = numbers(bfloat, 41, 66, scale=left), numbers(bfloat, 66, 50, scale=right), numbers(bfloat, 50, 66, scale=right)
     check(products, a, b, w)
     # One such number among others of a panel.
-    a, b = numbers(bfloat, 19, 66), numbers(bfloat, 66, 50)
+    a, b = numbers(bfloat, 41, 66), numbers(bfloat, 66, 50)
     a[3, 5], b[5, 7], w[7, 5] = left, right, right
     check(products, a, b, w)
 
 
 def test_a_sum_of_normal_products_that_is_subnormal(products: KernelLibrary) -> None:
     bfloat = numpy_dtype(DType.BFLOAT16)
-    a, b = np.zeros((16, 64), bfloat), np.zeros((64, 48), bfloat)
+    a, b = np.zeros((40, 64), bfloat), np.zeros((64, 48), bfloat)
     a[:, 0], a[:, 1] = (1 + 2.0**-7) * 2.0**-60, -(2.0**-60)
     b[:2] = 2.0**-60
     found = products.call(products.family.forward, {"a": a, "b": b, "w": np.ascontiguousarray(b.T)}, {})
@@ -93,7 +96,7 @@ def test_a_sum_of_normal_products_that_is_subnormal(products: KernelLibrary) -> 
 
 def test_infinities_and_nan(products: KernelLibrary) -> None:
     bfloat = DType.BFLOAT16
-    a, b, w = numbers(bfloat, 17, 40), numbers(bfloat, 40, 60), numbers(bfloat, 60, 40)
+    a, b, w = numbers(bfloat, 37, 40), numbers(bfloat, 40, 60), numbers(bfloat, 60, 40)
     a[2, 3], a[5, 0], b[3, 4], w[8, 1] = np.inf, np.nan, 0.0, -np.inf
     found = products.call(products.family.forward, {"a": a, "b": b, "w": w}, {})
     with np.errstate(invalid="ignore"):
@@ -105,11 +108,65 @@ def test_infinities_and_nan(products: KernelLibrary) -> None:
 
 def test_operands_in_any_layout(products: KernelLibrary) -> None:
     for dtype in NARROW:
-        a, b, w = numbers(dtype, 70, 131), numbers(dtype, 131, 50), numbers(dtype, 100, 131)
+        a, b, w = numbers(dtype, 70, 132), numbers(dtype, 132, 50), numbers(dtype, 100, 132)
         check(products, np.asfortranarray(a)[::-1], b[:, ::-1], w[::2])
 
 
-@pytest.mark.parametrize("rows", [1, 16])
+@pytest.mark.parametrize("rows", [1, 16, 40])
 def test_long_sums(products: KernelLibrary, rows: int) -> None:
     for dtype in NARROW:
-        check(products, numbers(dtype, rows, 20_000), numbers(dtype, 20_000, 24), numbers(dtype, 24, 20_000))
+        check(products, numbers(dtype, rows, 20_000), numbers(dtype, 20_000, 32), numbers(dtype, 32, 20_000))
+
+
+CONV = """\
+op: conv
+domain: opc.test
+version: 1
+doc: A test.
+types: {T: [bfloat16]}
+inputs: {x: 'T[N, C, H, W]', w: 'T[O, I, P, Q]'}
+attributes:
+  stride: {type: int, check: stride > 0}
+  padding: {type: int, check: padding >= 0}
+  groups: {type: int, check: groups > 0}
+outputs: {y: 'T[N, O, OH, OW]'}
+shape:
+  OH: (H + 2*padding - P) // stride + 1
+  OW: (W + 2*padding - Q) // stride + 1
+require: [P <= H + 2*padding, Q <= W + 2*padding, C == I * groups, O % groups == 0]
+kernel: |
+  y[n, o, i, j] = sum[c, p, q](w[o, c, p, q]
+    * pad(x[n, o // (O // groups) * I + c, i*stride + p - padding, j*stride + q - padding], 0))
+"""
+
+
+@pytest.fixture(scope="module")
+def convolution(tmp_path_factory: pytest.TempPathFactory) -> KernelLibrary:
+    family = compile_text(CONV)
+    return KernelLibrary(family, compile_kernel(family, tmp_path_factory.mktemp("conv")), odd_parallel_for)
+
+
+@pytest.mark.parametrize(
+    ("channels", "groups", "stride", "padding", "window"),
+    [(4, 1, 1, 1, 3), (4, 2, 1, 0, 3), (6, 1, 2, 1, 3), (3, 1, 1, 1, 3), (8, 1, 1, 0, 1), (130, 1, 1, 2, 5), (12, 3, 2, 2, 4)],
+)
+def test_convolutions_and_their_gradients(
+    convolution: KernelLibrary, channels: int, groups: int, stride: int, padding: int, window: int
+) -> None:
+    family, dtype = convolution.family, numpy_dtype(DType.BFLOAT16)
+    attributes = {"stride": stride, "padding": padding, "groups": groups}
+    x = numbers(DType.BFLOAT16, 2, channels, 13, 18)
+    w = numbers(DType.BFLOAT16, 48, channels // groups, window, window)
+    given = {n: torch.from_numpy(a.astype(np.float64)).requires_grad_() for n, a in (("x", x), ("w", w))}
+    exact = torch.nn.functional.conv2d(given["x"], given["w"], stride=stride, padding=padding, groups=groups)
+    found = convolution.call(family.forward, {"x": x, "w": w}, attributes)["y"]
+    dy = numbers(DType.BFLOAT16, *exact.shape)
+    exact.backward(torch.from_numpy(dy.astype(np.float64)))
+    assert family.backward is not None
+    derived = convolution.call(family.backward, {"x": x, "w": w, "d_y": dy}, attributes)
+    for got, want in ((found, exact.detach()), (derived["d_x"], given["x"].grad), (derived["d_w"], given["w"].grad)):
+        assert want is not None
+        assert got.dtype == dtype
+        wide = want.numpy()
+        # A sum of n products of numbers of about 1 is of about n ** 0.5; its roundings are as floats.
+        np.testing.assert_allclose(got.astype(np.float64), wide, rtol=2.0**-8, atol=1e-4 * np.abs(wide).max())

@@ -42,6 +42,7 @@ struct axis_index {
 struct factor {
   const char *data;
   dtype stored;
+  int64_t second; /* elements from the first of a word to the other; 0 where no two are one */
   bool stays; /* it is the same for all blocks of rows of a slice */
   int32_t entries;
   axis_index at[OPC_MAX_RANK + max_guards];
@@ -76,6 +77,7 @@ struct packing {
   int64_t count, width, grain, depth;
   const char *from;
   dtype stored;
+  int64_t second; /* of a word */
   const int64_t *point;
   const int64_t *inner;
   int32_t guards;
@@ -92,6 +94,7 @@ struct padded_copy {
   void *to;
   const char *from; /* where every index is 0 */
   dtype stored;
+  int64_t second; /* of a word */
   int32_t axes, loops;
   struct {
     int64_t start, size, stride;
@@ -126,8 +129,8 @@ typedef void (*contraction_kernel)(const panel_product &);
 typedef void (*contraction_line)(int64_t depth, const void *a, const void *b, dtype stored, const int64_t *offsets, void *c,
                                  int64_t count, bool add);
 
-/* The inner functions of one instruction-set variant for one type of sums. Those of whole numbers and of bfloat16 have no `windows`, `scaled`,
- * `copy` and `all_finite`: their factors are packed but for few rows, their sums handed to a tile function, and what is not there is 0. */
+/* The inner functions of one instruction-set variant for one type of sums. Those of whole numbers have no `windows` and `copy`, and like those
+ * of words no `scaled` and `all_finite`: their sums are handed to a tile function, and what is not there is 0. Those of words have no `dots`. */
 struct contraction_functions {
   int32_t rows;  /* of a full strip; kernel[0] is for that, kernel[1] for half as many */
   int32_t lanes; /* columns of a vector */
@@ -140,10 +143,14 @@ struct contraction_functions {
   void (*pack)(const packing &);
   void (*copy)(const padded_copy &);
   bool (*all_finite)(const void *, int64_t count);
-  const contraction_functions *bfloats; /* those of two factors of bfloat16, for machines that multiply them; NULL where there are none */
+  const contraction_functions *words; /* those of words of two bfloat16 (opc/contraction/words.h); NULL where there are none */
+  int32_t (*least_exponent)(const void *, int64_t count); /* of those */
 };
 
 enum { strip_vectors = 3 };
+
+/* What `least_exponent` returns of zeros: more than any. */
+enum : int32_t { no_exponent = 1024 };
 
 /* Adds the sum itself to a stage, as its first operand. */
 static inline void add_sum(stage &s, dtype computed) { add_operand(s, role_input, in_rows, nullptr, computed, computed); }
@@ -197,6 +204,7 @@ static inline factor_axes strided_factor(factor &f, char *data, dtype stored, in
   f.data = data;
   f.stored = stored;
   f.stays = false;
+  f.second = 0;
   f.entries = 0;
   factor_axes result = {&f, 0, ndim, shape, {}};
   find_strides(ndim, shape, strides, result.stride);

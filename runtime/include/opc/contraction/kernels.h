@@ -12,10 +12,6 @@
 namespace opc {
 inline namespace OPC_VARIANT {
 
-/* What a kernel multiplies: packed rows, rows that lie anywhere with packed columns, or packed ones whose sums are results but for a factor
- * and a zero of either sign that is added: so it makes no difference whether products are rounded before. */
-enum class product { plain, windows, scaled };
-
 template <product Of, typename T, int Rows, int Vectors>
 OPC_CONTRACTED static void multiply(const panel_product &p) {
   OPC_CONTRACT_PRODUCTS
@@ -79,7 +75,7 @@ static bool all_finite(const void *elements, int64_t count) {
 
 template <typename T>
 static constexpr contraction_functions contraction_of(void (*pack)(const packing &), void (*copy)(const padded_copy &), contraction_line line,
-                                                      contraction_line dots, const contraction_functions *bfloats) {
+                                                      contraction_line dots, const contraction_functions *words) {
   constexpr int rows = strip_rows;
   return {rows,
           vector_bytes / sizeof(T),
@@ -93,11 +89,12 @@ static constexpr contraction_functions contraction_of(void (*pack)(const packing
           pack,
           copy,
           all_finite<T>,
-          bfloats};
+          words,
+          nullptr};
 }
 
 static constexpr contraction_functions contraction_float =
-    contraction_of<float>(pack_float, copy_float, add_stored_lines, add_stored_dots, bfloats_among(stored_minifloats()));
+    contraction_of<float>(pack_float, copy_float, add_stored_lines, add_stored_dots, words_among(stored_minifloats()));
 static constexpr contraction_functions contraction_double =
     contraction_of<double>(pack_stored<double, double>, copy_box<double, double>, add_lines<double>, add_dots<double>, nullptr);
 

@@ -68,10 +68,13 @@ static void find_segments(const packing &p, bool points, int64_t first, int64_t 
   }
 }
 
+/* Whether elements or words that lie so far apart lie together. */
+static inline bool lie_together(const packing &p, int64_t move) { return move == 1 || (move == 2 && p.second == 1); }
+
 /* How good a direction is to pack along: long segments, of elements that lie together. */
-static inline int64_t worth(const packed_line &line, int64_t length) {
+static inline int64_t worth(const packing &p, const packed_line &line, int64_t length) {
   const int64_t average = length / (line.segments > 0 ? line.segments : 1);
-  return (average < 16 ? average : 16) * (line.segments > 0 && line.list[0].move == 1 ? 4 : 1);
+  return (average < 16 ? average : 16) * (line.segments > 0 && lie_together(p, line.list[0].move) ? 4 : 1);
 }
 
 /* Copies `count` elements in pieces of Bytes, the last of which may overlap the one before. */
@@ -116,6 +119,55 @@ OPC_INLINE void copy_strided(float *to, const float *from, int64_t count, int64_
   for (; i < count; ++i) to[i] = from[i * move];
 }
 
+/* Where words of two elements of 16 bits begin, of which the other is `second` elements behind the first. */
+struct word_cursor {
+  const int16_t *first;
+  int64_t second;
+  OPC_INLINED word_cursor operator+(int64_t elements) const { return {first + elements, second}; }
+};
+
+OPC_INLINE int32_t load(word_cursor from) {
+  return static_cast<int32_t>(static_cast<uint16_t>(from.first[0]) | static_cast<uint32_t>(from.first[from.second]) << 16);
+}
+
+/* Words whose first elements lie together. */
+OPC_INLINE void copy_segment(int32_t *to, word_cursor from, int64_t count) {
+  typedef int16_t halves __attribute__((vector_size(32), aligned(2), may_alias));
+  int64_t i = 0;
+  for (; i + 16 <= count; i += 16) {
+    const halves a = *reinterpret_cast<const halves *>(from.first + i);
+    const halves b = *reinterpret_cast<const halves *>(from.first + from.second + i);
+    halves *const words = reinterpret_cast<halves *>(to + i);
+    words[0] = __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+    words[1] = __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
+  }
+  for (; i < count; ++i) to[i] = load(from + i);
+}
+
+/* Words whose first elements lie `move` apart: they are words in memory, too, where the other lies between. */
+OPC_INLINE void copy_strided(int32_t *to, word_cursor from, int64_t count, int64_t move) {
+  if (from.second == 1 && move == 2) {
+    memcpy(to, from.first, static_cast<size_t>(count) * sizeof *to);
+    return;
+  }
+  for (int64_t i = 0; i < count; ++i) to[i] = load(from + i * move);
+}
+
+/* Elements as they are stored, or words of two of them. */
+template <typename Stored>
+struct read_from {
+  static constexpr bool words = false;
+  static OPC_INLINED const Stored *begin(const char *data, int64_t) { return reinterpret_cast<const Stored *>(data); }
+};
+
+struct two_halves {};
+
+template <>
+struct read_from<two_halves> {
+  static constexpr bool words = true;
+  static OPC_INLINED word_cursor begin(const char *data, int64_t second) { return {reinterpret_cast<const int16_t *>(data), second}; }
+};
+
 template <typename T>
 OPC_INLINE void clear_segment(T *to, int64_t count) {
   for (int64_t i = 0; i < count; ++i) to[i] = 0;
@@ -124,7 +176,7 @@ OPC_INLINE void clear_segment(T *to, int64_t count) {
 /* Packs lines [first, first + count), each contiguously, `pitch` apart, where there are `Guards` guards, or any number. */
 template <typename Stored, typename T, int Guards>
 static void pack_guarded_lines(const packing &p, const packed_line &line, int64_t first, int64_t count, T *to, int64_t pitch) {
-  const Stored *from = reinterpret_cast<const Stored *>(p.from);
+  const auto from = read_from<Stored>::begin(p.from, p.second);
   const int guards = Guards == many_guards ? p.guards : Guards;
   int64_t size[Guards + 1], stride[Guards + 1], start[Guards + 1];
   const int64_t *across[Guards + 1];
@@ -188,7 +240,7 @@ static void pack_lines(const packing &p, const packed_line &line, int64_t first,
 }
 
 /* to[k * width + i] = rows[i][k] for four rows, which may lie as elements of `Aligned` bytes do; the next four are fetched meanwhile. */
-template <typename T, int Aligned = alignof(T)>
+template <int Aligned, typename T>
 static void transpose_four(T *to, int64_t width, const T *const *rows, const T *const *next, int64_t depth) {
   typedef T quad __attribute__((vector_size(4 * sizeof(T)), aligned(Aligned), may_alias));
   constexpr int64_t fetched = 64 / sizeof(T); /* elements of a cache line */
@@ -227,27 +279,29 @@ struct packed_panel {
 template <typename Stored, typename T>
 static void pack_across(const packing &p, const packed_line &line, const packed_panel<T> &panel) {
   T buffer[4][line_points];
-  constexpr bool as_stored = sizeof(Stored) == sizeof(T);
+  constexpr bool words = read_from<Stored>::words;
+  constexpr int item = words ? sizeof(int16_t) : sizeof(Stored);
+  const bool as_stored = words ? p.second == 1 && line.list[0].move == 2 : sizeof(Stored) == sizeof(T) && line.list[0].move == 1;
   for (int64_t i = 0; i < panel.count; i += 4) {
     const int64_t count = panel.count - i < 4 ? panel.count - i : 4;
     const T *rows[4], *next[4];
     for (int64_t r = 0; r < count; ++r) {
-      if (as_stored && p.guards == 0 && line.segments == 1 && line.list[0].move == 1) {
-        const T *from = reinterpret_cast<const T *>(p.from) + p.inner[0];
+      if (as_stored && p.guards == 0 && line.segments == 1) {
         const int64_t point = panel.first + i + r;
-        rows[r] = from + p.point[point];
-        next[r] = from + p.point[point + 4 < p.count ? point + 4 : point];
+        const auto at = [&](int64_t n) { return reinterpret_cast<const T *>(p.from + (p.inner[0] + p.point[n]) * item); };
+        rows[r] = at(point);
+        next[r] = at(point + 4 < p.count ? point + 4 : point);
       } else {
         pack_lines<Stored, T>(p, line, panel.first + i + r, 1, buffer[r], 0);
         rows[r] = next[r] = buffer[r];
       }
     }
     if (count == 4) {
-      transpose_four(panel.to + i, panel.width, rows, next, p.depth);
+      transpose_four<words ? alignof(int16_t) : alignof(T)>(panel.to + i, panel.width, rows, next, p.depth);
       continue;
     }
     for (int64_t r = 0; r < count; ++r) {
-      for (int64_t k = 0; k < p.depth; ++k) panel.to[k * panel.width + i + r] = rows[r][k];
+      for (int64_t k = 0; k < p.depth; ++k) memcpy(panel.to + k * panel.width + i + r, rows[r] + k, sizeof(T));
     }
   }
 }
@@ -265,7 +319,7 @@ static T guarded_element(const packing &p, int64_t point, int64_t inner) {
     if (index < 0 || index >= p.guard[g].size) return 0;
     at += index * p.guard[g].stride;
   }
-  return load(reinterpret_cast<const Stored *>(p.from) + at);
+  return load(read_from<Stored>::begin(p.from, p.second) + at);
 }
 
 template <typename Stored, typename T>
@@ -280,16 +334,16 @@ static void pack_panel(const packing &p, const packed_panel<T> &panel, bool divi
         panel.to[k * panel.width + i] = guarded_element<Stored, T>(p, panel.first + i, k);
       }
     }
-  } else if (worth(points, panel.count) >= worth(inner, p.depth)) {
+  } else if (worth(p, points, panel.count) >= worth(p, inner, p.depth)) {
     pack_lines<Stored, T>(p, points, 0, p.depth, panel.to, panel.width);
   } else {
     pack_across<Stored, T>(p, inner, panel);
   }
 }
 
-/* Calls each(panel, pack) for the panels of elements of T, each of which has room for as many of `Slot` bytes; pack() packs the panel. */
+/* Packs panels of elements of T, each of which has room for as many of `Slot` bytes, and calls done(panel) for each. */
 template <typename Stored, typename T, int Slot = sizeof(T), typename F>
-static void pack_panels(const packing &p, F each) {
+static void pack_panels(const packing &p, F done) {
   bool divided = false;
   for (int32_t g = 0; g < p.guards; ++g) divided = divided || p.guard[g].divisor != 1;
   packed_line points, inner;
@@ -299,19 +353,20 @@ static void pack_panels(const packing &p, F each) {
     const int64_t width = (count + p.grain - 1) / p.grain * p.grain;
     T *const to = reinterpret_cast<T *>(static_cast<char *>(p.to) + first * p.depth * Slot);
     const packed_panel<T> panel = {first, count, width, to};
-    each(panel, [&]() { pack_panel<Stored, T>(p, panel, divided, inner, points); });
+    pack_panel<Stored, T>(p, panel, divided, inner, points);
+    done(panel);
   }
 }
 
 template <typename Stored, typename T>
 static void pack_stored(const packing &p) {
-  pack_panels<Stored, T>(p, [](const packed_panel<T> &, auto pack) { pack(); });
+  pack_panels<Stored, T>(p, [](const packed_panel<T> &) {});
 }
 
 /* Copies the lines of a padded input. */
 template <typename Stored, typename T>
 static void copy_box(const padded_copy &job) {
-  const Stored *from = reinterpret_cast<const Stored *>(job.from);
+  const auto from = read_from<Stored>::begin(job.from, job.second);
   T *to = static_cast<T *>(job.to);
   const auto &line = job.loop[job.loops - 1];
   int64_t at[OPC_MAX_RANK + max_guards + 2] = {};
@@ -359,6 +414,10 @@ static void copy_float(const padded_copy &job) {
   const auto copy = [&](auto zero) { copy_box<decltype(zero), float>(job); };
   if (!with_type_of(job.stored, stored_minifloats(), copy)) copy_box<float, float>(job);
 }
+
+static inline void copy_words(const padded_copy &job) { copy_box<two_halves, int32_t>(job); }
+
+static inline void pack_words(const packing &p) { pack_stored<two_halves, int32_t>(p); }
 
 static void pack_float(const packing &p) {
   const auto pack = [&](auto zero) { pack_stored<decltype(zero), float>(p); };

@@ -164,6 +164,7 @@ static void describe_copy(const contraction_plan &p, const contraction_factor &f
   job.to = to;
   job.from = f.data;
   job.stored = f.f->stored;
+  job.second = f.f->second;
   job.axes = f.f->entries;
   job.loops = 0;
   int32_t guards = 0;

@@ -26,6 +26,7 @@ OPC_FUNCTION int32_t run(const contraction &c, const contraction_functions &f, c
 #if !OPC_ELSEWHERE
 #include "opc/contraction/split.h"
 #include "opc/contraction/steps.h"
+#include "opc/contraction/words.h"
 
 namespace opc {
 
@@ -215,8 +216,10 @@ static void take_kept(contraction_plan &p) {
   const int64_t keys = round_up(slots * static_cast<int64_t>(sizeof(packed_key)), page_bytes);
   const int64_t panel = p.most_inner * p.most_columns * p.f->packed;
   if (slots * panel > kept_slice_bytes) return;
-  const int64_t layout[4] = {slots, keys, panel, p.computed};
-  const bool fits = kept->data != nullptr && slots <= kept->layout[0] && panel == kept->layout[2] && p.computed == kept->layout[3];
+  const bool words = p.c->term_list[0].factors[0].second != 0;
+  const int64_t format = 2 * p.computed + words;
+  const int64_t layout[4] = {slots, keys, panel, format};
+  const bool fits = kept->data != nullptr && slots <= kept->layout[0] && panel == kept->layout[2] && format == kept->layout[3];
   if (!fits) {
     free_aligned(kept->data);
     kept->data = allocate_aligned(page_bytes, keys + slots * panel);
@@ -269,26 +272,9 @@ static int32_t run_whole(contraction_plan &p) {
   return code;
 }
 
-/* Whether one instruction of the machine multiplies two bfloat16 and adds the products to a float. */
-static inline bool multiplies_bfloats() {
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
-  return __builtin_cpu_supports("avx512bf16");
-#else
-  return false;
-#endif
-}
-
-/* Whether all factors of a contraction are bfloat16 and none is read in windows, which packing would take apart. */
-static bool is_of_bfloats(const contraction &c) {
-  return !any_factor(c, [](const factor &f) {
-    bool other = f.stored != dtype_bfloat16;
-    for (int32_t n = 0; n < f.entries; ++n) other = other || f.at[n].guarded != inside || f.at[n].parts > 1;
-    return other;
-  });
-}
-
-OPC_FUNCTION int32_t run(const contraction &c, const contraction_functions &f, const row_functions &rows, dtype computed,
-                         tile_function function, const void *arguments) {
+/* Computes a contraction as it stands. */
+static int32_t run_as(const contraction &c, const contraction_functions &f, const row_functions &rows, dtype computed, tile_function function,
+                      const void *arguments) {
   contraction_plan p;
   p.c = &c;
   p.f = &f;
@@ -302,8 +288,6 @@ OPC_FUNCTION int32_t run(const contraction &c, const contraction_functions &f, c
     p.size[loop] = c.size[loop];
     p.step[loop] = 1;
   }
-  drop_guards(p);
-  if (f.bfloats != nullptr && multiplies_bfloats() && is_of_bfloats(c)) p.f = f.bfloats;
   const int32_t stepped = stepped_loop(p);
   if (stepped < 0) return run_whole(p);
   int32_t code = OPC_OK;
@@ -313,6 +297,16 @@ OPC_FUNCTION int32_t run(const contraction &c, const contraction_functions &f, c
     code = run_whole(p);
   }
   return code;
+}
+
+OPC_FUNCTION int32_t run(const contraction &c, const contraction_functions &f, const row_functions &rows, dtype computed,
+                         tile_function function, const void *arguments) {
+  drop_guards(c);
+  if (f.words != nullptr && multiplies_words()) {
+    contraction_of_words words;
+    if (make_words(c, *f.words, words)) return run_as(words.c, *f.words, rows, computed, function, arguments);
+  }
+  return run_as(c, f, rows, computed, function, arguments);
 }
 
 }  // namespace opc

@@ -19,9 +19,9 @@ static inline bool any_factor(const contraction &c, F f) {
 }
 
 /* Takes the guards away from indices that are inside everywhere. */
-static void drop_guards(const contraction_plan &p) {
-  for (int32_t t = 0; t < p.c->terms; ++t) {
-    for (factor &f : p.c->term_list[t].factors) {
+static void drop_guards(const contraction &c) {
+  for (int32_t t = 0; t < c.terms; ++t) {
+    for (factor &f : c.term_list[t].factors) {
       for (int32_t n = 0; n < f.entries; ++n) {
         axis_index &at = f.at[n];
         if (at.guarded == inside || at.divisor != 1) continue;
@@ -30,7 +30,7 @@ static void drop_guards(const contraction_plan &p) {
         for (int32_t i = 0; i < at.parts; ++i) {
           const part &of = at.part_list[i];
           const int64_t first = part_value(of, 0);
-          const int64_t last = part_value(of, p.size[of.loop] > 0 ? p.size[of.loop] - 1 : 0);
+          const int64_t last = part_value(of, c.size[of.loop] > 0 ? c.size[of.loop] - 1 : 0);
           least += first < last ? first : last;
           most += first < last ? last : first;
         }

@@ -17,6 +17,7 @@ static void pack_points(const contraction_plan &p, const contraction_factor &f, 
   job.depth = depth;
   job.from = f.data;
   job.stored = f.f->stored;
+  job.second = f.f->second;
   job.point = points.offset;
   job.inner = inner.offset;
   job.guards = f.guards;
@@ -39,7 +40,7 @@ static column_way way_of(const contraction_plan &p, const contraction_term &t, c
                          int64_t depth) {
   const contraction_factor &f = t.factors[1];
   const bool few = b.row_count <= few_rows;
-  const bool readable = f.f->stored == p.computed || (few && p.computed != dtype_float64);
+  const bool readable = f.f->stored == p.computed || (few && p.computed != dtype_float64 && f.f->second == 0);
   if (t.skips || f.guards > 0 || !readable || b.row_count > few_strips * p.f->rows) return columns_packed;
   if (few && depth >= p.f->lanes && follow(m.inner[1].offset, depth)) return columns_in_dots;
   if (!follow(m.columns.offset, b.column_count)) return columns_packed;

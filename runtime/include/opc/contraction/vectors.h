@@ -18,6 +18,13 @@ struct vector_of {
   typedef T type __attribute__((vector_size(vector_bytes), aligned(alignof(T)), may_alias));
 };
 
+/* Of two elements of 16 bits each. */
+typedef vector_of<int32_t>::type pairs;
+
+/* What a kernel multiplies: packed rows, rows that lie anywhere with packed columns, or packed ones whose sums are results but for a factor
+ * and a zero of either sign that is added: so it makes no difference whether products are rounded before. */
+enum class product { plain, windows, scaled };
+
 }  // namespace OPC_VARIANT
 }  // namespace opc
 #endif  // OPC_CONTRACTION_VECTORS_H

@@ -7,7 +7,8 @@
 #ifndef OPC_CONTRACTION_WHOLE_NUMBERS_H
 #define OPC_CONTRACTION_WHOLE_NUMBERS_H
 
-#include "opc/contraction/pairs.h"
+#include "opc/contraction/pack.h"
+#include "opc/contraction/vectors.h"
 
 namespace opc {
 inline namespace OPC_VARIANT {
@@ -92,11 +93,30 @@ static void multiply_pairs(const panel_product &p) {
   multiply_pairs_by<Rows, Vectors, false>(p);
 }
 
+/* Brings the elements of two lines of a panel, which are whole or 0, beside each other; where the last line is alone, zeros. */
+static void pair_lines(int16_t *lines, int64_t width, int64_t depth) {
+  constexpr int64_t widest = 3 * vector_bytes / sizeof(int32_t);
+  int16_t both[2 * widest];
+  for (int64_t k = 0; k < depth; k += 2, lines += 2 * width) {
+    const bool alone = k + 1 == depth;
+    OPC_SIMD
+    for (int64_t i = 0; i < width; ++i) {
+      both[2 * i] = lines[i];
+      both[2 * i + 1] = alone ? int16_t(0) : lines[width + i];
+    }
+    memcpy(lines, both, static_cast<size_t>(2 * width) * sizeof(int16_t));
+  }
+}
+
+template <typename Stored>
+static void pack_pairs(const packing &p) {
+  pack_panels<Stored, int16_t, sizeof(int32_t)>(p, [&](const packed_panel<int16_t> &panel) { pair_lines(panel.to, panel.width, p.depth); });
+}
+
 static void pack_whole(const packing &p) {
-  const auto done = [](const packed_panel<int16_t> &) {};
-  if (p.stored == dtype_int8) return pack_pairs<int8_t>(p, done);
-  if (p.stored == dtype_int16) return pack_pairs<int16_t>(p, done);
-  pack_pairs<uint8_t>(p, done);
+  if (p.stored == dtype_int8) return pack_pairs<int8_t>(p);
+  if (p.stored == dtype_int16) return pack_pairs<int16_t>(p);
+  pack_pairs<uint8_t>(p);
 }
 
 /* Adds lines of sums, whose factors are 1. */
@@ -185,6 +205,7 @@ static constexpr contraction_functions contraction_whole = {
     add_whole_lines,
     add_whole_dots,
     pack_whole,
+    nullptr,
     nullptr,
     nullptr,
     nullptr};

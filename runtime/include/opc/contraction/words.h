@@ -1,0 +1,199 @@
+/* Contractions of bfloat16 as contractions of words of two: AVX512-BF16 multiplies two pairs of them and adds both products to a float.
+ *
+ * A loop that is summed over, of an even number of points, is halved: what its points 2k and 2k + 1 read of a factor is a word. All else is
+ * planned, packed and copied as elements are. A loop along which the words of both factors lie in memory is best, and one of windows none:
+ * these share their elements.
+ *
+ * vdpbf16ps rounds as sums of floats do, but takes subnormal numbers for 0 and makes 0 of subnormal results. Products of normal numbers with
+ * the biased exponents a and b are multiples of 2^(a + b - 268), as sums of them are, however these are rounded: where that is no less than
+ * 2^-126, the least normal float, none of them is subnormal. So the least exponents of both factors are looked up first, which pays where
+ * each element is multiplied often enough. Other factors are multiplied as floats.
+ */
+#ifndef OPC_CONTRACTION_WORDS_H
+#define OPC_CONTRACTION_WORDS_H
+
+#include <string.h>
+
+#include "opc/contraction/split.h"
+#include "opc/core/call.h"
+
+namespace opc {
+
+enum : int64_t {
+  often_multiplied = 32,   /* of an element, so that it pays to look at it first */
+  looked_at_once = 1 << 15 /* elements */
+};
+enum : int32_t { never_subnormal = 268 - 126 };
+
+/* A contraction of words. */
+struct contraction_of_words {
+  contraction c;
+  term terms[max_terms];
+};
+
+/* Whether one instruction of the machine multiplies such words. */
+static inline bool multiplies_words() {
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+  return __builtin_cpu_supports("avx512bf16");
+#else
+  return false;
+#endif
+}
+
+/* The place of a factor whose index moves with a loop, one for each point, so that two points can be one; -1 where there is none. `windows`
+ * is set where it moves with other loops that are summed over, too. */
+static int32_t paired_entry(const contraction &c, const factor &f, int32_t loop, bool &windows) {
+  int32_t found = -1;
+  for (int32_t n = 0; n < f.entries; ++n) {
+    const axis_index &at = f.at[n];
+    bool moves = false, even = at.offset % 2 == 0;
+    int32_t inner = 0;
+    for (int32_t i = 0; i < at.parts; ++i) {
+      const part &of = at.part_list[i];
+      const bool own = of.loop == loop;
+      even = even && (own ? of.times * of.scale == 1 && of.shift == 0 && of.divisor == 1 : of.times % 2 == 0);
+      moves = moves || own;
+      inner += of.loop >= c.s->rank;
+    }
+    if (!moves) continue;
+    if (found >= 0 || !even || at.guarded != inside || at.divisor != 1) return -1;
+    found = n;
+    windows = windows || inner > 1;
+  }
+  return found;
+}
+
+/* Makes words of two points of a loop. */
+static void pair_points(factor &f, int32_t entry, int32_t loop) {
+  axis_index &at = f.at[entry];
+  f.second = at.stride;
+  at.stride *= 2;
+  at.size /= 2;
+  at.offset /= 2;
+  for (int32_t i = 0; i < at.parts; ++i) {
+    if (at.part_list[i].loop != loop) at.part_list[i].times /= 2;
+  }
+}
+
+/* Halves the loop of a term that suits best; false where none does. */
+static bool pair_term(contraction &c, term &t) {
+  int32_t best = -1, best_entry[2];
+  bool best_lies = false;
+  for (int32_t loop = t.begin; loop < t.end; ++loop) {
+    if (c.size[loop] < 2 || c.size[loop] % 2 != 0) continue;
+    bool windows = false;
+    const int32_t entry[2] = {paired_entry(c, t.factors[0], loop, windows), paired_entry(c, t.factors[1], loop, windows)};
+    if (entry[0] < 0 || entry[1] < 0 || windows) continue;
+    const bool lies = t.factors[0].at[entry[0]].stride == 1 && t.factors[1].at[entry[1]].stride == 1;
+    if (best >= 0 && best_lies && !lies) continue;
+    best = loop;
+    best_lies = lies;
+    memcpy(best_entry, entry, sizeof entry);
+  }
+  if (best < 0) return false;
+  c.size[best] /= 2;
+  for (int32_t i = 0; i < 2; ++i) pair_points(t.factors[i], best_entry[i], best);
+  return true;
+}
+
+/* The elements of a factor: how many there are, and in lines of how many that lie together. */
+struct factor_lines {
+  const char *data;
+  int64_t line, lines;
+  int32_t axes;
+  int64_t size[OPC_MAX_RANK], stride[OPC_MAX_RANK]; /* of the lines */
+};
+
+static factor_lines lines_of(const factor &f) {
+  factor_lines found = {f.data, 1, 1, 0, {}, {}};
+  bool taken[OPC_MAX_RANK + max_guards] = {};
+  /* Axes that continue a line are part of it. */
+  for (bool more = true; more;) {
+    more = false;
+    for (int32_t n = 0; n < f.entries && !more; ++n) {
+      const axis_index &at = f.at[n];
+      if (taken[n] || at.stride != found.line || at.size < 2) continue;
+      taken[n] = more = true;
+      found.line *= at.size;
+    }
+  }
+  for (int32_t n = 0; n < f.entries; ++n) {
+    if (taken[n] || f.at[n].stride == 0 || f.at[n].size < 2) continue;
+    found.size[found.axes] = f.at[n].size;
+    found.stride[found.axes++] = f.at[n].stride;
+    found.lines *= f.at[n].size;
+  }
+  return found;
+}
+
+/* A search for the least exponent among the elements of a factor. */
+struct exponent_search {
+  factor_lines of;
+  const contraction_functions *words;
+  int64_t pieces; /* of a line */
+  int32_t least;
+};
+
+static void search_exponents(void *argument, int64_t begin, int64_t end) {
+  exponent_search &s = *static_cast<exponent_search *>(argument);
+  int32_t least = no_exponent;
+  for (int64_t unit = begin; unit < end; ++unit) {
+    int64_t line = unit / s.pieces, offset = s.of.line * (unit % s.pieces) / s.pieces;
+    const int64_t count = s.of.line * (unit % s.pieces + 1) / s.pieces - offset;
+    for (int32_t a = s.of.axes - 1; a >= 0; --a, line /= s.of.size[a + 1]) offset += line % s.of.size[a] * s.of.stride[a];
+    const int32_t found = s.words->least_exponent(s.of.data + offset * 2, count);
+    least = found < least ? found : least;
+  }
+  int32_t known = __atomic_load_n(&s.least, __ATOMIC_RELAXED);
+  while (least < known && !__atomic_compare_exchange_n(&s.least, &known, least, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+  }
+}
+
+/* Whether no product of a term, and no sum of some, is subnormal, and it pays to find that out; `work` is how many products there are. */
+static bool stays_normal(const contraction &c, const term &t, const contraction_functions &words, int64_t work) {
+  int32_t exponents = 0;
+  for (const factor &f : t.factors) {
+    const factor_lines of = lines_of(f);
+    if (of.line < 2 && of.lines > 1) return false; /* one by one it would take too long */
+    if (work < of.line * of.lines * often_multiplied) return false;
+  }
+  for (const factor &f : t.factors) {
+    exponent_search s = {lines_of(f), &words, 1, no_exponent};
+    s.pieces = (s.of.line + looked_at_once - 1) / looked_at_once;
+    over_range(c.s->context, s.of.lines * s.pieces, looked_at_once / (s.of.line / s.pieces) + 1, search_exponents, &s);
+    if (s.least == 0) return false;
+    exponents += s.least;
+  }
+  return exponents >= never_subnormal;
+}
+
+/* Makes a contraction of words of one of bfloat16; false where it stays one of floats. */
+static bool make_words(const contraction &c, const contraction_functions &words, contraction_of_words &to) {
+  int64_t points = 1;
+  for (int32_t loop = 0; loop < c.s->rank; ++loop) points *= c.size[loop];
+  if (points == 0 || any_factor(c, [](const factor &f) {
+        bool other = f.stored != dtype_bfloat16;
+        for (int32_t n = 0; n < f.entries; ++n) {
+          const axis_index &at = f.at[n];
+          other = other || at.guarded == skipped || (at.guarded != inside && at.divisor != 1);
+        }
+        return other;
+      })) {
+    return false;
+  }
+  to.c = c;
+  to.c.term_list = to.terms;
+  for (int32_t t = 0; t < c.terms; ++t) {
+    to.terms[t] = c.term_list[t];
+    if (!pair_term(to.c, to.terms[t])) return false;
+  }
+  for (int32_t t = 0; t < c.terms; ++t) {
+    int64_t work = points;
+    for (int32_t loop = c.term_list[t].begin; loop < c.term_list[t].end; ++loop) work *= c.size[loop];
+    if (!stays_normal(c, c.term_list[t], words, work)) return false;
+  }
+  return true;
+}
+
+}  // namespace opc
+#endif  // OPC_CONTRACTION_WORDS_H
