@@ -33,6 +33,16 @@ OPC_INLINE float_vector widen_vector(half_vector halves) {
 #endif
 }
 
+/* Two vectors as one, of whole bytes. */
+OPC_INLINE raw_vector join_vectors(half_vector a, half_vector b) {
+#if defined(__AVX512F__)
+  return reinterpret_cast<raw_vector>(__builtin_shufflevector(a, b, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21,
+                                                              22, 23, 24, 25, 26, 27, 28, 29, 30, 31));
+#else
+  return reinterpret_cast<raw_vector>(__builtin_shufflevector(a, b, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15));
+#endif
+}
+
 /* Rounds to nearest, ties to even. */
 OPC_INLINE half_vector narrow_vector(float_vector values) {
 #if defined(__AVX512F__)
@@ -47,6 +57,7 @@ constexpr bool has_vectors = false;
 
 OPC_INLINE float_vector widen_vector(half_vector) { return float_vector{}; }
 OPC_INLINE half_vector narrow_vector(float_vector) { return half_vector{}; }
+OPC_INLINE raw_vector join_vectors(half_vector, half_vector) { return raw_vector{}; }
 #endif
 
 template <typename Stored>
@@ -76,8 +87,11 @@ __attribute__((noinline)) static void narrow_row(void *to, const float *from, in
   Stored *values = static_cast<Stored *>(to);
   int64_t i = 0;
   if constexpr (has_vectors<Stored>) {
-    for (; i + float_lanes <= count; i += float_lanes) {
-      *reinterpret_cast<half_vector *>(values + i) = narrow_vector(*reinterpret_cast<const float_vector *>(from + i));
+    /* Whole vectors are stored, of two halves: a line that is written at once need not be fetched. */
+    for (; i + 2 * float_lanes <= count; i += 2 * float_lanes) {
+      const raw_vector both = join_vectors(narrow_vector(*reinterpret_cast<const float_vector *>(from + i)),
+                                           narrow_vector(*reinterpret_cast<const float_vector *>(from + i + float_lanes)));
+      memcpy(values + i, &both, sizeof both);
     }
   }
 #if defined(__aarch64__)
@@ -105,17 +119,16 @@ __attribute__((noinline)) static void narrow_row_past(void *to, const float *fro
   int64_t i = before < count ? before : count;
   narrow_row<Stored>(values, from, i);
   for (; i + lanes <= count; i += lanes) {
-    Stored lane[lanes];
+    raw_vector value;
     if constexpr (has_vectors<Stored>) {
-      const half_vector halves[2] = {narrow_vector(*reinterpret_cast<const float_vector *>(from + i)),
-                                     narrow_vector(*reinterpret_cast<const float_vector *>(from + i + float_lanes))};
-      memcpy(lane, halves, sizeof lane);
+      value = join_vectors(narrow_vector(*reinterpret_cast<const float_vector *>(from + i)),
+                           narrow_vector(*reinterpret_cast<const float_vector *>(from + i + float_lanes)));
     } else {
+      Stored lane[lanes];
       OPC_SIMD
       for (int64_t k = 0; k < lanes; ++k) lane[k] = narrow<Stored>(from[i + k]);
+      memcpy(&value, lane, sizeof value);
     }
-    raw_vector value;
-    memcpy(&value, lane, sizeof value);
     store_nontemporal(values + i, value);
   }
   narrow_row<Stored>(values + i, from + i, count - i);

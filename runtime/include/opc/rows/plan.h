@@ -11,7 +11,7 @@ namespace opc {
 enum : int64_t {
   grain_elements = 32768, /* work worth a thread */
   staged_elements = 1024, /* a staged block: such buffers of floats and what they are loaded from stay in a first-level cache */
-  joined_elements = 4096,     /* elements of rows that are staged together, or that are so long that what is repeated is staged once */
+  joined_elements = 2048, /* elements of rows that are staged together, or that are so long that what is repeated is staged once */
   across_rows = 32,
   across_elements = 1 << 19, /* and of these no more than a second-level cache holds */
   chunk_elements = 16384, /* rows longer than this are cut, where they may be */
@@ -261,9 +261,9 @@ static void plan(runner &r) {
   if (any_staged) {
     const int64_t piece = r.piece > 0 ? r.piece : 1;
     /* Rows that lie across memory are moved several at a time, so that the cache lines they share are used whole. */
-    const int64_t most = across_elements / piece < across_rows ? across_elements / piece : across_rows;
+    const int64_t shared = across_elements / piece < across_rows ? across_elements / piece : across_rows;
     const int64_t fit = (cut ? staged_elements : joined_elements) / piece;
-    r.tile_rows = across && fit < most ? most : fit > 0 ? fit : 1;
+    r.tile_rows = across && fit < shared ? shared : fit > 0 ? fit : 1;
   } else if (any_own) {
     /* What is set to zero is still in cache when the tile function adds to it. */
     const int64_t fit = r.piece > 0 ? chunk_elements / r.piece : 1;
