@@ -6,8 +6,7 @@
 #ifndef OPC_CONTRACTION_PACK_H
 #define OPC_CONTRACTION_PACK_H
 
-#include "opc/contraction/contraction.h"
-#include "opc/rows/loops.h"
+#include "opc/contraction/segments.h"
 
 namespace opc {
 inline namespace OPC_VARIANT {
@@ -75,102 +74,6 @@ static inline bool lie_together(const packing &p, int64_t move) { return move ==
 static inline int64_t worth(const packing &p, const packed_line &line, int64_t length) {
   const int64_t average = length / (line.segments > 0 ? line.segments : 1);
   return (average < 16 ? average : 16) * (line.segments > 0 && lie_together(p, line.list[0].move) ? 4 : 1);
-}
-
-/* Copies `count` elements in pieces of Bytes, the last of which may overlap the one before. */
-template <int Bytes, typename T>
-OPC_INLINE void copy_pieces(T *to, const T *from, int64_t count) {
-  constexpr int64_t piece = Bytes / sizeof(T);
-  for (int64_t i = 0; i + piece <= count; i += piece) memcpy(to + i, from + i, Bytes);
-  memcpy(to + count - piece, from + count - piece, Bytes);
-}
-
-template <typename T>
-OPC_INLINE void copy_segment(T *to, const T *from, int64_t count) {
-  const int64_t bytes = count * static_cast<int64_t>(sizeof(T));
-  if (bytes >= 64) return copy_pieces<64>(to, from, count);
-  if (bytes >= 32) return copy_pieces<32>(to, from, count);
-  if (bytes >= 16) return copy_pieces<16>(to, from, count);
-  for (int64_t i = 0; i < count; ++i) to[i] = from[i];
-}
-
-template <typename T, typename Stored>
-OPC_INLINE void copy_segment(T *to, const Stored *from, int64_t count) {
-  OPC_SIMD
-  for (int64_t i = 0; i < count; ++i) to[i] = load(from + i);
-}
-
-template <typename T, typename Stored>
-OPC_INLINE void copy_strided(T *to, const Stored *from, int64_t count, int64_t move) {
-  for (int64_t i = 0; i < count; ++i) to[i] = load(from + i * move);
-}
-
-/* Every other element: two vectors at a time while there is an element behind them. */
-OPC_INLINE void copy_strided(float *to, const float *from, int64_t count, int64_t move) {
-  typedef float four __attribute__((vector_size(16), aligned(4), may_alias));
-  int64_t i = 0;
-  for (; move == 2 && i + 8 < count; i += 8) {
-    four part[4];
-#pragma GCC unroll 4
-    for (int k = 0; k < 4; ++k) part[k] = *reinterpret_cast<const four *>(from + 2 * i + 4 * k);
-    *reinterpret_cast<four *>(to + i) = __builtin_shufflevector(part[0], part[1], 0, 2, 4, 6);
-    *reinterpret_cast<four *>(to + i + 4) = __builtin_shufflevector(part[2], part[3], 0, 2, 4, 6);
-  }
-  for (; i < count; ++i) to[i] = from[i * move];
-}
-
-/* Where words of two elements of 16 bits begin, of which the other is `second` elements behind the first. */
-struct word_cursor {
-  const int16_t *first;
-  int64_t second;
-  OPC_INLINED word_cursor operator+(int64_t elements) const { return {first + elements, second}; }
-};
-
-OPC_INLINE int32_t load(word_cursor from) {
-  return static_cast<int32_t>(static_cast<uint16_t>(from.first[0]) | static_cast<uint32_t>(from.first[from.second]) << 16);
-}
-
-/* Words whose first elements lie together. */
-OPC_INLINE void copy_segment(int32_t *to, word_cursor from, int64_t count) {
-  typedef int16_t halves __attribute__((vector_size(32), aligned(2), may_alias));
-  int64_t i = 0;
-  for (; i + 16 <= count; i += 16) {
-    const halves a = *reinterpret_cast<const halves *>(from.first + i);
-    const halves b = *reinterpret_cast<const halves *>(from.first + from.second + i);
-    halves *const words = reinterpret_cast<halves *>(to + i);
-    words[0] = __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
-    words[1] = __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
-  }
-  for (; i < count; ++i) to[i] = load(from + i);
-}
-
-/* Words whose first elements lie `move` apart: they are words in memory, too, where the other lies between. */
-OPC_INLINE void copy_strided(int32_t *to, word_cursor from, int64_t count, int64_t move) {
-  if (from.second == 1 && move == 2) {
-    memcpy(to, from.first, static_cast<size_t>(count) * sizeof *to);
-    return;
-  }
-  for (int64_t i = 0; i < count; ++i) to[i] = load(from + i * move);
-}
-
-/* Elements as they are stored, or words of two of them. */
-template <typename Stored>
-struct read_from {
-  static constexpr bool words = false;
-  static OPC_INLINED const Stored *begin(const char *data, int64_t) { return reinterpret_cast<const Stored *>(data); }
-};
-
-struct two_halves {};
-
-template <>
-struct read_from<two_halves> {
-  static constexpr bool words = true;
-  static OPC_INLINED word_cursor begin(const char *data, int64_t second) { return {reinterpret_cast<const int16_t *>(data), second}; }
-};
-
-template <typename T>
-OPC_INLINE void clear_segment(T *to, int64_t count) {
-  for (int64_t i = 0; i < count; ++i) to[i] = 0;
 }
 
 /* Packs lines [first, first + count), each contiguously, `pitch` apart, where there are `Guards` guards, or any number. */
