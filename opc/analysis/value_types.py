@@ -5,6 +5,7 @@ from __future__ import annotations
 from opc.analysis.elaborate.scope import DTYPE_NAMES, Scope
 from opc.diagnostics import Diagnostics, did_you_mean
 from opc.ir.affine import Affine, AttrInt, maximum, minimum, product
+from opc.ir.comparisons import OPPOSITE, compared
 from opc.ir.dtypes import Acc, DType, ElementType, Weak
 from opc.ir.expr import AttrRef, Call, Cast, Const, Expr, IndexValue, Present, Select, StrConst, TypeIs
 from opc.lang.tree import Apply, Item, Name
@@ -24,6 +25,19 @@ def affine_of(e: Expr) -> Affine | None:
             return None if then is None or other is None else other + flag * (then - other)
         case _:
             return None
+
+
+def within_64_bits(e: Expr) -> Call | None:
+    """Return a comparison of sums of indices, sizes and int attributes as one of sums that fit into 64 bits wherever these do;
+    None where there is nothing to change."""
+    if not isinstance(e, Call) or e.fn not in OPPOSITE or not all(isinstance(a, IndexValue | Const | AttrRef) for a in e.args):
+        return None
+    a, b = map(affine_of, e.args)
+    found = None if a is None or b is None else compared(e.fn, a, b)
+    if found is None:
+        return None
+    fn, *sides = found
+    return Call(fn, tuple(IndexValue(s) if s.constant is None else Const(s.constant, Weak.INT) for s in sides), e.type, e.span)
 
 
 def integer_of(e: Expr) -> Affine | None:

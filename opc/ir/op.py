@@ -413,6 +413,11 @@ class Family:
         where = "given by the spec" if self.explicit_backward else "derived"
         return f"{where}, a surrogate of the derivative" if self.name in self.surrogates else where
 
+    @property
+    def written(self) -> tuple[Op, ...]:
+        """The ops whose bodies the spec has: the forward op, and the backward op where its body is given."""
+        return (self.forward, self.backward) if self.explicit_backward and self.backward is not None else (self.forward,)
+
     def name_for(self, backend: str) -> str | None:
         """Return what the spec says that a backend calls the op, `name` or `domain::name`; None where it says nothing."""
         return next((n.name for n in self.names if n.backend == backend), None)

@@ -31,7 +31,7 @@ HEADERS: Mapping[str, str] = {
     "cuda/multiply": "along_points along_terms computed_places digit_of digits digits_of gathered_places multiply_tiles placed",
     "cuda/nest": (
         "add_at add_runs adds_runs are_dense broadcast_place broadcast_points count_own_terms count_terms dense_step "
-        "end_of_line entry_place finds_places first_term group_offsets is_part item_at items_of_key join_items "
+        "end_of_line entry_place far finds_places first_term group_offsets is_part item_at items_of_key join_items "
         "join_search join_terms keep_terms key_of_run leads load_points name_nothing name_place narrow_high narrow_low "
         "narrow_range new_points no_terms place_in place_in_order point_of quotient_by quotient_down rest_of "
         "store_points stores_point strides_of term_step thread_of_team"

@@ -13,8 +13,8 @@ from typing import TypeAlias
 
 from opc.analysis.patterns import conjunction
 from opc.analysis.value_types import affine_of
-from opc.ir.affine import Affine, AttrInt, FloorDiv, Index, Symbol, minimum
-from opc.ir.comparisons import excess
+from opc.ir.affine import Affine, Atom, Dim, FloorDiv, GroupSize, Index, minimum
+from opc.ir.comparisons import MOST_PARTS, digits, excess, is_number, said_by_attributes
 from opc.ir.dtypes import DType, TypeVar, candidates
 from opc.ir.expr import (
     Call,
@@ -59,8 +59,10 @@ def guards(condition: Expr, positive: Callable[[Affine], bool]) -> tuple[Guard, 
         a, b = (affine_of(x) for x in condition.args)
         if a is not None and b is not None:
             over = excess(condition.fn, a, b)
-            if not over.indices() and any(map(_is_number, over.atoms())):
+            if not over.indices() and any(map(is_number, over.atoms())):
                 return (condition,)  # it bounds no loop, and attributes may be further apart than a number can say
+            if said_by_attributes(over).indices() and all(said_by_attributes(e).terms for e in (a, b)):
+                return (condition,)  # nor is it known how far a factor of an index is from what the other side says
             return (without_division(over, positive),)
     return (condition,)
 
@@ -93,30 +95,44 @@ def without_division(f: Affine, positive: Callable[[Affine], bool]) -> Affine:
         n, d = monomial[0].numerator, monomial[0].denominator
         rest = f - Affine(((monomial, c),))
         numbers = rest if n.indices() else n  # an attribute times the divisor may be no number of 64 bits
-        if not positive(d) or any(map(_is_number, numbers.atoms())):
+        if not positive(d) or any(map(is_number, numbers.atoms())):
             continue
         # n // d >= -rest just where n >= -rest * d, and n // d <= rest just where n <= rest * d + d - 1.
         return without_division(n + rest * d if c == 1 else rest * d + d - 1 - n, positive)
     return f
 
 
-def bounded(g: Affine) -> Affine:
+def bounded(g: Affine, positive: Callable[[Affine], bool] | None = None) -> Affine:
     """Return an expression of the sign that `g` has, whose value is far from the ends of 64 bits whatever attributes say.
 
     `i <= n` is `n - i >= 0`, and a loop over i ends before `n + 1`, with any n. So what attributes make up of it is cut to what
     is more than indices and sizes come to; where an attribute is the factor of an index, it is none of those that a loop has.
     """
-    said = Affine(tuple((m, c) for m, c in g.terms if any(_is_number(a) for a in Affine(((m, 1),)).atoms())))
+    rest, cut = in_parts(g, positive)
+    return rest + sum((_cut(e) * factor for factor, e in cut), Affine.of(0))
+
+
+def in_parts(g: Affine, positive: Callable[[Affine], bool] | None = None) -> tuple[Affine, tuple[tuple[int, Affine], ...]]:
+    """Return `g` as a sum: what is far from the ends of 64 bits, and what attributes say, with the factors of these.
+
+    The latter may be cut to what is more than indices and sizes come to. `positive` tells what is known to be.
+    """
+    said = said_by_attributes(g)
     rest = g - said
     if not said.terms or said.indices() or any(abs(c) >= (_NEAR if m else _FAR // 4) for m, c in rest.terms):
-        return g
-    if all(c < 0 for _, c in said.terms):
-        return rest - _cut(-said)  # the least number has no opposite
-    return rest + _cut(said)
+        return g, ()
+    if len(said.terms) == 1:
+        # The least number has no opposite.
+        return rest, ((1, said) if said.terms[0][1] > 0 else (-1, -said),)
+    if sorted(c for _, c in said.terms) == [-1, 1] and all(_is_size(a, positive) for m, _ in said.terms for a in m):
+        return rest, ((1, said),)  # neither of two such numbers is further from the other than from 0
+    s, high, low = digits(said, Affine.of(0))
+    return (rest + low, ((s, high),)) if s <= MOST_PARTS else (g, ())
 
 
-def _is_number(a: Symbol) -> bool:
-    return isinstance(a, AttrInt) and not a.flag
+def _is_size(a: Atom, positive: Callable[[Affine], bool] | None) -> bool:
+    """Whether an atom is known not to be negative."""
+    return isinstance(a, Dim | GroupSize) or (positive is not None and positive(Affine.of(a) + 1))
 
 
 def _cut(e: Affine) -> Affine:
@@ -127,7 +143,8 @@ def _cut(e: Affine) -> Affine:
 
 _NEAR = 2**8
 _FAR = 2**48
-"""More than indices and sizes with factors below `_NEAR` come to, and so much less than 2^63 that small multiples fit."""
+"""More than indices and sizes with factors below `_NEAR` come to, and so much less than 2^63 that small multiples fit; as
+`opc::far` of "opc/cuda/nest.h"."""
 
 
 def inside(read: Read, sizes: tuple[Affine, ...], bounded: Mapping[Affine, Affine]) -> tuple[Affine, ...]:

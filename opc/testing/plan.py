@@ -97,7 +97,7 @@ def make_plan(family: Family, extent: Extent = Extent.WHOLE, begin: Begin = unhe
     for op in family.ops:
         parent = None if op is forward else parents.get(id(op), forward)
         kind = "forward" if op is forward else "derived"
-        calls = [item(op, kind, left_to_data(op, case)) for case in accepted(op, parent, extent=extent)]
+        calls = [item(op, kind, left_to_data(op, case)) for case in accepted(op, parent, extent=extent, written=family.written)]
         if not any(call.expected is not None for call in calls):
             uncalled[op.name] = "no call was found that it accepts"
         items += calls

@@ -309,7 +309,10 @@ def calls_of(family: Family, most: Mapping[str, int] = MOST, largest: int = LARG
     for op in family.ops:
         parent = None if op is family.forward else parents.get(id(op), family.forward)
         kind = "forward" if op is family.forward else "derived"
-        yield from (KernelCall(op, case) for case in some(op, accepted(op, parent, random=12), most[kind], largest))
+        yield from (
+            KernelCall(op, case)
+            for case in some(op, accepted(op, parent, random=12, written=family.written), most[kind], largest)
+        )
         bad = refused(op, parent)
         yield from (KernelCall(op, case) for case in bad[:: max(1, -(-len(bad) // most["refused"]))])
 

@@ -66,12 +66,12 @@ def refusals() -> tuple[type[Exception], ...]:
 
 
 def refusal(error: Exception) -> OpError | Unsupported:
-    """Return what an error of PopART means: that the op refuses the call, or that a tile has no room for it."""
+    """Return what an error of PopART means: that the op refuses the call, or that a tile has no room for it or its numbers."""
     text = str(error)
     return Unsupported(text) if any(re.search(pattern, text) for pattern in _NO_ROOM) else OpError(text)
 
 
-_NO_ROOM = (r"Out of memory on tile \d+", r"a tile would need \d+ bytes")
+_NO_ROOM = (r"Out of memory on tile \d+", r"a tile would need \d+ bytes", r"tiles count in 32 bits")
 
 
 class Model:

@@ -11,6 +11,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
+from opc.analysis.value_types import within_64_bits
 from opc.emit.cpp.text import string_literal, whole_number
 from opc.emit.dtypes import c_compute as c_compute_dtype
 from opc.emit.scalar.affine import AffineDialect
@@ -171,6 +172,8 @@ class ExprText(AffineDialect):
         return CppText(f"opc::cast<{target}>({own.text})", _ATOM, e.type)
 
     def _call(self, e: Call) -> CppText:
+        if (same := within_64_bits(e)) is not None:
+            e = same
         fn = FUNCTIONS[e.fn]
         if e.fn in ("eq", "ne") and any(isinstance(a, StrConst) for a in e.args):
             return self._text_comparison(e)

@@ -10,6 +10,7 @@ from opc.analysis.patterns import conjunction
 from opc.analysis.runs import Bound
 from opc.analysis.value_types import presence
 from opc.ir.affine import Affine, Index
+from opc.ir.comparisons import said_by_attributes
 from opc.ir.dtypes import DType, Weak
 from opc.ir.expr import (
     Call,
@@ -106,8 +107,11 @@ def condition(known: LoopContext, found: tuple[Guard, ...]) -> Expr:
 
 
 def as_condition(g: Guard, cut: bool = True) -> Expr:
-    """Return a guard as a condition, with what attributes say cut to what is far, where integers have 64 bits."""
-    return compare("ge", IndexValue(bounded(g) if cut else g), number(0)) if isinstance(g, Affine) else g
+    """Return a guard as a condition, with what several attributes say cut to what is far, where integers have 64 bits."""
+    if not isinstance(g, Affine):
+        return g
+    several = cut and len(said_by_attributes(g).terms) > 1
+    return compare("ge", IndexValue(bounded(g) if several else g), number(0))
 
 
 def narrow(known: LoopContext, found: tuple[Guard, ...], over: VectorRange, low: str, high: str) -> Body:
@@ -129,7 +133,7 @@ def clip(
         return If(never, (Store(high, low),))
     coefficient = g.coefficient(index)
     assert coefficient is not None, "a guard that narrows a range is affine in its index"
-    factor, rest = coefficient, bounded(g) - coefficient * Affine.of(Index(index))
+    factor, rest = coefficient, bounded(g, known.positive) - coefficient * Affine.of(Index(index))
     if step is not None and coefficient in (step[0], -step[0]):
         factor = Affine.of(Index(step[1])) if coefficient == step[0] else -Affine.of(Index(step[1]))
     return Do(call("clip", low, high, IndexValue(factor), IndexValue(rest)))

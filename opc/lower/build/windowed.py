@@ -87,7 +87,9 @@ def _reduce_windows(
         for g in a.guards:
             assert isinstance(g, Affine), "the conditions of a row are affine"
             steps = [g.coefficient(i) or Affine.of(0) for i in (index, found.vector)]
-            guards.append(Init((number(n), *map(IndexValue, (*steps, at_zero(bounded(g), {index, found.vector}))))))
+            guards.append(
+                Init((number(n), *map(IndexValue, (*steps, at_zero(bounded(g, known.positive), {index, found.vector})))))
+            )
     element, weight = (
         (Word("nullptr"), number(0)) if r is None else (Address(r.operand, None), accesses.offset(found.at_origin(r), {}))
         for r in (found.element, found.weight)

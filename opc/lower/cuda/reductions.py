@@ -42,13 +42,14 @@ from opc.loops.values import (
     compare,
     group_offsets,
     number,
+    product_of,
     ref,
     sum_of,
     variable,
     variables,
 )
 from opc.lower.build.context import NEST
-from opc.lower.guards import IDENTITY, peel
+from opc.lower.guards import IDENTITY, in_parts, peel
 from opc.records import dataclass, replace
 from opc.transform.indices import substitute
 
@@ -213,7 +214,9 @@ def widths(axis: ReduceAxis, found: Ranges, positive: Callable[[Affine], bool]) 
 def _narrow(g: Affine, index: str, low: str, high: str, positive: Callable[[Affine], bool]) -> Statement:
     coefficient = g.coefficient(index)
     assert coefficient is not None, "it is affine in the index"
-    rest = IndexValue(g - coefficient * Affine.of(Index(index)))
+    own, cut = in_parts(g, positive)
+    said = [product_of(number(factor), call("far", IndexValue(e))) for factor, e in cut]
+    rest = sum_of([IndexValue(own - coefficient * Affine.of(Index(index))), *said])
     # Where the sign is known, so is which end moves.
     if positive(coefficient):
         return Do(call("narrow_low", ref(low), ref(high), IndexValue(coefficient), rest))

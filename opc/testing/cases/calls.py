@@ -24,6 +24,7 @@ from opc.ir.op import AttributeKind, Op, Role
 from opc.ir.recurrence import recurrences
 from opc.testing.cases import samples
 from opc.testing.cases.arguments import LAYOUTS, TensorArg, few_values, mixed_values, random_values
+from opc.testing.cases.ends import far_attributes
 from opc.testing.cases.fitting import POINTS, fit
 from opc.testing.cases.index_limits import index_limits, index_values, special_indices
 from opc.testing.cases.pairs import choices_of, missing_pairs, pairs_in
@@ -54,7 +55,7 @@ LARGE = 2_000_000
 LARGE_OF_FEW = 600_000
 """The same where there are few calls of each kind: more than one thread's share, block of rows or panel of a product."""
 
-SAMPLE = {"sizes": 4, "dtype": 2, "broadcast": 2, "axis": 4, "attributes": 3, "large": 1, "blocks": 2, "random": 5}
+SAMPLE = {"sizes": 4, "dtype": 2, "broadcast": 2, "axis": 4, "attributes": 3, "ends": 2, "large": 1, "blocks": 2, "random": 5}
 """How many calls of a kind there are in a sample, one of each other kind; of kinds that differ by element type, one for each
 type."""
 
@@ -96,11 +97,21 @@ class Case:
 class Maker:
     """Builds the cases of one op. `limit` is the number of points the largest loop of an ordinary case may have.
 
-    Of less than the whole `extent` it makes as many calls of each kind as follows from `SAMPLE` and no others.
+    Of less than the whole `extent` it makes as many calls of each kind as follows from `SAMPLE` and no others. `written` are the
+    ops whose bodies the spec has, without which a derived op has no calls with attributes at the ends of 64 bits.
     """
 
-    def __init__(self, op: Op, parent: Op | None = None, limit: int = POINTS, *, extent: Extent = Extent.WHOLE) -> None:
+    def __init__(
+        self,
+        op: Op,
+        parent: Op | None = None,
+        limit: int = POINTS,
+        *,
+        extent: Extent = Extent.WHOLE,
+        written: Sequence[Op] = (),
+    ) -> None:
         self.op, self.limit, self.extent = op, limit, extent
+        self.written = written or ((op,) if op.derivation is None else ())
         self.made: Counter[tuple[str, tuple[DType, ...]]] = Counter()
         self.seeds, self.owners = _seeds(op, parent), _owners(op, parent)
         self.rng = np.random.default_rng(zlib.crc32(op.name.encode()))
@@ -229,6 +240,7 @@ class Maker:
             for binding in self.bindings[:4]:
                 yield self.make("ties", middle, binding, fill=few_values)
         yield from self.attributes(middle)
+        yield from self.ends(middle)
         yield from self.optional(middle)
         most = LARGE if self.extent is Extent.WHOLE else LARGE_OF_FEW
         limit = most if self.op.derivation is None else most // 2
@@ -318,6 +330,12 @@ class Maker:
                     shapes[groups[0]], shapes[groups[1]] = (2, 3, 2, 1)[:first], (3, 2, 1, 2)[: rank - 1 - first]
                     for negative in (False, True):
                         yield self.make("axis", Sizes(middle.dims, shapes, {}), negative_axis=negative)
+
+    def ends(self, middle: Sizes) -> Iterator[Case | None]:
+        """Yield calls with int attributes at the ends of 64 bits, where the spec's own sums fit."""
+        for chosen in far_attributes(self.op, self.written) if self.written else ():
+            if samples.accepts(self.op, {**self.required(), **chosen}):
+                yield self.make("ends", middle, attributes=chosen)
 
     def with_attribute(self, name: str, value: Any, sizes: Sizes) -> Case | None:
         """Return a call with a value of one attribute, or None when the op refuses it."""
@@ -448,13 +466,15 @@ def _ranks(sizes: Sizes) -> str:
     return "".join(f"-{'x'.join(map(str, s)) or 'scalar'}" for s in sizes.groups.values())
 
 
-def accepted(op: Op, parent: Op | None = None, *, random: int = 60, extent: Extent = Extent.WHOLE) -> list[Case]:
+def accepted(
+    op: Op, parent: Op | None = None, *, random: int = 60, extent: Extent = Extent.WHOLE, written: Sequence[Op] = ()
+) -> list[Case]:
     """Return the calls of `op` that every backend must carry out, in a fixed order.
 
-    A derived op gets a part of the table that keeps every kind of case; `parent` is the op it is derived from. Less than
-    the whole `extent` has few calls of each kind.
+    A derived op gets a part of the table that keeps every kind of case; `parent` is the op it is derived from, `written` are the
+    ops of its family whose bodies the spec has. Less than the whole `extent` has few calls of each kind.
     """
-    maker, derived = Maker(op, parent, extent=extent), op.derivation is not None
+    maker, derived = Maker(op, parent, extent=extent, written=written), op.derivation is not None
     few, drawn = extent.most(FEW, 4), extent.limit(2 * SAMPLE["random"])
     random = random if drawn is None else min(random, drawn)
     table = [c for c in maker.table() if c is not None]

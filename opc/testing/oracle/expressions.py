@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from opc.analysis.shapes.inference import ShapeEnv
+from opc.analysis.value_types import affine_of
 from opc.ir.affine import Affine
 from opc.ir.dtypes import Binding, DType, ValueType, Weak, compute_dtype, is_integer
 from opc.ir.expr import (
@@ -44,7 +45,7 @@ from opc.testing.oracle.bounds import (
     held,
     some,
 )
-from opc.testing.oracle.frame import DomainError, EmptyReductionError, Frame, affine, asked, gather
+from opc.testing.oracle.frame import DomainError, EmptyReductionError, Frame, affine, asked, gather, is_far, wrapping
 from opc.testing.oracle.numbering import ValueNumbers
 from opc.testing.oracle.orders import Ways, contraction, either, product, reaching, total
 from opc.testing.oracle.ranges import numbered, part_of
@@ -134,7 +135,7 @@ class Expressions:
             case AttrRef():
                 return exact(frame.constant(self.env.attribute(e.name, e.element)))
             case IndexValue():
-                return exact(affine(e.value, frame, self.env.symbol))
+                return exact(wrapping(e.value, frame, self.env.symbol))
             case GroupIndex():
                 return exact(frame.place(e.group))
             case Present():
@@ -189,6 +190,8 @@ class Expressions:
             return Ways(exact(frame.constant((left == right) == (e.fn == "eq"))))
         if fn.types == "logic":
             return Ways(self.logic(e, frame, mask, ctx))
+        if (apart := self.apart(e, frame)) is not None:
+            return Ways(enclosures.compare(e.fn, exact(apart), exact(frame.constant(np.int64(0)))))
         before = self.merged
         self.merged = (before or count_terms(e, frame, self.env)) if e.fn in ADDING else 0
         dtype = self.operations.get((e, ctx))
@@ -206,6 +209,15 @@ class Expressions:
         if self.numbers is None:
             return result
         return result.of(self.numbers.apply(e.fn, [a.bounds for a in args], result.bounds))
+
+    def apart(self, e: Call, frame: Frame) -> Array | None:
+        """Return how much greater the left of a comparison of indices is, where attributes are far from 0; None of any other."""
+        if FUNCTIONS[e.fn].types != "compare" or not all(isinstance(a, IndexValue | Const | AttrRef) for a in e.args):
+            return None
+        left, right = (affine_of(a) for a in e.args)
+        if left is None or right is None or not (is_far(left, self.env.symbol) or is_far(right, self.env.symbol)):
+            return None
+        return affine(left - right, frame, self.env.symbol)
 
     def rearranged(self, e: Call, args: list[Ways], frame: Frame, p: Precision) -> Ways:
         """Return what a sum or a product of two may be, or a negated value."""

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from opc.backends.base import Unsupported
-from opc.ir.affine import Affine, Atom, FloorDiv, Index, Minimum, Mod, Symbol
+from opc.ir.affine import Affine, Atom, AttrInt, FloorDiv, Index, Minimum, Mod, Symbol
 from opc.testing.oracle.bounds import Array, Bounds, every, over_all, some, union
 
 T = TypeVar("T")
@@ -105,30 +105,64 @@ class Frame:
 EMPTY = Frame((), {}, {})
 
 
+FAR = 2**31
+"""Attributes beyond it are taken into account digit by digit: sums and products of what is nearer fit into 64 bits."""
+
+
 def affine(e: Affine, frame: Frame, symbol: Callable[[Symbol], int]) -> Array:
-    """Return the value of an integer expression at every point; `symbol` gives what is no index variable."""
+    """Return the value of an integer expression at every point; `symbol` gives what is no index variable.
+
+    What does not fit into 64 bits is the end nearest to it: a derived op asks for `i + n < N` where the spec has `i - n`, which
+    fits.
+    """
+    if not is_far(e, symbol):
+        return _affine(e, frame, symbol, np.int64)
+    return np.clip(_affine(e, frame, symbol, _number), -(2**63), 2**63 - 1).astype(np.int64)
+
+
+def wrapping(e: Affine, frame: Frame, symbol: Callable[[Symbol], int]) -> Array:
+    """Return the same modulo 2^64, as values are."""
+    return _affine(e, frame, symbol, np.int64)
+
+
+def is_far(e: Affine, symbol: Callable[[Symbol], int]) -> bool:
+    """Whether an attribute in an expression is so far from 0 that sums with it may not fit into 64 bits."""
+    return any(isinstance(a, AttrInt) and not a.flag and not -FAR < symbol(a) < FAR for a in e.atoms())
+
+
+def _number(value: int) -> Array:
+    """Return a number without end as an array."""
+    return np.asarray(int(value), dtype=object)
+
+
+def _affine(e: Affine, frame: Frame, symbol: Callable[[Symbol], int], number: Callable[[int], Any]) -> Array:
+    """Return the value of an integer expression at every point, in the integers that `number` makes of numbers."""
+
+    def part(inner: Affine) -> Any:
+        return _affine(inner, frame, symbol, number)
 
     def atom(a: Atom) -> Any:
         match a:
             case Index():
-                return frame.positions(a.name)
+                positions = frame.positions(a.name)
+                return positions if number is np.int64 else positions.astype(object)
             case FloorDiv():
-                return affine(a.numerator, frame, symbol) // affine(a.denominator, frame, symbol)
+                return part(a.numerator) // part(a.denominator)
             case Mod():
-                return affine(a.numerator, frame, symbol) % affine(a.denominator, frame, symbol)
+                return part(a.numerator) % part(a.denominator)
             case Minimum():
-                return np.minimum(affine(a.left, frame, symbol), affine(a.right, frame, symbol))
+                return np.minimum(part(a.left), part(a.right))
             case _:
-                return np.int64(symbol(a))
+                return number(symbol(a))
 
-    total: Any = np.int64(0)
+    total: Any = number(0)
     for monomial, coefficient in e.terms:
-        term: Any = np.int64(coefficient)
+        term: Any = number(coefficient)
         for a in monomial:
             term = term * atom(a)
         total = total + term
     # What no index variable is in is a number so far.
-    return total if total.ndim else frame.constant(total)
+    return total if getattr(total, "ndim", 0) else frame.constant(total)
 
 
 def gather(source: Bounds, axes: list[int | Array | Bounds], frame: Frame) -> Bounds:

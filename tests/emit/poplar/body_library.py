@@ -286,13 +286,18 @@ def _set(a: Attribute) -> Iterator[str]:
     if a.kind is AttributeKind.DTYPE:
         yield f"  {own} = types[static_cast<int>(numbers[n++])];"
     elif a.length is None:
-        yield (
-            f"  {own} = texts[t++];" if a.kind is AttributeKind.STR else f"  {own} = static_cast<decltype({own})>(numbers[n++]);"
-        )
+        yield f"  {own} = {_one(a, f'decltype({own})')};"
     else:
-        one = "texts[t++]" if a.kind is AttributeKind.STR else f"static_cast<decltype({own})::value_type>(numbers[n++])"
+        one = _one(a, f"decltype({own})::value_type")
         yield f"  {own}.resize(static_cast<std::size_t>(numbers[n++]));"
         yield f"  for (auto &element : {own}) element = {one};"
+
+
+def _one(a: Attribute, kind: str) -> str:
+    """Return the next value of a kind: a double does not have all integers of 64 bits."""
+    if a.kind is AttributeKind.STR:
+        return "texts[t++]"
+    return f"static_cast<{kind}>({'std::stoll(texts[t++])' if a.kind is AttributeKind.INT else 'numbers[n++]'})"
 
 
 def _values(op: Op, attributes: Mapping[str, Any]) -> tuple[list[float], list[str]]:
@@ -301,7 +306,7 @@ def _values(op: Op, attributes: Mapping[str, Any]) -> tuple[list[float], list[st
     texts: list[str] = []
 
     def put(a: Attribute, value: AttributeValue) -> None:
-        if a.kind is AttributeKind.STR:
+        if a.kind in (AttributeKind.STR, AttributeKind.INT):
             texts.append(str(value))
         elif a.kind is AttributeKind.DTYPE:
             numbers.append([*TYPES].index(DType(str(value))))

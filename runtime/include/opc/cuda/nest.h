@@ -233,14 +233,23 @@ OPC_DEVICE int64_t quotient_down(int64_t number, int64_t by) {
   return number >= 0 ? divided_by(number, by) : -divided_by(by - 1 - number, by);
 }
 
+/* What is nearest to a number among those so far from the ends of 64 bits that small multiples of them, and sums with indices, fit. Where
+ * numbers have 32 bits, they do so anyway. */
+template <typename Whole>
+OPC_DEVICE Whole far(Whole number) {
+  if (sizeof(Whole) < sizeof(int64_t)) return number;
+  const int64_t most = int64_t(1) << 48;
+  return static_cast<Whole>(number < -1 - most ? -1 - most : number > most ? most : number);
+}
+
 /* Narrows [low, high) to the i with by * i + rest >= 0, or by * i <= rest; what is left lies within it, also where that is nothing. Most
  * ranges need no narrowing. */
 template <typename Whole, typename By>
 OPC_DEVICE void narrow_low(Whole &low, Whole &high, const By &by, typename same<Whole>::type rest) {
   const Whole step = value_of<Whole>(by);
   if (step * low + rest >= 0) return;
-  const Whole first = quotient_by(by, step - 1 - rest);
-  low = first < high ? first : high;
+  /* What divides is no more than there is, whatever number the rest is. */
+  low = step * (high - 1) + rest < 0 ? high : quotient_by(by, step - 1 - rest);
 }
 template <typename Whole, typename By>
 OPC_DEVICE void narrow_high(Whole &low, Whole &high, const By &by, typename same<Whole>::type rest) {

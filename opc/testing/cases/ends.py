@@ -1,0 +1,129 @@
+"""Int attributes at the ends of 64 bits: those that an op leaves free, in calls whose sums the language says to fit.
+
+Whatever the compiler moves from one side of a comparison to the other, or solves for an index, must hold there too.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
+
+from opc.ir.affine import Affine, Atom, AttrInt, Dim, FloorDiv, GroupSize, Index, Minimum, Mod
+from opc.ir.dtypes import INT64_MIN
+from opc.ir.expr import Axis, Expr, IndexValue, Read, Reduce, walk
+from opc.ir.op import Attribute, AttributeKind, Op
+
+LEAST, GREATEST = INT64_MIN, -INT64_MIN - 1
+
+ROOM = 2**16
+"""More than any index or size of an ordinary call."""
+
+Span: TypeAlias = tuple[int, int]
+"""The least and the greatest value that a number may have."""
+
+
+def free_attributes(op: Op) -> list[Attribute]:
+    """Return the int attributes, and lists of a known length, that may be any number as far as their declarations say."""
+    return [
+        a
+        for a in op.attributes
+        if a.kind is AttributeKind.INT
+        and a.name not in op.told
+        and not a.values
+        and a.picks is None
+        and a.permutes is None
+        and a.among is None
+        and (a.length is None or a.length > 0)
+    ]
+
+
+def far_attributes(op: Op, written: Sequence[Op]) -> Iterator[dict[str, Any]]:
+    """Yield attributes at the ends: all at one or at both by turns, then each alone.
+
+    `written` are the ops whose bodies the spec has: what they compute is specified where all sums in them fit.
+    """
+    free = free_attributes(op)
+    turns = [(GREATEST, GREATEST), (LEAST, LEAST), (GREATEST, LEAST), (LEAST, GREATEST)]
+    together = [{a.name: _value(a, turn[k % 2]) for k, a in enumerate(free)} for turn in turns]
+    alone = [{a.name: _value(a, end)} for a in free for end in (GREATEST, LEAST)]
+    seen: list[dict[str, Any]] = []
+    for chosen in (*together, *alone):
+        if chosen and chosen not in seen and all(fits(o, chosen) for o in written):
+            seen.append(chosen)
+            yield chosen
+
+
+def _value(attribute: Attribute, end: int) -> Any:
+    return end if attribute.length is None else (end,) * attribute.length
+
+
+def fits(op: Op, attributes: Mapping[str, Any]) -> bool:
+    """Whether all sums and products of sizes, indices and int attributes in a body and in shapes fit into 64 bits, with any
+    indices and sizes up to `ROOM` and these attributes; those that are not given are small."""
+    values = [a for s in op.body for e in walk(s.value) for a in _sums(e)]
+    shapes = [d for o in (*op.inputs, *op.temporaries, *op.outputs) for d in o.dims if isinstance(d, Affine)]
+    conditions = [a for r in op.require for e in walk(r.condition) for a in _sums(e)]
+    return all(_span(e, attributes) is not None for e in (*values, *shapes, *conditions, *(rule for _, rule in op.dims)))
+
+
+def _sums(e: Expr) -> Iterator[Affine]:
+    match e:
+        case IndexValue():
+            yield e.value
+        case Read():
+            yield from (i for i in e.indices if isinstance(i, Affine))
+        case Reduce():
+            yield from (a.extent for a in e.axes if isinstance(a, Axis))
+        case _:
+            pass
+
+
+def _span(e: Affine, attributes: Mapping[str, Any]) -> Span | None:
+    """Return the ends of an expression; None where a part of it, however its terms are added, may not fit."""
+    low = high = 0
+    for monomial, coefficient in e.terms:
+        span: Span | None = (coefficient, coefficient)
+        for atom in monomial:
+            factor = _atom(atom, attributes)
+            span = None if span is None or factor is None else _ends([a * b for a, b in itertools.product(span, factor)])
+            if span is None:
+                return None
+        assert span is not None
+        low, high = low + min(span[0], 0), high + max(span[1], 0)
+    exact = len(e.terms) == 1 and span is not None
+    return None if not LEAST <= low <= high <= GREATEST else span if exact else (low, high)
+
+
+def _atom(atom: Atom, attributes: Mapping[str, Any]) -> Span | None:
+    match atom:
+        case AttrInt(flag=False) if atom.name in attributes:
+            value = attributes[atom.name]
+            number = int(value if atom.element < 0 else value[atom.element])
+            return number, number
+        case AttrInt():
+            return (0, 1) if atom.flag else (-ROOM, ROOM)
+        case Index() | Dim() | GroupSize():
+            return 0, ROOM
+        case FloorDiv() | Mod():
+            numerator, denominator = _span(atom.numerator, attributes), _span(atom.denominator, attributes)
+            if numerator is None or denominator is None:
+                return None
+            # A divisor that may be 0 is told apart from others by conditions that are not looked at here.
+            divisors = [d for d in (*denominator, 1, -1) if denominator[0] <= d <= denominator[1] and d != 0]
+            if not divisors:
+                return None
+            if isinstance(atom, FloorDiv):
+                return _ends([n // d for n, d in itertools.product(numerator, divisors)])
+            return min(0, min(divisors) + 1), max(0, max(divisors) - 1)
+        case Minimum():
+            left, right = _span(atom.left, attributes), _span(atom.right, attributes)
+            return None if left is None or right is None else (min(left[0], right[0]), min(left[1], right[1]))
+
+
+def _ends(values: list[int]) -> Span | None:
+    low, high = min(values), max(values)
+    return (low, high) if low >= LEAST and high <= GREATEST else None
+
+
+__all__ = ["GREATEST", "LEAST", "far_attributes", "fits", "free_attributes"]

@@ -1,0 +1,70 @@
+"""Calls with int attributes at the ends of 64 bits: which ops get them, and that each has an answer."""
+
+from __future__ import annotations
+
+import pytest
+
+from opc.ir.op import Family, Op
+from opc.pipeline import compile_text
+from opc.testing.cases.calls import accepted
+from opc.testing.cases.ends import GREATEST, LEAST, far_attributes, fits
+from opc.testing.extent import Extent
+from opc.testing.plan import expected
+from tests.fuzz.calls import parents
+from tests.fuzz.classes import HEAD
+
+STEPS = ("{k: {type: int, check: k > 0}}", "y[t] = x[t] + pad(y[t - k], 0)")
+CHOICE = ("{n: int, m: int}", "y[i] = x[i] if m - i >= n else 0")
+SHIFT = ("{n: int}", "y[i] = pad(x[i + n], 0)")
+SCALE = ("{n: int}", "y[i] = pad(x[2*i*n], 0)")
+SLICE = ("{n: int, m: int}", "y[i] = pad(x[i*n + m], 0)")
+LISTED = ("{n: 'int[2]'}", "y[i] = x[i] if n[0] <= i and i < n[1] else 0")
+
+
+def family(attributes: str, body: str) -> Family:
+    text = (
+        f"{HEAD.format(name='far')}inputs: {{x: 'T[N]'}}\nattributes: {attributes}\noutputs: {{y: 'T[N]'}}\nkernel: |\n  {body}\n"
+    )
+    return compile_text(text, "far")
+
+
+@pytest.mark.parametrize(
+    ("spec", "known"),
+    [
+        (STEPS, [{"k": GREATEST}]),
+        (CHOICE, [{"n": GREATEST, "m": GREATEST}, {"n": LEAST, "m": GREATEST}, {"n": GREATEST}, {"n": LEAST}, {"m": GREATEST}]),
+        (SHIFT, [{"n": LEAST}]),  # i + 2^63 - 1 is no number of 64 bits
+        (SCALE, []),
+        (SLICE, []),  # i*n may be of any sign
+        (LISTED, [{"n": (GREATEST, GREATEST)}, {"n": (LEAST, LEAST)}]),
+    ],
+)
+def test_ends_that_the_language_specifies(spec: tuple[str, str], known: list[dict[str, object]]) -> None:
+    op = family(*spec).forward
+    accepting = [chosen for chosen in far_attributes(op, (op,)) if chosen.get("k") != LEAST]
+    assert accepting == known
+
+
+def test_what_fits() -> None:
+    op = family(*CHOICE).forward
+    assert fits(op, {"m": GREATEST})
+    assert fits(op, {"m": LEAST + 2**16})
+    assert not fits(op, {"m": LEAST})
+
+
+@pytest.mark.parametrize("spec", [STEPS, CHOICE, SHIFT, LISTED])
+@pytest.mark.parametrize("extent", [Extent.WHOLE, Extent.SAMPLE])
+def test_all_ops_of_a_family_are_called_there(spec: tuple[str, str], extent: Extent) -> None:
+    """What is derived too, wherever the spec's own sums fit; and the oracle has an answer."""
+    one = family(*spec)
+    above: dict[int, Op | None] = parents(one)
+    for op in one.ops:
+        cases = [c for c in accepted(op, above.get(id(op)), random=0, extent=extent, written=one.written) if c.kind == "ends"]
+        assert 0 < len(cases) <= (8 if extent is Extent.WHOLE else 2), op.name
+        assert all(expected(op, "forward", c).expected is not None for c in cases)
+
+
+def test_a_derived_op_alone_tells_nothing_of_the_spec() -> None:
+    one = family(*STEPS)
+    assert one.backward is not None
+    assert not [c for c in accepted(one.backward, one.forward, random=0) if c.kind == "ends"]
