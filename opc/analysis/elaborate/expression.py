@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 
 from opc.analysis.elaborate.absence import conditional, told, where_present
 from opc.analysis.elaborate.calls import CallTyper
+from opc.analysis.elaborate.literals import is_beyond
 from opc.analysis.elaborate.ordering import OrderTyper
 from opc.analysis.elaborate.reading import ReadTyper
 from opc.analysis.elaborate.scope import CONSTANTS, DTYPE_NAMES, FORMS, Scope
@@ -333,7 +334,11 @@ class ExpressionTyper:
         if result is None:
             self._mismatch(fn, args, span, what)
             return None
-        return self.widths.remember(Call(fn, args, result, span), own)
+        made = Call(fn, args, result, span)
+        if is_beyond(made):
+            self._error("this number is beyond 1.8e308, the largest of float64", span, "infinity is written inf")
+            return None
+        return self.widths.remember(made, own)
 
     def _whole(self, e: Expr) -> Expr:
         """Return a whole number beside another that it is compared with, which may be a power of sizes."""
@@ -365,9 +370,9 @@ class ExpressionTyper:
     def index_value(self, value: Affine, span: Span) -> Expr | None:
         """Return an integer expression as a value: a literal where it is a plain number."""
         constant = value.constant
-        if constant is None:
+        if constant is None and all(c in _INT64 for _, c in value.terms):
             return IndexValue(value, span)
-        if constant not in _INT64 and constant not in _UINT64:
+        if constant is None or (constant not in _INT64 and constant not in _UINT64):
             self._error(
                 "this number does not fit in 64 bits", span, "convert a part to a floating type, or write it with a point: 1.0"
             )
