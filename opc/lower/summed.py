@@ -127,7 +127,7 @@ class _Sum:
             if point.index == index:
                 return (n, Affine.of(Index(size)), None) if dim == Affine.of(Dim(size)) else None
             for member, extent in axes.items():
-                whole = self.knowledge.plain(dim * extent - Dim(size)) == Affine.of(0)
+                whole = self.knowledge.same(dim * extent, Affine.of(Dim(size)))
                 if whole and point == extent * Index(index) + Index(member):
                     return n, Affine.of(Index(size)) // extent, member
         return None

@@ -136,7 +136,7 @@ class System(Loops):
             if s.indices() or axis.extent.indices():
                 continue
             q, r = self.namer.fresh(*INDEX_NAMES), self.namer.fresh(*INDEX_NAMES)
-            quotient = self._exact_quotient(axis.extent, s)
+            quotient = self.knowledge.exact_quotient(axis.extent, s)
             whole = s * Index(q) + Index(r)
             if quotient is None:
                 quotient = (axis.extent + s - 1) // s
@@ -148,14 +148,6 @@ class System(Loops):
             for equation in self.equations:
                 if isinstance(equation.right, Affine):
                     equation.right = self._cancelled(equation.right)
-
-    def _exact_quotient(self, size: Affine, s: Affine) -> Affine | None:
-        """Return size / s where s is known to divide the size, else None."""
-        expand, plain = self.knowledge.expand, self.knowledge.plain
-        if (plain(size) % plain(s)).constant != 0:
-            return None
-        direct = expand(size) // expand(s)
-        return size // s if divisions(direct) else direct
 
     def _digits(self) -> None:
         """Solve `left == a*e + c`, where c is a loop over a, for both: c is left % a, and e == left // a."""
@@ -220,7 +212,7 @@ class System(Loops):
                         remainder = scalar.index_value(equation.left)
                         self.guards.append(scalar.compare("lt", remainder, scalar.index_value(atom.denominator)))
                     quotient = self.namer.fresh(*INDEX_NAMES)
-                    exactly = self._exact_quotient(extent, atom.denominator)
+                    exactly = self.knowledge.exact_quotient(extent, atom.denominator)
                     count = (extent + atom.denominator - 1) // atom.denominator if exactly is None else exactly
                     self.loops.append(Axis(quotient, count))
                     equation.left = atom.denominator * Index(quotient) + equation.left

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from opc.analysis.bounds.checker import Knowledge
-from opc.analysis.bounds.quotients import cleared, parts_of_index
+from opc.analysis.bounds.quotients import cleared, parts_of_index, with_remainders
 from opc.ir.affine import Affine, AttrInt, Dim, Index, Symbol
 from tests.amounts import examples
 
@@ -52,6 +52,13 @@ FACTS: list[tuple[Affine, ...]] = [
     (M - N,),
     (N - M * 2,),
     (N // 2 - M,),
+    (-(N % S) - N % 2,),
+    (-(N % R) - N % 3,),
+    (-(M % S) - N % S - N % 2,),
+    (*equal(N % S, N % 2), *divides(2, N)),
+    (*equal(N % S, M % R), *divides(R, M)),
+    (*divides(S, N), *divides(2, N // S)),
+    (-(N % S),),
 ]
 CONDITIONS = [
     M * 2 - I0 - 1,
@@ -119,6 +126,47 @@ def test_what_is_proved_holds_everywhere(
     if prover.nonnegative(knowledge.plain(f)):
         for point in points(ranges, (*sizes, *conditions)):
             assert f.evaluate(point.__getitem__) >= 0, (f, point)
+
+
+@settings(max_examples=examples(60, 250), deadline=None)
+@given(with_quotients(), extents, inner, some_facts)
+def test_what_is_known_holds_everywhere(f: Affine, first: Affine, second: Affine, facts: tuple[Affine, ...]) -> None:
+    """Of a size of several divisors too, of which each is tried."""
+    ranges, sizes = {"i": first, "j": second}, (POSITIVE, *facts)
+    knowledge = Knowledge(facts=sizes)
+    quotients = {(n, d): q for n in (N, M) for d in (S, R, ONE * 2, S * 2) if (q := knowledge.exact_quotient(n, d)) is not None}
+    if not quotients and not knowledge.nonnegative(f, ranges):
+        return
+    holds = knowledge.nonnegative(f, ranges)
+    for point in points(ranges, sizes):
+        assert not holds or f.evaluate(point.__getitem__) >= 0, (f, point)
+        for (n, d), q in quotients.items():
+            assert (q * d).evaluate(point.__getitem__) == n.evaluate(point.__getitem__), (n, d, point)
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        (*divides(S, N), *divides(R, N)),
+        (*divides(R, N), *divides(S, N)),
+        (-(N % S) - N % R,),
+        (*equal(N % S, N % R), *divides(R, N)),
+        (*divides(S, N), *divides(R, N // S)),
+        (-(N % S), -(N % R)),
+    ],
+)
+def test_each_divisor_of_a_size_counts(facts: tuple[Affine, ...]) -> None:
+    knowledge = Knowledge(facts=with_remainders((POSITIVE, R - 1, *facts)))
+    for d in (S, R):
+        assert knowledge.exact_quotient(N, d) == N // d
+        found = knowledge.quotient(N * M, d)
+        assert found is not None
+        assert knowledge.same(found, M * (N // d))
+        assert found.atoms() <= {*N.atoms(), *M.atoms(), *S.atoms(), *R.atoms()}
+        assert knowledge.same(N // d * d, N)
+        assert knowledge.nonnegative(N // d - 1 - I0 // d, {"i": N})
+        assert knowledge.nonnegative(N - 1 - (I0 // d * d + (d - 1 - I0 % d)), {"i": N})
+    assert knowledge.exact_quotient(N, Affine.of(3)) is None
 
 
 @settings(max_examples=examples(40, 120), deadline=None)

@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from opc.analysis.bounds.access import Access, accesses
 from opc.analysis.bounds.prover import Prover, cases_of, facts_of
-from opc.analysis.bounds.quotients import divisions, every_division, quotient
+from opc.analysis.bounds.quotients import divisions, every_division, quotient, with_remainders
 from opc.analysis.wording import dim_text
 from opc.diagnostics import Diagnostics, Span
 from opc.ir.affine import (
@@ -64,7 +64,8 @@ def _proofs(
 class Knowledge:
     """What is known of the sizes and attributes of an op: the rules of its dimensions, its checks and its requirements."""
 
-    def __init__(self, op: Op | None = None, facts: Iterable[Affine] = ()) -> None:
+    def __init__(self, op: Op | None = None, facts: Iterable[Affine] = (), turn: int = 0) -> None:
+        facts = tuple(facts)
         self.rules = {} if op is None else dict(op.dims)
         operands = () if op is None else (*op.inputs, *op.outputs, *op.temporaries)
         self.shapes = {o.name: o.dims for o in operands}
@@ -78,8 +79,8 @@ class Knowledge:
         conditions: list[Expr] = []
         if op is not None:
             conditions = [r.condition for r in op.require] + [a.check for a in op.attributes if a.check is not None]
-        self._stated_facts = (*facts, *(f for c in conditions for f in facts_of(c)))
-        self.facts = (*facts, *(self.expand(f) for c in conditions for f in facts_of(c)))
+        self._stated_facts = with_remainders((*facts, *(f for c in conditions for f in facts_of(c))))
+        self.facts = with_remainders((*facts, *(self.expand(f) for c in conditions for f in facts_of(c))))
         self._plain: dict[Affine, Affine] = {}
         self._provers: dict[tuple[_Ranges, tuple[Affine, ...]], Prover] = {}
         self._proved = {} if op is None or facts else _proofs(op.dims, op.require, op.attributes)
@@ -87,24 +88,36 @@ class Knowledge:
         """The sizes and attributes that are known to be another expression."""
         self.quotients: dict[Symbol, Affine] = {}
         """The sizes of their own, with the quotients that they are."""
-        self.divisors: dict[Symbol, Affine] = {}
+        self.divisors: dict[Symbol, tuple[Affine, ...]] = {}
+        """What divides a size: numbers or products of which none is a multiple of another."""
+        self._turn = turn
         for f in self.facts:
             self._learn_divisor(f)
         for f in self.facts:
             self._learn_exact(f)
             self._learn_equal(f)
+        # A quotient may be a multiple of something too: `N // a % b == 0`.
+        for f in self.facts:
+            if (g := _replaced(f, self.exact)) != f:
+                self._learn_divisor(g)
+                self._learn_exact(g)
+        most = max((len(found) for found in self.divisors.values()), default=1)
+        self.others = () if turn else tuple([Knowledge(op, facts, k) for k in range(1, most)])
+        """The same, with a size of several divisors written as a multiple of another one."""
 
     def _learn_divisor(self, fact: Affine) -> None:
-        """Of a fact that d divides a size, keep d, or what is a multiple of d and of other such divisors."""
+        """Of a fact that d divides a size, keep d, or what is a multiple of d and of another such divisor."""
         if (found := self._divided(fact)) is not None:
             size, d = found
-            self.divisors[size] = _common_multiple(self.divisors[size], d) if size in self.divisors else d
+            known = self.divisors.get(size, ())
+            common = [(e, m) for e in known if (m := _common_multiple(e, d)) is not None]
+            self.divisors[size] = tuple([common[0][1] if e == common[0][0] else e for e in known]) if common else (*known, d)
 
     def _learn_exact(self, fact: Affine) -> None:
         """Of a fact that something divides a size, keep that the size is its divisor times a size of its own."""
         if (found := self._divided(fact)) is not None:
             size = found[0]
-            d = self.divisors[size]
+            d = self.divisors[size][self._turn % len(self.divisors[size])]
             if size not in self.exact and not self._holds(d, size):
                 whole = FloorDiv(Affine.of(size), d)
                 self.exact[size] = d * Dim(f"({whole})")
@@ -155,12 +168,25 @@ class Knowledge:
 
     def unplain(self, f: Affine) -> Affine:
         """Return a plain expression with the quotients that stand for sizes of their own as quotients again."""
-        return f.substitute(self.quotients.get)
+        return _replaced(f, self.quotients)
 
     def quotient(self, f: Affine, d: Affine) -> Affine | None:
         """Return f / d where d is known to divide every term: `n*(H // G)` for `n*H`, where G divides the size H. Else None."""
-        found = quotient(self.plain(f), self.plain(d))
-        return None if found is None else self.unplain(found)
+        for way in (self, *self.others):
+            if (found := quotient(way.plain(f), way.plain(d))) is not None:
+                return way.unplain(found)
+        return None
+
+    def exact_quotient(self, size: Affine, d: Affine) -> Affine | None:
+        """Return size / d where d is known to divide the size, as it stands or as what its rule says; else None."""
+        if all((way.plain(size) % way.plain(d)).constant != 0 for way in (self, *self.others)):
+            return None
+        direct = self.expand(size) // self.expand(d)
+        return size // d if divisions(direct) else direct
+
+    def same(self, a: Affine, b: Affine) -> bool:
+        """Whether two sizes are known to be one number."""
+        return any(way.plain(a) == way.plain(b) for way in (self, *self.others))
 
     def prover(self, ranges: Mapping[str, Affine], more: Iterable[Affine] = ()) -> Prover:
         """Return a prover for points in these ranges where further facts hold; it takes `plain` expressions."""
@@ -174,7 +200,7 @@ class Knowledge:
         """Whether `f` is proved not negative at every point of the ranges where the conditions have the values given."""
         key = (f, tuple(ranges.items()), tuple(conditions))
         if key not in self._proved:
-            self._proved[key] = self._nonnegative(f, ranges, key[2])
+            self._proved[key] = any(way._nonnegative(f, ranges, key[2]) for way in (self, *self.others))
         return self._proved[key]
 
     def _nonnegative(self, f: Affine, ranges: Mapping[str, Affine], conditions: Conditions) -> bool:
@@ -253,11 +279,11 @@ def _divided_size(fact: Affine) -> tuple[Dim | AttrInt, Affine] | None:
     return None
 
 
-def _common_multiple(a: Affine, b: Affine) -> Affine:
-    """Return what a size is a multiple of that is one of `a` and of `b`, where that is one number or product; else `a`."""
+def _common_multiple(a: Affine, b: Affine) -> Affine | None:
+    """Return what a size is a multiple of that is one of `a` and of `b`, where that is one number or product; else None."""
     if a.constant is not None and b.constant is not None:
         return Affine.of(lcm(a.constant, b.constant))
-    return b if quotient(b, a) is not None else a
+    return b if quotient(b, a) is not None else a if quotient(a, b) is not None else None
 
 
 def _flags(f: Affine) -> Iterator[AttrInt]:

@@ -62,8 +62,8 @@ def facts_of(condition: Expr, holds: bool = True) -> tuple[Affine, ...]:
             a, b = affine_of(left), affine_of(right)
             if a is None or b is None:
                 return ()
-            said = fn if holds else OPPOSITE[fn]
-            return told(said, a, b) + (_divisible(a, b) if said == "eq" else ())
+            found = told(fn if holds else OPPOSITE[fn], a, b)
+            return found + tuple(g for f in found if (g := divisible(f)) is not None)
         case _:
             flag = flag_of(condition)
             return () if flag is None else (flag - 1,) if holds else (-flag,)
@@ -84,12 +84,10 @@ def cases_of(condition: Expr, holds: bool = True) -> list[tuple[Affine, ...]]:
             return [facts_of(condition, holds)]
 
 
-def _divisible(a: Affine, b: Affine) -> tuple[Affine, ...]:
-    """Return what `n % d == 0` says: d * (n // d) is n."""
-    if isinstance(a.single, Mod) and b.constant == 0:
-        n, d = a.single.numerator, a.single.denominator
-        return (d * (n // d) - n,)
-    return ()
+def divisible(fact: Affine) -> Affine | None:
+    """Return what a fact that `n % d` is not positive says of the quotient: that `d * (n // d) - n` is not negative."""
+    atom = (-fact).single
+    return atom.denominator * (atom.numerator // atom.denominator) - atom.numerator if isinstance(atom, Mod) else None
 
 
 @lru_cache(maxsize=4096)

@@ -96,6 +96,35 @@ def _primitive(f: Affine) -> Affine:
     return Affine(tuple((m, c // common) for m, c in f.terms if m)) + dict(f.terms).get((), 0) // common
 
 
+def with_remainders(facts: tuple[Affine, ...]) -> tuple[Affine, ...]:
+    """Return facts with what they say of remainders of which no sum is more than 0: that each of them is 0.
+
+    `N % a + N % b == 0` says that of both, and `N % a == N % b == 0` of the first with the second left out. Divisors that are
+    known to be positive have no negative remainders.
+    """
+    found, none = list(facts), set[Atom]()
+
+    def is_positive(d: Affine) -> bool:
+        least = [(f - d).constant for f in facts]
+        return (d.constant or 0) > 0 or any(c is not None and -c >= 1 for c in least)
+
+    again = True
+    while again:
+        again = False
+        for fact in list(found):
+            left = Affine(tuple((m, c) for m, c in fact.terms if not (len(m) == 1 and m[0] in none)))
+            atoms = [m[0] for m, c in left.terms if len(m) == 1 and c < 0]
+            if len(atoms) < len(left.terms) or not all(isinstance(a, Mod) and is_positive(a.denominator) for a in atoms):
+                continue
+            for a in atoms:
+                if isinstance(a, Mod):
+                    none.add(a)
+                    more = (-Affine.of(a), a.denominator * (a.numerator // a.denominator) - a.numerator)
+                    found += [f for f in more if f not in found]
+                    again = True
+    return tuple(found)
+
+
 @dataclass(frozen=True, slots=True)
 class Parts:
     """An index of a range of `extent` as `divisor * quotient + remainder`, two indices in its place."""

@@ -38,7 +38,7 @@ def with_split_axes(op: Op) -> Op:
         IrregularError: when there is no such axis, or something else is done with it.
     """
     knowledge = knowledge_of(op)
-    found = {s for a in op.body for s in _splits(op, a) if knowledge.plain(s.whole) == knowledge.plain(s.parts * s.size)}
+    found = {s for a in op.body for s in _splits(op, a) if knowledge.same(s.whole, s.parts * s.size)}
     if len(found) != 1:
         raise IrregularError("no axis is taken in parts")
     return _AxisSplitter(op, found.pop()).op()

@@ -187,10 +187,10 @@ def _required(op: Op, sizes: Sizes, attributes: Mapping[str, Any], keep: Collect
         except (ShapeError, KeyError, TypeError):
             return None
 
-    for name, divisor in _multiples(op):
-        d = value(divisor)
-        if d is not None and d > 0:
-            dims[name] = -(-dims[name] // d) * d
+    for name, divisors in _multiples(op).items():
+        found = [value(divisor) for divisor in divisors]
+        d = math.lcm(*(d for d in found if d is not None and d > 0))
+        dims[name] = -(-dims[name] // d) * d
     for left, right in _equations(op, attributes, sum(dims.values())):
         difference = left - right
         # A dimension that stands alone on one side first; then any that the difference grows or shrinks with by one.
@@ -281,15 +281,16 @@ def _comparisons(op: Op, attributes: Mapping[str, Any], turn: int) -> list[tuple
 
 
 @functools.lru_cache(maxsize=256)
-def _multiples(op: Op) -> list[tuple[str, Affine]]:
-    """Return the dimensions that must be multiples of something, each with that."""
+def _multiples(op: Op) -> dict[str, list[Affine]]:
+    """Return the dimensions that must be multiples of something, each with all that it must be a multiple of."""
     free = dims_of(op)
-    found = []
-    for left, right in _equations(op, {}):
-        if isinstance(left.single, Mod) and right.constant == 0:
-            dim = left.single.numerator.single
-            if isinstance(dim, Dim) and dim.name in free:
-                found.append((dim.name, left.single.denominator))
+    found: dict[str, list[Affine]] = {}
+    for sides in _equations(op, {}):
+        for left, right in (sides, sides[::-1]):
+            if isinstance(left.single, Mod) and right.constant == 0:
+                dim = left.single.numerator.single
+                if isinstance(dim, Dim) and dim.name in free:
+                    found.setdefault(dim.name, []).append(left.single.denominator)
     return found
 
 
