@@ -184,6 +184,17 @@ def _start(d: Diagnostic) -> tuple[str, int]:
     return d.span.place, d.span.column
 
 
+def one_of(name: str, candidates: Iterable[str], what: str) -> str | None:
+    """Return a hint naming the closest candidate, or all of them where none is close and they are few; `what` they are."""
+    names = list(dict.fromkeys(candidates))
+    few = f"the {what} {'is' if len(names) == 1 else 'are'} {', '.join(names)}" if 0 < len(names) <= _FEW_NAMES else None
+    return did_you_mean(name, names) or few
+
+
+_FEW_NAMES = 12
+"""How many names a hint lists."""
+
+
 def did_you_mean(name: str, candidates: Iterable[str]) -> str | None:
     """Return a hint naming the closest candidate, or None when nothing is close.
 

@@ -104,7 +104,7 @@ def parse_expression(text: SourceText, found: Diagnostics) -> Tree | None:
     if prepared is None:
         return None
     if not prepared.value.strip():
-        found.error("an expression is missing here", text.span(0, len(text.value)))
+        found.error("an expression is missing here", text.span(0, len(text.value)), "write one, or leave the key out")
         return None
     # Parentheses let the expression run over several lines; the converter takes their column away again.
     first = prepared.positions[0]
@@ -114,7 +114,7 @@ def parse_expression(text: SourceText, found: Diagnostics) -> Tree | None:
     if module is None:
         return None
     if len(module.body) != 1 or not isinstance(module.body[0], ast.Expr):
-        found.error("expected one expression", text.span(0, len(text.value)))
+        found.error("expected one expression", text.span(0, len(text.value)), "several conditions are a list: [N > 0, M > 0]")
         return None
     return _Converter(wrapped, found).expression(module.body[0].value)
 
@@ -122,11 +122,15 @@ def parse_expression(text: SourceText, found: Diagnostics) -> Tree | None:
 def _prepare(text: SourceText, found: Diagnostics) -> SourceText | None:
     value = text.value
     if len(value) > MAX_CHARACTERS:
-        found.error(f"longer than {MAX_CHARACTERS} characters", text.span(0, 1))
+        found.error(f"longer than {MAX_CHARACTERS} characters", text.span(0, 1), "split the op in several")
         return None
     for i, c in enumerate(value):
         if c not in "\n\t" and not c.isprintable():
-            found.error(f"the character #x{ord(c):04x} can't stand in a body", text.span(i, i + 1))
+            found.error(
+                f"the character #x{ord(c):04x} can't stand in a body",
+                text.span(i, i + 1),
+                "delete it: some editors paste such characters",
+            )
             return None
     huge = _HUGE_NUMBER.search(value)
     if huge is not None:
@@ -232,7 +236,7 @@ class _Converter:
             self._error("this is a comparison, not an assignment", node, "write = to assign")
             return self._broken(node.value.left)
         if not isinstance(node, ast.Assign):
-            self._error(_STATEMENTS, node)
+            self._error(_STATEMENTS, node, "write name[indices] = expression")
             return None
         target = node.targets[0]
         value = self.expression(node.value)
@@ -241,7 +245,7 @@ class _Converter:
             return None
         base = target.value if isinstance(target, ast.Subscript) else target
         if not isinstance(base, ast.Name):
-            self._error(_STATEMENTS, target)
+            self._error(_STATEMENTS, target, "write name[indices] = expression")
             return None
         items = self._items(target.slice) if isinstance(target, ast.Subscript) else None
         if value is None or (items is None and isinstance(target, ast.Subscript)):
@@ -307,9 +311,13 @@ class _Converter:
             case ast.Slice():
                 self._error("a slice is no index", node, "name an index: y[i] = x[i + 1]")
             case ast.Starred():
-                self._error("*A stands in brackets only", node)
+                self._error("*A stands in brackets only", node, "write x[*A]")
             case _:
-                self._error("this is not part of the language", node)
+                self._error(
+                    "this is not part of the language",
+                    node,
+                    "a body holds numbers, names, reads, operators, conditionals and calls of functions",
+                )
         return None
 
     def _binary(self, node: ast.BinOp) -> Tree | None:
@@ -373,11 +381,15 @@ class _Converter:
         if isinstance(value, int | float):
             return self._number(value, node)
         if value is Ellipsis:
-            self._error("`...` stands in brackets only", node)
+            self._error("`...` stands in brackets only", node, "write x[...]")
         elif value is None:
             self._error("there is no None", node, "ask present(b) for an optional operand")
         else:
-            self._error("complex numbers and bytes are not part of the language", node)
+            self._error(
+                "complex numbers and bytes are not part of the language",
+                node,
+                "a number is written 1 or 1.0; complex numbers are two tensors",
+            )
         return None
 
     def _number(self, value: int | float, node: ast.expr) -> Literal | None:
@@ -406,14 +418,18 @@ class _Converter:
                 plain = [a for a in known if not isinstance(a, Dots | Star | AxisRange)]
                 if len(plain) < len(known) or len(plain) not in ((1, 2) if base.id == ORDER else (1,)):
                     what = "what it orders, and whether that is descending," if base.id == ORDER else "one expression"
-                    self._error(f"{base.id}[...] takes {what} in parentheses", node)
+                    self._error(
+                        f"{base.id}[...] takes {what} in parentheses",
+                        node,
+                        f"write {base.id}[k](x[k], True)[i]" if base.id == ORDER else f"write {base.id}[k](x[k])",
+                    )
                     return None
                 descending = plain[1] if len(plain) == 2 else None
                 return ReductionCall(Name(base.id, self.span(base)), axes, plain[0], span, descending)
             case ast.Attribute():
                 self._error("a name has no parts", node.func, "write a function before its argument: exp(x), not x.exp()")
             case _:
-                self._error("only functions are called", node.func)
+                self._error("only functions are called", node.func, "write a * b for a product")
         return None
 
     def _items(self, node: ast.expr) -> tuple[Item, ...] | None:
@@ -429,7 +445,7 @@ class _Converter:
             case ast.Starred(value=ast.Name() as group):
                 return Star(group.id, span)
             case ast.Starred():
-                self._error("a star stands before the name of an axis group", node)
+                self._error("a star stands before the name of an axis group", node, "write x[*A]")
                 return None
             case ast.Slice(lower=ast.Name() as index, upper=ast.expr() as upper, step=None):
                 extent = self._expression(upper)

@@ -81,7 +81,11 @@ def _under(root: MappingNode, key: str, found: Diagnostics) -> list[Instances]:
         elif isinstance(value, Scalar):
             found.error(f"'{value.text.value}' lists no {key}", value.span, f"write {' or '.join(numbers)}")
         elif isinstance(value, MappingNode):
-            found.error(f"expected {key}, or the {said.named} that lists them", value.span)
+            found.error(
+                f"expected {key}, or the {said.named} that lists them",
+                value.span,
+                "write [1, 2, 3], or the name of another entry",
+            )
     if key == RANKS:
         _check_groups(node, found)
     else:
@@ -124,7 +128,7 @@ def _numbers(node: SequenceNode, word: str, found: Diagnostics) -> Iterator[int]
     for item in node.items:
         value = scalar_value(item) if isinstance(item, Scalar) else None
         if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= MAX_NUMBER:
-            found.error(f"a {word} is a whole number from 1 to {MAX_NUMBER}", item.span)
+            found.error(f"a {word} is a whole number from 1 to {MAX_NUMBER}", item.span, "list numbers such as [1, 2, 3]")
         elif value <= last:
             found.error(f"{word}s rise", item.span, "list each once, the least first")
         else:

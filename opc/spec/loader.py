@@ -200,7 +200,9 @@ class _Table:
                     name = key.text.value
                     if name in data:
                         first = self.keys[(*path, name)].span
-                        self.found.error(f"'{name}' stands here twice; first on line {first.line}", key.span)
+                        self.found.error(
+                            f"'{name}' stands here twice; first on line {first.line}", key.span, "leave one of them out"
+                        )
                         continue
                     self.keys[(*path, name)] = key
                     data[name] = self.convert(value, (*path, name))
@@ -256,7 +258,7 @@ class _Reporter:
             case "missing":
                 owner = path[:-1]
                 where = f" in '{owner[-1]}'" if owner else ""
-                self.found.error(f"the key '{key}' is missing{where}", self._owner_span(owner))
+                self.found.error(f"the key '{key}' is missing{where}", self._owner_span(owner), f"write {key}: ...")
             case "extra_forbidden":
                 model = model_at(path[:-1])
                 names = [n for n in model.model_fields if n != "mode"]
@@ -265,11 +267,13 @@ class _Reporter:
             case "value_error":
                 self.found.error(str(details["ctx"]["error"]), span)
             case "literal_error":
-                self.found.error(f"'{key}' is {details['ctx']['expected']}, not {_shown(details['input'])}", span)
+                self.found.error(
+                    f"'{key}' is {details['ctx']['expected']}, not {_shown(details['input'])}", span, "write one of these"
+                )
             case "greater_than_equal" | "less_than_equal":
                 limit = next(iter(details["ctx"].values()))
                 word = "at least" if kind == "greater_than_equal" else "at most"
-                self.found.error(f"'{key}' must be {word} {limit}", span)
+                self.found.error(f"'{key}' must be {word} {limit}", span, f"write {key}: {limit}")
             case _:
                 expected = _EXPECTED.get(kind)
                 value = details["input"]
@@ -283,6 +287,12 @@ class _Reporter:
                     advice = f"write {key}: {{x: 'T[...]'}}"
                 if kind == "int_type":
                     advice = "such as 1"
+                if kind == "bool_type":
+                    advice = f"write {key}: true, or false"
+                if kind == "string_type" and value is None:
+                    advice = f"write {key}: ..., or leave the key out"
+                if kind in ("dict_type", "model_type", "model_attributes_type") and isinstance(value, list):
+                    advice = advice or f"write {key}: {{name: ...}}"
                 if kind.startswith("model") and len(path) == 2 and path[0] == "attributes":
                     advice = f"write {key}: {{type: float, default: 0.5}}"
                 message = f"expected {expected}, found {_shown(value)}" if expected else details["msg"]
@@ -330,11 +340,15 @@ def _shown(value: object) -> str:
 def _consistency(model: SpecModel, table: _Table, found: Diagnostics) -> None:
     """Check what spans several keys but needs no language: empty sections, one name for one thing, a gradient's form."""
     if not model.outputs:
-        found.error("an op has at least one output", table.key_span(("outputs",)))
+        found.error("an op has at least one output", table.key_span(("outputs",)), "write outputs: {y: 'T[...]'}")
     _names_once(model, table, found)
     gradient = model.gradient
     if gradient.mode == "body" and gradient.body is None:
-        found.error("the key 'body' is missing in 'gradient'", table.key_span(("gradient",)))
+        found.error(
+            "the key 'body' is missing in 'gradient'",
+            table.key_span(("gradient",)),
+            "write gradient: {body: ...}, or leave saves out",
+        )
     if ("gradient", "mode") in table.keys:
         found.error(
             "unknown key 'mode'", table.key_span(("gradient", "mode")), "the keys here are body, saves, ties, scatter, surrogate"
@@ -357,5 +371,7 @@ def _names_once(model: SpecModel, table: _Table, found: Diagnostics) -> None:
                 found.error(f"'{name}' is the name of the op", span, "give it another name")
             if name in owner:
                 other, first = owner[name]
-                found.error(f"'{name}' is already declared under {other}, on line {first.line}", span)
+                found.error(
+                    f"'{name}' is already declared under {other}, on line {first.line}", span, "give one of them another name"
+                )
             owner.setdefault(name, (section, span))

@@ -25,7 +25,7 @@ def check_native(model: SpecModel, key_span: Callable[[tuple[str | int, ...]], S
     for name, code in given:
         for key, text in (("declarations", code.declarations), ("code", code.code)):
             if text is not None and not text.strip():
-                found.error("the code is empty", key_span(("native", name, key)))
+                found.error("the code is empty", key_span(("native", name, key)), "write the code, or leave the key out")
     if model.inplace and (native.cpp is not None or native.torch is not None):
         found.error(
             "native code can't be proved to leave its input alone until it is read",

@@ -102,7 +102,7 @@ def scalar_value(scalar: Scalar) -> str | int | float | bool | None:
 def parse_yaml(source: Source, found: Diagnostics) -> Node | None:
     """Return the root node of the only document in `source`; None, recorded, when there is none or it can't be read."""
     if len(source.text.encode("utf-8", "surrogatepass")) > MAX_BYTES:
-        found.error(f"the file is larger than {MAX_BYTES >> 10} KiB", span_at(source, 0, 0))
+        found.error(f"the file is larger than {MAX_BYTES >> 10} KiB", span_at(source, 0, 0), "split it: a spec holds one op")
         return None
     builder = _TreeBuilder(source, found)
     try:
@@ -114,7 +114,11 @@ def parse_yaml(source: Source, found: Diagnostics) -> Node | None:
         return None
     except yaml.reader.ReaderError as error:
         at = span_at(source, int(error.position), int(error.position) + 1)
-        found.error(f"a YAML file can't hold the character #x{int(error.character):04x}", at)
+        found.error(
+            f"a YAML file can't hold the character #x{int(error.character):04x}",
+            at,
+            'delete it, or write it with an escape in double quotes: "\\x07"',
+        )
         return None
     except (ValueError, OverflowError, RecursionError) as error:
         # PyYAML lets some malformed escapes and directives out as plain exceptions.
@@ -189,13 +193,13 @@ class _TreeBuilder:
         if isinstance(event, yaml.DocumentStartEvent):
             self.documents += 1
             if self.documents > 1:
-                return self._stop("a spec file holds one document", event)
+                return self._stop("a spec file holds one document", event, "write one file for each op")
         elif isinstance(event, yaml.AliasEvent):
             return self._stop(f"aliases (*{event.anchor}) are not part of the spec language", event, "write the value out")
         elif isinstance(event, yaml.ScalarEvent | yaml.CollectionStartEvent):
             self.nodes += 1
             if self.nodes > MAX_NODES:
-                return self._stop(f"the file has more than {MAX_NODES} values", event)
+                return self._stop(f"the file has more than {MAX_NODES} values", event, "split it: a spec holds one op")
             if event.tag is not None:
                 return self._stop(f"tags ({event.tag}) are not part of the spec language", event, "leave the tag out")
             if isinstance(event, yaml.ScalarEvent):
@@ -209,7 +213,7 @@ class _TreeBuilder:
                 shown = text.span(0, len(event.value)) if style in ("|", ">") and event.value.strip() else self._span(start, end)
                 return self._add(Scalar(text, not style, shown), event)
             if len(self.open) >= MAX_DEPTH:
-                return self._stop(f"nested more than {MAX_DEPTH} deep", event)
+                return self._stop(f"nested more than {MAX_DEPTH} deep", event, "no key of a spec is as deep as that")
             self.open.append((event, []))
         elif isinstance(event, yaml.CollectionEndEvent):
             start_event, children = self.open.pop()

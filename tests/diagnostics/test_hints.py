@@ -6,7 +6,7 @@ import pytest
 
 from tests.diagnostics.body_cases import BOTH, CACHE, KINDS, MATRIX, MIXED, TABLE, VECTOR
 from tests.diagnostics.harness import Case, case, kernel, unmark
-from tests.diagnostics.test_positions import diagnose
+from tests.diagnostics.test_positions import CASES, diagnose
 
 OPTIONAL = "inputs: {x: 'T[N]', 'z?': 'T[M]'}\noutputs: {y: 'T[M]'}\nkernel: y[m] = x[0]"
 CHECKED = "{a: {type: int, check: a > 0}, b: {type: int, check: b > 0}}"
@@ -124,3 +124,33 @@ MENDED = [
 @pytest.mark.parametrize("row", MENDED)
 def test_what_a_hint_says_is_accepted(row: Case) -> None:
     assert [d.message for d in diagnose(row.text) if d.severity.value == "error"] == []
+
+
+SAID = (
+    "invalid syntax",
+    "was never closed",
+    "unknown name",
+    "there is no axis group",
+    "is no input",
+    "is an index of this",
+    "a place of argsort is a whole number",
+    "a dimension is a whole number",
+    "can't name a",
+    "can't name an op",
+    "can't be a domain",
+    "can't be a name",
+    "can't be the name",
+    "can't be included",
+    "gradient is auto, none, or a mapping",
+    "not valid YAML",
+)
+"""What diagnostics without a hint say: Python's and YAML's own words, and those that say what to write themselves. A name is
+unknown without a hint where none is like it and many are known."""
+
+
+def test_each_mistake_has_a_hint_or_says_what_to_write() -> None:
+    lacking: set[str] = set()
+    for row in CASES:
+        errors = [d for d in diagnose(unmark(row.text)[0]) if d.severity.value == "error"]
+        lacking |= {d.message for d in errors if not d.hint and not any(said in d.message for said in SAID)}
+    assert sorted(lacking) == []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from opc.analysis.wording import shape_text
-from opc.diagnostics import Diagnostics, Span, did_you_mean
+from opc.diagnostics import Diagnostics, Span, one_of
 from opc.ir.affine import Affine
 from opc.ir.expr import Axis, BroadcastAxis, Call, Expr, GroupAxis, GroupRef, Read, Reduce, Select, children
 from opc.ir.op import Assign, Op
@@ -78,36 +78,56 @@ def check_inplace(op: Op, output: str, source: str, span: Span, found: Diagnosti
     """
     outputs, inputs = {o.name: o for o in op.outputs}, {o.name: o for o in op.inputs}
     if output not in outputs:
-        found.error(f"'{output}' is no output", span, did_you_mean(output, outputs))
+        found.error(f"'{output}' is no output", span, one_of(output, outputs, "outputs"))
         return False
     if source not in inputs:
-        found.error(f"'{source}' is no input", span, did_you_mean(source, inputs))
+        found.error(f"'{source}' is no input", span, one_of(source, inputs, "inputs"))
         return False
     y, x = outputs[output], inputs[source]
     if x.optional:
-        found.error(f"'{source}' may be absent, so '{output}' can't take its memory", span)
+        found.error(
+            f"'{source}' may be absent, so '{output}' can't take its memory",
+            span,
+            f"leave '{output}' out of inplace, or let '{source}' always be given",
+        )
         return False
     if y.type != x.type:
-        found.error(f"'{output}' is {y.type} and '{source}' is {x.type}, so they can't share memory", span)
+        found.error(
+            f"'{output}' is {y.type} and '{source}' is {x.type}, so they can't share memory",
+            span,
+            f"leave '{output}' out of inplace, or declare both of one type",
+        )
         return False
     if op.broadcast and any(not isinstance(d, Affine) for d in x.dims):
-        found.error(f"'{source}' may be smaller than '{output}' where it is broadcast, so they can't share memory", span)
+        found.error(
+            f"'{source}' may be smaller than '{output}' where it is broadcast, so they can't share memory",
+            span,
+            f"leave '{output}' out of inplace",
+        )
         return False
     if y.dims != x.dims:
         shapes = f"'{output}' has the shape {shape_text(y.dims)} and '{source}' {shape_text(x.dims)}"
-        found.error(f"{shapes}, so they can't share memory", span)
+        found.error(
+            f"{shapes}, so they can't share memory", span, f"leave '{output}' out of inplace, or declare both of one shape"
+        )
         return False
     if y.permuted != x.permuted:
-        found.error(f"the axes of '{output}' and '{source}' stand in different orders, so they can't share memory", span)
+        found.error(
+            f"the axes of '{output}' and '{source}' stand in different orders, so they can't share memory",
+            span,
+            f"leave '{output}' out of inplace",
+        )
         return False
     if circles(op):
         found.error(
-            f"'{output}' can't take the memory of '{source}': the op has a recurrence, which keeps what is behind it", span
+            f"'{output}' can't take the memory of '{source}': the op has a recurrence, which keeps what is behind it",
+            span,
+            f"leave '{output}' out of inplace",
         )
         return False
     problem = _conflict(op, output, source)
     if problem is not None:
-        found.error(f"'{output}' can't take the memory of '{source}': {problem[0]}", span)
+        found.error(f"'{output}' can't take the memory of '{source}': {problem[0]}", span, f"leave '{output}' out of inplace")
         return False
     return True
 

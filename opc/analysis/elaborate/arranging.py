@@ -159,7 +159,7 @@ class Arranging:
         """Record a default that names an axis twice."""
         listed = list(axes)
         if len(set(listed)) < len(listed):
-            self.found.error(f"the default of '{name}' names an axis twice", span)
+            self.found.error(f"the default of '{name}' names an axis twice", span, "name each axis once: [0, 1]")
 
     def operands(self, attributes: Iterable[Attribute], outputs: Sequence[Operand]) -> None:
         """Check what keeps axes, and the operands that axes are found in."""
@@ -167,7 +167,11 @@ class Arranging:
         attributes, taken = list(attributes), set[object]()
         for a in attributes:
             if a.among is not None and a.default in taken:
-                self.found.error(f"the default of '{a.name}' is that of another", self.spec.span("attributes", a.name, "default"))
+                self.found.error(
+                    f"the default of '{a.name}' is that of another",
+                    self.spec.span("attributes", a.name, "default"),
+                    "give each an axis of its own, or leave the default out",
+                )
             taken |= {a.default} if a.among is not None and a.default is not None else set()
         axes = next((a for a in attributes if a.picks is not None), None)
         if axes is None or axes.picks is None:
@@ -185,7 +189,9 @@ class Arranging:
                     f"'{axes.name}' lists the axes of '*{picked}', not of '*{a.keeps}'", where, f"write keeps: {picked}"
                 )
             elif a is not keeping[0]:
-                self.found.error(f"'{keeping[0].name}' keeps '*{picked}' already", where)
+                self.found.error(
+                    f"'{keeping[0].name}' keeps '*{picked}' already", where, f"let '{keeping[0].name}' tell it alone"
+                )
         for o in (*self.inputs, *outputs):
             groups = {d.name for d in o.dims if isinstance(d, Group)}
             if {picked, rest} <= groups and len(o.dims) > 2:

@@ -107,7 +107,9 @@ class AttributeTyper:
                 self._error(f"there are no lists of {kind.value}", at, "lists hold int, float or bool")
                 continue
             if length is not None and (length == 0 or length > _MAX_LIST):
-                self._error(f"a list has 1 to {_MAX_LIST} elements", at)
+                self._error(
+                    f"a list has 1 to {_MAX_LIST} elements", at, "write int[2], or int[] where a call says how many there are"
+                )
                 continue
             self._attribute(name, entry, kind, length)
 
@@ -133,11 +135,19 @@ class AttributeTyper:
         own = entry.type.strip() if entry.type.strip() in (AXES, PERMUTATION, SIZE) else kind.value
         for key, owners in _OWNERS.items():
             if getattr(entry, key) is not None and own not in owners:
-                self._error(f"'{key}' belongs to {' and '.join(owners)} attributes", spec.key_span("attributes", name, key))
+                self._error(
+                    f"'{key}' belongs to {' and '.join(owners)} attributes",
+                    spec.key_span("attributes", name, key),
+                    f"leave it out, or declare {name}: {{type: {owners[0]}}}",
+                )
         if kind is AttributeKind.STR and len(set(values)) < len(values):
-            self._error("a value stands twice", spec.span("attributes", name, "values"))
+            self._error("a value stands twice", spec.span("attributes", name, "values"), "name each value once")
         if kind is AttributeKind.STR and entry.values is not None and not values:
-            self._error(f"'{name}' admits no value", spec.span("attributes", name, "values"))
+            self._error(
+                f"'{name}' admits no value",
+                spec.span("attributes", name, "values"),
+                "name what it may be, values: [mean, sum], or leave values out",
+            )
         if kind is AttributeKind.AXIS:
             self._axis_attribute(name, entry)
         picks = self.arranging.axes(name, entry) if own == AXES else None
@@ -197,7 +207,11 @@ class AttributeTyper:
             self.misplaced |= self.arranging.is_refused(name, "axis attribute among the axes of one group")
         others = [a.name for a in self.scope.attributes.values() if a.kind is AttributeKind.AXIS and a.dim == entry.dim]
         if others:
-            self._error(f"'{others[0]}' places '{entry.dim}' already", at)
+            self._error(
+                f"'{others[0]}' places '{entry.dim}' already",
+                at,
+                "one attribute tells where a dimension stands: leave the other out, or place another dimension",
+            )
 
     def _dtype_attribute(self, name: str, entry: AttributeModel) -> None:
         if entry.binds is None:
@@ -220,7 +234,11 @@ class AttributeTyper:
             self._error(f"{what} of '{a.name}' must be a list", span, "write [1, 1]")
             return None
         if a.length >= 0 and len(value) != a.length:
-            self._error(f"'{a.name}' has {count(a.length, 'element', 'elements')}, and {what} has {len(value)}", span)
+            self._error(
+                f"'{a.name}' has {count(a.length, 'element', 'elements')}, and {what} has {len(value)}",
+                span,
+                f"give {count(a.length, 'element', 'elements')}, or declare {a.kind.value}[{len(value)}]",
+            )
             return None
         elements = [self._scalar(a, v, self.spec.span(*path, i), f"an element of {what}") for i, v in enumerate(value)]
         return None if any(e is None for e in elements) else tuple(elements)  # type: ignore[return-value]  # no element is None here
@@ -232,7 +250,7 @@ class AttributeTyper:
             case ((AttributeKind.INT | AttributeKind.AXIS), int()) if not isinstance(value, bool):
                 if value in _INT64:
                     return value
-                self._error(f"{what} of '{a.name}' does not fit in 64 bits", span)
+                self._error(f"{what} of '{a.name}' does not fit in 64 bits", span, "int attributes are from -2**63 to 2**63 - 1")
                 return None
             case AttributeKind.FLOAT, int() | float() if not isinstance(value, bool):
                 return float(value)
@@ -280,7 +298,11 @@ class AttributeTyper:
         except (LookupError, ZeroDivisionError, ArithmeticError):
             return
         if not holds:
-            self._error(f"the default of '{a.name}' does not meet its check", self.spec.span("attributes", a.name, "default"))
+            self._error(
+                f"the default of '{a.name}' does not meet its check",
+                self.spec.span("attributes", a.name, "default"),
+                "change one of the two, or leave the default out: callers then say the value",
+            )
 
     def checks(self) -> None:
         """Type each attribute's check, over the attributes alone; a list's bare name stands for each of its elements."""

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import field
 
+from opc.analysis.elaborate.calls import groups_hint
 from opc.analysis.elaborate.expression import ExpressionTyper
 from opc.analysis.elaborate.ranges import bare_uses, infer_ranges
 from opc.analysis.elaborate.recurring import Recurring
 from opc.analysis.elaborate.scope import RESERVED, WORDS, Scope
 from opc.analysis.elaborate.widths import misfit
 from opc.analysis.wording import count, dim_text, indexed, shape_text, type_text
-from opc.diagnostics import Diagnostics, Span, did_you_mean
+from opc.diagnostics import Diagnostics, Span, one_of
 from opc.ir.affine import Affine, Dim
 from opc.ir.dtypes import DType, ValueType, Weak
 from opc.ir.expr import Expr, GroupRef
@@ -66,7 +67,7 @@ class BodyTyper:
         self.recurring.find(statements)
         for s in statements:
             if len(self.found.items) - before >= MAX_MISTAKES:
-                self._error("too many mistakes; those below are not shown", s.target_span)
+                self._error("too many mistakes; those below are not shown", s.target_span, "mend those above first")
                 whole = False
                 break
             self.statement(s)
@@ -156,11 +157,13 @@ class BodyTyper:
             ("a word of the language", RESERVED),
         ):
             if name in names:
-                self._error(f"'{name}' is {kind} and can't be assigned", target.span)
+                self._error(
+                    f"'{name}' is {kind} and can't be assigned", target.span, "give what is computed here a name of its own"
+                )
                 return False
         problem = name_problem(name, self.derived)
         if problem is not None:
-            self._error(f"'{name}' can't name a temporary: {problem}", target.span)
+            self._error(f"'{name}' can't name a temporary: {problem}", target.span, "give it another name")
             return False
         return True
 
@@ -217,7 +220,11 @@ class BodyTyper:
         if extent is None or not self.typer.calls.index_name(item.name, taken):
             return None
         if not isinstance(dim, Affine) or self.scope.expand(dim) != self.scope.expand(extent):
-            self._error(f"'{item.name.id}' runs over {extent}, and the axis of '{owner}' is {dim_text(dim)}", item.span)
+            self._error(
+                f"'{item.name.id}' runs over {extent}, and the axis of '{owner}' is {dim_text(dim)}",
+                item.span,
+                f"leave the range out: {item.name.id} runs over the whole axis",
+            )
             return None
         taken[item.name.id] = dim
         return item.name.id
@@ -232,11 +239,15 @@ class BodyTyper:
                 case Dots() | Star():
                     name = "..." if isinstance(item, Dots) else item.name
                     if name not in self.scope.groups:
-                        self._error(f"there is no axis group {GroupRef(name)}", item.span)
+                        self._error(f"there is no axis group {GroupRef(name)}", item.span, groups_hint(self.scope))
                         good = False
                         continue
                     if GroupRef(name) in targets:
-                        self._error(f"the axis group {GroupRef(name)} stands twice in one shape", item.span)
+                        self._error(
+                            f"the axis group {GroupRef(name)} stands twice in one shape",
+                            item.span,
+                            "each group stands for axes of its own: leave one out",
+                        )
                         good = False
                         continue
                     targets.append(GroupRef(name))
@@ -397,7 +408,7 @@ class BodyTyper:
             # A statement that could not be parsed may have been the one.
             if whole and name not in self.assigned:
                 targets = [s.target.id for s in statements]
-                self._error(f"the output '{name}' is not assigned", output.span, did_you_mean(name, targets))
+                self._error(f"the output '{name}' is not assigned", output.span, one_of(name, targets, "targets here"))
         for name, at in self.scope.sizes.items() if not self.derived else ():
             if whole and name not in self.assigned:
                 hint = f"say it in the kernel, such as {name} = sum[i](1 if x[i] != 0 else 0); or declare {name}: {{type: int}}"

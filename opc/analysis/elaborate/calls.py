@@ -10,7 +10,7 @@ from opc.analysis.elaborate.ranges import infer_ranges
 from opc.analysis.elaborate.scope import FORMS, WORDS, Scope
 from opc.analysis.value_types import affine_of, element_type
 from opc.analysis.wording import count, type_text
-from opc.diagnostics import Span, did_you_mean
+from opc.diagnostics import Span, did_you_mean, one_of
 from opc.ir.affine import Affine
 from opc.ir.dtypes import DType, Weak, is_bool, is_floating, is_integer
 from opc.ir.expr import (
@@ -103,7 +103,11 @@ class CallTyper:
             return None
         arity = FUNCTIONS[name].arity
         if len(tree.args) != arity:
-            self._error(f"{name} takes {count(arity, 'argument', 'arguments')}, not {len(tree.args)}", tree.span)
+            self._error(
+                f"{name} takes {count(arity, 'argument', 'arguments')}, not {len(tree.args)}",
+                tree.span,
+                f"write {name}({', '.join('xyz'[:arity])})",
+            )
             return None
         args = [self.argument(a) for a in tree.args]
         known = tuple(a for a in args if a is not None)
@@ -112,7 +116,7 @@ class CallTyper:
     def argument(self, item: Item) -> Expr | None:
         """Return an argument that must be an expression."""
         if isinstance(item, Dots | Star | AxisRange):
-            self._error("an argument is an expression", item.span)
+            self._error("an argument is an expression", item.span, "an axis group stands in brackets: x[*A, n]")
             return None
         return self.typer.value(item)
 
@@ -152,7 +156,7 @@ class CallTyper:
             return None
         if operand is None:
             optional = [o.name for o in self.scope.operands.values() if o.optional]
-            self._error(f"'{name.id}' is no input", name.span, did_you_mean(name.id, optional))
+            self._error(f"'{name.id}' is no input", name.span, one_of(name.id, optional, "optional inputs"))
             return None
         if not operand.optional:
             self._error(f"'{name.id}' is always present", name.span, f"declare it as {name.id}? to make it optional")
@@ -241,16 +245,22 @@ class CallTyper:
                 name = "..." if isinstance(item, Dots) else item.name
                 if name not in scope.groups:
                     if not scope.lenient:
-                        self._error(f"there is no axis group {GroupRef(name)}", item.span, _groups_hint(scope))
+                        self._error(f"there is no axis group {GroupRef(name)}", item.span, groups_hint(scope))
                     return None
                 if name in groups:
-                    self._error(f"the axis group {GroupRef(name)} stands twice in one reduction", item.span)
+                    self._error(
+                        f"the axis group {GroupRef(name)} stands twice in one reduction", item.span, "leave one of them out"
+                    )
                     return None
                 groups.add(name)
                 return GroupAxis(name)
             case Apply(fn=Name(id="broadcast"), args=(Name(id=operand),)):
                 if not scope.broadcast or operand not in scope.operands:
-                    self._error("broadcast(x) names an input of an op with broadcast", item.span)
+                    self._error(
+                        "broadcast(x) names an input of an op with broadcast",
+                        item.span,
+                        "say broadcast: true, and name one of the inputs that have `...`",
+                    )
                     return None
                 return BroadcastAxis("...", operand)
             case Name() | AxisRange():
@@ -322,7 +332,7 @@ class CallTyper:
                 return False
         problem = name_problem(name)
         if problem is not None:
-            self._error(f"'{name}' can't name an index: {problem}", tree.span)
+            self._error(f"'{name}' can't name an index: {problem}", tree.span, "give it another name")
         return problem is None
 
     def _reduce(self, kind: str, axes: tuple[ReduceAxis, ...], body: Expr, span: Span) -> Expr | None:
@@ -346,7 +356,7 @@ class CallTyper:
                     case GroupAxis():
                         count = _times(count, self.scope.group_size(axis.name), span)
                     case BroadcastAxis():
-                        self._error("mean does not run over broadcast axes", span)
+                        self._error("mean does not run over broadcast axes", span, "sum there, and divide by a size")
                         return None
             return Call("div", (Reduce("sum", axes, body, t, span), count), t, span)
         result = reduction_type(kind, t)
@@ -372,5 +382,6 @@ def _times(count: Expr, extent: Affine, span: Span) -> Expr:
     return IndexValue(count.value * extent, span)
 
 
-def _groups_hint(scope: Scope) -> str | None:
+def groups_hint(scope: Scope) -> str | None:
+    """Return a hint that names the axis groups there are."""
     return f"the groups are {', '.join(str(GroupRef(g)) for g in scope.groups)}" if scope.groups else None

@@ -10,7 +10,7 @@ from typing import Any
 from opc.analysis.elaborate.attribute_types import AttributeTyper
 from opc.analysis.shapes.attributes import ShapeError
 from opc.analysis.shapes.inference import infer
-from opc.diagnostics import Diagnostics, did_you_mean
+from opc.diagnostics import Diagnostics, one_of
 from opc.ir.dtypes import candidates
 from opc.ir.op import Example, Op, Operand
 from opc.spec.loader import Spec
@@ -49,16 +49,18 @@ class ExampleTyper:
             elif name in attributes:
                 kept.append((name, self.attributes.convert(attributes[name], value, (*path, name), "the value")))
             else:
-                hint = did_you_mean(name, [*operands, *attributes])
+                hint = one_of(name, [*operands, *attributes], "names here")
                 self.found.error(f"'{name}' is no operand or attribute", spec.key_span(*path, name), hint)
         for o in op.inputs:
             if o.name not in values and not o.optional:
-                self.found.error(f"the example lacks the input '{o.name}'", spec.span(*path))
+                self.found.error(
+                    f"the example lacks the input '{o.name}'", spec.span(*path), f"give it: {o.name}: ..., or declare '{o.name}?'"
+                )
         for a in op.attributes:
             if a.name not in values and a.required and a.name not in op.told:
-                self.found.error(f"the example lacks the attribute '{a.name}'", spec.span(*path))
+                self.found.error(f"the example lacks the attribute '{a.name}'", spec.span(*path), "give it, or declare a default")
         if not any(o.name in values for o in op.outputs):
-            self.found.error("the example says no output", spec.span(*path))
+            self.found.error("the example says no output", spec.span(*path), "say what an output must be")
         if len(self.found.items) > before:
             return None
         shown = _shown(op, shapes, values)
@@ -79,20 +81,30 @@ class ExampleTyper:
                 return None
             for i, shape in enumerate(shapes):
                 if shape != shapes[0]:
-                    self.found.error(f"the rows of '{operand.name}' have different lengths", spec.span(*path, i))
+                    self.found.error(
+                        f"the rows of '{operand.name}' have different lengths",
+                        spec.span(*path, i),
+                        "all rows of a tensor have one length",
+                    )
                     return None
             return (len(value), *(shapes[0] or ())) if shapes else (0,)
         dtypes = candidates(operand.type)
         span = spec.span(*path)
         if isinstance(value, bool):
             if all(d.value != "bool" for d in dtypes):
-                self.found.error(f"'{operand.name}' is {operand.type}, not a boolean", span)
+                self.found.error(
+                    f"'{operand.name}' is {operand.type}, not a boolean", span, "write 0 or 1, or declare it as bool"
+                )
                 return None
         elif not isinstance(value, int | float):
             self.found.error(f"'{operand.name}' holds numbers", span, "infinity is .inf and not-a-number .nan")
             return None
         elif isinstance(value, float) and not any(d.is_floating for d in dtypes) and not _whole(value):
-            self.found.error(f"'{operand.name}' is {operand.type}, not a fraction", span)
+            self.found.error(
+                f"'{operand.name}' is {operand.type}, not a fraction",
+                span,
+                "write a whole number, or give an input of floating type a number with a point",
+            )
             return None
         return ()
 
@@ -104,13 +116,15 @@ class ExampleTyper:
         try:
             outputs = infer(op, inputs, given).outputs
         except ShapeError as error:
-            self.found.error(f"the example does not fit: {error}", self.spec.span(*path))
+            self.found.error(
+                f"the example does not fit: {error}", self.spec.span(*path), "give inputs of sizes that the op takes"
+            )
             return False
         for o in op.outputs:
             shape = shapes.get(o.name)
             if shape is not None and shape != outputs[o.name]:
                 message = f"'{o.name}' has the shape {_shape(shape)}, and the op gives {_shape(outputs[o.name])}"
-                self.found.error(message, self.spec.span(*path, o.name))
+                self.found.error(message, self.spec.span(*path, o.name), "write what the op gives of these inputs")
                 return False
         return True
 

@@ -8,7 +8,7 @@ from opc.analysis.bounds.checker import knowledge_of
 from opc.analysis.elaborate.body import BodyTyper
 from opc.analysis.elaborate.scope import Scope
 from opc.analysis.shapes.plan import undetermined
-from opc.diagnostics import Diagnostics, did_you_mean
+from opc.diagnostics import Diagnostics, one_of
 from opc.ir.affine import Affine, Dim, GroupSize
 from opc.ir.dtypes import Acc, ElementType, TypeVar, is_floating
 from opc.ir.expr import Axis, BroadcastAxis, Const, Expr, GroupIndex, GroupRef, IndexValue, Present, Read, Reduce, walk
@@ -29,7 +29,11 @@ def explicit_backward(spec: Spec, forward: Op, found: Diagnostics) -> Op | None:
     differentiable = [o for o in forward.inputs if is_floating(o.type)]
     floating = [o for o in forward.outputs if is_floating(o.type)]
     if not differentiable or not floating:
-        found.error("nothing here can be differentiated: a gradient needs a floating input and output", spec.key_span("gradient"))
+        found.error(
+            "nothing here can be differentiated: a gradient needs a floating input and output",
+            spec.key_span("gradient"),
+            "write gradient: none",
+        )
         return None
     cotangents = [replace(o, name=f"d_{o.name}", optional=len(floating) > 1) for o in floating]
     at = spec.key_span("gradient", "body")
@@ -108,10 +112,12 @@ def _saved(spec: Spec, forward: Op, found: Diagnostics) -> list[Operand]:
     for i, name in enumerate(spec.model.gradient.saves):
         if name not in outputs:
             found.error(
-                f"'{name}' is no output, so it can't be saved", spec.span("gradient", "saves", i), did_you_mean(name, outputs)
+                f"'{name}' is no output, so it can't be saved",
+                spec.span("gradient", "saves", i),
+                one_of(name, outputs, "outputs"),
             )
         elif outputs[name] in saved:
-            found.error(f"'{name}' is saved twice", spec.span("gradient", "saves", i))
+            found.error(f"'{name}' is saved twice", spec.span("gradient", "saves", i), "name each output once")
         else:
             saved.append(outputs[name])
     return [o for o in forward.outputs if o in saved]

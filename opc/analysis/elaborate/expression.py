@@ -18,7 +18,7 @@ from opc.analysis.elaborate.scope import CONSTANTS, DTYPE_NAMES, FORMS, Scope
 from opc.analysis.elaborate.widths import Widths
 from opc.analysis.value_types import affine_of, decided, presence, types_told, whole_of
 from opc.analysis.wording import article, type_text
-from opc.diagnostics import Diagnostics, Span, did_you_mean
+from opc.diagnostics import Diagnostics, Span, did_you_mean, one_of
 from opc.ir.affine import Affine, Dim, Index, maximum, minimum
 from opc.ir.dtypes import TYPE_SETS, DType, ElementType, ValueType, Weak, candidates, is_bool, is_floating, is_integer
 from opc.ir.expr import REDUCTIONS, AttrRef, Call, Cast, Const, Expr, IndexValue, Select, StrConst, TypeIs, walk
@@ -37,6 +37,16 @@ _KIND_TYPE: dict[AttributeKind, ValueType] = {
 }
 _MAX_TERMS = 256
 """How many terms a product of integer expressions may have to be written out; powers of sums would grow without bound."""
+_INSTEAD = {
+    "an output, which a gradient": "write saves: [{name}]",
+    "a temporary of the kernel": "write what it is computed from",
+    "an operand, and a check": "compare attributes with numbers and with one another",
+    "a dimension, and a check": "write require: [...]",
+    "an operand, and only": "make it an attribute, or the size of an axis",
+    "derived here": "write the rule of '{name}' above this one, without this dimension in it",
+}
+"""What to write in place of a name that stands elsewhere, by how the message begins that says what it is."""
+
 _INT64 = range(-(2**63), 2**63)
 _UINT64 = range(2**64)
 _LOW_BITS = frozenset(2**n - 1 for n in range(1, 63))
@@ -177,11 +187,12 @@ class ExpressionTyper:
         elif name in REDUCTIONS:
             self._error(f"'{name}' is a reduction", span, f"write {name}[k](...) to say which axis it runs over")
         elif name in scope.elsewhere:
-            self._error(f"'{name}' is {scope.elsewhere[name]}", span)
+            hints = (hint for reason, hint in _INSTEAD.items() if scope.elsewhere[name].startswith(reason))
+            self._error(f"'{name}' is {scope.elsewhere[name]}", span, next(hints, "").format(name=name) or None)
         elif name in ("true", "false"):
             self._error(f"unknown name '{name}'", span, f"write {name.capitalize()}")
         else:
-            hint = did_you_mean(name, scope.names())
+            hint = did_you_mean(name, scope.names()) or (None if self.scope.bound else one_of(name, scope.names(), "names here"))
             if hint is None and len(name) <= 2 and (scope.extents or scope.unranged or scope.bound_groups):
                 hint = f"an index stands on the left, t[{name}] = ..., or under a reduction, sum[{name}](...)"
             self._error(f"unknown name '{name}'", span, hint)
@@ -191,10 +202,14 @@ class ExpressionTyper:
         self.scope.used.add(a.name)
         if a.kind not in _KIND_TYPE:
             use = "places its dimension" if a.kind is AttributeKind.AXIS else "chooses its type variable"
-            self._error(f"'{a.name}' is {article(a.kind.value)} attribute, which only {use}", span)
+            self._error(
+                f"'{a.name}' is {article(a.kind.value)} attribute, which only {use}",
+                span,
+                "a value is a float, int or bool attribute; the size of an axis is its dimension",
+            )
             return None
         if element < 0 and a.length is not None:
-            self._error(f"'{a.name}' is a list; name the element, such as {a.name}[0]", span)
+            self._error(f"'{a.name}' is a list; name the element", span, f"such as {a.name}[0]")
             return None
         return AttrRef(a.name, _KIND_TYPE[a.kind], element, span)
 
@@ -301,7 +316,11 @@ class ExpressionTyper:
         if sum(not self.is_value(a) for a in args):
             return None
         if fn in ("floordiv", "mod") and isinstance(args[1], Const) and args[1].value == 0 and not is_floating(args[0].type):
-            self._error("division by zero", span)
+            self._error(
+                "division by zero",
+                span,
+                "infinity is written inf; a divisor that a call says is an attribute with a check: n > 0",
+            )
             return None
         if all(is_bool(a.type) for a in args):
             fn = _OF_BOOLS.get(fn, fn)

@@ -80,7 +80,11 @@ class OrderTyper:
             self._forget(call.axes[0], extents)
             return None
         if axis.extent.indices():
-            self._error(f"an axis that is ordered has one size, not {axis.extent}", call.axes[0].span)
+            self._error(
+                f"an axis that is ordered has one size, not {axis.extent}",
+                call.axes[0].span,
+                "order the whole axis, and give what does not count a key that comes last: x[k] if k < n else inf",
+            )
             return None
         return axis
 
@@ -97,7 +101,9 @@ class OrderTyper:
             return None
         varies = free_indices(e) or free_groups(e) or not all(isinstance(x, Const | AttrRef) or x is e for x in walk(e))
         if varies or not is_bool(e.type) or not isinstance(e, Const | AttrRef):
-            self._error(f"whether {ORDER} is descending is True, False or a bool attribute", tree.span)
+            self._error(
+                f"whether {ORDER} is descending is True, False or a bool attribute", tree.span, "write argsort[k](x[k], True)[i]"
+            )
             return None
         return e
 

@@ -90,7 +90,11 @@ class ReadTyper:
     def subscript(self, tree: Subscript, pad: Expr | None) -> Expr | None:
         """Return `x[...]` as a read, or an element of a list attribute; `pad` is the value outside, where there is one."""
         if not isinstance(tree.base, Name):
-            hint = "all indices stand in one pair of brackets: x[i, j]" if isinstance(tree.base, Subscript) else None
+            hint = (
+                "all indices stand in one pair of brackets: x[i, j]"
+                if isinstance(tree.base, Subscript)
+                else "give it a name in a statement of its own, and read that"
+            )
             self._error("only operands and list attributes have elements", tree.base.span, hint)
             return None
         name, scope = tree.base.id, self.scope
@@ -103,7 +107,7 @@ class ReadTyper:
             elif name in scope.bound and not tree.items:
                 return self.typer.value(tree.base)
             elif scope.is_index(name) or name in scope.dims or name in scope.bound:
-                self._error(f"'{name}' has no elements", tree.base.span)
+                self._error(f"'{name}' has no elements", tree.base.span, f"it is a number: write {name}")
             else:
                 self.typer.unknown(name, tree.base.span)
             return None
@@ -265,7 +269,7 @@ class ReadTyper:
             return None
         if not 0 <= position.value < attribute.length:
             message = f"'{attribute.name}' has {count(attribute.length, 'element', 'elements')}, numbered from 0"
-            self._error(message, position.span)
+            self._error(message, position.span, f"write {attribute.name}[0] to {attribute.name}[{attribute.length - 1}]")
             return None
         return self.typer.attribute(attribute, position.value, tree.span)
 
@@ -284,7 +288,7 @@ class ReadTyper:
             self._error("pad takes a read with indices", read.span, "write pad(x[i + 1], 0)")
             return None
         if isinstance(read.base, Name) and read.base.id in self.scope.attributes:
-            self._error("an attribute's element needs no pad", read.span)
+            self._error("an attribute's element needs no pad", read.span, "write it without pad")
             return None
         if value is not None:
             value = self._as_declared(value, read.base)

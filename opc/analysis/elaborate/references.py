@@ -63,7 +63,7 @@ class _Checked:
         try:
             tree = ast.parse(self.text.strip(), mode="eval")
         except (SyntaxError, ValueError, RecursionError, MemoryError):
-            self.found.error("the reference is not one Python expression", self.whole)
+            self.found.error("the reference is not one Python expression", self.whole, "such as torch.nn.functional.relu(x)")
             return
         self.names(tree, ["torch", *self.own()])
 
@@ -103,9 +103,13 @@ class _Checked:
                 hint = did_you_mean(node.id, names) or f"it may name {', '.join(names)}"
                 self.found.error(f"unknown name '{node.id}'", self.span(node), hint)
             elif isinstance(node, ast.Attribute) and node.attr.startswith("_"):
-                self.found.error(f"'{node.attr}' is private", self.span(node))
+                self.found.error(f"'{node.attr}' is private", self.span(node), "call public functions alone")
             elif isinstance(node, _REFUSED):
-                self.found.error("the reference is a plain call or formula", self.span(node))
+                self.found.error(
+                    "the reference is a plain call or formula",
+                    self.span(node),
+                    "such as torch.nn.functional.relu(x) or (x * x).sum(-1)",
+                )
 
     def span(self, node: ast.expr) -> Span:
         """Return the place of a part of the text."""

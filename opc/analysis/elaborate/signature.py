@@ -76,7 +76,7 @@ class Signature:
                     continue  # said where types are read
                 if name in (WORDS if section == "shape" else RESERVED):
                     message = f"'{name}' is a word of the language, so nothing else can be called that"
-                    self._error(message, self.spec.key_span(section, key))
+                    self._error(message, self.spec.key_span(section, key), "give it another name")
 
     def _types(self) -> None:
         for name, members in self.spec.model.types.items():
@@ -95,9 +95,17 @@ class Signature:
                         hint = "complex types are not part of version 1"
                     self._error(f"unknown dtype '{member}'", at, hint or f"the dtypes are {', '.join(DTYPE_NAMES)}")
             if not members:
-                self._error(f"the type '{name}' stands for no dtype", self.spec.key_span("types", name))
+                self._error(
+                    f"the type '{name}' stands for no dtype",
+                    self.spec.key_span("types", name),
+                    "name some dtypes: [float32, float64], or a set of them: floating",
+                )
             if name in DTYPE_NAMES or name in TYPE_SETS:
-                self._error(f"'{name}' is a dtype, so no type variable", self.spec.key_span("types", name))
+                self._error(
+                    f"'{name}' is a dtype, so no type variable",
+                    self.spec.key_span("types", name),
+                    "give it another name, such as T",
+                )
             # Even an empty set declares the name: one mistake is told once.
             if len(self.found.items) > before:
                 self.broken_types.add(name)
@@ -166,10 +174,10 @@ class Signature:
         problem = name_problem(name)
         model = self.spec.model
         if problem is not None:
-            self._error(f"'{name}' can't name a dimension: {problem}", span)
+            self._error(f"'{name}' can't name a dimension: {problem}", span, "give it another name")
             return False
         if name in WORDS:
-            self._error(f"'{name}' is a word of the language, so nothing else can be called that", span)
+            self._error(f"'{name}' is a word of the language, so nothing else can be called that", span, "give it another name")
             return False
         for section, names in (
             ("an attribute", model.attributes),
@@ -178,7 +186,9 @@ class Signature:
         ):
             if name in names:
                 hint = (
-                    f"give it a name of its own, and its size under shape: {{N: {name}}}" if section == "an attribute" else None
+                    f"give it a name of its own, and its size under shape: {{N: {name}}}"
+                    if section == "an attribute"
+                    else "give it another name"
                 )
                 self._error(f"'{name}' is {section}, so it can't name a dimension", span, hint)
                 return False
@@ -188,7 +198,7 @@ class Signature:
         names = [d.name for d in dims if isinstance(d, Group)]
         twice = sorted({n for n in names if names.count(n) > 1})
         for name in twice:
-            self._error(f"the axis group {Group(name)} stands twice in one shape", span)
+            self._error(f"the axis group {Group(name)} stands twice in one shape", span, "give one of them another name")
         return not twice
 
     def _outputs(self) -> None:
@@ -220,7 +230,7 @@ class Signature:
             return None
         size = self._size(item, "the size of an axis")
         if size is not None and (size.constant or 0) < 0:
-            self._error("the size of an axis is not negative", item.span)
+            self._error("the size of an axis is not negative", item.span, "sizes are whole numbers from 0 on")
             return None
         return size
 
