@@ -139,7 +139,8 @@ def kept(page: str, runs: Iterable[Benchmark]) -> str:
             calls |= own
         found += [r for rows in calls.values() for r in rows]
     lines = ",\n".join(
-        json.dumps({k: v for k, v in asdict(r).items() if k == "seconds" or v not in (None, "", 0)}) for r in found
+        json.dumps({k: v for k, v in asdict(r).items() if k == "seconds" or (k == "ratio" and v == 0) or v not in (None, "", 0)})
+        for r in found
     )
     machine = re.search(r"^(processor) (.+?), vectors|on an NVIDIA (\S+) with", page, re.MULTILINE)
     told = {} if machine is None else {"processor": machine[2]} if machine[1] else {"gpu": f"NVIDIA {machine[3]}"}

@@ -225,7 +225,8 @@ class PaddleChecks(Checks[PaddleSession]):
             raise AssertionError("a call in place was accepted where a gradient is recorded")
 
     def _layer(self, given: Sample) -> tuple[Any, list[Any]]:
-        """Return a layer that is one call, and the description of its argument, a list of tensors: all sizes open."""
+        """Return a layer that is one call, and the description of its argument, a list of tensors: all sizes open. That of an op
+        without tensors has no argument."""
         import paddle
 
         @paddle.jit.not_to_static  # type: ignore[untyped-decorator]  # Paddle is untyped here
@@ -236,6 +237,12 @@ class PaddleChecks(Checks[PaddleSession]):
             def forward(self, arguments: Sequence[Any]) -> Any:
                 return call(arguments)
 
+        class Source(paddle.nn.Layer):  # type: ignore[misc]  # Paddle is untyped here
+            def forward(self) -> Any:
+                return call(())
+
+        if not given.given:
+            return Source(), []
         return Layer(), [[paddle.static.InputSpec([-1] * a.ndim, a.dtype.name, n) for n, a in given.given.items()]]
 
     @check("jit.save")

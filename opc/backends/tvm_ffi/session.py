@@ -47,9 +47,11 @@ class TvmFfiSession(TensorSession):
         return super().dtype(name)
 
     def array(self, tensor: Any) -> Array:
-        """Return an array with the tensor's values."""
+        """Return an array with the tensor's values: PyTorch's, as the caller's, or tvm-ffi's own where the caller has none."""
         import torch
 
+        if not self.family.forward.inputs:
+            tensor = torch.from_dlpack(tensor)
         assert isinstance(tensor, torch.Tensor), f"a result is {type(tensor)}, though the caller's tensors are PyTorch's"
         return to_numpy(tensor)
 
