@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -36,13 +37,14 @@ def test_cases(build: Build, name: str, variant: str) -> None:
             assert wrong(KernelLibrary(family, library, parallel_for), calls) == []
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, ml_dtypes.bfloat16])
 @pytest.mark.parametrize("offset", [0, 1, 3, 16])
 @pytest.mark.parametrize("size", [1, 15, 16, 17, 1000, 40_001])
-def test_rows_that_start_anywhere_between_two_vectors(build: Build, size: int, offset: int) -> None:
+def test_rows_that_start_anywhere_between_two_vectors(build: Build, size: int, offset: int, dtype: Any) -> None:
     family, library = build("add", EVERYWHERE, derived=("backward",))
     rng = np.random.default_rng(size)
-    a, b = (rng.standard_normal(size + offset).astype(np.float32)[offset:] for _ in range(2))
-    d_a, d_b, y = (np.full(size + 64, 7, np.float32) for _ in range(3))
+    a, b = (rng.standard_normal(size + offset).astype(dtype)[offset:] for _ in range(2))
+    d_a, d_b, y = (np.full(size + 64, 7, dtype) for _ in range(3))
     kernel = KernelLibrary(family, library, split_everywhere)
     kernel.call(family.forward, {"a": a, "b": b}, {}, outputs={"y": y[offset : offset + size]})
     np.testing.assert_array_equal(y[offset : offset + size], a + b)

@@ -14,6 +14,9 @@ inline namespace OPC_VARIANT {
 /* Elements of a vector of floats. */
 enum : int64_t { float_lanes = vector_bytes / sizeof(float) };
 
+/* Elements to what is widened next of a long row: `staged_elements` in opc/rows/plan.h. It is fetched while this block is computed. */
+enum : int64_t { next_block = 1024 };
+
 typedef float float_vector __attribute__((vector_size(vector_bytes), aligned(4), may_alias));
 typedef int16_t half_vector __attribute__((vector_size(vector_bytes / 2), aligned(2), may_alias));
 
@@ -68,13 +71,13 @@ __attribute__((noinline)) static void widen_row(float *to, const void *from, int
     typedef uint16_t half_words __attribute__((vector_size(vector_bytes / 2), aligned(2), may_alias));
     typedef uint32_t words __attribute__((vector_size(vector_bytes), aligned(4), may_alias));
     for (; i + float_lanes <= count; i += float_lanes) {
-      __builtin_prefetch(values + i + 1024);
+      __builtin_prefetch(values + i + next_block);
       *reinterpret_cast<words *>(to + i) = __builtin_convertvector(*reinterpret_cast<const half_words *>(values + i), words) << 16;
     }
   }
   if constexpr (has_vectors<Stored>) {
     for (; i + float_lanes <= count; i += float_lanes) {
-      __builtin_prefetch(values + i + 1024);
+      __builtin_prefetch(values + i + next_block);
       *reinterpret_cast<float_vector *>(to + i) = widen_vector(*reinterpret_cast<const half_vector *>(values + i));
     }
   }
