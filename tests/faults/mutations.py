@@ -239,9 +239,12 @@ def _words() -> tuple[str, ...]:
     return tuple(sorted(keys))
 
 
-def _places(data: Any, path: tuple[str | int, ...] = ()) -> Values:
+def _places(data: Any, path: tuple[str | int, ...] = (), around: tuple[int, ...] = ()) -> Values:
+    """Return the paths of all values; what a change has put into itself is gone into once."""
+    if id(data) in around:
+        return []
     inner = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
-    return [place for key, value in inner for place in ((*path, key), *_places(value, (*path, key)))]
+    return [place for key, value in inner for place in ((*path, key), *_places(value, (*path, key), (*around, id(data))))]
 
 
 def _value(data: Any, path: tuple[str | int, ...]) -> Any:
