@@ -17,7 +17,7 @@ def inside(package: Path, relatives: Iterable[str]) -> dict[str, Path]:
     Raises:
         SpecError: when a path is absolute, climbs out by `..`, or leads out of the package through a symbolic link.
     """
-    root = package.parent.resolve() / package.name
+    root = _resolved(package.parent) / package.name
     found: dict[str, Path] = {}
     # Of a package that is not there yet, nothing can be a link.
     is_there, folders = os.path.lexists(package), set[str]()
@@ -27,10 +27,18 @@ def inside(package: Path, relatives: Iterable[str]) -> dict[str, Path]:
             raise SpecError([Diagnostic(f"refusing to write '{relative}': it is no path inside the package")])
         place = found[relative] = package / relative
         folder = relative.rpartition("/")[0]
-        if is_there and folder not in folders and not place.parent.resolve().is_relative_to(root):
+        if is_there and folder not in folders and not _resolved(place.parent).is_relative_to(root):
             raise SpecError([Diagnostic(f"refusing to write '{place}': a symbolic link leads out of {package}")])
         folders.add(folder)
     return found
+
+
+def _resolved(folder: Path) -> Path:
+    """Return a folder without symbolic links; one in a circle stays, and is refused by whoever opens what is behind it.
+
+    `Path.resolve` raises RuntimeError there until Python 3.13.
+    """
+    return Path(os.path.realpath(folder))
 
 
 def read(place: Path) -> str | None:

@@ -141,7 +141,7 @@ def skeleton(path: str, text: str) -> object:
         case ".sh":
             tokens = shlex.split(text, comments=True, posix=False)
             return ['"' if token[:1] in ("'", '"') else token for token in tokens]
-        case ".txt" | ".map" | "" | ".css" | ".js":
+        case ".txt" | ".map" | "" | ".css" | ".js" | ".typed":
             return lines(text)
         case _:
             raise ValueError(f"no skeleton for {path}")
