@@ -181,7 +181,7 @@ def element_type(tree: Item, scope: Scope, found: Diagnostics) -> ElementType | 
                 return scope.types[tree.id]
             if tree.id in DTYPE_NAMES:
                 return DType(tree.id)
-            if tree.id in scope.poisoned:
+            if tree.id in scope.unread:
                 return None
             hint = did_you_mean(tree.id, [*scope.types, *DTYPE_NAMES])
             if tree.id in ("complex64", "complex128"):

@@ -149,6 +149,10 @@ OPERANDS: list[Case] = [
     case("types: {T: floating, ⟦U⟧: integer}", "nothing determines the type 'U'"),
     case("inputs: {x: '⟦S⟧[...]'}\noutputs: {y: 'int8[...]'}\ntypes: {}", "unknown type 'S'"),
     case("inputs: {x: '⟦complex64⟧[...]', z: 'T[]'}", "unknown type 'complex64'"),
+    # A name that is being declared names no type, and no size.
+    case("inputs: {x: '⟦x⟧[...]'}\noutputs: {y: 'int8[...]'}\ntypes: {}", "unknown type 'x'"),
+    case("outputs: {y: '⟦y⟧[...]'}", "unknown type 'y'"),
+    case("outputs: {y: 'T[⟦y⟧ + 1]'}", "'y' is an operand, and only dimensions and attributes are known before its elements are"),
     case("inputs: {x: '⟦exp(T)⟧[...]', z: 'T[]'}", "expected a type"),
     case("inputs: {x: '⟦T⟧'}", "expected a type and a shape"),
     case("inputs: {x: '⟦⟧'}", "an expression is missing here"),

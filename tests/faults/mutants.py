@@ -94,6 +94,10 @@ def judge(path: Path, generate: bool = False) -> tuple[str, str]:
         return "refused", ""
     if checked.family is None:
         return "neither", "neither an op nor an error"
+    model, op = load(path, whole=False).model, checked.family.forward
+    declared = {key.removesuffix("?") for key in (*model.inputs, *model.outputs, *model.attributes)}
+    if lost := declared - {part.name for part in (*op.inputs, *op.outputs, *op.attributes)}:
+        return "accepted in part", f"accepted without {', '.join(sorted(lost))}"
     return "accepted with warnings" if any(d.severity is Severity.WARNING for d in checked.diagnostics) else "accepted", ""
 
 

@@ -52,6 +52,8 @@ class Scope:
     """The axis groups that the statement's target or an enclosing reduction runs over."""
     poisoned: set[str] = field(default_factory=set)
     """Temporaries whose statement has an error that was reported."""
+    unread: frozenset[str] = frozenset()
+    """Names that parts of the spec would have declared which have a mistake that was reported."""
     broken_dims: set[str] = field(default_factory=set)
     """Dimensions whose derivation has a mistake that was reported."""
     dims_unread: bool = False

@@ -37,6 +37,7 @@ class Signature:
         self.require: list[Requirement] = []
         self.broken_types: set[str] = set()
         self.scope.poisoned |= spec.unread
+        self.scope.unread = frozenset(spec.unread)
         self._names()
         self._types()
         self._inputs()
@@ -114,20 +115,26 @@ class Signature:
     # operands
 
     def _inputs(self) -> None:
-        for key, entry in self.spec.model.inputs.items():
-            name, optional = key.removesuffix("?"), key.endswith("?")
-            self.scope.poisoned.add(name)
-            parsed = self._operand_type(("inputs", key))
-            if parsed is None:
+        for key in self.spec.model.inputs:
+            operand = self._input(key)
+            if operand is None:
+                self.scope.poisoned.add(key.removesuffix("?"))
                 continue
-            kind, items, span = parsed
-            dims = [self._input_dim(item, name) for item in items]
-            known = tuple(d for d in dims if d is not None)
-            if self._one_group_each(known, span) and len(known) == len(dims):
-                operand = Operand(name, kind, known, optional, entry.doc, self.spec.key_span("inputs", key))
-                self.inputs.append(operand)
-                self.scope.operands[name] = operand
-                self.scope.poisoned.discard(name)
+            self.inputs.append(operand)
+            self.scope.operands[operand.name] = operand
+
+    def _input(self, key: str) -> Operand | None:
+        """Return an input; None, with a mistake recorded, where its type or its shape is none."""
+        parsed = self._operand_type(("inputs", key))
+        if parsed is None:
+            return None
+        kind, items, span = parsed
+        name, optional = key.removesuffix("?"), key.endswith("?")
+        dims = [self._input_dim(item, name) for item in items]
+        known = tuple(d for d in dims if d is not None)
+        if not self._one_group_each(known, span) or len(known) < len(dims):
+            return None
+        return Operand(name, kind, known, optional, self.spec.model.inputs[key].doc, self.spec.key_span("inputs", key))
 
     def _permuted(self, name: str | None) -> None:
         """Mark the input whose axes a permutation lists, if there is one."""
@@ -202,17 +209,24 @@ class Signature:
         return not twice
 
     def _outputs(self) -> None:
-        for key, entry in self.spec.model.outputs.items():
-            self.scope.poisoned.add(key)
-            parsed = self._operand_type(("outputs", key))
-            if parsed is None:
-                continue
-            kind, items, span = parsed
-            dims = [self._output_dim(item) for item in items]
-            known = tuple(d for d in dims if d is not None)
-            if self._one_group_each(known, span) and len(known) == len(dims):
-                self.outputs.append(Operand(key, kind, known, False, entry.doc, self.spec.key_span("outputs", key)))
-                self.scope.poisoned.discard(key)
+        for key in self.spec.model.outputs:
+            operand = self._output(key)
+            if operand is None:
+                self.scope.poisoned.add(key)
+            else:
+                self.outputs.append(operand)
+
+    def _output(self, key: str) -> Operand | None:
+        """Return an output; None, with a mistake recorded, where its type or its shape is none."""
+        parsed = self._operand_type(("outputs", key))
+        if parsed is None:
+            return None
+        kind, items, span = parsed
+        dims = [self._output_dim(item) for item in items]
+        known = tuple(d for d in dims if d is not None)
+        if not self._one_group_each(known, span) or len(known) < len(dims):
+            return None
+        return Operand(key, kind, known, False, self.spec.model.outputs[key].doc, self.spec.key_span("outputs", key))
 
     def _output_dim(self, item: Item) -> DimSpec | None:
         if isinstance(item, Dots | Star):
