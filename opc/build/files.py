@@ -94,10 +94,11 @@ def make_folder(folder: Path) -> None:
     """Make a folder for files that are built or kept between runs, with a .gitignore of its own that leaves them out of git."""
     folder.mkdir(parents=True, exist_ok=True)
     ignore = folder / ".gitignore"
-    # An empty one is what a full disk left.
-    if not ignore.exists() or ignore.stat().st_size == 0:
+    everything = "*\n"
+    # A shorter one is what a full disk, or a limit of files, left.
+    if not ignore.exists() or ignore.stat().st_size < len(everything):
         with open(ignore, "w", encoding="utf-8", opener=_not_through_a_link) as file:
-            file.write("*\n")
+            file.write(everything)
 
 
 def refuse_link(folder: Path) -> None:
