@@ -282,6 +282,15 @@ BOUNDS: list[Case] = [
         **VECTOR,
     ),
     kernel("y[i] = x[i] * (⟦i // a⟧)", "the divisor a may be zero or negative", attributes="{a: int}", **VECTOR),
+    kernel(
+        "y[i] = ⟦x[begin + i]⟧",
+        "the divisor begin may be zero or negative",
+        "the read may fall outside 'x'",
+        attributes="{start: int}",
+        inputs="{x: 'T[N]'}",
+        shape="{begin: 'minimum(maximum(start, 0), N)'}",
+        outputs="{⟦y⟧: 'T[N % begin]'}",
+    ),
     kernel("y[i] = ⟦sum[k:N // a](x[i] * k)⟧", "the divisor a may be zero or negative", attributes="{a: int}", **VECTOR),
     kernel(
         "y[i] = x[0] * i",

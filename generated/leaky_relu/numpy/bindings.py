@@ -43,4 +43,6 @@ int32_t call_leaky_relu_backward_jvp(const DLTensor *opc_plan, const void *x, co
 ffi.set_source("_leaky_relu_numpy", '#include "numpy/binding.h"\n')
 
 if __name__ == "__main__":
-    ffi.emit_c_code(sys.argv[1])
+    # Into a file of our own: one that cffi opens has a new name each time, and stays when the disk is full.
+    with open(sys.argv[1], "w", encoding="utf-8") as file:
+        ffi.emit_c_code(file)

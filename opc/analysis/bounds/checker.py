@@ -306,11 +306,14 @@ def _in_each_case(prover: Prover, wanted: Affine) -> bool:
             def known(f: Affine, decided: Mapping[Minimum, Affine] = decided) -> Affine:
                 return f.substitute(lambda s: None, decided)
 
-            facts = (*map(known, prover.facts), fact)
-            case = Prover(facts, {n: known(e) for n, e in prover.ranges.items()})
+            try:
+                facts, rest = (*map(known, prover.facts), fact), known(wanted)
+                case = Prover(facts, {n: known(e) for n, e in prover.ranges.items()})
+            except ZeroDivisionError:  # what is divided by nothing has no value to prove anything of
+                return False
             # Nothing is read where an index has no values.
             empty = any(e.constant is not None and e.constant <= 0 for e in case.ranges.values())
-            if not empty and not _is_impossible(facts) and not proved(case, known(wanted)):
+            if not empty and not _is_impossible(facts) and not proved(case, rest):
                 return False
         return True
 

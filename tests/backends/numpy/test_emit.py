@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import resource
 import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -57,6 +59,21 @@ def test_generated_python_is_formatted_and_free_of_lint(tmp_path: Path) -> None:
     rules = "E,F,I,UP,B,SIM,C4,N"
     ruff.accepts("format", "--diff", tmp_path)
     ruff.accepts("check", f"--select={rules}", "--target-version=py311", "--ignore=E501,B905", tmp_path)
+
+
+def test_a_binding_that_was_not_written_whole_leaves_no_other_file(tmp_path: Path) -> None:
+    script, made = tmp_path / "bindings.py", tmp_path / "made"
+    script.write_text(NumpyBackend().emit(compile_text(PLUS))["numpy/bindings.py"])
+    made.mkdir()
+
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+
+    cut = subprocess.run((sys.executable, script, made / "plus.c"), preexec_fn=limit, capture_output=True, text=True, check=False)
+    assert cut.returncode != 0
+    assert [path.name for path in made.iterdir()] == ["plus.c"]
+    subprocess.run((sys.executable, script, made / "plus.c"), check=True)
+    assert (made / "plus.c").stat().st_size > 1000
 
 
 @pytest.mark.parametrize("text", [KITCHEN, AWKWARD, None], ids=["kitchen", "awkward", "layer_norm"])
