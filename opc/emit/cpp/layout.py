@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 from opc.emit.cpp.text import WIDTH
-from opc.ir.affine import Dim, GroupSize
+from opc.ir.affine import Affine, Dim, GroupSize
 from opc.ir.expr import ELLIPSIS
 from opc.ir.node import remembered
 from opc.ir.op import Op
@@ -131,4 +131,6 @@ def present_member(operand: str) -> str:
 def spec_names(op: Op) -> frozenset[str]:
     """Return every name the spec gave."""
     operands = (*op.inputs, *op.outputs, *op.temporaries)
-    return frozenset((*(o.name for o in operands), *(a.name for a in op.attributes), *(t.name for t in op.types)))
+    named = (d for o in operands for size in o.dims if isinstance(size, Affine) for d in size.atoms() if isinstance(d, Dim))
+    sizes = (*(d.name for d in named), *(name for name, _ in op.dims))
+    return frozenset((*(o.name for o in operands), *(a.name for a in op.attributes), *(t.name for t in op.types), *sizes))

@@ -75,7 +75,7 @@ def symbol_type(member: str) -> str:
 
 
 class KernelText(ValueText):
-    """The text of one function. `symbols` are the members of the arguments struct that it reads."""
+    """The text of one function. `symbols` are the locals of the members of the arguments struct that it reads."""
 
     HEAD: Mapping[str, tuple[str, str]] = _HEADS
     ATTRIBUTES = "arguments.attributes->"
@@ -92,7 +92,8 @@ class KernelText(ValueText):
         self.forms = [(f, KernelText(op, f.kernel)) for f in kernel.forms]
         body = self._body(kernel.body, "  ")
         for _, text in self.forms:
-            self.symbols |= text.symbols
+            for member in text.symbols:
+                self._of_call(member)
             self.runtime |= text.runtime
         lines = [*self._prologue(), *self._views(), *body, "}"]
         self.after = wrapped(lines)
@@ -146,9 +147,9 @@ class KernelText(ValueText):
                 yield f"  const char *const {local} = {place};"
             else:
                 yield f"  const {target or 'int64_t'} {local} = {target or 'int64_t'}({place});"
-        for member in self.symbols:
+        for member, local in self.symbols.items():
             kind = symbol_type(member)
-            declaration = f"{kind}const {member}" if kind.endswith("*") else f"const {kind} {member}"
+            declaration = f"{kind}const {local}" if kind.endswith("*") else f"const {kind} {local}"
             yield f"  {declaration} = arguments.{member};"
 
     def _views(self) -> Iterator[str]:
@@ -183,6 +184,10 @@ class KernelText(ValueText):
             taken = any(k[:2] == key[:2] for k in self.attributes) or element >= 0 or name in self.declared
             self.attributes[key] = self._fresh(name if element < 0 else f"{name}_{element}") if taken else name
         return self.attributes[key]
+
+    def _local_of(self, member: str) -> str:
+        # Under the name of a variable it would be another value where that is known.
+        return self._fresh(member) if member in self.declared else member
 
     @property
     def parameters(self) -> frozenset[str]:

@@ -54,14 +54,14 @@ def axes_member(name: str, of: str | None) -> str:
 class ValueText(ExprText):
     """The text of the values of one function.
 
-    `symbols` are the members of the arguments struct that it reads, `read` the variables and operands that have been written, and
+    `symbols` are the locals of the members of the arguments struct that it reads, `read` the variables and operands that have been written, and
     `runtime` the headers of what has been written of the runtime's.
     """
 
     def __init__(self, op: Op, kernel: Kernel) -> None:
         super().__init__(op)
         self.kernel = kernel
-        self.symbols: dict[str, None] = {}
+        self.symbols: dict[str, str] = {}
         self.read: set[str] = set()
         self.runtime = {HEADER_OF_FORM[kernel.form]}
         self.block: ValueType | None = None
@@ -80,7 +80,12 @@ class ValueText(ExprText):
         return self._of_call(present_member(operand))
 
     def _of_call(self, member: str) -> str:
-        self.symbols[member] = None
+        """Return the local that holds a member of the arguments struct."""
+        if member not in self.symbols:
+            self.symbols[member] = self._local_of(member)
+        return self.symbols[member]
+
+    def _local_of(self, member: str) -> str:
         return member
 
     def affine(self, value: Affine) -> str:

@@ -161,12 +161,12 @@ class CudaText(KernelText):
             real = self.op.attribute(name).kind is AttributeKind.FLOAT
             value = f"{place}.as<{kind}>()" if real else place if kind == "int64_t" else f"{kind}({place})"
             yield f"  const {kind} {local} = {value};"
-        for member in self.symbols:
+        for member, local in self.symbols.items():
             kind = symbol_type(member)
             pointer = kind.endswith("*")
-            declaration = f"const opc::device_extents *const {member}" if pointer else f"const {kind} {member}"
+            declaration = f"const opc::device_extents *const {local}" if pointer else f"const {kind} {local}"
             if self.may_be_small and kind == "int64_t":
-                yield f"  const whole {member} = static_cast<whole>(arguments.{member});"
+                yield f"  const whole {local} = static_cast<whole>(arguments.{member});"
                 continue
             yield f"  {declaration} = {'&' if pointer else ''}arguments.{member};"
 
