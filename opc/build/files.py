@@ -95,8 +95,8 @@ def make_folder(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     ignore = folder / ".gitignore"
     everything = "*\n"
-    # A shorter one is what a full disk, or a limit of files, left.
-    if not ignore.exists() or ignore.stat().st_size < len(everything):
+    # Another one of these signs is what a full disk, or a limit of files, left.
+    if not ignore.exists() or (ignore.read_bytes().strip(b"*\n") == b"" and ignore.read_bytes() != everything.encode()):
         with open(ignore, "w", encoding="utf-8", opener=_not_through_a_link) as file:
             file.write(everything)
 

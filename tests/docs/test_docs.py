@@ -40,6 +40,32 @@ def test_spec_compiles_and_its_examples_hold(place: str, text: str) -> None:
         assert [f"{name}: {wrong}" for name, wrong in check_examples(family) if wrong] == []
 
 
+@pytest.mark.rotating
+@pytest.mark.parametrize(("place", "text"), SPECS, ids=[p for p, _ in SPECS])
+def test_kernels_of_a_spec_give_what_its_examples_say(place: str, text: str, tmp_path: Path) -> None:
+    from opc.pipeline import family_of
+    from opc.spec.instances import numbers_of
+    from opc.spec.loader import loads
+    from opc.testing.oracle.evaluation import evaluate
+    from opc.testing.oracle.tolerance import compare
+    from opc.testing.references.examples import example_cases
+    from tests.emit.kernel_library import KernelLibrary
+    from tests.fuzz.kernels import compile_together
+
+    for number in numbers_of(text) or (None,):
+        family = family_of(loads(text, place, whole=False, number=number))
+        if family.native:
+            continue  # whose examples are run where its code is built
+        library = KernelLibrary(family, compile_together([family], tmp_path / str(number), "-O0"))
+        for case in example_cases(family):
+            inputs = case.arrays()
+            want = evaluate(family.forward, inputs, case.attributes)
+            found = library.call(family.forward, inputs, case.attributes)
+            for name, bounded in want.items():
+                compared = compare(name, found[name], bounded)
+                assert compared.ok, f"{case.name}: {compared.message}"
+
+
 def test_the_list_of_functions_is_complete() -> None:
     from opc.ir.functions import CALLABLE
 

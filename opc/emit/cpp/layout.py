@@ -115,10 +115,14 @@ def _places(text: str) -> list[_Place]:
     return places
 
 
+_KINDS = ("axes_", "dim_", "has_", "size_")
+
+
 def size_member(symbol: Dim | GroupSize) -> str:
     """Return the member of the arguments struct that holds a size."""
     if isinstance(symbol, Dim):
-        return symbol.name
+        # What other members begin with tells their types.
+        return f"dim_{symbol.name}" if symbol.name.startswith(_KINDS) else symbol.name
     return f"size_{'ellipsis' if symbol.name == ELLIPSIS else symbol.name}"
 
 

@@ -54,8 +54,8 @@ def axes_member(name: str, of: str | None) -> str:
 class ValueText(ExprText):
     """The text of the values of one function.
 
-    `symbols` are the locals of the members of the arguments struct that it reads, `read` the variables and operands that have been written, and
-    `runtime` the headers of what has been written of the runtime's.
+    `symbols` are the locals of the members of the arguments struct that it reads, `read` the variables and operands that have
+    been written, and `runtime` the headers of what has been written of the runtime's.
     """
 
     def __init__(self, op: Op, kernel: Kernel) -> None:

@@ -236,7 +236,8 @@ class ShapeFunctions(ListedAxes):
                     ranks = f"len(call.groups[{said(symbol_text(axis.group))}])"
                     wanted = ranks if str(at) == "0" else f"{at} + {ranks}"
                     room = f"len({operand.name})" + (f" - {axis.length.after}" if axis.length.after else "")
-                    yield bracketed(f"{split} = min(", [wanted, room], indent=margin)
+                    # The spec may have an attribute that is called `min`.
+                    yield bracketed(f"{split} = {self._call('least')}", [wanted, room], indent=margin)
                     following, stop = _Position(split, 0), split
             start = "" if str(at) == "0" else str(at)
             piece = operand.name if not start and not stop else f"{operand.name}[{_slice(start, stop)}]"

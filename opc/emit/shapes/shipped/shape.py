@@ -224,6 +224,10 @@ class _Call:
             raise self.error(f"{name} is {bound} in {origin}, but {size} in {operand}")
         self.dims[name] = _sharper(bound, size)
 
+    def least(self, *counts: int) -> int:
+        """Return the least of some counts of axes."""
+        return min(counts)
+
     def group(self, name: str, operand: str, sizes: Shape) -> None:
         """Bind a group of axes, or compare it with what it is bound to."""
         if name not in self.groups:
