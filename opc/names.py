@@ -77,7 +77,7 @@ MEMBERS = frozenset(
         # Functions that NumPy references carry along.
         *("accumulator", "contract", "convert", "dtype_of", "elementwise", "first", "flatten", "grid", "inside", "mod"),
         *("not_empty", "power", "scatter", "shape_of", "some", "sum_to", "take", "widen", "floordiv"),
-        *("integer_power", "philox", "computed", "widened"),
+        *("integer_power", "philox", "computed", "widened", "least", "most"),
     )
 )
 """What generated classes and helpers are called: attributes are spelled with an underscore."""

@@ -264,6 +264,42 @@ def test_kernels_for_a_gpu_compile(tmp_path: Path) -> None:
     assert made.returncode == 0, made.stderr[:2000]
 
 
+EXTREMES = """
+op: extremes_probe
+domain: probe
+version: 1
+doc: Attributes called like functions of Python that sizes and loops are written with.
+types: {T: [float32]}
+inputs: {x: 'T[N]', map: 'T[*A, *B]'}
+attributes:
+  min: {type: int, check: min > 0}
+  max: {type: int, default: 3, check: max > 0}
+  reversed: {type: axis, dim: S, default: 0}
+shape: {K: 'minimum(N, min)', S: 2}
+require: [K > 0]
+outputs: {y: 'T[K]', z: 'T[N]', w: 'T[*A, S, *B]', h: 'T[N]'}
+kernel: |
+  y[k] = x[k] + k // max
+  z[n] = sum[q:K](x[q] if q % max <= n else 0)
+  w[*A, s, *B] = map[*A, *B] * s
+  h[n] = x[n] + (h[n + 1] * 0.5 if n < N - 1 else 0)
+"""
+
+
+@pytest.mark.parametrize("given", [{"min": 3}, {"min": 9, "max": 2, "reversed": 1}])
+def test_attributes_called_like_functions_of_python(given: dict[str, Any], tmp_path: Path) -> None:
+    family = compile_text(EXTREMES, "probe.yaml")
+    inputs = {"x": np.arange(5, dtype=np.float32), "map": np.float32([[1.0, 2.0]])}
+    want = evaluate(family.forward, inputs, given)
+    module: dict[str, Any] = {}
+    exec(numpy_module(family), module)
+    found = dict(zip(want, module[function_name(family.forward)](*inputs.values(), **given), strict=True))
+    onnx = load(family, tmp_path).function_call(family.forward.name, inputs, given, list(want))
+    for name, value in want.items():
+        np.testing.assert_array_equal(found[name], value.value, name)
+        np.testing.assert_array_equal(onnx[name], value.value, f"onnx {name}")
+
+
 def test_the_spelling_is_one_to_one() -> None:
     kept = [*RESERVED, *PARAMETERS, *MEMBERS]
     names = [*kept, *(f"{n}_" for n in kept), "x", "x_", "d_new", "t_d_self", "d_out", "news", *dir(builtins)]

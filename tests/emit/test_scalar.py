@@ -12,6 +12,7 @@ import pytest
 from opc.emit.arrays.frames import PythonText
 from opc.emit.cpp import scalars as cpp_scalars
 from opc.emit.cpp.expressions import ExprText
+from opc.emit.numpy import helpers
 from opc.emit.numpy.reference import _NumpyEmitter
 from opc.emit.onnx.sizes import _OnnxForm
 from opc.emit.python.scalars import PythonScalarText
@@ -75,7 +76,7 @@ def in_python(value: Affine) -> Any:
 
 def in_numpy(value: Affine) -> Any:
     emitter = _NumpyEmitter(OP)
-    text, scope = emitter.affine(value).text, {"x": np.zeros(tuple(VALUES.values())), "np": np}
+    text, scope = emitter.affine(value).text, {"x": np.zeros(tuple(VALUES.values())), "np": np, **vars(helpers)}
     exec("\n".join([*emitter.prologue.values(), *emitter.lines]), scope)
     return eval(text, scope)
 

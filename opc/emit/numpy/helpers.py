@@ -292,3 +292,13 @@ def scatter(shape, indices, values):
         within = within & (index >= 0) & (index < size)
     np.add.at(total, tuple(i[within] for i in indices), values[within])
     return total
+
+
+def least(*sizes):
+    """Return the least of some sizes, of an op that may have an attribute called `min`."""
+    return min(sizes)
+
+
+def most(*sizes):
+    """Return the greatest of some sizes, of an op that may have an attribute called `max`."""
+    return max(sizes)

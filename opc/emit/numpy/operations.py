@@ -231,7 +231,7 @@ class NumpyOperations(NumpySizes):
             together = " + ".join(wanted[:2])
             wanted[:2] = [self.named_once(together) if len(together) > LIMIT // 2 else together]
         points += wanted
-        total = points[0] if len(points) == 1 else f"min({', '.join(points)})"
+        total = points[0] if len(points) == 1 else f"{self.using('least')}({', '.join(points)})"
         return f", points={total}" if points else ""
 
     def elements(self, o: Operand) -> str:

@@ -39,7 +39,7 @@ def __getattr__(name: str) -> Any:
     return getattr(scalar_functions if name in SCALAR_FUNCTIONS else helpers, name)
 
 
-RESERVED = ("functools", "math", "np", "re", "ml_dtypes", "wanted", "len", "range", "reversed", "tuple", *HELPERS)
+RESERVED = ("functools", "math", "np", "re", "ml_dtypes", "wanted", "len", "range", "tuple", *HELPERS)
 """Names that a generated function uses for something else than operands and attributes."""
 
 
@@ -239,7 +239,7 @@ class _NumpyEmitter(NumpyOperations):
         self.stepping = True
         inside, _ = self.capture(written)
         self.stepping = False
-        run = f"range({extent})" if not steps.falls else f"reversed(range({extent}))"
+        run = f"range({extent})" if not steps.falls else f"range({extent} - 1, -1, -1)"
         self.put([*lines, f"for {index} in {run}:", *(f"    {line}" for line in inside)], self.asked_for(steps.parts[0][0]))
 
     def result(self, o: Operand) -> str:

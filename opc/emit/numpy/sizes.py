@@ -255,12 +255,12 @@ class NumpySizes(StatementEmitter):
                 if len(denominator.text) > LIMIT // 2 and not a.denominator.indices():
                     denominator = PythonText(self.once(("of", a.denominator), "step", denominator.text))
                 if not a.denominator.indices() and not self.boxes.is_divisor(a.denominator):
-                    least = "min({}, -1)" if self.boxes.is_downward(a.denominator) else "max({}, 1)"
-                    denominator = PythonText(least.format(denominator.text))
+                    least = ("least", -1) if self.boxes.is_downward(a.denominator) else ("most", 1)
+                    denominator = PythonText(f"{self.using(least[0])}({denominator.text}, {least[1]})")
                 text = f"{numerator.at(PRODUCT)} {sign} {denominator.at(UNARY)}"
                 return self.named_once(text) if factor and index and len(text) > LIMIT // 4 else f"({text})" if factor else text
             case Minimum():
-                return f"min({self.affine(a.left, index).text}, {self.affine(a.right, index).text})"
+                return f"{self.using('least')}({self.affine(a.left, index).text}, {self.affine(a.right, index).text})"
             case _:
                 raise TypeError(f"{a} is no atom")
 
