@@ -262,12 +262,13 @@ def clang(session: nox.Session) -> None:
 
 @nox.session(venv_backend="none")
 def fuzz(session: nox.Session) -> None:
-    """Random ops other than those the tests draw: `nox -s fuzz -- 2000 7` draws 2,000 with the seed 7."""
+    """Random ops other than those the tests draw: `nox -s fuzz -- 2000 7` draws 2,000 with the seed 7, and 1,000 mutants."""
     programs = installed(session)
     count, seed = [*session.posargs, *["200", "1"][len(session.posargs) :]][:2]
     drawing = [f"tests/{place}" for place in DRAWING]
     session.run(programs / "pytest", *SPREAD, *drawing, env={**QUIET, "OPC_FUZZ": "all"}, external=True)
     session.run(programs / "python", "-m", "tests.fuzz", count, seed, env=QUIET, external=True)
+    session.run(programs / "python", "-m", "tests.fuzz", str(int(count) // 2), seed, "--mutants", env=QUIET, external=True)
     session.run(programs / "python", "-m", "tests.fuzz", str(int(count) // 4), seed, "--device", env=QUIET, external=True)
 
 

@@ -53,6 +53,13 @@ class Span:
         """Where this starts as `file:line`, empty for what stands in no file."""
         return f"{self.source.name}:{self.line}" if self.source is not None else ""
 
+    @property
+    def word(self) -> str:
+        """What stands here in the file, of one line; empty for what stands in no file, or on several lines."""
+        if self.source is None or self.line != self.end_line:
+            return ""
+        return self.source.line(self.line)[self.column - 1 : self.end_column - 1]
+
     def until(self, other: Span) -> Span:
         """Return the span from the start of this one to the end of `other`."""
         return Span(self.source, self.line, self.column, other.end_line, other.end_column)

@@ -95,11 +95,11 @@ class NodeCall:
         given = {o.name: DType(self.dtypes[o.name]) if o.name in self.dtypes else None for o in self.op.inputs}
         whole = dict.fromkeys(self.op.told, 0) | self.given
         binding = {name: dtype.value for name, dtype in infer_types(self.op, given, whole).items()}
-        # A function has no defaults but those of single precision.
-        defaults = (a.default for a in self.op.attributes if a.kind is AttributeKind.FLOAT and a.name not in self.given)
-        inexact = [v for d in defaults for v in (d if isinstance(d, tuple) else (d,)) if _is_inexact(v)]
+        # What is given, and a default, is of single precision in a function.
+        values = (self.given.get(a.name, a.default) for a in self.op.attributes if a.kind is AttributeKind.FLOAT)
+        inexact = [v for d in values for v in (d if isinstance(d, tuple) else (d,)) if _is_inexact(v)]
         if inexact and "float64" in self.dtypes.values():
-            raise Unsupported(f"a function's default is held in float32, which does not represent {inexact[0]}")
+            raise Unsupported(f"a function's attribute is held in float32, which does not represent {inexact[0]}")
         absent = tuple(o.name for o in self.op.inputs if o.name not in self.feeds)
         try:
             return module.make_model(

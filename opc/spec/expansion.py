@@ -65,6 +65,12 @@ class Texts:
         writer = Expander(SourceText.of(text, ""), self.copies, self.copies.sizes, Diagnostics())
         return any(writer.is_bare(i) for i in range(len(writer.tokens)))
 
+    def listed(self, text: str) -> str | None:
+        """Return a list that an expression names as a whole beside any `*(...)`; None where it names none."""
+        writer = Expander(SourceText.of(text, ""), self.copies, self.copies.sizes, Diagnostics())
+        names = (writer.text_of(i) for i in range(len(writer.tokens)) if writer.is_bare(i))
+        return next((name for name in names if name in self.copies.lists), None)
+
     def count_axes(self, text: str) -> int | None:
         """Return how many axes an operand of this type has; None where that is the same for all ranks, or open."""
         if not self.copies.names_group(text):

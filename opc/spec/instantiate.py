@@ -248,6 +248,12 @@ class _Written:
     def sizes(self, key: Scalar, value: Node) -> Iterator[tuple[Scalar, Node]]:
         """Yield what stands under `shape` for a dimension, for each axis of a group, or for that of each operand."""
         if not self.copies.counts(key.text.value):
+            listed = self.texts.listed(value.text.value) if isinstance(value, Scalar) else None
+            if listed is not None:
+                name, of = key.text.value, (self.copies.groups or sorted(self.copies.packs))[0]
+                message = f"'{name}' is one size, and '{listed}' has another value for each {self.copies.of}"
+                hint = f"for a size of each write {'ranks' if self.copies.groups else 'counts'}: {{{name}: {of}}}"
+                self.texts.found.error(message, value.span, hint)
             yield key, self.text(value, self.texts.sizes)
             return
         for i, copy in enumerate(self.copied(key)):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import TypeAlias
 
 import yaml
@@ -217,10 +218,23 @@ class _TreeBuilder:
             self.open.append((event, []))
         elif isinstance(event, yaml.CollectionEndEvent):
             start_event, children = self.open.pop()
+            if start_event.flow_style and not self._whole(children):
+                return False
             span = self._span(_extent(start_event)[0], _extent(event)[1])
             if isinstance(start_event, yaml.MappingStartEvent):
                 return self._mapping(children, span, start_event)
             return self._add(SequenceNode(tuple(children), span), start_event)
+        return True
+
+    def _whole(self, children: list[Node]) -> bool:
+        """Whether no text between braces is one that a comma in parentheses has cut in two."""
+        for a, b in pairwise(children):
+            if isinstance(a, Scalar) and isinstance(b, Scalar) and a.plain and b.plain:
+                before, behind = a.text.value, b.text.value
+                if before.count("(") > before.count(")") and behind.count(")") > behind.count("("):
+                    hint = f"a text that holds a comma stands in quotes: '{before}, {behind}'"
+                    self.found.error("inside { } and [ ] a comma ends a text", a.span.until(b.span), hint)
+                    return False
         return True
 
     def _mapping(self, children: list[Node], span: Span, event: yaml.Event) -> bool:

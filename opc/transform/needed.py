@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import field
 
 from opc.analysis.bounds.checker import Knowledge
-from opc.ir.expr import Call, Cast, Expr, GroupRef, Read, Reduce, Select, size, walk
+from opc.ir.expr import Call, Cast, Expr, GroupRef, Read, Reduce, Select, operands_read, size, walk
 from opc.ir.op import Assign, Op, Operand
 from opc.ir.recurrence import recurrent
 from opc.records import dataclass
@@ -51,8 +51,8 @@ class Needed:
     everywhere: set[str] = field(init=False)
 
     def __post_init__(self) -> None:
-        # Of an input nobody asks. What steps is needed by what comes behind it.
-        self.everywhere = {o.name for o in (*self.op.inputs, *self.op.outputs)} | recurrent(self.op)
+        # Of an input nobody asks. Of what goes from step to step the uses are not all known when it is asked.
+        self.everywhere = {o.name for o in (*self.op.inputs, *self.op.outputs)} | carried(self.op)
 
     def where(self, s: Assign) -> Expr:
         """Return the condition, at a point of a statement's target, under which its value is needed."""
@@ -82,6 +82,15 @@ class Needed:
             self.everywhere.add(read.operand)
             return
         self.chosen.setdefault(read.operand, []).append(ChosenRead(read, inside, condition, target))
+
+
+def carried(op: Op) -> set[str]:
+    """Return the targets in recurrences that a statement reads which does not stand below theirs."""
+    circles, found, assigned = recurrent(op), set[str](), set[str]()
+    for s in op.body:
+        found |= (operands_read(s.value) & circles) - assigned
+        assigned.add(s.target)
+    return found
 
 
 def chosen_alone(op: Op) -> frozenset[str]:

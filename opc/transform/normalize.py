@@ -42,7 +42,7 @@ from opc.ir.expr import (
 from opc.ir.function import CHEAP
 from opc.ir.functions import FUNCTIONS
 from opc.ir.op import Assign, DimSpec, Op
-from opc.ir.recurrence import recurrences, recurrent
+from opc.ir.recurrence import recurrences
 from opc.records import dataclass, replace
 from opc.transform import scalar
 from opc.transform.affine_rules import is_affine
@@ -320,7 +320,7 @@ def sink(op: Op) -> Op:
     A gradient can only stay inside a conditional together with what it flows to: of `t = log(x); y = t if x > 0 else 0`, the
     gradient at 0 would otherwise be 0 * inf. What grows beyond `LARGE` nodes by this stays: see `opc.transform.needed`.
     """
-    temporaries = {o.name for o in op.temporaries} - recurrent(op)
+    temporaries = {o.name for o in op.temporaries}
     values: dict[str, Assign] = {}
     body = []
     for s in op.body:

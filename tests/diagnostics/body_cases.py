@@ -151,6 +151,7 @@ TYPES: list[Case] = [
     kernel("y = x + cast(T, ⟦x ^ i⟧)", "`^` needs whole numbers, not T and I", **MIXED),
     kernel("y = x + cast(T, ⟦~x⟧)", "`~` needs whole numbers, not T", **MIXED),
     kernel("y = x if ⟦q | i⟧ else 0", "`|` mixes bool and I", **MIXED),
+    kernel("y[i] = pad(x[⟦i - f⟧], 0)", "`-` mixes a whole number and bool", **VECTOR | {"attributes": "{f: bool}"}),
     kernel("y = x + cast(T, i << ⟦-1⟧)", "a shift by a negative number", **MIXED),
     kernel("y = x + cast(T, ⟦9223372036854775807 * 4⟧)", "this number does not fit in 64 bits"),
     kernel("y = ⟦u⟧", "'y' is T, and its value is U", **MIXED),

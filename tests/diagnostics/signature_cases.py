@@ -70,6 +70,8 @@ RANKS: list[Case] = [
     window("kernel: 'y[n, *O] = x[⟦o0⟧, *(O*stride)]'", "'o0' is the index of an axis of '*O'"),
     window("⟦native⟧: {cpp: {code: ''}}", "native code is of one rank"),
     window("kernel: 'y[n, *O] = x[n, ⟦O⟧]'", "'O' is a group of axes"),
+    window("kernel: 'y[n, *O] = x[n, *(minimum(O*stride, ⟦S⟧ - 1))]'", "nothing runs over '*S' here"),
+    window("shape: {q: ⟦2*stride⟧, O: (S - q) // stride + 1}", "'q' is one size, and 'stride' has another value for each axis"),
     window("kernel: |\n  ⟦S⟧[n] = x[n, *S]\n  y[n, *O] = x[n, *(O*stride)]", "'S' is a group of axes"),
     window("kernel: |\n  ⟦S⟧ = 2\n  y[n, *O] = x[n, *(O*stride)]", "'S' is a group of axes"),
     window("inputs: {x: 'T[N, *S]', ⟦'S?'⟧: 'T[]'}", "'S' is a group of axes"),

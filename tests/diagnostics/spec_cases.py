@@ -14,6 +14,8 @@ YAML: list[Case] = [
     file("op: &a foo\ndoc: ⟦*a⟧\n", "aliases (*a) are not part of the spec language"),
     file("op: ⟦!!python/name:os.system x⟧\n", "tags (tag:yaml.org,2002:python/name:os.system) are not part"),
     file("inputs: {x: T⟦[⟧...]}\n", "not valid YAML: expected ',' or '}', but got '['"),
+    file("shape: {L: ⟦maximum(N, 0)⟧}\n", "inside { } and [ ] a comma ends a text"),
+    file("require: [N > 0, ⟦maximum(N, M) > 0⟧]\n", "inside { } and [ ] a comma ends a text"),
     file("doc: a⟦:⟧ b\n", "not valid YAML: mapping values are not allowed here"),
     file("op: foo\ndoc: ⟦`⟧x\n", "not valid YAML: found character '`' that cannot start any token"),
     file("op: foo\ndoc: a⟦\x07⟧b\n", "a YAML file can't hold the character #x0007"),

@@ -1,7 +1,8 @@
 """`python -m tests.fuzz 2000 7`: draws 2,000 ops with the seed 7 and holds each to its proof; says what is wrong with how many.
 
 A finding is shrunk, printed with its spec, and the run goes on. `--only N` runs a single op of the seed again. With `--device`
-the ops' kernels for a GPU are held to the oracle, on the emulation of one, and nothing else.
+the ops' kernels for a GPU are held to the oracle, on the emulation of one, and nothing else. With `--mutants` the ops are the
+project's own, with mistakes that the front end accepts.
 """
 
 from __future__ import annotations
@@ -14,13 +15,18 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Callable
+from multiprocessing.queues import SimpleQueue
 from pathlib import Path
 
 from tests.fuzz import device
 from tests.fuzz.check import check, compiled, drawn
+from tests.fuzz.mutants import mutant
 from tests.fuzz.shrink import shrunk
 
 Answer = tuple[int, list[str], str]
+Answers = SimpleQueue[Answer]
+Draw = Callable[[str, int], str]
 
 TOGETHER = 8
 """The kernels of so many ops are compiled as one library."""
@@ -31,9 +37,9 @@ def _kind(messages: list[str]) -> str:
     return re.sub(r"\s+", " ", re.sub(r"[\d.]+|\[.*?\]|'.*?'", "#", messages[0]))[:60]
 
 
-def _work_on_device(numbers: list[int], seed: str, shrinking: bool, answers: multiprocessing.SimpleQueue[Answer]) -> None:
+def _work_on_device(draw: Draw, numbers: list[int], seed: str, shrinking: bool, answers: Answers) -> None:
     for begin in range(0, len(numbers), TOGETHER):
-        texts = {number: drawn(seed, number) for number in numbers[begin : begin + TOGETHER]}
+        texts = {number: draw(seed, number) for number in numbers[begin : begin + TOGETHER]}
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name) if device.compiled([*texts.values()], Path(name)) else None
             for number, text in texts.items():
@@ -43,9 +49,9 @@ def _work_on_device(numbers: list[int], seed: str, shrinking: bool, answers: mul
                 answers.put((number, found, text))
 
 
-def _work(numbers: list[int], seed: str, shrinking: bool, answers: multiprocessing.SimpleQueue[Answer]) -> None:
+def _work(draw: Draw, numbers: list[int], seed: str, shrinking: bool, answers: Answers) -> None:
     for begin in range(0, len(numbers), TOGETHER):
-        texts = {number: drawn(seed, number) for number in numbers[begin : begin + TOGETHER]}
+        texts = {number: draw(seed, number) for number in numbers[begin : begin + TOGETHER]}
         optimise = "-O1" if begin // TOGETHER % 4 == 3 else "-O0"
         with tempfile.TemporaryDirectory() as folder:
             library = compiled([*texts.values()], Path(folder), optimise) if len(texts) > 1 else None
@@ -66,14 +72,16 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--no-shrink", action="store_true")
     parser.add_argument("--device", action="store_true", help="hold kernels for a GPU, and nothing else")
+    parser.add_argument("--mutants", action="store_true", help="draw mistakes in the project's specs, not ops")
     given = parser.parse_args()
     numbers = [given.only] if given.only is not None else list(range(given.first, given.first + given.count))
     context = multiprocessing.get_context("fork")
-    answers: multiprocessing.SimpleQueue[Answer] = context.SimpleQueue()
+    answers: Answers = context.SimpleQueue()
     shrinking = not given.no_shrink and given.only is None
-    work = _work_on_device if given.device else _work
+    work, draw = _work_on_device if given.device else _work, mutant if given.mutants else drawn
     jobs = [
-        context.Process(target=work, args=(numbers[k :: given.jobs], given.seed, shrinking, answers)) for k in range(given.jobs)
+        context.Process(target=work, args=(draw, numbers[k :: given.jobs], given.seed, shrinking, answers))
+        for k in range(given.jobs)
     ]
     start, kinds = time.monotonic(), Counter[str]()
     for job in jobs:

@@ -19,6 +19,7 @@ from tests.fuzz.bodies import spec
 from tests.fuzz.isolated import isolated
 from tests.fuzz.kernels import compile_kernels, compile_together
 from tests.fuzz.proof import wrong_by_force, wrong_code, wrong_text, wrong_twins
+from tests.fuzz.reading import is_read
 
 SECONDS = 60
 """How long one op may take of a core; its compilers are not counted."""
@@ -63,8 +64,9 @@ def wrong(text: str, seed: str, count: int = 2, library: Path | None = None) -> 
     except SpecError as error:
         yield f"refused: {error}"
         return
-    yield from wrong_text(text)
-    yield from wrong_by_force(text, family, rng, 3)
+    if is_read(text):
+        yield from wrong_text(text)
+        yield from wrong_by_force(text, family, rng, 3)
     with tempfile.TemporaryDirectory() as name:
         folder, kernel = Path(name), None
         try:

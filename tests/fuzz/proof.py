@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
@@ -238,8 +239,10 @@ def wrong_twins(text: str, family: Family, rng: random.Random) -> Iterator[str]:
 def wrong_text(text: str) -> Iterator[str]:
     """Yield where the printed body does not parse back to the op it is printed from."""
     op = elaborate(loads(text, "drawn"))
+    if any(o.name not in text for o in (*op.inputs, *op.outputs, *op.attributes)):
+        return  # a name that targets spell otherwise, of which the text knows nothing
     # What becomes of an index out of range is part of the printed body.
-    head, _, rest = text.partition("kernel: |\n")
+    head, rest = re.split(r"^kernel: +\|\n", text, maxsplit=1, flags=re.MULTILINE)
     head = head.replace("out_of_range: clamp\n", "").replace("out_of_range: zero\n", "")
     tail = "".join(f"{line}\n" for line in rest.splitlines() if line.startswith("inplace"))
     again = head + "kernel: |\n" + "".join(f"  {_with_ranges(op, s)}\n" for s in op.body) + tail

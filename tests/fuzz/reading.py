@@ -6,6 +6,8 @@ It shares nothing with opc: the text is read by PyYAML, its body by Python's `as
 from __future__ import annotations
 
 import ast
+import keyword
+import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any
@@ -47,7 +49,7 @@ class Spec:
         self.require = [parse(str(e)) for e in data.get("require") or []]
         self.broadcast = bool(data.get("broadcast", False))
         self.out_of_range = str(data.get("out_of_range", "error"))
-        self.body = ast.parse(data["kernel"]).body
+        self.body = ast.parse(re.sub(r"(\w)\[\s*\]", r"\1[()]", data["kernel"])).body
 
     def dims(self) -> set[str]:
         """Return the names of the sizes: those of the inputs and those derived."""
@@ -74,6 +76,17 @@ def operand(entry: Any) -> tuple[str, tuple[Dim, ...]]:
     assert isinstance(tree, ast.Subscript)
     dims = tree.slice.elts if isinstance(tree.slice, ast.Tuple) else [tree.slice]
     return ast.unparse(tree.value), tuple(dims)
+
+
+UNREAD = re.compile(r"^(ranks|counts):|type: size\b", re.MULTILINE)
+"""What is not read: specs of several ranks and counts, and sizes that data tells."""
+
+
+def is_read(text: str) -> bool:
+    """Whether brute force reads such specs; names that Python's grammar has for itself are no names of its own."""
+    data = yaml.safe_load(text)
+    names = {str(n).removesuffix("?") for part in ("inputs", "outputs", "attributes", "shape") for n in data.get(part) or {}}
+    return not UNREAD.search(text) and not any(map(keyword.iskeyword, names))
 
 
 @lru_cache(maxsize=64)

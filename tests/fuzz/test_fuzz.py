@@ -16,6 +16,7 @@ from opc.pipeline import compile_text
 from tests.fuzz.check import check, drawn
 from tests.fuzz.constructs import constructs, every
 from tests.fuzz.kernels import Libraries
+from tests.fuzz.mutants import mutant
 from tests.rotation import asked
 
 SEED = "ci"
@@ -59,6 +60,14 @@ def test_op(turn: int, libraries: Libraries) -> None:
         number = covering()[turn]
         found = check(drawn(SEED, number), f"{SEED}/{number}", CALLS, library=libraries.of(f"{number}"))
         assert not found, "\n".join([f"op {number} of seed {SEED}", *found, drawn(SEED, number)])
+
+
+@pytest.mark.rotating
+@pytest.mark.parametrize("number", range(MOST))
+def test_mutant(number: int) -> None:
+    """A spec of the project with a mistake that is none to the front end is an op like any other."""
+    text = mutant(SEED, number)
+    assert check(text, f"{SEED}/{number}", CALLS) == [], text
 
 
 def test_every_construct_is_drawn() -> None:

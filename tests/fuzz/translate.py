@@ -233,6 +233,8 @@ class Translator:
             case ast.UnaryOp(op=ast.Not()):
                 code = self.value(e.operand)[0]
                 return {"True": "False", "False": "True"}.get(code, f"(not {code})"), "b"
+            case ast.UnaryOp(op=ast.UAdd()):
+                return self.value(e.operand)
             case ast.UnaryOp(op=ast.USub()):
                 code, kind = self.value(e.operand)
                 kind = arithmetic("sub", "w0", kind) if is_whole(kind) else kind

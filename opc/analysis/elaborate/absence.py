@@ -27,9 +27,13 @@ def where_present(e: Expr, optional: Iterable[Operand]) -> Expr:
     nothing = Const(False, DType.BOOL, e.span) if is_bool(e.type) else Const(0, Weak.INT, e.span)
     read = {r.operand for r in reads(e)}
     sizes = {a for node in walk(e) for size in _sizes(node) for a in size.atoms()}
+    asked, inside = set[str](), e  # by the author, or in a body that was printed
+    while isinstance(inside, Select) and isinstance(inside.cond, Present) and inside.other == nothing:
+        asked.add(inside.cond.operand)
+        inside = inside.then
     for o in optional:
         own = {d.single for d in o.dims if isinstance(d, Affine)}
-        if o.name in read or own & sizes:
+        if o.name not in asked and (o.name in read or own & sizes):
             e = Select(Present(o.name, e.span), e, nothing, e.type, e.span)
     return e
 

@@ -25,6 +25,7 @@ from opc.ir.expr import REDUCTIONS, AttrRef, Call, Cast, Const, Expr, IndexValue
 from opc.ir.functions import CALLABLE, FUNCTIONS
 from opc.ir.op import Attribute, AttributeKind
 from opc.ir.precedence import COMPARISONS
+from opc.ir.printer import format_expr
 from opc.ir.promotion import join, result_type
 from opc.ir.rules import converted
 from opc.lang.tree import ORDER, Among, Apply, Conditional, Literal, Name, Operation, ReductionCall, Subscript, Tree
@@ -191,6 +192,9 @@ class ExpressionTyper:
             self._error(f"'{name}' is {scope.elsewhere[name]}", span, next(hints, "").format(name=name) or None)
         elif name in ("true", "false"):
             self._error(f"unknown name '{name}'", span, f"write {name.capitalize()}")
+        elif span.word != name and name.rstrip("0123456789") == span.word.lower():  # of a spec of several ranks
+            message = f"nothing runs over '*{span.word}' here, and in *(...) it is the index along each axis"
+            self._error(message, span, f"its size is size({span.word})")
         else:
             hint = did_you_mean(name, scope.names()) or (None if self.scope.bound else one_of(name, scope.names(), "names here"))
             if hint is None and len(name) <= 2 and (scope.extents or scope.unranged or scope.bound_groups):
@@ -417,7 +421,9 @@ class ExpressionTyper:
             hint = f"convert the whole number: cast({self.scope.floating()}, ...)"
             self._error(f"a fraction does not become {whole}", span, hint)
         elif joined is None:
-            self._error(f"{what} mixes {names}", span, _one_side(types))
+            flag = next((a for a in args if isinstance(a, AttrRef) and a.type is DType.BOOL), None)
+            hint = _one_side(types) if flag is None else f"write (1 if {format_expr(flag)} else 0)"
+            self._error(f"{what} mixes {names}", span, hint)
         elif fn == "div" and not is_floating(joined):
             hint = self._of_both(types, "floating") or "`//` divides whole numbers; or cast to a floating type"
             self._error(f"`/` needs floating values, not {names}", span, hint)
