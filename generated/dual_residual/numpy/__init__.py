@@ -23,6 +23,7 @@ Operand: TypeAlias = Any
 
 _extension = _support.extension(__package__, "_dual_residual_numpy", "dual_residual")
 _from_buffer = _extension.ffi.from_buffer
+_map = map
 _NULL = _extension.ffi.NULL
 _kind = _support.kind
 _results = _support.results
@@ -118,7 +119,7 @@ def dual_residual(
             plan,
             _from_buffer(x),
             _from_buffer(y),
-            *map(_from_buffer, made),
+            *_map(_from_buffer, made),
             alpha,
         ):
             return tuple(made)
@@ -158,7 +159,7 @@ def dual_residual_backward(
             plan,
             _NULL if d_u is None else _from_buffer(d_u),
             _NULL if d_v is None else _from_buffer(d_v),
-            *map(_from_buffer, made),
+            *_map(_from_buffer, made),
             alpha,
         ):
             return tuple(made)
@@ -199,7 +200,7 @@ def dual_residual_backward_backward(
             plan,
             _NULL if d_d_x is None else _from_buffer(d_d_x),
             _NULL if d_d_y is None else _from_buffer(d_d_y),
-            *map(_from_buffer, made),
+            *_map(_from_buffer, made),
             alpha,
         ):
             return tuple(made)
@@ -239,7 +240,7 @@ def dual_residual_jvp(
             plan,
             _NULL if t_x is None else _from_buffer(t_x),
             _NULL if t_y is None else _from_buffer(t_y),
-            *map(_from_buffer, made),
+            *_map(_from_buffer, made),
             alpha,
         ):
             return tuple(made)
@@ -280,7 +281,7 @@ def dual_residual_backward_jvp(
             plan,
             _NULL if t_d_u is None else _from_buffer(t_d_u),
             _NULL if t_d_v is None else _from_buffer(t_d_v),
-            *map(_from_buffer, made),
+            *_map(_from_buffer, made),
             alpha,
         ):
             return tuple(made)

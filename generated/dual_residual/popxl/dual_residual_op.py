@@ -7,8 +7,9 @@ import os as _os
 import sys as _sys
 
 import cppimport.import_hook  # noqa: F401
-from popxl.context import get_current_context, op_debug_context
-from popxl.ops.utils import check_in_graph
+from popxl.context import get_current_context as _get_current_context
+from popxl.context import op_debug_context
+from popxl.ops.utils import check_in_graph as _check_in_graph
 from popxl.tensor import Tensor
 
 # cppimport builds a module from the C++ source beside this file. It does so in this
@@ -18,7 +19,7 @@ _FOLDER, _STARTED = _os.path.dirname(_os.path.abspath(__file__)), _os.getcwd()
 _sys.path.insert(0, _FOLDER)
 _os.chdir(_FOLDER)
 try:
-    import dual_residual_op_impl
+    import dual_residual_op_impl as _op_impl
 finally:
     _os.chdir(_STARTED)
     _sys.path.remove(_FOLDER)
@@ -40,14 +41,14 @@ def dual_residual(x: Tensor, y: Tensor, alpha: float = 1.0) -> tuple[Tensor, Ten
     Raises:
         RuntimeError: when an operand or attribute does not fit; the message says which.
     """
-    ctx = get_current_context()
+    ctx = _get_current_context()
     graph = ctx.graph
     tensors = {0: x, 1: y}
-    check_in_graph(graph, x=x, y=y)
+    _check_in_graph(graph, x=x, y=y)
 
     settings = ctx._get_op_settings("dual_residual")
-    params = dual_residual_op_impl.DualResidualParams(alpha=float(alpha))
-    op = dual_residual_op_impl.DualResidual.create_op_in_graph(
+    params = _op_impl.DualResidualParams(alpha=float(alpha))
+    op = _op_impl.DualResidual.create_op_in_graph(
         graph=graph._pb_graph,
         inputs={i: t.id for i, t in tensors.items()},
         outputs={

@@ -24,6 +24,7 @@ Operand: TypeAlias = Any
 
 _extension = _support.extension(__package__, "_leaky_relu_numpy", "leaky_relu")
 _from_buffer = _extension.ffi.from_buffer
+_map = map
 _NULL = _extension.ffi.NULL
 _kind = _support.kind
 _given = _support.given
@@ -180,7 +181,7 @@ def leaky_relu_backward_backward(
             plan,
             _from_buffer(x),
             _from_buffer(d_d_x),
-            *map(_from_buffer, made),
+            *_map(_from_buffer, made),
             alpha,
         ):
             return tuple(made)

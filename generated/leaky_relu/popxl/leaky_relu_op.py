@@ -7,8 +7,9 @@ import os as _os
 import sys as _sys
 
 import cppimport.import_hook  # noqa: F401
-from popxl.context import get_current_context, op_debug_context
-from popxl.ops.utils import check_in_graph
+from popxl.context import get_current_context as _get_current_context
+from popxl.context import op_debug_context
+from popxl.ops.utils import check_in_graph as _check_in_graph
 from popxl.tensor import Tensor
 
 # cppimport builds a module from the C++ source beside this file. It does so in this
@@ -18,7 +19,7 @@ _FOLDER, _STARTED = _os.path.dirname(_os.path.abspath(__file__)), _os.getcwd()
 _sys.path.insert(0, _FOLDER)
 _os.chdir(_FOLDER)
 try:
-    import leaky_relu_op_impl
+    import leaky_relu_op_impl as _op_impl
 finally:
     _os.chdir(_STARTED)
     _sys.path.remove(_FOLDER)
@@ -38,14 +39,14 @@ def leaky_relu(x: Tensor, alpha: float = 0.01) -> Tensor:
     Raises:
         RuntimeError: when an operand or attribute does not fit; the message says which.
     """
-    ctx = get_current_context()
+    ctx = _get_current_context()
     graph = ctx.graph
     tensors = {0: x}
-    check_in_graph(graph, x=x)
+    _check_in_graph(graph, x=x)
 
     settings = ctx._get_op_settings("leaky_relu")
-    params = leaky_relu_op_impl.LeakyReluParams(alpha=float(alpha))
-    op = leaky_relu_op_impl.LeakyRelu.create_op_in_graph(
+    params = _op_impl.LeakyReluParams(alpha=float(alpha))
+    op = _op_impl.LeakyRelu.create_op_in_graph(
         graph=graph._pb_graph,
         inputs={i: t.id for i, t in tensors.items()},
         outputs={0: graph._create_tensor_id("leaky_relu_y")},
@@ -73,14 +74,14 @@ def leaky_relu_(x: Tensor, alpha: float = 0.01) -> Tensor:
     Raises:
         RuntimeError: when an operand or attribute does not fit; the message says which.
     """
-    ctx = get_current_context()
+    ctx = _get_current_context()
     graph = ctx.graph
     tensors = {0: x}
-    check_in_graph(graph, x=x)
+    _check_in_graph(graph, x=x)
 
     settings = ctx._get_op_settings("leaky_relu_inplace")
-    params = leaky_relu_op_impl.LeakyReluParams(alpha=float(alpha))
-    op = leaky_relu_op_impl.LeakyReluInplace.create_op_in_graph(
+    params = _op_impl.LeakyReluParams(alpha=float(alpha))
+    op = _op_impl.LeakyReluInplace.create_op_in_graph(
         graph=graph._pb_graph,
         inputs={i: t.id for i, t in tensors.items()},
         outputs={0: graph._create_tensor_id("leaky_relu_inplace_y")},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from opc.backends.mindspore.library import templates
+from opc.backends.own import Own
 from opc.backends.python_api import PythonApi, documentation
 from opc.emit.python.layout import bracketed
 from opc.emit.python.text import Bracket, docstring
@@ -22,15 +23,16 @@ def api_source(family: Family) -> str:
     """Return the text of `mindspore/__init__.py`."""
     op = family.forward
     inputs = [x.name for x in op.inputs]
-    ranks = Bracket("ranks = (", [f"_rank({name})" for name in inputs], ")", single=True)
+    own = Own(op)
+    ranks = Bracket(f"{own['ranks']} = (", [f"_rank({name})" for name in inputs], ")", single=True)
     return templates.render(
         "init.py.j2",
         family,
         signature=_API.signature(op, family.name),
         doc=docstring(documentation(op, op.doc.strip(), _raised(op), wrap=True, tells=False), 4),
         ranks=f"    {ranks.render(4)}",
-        primitive=bracketed("op = _primitive(", ["ranks", *(a.name for a in op.attributes)], ")", 4),
-        call=bracketed("return op(", inputs, ")", 4),
+        primitive=bracketed(f"{own['op']} = _primitive(", [own["ranks"], *(a.name for a in op.attributes)], ")", 4),
+        call=bracketed(f"return {own['op']}(", inputs, ")", 4),
         dtypes=any(a.kind is AttributeKind.DTYPE for a in op.attributes),
     )
 

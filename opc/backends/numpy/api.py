@@ -245,7 +245,7 @@ def _fast(op: Op) -> str:
         outputs, result = f"_from_buffer({made})", made
     else:
         lines += [f"        {made} = _results(out, {types})"]
-        outputs, result = f"*map(_from_buffer, {made})", f"tuple({made})"
+        outputs, result = f"*_map(_from_buffer, {made})", f"tuple({made})"
     arguments = [plan, *(_pointer(o) for o in op.inputs), outputs, *(x for a in op.attributes for x in _argument(a))]
     lines += [f"        {Bracket(f'if not _{op.name}.run(', arguments, '):').render(8)}"]
     lines += [f"            return {result}", "    except _MISS:", "        pass"]

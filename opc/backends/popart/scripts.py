@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from opc.backends.own import Own
 from opc.backends.poplar.carried import carried
 from opc.backends.poplar.classes import VERSION, op_classes
 from opc.backends.poplar.files import has_codelets, headers
-from opc.backends.poplar.own import Own
 from opc.backends.poplar.python_side import node_attributes, onnx_numbers, option_rows, signature_api
 from opc.backends.poplar.sample_call import sample_call
 from opc.backends.python_api import documentation

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from opc.backends.poplar.own import Own
+from opc.backends.own import Own
 from opc.emit.cpp.text import message_literal, string_literal
 from opc.ir.op import Attribute, AttributeKind, Family, Op
 from opc.records import dataclass

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from opc import config
+from opc.backends.own import Own
 from opc.backends.poplar.attributes import append_line, read_lines, rule_attributes
 from opc.backends.poplar.carried import refusals
 from opc.backends.poplar.classes import definitions, op_classes
-from opc.backends.poplar.own import Own
 from opc.backends.poplar.recent import of_family
 from opc.backends.templates import Templates
 from opc.diagnostics import Diagnostic

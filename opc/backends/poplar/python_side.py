@@ -12,7 +12,7 @@ _CONVERT = {
     AttributeKind.AXIS: "int({})",
     AttributeKind.BOOL: "int({})",
     AttributeKind.FLOAT: "float({})",
-    AttributeKind.STR: "str({})",
+    AttributeKind.STR: 'f"{{{}}}"',
     AttributeKind.DTYPE: "DTYPES[{}]",
 }
 

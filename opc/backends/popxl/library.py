@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from opc.backends.own import Own
 from opc.backends.poplar.attributes import cpp_type
 from opc.backends.poplar.classes import op_classes
 from opc.backends.poplar.files import (
@@ -16,7 +17,6 @@ from opc.backends.poplar.files import (
     params_source,
     wrapped,
 )
-from opc.backends.poplar.own import Own
 from opc.backends.templates import Templates
 from opc.emit.cpp.text import message_literal, string_literal
 from opc.ir.op import Attribute, AttributeKind, Family, camel_case

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from opc.backends.own import Own
 from opc.backends.poplar.carried import carried
 from opc.backends.poplar.classes import op_classes
-from opc.backends.poplar.own import Own
 from opc.backends.poplar.python_side import node_value, onnx_numbers, option_rows, signature_api
 from opc.backends.poplar.sample_call import sample_call
-from opc.backends.popxl.library import module_name, templates
+from opc.backends.popxl.library import templates
 from opc.backends.python_api import documentation
 from opc.emit.python.layout import bracketed
 from opc.emit.python.text import Bracket, docstring, quoted
@@ -44,7 +44,7 @@ def op_source(family: Family) -> str:
     own = Own(op)
     returned = [f"Tensor._from_pb_tensor({own['op']}.outTensor({i}))" for i in range(len(op.outputs))]
     params = [f"{a.name}={node_value(a)}" for a in op.attributes]
-    head = f"{module_name(family)}.{camel_case(op.name)}Params("
+    head = f"_op_impl.{camel_case(op.name)}Params("
     return templates.render(
         "op.py.j2",
         family,

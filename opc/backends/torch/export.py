@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from opc.backends.batching import needs_batch_axes
+from opc.backends.own import Own
 from opc.backends.torch.api import API
 from opc.backends.torch.library import templates
 from opc.backends.torch.schema import namespace
@@ -51,6 +52,7 @@ def onnx_source(family: Family) -> str:
     symbolic = ["graph: Any", *(f"{n}: Any" for n in (*names, *(a.name for a in attributes))), *(b.split(" =")[0] for b in batch)]
     node = [quoted(f"{op.domain}::{op.class_name}"), *names, *(f"{a.name}_{a.suffix}={a.value}" for a in attributes)]
     node += [f"outputs={count}"] if count > 1 else []
+    results = Own(op)["results"]
     parsers = ["v"] * len(names) + [a.parser for a in attributes] + ["i"] * batched
     return templates.render(
         "onnx.py.j2",
@@ -69,7 +71,8 @@ def onnx_source(family: Family) -> str:
         call=bracketed("return node(", [*names, *(f"{a.name}={a.value}" for a in attributes)], ")", 8),
         parse=bracketed("@symbolic_helper.parse_args(", [quoted(p) for p in parsers], ")", 4),
         symbolic=bracketed("def symbolic(", symbolic, ") -> Any:", 4),
-        node=bracketed("results = graph.op(", node, ")", 8),
+        results=results,
+        node=bracketed(f"{results} = graph.op(", node, ")", 8),
         several=count > 1,
         alike=alike,
         like=names[0],
@@ -87,7 +90,7 @@ def _defaulted(parameters: list[tuple[str, str | None]]) -> list[str]:
 def _attribute(attribute: Attribute) -> _Attribute:
     listed = attribute.length is not None
     name, kind = attribute.name, attribute.kind
-    value = f"list({name})" if listed else name
+    value = f"[*{name}]" if listed else name
     if kind is AttributeKind.BOOL:
         value = f"[int(v) for v in {name}]" if listed else f"int({name})"
     suffix = {AttributeKind.FLOAT: "f", AttributeKind.STR: "s"}.get(kind, "i")

@@ -51,7 +51,8 @@ class ShapeFunctions(ListedAxes):
         self.methods: set[str] = set()
         """The methods of a call that the text has used."""
         self.defined: set[str] = set()
-        self.taken = {o.name for o in op.inputs} | {a.name for a in op.attributes} | {"call", "math", "re"}
+        self.taken = {o.name for o in op.inputs} | {a.name for a in op.attributes} | {"math", "re"}
+        self.own = self._local("call")
         self.begin_listed()
         self.scalar = PythonScalarText(
             dim=lambda name: self._local(name),
@@ -62,7 +63,7 @@ class ShapeFunctions(ListedAxes):
     def _call(self, method: str) -> str:
         """Return the begin of a call's method being called, which the text needs from here on."""
         self.methods.add(method)
-        return f"call.{method}("
+        return f"{self.own}.{method}("
 
     def _local(self, wanted: str) -> str:
         """Return the local variable of a symbol, one that no parameter has."""
@@ -92,7 +93,7 @@ class ShapeFunctions(ListedAxes):
         op = self.op
         result = _result("Shape", op)
         signature = self._signature(f"infer_shapes_{op.name}", "Any", list(op.attributes), result)
-        lines = [signature, docstring(f"Return the {_shapes_of(op)}.", 4), f"    call = _Call({said(op.name)})"]
+        lines = [signature, docstring(f"Return the {_shapes_of(op)}.", 4), f"    {self.own} = _Call({said(op.name)})"]
         if self.told is Bound.MAYBE:
             lines.append(f"    {self.listed} = None")
         for step in self.plan.steps:
@@ -116,7 +117,7 @@ class ShapeFunctions(ListedAxes):
                 text = f"({', '.join(sources)}{',' if len(sources) == 1 else ''})"
                 group = said(symbol_text((step.name, None)))
                 if step.known is Bound.MAYBE:
-                    yield f"    if {group} in call.groups:"
+                    yield f"    if {group} in {self.own}.groups:"
                     yield bracketed(self._call("expand"), [group, text], indent=8)
                     yield "    else:"
                     yield bracketed(self._call("broadcast"), [group, text], indent=8)
@@ -125,7 +126,7 @@ class ShapeFunctions(ListedAxes):
                     yield bracketed(self._call(method), [group, text])
             case DeriveDim():
                 yield from self._uses(step.size)
-                yield self._derived(f"call.dims[{said(step.dim)}] = ", said(step.dim), step.size)
+                yield self._derived(f"{self.own}.dims[{said(step.dim)}] = ", said(step.dim), step.size)
             case MatchSize():
                 yield from self._match_size(step)
             case SizeOutput() | BindType() | MatchType():
@@ -178,7 +179,7 @@ class ShapeFunctions(ListedAxes):
                 continue
             self.defined.add(text)
             if isinstance(symbol, Dim):
-                yield f"    {text} = call.dims[{said(symbol.name)}]"
+                yield f"    {text} = {self.own}.dims[{said(symbol.name)}]"
             elif isinstance(symbol, GroupSize):
                 yield f"    {text} = {self._call('points')}{said(symbol_text((symbol.name, None)))})"
 
@@ -220,7 +221,7 @@ class ShapeFunctions(ListedAxes):
                 case Rest() if axis.length.groups:
                     split = self._local(f"split_{operand.name}")
                     self.names.pop(f"split_{operand.name}")
-                    behind = [f" - len(call.groups[{quoted(symbol_text(g))}])" for g in axis.length.groups]
+                    behind = [f" - len({self.own}.groups[{quoted(symbol_text(g))}])" for g in axis.length.groups]
                     room = f"len({operand.name})" + (f" - {axis.length.after}" if axis.length.after else "") + "".join(behind)
                     yield bracketed(f"{split} = max(", [str(at), room], indent=margin)
                     following, stop = _Position(split, 0), split
@@ -233,7 +234,7 @@ class ShapeFunctions(ListedAxes):
                 case _:
                     split = self._local(f"split_{operand.name}")
                     self.names.pop(f"split_{operand.name}")
-                    ranks = f"len(call.groups[{said(symbol_text(axis.group))}])"
+                    ranks = f"len({self.own}.groups[{said(symbol_text(axis.group))}])"
                     wanted = ranks if str(at) == "0" else f"{at} + {ranks}"
                     room = f"len({operand.name})" + (f" - {axis.length.after}" if axis.length.after else "")
                     # The spec may have an attribute that is called `min`.
@@ -254,7 +255,7 @@ class ShapeFunctions(ListedAxes):
         operand = step.operand
         margin = 8 if operand.optional else 4
         name = said(operand.name)
-        ranks = [f"len(call.groups[{said(symbol_text(g))}])" for g in step.before]
+        ranks = [f"len({self.own}.groups[{said(symbol_text(g))}])" for g in step.before]
         axis = str(step.axis) if step.axis >= 0 else f"len({operand.name}) - {-step.axis}"
         axis = " + ".join([*ranks, *([axis] if step.axis or not ranks else [])])
         yield from self._uses(step.size)
@@ -281,9 +282,9 @@ class ShapeFunctions(ListedAxes):
             case TypeName():
                 return ""
             case str():
-                return f"{said(symbol)} in call.dims"
+                return f"{said(symbol)} in {self.own}.dims"
             case _:
-                return f"{said(symbol_text(symbol))} in call.groups"
+                return f"{said(symbol_text(symbol))} in {self.own}.groups"
 
     def _results(self) -> Iterator[str]:
         outputs = [s for s in self.plan.steps if isinstance(s, SizeOutput)]
@@ -330,10 +331,10 @@ class ShapeFunctions(ListedAxes):
 
     def _entry(self, operand: Operand, number: int, dim: Affine | Group) -> str:
         if isinstance(dim, Group):
-            return f"*call.groups[{said(symbol_text((dim.name, dim.of)))}]"
+            return f"*{self.own}.groups[{said(symbol_text((dim.name, dim.of)))}]"
         atom = dim.single
         if isinstance(atom, Dim):
-            return f"call.dims[{said(atom.name)}]"
+            return f"{self.own}.dims[{said(atom.name)}]"
         if dim.constant is not None:
             return str(dim.constant)
         return self._local(_size_name(operand, number))
@@ -346,7 +347,7 @@ class ShapeFunctions(ListedAxes):
         binding = [a for a in op.attributes if a.kind is AttributeKind.DTYPE and a.binds is not None]
         signature = self._signature(f"infer_types_{op.name}", "str", binding, _result("str", op))
         lines = [signature, docstring(f"Return the {_shapes_of(op).replace('shape', 'dtype')}.", 4)]
-        lines.append(f"    call = _Call({said(op.name)})")
+        lines.append(f"    {self.own} = _Call({said(op.name)})")
         for step in self.plan.steps:
             if isinstance(step, BindType):
                 name = step.attribute.name
@@ -374,7 +375,7 @@ class ShapeFunctions(ListedAxes):
             case TypeVar() if len(t.dtypes) == 1:
                 return quoted(t.dtypes[0].value)
             case TypeVar():
-                return f"call.types.get({said(t.name)})" if unsure else f"call.types[{said(t.name)}]"
+                return f"{self.own}.types.get({said(t.name)})" if unsure else f"{self.own}.types[{said(t.name)}]"
             case Acc(of=DType() as dtype):
                 return quoted(dtype.accumulator.value)
             case Acc():

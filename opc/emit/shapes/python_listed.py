@@ -19,6 +19,8 @@ class ListedAxes(ABC):
     op: Op
     plan: ShapePlan
     defined: set[str]
+    own: str
+    """The variable with what a call has told so far."""
 
     @abstractmethod
     def _call(self, method: str) -> str:
@@ -105,7 +107,7 @@ class ListedAxes(ABC):
         return " + ".join(f"len({self._group(name)})" for name in names)
 
     def _group(self, name: str) -> str:
-        return f"call.groups[{said(symbol_text((name, None)))}]"
+        return f"{self.own}.groups[{said(symbol_text((name, None)))}]"
 
     def _mixed(self, operand: Operand) -> str | None:
         """Return the shape of a mixed or thinned output; None of any other."""
