@@ -13,8 +13,10 @@ from typing import Any, TypeAlias
 import numpy as np
 import pytest
 
+from opc.analysis.shapes.inference import infer
 from opc.backends.cuda.session import CudaSession
 from opc.backends.cuda.toolkit import EMULATED, VARIABLE
+from opc.emit.shapes.python import emit as shape_source
 from opc.ir.op import Family, Op
 from opc.pipeline import compile_text
 from opc.testing.cases.arguments import TensorArg
@@ -159,6 +161,35 @@ def test_in_the_oracle(name: str) -> None:
         return {n: np.rint(v.bounds.low) for n, v in evaluate(op, inputs, attributes, wanted=wanted).items()}
 
     assert "\n".join(wrong(family(name), call)) == ""
+
+
+RULES = (
+    *("n + N if n < 0 else n", "1 if n <= m else 2", "1 if n > N else 2", "1 if n == m else 2", "1 if n != m else 2"),
+    *("n - m if n > m else m - n", "n // 2 if n > 0 else N - n", "9223372036854775807 if n == 0 else m", "n - minimum(n, m)"),
+    *("1 if not (n < m or m < 0) else 3", "n + m - maximum(n, m)", "(n - m) // 2 + N", "3*n - 2*n", "N - n if n > m - N else 4"),
+)
+"""Sizes by two attributes, of which each is cut to what is between 0 and 9."""
+
+
+def test_sizes(tmp_path: Path) -> None:
+    """Rules of sizes are exact: only what comes out of them must fit. A kernel, the checker and Python have the same sizes."""
+    shape = ", ".join(f"M{k}: 'minimum(maximum({rule}, 0), 9)'" for k, rule in enumerate(RULES))
+    outputs = ", ".join(f"y{k}: 'T[M{k}]'" for k in range(len(RULES)))
+    body = "\n  ".join(f"y{k}[i] = x[0] + i" for k in range(len(RULES)))
+    head = f"inputs: {{x: 'T[N]'}}\nattributes: {{n: int, m: int}}\nshape: {{{shape}}}\nrequire: [N > 0]\n"
+    one = compile_text(f"{HEAD.format(name='sized')}{head}outputs: {{{outputs}}}\nkernel: |\n  {body}\n", "sized")
+    library = compile_together([one], tmp_path, "-O0")
+    kernel, module = KernelLibrary(one, library), dict[str, Any]()
+    exec(shape_source(one), module)
+    names = [o.name for o in one.forward.outputs]
+    for n, m in itertools.product(ENDS, ENDS):
+        bounds = {"n": n, "m": m, "N": SIZE, "maximum": max, "minimum": min}
+        want = [min(max(eval(rule, bounds), 0), 9) for rule in RULES]
+        attributes = {"n": n, "m": m}
+        found = kernel.call(one.forward, {"x": np.zeros(SIZE)}, attributes, names)
+        assert [len(found[name]) for name in names] == want, attributes
+        assert [shape for (shape,) in module["infer_shapes_sized"]((SIZE,), **attributes)] == want
+        assert [shape for (shape,) in infer(one.forward, {"x": (SIZE,)}, attributes).outputs.values()] == want
 
 
 def on_device(session: CudaSession, op: Op, inputs: Mapping[str, Array], attributes: Mapping[str, Any], wanted: list[str]) -> Any:

@@ -294,7 +294,7 @@ class _Run:
         except ZeroDivisionError:
             raise self.error(f"{name} = {size} divides by zero") from None
         if not 0 <= value < 2**63:
-            raise self.error(f"{name} = {size} {f'would be {value}' if value < 0 else 'is beyond 64 bits'}")
+            raise self.error(f"{name} = {size} {f'would be {value}' if -(2**63) <= value < 0 else 'is beyond 64 bits'}")
         return value
 
     def match_size(self, step: MatchSize) -> None:

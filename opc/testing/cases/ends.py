@@ -13,6 +13,7 @@ from opc.ir.affine import Affine, Atom, AttrInt, Dim, FloorDiv, GroupSize, Index
 from opc.ir.dtypes import INT64_MIN
 from opc.ir.expr import Axis, Expr, IndexValue, Read, Reduce, walk
 from opc.ir.op import Attribute, AttributeKind, Op
+from opc.records import dataclass, replace
 
 LEAST, GREATEST = INT64_MIN, -INT64_MIN - 1
 
@@ -59,12 +60,14 @@ def _value(attribute: Attribute, end: int) -> Any:
 
 
 def fits(op: Op, attributes: Mapping[str, Any]) -> bool:
-    """Whether all sums and products of sizes, indices and int attributes in a body and in shapes fit into 64 bits, with any
-    indices and sizes up to `ROOM` and these attributes; those that are not given are small."""
+    """Whether all sums and products of sizes, indices and int attributes in a body fit into 64 bits.
+
+    Indices and sizes are any up to `ROOM`, and attributes that are not given are small. Rules of sizes are exact, and tell
+    themselves of a call whether what comes out fits.
+    """
     values = [a for s in op.body for e in walk(s.value) for a in _sums(e)]
-    shapes = [d for o in (*op.inputs, *op.temporaries, *op.outputs) for d in o.dims if isinstance(d, Affine)]
-    conditions = [a for r in op.require for e in walk(r.condition) for a in _sums(e)]
-    return all(_span(e, attributes) is not None for e in (*values, *shapes, *conditions, *(rule for _, rule in op.dims)))
+    spans = _Spans(attributes, dict(op.dims), narrow=True)
+    return all(spans.of(e) is not None for e in values)
 
 
 def _sums(e: Expr) -> Iterator[Affine]:
@@ -79,51 +82,59 @@ def _sums(e: Expr) -> Iterator[Affine]:
             pass
 
 
-def _span(e: Affine, attributes: Mapping[str, Any]) -> Span | None:
-    """Return the ends of an expression; None where a part of it, however its terms are added, may not fit."""
-    low = high = 0
-    for monomial, coefficient in e.terms:
-        span: Span | None = (coefficient, coefficient)
-        for atom in monomial:
-            factor = _atom(atom, attributes)
-            span = None if span is None or factor is None else _ends([a * b for a, b in itertools.product(span, factor)])
-            if span is None:
-                return None
-        assert span is not None
-        low, high = low + min(span[0], 0), high + max(span[1], 0)
-    exact = len(e.terms) == 1 and span is not None
-    return None if not LEAST <= low <= high <= GREATEST else span if exact else (low, high)
+@dataclass(frozen=True, slots=True)
+class _Spans:
+    """The ends of expressions under some attributes and rules of sizes; `narrow` where no part may have more than 64 bits."""
 
+    attributes: Mapping[str, Any]
+    rules: Mapping[str, Affine]
+    narrow: bool
 
-def _atom(atom: Atom, attributes: Mapping[str, Any]) -> Span | None:
-    match atom:
-        case AttrInt(flag=False) if atom.name in attributes:
-            value = attributes[atom.name]
-            number = int(value if atom.element < 0 else value[atom.element])
-            return number, number
-        case AttrInt():
-            return (0, 1) if atom.flag else (-ROOM, ROOM)
-        case Index() | Dim() | GroupSize():
-            return 0, ROOM
-        case FloorDiv() | Mod():
-            numerator, denominator = _span(atom.numerator, attributes), _span(atom.denominator, attributes)
-            if numerator is None or denominator is None:
-                return None
-            # A divisor that may be 0 is told apart from others by conditions that are not looked at here.
-            divisors = [d for d in (*denominator, 1, -1) if denominator[0] <= d <= denominator[1] and d != 0]
-            if not divisors:
-                return None
-            if isinstance(atom, FloorDiv):
-                return _ends([n // d for n, d in itertools.product(numerator, divisors)])
-            return min(0, min(divisors) + 1), max(0, max(divisors) - 1)
-        case Minimum():
-            left, right = _span(atom.left, attributes), _span(atom.right, attributes)
-            return None if left is None or right is None else (min(left[0], right[0]), min(left[1], right[1]))
+    def of(self, e: Affine) -> Span | None:
+        """Return the ends of an expression; None where a part of it, however its terms are added, may have too many bits."""
+        low = high = 0
+        span: Span | None = (0, 0)
+        for monomial, coefficient in e.terms:
+            span = (coefficient, coefficient)
+            for atom in monomial:
+                factor = self.of_atom(atom)
+                span = None if factor is None else self.ends([a * b for a, b in itertools.product(span, factor)])
+                if span is None:
+                    return None
+            low, high = low + min(span[0], 0), high + max(span[1], 0)
+        return self.ends([low, high]) and (span if len(e.terms) == 1 else (low, high))
 
+    def of_atom(self, atom: Atom) -> Span | None:
+        match atom:
+            case AttrInt(flag=False) if atom.name in self.attributes:
+                value = self.attributes[atom.name]
+                number = int(value if atom.element < 0 else value[atom.element])
+                return number, number
+            case AttrInt():
+                return (0, 1) if atom.flag else (-ROOM, ROOM)
+            case Dim() if atom.name in self.rules:
+                size = replace(self, narrow=False).of(self.rules[atom.name])
+                return None if size is None else (min(max(size[0], 0), GREATEST), min(max(size[1], 0), GREATEST))
+            case Index() | Dim() | GroupSize():
+                return 0, ROOM
+            case FloorDiv() | Mod():
+                numerator, denominator = self.of(atom.numerator), self.of(atom.denominator)
+                if numerator is None or denominator is None:
+                    return None
+                # A divisor that may be 0 is told apart from others by conditions that are not looked at here.
+                divisors = [d for d in (*denominator, 1, -1) if denominator[0] <= d <= denominator[1] and d != 0]
+                if not divisors:
+                    return None
+                if isinstance(atom, FloorDiv):
+                    return self.ends([n // d for n, d in itertools.product(numerator, divisors)])
+                return min(0, min(divisors) + 1), max(0, max(divisors) - 1)
+            case Minimum():
+                left, right = self.of(atom.left), self.of(atom.right)
+                return None if left is None or right is None else (min(left[0], right[0]), min(left[1], right[1]))
 
-def _ends(values: list[int]) -> Span | None:
-    low, high = min(values), max(values)
-    return (low, high) if low >= LEAST and high <= GREATEST else None
+    def ends(self, values: list[int]) -> Span | None:
+        low, high = min(values), max(values)
+        return (low, high) if not self.narrow or LEAST <= low <= high <= GREATEST else None
 
 
 __all__ = ["GREATEST", "LEAST", "far_attributes", "fits", "free_attributes"]

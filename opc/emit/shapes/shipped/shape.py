@@ -299,7 +299,9 @@ class _Call:
             raise self.error(f"{name} = {text} divides by zero") from None
         # A symbolic size is left alone: asking for its sign would fix its range.
         if isinstance(size, int) and not 0 <= size < 2**63:
-            problem = f"would be {size}" if size < 0 else "is beyond 64 bits"
+            problem = "is beyond 64 bits"
+            if -(2**63) <= size < 0:
+                problem = f"would be {size}"
             raise self.error(f"{name} = {text} {problem}")
         return size
 

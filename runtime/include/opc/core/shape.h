@@ -286,9 +286,9 @@ class matcher {
   bool derive(dim &derived, const char *name, const char *text, integer value) {
     derived.size = value.value;
     derived.origin = text;
-    if (value.fault == integer::none && value.value >= 0) return true;
+    if (value.fault == integer::none && value.fits() && value.value >= 0) return true;
     if (value.fault == integer::division) return refuse("%s = %s divides by zero", name, text);
-    if (value.fault == integer::overflow) return refuse("%s = %s is beyond 64 bits", name, text);
+    if (value.fault == integer::overflow || !value.fits()) return refuse("%s = %s is beyond 64 bits", name, text);
     return refuse("%s = %s would be %lld", name, text, static_cast<long long>(value.value));
   }
 
@@ -296,7 +296,7 @@ class matcher {
   bool has_size(const char *operand, const DLTensor &tensor, int32_t axis, const char *text, integer value) {
     const int32_t at = axis < 0 ? axis + tensor.ndim : axis;
     char name[128];
-    if (value.fault != integer::none || value.value < 0) {
+    if (value.fault != integer::none || !value.fits() || value.value < 0) {
       snprintf(name, sizeof name, "axis %d of %s", static_cast<int>(at), operand);
       dim expected;
       return derive(expected, name, text, value);
