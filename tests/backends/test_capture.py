@@ -126,9 +126,15 @@ def places(tree: ast.AST, around: tuple[Scope, ...] = ()) -> Iterator[tuple[str,
             yield from places(node, around)
 
 
+class Nodes(ast.AST):
+    """Some nodes."""
+
+    _fields = ("nodes",)
+
+
 def within(*nodes: ast.AST) -> ast.AST:
     """Return a node with these below it."""
-    return ast.List(elts=[*nodes])  # type: ignore[list-item]  # any node will do
+    return Nodes(nodes=[*nodes])
 
 
 def scope_of(node: Scoped, depth: int) -> Scope:

@@ -359,3 +359,23 @@ def test_what_chooses_is_among_the_points_where_the_loops_are_long() -> None:
     found = list(points(family.forward, family=family))
     assert any(c.attributes.get("is_causal") for c in found)
     assert any(c.inputs["mask"] is None for c in found)
+
+
+def test_steps_that_make_enclosures_wider_are_proved_in_smaller_calls() -> None:
+    """Each step stretches a difference by up to 80: four of them leave nothing of it."""
+    text = "types: {T: [float64]}\ninputs: {x: 'T[]', k: 'int64[N]'}\noutputs: {y: 'T[]'}\nrequire: [N > 0]\nkernel: |\n"
+    family = compile_text(spec_text("f", text + "  h[t:N] = 20 * sin(4 * pad(h[t - 1], x[]))\n  y = h[N - 1]\n"))
+    for name, found in by_name(family).items():
+        assert found.ok, f"{name}: {found.message}"
+        assert found.decided > found.flat
+
+
+@pytest.mark.parametrize(("factor", "right"), [("1", True), ("1.001", False), ("0", False)])
+def test_jumps_are_no_mistakes_of_a_gradient(factor: str, right: bool) -> None:
+    """What is rounded here jumps on each long segment, and a gradient is wrong on those without a jump too."""
+    text = (
+        "types: {T: [float64]}\ninputs: {x: 'T[N]'}\noutputs: {y: 'T[N]'}\nkernel: |\n"
+        "  y[i] = x[i] - round(x[i] / 1e-8) * 1e-8\n"
+        f"gradient:\n  body: |\n    d_x[i] = {factor} * d_y[i]\n"
+    )
+    assert by_name(compile_text(spec_text("f", text)))["gradient against differences"].ok == right

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from opc.ir.expr import Axis, Expr, Reduce
 from opc.ir.op import Assign, Op
+from opc.pipeline import compile_text
 from opc.testing.oracle.bounds import Array
 from opc.testing.oracle.evaluation import evaluate
 from opc.testing.oracle.terms import addends
@@ -123,3 +125,18 @@ def test_terms_that_are_taken_off_count_with_the_other_sign() -> None:
     apart = op_of(call("sub", total(call("mul", A, B)), total(call("mul", C, D))))
     assert not evaluate(apart, {"a": a, "b": one, "c": c, "d": one})["y"].bounds.nan
     assert evaluate(apart, {"a": a, "b": one, "c": -c, "d": one})["y"].bounds.nan
+
+
+@pytest.mark.parametrize(("a", "c"), [(-1.0, 1.0), (1.0, -1.0)])
+def test_terms_under_a_condition_are_taken_apart_too(a: float, c: float) -> None:
+    """Of -2e38 + 1e38 - 2e38 the first and last alone overflow; what the condition leaves out does not count."""
+    text = (
+        "op: dot\ndomain: test\nversion: 1\ndoc: A sum of two products under a condition.\ntypes: {T: [float32]}\n"
+        "inputs: {a: 'T[K]', b: 'T[K]', c: 'T[K]', d: 'T[K]'}\noutputs: {y: 'T[]'}\n"
+        "kernel: |\n  y = sum[k](a[k]*b[k] + c[k]*d[k] if k < 2 else 0)\n"
+    )
+    one = np.ones(3, np.float32)
+    values = {"a": np.full(3, 2e38 * a), "b": one, "c": np.array([1e38 * c, 0, 3e38]), "d": one}
+    want = evaluate(compile_text(text, "dot").forward, {n: np.asarray(v, np.float32) for n, v in values.items()})["y"]
+    for got, holds in ((3e38 * a, True), (np.inf * a, True), (0.0, False), (np.inf * c, False), (np.nan, False)):
+        assert compare("y", np.asarray(got, np.float32), want).ok == holds, got

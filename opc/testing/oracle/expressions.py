@@ -396,7 +396,11 @@ class Expressions:
             found = Bounds(np.where(found.low == 0, -0.0, found.low), found.high, found.nan)
         if p is not None and e.kind == "sum" and guarded(e.body) is not None and (found.low == 0).any():
             # What a condition leaves out is not added: where all that counts is -0, so may the sum be.
-            minus = ((body.low == 0) & np.signbit(body.low)) | self.left_out(e.body, inner, _both(inner_mask, part), ctx)
+            out = self.left_out(e.body, inner, _both(inner_mask, part), ctx)
+            if len(bodies) > 1:
+                spanned = np.broadcast_to(out, np.broadcast_shapes(out.shape, bodies[0].bounds.low.shape))
+                out = np.concatenate([spanned for _ in bodies], reduced[0])
+            minus = ((body.low == 0) & np.signbit(body.low)) | out
             low = np.where((found.low == 0) & settle(np.asarray(minus.all(axis=tuple(reduced)))), -0.0, found.low)
             found = Bounds(low, np.broadcast_to(found.high, low.shape), np.broadcast_to(found.nan, low.shape))
         if p is None or e.kind not in ("sum", "prod"):

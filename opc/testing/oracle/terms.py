@@ -9,6 +9,7 @@ import numpy as np
 
 from opc.analysis.shapes.inference import ShapeEnv
 from opc.ir.expr import Axis, Call, Const, Expr, Reduce, Select
+from opc.records import replace
 from opc.testing.oracle.bounds import Array, Bounds
 from opc.testing.oracle.frame import Frame, affine
 
@@ -59,6 +60,10 @@ def _split(e: Expr, negative: bool) -> Iterator[tuple[Expr, bool]]:
             yield from _split(right, negative != (e.fn == "sub"))
         case Call(fn="neg", args=(arg,)):
             yield from _split(arg, not negative)
+        case Select(then=then, other=Const(value=0)):
+            yield from ((replace(e, then=part), off) for part, off in _split(then, negative))
+        case Select(then=Const(value=0), other=other):
+            yield from ((replace(e, other=part), off) for part, off in _split(other, negative))
         case _:
             yield e, negative
 
@@ -69,6 +74,8 @@ def takes_off_a_sum(e: Expr) -> bool:
         case Call(fn="add" | "sub" | "neg", args=args):
             mirrored = () if e.fn == "add" else args[-1:]
             return any(map(takes_off_a_sum, args)) or any(isinstance(a, Call) and a.fn in ("add", "sub") for a in mirrored)
+        case Select(then=then, other=Const(value=0)) | Select(then=Const(value=0), other=then):
+            return takes_off_a_sum(then)
         case _:
             return False
 

@@ -28,6 +28,9 @@ SMALL = 1500
 SMALLEST = 200
 """The same where an attribute or optional input changes no call that is small enough otherwise."""
 
+FEWER = (48, 6, 2)
+"""The same, in turn, where larger calls decide nothing: each step of a recurrence may make the enclosures wider."""
+
 SMALL_DERIVED = 60_000
 """The number of points it may have in the ops of a family that are derived."""
 
@@ -55,15 +58,15 @@ def binding_of(op: Op) -> dict[str, DType]:
     return {t.name: next((d for d in reversed(t.dtypes) if d.is_floating), t.dtypes[0]) for t in op.types}
 
 
-def points(op: Op, count: int = 14, *, family: Family | None = None) -> Iterator[Case]:
+def points(op: Op, count: int = 14, *, family: Family | None = None, limit: int | None = None) -> Iterator[Case]:
     """Yield small calls of an op to differentiate at: some sizes, `count` at most, then every choice of optional inputs and the
     values of each attribute: all of a text or bool, two of a number.
 
-    With its `family`, calls at which the ops derived from it would take long are left out.
+    With its `family`, calls at which the ops derived from it would take long are left out; with a `limit`, those of more points.
     """
     kinds: Counter[str] = Counter()
     texts: set[tuple[str, Any] | None] = set()
-    for case in _small(op, kinds):
+    for case in _small(op, kinds) if limit is None else Maker(op, limit=limit).table():
         if case is None:
             continue
         kind = _kind(op, case)

@@ -10,6 +10,9 @@ from opc.testing.oracle.bounds import Array, Bounds, between
 from opc.testing.oracle.evaluation import Bounded
 from opc.testing.references.sharpness import EXACT, SHARP
 
+VAGUE = "no point was sharp enough to decide"
+"""What a proof says in which no point decided."""
+
 
 @dataclass(frozen=True, slots=True)
 class GradientResult:
@@ -27,6 +30,11 @@ class GradientResult:
     ratio: float
     message: str = ""
     flat: int = 0
+
+    @property
+    def vague(self) -> bool:
+        """Whether no point decided, and none failed."""
+        return not self.decided and self.undecided > 0 and self.message in ("", VAGUE)
 
     @property
     def ok(self) -> bool:
@@ -52,7 +60,7 @@ class Tally:
         self.flat += max(-ends[2], ends[3]) <= EXACT
         ratio = distance / width if width > 0 else (0.0 if distance == 0 else np.inf)
         self.ratio = max(self.ratio, ratio)
-        if (ends[0] > ends[3] or ends[2] > ends[1]) and not self.message:
+        if are_apart(left, right) and not self.message:
             middles = f"{(ends[0] + ends[1]) / 2:.9g} against {(ends[2] + ends[3]) / 2:.9g}"
             self.message = f"{label}: {middles}, bound {width:.3g}"
 
@@ -71,8 +79,13 @@ class Tally:
         """Return the outcome; a proof in which nothing decided has failed."""
         message = self.message
         if not message and not self.decided and self.undecided:
-            message = "no point was sharp enough to decide"
+            message = VAGUE
         return GradientResult(self.name, self.decided, self.undecided, self.ratio, message, self.flat)
+
+
+def are_apart(left: Bounds, right: Bounds) -> bool:
+    """Whether two enclosures have no number in common."""
+    return bool(left.low > right.high or right.low > left.high)
 
 
 def decides(left: Bounds, right: Bounds, scale: float) -> bool:
