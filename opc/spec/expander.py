@@ -205,13 +205,11 @@ class Expander:
         )
         return not counted and (star is None or not (self._is_of_others(star) or star == i - 1))
 
-    def _hint_of_other(self, name: str) -> str | None:
+    def _hint_of_other(self, name: str) -> str:
         own = self.copies.groups[:1]
-        return (
-            f"write size({name}, axis({own[0]})) for the size of its axis of the same number"
-            if own and name in self.copies.ranks
-            else None
-        )
+        if own and name in self.copies.ranks:
+            return f"write size({name}, axis({own[0]})) for the size of its axis of the same number"
+        return "give what is made of it a statement ahead, t = ..., and write t here"
 
     def _of_any_group(self, i: int, axis: int | None) -> tuple[int, list[SourceText] | None] | None:
         """Write out `size(S, k)`, the size of axis k of a group, and `rank(S)` of any; None for another call.

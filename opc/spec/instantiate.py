@@ -252,7 +252,7 @@ class _Written:
             if listed is not None:
                 name, of = key.text.value, (self.copies.groups or sorted(self.copies.packs))[0]
                 message = f"'{name}' is one size, and '{listed}' has another value for each {self.copies.of}"
-                hint = f"for a size of each write {'ranks' if self.copies.groups else 'counts'}: {{{name}: {of}}}"
+                hint = f"for a size of each write {'ranks' if self.copies.groups else 'counts'}: {{{name.upper()}: {of}}}"
                 self.texts.found.error(message, value.span, hint)
             yield key, self.text(value, self.texts.sizes)
             return

@@ -151,6 +151,11 @@ TYPES: list[Case] = [
     kernel("y = x + cast(T, ⟦x ^ i⟧)", "`^` needs whole numbers, not T and I", **MIXED),
     kernel("y = x + cast(T, ⟦~x⟧)", "`~` needs whole numbers, not T", **MIXED),
     kernel("y = x if ⟦q | i⟧ else 0", "`|` mixes bool and I", **MIXED),
+    kernel(
+        "y[i] = sum[k:⟦i + cast(int64, f)⟧](pad(x[k], 0))",
+        "an index's range is a whole number over dimensions, int attributes and the indices around it",
+        **VECTOR | {"attributes": "{f: bool}"},
+    ),
     kernel("y[i] = pad(x[⟦i - f⟧], 0)", "`-` mixes a whole number and bool", **VECTOR | {"attributes": "{f: bool}"}),
     kernel("y = x + cast(T, i << ⟦-1⟧)", "a shift by a negative number", **MIXED),
     kernel("y = x + cast(T, ⟦9223372036854775807 * 4⟧)", "this number does not fit in 64 bits"),

@@ -145,8 +145,11 @@ class ExpressionTyper:
             self._error(f"only numbers, bool attributes and str attributes with values decide {what}", at, hint_text)
         elif value is None:
             over = "dimensions and int attributes" if hint is None else "dimensions, int attributes and the indices around it"
-            divides = "`//` divides whole numbers" if isinstance(tree, Operation) and tree.op == "div" else None
-            self._error(f"{what} is a whole number over {over}", tree.span, divides or (hint and hint(e)))
+            better = "`//` divides whole numbers" if isinstance(tree, Operation) and tree.op == "div" else None
+            flags = (c.arg for c in walk(e) if isinstance(c, Cast) and isinstance(c.arg, AttrRef) and is_bool(c.arg.type))
+            if (flag := next(flags, None)) is not None:
+                better = f"write (1 if {format_expr(flag)} else 0)"
+            self._error(f"{what} is a whole number over {over}", tree.span, better or (hint and hint(e)))
         return value
 
     # names

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from opc.analysis.shapes.steps import (
     Among,
@@ -110,16 +110,29 @@ class _Planner:
         missing = self._operands()
         self._broadcast()
         missing += self._needed()
-        for name, size in self.op.dims:
-            self.steps.append(DeriveDim(name, size))
-        self._match_sizes()
-        for attribute in self.op.attributes:
-            if attribute.check is not None and _needs_sizes(attribute.check):
-                self.steps.append(CheckCondition(attribute.check, attribute.check_text, attribute))
-        self.steps += [CheckCondition(r.condition, r.text) for r in self.op.require]
+        self._derive()
         self._outputs()
         dims = (*self.dims, *self.derived)
         return ShapePlan(self.op, tuple(self.steps), dims, tuple(self.groups)), tuple(dict.fromkeys(missing))
+
+    def _derive(self) -> None:
+        """Derive sizes, and check each condition as soon as those it uses are known: it says more than that a size is below 0."""
+        checks = [a for a in self.op.attributes if a.check is not None and _needs_sizes(a.check)]
+        conditions = [CheckCondition(a.check, a.check_text, a) for a in checks if a.check is not None]
+        conditions += [CheckCondition(r.condition, r.text) for r in self.op.require]
+        unknown = set(self.derived)
+        for name, size in self.op.dims:
+            conditions = self._check(conditions, unknown)
+            self.steps.append(DeriveDim(name, size))
+            unknown.discard(name)
+        self._match_sizes()
+        self._check(conditions, unknown)
+
+    def _check(self, conditions: list[CheckCondition], unknown: Collection[str]) -> list[CheckCondition]:
+        """Check the conditions that use none of the unknown sizes; return the others."""
+        waiting = [c for c in conditions if any(isinstance(s, Dim) and s.name in unknown for s in symbols_of(c.condition))]
+        self.steps += [c for c in conditions if c not in waiting]
+        return waiting
 
     def _attributes(self) -> None:
         self.steps += [CheckAttribute(a) for a in self.op.attributes]
