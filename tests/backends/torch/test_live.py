@@ -273,6 +273,16 @@ def test_empty_batches(session: Sessions) -> None:
     assert mean.shape == (0, 4)
 
 
+def test_a_size_that_data_tells_is_given_under_vmap(session: Sessions) -> None:
+    """Each example might have another; without vmap, data tells it."""
+    function = session("select_rows").function
+    x, mask = torch.arange(12.0).reshape(2, 3, 2), torch.tensor([[True, False, True], [False, True, True]])
+    found = torch.vmap(lambda x, mask: function(x, mask, 2))(x, mask)
+    assert found.tolist() == [function(*one).tolist() for one in zip(x, mask)]
+    with pytest.raises(RuntimeError, match="vmap"):
+        torch.vmap(function)(x, mask)
+
+
 def test_calls_from_many_threads(session: Sessions) -> None:
     function = session("leaky_relu").function
     x = torch.randn(100_000)
