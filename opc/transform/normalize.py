@@ -42,7 +42,7 @@ from opc.ir.expr import (
 from opc.ir.function import CHEAP
 from opc.ir.functions import FUNCTIONS
 from opc.ir.op import Assign, DimSpec, Op
-from opc.ir.recurrence import recurrences
+from opc.ir.recurrence import recurrences, recurrent
 from opc.records import dataclass, replace
 from opc.transform import scalar
 from opc.transform.affine_rules import is_affine
@@ -318,15 +318,17 @@ def sink(op: Op) -> Op:
     """Return the op with every pointwise temporary that is read inside a conditional put back there.
 
     A gradient can only stay inside a conditional together with what it flows to: of `t = log(x); y = t if x > 0 else 0`, the
-    gradient at 0 would otherwise be 0 * inf. What grows beyond `LARGE` nodes by this stays: see `opc.transform.needed`.
+    gradient at 0 would otherwise be 0 * inf. What grows beyond `LARGE` nodes by this stays: see `opc.transform.needed`. So do the
+    gates of a recurrence, whose slopes are finite: what steps is read by its own gradient, and again by that of the gradient.
     """
-    temporaries = {o.name for o in op.temporaries}
+    temporaries, steps = {o.name for o in op.temporaries}, recurrent(op)
     values: dict[str, Assign] = {}
     body = []
     for s in op.body:
         new = replace(s, value=_sunk(s.value, values, False))
         body.append(new)
-        steep = any(is_steep(e) or (isinstance(e, Read) and e.operand in values) for e in walk(new.value))
+        may = is_unbounded if s.target in steps else is_steep
+        steep = any(may(e) or (isinstance(e, Read) and e.operand in values) for e in walk(new.value))
         if s.target in temporaries and steep and not has_reduction(new.value):
             # Inside a conditional its own reads are inside too: what counts is how large it is with these put in.
             whole = _sunk(new.value, values, True)
@@ -371,6 +373,11 @@ def is_steep(e: Expr) -> bool:
 def is_singular(e: Expr) -> bool:
     """Whether the derivative of `e` may be infinite at a finite argument, and not by overflow alone."""
     return is_steep(e) and isinstance(e, Call) and not FUNCTIONS[e.fn].smooth
+
+
+def is_unbounded(e: Expr) -> bool:
+    """Whether the derivative of `e` may be infinite at a finite argument, by overflow or not."""
+    return is_steep(e) and isinstance(e, Call) and not (FUNCTIONS[e.fn].smooth and FUNCTIONS[e.fn].finite)
 
 
 def _sunk(e: Expr, values: dict[str, Assign], inside: bool) -> Expr:

@@ -130,3 +130,37 @@ def test_a_read_is_proved_inside_for_each_of_many_values() -> None:
     body = f"outputs: {{y: 'T[M]'}}\nshape: {{M: \"{size}\"}}\nrequire: [N >= 7]\nkernel: 'y[i] = x[i]'\n"
     op = compile_text(text + body).forward
     assert [infer(op, {"x": (9,)}, {"m": v}).outputs["y"] for v in values] == [(9 - n,) for n in range(8)]
+
+
+SLICE = """\
+op: foo
+domain: tests
+version: 1
+doc: Every step-th element from start on, ahead of stop.
+types: {T: floating}
+inputs: {x: 'T[N]'}
+attributes: {start: {type: int, default: 0}, stop: {type: int, default: 9223372036854775807}, step: {type: int, check: step > 0}}
+shape: {s: 'BEGIN', e: 'END', M: 'MANY'}
+outputs: {y: 'T[M]'}
+kernel: y[i] = x[PLACE]
+"""
+CUT = "minimum(maximum({0}, 0), N)"
+COUNTED = "minimum(maximum({0} + N if {0} < 0 else {0}, 0), N)"
+
+
+@pytest.mark.parametrize("cut", [CUT, COUNTED], ids=["cut", "counted from the end"])
+@pytest.mark.parametrize("many", ["maximum((e - s + step - 1) // step, 0)", "(maximum(e - s, 0) + step - 1) // step"])
+def test_a_slice_with_a_step_is_read_inside(cut: str, many: str) -> None:
+    text = SLICE.replace("BEGIN", cut.format("start")).replace("END", cut.format("stop")).replace("MANY", many)
+    op = compile_text(text.replace("PLACE", "s + i*step")).forward
+    x = np.arange(5.0)
+    for start, stop, step in product((-7, -2, 0, 3, 9), (-3, 0, 4, 11), (1, 2, 7)):
+        if cut is COUNTED or min(start, stop) >= 0:
+            want = x[start:stop:step]
+            assert infer(op, {"x": (5,)}, {"start": start, "stop": stop, "step": step}).outputs == {"y": want.shape}
+            found = evaluate(op, {"x": x}, {"start": start, "stop": stop, "step": step})["y"]
+            np.testing.assert_array_equal(found.value, want)
+    with pytest.raises(SpecError) as refused:
+        compile_text(text.replace("PLACE", "s + i*step + 1"))
+    # Where the rules of sizes would fill a page, a message has their names.
+    assert "i*step + s + 1 runs from s + 1 to M*step + s - step + 1 on an axis of size N" in str(refused.value)

@@ -128,3 +128,12 @@ def test_a_proof_is_looked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
     for op in load_family(SPECS / "deform_conv2d.yaml").ops:
         lower(op)
     assert len(looked_for) == len(set(looked_for)) > 0
+
+
+@pytest.mark.parametrize(
+    ("name", "most"), [("lstm", 2_300), ("onnx/lstm", 4_200), ("onnx/gru", 4_200), ("onnx/linear_attention", 4_000)]
+)
+def test_gates_of_recurrences_are_not_copied_into_conditionals(name: str, most: int) -> None:
+    """What steps is read by its own gradient, and again by that of the gradient: each copy of a gate would be copied there."""
+    family = load_family(Path(__file__).parents[2] / "specs" / f"{name}.yaml")
+    assert nodes(*family.ops) <= most

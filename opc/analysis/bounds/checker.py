@@ -43,7 +43,9 @@ _MAX_CASES = 8
 """How many cases of the conditions around a read one proof tells apart."""
 _MAX_LENGTH = 600
 """Of how many sizes and attributes an expression is made, written out, in which proofs look at the rules of dimensions."""
-_MAX_CASES_OF_MINIMA = 100
+_MAX_WORDS = 120
+"""How many characters what an index runs over takes at most in a message, where the names of sizes are shorter."""
+_MAX_CASES_OF_MINIMA = 800
 """How many times one proof tells the two cases of a minimum of sizes apart."""
 
 
@@ -437,13 +439,7 @@ class BoundsChecker:
                 continue
             if all(self.knowledge.nonnegative(f, ranges, access.conditions) for f in (index, dim - 1 - index)):
                 continue
-            inside, prover = self.expand(index), Prover(self.facts, {n: self.expand(e) for n, e in ranges.items()})
-            low, negative = prover.least(inside), prover.least(-inside)
-            runs = (
-                f" runs from {low} to {-negative}" if low is not None and negative is not None else " has no range that is known"
-            )
-            if low is not None and index.indices() == set():
-                runs = " stands"
+            runs = " stands" if index.indices() == set() else self._runs(index, ranges)
             message = f"the read may fall outside '{operand.name}': {index}{runs} on an axis of size {dim_text(dim)}"
             hint = "write pad(..., value), or state what is known under check or require"
             if index.constant is not None and index.constant < 0:
@@ -451,6 +447,19 @@ class BoundsChecker:
             if read.operand in self.stepping.get(access.statement.target, ()):
                 hint = f"say where '{read.operand}' starts: pad({format_expr(read)}, 0), or a value in place of 0"
             self.found.error(message, read.span, hint)
+
+    def _runs(self, index: Affine, ranges: Mapping[str, Affine]) -> str:
+        """Return what an index runs over in words: with the rules of sizes where these are short, else with their names."""
+        expanded = {n: self.expand(e) for n, e in ranges.items()}
+        for inside, around in ((self.expand(index), expanded), (index, ranges)):
+            prover = Prover(self.facts, around)
+            low, negative = prover.least(inside), prover.least(-inside)
+            if low is None or negative is None:
+                return " has no range that is known"
+            runs = f" runs from {low} to {-negative}"
+            if len(runs) <= _MAX_WORDS:
+                break
+        return runs
 
 
 def ranges_of(statement: Assign, target: Operand) -> dict[str, Affine]:

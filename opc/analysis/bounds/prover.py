@@ -14,7 +14,7 @@ from functools import cached_property, lru_cache
 from opc.analysis.bounds.examples import Examples
 from opc.analysis.bounds.quotients import Parts, cleared, divisions, every_division, factors, parts_of_index, quotient, split_off
 from opc.analysis.value_types import affine_of, flag_of, presence
-from opc.ir.affine import Affine, Atom, Dim, FloorDiv, GroupSize, Index, Minimum, Mod, Symbol
+from opc.ir.affine import Affine, Atom, Dim, FloorDiv, GroupSize, Index, Minimum, Mod, Symbol, parts_of
 from opc.ir.comparisons import OPPOSITE, told
 from opc.ir.dtypes import DType
 from opc.ir.expr import Call, Const, Expr, Present, Select, StrConst
@@ -360,7 +360,8 @@ class Prover:
             return True
         if not facts:
             return False
-        own = factors(f)
+        # What is divided takes part once the division is replaced by a bound.
+        own = factors(f).union(*(factors(part) for d in divisions(f) for part in parts_of(d)))
         return any(self._closed(f - g, facts - 1) for g, of in self._size_factors if not of.isdisjoint(own))
 
     def _withoutdivisions(self, f: Affine) -> bool:
