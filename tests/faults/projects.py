@@ -124,7 +124,12 @@ def _distribution(word: str, work: Path) -> Mapping[str, object]:
 
 
 def _skeleton(path: str, text: str) -> object:
-    return None if path.endswith((".yaml", ".j2")) else skeleton(path, text)
+    if path.endswith((".yaml", ".j2")):
+        return None
+    found: Any = skeleton(path, text)
+    if path == "pyproject.toml":  # where a word is what a link is called
+        found["project"]["urls"] = [*found["project"]["urls"].values()]
+    return found
 
 
 def _keys(text: str) -> list[str]:

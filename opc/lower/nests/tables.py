@@ -61,8 +61,10 @@ def with_tables(op: Op) -> Op:
         tables = _Tables(op, s, namer)
         if dear and tables.has_dear_values() and row_nest(op, s):
             s = replace(s, value=tables.with_dear_values(s.value, known))
-        scatter = _is_scatter(op, s)
-        if traits(s.value) & INDEX and (scatter or row_nest(op, s)):
+        # What the statement reads now.
+        held = replace(op, temporaries=(*op.temporaries, *temporaries, *tables.operands))
+        scatter = _is_scatter(held, s)
+        if traits(s.value) & INDEX and (scatter or row_nest(held, s)):
             s = replace(s, value=tables.replaced(s.value, {}))
         if scatter:
             s = replace(s, value=tables.with_index_tables(s.value, {}))
