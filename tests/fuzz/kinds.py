@@ -6,6 +6,7 @@ has 64 bits; "w3" is the literal 3 and "w3|-1" a choice between two, which take 
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from operator import add, and_, floordiv, lshift, mod, mul, or_, rshift, sub, xor
 
 from tests.fuzz.scalars import BITS, wrapped
@@ -34,8 +35,11 @@ def arithmetic(op: str, a: str, b: str) -> str:
     return "w"
 
 
-def join(a: str, b: str) -> str:
-    """Return the type of an operation on both: a number without dtype takes the other's, and what it does not hold is int64."""
+def join(a: str, b: str, listed: Mapping[str, Collection[str]]) -> str:
+    """Return the type of an operation on both: a number without dtype takes the other's, and what it does not hold is int64.
+
+    A type variable holds what each of its integer dtypes does: `listed` has these by what it stands for.
+    """
     if a == b or b == "b":
         return a
     if "f" in (a, b):
@@ -46,7 +50,7 @@ def join(a: str, b: str) -> str:
         return "w" if "w" in (a, b) else f"{a}|{b[1:]}"
     number, dtype = (a, b) if is_whole(a) else (b, a)
     values = values_of(number)
-    return dtype if values and all(v == wrapped(v, dtype) for v in values) else "int64"
+    return dtype if values and all(v == wrapped(v, d) for v in values for d in (dtype, *listed.get(dtype, ()))) else "int64"
 
 
 def as_type(code: str, kind: str, wanted: str) -> str:

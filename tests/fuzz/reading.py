@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import yaml
 
-from tests.fuzz.scalars import FLOATS
+from tests.fuzz.scalars import BITS, CLASSES, FLOATS
 from tests.fuzz.translate import Dim, Frame, Translator, group_name
 
 Tensor = dict[tuple[int, ...], Any]
@@ -248,6 +248,11 @@ class Call:
             if spec.inputs[n][0] in spec.types:
                 self.types[spec.inputs[n][0]] = str(array.dtype)
         self.types.update(types)
+        # The integers among what a variable may stand for, by what it does.
+        self.listed: dict[str, set[str]] = {}
+        for n, dtype in self.types.items():
+            named = {d for entry in spec.types.get(n, ()) for d in CLASSES.get(entry, (entry,))}
+            self.listed.setdefault(dtype, set()).update(named & BITS.keys())
         self.dims: dict[str, int] = {}
         self.groups: dict[str, tuple[int, ...]] = {}
         self.own: dict[str, tuple[int, ...]] = {}

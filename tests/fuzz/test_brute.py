@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 import yaml
@@ -186,3 +187,17 @@ def test_recurrences_and_orders(text: str) -> None:
         _, shape, values = found[name]
         got = np.array([values[at] for at in np.ndindex(shape)], np.float64).reshape(shape)
         assert np.all((got >= answer.bounds.low) & (got <= answer.bounds.high)), name
+
+
+def test_a_literal_beside_a_variable_of_several_integers() -> None:
+    """Of int2 and uint4 both hold 1, and one alone 9: beside that both are computed in 64 bits, whichever is called with."""
+    text = (
+        "op: probe\ndomain: test\nversion: 1\ndoc: A probe.\ntypes: {Q: [uint4, int2]}\ninputs: {q: 'Q[N]'}\n"
+        "outputs: {y: 'int64[N]', z: 'int64[N]'}\ngradient: none\n"
+        "kernel: |\n  y[n] = cast(int64, q[n] * 9)\n  z[n] = cast(int64, (q[n] << 1) * q[n])\n"
+    )
+    inputs = {"q": np.array([15]).astype(ml_dtypes.uint4)}
+    found = brute.evaluate(text, inputs, {})
+    sure = evaluate(compile_text(text, "probe").forward, inputs, {})
+    for name, value in (("y", 135), ("z", 450 % 256 - 256)):
+        assert found[name][2][0,] == sure[name].value.tolist()[0] == value

@@ -219,7 +219,7 @@ class Translator:
                 if test in ("True", "False"):
                     return self.joined(e, test == "True")
                 (then, a), (other, b) = self.value(e.body), self.value(e.orelse)
-                kind = join(a, b)
+                kind = join(a, b, self.call.listed)
                 return f"({as_type(then, a, kind)} if {test} else {as_type(other, b, kind)})", kind
             case ast.BoolOp():
                 word = " and " if isinstance(e.op, ast.And) else " or "
@@ -278,7 +278,7 @@ class Translator:
             other = self.value(e.orelse if chosen else e.body)[1]
         except KeyError:
             return code, kind
-        both = join(kind, other)
+        both = join(kind, other, self.call.listed)
         return as_type(code, kind, both), both
 
     def logic(self, codes: list[str], word: str) -> str:
@@ -345,16 +345,16 @@ class Translator:
             fill = ({"f": "0.0", "b": "False"}.get(kind, "0"), kind)
         if fill is None:
             return f"read_(values_, '{name}', {index})", kind
-        both = kind if fill[1] == "f" else join(kind, fill[1])
+        both = kind if fill[1] == "f" else join(kind, fill[1], self.call.listed)
         return f"padded_(values_, '{name}', {index}, lambda: {as_type(*fill, both)})", both
 
     def binary(self, op: str, left: tuple[str, str], right: tuple[str, str]) -> tuple[str, str]:
         (a, s), (b, t) = left, right
-        if op == "pow" and join(s, t) in BITS:
-            return f"whole_power_({a}, {b}, '{join(s, t)}')", join(s, t)
+        kind = join(s, t, self.call.listed)
+        if op == "pow" and kind in BITS:
+            return f"whole_power_({a}, {b}, '{kind}')", kind
         if op in ("div", "pow"):
             return f"{'div_' if op == 'div' else 'power_'}({as_type(a, s, 'f')}, {as_type(b, t, 'f')})", "f"
-        kind = join(s, t)
         if kind == "f":
             a, b = as_type(a, s, kind), as_type(b, t, kind)
         code = f"{EXACT[op]}({a}, {b})" if op in EXACT else f"({a} {SIGNS[op]} {b})"
