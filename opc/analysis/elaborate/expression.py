@@ -6,12 +6,11 @@ told once and all are told.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Sequence
 
 from opc.analysis.elaborate.absence import conditional, told, where_present
 from opc.analysis.elaborate.calls import CallTyper
-from opc.analysis.elaborate.literals import is_beyond
+from opc.analysis.elaborate.literals import INT64, UINT64, fold_bits, is_beyond, whole_number
 from opc.analysis.elaborate.ordering import OrderTyper
 from opc.analysis.elaborate.reading import ReadTyper
 from opc.analysis.elaborate.scope import CONSTANTS, DTYPE_NAMES, FORMS, Scope
@@ -48,19 +47,8 @@ _INSTEAD = {
 }
 """What to write in place of a name that stands elsewhere, by how the message begins that says what it is."""
 
-_INT64 = range(-(2**63), 2**63)
-_UINT64 = range(2**64)
-_LOW_BITS = frozenset(2**n - 1 for n in range(1, 63))
-"""The numbers that choose bits from the lowest on."""
 _OF_BOOLS = {"bit_and": "and", "bit_or": "or", "bit_xor": "ne", "bit_not": "not"}
 """What an operator on bits is on booleans."""
-_OF_LITERALS: dict[str, Callable[[int, int], int]] = {
-    "bit_and": operator.and_,
-    "bit_or": operator.or_,
-    "bit_xor": operator.xor,
-    "shift_left": operator.lshift,
-    "shift_right": operator.rshift,
-}
 
 
 class ExpressionTyper:
@@ -98,7 +86,7 @@ class ExpressionTyper:
                     return None
                 if isinstance(tree.value, bool | float):
                     return Const(tree.value, DType.BOOL if isinstance(tree.value, bool) else Weak.FLOAT, tree.span)
-                return _whole(tree.value, tree.span)
+                return whole_number(tree.value, tree.span)
             case Name():
                 return self._name(tree)
             case Operation():
@@ -391,19 +379,19 @@ class ExpressionTyper:
             case "minimum" | "maximum" if self.sizes and not a.indices() and not b.indices():
                 return minimum(a, b) if fn == "minimum" else maximum(a, b)
             case _:
-                return _fold_bits(fn, a, b)
+                return fold_bits(fn, a, b)
 
     def index_value(self, value: Affine, span: Span) -> Expr | None:
         """Return an integer expression as a value: a literal where it is a plain number."""
         constant = value.constant
-        if constant is None and all(c in _INT64 for _, c in value.terms):
+        if constant is None and all(c in INT64 for _, c in value.terms):
             return IndexValue(value, span)
-        if constant is None or (constant not in _INT64 and constant not in _UINT64):
+        if constant is None or (constant not in INT64 and constant not in UINT64):
             self._error(
                 "this number does not fit in 64 bits", span, "convert a part to a floating type, or write it with a point: 1.0"
             )
             return None
-        return _whole(constant, span)
+        return whole_number(constant, span)
 
     def _mismatch(self, fn: str, args: tuple[Expr, ...], span: Span, what: str) -> None:
         types = [a.type for a in args]
@@ -460,27 +448,6 @@ class ExpressionTyper:
         return self.widths.remember(conditional(cond, then, other, result, tree.span), own)
 
 
-def _fold_bits(fn: str, a: Affine, b: Affine) -> Affine | None:
-    """Return an operator on bits as an index expression: of two numbers, or where it multiplies or divides by a power of two."""
-    left, right = a.constant, b.constant
-    if fn == "bit_and" and left is not None and right is None:
-        return _fold_bits(fn, b, a)
-    if right is None or fn not in _OF_LITERALS:
-        return None
-    if left is not None:
-        # No memory holds what Python makes of a large count.
-        return Affine.of(_OF_LITERALS[fn](left, min(right, 64) if fn.startswith("shift") else right))
-    match fn:
-        case "bit_and" if right in _LOW_BITS:
-            return a % (right + 1)  # of a negative number too
-        case "shift_left" if right < 63:
-            return a * (1 << right)
-        case "shift_right" if right < 63:
-            return a // (1 << right)
-        case _:
-            return None
-
-
 def _of_text(e: Call) -> Sequence[AttrRef]:
     """Return the attribute that a comparison with a text is of, none of another call."""
     return [a for a in e.args if isinstance(a, AttrRef)] if any(isinstance(a, StrConst) for a in e.args) else []
@@ -490,14 +457,6 @@ def undecided(e: Expr) -> Expr | None:
     """Return the first condition in `e` that chooses between whole numbers and decides no size, None where each may."""
     chosen = (part.cond for part in walk(e) if isinstance(part, Select) and is_integer(part.type))
     return next((cond for cond in chosen if decided(cond) is None), None)
-
-
-def _whole(value: int, span: Span) -> Expr:
-    """Return a whole number as a literal; one that uint64 alone holds has that type."""
-    if value in _INT64:
-        return Const(value, Weak.INT, span)
-    # A conversion wraps: every target has the number of 64 bits that is negative as an int64.
-    return Cast(Const(value - _UINT64.stop, Weak.INT, span), DType.UINT64, span)
 
 
 def _one_side(types: Sequence[ValueType]) -> str:

@@ -1,12 +1,29 @@
-"""Numbers that are made of literals alone: what they come to, so that one that no type holds is refused where it is written."""
+"""Literals, and what operators on them come to: numbers of 64 bits, and doubles, of which one that no type holds is refused."""
 
 from __future__ import annotations
 
 import math
+import operator
+from collections.abc import Callable
 
 from opc.analysis.shapes.scalar import function
-from opc.ir.expr import Call, Const, Expr
+from opc.diagnostics import Span
+from opc.ir.affine import Affine
+from opc.ir.dtypes import DType, Weak
+from opc.ir.expr import Call, Cast, Const, Expr
 from opc.ir.node import memoised
+
+INT64 = range(-(2**63), 2**63)
+UINT64 = range(2**64)
+_LOW_BITS = frozenset(2**n - 1 for n in range(1, 63))
+"""The numbers that choose bits from the lowest on."""
+_OF_LITERALS: dict[str, Callable[[int, int], int]] = {
+    "bit_and": operator.and_,
+    "bit_or": operator.or_,
+    "bit_xor": operator.xor,
+    "shift_left": operator.lshift,
+    "shift_right": operator.rshift,
+}
 
 _OPERATORS = frozenset({"add", "sub", "mul", "div", "pow", "neg"})
 
@@ -32,4 +49,33 @@ def is_beyond(e: Expr) -> bool:
     return all(p is not None and math.isfinite(p) for p in parts) and not (e.fn == "div" and parts[-1] == 0)
 
 
-__all__ = ["is_beyond", "number_of"]
+def whole_number(value: int, span: Span) -> Expr:
+    """Return a whole number as a literal; one that uint64 alone holds has that type."""
+    if value in INT64:
+        return Const(value, Weak.INT, span)
+    # A conversion wraps: every target has the number of 64 bits that is negative as an int64.
+    return Cast(Const(value - UINT64.stop, Weak.INT, span), DType.UINT64, span)
+
+
+def fold_bits(fn: str, a: Affine, b: Affine) -> Affine | None:
+    """Return an operator on bits as an index expression: of two numbers, or where it multiplies or divides by a power of two."""
+    left, right = a.constant, b.constant
+    if fn == "bit_and" and left is not None and right is None:
+        return fold_bits(fn, b, a)
+    if right is None or fn not in _OF_LITERALS:
+        return None
+    if left is not None:
+        # No memory holds what Python makes of a large count.
+        return Affine.of(_OF_LITERALS[fn](left, min(right, 64) if fn.startswith("shift") else right))
+    match fn:
+        case "bit_and" if right in _LOW_BITS:
+            return a % (right + 1)  # of a negative number too
+        case "shift_left" if right < 63:
+            return a * (1 << right)
+        case "shift_right" if right < 63:
+            return a // (1 << right)
+        case _:
+            return None
+
+
+__all__ = ["INT64", "UINT64", "fold_bits", "is_beyond", "number_of", "whole_number"]

@@ -31,7 +31,7 @@ from opc.testing.oracle.frame import UndecidedError
 from opc.testing.oracle.numbering import ValueNumbers, compares
 from opc.testing.references.points import FEW, FEWER, Point, binding_of, drawn, finite, points, second_order_points
 from opc.testing.references.sharpness import STEP, narrow, sharpest
-from opc.testing.references.tally import GradientResult, Tally, are_apart, decides, dot
+from opc.testing.references.tally import GradientResult, Tally, decides, dot
 
 Begin = Callable[[str], object]
 """Is told the name of what begins."""
@@ -73,29 +73,40 @@ def jumps(op: Op) -> bool:
 
 
 def _meet(tally: Tally, segments: Iterable[_Segment], rng: np.random.Generator, label: str) -> None:
-    """Record whether the enclosures of both sides of the theorem overlap on some of the segments around a point."""
-    sides = None
+    """Record what a point decides: on the first of the segments around it, or where that fails on another that decides."""
+    first: Tally | None = None
     for segment in segments:
-        try:
-            cotangents = segment.cotangents(rng)
-        except (DomainError, ShapeError):
-            return
-        try:
-            if any(not u.all() for u in cotangents.values()) and not segment.hold(cotangents):
-                tally.undecided += 1
-                return
-            sides = segment.sides(cotangents)
-            if not decides(*sides) and segment.sharpen(cotangents):
-                sides = segment.sides(cotangents)
-        except (EmptyReductionError, UndecidedError):
-            return  # an output without elements needs no maximum; its gradient may, and is refused
-        except (DomainError, ShapeError) as reason:
-            tally.without_value(reason, label)
-            return
-        if not (decides(*sides) and are_apart(*sides[:2])):
+        own = Tally(tally.name)
+        _meet_on(own, segment, rng, label)
+        if first is None:
+            first = own
+        elif own.decided and not own.message:
+            first = own
             break
-    if sides is not None:
+        if not (first.decided and first.message):
+            break
+    if first is not None:
+        tally.add(first)
+
+
+def _meet_on(tally: Tally, segment: _Segment, rng: np.random.Generator, label: str) -> None:
+    """Record whether the enclosures of both sides of the theorem overlap on a segment."""
+    try:
+        cotangents = segment.cotangents(rng)
+    except (DomainError, ShapeError):
+        return
+    try:
+        if any(not u.all() for u in cotangents.values()) and not segment.hold(cotangents):
+            tally.undecided += 1
+            return
+        sides = segment.sides(cotangents)
+        if not decides(*sides) and segment.sharpen(cotangents):
+            sides = segment.sides(cotangents)
         tally.meet(*sides, label)
+    except (EmptyReductionError, UndecidedError):
+        return  # an output without elements needs no maximum; its gradient may, and is refused
+    except (DomainError, ShapeError) as reason:
+        tally.without_value(reason, label)
 
 
 class _Segment:
@@ -312,9 +323,11 @@ def check_family(family: Family, chosen: Iterable[Case] | None = None, begin: Be
     def prove(check: Callable[..., GradientResult], name: str, *ops: Op, second: bool = False) -> None:
         begin(name)
         found = check(name, *ops, places(second, None))
-        for limit in FEWER if chosen is None else ():
-            if found.vague:
-                found = check(name, *ops, places(second, limit))
+        for limit in FEWER if found.vague and chosen is None else ():
+            fewer = check(name, *ops, places(second, limit))
+            if fewer.decided or (fewer.message and not fewer.vague):
+                found = fewer
+                break
         results.append(found)
 
     @cache

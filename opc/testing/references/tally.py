@@ -64,6 +64,13 @@ class Tally:
             middles = f"{(ends[0] + ends[1]) / 2:.9g} against {(ends[2] + ends[3]) / 2:.9g}"
             self.message = f"{label}: {middles}, bound {width:.3g}"
 
+    def add(self, other: Tally) -> None:
+        """Record what another tally of the same proof has."""
+        self.decided += other.decided
+        self.undecided += other.undecided
+        self.flat += other.flat
+        self.ratio, self.message = max(self.ratio, other.ratio), self.message or other.message
+
     def meet_elements(self, a: Bounded, b: Bounded, label: str) -> None:
         """Record for each element of two results whether its enclosures overlap."""
         scale = float(np.max(np.abs(np.where(np.isfinite(a.value), a.value, 0)), initial=0.0))
