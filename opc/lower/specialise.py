@@ -2,12 +2,12 @@
 
 A kernel with `approximate == 'tanh'` in its body is lowered once for each value, so that no loop asks and each computes only what
 its case needs. Integer and floating attributes stay variables, but where `p == 2` chooses between two ways to go through operands
-there is a case for either answer.
+there is a case for either answer. So is there where the default of `gamma` makes `x ** gamma` a few multiplications.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from itertools import islice, product
 from typing import TypeAlias
 
@@ -39,8 +39,10 @@ from opc.ir.expr import (
 from opc.ir.narrow import cells, narrow
 from opc.ir.node import remembered
 from opc.ir.op import AttributeKind, Op
+from opc.lower.powers import exponents, power_at
 from opc.lower.zeros import is_unsigned_zero
 from opc.records import dataclass, replace
+from opc.transform.simplify import simplify_expr
 
 _MOST_CASES = 8
 
@@ -134,7 +136,7 @@ def _cases(op: Op, values: tuple[tuple[str, Value], ...], numbers: bool) -> Iter
     """Yield the cases that are left when `values` are put in: an attribute is asked for only where it still matters."""
     names = _asked(op)
     attribute = next((a for a in op.attributes if a.name in names), None)
-    compared = next(_compared(op), None) if numbers and attribute is None else None
+    compared = next(_compared(op, {name for name, _ in values}), None) if numbers and attribute is None else None
     if compared is not None:
         name, number = compared
         for equal in (Equal(number, True), Equal(number, False)):
@@ -146,14 +148,18 @@ def _cases(op: Op, values: tuple[tuple[str, Value], ...], numbers: bool) -> Iter
             yield from _cases(_with(op, {attribute.name: put}), (*values, (attribute.name, value)), numbers)
 
 
-def _compared(op: Op) -> Iterator[tuple[str, int | float]]:
-    """Yield the numbers that attributes are compared with where the answer chooses between values of operands."""
+def _compared(op: Op, asked: Set[str]) -> Iterator[tuple[str, int | float]]:
+    """Yield the numbers that attributes are compared with where the answer chooses between values of operands.
+
+    Defaults that make an exponent a small whole number come last, those of attributes that nothing was `asked` of yet.
+    """
     for statement in op.body:
         for e in walk(statement.value):
             if not isinstance(e, Select) or not _attributes(e.cond):
                 continue
             if reads(e.then) and reads(e.other) and _work(e.then) != _work(e.other):
                 yield from (found for c in walk(e.cond) for found in [_comparison(c)] if found is not None)
+    yield from ((name, number) for name, number in exponents(op) if name not in asked)
 
 
 def _work(e: Expr) -> Expr:
@@ -227,9 +233,11 @@ def _simplified(e: Expr, values: Mapping[str, str | bool | Equal]) -> Expr:
                 return Const(values[name] is True, DType.BOOL, e.span)
             case Call(fn="eq" | "ne") if (found := _comparison(e)) is not None:
                 equal = values.get(found[0])
-                if not isinstance(equal, Equal) or equal.number != found[1]:
+                if not isinstance(equal, Equal) or not (equal.holds or equal.number == found[1]):
                     return e
-                return Const(equal.holds == (e.fn == "eq"), DType.BOOL, e.span)
+                return Const((equal.holds and equal.number == found[1]) == (e.fn == "eq"), DType.BOOL, e.span)
+            case Call(fn="pow", args=(base, exponent)) if (power := _power(e, values)) is not None:
+                return simplify_expr(replace(e, args=(base, Const(power, Weak.INT, exponent.span))))
             case Call(fn="eq" | "ne", args=(a, b)) if isinstance(a, StrConst) or isinstance(b, StrConst):
                 attribute, text = (a, b) if isinstance(b, StrConst) else (b, a)
                 if not isinstance(attribute, AttrRef) or not isinstance(text, StrConst) or attribute.name not in values:
@@ -252,6 +260,14 @@ def _simplified(e: Expr, values: Mapping[str, str | bool | Equal]) -> Expr:
                 return e
 
     return rewrite(e, rule)
+
+
+def _power(e: Call, values: Mapping[str, str | bool | Equal]) -> int | None:
+    """Return the whole number that an exponent is for an attribute that is known to be a number."""
+    for name, value in values.items():
+        if isinstance(value, Equal) and value.holds and (power := power_at(e, name, value.number)) is not None:
+            return power
+    return None
 
 
 def _as(chosen: Expr, e: Select) -> Expr:
