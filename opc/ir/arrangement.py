@@ -82,6 +82,10 @@ class Arrangement:
             return ends and len(own) == len(o.dims) - 1 == len(self.slots) and set(own) == placed
         return len(o.dims) == 2 and {d.name for d in o.dims if isinstance(d, Group)} == {self.picked, self.rest}
 
+    def is_untold(self, op: Op) -> bool:
+        """Whether no input of an op is sure to tell how many axes the list picks, as some derived ops have none that is mixed."""
+        return bool(self.picked and self.rest) and not any(self.is_mixed(o) and not o.optional for o in op.inputs)
+
     def is_thinned(self, o: Operand) -> bool:
         """Whether an input or output may have axes of size 1 in place of the picked ones."""
         return self.keeps is not None and o.dims == (Group(self.rest),)

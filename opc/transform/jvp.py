@@ -5,7 +5,7 @@ Each statement's tangent is the sum over its accesses of partial derivative time
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from opc.ir.dtypes import ElementType, is_floating
 from opc.ir.expr import Expr, Present, Read, ReduceAxis, may_refuse
@@ -38,6 +38,14 @@ def jvp(op: Op) -> Op | None:
     if not inputs or not outputs:
         return None
     return finish(source, _Forward(source, inputs, outputs).draft())
+
+
+def _within(part: Expr, conditions: Sequence[Expr], known: Collection[Expr]) -> Expr:
+    """Return a part under conditions of which some are `known` to lead it, each of them asked only where those before it hold."""
+    for at in range(len(conditions) - 1, -1, -1):
+        if any(c not in known for c in conditions[at:]):
+            part = scalar.select(conditions[at], part, ZERO)
+    return part
 
 
 def _tangent(o: Operand, optional: bool) -> Operand:
@@ -120,8 +128,7 @@ class _Forward:
                 part = algebra.mul(factor, scalar.cast_to(kind, moved))
                 if may_refuse(moved):
                     # Where every term of the factor is nothing, so that it was not read there, the tangent is not read either.
-                    for condition in scalar.conjuncts(support(factor)):
-                        part = part if condition in guards else scalar.select(condition, part, ZERO)
+                    part = _within(part, scalar.conjuncts(support(factor)), guards)
                 if tangent.optional:
                     # A tangent is never given without the operand it belongs to; only that must not be read where it is absent.
                     operand = access.read.operand

@@ -132,17 +132,22 @@ def support(e: Expr) -> Expr:
             return FALSE
         case Select():
             then, other = support(e.then), support(e.other)
-            return either(scalar.conjunction(e.cond, then), scalar.conjunction(scalar.negation(e.cond), other))
+            return either(_both(e.cond, then), _both(scalar.negation(e.cond), other))
         case Call(fn="add" | "sub", args=(a, b)):
             return either(support(a), support(b))
         case Call(fn="mul", args=(a, b)):
-            return scalar.conjunction(support(a), support(b))
+            return _both(support(a), support(b))
         case Call(fn="div" | "neg", args=args):
             return support(args[0])
         case Cast():
             return support(e.arg)
         case _:
             return TRUE
+
+
+def _both(a: Expr, b: Expr) -> Expr:
+    """Return `a and b`, of which nothing is left to ask where one never holds: that a call is refused is for the value itself."""
+    return FALSE if FALSE in (a, b) else scalar.conjunction(a, b)
 
 
 def either(a: Expr, b: Expr) -> Expr:

@@ -324,6 +324,13 @@ CALLS: tuple[tuple[Op, dict[str, tuple[int, ...] | None], dict[str, object], dic
     (REDUCE_JVP, {"t_x": (2, 3, 4), "w": (3,)}, {"axes": [1]}, {"t_z": (2, 3, 4), "t_m": (2, 4)}),
     (REDUCE_JVP, {"t_y": (2, 4), "w": (3,)}, {"axes": [1]}, {"t_z": (2, 3, 4), "t_m": (2, 4)}),
     (REDUCE_JVP, {"t_y": (2, 1, 4), "w": (3,)}, {"axes": [1], "keepdims": True}, {"t_z": (2, 3, 4), "t_m": (2, 1, 4)}),
+    (REDUCE_JVP, {"t_y": (2, 4), "w": (3,)}, {"axes": [1, 2]}, "reduce_jvp: axes lists 2 axes of t_z, but *R has 1"),
+    (REDUCE_JVP, {"t_y": (7,), "w": ()}, {}, "reduce_jvp: axes lists 1 axis of t_z, but *R has 0"),
+    (
+        REDUCE_JVP, {"t_y": (2, 1, 4), "w": ()}, {"axes": [1], "keepdims": True},
+        "reduce_jvp: axes lists 1 axis of t_z, but *R has 0",
+    ),
+    (REDUCE_JVP, {"t_x": (2, 3, 4), "w": ()}, {"axes": [1]}, "reduce_jvp: *R is [3] in t_x, but [] in w"),
     (SWAP, {"x": (2, 3, 4)}, {}, {"y": (2, 4, 3)}),
     (SWAP, {"x": (2, 3, 4), "b": (2, 3, 4), "w": (4,)}, {"axis1": 2, "axis2": 0}, {"y": (4, 3, 2)}),
     (SWAP, {"x": (3, 4)}, {"axis1": -1, "axis2": -2}, {"y": (4, 3)}),

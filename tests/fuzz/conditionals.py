@@ -111,6 +111,12 @@ CONDITIONALS = {
   p[n] = exp(l[n])
   loss = sum[n](-w[n] * (1 - p[n]) ** gamma * l[n]) / sum[n](w[n])""",
     ),
+    "kinks_of_what_is_guarded": (
+        TAKEN,
+        """t[n:N] = maximum(x[n], w[ids[n]]) if ids[n] >= 0 and ids[n] < M else x[n]
+  u[n:N] = abs(v[jds[n]] - t[n]) + minimum(v[jds[n]], 2) * x[n] if 0 <= jds[n] and jds[n] < K and p[n] else t[n] ** 2
+  y[n] = u[n] * (minimum(maximum(w[ids[n]], x[n]), 3) if p[n] and ids[n] >= 0 and ids[n] < M else 1)""",
+    ),
     "present_where_that_is_known": (
         BOUNDS,
         """c = maximum(x, lo) if present(lo) else x

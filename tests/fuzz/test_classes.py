@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import cache
 from itertools import cycle, islice, product
 from pathlib import Path
+from random import Random
 
 import numpy as np
 import pytest
@@ -35,6 +36,7 @@ from tests.fuzz.proof import (
     wrong_gradients,
     wrong_in_table,
     wrong_kernel,
+    wrong_twins,
 )
 from tests.fuzz.shadowed import SHADOWED
 from tests.rotation import asked
@@ -166,6 +168,7 @@ def test_every_target(name: str, libraries: Libraries, tmp_path: Path) -> None:
             some = every if optional else [*every[:6], *every[6 :: -(-len(every) // 6)]]
             bare = [maker.make("bare", sizes, absent=frozenset(optional)) for sizes in some]
             found += [f"gradient of {case.name}: {m}" for case in bare if case for m in judge.wrong_gradients(text, one, case)]
+            found += [f"twins of {name}: {m}" for turn in range(3) for m in wrong_twins(text, one, Random(f"{name}/{turn}"))]
     assert not found, "\n".join(found[:5])
 
 

@@ -100,7 +100,7 @@ class ShapeEnv:
         if how.keeps is None or not self.attributes[how.keeps]:
             return shape
         listed = self.attributes[how.axes]
-        count = len(own) if (how.picked, None) in self.groups else len(listed) if isinstance(listed, tuple) else 0
+        count = len(listed) if isinstance(listed, tuple) and listed else len(own)
         return mixed(rest, (1,) * count, self.picked(len(rest) + count))
 
     def holds(self, condition: Expr) -> bool:

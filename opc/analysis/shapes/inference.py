@@ -321,6 +321,9 @@ class _Run:
         if how is not None and how.is_mixed(step.operand):
             # Where no input has told it.
             self.place_listed(step.operand.name, len(self.env.shape_of(step.operand)))
+            listed, own = self.env.attributes[how.axes], self.env.groups.get((how.picked, None), ())
+            if how.is_untold(self.op) and isinstance(listed, tuple) and len(listed) != len(own):
+                raise self.error(f"{how.axes} lists {axes(len(listed))} of {step.operand.name}, but *{how.picked} has {len(own)}")
         self.env.outputs[step.operand.name] = self.env.seen_shape_of(step.operand)
 
     def bound(self, need: NeedOne) -> bool:

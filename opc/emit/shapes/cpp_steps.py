@@ -343,6 +343,9 @@ class StepText:
                 return
             if how.is_mixed(operand):
                 yield self._listed(how.axes, operand, f"{rest}.rank + {own}.rank")
+                if how.is_untold(self.op):
+                    names = ", ".join(map(message_literal, (how.axes, operand.name, f"*{how.picked}")))
+                    yield f"match.lists({axes}, {names}, {own}.rank)"
                 yield f"match.append({target}, {rest}, {own}, {axes})"
             else:
                 around = f"match.append_around({target}, {rest}, {axes})"

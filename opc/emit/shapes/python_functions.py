@@ -296,7 +296,9 @@ class ShapeFunctions(ListedAxes):
         entries = []
         for step in outputs:
             if self.arrangement is not None and self.arrangement.is_mixed(step.operand):
-                yield from self._list(step.operand.name, self.arranged_rank(), 4, self._given(step) if step.needs else "")
+                given = self._given(step) if step.needs else ""
+                yield from self._list(step.operand.name, self.arranged_rank(), 4, given)
+                yield from self._lists(step.operand.name, given)
             entries.append(self._shape(step.operand))
             for i, dim in enumerate(step.operand.dims):
                 if not isinstance(dim, Group) and dim.constant is None and not isinstance(dim.single, Dim):

@@ -97,6 +97,16 @@ class ListedAxes(ABC):
         method = "permute" if how.permutes else "list"
         yield bracketed(f"{self.listed} = {self._call(method)}", arguments, indent=margin)
 
+    def _lists(self, operand: str, given: str) -> Iterator[str]:
+        """Yield what holds the number of listed axes to that of the group which stands there, where no input tells both."""
+        how = self.arrangement
+        if how is None or not how.is_untold(self.op):
+            return
+        if given:
+            yield f"    if {given}:"
+        arguments = [said(how.axes), self.listed, said(operand), said(f"*{how.picked}"), self._group(how.picked)]
+        yield bracketed(self._call("lists"), arguments, indent=8 if given else 4)
+
     def arranged_rank(self) -> str:
         """Return the expression of the number of axes of mixed operands."""
         how = self.arrangement

@@ -26,7 +26,7 @@ from opc.testing.cases import samples
 from opc.testing.cases.arguments import LAYOUTS, TensorArg, few_values, mixed_values, random_values
 from opc.testing.cases.ends import far_attributes
 from opc.testing.cases.fitting import POINTS, fit
-from opc.testing.cases.index_limits import index_limits, index_values, special_indices
+from opc.testing.cases.index_limits import bordering_indices, index_limits, index_values, special_indices
 from opc.testing.cases.pairs import choices_of, missing_pairs, pairs_in
 from opc.testing.cases.sizes import (
     Shape,
@@ -115,7 +115,7 @@ class Maker:
         self.made: Counter[tuple[str, tuple[DType, ...]]] = Counter()
         self.seeds, self.owners = _seeds(op, parent), _owners(op, parent)
         self.rng = np.random.default_rng(zlib.crc32(op.name.encode()))
-        self.limits, self.special = index_limits(op), special_indices(op)
+        self.limits, self.special, self.bordering = index_limits(op), special_indices(op), bordering_indices(op)
         self.bindings = samples.bindings_of(op)
         plain = [
             a
@@ -187,7 +187,8 @@ class Maker:
                 continue
             dtype, data = resolve(o.type, binding), None
             if o.name in self.limits:
-                data = index_values(self.rng, shape, dtype, self.limits[o.name], self.special.get(o.name, []), env)
+                special, bordering = self.special.get(o.name, []), self.bordering.get(o.name, ())
+                data = index_values(self.rng, shape, dtype, self.limits[o.name], special, env, bordering)
             inputs[o.name] = TensorArg(fill(self.rng, shape, dtype) if data is None else data, layout)
         self.count += 1
         lost = [o.name for o in op.outputs if o.optional and self.owners.get(o.name) in absent]

@@ -1,13 +1,14 @@
 """Which integer inputs are indices, and of what: test calls give them values that mostly stand inside.
 
 An input is an index where a read takes it as one, itself or through a temporary, and where it is compared with an index variable,
-as a scatter does. What it is compared with besides, such as the target a loss ignores, is among its values too.
+as a scatter does. What it is compared with besides, such as the target a loss ignores, is among its values too, and so is in some
+calls what a condition on it excludes: where `x[k[i]]` is read if `k[i] < N`, the index N is no mistake.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,6 +25,9 @@ from opc.testing.oracle.bounds import Array
 SPECIAL_SHARE = 0.1
 """How many of an index's values are one that the op compares it with."""
 
+
+BORDER_SHARE = 0.5
+"""In how many calls an index has values at either side of a bound that a condition sets it."""
 
 WIDE_SHARE = 0.25
 """How many calls have indices that are computed from a value, as `length - 1`, outside of their axes too."""
@@ -154,25 +158,44 @@ def _inside(value: Expr, extent: Affine, checked: bool) -> Iterator[tuple[str, L
 
 def special_indices(op: Op) -> dict[str, list[Affine]]:
     """Return for every integer input the sizes and attributes it is compared with."""
+    return _compared(op, {"eq": (0,), "ne": (0,)})
+
+
+def bordering_indices(op: Op) -> dict[str, list[Affine]]:
+    """Return for every integer input the values next to the sizes and attributes that bound it."""
+    return _compared(op, {"lt": (-1, 0), "ge": (-1, 0), "le": (0, 1), "gt": (0, 1)})
+
+
+def _compared(op: Op, near: Mapping[str, tuple[int, ...]]) -> dict[str, list[Affine]]:
+    """Return what inputs are compared with by some comparisons, and how `near` that the values are which tell these apart."""
     result: dict[str, list[Affine]] = {}
     for e in (node for s in op.body for node in walk(s.value)):
-        if isinstance(e, Call) and e.fn in ("eq", "ne"):
-            for value, compared in (e.args, e.args[::-1]):
+        if isinstance(e, Call) and e.fn in near:
+            for (compared, value), fn in ((e.args, e.fn), (e.args[::-1], _MIRRORED[e.fn])):
                 number, read = affine_of(value), unwidened(compared)
                 if number is not None and isinstance(read, Read) and not number.indices():
                     found = result.setdefault(read.operand, [])
-                    found += [number] if number not in found else []
+                    found += [n for n in (number + offset for offset in near[fn]) if n not in found]
     return result
 
 
+_MIRRORED = {"eq": "eq", "ne": "ne", "lt": "gt", "gt": "lt", "le": "ge", "ge": "le"}
+
+
 def index_values(
-    rng: np.random.Generator, shape: tuple[int, ...], dtype: DType, limits: list[Limit], special: list[Affine], env: ShapeEnv
-) -> Array | None:
-    """Return indices that stand inside all limits; None when these depend on a loop, and anything goes."""
+    rng: np.random.Generator, shape: tuple[int, ...], dtype: DType, limits: list[Limit], special: list[Affine], env: ShapeEnv,
+    bordering: Sequence[Affine] = (),
+) -> Array | None:  # fmt: skip
+    """Return indices that stand inside all limits, but for `special` ones, and in some calls those `bordering` on a bound.
+
+    None when the limits depend on a loop, and anything goes.
+    """
     found = inside(limits, env, wide=any(limit.line for limit in limits) and rng.random() < WIDE_SHARE)
     if found is None:
         return None
     values = rng.integers(*found, shape)
+    if bordering and rng.random() < BORDER_SHARE:
+        special = [*special, *bordering]
     for e in special:
         values = np.where(rng.random(shape) < SPECIAL_SHARE, env.value(e), values)
     return np.asarray(values).astype(numpy_dtype(dtype))

@@ -152,6 +152,17 @@ class _Call:
             )
         return tuple(sorted(counted)) or tuple(range(rank))
 
+    def lists(
+        self, attribute: str, listed: Any, operand: str, group: str, own: Shape
+    ) -> None:
+        """Refuse a list of other than as many axes as a group has."""
+        if len(listed) != len(own):
+            axes = "axis" if len(listed) == 1 else "axes"
+            raise self.error(
+                f"{attribute} lists {len(listed)} {axes} of {operand}, but {group} has"
+                f" {len(own)}"
+            )
+
     def permute(
         self, attribute: str, given: Any, operand: str, rank: int
     ) -> tuple[int, ...]:

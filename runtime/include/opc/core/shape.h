@@ -141,6 +141,15 @@ class matcher {
     return true;
   }
 
+  /* As many axes are listed as a group has. */
+  bool lists(const listed_axes &axes, const char *attribute, const char *operand, const char *name, int32_t rank) {
+    int32_t count = 0;
+    for (int32_t a = 0; a < axes.rank; ++a) count += axes.has(a);
+    if (count == rank) return true;
+    return refuse("%s lists %d %s of %s, but %s has %d", attribute, static_cast<int>(count), count == 1 ? "axis" : "axes", operand, name,
+                  static_cast<int>(rank));
+  }
+
   /* The same of a permutation, which lists all axes; none listed are all in reverse. */
   bool permute(listed_axes &axes, const char *attribute, const int64_t *given, int64_t length, const char *operand, int64_t rank) {
     if (axes.rank >= 0) return has_rank(axes, operand, rank);
