@@ -69,6 +69,15 @@ class Convolution:
         """The entries of the result, in the order in which a convolution has them."""
         return (self.batch, self.channel, *(v.out for v in self.windows))
 
+    @property
+    def filters(self) -> tuple[str, ...]:
+        """The indices of `w`, in the order of its axes."""
+        return tuple(i.index or "" for i in self.w.indices if isinstance(i, Affine))
+
+    def group_start(self, out: Affine, own: Affine) -> Affine:
+        """Return the first channel of the group of `channel`, one of `out`, where a group of `x` has `own` channels."""
+        return Affine.of(0) if self.groups == Affine.of(1) else Affine.of(Index(self.channel)) // (out // self.groups) * own
+
 
 def convolution(e: Reduce) -> Convolution | None:
     """Return a sum of products as a convolution; None when it is none, or its operands have their axes in another order."""

@@ -39,6 +39,7 @@ from tests.fuzz.proof import (
     wrong_twins,
 )
 from tests.fuzz.shadowed import SHADOWED
+from tests.fuzz.windows import WINDOWS
 from tests.rotation import asked
 
 CALLS = 8
@@ -117,7 +118,7 @@ WITHOUT = {1: slice(-1), 3: slice(1, None), 5: slice(None, None, 2), 7: slice(No
 """Which optional operands some of eight calls lack: all but the last, all but the first, every other one, all."""
 
 
-EVERY = {**EXTREMES, **FORMS, **BROADCAST, **CONDITIONALS, **SHADOWED}
+EVERY = {**EXTREMES, **FORMS, **BROADCAST, **CONDITIONALS, **SHADOWED, **WINDOWS}
 
 
 @cache

@@ -6,7 +6,7 @@ numbers or list attributes, since a function hands an attribute on as it is. Eve
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from opc.analysis.patterns import is_number
 from opc.analysis.value_types import integer_of
@@ -15,9 +15,9 @@ from opc.emit.arrays.frames import ATOM, FrameScope, PythonText
 from opc.emit.onnx.arrays import OnnxArrays
 from opc.emit.onnx.sizes import BUILDER
 from opc.emit.python.text import quoted
-from opc.ir.affine import Affine, AttrInt
+from opc.ir.affine import Affine, AttrInt, Index
 from opc.ir.dtypes import is_floating
-from opc.ir.expr import Call, Expr, IndexValue, Read, Reduce, Select
+from opc.ir.expr import Axis, Call, Expr, IndexValue, Read, Reduce, Select
 from opc.records import replace
 
 
@@ -60,6 +60,14 @@ class OnnxWindows(OnnxArrays):
         groups = self.handed_on("group", [c.groups])
         if options is None or groups is None or not (pad is None or is_number(pad, 0)):
             return None
+        extents = {**scope.extents, **{a.index: a.extent for a in e.axes if isinstance(a, Axis)}}
+        if not (self.runs_over(c.x, (c.batch,), extents) and self.runs_over(c.w, c.filters, extents)):
+            return None
+        channels, (out, own) = self.operands[c.x.operand].dims[1], self.operands[c.w.operand].dims[:2]
+        if not (isinstance(channels, Affine) and isinstance(out, Affine) and isinstance(own, Affine)):
+            return None
+        if not self.boxes.is_equal(channels, own * c.groups) or c.x.indices[1] != c.group_start(out, own) + Index(c.filters[1]):
+            return None
         x, w = self.local[c.x.operand], self.local[c.w.operand]
         text = f"{BUILDER}.convolution({x}, {w}, {', '.join([*options, groups])})"
         outer = tuple(i for i in scope.frame if i in c.entries)
@@ -77,7 +85,7 @@ class OnnxWindows(OnnxArrays):
         if options is None or shape is None or not (pad is None or is_number(pad, empty)):
             return None
         outer = tuple(i for i in scope.frame if i in p.entries)
-        if outer != p.entries:
+        if outer != p.entries or not self.runs_over(p.x, p.batch, scope.extents):
             return None
         text = f"{BUILDER}.{method}({self.local[p.x.operand]}, {', '.join([*options, shape])})"
         if method == "max_pool":
@@ -88,6 +96,12 @@ class OnnxWindows(OnnxArrays):
         has_one = f"{BUILDER}.has_convolution({quoted(self.variable(e.type))})"
         name = self.either(has_one, ([], PythonText(text)), (general, average))
         return self.put_back(name.over(self.full_support(outer)), outer, scope)
+
+    def runs_over(self, x: Read, indices: Sequence[str], extents: Mapping[str, Affine]) -> bool:
+        """Whether indices run over the first axes of an operand, the whole of each: an operator takes no part of one."""
+        lengths = self.operands[x.operand].dims[: len(indices)]
+        pairs = zip(indices, lengths, strict=True)
+        return all(isinstance(n, Affine) and self.boxes.is_equal(extents[i], n) for i, n in pairs)
 
     def count_of(self, p: Pooling) -> Expr:
         """Return the number of elements of a window."""
