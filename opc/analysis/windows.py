@@ -74,9 +74,11 @@ class Convolution:
         """The indices of `w`, in the order of its axes."""
         return tuple(i.index or "" for i in self.w.indices if isinstance(i, Affine))
 
-    def group_start(self, out: Affine, own: Affine) -> Affine:
-        """Return the first channel of the group of `channel`, one of `out`, where a group of `x` has `own` channels."""
-        return Affine.of(0) if self.groups == Affine.of(1) else Affine.of(Index(self.channel)) // (out // self.groups) * own
+    def group_start(self, filters: Affine, depth: Affine) -> Affine:
+        """Return the first channel of `x` that the filter `channel` reads, one of so many filters of a depth in channels."""
+        if self.groups == Affine.of(1):
+            return Affine.of(0)
+        return Affine.of(Index(self.channel)) // (filters // self.groups) * depth
 
 
 def convolution(e: Reduce) -> Convolution | None:

@@ -1,8 +1,6 @@
 """Windows over images of which a body takes a part, or another one, than an operator of that name does."""
 
-POOLED = (
-    "  F: [float32]\ninputs: {x: 'F[N, C, H]', b: 'T[]'}\noutputs: {y: 'F[K, J, H]'}\nshape: {K: N // 2, J: 'minimum(C, 2)'}\n"
-)
+POOLED = "  F: [float32]\ninputs: {x: 'F[N, C, H]', b: 'T[]'}\noutputs: {y: 'F[K, J, H]'}\nshape: {K: N // 2, J: C // 2}\n"
 SUMMED = "  F: [float32]\ninputs: {x: 'F[N, C, H]', w: 'F[O, C, 3]', b: 'T[]'}\noutputs: {y: 'F[K, L, H]'}\n"
 FEWER = "  F: [float32]\ninputs: {x: 'F[2, C, H]', w: 'F[O, I, 3]', b: 'T[]'}\noutputs: {y: 'F[2, O, H]'}\n"
 

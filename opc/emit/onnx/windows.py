@@ -63,10 +63,11 @@ class OnnxWindows(OnnxArrays):
         extents = {**scope.extents, **{a.index: a.extent for a in e.axes if isinstance(a, Axis)}}
         if not (self.runs_over(c.x, (c.batch,), extents) and self.runs_over(c.w, c.filters, extents)):
             return None
-        channels, (out, own) = self.operands[c.x.operand].dims[1], self.operands[c.w.operand].dims[:2]
-        if not (isinstance(channels, Affine) and isinstance(out, Affine) and isinstance(own, Affine)):
+        channels, (filters, depth) = self.operands[c.x.operand].dims[1], self.operands[c.w.operand].dims[:2]
+        if not (isinstance(channels, Affine) and isinstance(filters, Affine) and isinstance(depth, Affine)):
             return None
-        if not self.boxes.is_equal(channels, own * c.groups) or c.x.indices[1] != c.group_start(out, own) + Index(c.filters[1]):
+        first = c.group_start(filters, depth)
+        if not self.boxes.is_equal(channels, depth * c.groups) or c.x.indices[1] != first + Index(c.filters[1]):
             return None
         x, w = self.local[c.x.operand], self.local[c.w.operand]
         text = f"{BUILDER}.convolution({x}, {w}, {', '.join([*options, groups])})"
