@@ -33,6 +33,7 @@ from opc.ir.op import Family, Op
 from opc.pipeline import load_family
 from opc.testing.call_file import KernelCall
 from opc.testing.cases.calls import Case, accepted
+from opc.testing.cases.ends import FAR
 from opc.testing.codelet_calls import Calls
 from opc.testing.extent import Extent
 from opc.testing.plan import expected
@@ -154,7 +155,7 @@ def _computing(op: Op, cases: Sequence[Case], most: int) -> Iterator[Case]:
 
 def _fits(case: Case) -> bool:
     """Whether Poplar has tensors of the dtypes of a call, and tiles its numbers: a vertex counts in 32 bits."""
-    return case.kind != "ends" and all(carries(DType(a.data.dtype.name)) for a in case.inputs.values() if a is not None)
+    return case.kind not in FAR and all(carries(DType(a.data.dtype.name)) for a in case.inputs.values() if a is not None)
 
 
 def _run(tasks: Sequence[Calls], name: str, sanitizers: Sequence[str], scratch: Path, path: Path) -> Iterator[Result]:

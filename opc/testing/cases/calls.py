@@ -24,7 +24,7 @@ from opc.ir.op import AttributeKind, Op, Role
 from opc.ir.recurrence import recurrences
 from opc.testing.cases import samples
 from opc.testing.cases.arguments import LAYOUTS, TensorArg, few_values, mixed_values, random_values
-from opc.testing.cases.ends import far_attributes
+from opc.testing.cases.ends import far_attributes, far_steps, fits_in
 from opc.testing.cases.fitting import POINTS, fit
 from opc.testing.cases.index_limits import bordering_indices, index_limits, index_values, special_indices
 from opc.testing.cases.pairs import choices_of, missing_pairs, pairs_in
@@ -55,7 +55,10 @@ LARGE = 2_000_000
 LARGE_OF_FEW = 600_000
 """The same where there are few calls of each kind: more than one thread's share, block of rows or panel of a product."""
 
-SAMPLE = {"sizes": 4, "dtype": 2, "broadcast": 2, "axis": 4, "attributes": 3, "ends": 2, "large": 1, "blocks": 2, "random": 5}
+SAMPLE = {
+    "sizes": 4, "dtype": 2, "broadcast": 2, "axis": 4, "attributes": 3, "ends": 2, "steps": 2, "large": 1, "blocks": 2,
+    "random": 5,
+}  # fmt: skip
 """How many calls of a kind there are in a sample, one of each other kind; of kinds that differ by element type, one for each
 type."""
 
@@ -242,6 +245,7 @@ class Maker:
                 yield self.make("ties", middle, binding, fill=few_values)
         yield from self.attributes(middle)
         yield from self.ends(middle)
+        yield from self.steps(middle)
         yield from self.optional(middle)
         most = LARGE if self.extent is Extent.WHOLE else LARGE_OF_FEW
         limit = most if self.op.derivation is None else most // 2
@@ -337,6 +341,16 @@ class Maker:
         for chosen in far_attributes(self.op, self.written) if self.written else ():
             if samples.accepts(self.op, {**self.required(), **chosen}):
                 yield self.make("ends", middle, attributes=chosen)
+
+    def steps(self, middle: Sizes) -> Iterator[Case | None]:
+        """Yield calls with int attributes at the ends of 64 bits, where the spec's own sums fit at the points of these calls."""
+        for chosen in far_steps(self.op, self.written) if self.written else ():
+            given = {**self.required(), **chosen}
+            if samples.accepts(self.op, given) and (case := self.make("steps", middle, attributes=chosen)) is not None:
+                shapes = {name: None if a is None else a.data.shape for name, a in case.inputs.items()}
+                env = infer(self.op, shapes, case.attributes)
+                if all(fits_in(o, env) for o in self.written):
+                    yield case
 
     def with_attribute(self, name: str, value: Any, sizes: Sizes) -> Case | None:
         """Return a call with a value of one attribute, or None when the op refuses it."""

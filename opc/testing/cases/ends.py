@@ -1,6 +1,7 @@
 """Int attributes at the ends of 64 bits: those that an op leaves free, in calls whose sums the language says to fit.
 
-Whatever the compiler moves from one side of a comparison to the other, or solves for an index, must hold there too.
+Whatever the compiler moves from one side of a comparison to the other, or solves for an index, must hold there too. So must what
+it does with a step that takes an index out of any axis: in `x[i*step]` of a single i, the step may be any.
 """
 
 from __future__ import annotations
@@ -9,13 +10,17 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
+from opc.analysis.shapes.environment import ShapeEnv
 from opc.ir.affine import Affine, Atom, AttrInt, Dim, FloorDiv, GroupSize, Index, Minimum, Mod
 from opc.ir.dtypes import INT64_MIN
-from opc.ir.expr import Axis, Expr, IndexValue, Read, Reduce, walk
-from opc.ir.op import Attribute, AttributeKind, Op
+from opc.ir.expr import Axis, Expr, IndexValue, Read, Reduce, children, walk
+from opc.ir.op import Assign, Attribute, AttributeKind, Op
 from opc.records import dataclass, replace
 
 LEAST, GREATEST = INT64_MIN, -INT64_MIN - 1
+
+FAR = ("ends", "steps")
+"""The kinds of calls with such attributes."""
 
 ROOM = 2**16
 """More than any index or size of an ordinary call."""
@@ -55,6 +60,14 @@ def far_attributes(op: Op, written: Sequence[Op]) -> Iterator[dict[str, Any]]:
             yield chosen
 
 
+def far_steps(op: Op, written: Sequence[Op]) -> Iterator[dict[str, Any]]:
+    """Yield attributes at the ends and beside them of which sums fit in some calls only (`fits_in`): each alone, then all."""
+    free = free_attributes(op)
+    alone = [{a.name: _value(a, end)} for end in (GREATEST, GREATEST - 1, 2**62 + 1, LEAST) for a in free]
+    together = [{a.name: _value(a, end) for a in free} for end in (GREATEST, LEAST)] if len(free) > 1 else []
+    yield from (chosen for chosen in (*alone, *together) if not all(fits(o, chosen) for o in written))
+
+
 def _value(attribute: Attribute, end: int) -> Any:
     return end if attribute.length is None else (end,) * attribute.length
 
@@ -68,6 +81,29 @@ def fits(op: Op, attributes: Mapping[str, Any]) -> bool:
     values = [a for s in op.body for e in walk(s.value) for a in _sums(e)]
     spans = _Spans(attributes, dict(op.dims), narrow=True)
     return all(spans.of(e) is not None for e in values)
+
+
+def fits_in(op: Op, env: ShapeEnv) -> bool:
+    """Whether all of them fit at every point of a call."""
+    spans = _Spans(env.attributes, {}, narrow=True, sizes=env.dims)
+    return all(_fits(s.value, replace(spans, ranges=_ranges(op, s, spans))) for s in op.body)
+
+
+def _ranges(op: Op, s: Assign, spans: _Spans) -> dict[str, Span]:
+    pairs = zip(s.indices, op.operand(s.target).dims)
+    return {i: spans.range(d) for i, d in pairs if isinstance(i, str) and isinstance(d, Affine)}
+
+
+def _fits(e: Expr, spans: _Spans) -> bool:
+    if any(spans.of(a) is None for a in _sums(e)):
+        return False
+    if isinstance(e, Reduce):
+        ranges = dict(spans.ranges or {})
+        for a in e.axes:
+            if isinstance(a, Axis):
+                ranges[a.index] = replace(spans, ranges=ranges).range(a.extent)
+        spans = replace(spans, ranges=ranges)
+    return all(_fits(c, spans) for c in children(e))
 
 
 def _sums(e: Expr) -> Iterator[Affine]:
@@ -84,11 +120,21 @@ def _sums(e: Expr) -> Iterator[Affine]:
 
 @dataclass(frozen=True, slots=True)
 class _Spans:
-    """The ends of expressions under some attributes and rules of sizes; `narrow` where no part may have more than 64 bits."""
+    """The ends of expressions under some attributes and rules of sizes; `narrow` where no part may have more than 64 bits.
+
+    In a call `sizes` has the dimensions, and `ranges` the ends of indices, those that are known.
+    """
 
     attributes: Mapping[str, Any]
     rules: Mapping[str, Affine]
     narrow: bool
+    sizes: Mapping[str, int] | None = None
+    ranges: Mapping[str, Span] | None = None
+
+    def range(self, extent: Affine) -> Span:
+        """Return the ends of an index over an extent."""
+        span = self.of(extent)
+        return 0, ROOM if span is None else max(span[1] - 1, 0)
 
     def of(self, e: Affine) -> Span | None:
         """Return the ends of an expression; None where a part of it, however its terms are added, may have too many bits."""
@@ -112,6 +158,10 @@ class _Spans:
                 return number, number
             case AttrInt():
                 return (0, 1) if atom.flag else (-ROOM, ROOM)
+            case Dim() if self.sizes is not None and atom.name in self.sizes:
+                return self.sizes[atom.name], self.sizes[atom.name]
+            case Index() if self.ranges is not None and atom.name in self.ranges:
+                return self.ranges[atom.name]
             case Dim() if atom.name in self.rules:
                 size = replace(self, narrow=False).of(self.rules[atom.name])
                 return None if size is None else (min(max(size[0], 0), GREATEST), min(max(size[1], 0), GREATEST))
@@ -137,4 +187,4 @@ class _Spans:
         return (low, high) if not self.narrow or LEAST <= low <= high <= GREATEST else None
 
 
-__all__ = ["GREATEST", "LEAST", "far_attributes", "fits", "free_attributes"]
+__all__ = ["FAR", "GREATEST", "LEAST", "far_attributes", "far_steps", "fits", "fits_in", "free_attributes"]

@@ -140,6 +140,9 @@ static void find_divided(const contraction_plan &p, divided_indices &found) {
   });
 }
 
+/* How many points a period apart there are among so many, at least one, from the first on. The period may be any number. */
+static inline int64_t points_apart(int64_t count, int64_t period) { return (count - 1) / period + 1; }
+
 /* Takes the inner loops of divided indices to the points at which these are whole, now that the outer loops are where they are. */
 static void keep_whole(contraction_plan &p, const divided_indices &all) {
   for (int32_t i = 0; i < all.count; ++i) {
@@ -149,11 +152,11 @@ static void keep_whole(contraction_plan &p, const divided_indices &all) {
     p.begin[d.inner] = 0;
     const int64_t value = start_of(*d.at, p.begin);
     int64_t first = 0;
-    while (first < period && (value + first * d.inner_scale) % d.at->divisor != 0) ++first;
+    while (first < period && first < size && (value + first * d.inner_scale) % d.at->divisor != 0) ++first;
     const bool some = first < period && first < size;
     p.begin[d.inner] = some ? first : 0;
-    p.step[d.inner] = period;
-    p.size[d.inner] = some ? (size - first + period - 1) / period : 0;
+    p.size[d.inner] = some ? points_apart(size - first, period) : 0;
+    p.step[d.inner] = p.size[d.inner] > 1 ? period : 1;
   }
 }
 
@@ -177,8 +180,8 @@ static int32_t for_residues(contraction_plan &p, const divided_indices &all, int
   int32_t code = OPC_OK;
   for (int64_t first = 0; first < d.period && first < size && code == OPC_OK; ++first) {
     p.begin[d.outer] = begin + first;
-    p.step[d.outer] = d.period;
-    p.size[d.outer] = (size - first + d.period - 1) / d.period;
+    p.size[d.outer] = points_apart(size - first, d.period);
+    p.step[d.outer] = p.size[d.outer] > 1 ? d.period : 1;
     code = for_residues(p, all, from + 1, f);
   }
   p.begin[d.outer] = begin;

@@ -134,7 +134,7 @@ OPC_INLINE T *target_of(const row_nest &n) {
   return reinterpret_cast<T *>(n.target);
 }
 OPC_INLINE int64_t target_unit(const row_nest &n, int64_t unit) { return unit / n.parts; }
-OPC_INLINE int64_t quotient_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
+OPC_INLINE int64_t quotient_up(int64_t a, int64_t b) { return a / b + (a % b > 0); }
 
 /* The range of places that a unit of a scatter adds to. */
 OPC_INLINE int64_t part_begin(const row_nest &n, int64_t unit) { return n.shared ? 0 : n.scatter_size[0] * (unit % n.parts) / n.parts; }
@@ -281,6 +281,8 @@ OPC_INLINE void finish_phases(const row_nest &n, int64_t offset, const T *phases
       row[2 * i + 1] = phases[pitch + i];
     }
   }
+  /* A period may be any number: no place behind the row is counted up to. */
+  if (period >= count) period = count;
   for (int64_t r = 0; r < period && r < count; ++r) {
     const int64_t skip = done / period;
     for (int64_t i = r + skip * period; i < count; i += period) row[i] = phases[r * pitch + i / period];
