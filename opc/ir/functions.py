@@ -291,7 +291,7 @@ _ROWS = (
         onnx_of={"nonzero": "Mod(x, y)", "integer": "Mod(x, Where(Equal(y, 0), 1, y))"},
     ),
     _operator(
-        "pow", "**", "float", "Pow(x, y)", ("y * x ** (y - 1) if y != 0 else 0", "r * log(x) if x > 0 else 0"),
+        "pow", "**", "float", "Pow(x, y)", ("y * x ** (y - 1) if y != 0 else 0", "0 if x <= 0 else r * log(x)"),
         mp="mp.power({0}, {1})", c="opc::pow({0}, {1})", numpy="power({0}, {1})", python="_power({0}, {1})", ulp=4.0,
         samples=(*POSITIVE, SAMPLES), finite=False, cost=DEAR, whole=True,
     ),

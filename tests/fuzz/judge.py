@@ -153,6 +153,8 @@ class Slope:
 
     def second(self, v: Mapping[str, Array], w: Mapping[str, Array]) -> float | None:
         """Return the derivative along `v` and `w`; None where there is a kink nearby."""
+        if self.tape.at_zeroth_power:
+            return None
 
         def central(h: float) -> float:
             corners = [a * b * self.at({n: h * (a * v[n] + b * w[n]) for n in v}) for a in (1, -1) for b in (1, -1)]
