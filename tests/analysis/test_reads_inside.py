@@ -31,6 +31,15 @@ def quantized(require: str, more: str = "") -> str:
     return spec(kernel, "x: 'T[N, K]', w: 'T[N, P]', s: 'T[N, G]'", "T[N]", require, GROUPED + more)
 
 
+BACKWARDS = "attributes: {step: {type: int, check: step < 0}}\n"
+SLICED = """\
+attributes: {start: int, step: {type: int, check: step < 0}}
+shape: {first: 'minimum(maximum(start + D if start < 0 else start, -1), D - 1)', M: 'maximum((first - step) // -step, 0)'}
+"""
+WINDOWED = (
+    "attributes: {h: int, w: int, k: {type: int, check: k >= 1}, s: {type: int, check: s >= 1}}\n"
+    "shape: {P: (h - 2*(k - 1) - 1) // s + 1, Q: (w - s*(k - 1) - 1) // s + 1}\n"
+)
 DERIVED = "shape: {P: K // 2, G: K // group}\n"
 VECTOR = "x: 'T[D]'"
 BETWEEN = "shape: {{S: {}}}\n"
@@ -57,6 +66,13 @@ BETWEEN = "shape: {{S: {}}}\n"
         spec("y[d] = x[d]*c[d // group] if d < group*R else x[d]", f"{VECTOR}, c: 'T[R]'", "T[D]", more=GROUPED),
         spec("y[d] = x[d]*c[d] if d // 2 < R else x[d]", f"{VECTOR}, c: 'T[S]', r: 'T[R]'", "T[D]", "S == 2*R"),
         spec("y[d] = x[d + 1 - 2*(d % 2)]", VECTOR, "T[D]", "D % 2 == 0"),
+        # A step backwards is minus a number that is positive.
+        spec("y[i] = x[D - 1 + i*step]", VECTOR, "T[M]", more=BACKWARDS + "shape: {M: D // -step}\n"),
+        spec("y[i] = x[i*s]", VECTOR, "T[M]", more=BACKWARDS + "shape: {s: -step, M: D // s}\n"),
+        spec("y[i] = x[first + i*step]", VECTOR, "T[M]", more=SLICED),
+        # What is required of derived sizes by name, whatever their rules are, and whether they are sizes of axes or not.
+        spec("y[i, j] = x[i*Q + j]", VECTOR, "T[P, Q]", "D == P*Q, P >= 1, Q >= 1", WINDOWED),
+        spec("y = sum[i:P, j:Q](x[i*Q + j])", VECTOR, "T[]", "D == P*Q, P >= 1, Q >= 1", WINDOWED),
         spec("y[d] = x[d + 2 - 4*((d // 2) % 2)]", VECTOR, "T[D]", "D % 4 == 0"),
         spec("y[d] = x[d // group*group + group - 1 - d % group]", VECTOR, "T[D]", "D % group == 0", GROUPED),
         spec("y[i] = x[i]", "x: 'T[N]', z: 'T[M]'", "T[M]", "M <= N"),
