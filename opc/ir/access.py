@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import combinations
+from math import prod
 from typing import TypeAlias
 
-from opc.ir.affine import Affine, AttrInt, Dim, FloorDiv, GroupSize, Index, Symbol
+from opc.ir.affine import Affine, Atom, AttrInt, Dim, FloorDiv, GroupSize, Index, Symbol
 from opc.ir.comparisons import OPPOSITE, told
 from opc.ir.dtypes import DType, TypeVar, Weak, candidates, is_integer
 from opc.ir.expr import (
@@ -75,11 +76,18 @@ class Access:
         """Return a bound of an expression from its loops' ranges, infinity where they tell none."""
         constant = 0
         for monomial, c in self._at_ends(e).terms:
-            if not monomial:
-                constant = c
-            elif c > 0 or not all(isinstance(atom, Index | Dim | GroupSize) for atom in monomial):
+            least = [self._least(atom) for atom in monomial]
+            if monomial and (c > 0 or any(low is None for low in least)):
                 return float("inf")
+            constant += c * prod(low for low in least if low is not None)
         return constant
+
+    def _least(self, atom: Atom) -> int | None:
+        """Return a lower bound of a size, an index or an attribute that is not negative, None where none is known."""
+        bounds = [0] if isinstance(atom, Index | Dim | GroupSize) else []
+        if isinstance(atom, AttrInt):
+            bounds += [-c for f in self.known if (c := (f - Affine.of(atom)).constant) is not None and c <= 0]
+        return max(bounds, default=None)
 
 
 def accesses(op: Op, e: Expr) -> Iterator[Access]:
