@@ -42,7 +42,9 @@ class Recurrences(Values):
         names = ["r0", "r1"] if self.chance(30) else ["r0"]
         found = []
         for n, name in enumerate(names):
-            back = self.pick("1", "1", "1", "2")
+            back = self.pick("1", "1", "1", "2", "width")
+            if back == "width":
+                self.attribute("width")
             others = [self.behind(other, scope, along, falls, back) for other in names]
             here = f"{names[0]}[{', '.join(scope)}]" if n else self.value(scope, 1)
             value = self.pick(*STEPS).format(others[n], here if len(names) == 1 else f"({others[1 - n]} + {here})")

@@ -117,7 +117,8 @@ def affine(e: Affine, frame: Frame, symbol: Callable[[Symbol], int]) -> Array:
     """
     if not is_far(e, symbol):
         return _affine(e, frame, symbol, np.int64)
-    return np.clip(_affine(e, frame, symbol, _number), -(2**63), 2**63 - 1).astype(np.int64)
+    # Of a single point NumPy makes a number of its own.
+    return np.asarray(np.clip(_affine(e, frame, symbol, _number), -(2**63), 2**63 - 1)).astype(np.int64)
 
 
 def wrapping(e: Affine, frame: Frame, symbol: Callable[[Symbol], int]) -> Array:
