@@ -212,6 +212,32 @@ def _against(access: Access, axis: int, index: str, falls: bool, above: bool) ->
     return f"'{read.operand}' is read at {at}, where it is not made yet"
 
 
+def in_order(op: Op) -> Op:
+    """Return the op with its statements in such an order that each reads those before it, or its own recurrence.
+
+    Where values that step together ask for one another in conditions alone, their adjoints no longer step together, and may stand
+    the other way round.
+    """
+    targets = [s.target for s in op.body]
+    position = {name: n for n, name in enumerate(targets)}
+    edges = [sorted({position[name] for name in operands_read(s.value) if name in position}) for s in op.body]
+    if all(m <= n for n, read in enumerate(edges) for m in read):
+        return op
+    found = [sorted(c) for c in components(edges)]
+    of = {n: k for k, members in enumerate(found) for n in members}
+    if all(m <= n or of[m] == of[n] for n, read in enumerate(edges) for m in read):
+        return op
+    left = {k: {of[m] for n in members for m in edges[n]} - {k} for k, members in enumerate(found)}
+    order: list[int] = []
+    while left:
+        k = min((k for k, above in left.items() if not above), key=lambda k: found[k])
+        order += found[k]
+        del left[k]
+        for above in left.values():
+            above.discard(k)
+    return op.with_body(tuple(op.body[n] for n in order))
+
+
 @remembered("_segments")
 def segments(op: Op) -> tuple[tuple[Recurrence | None, tuple[Assign, ...]], ...]:
     """Return the statements of an op in an order of computing: those of a recurrence together, the others as far as possible.
@@ -256,6 +282,7 @@ __all__ = [
     "Recurrence",
     "circles",
     "components",
+    "in_order",
     "recurrences",
     "recurrent",
     "segments",

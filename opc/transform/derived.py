@@ -23,7 +23,7 @@ from opc.ir.expr import (
 from opc.ir.narrow import narrow
 from opc.ir.node import remembered
 from opc.ir.op import Assign, Derivation, Group, Op, Operand, Role
-from opc.ir.recurrence import NotSteppingError, recurrences, recurrent, segments
+from opc.ir.recurrence import NotSteppingError, in_order, recurrences, recurrent, segments
 from opc.records import dataclass, replace
 from opc.transform.absent import presence_outside, seeds_of
 from opc.transform.asked import asking_no_more
@@ -122,9 +122,9 @@ def _finished(op: Op, draft: Draft) -> Op:
         sizes=None,
     )
     wanted = [o.name for o in results]
-    whole = inline(simplify(prune(whole, wanted)), keep={o.name for o in op.outputs})
+    whole = inline(simplify(prune(in_order(whole), wanted)), keep={o.name for o in op.outputs})
     saved = _saved(whole, op)
-    whole = tidy(prune(replace(whole, body=tuple(s for s in whole.body if s.target not in saved)), wanted))
+    whole = in_order(tidy(prune(replace(whole, body=tuple(s for s in whole.body if s.target not in saved)), wanted)))
     whole = presence_outside(asking_no_more(whole, op), seeds_of(op) | {o.name for o, _ in draft.seeds if o.optional})
     recomputed = {s.target for s in whole.body}
     used = _mentioned(whole) | op.sharing

@@ -9,7 +9,7 @@ from tests.fuzz.values import Values
 
 STEPS = (
     "0.5 * {0} + sin({1})", "tanh({0} + {1})", "sin({1}) * {0} + 1", "maximum({0}, sin({1}))", "minimum(0.5 * {0}, tanh({1}))",
-    "({0} if {1} > 0 else sin({1}))", "sin({1}) - 0.25 * {0} * sigmoid({0})",
+    "({0} if {1} > 0 else sin({1}))", "sin({1}) - 0.25 * {0} * sigmoid({0})", "(tanh({1}) if {0} < 0.5 else sin({1}))",
 )  # fmt: skip
 """What a value is made of: of that before, and of something else. None grows with the number of steps but slowly."""
 

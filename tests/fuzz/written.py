@@ -160,6 +160,10 @@ h[t:N, b, d:D] = tanh(x[t, b] + e[b, d]*p[t, b, d]) if t < l[b] else p[t, b, d];
 v[N, 3], x[B, N, D] -> y[B, N, D]; y[b, t, j] = pad(y[b, t - 1, j], 0.5)/2 \
 + sin(x[b, t, j] + sum[k:t](pad(v[N - 1 - abs(N - 1 - 2*k), j + 1], 1)))
 x[N, D], s[D] -> h[N, D]; h[t, d] = pad(h[t - 1, d], 0)/2 + (x[t, d] - sum[k:t + 1](s[d]))/N
+x[N] -> y[N]; h[i:N] = pad(g[i - 1], 0)/2 + x[i]; \
+g[i:N] = sin(pad(g[i - 1], 0)) if pad(h[i - 2], 4) < 3 else x[i]; y[i] = h[i]*g[i]
+x[N, D] -> y[N, D]; p[t:N, d:D] = sin(pad(p[t + 1, d], 1)) if pad(q[t + 1, d], 0) < 1 else x[t, d]; \
+q[t:N, d:D] = x[t, d]**2 if pad(p[t + 2, d], 1) > 0 else pad(p[t + 1, d], 0)/2; y[t, d] = p[t, d]*q[t, d]
 """
 
 DISTANT_STEPS = """
