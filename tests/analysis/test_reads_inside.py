@@ -31,6 +31,7 @@ def quantized(require: str, more: str = "") -> str:
     return spec(kernel, "x: 'T[N, K]', w: 'T[N, P]', s: 'T[N, G]'", "T[N]", require, GROUPED + more)
 
 
+PLACED = "attributes: {p: int}\n"
 BACKWARDS = "attributes: {step: {type: int, check: step < 0}}\n"
 SLICED = """\
 attributes: {start: int, step: {type: int, check: step < 0}}
@@ -66,6 +67,11 @@ BETWEEN = "shape: {{S: {}}}\n"
         spec("y[d] = x[d]*c[d // group] if d < group*R else x[d]", f"{VECTOR}, c: 'T[R]'", "T[D]", more=GROUPED),
         spec("y[d] = x[d]*c[d] if d // 2 < R else x[d]", f"{VECTOR}, c: 'T[S]', r: 'T[R]'", "T[D]", "S == 2*R"),
         spec("y[d] = x[d + 1 - 2*(d % 2)]", VECTOR, "T[D]", "D % 2 == 0"),
+        # A condition on a distance or an extreme holds of what it is made of.
+        spec("y[d] = x[abs(d - p)] if abs(d - p) < D else 0", VECTOR, "T[D]", more=PLACED),
+        spec("y[d] = x[abs(p - d)] if not D <= abs(p - d) else 0", VECTOR, "T[D]", more=PLACED),
+        spec("y[d] = x[maximum(d, p)] if maximum(d, p) < D else 0", VECTOR, "T[D]", more=PLACED),
+        spec("y[d] = x[d]*r[d + p] if minimum(d + p, R - 1 - d - p) >= 0 else 0", f"{VECTOR}, r: 'T[R]'", "T[D]", more=PLACED),
         # A step backwards is minus a number that is positive.
         spec("y[i] = x[D - 1 + i*step]", VECTOR, "T[M]", more=BACKWARDS + "shape: {M: D // -step}\n"),
         spec("y[i] = x[i*s]", VECTOR, "T[M]", more=BACKWARDS + "shape: {s: -step, M: D // s}\n"),

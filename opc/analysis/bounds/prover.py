@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
+from itertools import product
 
 from opc.analysis.bounds.examples import Examples
 from opc.analysis.bounds.quotients import Parts, cleared, divisions, every_division, factors, parts_of_index, quotient, split_off
@@ -17,7 +18,7 @@ from opc.analysis.value_types import affine_of, flag_of, presence
 from opc.ir.affine import Affine, Atom, Dim, FloorDiv, GroupSize, Index, Minimum, Mod, Symbol, parts_of
 from opc.ir.comparisons import OPPOSITE, told
 from opc.ir.dtypes import DType
-from opc.ir.expr import Call, Const, Expr, Present, Select, StrConst
+from opc.ir.expr import Call, Const, Expr, IndexValue, Present, Select, StrConst
 from opc.ir.node import memoised
 
 _MAX_FACTS = 2
@@ -59,14 +60,26 @@ def facts_of(condition: Expr, holds: bool = True) -> tuple[Affine, ...]:
         case Call(fn="and" | "or" as fn, args=(first, second)) if holds == (fn == "and"):
             return facts_of(first, holds) + facts_of(_where_given(second, presence(first, holds)), holds)
         case Call(fn="lt" | "le" | "gt" | "ge" | "eq" | "ne" as fn, args=(left, right)) if not isinstance(right, StrConst):
-            a, b = affine_of(left), affine_of(right)
-            if a is None or b is None:
-                return ()
-            found = told(fn if holds else OPPOSITE[fn], a, b)
+            relation = fn if holds else OPPOSITE[fn]
+            below = relation in ("lt", "le")
+            pairs = product(_pieces(left, below), _pieces(right, not below)) if relation not in ("eq", "ne") else [(left, right)]
+            sides = [(affine_of(one), affine_of(other)) for one, other in pairs]
+            found = tuple(f for a, b in sides if a is not None and b is not None for f in told(relation, a, b))
             return found + tuple(g for f in found if (g := divisible(f)) is not None)
         case _:
             flag = flag_of(condition)
             return () if flag is None else (flag - 1,) if holds else (-flag,)
+
+
+def _pieces(e: Expr, below: bool) -> list[Expr]:
+    """Return what is below a bound wherever `e` is, or above it: `a` and `-a` for `abs(a)`."""
+    match e:
+        case Call(fn="abs", args=(arg,)) if below and (a := affine_of(arg)) is not None:
+            return [IndexValue(a), IndexValue(-a)]
+        case Call(fn="maximum" | "minimum" as fn, args=(first, second)) if below == (fn == "maximum"):
+            return [*_pieces(first, below), *_pieces(second, below)]
+        case _:
+            return [e]
 
 
 def cases_of(condition: Expr, holds: bool = True) -> list[tuple[Affine, ...]]:
