@@ -24,7 +24,7 @@ _LOG = logging.getLogger("opc")
 _PLAIN = frozenset((type(None), bool, int, float, str, list, tuple))
 """Types of attributes, and of an optional input that is absent: no tensors of any framework."""
 
-_OWNERS = dict.fromkeys(_PLAIN, "")
+_OWNERS: dict[type, str] = {}
 """The backends that own values of the types met so far; empty for those of none."""
 
 
@@ -63,10 +63,10 @@ class LoadedOp:
             owners = [_owner(value) for value in values]
             name = next((owner for owner in owners if owner not in ("", "numpy")), None)
             if name is not None:
-                if any(owner not in ("", name) or (not owner and hasattr(v, "__array__")) for v, owner in zip(values, owners)):
+                if any(owner not in ("", name) or (not owner and _is_array(v)) for v, owner in zip(values, owners)):
                     self._check_alike(args, kwargs)
-                if name not in self.__dict__:
-                    self._build_for(name)
+                # In any call: where `torch.compile` starts anew, it must find the same way through this function.
+                self._build_for(name)
                 if name not in self._with_gpu and getattr(values[owners.index(name)], "is_cuda", False):
                     self._build_for_gpu(name)
                 try:
@@ -193,6 +193,11 @@ class LoadedOp:
 
 def _owner(value: Any) -> str:
     """Return the name of the backend that a value is a tensor of, `numpy` for its arrays; empty for what is no tensor."""
+    # A number may be a symbol to `torch.compile`, which knows its type alone.
+    return "" if type(value) in _PLAIN else _tensor_owner(value)
+
+
+def _tensor_owner(value: Any) -> str:
     found = _OWNERS.get(type(value))
     if found is None:
         from opc.backends import registry
@@ -203,7 +208,12 @@ def _owner(value: Any) -> str:
 
 
 # `torch.compile`, which could not follow the search for a tensor's backend, calls it and goes on.
-_owner._dynamo_marked_constant = True  # type: ignore[attr-defined]  # a mark that torch reads off functions
+_tensor_owner._dynamo_marked_constant = True  # type: ignore[attr-defined]  # a mark that torch reads off functions
+
+
+def _is_array(value: Any) -> bool:
+    """Whether a value of no framework is something like an array all the same."""
+    return type(value) not in _PLAIN and hasattr(value, "__array__")
 
 
 def _kind(value: Any) -> str:

@@ -190,6 +190,27 @@ def test_loading_leaves_no_file_open(spec: Path) -> None:
 
 
 @pytest.mark.rotating
+@pytest.mark.parametrize("dynamic", [None, True])
+def test_attributes_change_within_torch_compile(tmp_path: Path, dynamic: bool | None) -> None:
+    """torch.compile makes a symbol of a number that changes, whether it calls the op's own function or one of several."""
+    import torch
+
+    head = "domain: tests\nversion: 1\ndoc: A test.\ntypes: {T: floating}\nattributes: {k: {type: int, check: k > 0}, a: float}\n"
+    one, several = tmp_path / "steps.yaml", tmp_path / "totals.yaml"
+    shape = "outputs: {y: 'T[M]'}\nshape: {M: (N - 1) // k + 1}\nrequire: [N > 0]\n"
+    one.write_text(f"op: steps\n{head}inputs: {{x: 'T[N]'}}\n{shape}kernel: y[i] = x[i*k] * a\n")
+    stars = "ranks: {S: [1, 2]}\ninputs: {x: 'T[N, *S]'}\n"
+    several.write_text(f"op: totals\n{head}{stars}{shape.replace('[M]', '[M, *S]')}kernel: y[i, *S] = x[i*k, *S] * a\n")
+    x = torch.arange(12.0).reshape(6, 2)
+    for path, v in ((one, x[:, 0]), (several, x)):
+        op = opc.load(path)
+        torch._dynamo.reset()  # it counts how often it compiled the code below
+        compiled = torch.compile(lambda v, k, a, op=op: op(v, k=k, a=a), fullgraph=True, backend="aot_eager", dynamic=dynamic)
+        for k in (1, 2, 3, 4):
+            assert compiled(v, k, 0.5 * k).tolist() == (v[::k] * 0.5 * k).tolist()
+
+
+@pytest.mark.rotating
 def test_torch_compile_builds_what_it_meets_first(spec: Path) -> None:
     import torch
 

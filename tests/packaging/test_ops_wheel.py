@@ -145,6 +145,9 @@ def test_torch_and_onnx_runtime(python: Callable[..., str]) -> None:
         "assert 'torch' not in sys.modules\n"
         "import torch\n"
         "print(torch.ops.mine_ops.scaled(torch.ones(2), 3.0), type(torch.__loader__) is type(torch.__spec__.loader))\n"
+        # The first call of all is one that torch.compile meets, the attribute another in each.
+        "compiled = torch.compile(lambda x, by: my_ops.scaled(x, factor=by), fullgraph=True, backend='aot_eager')\n"
+        "print(*(compiled(torch.ones(1), 0.5 * n).item() for n in range(4)))\n"
         "x = torch.ones(2, requires_grad=True)\n"
         "my_ops.scaled(x, factor=4.0).sum().backward()\n"
         "print(x.grad, *my_ops.blend(torch.tensor([1]), y=torch.tensor([2])))\n"
@@ -160,6 +163,7 @@ def test_torch_and_onnx_runtime(python: Callable[..., str]) -> None:
     )
     assert python(program, frameworks=True).splitlines() == [
         "tensor([3., 3.]) True",
+        "0.0 0.5 1.0 1.5",
         "tensor([4., 4.]) tensor([3]) tensor([-1])",
         "blend: y is a numpy.ndarray, but x is a torch.Tensor: all inputs must be of one framework",
         "[3.] [15] [-5]",

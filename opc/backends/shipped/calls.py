@@ -41,7 +41,8 @@ class Frameworks:
     ) -> None:
         """Take the module's name, and for each op the frameworks that it is for."""
         self._package, self._ops, self._tensors = package, ops, tensors
-        self._owners: dict[type, str] = dict.fromkeys(_PLAIN, "")
+        self._owners: dict[type, str] = {}
+        self._found: dict[str, dict[str, Callable[..., Any]]] = {op: {} for op in ops}
         for name in registering:
             module, _, kind = tensors[name].rpartition(".")
             register = functools.partial(self._register, name)
@@ -50,7 +51,8 @@ class Frameworks:
     def function(self, op: str) -> Callable[..., Any]:
         """Return the function of an op, documented as that for NumPy arrays."""
         plain = getattr(self._module(op, NUMPY), op)
-        found: dict[str, Callable[..., Any]] = {"": plain, NUMPY: plain}
+        found = self._found[op]
+        found[""] = found[NUMPY] = plain
         owner = self._owner
 
         @functools.wraps(plain)
@@ -76,6 +78,10 @@ class Frameworks:
 
     def _owner(self, value: Any) -> str:
         """Return the framework that a value is a tensor of; empty for none."""
+        # A number may be a symbol to torch.compile, which knows its type alone.
+        return "" if type(value) in _PLAIN else self._tensor_owner(value)
+
+    def _tensor_owner(self, value: Any) -> str:
         kind = type(value)
         found = self._owners.get(kind)
         if found is None:
@@ -83,7 +89,7 @@ class Frameworks:
         return found
 
     # torch.compile, which could not follow the search, calls it and goes on.
-    _owner._dynamo_marked_constant = True  # type: ignore[attr-defined]  # a mark that torch reads off functions
+    _tensor_owner._dynamo_marked_constant = True  # type: ignore[attr-defined]  # a mark that torch reads off functions
 
     def _search(self, value: Any) -> str:
         for name, path in self._tensors.items():
@@ -132,7 +138,8 @@ class Frameworks:
         for op, names in self._ops.items():
             if name in names:
                 try:
-                    self._module(op, name)
+                    # torch.compile follows no import: what it calls is here before.
+                    self._found[op][name] = getattr(self._module(op, name), op)
                 except ImportError as error:
                     # Whoever imports the framework need not use these operators.
                     message = f"{self._package}: {op} is not registered: {error}"
