@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from opc.analysis.shapes.inference import ShapeError
+from opc.backends.example_types import example_binding
 from opc.ir.dtypes import DType, numpy_dtype, resolve
 from opc.ir.op import Example, Family, Op
 from opc.testing.cases import samples
@@ -81,9 +82,8 @@ def check_examples(family: Family) -> Iterator[tuple[str, str]]:
     The op is evaluated in float64, and must reach each value given up to the rounding of literals and operations.
     """
     op = family.forward
-    binding = {t.name: next((d for d in reversed(t.dtypes) if d.is_floating), t.dtypes[0]) for t in op.types}
     for number, example in enumerate(family.examples):
-        wrong = _check(op, example, binding)
+        wrong = _check(op, example)
         yield f"example {number}", f"{example.span.place}: {wrong}" if wrong and example.span.place else wrong
 
 
@@ -99,10 +99,9 @@ def _stored(b: Bounds, dtype: DType) -> Bounds:
     return between(np.where(nan, np.inf, low), np.where(nan, -np.inf, high), b.nan | nan)
 
 
-def _check(op: Op, example: Example, binding: dict[str, DType]) -> str:
+def _check(op: Op, example: Example) -> str:
     values = dict(example.values)
-    chosen = {a.binds: values.get(a.name, a.default) for a in op.attributes if a.binds is not None}
-    binding = binding | {name: DType(value) for name, value in chosen.items() if value is not None}
+    binding = example_binding(op, example)
     inputs: dict[str, Array | Bounds | None] = {}
     for o in op.inputs:
         if o.name in values:
