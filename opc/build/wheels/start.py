@@ -8,6 +8,7 @@ from pathlib import Path
 
 from opc import __version__
 from opc.backends import registry
+from opc.backends.shipped import examples
 from opc.backends.templates import environment
 from opc.build import files
 from opc.build.wheels import make
@@ -70,10 +71,17 @@ def project_files(name: str, wanted: Sequence[str], *, generated: bool = False) 
         "install_opc": install(f'"{NAME}[{extras}]~={__version__}"'),
         "install_cibuildwheel": install(CIBUILDWHEEL),
         "generated": generated,
+        "functions": _functions(),
     }
     templates = environment("opc.build.wheels")
     texts = {path: templates.get_template(template).render(values) for path, template in PLACES.items()}
     return {**texts, f"specs/{FIRST_OP}.yaml": spec, f"specs/{FILE_NAME}": schema_text()}
+
+
+def _functions() -> str:
+    """Return the functions that run an example, which the proof runs them by too."""
+    text = Path(examples.__file__).read_text(encoding="utf-8")
+    return text[text.index("def ") :]
 
 
 def write(folder: Path, made: dict[str, str]) -> None:

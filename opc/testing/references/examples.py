@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from opc.analysis.shapes.inference import ShapeError
-from opc.backends.example_types import example_binding
+from opc.backends.told_examples import example_binding, plain_array
 from opc.ir.dtypes import DType, numpy_dtype, resolve
 from opc.ir.op import Example, Family, Op
 from opc.testing.cases import samples
@@ -32,7 +32,7 @@ def example_cases(family: Family) -> Iterator[Case]:
             inputs: dict[str, TensorArg | None] = {}
             for o in op.inputs:
                 dtype = numpy_dtype(resolve(o.type, binding))
-                inputs[o.name] = TensorArg(_array(values[o.name]).astype(dtype)) if o.name in values else None
+                inputs[o.name] = TensorArg(plain_array(values[o.name]).astype(dtype)) if o.name in values else None
             types = "-".join(d.value for d in binding.values())
             name = f"{op.name}/example{number:02d}-{types}"
             yield Case(name, op.name, inputs, _attributes(op, values), place=example.span.place, told=example.told)
@@ -55,17 +55,9 @@ def _numbers(value: object) -> Iterator[float]:
         yield float(value)
 
 
-def _array(value: object) -> Array:
-    """Return numbers as an array. NumPy makes floating ones of whole numbers beyond int64 that stand beside smaller ones."""
-    array = np.asarray(value)
-    whole = np.asarray(value, object)
-    beyond = array.dtype.kind == "f" and all(isinstance(v, int) and 0 <= v < 2**64 for v in whole.flat)
-    return whole.astype(np.uint64) if beyond else array
-
-
 def literal(value: object) -> Bounds:
     """Return the set of numbers a decimal literal may denote: itself where float64 holds it exactly, else its neighbours."""
-    array = _array(value)
+    array = plain_array(value)
     if array.dtype.kind != "f":
         return exact(array)
     flat = array.reshape(-1)
@@ -129,6 +121,6 @@ def _check(op: Op, example: Example) -> str:
             meets |= _meets(_stored(got, kind), expected)
         if not bool(np.all(meets)):
             index = tuple(int(i) for i in np.unravel_index(int(np.argmin(meets)), meets.shape))
-            value, said = (number_text(v[index], found[name].dtype) for v in (found[name].value, _array(want)))
+            value, said = (number_text(v[index], found[name].dtype) for v in (found[name].value, plain_array(want)))
             return f"{element_text(name, index)} is {value}, but the example says {said}"
     return ""
