@@ -74,10 +74,7 @@ def load(name: str) -> Backend:
     """
     entries = registered()
     if name not in entries:
-        if name in NAMED:
-            return _imported(NAMED[name])
-        beside = entries.get(name.removesuffix(COMPANION))
-        found = companion(backend) if beside is not None and not isinstance(backend := _make(beside), Broken) else None
+        found = _beside(name, entries)
         if found is None:
             raise SpecError([_unknown(name, entries)])
         return found
@@ -85,6 +82,24 @@ def load(name: str) -> Backend:
     if isinstance(made, Broken):
         raise SpecError([made.diagnostic])
     return made
+
+
+def unknown(wanted: Sequence[str]) -> list[Diagnostic]:
+    """Return a diagnostic for each name that no backend has.
+
+    Raises:
+        SpecError: when two distributions register the same name.
+    """
+    entries = registered()
+    return [_unknown(name, entries) for name in sorted(set(wanted)) if name not in entries and _beside(name, entries) is None]
+
+
+def _beside(name: str, entries: Mapping[str, EntryPoint]) -> Backend | None:
+    """Return the backend of a name that is not registered, which only the proof runs; None where there is none."""
+    if name in NAMED:
+        return _imported(NAMED[name])
+    beside = entries.get(name.removesuffix(COMPANION))
+    return companion(backend) if beside is not None and not isinstance(backend := _make(beside), Broken) else None
 
 
 def companion(backend: Backend) -> Backend | None:

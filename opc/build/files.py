@@ -144,7 +144,17 @@ def remove_tree(folder: Path) -> None:
 
 
 def failure(verb: str, place: Path, error: OSError) -> SpecError:
-    """Return an operating system's refusal as a diagnostic."""
+    """Return an operating system's refusal as a diagnostic: about what the user named, where that stands in the way."""
+    if error.errno in (errno.ENOTDIR, errno.EEXIST):
+        stands = next((p for p in reversed((place, *place.parents)) if p.exists() and not p.is_dir()), None)
+        if stands is not None:
+            message = f"cannot {verb} below {stands}, which is a file and not a folder"
+            return SpecError([Diagnostic(message, hint="choose another output folder with -o")])
+    if error.errno == errno.ENOENT:
+        lacking = next((p for p in reversed(place.parents) if not p.exists()), None)
+        if lacking is not None:
+            message = f"cannot make the folder {lacking}: {error.strerror or error}"
+            return SpecError([Diagnostic(message, hint="choose another output folder with -o")])
     hint = None
     if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         hint = "free some space and run the command again; what is already written stays valid"

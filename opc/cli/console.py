@@ -23,7 +23,11 @@ _RESET = "\033[0m"
 
 
 class WrongUse(Exception):
-    """The command was called wrongly; the message says how. Exit code 2."""
+    """The command was called wrongly; the message says how, or diagnostics do. Exit code 2."""
+
+    def __init__(self, *said: str | Diagnostic) -> None:
+        super().__init__(*said)
+        self.said = said
 
 
 def is_coloured(stream: TextIO) -> bool:
@@ -91,7 +95,11 @@ def guarded(command: Callable[[], Any]) -> int:
             note("interrupted")
         return end.code if isinstance(end.code, int) else OK if end.code is None else FAILED
     except WrongUse as error:
-        fail(str(error))
+        for said in error.said:
+            if isinstance(said, str):
+                fail(said)
+            else:
+                show_diagnostics([said])
         return WRONG_USE
     except KeyboardInterrupt:
         note("interrupted")
@@ -153,14 +161,14 @@ def find_specs(given: Sequence[Path] | None, files: bool = False) -> list[Path]:
         if not Path("specs").is_dir():
             raise WrongUse("there is no folder specs here: name the spec files, or a folder of them")
         given = [Path("specs")]
-    from opc.spec.files import each, file_of
+    from opc.spec.files import each, file_of, files_in
 
     found: list[Path] = []
     for path in given:
         if files:
             path = file_of(path)
         if path.is_dir():
-            inside = sorted(p for pattern in ("*.yaml", "*.yml") for p in path.glob(pattern) if p.is_file())
+            inside = files_in(path)
             if not inside:
                 raise WrongUse(f"there are no specs (*.yaml) in the folder {shown(path)}")
             found += inside

@@ -146,5 +146,15 @@ def _compare(specs: Sequence[Path], out: Path, backends: Sequence[str] | None) -
         if not found:
             say(f"{shown(package)}: fresh")
     if stale:
-        note(f"not fresh: run opc generate {' '.join(shown(s) for s in specs[:3])}{' ...' if len(specs) > 3 else ''}")
+        note(f"not fresh: run {_command(specs, out, backends)}")
     return FAILED if stale else OK
+
+
+def _command(specs: Sequence[Path], out: Path, backends: Sequence[str] | None) -> str:
+    """Return the line that writes these packages, of many specs for the first."""
+    import shlex
+
+    options = [] if out == GENERATED else ["-o", shown(out)]
+    options += [word for name in backends or () for word in ("--backend", name)]
+    more = ["..."] if len(specs) > 3 else []
+    return shlex.join(["opc", "generate", *(shown(s) for s in specs[:3]), *more, *options])

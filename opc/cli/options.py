@@ -8,6 +8,19 @@ from typing import Annotated
 import typer
 
 from opc.cli import completion
+from opc.cli.console import WrongUse
+
+
+def _known(context: typer.Context, given: list[str] | None) -> list[str] | None:
+    """Refuse names of backends that nobody registers; a shell that completes a line asks for nothing of the kind."""
+    if given and not context.resilient_parsing:
+        from opc.backends import registry
+
+        unknown = registry.unknown(given)
+        if unknown:
+            raise WrongUse(*unknown)
+    return given
+
 
 Specs = Annotated[
     list[Path] | None,
@@ -26,6 +39,7 @@ Backends = Annotated[
         "-b",
         metavar="NAME",
         help="Only this backend; may be repeated. See `opc backends`.",
+        callback=_known,
         autocompletion=completion.backends,
     ),
 ]

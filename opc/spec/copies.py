@@ -24,6 +24,8 @@ class Copies:
     """The groups that have so many axes."""
     packs: frozenset[str] = frozenset()
     """The operands and dimensions of which there are so many."""
+    owner: str = ""
+    """The group or the operand whose numbers `ranks` or `counts` list."""
     lists: frozenset[str] = frozenset()
     """The attributes that are lists of so many elements."""
     temporaries: frozenset[str] = frozenset()
@@ -57,6 +59,10 @@ class Copies:
     def counts(self, name: str) -> bool:
         """Whether a list with an element for each names this."""
         return name in self.groups or name in self.packs
+
+    def for_each(self, name: str) -> str:
+        """Return what to write where there is to be one of an operand, of which there is one, for each of several."""
+        return f"for a '{name}' of each write counts: {{{name}: {self.owner}}}"
 
     def is_several(self, name: str) -> bool:
         """Whether a name stands for an operand, a dimension or a temporary of each copy."""

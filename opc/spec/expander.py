@@ -8,7 +8,7 @@ element for each is that element. The new characters stand where those stood tha
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import field
 from itertools import pairwise
 from typing import TypeAlias
@@ -33,6 +33,10 @@ class Expander:
     copies: Copies
     named: Named | None
     found: Diagnostics
+    of: str = ""
+    """The operand whose type this is, where there is one of it."""
+    outputs: Collection[str] = ()
+    """The outputs that a body assigns."""
     tokens: list[Token] = field(init=False)
     partner: dict[int, int] = field(init=False)
     """The bracket that closes each one that opens."""
@@ -147,7 +151,7 @@ class Expander:
                 return i + 1, [self._put(i, i + 1, f"{name}{axis}")]
             of_each = f"each {self.copies.of} has a '{name}' of its own"
             message = f"there are several '{name}'" if name in self.copies.packs else of_each
-            self._refuse(i, message, "write *(...), and name it there")
+            self._refuse(i, message, self._hint_of_several(i))
         if axis is not None and name in self.copies.others and self._is_beside(i):
             self._refuse(i, f"there are as many of '{name}' as another list of numbers says", self._hint_of_other(name))
         return i + 1, None
@@ -379,3 +383,11 @@ class Expander:
 
     def _refuse(self, i: int, message: str, hint: str | None) -> None:
         self.found.error(message, self.text.span(self.tokens[i].start, self.tokens[i].end), hint)
+
+    def _hint_of_several(self, i: int) -> str:
+        """Return what to write where one of several is named: an output may be meant that there is one of for each."""
+        at = next((s.start for s in self.statements() if i in s), 0) if self.outputs else 0
+        one = self.of or self.text_of(at)
+        written = "write *(...), and name it there"
+        is_one = (self.of or one in self.outputs) and self.copies.packs and not self.copies.is_several(one)
+        return f"{self.copies.for_each(one)}; else {written}" if is_one else written

@@ -23,7 +23,7 @@ class Texts:
         one of several operands or such a name beside all stars, is one of each."""
         several = frozenset[str]()
         while True:
-            writer = Expander(text, replace(self.copies, temporaries=several), self.copies.indices, self.found)
+            writer = Expander(text, replace(self.copies, temporaries=several), self.copies.indices, self.found, outputs=outputs)
             more = {writer.text_of(s.start) for s in writer.statements() if any(writer.is_bare(i) for i in s)}
             more -= {*outputs, *self.copies.packs}
             if more <= several:
@@ -36,9 +36,9 @@ class Texts:
                 return _joined(text, writer.body())
             several |= more
 
-    def shape(self, text: SourceText, copy: int | None = None) -> SourceText:
-        """Return the type and shape of an operand, of which this is a copy where there are several."""
-        return self._written(text, self.copies.sizes, copy)
+    def shape(self, text: SourceText, copy: int | None = None, of: str = "") -> SourceText:
+        """Return the type and shape of an operand, of which this is a copy where there are several; else it is called `of`."""
+        return self._written(text, self.copies.sizes, copy, of)
 
     def sizes(self, text: SourceText) -> SourceText:
         """Return an expression of sizes and attributes."""
@@ -77,8 +77,8 @@ class Texts:
             return None
         return count_axes(Texts(self.copies, Diagnostics()).shape(SourceText.of(text, "")).value)
 
-    def _written(self, text: SourceText, named: Named | None, copy: int | None = None) -> SourceText:
-        return _joined(text, Expander(text, self.copies, named, self.found).whole(copy))
+    def _written(self, text: SourceText, named: Named | None, copy: int | None = None, of: str = "") -> SourceText:
+        return _joined(text, Expander(text, self.copies, named, self.found, of=of).whole(copy))
 
 
 def count_axes(kind: str) -> int | None:

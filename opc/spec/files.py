@@ -95,7 +95,13 @@ def apart(path: Path) -> list[Path]:
 
 def in_folder(folder: Path) -> list[Path]:
     """Return the paths of the ops whose specs stand in a folder."""
-    return sorted(each(p for pattern in ("*.yaml", "*.yml") for p in folder.glob(pattern) if p.is_file()))
+    return each(files_in(folder))
+
+
+def files_in(folder: Path) -> list[Path]:
+    """Return the files of specs that stand in a folder; links that lead nowhere too, of which who reads them tells."""
+    found = (p for pattern in ("*.yaml", "*.yml") for p in folder.glob(pattern))
+    return sorted(p for p in found if p.is_file() or (p.is_symlink() and not p.exists()))
 
 
 def each(paths: Iterable[Path]) -> list[Path]:

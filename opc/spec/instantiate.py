@@ -50,10 +50,10 @@ def _copies(root: MappingNode, instances: Sequence[Instances], numbers: Numbers)
         names = [name for i in instances if i is not own for name in i.names]
         others, lists = frozenset([*names, *_lists(root, names)]), frozenset(_lists(root, own.names))
         if own.key == RANKS:
-            made.append(Copies(number, groups=own.names, lists=lists, ranks=beside, others=others))
+            made.append(Copies(number, groups=own.names, owner=own.names[0], lists=lists, ranks=beside, others=others))
         else:
             packs = frozenset([*own.names, *(f"d_{name}" for name in own.names)])
-            made.append(Copies(number, packs=packs, lists=lists, ranks=beside, others=others))
+            made.append(Copies(number, packs=packs, owner=own.names[0], lists=lists, ranks=beside, others=others))
     return made
 
 
@@ -201,15 +201,15 @@ class _Written:
     def operands(self, key: Scalar, value: Node) -> Iterator[tuple[Scalar, Node]]:
         """Yield an operand, or each of several."""
         if not self.is_pack(key):
-            yield key, self.operand(value)
+            yield key, self.operand(value, of=key.text.value.removesuffix("?"))
             return
         for i, copy in enumerate(self.copied(key)):
             yield copy, self.operand(value, i)
 
-    def operand(self, node: Node, copy: int | None = None) -> Node:
+    def operand(self, node: Node, copy: int | None = None, of: str = "") -> Node:
         if isinstance(node, MappingNode):
-            return _under(node, {"type": partial(self.operand, copy=copy), "doc": self.numbered})
-        return self.text(node, partial(self.texts.shape, copy=copy))
+            return _under(node, {"type": partial(self.operand, copy=copy, of=of), "doc": self.numbered})
+        return self.text(node, partial(self.texts.shape, copy=copy, of=of))
 
     def shared(self, key: Scalar, value: Node) -> Iterator[tuple[Scalar, Node]]:
         """Yield an output and the input whose memory it has, or each of several outputs with the input of the same copy."""
@@ -218,8 +218,9 @@ class _Written:
         elif self.is_pack(key) and self.is_pack(value):
             yield from zip(self.copied(key), self.copied(value), strict=True)
         else:
-            several, place = (key.text.value, key.span) if self.is_pack(key) else (value.text.value, value.span)
-            self.texts.found.error(f"there are several '{several}'", place, "one output has the memory of one input")
+            several, one = (key, value) if self.is_pack(key) else (value, key)
+            hint = f"one output has the memory of one input: {self.copies.for_each(one.text.value)}"
+            self.texts.found.error(f"there are several '{several.text.value}'", several.span, hint)
 
     def listed(self, node: Node) -> Node:
         """Return a list of names, with all of several."""
@@ -250,7 +251,7 @@ class _Written:
         if not self.copies.counts(key.text.value):
             listed = self.texts.listed(value.text.value) if isinstance(value, Scalar) else None
             if listed is not None:
-                name, of = key.text.value, (self.copies.groups or sorted(self.copies.packs))[0]
+                name, of = key.text.value, self.copies.owner
                 message = f"'{name}' is one size, and '{listed}' has another value for each {self.copies.of}"
                 hint = f"for a size of each write {'ranks' if self.copies.groups else 'counts'}: {{{name.upper()}: {of}}}"
                 self.texts.found.error(message, value.span, hint)

@@ -9,8 +9,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import typer.main
 
 from opc.cli.console import WrongUse, find_specs
+from opc.cli.main import app
 from tests.cli.conftest import BAD, Outcome, spec, write
 
 Opc = Callable[..., Outcome]
@@ -73,9 +75,12 @@ def test_wrong_use_of_the_command_itself(opc: Opc, arguments: tuple[str, ...]) -
 
 
 def test_unknown_backend(opc: Opc, tmp_path: Path) -> None:
-    for command in ("generate", "build"):
-        done = opc(command, spec(tmp_path), "--backend", "numpi")
-        assert done.code == 1
+    commands = typer.main.get_group(app).commands
+    taking = [name for name, c in commands.items() if any("--backend" in p.opts for p in c.params)]
+    assert {*taking} >= {"generate", "build", "test", "package", "init"}
+    for command in taking:
+        done = opc(command, "a-name" if command == "init" else spec(tmp_path), "--backend", "numpi")
+        assert (done.code, done.out) == (2, "")
         assert "there is no backend 'numpi'" in done.err
         assert "did you mean 'numpy'?" in done.err
 

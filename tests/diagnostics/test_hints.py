@@ -11,7 +11,15 @@ from tests.diagnostics.test_positions import CASES, diagnose
 OPTIONAL = "inputs: {x: 'T[N]', 'z?': 'T[M]'}\noutputs: {y: 'T[M]'}\nkernel: y[m] = x[0]"
 CHECKED = "{a: {type: int, check: a > 0}, b: {type: int, check: b > 0}}"
 HALF_CHECKED = "{a: {type: int, check: a > 0}, b: int}"
+STEP = (
+    "counts: {p: [1, 2], N: p, g: p}\ninputs: {p: 'T[N]', g: 'T[N]'}\noutputs: {total: 'T[]', q: 'T[%s]'}\ninplace: {q: %s}\n"
+    "kernel: |\n  total[] = sum(*(g[0]))\n  q[i] = %s - g[0]"
+)
+"""A step of one parameter, where one of each is meant."""
+FOR_EACH = "for a 'q' of each write counts: {q: p}"
 HINTS: list[tuple[Case, str]] = [
+    (case(STEP % ("⟦N⟧", "⟦p⟧", "⟦p⟧[i]")), FOR_EACH),
+    (case((STEP % ("1", "q", "1")).replace("sum(*(g[0]))", "⟦g⟧[0]").replace("inplace: {q: q}\n", "")), "for a 'total' of each"),
     (kernel("y = x ^ 2", **MIXED), "convert with cast(int64, ...)"),
     (kernel("y = x if random(i) > 0.5 else 0", **MIXED), "random(seed, i)"),
     (kernel("y = x if random(x, i) > 0.5 else 0", **MIXED), "declare it as an int attribute or an integer input"),

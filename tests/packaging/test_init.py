@@ -42,7 +42,7 @@ def test_committing_yaml_adds_an_op(opc: Opc, tmp_path: Path) -> None:
     run(sys.executable, "-m", "pip", "wheel", ".", *options, "-w", tmp_path, cwd=project, environment=quiet)
     (wheel,) = tmp_path.glob("my_ops-0.1.0-cp311-abi3-*.whl")
     site = make(tmp_path / "fresh")
-    lend(site, "numpy", "cffi", "pycparser", "pytest", "pluggy", "iniconfig", "packaging", "pygments", "pyyaml")
+    lend(site, "numpy", "cffi", "pycparser", "pytest", "pluggy", "iniconfig", "packaging", "pygments")
     python = tmp_path / "fresh/bin/python"
     install(wheel, python)
     program = "import importlib.util, my_ops; print(importlib.util.find_spec('opc'), my_ops.scaled([1.0]))"

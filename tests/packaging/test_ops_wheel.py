@@ -341,7 +341,7 @@ def test_time_and_order_of_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
             1,
             "no wheel carries ops for the backend 'rknn'\n  hint: those that one carries are ",
         ),
-        (("--name", "my-ops", "-b", "torhc"), 1, "there is no backend 'torhc'"),
+        (("--name", "my-ops", "-b", "torhc"), 2, "there is no backend 'torhc'"),
         (("--name", "torch"), 1, "'torch' is a module of PyTorch, so no wheel of ops can be called 'torch'"),
         (("--name", "json"), 1, "'json' is a module of Python"),
         (("--name", "-x"), 1, "'-x' can't name a distribution"),

@@ -17,7 +17,7 @@ from opc.diagnostics import Diagnostic, SpecError
 from opc.distribution import install
 from opc.emit.python.layout import bracketed
 from opc.emit.python.text import Bracket, docstring, quoted
-from opc.ir.dtypes import DTYPES
+from opc.ir.dtypes import DTYPES, candidates
 from opc.ir.op import Family
 
 if TYPE_CHECKING:
@@ -86,8 +86,9 @@ class NumpyBackend(Backend):
         return binding.steps(family, str(include), kernel.objects(family), kernel.link_flags(family))
 
     def wheel(self, family: Family) -> WheelPart:
-        """Return the extension module, which runs on cffi."""
-        return WheelPart((binding.library_path(family),), ("numpy>=1.26", "cffi>=1.17"), without=("numpy/bindings.py",))
+        """Return the extension module, which runs on cffi; an op without a call on NumPy's own dtypes needs ml_dtypes."""
+        requires = ("numpy>=1.26", "cffi>=1.17", *(("ml_dtypes>=0.5",) if _needs_ml_dtypes(family) else ()))
+        return WheelPart((binding.library_path(family),), requires, without=("numpy/bindings.py",))
 
     def session(self, family: Family, package: Path) -> NumpySession:
         """Load the built functions."""
@@ -100,6 +101,12 @@ class NumpyBackend(Backend):
         from opc.backends.numpy.checks import NumpyChecks
 
         return NumpyChecks(session).all()
+
+
+def _needs_ml_dtypes(family: Family) -> bool:
+    """Whether an operand of the op has dtypes of ml_dtypes alone."""
+    op = family.forward
+    return any(all(d.row.numpy == "ml_dtypes" for d in candidates(o.type)) for o in (*op.inputs, *op.outputs))
 
 
 def _python_include() -> Path | None:

@@ -10,6 +10,8 @@ from opc.backends.checks import Checks, check
 from opc.backends.dtypes import foreign
 from opc.backends.numpy.session import NumpySession
 from opc.backends.sessions import as_tuple
+from opc.backends.shipped.examples import assert_answers
+from opc.backends.told_examples import told_example
 from opc.ir.dtypes import DType
 
 if TYPE_CHECKING:
@@ -32,6 +34,16 @@ class NumpyChecks(Checks[NumpySession]):
         """Return inputs and attributes of the spec's first example, in the dtypes that hold its numbers best."""
         given = self.examples((DType.FLOAT64,))[0]
         return given.arrays, given.attributes
+
+    @check("examples", when=lambda checks: checks.family.examples)
+    def answers(self) -> None:
+        """The function answers as every example says: a project's test asks an installed wheel for the same."""
+        function = getattr(self.session.module, self.family.name)
+        for number, example in enumerate(self.family.examples):
+            try:
+                assert_answers(function, [o.name for o in self.op.outputs], told_example(self.op, example))
+            except AssertionError as error:
+                raise AssertionError(f"{example.span.place or f'example {number}'}: {error}") from error
 
     @check("fast way")
     def fast_way(self) -> None:

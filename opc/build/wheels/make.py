@@ -17,7 +17,7 @@ from opc.backends.base import Backend
 from opc.backends.kernel.target import target
 from opc.backends.package import BUILD
 from opc.build import builder, manifest, toolchain
-from opc.build.wheels import archive, joint, module, tags
+from opc.build.wheels import archive, examples, joint, module, tags
 from opc.build.wheels import proof as proofs
 from opc.build.wheels.metadata import metadata, wheel_file
 from opc.build.wheels.module import OPS, Carried
@@ -25,7 +25,7 @@ from opc.build.wheels.project import Project, checked
 from opc.compiler import Stage, compile_spec
 from opc.diagnostics import Diagnostic, SpecError, Told
 from opc.records import dataclass
-from opc.spec.files import content
+from opc.spec.files import content, file_of
 
 if TYPE_CHECKING:
     from opc.ir.op import Family
@@ -38,13 +38,15 @@ NUMPY = "numpy"
 class Contents:
     """What goes into a wheel: its ops, the backends whose parts they have, and the texts of specs and of their proof by name.
 
-    `skipped` are the backends that were left out of an op, with the reasons.
+    `described` tells of each op, see `opc.build.wheels.examples`. `skipped` are the backends that were left out of an op, with
+    the reasons.
     """
 
     project: Project
     ops: tuple[Carried, ...]
     backends: tuple[Backend, ...]
     specs: Mapping[str, bytes]
+    described: str
     proof: str = ""
     skipped: Mapping[str, Mapping[str, tuple[Diagnostic, ...]]] = field(default_factory=dict)
 
@@ -92,8 +94,10 @@ def contents(
         ops.append(Carried(family, result.package, parts))
         skipped |= {family.name: left} if left else {}
     ops.sort(key=lambda c: c.family.name)
-    texts = {path.name: content(path) for path in specs}
-    return Contents(project, tuple(ops), backends, texts, proved, skipped)
+    files = [file_of(path) for path in specs]
+    texts = {file.name: content(file) for file in files}
+    described = examples.text(zip((file.name for file in files), families, strict=True))
+    return Contents(project, tuple(ops), backends, texts, described, proved, skipped)
 
 
 def write(found: Contents, dist: Path) -> Path:
@@ -126,7 +130,7 @@ def write(found: Contents, dist: Path) -> Path:
 
 
 def python_files(found: Contents, joint: Mapping[str, tuple[str, str]]) -> dict[str, bytes]:
-    """Return what the module holds beside libraries, by path: Python, stubs, the specs and their proof.
+    """Return what the module holds beside libraries, by path: Python, stubs, the specs, what is in them, and their proof.
 
     `joint` has the name and the text of each library of all ops.
     """
@@ -134,7 +138,7 @@ def python_files(found: Contents, joint: Mapping[str, tuple[str, str]]) -> dict[
     held = {path: text.encode() for path, text in texts.items()}
     for op in found.ops:
         held |= {f"{OPS}/{op.family.name}/{path}": text for path, text in _python(op).items()}
-    held |= {f"specs/{name}": text for name, text in found.specs.items()}
+    held |= {f"specs/{name}": text for name, text in found.specs.items()} | {examples.FILE: found.described.encode()}
     return held | ({"proof.json": found.proof.encode()} if found.proof else {})
 
 
@@ -160,7 +164,7 @@ def _families(specs: Sequence[Path]) -> list[Family]:
             found.append(compile_spec(spec, to=Stage.FAMILY).family)
         except SpecError as error:
             mistakes += told.new(error.diagnostics)
-    names = [path.name for path in specs]
+    names = [file.name for file in dict.fromkeys(file_of(path) for path in specs)]
     twins = sorted({name for name in names if names.count(name) > 1})
     mistakes += [Diagnostic(f"two specs are called {name}", hint="rename one of them") for name in twins]
     if mistakes:

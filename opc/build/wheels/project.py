@@ -63,13 +63,14 @@ def checked(project: Project, taken: Mapping[str, str]) -> Project:
     from opc.records import replace
 
     if not re.fullmatch(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?", project.name):
-        hint = "letters, digits, and - _ . between them"
+        hint = "a name is ASCII letters and digits, with - _ . between them, such as my-ops"
         raise SpecError([Diagnostic(f"'{project.name}' can't name a distribution", hint=hint)])
     module = project.module
-    owner = taken.get(module) or ("Python" if module in sys.stdlib_module_names else "")
+    owner = {"opc": "opc", **taken}.get(module) or ("Python" if module in sys.stdlib_module_names else "")
     if not module.isidentifier() or keyword.iskeyword(module) or owner:
         reason = f"is a module of {owner}" if owner else "is no name of a module"
-        raise SpecError([Diagnostic(f"'{module}' {reason}, so no wheel of ops can be called '{project.name}'")])
+        message = f"'{module}' {reason}, so no wheel of ops can be called '{project.name}'"
+        raise SpecError([Diagnostic(message, hint="choose another name, such as my-ops")])
     try:
         return replace(project, version=str(Version(project.version)))
     except InvalidVersion:

@@ -7,6 +7,8 @@ from importlib import metadata
 from pathlib import Path
 
 from opc import __version__
+from opc.backends import registry
+from opc.backends.shipped import examples
 from opc.backends.templates import environment
 from opc.build import files
 from opc.build.wheels import make
@@ -16,6 +18,7 @@ from opc.distribution import NAME, install
 from opc.pipeline import compile_text
 from opc.spec.schema import FILE_NAME, schema_text
 from opc.spec.template import new_spec
+from opc.spec.text import domain_problem
 
 FIRST_OP = "leaky_relu"
 """The op that a new project has."""
@@ -42,11 +45,15 @@ def project_files(name: str, wanted: Sequence[str], *, generated: bool = False) 
     Raises:
         SpecError: when no distribution can be called so, or no wheel carries ops for a backend.
     """
-    module = Project(name, "0").module
+    made = checked(Project(name, "0.1.0"), make.taken(registry.select(None)))
+    module = made.module
+    problem = domain_problem(module)
+    if problem is not None:
+        hint = f"{problem}, and '{module}' is to be the domain of the project's ops"
+        raise SpecError([Diagnostic(f"a project of ops can't be called '{name}'", hint=hint)])
     spec = new_spec(FIRST_OP, module)
     numpy, *others = make.choose(wanted, [compile_text(spec, f"{FIRST_OP}.yaml")])
     backends = (numpy, *others)
-    made = checked(Project(name, "0.1.0"), make.taken(backends))
     known = metadata.metadata(NAME).get_all("Provides-Extra") or []
     # Frameworks that have an environment of their own are those that libraries are compiled against.
     built = ",".join(b.name for b in others if b.environment is not None and b.name in known)
@@ -64,10 +71,17 @@ def project_files(name: str, wanted: Sequence[str], *, generated: bool = False) 
         "install_opc": install(f'"{NAME}[{extras}]~={__version__}"'),
         "install_cibuildwheel": install(CIBUILDWHEEL),
         "generated": generated,
+        "functions": _functions(),
     }
     templates = environment("opc.build.wheels")
     texts = {path: templates.get_template(template).render(values) for path, template in PLACES.items()}
     return {**texts, f"specs/{FIRST_OP}.yaml": spec, f"specs/{FILE_NAME}": schema_text()}
+
+
+def _functions() -> str:
+    """Return the functions that run an example, which the proof runs them by too."""
+    text = Path(examples.__file__).read_text(encoding="utf-8")
+    return text[text.index("def ") :]
 
 
 def write(folder: Path, made: dict[str, str]) -> None:

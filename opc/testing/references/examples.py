@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from opc.analysis.shapes.inference import ShapeError
+from opc.backends.told_examples import example_binding, plain_array
 from opc.ir.dtypes import DType, numpy_dtype, resolve
 from opc.ir.op import Example, Family, Op
 from opc.testing.cases import samples
@@ -31,7 +32,7 @@ def example_cases(family: Family) -> Iterator[Case]:
             inputs: dict[str, TensorArg | None] = {}
             for o in op.inputs:
                 dtype = numpy_dtype(resolve(o.type, binding))
-                inputs[o.name] = TensorArg(_array(values[o.name]).astype(dtype)) if o.name in values else None
+                inputs[o.name] = TensorArg(plain_array(values[o.name]).astype(dtype)) if o.name in values else None
             types = "-".join(d.value for d in binding.values())
             name = f"{op.name}/example{number:02d}-{types}"
             yield Case(name, op.name, inputs, _attributes(op, values), place=example.span.place, told=example.told)
@@ -54,17 +55,9 @@ def _numbers(value: object) -> Iterator[float]:
         yield float(value)
 
 
-def _array(value: object) -> Array:
-    """Return numbers as an array. NumPy makes floating ones of whole numbers beyond int64 that stand beside smaller ones."""
-    array = np.asarray(value)
-    whole = np.asarray(value, object)
-    beyond = array.dtype.kind == "f" and all(isinstance(v, int) and 0 <= v < 2**64 for v in whole.flat)
-    return whole.astype(np.uint64) if beyond else array
-
-
 def literal(value: object) -> Bounds:
     """Return the set of numbers a decimal literal may denote: itself where float64 holds it exactly, else its neighbours."""
-    array = _array(value)
+    array = plain_array(value)
     if array.dtype.kind != "f":
         return exact(array)
     flat = array.reshape(-1)
@@ -81,9 +74,8 @@ def check_examples(family: Family) -> Iterator[tuple[str, str]]:
     The op is evaluated in float64, and must reach each value given up to the rounding of literals and operations.
     """
     op = family.forward
-    binding = {t.name: next((d for d in reversed(t.dtypes) if d.is_floating), t.dtypes[0]) for t in op.types}
     for number, example in enumerate(family.examples):
-        wrong = _check(op, example, binding)
+        wrong = _check(op, example)
         yield f"example {number}", f"{example.span.place}: {wrong}" if wrong and example.span.place else wrong
 
 
@@ -99,10 +91,9 @@ def _stored(b: Bounds, dtype: DType) -> Bounds:
     return between(np.where(nan, np.inf, low), np.where(nan, -np.inf, high), b.nan | nan)
 
 
-def _check(op: Op, example: Example, binding: dict[str, DType]) -> str:
+def _check(op: Op, example: Example) -> str:
     values = dict(example.values)
-    chosen = {a.binds: values.get(a.name, a.default) for a in op.attributes if a.binds is not None}
-    binding = binding | {name: DType(value) for name, value in chosen.items() if value is not None}
+    binding = example_binding(op, example)
     inputs: dict[str, Array | Bounds | None] = {}
     for o in op.inputs:
         if o.name in values:
@@ -130,6 +121,6 @@ def _check(op: Op, example: Example, binding: dict[str, DType]) -> str:
             meets |= _meets(_stored(got, kind), expected)
         if not bool(np.all(meets)):
             index = tuple(int(i) for i in np.unravel_index(int(np.argmin(meets)), meets.shape))
-            value, said = (number_text(v[index], found[name].dtype) for v in (found[name].value, _array(want)))
+            value, said = (number_text(v[index], found[name].dtype) for v in (found[name].value, plain_array(want)))
             return f"{element_text(name, index)} is {value}, but the example says {said}"
     return ""
