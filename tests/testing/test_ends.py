@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from opc.analysis.shapes.inference import infer
 from opc.ir.op import Family, Op
 from opc.pipeline import compile_text
 from opc.testing.cases.calls import accepted
-from opc.testing.cases.ends import GREATEST, LEAST, far_attributes, fits
+from opc.testing.cases.ends import GREATEST, LEAST, far_attributes, far_steps, fits, fits_in
 from opc.testing.extent import Extent
 from opc.testing.plan import expected
 from tests.fuzz.calls import parents
@@ -61,6 +62,34 @@ def test_all_ops_of_a_family_are_called_there(spec: tuple[str, str], extent: Ext
     for op in one.ops:
         cases = [c for c in accepted(op, above.get(id(op)), random=0, extent=extent, written=one.written) if c.kind == "ends"]
         assert 0 < len(cases) <= (8 if extent is Extent.WHOLE else 2), op.name
+        assert all(expected(op, "forward", c).expected is not None for c in cases)
+
+
+STRIDED = (
+    f"{HEAD.format(name='far')}inputs: {{x: 'T[N]'}}\nattributes: {{k: {{type: int, check: k > 0}}}}\noutputs: {{y: 'T[M]'}}\n"
+    "shape: {M: (N - 1) // k + 1}\nrequire: [N > 0]\nkernel: |\n  y[i] = sum[j:M](x[i*k]) + pad(x[i*k + 1], 0)\n"
+)
+
+
+def test_steps_of_which_sums_fit_in_some_calls() -> None:
+    """Of a single i, `i*k` is 0, and `i*k + 1` fits, whatever k is; of two it is k."""
+    op = compile_text(STRIDED, "far").forward
+    assert list(far_attributes(op, (op,))) == []
+    assert list(far_steps(op, (op,))) == [{"k": k} for k in (GREATEST, GREATEST - 1, 2**62 + 1, LEAST)]
+    assert fits_in(op, infer(op, {"x": (5,)}, {"k": GREATEST}))
+    assert fits_in(op, infer(op, {"x": (5,)}, {"k": 2}))
+    several = f"{HEAD.format(name='far')}inputs: {{x: 'T[N]'}}\nattributes: {{k: int}}\noutputs: {{y: 'T[N]'}}\n"
+    every = compile_text(f"{several}kernel: |\n  y[i] = pad(x[i*k + 1], 0)\n", "far").forward
+    calls = [(1, GREATEST), (1, LEAST), (2, GREATEST - 1), (2, GREATEST), (3, 2**62), (3, -(2**62)), (0, GREATEST)]
+    assert [fits_in(every, infer(every, {"x": (n,)}, {"k": k})) for n, k in calls] == [True, True, True, False, False, True, True]
+
+
+def test_all_ops_of_a_family_are_called_with_such_steps() -> None:
+    one = compile_text(STRIDED, "far")
+    above: dict[int, Op | None] = parents(one)
+    for op in one.ops:
+        cases = [c for c in accepted(op, above.get(id(op)), random=0, written=one.written) if c.kind == "steps"]
+        assert [c.attributes["k"] for c in cases] == [GREATEST, GREATEST - 1, 2**62 + 1], op.name
         assert all(expected(op, "forward", c).expected is not None for c in cases)
 
 

@@ -13,8 +13,9 @@ from opc.ir.dtypes import DType
 from opc.ir.op import Op
 from opc.pipeline import compile_text, load_family
 from opc.testing.cases.bad_calls import refused
-from opc.testing.cases.calls import accepted
-from opc.testing.cases.index_limits import index_limits, index_values, inside, special_indices
+from opc.testing.cases.calls import Maker, accepted
+from opc.testing.cases.index_limits import bordering_indices, index_limits, index_values, inside, special_indices
+from opc.testing.cases.sizes import Sizes
 from opc.testing.oracle.evaluation import DomainError, evaluate
 from tests.transform.language import spec_text
 
@@ -86,6 +87,18 @@ def test_most_calls_are_accepted_where_an_index_is_computed() -> None:
             evaluate(op, case.arrays(), case.attributes)
             good += 1
     assert good > 0.5 * len(cases) > 5
+
+
+def test_what_a_condition_excludes_is_among_the_values_of_some_calls() -> None:
+    """A read that such a condition guards must not be made there, by no derived op either."""
+    text = f"{HEAD}kernel: |\n  y[b, d] = x[ids[b], d] if ids[b] >= 0 and not N <= ids[b] else 0\n"
+    op = compile_text(spec_text("f", text), "f").forward
+    (bordering,) = bordering_indices(op).values()
+    assert sorted(map(str, bordering)) == ["-1", "0", "N", "N - 1"]
+    maker = Maker(op)
+    drawn = [c for _ in range(40) if (c := maker.make("drawn", Sizes({"N": 5, "B": 6, "D": 2}, {}, {}))) is not None]
+    outside = [bool(np.any((ids.data < 0) | (ids.data >= 5))) for c in drawn if (ids := c.inputs["ids"]) is not None]
+    assert 0.2 < np.mean(outside) < 0.8
 
 
 def test_no_index_no_limit() -> None:
