@@ -120,15 +120,19 @@ def tidied(text: str, source: str) -> str:
 
 
 def in_order(text: str) -> str:
-    """Return a text with its keys in the order of KEYS, unknown ones last, each with the comments right above it."""
+    """Return a text with its keys in the order of KEYS, unknown ones last, each with the comments right above it.
+
+    Those that a file begins with are its own.
+    """
     root = tree(text)
     lines = text.rstrip("\n").split("\n")
     starts = []
     for i, (key, _) in enumerate(root.entries):
         start = key.span.line - 1
-        while i and start > 0 and lines[start - 1].startswith("#"):
+        while start > 0 and lines[start - 1].startswith("#"):
             start -= 1
-        starts.append(start)
+        # What the file begins with, without a blank line behind it, is the file's.
+        starts.append(start if i or start else key.span.line - 1)
     # Comments at the end belong to no key.
     end = len(lines)
     while end > starts[-1] + 1 and (lines[end - 1].startswith("#") or not lines[end - 1]):

@@ -148,6 +148,17 @@ def test_what_is_laid_out(before: str, after: str) -> None:
     assert laid_out(after) == after
 
 
+def test_comments_move_with_the_key_below_them() -> None:
+    """What stands above a blank line at the head is the file's, and so is all there where there is none."""
+    rest = "domain: d\nversion: 1\n"
+    head, own, first = "# The file.\n", "# About the kernel.\n", "kernel: y = x\n"
+    assert (
+        laid_out(f"{head}\n{own}{first}# About the op.\nop: a\n{rest}") == f"{head}\n# About the op.\nop: a\n{rest}{own}{first}"
+    )
+    assert laid_out(f"{head}{first}op: a\n{rest}") == f"{head}op: a\n{rest}{first}"
+    assert laid_out(f"{head}\n{first}op: a\n{rest}") == f"{head}\nop: a\n{rest}{first}"
+
+
 def test_long_lines_are_broken_where_it_means_nothing() -> None:
     numbers = ", ".join(str(i * 1.5) for i in range(80))
     text = f"op: a\ndoc: {'word ' * 60}end\nexamples:\n  - {{x: [{numbers}], y: [[1.0], [{numbers}]]}}\n"
