@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from opc.build.generate import Generated
     from opc.build.unchanged import Records
     from opc.diagnostics import Diagnostic, Told
+
+_Reason = TypeVar("_Reason")
 
 
 def generate(
@@ -46,9 +48,9 @@ def _write(specs: Sequence[Path], out: Path, backends: Sequence[str] | None) -> 
             failed |= not _write_one(spec, out, backends, chosen, records, told)
             continue
         say(f"{shown(found.package)}: {_files(found.files)}, nothing changed")
-        for name, reasons in found.skipped.items():
-            _tell_left_out(found.package.name, name, backends)
-            for severity, text in reasons:
+        for names, named, rendered in _alike(found.skipped, backends):
+            _tell_left_out(found.package.name, names, named)
+            for severity, text in rendered:
                 show_rendered(severity, text)
     return FAILED if failed else OK
 
@@ -109,15 +111,27 @@ def _files(count: int) -> str:
 
 def tell_skipped(op: str, skipped: Mapping[str, Sequence[Diagnostic]], asked: Sequence[str] | None) -> bool:
     """Say which backends were left out and why; return whether the user had named one of them."""
-    for name, reasons in skipped.items():
-        _tell_left_out(op, name, asked)
+    for names, named, reasons in _alike(skipped, asked):
+        _tell_left_out(op, names, named)
         show_diagnostics(reasons)
     return any(name in (asked or ()) for name in skipped)
 
 
-def _tell_left_out(op: str, backend: str, asked: Sequence[str] | None) -> None:
-    label = "error" if backend in (asked or ()) else "note"
-    note(f"{paint(label + ':', label, sys.stderr)} {op}: left out backend {backend}")
+def _alike(
+    skipped: Mapping[str, Sequence[_Reason]], asked: Sequence[str] | None
+) -> Iterator[tuple[list[str], bool, tuple[_Reason, ...]]]:
+    """Yield the backends that were left out for the same reasons, whether the user had named them, and the reasons."""
+    found: dict[tuple[bool, tuple[_Reason, ...]], list[str]] = {}
+    for name, reasons in skipped.items():
+        found.setdefault((name in (asked or ()), tuple(reasons)), []).append(name)
+    for (named, reasons), names in found.items():
+        yield names, named, reasons
+
+
+def _tell_left_out(op: str, backends: Sequence[str], named: bool) -> None:
+    label = "error" if named else "note"
+    those = f"backend{'s' if len(backends) > 1 else ''} {', '.join(backends)}"
+    note(f"{paint(label + ':', label, sys.stderr)} {op}: left out {those}")
 
 
 def _compare(specs: Sequence[Path], out: Path, backends: Sequence[str] | None) -> int:

@@ -164,6 +164,20 @@ def test_generate_and_its_check(opc: Opc, tmp_path: Path) -> None:
     assert "# mine" not in shape.read_text()
 
 
+def test_backends_that_lack_the_same_are_told_once(opc: Opc, tmp_path: Path) -> None:
+    one = write(
+        tmp_path / "steps.yaml",
+        BAD.replace("broken", "steps").replace("...", "N") + "gradient: none\nkernel: |\n  y[n] = x[n] + pad(y[n - 1], 0)\n",
+    )
+    arguments = ("--backend", "popart", "--backend", "popxl", "--backend", "numpy")
+    for _ in range(2):  # the second time nothing has changed
+        done = opc("generate", one, *arguments)
+        assert done.code == 1
+        assert done.err.count("left out") == 1
+        assert "error: steps: left out backends popart, popxl\n" in done.err
+        assert done.err.count("is not repeated step by step") == 1
+
+
 def test_one_spec_with_mistakes_does_not_stop_the_others(opc: Opc, tmp_path: Path) -> None:
     bad = write(tmp_path / "a_bad.yaml", BAD + "kernel: |\n  y = z\n")
     done = opc("generate", bad, spec(tmp_path), "--backend", "numpy", "-o", "out")
