@@ -24,6 +24,9 @@ _LOG = logging.getLogger("opc")
 _PLAIN = frozenset((type(None), bool, int, float, str, list, tuple))
 """Types of attributes, and of an optional input that is absent: no tensors of any framework."""
 
+_CLASSES: dict[type, str] = {}
+"""The backends whose tensors are of the classes met so far; empty for those that do not tell."""
+
 _OWNERS: dict[type, str] = {}
 """The backends that own values of the types met so far; empty for those of none."""
 
@@ -193,8 +196,20 @@ class LoadedOp:
 
 def _owner(value: Any) -> str:
     """Return the name of the backend that a value is a tensor of, `numpy` for its arrays; empty for what is no tensor."""
-    # A number may be a symbol to `torch.compile`, which knows its type alone.
-    return "" if type(value) in _PLAIN else _tensor_owner(value)
+    # A number may be a symbol to `torch.compile`, and a tensor one of several transforms: it knows their types alone.
+    kind = type(value)
+    return "" if kind in _PLAIN else _owner_of(kind) or _tensor_owner(value)
+
+
+def _owner_of(kind: type) -> str:
+    """Return the backend whose tensors are of a class; empty where that class does not tell."""
+    found = _CLASSES.get(kind)
+    if found is None:
+        from opc.backends import registry
+
+        backend = registry.owner_of(kind)
+        found = _CLASSES[kind] = "" if backend is None else backend.name
+    return found
 
 
 def _tensor_owner(value: Any) -> str:
@@ -208,6 +223,7 @@ def _tensor_owner(value: Any) -> str:
 
 
 # `torch.compile`, which could not follow the search for a tensor's backend, calls it and goes on.
+_owner_of._dynamo_marked_constant = True  # type: ignore[attr-defined]  # a mark that torch reads off functions
 _tensor_owner._dynamo_marked_constant = True  # type: ignore[attr-defined]  # a mark that torch reads off functions
 
 

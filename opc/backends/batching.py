@@ -21,7 +21,8 @@ class Batching:
     all batched inputs are grouped. `equal_ranks`: the op broadcasts, so that the grouped inputs must also have equally many axes.
     `always`: those conditions hold in every call. `axes` are the positions of the attributes of axes among the op's attributes,
     and `ranked` is that of an input, given in every call, which has all the axes that a list of them may name; such a list
-    `permutes` them where it is a permutation.
+    `permutes` them where it is a permutation, and else `lists` some, or all where it is empty: where there are none beside the
+    batch axis, no list names none, and that axis can't join the group.
     """
 
     grouped: tuple[bool, ...]
@@ -30,11 +31,13 @@ class Batching:
     axes: tuple[int, ...]
     ranked: int | None = None
     permutes: bool = False
+    lists: bool = False
 
     @property
     def always(self) -> bool:
         """Whether the batch axis can join the group in every call."""
-        return self.joins_group and all(self.grouped) and (not self.equal_ranks or len(self.grouped) == 1)
+        alike = not self.equal_ranks or len(self.grouped) == 1
+        return self.joins_group and all(self.grouped) and alike and not self.lists
 
 
 def needs_batch_axes(family: Family) -> bool:
@@ -48,12 +51,13 @@ def batching(op: Op) -> Batching:
     axes = tuple(i for i, a in enumerate(op.attributes) if a.kind is AttributeKind.AXIS or a.picks is not None or a.permutes)
     how = arrangement(op)
     permutes = how is not None and how.permutes
+    lists = how is not None and not how.permutes and not how.slots
     ranked = next((i for i, x in enumerate(op.inputs) if how is not None and _has_all(x, how) and not x.optional), None)
     leading = {_leading(op, o) for o in op.outputs}
     name = leading.pop() if len(leading) == 1 else None
     if name is None or not _batchable(op, name) or (how is not None and ranked is None):
         return Batching((False,) * len(op.inputs), False, op.broadcast, axes)
-    return Batching(tuple(_leading(op, x) == name for x in op.inputs), True, op.broadcast, axes, ranked, permutes)
+    return Batching(tuple(_leading(op, x) == name for x in op.inputs), True, op.broadcast, axes, ranked, permutes, lists)
 
 
 def _has_all(x: Operand, how: Arrangement) -> bool:

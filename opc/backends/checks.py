@@ -62,6 +62,20 @@ def assert_asks_for_sizes(call: Callable[[], object]) -> None:
     assert message.endswith("sizes that data tells must be given"), message
 
 
+def assert_refused_alike(one: Callable[[], object], batch: Callable[[], object], about: object) -> None:
+    """Assert that a call of a batch is refused where that of one of its examples is, and only there."""
+    refused = []
+    for call in (one, batch):
+        try:
+            call()
+        except Exception:
+            refused.append(True)
+        else:
+            refused.append(False)
+    texts = ["refused" if r else "accepted" for r in refused]
+    assert refused[0] == refused[1], f"one example is {texts[0]}, but a batch of them is {texts[1]}, with {about}"
+
+
 def check(name: str, when: Callable[[Any], object] = lambda _: True) -> Callable[[M], M]:
     """Mark a method as a check of that name, which an op has if `when` holds."""
 
@@ -93,6 +107,13 @@ class Checks(Generic[S]):
     def without_sizes(self, given: Sample) -> Sample:
         """Return a call that leaves its sizes to data."""
         return replace(given, attributes={n: v for n, v in given.attributes.items() if n not in self.op.told})
+
+    def with_axes(self, given: Sample) -> Iterator[Sample]:
+        """Yield a call with each attribute of axes at numbers of which many are outside of the operands."""
+        for a in self.op.attributes:
+            if a.kind is AttributeKind.AXIS or a.picks is not None:
+                for axis in range(-7, 7):
+                    yield replace(given, attributes={**given.attributes, a.name: axis if a.picks is None else [axis]})
 
     def examples(self, prefer: Sequence[DType] = ()) -> list[Sample]:
         """Return the spec's examples as calls; see `example_sample`.

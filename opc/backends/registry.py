@@ -7,6 +7,7 @@ diagnostic, and the others go on.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
@@ -169,6 +170,18 @@ def owner(value: object) -> Backend | None:
         SpecError: when two distributions register the same name.
     """
     return next((backend for backend in load_all()[0] if backend.owns(value)), None)
+
+
+def owner_of(kind: type) -> Backend | None:
+    """Return the backend whose class of tensors a class is, or is derived from; None where values of it must be asked."""
+    for backend in load_all()[0]:
+        if type(backend).owns is not Backend.owns:
+            return None
+        module, _, name = backend.tensor.rpartition(".")
+        cls = getattr(sys.modules.get(module), name, None) if name else None
+        if isinstance(cls, type) and issubclass(kind, cls):
+            return backend
+    return None
 
 
 def _make(entry: EntryPoint) -> Backend | Broken:

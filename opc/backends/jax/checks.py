@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from opc.backends.checks import (
     Sample,
     assert_asks_for_sizes,
     assert_identical,
+    assert_refused_alike,
     check,
     has_gradient,
     has_second_gradient,
@@ -110,6 +112,10 @@ class JaxChecks(Checks[JaxSession]):
                 stacked = [jax.numpy.stack(c, axis) if b else a for c, a, b in zip(columns, arrays, batched, strict=True)]
                 found = jax.jit(jax.vmap(call, tuple(axis if b else None for b in batched)))(*stacked)
                 assert_close(self.arrays(found), expected, f"vmap over {batched}, axis {axis}")
+        for given in self.with_axes(items[0]):
+            one, given_arrays = self.on(given)
+            batch = [jax.numpy.stack([a, a]) for a in given_arrays]
+            assert_refused_alike(partial(one, *given_arrays), partial(jax.vmap(one), *batch), given.attributes)
 
     @check("jvp", has_gradient)
     def jvp(self) -> None:

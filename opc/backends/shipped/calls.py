@@ -41,6 +41,7 @@ class Frameworks:
     ) -> None:
         """Take the module's name, and for each op the frameworks that it is for."""
         self._package, self._ops, self._tensors = package, ops, tensors
+        self._classes: dict[type, str] = {}
         self._owners: dict[type, str] = {}
         self._found: dict[str, dict[str, Callable[..., Any]]] = {op: {} for op in ops}
         for name in registering:
@@ -78,24 +79,36 @@ class Frameworks:
 
     def _owner(self, value: Any) -> str:
         """Return the framework that a value is a tensor of; empty for none."""
-        # A number may be a symbol to torch.compile, which knows its type alone.
-        return "" if type(value) in _PLAIN else self._tensor_owner(value)
+        # A number may be a symbol to torch.compile, and a tensor one of several
+        # transforms: it knows their types alone.
+        kind = type(value)
+        return "" if kind in _PLAIN else self._owner_of(kind) or self._owner_by(value)
 
-    def _tensor_owner(self, value: Any) -> str:
+    def _owner_of(self, kind: type) -> str:
+        """Return the framework whose tensors a class has; empty if it does not tell."""
+        found = self._classes.get(kind)
+        if found is None:
+            of_it = functools.partial(issubclass, kind)
+            found = self._classes[kind] = self._search(of_it)
+        return found
+
+    def _owner_by(self, value: Any) -> str:
         kind = type(value)
         found = self._owners.get(kind)
         if found is None:
-            found = self._owners[kind] = self._search(value)
+            is_its = functools.partial(isinstance, value)
+            found = self._owners[kind] = self._search(is_its)
         return found
 
     # torch.compile, which could not follow the search, calls it and goes on.
-    _tensor_owner._dynamo_marked_constant = True  # type: ignore[attr-defined]  # a mark that torch reads off functions
+    _owner_of._dynamo_marked_constant = True  # type: ignore[attr-defined]  # a mark that torch reads off functions
+    _owner_by._dynamo_marked_constant = True  # type: ignore[attr-defined]  # a mark that torch reads off functions
 
-    def _search(self, value: Any) -> str:
+    def _search(self, owns: Callable[[type], bool]) -> str:
         for name, path in self._tensors.items():
             module, _, kind = path.rpartition(".")
             cls = getattr(sys.modules.get(module), kind, None)
-            if cls is not None and isinstance(value, cls):
+            if cls is not None and owns(cls):
                 return name
         return ""
 

@@ -7,12 +7,13 @@ import itertools
 import math
 import warnings
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from opc.analysis.shapes.inference import ShapeError, infer
 from opc.backends.base import Check
 from opc.backends.batching import batching
-from opc.backends.checks import Sample, check, has_gradient, leaves_sizes
+from opc.backends.checks import Sample, assert_refused_alike, check, has_gradient, leaves_sizes
 from opc.backends.sessions import as_tuple
 from opc.backends.torch import memory
 from opc.backends.torch.gradient_checks import GradientChecks
@@ -185,6 +186,10 @@ class TorchChecks(GradientChecks):
         twice = [torch.stack([s, s]) for s in stacked]
         expected = loop(lambda *a: loop(function, a, every), twice, every)
         assert_equal(torch.vmap(torch.vmap(function))(*twice), expected, "nested vmap")
+        for given in self.with_axes(items[0]):
+            one, given_tensors = self.on(given)
+            batch = [torch.stack([t, t]) for t in given_tensors]
+            assert_refused_alike(partial(one, *given_tensors), partial(torch.vmap(one), *batch), given.attributes)
 
     @check("torch.compile")
     def compile(self) -> None:
