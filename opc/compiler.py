@@ -98,6 +98,7 @@ def _body(family: Family) -> Span:
 def _package_of(family: Family, backends: Sequence[Backend]) -> Package:
     from opc.backends import registry
     from opc.backends.kernel.backend import KernelBackend
+    from opc.emit.python import spelling
     from opc.emit.shapes import python as shape_python
     from opc.emit.shapes import tests as shape_tests
 
@@ -110,6 +111,7 @@ def _package_of(family: Family, backends: Sequence[Backend]) -> Package:
     made: dict[str, str] = {}
     owner: dict[str, str] = {}
     own = {**_package_files(family), "shape.py": shape_python.emit(family), "tests/test_shape.py": shape_tests.emit(family)}
+    own |= spelling.files(family)
     sources = [("opc", own), ("kernel", KernelBackend().emit(family)), *((b.name, b.emit(family)) for b in carried)]
     for name, texts in sources:
         for path, text in texts.items():
