@@ -77,3 +77,39 @@ def test_packages_without_such_names_have_no_such_file() -> None:
     text = Path(__file__).parents[2].joinpath("specs/softmax.yaml").read_text()
     assert files(compile_text(text)) == {}
     assert files(compile_text(SPEC)).keys() == {"spelling.py"}
+
+
+SEVERAL = """
+op: several_lens
+domain: tests
+version: 1
+doc: Of several ranks, and of several operands.
+types: {T: [float32]}
+RANKS
+inputs: {x: SHAPE, len: SHAPE, 're?': 'T[]'}
+attributes: {lambda: {type: float, default: 1.0}}
+outputs: {y: OUTPUT}
+gradient: none
+kernel: KERNEL
+"""
+OF_RANKS = ("ranks: {S: [1, 2]}", "'T[*S]'", "'T[*S]'", "y = x + len * lambda + (re[] if present(re) else 0)")
+OF_COUNTS = (
+    "counts: {x: [1, 2]}", "'T[N]'", "'T[N]'", "y = sum(*(x)) + len * lambda + (re[] if present(re) else 0)"
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("parts", [OF_RANKS, OF_COUNTS], ids=["ranks", "counts"])
+def test_functions_of_several_ops_tell_it_too(parts: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPC_CACHE_DIR", str(tmp_path / "cache"))
+    text = SEVERAL
+    for word, part in zip(("RANKS", "SHAPE", "OUTPUT", "KERNEL"), parts, strict=True):
+        text = text.replace(word, part)
+    (tmp_path / "several_lens.yaml").write_text(text)
+    op = opc.load(tmp_path / "several_lens.yaml")
+    x = arrays("numpy")
+    first = x if parts is OF_RANKS else [x]
+    assert op(first, len_=x, lambda_=2.0).tolist() == [3.0, 6.0]
+    for name, value in (("len", x), ("re", x[0]), ("lambda", 2.0)):
+        rest = {} if name == "len" else {"len_": x}
+        with pytest.raises(TypeError, match=f"^several_lens: {name} is called {name}_ in Python$"):
+            op(first, **rest, **{name: value})
