@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opc.backends.package import BUILD, MANIFEST, MARK
-from opc.diagnostics import NO_SPAN, Diagnostic, Diagnostics, Span, SpecError, did_you_mean
+from opc.diagnostics import NO_SPAN, Diagnostic, Diagnostics, Severity, Span, SpecError, did_you_mean
 from opc.ir.budget import within_depth
 from opc.ir.op import Family
 from opc.pipeline import derived_family, forward_op
@@ -98,6 +98,7 @@ def _body(family: Family) -> Span:
 def _package_of(family: Family, backends: Sequence[Backend]) -> Package:
     from opc.backends import registry
     from opc.backends.kernel.backend import KernelBackend
+    from opc.emit.python import spelling
     from opc.emit.shapes import python as shape_python
     from opc.emit.shapes import tests as shape_tests
 
@@ -110,6 +111,7 @@ def _package_of(family: Family, backends: Sequence[Backend]) -> Package:
     made: dict[str, str] = {}
     owner: dict[str, str] = {}
     own = {**_package_files(family), "shape.py": shape_python.emit(family), "tests/test_shape.py": shape_tests.emit(family)}
+    own |= spelling.files(family)
     sources = [("opc", own), ("kernel", KernelBackend().emit(family)), *((b.name, b.emit(family)) for b in carried)]
     for name, texts in sources:
         for path, text in texts.items():
@@ -125,6 +127,13 @@ def _package_of(family: Family, backends: Sequence[Backend]) -> Package:
 
 def _check_names(family: Family) -> None:
     """Raise SpecError for a name that the spec gives the op for a backend that reads none, or that is misspelt."""
+    mistakes = [d for d in wrong_names(family) if d.severity is Severity.ERROR]
+    if mistakes:
+        raise SpecError(mistakes)
+
+
+def wrong_names(family: Family) -> list[Diagnostic]:
+    """Return what is wrong with the names that the spec gives the op for single backends; of those not here it warns."""
     from opc.backends import registry
 
     registered = registry.names() if family.names else ()
@@ -134,10 +143,14 @@ def _check_names(family: Family) -> None:
             if not registry.load(name.backend).takes_name:
                 message = f"the backend '{name.backend}' has no name of its own for an op"
                 mistakes.append(Diagnostic(message, name.span, hint="it goes by op, domain and onnx_name"))
-        elif hint := did_you_mean(name.backend, registered):  # other backends may be installed elsewhere
+        elif hint := did_you_mean(name.backend, registered):
             mistakes.append(Diagnostic(f"there is no backend '{name.backend}'", name.span, hint=hint))
-    if mistakes:
-        raise SpecError(mistakes)
+        else:  # it may be installed elsewhere
+            hint = "what it calls the op is for where it is installed: opc backends lists those that are here"
+            mistakes.append(
+                Diagnostic(f"there is no backend '{name.backend}' here", name.span, hint=hint, severity=Severity.WARNING)
+            )
+    return mistakes
 
 
 def _package_files(family: Family) -> dict[str, str]:

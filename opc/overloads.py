@@ -81,8 +81,10 @@ class RankedOp(OverloadedOp):
         """Run the op of the operands' rank.
 
         Raises:
+            TypeError: when a name is spelled otherwise in Python.
             ValueError: when there is none, or the operands do not tell which is meant.
         """
+        _refuse_spelling(self.__name__, self._parameters, kwargs)
         given = {**dict(zip(self._parameters, args)), **kwargs}
         counts = {name: _axes(given[p]) for p, name in self._inputs.items() if given.get(p) is not None}
         fitting = [(lists, op) for lists, op, axes in self._ranks if all(axes.get(n, k) == k for n, k in counts.items())]
@@ -145,10 +147,11 @@ class VariadicOp(OverloadedOp):
         """Run the op that has so many operands.
 
         Raises:
-            TypeError: when what stands for several operands is no list.
+            TypeError: when what stands for several operands is no list, or a name is spelled otherwise in Python.
             ValueError: when there is no op of so many, or nothing tells how many there are.
         """
         names = self._parameters
+        _refuse_spelling(self.__name__, names, kwargs)
         given = {**dict(zip(names, args)), **kwargs}
         lists = {name: given[name] for name in self._several if given.get(name) is not None}
         wrong = next((name for name, value in lists.items() if not isinstance(value, list | tuple)), None)
@@ -177,6 +180,13 @@ class VariadicOp(OverloadedOp):
         if missing:
             raise TypeError(f"{self.__name__}() missing a required argument: '{missing[0]}'")
         raise ValueError(f"{self.__name__}: nothing tells how many there are: call one of {', '.join(self.members)}")
+
+
+def _refuse_spelling(op: str, parameters: Sequence[str], given: Iterable[str]) -> None:
+    """Raise TypeError for a name as the spec has it that is spelled otherwise in Python."""
+    for name in given:
+        if name not in parameters and (own := next((p for p in parameters if spelled(p) == name), None)) is not None:
+            raise TypeError(f"{op}: {name} is called {own} in Python")
 
 
 def _lengths(values: Iterable[Any]) -> set[int]:

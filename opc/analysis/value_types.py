@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from opc.analysis.elaborate.scope import DTYPE_NAMES, Scope
+from opc.analysis.elaborate.scope import DTYPE_NAMES, ELSEWHERE, Scope
 from opc.diagnostics import Diagnostics, did_you_mean
 from opc.ir.affine import Affine, AttrInt, maximum, minimum, product
 from opc.ir.comparisons import OPPOSITE, compared
@@ -186,6 +186,8 @@ def element_type(tree: Item, scope: Scope, found: Diagnostics) -> ElementType | 
             hint = did_you_mean(tree.id, [*scope.types, *DTYPE_NAMES])
             if tree.id in ("complex64", "complex128"):
                 hint = "complex types are not part of version 1"
+            elif tree.id.lower() in ELSEWHERE and not scope.types:
+                hint = f"{ELSEWHERE[tree.id.lower()]}; a set of types is declared: types: {{T: floating}}"
             elif hint is None:
                 hint = f"declare it: types: {{{tree.id}: floating}}"
             found.error(f"unknown type '{tree.id}'", tree.span, hint)

@@ -50,6 +50,8 @@ def plain_array(value: object) -> Array:
     import numpy as np
 
     array, whole = np.asarray(value), np.asarray(value, object)
+    if array.dtype.kind == "O":  # a whole number beyond 64 bits, for an operand of a floating type
+        return array.astype(np.float64)
     beyond = array.dtype.kind == "f" and all(isinstance(v, int) and 0 <= v < 2**64 for v in whole.flat)
     return whole.astype(np.uint64) if beyond else array
 

@@ -53,6 +53,10 @@ def check(read: Callable[[], Spec], found: Diagnostics | None = None, derive: bo
         check_operators(spec, found)
         op = forward_op(spec, found)
         family = derived_family(spec, op, found) if derive else None
+        if family is not None and family.names:
+            from opc.compiler import wrong_names
+
+            found.extend(wrong_names(family))
     except SpecError as error:
         # The mistakes come with the warnings that were found before them.
         found.items = list(dict.fromkeys((*found.items, *error.diagnostics)))

@@ -201,7 +201,7 @@ class Op(OpNode):
     the same (`stands_for`). `sizes` computes, of the same inputs, the int attributes that a caller may leave to data: each is
     an output of it, an int64 scalar called `size_name(attribute)`. `ties` tells how the op and those derived from it are
     differentiated, `scatter` how sums over data-dependent positions may be computed. `onnx_name` is empty where the op type
-    follows from the name.
+    follows from the name. `rules` has the text under `shape:` of each derived dimension, for messages.
     """
 
     name: str
@@ -224,6 +224,7 @@ class Op(OpNode):
     ties: Ties = Ties.FIRST
     scatter: ScatterMode = ScatterMode.DETERMINISTIC
     onnx_name: str = ""
+    rules: tuple[tuple[str, str], ...] = field(default=(), compare=False)
 
     def __post_init__(self) -> None:
         check_size(self.name, self.body)

@@ -30,6 +30,7 @@ from opc.lang.tree import (
     Subscript,
     Tree,
 )
+from opc.lang.wording import reworded
 from opc.spec.text import STRING, SourceText
 
 MAX_CHARACTERS = 100_000
@@ -110,7 +111,7 @@ def parse_expression(text: SourceText, found: Diagnostics) -> Tree | None:
     first = prepared.positions[0]
     last = prepared.positions[-1]
     wrapped = SourceText(f"({prepared.value}\n)", prepared.source, (first, *prepared.positions, last, last))
-    module = _parse(wrapped, found, report=True)
+    module = _parse(wrapped, found, report=True, wrapped=True)
     if module is None:
         return None
     if len(module.body) != 1 or not isinstance(module.body[0], ast.Expr):
@@ -142,7 +143,7 @@ def _prepare(text: SourceText, found: Diagnostics) -> SourceText | None:
     return text
 
 
-def _parse(text: SourceText, found: Diagnostics, report: bool = False) -> ast.Module | None:
+def _parse(text: SourceText, found: Diagnostics, report: bool = False, wrapped: bool = False) -> ast.Module | None:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -157,16 +158,8 @@ def _parse(text: SourceText, found: Diagnostics, report: bool = False) -> ast.Mo
                 end = at + 1
             elif error.end_lineno == error.lineno and (error.end_offset or 0) > (error.offset or 0):
                 end = at + (error.end_offset or 0) - (error.offset or 0)
-            message = error.msg or "invalid syntax"
-            hint = None
-            if "Maybe you meant '==' or ':='" in message or "forgot a comma" in message:
-                message = "invalid syntax"
-            if re.fullmatch(r"\([\w\s]+=[^=]+\)", text.value):
-                message, hint = "invalid syntax", "`==` compares"
-            message = re.sub(r" on line \d+$", "", message)  # a line of the text, not of the file
-            if "unexpected indent" in message or "unindent" in message:
-                message, hint = "unexpected indentation", "all statements begin in the same column"
-            found.error(message, text.span(at, end), hint)
+            refusal = reworded(error.msg or "invalid syntax", text.value, at, end, wrapped)
+            found.error(refusal.message, text.span(refusal.at, refusal.end), refusal.hint)
     except (RecursionError, MemoryError, ValueError):
         found.error(f"nested more than {MAX_DEPTH} deep", text.span(0, 1), "split it with temporaries")
     return None

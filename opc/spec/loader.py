@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import sys
 from collections.abc import Mapping
 from dataclasses import field
 from pathlib import Path
@@ -72,6 +74,14 @@ class Spec:
         if not isinstance(node, Scalar):
             raise KeyError(path)
         return node.text
+
+    def is_beyond_float64(self, value: object, *path: str | int) -> bool:
+        """Whether the number at `path`, which was read as `value`, is one that float64 takes for an infinity."""
+        if isinstance(value, int):
+            return abs(value) > sys.float_info.max
+        if not isinstance(value, float) or not math.isinf(value) or path not in self.values:
+            return False
+        return "inf" not in self.text(*path).value.lower()
 
 
 def load(path: Path | str, whole: bool = True) -> Spec:

@@ -89,3 +89,20 @@ def test_every_file_says_where_it_comes_from(opc: Opc, tmp_path: Path) -> None:
     assert unmarked == [MANIFEST]
     (package / MANIFEST).unlink()
     assert opc("generate", spec(tmp_path), "-o", "out").code == 0
+
+
+def test_a_name_for_a_backend_that_is_not_here_is_told(opc: Opc, tmp_path: Path) -> None:
+    one = spec(tmp_path)
+    text = one.read_text()
+    one.write_text(text + "names: {elsewhere: my::Op, torch: mine}\n")
+    done = opc("check", one)
+    assert done.code == 1
+    assert "warning: there is no backend 'elsewhere' here" in done.err
+    assert "error: the backend 'torch' has no name of its own for an op" in done.err
+    one.write_text(text + "names: {rkn: LeakyThing}\n")
+    done = opc("check", one)
+    assert done.code == 1
+    assert "error: there is no backend 'rkn'" in done.err
+    assert "did you mean 'rknn'?" in done.err
+    one.write_text(text + "names: {elsewhere: my::Op}\n")
+    assert opc("check", one).code == 0

@@ -145,6 +145,15 @@ COUNTS: list[Case] = [
 
 OPERANDS: list[Case] = [
     case("types: {T: [floating, ⟦float23⟧]}", "unknown dtype 'float23'"),
+    case("types: {T: ⟦float⟧}", "unknown dtype 'float'"),
+    case("inputs: {x: 'T⟦[⟧N'}", "'[' was never closed"),
+    case("inputs: {x: 'T⟦(⟧N'}", "'(' was never closed"),
+    case("inputs: {x: 'T[N]⟦]⟧'}", "unmatched ']'"),
+    case(
+        "shape: {A: ⟦-3⟧}\ninputs: {x: 'T[N]'}\noutputs: {y: 'T[A]'}\nkernel: 'y[i] = pad(x[i], 0)'",
+        "the size 'A' is not negative",
+    ),
+    case("require: [⟦1 > 2⟧, ⟦1 > 2 and N > 0⟧]\n" + MATRIX, *["this never holds: every call is refused"] * 2),
     case("types: {T: ⟦complex64⟧}", "unknown dtype 'complex64'"),
     case("types: {T: floating, ⟦U⟧: []}", "the type 'U' stands for no dtype"),
     case("types: {T: floating, ⟦int8⟧: [int8]}", "'int8' is a dtype, so no type variable"),
@@ -419,6 +428,17 @@ WHOLE: list[Case] = [
     case("examples: [{x: [1.0, ⟦[1.0]⟧], y: 1.0}]", "the rows of 'x' have different lengths"),
     case("examples: [{x: [1.0, ⟦true⟧], y: 1.0}]", "'x' is T, not a boolean"),
     case("examples: [{x: [1.0, ⟦nan⟧], y: 1.0}]", "'x' holds numbers"),
+    case(
+        "examples: [{x: [⟦1e400⟧, .inf], y: [⟦-1.0e+400⟧, .nan]}]",
+        "this number is beyond 1.8e308",
+        "this number is beyond 1.8e308",
+    ),
+    case(
+        "types: {T: integer}\nexamples: [{x: [⟦1000000000000000000000⟧], y: [⟦-1.0e+30⟧]}]",
+        *["this number does not fit in 64 bits"] * 2,
+    ),
+    case("attributes: {a: {type: float, default: ⟦1e400⟧}}\n" + SCALED.replace("alpha", "a"), "this number is beyond 1.8e308"),
+    case("attributes: {a: {type: 'float[2]', default: [.inf, ⟦1%s⟧]}}" % ("0" * 400), "this number is beyond 1.8e308"),
     case("types: {T: integer}\nexamples: [{x: ⟦1.5⟧, y: 1}]", "'x' is T, not a fraction"),
     case(LEAKY + "examples: [{x: 1.0, alpha: ⟦a⟧, y: 1.0}]", "the value of 'alpha' must be a number, not 'a'"),
     case(MODES + "examples: [{x: 1.0, m: ⟦c⟧, y: 1.0}]", "'c' is none of the values of 'm'"),

@@ -18,6 +18,22 @@ STEP = (
 """A step of one parameter, where one of each is meant."""
 FOR_EACH = "for a 'q' of each write counts: {q: p}"
 HINTS: list[tuple[Case, str]] = [
+    (kernel("y(i) = x[i]", **VECTOR), "write y[i] = ..."),
+    (kernel("y = x\n2 * y = x"), "write name[indices] = ..."),
+    (kernel("y := x"), "`=` assigns"),
+    (kernel("y[i] := x[i]", **VECTOR), "`=` assigns"),
+    (kernel("y = x * (2 + 1 = 3)"), "`==` compares"),
+    (case("require: [2 * N = 4]\ninputs: {x: 'T[N]'}\noutputs: {y: 'T[N]'}"), "`==` compares"),
+    (case("inputs: {x: 'T[N]]'}"), "delete it, or open one ahead of it"),
+    (case("types: {T: float}"), "floating is all floating types, float32 one of them"),
+    (case("types: {T: [Double]}"), "write float64"),
+    (case("types: {T: float8_e4m3}"), "did you mean 'float8_e4m3"),
+    (kernel("y[i] = x[i * 10 ** 20]", **VECTOR), "a power is whole with an exponent from 0 to 8"),
+    (kernel("y[i] = x[i * 2.0]", **VECTOR), "write 2"),
+    (kernel("y[i] = x[2 * (i / 2)]", **VECTOR), "`//` divides whole numbers"),
+    (kernel("y[i] = x[exp(i)]", **VECTOR), "cast(int64, ...)"),
+    (case("shape: {M: N / 2}\ninputs: {x: 'T[N]'}\noutputs: {y: 'T[M]'}\nkernel: y[i] = x[i]"), "`//` divides whole numbers"),
+    (case("shape: {M: N + 10 ** 9}\ninputs: {x: 'T[N]'}\noutputs: {y: 'T[M]'}\nkernel: y[i] = x[i]"), "a power is whole with"),
     (case(STEP % ("⟦N⟧", "⟦p⟧", "⟦p⟧[i]")), FOR_EACH),
     (case((STEP % ("1", "q", "1")).replace("sum(*(g[0]))", "⟦g⟧[0]").replace("inplace: {q: q}\n", "")), "for a 'total' of each"),
     (kernel("y = x ^ 2", **MIXED), "convert with cast(int64, ...)"),

@@ -229,7 +229,7 @@ class AttributeTyper:
         """
         span = self.spec.span(*path)
         if a.length is None:
-            return self._scalar(a, value, span, what)
+            return self._scalar(a, value, path, what)
         if not isinstance(value, list):
             self._error(f"{what} of '{a.name}' must be a list", span, "write [1, 1]")
             return None
@@ -240,10 +240,11 @@ class AttributeTyper:
                 f"give {count(a.length, 'element', 'elements')}, or declare {a.kind.value}[{len(value)}]",
             )
             return None
-        elements = [self._scalar(a, v, self.spec.span(*path, i), f"an element of {what}") for i, v in enumerate(value)]
+        elements = [self._scalar(a, v, (*path, i), f"an element of {what}") for i, v in enumerate(value)]
         return None if any(e is None for e in elements) else tuple(elements)  # type: ignore[return-value]  # no element is None here
 
-    def _scalar(self, a: Attribute, value: object, span: Span, what: str) -> AttributeValue:
+    def _scalar(self, a: Attribute, value: object, path: tuple[str | int, ...], what: str) -> AttributeValue:
+        span = self.spec.span(*path)
         match a.kind, value:
             case AttributeKind.BOOL, bool():
                 return value
@@ -253,6 +254,9 @@ class AttributeTyper:
                 self._error(f"{what} of '{a.name}' does not fit in 64 bits", span, "int attributes are from -2**63 to 2**63 - 1")
                 return None
             case AttributeKind.FLOAT, int() | float() if not isinstance(value, bool):
+                if self.spec.is_beyond_float64(value, *path):
+                    self._error("this number is beyond 1.8e308, the largest of float64", span, "infinity is written .inf")
+                    return None
                 return float(value)
             case AttributeKind.STR, str():
                 if a.values and value not in a.values:

@@ -119,10 +119,12 @@ class BodyTyper:
         self.scope.later.pop(name, None)
         if assign is None:
             # The name is known from here on, only not what it is: poison, so that its uses say nothing more.
+            if name in self.scope.bound:
+                return
             self.failed.add(name)
             if output is not None:
                 self.scope.operands[name] = output
-            elif name not in self.scope.bound:
+            else:
                 self.scope.poisoned.add(name)
             return
         self.body.assigns.append(assign)

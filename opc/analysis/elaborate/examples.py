@@ -99,6 +99,13 @@ class ExampleTyper:
         elif not isinstance(value, int | float):
             self.found.error(f"'{operand.name}' holds numbers", span, "infinity is .inf and not-a-number .nan")
             return None
+        elif spec.is_beyond_float64(value, *path):
+            self.found.error("this number is beyond 1.8e308, the largest of float64", span, "infinity is written .inf")
+            return None
+        elif not any(d.is_floating for d in dtypes) and _whole(value) and not -(2**63) <= value < 2**64:
+            hint = f"'{operand.name}' is {operand.type}: int64 holds numbers to 2**63 - 1, uint64 to 2**64 - 1"
+            self.found.error("this number does not fit in 64 bits", span, hint)
+            return None
         elif isinstance(value, float) and not any(d.is_floating for d in dtypes) and not _whole(value):
             self.found.error(
                 f"'{operand.name}' is {operand.type}, not a fraction",

@@ -79,6 +79,7 @@ def explicit_backward(spec: Spec, forward: Op, found: Diagnostics) -> Op | None:
         body=tuple(_summed(s, outputs) for s in body.assigns),
         broadcast=forward.broadcast,
         ties=forward.ties,
+        rules=forward.rules,
     )
     chosen = _with_shapes(forward, draft, {o.name for o in draft.inputs} | forward.sharing)
     inputs = tuple(o for o in forward.inputs if o.name in chosen) + tuple(kept) + tuple(cotangents)

@@ -10,10 +10,10 @@ from collections.abc import Callable, Sequence
 
 from opc.analysis.elaborate.absence import conditional, told, where_present
 from opc.analysis.elaborate.calls import CallTyper
-from opc.analysis.elaborate.literals import INT64, UINT64, fold_bits, is_beyond, whole_number
+from opc.analysis.elaborate.literals import INT64, UINT64, fold_bits, fraction_hint, is_beyond, whole_number
 from opc.analysis.elaborate.ordering import OrderTyper
 from opc.analysis.elaborate.reading import ReadTyper
-from opc.analysis.elaborate.scope import CONSTANTS, DTYPE_NAMES, FORMS, Scope
+from opc.analysis.elaborate.scope import CONSTANTS, DTYPE_NAMES, ELSEWHERE, FORMS, Scope
 from opc.analysis.elaborate.widths import Widths
 from opc.analysis.value_types import affine_of, decided, presence, types_told, whole_of
 from opc.analysis.wording import article, type_text
@@ -133,7 +133,7 @@ class ExpressionTyper:
             self._error(f"only numbers, bool attributes and str attributes with values decide {what}", at, hint_text)
         elif value is None:
             over = "dimensions and int attributes" if hint is None else "dimensions, int attributes and the indices around it"
-            better = "`//` divides whole numbers" if isinstance(tree, Operation) and tree.op == "div" else None
+            better = fraction_hint(tree)
             flags = (c.arg for c in walk(e) if isinstance(c, Cast) and isinstance(c.arg, AttrRef) and is_bool(c.arg.type))
             if (flag := next(flags, None)) is not None:
                 better = f"write (1 if {format_expr(flag)} else 0)"
@@ -259,7 +259,11 @@ class ExpressionTyper:
         asked: list[DType] = []
         for d in tree.dtypes:
             if d.id not in TYPE_SETS and d.id not in DTYPE_NAMES:
-                hint = did_you_mean(d.id, [*TYPE_SETS, *DTYPE_NAMES]) or f"the sets of dtypes are {', '.join(TYPE_SETS)}"
+                hint = (
+                    ELSEWHERE.get(d.id.lower())
+                    or did_you_mean(d.id, [*TYPE_SETS, *DTYPE_NAMES])
+                    or f"the sets of dtypes are {', '.join(TYPE_SETS)}"
+                )
                 self._error(f"unknown dtype '{d.id}'", d.span, hint)
                 return None
             asked += TYPE_SETS[d.id] if d.id in TYPE_SETS else (DType(d.id),)

@@ -12,6 +12,7 @@ from opc.ir.affine import Affine
 from opc.ir.dtypes import DType, Weak
 from opc.ir.expr import Call, Cast, Const, Expr
 from opc.ir.node import memoised
+from opc.lang.tree import Item, Literal, Operation, parts
 
 INT64 = range(-(2**63), 2**63)
 UINT64 = range(2**64)
@@ -78,4 +79,15 @@ def fold_bits(fn: str, a: Affine, b: Affine) -> Affine | None:
             return None
 
 
-__all__ = ["INT64", "UINT64", "fold_bits", "is_beyond", "number_of", "whole_number"]
+def fraction_hint(tree: Item) -> str | None:
+    """Return what to write where a whole number is asked for, by what makes a fraction of a tree; None where nothing shows."""
+    if isinstance(tree, Operation) and tree.op == "div":
+        return "`//` divides whole numbers"
+    if isinstance(tree, Operation) and tree.op == "pow":
+        return "a power is whole with an exponent from 0 to 8: write the number out, or cast(int64, ...) of data"
+    if isinstance(tree, Literal) and isinstance(tree.value, float):
+        return f"write {int(tree.value)}" if tree.value.is_integer() else "`//` divides whole numbers"
+    return next((hint for part in parts(tree) if (hint := fraction_hint(part)) is not None), None)
+
+
+__all__ = ["INT64", "UINT64", "fold_bits", "fraction_hint", "is_beyond", "number_of", "whole_number"]

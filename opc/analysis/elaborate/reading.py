@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from opc.analysis.elaborate.literals import fraction_hint
 from opc.analysis.elaborate.pieces import MAX_PIECES, Piecewise, pieces, size
 from opc.analysis.value_types import whole_of
 from opc.analysis.wording import count, dim_text, indexed, shape_text, type_text
@@ -165,7 +166,7 @@ class ReadTyper:
             return value
         if isinstance(e.type, Weak):
             if e.type is Weak.FLOAT:
-                self._error("an index is a whole number", item.span, "`//` divides whole numbers")
+                self._error("an index is a whole number", item.span, fraction_hint(item) or "convert it with cast(int64, ...)")
                 return None
             found = pieces(e)
             if found is None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from opc.analysis.elaborate.attribute_types import AttributeTyper
 from opc.analysis.elaborate.expression import ExpressionTyper
-from opc.analysis.elaborate.scope import DTYPE_NAMES, RESERVED, WORDS, Scope
+from opc.analysis.elaborate.scope import DTYPE_NAMES, ELSEWHERE, RESERVED, WORDS, Scope
+from opc.analysis.shapes.scalar import is_never
 from opc.analysis.value_types import element_type
 from opc.diagnostics import Diagnostics, Span, did_you_mean
 from opc.ir.affine import Affine, Dim
@@ -91,7 +92,7 @@ class Signature:
                 elif member in DTYPE_NAMES:
                     dtypes.append(DType(member))
                 else:
-                    hint = did_you_mean(member, [*TYPE_SETS, *DTYPE_NAMES])
+                    hint = ELSEWHERE.get(member.lower()) or did_you_mean(member, [*TYPE_SETS, *DTYPE_NAMES])
                     if member.startswith("complex"):
                         hint = "complex types are not part of version 1"
                     self._error(f"unknown dtype '{member}'", at, hint or f"the dtypes are {', '.join(DTYPE_NAMES)}")
@@ -281,6 +282,9 @@ class Signature:
             # A size that an input has may be derived too, and so is not known here, or it could be derived from itself.
             with self.scope.without(below, _DERIVED_BELOW):
                 value = None if tree is None else self._size(tree, "a dimension")
+            if tree is not None and value is not None and (value.constant or 0) < 0:
+                self._error(f"the size '{name}' is not negative", tree.span, "sizes are whole numbers from 0 on")
+                value = None
             below.discard(name)
             if value is not None:
                 self.dims.append((name, value))
@@ -298,6 +302,9 @@ class Signature:
                     continue
                 condition = self.typer.condition(tree)
                 if condition is not None:
+                    if is_never(condition):
+                        hint = "ask something of sizes or attributes"
+                        self.found.warning("this never holds: every call is refused", tree.span, hint)
                     self.require.append(Requirement(condition, " ".join(text.split()), tree.span))
 
     # what a call determines

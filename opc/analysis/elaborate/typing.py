@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 
 from opc.analysis.bounds.access import check_inplace
@@ -79,6 +79,11 @@ def reference_of(spec: Spec) -> Reference:
     return _elaborate(spec).reference
 
 
+def _rules(spec: Spec, dims: Sequence[tuple[str, Affine]]) -> tuple[tuple[str, str], ...]:
+    """Return the text under `shape` of each derived dimension that has one."""
+    return tuple((name, " ".join(spec.text("shape", name).value.split())) for name, _ in dims if name in spec.model.shape)
+
+
 @dataclass(frozen=True, slots=True)
 class _Elaborated:
     op: Op
@@ -109,6 +114,9 @@ def _elaborate(spec: Spec) -> _Elaborated:
         require=tuple(signature.require),
         body=(),
         broadcast=model.broadcast,
+        rules=tuple(
+            (name, " ".join(spec.text("shape", name).value.split())) for name, _ in signature.dims if name in model.shape
+        ),
     )
     scope.at_most = knowledge_of(op).at_most
     body = BodyTyper(scope, signature.outputs, found).elaborate(spec.text("kernel")) if given else Body([], [])

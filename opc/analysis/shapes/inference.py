@@ -107,7 +107,7 @@ class _Run:
                 case BroadcastGroup():
                     self.broadcast(step)
                 case DeriveDim():
-                    self.env.dims[step.dim] = self.size(step.dim, step.size)
+                    self.env.dims[step.dim] = self.size(step.dim, step.size, step.text)
                 case MatchSize():
                     self.match_size(step)
                 case SizeOutput():
@@ -287,14 +287,14 @@ class _Run:
         if origins:
             self.env.groups[key] = result
 
-    def size(self, name: str, size: Affine) -> int:
-        """Return the value of a derived size."""
+    def size(self, name: str, size: Affine, text: str) -> int:
+        """Return the value of a derived size, in messages by the text of its rule."""
         try:
             value = self.env.value(size)
         except ZeroDivisionError:
-            raise self.error(f"{name} = {size} divides by zero") from None
+            raise self.error(f"{name} = {text} divides by zero") from None
         if not 0 <= value < 2**63:
-            raise self.error(f"{name} = {size} {f'would be {value}' if -(2**63) <= value < 0 else 'is beyond 64 bits'}")
+            raise self.error(f"{name} = {text} {f'would be {value}' if -(2**63) <= value < 0 else 'is beyond 64 bits'}")
         return value
 
     def match_size(self, step: MatchSize) -> None:
@@ -305,7 +305,7 @@ class _Run:
             return
         axis = step.axis if step.axis >= 0 else step.axis + len(shape)
         axis += sum(len(self.env.groups[g]) for g in step.before)
-        expected = self.size(f"axis {axis} of {name}", step.size)
+        expected = self.size(f"axis {axis} of {name}", step.size, str(step.size))
         if shape[axis] != expected:
             source = "" if step.size.constant is not None else f"{step.size} = "
             raise self.error(f"axis {axis} of {name} must have size {source}{expected}, but has {shape[axis]}")
@@ -316,7 +316,7 @@ class _Run:
             return
         for dim in step.operand.dims:
             if not isinstance(dim, Group):
-                self.size(f"a size of {step.operand.name}", dim)
+                self.size(f"a size of {step.operand.name}", dim, str(dim))
         how = arrangement(self.op)
         if how is not None and how.is_mixed(step.operand):
             # Where no input has told it.

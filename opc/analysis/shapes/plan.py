@@ -120,10 +120,10 @@ class _Planner:
         checks = [a for a in self.op.attributes if a.check is not None and _needs_sizes(a.check)]
         conditions = [CheckCondition(a.check, a.check_text, a) for a in checks if a.check is not None]
         conditions += [CheckCondition(r.condition, r.text) for r in self.op.require]
-        unknown = set(self.derived)
+        unknown, texts = set(self.derived), dict(self.op.rules)
         for name, size in self.op.dims:
             conditions = self._check(conditions, unknown)
-            self.steps.append(DeriveDim(name, size))
+            self.steps.append(DeriveDim(name, size, texts.get(name, str(size))))
             unknown.discard(name)
         self._match_sizes()
         self._check(conditions, unknown)

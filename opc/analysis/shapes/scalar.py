@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import cache
-from typing import TypeAlias
+from typing import NoReturn, TypeAlias
 
 from opc.ir import scalar_functions
 from opc.ir.affine import Symbol
@@ -17,6 +17,18 @@ from opc.ir.expr import AttrRef, Call, Cast, Const, Expr, IndexValue, Present, S
 from opc.ir.functions import FUNCTIONS
 
 Scalar: TypeAlias = int | float | bool | str
+
+
+def is_never(condition: Expr) -> bool:
+    """Whether a condition on sizes, attributes and optional operands is false whatever these are."""
+
+    def unknown(*_: object) -> NoReturn:
+        raise KeyError
+
+    try:
+        return not evaluate(condition, unknown, unknown, unknown)
+    except (KeyError, ZeroDivisionError):
+        return False
 
 
 @cache

@@ -197,10 +197,11 @@ class BroadcastGroup:
 
 @dataclass(frozen=True, slots=True)
 class DeriveDim:
-    """A derived dimension gets its value, which may not be negative."""
+    """A derived dimension gets its value, which may not be negative; `text` is its rule as the spec has it."""
 
     dim: str
     size: Affine
+    text: str
 
 
 @dataclass(frozen=True, slots=True)

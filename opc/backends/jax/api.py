@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from opc.backends.jax.library import templates
 from opc.backends.python_api import PythonApi, documentation, eager_number, telling
+from opc.emit.python.spelling import decorator, spells
 from opc.emit.python.text import Bracket, docstring, literal, quoted, tuple_of
 from opc.ir.dtypes import DType, ElementType, candidates
 from opc.ir.op import AttributeKind, Family, Op, Operand
@@ -24,7 +25,8 @@ def api_source(family: Family) -> str:
         "init.py.j2",
         family,
         exported=Bracket("[", [quoted(n) for n in sorted(("EXPORT_CHECKS", family.name))], "]").render(0, 0, 10),
-        signature=_API.signature(op, family.name),
+        signature=decorator(op) + _API.signature(op, family.name),
+        spells=spells(op),
         doc=docstring(documentation(op, op.doc.strip(), _raised(op), wrap=True), 4),
         telling=_telling(op),
         call="    " + Bracket(f"return _operators.{op.name}.run(", passed, ")").render(4),

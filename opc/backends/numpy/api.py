@@ -6,6 +6,7 @@ import re
 
 from opc.backends.derived import chooses_outputs
 from opc.backends.python_api import telling, wrapped
+from opc.emit.python.spelling import decorator
 from opc.emit.python.text import WIDTH, Bracket, docstring, literal, quoted, tuple_of
 from opc.ir.dtypes import ElementType, candidates
 from opc.ir.op import Attribute, AttributeKind, Family, Op, Operand
@@ -120,7 +121,7 @@ def _definition(op: Op) -> str:
     attributes = tuple_of([a.name for a in op.attributes])
     rest = ["out", "only"] if chooses_outputs(op) else ["out"]
     careful = Bracket(f"return _{op.name}.call(", [inputs, attributes, *rest], ")").render(4)
-    return "\n".join([head, docstring(_document(op), 4), _fast(op), f"    {careful}"])
+    return "\n".join([decorator(op) + head, docstring(_document(op), 4), _fast(op), f"    {careful}"])
 
 
 def _parameters(op: Op) -> list[str]:

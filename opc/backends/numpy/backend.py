@@ -16,6 +16,7 @@ from opc.backends.templates import Templates
 from opc.diagnostics import Diagnostic, SpecError
 from opc.distribution import install
 from opc.emit.python.layout import bracketed
+from opc.emit.python.spelling import spells
 from opc.emit.python.text import Bracket, docstring, quoted
 from opc.ir.dtypes import DTYPES, candidates
 from opc.ir.op import Family
@@ -138,6 +139,7 @@ def _api(family: Family) -> str:
         about=docstring(about),
         extension=bracketed("_extension = _support.extension(", names, indent=0),
         functions=functions,
+        spells=any(map(spells, family.ops)),
         code="\n".join(f.description + f.definition for f in functions),
         constants=api.dtype_constants(family) + api.value_constants(family),
     )

@@ -8,6 +8,7 @@ from opc.backends.paddle.library import in_place_positions, templates
 from opc.backends.paddle.signature import has_mask, in_place_name, likes
 from opc.backends.paddle_names import operator_name
 from opc.backends.python_api import PythonApi, documentation, eager_number, telling
+from opc.emit.python.spelling import decorator, spells
 from opc.emit.python.text import Bracket, docstring, literal, quoted, tuple_of
 from opc.ir.op import Attribute, AttributeKind, Family, Op, Operand, Role
 from opc.records import dataclass
@@ -110,6 +111,7 @@ def api_source(family: Family) -> str:
         exported=[quoted(n) for n in ("LIBRARY", family.name, *((f"{family.name}_",) if in_place else ()))],
         lists=any(a.length is not None for a in op.attributes),
         dtypes=any(a.kind is AttributeKind.DTYPE for a in op.attributes),
+        spells=spells(op),
         functions=[_function(op), *((in_place,) if in_place else ())],
     )
 
@@ -132,7 +134,7 @@ def _documented(op: Op, name: str, doc: str, function: str) -> _Function:
     last = "[0]" if len(op.outputs) == 1 else ""
     raised = "Exception: Paddle's own, when an operand or attribute does not fit; the message says which."
     return _Function(
-        signature=_API.signature(op, name),
+        signature=decorator(op) + _API.signature(op, name),
         doc=docstring(documentation(op, doc, [raised]), 4),
         telling=_telling(op),
         call="    " + Bracket(f"return _operators.{function}(", [inputs, attributes], f"){last}").render(4),

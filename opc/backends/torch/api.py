@@ -6,6 +6,7 @@ from opc.backends.python_api import PythonApi, documentation, telling, tensors
 from opc.backends.torch.library import templates
 from opc.backends.torch.schema import out_names, shared_type
 from opc.emit.python.layout import bracketed, tupled
+from opc.emit.python.spelling import decorator, spells
 from opc.emit.python.text import Bracket, docstring, quoted
 from opc.ir.dtypes import DTYPES
 from opc.ir.op import AttributeKind, Family, Op
@@ -24,7 +25,8 @@ def api_source(family: Family) -> str:
         "init.py.j2",
         family,
         exported=tupled("__all__ = ", sorted(map(quoted, exported)), 0),
-        signature=API.signature(op, family.name, [f"out: {tensors(op)} | None = None"]),
+        spells=spells(op),
+        signature=decorator(op) + API.signature(op, family.name, [f"out: {tensors(op)} | None = None"]),
         doc=docstring(_document(op), 4),
         telling=_telling(op),
         write=bracketed("_out(", [*passed, *given], ")", 8),

@@ -11,6 +11,7 @@ from opc.backends.templates import Templates
 from opc.emit.abi import attributes_type, function_name, header_path, infer_name
 from opc.emit.cpp.layout import wrap
 from opc.emit.cpp.text import string_literal
+from opc.emit.python.spelling import decorator, spells
 from opc.emit.python.text import Bracket, docstring, quoted, tuple_of
 from opc.ir.op import Family, Op
 from opc.names import in_words
@@ -82,7 +83,8 @@ def api_source(family: Family) -> str:
     return templates.render(
         "init.py.j2",
         family,
-        signature=_API.signature(op, family.name),
+        signature=decorator(op) + _API.signature(op, family.name),
+        spells=spells(op),
         doc=docstring(documentation(op, op.doc.strip(), raised, wrap=True, tells=False), 4),
         listing=[f"    {name} = [{name}] if isinstance({name}, int) else {name}" for name in listing],
         call=f"    return {call.render(4, 0, 7)}",

@@ -115,7 +115,7 @@ class StepText:
             case BroadcastGroup():
                 yield from self._broadcast(step)
             case DeriveDim():
-                name, text = message_literal(step.dim), message_literal(str(step.size))
+                name, text = message_literal(step.dim), message_literal(step.text)
                 yield f"  const opc::integer size_{step.dim} = {self.scalar.integer(step.size, bare=True)};"
                 yield from unless(f"match.derive({self._dim(step.dim)}, {name}, {text}, size_{step.dim})")
             case MatchSize():

@@ -126,7 +126,7 @@ class ShapeFunctions(ListedAxes):
                     yield bracketed(self._call(method), [group, text])
             case DeriveDim():
                 yield from self._uses(step.size)
-                yield self._derived(f"{self.own}.dims[{said(step.dim)}] = ", said(step.dim), step.size)
+                yield self._derived(f"{self.own}.dims[{said(step.dim)}] = ", said(step.dim), step.size, written=step.text)
             case MatchSize():
                 yield from self._match_size(step)
             case SizeOutput() | BindType() | MatchType():
@@ -183,9 +183,11 @@ class ShapeFunctions(ListedAxes):
             elif isinstance(symbol, GroupSize):
                 yield f"    {text} = {self._call('points')}{said(symbol_text((symbol.name, None)))})"
 
-    def _derived(self, target: str, name: str, size: Affine, indent: int = 4) -> str:
+    def _derived(self, target: str, name: str, size: Affine, indent: int = 4, written: str | None = None) -> str:
+        """Return what computes a derived size; messages have its rule as it is `written` in the spec."""
         rule = f"lambda: {self.scalar.size(size)}"
         arguments: list[str | Bracket] = [name, said(str(size)), self._values(size.atoms()), rule]
+        arguments += [] if written in (None, str(size)) else [f"written={said(written)}"]
         return bracketed(f"{target}{self._call('size')}", arguments, indent=indent)
 
     def _operand(self, step: MatchOperand) -> Iterator[str]:

@@ -296,8 +296,18 @@ class _Call:
         if not given:
             raise self.error(f"{what} is unknown: give {operands}")
 
-    def size(self, name: str, text: str, values: dict[str, Size], rule: Any) -> Size:
-        """Return a derived size: a number, or its rule over names, or None."""
+    def size(
+        self,
+        name: str,
+        text: str,
+        values: dict[str, Size],
+        rule: Any,
+        written: str = "",
+    ) -> Size:
+        """Return a derived size: a number, or its rule over names, or None.
+
+        The rule is `text`, in messages as it is `written` in the spec.
+        """
         if any(value is None for value in values.values()):
             return None
         if not all(map(_known, values.values())):
@@ -307,13 +317,13 @@ class _Call:
         try:
             size = rule()
         except ZeroDivisionError:
-            raise self.error(f"{name} = {text} divides by zero") from None
+            raise self.error(f"{name} = {written or text} divides by zero") from None
         # A symbolic size is left alone: asking for its sign would fix its range.
         if isinstance(size, int) and not 0 <= size < 2**63:
             problem = "is beyond 64 bits"
             if -(2**63) <= size < 0:
                 problem = f"would be {size}"
-            raise self.error(f"{name} = {text} {problem}")
+            raise self.error(f"{name} = {written or text} {problem}")
         return size
 
     def has_size(

@@ -1,0 +1,63 @@
+"""What Python's parser says of a text that it refuses, in the words of the spec language."""
+
+from __future__ import annotations
+
+import re
+
+from opc.records import dataclass
+from opc.spec.text import STRING
+
+_BRACKET = re.compile(rf"{STRING}|#[^\n]*|[()\[\]{{}}]")
+_PAIRS = {")": "(", "]": "[", "}": "{"}
+_CALL = re.compile(r"([A-Za-z]\w*)\s*\((.*)\)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A mistake in a text, from character `at` to `end`, and what to write."""
+
+    message: str
+    hint: str | None
+    at: int
+    end: int
+
+
+def reworded(said: str, value: str, at: int, end: int, wrapped: bool) -> Refusal:
+    """Return what `said` of the characters `at` to `end` of a text means to who wrote it.
+
+    Parentheses that nobody wrote stand around a text that is `wrapped`.
+    """
+    message = re.sub(r" on line \d+$", "", said)  # a line of the text, not of the file
+    if "unexpected indent" in message or "unindent" in message:
+        return Refusal("unexpected indentation", "all statements begin in the same column", at, end)
+    if "assignment expressions with" in message or value[at:end] == ":=":
+        return Refusal("invalid syntax", "`=` assigns", at, end)
+    if "Maybe you meant '=='" in message or message.startswith("cannot assign to"):
+        if wrapped or "=" in value[:at]:
+            return Refusal("invalid syntax", "`==` compares", at, end)
+        call = _CALL.fullmatch(value[at:end])
+        target = "name[indices]" if call is None else f"{call[1]}[{call[2]}]"
+        return Refusal("a statement assigns an output or a temporary", f"write {target} = ...", at, end)
+    if "forgot a comma" in message:
+        return Refusal("invalid syntax", None, at, end)
+    if wrapped and ("was never closed" in message or "does not match" in message):
+        return _unbalanced(message, value, at, end)
+    if message.startswith("unmatched"):
+        return Refusal(message, "delete it, or open one ahead of it", at, end)
+    return Refusal(message, None, at, end)
+
+
+def _unbalanced(message: str, value: str, at: int, end: int) -> Refusal:
+    """Return what is wrong with the brackets of a text inside of those that stand around it."""
+    opened: list[int] = []
+    for found in _BRACKET.finditer(value, 1, len(value) - 1):
+        sign, place = found[0], found.start()
+        if sign in _PAIRS.values():
+            opened.append(place)
+        elif sign in _PAIRS and not opened:
+            return Refusal(f"unmatched '{sign}'", "delete it, or open one ahead of it", place, place + 1)
+        elif sign in _PAIRS and value[opened.pop()] != _PAIRS[sign]:
+            return Refusal(message, None, at, end)
+    if not opened:
+        return Refusal(message, None, at, end)
+    return Refusal(f"'{value[opened[-1]]}' was never closed", None, opened[-1], opened[-1] + 1)
