@@ -279,6 +279,8 @@ class Operator:
         batch: int,
         attributes: Attributes,
     ) -> tuple[Sequence[Array], Sequence[int]]:
+        # What does not fit is refused as it is of one example.
+        self._infer([*map(_example, arrays, dims)], given, batch, attributes)
         members = [g for g, there in zip(self.grouped, given) if there]
         at = None if self.ranked is None else sum(given[: self.ranked])
         how = self.vectorise(arrays, dims, members, batch, attributes, at)
@@ -309,6 +311,12 @@ class Operator:
         ranks = {array.ndim - (dim is not None) for array, dim, m in operands if m}
         many = self.equal_ranks and len(ranks) > 1
         told = self.ranked is None or ranked is not None
+        rank = 0
+        if ranked is not None:
+            rank = arrays[ranked].ndim - batch - (dims[ranked] is not None)
+        # A list of no axes is one of all, the batch's too, where there are no others.
+        lists = [attributes.values[name] for name in self.axes] if not self.permutes else []
+        some = ranked is None or rank > 0 or () not in map(_listed, lists)
         size = next(x.shape[d] for x, d in zip(arrays, dims) if d is not None)
 
         def place(array: Array, dim: int | None, at: int) -> Array:
@@ -318,14 +326,22 @@ class Operator:
             kept = [axis for axis in range(len(shape)) if axis != at]
             return jax.lax.broadcast_in_dim(array, shape, kept)
 
-        if self.joins_group and inside and told and not many:
+        if self.joins_group and inside and told and some and not many:
             moved = [place(x, d, batch) if m else x for x, d, m in operands]
-            rank = 0
-            if ranked is not None:
-                rank = arrays[ranked].ndim - batch - (dims[ranked] is not None)
             how = (self.axes, rank, self.permutes)
             return moved, batch, batch, attributes.shifted(self.name, *how)
         return [place(x, d, 0) for x, d, _ in operands], 0, batch + 1, attributes
+
+
+def _example(array: Array, dim: int | None) -> jax.ShapeDtypeStruct:
+    """Return the shape and dtype of an operand without the axis of its batch."""
+    shape = array.shape if dim is None else (*array.shape[:dim], *array.shape[dim + 1 :])
+    return jax.ShapeDtypeStruct(shape, array.dtype)
+
+
+def _listed(value: Any) -> tuple[Any, ...]:
+    """Return the axes that an attribute lists; one that places an axis lists that."""
+    return (value,) if isinstance(value, int) else tuple(value)
 
 
 def _primitive(name: str, avals: Callable[..., Any]) -> Primitive:

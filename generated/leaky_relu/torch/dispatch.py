@@ -262,8 +262,15 @@ def register(
         ]
         return results[0] if len(results) == 1 else tuple(results)
 
+    def check_examples(arguments: Sequence[Any], in_dims: Sequence[Any]) -> None:
+        """Refuse what the operator would refuse of one example of a batch."""
+        depth = 0 if batch_axes is None else arguments[batch_axes]
+        sizes = map(_example, arguments[: len(grouped)], in_dims)
+        named = dict(zip(attributes, arguments[len(grouped) :]))
+        shapes(*(size if size is None else size[depth:] for size in sizes), **named)
+
     how = (grouped, joins_group, equal_ranks, axes, ranked, permutes, batch_axes)
-    vectorised = _vectorised(operator, *how)
+    vectorised = _vectorised(operator, check_examples, *how)
     _register_autograd(library, rule)
     for name in (operator.name, f"_{operator.name}"):
         qualified = f"{library.ns}::{name}"
@@ -328,8 +335,16 @@ def _register_autograd(library: torch.library.Library, rule: type[Derivative]) -
     library.impl(f"{operator.name}.out", write, "Autograd", with_keyset=True)
 
 
+def _example(tensor: Tensor | None, dim: int | None) -> Sequence[Any] | None:
+    """Return the sizes of an operand without the axis of its batch."""
+    if tensor is None or dim is None:
+        return None if tensor is None else tensor.shape
+    return (*tensor.shape[:dim], *tensor.shape[dim + 1 :])
+
+
 def _vectorised(
     operator: Operator,
+    check_examples: Callable[[Sequence[Any], Sequence[Any]], None],
     grouped: Sequence[bool],
     joins_group: bool,
     equal_ranks: bool,
@@ -342,8 +357,11 @@ def _vectorised(
 
     def vectorise(info: Any, in_dims: Sequence[Any], *given: Any) -> tuple[Any, int]:
         arguments = operator.complete(given)
+        check_examples(arguments, in_dims)
         depth = 0 if batch_axes is None else arguments[batch_axes]
         operands = list(zip(arguments, in_dims, grouped))
+        whole = 0 if ranked is None else arguments[ranked].ndim - depth
+        whole -= ranked is not None and in_dims[ranked] is not None
 
         def joins() -> bool:
             inside = all(member or dim is None for _, dim, member in operands)
@@ -352,13 +370,15 @@ def _vectorised(
                 for tensor, dim, member in operands
                 if member and tensor is not None
             }
-            return joins_group and inside and not (equal_ranks and len(ranks) > 1)
+            if not joins_group or not inside or (equal_ranks and len(ranks) > 1):
+                return False
+            # A list of no axes is one of all, the batch's too, where there are no others.
+            lists = (arguments[a] for a in axes if not isinstance(arguments[a], int))
+            return ranked is None or permutes or whole > 0 or all(map(len, lists))
 
         def shifted(axis: Any) -> Any:
             if isinstance(axis, int):
                 return axis + (axis >= 0)
-            whole = 0 if ranked is None else arguments[ranked].ndim - depth
-            whole -= ranked is not None and in_dims[ranked] is not None
             moved = [shifted(a) for a in axis]
             if permutes:
                 return [0, *(moved or range(whole, 0, -1))]
