@@ -89,7 +89,9 @@ def guarded(command: Callable[[], Any]) -> int:
         try:
             command()
         finally:
-            sys.stdout.flush()
+            # A language server closes it.
+            if not sys.stdout.closed:
+                sys.stdout.flush()
     except SystemExit as end:
         if end.code == INTERRUPTED:
             note("interrupted")

@@ -367,3 +367,14 @@ def test_the_server_ends_with_its_editor() -> None:
     )
     assert done.stdout == b""
     assert b"Traceback" not in done.stderr
+
+
+def test_it_ends_in_order() -> None:
+    """Who shuts it down and lets it exit gets the status 0, and nothing on stderr."""
+    initialize = {"id": 1, "method": "initialize", "params": {"processId": None, "rootUri": None, "capabilities": {}}}
+    messages = [initialize, {"method": "initialized", "params": {}}, {"id": 2, "method": "shutdown"}, {"method": "exit"}]
+    texts = [json.dumps({"jsonrpc": "2.0", **m}) for m in messages]
+    sent = "".join(f"Content-Length: {len(text)}\r\n\r\n{text}" for text in texts)
+    done = subprocess.run([sys.executable, "-m", "opc", "lsp"], input=sent.encode(), capture_output=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr.decode()) == (0, "")
+    assert b'"id":2' in done.stdout.replace(b" ", b"")

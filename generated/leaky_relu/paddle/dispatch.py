@@ -168,7 +168,7 @@ class Operator:
             listed = [_anchor(), *(t for t in tensors if _is_moving(t))]
             made = iter(_tuple(_Call.apply(call, listed)))
             return tuple(next(made) if w else None for w in self._wanted(wanted))
-        return self.compute(tensors, attributes, wanted)
+        return self.compute(_constant(tensors), attributes, wanted)
 
     def compute(
         self,
@@ -195,7 +195,7 @@ class Operator:
             raise RuntimeError(
                 f"{self.name} works in place, where no gradient is recorded"
             )
-        return self.compute(tensors, attributes)
+        return self.compute(_constant(tensors), attributes)
 
     def _wanted(self, wanted: Sequence[bool] | None) -> Sequence[bool]:
         return (True,) * len(self.outputs) if wanted is None else wanted
@@ -220,6 +220,17 @@ def _complete(tensors: Sequence[Tensor | None]) -> Sequence[Tensor | None]:
     if paddle.in_dynamic_mode() or all(t is None or t.stop_gradient for t in tensors):
         return tensors
     return [paddle.zeros([0] * 9, "complex64") if t is None else t for t in tensors]
+
+
+def _constant(tensors: Sequence[Tensor | None]) -> Sequence[Tensor | None]:
+    """Return operands of which a dynamic graph records nothing, on the same memory.
+
+    A custom operator records its call whether gradients are enabled or not, and refuses
+    to write to a tensor that one may be asked for.
+    """
+    if not paddle.in_dynamic_mode() or not any(map(_is_moving, tensors)):
+        return tensors
+    return [t.detach() if _is_moving(t) else t for t in tensors]
 
 
 def _is_moving(tensor: Tensor | None) -> bool:

@@ -49,6 +49,17 @@ kernel: |
   y[i] = a[i] * a[i] * cast(T, b[i])
   z[i] = cast(V, a[i])
 """
+HALVE = """
+op: halve
+domain: opc.paddle_test
+version: 1
+doc: Half of each element, in place where that is asked for.
+types: {T: [float32, float64]}
+inputs: {x: 'T[N]'}
+outputs: {y: 'T[N]'}
+inplace: {y: x}
+kernel: y[i] = x[i] / 2
+"""
 
 
 @pytest.fixture(scope="session")
@@ -59,16 +70,17 @@ def pantry() -> Family:
 
 @pytest.fixture(scope="session")
 def package(pantry: Family, request: pytest.FixtureRequest) -> Path:
-    """The built package, beside which is that of `mix`."""
+    """The built package, beside which are those of `mix` and `halve`."""
     from opc.backends.paddle.backend import PaddleBackend
 
     probe = PaddleBackend().probe()
     assert probe.available, probe.reason
     cache = request.config.cache
     assert cache is not None
-    families = [pantry, compile_text(MIX, "mix.yaml")]
-    built, mix = build_families(families, cache.mkdir("paddle"), ["paddle"])
-    assert built.ok, "\n".join(d.render() for d in built.diagnostics)
-    assert mix.ok, "\n".join(d.render() for d in mix.diagnostics)
+    families = [pantry, compile_text(MIX, "mix.yaml"), compile_text(HALVE, "halve.yaml")]
+    every = build_families(families, cache.mkdir("paddle"), ["paddle"])
+    for built in every:
+        assert built.ok, "\n".join(d.render() for d in built.diagnostics)
+    built = every[0]
     assert built.package is not None
     return built.package

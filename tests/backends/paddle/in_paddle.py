@@ -17,6 +17,7 @@ from tests.backends import named_checks
 PACKAGE = Path(sys.argv[1])
 pantry = packages.load(PACKAGE, "paddle").pantry
 mix = packages.load(PACKAGE.with_name("mix"), "paddle").mix
+halve_ = packages.load(PACKAGE.with_name("halve"), "paddle").halve_
 operators = packages.load(PACKAGE, "paddle.operators")
 X = np.array([[1.0, -2.0, 3.0]])
 NAME = "opc_paddle_test_pantry"
@@ -87,6 +88,23 @@ def integers_are_constants() -> None:
         assert np.array_equal(first.numpy(), 2 * a.numpy() * b.numpy())
         assert np.array_equal(paddle.grad([first], [a])[0].numpy(), 2.0 * b.numpy())
     assert np.array_equal(paddle.grad([mix(a, b, to="float32")[1]], [a])[0].numpy(), [1.0, 1.0])
+
+
+def nothing_is_recorded_without_gradients() -> None:
+    """Under no_grad a result is a constant, and parameters are written in place."""
+    x = paddle.to_tensor(X, stop_gradient=False)
+    with paddle.no_grad():
+        y, _ = pantry(x)
+    assert y.stop_gradient
+    (y * x).sum().backward()
+    assert np.array_equal(x.grad.numpy(), y.numpy())
+    a = paddle.to_tensor(np.array([1.0, 2.0]), stop_gradient=False)
+    assert "in place" in refusal(lambda: halve_(a), RuntimeError)
+    with paddle.no_grad():
+        halve_(a)
+    assert a.numpy().tolist() == [0.5, 1.0]
+    (a * a).sum().backward()
+    assert a.grad.numpy().tolist() == [1.0, 2.0]
 
 
 def third_order_is_refused() -> None:

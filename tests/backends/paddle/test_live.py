@@ -17,6 +17,7 @@ TESTS = (
     "strided_inputs",
     "gradients_of_some_inputs",
     "integers_are_constants",
+    "nothing_is_recorded_without_gradients",
     "third_order_is_refused",
     "another_library_is_refused",
 )
