@@ -31,12 +31,24 @@ _OWNERS: dict[type, str] = {}
 """The backends that own values of the types met so far; empty for those of none."""
 
 
+class _Unified:
+    """Tells `paddle.jit.to_static` of whole graphs to call a function as it stands, which works in dynamic and static graphs."""
+
+    def need_transform(self, mode: object) -> bool:
+        return False
+
+    def need_capture_control_flow(self) -> bool:
+        return False
+
+
 class LoadedOp:
     """An op as a function: NumPy arrays in and out; or a framework's tensors in and out, with gradients.
 
     Its signature and documentation are those of the generated function. `numpy`, `torch`, `paddle`, `mindspore` and so on are the
     generated modules of the backends; each is built when it is first needed. `inputs` are the names of the op's inputs.
     """
+
+    ___jit_transform_options___ = _Unified()
 
     def __init__(self, spec: Path, text: bytes, out: Path, package: Path) -> None:
         """Import the NumPy functions of a package built below `out` from the text of `spec`."""
@@ -209,6 +221,8 @@ def _owner_of(kind: type) -> str:
 
         backend = registry.owner_of(kind)
         found = _CLASSES[kind] = "" if backend is None else backend.name
+        if backend is not None:
+            backend.adopt(LoadedOp.__call__)
     return found
 
 

@@ -86,7 +86,7 @@ FUNCTIONS = frozenset(
         # What the modules with an op's Python functions use or define at their top.
         *("all", "annotations", "any", "cache", "check_gpu", "check_in_graph", "constant", "cppimport"),
         *("custom_translation_table", "define"),
-        *("dispatch", "get_current_context", "get_num_threads", "grad_enabled", "load", "map", "not_to_static"),
+        *("dispatch", "get_current_context", "get_num_threads", "grad_enabled", "load", "map", "unified"),
         *("op_debug_context", "or_zeros", "popart", "primitive", "register_onnx_symbolic", "set_num_threads", "shape"),
         *("staticmethod", "str", "torch", "zero"),
         # What stands beside the functions of loops.

@@ -280,6 +280,9 @@ class Backend(ABC):
     tensor: str = ""
     """The class of the framework's tensors, `torch.Tensor`; see `owns`."""
 
+    symbols: tuple[str, ...] = ()
+    """Classes of what stands for tensors in the framework's graphs, where these are others."""
+
     environment: Environment | None = None
     """The environment that `opc env create` makes for it."""
 
@@ -375,9 +378,20 @@ class Backend(ABC):
         They call the function named like the op in the package's module named like the backend. The answer depends on the type of
         the value alone, and does not import the framework: while it is not loaded, no value is its tensor.
         """
-        module, _, name = self.tensor.rpartition(".")
-        kind = getattr(sys.modules.get(module), name, None) if name else None
-        return kind is not None and isinstance(value, kind)
+        return isinstance(value, self.classes())
+
+    def classes(self) -> tuple[type, ...]:
+        """Return the classes of the framework's tensors and of what stands for them, of modules that are loaded."""
+        paths = (path.rpartition(".") for path in (self.tensor, *self.symbols) if path)
+        found = (getattr(sys.modules.get(module), name, None) for module, _, name in paths)
+        return tuple(kind for kind in found if isinstance(kind, type))
+
+    def adopt(self, function: Callable[..., Any]) -> bool:
+        """Tell the framework's tracers how to take the function that calls `opc.load`ed ops, once a tensor of it has come.
+
+        The answer is whether there was something to tell.
+        """
+        return False
 
     def unreadable(self, value: Any) -> str:
         """Return why no kernel can read a tensor that the backend owns (`is on cuda:0`); empty when one can."""

@@ -7,7 +7,6 @@ diagnostic, and the others go on.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
@@ -177,9 +176,7 @@ def owner_of(kind: type) -> Backend | None:
     for backend in load_all()[0]:
         if type(backend).owns is not Backend.owns:
             return None
-        module, _, name = backend.tensor.rpartition(".")
-        cls = getattr(sys.modules.get(module), name, None) if name else None
-        if isinstance(cls, type) and issubclass(kind, cls):
+        if issubclass(kind, backend.classes()):
             return backend
     return None
 

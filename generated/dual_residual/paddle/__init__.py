@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from paddle import Tensor
-from paddle.jit import not_to_static
+from paddle.jit.marker import unified
 
 from . import operators as _operators
 from .operators import LIBRARY
@@ -12,7 +12,7 @@ from .operators import LIBRARY
 __all__ = ["LIBRARY", "dual_residual"]
 
 
-@not_to_static
+@unified
 def dual_residual(x: Tensor, y: Tensor, alpha: float = 1.0) -> tuple[Tensor, Tensor]:
     """Two residuals at once, u = alpha * x - y and v = alpha * y - x.
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from paddle import Tensor
-from paddle.jit import not_to_static
+from paddle.jit.marker import unified
 
 from . import operators as _operators
 from .operators import LIBRARY
@@ -12,7 +12,7 @@ from .operators import LIBRARY
 __all__ = ["LIBRARY", "leaky_relu", "leaky_relu_"]
 
 
-@not_to_static
+@unified
 def leaky_relu(x: Tensor, alpha: float = 0.01) -> Tensor:
     """x where x >= 0, alpha * x elsewhere.
 
@@ -29,7 +29,7 @@ def leaky_relu(x: Tensor, alpha: float = 0.01) -> Tensor:
     return _operators.leaky_relu((x,), (alpha,))[0]
 
 
-@not_to_static
+@unified
 def leaky_relu_(x: Tensor, alpha: float = 0.01) -> Tensor:
     """leaky_relu in place, where no gradient is recorded: writes y to x.
 

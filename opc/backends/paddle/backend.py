@@ -6,9 +6,9 @@ headers two are compiled, in less than two seconds an op.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from opc.backends import environments
 from opc.backends.base import Availability, Backend, BuildStep, Check, Compile, Environment, Link, WheelPart
@@ -70,6 +70,7 @@ class PaddleBackend(Backend):
     title = "Paddle"
     companion = "opc.backends.paddle.on_gpu:PaddleOnGpuBackend"
     tensor = "paddle.Tensor"
+    symbols = ("paddle.base.libpaddle.pir.Value", "paddle.base.framework.Variable")
     wraps = True
     environment = Environment("paddle")
 
@@ -135,6 +136,13 @@ class PaddleBackend(Backend):
         requires = (f"paddlepaddle=={series}.*",) if series else ()
         path = library_path(family)
         return WheelPart((path,), requires, without=("paddle/setup.py",), registers=True, handed=path)
+
+    def adopt(self, function: Callable[..., Any]) -> bool:
+        """Have `to_static` in its default mode, which could not follow a search for a tensor's backend, call it as it stands."""
+        from paddle.jit.marker import force_dynamic
+
+        force_dynamic(function)
+        return True
 
     def session(self, family: Family, package: Path) -> PaddleSession:
         """Load the built package.

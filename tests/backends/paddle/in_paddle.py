@@ -107,6 +107,22 @@ def nothing_is_recorded_without_gradients() -> None:
     assert a.grad.numpy().tolist() == [1.0, 2.0]
 
 
+def both_modes_of_to_static() -> None:
+    """Traced, a call has the value and the gradient of a plain one: of whole graphs, and as Paddle does by default."""
+    w = paddle.to_tensor(np.array([1.0, 10.0, 100.0]))
+
+    def squared(x: Any) -> Any:
+        return pantry(x, w, mode="square")[0].sum()
+
+    found = []
+    for function in (squared, paddle.jit.to_static(squared), paddle.jit.to_static(squared, full_graph=True)):
+        x = paddle.to_tensor(X, stop_gradient=False)
+        y = function(x)
+        y.backward()
+        found.append((float(y), x.grad.numpy().tolist()))
+    assert found[0] == found[1] == found[2], found
+
+
 def third_order_is_refused() -> None:
     """What has no derivative says so when it is asked for one."""
     x = paddle.to_tensor(X, stop_gradient=False)

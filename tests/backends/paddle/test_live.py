@@ -18,6 +18,7 @@ TESTS = (
     "gradients_of_some_inputs",
     "integers_are_constants",
     "nothing_is_recorded_without_gradients",
+    "both_modes_of_to_static",
     "third_order_is_refused",
     "another_library_is_refused",
 )
