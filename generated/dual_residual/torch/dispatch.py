@@ -175,19 +175,19 @@ class Derivative(torch.autograd.Function):
     @classmethod
     def backward(cls, ctx: Any, *cotangents: Tensor | None) -> Any:
         """Refuse, unless a subclass knows better."""
-        raise cls._missing()
+        raise cls._missing("a product with a Hessian takes one order less by vhp than hvp")
 
     @classmethod
     def jvp(cls, ctx: Any, *tangents: Tensor | None) -> Any:
         """Refuse, unless a subclass knows better."""
-        raise cls._missing()
+        raise cls._missing("of forward mode, jacrev of jacfwd gives the same numbers")
 
     @classmethod
-    def _missing(cls) -> NotImplementedError:
+    def _missing(cls, instead: str) -> NotImplementedError:
         return NotImplementedError(
             f"{cls.operator.name} has no derivative: opc derives gradients and forward "
-            "mode up to the second order, where the spec does not say otherwise, and "
-            "no forward mode of forward mode: jacrev of jacfwd gives the same numbers"
+            "mode up to the second order, but for forward mode of forward mode, where the "
+            f"spec does not say otherwise; {instead}"
         )
 
 
@@ -226,8 +226,9 @@ def register(
     """Register all kernels of an operator but those of its library.
 
     `promoted` are the positions of operands that must have one dtype: under autocast,
-    they are brought to the widest one among them. `shapes` and `types` tell those of the results from those of the operands and from
-    the `attributes`; `type_attributes` are those among them that name dtypes.
+    they are brought to the widest one among them. `shapes` and `types` tell those of
+    the results from those of the operands and from the `attributes`; `type_attributes`
+    are those among them that name dtypes.
 
     How vmap vectorises the operator: the batch axis joins the axis group that all
     results begin with (`joins_group`), where the batched operands begin with it too
