@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from opc.analysis.elaborate.scope import DTYPE_NAMES, ELSEWHERE, Scope
+from opc.analysis.elaborate.scope import DTYPE_NAMES, Scope
 from opc.diagnostics import Diagnostics, did_you_mean
 from opc.ir.affine import Affine, AttrInt, maximum, minimum, product
 from opc.ir.comparisons import OPPOSITE, compared
-from opc.ir.dtypes import Acc, DType, ElementType, Weak
+from opc.ir.dtypes import ELSEWHERE, Acc, DType, ElementType, Weak
 from opc.ir.expr import AttrRef, Call, Cast, Const, Expr, IndexValue, Present, Select, StrConst, TypeIs
 from opc.lang.tree import Apply, Item, Name
 

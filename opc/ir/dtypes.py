@@ -408,3 +408,18 @@ def accumulated(t: ElementType) -> ElementType:
 def is_bool(t: ValueType) -> bool:
     """Whether `t` is bool."""
     return t is DType.BOOL
+
+
+ELSEWHERE = {
+    **dict.fromkeys(("float", "real", "fp", "number"), "floating is all floating types, float32 one of them"),
+    **dict.fromkeys(("int", "integers", "long"), "integer is all integer types, int64 one of them"),
+    "double": "write float64",
+    "half": "write float16",
+    "single": "write float32",
+    "short": "write int16",
+    "char": "write int8",
+    "byte": "write uint8",
+    "boolean": "write bool",
+    "uint": "write uint32 or uint64",
+}
+"""What other languages call dtypes and sets of them, with what is meant here."""

@@ -13,13 +13,13 @@ from opc.analysis.elaborate.calls import CallTyper
 from opc.analysis.elaborate.literals import INT64, UINT64, fold_bits, fraction_hint, is_beyond, whole_number
 from opc.analysis.elaborate.ordering import OrderTyper
 from opc.analysis.elaborate.reading import ReadTyper
-from opc.analysis.elaborate.scope import CONSTANTS, DTYPE_NAMES, ELSEWHERE, FORMS, Scope
+from opc.analysis.elaborate.scope import CONSTANTS, DTYPE_NAMES, FORMS, Scope
 from opc.analysis.elaborate.widths import Widths
 from opc.analysis.value_types import affine_of, decided, presence, types_told, whole_of
 from opc.analysis.wording import article, type_text
 from opc.diagnostics import Diagnostics, Span, did_you_mean, one_of
 from opc.ir.affine import Affine, Dim, Index, maximum, minimum
-from opc.ir.dtypes import TYPE_SETS, DType, ElementType, ValueType, Weak, candidates, is_bool, is_floating, is_integer
+from opc.ir.dtypes import ELSEWHERE, TYPE_SETS, DType, ElementType, ValueType, Weak, candidates, is_bool, is_floating, is_integer
 from opc.ir.expr import REDUCTIONS, AttrRef, Call, Cast, Const, Expr, IndexValue, Select, StrConst, TypeIs, walk
 from opc.ir.functions import CALLABLE, FUNCTIONS
 from opc.ir.op import Attribute, AttributeKind

@@ -20,19 +20,6 @@ CONSTANTS = {"inf": float("inf"), "nan": float("nan")}
 FORMS = ("cast", "present", "pad", "size", "position", "random", "random_bits")
 """What is called like a function and is none."""
 DTYPE_NAMES = tuple(d.value for d in DType)
-ELSEWHERE = {
-    **dict.fromkeys(("float", "real", "fp", "number"), "floating is all floating types, float32 one of them"),
-    **dict.fromkeys(("int", "integers", "long"), "integer is all integer types, int64 one of them"),
-    "double": "write float64",
-    "half": "write float16",
-    "single": "write float32",
-    "short": "write int16",
-    "char": "write int8",
-    "byte": "write uint8",
-    "boolean": "write bool",
-    "uint": "write uint32 or uint64",
-}
-"""What other languages call dtypes and sets of them, with what is meant here."""
 _SHORT = frozenset(name for name in CALLABLE if re.fullmatch("[a-z][0-9]", name))
 RESERVED = frozenset((*CALLABLE, *CONSTANTS, *DTYPE_NAMES, "acc", "broadcast")) - _SHORT
 """The language's own words, which nothing else may be called. But indices are called i0 and i1: parentheses tell a call apart."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from opc.analysis.elaborate.attribute_types import AttributeTyper
 from opc.analysis.elaborate.expression import ExpressionTyper
-from opc.analysis.elaborate.scope import DTYPE_NAMES, ELSEWHERE, RESERVED, WORDS, Scope
+from opc.analysis.elaborate.scope import DTYPE_NAMES, RESERVED, WORDS, Scope
 from opc.analysis.shapes.scalar import is_never
 from opc.analysis.value_types import element_type
 from opc.diagnostics import Diagnostics, Span, did_you_mean
 from opc.ir.affine import Affine, Dim
-from opc.ir.dtypes import TYPE_SETS, Acc, DType, ElementType, TypeVar
+from opc.ir.dtypes import ELSEWHERE, TYPE_SETS, Acc, DType, ElementType, TypeVar
 from opc.ir.expr import ELLIPSIS
 from opc.ir.op import Attribute, AttributeKind, DimSpec, Group, Operand, Requirement
 from opc.lang.parse import parse_expression
