@@ -246,7 +246,7 @@ class Affine(AffineNode):
     def __floordiv__(self, other: Affine | Atom | int) -> Affine:
         """Return the quotient; multiples of the divisor stand outside the division: `(s*q + r) // s` is `q + r // s`.
 
-        A number that divides is positive: `a // -2` is `-a // 2`.
+        A divisor has a positive coefficient: `a // -s` is `-a // s`.
         """
         divisor = Affine.of(other)
         if divisor.constant == 0:
@@ -276,9 +276,8 @@ class Affine(AffineNode):
         return Affine.of(a % b) if a is not None and b is not None else Affine.of(Mod(rest, divisor))
 
     def _is_turned(self, numerator: Affine) -> bool:
-        """Whether a divisor is a negative number; the least integer has no opposite."""
-        negative = self.constant is not None and self.constant < 0
-        return negative and all(c != INT64_MIN for e in (self, numerator) for _, c in e.terms)
+        """Whether a divisor has negative coefficients alone; the least integer has no opposite."""
+        return all(c < 0 for _, c in self.terms) and all(c != INT64_MIN for e in (self, numerator) for _, c in e.terms)
 
     def _split(self, divisor: Affine) -> tuple[Affine, Affine]:
         """Return q and r with `self == divisor*q + r`, where r holds no multiple of a divisor that is one product."""

@@ -32,11 +32,6 @@ def quantized(require: str, more: str = "") -> str:
 
 
 PLACED = "attributes: {p: int}\n"
-BACKWARDS = "attributes: {step: {type: int, check: step < 0}}\n"
-SLICED = """\
-attributes: {start: int, step: {type: int, check: step < 0}}
-shape: {first: 'minimum(maximum(start + D if start < 0 else start, -1), D - 1)', M: 'maximum((first - step) // -step, 0)'}
-"""
 WINDOWED = (
     "attributes: {h: int, w: int, k: {type: int, check: k >= 1}, s: {type: int, check: s >= 1}}\n"
     "shape: {P: (h - 2*(k - 1) - 1) // s + 1, Q: (w - s*(k - 1) - 1) // s + 1}\n"
@@ -72,10 +67,6 @@ BETWEEN = "shape: {{S: {}}}\n"
         spec("y[d] = x[abs(p - d)] if not D <= abs(p - d) else 0", VECTOR, "T[D]", more=PLACED),
         spec("y[d] = x[maximum(d, p)] if maximum(d, p) < D else 0", VECTOR, "T[D]", more=PLACED),
         spec("y[d] = x[d]*r[d + p] if minimum(d + p, R - 1 - d - p) >= 0 else 0", f"{VECTOR}, r: 'T[R]'", "T[D]", more=PLACED),
-        # A step backwards is minus a number that is positive.
-        spec("y[i] = x[D - 1 + i*step]", VECTOR, "T[M]", more=BACKWARDS + "shape: {M: D // -step}\n"),
-        spec("y[i] = x[i*s]", VECTOR, "T[M]", more=BACKWARDS + "shape: {s: -step, M: D // s}\n"),
-        spec("y[i] = x[first + i*step]", VECTOR, "T[M]", more=SLICED),
         # What is required of derived sizes by name, whatever their rules are, and whether they are sizes of axes or not.
         spec("y[i, j] = x[i*Q + j]", VECTOR, "T[P, Q]", "D == P*Q, P >= 1, Q >= 1", WINDOWED),
         spec("y = sum[i:P, j:Q](x[i*Q + j])", VECTOR, "T[]", "D == P*Q, P >= 1, Q >= 1", WINDOWED),

@@ -70,7 +70,11 @@ def probe(kind: str, names: tuple[str, ...]) -> Family:
 
 def modules(backend: str, family: Family) -> dict[str, ast.Module]:
     files = {"shape.py": shape_source(family)} if backend == "shapes" else registry.load(backend).emit(family)
-    return {path: ast.parse(text) for path, text in files.items() if path.endswith(".py")}
+    trees = {path: ast.parse(text) for path, text in files.items() if path.endswith(".py")}
+    for function in (n for tree in trees.values() for n in ast.walk(tree) if isinstance(n, ast.FunctionDef)):
+        # What tells of names that are spelled otherwise in Python stands where there are such names alone.
+        function.decorator_list = [d for d in function.decorator_list if "spelled" not in ast.unparse(d)]
+    return trees
 
 
 Scoped = ast.FunctionDef | ast.Lambda | ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp

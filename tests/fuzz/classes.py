@@ -145,12 +145,6 @@ EXTREMES = {
 """The greatest of nothing is refused where it is asked for, and only there."""
 
 FORMS = {
-    "steps_backwards": (
-        "inputs: {x: 'T[N, K]', v: 'T[N]'}\nattributes: {step: {type: int, default: -2, check: step < 0 and step > -9}}\n"
-        "outputs: {y: 'T[M, K]', z: 'T[N]', u: 'T[M]'}\nshape: {M: 'maximum((N - 1 - step) // -step, 0)'}\n",
-        "y[i, k] = x[N - 1 + i*step, k]\n  z[n] = v[n // -step] + pad(v[n + step], 0) * (v[n] if n % -step == 0 else 2)\n"
-        "  u[i] = sum[n](x[n, 0] * v[n] if n // -step == i and K > 0 else 0)",
-    ),
     "divided_by_what_only_terms_read": (
         "inputs: {x: 'T[K]', c: 'T[K]', w: 'T[N]'}\noutputs: {y: 'T[]', u: 'T[N]'}\n",
         "y = sum[k](x[k] / c[0])\n  u[n] = sum[k:N - 2](w[k] * sin(w[n]) / w[2])",

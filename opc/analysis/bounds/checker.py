@@ -89,12 +89,10 @@ class Knowledge:
         self.exact: dict[Symbol, Affine] = {}
         """The sizes and attributes that are known to be another expression."""
         self.quotients: dict[Symbol, Affine] = {}
-        """The sizes of their own, with the quotients that they are, and the numbers that are minus an attribute."""
+        """The sizes of their own, with the quotients that they are."""
         self.divisors: dict[Symbol, tuple[Affine, ...]] = {}
         """What divides a size: numbers or products of which none is a multiple of another."""
         self._turn = turn
-        for f in self.facts:
-            self._learn_negative(f)
         for f in self.facts:
             self._learn_divisor(f)
         for f in self.facts:
@@ -108,14 +106,6 @@ class Knowledge:
         most = max((len(found) for found in self.divisors.values()), default=1)
         self.others = () if turn else tuple([Knowledge(op, facts, k) for k in range(1, most)])
         """The same, with a size of several divisors written as a multiple of another one."""
-
-    def _learn_negative(self, fact: Affine) -> None:
-        """Of a fact that an attribute is negative, as a step backwards is, keep that it is minus a number that is positive."""
-        for attribute in fact.atoms():
-            if isinstance(attribute, AttrInt) and (least := (fact + Affine.of(attribute)).constant) is not None and least < 0:
-                opposite = AttrInt(f"<-{attribute}>")
-                self.exact.setdefault(attribute, -Affine.of(opposite))
-                self.quotients[opposite] = -Affine.of(attribute)
 
     def _learn_divisor(self, fact: Affine) -> None:
         """Of a fact that d divides a size, keep d, or what is a multiple of d and of another such divisor."""
@@ -435,8 +425,10 @@ class BoundsChecker:
                 text = str(atom.denominator)
                 factors = [a for m, _ in atom.denominator.terms for a in m if isinstance(a, AttrInt)]
                 names = sorted(str(a) for a in factors if not self.knowledge.nonnegative(Affine.of(a) - 1, ranges))
-                sign = "<" if len(factors) == 1 and atom.denominator == -Affine.of(factors[0]) else ">"
-                hint = f"add the check {names[0]} {sign} 0" if names else f"add require: [{text} > 0]"
+                hint = f"add the check {names[0]} > 0" if names else f"add require: [{text} > 0]"
+                if names and self.knowledge.nonnegative(-atom.denominator - 1, ranges):
+                    # `N // -step` is `-N // step`, and that step goes backwards.
+                    hint = f"declare {names[0]} as a number above 0, and subtract it: x[start - i*{names[0]}]"
                 self.found.error(f"the divisor {text} may be zero or negative", span, hint)
 
     def _access(self, access: Access, ranges: Mapping[str, Affine]) -> None:

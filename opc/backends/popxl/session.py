@@ -94,7 +94,10 @@ class PopxlSession(Session):
             backward = popxl.transforms.autodiff(graph, grads_provided=provided, grads_required=[given[n] for n in of])
             results = popxl.ops.call(backward.graph, *seeds.values(), inputs_dict=backward.inputs_dict(forward))
             streams = self._stored(dict(zip(of, as_tuple(results), strict=True)))
-        return zeros | self._run(ir, {**fed, **seeds_fed}, streams)
+        try:
+            return zeros | self._run(ir, {**fed, **seeds_fed}, streams)
+        except refusals() as error:
+            raise refusal(error) from error
 
     def refusal_of(self, inputs: Inputs, attributes: Attributes) -> str:
         """Return what the function says of a call as it is added to a graph; empty when it takes the call."""
