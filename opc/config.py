@@ -64,6 +64,23 @@ def find(start: Path) -> Path | None:
     return None if found is None else Path(found)
 
 
+def here() -> Path:
+    """Return the working directory, or the root where it was removed beneath the process: nothing holds there."""
+    return Path(_here())
+
+
+def find_here() -> Path | None:
+    """Return the nearest pyproject.toml in the working directory or above it, or None."""
+    return find(here())
+
+
+def _here() -> str:
+    try:
+        return os.getcwd()
+    except FileNotFoundError:
+        return os.sep
+
+
 def _find(folder: str) -> str | None:
     # Asked often: paths as text take a quarter of the time.
     while not os.path.isfile(found := os.path.join(folder, "pyproject.toml")):
@@ -79,7 +96,7 @@ def load(start: Path | None = None) -> Config:
     Raises:
         SpecError: with every mistake of `[tool.opc]`, or the TOML parser's message.
     """
-    path = _find(os.getcwd() if start is None else str(start.absolute()))
+    path = _find(_here() if start is None else str(start.absolute()))
     if path is None:
         return Config()
     try:

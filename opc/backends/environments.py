@@ -81,8 +81,8 @@ def root() -> Path:
     named = os.environ.get(VARIABLE)
     if named:
         return Path(named).absolute()
-    project = config.find(Path.cwd())
-    return (Path.cwd() if project is None else project.parent) / FOLDER
+    project = config.find_here()
+    return (config.here() if project is None else project.parent) / FOLDER
 
 
 def record_files() -> list[Path]:

@@ -161,7 +161,7 @@ def discard_damaged(package: Path) -> None:
 
 def project() -> str:
     """Return the signature of the pyproject.toml that holds here, whose settings some backends generate by."""
-    path = config.find(Path.cwd())
+    path = config.find_here()
     return "" if path is None else signature(str(path))
 
 
@@ -175,7 +175,7 @@ def settings() -> str:
     values = [
         sys.executable,
         sys.version,
-        str(config.find(Path.cwd())),
+        str(config.find_here()),
         *(f"{path}={os.path.exists(path)}" for path in ("/dev/nvidia0", *programs)),
         *(f"{name}={os.environ.get(name, '')}" for name in SETTINGS),
         *(f"{place}={installed(place)}" for place in environments.installed()),

@@ -118,14 +118,26 @@ def guarded(command: Callable[[], Any]) -> int:
             return FAILED
         if isinstance(error, OSError) and error.filename is not None:
             return fail(f"{shown(error.filename)}: {error.strerror}")
+        if isinstance(error, FileNotFoundError) and not _has_working_folder():
+            return fail("the working directory is gone", "change to a folder that exists")
         note("opc has met a bug of its own; please report it with the spec and what follows")
         raise
     return OK
 
 
+def _has_working_folder() -> bool:
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        return False
+    return True
+
+
 def shown(path: Path | str) -> str:
     """Return a path as people see it: relative to the working directory where it lies below."""
     text = os.fspath(path)
+    if not _has_working_folder():
+        return text
     relative = os.path.relpath(text)
     return text if relative.startswith("..") else relative
 

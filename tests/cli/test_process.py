@@ -130,3 +130,22 @@ def test_what_is_shown_does_not_depend_on_the_order_of_sets() -> None:
         for seed in ("1", "2", "3")
     }
     assert len(found) == 1
+
+
+def test_a_working_directory_that_is_gone(tmp_path: Path) -> None:
+    """What names all of its files by whole paths needs none, and the rest is told what it lacks."""
+    one = spec(tmp_path)
+    program = (
+        "import os, subprocess, sys, numpy, opc\n"
+        "os.mkdir('gone'); os.chdir('gone'); os.rmdir(os.getcwd())\n"
+        "print(opc.load(sys.argv[1])(numpy.ones(1)))\n"
+        "for more in (['-o', sys.argv[2]], []):\n"
+        "    call = [sys.executable, '-m', 'opc', 'generate', sys.argv[1], '--backend', 'numpy', *more]\n"
+        "    print(subprocess.run(call, capture_output=True, text=True).stderr, end='')\n"
+    )
+    env = {**os.environ, "OPC_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": str(SPECS.parent)}
+    call = [sys.executable, "-c", program, str(one), str(tmp_path / "out")]
+    done = subprocess.run(call, cwd=tmp_path, env=env, capture_output=True, text=True, check=False)
+    said = "error: cannot make the folder generated: No such file or directory\n  hint: choose another output folder with -o\n"
+    assert (done.stdout, done.stderr) == ("[1.]\n" + said, "")
+    assert (tmp_path / "out/leaky_relu/manifest.json").exists()
