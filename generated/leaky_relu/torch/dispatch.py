@@ -175,7 +175,7 @@ class Derivative(torch.autograd.Function):
     @classmethod
     def backward(cls, ctx: Any, *cotangents: Tensor | None) -> Any:
         """Refuse, unless a subclass knows better."""
-        raise cls._missing("a product with a Hessian takes one order less by vhp than hvp")
+        raise cls._missing("a product with a Hessian takes one order less by vhp")
 
     @classmethod
     def jvp(cls, ctx: Any, *tangents: Tensor | None) -> Any:
