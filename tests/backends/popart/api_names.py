@@ -70,7 +70,7 @@ def _cpp(text: str) -> Iterator[str]:
 def _python(text: str) -> Iterator[str]:
     text = re.sub(r'"""[^"]*"""|#[^\n]*', "", text)
     for module, listed in re.findall(r"^from ((?:popart|popxl|poprt)[\w.]*) import (.*)$", text, re.M):
-        yield from (f"{module}.{name.strip()}" for name in listed.split(","))
+        yield from (f"{module}.{name.partition(' as ')[0].strip()}" for name in listed.split(","))
     yield from re.findall(r"(?<![\w.])(?:popart|popxl)(?:\.\w+)+(?=[(),\s])", text)
     for thing, kind in OBJECTS.items():
         yield from (f"{kind}.{name}" for name in re.findall(rf"(?<![\w.]){thing}\.(\w+)", text))
