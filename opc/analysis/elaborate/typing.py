@@ -114,9 +114,7 @@ def _elaborate(spec: Spec) -> _Elaborated:
         require=tuple(signature.require),
         body=(),
         broadcast=model.broadcast,
-        rules=tuple(
-            (name, " ".join(spec.text("shape", name).value.split())) for name, _ in signature.dims if name in model.shape
-        ),
+        rules=_rules(spec, signature.dims),
     )
     scope.at_most = knowledge_of(op).at_most
     body = BodyTyper(scope, signature.outputs, found).elaborate(spec.text("kernel")) if given else Body([], [])
