@@ -34,7 +34,7 @@ HEADERS: Mapping[str, str] = {
         "end_of_line entry_place far finds_places first_term group_offsets is_part item_at items_of_key join_items "
         "join_search join_terms keep_terms key_of_run leads load_points name_nothing name_place narrow_high narrow_low "
         "narrow_range new_points no_terms place_in place_in_order point_of quotient_by quotient_down rest_of "
-        "store_points stores_point strides_of term_step thread_of_team"
+        "skip_ahead store_points stores_point strides_of term_step thread_of_team"
     ),
     "cuda/rows": (
         "buffer_of column_of_piece column_offsets columns_of_chunk count_packed count_pieces device_row_of end_of_chunks "

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from opc.analysis.shapes.inference import infer
 from opc.diagnostics import SpecError
 from opc.emit.numpy.reference import function_name, numpy_module
 from opc.ir.dtypes import candidates, is_floating
@@ -39,7 +40,8 @@ def wide(family: Family, seed: int) -> Iterator[str]:
         for case in draw(op, above.get(id(op)), rng, 1, small=True):
             arrays, attributes = case.arrays(), dict(case.attributes)
             if any(o.optional for o in op.outputs):
-                attributes["wanted"] = [o.name for o in op.outputs]
+                shapes = {n: None if a is None else a.shape for n, a in arrays.items()}
+                attributes["wanted"] = list(infer(op, shapes, attributes).outputs)
             kept.clear()
             try:
                 module[function_name(op)](*(arrays[o.name] for o in op.inputs), **attributes)

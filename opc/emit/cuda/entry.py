@@ -269,14 +269,6 @@ class CudaEntryText(TileEntryText):
         yield f"  const int64_t sizes[] = {{{', '.join(self._stored_size(text, name) for name in own)}}};"
         yield f"  const int64_t lanes = opc::set_packed(described, nest, {entry}, along, sizes);"
 
-    def _magnitude(self, most: Affine) -> str:
-        """Return the value of a bound, in which each size and attribute counts by its magnitude."""
-        terms = []
-        for monomial, times in most.terms:
-            factors = [f"opc::magnitude({self.scalar.number(Affine.of(atom))})" for atom in monomial]
-            terms.append(" * ".join([f"{times}.0", *factors] if times > 1 or not factors else factors))
-        return " + ".join(terms) or "0.0"
-
     def _in_tiles(self, s: NestStage, text: CudaText, products: Products) -> Iterator[str]:
         """Yield what starts tiles of products."""
         element = self._element(products.stored) or dtype_text(products.sum.type)

@@ -240,9 +240,18 @@ class TileEntryText(EntryText):
         if products.split is not None and found.along == products.split.place:
             count = "described.group_points"
         own = f"operands[{text.nest.operands.index(name)}]"
-        bytes_ = f"int32_t(sizeof(opc::placed<{found.numbers}>))"
+        bytes_ = f"int32_t(sizeof(opc::near_place<{found.numbers}>))"
         of = self._element(op.operand(name).type)
-        return f"  opc::set_places(described.{side}, described.{side}_together, {own}, {axis}, {count}, {of}, {bytes_});"
+        given = f"{own}, {axis}, {count}, {of}, {bytes_}, {self._magnitude(found.most)}"
+        return f"  opc::set_places(described.{side}, described.{side}_together, {given});"
+
+    def _magnitude(self, most: Affine) -> str:
+        """Return the value of a bound, in which each size and attribute counts by its magnitude."""
+        terms = []
+        for monomial, times in most.terms:
+            factors = [f"opc::magnitude({self.scalar.number(Affine.of(atom))})" for atom in monomial]
+            terms.append(" * ".join([f"{times}.0", *factors] if times > 1 or not factors else factors))
+        return " + ".join(terms) or "0.0"
 
     def _first_axes(self, dims: tuple[Affine | Group, ...]) -> list[str]:
         """Return the first axis of each entry of a tensor's shape."""

@@ -13,11 +13,15 @@ from opc.ir.affine import Affine, Dim, FloorDiv, Index, Mod
 from opc.ir.dtypes import DType, Weak
 from opc.ir.expr import Call, Const, Expr, IndexValue, Read
 from opc.ir.op import Op
+from opc.lower.cuda.small import most_among
 from opc.lower.guards import Guard, inside, without_division
 from opc.records import dataclass, replace
 
 _MOST_TESTS = 4
 """How many coordinates may have to be tested."""
+
+_UNBOUNDED = Affine.of(2**63 - 1)
+"""The size of coordinates that may be any number which is not negative."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +34,8 @@ class Gathered:
     """What is divided, each by what."""
     along: str | None
     """The point, or the term, along which elements lie neighbour by neighbour."""
+    most: Affine
+    """What no coordinate is greater than, and no remainder, as `opc.lower.cuda.small` bounds numbers."""
 
     @property
     def numbers(self) -> int:
@@ -86,7 +92,10 @@ def gathered_of(
     # Neighbours are all there or none is: what is tested is not along them.
     tested = frozenset().union(*(a.indices() for a in (*(t for t, _ in tests), *(n for n, _ in steps))))
     along = next((i for i in sorted(extents) if i not in tested and _is_along(last, i, extents, groups)), None)
-    return Gathered(replace(e, pad=None), tests, tuple(steps), along)
+    numbers = [*(n for test in tests for n in test if n != _UNBOUNDED), *(divisor for _, divisor in steps)]
+    named = frozenset().union(*(n.indices() for n in numbers))
+    most = most_among(numbers, {i: extent for i, extent in {**extents, **groups}.items() if i in named})
+    return Gathered(replace(e, pad=None), tests, tuple(steps), along, most)
 
 
 def known_of(op: Op) -> list[Expr]:
@@ -111,7 +120,7 @@ def _tests(bounds: Iterable[Affine]) -> tuple[tuple[Affine, Affine], ...]:
         low = left.pop(0)
         high = next((b for b in left if not (low + b).indices()), None)
         if high is None:
-            found.append((low, Affine.of(2**31 - 1)))
+            found.append((low, _UNBOUNDED))
         else:
             left.remove(high)
             # The one that counts up is the coordinate.

@@ -32,7 +32,7 @@ from opc.ir.expr import (
     with_children,
 )
 from opc.loops.bind import WORK
-from opc.loops.nodes import Accumulate, Body, Do, How, If, Let, Loop, Statement, Store, Var, map_values, own_values, statements
+from opc.loops.nodes import Body, Do, How, If, Let, Loop, Statement, Store, Var, map_values, own_values, statements
 from opc.loops.values import (
     Block,
     Intrinsic,
@@ -132,12 +132,12 @@ def _step(g: Expr, e: Reduce, positive: Callable[[Affine], bool]) -> tuple[str, 
     return index, of
 
 
-def _first(of: Mod, index: str, low: str) -> Statement:
-    """Return what moves the start of a loop on to the first index whose remainder is 0."""
+def _first(of: Mod, index: str, low: str, high: str) -> Statement:
+    """Return what moves the start of a loop on to the first index whose remainder is 0, at most to its end."""
     rises = of.numerator.coefficient(index) == Affine.of(1)
     rest = of.numerator - Index(index) if rises else of.numerator + Index(index)
     ahead = ((-rest if rises else rest) - Index(low)) % of.denominator
-    return Accumulate(Local(low, Weak.INT), "sum", IndexValue(ahead))
+    return Do(call("skip_ahead", ref(low), ref(high), IndexValue(ahead)))
 
 
 def narrowed(
@@ -180,7 +180,7 @@ def narrowed(
         if step is not None:
             count = fresh("count")
             counted = call("count_terms", variable(low), variable(high), IndexValue(step.denominator))
-            bounds = *bounds, _first(step, index, low), Let(count, Weak.INT, counted)
+            bounds = *bounds, _first(step, index, low, high), Let(count, Weak.INT, counted)
             loop = replace(loop, index=found.names[index][1], low=number(0), high=variable(count))
             ranges = *ranges, step.numerator
         used = frozenset().union(*(g.indices() for g in ranges)) | (axis.extent.indices() if isinstance(axis, Axis) else set())

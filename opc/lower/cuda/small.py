@@ -7,7 +7,7 @@ sizes and in the magnitudes of attributes, of which each call finds the value.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from opc.ir.affine import Affine, Atom, AttrInt, FloorDiv, Index, Minimum, Mod, Monomial
 from opc.ir.dtypes import Acc, TypeVar, ValueType, is_integer
@@ -40,10 +40,22 @@ def most_of(op: Op, assign: Assign) -> Affine | None:
     least 1. None where there are axis groups, or numbers that data decide beside those that are only compared.
     """
     try:
-        found = _Bounds(op, assign)
+        found = _Bounds({})
+        for index, dim in zip(assign.indices, op.operand(assign.target).dims, strict=True):
+            if not isinstance(index, str) or not isinstance(dim, Affine):
+                return None
+            found.extents[index] = found.affine(dim)
         found.value(assign.value)
     except _Unbounded:
         return None
+    return _few_terms(found.most)
+
+
+def most_among(numbers: Iterable[Affine], extents: Mapping[str, Affine]) -> Affine:
+    """Return the same of numbers, where these are the extents of all indices."""
+    found = _Bounds(extents)
+    for number in numbers:
+        found.affine(number)
     return _few_terms(found.most)
 
 
@@ -61,16 +73,13 @@ def _few_terms(most: Mapping[Monomial, int]) -> Affine:
 
 
 class _Bounds:
-    """The bounds of the numbers of one statement, of which `most` has each product once, as often as it is added at most."""
+    """The bounds of some numbers, of which `most` has each product once, as often as it is added at most."""
 
-    def __init__(self, op: Op, assign: Assign) -> None:
-        self.op = op
+    def __init__(self, extents: Mapping[str, Affine]) -> None:
         self.most: dict[Monomial, int] = {}
         self.extents: dict[str, Affine] = {}
-        for index, dim in zip(assign.indices, op.operand(assign.target).dims, strict=True):
-            if not isinstance(index, str) or not isinstance(dim, Affine):
-                raise _Unbounded
-            self.extents[index] = self.affine(dim)
+        for index, extent in extents.items():
+            self.extents[index] = self.affine(extent)
 
     def seen(self, bound: Affine) -> Affine:
         """Take a bound into the whole one, and return it."""

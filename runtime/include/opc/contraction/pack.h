@@ -288,7 +288,7 @@ static void copy_box(const padded_copy &job) {
     int64_t begin = 0;
     int64_t end = inside ? line.count : 0;
     if (inside && job.axis[line.axis].guarded) {
-      if (index[line.axis] < 0) begin = (line.step - 1 - index[line.axis]) / line.step;
+      if (index[line.axis] < 0) begin = (-1 - index[line.axis]) / line.step + 1;
       if (begin > end) begin = end;
       const int64_t left = job.axis[line.axis].size - (index[line.axis] + begin * line.step);
       const int64_t held = left > 0 ? (left - 1) / line.step + 1 : 0;

@@ -8,17 +8,24 @@ namespace opc {
 inline namespace OPC_VARIANT {
 
 /* What a point, or a term, adds to the place of an element: to the offset, and to each of some coordinates; and behind these, where places
- * are divided, which remainder a term has, or one needs to have for a point. Axes have at most 2^31 points. */
+ * are divided, which remainder a term has, or one needs to have for a point. */
 template <int Count>
 struct placed {
   int64_t offset;
-  int32_t at[Count > 0 ? Count : 1];
+  int64_t at[Count > 0 ? Count : 1];
   template <typename... Places>
-  OPC_DEVICE_MEMBER explicit placed(int64_t offset_, Places... places) : offset(offset_), at{within(places)...} {}
-  placed() = default;
-  OPC_DEVICE_MEMBER static int32_t within(int64_t place) {
-    constexpr int64_t least = -(int64_t(1) << 30), most = (int64_t(1) << 31) - 1;
-    return static_cast<int32_t>(place < least ? least : place > most ? most : place);
+  OPC_DEVICE_MEMBER explicit placed(int64_t offset_, Places... places) : offset(offset_), at{places...} {}
+};
+
+/* The same in 32 bits, for calls where these are enough. */
+template <int Count>
+struct near_place {
+  int64_t offset;
+  int32_t at[Count > 0 ? Count : 1];
+  near_place() = default;
+  OPC_DEVICE_MEMBER near_place(const placed<Count> &whole) : offset(whole.offset) {
+    OPC_UNROLLED
+    for (int i = 0; i < Count; ++i) at[i] = static_cast<int32_t>(whole.at[i]);
   }
 };
 
@@ -27,12 +34,13 @@ struct placed {
 template <int Tests, int Remainders, typename Element, typename Points, typename Terms>
 struct gathered {
   typedef Element element;
-  typedef placed<Tests + Remainders> place;
+  typedef near_place<Tests + Remainders> place;
   enum : int { numbers = Tests + Remainders };
   const Element *data;
   const Points &points;
   const Terms &terms;
-  uint32_t size[Tests > 0 ? Tests : 1];
+  int64_t size[Tests > 0 ? Tests : 1];
+  uint32_t near_size[Tests > 0 ? Tests : 1];
 
   /* Whether there is an element. */
   OPC_DEVICE_MEMBER bool holds(const place &point, const place &term) const {
@@ -43,22 +51,31 @@ struct gathered {
     }
     if constexpr (Tests > 0) {
       OPC_UNROLLED
-      for (int i = 0; i < Tests; ++i) found = found & (static_cast<uint32_t>(point.at[i]) + static_cast<uint32_t>(term.at[i]) < size[i]);
+      for (int i = 0; i < Tests; ++i) found = found & (static_cast<uint32_t>(point.at[i]) + static_cast<uint32_t>(term.at[i]) < near_size[i]);
     }
     return found;
   }
   OPC_DEVICE_MEMBER const Element *at(const place &point, const place &term) const { return data + (point.offset + term.offset); }
+  /* The value at any coordinates. What is below a size that is divided may take all of 64 bits. */
   OPC_DEVICE_MEMBER compute<Element> value(int64_t batch, int64_t point, int64_t term) const {
-    const place own = points(batch, point), other = terms(term);
-    if (!holds(own, other)) return compute<Element>(0);
-    return load(at(own, other));
+    const placed<numbers> own = points(batch, point), other = terms(term);
+    bool found = true;
+    OPC_UNROLLED
+    for (int i = Tests; i < Tests + Remainders; ++i) found = found & (own.at[i] == other.at[i]);
+    OPC_UNROLLED
+    for (int i = 0; i < Tests; ++i) {
+      const int64_t both = own.at[i] + other.at[i];
+      found = found & (both >= 0) & (static_cast<uint64_t>(both) < static_cast<uint64_t>(size[i]));
+    }
+    if (!found) return compute<Element>(0);
+    return load(data + (own.offset + other.offset));
   }
 };
 
 template <int Tests, int Remainders, typename Element, typename Points, typename Terms, typename... Sizes>
 OPC_DEVICE gathered<Tests, Remainders, std::remove_const_t<Element>, Points, Terms> gathered_places(Element *data, const Points &points,
                                                                                                  const Terms &terms, Sizes... sizes) {
-  return {data, points, terms, {static_cast<uint32_t>(sizes)...}};
+  return {data, points, terms, {sizes...}, {static_cast<uint32_t>(sizes < INT32_MAX ? sizes : INT32_MAX)...}};
 }
 
 /* The same of 16 bytes, or of an element that is brought alone: to the offset, in as many elements as these are, and in which places of the

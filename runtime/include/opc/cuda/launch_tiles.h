@@ -117,14 +117,16 @@ static inline void set_steps(factor_steps &to, const nest_operand &o, const axes
   }
 }
 
-/* How a factor is brought whose elements are found by their places, each of so many bytes. Where `count` neighbours on end lie along an axis,
+/* How a factor is brought whose elements are found by their places, each of so many bytes, where no coordinate is
+ * greater than `most`: by value where 32 bits are not enough. Where `count` neighbours on end lie along an axis,
  * -1 where there is none, they may be brought several at once: offsets have 32 bits then. */
 static inline void set_places(factor_steps &to, divisor &on_end, const nest_operand &o, int32_t axis, int64_t count, dtype type,
-                              int32_t place_bytes) {
-  to = {0, 0, in_steps, place_bytes};
+                              int32_t place_bytes, double most) {
+  const bool near = most <= INT32_MAX;
+  to = {0, 0, near ? in_steps : by_value, near ? place_bytes : 0};
   on_end = divisor_of(count);
   const int64_t bytes = itemsize(type);
-  if (axis < 0 || o.stride[axis] != 1 || count < 1 || count > INT32_MAX || count * bytes % 16 != 0) return;
+  if (!near || axis < 0 || o.stride[axis] != 1 || count < 1 || count > INT32_MAX || count * bytes % 16 != 0) return;
   if (o.data == nullptr || reinterpret_cast<uintptr_t>(o.data) % 16 != 0) return;
   int64_t span = 0;
   for (int32_t a = 0; a < o.ndim; ++a) {

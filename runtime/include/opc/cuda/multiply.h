@@ -77,6 +77,36 @@ OPC_DEVICE void multiply_values(const Nest &n, const Left &left, const LeftAt &l
   }
 }
 
+/* The same by what says the value of each factor, point by point: for places too far from one another for tables. */
+template <typename T, typename Nest, typename Left, typename LeftAt, typename Right, typename RightAt, typename Finishing>
+OPC_DEVICE void multiply_points(const Nest &n, const Left &left, const LeftAt &left_at, const Right &right, const RightAt &right_at,
+                                const Finishing &f) {
+  for (int64_t tile = blockIdx.x; tile < n.work; tile += gridDim.x) {
+    const tile_start start = start_of_tile<small_tiles>(n, tile);
+    OPC_ROLLED
+    for (int point = static_cast<int>(threadIdx.x); point < tile_points * tile_points; point += threads_a_block) {
+      const int64_t down = start.down + point / tile_points, across = start.across + point % tile_points;
+      if (down >= n.down || across >= n.across) continue;
+      T total = 0;
+      OPC_ROLLED
+      for (int64_t term = start.first_term; term < start.first_term + start.terms; ++term) {
+        total += T(value_of(left_at, left, start.batch, down, term)) * T(value_of(right_at, right, start.batch, across, term));
+      }
+      const digits places = f.ends(across);
+      if constexpr (!Finishing::is_exact) {
+        if (n.parts == 1 && is_doubtful(total)) total = T(f.again(start.batch, down, places));
+      }
+      finish_point(n, start, down, across, places, total, f);
+    }
+  }
+}
+
+/* Whether the elements of a factor are found by places that are far. */
+template <typename At>
+OPC_DEVICE bool is_far(const factor_steps &steps) {
+  return is_gathered<At> && steps.how == by_value;
+}
+
 /* The tiles of a nest, a block each, of the shape number `Tiles`. `left(batch, down, term)` and `right(batch, across, term)` are the factors,
  * `left_at(batch)` and `right_at(batch)` tell where the elements of their first points and terms lie, or are `computed_places` whose digits
  * the factors are computed from, or what is `gathered`. `ends(across)`, `finish(batch, down, places, total)`, `to(batch, down, places)` and
@@ -92,6 +122,12 @@ OPC_DEVICE void multiply_tiles(const Nest &n, const Left &left, const LeftAt &le
   if (n.of == all_parts) {
     join_tiles<T>(n, f);
     return;
+  }
+  if constexpr (Tiles == small_tiles && (is_gathered<LeftAt> || is_gathered<RightAt>)) {
+    if (is_far<LeftAt>(n.left) || is_far<RightAt>(n.right)) {
+      multiply_points<T>(n, left, left_at, right, right_at, f);
+      return;
+    }
   }
   if constexpr (is_for_tensors<Stored>) {
     multiply_halves<Stored, Tiles, LeftAlong, RightAlong>(n, left, left_at, right, right_at, f);

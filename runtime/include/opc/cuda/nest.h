@@ -230,7 +230,7 @@ OPC_DEVICE int64_t divided_by(int64_t number, int64_t by) {
 
 /* A number divided by one of at least 1, rounded down; in 32 bits where these are enough. */
 OPC_DEVICE int64_t quotient_down(int64_t number, int64_t by) {
-  return number >= 0 ? divided_by(number, by) : -divided_by(by - 1 - number, by);
+  return number >= 0 ? divided_by(number, by) : ~divided_by(~number, by);
 }
 
 /* What is nearest to a number among those so far from the ends of 64 bits that small multiples of them, and sums with indices, fit. Where
@@ -249,7 +249,7 @@ OPC_DEVICE void narrow_low(Whole &low, Whole &high, const By &by, typename same<
   const Whole step = value_of<Whole>(by);
   if (step * low + rest >= 0) return;
   /* What divides is no more than there is, whatever number the rest is. */
-  low = step * (high - 1) + rest < 0 ? high : quotient_by(by, step - 1 - rest);
+  low = step * (high - 1) + rest < 0 ? high : quotient_by(by, -1 - rest) + 1;
 }
 template <typename Whole, typename By>
 OPC_DEVICE void narrow_high(Whole &low, Whole &high, const By &by, typename same<Whole>::type rest) {
@@ -268,6 +268,12 @@ OPC_DEVICE void narrow_range(Whole &low, Whole &high, typename same<Whole>::type
   } else if (rest < 0) {
     high = low;
   }
+}
+
+/* Moves the start of [low, high) on by so much, at most to its end. */
+template <typename Whole>
+OPC_DEVICE void skip_ahead(Whole &low, Whole high, typename same<Whole>::type ahead) {
+  low = ahead < high - low ? low + ahead : high;
 }
 
 /* The point of a piece of work: neighbours are of neighbouring points, and then of the next part of each. */
@@ -301,11 +307,11 @@ OPC_DEVICE int64_t term_step(const Nest &n, int32_t level) {
 template <typename Nest>
 OPC_DEVICE int64_t count_own_terms(const Nest &n, int64_t first, int64_t end, int32_t level) {
   if (first >= end || n.of == all_parts) return 0;
-  return level == n.level ? quotient_by(n.by_step, end - first + static_cast<int64_t>(n.by_step.wide_value) - 1) : end - first;
+  return level == n.level ? quotient_by(n.by_step, end - first - 1) + 1 : end - first;
 }
 template <typename Whole, typename By>
 OPC_DEVICE Whole count_terms(Whole first, Whole end, const By &step) {
-  return first >= end ? Whole(0) : quotient_by(step, end - first + value_of<Whole>(step) - 1);
+  return first >= end ? Whole(0) : quotient_by(step, end - first - 1) + 1;
 }
 
 /* What the terms at a point come to, of which a thread has reduced its own. */
