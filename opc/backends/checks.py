@@ -62,13 +62,14 @@ def assert_asks_for_sizes(call: Callable[[], object]) -> None:
     assert message.endswith("sizes that data tells must be given"), message
 
 
-def assert_refused_alike(one: Callable[[], object], batch: Callable[[], object], about: object) -> None:
-    """Assert that a call of a batch is refused where that of one of its examples is, and only there."""
+def assert_refused_alike(op: str, one: Callable[[], object], batch: Callable[[], object], about: object) -> None:
+    """Assert that a call of a batch is refused where that of one of its examples is, and only there, in words about the op."""
     refused = []
     for call in (one, batch):
         try:
             call()
-        except Exception:
+        except Exception as error:
+            assert op in str(error), f"{about}: {type(error).__name__} says nothing of {op}: {error}"
             refused.append(True)
         else:
             refused.append(False)
