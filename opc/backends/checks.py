@@ -64,17 +64,18 @@ def assert_asks_for_sizes(call: Callable[[], object]) -> None:
 
 def assert_refused_alike(op: str, one: Callable[[], object], batch: Callable[[], object], about: object) -> None:
     """Assert that a call of a batch is refused where that of one of its examples is, and only there, in words about the op."""
-    refused = []
+    errors: list[Exception | None] = []
     for call in (one, batch):
         try:
             call()
         except Exception as error:
-            assert op in str(error), f"{about}: {type(error).__name__} says nothing of {op}: {error}"
-            refused.append(True)
+            errors.append(error)
         else:
-            refused.append(False)
-    texts = ["refused" if r else "accepted" for r in refused]
-    assert refused[0] == refused[1], f"one example is {texts[0]}, but a batch of them is {texts[1]}, with {about}"
+            errors.append(None)
+    texts = ["accepted" if e is None else "refused" for e in errors]
+    assert texts[0] == texts[1], f"one example is {texts[0]}, but a batch of them is {texts[1]}, with {about}"
+    for e in errors:
+        assert e is None or op in str(e), f"{type(e).__name__} says nothing of {op}, with {about}: {e}"
 
 
 def check(name: str, when: Callable[[Any], object] = lambda _: True) -> Callable[[M], M]:

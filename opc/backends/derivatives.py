@@ -1,8 +1,10 @@
 """How each op of a family is differentiated by others: what to save, what to call, what the results are.
 
-The vjp of an op is the family's op that was derived from it by reverse mode, the jvp the one derived by forward mode. The op that
-pushes tangents forward, `J(x) t`, is differentiated by two others: by t with J(x)^T, which is the backward op; and by x with the
-backward op's jvp, for the derivative of `c . J(x) t` by x is that of `J(x)^T c` in the direction t.
+The vjp of an op is the family's op that was derived from it by reverse mode, the jvp the one derived by forward mode. The op
+that pushes tangents forward, `J(x) t`, is differentiated by two others: by t with J(x)^T, which is the backward op; and by x
+with the backward op's jvp, for the derivative of `c . J(x) t` by x is that of `J(x)^T c` in the direction t. The op that
+differentiates the backward op is linear in its cotangents too, and its derivative by these is the backward op's jvp: so a
+product with a Hessian by two gradients in turn, of which the second is of what is linear, takes no third order.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import field
 
 from opc.analysis.unchanged import unchanged
-from opc.backends.derived import cotangent, derivation
+from opc.backends.derived import cotangent, derivation, differentiable
 from opc.ir.expr import reads
 from opc.ir.op import Family, Op, Operand, Role
 from opc.records import dataclass
@@ -60,13 +62,15 @@ class DerivativeRule:
     """The derivatives of one op.
 
     `vjp` are the calls that make up its gradients, `jvp` is the one that makes its tangents. `again` is a call of the forward op
-    that `vjp` needs the results of; those have the names of the forward op's outputs.
+    that `vjp` needs the results of; those have the names of the forward op's outputs. `beyond` are inputs by which the op has a
+    derivative that the family does not have, beside those by which `vjp` has it.
     """
 
     op: Op
     vjp: tuple[FamilyCall, ...] = ()
     jvp: FamilyCall | None = None
     again: FamilyCall | None = None
+    beyond: tuple[str, ...] = ()
 
     @property
     def saved(self) -> tuple[str, ...]:
@@ -88,6 +92,13 @@ def tangent(name: str) -> str:
     return f"t_{name}"
 
 
+def incoming(op: Op, output: str) -> str:
+    """Return the name of the cotangent of an output while an op is differentiated: that of no operand, though an op that is
+    differentiated itself may have one like it."""
+    name = cotangent(output)
+    return f"grad_{output}" if any(x.name == name for x in op.inputs) else name
+
+
 def rules(family: Family) -> tuple[DerivativeRule, ...]:
     """Return the rule of every op of the family, in its order."""
     vjp = {family.name: family.backward}
@@ -99,6 +110,9 @@ def rules(family: Family) -> tuple[DerivativeRule, ...]:
     for op in family.ops:
         if family.jvp and op.name == family.jvp.name:
             found.append(_JvpRule.of(family) or DerivativeRule(op))
+            continue
+        if family.backward_backward and op.name == family.backward_backward.name:
+            found.append(_by_cotangents(op, family.backward_jvp) or DerivativeRule(op))
             continue
         reverse, forward = vjp.get(op.name), jvp.get(op.name)
         found.append(DerivativeRule(op, (_derived(op, reverse),) if reverse else (), _derived(op, forward) if forward else None))
@@ -118,6 +132,32 @@ def _derived(op: Op, derived: Op) -> FamilyCall:
         else:
             given.append(Given(name))
     return FamilyCall(derived, tuple(given), derivation(derived).outputs, _handed(derived))
+
+
+def _by_cotangents(op: Op, pushed: Op | None) -> DerivativeRule | None:
+    """Return the rule of the op that differentiates the backward op, by its cotangents alone: the backward op's jvp, `pushed`.
+
+    None where that takes what the op does not have.
+    """
+    if pushed is None:
+        return None
+    how = derivation(op)
+    place = {key: x.name for key, x in zip(how.inputs, op.inputs, strict=True)}
+    arriving = {of: incoming(op, o.name) for of, o in zip(how.outputs, op.outputs, strict=True)}
+    given = []
+    for x, (role, name) in zip(pushed.inputs, derivation(pushed).inputs, strict=True):
+        primal = place.get((Role.INPUT, name))
+        if role is Role.TANGENT:
+            if not x.optional and name not in arriving:
+                return None
+            given.append(Given(arriving.get(name), primal if pushed.broadcast and x.optional else None))
+        elif role is Role.INPUT and primal is not None:
+            given.append(Given(primal))
+        else:
+            return None
+    results = tuple(place.get((Role.COTANGENT, of)) for of in derivation(pushed).outputs)
+    beyond = tuple(x.name for x in op.inputs if differentiable(x) and x.name not in results)
+    return DerivativeRule(op, (FamilyCall(pushed, tuple(given), results),), beyond=beyond) if any(results) else None
 
 
 def _handed(derived: Op) -> dict[str, Handed]:

@@ -175,20 +175,44 @@ class Derivative(torch.autograd.Function):
     @classmethod
     def backward(cls, ctx: Any, *cotangents: Tensor | None) -> Any:
         """Refuse, unless a subclass knows better."""
-        raise cls._missing("a product with a Hessian takes one order less by vhp")
+        raise _missing(cls.operator, "")
 
     @classmethod
     def jvp(cls, ctx: Any, *tangents: Tensor | None) -> Any:
         """Refuse, unless a subclass knows better."""
-        raise cls._missing("of forward mode, jacrev of jacfwd gives the same numbers")
+        instead = "; of forward mode, jacrev of jacfwd gives the same numbers"
+        raise _missing(cls.operator, instead)
 
-    @classmethod
-    def _missing(cls, instead: str) -> NotImplementedError:
-        return NotImplementedError(
-            f"{cls.operator.name} has no derivative: opc derives gradients and forward "
-            "mode up to the second order, but for forward mode of forward mode, where the "
-            f"spec does not say otherwise; {instead}"
-        )
+
+def _missing(operator: Operator, instead: str) -> NotImplementedError:
+    return NotImplementedError(
+        f"{operator.name} has no derivative: opc derives gradients and forward mode up to "
+        "the second order, but for forward mode of forward mode, where the spec does not "
+        f"say otherwise{instead}"
+    )
+
+
+def refuse_beyond(operator: Operator, ctx: Any, *arguments: int) -> None:
+    """Refuse the derivative by some arguments where it is asked for.
+
+    A product with a Hessian by two gradients in turn asks for that by the cotangents
+    alone, in which an operator is linear, though the others require gradients as well.
+
+    Raises:
+        NotImplementedError: when autograd goes on to one of the others.
+    """
+    for place in arguments:
+        if ctx.needs_input_grad[place]:
+            node, _ = ctx.next_functions[sum(ctx.tensors[:place])]
+            if _is_asked(node):
+                raise _missing(operator, "")
+
+
+def _is_asked(node: Any) -> bool:
+    try:
+        return torch._C._will_engine_execute_node(node)
+    except RuntimeError:
+        return True  # A leaf that a gradient is asked for, of which it does not tell.
 
 
 def in_floating(value: Any, dtype: str) -> Any:

@@ -87,9 +87,27 @@ class DualResidualBackward(Derivative):
 
 
 class DualResidualBackwardBackward(Derivative):
-    """dual_residual_backward_backward has no derivatives here."""
+    """Derivatives of dual_residual_backward_backward."""
 
     operator = dual_residual_backward_backward
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        _, _, _, alpha, _ = inputs
+        ctx.set_materialize_grads(False)
+        ctx.attributes = (alpha,)
+
+    @staticmethod
+    def backward(
+        ctx: Any, d_d_d_u: Tensor | None, d_d_d_v: Tensor | None
+    ) -> tuple[Tensor | None, ...]:
+        if all(d is None for d in (d_d_d_u, d_d_d_v)):
+            return (None,) * 5
+        needs = ctx.needs_input_grad
+        t_d_x, t_d_y = dual_residual_backward_jvp(
+            d_d_d_u, d_d_d_v, *ctx.attributes, needs[1:3]
+        )
+        return None, t_d_x, t_d_y, None, None
 
 
 class DualResidualJvp(Derivative):

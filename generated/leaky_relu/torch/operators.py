@@ -80,9 +80,28 @@ class LeakyReluBackward(Derivative):
 
 
 class LeakyReluBackwardBackward(Derivative):
-    """leaky_relu_backward_backward has no derivatives here."""
+    """Derivatives of leaky_relu_backward_backward."""
 
     operator = leaky_relu_backward_backward
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        _, x, _, alpha, _ = inputs
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(x)
+        ctx.attributes = (alpha,)
+        ctx.tensors = [isinstance(i, Tensor) for i in inputs]
+
+    @staticmethod
+    def backward(
+        ctx: Any, grad_d_x: Tensor | None, d_d_d_y: Tensor | None
+    ) -> tuple[Tensor | None, ...]:
+        if all(d is None for d in (grad_d_x, d_d_d_y)):
+            return (None,) * 5
+        dispatch.refuse_beyond(leaky_relu_backward_backward, ctx, 1)
+        (x,) = ctx.saved_tensors
+        t_d_x = leaky_relu_backward_jvp(x, grad_d_x, d_d_d_y, *ctx.attributes)
+        return None, None, t_d_x, None, None
 
 
 class LeakyReluJvp(Derivative):

@@ -115,7 +115,7 @@ class JaxChecks(Checks[JaxSession]):
         for given in self.with_axes(items[0]):
             one, given_arrays = self.on(given)
             batch = [jax.numpy.stack([a, a]) for a in given_arrays]
-            assert_refused_alike(self.family.name, partial(one, *given_arrays), partial(jax.vmap(one), *batch), given.attributes)
+            assert_refused_alike(self.op.name, partial(one, *given_arrays), partial(jax.vmap(one), *batch), given.attributes)
 
     @check("jvp", has_gradient)
     def jvp(self) -> None:

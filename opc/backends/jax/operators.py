@@ -97,7 +97,9 @@ def _rule(op: Op, ways: tuple[Sharding, ...]) -> Bracket:
 def _define(family: Family, op: Op, known: dict[str, DerivativeRule]) -> list[str]:
     """Return the statement that says how an op is differentiated."""
     rule = known[op.name]
-    if (not rule.vjp and rule.jvp is None) or (op.derivation is not None and op.derivation.kind == "jvp"):
+    # JAX differentiates by all that varies, and knows no derivative by cotangents alone.
+    last = op is family.backward_backward or (op.derivation is not None and op.derivation.kind == "jvp")
+    if last or (not rule.vjp and rule.jvp is None):
         return [f"define({op.name}, None)"]
     items: list[str | Bracket] = [op.name, *_calls(rule)]
     pushed = known.get(family.jvp.name) if op is family.forward and family.jvp else None

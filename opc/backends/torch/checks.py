@@ -189,7 +189,7 @@ class TorchChecks(GradientChecks):
         for given in self.with_axes(items[0]):
             one, given_tensors = self.on(given)
             batch = [torch.stack([t, t]) for t in given_tensors]
-            assert_refused_alike(self.family.name, partial(one, *given_tensors), partial(torch.vmap(one), *batch), given.attributes)
+            assert_refused_alike(self.op.name, partial(one, *given_tensors), partial(torch.vmap(one), *batch), given.attributes)
 
     @check("torch.compile")
     def compile(self) -> None:

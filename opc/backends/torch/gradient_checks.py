@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from opc.backends.base import Unsupported
 from opc.backends.checks import SEEDS, Sample, check, has_gradient
+from opc.backends.derivatives import rules
 from opc.backends.sessions import as_tuple
 from opc.backends.torch.samples import TorchSamples, assert_equal, loop, rounding_bound
 
@@ -97,7 +98,7 @@ class GradientChecks(TorchSamples):
 
     @check("hessian", has_gradient)
     def hessian(self) -> None:
-        """Forward over reverse and reverse over reverse give one symmetric matrix."""
+        """Forward over reverse and reverse over reverse give one symmetric matrix; products with it are torch.autograd's too."""
         import torch
 
         samples = [self.differentiated_sample(seed) for seed in SEEDS]
@@ -113,6 +114,19 @@ class GradientChecks(TorchSamples):
         rows = [[mixed[i][j].reshape(m, n) for j, n in enumerate(sizes)] for i, m in enumerate(sizes)]
         matrix = torch.cat([torch.cat(row, 1) for row in rows], 0)
         assert_equal(matrix, matrix.mT.contiguous(), "the Hessian's transpose")
+        by_cotangents = {rule.op.name for rule in rules(self.family) if rule.vjp}
+        if self.family.backward_backward and self.family.backward_backward.name not in by_cotangents:
+            return
+
+        def of_leaves(*given: Tensor) -> Tensor:
+            chosen = dict(zip(leaves, given, strict=True))
+            return total(*(chosen.get(i, t) for i, t in enumerate(tensors)))
+
+        generator = torch.Generator().manual_seed(4)
+        along = tuple(torch.randn(tensors[i].shape, generator=generator, dtype=tensors[i].dtype) for i in leaves)
+        _, found = torch.autograd.functional.hvp(of_leaves, tuple(tensors[i] for i in leaves), along)
+        expected = matrix @ torch.cat([t.reshape(-1) for t in along])
+        assert_equal(torch.cat([t.reshape(-1) for t in found]), expected, "torch.autograd.functional.hvp")
 
     def _is_settled(self, given: Sample) -> bool:
         """Whether a sample's Hessian moves by much less than comparisons allow where its numbers are rounded otherwise.

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from opc.analysis.constants import constants, unmoved
 from opc.backends.batching import batching, needs_batch_axes
-from opc.backends.derivatives import DerivativeRule, FamilyCall, Given, Handed, rules, tangent
-from opc.backends.derived import chooses_outputs, cotangent, differentiable
+from opc.backends.derivatives import DerivativeRule, FamilyCall, Given, Handed, incoming, rules, tangent
+from opc.backends.derived import chooses_outputs, differentiable
 from opc.backends.shipped import late
 from opc.backends.torch.library import templates
 from opc.backends.torch.schema import arguments, namespace, shared_type
@@ -175,20 +175,27 @@ class _Methods:
             lines.append(_exploded("ctx.moves = (", moves, 8))
         if self.masked and rule.jvp:
             lines.append("        ctx.output_mask = output_mask")
+        if rule.beyond:
+            lines.append("        ctx.tensors = [isinstance(i, Tensor) for i in inputs]")
         return lines or ["        pass"]
 
     def _backward_signature(self) -> str:
-        names = [f"{cotangent(o.name)}: Tensor | None" if differentiable(o) else f"_{o.name}: None" for o in self.op.outputs]
+        names = [
+            f"{incoming(self.op, o.name)}: Tensor | None" if differentiable(o) else f"_{o.name}: None" for o in self.op.outputs
+        ]
         return bracketed("def backward(", ["ctx: Any", *names], ") -> tuple[Tensor | None, ...]:", 4)
 
     def _backward(self) -> list[str]:
         rule = self.rule
         lines: list[str] = []
-        arriving = [cotangent(o.name) for o in self.op.outputs if differentiable(o)]
+        arriving = [incoming(self.op, o.name) for o in self.op.outputs if differentiable(o)]
         if self.partial:
             several = bracketed("if all(d is None for d in (", arriving, ")):", 8)
             lines.append(several if len(arriving) > 1 else f"        if {arriving[0]} is None:")
             lines.append(f"            return (None,) * {len(self.arguments) + 1}")
+        if rule.beyond:
+            places = [str(self.arguments.index(name) + 1) for name in rule.beyond]
+            lines.append(bracketed("dispatch.refuse_beyond(", [self.op.name, "ctx", *places], ")", 8))
         lines += self._restore(rule.saved)
         if rule.again:
             lines += self._assign(self._locals([str(r) for r in rule.again.results]), rule.again, ())
