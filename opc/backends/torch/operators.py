@@ -19,7 +19,7 @@ from opc.ir.op import AttributeKind, Family, Op
 from opc.names import registered
 from opc.records import dataclass
 
-_RESERVED = {"ctx", "inputs", "in_floating", "output", "needs", "or_zeros", "recorded", "results", "wanted"}
+_RESERVED = {"arriving", "ctx", "inputs", "in_floating", "output", "needs", "or_zeros", "recorded", "results", "wanted"}
 """What the methods of a derivative call things by; an operand of such a name gets an underscore."""
 
 
@@ -190,8 +190,11 @@ class _Methods:
         lines: list[str] = []
         arriving = [incoming(self.op, o.name) for o in self.op.outputs if differentiable(o)]
         if self.partial:
-            several = bracketed("if all(d is None for d in (", arriving, ")):", 8)
-            lines.append(several if len(arriving) > 1 else f"        if {arriving[0]} is None:")
+            missing = f"all(d is None for d in {_tuple(arriving)})" if len(arriving) > 1 else f"{arriving[0]} is None"
+            if len(f"        if {missing}:") > WIDTH:
+                lines.append(bracketed("arriving = (", arriving, ")", 8))
+                missing = "all(d is None for d in arriving)"
+            lines.append(f"        if {missing}:")
             lines.append(f"            return (None,) * {len(self.arguments) + 1}")
         if rule.beyond:
             places = [str(self.arguments.index(name) + 1) for name in rule.beyond]

@@ -70,7 +70,15 @@ def test_gradients_come_from_the_ops_that_were_derived(family: Loader) -> None:
     assert [c.op.name for c in pushed.vjp] == ["softmax_backward", "softmax_backward_jvp"]
     assert pushed.again is not None
     assert pushed.again.op.name == "softmax"
-    assert not found["softmax_backward_backward"].vjp
+    # The second gradient is linear in its cotangents, and there is no derivative by what else it has.
+    last = found["softmax_backward_backward"]
+    assert [(c.op.name, c.results) for c in last.vjp] == [("softmax_backward_jvp", ("d_d_x",))]
+    assert last.beyond == ("y", "d_y")
+
+
+def test_a_cotangent_is_called_as_no_operand_is(family: Loader) -> None:
+    (call,) = next(rule for rule in rules(family("gelu")) if rule.beyond).vjp
+    assert [g.name for g in call.given] == ["x", "d_y", "grad_d_x", "d_d_d_y"]
 
 
 def test_missing_cotangents_of_a_broadcast_keep_their_shape(family: Loader) -> None:
