@@ -71,7 +71,7 @@ def refusal(error: Exception) -> OpError | Unsupported:
     return Unsupported(text) if any(re.search(pattern, text) for pattern in _NO_ROOM) else OpError(text)
 
 
-_NO_ROOM = (r"Out of memory on tile \d+", r"a tile would need \d+ bytes", r"tiles count in 32 bits")
+_NO_ROOM = (r"Out of memory on tile \d+", r"a tile would need \d+ bytes", r"(tiles|convolutions) count in 32 bits")
 
 
 class Model:

@@ -92,6 +92,12 @@ struct factor {
   }
 };
 
+/* A number of a window as poplin has it. */
+inline unsigned counted(const char *name, const char *what, int64_t value) {
+  if (value <= UINT32_MAX) return static_cast<unsigned>(std::max<int64_t>(value, 0));
+  throw poplar::poplar_error(std::string(name) + ": " + what + " is " + std::to_string(value) + ", and convolutions count in 32 bits");
+}
+
 /* The convolution of two factors as a value of a stage, whose first loops are the result's, each with its role. */
 inline value convolution(body &of, const char *name, factor in, factor kernel, int64_t group_count,
                          list<window> windows, const loops &stage, list<axis_role> result_) {
@@ -123,35 +129,38 @@ inline value convolution(body &of, const char *name, factor in, factor kernel, i
     window at = windows.begin()[k];
     const unsigned axis = static_cast<unsigned>(3 + k);
     int64_t size = static_cast<int64_t>(x.dim(axis)), lower, upper;
-    const int64_t taps = static_cast<int64_t>(w.dim(axis)), reach = at.dilation * (taps - 1);
-    const int64_t extent_ = static_cast<int64_t>(extents[k]);
+    const int64_t taps = static_cast<int64_t>(w.dim(axis)), extent_ = static_cast<int64_t>(extents[k]);
+    /* Where nothing is one step away, or one tap, these may be any. */
+    if (taps == 1) at.dilation = 1;
+    if (at.transposed ? size == 1 && !at.padded : extent_ == 1) at.step = 1;
+    const int64_t reach = at.dilation * (taps - 1);
     if (at.transposed && at.padded) {
       const int64_t first = -floordiv(reach - at.offset, at.step), last = floordiv(extent_ - 1 + at.offset, at.step);
       lower = std::max<int64_t>(-first, 0);
-      x = of.padded(name, x, axis, lower, std::max<int64_t>(last - (size - 1), 0));
+      x = of.padded(name, x, axis, counted(name, "a padding", lower), counted(name, "a padding", last - (size - 1)));
       size = static_cast<int64_t>(x.dim(axis));
       at.offset += at.step * lower;
     }
     if (at.transposed) {
       lower = reach - at.offset;
       upper = extent_ - 1 + at.offset - at.step * (size - 1);
-      in_transform.dilation[k] = static_cast<unsigned>(at.step);
+      in_transform.dilation[k] = counted(name, "a step", at.step);
       kernel_transform.flip[k] = true;
     } else {
       lower = -at.offset;
       upper = at.step * (extent_ - 1) + reach + at.offset - (size - 1);
-      out_transform.stride[k] = static_cast<unsigned>(at.step);
+      out_transform.stride[k] = counted(name, "a step", at.step);
     }
-    kernel_transform.dilation[k] = static_cast<unsigned>(at.dilation);
+    kernel_transform.dilation[k] = counted(name, "a dilation", at.dilation);
     if (at.padded && !at.transposed) {
-      x = of.padded(name, x, axis, std::max<int64_t>(lower, 0), std::max<int64_t>(upper, 0));
+      x = of.padded(name, x, axis, counted(name, "a padding", lower), counted(name, "a padding", upper));
     } else {
-      in_transform.paddingLower[k] = static_cast<unsigned>(std::max<int64_t>(lower, 0));
-      in_transform.paddingUpper[k] = static_cast<unsigned>(std::max<int64_t>(upper, 0));
+      in_transform.paddingLower[k] = counted(name, "a padding", lower);
+      in_transform.paddingUpper[k] = counted(name, "a padding", upper);
     }
     /* What no window reaches. */
-    out_transform.truncationLower[k] = static_cast<unsigned>(std::max<int64_t>(-lower, 0));
-    out_transform.truncationUpper[k] = static_cast<unsigned>(std::max<int64_t>(-upper, 0));
+    out_transform.truncationLower[k] = counted(name, "what no window reaches", -lower);
+    out_transform.truncationUpper[k] = counted(name, "what no window reaches", -upper);
     field_sizes.push_back(x.dim(axis));
     kernel_field.push_back(static_cast<std::size_t>(taps));
   }
