@@ -57,7 +57,7 @@ def far_attributes(op: Op, written: Sequence[Op]) -> Iterator[dict[str, Any]]:
     together = [{a.name: _value(a, turn[k % 2]) for k, a in enumerate(free)} for turn in turns]
     alone = [{a.name: _value(a, end)} for a in free for end in (GREATEST, LEAST)]
     seen: list[dict[str, Any]] = []
-    for chosen in (*together, *alone, *_wide_pairs(free)):
+    for chosen in (*together, *alone, *_wide(free)):
         if chosen and chosen not in seen and all(fits(o, chosen) for o in written):
             seen.append(chosen)
             yield chosen
@@ -68,11 +68,14 @@ def far_steps(op: Op, written: Sequence[Op]) -> Iterator[dict[str, Any]]:
     free = free_attributes(op)
     alone = [{a.name: _value(a, end)} for end in (GREATEST, GREATEST - 1, 2**62 + 1, LEAST) for a in free]
     together = [{a.name: _value(a, end) for a in free} for end in (GREATEST, LEAST)] if len(free) > 1 else []
-    yield from (c for c in (*alone, *together, *_wide_pairs(free)) if not all(fits(o, c) for o in written))
+    yield from (c for c in (*alone, *together, *_wide(free)) if not all(fits(o, c) for o in written))
 
 
-def _wide_pairs(free: Sequence[Attribute]) -> Iterator[dict[str, Any]]:
-    """Yield two attributes beyond 32 bits, which may make up for one another: what is computed of either has to have 64."""
+def _wide(free: Sequence[Attribute]) -> Iterator[dict[str, Any]]:
+    """Yield attributes beyond 32 bits, each alone, and two, which may make up for one another."""
+    for a in free:
+        yield {a.name: _value(a, WIDE)}
+        yield {a.name: _value(a, -WIDE)}
     for a, b in itertools.combinations(free, 2):
         yield {a.name: _value(a, WIDE), b.name: _value(b, WIDE)}
         yield {a.name: _value(a, WIDE), b.name: _value(b, -WIDE)}
