@@ -73,7 +73,7 @@ def in_steps(op: Op, lazy: bool, lower: Lower, launched: bool = False) -> tuple[
             for o, axis in zip(segment.op.outputs, s.axes, strict=True):
                 temporaries.append(replace(temporary(o, needed_by(parts[o.name])), part_of=parts[o.name], axis=axis))
             loops.append(StepLoop(s.index, s.extent, s.falls, len(stages), len(stages) + len(program.stages), s.by_points))
-        stages += [_placed(s, op) for s in program.stages]
+        stages += [in_whole(s, op) for s in program.stages]
         body += lowered.body
         made |= {t.name: t for t in (*lowered.temporaries, *lowered.outputs) if t.name not in known}
         # What a segment keeps to itself it may store with its axes in another order.
@@ -130,8 +130,8 @@ def _holds(steps: Steps | None, name: str) -> bool:
     return steps is not None and any(whole == name for _, whole in steps.parts)
 
 
-def _placed(stage: Stage, op: Op) -> Stage:
-    """Return a stage of a segment with each operand where it is in the whole op."""
+def in_whole(stage: Stage, op: Op) -> Stage:
+    """Return a stage that was lowered from a part of an op with each operand where it is in the whole one."""
     outputs, inputs = {o.name for o in op.outputs}, {o.name for o in op.inputs}
 
     def place(o: StageOperand) -> StageOperand:

@@ -23,7 +23,13 @@ from tests.fuzz.test_classes import CALLS, EVERY, calls_of, compiled, drawn, fam
 from tests.fuzz.test_written import cases
 from tests.fuzz.written import THEMES, specs
 
-FOUND = ("factors_of_what_is_broadcast", "places_in_an_own_group", "places_where_they_are_asked_for")
+FOUND = (
+    "factors_of_what_is_broadcast",
+    "groups_of_other_sizes",
+    "of_a_group",
+    "places_in_an_own_group",
+    "places_where_they_are_asked_for",
+)
 """Those of `EVERY` that had no kernels for a GPU, or wrong ones."""
 
 TOGETHER = 10

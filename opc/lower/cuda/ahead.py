@@ -11,6 +11,7 @@ from opc.ir.expr import reads
 from opc.ir.op import Assign, Op
 from opc.lower.loop_ir import NestStage
 from opc.lower.lower import SpecialisedProgram, relowered
+from opc.lower.steps import in_whole
 from opc.records import replace
 
 
@@ -35,7 +36,9 @@ def with_given(variant: SpecialisedProgram, reduced: frozenset[str]) -> Speciali
         body=tuple(s for s in op.body if s.target not in given),
     )
     found = relowered(variant, rest)
-    return replace(found, case=replace(found.case, op=_whole(op, found.case.op)))
+    whole = _whole(op, found.case.op)
+    stages = tuple(in_whole(s, whole) for s in found.program.stages)
+    return replace(found, case=replace(found.case, op=whole), program=replace(found.program, stages=stages))
 
 
 def _whole(op: Op, rest: Op) -> Op:

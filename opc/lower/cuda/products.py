@@ -121,6 +121,7 @@ def products_of(op: Op, stage: NestStage) -> Products | None:
     if left.isdisjoint(own) or right.isdisjoint(own) or not (left & set(own) - right and right & set(own) - left):
         split, (a, b) = _split(op, stage, a, b)
         left, right = (_names(f, {split.place: own[split.entry]} if split is not None else {}) for f in (a, b))
+        guards = guards if split is None else tuple(_guard_in_groups(g, own[split.entry], split) for g in guards)
     down = tuple(n for n, name in enumerate(own) if name in left and name not in right)
     across = tuple(n for n, name in enumerate(own) if name in right and name not in left)
     if not down or not across:
@@ -219,6 +220,20 @@ def _in_groups(e: Expr, name: str, split: Split) -> Expr:
         return e
     if all(i.index == name or name not in i.indices() for i in _affine(e)):
         return e
+    return _by_groups(e, name, split)
+
+
+def _guard_in_groups(g: Guard, name: str, split: Split) -> Guard:
+    """Return a condition whose index is that of a group and of a point in it."""
+    if not isinstance(g, Affine):
+        return _by_groups(g, name, split)
+    found = _by_groups(IndexValue(g), name, split)
+    assert isinstance(found, IndexValue), "it stays an integer"
+    return found.value
+
+
+def _by_groups(e: Expr, name: str, split: Split) -> Expr:
+    """Return an expression with the number of a group and a place in it for an index, and for what that is divided and left."""
     place = Affine.of(Index(split.place))
     whole = substitute(e, {name: split.points * Index(split.group) + place})
     known = {Affine.of(FloorDiv(place, split.points)): Affine.of(0), Affine.of(Mod(place, split.points)): place}
