@@ -77,19 +77,22 @@ def sum_over(loops: tuple[ReduceAxis, ...], body: Expr) -> Expr:
             reciprocal = algebra.div(scalar.ONE, denominator)
             return _where_some(loops, algebra.div(sum_over(loops, numerator), denominator), reciprocal)
     indices = {a.index for a in loops if isinstance(a, Axis)}
+    # The extent of a loop may depend on loops around its reduction, not on those beside it.
+    sloped = tuple(a for a in loops if isinstance(a, Axis) and a.extent.indices() & indices)
+    level = tuple(a for a in loops if a not in sloped)
     factors = algebra.product_factors(body)
     outside = [f for f in factors if not varies(f, loops)]
     inside = [f for f in factors if varies(f, loops)]
+    if sloped and any(map(may_refuse, outside)):
+        # Which points of the others have terms tells whether it is asked.
+        return sum_over(level, sum_over(sloped, body))
     if outside and (inside or _counts(loops)):
         product = algebra.product(outside)
         return _where_some(
             loops, algebra.mul(product, sum_over(loops, algebra.product(inside)) if inside else _size(loops)), product
         )
-    sloped = tuple(a for a in loops if isinstance(a, Axis) and a.extent.indices() & indices)
     if sloped:
-        # The extent of a loop may depend on loops around its reduction, not on those beside it.
-        body = sum_over(sloped, body)
-        loops = tuple(a for a in loops if a not in sloped)
+        body, loops = sum_over(sloped, body), level
     return Reduce("sum", loops, body, sum_type(body.type))
 
 
