@@ -433,6 +433,12 @@ FORMS = {
         "inputs: {a: 'T[A, M]', x: 'T[A, N]'}\noutputs: {y: 'T[A, N]'}\ngradient: {ties: even}\n",
         "y[h, i] = prod[j:i](max[k:j + 1](pad(a[h, j + 1], 1)))",
     ),
+    "products_at_some_lanes_of_sums": (
+        "inputs: {x: 'T[N]', w: 'T[N]', c: 'bool[N]'}\noutputs: {y: 'T[N]', z: 'T[N]', u: 'T[N]'}\n",
+        """y[i] = sum[k](w[k] * prod[j:k](x[i + j]) if i + k <= N else 0)
+  z[i] = sum[k](w[k] * prod[j:k](x[i + j]) if c[i] and i + k <= N else 0)
+  u[i] = sum[k:N - i](w[k] * prod[j:k](x[i + j + 1]))""",
+    ),
     "running_products_at_one_number_of_two_axes": (
         "inputs: {x: 'T[C, C]', c: 'T[C]', ids: 'int64[]'}\noutputs: {y: 'T[C]'}\n",
         """t[i:C, h:C - 1] = c[i]

@@ -35,6 +35,7 @@ from opc.transform.autodiff import vjp
 from tests.emit.kernel_library import KernelError, KernelLibrary, odd_parallel_for
 from tests.fuzz import judge
 from tests.fuzz.calls import draw, parents
+from tests.fuzz.guarded import some_guarded
 from tests.transform.language import of_each_kind
 
 Run = Callable[[Op, Case, list[str]], dict[str, Array]]
@@ -95,7 +96,7 @@ def calls(family: Family, rng: random.Random, count: int, large: bool = False) -
 
 def wrong_kernel(kernel: KernelLibrary, op: Op, case: Case, want: dict[str, Bounded] | None) -> Iterator[str]:
     """Yield what is wrong with the kernel's answer to a call, and with that which takes the place of an input."""
-    inputs = case.arrays()
+    inputs = some_guarded(case.name, case.arrays())
     names = list(want) if want is not None else case.wanted
     taken = {}
     for output, source in op.inplace if want is not None else ():

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field
 from typing import TypeAlias
 
 from opc.analysis.bounds.inside import ReadsInside
 from opc.ir.affine import Affine, GroupSize, Index
-from opc.ir.dtypes import Acc, TypeVar, ValueType
-from opc.ir.expr import Expr, GroupRef, Read, StrConst, reads, walk
+from opc.ir.dtypes import Acc, DType, TypeVar, ValueType, Weak
+from opc.ir.expr import Axis, Call, Const, Expr, GroupRef, IndexValue, Read, Reduce, StrConst, reads, walk
 from opc.ir.op import Group, Op, Operand
 from opc.loops.nodes import Var
 from opc.loops.schedule import Decisions, Override
@@ -18,6 +18,7 @@ from opc.lower.loop_ir import NestStage
 from opc.lower.nests.flat import is_positive
 from opc.lower.nests.windowed import Facts
 from opc.records import dataclass
+from opc.transform.indices import substitute
 
 
 class UnsupportedForm(Exception):
@@ -186,6 +187,25 @@ class LoopContext:
         """Whether what a value reads is inside wherever the indices that are known so far are within their extents."""
         ranges = {i.index: extent for i, extent in self.bounded.items() if i.index is not None}
         return all(r.operand not in self.locals and not self.nest.proofs.axes_outside(r, ranges, ()) for r in reads(e))
+
+    def reads_inside(self, e: Expr, under: Iterable[Affine]) -> bool:
+        """Whether what a value and its reductions read is inside at all lanes where `under` are not negative."""
+        ranges: dict[str, Affine] = {}
+        known: list[Expr] = [Call("ge", (IndexValue(g), Const(0, Weak.INT)), DType.BOOL) for g in under]
+        for n, (at, extent) in enumerate(self.bounded.items()):
+            if at.index is not None:
+                ranges[at.index] = extent
+                continue
+            for lane in at.indices():
+                if lane not in (at - Index(lane)).indices():
+                    # A lane is known by where it is from the first of a row on.
+                    place = f"place#{n}"
+                    found = {lane: Affine.of(Index(place)) + Index(lane) - at}
+                    e, known, ranges[place] = substitute(e, found), [substitute(c, found) for c in known], extent
+                    break
+        ranges |= {a.index: a.extent for r in walk(e) if isinstance(r, Reduce) for a in r.axes if isinstance(a, Axis)}
+        said, proofs = tuple((c, True) for c in known), self.nest.proofs
+        return all(r.operand in self.locals or not proofs.axes_outside(r, ranges, said) for r in reads(e))
 
     def local(self, variable: Variable, vector_axis: str) -> Read:
         """Return the read that stands for a variable in expressions of the op."""

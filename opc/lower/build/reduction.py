@@ -438,6 +438,22 @@ class LoopsAroundReductions(ReductionLoops):
         return (*refusal, *self._start_row(), *self._all_loops())
 
     def _innermost(self, over: VectorRange) -> Body:
+        ranges = [g for g in self.guards if isinstance(g, Affine) and g.coefficient(over.vector_axis) is not None]
+        others = [g for g in self.guards if not any(g is r for r in ranges)]
+        if others and not self.known.reads_inside(self.body, ranges):
+            raise UnsupportedForm("a reduction of reductions that may read outside where data say that they don't count")
+        if not ranges:
+            return self._at(over)
+        # The reductions inside may read outside of operands, or refuse, at lanes that do not count.
+        self.guards = others
+        low, high = self.nest.fresh("low"), self.nest.fresh("high")
+        whole = VectorRange(over.vector_axis, over.low, call("greatest", over.low, over.high))
+        some = compare("lt", variable(low), variable(high))
+        inner = self._at(VectorRange(over.vector_axis, variable(low), variable(high)))
+        return (*narrow(self.known, tuple(ranges), whole, low, high), If(some, inner))
+
+    def _at(self, over: VectorRange) -> Body:
+        """Return the loops of the reductions inside, and what takes in their values, at lanes that count."""
         inside = _Reductions(self.known, over)
         body, self.body = inside.extract(self.body, ())
         if self.row:
