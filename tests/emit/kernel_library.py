@@ -216,6 +216,8 @@ def _attributes(family: Family, given: Mapping[str, Any], keep: list[Any]) -> ct
     for f in abi.attribute_fields(family):
         a = declared[f.attribute]
         value = given.get(a.name, a.default)
+        if value is None and a.name in family.forward.told:
+            value = 0  # the op that finds it in data is not given it
         kind = _CTYPES[f.c_type]
         if a.kind is AttributeKind.STR and isinstance(value, str):
             value = a.values.index(value) if value in a.values else 99
