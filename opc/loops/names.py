@@ -22,6 +22,7 @@ from opc.loops.nodes import (
     Statement,
     Var,
     bodies,
+    declared,
     own_values,
     statements,
     with_bodies,
@@ -53,11 +54,9 @@ def named(kernel: Kernel, taken: Iterable[str], parameters: frozenset[str] = PAR
 def _fixed(body: Body) -> Iterator[str]:
     """Yield the names of the variables that have one name wherever they stand."""
     for s in statements(body):
-        match s:
-            case Let(name=name) | Var(name=name) | Buffer(name=name) | Loop(index=name):
-                yield from (name[1:],) if name.startswith("@") else ()
-            case CallWithBody(params=params):
-                yield from (name[1:] for _, name in params if name.startswith("@"))
+        for name in declared(s):
+            if name[0] == "@":
+                yield name[1:]
 
 
 def numbered(kernel: Kernel) -> Kernel:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import Any
 
-from opc.ir.expr import Expr, is_same
+from opc.ir.expr import STATEMENTS, Expr, is_same, traits, walk
 from opc.loops.statements import (
     Accumulate,
     Alias,
@@ -35,6 +35,7 @@ from opc.loops.statements import (
     While,
     Yield,
 )
+from opc.loops.value_nodes import Block
 from opc.records import replace
 
 __all__ = [
@@ -65,6 +66,8 @@ __all__ = [
     "While",
     "Yield",
     "bodies",
+    "declared",
+    "declared_in",
     "map_values",
     "outline",
     "own_values",
@@ -200,6 +203,30 @@ def statements(body: Body) -> Iterator[Statement]:
         if inside is not None:
             for inner in inside(s)[::-1]:
                 waiting += inner[::-1]
+
+
+_DECLARED: Mapping[type, Callable[[Any], tuple[str, ...]]] = {
+    **dict.fromkeys((Let, Var, Buffer, GroupPoints), lambda s: (s.name,)),
+    Loop: lambda s: (s.index,),
+    LocalFunction: lambda s: (s.name, *(name for _, name in s.params)),
+    CallWithBody: lambda s: tuple([name for _, name in s.params]),
+}
+"""What returns the variables that a statement of each class declares, for itself or the bodies in it."""
+
+
+def declared(s: Statement) -> tuple[str, ...]:
+    """Return the variables that a statement declares, for itself or the bodies in it."""
+    get = _DECLARED.get(s.__class__)
+    return () if get is None else get(s)
+
+
+def declared_in(body: Body) -> Iterator[str]:
+    """Yield the variables that are declared in a body, those of values' own statements among them."""
+    for s in statements(body):
+        yield from declared(s)
+        for v in own_values(s):
+            if traits(v) & STATEMENTS:
+                yield from (name for e in walk(v) if isinstance(e, Block) for name in declared_in(e.body))
 
 
 def outline(body: Body) -> tuple[type, ...]:
