@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 
 from opc.ir.affine import Affine, Atom, Dim, FloorDiv, Index, Mod, Symbol
 from opc.ir.dtypes import DType, Weak, is_floating
@@ -19,10 +19,12 @@ from opc.ir.expr import (
     Read,
     Reduce,
     ReduceAxis,
+    asked_for,
     children,
     free_groups,
     free_indices,
     has_reduction,
+    operands_read,
     rewrite,
     traits,
     with_children,
@@ -59,9 +61,13 @@ class Namer:
 @remembered("_names")
 def op_names(op: Op) -> frozenset[str]:
     """Return every name an index variable or a new operand must keep clear of: operands, attributes, dimensions, types."""
-    names = {o.name for o in (*op.inputs, *op.outputs, *op.temporaries)}
+    return _names(op, (*op.inputs, *op.outputs, *op.temporaries))
+
+
+def _names(op: Op, operands: Sequence[Operand]) -> frozenset[str]:
+    names = {o.name for o in operands}
     names |= {a.name for a in op.attributes} | {t.name for t in op.types} | {name for name, _ in op.dims}
-    for o in (*op.inputs, *op.outputs, *op.temporaries):
+    for o in operands:
         for d in o.dims:
             if isinstance(d, Group):
                 names.add(d.name)
@@ -82,6 +88,12 @@ def bound_indices(e: Expr) -> frozenset[str]:
 def statement_indices(s: Assign) -> Set[str]:
     """Return every index variable of a statement, bound by the target or by a reduction."""
     return {i for i in s.indices if isinstance(i, str)} | bound_indices(s.value)
+
+
+def statement_names(op: Op, s: Assign) -> frozenset[str]:
+    """Return every name that something new in one statement must keep clear of, whatever stands around it."""
+    operands = [op.operand(name) for name in (s.target, *operands_read(s.value), *asked_for(s.value))]
+    return _names(op, operands) | statement_indices(s)
 
 
 @remembered("_indices")

@@ -9,7 +9,7 @@ from typing import TypeAlias
 from opc.analysis.bounds.inside import ReadsInside
 from opc.ir.affine import Affine, GroupSize, Index
 from opc.ir.dtypes import Acc, TypeVar, ValueType
-from opc.ir.expr import Expr, GroupRef, Read, StrConst, reads, walk
+from opc.ir.expr import Expr, GroupRef, Read, StrConst, reads, types_in
 from opc.ir.op import Group, Op, Operand
 from opc.loops.nodes import Var
 from opc.loops.schedule import Decisions, Override
@@ -68,7 +68,7 @@ class Nest:
     @property
     def types(self) -> tuple[TypeVar, ...]:
         """The type variables of what the statement computes."""
-        used = {e.type for e in walk(self.stage.assign.value)} | {self.op.operand(n).type for n in self.operands}
+        used = types_in(self.stage.assign.value) | {self.op.operand(n).type for n in self.operands}
         variables = {t.of if isinstance(t, Acc) else t for t in used}
         return tuple(t for t in self.op.types if t in variables)
 
