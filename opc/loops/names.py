@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from opc.diagnostics import NO_SPAN
@@ -22,9 +22,8 @@ from opc.loops.nodes import (
     Statement,
     Var,
     bodies,
-    declared,
+    declared_in,
     own_values,
-    statements,
     with_bodies,
     with_own_values,
 )
@@ -51,12 +50,9 @@ def named(kernel: Kernel, taken: Iterable[str], parameters: frozenset[str] = PAR
     return replace(kernel, body=body, views=tuple(replace(v, name=views.get(v.name, v.name)) for v in kernel.views))
 
 
-def _fixed(body: Body) -> Iterator[str]:
-    """Yield the names of the variables that have one name wherever they stand."""
-    for s in statements(body):
-        for name in declared(s):
-            if name[0] == "@":
-                yield name[1:]
+def _fixed(body: Body) -> list[str]:
+    """Return the names of the variables that have one name wherever they stand."""
+    return [name[1:] for name in declared_in(body) if name.startswith("@")]
 
 
 def numbered(kernel: Kernel) -> Kernel:

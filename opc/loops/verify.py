@@ -86,9 +86,11 @@ class _KernelVerifier:
             self._value(s.result, inner, given)
         names.add(s.name)
 
-    def _declaration(
-        self, s: Let | Var | Buffer | Alias, names: set[str], given: frozenset[str], loop: bool, block: bool
-    ) -> None:
+    def _let(self, s: Let, names: set[str], given: frozenset[str], loop: bool, block: bool) -> None:
+        self._value(s.value, names, given)
+        self._declare(s.name, names)
+
+    def _declaration(self, s: Var | Buffer | Alias, names: set[str], given: frozenset[str], loop: bool, block: bool) -> None:
         for value in own_values(s):
             self._value(value, names, given)
         self._declare(s.name, names)
@@ -197,7 +199,7 @@ _STATEMENTS: Mapping[type, Callable[[_KernelVerifier, Any, set[str], frozenset[s
     Continue: _KernelVerifier._continue,
     Yield: _KernelVerifier._yield,
     LocalFunction: _KernelVerifier._function,
-    Let: _KernelVerifier._declaration,
+    Let: _KernelVerifier._let,
     Var: _KernelVerifier._declaration,
     Buffer: _KernelVerifier._declaration,
     Alias: _KernelVerifier._declaration,

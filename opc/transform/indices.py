@@ -30,8 +30,8 @@ from opc.ir.expr import (
     with_children,
     with_indices,
 )
-from opc.ir.node import remembered
-from opc.ir.op import Assign, Group, Op, Operand
+from opc.ir.node import memoised, remembered
+from opc.ir.op import Assign, DimSpec, Group, Op, Operand
 from opc.records import replace
 from opc.transform.scalar import COMPARES, index_value, raw
 
@@ -67,13 +67,14 @@ def op_names(op: Op) -> frozenset[str]:
 def _names(op: Op, operands: Sequence[Operand]) -> frozenset[str]:
     names = {o.name for o in operands}
     names |= {a.name for a in op.attributes} | {t.name for t in op.types} | {name for name, _ in op.dims}
-    for o in operands:
-        for d in o.dims:
-            if isinstance(d, Group):
-                names.add(d.name)
-            else:
-                names |= {a.name for a in d.atoms() if isinstance(a, Dim)}
-    return frozenset(names)
+    return frozenset(names).union(*(_dim_names(o.dims) for o in operands))
+
+
+@memoised
+def _dim_names(dims: tuple[DimSpec, ...]) -> frozenset[str]:
+    """Return the names of the groups and dimensions in a shape."""
+    sizes = [d.name for d in dims if isinstance(d, Group)]
+    return frozenset(sizes).union(*([a.name for a in d.atoms() if isinstance(a, Dim)] for d in dims if isinstance(d, Affine)))
 
 
 @remembered("_bound")
