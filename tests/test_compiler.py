@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -35,6 +38,33 @@ def test_a_package_is_that_of_its_family_and_what_generate_prepares(tmp_path: Pa
     assert [b.name for b in package.backends] == ["numpy", "onnx"]
     assert package.files == package_of(load_family(SPEC), backends).files
     assert package.files == prepare(SPEC, tmp_path, backends).package.files
+
+
+def test_a_package_does_not_depend_on_the_order_of_sets_or_on_what_was_compiled_before() -> None:
+    names = ("top1_routing", "grid_sample", "embedding_bag", "attention", "segment_softmax", "cumsum", "onnx/cum_prod")
+    code = (
+        "import hashlib, sys\nfrom pathlib import Path\n"
+        "from opc.backends import registry\nfrom opc.compiler import compile_spec\n"
+        "chosen = registry.select(['numpy', 'onnx', 'jax', 'cuda', 'popart'])\n"
+        "found = {}\n"
+        "for name in sys.argv[1:]:\n"
+        f"    for path, text in compile_spec(Path({str(SPEC.parent)!r}, name + '.yaml'), chosen).package.files.items():\n"
+        "        found[f'{name}/{path}'] = hashlib.sha256(text.encode()).hexdigest()\n"
+        "print(*sorted(found.items()), sep='\\n')\n"
+    )
+    runs = [("0", names), ("1", names[::-1])]
+    found = [
+        subprocess.run(
+            [sys.executable, "-c", code, *order],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout.splitlines()
+        for seed, order in runs
+    ]
+    assert len(found[0]) > 100
+    assert [*set(found[0]) ^ set(found[1])] == []
 
 
 def test_an_op_with_native_code_has_no_program_of_its_own() -> None:

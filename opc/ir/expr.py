@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from opc.ir.affine import Affine
+from opc.ir.dtypes import ValueType
 from opc.ir.expr_nodes import (
     CHILDREN,
     ELLIPSIS,
@@ -106,6 +107,7 @@ __all__ = [
     "rewrite",
     "size",
     "traits",
+    "types_in",
     "walk",
     "with_children",
     "with_indices",
@@ -158,7 +160,9 @@ def traits(e: Expr) -> int:
     own = _OWN_TRAITS.get(e.__class__)
     found = own(e) if own is not None else e.TRAITS if isinstance(e, Extension) else 0
     for c in CHILDREN[e.__class__](e):
-        found |= traits(c)
+        # Of what a node is made of this is mostly known.
+        known: int | None = c._traits  # type: ignore[union-attr]  # it is a slot of all nodes
+        found |= traits(c) if known is None else known
     return found
 
 
@@ -171,6 +175,12 @@ def reads(e: Expr) -> tuple[Read, ...]:
     if len(below) == 1:
         return reads(below[0])
     return tuple([read for c in below for read in reads(c)]) if below else ()
+
+
+@remembered("_types")
+def types_in(e: Expr) -> frozenset[ValueType]:
+    """Return the types of `e` and of all that stands in it."""
+    return frozenset([n.type for n in walk(e)])
 
 
 @remembered("_reductions")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import field
+from dataclasses import field, fields
 from operator import attrgetter, is_
 from typing import Any, ClassVar, TypeAlias
 
@@ -339,16 +339,6 @@ def _read_children(e: Read) -> tuple[Expr, ...]:
     return data if e.pad is None else (*data, e.pad)
 
 
-def _single(get: Callable[[Any], Any]) -> Callable[[Any], tuple[Any, ...]]:
-    """Return what returns the direct subexpressions that one field holds."""
-
-    def found(e: Any) -> tuple[Any, ...]:
-        held = get(e)
-        return held if held.__class__ is tuple else () if held is None else (held,)
-
-    return found
-
-
 class _Children(dict[type, Callable[[Any], tuple[Expr, ...]]]):
     """What returns the direct subexpressions of each class of expressions; of a lower IR's, found when it is first asked for."""
 
@@ -358,11 +348,23 @@ class _Children(dict[type, Callable[[Any], tuple[Expr, ...]]]):
             if cls.parts is not Extension.parts:
                 found = cls.parts
             elif len(cls.PARTS) == 1:
-                found = _single(attrgetter(*cls.PARTS))
+                found = _single(cls)
             elif cls.PARTS:
                 found = functools.partial(parts_of, fields=cls.PARTS)
         self[cls] = found
         return found
+
+
+def _single(cls: type[Extension]) -> Callable[[Any], tuple[Any, ...]]:
+    """Return what returns the direct subexpressions that one field holds, by what it is declared to hold."""
+    (name,) = cls.PARTS
+    get = attrgetter(name)
+    declared = next(f.type for f in fields(cls) if f.name == name)
+    if declared == "tuple[Expr, ...]":
+        return get
+    if declared == "Expr":
+        return lambda e: (get(e),)
+    return lambda e: () if (held := get(e)) is None else (held,)
 
 
 CHILDREN = _Children(

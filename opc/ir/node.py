@@ -72,7 +72,9 @@ class ExprNode(Node):
         "_size",
         "_sizes",
         "_symbols",
+        "_touched",
         "_traits",
+        "_types",
         "_variables",
     )
 

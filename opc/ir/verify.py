@@ -84,7 +84,7 @@ class _OpVerifier:
         self.circles: dict[str, tuple[str, ...]] = {}
 
     def _need(self, holds: bool, message: str, *parts: object) -> None:
-        """Raise unless `holds`, with the parts put into the message; expressions are printed only then, for printing is dear."""
+        """Raise unless `holds`, with the parts put into the message: they are printed only then, for printing is dear."""
         if not holds:
             text = message.format(*(format_expr(p) if isinstance(p, Expr) else p for p in parts)) if parts else message
             raise VerifyError(f"{self.op.name}: {self.where}: {text}")
@@ -104,7 +104,7 @@ class _OpVerifier:
         for s in op.body:
             self.where = f"the statement of '{s.target}'"
             self._need(s.target in targets, f"'{s.target}' is no output or temporary")
-            self._need(counts[s.target] == 1, f"'{s.target}' is assigned {counts[s.target]} times")
+            self._need(counts[s.target] == 1, "'{}' is assigned {} times", s.target, counts[s.target])
             circle = self.circles.get(s.target, ())
             ahead = {name: targets[name] for name in circle if name not in self.operands}
             self.operands |= ahead  # `stepping` has told that what is read of them is there
@@ -120,7 +120,7 @@ class _OpVerifier:
         op = self.op
         names = [o.name for o in (*op.inputs, *op.outputs, *op.temporaries)] + [a.name for a in op.attributes]
         for name, count in Counter(names).items():
-            self._need(count == 1, f"'{name}' is declared {count} times")
+            self._need(count == 1, "'{}' is declared {} times", name, count)
         types = {t.name: t for t in op.types}
         for o in (*op.inputs, *op.outputs, *op.temporaries):
             base = getattr(o.type, "of", o.type)
@@ -152,40 +152,40 @@ class _OpVerifier:
             self._need(len(op.derivation.outputs) == len(op.outputs), "the derivation does not tell every output")
 
     def _statement(self, s: Assign, target: Operand) -> None:
-        self._need(len(s.indices) == len(target.dims), f"{len(s.indices)} indices on {len(target.dims)} axes")
+        self._need(len(s.indices) == len(target.dims), "{} indices on {} axes", len(s.indices), len(target.dims))
         self.indices = {i for i in s.indices if isinstance(i, str)}
         self.open_groups = {i.name for i in s.indices if isinstance(i, GroupRef)}
         self._need(len(self.indices) + len(self.open_groups) == len(s.indices), "an index stands twice on the left")
         for index, dim in zip(s.indices, target.dims):
             fits = isinstance(dim, Affine) if isinstance(index, str) else isinstance(dim, Group) and dim.name == index.name
-            self._need(fits, f"{index} stands on the axis {dim}")
+            self._need(fits, "{} stands on the axis {}", index, dim)
         self._expr(s.value)
         self._need(not isinstance(s.value, StrConst), "a text is no value")
-        self._need(assignable(s.value.type, target.type), f"a value of type {s.value.type} in {target.type}")
+        self._need(assignable(s.value.type, target.type), "a value of type {} in {}", s.value.type, target.type)
 
     def _affine(self, e: Affine) -> None:
         for atom in e.atoms():
             match atom:
                 case Index():
-                    self._need(atom.name in self.indices, f"the index {atom} is not bound")
+                    self._need(atom.name in self.indices, "the index {} is not bound", atom)
                 case Dim():
-                    self._need(atom.name in self.dims, f"the dimension {atom} is not known")
+                    self._need(atom.name in self.dims, "the dimension {} is not known", atom)
                 case GroupSize():
-                    self._need(atom.name in self.groups, f"the group of {atom} is not known")
+                    self._need(atom.name in self.groups, "the group of {} is not known", atom)
                 case AttrInt():
                     self._attribute(atom.name, atom.element)
                     wanted = (
                         AttributeKind.STR if atom.text is not None else AttributeKind.BOOL if atom.flag else AttributeKind.INT
                     )
-                    self._need(self.attributes[atom.name].kind is wanted, f"{atom} is no {wanted.value} attribute")
+                    self._need(self.attributes[atom.name].kind is wanted, "{} is no {} attribute", atom, wanted.value)
                     known = atom.text is None or atom.text in (self.attributes[atom.name].values or ())
-                    self._need(known, f"{atom.name} has no value {atom.text!r}")
+                    self._need(known, "{} has no value {!r}", atom.name, atom.text)
 
     def _attribute(self, name: str, element: int) -> None:
         self._need(name in self.attributes, f"the attribute '{name}' is not declared")
         length = self.attributes[name].length
         fits = element < 0 if length is None else 0 <= element < length
-        self._need(fits, f"'{name}' has no element {element}")
+        self._need(fits, "'{}' has no element {}", name, element)
 
     def _expr(self, e: Expr) -> None:
         match e:
@@ -197,18 +197,18 @@ class _OpVerifier:
                 self._attribute(e.name, e.element)
                 kind = self.attributes[e.name].kind
                 wanted = {AttributeKind.INT: Weak.INT, AttributeKind.FLOAT: Weak.FLOAT}.get(kind, DType.BOOL)
-                self._need(e.type is wanted, f"the attribute '{e.name}' has type {e.type}")
+                self._need(e.type is wanted, "the attribute '{}' has type {}", e.name, e.type)
             case IndexValue():
                 self._affine(e.value)
             case GroupIndex():
-                self._need(e.group in self.groups, f"the group of {GroupRef(e.group)} is not known")
+                self._need(e.group in self.groups, "the group of {} is not known", GroupRef(e.group))
             case Read():
                 self._read(e)
             case Call():
                 for a in e.args:
                     self._expr(a)
                 self._need(e.fn in FUNCTIONS, f"the function '{e.fn}' is not in the table")
-                self._need(len(e.args) == FUNCTIONS[e.fn].arity, f"{e.fn} of {len(e.args)} arguments")
+                self._need(len(e.args) == FUNCTIONS[e.fn].arity, "{} of {} arguments", e.fn, len(e.args))
                 result = result_type(FUNCTIONS[e.fn], tuple(a.type for a in e.args))
                 self._need(result == e.type, "{} has type {}, and its parts give {}", e, e.type, result)
                 self._wide(e, e.args)
@@ -237,16 +237,16 @@ class _OpVerifier:
 
     def _const(self, e: Const) -> None:
         if isinstance(e.value, bool):
-            self._need(is_bool(e.type), f"the boolean {e.value} has type {e.type}")
+            self._need(is_bool(e.type), "the boolean {} has type {}", e.value, e.type)
         elif isinstance(e.value, float):
-            self._need(is_floating(e.type), f"the number {e.value} has type {e.type}")
+            self._need(is_floating(e.type), "the number {} has type {}", e.value, e.type)
         else:
-            self._need(not is_bool(e.type), f"the number {e.value} has type {e.type}")
+            self._need(not is_bool(e.type), "the number {} has type {}", e.value, e.type)
 
     def _read(self, e: Read) -> None:
         self._need(e.operand in self.operands, f"'{e.operand}' is read before it is assigned")
         operand = self.operands[e.operand]
-        self._need(e.type == operand.type, f"a read of '{e.operand}' has type {e.type}, and that is {operand.type}")
+        self._need(e.type == operand.type, "a read of '{}' has type {}, and that is {}", e.operand, e.type, operand.type)
         self._need(len(e.indices) == len(operand.dims), "{} has {} indices for {}", e, len(e.indices), len(operand.dims))
         for index, dim in zip(e.indices, operand.dims):
             match index:
@@ -274,11 +274,11 @@ class _OpVerifier:
         for axis in e.axes:
             match axis:
                 case Axis():
-                    self._need(axis.index not in indices | new, f"the index {axis.index} is bound twice")
+                    self._need(axis.index not in indices | new, "the index {} is bound twice", axis.index)
                     self._affine(axis.extent)
                     new.add(axis.index)
                 case GroupAxis() | BroadcastAxis():
-                    self._need(axis.name in self.groups, f"the group of {axis} is not known")
+                    self._need(axis.name in self.groups, "the group of {} is not known", axis)
                     groups = groups | {axis.name}
                     if isinstance(axis, BroadcastAxis):
                         known = {o.name for o in self.op.inputs} | {

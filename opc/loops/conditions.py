@@ -41,8 +41,11 @@ def _body(body: Body, known: Presence, around: Presence | None) -> Body:
     """Return statements where conditions are known; `around` are those that hold around the expression they stand in, if any."""
     found: list[Statement] = []
     for s in body:
-        if values := own_values(s):
-            s = with_own_values(s, tuple([_value(v, known, known if around is None else around) for v in values]))
+        values = own_values(s)
+        for v in values:
+            if traits(v) & _DECIDED:
+                s = with_own_values(s, tuple([_value(v, known, known if around is None else around) for v in values]))
+                break
         if not isinstance(s, If):
             inner = bodies(s)
             found.append(with_bodies(s, tuple([_body(b, known, around) for b in inner])) if inner else s)
@@ -61,6 +64,8 @@ def _body(body: Body, known: Presence, around: Presence | None) -> Body:
 
 def _where(cond: Expr, holds: bool, known: Presence) -> Presence:
     """Return what is known where a condition has a value."""
+    if not traits(cond) & PRESENCE:
+        return known
     return known[0] | presence(cond, holds), known[1] | _absence(cond, holds)
 
 

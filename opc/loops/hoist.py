@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator
 from opc.analysis.bounds.quotients import divisions
 from opc.ir.affine import Affine, Atom, FloorDiv, Index, Mod
 from opc.ir.dtypes import Weak
-from opc.ir.expr import SPECULATION, STATEMENTS, Expr, IndexValue, children, traits, with_children
-from opc.loops.nodes import Body, How, Let, Loop, Refuse, Statement, bodies, own_values, values_of, with_bodies, with_own_values
+from opc.ir.expr import SPECULATION, Expr, IndexValue, children, traits, with_children
+from opc.loops.nodes import Body, How, Let, Loop, Refuse, Statement, bodies, declared_in, own_values, with_bodies, with_own_values
 from opc.loops.values import (
     Block,
     Load,
@@ -66,7 +66,7 @@ class _Hoister:
     ) -> None:
         self.loop, self.fresh, self.positive, self.known = loop, fresh, positive, known
         self.before: list[Statement] = []
-        self.inner = {loop.index, *_declared(loop.body)}
+        self.inner = {loop.index, *declared_in(loop.body)}
 
     def run(self) -> Loop:
         """Return the loop without what goes ahead of it."""
@@ -176,32 +176,6 @@ class _Hoister:
         if stride is not None and self._varies(at):
             stride = variable(self._named(stride, f"{e.view}_step"))
         return product_of(at, stride)
-
-
-def _declared(body: Body) -> Iterator[str]:
-    """Yield the variables declared in a body, and in the blocks of its values."""
-    for s in body:
-        match s:
-            case Let(name=name):
-                yield name
-            case Loop(index=name):
-                yield name
-        for inner in bodies(s):
-            yield from _declared(inner)
-    for value in values_of(body):
-        yield from _declared_in(value)
-
-
-def _declared_in(e: Expr) -> Iterator[str]:
-    """Yield the variables declared in the blocks of a value."""
-    if not traits(e) & STATEMENTS:
-        return
-    if isinstance(e, Block):
-        yield from _declared(e.body)
-        yield from _declared_in(e.value)
-    else:
-        for c in children(e):
-            yield from _declared_in(c)
 
 
 def _loads(e: Expr) -> Iterator[Load]:

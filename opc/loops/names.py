@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from opc.diagnostics import NO_SPAN
@@ -22,8 +22,8 @@ from opc.loops.nodes import (
     Statement,
     Var,
     bodies,
+    declared_in,
     own_values,
-    statements,
     with_bodies,
     with_own_values,
 )
@@ -50,14 +50,9 @@ def named(kernel: Kernel, taken: Iterable[str], parameters: frozenset[str] = PAR
     return replace(kernel, body=body, views=tuple(replace(v, name=views.get(v.name, v.name)) for v in kernel.views))
 
 
-def _fixed(body: Body) -> Iterator[str]:
-    """Yield the names of the variables that have one name wherever they stand."""
-    for s in statements(body):
-        match s:
-            case Let(name=name) | Var(name=name) | Buffer(name=name) | Loop(index=name):
-                yield from (name[1:],) if name.startswith("@") else ()
-            case CallWithBody(params=params):
-                yield from (name[1:] for _, name in params if name.startswith("@"))
+def _fixed(body: Body) -> list[str]:
+    """Return the names of the variables that have one name wherever they stand."""
+    return [name[1:] for name in declared_in(body) if name.startswith("@")]
 
 
 def numbered(kernel: Kernel) -> Kernel:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import Any
 
-from opc.ir.expr import Expr, is_same
+from opc.ir.expr import STATEMENTS, Expr, is_same, traits, walk
 from opc.loops.statements import (
     Accumulate,
     Alias,
@@ -35,6 +35,7 @@ from opc.loops.statements import (
     While,
     Yield,
 )
+from opc.loops.value_nodes import Block
 from opc.records import replace
 
 __all__ = [
@@ -65,6 +66,7 @@ __all__ = [
     "While",
     "Yield",
     "bodies",
+    "declared_in",
     "map_values",
     "outline",
     "own_values",
@@ -202,15 +204,59 @@ def statements(body: Body) -> Iterator[Statement]:
                 waiting += inner[::-1]
 
 
+_DECLARED: Mapping[type, Callable[[Any], tuple[str, ...]]] = {
+    **dict.fromkeys((Let, Var, Buffer, GroupPoints), lambda s: (s.name,)),
+    Loop: lambda s: (s.index,),
+    LocalFunction: lambda s: (s.name, *(name for _, name in s.params)),
+    CallWithBody: lambda s: tuple([name for _, name in s.params]),
+}
+"""What returns the variables that a statement of each class declares, for itself or the bodies in it."""
+
+
+def declared_in(body: Body) -> list[str]:
+    """Return the variables that are declared in a body, those of values' own statements among them."""
+    found: list[str] = []
+    _collect_declared(body, found)
+    return found
+
+
+def _collect_declared(body: Body, found: list[str]) -> None:
+    for s in body:
+        cls = s.__class__
+        names, values, inside = _DECLARED.get(cls), _VALUES.get(cls), _BODIES.get(cls)
+        if names is not None:
+            found += names(s)
+        if values is not None:
+            for v in values(s):
+                if traits(v) & STATEMENTS:
+                    for e in walk(v):
+                        if isinstance(e, Block):
+                            _collect_declared(e.body, found)
+        if inside is not None:
+            for inner in inside(s):
+                _collect_declared(inner, found)
+
+
 def outline(body: Body) -> tuple[type, ...]:
     """Return the classes of a body's statements but comments, outer ones first, each before those of its values: bodies that
     differ mostly differ in these."""
     found: list[type] = []
-    for s in statements(body):
-        if s.__class__ is not Comment:
-            found.append(s.__class__)
-            found += [v.__class__ for v in own_values(s)]
+    _collect_classes(body, found)
     return tuple(found)
+
+
+def _collect_classes(body: Body, found: list[type]) -> None:
+    for s in body:
+        cls = s.__class__
+        if cls is Comment:
+            continue
+        found.append(cls)
+        values, inside = _VALUES.get(cls), _BODIES.get(cls)
+        if values is not None:
+            found += [v.__class__ for v in values(s)]
+        if inside is not None:
+            for inner in inside(s):
+                _collect_classes(inner, found)
 
 
 def map_values(body: Body, change: Callable[[Expr], Expr]) -> Body:

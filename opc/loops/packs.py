@@ -232,7 +232,8 @@ def _read_values(body: Body) -> Iterator[Expr]:
 def _used(values: Iterable[Expr], index: str) -> set[str]:
     """Return the rows whose element at an index values are made of."""
     at = variable(index)
-    return {e.name for v in values for e in walk(v) if isinstance(e, Local) and e.index == at}
+    found = [v for v in values if index in variables(v)]
+    return {e.name for v in found for e in walk(v) if isinstance(e, Local) and e.index == at}
 
 
 __all__ = ["CHUNK", "COUNT", "PIECES", "PLAIN", "Packed", "PackedRow", "with_packs"]

@@ -136,15 +136,20 @@ def zero(t: ValueType) -> Expr:
 @remembered("_variables", blank=True)
 def variables(e: Expr) -> tuple[str, ...]:
     """Return the variables that a value uses, indices among them, in the order in which they stand."""
-    own = (e.name,) if isinstance(e, Local) else sorted(e.value.indices()) if isinstance(e, IndexValue) else ()
     below = CHILDREN[e.__class__](e)
-    return tuple(dict.fromkeys([*own, *[v for c in below for v in variables(c)]])) if below else tuple(own)
+    if not below:
+        return (e.name,) if isinstance(e, Local) else tuple(sorted(e.value.indices())) if isinstance(e, IndexValue) else ()
+    own = (e.name,) if isinstance(e, Local) else ()
+    return tuple(dict.fromkeys([*own, *[v for c in below for v in variables(c)]]))
 
 
 @remembered("_offsets", blank=True)
 def group_offsets(e: Expr) -> tuple[Intrinsic, ...]:
     """Return the offsets of places in axis groups that a value uses, as often as they stand in it, those around others first."""
-    below = [offset for c in CHILDREN[e.__class__](e) for offset in group_offsets(c)]
+    parts = CHILDREN[e.__class__](e)
+    if not parts:
+        return ()
+    below = [offset for c in parts for offset in group_offsets(c)]
     return (e, *below) if isinstance(e, Intrinsic) and e.name == "group_offset" else tuple(below)
 
 

@@ -23,7 +23,6 @@ from opc.loops.nodes import (
     LocalFunction,
     Loop,
     PassGroup,
-    Refuse,
     Statement,
     Var,
     While,
@@ -62,46 +61,71 @@ class _KernelVerifier:
             self._statement(s, known, given, loop, block)
 
     def _statement(self, s: Statement, names: set[str], given: frozenset[str], loop: bool, block: bool) -> None:
-        match s:
-            case Continue() if not loop:
-                self._fail("a continue outside of a loop")
-            case Yield() if not block:
-                self._fail("a result outside of a block")
-        if isinstance(s, LocalFunction):
-            inner = {*names, *(name for _, name in s.params)}
-            for inner_statement in s.body:
-                self._statement(inner_statement, inner, given, False, block)
-            if s.result is not None:
-                self._value(s.result, inner, given)
-            names.add(s.name)
+        check = _STATEMENTS.get(s.__class__)
+        if check is not None:
+            check(self, s, names, given, loop, block)
             return
         for value in own_values(s):
             self._value(value, names, given)
-        match s:
-            case Let() | Var() | Buffer() | Alias():
-                self._declare(s.name, names)
-            case PassGroup():
-                for inner_statement in s.body:
-                    self._statement(inner_statement, names, given, loop, block)
-            case If():
-                for b, holds in ((s.then, True), (s.other, False)):
-                    self.body(b, names, given | presence(s.cond, holds), loop=loop, block=block)
-            case Loop():
-                inner = set(names)
-                self._declare(s.index, inner)
-                self.body(s.body, inner, given, loop=True, block=block)
-            case GroupPoints():
-                self.body(s.body, {*names, s.name}, given, loop=True, block=block)
-            case While():
-                self.body(s.body, names, given, loop=True, block=block)
-            case CallWithBody():
-                self.body(s.body, {*names, *(name for _, name in s.params)}, given, loop=False, block=block)
-                if s.result:
-                    names.add(s.result)
-            case Refuse():
-                pass
-            case _:
-                assert not bodies(s), "statements with bodies are among those above"
+        assert not bodies(s), "statements with bodies are among those with rules"
+
+    def _continue(self, s: Continue, names: set[str], given: frozenset[str], loop: bool, block: bool) -> None:
+        if not loop:
+            self._fail("a continue outside of a loop")
+
+    def _yield(self, s: Yield, names: set[str], given: frozenset[str], loop: bool, block: bool) -> None:
+        if not block:
+            self._fail("a result outside of a block")
+        self._value(s.value, names, given)
+
+    def _function(self, s: LocalFunction, names: set[str], given: frozenset[str], loop: bool, block: bool) -> None:
+        inner = {*names, *(name for _, name in s.params)}
+        for inner_statement in s.body:
+            self._statement(inner_statement, inner, given, False, block)
+        if s.result is not None:
+            self._value(s.result, inner, given)
+        names.add(s.name)
+
+    def _let(self, s: Let, names: set[str], given: frozenset[str], loop: bool, block: bool) -> None:
+        self._value(s.value, names, given)
+        self._declare(s.name, names)
+
+    def _declaration(self, s: Var | Buffer | Alias, names: set[str], given: frozenset[str], loop: bool, block: bool) -> None:
+        for value in own_values(s):
+            self._value(value, names, given)
+        self._declare(s.name, names)
+
+    def _group(self, s: PassGroup, names: set[str], given: frozenset[str], loop: bool, block: bool) -> None:
+        for inner_statement in s.body:
+            self._statement(inner_statement, names, given, loop, block)
+
+    def _if(self, s: If, names: set[str], given: frozenset[str], loop: bool, block: bool) -> None:
+        self._value(s.cond, names, given)
+        asks = traits(s.cond) & PRESENCE
+        for b, holds in ((s.then, True), (s.other, False)):
+            self.body(b, names, given | presence(s.cond, holds) if asks else given, loop=loop, block=block)
+
+    def _loop(self, s: Loop, names: set[str], given: frozenset[str], loop: bool, block: bool) -> None:
+        for value in own_values(s):
+            self._value(value, names, given)
+        inner = set(names)
+        self._declare(s.index, inner)
+        self.body(s.body, inner, given, loop=True, block=block)
+
+    def _points(self, s: GroupPoints, names: set[str], given: frozenset[str], loop: bool, block: bool) -> None:
+        for value in s.over:
+            self._value(value, names, given)
+        self.body(s.body, {*names, s.name}, given, loop=True, block=block)
+
+    def _while(self, s: While, names: set[str], given: frozenset[str], loop: bool, block: bool) -> None:
+        self._value(s.cond, names, given)
+        self.body(s.body, names, given, loop=True, block=block)
+
+    def _call_with_body(self, s: CallWithBody, names: set[str], given: frozenset[str], loop: bool, block: bool) -> None:
+        self._value(s.call, names, given)
+        self.body(s.body, {*names, *(name for _, name in s.params)}, given, loop=False, block=block)
+        if s.result:
+            names.add(s.result)
 
     def _declare(self, name: str, names: set[str]) -> None:
         if name in names:
@@ -152,7 +176,7 @@ class _KernelVerifier:
         return True
 
     def _call(self, e: Call, names: set[str], given: frozenset[str]) -> bool:
-        if e.fn not in ("and", "or"):
+        if e.fn not in ("and", "or") or not traits(e) & PRESENCE:
             return False
         self._value(e.args[0], names, given)
         for a in e.args[1:]:
@@ -170,6 +194,23 @@ class _KernelVerifier:
         self.body(e.body, {*names, *(name for _, name in e.params)}, given, loop=False, block=False)
         return True
 
+
+_STATEMENTS: Mapping[type, Callable[[_KernelVerifier, Any, set[str], frozenset[str], bool, bool], None]] = {
+    Continue: _KernelVerifier._continue,
+    Yield: _KernelVerifier._yield,
+    LocalFunction: _KernelVerifier._function,
+    Let: _KernelVerifier._let,
+    Var: _KernelVerifier._declaration,
+    Buffer: _KernelVerifier._declaration,
+    Alias: _KernelVerifier._declaration,
+    PassGroup: _KernelVerifier._group,
+    If: _KernelVerifier._if,
+    Loop: _KernelVerifier._loop,
+    GroupPoints: _KernelVerifier._points,
+    While: _KernelVerifier._while,
+    CallWithBody: _KernelVerifier._call_with_body,
+}
+"""What is checked of each class of statements; of the others, the values are."""
 
 _CHECKS: Mapping[type, Callable[[_KernelVerifier, Any, set[str], frozenset[str]], bool]] = {
     Read: _KernelVerifier._left,

@@ -32,8 +32,9 @@ from opc.ir.expr import may_refuse
 from opc.ir.op import Family, Op
 from opc.pipeline import load_family
 from opc.testing.call_file import KernelCall
-from opc.testing.cases.calls import Case, accepted
+from opc.testing.cases.calls import Case
 from opc.testing.cases.ends import FAR
+from opc.testing.cases.table import accepted
 from opc.testing.codelet_calls import Calls
 from opc.testing.extent import Extent
 from opc.testing.plan import expected

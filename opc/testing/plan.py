@@ -19,7 +19,7 @@ from opc.ir.dtypes import DType, resolve
 from opc.ir.op import Family, Op
 from opc.testing.cases.arguments import random_values
 from opc.testing.cases.bad_calls import refused
-from opc.testing.cases.calls import Case, accepted
+from opc.testing.cases.calls import Case
 from opc.testing.cases.derived import (
     derivation,
     family_volume,
@@ -30,6 +30,7 @@ from opc.testing.cases.derived import (
     second_gradient,
     seed_names,
 )
+from opc.testing.cases.table import accepted
 from opc.testing.cases.told import left_to_data
 from opc.testing.explanation import inputs_of
 from opc.testing.extent import Extent

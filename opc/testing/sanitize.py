@@ -33,8 +33,9 @@ from opc.pipeline import load_family
 from opc.records import dataclass, replace
 from opc.testing.call_file import KernelCall, call_file
 from opc.testing.cases.bad_calls import refused
-from opc.testing.cases.calls import Case, accepted
+from opc.testing.cases.calls import Case
 from opc.testing.cases.fitting import volume
+from opc.testing.cases.table import accepted
 from opc.testing.plan import expected
 from opc.testing.results import Column, Report, Result, Status
 

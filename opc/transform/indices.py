@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 
 from opc.ir.affine import Affine, Atom, Dim, FloorDiv, Index, Mod, Symbol
 from opc.ir.dtypes import DType, Weak, is_floating
@@ -19,17 +19,19 @@ from opc.ir.expr import (
     Read,
     Reduce,
     ReduceAxis,
+    asked_for,
     children,
     free_groups,
     free_indices,
     has_reduction,
+    operands_read,
     rewrite,
     traits,
     with_children,
     with_indices,
 )
-from opc.ir.node import remembered
-from opc.ir.op import Assign, Group, Op, Operand
+from opc.ir.node import memoised, remembered
+from opc.ir.op import Assign, DimSpec, Group, Op, Operand
 from opc.records import replace
 from opc.transform.scalar import COMPARES, index_value, raw
 
@@ -59,15 +61,20 @@ class Namer:
 @remembered("_names")
 def op_names(op: Op) -> frozenset[str]:
     """Return every name an index variable or a new operand must keep clear of: operands, attributes, dimensions, types."""
-    names = {o.name for o in (*op.inputs, *op.outputs, *op.temporaries)}
+    return _names(op, (*op.inputs, *op.outputs, *op.temporaries))
+
+
+def _names(op: Op, operands: Sequence[Operand]) -> frozenset[str]:
+    names = {o.name for o in operands}
     names |= {a.name for a in op.attributes} | {t.name for t in op.types} | {name for name, _ in op.dims}
-    for o in (*op.inputs, *op.outputs, *op.temporaries):
-        for d in o.dims:
-            if isinstance(d, Group):
-                names.add(d.name)
-            else:
-                names |= {a.name for a in d.atoms() if isinstance(a, Dim)}
-    return frozenset(names)
+    return frozenset(names).union(*(_dim_names(o.dims) for o in operands))
+
+
+@memoised
+def _dim_names(dims: tuple[DimSpec, ...]) -> frozenset[str]:
+    """Return the names of the groups and dimensions in a shape."""
+    sizes = [d.name for d in dims if isinstance(d, Group)]
+    return frozenset(sizes).union(*([a.name for a in d.atoms() if isinstance(a, Dim)] for d in dims if isinstance(d, Affine)))
 
 
 @remembered("_bound")
@@ -82,6 +89,12 @@ def bound_indices(e: Expr) -> frozenset[str]:
 def statement_indices(s: Assign) -> Set[str]:
     """Return every index variable of a statement, bound by the target or by a reduction."""
     return {i for i in s.indices if isinstance(i, str)} | bound_indices(s.value)
+
+
+def statement_names(op: Op, s: Assign) -> frozenset[str]:
+    """Return every name that something new in one statement must keep clear of, whatever stands around it."""
+    operands = [op.operand(name) for name in (s.target, *operands_read(s.value), *asked_for(s.value))]
+    return _names(op, operands) | statement_indices(s)
 
 
 @remembered("_indices")

@@ -14,7 +14,8 @@ from opc.emit.kernel.files import kernel_files
 from opc.ir.op import Op
 from opc.pipeline import compile_text, load_family
 from opc.testing.cases.bad_calls import refused
-from opc.testing.cases.calls import Case, accepted
+from opc.testing.cases.calls import Case
+from opc.testing.cases.table import accepted
 from opc.testing.oracle.evaluation import Bounded, evaluate
 from opc.testing.oracle.frame import DomainError
 from opc.testing.oracle.tolerance import compare

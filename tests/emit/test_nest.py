@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from opc.pipeline import compile_text
-from opc.testing.cases.calls import accepted
+from opc.testing.cases.table import accepted
 from tests.emit.kernel_library import KernelError, KernelLibrary, compile_kernel, odd_parallel_for
 from tests.emit.test_kernel import judge, wrong
 

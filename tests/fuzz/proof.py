@@ -23,9 +23,10 @@ from opc.ir.expr import GroupRef, reads
 from opc.ir.op import Assign, Family, Op
 from opc.ir.printer import format_assign, format_op
 from opc.spec.loader import loads
-from opc.testing.cases.calls import Case, accepted
+from opc.testing.cases.calls import Case
 from opc.testing.cases.derived import family_volume, is_differentiated, is_integer
 from opc.testing.cases.fitting import volume
+from opc.testing.cases.table import accepted
 from opc.testing.oracle.bounds import Array
 from opc.testing.oracle.evaluation import Bounded, evaluate
 from opc.testing.oracle.frame import DomainError, UndecidedError

@@ -14,7 +14,8 @@ from opc.backends import registry
 from opc.compiler import package_of
 from opc.ir.op import Family
 from opc.pipeline import compile_text
-from opc.testing.cases.calls import Case, accepted
+from opc.testing.cases.calls import Case
+from opc.testing.cases.table import accepted
 from opc.testing.cases.told import left_to_data
 from opc.testing.execution import passed
 from opc.testing.oracle.evaluation import DomainError, evaluate, told_sizes

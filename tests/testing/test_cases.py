@@ -15,8 +15,9 @@ from opc.ir.op import AttributeKind, Family, Op
 from opc.pipeline import compile_text, load_family
 from opc.testing.cases.arguments import LAYOUTS, TensorArg, special_values
 from opc.testing.cases.bad_calls import refused
-from opc.testing.cases.calls import Case, accepted
+from opc.testing.cases.calls import Case
 from opc.testing.cases.samples import attribute_samples
+from opc.testing.cases.table import accepted
 from opc.testing.extent import Extent
 from opc.testing.references.examples import check_examples
 

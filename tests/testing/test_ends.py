@@ -7,8 +7,8 @@ import pytest
 from opc.analysis.shapes.inference import infer
 from opc.ir.op import Family, Op
 from opc.pipeline import compile_text
-from opc.testing.cases.calls import accepted
 from opc.testing.cases.ends import GREATEST, LEAST, WIDE, far_attributes, far_steps, fits, fits_in
+from opc.testing.cases.table import accepted
 from opc.testing.extent import Extent
 from opc.testing.plan import expected
 from tests.fuzz.calls import parents

@@ -11,9 +11,10 @@ from opc.analysis.shapes.inference import ShapeError, infer
 from opc.ir.op import Family, Op
 from opc.pipeline import compile_text, load_family
 from opc.testing.cases.bad_calls import refused
-from opc.testing.cases.calls import LARGE, Case, accepted
+from opc.testing.cases.calls import Case
 from opc.testing.cases.fitting import POINTS, fit, volume
 from opc.testing.cases.sizes import Sizes, dims_of, windows_of
+from opc.testing.cases.table import LARGE, accepted
 from opc.testing.references.gradcheck import points
 
 SPECS = Path(__file__).parents[2] / "specs"

@@ -8,7 +8,7 @@ import pytest
 
 from opc.diagnostics import Diagnostics
 from opc.pipeline import load_family
-from opc.testing.cases.calls import accepted
+from opc.testing.cases.table import accepted
 from opc.testing.extent import Extent
 from opc.testing.references.examples import check_examples, example_cases
 from opc.testing.references.torch import RefusedByTorchError, check_reference

@@ -13,9 +13,10 @@ from opc.ir.dtypes import DType
 from opc.ir.op import Op
 from opc.pipeline import compile_text, load_family
 from opc.testing.cases.bad_calls import refused
-from opc.testing.cases.calls import Maker, accepted
+from opc.testing.cases.calls import Maker
 from opc.testing.cases.index_limits import bordering_indices, index_limits, index_values, inside, special_indices
 from opc.testing.cases.sizes import Sizes
+from opc.testing.cases.table import accepted
 from opc.testing.oracle.evaluation import DomainError, evaluate
 from tests.transform.language import spec_text
 

@@ -16,7 +16,8 @@ from opc.ir.expr import Call, Const
 from opc.ir.op import Family, Reference
 from opc.pipeline import load_family
 from opc.testing.cases.arguments import TensorArg
-from opc.testing.cases.calls import Case, accepted
+from opc.testing.cases.calls import Case
+from opc.testing.cases.table import accepted
 from opc.testing.oracle.evaluation import evaluate
 from opc.testing.oracle.tolerance import compare
 from opc.testing.references.onnx import collect, onnx_cases, op_types

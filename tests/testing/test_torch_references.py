@@ -13,7 +13,8 @@ from opc.ir.expr import Call, Const
 from opc.ir.op import Attribute, AttributeKind, Family, Op
 from opc.pipeline import load_family
 from opc.testing.cases.arguments import TensorArg, random_values
-from opc.testing.cases.calls import Case, accepted
+from opc.testing.cases.calls import Case
+from opc.testing.cases.table import accepted
 from opc.testing.oracle.evaluation import evaluate
 from opc.testing.plan import Item, hold_standard
 from opc.testing.references import opinfo

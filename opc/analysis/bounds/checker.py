@@ -7,6 +7,7 @@ attribute is 1 or 0 in sizes; what holds it is proved for both.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from copy import copy
 from functools import lru_cache
 from math import lcm, prod
 from typing import TypeAlias
@@ -30,9 +31,9 @@ from opc.ir.affine import (
     maximum,
     parts_of,
 )
-from opc.ir.expr import Axis, Expr, IndexValue, Reduce, children
+from opc.ir.expr import NOTHING, Axis, Expr, IndexValue, Reduce, children
 from opc.ir.node import remembered
-from opc.ir.op import Assign, Attribute, Group, Op, Operand, Requirement
+from opc.ir.op import Assign, Attribute, DimSpec, Group, Op, Operand, Requirement
 from opc.ir.ordering import ordering_of
 from opc.ir.printer import format_expr
 from opc.ir.recurrence import circles
@@ -63,29 +64,32 @@ def _proofs(
     return {}
 
 
+Rules: TypeAlias = tuple[_Ranges, tuple[Requirement, ...], tuple[Attribute, ...], frozenset[str]]
+"""The rules of an op's dimensions, its requirements, its attributes, and which of the dimensions are the size of an axis."""
+
+_NO_RULES: Rules = ((), (), (), NOTHING)
+
+
 class Knowledge:
     """What is known of the sizes and attributes of an op: the rules of its dimensions, its checks and its requirements."""
 
-    def __init__(self, op: Op | None = None, facts: Iterable[Affine] = (), turn: int = 0) -> None:
+    def __init__(self, rules: Rules = _NO_RULES, facts: Iterable[Affine] = (), turn: int = 0) -> None:
         facts = tuple(facts)
-        self.rules = {} if op is None else dict(op.dims)
-        operands = () if op is None else (*op.inputs, *op.outputs, *op.temporaries)
-        self.shapes = {o.name: o.dims for o in operands}
-        self._axes = {d.single for o in operands for d in o.dims if isinstance(d, Affine)}
+        dims, require, attributes, axes = rules
+        self.rules = dict(dims)
+        self.shapes: Mapping[str, tuple[DimSpec, ...]] = {}
         self._names: dict[Symbol, Affine] = {
-            Dim(name): Affine.of(AttrInt(f"<{name}>")) for name in self.rules if Dim(name) not in self._axes
+            Dim(name): Affine.of(AttrInt(f"<{name}>")) for name in self.rules if name not in axes
         }
         """The dimensions by name: of the size of an axis alone it is known that it is not negative."""
         self._lengths: dict[str, int] = {}
         self._rules = self._names | {Dim(name): e for name, e in self.rules.items() if self._is_short(name, e)}
-        conditions: list[Expr] = []
-        if op is not None:
-            conditions = [r.condition for r in op.require] + [a.check for a in op.attributes if a.check is not None]
+        conditions = [r.condition for r in require] + [a.check for a in attributes if a.check is not None]
         self._stated_facts = with_remainders((*facts, *(f for c in conditions for f in facts_of(c))))
         self.facts = with_remainders((*facts, *(self.expand(f) for c in conditions for f in facts_of(c))))
         self._plain: dict[Affine, Affine] = {}
         self._provers: dict[tuple[_Ranges, tuple[Affine, ...]], Prover] = {}
-        self._proved = {} if op is None or facts else _proofs(op.dims, op.require, op.attributes)
+        self._proved = {} if facts else _proofs(dims, require, attributes)
         self.exact: dict[Symbol, Affine] = {}
         """The sizes and attributes that are known to be another expression."""
         self.quotients: dict[Symbol, Affine] = {}
@@ -104,7 +108,7 @@ class Knowledge:
                 self._learn_divisor(g)
                 self._learn_exact(g)
         most = max((len(found) for found in self.divisors.values()), default=1)
-        self.others = () if turn else tuple([Knowledge(op, facts, k) for k in range(1, most)])
+        self.others = () if turn else tuple([Knowledge(rules, facts, k) for k in range(1, most)])
         """The same, with a size of several divisors written as a multiple of another one."""
 
     def _learn_divisor(self, fact: Affine) -> None:
@@ -257,8 +261,23 @@ class Knowledge:
 
 @remembered("_knowledge")
 def knowledge_of(op: Op) -> Knowledge:
-    """Return what is known of an op, with what has been proved of it so far."""
-    return Knowledge(op)
+    """Return what is known of an op, with what has been proved so far of any op with the same rules."""
+    found = copy(_knowledge(rules_of(op)))
+    found.shapes = {o.name: o.dims for o in (*op.inputs, *op.outputs, *op.temporaries)}
+    return found
+
+
+@lru_cache(maxsize=64)
+def _knowledge(rules: Rules) -> Knowledge:
+    return Knowledge(rules)
+
+
+def rules_of(op: Op) -> Rules:
+    """Return what tells of an op's sizes and attributes."""
+    if not op.dims:
+        return op.dims, op.require, op.attributes, NOTHING
+    axes = {d.single for o in (*op.inputs, *op.outputs, *op.temporaries) for d in o.dims if isinstance(d, Affine)}
+    return op.dims, op.require, op.attributes, frozenset([name for name, _ in op.dims if Dim(name) in axes])
 
 
 def _length(e: Affine, lengths: Mapping[str, int]) -> int:

@@ -76,8 +76,8 @@ class _Point:
     def _of(self, symbol: Symbol) -> int:
         if isinstance(symbol, Index):
             return self.indices[symbol.name]
-        if isinstance(symbol, AttrInt) and symbol.text is not None:
+        if not isinstance(symbol, AttrInt):
+            return self.size
+        if symbol.text is not None:
             return int(self.attribute > 0 and self.values.setdefault(symbol.name, symbol.text) == symbol.text)
-        if isinstance(symbol, AttrInt):
-            return max(min(self.attribute, 1), 0) if symbol.flag else self.attribute
-        return self.size
+        return max(min(self.attribute, 1), 0) if symbol.flag else self.attribute

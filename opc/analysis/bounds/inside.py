@@ -13,7 +13,10 @@ from opc.analysis.bounds.prover import facts_of
 from opc.analysis.bounds.value_range import Values
 from opc.ir.affine import Affine
 from opc.ir.expr import (
+    CHOICE,
+    CONDITION,
     READ,
+    REDUCTION,
     Axis,
     Call,
     Const,
@@ -27,6 +30,7 @@ from opc.ir.expr import (
     children,
     free_groups,
     free_indices,
+    reads,
     traits,
 )
 from opc.ir.op import Assign, Op
@@ -121,12 +125,19 @@ def parts(e: Expr, ranges: Mapping[str, Affine], under: Conditions) -> Iterator[
 
 def _visit(e: Expr, ranges: Mapping[str, Affine], under: Conditions) -> Iterator[tuple[Read, Mapping[str, Affine], Conditions]]:
     """Yield every read with the loops and the conditions that it stands in."""
-    if not traits(e) & READ:
-        return
-    if isinstance(e, Read):
-        yield e, ranges, under
-    for part in parts(e, ranges, under):
-        yield from _visit(*part)
+    waiting = [(e, ranges, under)]
+    while waiting:
+        e, ranges, under = waiting.pop()
+        if not traits(e) & READ:
+            continue
+        if not traits(e) & (CHOICE | CONDITION | REDUCTION):
+            # The same loops and conditions are around all of them.
+            for read in reads(e):
+                yield read, ranges, under
+            continue
+        if isinstance(e, Read):
+            yield e, ranges, under
+        waiting += [*parts(e, ranges, under)][::-1]
 
 
 def _is_said(index: Expr, size: Affine, conditions: Conditions) -> bool:

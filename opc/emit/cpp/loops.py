@@ -13,7 +13,7 @@ from opc.emit.cpp.text import comment
 from opc.emit.cpp.values import ValueText
 from opc.emit.dtypes import c_storage
 from opc.ir.dtypes import DType, TypeVar, Weak
-from opc.ir.expr import NOTHING, STATEMENTS, Expr, IndexValue, traits, walk
+from opc.ir.expr import NOTHING, Expr, IndexValue
 from opc.ir.op import AttributeKind, Op
 from opc.loops.names import PARAMETERS
 from opc.loops.nodes import (
@@ -41,11 +41,9 @@ from opc.loops.nodes import (
     View,
     While,
     Yield,
-    statements,
-    values_of,
+    declared_in,
 )
 from opc.loops.values import (
-    Block,
     Init,
     IntegerChoice,
     Kind,
@@ -197,7 +195,7 @@ class KernelText(ValueText):
     @cached_property
     def declared(self) -> frozenset[str]:
         """The names of the function's variables."""
-        return self.parameters.union(_names(self.kernel.body))
+        return self.parameters.union(declared_in(self.kernel.body))
 
     @cached_property
     def used(self) -> set[str]:
@@ -356,19 +354,3 @@ def _add(text: str, margin: str, lines: list[str]) -> None:
         lines += [margin + line for line in text.split("\n")]
     else:
         lines.append(margin + text)
-
-
-def _names(body: Body) -> Iterator[str]:
-    """Yield the names of the variables that a body declares."""
-    for s in statements(body):
-        match s:
-            case Let(name=name) | Var(name=name) | Buffer(name=name) | GroupPoints(name=name) | Loop(index=name):
-                yield name
-            case LocalFunction():
-                yield s.name
-                yield from (name for _, name in s.params)
-            case CallWithBody():
-                yield from (name for _, name in s.params)
-    for value in values_of(body):
-        if traits(value) & STATEMENTS:
-            yield from (name for e in walk(value) if isinstance(e, Block) for name in _names(e.body))

@@ -8,7 +8,7 @@ from opc.emit.cpp.expressions import CppText, ExprText, number
 from opc.emit.cpp.layout import present_member, size_member
 from opc.emit.cpp.text import message_literal
 from opc.ir.affine import Affine, Dim, GroupSize, Index
-from opc.ir.dtypes import ValueType, Weak
+from opc.ir.dtypes import DType, TypeVar, ValueType, Weak
 from opc.ir.expr import ELLIPSIS, Const, Expr, Extension, IndexValue, StrConst
 from opc.ir.op import Op
 from opc.ir.precedence import CONDITIONAL, CPP
@@ -191,6 +191,8 @@ class ValueText(ExprText):
         return f"{prefix}{e.name}{types}"
 
     def _kind(self, kind: Kind | ReferenceType | Extension | str | int) -> str:
+        if isinstance(kind, Weak | TypeVar | DType):  # it mostly is
+            return self.computed(kind)
         match kind:
             case str() | int():
                 return str(kind)

@@ -108,20 +108,24 @@ class CodeletText(KernelText):
 
     def expr(self, e: Expr) -> CppText:
         """As `KernelText.expr` says."""
-        match e:
-            case Local() if e.index is not None and e.name in self.operands:
-                text = CppText(f"{self.operands[e.name].field}[{self.integer(e.index)}]", _ATOM, e.type)
-            case Member():
-                text = CppText(self.names[e].name, _ATOM, e.type)
-            case Address():
-                text = CppText(
-                    f"{self.operands[e.view].field}[{'0' if e.offset is None else self.integer(e.offset)}]", _ATOM, e.type
-                )
-            case AttrRef() if not self._is_text(e):
-                text = CppText(self.attribute(e.name, e.element, self._kind(e.type)), _ATOM, e.type)
-            case _:
-                text = super().expr(e)
-        return replace(text, type=_narrow(text.type))
+        text = super().expr(e)
+        return text.of_type(_narrow(text.type))
+
+    def _local(self, e: Local) -> CppText:
+        if e.index is None or e.name not in self.operands:
+            return super()._local(e)
+        return CppText(f"{self.operands[e.name].field}[{self.integer(e.index)}]", _ATOM, e.type)
+
+    def _member(self, e: Member) -> CppText:
+        return CppText(self.names[e].name, _ATOM, e.type)
+
+    def _address(self, e: Address) -> CppText:
+        at = "0" if e.offset is None else self.integer(e.offset)
+        return CppText(f"{self.operands[e.view].field}[{at}]", _ATOM, e.type)
+
+    def _attribute(self, e: AttrRef) -> CppText:
+        kind = self.computed(e.type) if self._is_text(e) else self._kind(e.type)
+        return CppText(self.attribute(e.name, e.element, kind), _ATOM, e.type)
 
     def convert(self, e: Expr, wanted: ValueType) -> CppText:
         """As `ExprText.convert` says."""
@@ -182,11 +186,19 @@ class CodeletText(KernelText):
 
 
 CodeletText.STATEMENTS = {**KernelText.STATEMENTS, Return: lambda text, s: text.done}
-CodeletText.WRITERS = {**KernelText.WRITERS, Call: CodeletText._call, Load: CodeletText._load}
+CodeletText.WRITERS = {
+    **KernelText.WRITERS,
+    Call: CodeletText._call,
+    Load: CodeletText._load,
+    Local: CodeletText._local,
+    Member: CodeletText._member,
+    Address: CodeletText._address,
+    AttrRef: CodeletText._attribute,
+}
 
 
 def _narrow(t: ValueType) -> ValueType:
-    return {Weak.INT: DType.INT32, Weak.FLOAT: DType.FLOAT32}.get(t, t) if isinstance(t, Weak) else t
+    return DType.INT32 if t is Weak.INT else DType.FLOAT32 if t is Weak.FLOAT else t
 
 
 def codelets_source(name: str, stages: Sequence[CodeletStage], sdk: str = config.SDKS[-1]) -> str:

@@ -9,7 +9,7 @@ from typing import TypeAlias
 from opc.analysis.bounds.inside import ReadsInside
 from opc.ir.affine import Affine, GroupSize, Index
 from opc.ir.dtypes import Acc, DType, TypeVar, ValueType, Weak
-from opc.ir.expr import Axis, Call, Const, Expr, GroupRef, IndexValue, Read, Reduce, StrConst, reads, walk
+from opc.ir.expr import Axis, Call, Const, Expr, GroupRef, IndexValue, Read, Reduce, StrConst, reads, types_in, walk
 from opc.ir.op import Group, Op, Operand
 from opc.loops.nodes import Var
 from opc.loops.schedule import Decisions, Override
@@ -69,7 +69,7 @@ class Nest:
     @property
     def types(self) -> tuple[TypeVar, ...]:
         """The type variables of what the statement computes."""
-        used = {e.type for e in walk(self.stage.assign.value)} | {self.op.operand(n).type for n in self.operands}
+        used = types_in(self.stage.assign.value) | {self.op.operand(n).type for n in self.operands}
         variables = {t.of if isinstance(t, Acc) else t for t in used}
         return tuple(t for t in self.op.types if t in variables)
 

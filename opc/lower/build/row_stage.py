@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from opc.ir.affine import Affine
 from opc.ir.dtypes import Acc, DType, TypeVar, ValueType, Weak
-from opc.ir.expr import Call, Const, Expr, IndexValue, Present, reads, walk
+from opc.ir.expr import Call, Const, Expr, IndexValue, Present, reads, types_in, walk
 from opc.ir.op import Op
 from opc.ir.printer import format_assign
 from opc.loops.conditions import propagate
@@ -51,7 +51,7 @@ def type_variables(op: Op, stage: RowStage) -> tuple[TypeVar, ...]:
     used: set[ValueType] = {o.type for o in stage.operands}
     for p in stage.passes:
         for a in (*p.prologue, *p.body):
-            used |= {a.type} | {e.type for e in walk(a.value)}
+            used |= {a.type} | types_in(a.value)
     variables = {t.of if isinstance(t, Acc) else t for t in used}
     return tuple(t for t in op.types if t in variables)
 

@@ -54,19 +54,20 @@ def extract(op: Op) -> Op:
 
 def contraction_stage(op: Op, assign: Assign, name: str) -> ContractionStage | None:
     """Return a statement as a contraction with an epilogue, None when it is none."""
-    found = _contraction(op, assign) if has_reduction(assign.value) else None
+    if not has_reduction(assign.value):
+        return None
+    taken = {o.name for o in (*op.inputs, *op.outputs, *op.temporaries)} | {a.name for a in op.attributes}
+    found = _contraction(op, assign, Namer(taken).fresh(f"{assign.target}_sum"))
     return None if found is None else replace(found, name=name, epilogue=replace(found.epilogue, name=name))
 
 
 @of_statement
-def _contraction(op: Op, assign: Assign) -> ContractionStage | None:
-    """Return a statement as a contraction without a name, None when it is none."""
+def _contraction(op: Op, assign: Assign, total: str) -> ContractionStage | None:
+    """Return a statement as a contraction without a name, whose sum is called `total`; None when it is none."""
     found = _sums(op, assign)
     if len(found) != 1:
         return None
     ((place, _, terms),) = found
-    taken = {o.name for o in (*op.inputs, *op.outputs, *op.temporaries)} | {a.name for a in op.attributes}
-    total = Namer(taken).fresh(f"{assign.target}_sum")
     value = _replaced(assign.value, {id(place): Read(total, (), place.type)})
     body = _epilogue(op, assign, value, total)
     if body is None:

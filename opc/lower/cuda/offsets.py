@@ -7,11 +7,11 @@ which it finds no two to be the same. Of an operand that is absent it is 0.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import count
 
 from opc.ir.dtypes import Weak
-from opc.ir.expr import STATEMENTS, Expr, children, traits, walk, with_children
+from opc.ir.expr import STATEMENTS, Expr, children, traits, with_children
 from opc.loops.nodes import (
     Body,
     Let,
@@ -20,6 +20,7 @@ from opc.loops.nodes import (
     Var,
     Yield,
     bodies,
+    declared_in,
     map_values,
     own_values,
     statements,
@@ -42,8 +43,8 @@ def _within(body: Body, fresh: Callable[[], str]) -> Body:
     uses = Counter([e for v in values_of(body) for e in group_offsets(v)])
     if not uses:
         return body
-    inside = frozenset(name for s in body for name in _inner(s))
     own = {s.name: n for n, s in enumerate(body) if isinstance(s, Let | Var)}
+    inside = frozenset(name for n, s in enumerate(body) for name in declared_in((s,)) if own.get(name) != n)
     alike = Counter(e.args[3:] for e in uses if e.args[2] == e.args[4])
     looped = {e for s in body if isinstance(s, Loop) for v in values_of(s.body) for e in group_offsets(v)}
     shared: dict[Expr, str] = {}
@@ -117,19 +118,3 @@ def _deeper(s: Statement, fresh: Callable[[], str]) -> Statement:
     inner = bodies(s)
     (changed,) = map_values((with_bodies(s, tuple(() for _ in inner)),), rule)
     return with_bodies(changed, inner)
-
-
-def _inner(s: Statement) -> Iterator[str]:
-    """Yield the variables that are declared within a statement."""
-    yield from (s.index,) if isinstance(s, Loop) else ()
-    for b in bodies(s):
-        yield from _declared(b)
-    for v in own_values(s):
-        if traits(v) & STATEMENTS:
-            yield from (name for e in walk(v) if isinstance(e, Block) for name in _declared(e.body))
-
-
-def _declared(body: Iterable[Statement]) -> Iterator[str]:
-    for s in body:
-        yield from (s.name,) if isinstance(s, Let | Var) else ()
-        yield from _inner(s)

@@ -7,7 +7,7 @@ that threads can search terms of their own and then join what they found.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
 from typing import TypeAlias
 
@@ -16,7 +16,6 @@ from opc.ir.affine import Affine, GroupSize, Index, Mod
 from opc.ir.dtypes import DType, Weak
 from opc.ir.expr import (
     SEARCHES,
-    STATEMENTS,
     Axis,
     BroadcastAxis,
     Call,
@@ -27,14 +26,11 @@ from opc.ir.expr import (
     ReduceAxis,
     Select,
     children,
-    traits,
-    walk,
     with_children,
 )
 from opc.loops.bind import WORK
-from opc.loops.nodes import Body, Do, How, If, Let, Loop, Statement, Store, Var, map_values, own_values, statements
+from opc.loops.nodes import Body, Do, How, If, Let, Loop, Statement, Store, Var, declared_in, map_values
 from opc.loops.values import (
-    Block,
     Intrinsic,
     Local,
     Product,
@@ -270,7 +266,7 @@ def with_offsets_ahead(body: Body, fresh: Callable[[str], str], is_optional: Cal
     A compiler takes no loop out of another, and such an offset is one over the axes of a group. What may be absent has no axes
     then: its offset stays behind the test.
     """
-    declared = frozenset(_declared(body))
+    declared = frozenset(declared_in(body))
     found: dict[Expr, str] = {}
 
     def rule(e: Expr) -> Expr:
@@ -293,16 +289,3 @@ def _is_offset(e: Expr, is_optional: Callable[[str], bool]) -> bool:
     if not isinstance(e, Intrinsic) or e.name != "group_offset":
         return False
     return isinstance(e.args[0], Local) and not is_optional(e.args[0].name)
-
-
-def _declared(body: Body) -> Iterator[str]:
-    """Yield the variables that are declared in a body, those of values' own statements among them."""
-    for s in statements(body):
-        if isinstance(s, Loop):
-            yield s.index
-        elif isinstance(s, Let | Var):
-            yield s.name
-        for v in own_values(s):
-            for e in walk(v) if traits(v) & STATEMENTS else ():
-                if isinstance(e, Block):
-                    yield from _declared(e.body)

@@ -40,7 +40,7 @@ from opc.lower.alone import of_statement
 from opc.lower.guards import peel
 from opc.lower.nest_plans import Flat
 from opc.records import replace
-from opc.transform.indices import Namer, index_names, op_names, substitute
+from opc.transform.indices import Namer, statement_names, substitute
 
 _FEW = 16
 """An axis of no more than so many points is not worth vectorising where there is another."""
@@ -62,7 +62,7 @@ def flat_statement(op: Op, assign: Assign) -> Flat | None:
         return None
     if any(isinstance(a, BroadcastAxis) for e in reductions(assign.value) for a in e.axes):
         return None
-    namer = Namer(op_names(op) | index_names(op))
+    namer = Namer(statement_names(op, assign))
     names = {g: namer.fresh(_word(g)) for g in _groups(assign)}
     indices: list[str] = []
     extents: list[Affine] = []

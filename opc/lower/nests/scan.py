@@ -30,7 +30,9 @@ def flat_scan(op: Op, flat: Flat) -> ScanPlan | None:
     nonempty = _has_terms(op, flat, e)
     if not isinstance(axis, Axis) or (_is_chosen(flat.value, e) and not (nonempty and _is_read_anywhere(op, flat, e))):
         return None
-    for index in axis.extent.indices() & set(flat.indices):
+    for index in flat.indices:
+        if index not in axis.extent.indices():
+            continue
         step = axis.extent.coefficient(index)
         if step is None or step.constant not in (1, -1):
             continue

@@ -97,6 +97,10 @@ def nodes_of(body: Body) -> Iterator[Expr]:
 # Integers of 32 bits: what a tile holds has no more elements, and the host sees to it that indices and attributes fit.
 
 
+_TYPED = (Const, AttrRef, Call, Select, Cast, Local, Load, Intrinsic)
+"""The values that have a type of their own."""
+
+
 def narrowed(body: Body, value: Expr) -> Body:
     """Return loops whose variables of whole numbers are int32, and those of numbers of no other type float32.
 
@@ -109,17 +113,18 @@ def narrowed(body: Body, value: Expr) -> Body:
     declared = {Weak.INT: DType.INT32, Weak.FLOAT: DType.FLOAT32, **narrow}
 
     def rule(e: Expr) -> Expr:
-        match e:
-            case Const(type=DType.INT64 | Weak.INT, value=int() as literal) if not -(2**31) <= literal < 2**31:
+        if isinstance(e, _TYPED):
+            literal = e.value if isinstance(e, Const) and e.type in (DType.INT64, Weak.INT) else 0
+            if isinstance(literal, int) and not -(2**31) <= literal < 2**31:
                 raise UnsupportedForm(f"the number {literal}, which has more than 32 bits")
+            return replace(e, type=narrow[e.type]) if e.type is DType.INT64 and narrow else e
+        match e:
             case Block():
                 return replace(e, body=in_body(e.body), value=over(e.value), type=narrow.get(e.type, e.type))
             case Static() if isinstance(e.owner, Named):
                 return replace(e, owner=replace(e.owner, of=tuple(narrow.get(t, t) for t in e.owner.of)))
             case Construct() if not isinstance(e.kind, Named | Pointer):
                 return replace(e, kind=narrow.get(e.kind, e.kind))
-            case Const() | AttrRef() | Call() | Select() | Cast() | Local() | Load() | Intrinsic():
-                return replace(e, type=narrow[e.type]) if e.type in narrow else e
             case _:
                 return e
 

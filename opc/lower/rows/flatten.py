@@ -30,7 +30,8 @@ from opc.ir.expr import (
     reads,
     with_children,
 )
-from opc.ir.op import Assign, Group, Op
+from opc.ir.node import memoised
+from opc.ir.op import Assign, DimSpec, Group, Op
 from opc.lower.loop_ir import GroupLoop, IndexLoop, Loop, Reduction, Step
 from opc.lower.rows.broadcast import broadcast_sizes, is_broadcast, joined
 from opc.records import dataclass, replace
@@ -282,10 +283,16 @@ def counted(step: Step) -> frozenset[IndexLoop]:
 
 def operand_loops(op: Op, name: str) -> tuple[Loop, ...]:
     """Return the loops of an operand's axes, its own where they are broadcast along others."""
-    sizes = broadcast_sizes(op)
-    return tuple(
-        GroupLoop(d.name, d.of) if isinstance(d, Group) else IndexLoop(str(d), d, sizes.get(d)) for d in op.operand(name).dims
-    )
+    sizes, dims = broadcast_sizes(op), op.operand(name).dims
+    if not sizes:
+        return _own_loops(dims)
+    return tuple([GroupLoop(d.name, d.of) if isinstance(d, Group) else IndexLoop(str(d), d, sizes.get(d)) for d in dims])
+
+
+@memoised
+def _own_loops(dims: tuple[DimSpec, ...]) -> tuple[Loop, ...]:
+    """Return the loops of axes that nothing is broadcast along."""
+    return tuple([GroupLoop(d.name, d.of) if isinstance(d, Group) else IndexLoop(str(d), d) for d in dims])
 
 
 def _distinct(loops: list[Loop]) -> None:

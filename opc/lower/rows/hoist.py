@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Set
 
 from opc.ir.expr import (
+    READ,
     VARYING,
     Call,
     Cast,
     Expr,
-    GroupIndex,
-    IndexValue,
     Read,
-    Reduce,
     Select,
     StrConst,
     children,
+    reads,
     traits,
     walk,
     with_children,
@@ -70,12 +69,7 @@ class _RowHoister:
 
     def _is_invariant(self, e: Expr) -> bool:
         """Whether an expression is the same at all points of a call, or of a row."""
-        if not traits(e) & VARYING:
-            return True
-        nodes = [n for n in walk(e) if not (isinstance(n, Read) and n.operand in self.invariant)]
-        return not any(
-            isinstance(n, Read | Reduce | GroupIndex) or (isinstance(n, IndexValue) and n.value.indices()) for n in nodes
-        )
+        return not traits(e) & (VARYING & ~READ) and all(r.operand in self.invariant for r in reads(e))
 
 
 def _costs(e: Expr) -> bool:

@@ -12,9 +12,10 @@ from opc.analysis.shapes.inference import ShapeError
 from opc.ir.dtypes import DType
 from opc.ir.op import Family, Op
 from opc.testing.cases.arguments import random_values
-from opc.testing.cases.calls import Case, Maker
+from opc.testing.cases.calls import Case
 from opc.testing.cases.derived import derived_inputs, family_volume, is_integer
 from opc.testing.cases.sizes import table_sizes
+from opc.testing.cases.table import Table
 from opc.testing.oracle.bounds import Array, Bounds
 from opc.testing.oracle.evaluation import DomainError, evaluate
 from opc.testing.references.sharpness import narrow
@@ -66,7 +67,7 @@ def points(op: Op, count: int = 14, *, family: Family | None = None, limit: int 
     """
     kinds: Counter[str] = Counter()
     texts: set[tuple[str, Any] | None] = set()
-    for case in _small(op, kinds) if limit is None else Maker(op, limit=limit).table():
+    for case in _small(op, kinds) if limit is None else Table(op, limit=limit).table():
         if case is None:
             continue
         kind = _kind(op, case)
@@ -119,12 +120,12 @@ def _small(op: Op, kinds: Counter[str]) -> Iterator[Case | None]:
     So it is with calls for an attribute or without an input none of which became one. The largest loop of an op that copies has
     no more points than there are elements.
     """
-    yield from Maker(op, limit=SMALL).table()
+    yield from Table(op, limit=SMALL).table()
     named = [f"attribute-{a.name}" for a in op.attributes] + [f"without-{o.name}" for o in op.inputs if o.optional]
     texts = [f"attribute-{a.name}" for a in op.attributes if a.values]
     for limit in (MOST_ELEMENTS, SMALLEST):
         few, missing = kinds.total() < LEAST, [kind for kind in named if not kinds[kind]]
-        for case in Maker(op, limit=limit).table() if few or missing else ():
+        for case in Table(op, limit=limit).table() if few or missing else ():
             kind = None if case is None else _kind(op, case)
             # Such calls are of large ops: one is enough for each number.
             if few or (kind in missing and (not kinds[kind] or kind in texts)):
@@ -137,7 +138,7 @@ def _chosen(op: Op, named: Collection[str], kinds: Counter[str]) -> Iterator[Cas
 
     For an op may refuse the sizes of the table's such calls: they all have the same, and are too large where others must fit.
     """
-    maker = Maker(op, limit=MOST_ELEMENTS)
+    maker = Table(op, limit=MOST_ELEMENTS)
     for sizes in table_sizes(op):
         missing = {kind for kind in named if not kinds[kind]}
         if not missing or maker.make("sizes", sizes) is None:

@@ -16,7 +16,7 @@ from opc.ir.op import Family
 from opc.lower.poplar.lower import poplar_program
 from opc.lower.poplar.views import FUNCTIONS as EXPRESSED
 from opc.pipeline import compile_text, load_family
-from opc.testing.cases.calls import accepted
+from opc.testing.cases.table import accepted
 from opc.testing.extent import Extent
 from opc.testing.oracle.evaluation import DomainError, evaluate
 from opc.testing.oracle.tolerance import compare

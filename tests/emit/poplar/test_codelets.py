@@ -20,8 +20,8 @@ from opc.lower.poplar.codelets import codelet_stage
 from opc.lower.poplar.nodes import Case, Codelet, PoplarProgram, Tensor
 from opc.pipeline import compile_text, load_family
 from opc.testing.cases.calls import Case as Call
-from opc.testing.cases.calls import accepted
 from opc.testing.cases.ends import FAR
+from opc.testing.cases.table import accepted
 from opc.testing.extent import Extent
 from opc.testing.oracle.evaluation import DomainError, evaluate
 from opc.testing.oracle.tolerance import compare
