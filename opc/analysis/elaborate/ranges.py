@@ -13,7 +13,20 @@ from collections.abc import Iterable, Iterator
 from opc.analysis.elaborate.scope import Scope
 from opc.diagnostics import Diagnostic, Diagnostics, Severity, Span
 from opc.ir.affine import Affine, Dim
-from opc.lang.tree import Apply, AxisRange, Conditional, Dots, Item, Name, Operation, ReductionCall, Star, Subscript, parts
+from opc.lang.tree import (
+    Apply,
+    AxisRange,
+    Conditional,
+    Dots,
+    Item,
+    Name,
+    Operation,
+    ReductionCall,
+    Star,
+    Statement,
+    Subscript,
+    parts,
+)
 from opc.records import dataclass
 
 
@@ -170,3 +183,21 @@ def infer_ranges(
             found.error(message, use.span, hint, [note])
             return None
     return first.extent
+
+
+def as_stated(s: Statement, index: Name) -> str:
+    """Return the target of a statement as an example, with `{}` for one of its indices."""
+    items = ("{}" if item is index else _shown(item) for item in s.items or ())
+    return f"{s.target.id}[{', '.join(items)}] = ..."
+
+
+def _shown(item: Item) -> str:
+    match item:
+        case Name():
+            return item.id
+        case Star():
+            return f"*{item.name}"
+        case AxisRange():
+            return f"{item.name.id}:..."
+        case _:
+            return "..."
