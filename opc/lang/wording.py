@@ -47,6 +47,9 @@ def reworded(said: str, value: str, at: int, end: int, wrapped: bool) -> Refusal
         return Refusal("invalid syntax", "`=` assigns", at, end)
     if "expected 'else'" in message:
         foreign = _foreign(value, end, end)
+        if re.match(r"\s*=(?!=)", value[end:]):
+            at = value.index("=", end)
+            return Refusal("invalid syntax", "`==` compares", at, at + 1)
         if foreign is not None:
             return foreign
         return Refusal("a conditional has two sides", "write a if condition else b; 0 adds nothing to a sum", at, end)

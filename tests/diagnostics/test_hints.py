@@ -48,6 +48,26 @@ HINTS: list[tuple[Case, str]] = [
     (kernel("y[i] = sum[k=0:N](x[k])", **VECTOR), "k:extent"),
     (kernel("y[i] = sum[j, k=0:N](x[k])", **VECTOR), "k:extent"),
     (kernel("y[i] = argsort(x)[i]", **VECTOR), "argsort[k](x[k])[i]"),
+    (kernel("y[n] = sum[k](w[k] if ids[k] = n else 0) + x[0]", **TABLE), "`==` compares"),
+    (kernel("y[i] = x[i] + b[i]", inputs="{x: 'T[N]', b: 'T[1]'}", outputs="{y: 'T[N]'}"), "0 in place of i"),
+    (case("inputs: {x: 'T[N]', b?: 'T[N]'}"), "'b?'"),
+    (case("attributes: {k: 'int[2]'}\nrequire: [k[0] > 1]"), "a text with brackets stands in quotes"),
+    (case("attributes: {k: 'int[2]'}\nrequire: [1 + k[0] > 1]"), "a text with brackets stands in quotes"),
+    (case("attributes: {k: 'int[2]'}\nshape: {M: 1 + k[0] * 2}"), "a text with brackets stands in quotes"),
+    (case("attributes: {a: {type: float, value: 0.5}}"), "did you mean 'default'?"),
+    (case("gradient: false"), "write gradient: none"),
+    (case("gradient: true"), "write gradient: auto"),
+    (case("inputs: {x: 'T[*K, *R]'}\nattributes: {a: {type: axes, group: R, default: 1}}"), "write [1]"),
+    (case("attributes: {a: {type: 'int[3]', default: 2}}"), "write [2, 2, 2]"),
+    (case("inputs: {x: 'T[N]'}\nshape: {M: ceil(N / 2)}\noutputs: {y: 'T[M]'}\nkernel: y[i] = x[i]"), "write (a + b - 1) // b"),
+    (
+        case(
+            "attributes: {s: {type: int, check: s > 0}}\ninputs: {x: 'T[N]'}\nshape: {M: ceil(N / s)}\noutputs: {y: 'T[M]'}\n"
+            "kernel: y[i] = x[i]"
+        ),
+        "write (N + s - 1) // s",
+    ),
+    (case("inputs: {x: 'T[N]'}\noutputs: {y: 'T[N]'}\ninplace: {x: y}\nkernel: y = x"), "the output here is y"),
     (kernel("y = math.sqrt(x)"), "sqrt(...)"),
     (kernel("y = np.exp(x)"), "exp(...)"),
     (kernel("y = x * x.shape[0]"), "the size of an axis is its dimension's name"),

@@ -174,7 +174,9 @@ def infer_ranges(
             # A size of 1 that is read bare stays an error too: broadcasting is never implied for named axes.
             note = Diagnostic(f"'{index.id}' runs over {first.extent} here", first.span, severity=Severity.NOTE)
             message = f"the index '{index.id}' runs over {first.extent} and over {use.extent}"
-            if declared is not None:
+            if use.extent == Affine.of(1):
+                hint = f"an axis of size 1 is read at its one place: 0 in place of {index.id}"
+            elif declared is not None:
                 known = f"require: [{first.extent} <= {use.extent}] where that is so"
                 hint = f"use two indices, pad(...) where the read may fall outside, or {known}"
             else:
