@@ -47,6 +47,13 @@ HINTS: list[tuple[Case, str]] = [
     (kernel("y[i] = sum[k](x[k] if k <= i)", **VECTOR), "a if condition else b"),
     (kernel("y[i] = sum[k=0:N](x[k])", **VECTOR), "k:extent"),
     (kernel("y[i] = sum[j, k=0:N](x[k])", **VECTOR), "k:extent"),
+    (
+        case(
+            "types: {T: floating, M: [float32, bool]}\ninputs: {x: 'T[N]', m: 'M[N]'}\noutputs: {y: 'T[N]'}\n"
+            "kernel: y[i] = x[i] if (m[i] if M in bool else m[i] > 0) else 0"
+        ),
+        "cast(bool, ...)",
+    ),
     (kernel("y[i] = argsort(x)[i]", **VECTOR), "argsort[k](x[k])[i]"),
     (kernel("y[n] = sum[k](w[k] if ids[k] = n else 0) + x[0]", **TABLE), "`==` compares"),
     (kernel("y[i] = x[i] + b[i]", inputs="{x: 'T[N]', b: 'T[1]'}", outputs="{y: 'T[N]'}"), "0 in place of i"),

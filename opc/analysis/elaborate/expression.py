@@ -473,6 +473,8 @@ def undecided(e: Expr) -> Expr | None:
 def _one_side(types: Sequence[ValueType]) -> str:
     """Return the hint for types that don't mix: to convert to one that has all values of the others, else to the first."""
     named = [t for t in types if not isinstance(t, Weak) and t is not DType.BOOL]
+    if DType.BOOL in types and any(DType.BOOL in candidates(t) for t in named):
+        return "convert one side with cast(bool, ...)"
     wide = (t for t in named if all(_has_all(t, other) for other in named))
     return f"convert one side with cast({next(wide, named[0] if named else 'int64')}, ...)"
 
