@@ -194,7 +194,9 @@ def _start(d: Diagnostic) -> tuple[str, int]:
 def one_of(name: str, candidates: Iterable[str], what: str) -> str | None:
     """Return a hint naming the closest candidate, or all of them where none is close and they are few; `what` they are."""
     names = list(dict.fromkeys(candidates))
-    few = f"the {what} {'is' if len(names) == 1 else 'are'} {', '.join(names)}" if 0 < len(names) <= _FEW_NAMES else None
+    few = f"the {what} are {', '.join(names)}" if 1 < len(names) <= _FEW_NAMES else None
+    if len(names) == 1:
+        few = f"the {what.removesuffix(' here').removesuffix('s')} here is {names[0]}"
     return did_you_mean(name, names) or few
 
 

@@ -116,8 +116,14 @@ def _of(e: Expr, facts: Iterable[Affine]) -> _Known:
 
 
 def _of_attributes(op: Op) -> _Known:
-    """Return what the checks of attributes say is not negative."""
-    return tuple(found for a in op.attributes if a.check is not None for found in _of(a.check, _said(a.check, True)))
+    """Return what is not negative by the checks of attributes, and by conditions on them that each call meets."""
+    checks = tuple(found for a in op.attributes if a.check is not None for found in _of(a.check, _said(a.check, True)))
+    met = ((f, names) for r in op.require for f, names in _of(r.condition, _said(r.condition, True)) if _has_attribute(f))
+    return (*checks, *met)
+
+
+def _has_attribute(e: Affine) -> bool:
+    return any(isinstance(a, AttrInt) for a in e.atoms())
 
 
 def _accesses(op: Op, e: Expr, loops: tuple[Axis, ...], known: _Known) -> Iterator[tuple[Read, tuple[Axis, ...], _Known]]:
@@ -165,8 +171,8 @@ def _whole(e: Expr) -> Affine | None:
             return e.value
         case Const(value=int() as value) if not isinstance(value, bool):
             return Affine.of(value)
-        case AttrRef(element=-1):
-            return Affine.of(AttrInt(e.name)) if is_integer(e.type) else None
+        case AttrRef():
+            return Affine.of(AttrInt(e.name, e.element)) if is_integer(e.type) else None
         case Call(fn="add" | "sub", args=(a, b)) if e.type in (DType.INT64, Weak.INT):  # narrower ones wrap around
             left, right = _whole(a), _whole(b)
             return None if left is None or right is None else left + right if e.fn == "add" else left - right

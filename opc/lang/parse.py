@@ -30,7 +30,7 @@ from opc.lang.tree import (
     Subscript,
     Tree,
 )
-from opc.lang.wording import reworded
+from opc.lang.wording import of_part, reworded
 from opc.spec.text import STRING, SourceText
 
 MAX_CHARACTERS = 100_000
@@ -223,7 +223,10 @@ class _Converter:
             self._error(deep, node, "split it with temporaries")
             return self._broken(node.targets[0]) if isinstance(node, ast.Assign) else None
         if isinstance(node, ast.AugAssign):
-            self._error("each tensor is assigned once", node, "sums are written sum[k](...), not +=")
+            hint = "sums are written sum[k](...), not +="
+            if isinstance(node.target, ast.Subscript) and any(isinstance(n, ast.Subscript) for n in ast.walk(node.target.slice)):
+                hint = "to add where a number says, sum over those whose number it is: y[k] = sum[n](x[n] if ids[n] == k else 0)"
+            self._error("each tensor is assigned once", node, hint)
             return self._broken(node.target)
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Compare) and isinstance(node.value.ops[0], ast.Eq):
             self._error("this is a comparison, not an assignment", node, "write = to assign")
@@ -300,7 +303,7 @@ class _Converter:
             case ast.Tuple():
                 self._error("a comma makes no value here", node, "remove the comma, or write one statement for each value")
             case ast.Attribute():
-                self._error("a name has no parts", node, "write a function before its argument: exp(x), not x.exp()")
+                self._error("a name has no parts", node, of_part(_base(node), node.attr))
             case ast.Slice():
                 self._error("a slice is no index", node, "name an index: y[i] = x[i + 1]")
             case ast.Starred():
@@ -420,7 +423,7 @@ class _Converter:
                 descending = plain[1] if len(plain) == 2 else None
                 return ReductionCall(Name(base.id, self.span(base)), axes, plain[0], span, descending)
             case ast.Attribute():
-                self._error("a name has no parts", node.func, "write a function before its argument: exp(x), not x.exp()")
+                self._error("a name has no parts", node.func, of_part(_base(node.func), node.func.attr))
             case _:
                 self._error("only functions are called", node.func, "write a * b for a product")
         return None
@@ -445,3 +448,7 @@ class _Converter:
                 return None if extent is None else AxisRange(Name(index.id, self.span(index)), extent, span)
             case _:
                 return self._expression(node)
+
+
+def _base(node: ast.Attribute) -> str | None:
+    return node.value.id if isinstance(node.value, ast.Name) else None

@@ -66,10 +66,10 @@ class Texts:
         return any(writer.is_bare(i) for i in range(len(writer.tokens)))
 
     def listed(self, text: str) -> str | None:
-        """Return a list that an expression names as a whole beside any `*(...)`; None where it names none."""
+        """Return a list or group that an expression names as a whole beside any `*(...)`; None where it names none."""
         writer = Expander(SourceText.of(text, ""), self.copies, self.copies.sizes, Diagnostics())
         names = (writer.text_of(i) for i in range(len(writer.tokens)) if writer.is_bare(i))
-        return next((name for name in names if name in self.copies.lists), None)
+        return next((name for name in names if name in self.copies.lists or name in self.copies.groups), None)
 
     def count_axes(self, text: str) -> int | None:
         """Return how many axes an operand of this type has; None where that is the same for all ranks, or open."""

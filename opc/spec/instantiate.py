@@ -250,12 +250,15 @@ class _Written:
         """Yield what stands under `shape` for a dimension, for each axis of a group, or for that of each operand."""
         if not self.copies.counts(key.text.value):
             listed = self.texts.listed(value.text.value) if isinstance(value, Scalar) else None
+            if key.text.value in self.copies.others:  # one of each in turn
+                listed = None
             if listed is not None:
                 name, of = key.text.value, self.copies.owner
                 message = f"'{name}' is one size, and '{listed}' has another value for each {self.copies.of}"
                 hint = f"for a size of each write {'ranks' if self.copies.groups else 'counts'}: {{{name.upper()}: {of}}}"
                 self.texts.found.error(message, value.span, hint)
-            yield key, self.text(value, self.texts.sizes)
+            quiet = self.texts if listed is None else Texts(self.copies, Diagnostics())
+            yield key, self.text(value, quiet.sizes)
             return
         for i, copy in enumerate(self.copied(key)):
             yield copy, self.text(value, partial(self.texts.size, copy=i))

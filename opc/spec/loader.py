@@ -273,6 +273,8 @@ class _Reporter:
                 model = model_at(path[:-1])
                 names = [n for n in model.model_fields if n != "mode"]
                 hint = did_you_mean(key, names) or f"the keys here are {', '.join(names)}"
+                if model is AttributeModel and key == "value":
+                    hint = "did you mean 'default'?"
                 self.found.error(f"unknown key '{key}'", self.table.key_span(path), hint)
             case "value_error":
                 self.found.error(str(details["ctx"]["error"]), span)
@@ -303,6 +305,8 @@ class _Reporter:
                     advice = f"write {key}: ..., or leave the key out"
                 if kind in ("dict_type", "model_type", "model_attributes_type") and isinstance(value, list):
                     advice = advice or f"write {key}: {{name: ...}}"
+                if path == ("gradient",) and isinstance(value, bool):
+                    advice = "write gradient: auto" if value else "write gradient: none"
                 if kind.startswith("model") and len(path) == 2 and path[0] == "attributes":
                     advice = f"write {key}: {{type: float, default: 0.5}}"
                 message = f"expected {expected}, found {_shown(value)}" if expected else details["msg"]

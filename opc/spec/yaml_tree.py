@@ -162,14 +162,22 @@ def _syntax_error(error: yaml.MarkedYAMLError, source: Source, found: Diagnostic
     hint = None
     if here == "\t":
         hint = "indent with spaces: YAML does not allow tabs"
-    elif here == "[":
+    elif here == "[" or source.text[:at].rstrip(" ").endswith("]"):
         hint = "inside { } a text with brackets stands in quotes: {x: 'T[...]'}"
+    elif here == "?":
+        hint = f"a key with a question mark stands in quotes: '{_word_ahead(source.text, at)}?'"
     elif "mapping values are not allowed" in problem:
         hint = "a text that holds ': ' stands in quotes"
     elif here in ("*", "&", "!", "%", "@", "`"):
         hint = f"a text that begins with {here} stands in quotes"
     context = f" ({error.context})" if error.context else ""
     found.error(f"not valid YAML: {problem}{context}", span_at(source, at, at + 1), hint)
+
+
+def _word_ahead(text: str, at: int) -> str:
+    """Return the word that ends at a place."""
+    found = re.search(r"\w*$", text[:at])
+    return found[0] if found is not None else ""
 
 
 def _extent(event: yaml.Event) -> tuple[int, int]:

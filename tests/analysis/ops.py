@@ -201,6 +201,19 @@ NESTED = op(
         )
     ),
 )
+# Conditions on sizes and attributes: a message has the values of both.
+WITHIN = op(
+    "within",
+    [operand("x", N)],
+    [operand("y", N)],
+    (PADDING, STRIDE),
+    require=(
+        Requirement(Call("lt", (AttrRef("padding", Weak.INT), NV), DType.BOOL), "padding < N"),
+        Requirement(
+            Call("le", (weak("mul", AttrRef("stride", Weak.INT, 1), Const(2, Weak.INT)), NV), DType.BOOL), "stride[1]*2 <= N"
+        ),
+    ),
+)
 CUT = op(
     "cut",
     [operand("x", DOTS, D)],
@@ -220,7 +233,7 @@ EDGES = op(
 EVERY = (
     LEAKY_RELU, SOFTMAX, SOFTMAX_BACKWARD, LOGSUMEXP_BACKWARD, LAYER_NORM,
     ADD, ADD_BACKWARD, DUAL_BACKWARD, SCALE_BACKWARD, POOL, POOL_BACKWARD,
-    HALVE, CONVERT, NESTED, CUT, EDGES, REDUCE, REDUCE_BACKWARD, REDUCE_JVP, SWAP, SWAP_JVP,
+    HALVE, CONVERT, NESTED, WITHIN, CUT, EDGES, REDUCE, REDUCE_BACKWARD, REDUCE_JVP, SWAP, SWAP_JVP,
     STACK, STACK_JVP, SPREAD, SPREAD_BACKWARD, TOLD, TOLD_STACK,
 )  # fmt: skip
 
@@ -382,6 +395,9 @@ CALLS: tuple[tuple[Op, dict[str, tuple[int, ...] | None], dict[str, object], dic
     (EDGES, {"x": (2, 5)}, {"edge": "same"}, {"y": (2, 5), "z": (2, 5)}),
     (EDGES, {"x": (2, 5)}, {"edge": "full"}, {"y": (2, 7), "z": (2, 1)}),
     (EDGES, {"x": (1,)}, {}, "edges: K = D + (1 if edge == 'full' else 0)*4 + (1 if edge == 'same' else 0)*2 - 2 would be -1"),
+    (WITHIN, {"x": (3,)}, {"padding": 2}, {"y": (3,)}),
+    (WITHIN, {"x": (3,)}, {"padding": 3}, "within: requires padding < N, but N = 3, padding = 3"),
+    (WITHIN, {"x": (3,)}, {"stride": [7, 2]}, "within: requires stride[1]*2 <= N, but N = 3, stride[1] = 2"),
     (NESTED, {"x": (3,), "w": (2,)}, {}, {"y": (3,)}),
     (NESTED, {"x": (5,), "w": (3,)}, {}, "nested: requires (N + D) * N < 40, but D = 3, N = 5"),
     (NESTED, {"x": (0,), "w": (2,)}, {}, "nested: requires (N - D) // N < 1, but D = 2, N = 0"),

@@ -30,6 +30,13 @@ SYNTAX: list[Case] = [
     kernel("y ⟦:=⟧ x", "invalid syntax"),
     kernel("⟦y[i]⟧ := x[i]", "invalid syntax", **VECTOR),
     kernel("y = x⟦)⟧", "unmatched ')'"),
+    kernel("y[i] = x[i] > 0 ⟦?⟧ x[i] : 0", "invalid syntax", **VECTOR),
+    kernel("y[i] = x[i] if x[i] > 0 ⟦&&⟧ x[i] < 1 else 0", "invalid syntax", **VECTOR),
+    kernel("y[i] = x[(i - 1) ⟦mod⟧ N]", "invalid syntax", **VECTOR),
+    kernel("y[i] = sum[k](⟦x[k] if k <= i⟧)", "a conditional has two sides", **VECTOR),
+    kernel("y[i] = sum[⟦k=0⟧:N](x[k])", "invalid syntax", **VECTOR),
+    kernel("y = ⟦math.sqrt⟧(x)", "a name has no parts"),
+    kernel("y = ⟦x.shape⟧[0] * x", "a name has no parts"),
     kernel("⟦y == x⟧", "this is a comparison, not an assignment"),
     kernel("⟦import os⟧", "a body holds assignments only"),
     kernel("⟦y.z⟧ = x", "a body holds assignments only"),
@@ -99,6 +106,8 @@ ASKED: list[Case] = [
 
 NAMES: list[Case] = [
     kernel("y = x + ⟦xx⟧", "unknown name 'xx'"),
+    kernel("y = x * ⟦pi⟧", "unknown name 'pi'"),
+    kernel("y = ⟦cumsum⟧(x)", "there is no function 'cumsum' here"),
     kernel("y = t + ⟦z⟧\nz = x", "'z' is used before it is assigned", "unknown name 't'"),
     kernel("y = ⟦y⟧ + x", "'y' is used before it is assigned"),
     kernel("y = x + ⟦T⟧", "'T' is a type, not a value"),
@@ -338,6 +347,32 @@ RECURRENCES: list[Case] = [
         "y[i, c] = x[i, c] + pad(y[i - 1, c], 0) + ⟦pad(y[i, c - 1], 0)⟧", "'y' is read at i, where it is being made", **MATRIX
     ),
     kernel("y[i] = x[i] + ⟦t⟧\nt = y[0]", "'t' is used before it is assigned", **VECTOR),
+    # The range that is missing is told, not what comes of it.
+    kernel(
+        "p[s:3, i:N] = pad(v[s - 1, i], x[i])\nl[s, ⟦i⟧] = pad(p[s, i - 1], 0)\nv[s, i] = l[s, i] + x[i]\ny[i] = v[2, i]",
+        "the index 'i' has no range",
+        **VECTOR,
+    ),
+    kernel(
+        "p[s:3, i:N] = pad(v[s - 1, i], x[i])\nl[s, ⟦i⟧] = pad(p[s, i - 1], 0)\nv[s, i] = p[s, i] + l[s, i]\ny[i] = v[2, i]",
+        "the index 'i' has no range",
+        **VECTOR,
+    ),
+    kernel(
+        "a[⟦i⟧] = pad(b[i - 1], 0) + 1\nb[i] = pad(a[i - 1], 0) + 1\ny[i] = b[i] + x[i]", "the index 'i' has no range", **VECTOR
+    ),
+    kernel(
+        "a[i, ⟦j⟧] = pad(b[i - 1], 0) + x[i]\nb[i] = pad(a[i - 1, 0], 0) + x[i]\ny[i] = b[i]", "the index 'j' has no", **VECTOR
+    ),
+    kernel(
+        "a[i:⟦x[0]⟧] = pad(b[i - 1], 0)\nb[i] = pad(a[i - 1], 0) + x[i]\ny[i] = b[i]", "an index's range is a whole", **VECTOR
+    ),
+    kernel(
+        "y[t] = x[t] + ⟦pad(y[t - d[t]], 0)⟧",
+        "'y' is read at an index that is data",
+        inputs="{x: 'T[N]', d: 'int64[N]'}",
+        outputs="{y: 'T[N]'}",
+    ),
 ]
 
 ORDERED = {"inputs": "{x: 'T[N]'}", "outputs": "{y: 'int64[N]'}", "attributes": "{d: bool, a: int, f: float}"}

@@ -72,6 +72,7 @@ RANKS: list[Case] = [
     window("kernel: 'y[n, *O] = x[n, ⟦O⟧]'", "'O' is a group of axes"),
     window("kernel: 'y[n, *O] = x[n, *(minimum(O*stride, ⟦S⟧ - 1))]'", "nothing runs over '*S' here"),
     window("shape: {q: ⟦2*stride⟧, O: (S - q) // stride + 1}", "'q' is one size, and 'stride' has another value for each axis"),
+    window("shape: {q: ⟦S // 2⟧, O: (S - q) // stride + 1}", "'q' is one size, and 'S' has another value for each axis"),
     window("kernel: |\n  ⟦S⟧[n] = x[n, *S]\n  y[n, *O] = x[n, *(O*stride)]", "'S' is a group of axes"),
     window("kernel: |\n  ⟦S⟧ = 2\n  y[n, *O] = x[n, *(O*stride)]", "'S' is a group of axes"),
     window("inputs: {x: 'T[N, *S]', ⟦'S?'⟧: 'T[]'}", "'S' is a group of axes"),

@@ -37,6 +37,59 @@ HINTS: list[tuple[Case, str]] = [
     (case(STEP % ("⟦N⟧", "⟦p⟧", "⟦p⟧[i]")), FOR_EACH),
     (case((STEP % ("1", "q", "1")).replace("sum(*(g[0]))", "⟦g⟧[0]").replace("inplace: {q: q}\n", "")), "for a 'total' of each"),
     (kernel("y = x ^ 2", **MIXED), "convert with cast(int64, ...)"),
+    (kernel("y = x ^ 2", **MIXED), "a power is x ** y"),
+    (kernel("y[i] = x[i] > 0 ? x[i] : 0", **VECTOR), "a if condition else b"),
+    (kernel("y[i] = x[i] if x[i] > 0 && x[i] < 1 else 0", **VECTOR), "`and` joins"),
+    (kernel("y[i] = x[i] if x[i] > 0 || x[i] < 1 else 0", **VECTOR), "`or` joins"),
+    (kernel("y[i] = x[i] if !(x[i] > 0) else 0", **VECTOR), "`not` negates"),
+    (kernel("y[i] = x[i] if x[i] > 0 AND x[i] < 1 else 0", **VECTOR), "words are written small"),
+    (kernel("y[i] = x[(i - 1) mod N]", **VECTOR), "`%` is the remainder"),
+    (kernel("y[i] = sum[k](x[k] if k <= i)", **VECTOR), "a if condition else b"),
+    (kernel("y[i] = sum[k=0:N](x[k])", **VECTOR), "k:extent"),
+    (kernel("y[i] = sum[j, k=0:N](x[k])", **VECTOR), "k:extent"),
+    (
+        case(
+            "types: {T: floating, M: [float32, bool]}\ninputs: {x: 'T[N]', m: 'M[N]'}\noutputs: {y: 'T[N]'}\n"
+            "kernel: y[i] = x[i] if (m[i] if M in bool else m[i] > 0) else 0"
+        ),
+        "cast(bool, ...)",
+    ),
+    (kernel("y[i] = argsort(x)[i]", **VECTOR), "argsort[k](x[k])[i]"),
+    (kernel("y[n] = sum[k](w[k] if ids[k] = n else 0) + x[0]", **TABLE), "`==` compares"),
+    (kernel("y[i] = x[i] + b[i]", inputs="{x: 'T[N]', b: 'T[1]'}", outputs="{y: 'T[N]'}"), "0 in place of i"),
+    (case("inputs: {x: 'T[N]', b?: 'T[N]'}"), "'b?'"),
+    (case("attributes: {k: 'int[2]'}\nrequire: [k[0] > 1]"), "a text with brackets stands in quotes"),
+    (case("attributes: {k: 'int[2]'}\nrequire: [1 + k[0] > 1]"), "a text with brackets stands in quotes"),
+    (case("attributes: {k: 'int[2]'}\nshape: {M: 1 + k[0] * 2}"), "a text with brackets stands in quotes"),
+    (case("attributes: {a: {type: float, value: 0.5}}"), "did you mean 'default'?"),
+    (case("gradient: false"), "write gradient: none"),
+    (case("gradient: true"), "write gradient: auto"),
+    (case("inputs: {x: 'T[*K, *R]'}\nattributes: {a: {type: axes, group: R, default: 1}}"), "write [1]"),
+    (case("attributes: {a: {type: 'int[3]', default: 2}}"), "write [2, 2, 2]"),
+    (case("inputs: {x: 'T[N]'}\nshape: {M: ceil(N / 2)}\noutputs: {y: 'T[M]'}\nkernel: y[i] = x[i]"), "write (a + b - 1) // b"),
+    (
+        case(
+            "attributes: {s: {type: int, check: s > 0}}\ninputs: {x: 'T[N]'}\nshape: {M: ceil(N / s)}\noutputs: {y: 'T[M]'}\n"
+            "kernel: y[i] = x[i]"
+        ),
+        "write (N + s - 1) // s",
+    ),
+    (case("inputs: {x: 'T[N]'}\noutputs: {y: 'T[N]'}\ninplace: {x: y}\nkernel: y = x"), "the output here is y"),
+    (kernel("y = math.sqrt(x)"), "sqrt(...)"),
+    (kernel("y = np.exp(x)"), "exp(...)"),
+    (kernel("y = x * x.shape[0]"), "the size of an axis is its dimension's name"),
+    (kernel("y = x * pi"), "3.141592653589793"),
+    (kernel("y = cumsum(x)"), "sum[k:i + 1](x[k])"),
+    (kernel("y = softmax(x)"), "exp(x[i] - m[])"),
+    (kernel("y[i] = x[i]\ny[0] = 0", **VECTOR), "y[i] = a if i == 0 else b"),
+    (kernel("t[0] = x[0]\ny[i] = x[i]", **VECTOR), "t[i] = a if i == 0 else b"),
+    (kernel("y[2*i] = x[i]", **VECTOR), "let the right side shift"),
+    (kernel("y[ids[n]] = w[n] * x[0]", **TABLE), "y[k] = sum[n](x[n] if ids[n] == k else 0)"),
+    (kernel("y[ids[n]] += w[n] * x[0]", **TABLE), "y[k] = sum[n](x[n] if ids[n] == k else 0)"),
+    (kernel("y[i] = x[i] + pad(y[i - a], 0)", attributes="{a: int}", **VECTOR), "a: {type: int, check: a > 0}"),
+    (kernel("y[n] = w[n] + pad(y[n - ids[n]], x[0])", **TABLE), "y[p[t]] if 0 <= p[t] and p[t] < t else 0"),
+    (kernel("y[n, c] = x[n, c] + pad(y[n - 1, c], 0) + pad(y[n, c - 1], 0)", **MATRIX), "z[t, i] for y[i, t - i]"),
+    (kernel("y[i] = x[i] + pad(y[i - 1], 0) + pad(y[i + 1], 0)", **VECTOR), "a recurrence reads what is behind it along one"),
     (kernel("y = x if random(i) > 0.5 else 0", **MIXED), "random(seed, i)"),
     (kernel("y = x if random(x, i) > 0.5 else 0", **MIXED), "declare it as an int attribute or an integer input"),
     (kernel("y = x * uniform(3, i)", **MIXED), "random(seed, i)"),
@@ -142,6 +195,16 @@ MENDED = [
     kernel("y = x * sum[j](f[j])", inputs="{x: 'T[...]', f: 'T[K]'}"),
     kernel("y = x + 18446744073709551616.0 + cast(T, 9223372036854775808)"),
     kernel("y = x" + " + x" * 199),
+    kernel("y[i] = x[i] + pad(y[i - a], 0)", attributes="{a: {type: int, check: a > 0}}", **VECTOR),
+    kernel("y[n] = w[n] + (y[ids[n]] if 0 <= ids[n] and ids[n] < n else x[0])", **TABLE, require="[V > 0]"),
+    kernel(
+        "z[t:L, i:N] = pad(z[t - 1, i - 1], 0) + pad(z[t - 1, i], 0) + x[i, t - i] if t >= i and t - i < C else 0\n"
+        "y[i, j] = z[i + j, i]",
+        **MATRIX,
+        shape="{L: N + C - 1}",
+        require="[N > 0, C > 0]",
+    ),
+    kernel("m[] = stop_gradient(max[k](x[k]))\ny[i] = exp(x[i] - m[]) / sum[k](exp(x[k] - m[]))", require="[N > 0]", **VECTOR),
 ]
 
 

@@ -172,6 +172,13 @@ FORMS = {
         "inputs: {x: 'T[N]', v: 'T[N]'}\noutputs: {y: 'T[N]', z: 'U[N]', u: 'U[N]'}\n",
         "y[n] = x[n] * v[n]\n  z[n] = cast(U, x[n])\n  u[n] = cast(U, exp(v[n]))",
     ),
+    "steps_that_lists_and_conditions_say": (
+        "inputs: {x: 'T[N]'}\n"
+        "attributes: {lag: {type: 'int[2]', default: [1, 2], check: lag >= 0}, gap: {type: int, default: 1}}\n"
+        "require: ['gap + lag[0] > 0']\noutputs: {y: 'T[N]', z: 'T[N]'}\n",
+        """y[t] = x[t] + pad(y[t - lag[1] - 1], 0.5) * 0.5
+  z[t] = sin(x[t]) + pad(z[t + gap + lag[0]], 0) * 0.25""",
+    ),
     "looked_up_in_less_than_nothing": (
         "inputs: {x: 'T[..., N]', ids: 'int64[N]', w: 'T[K]'}\noutputs: {y: 'T[...]', z: 'T[N]'}\n",
         """y[...] = sum[k:N - 4](sum[n:N](x[..., n] * 2 if ids[n] == k else 0))

@@ -113,6 +113,30 @@ def test_what_loops_and_conditions_put_behind(body: str) -> None:
     assert not found.falls
 
 
+LAGS = [
+    ("{type: 'int[2]', check: lag >= 0}", "N >= 0", "lag[1] + 1"),
+    ("{type: 'int[2]', check: lag > 0}", "N >= 0", "lag[0]*lag[1]"),
+    ("{type: int}", "lag > 0", "lag"),
+    ("{type: int, check: lag >= 0}", "lag > N", "lag"),
+    ("{type: 'int[2]'}", "lag[0] + lag[1] > 2", "lag[0] - lag[1] - -2*lag[1]"),
+]
+
+
+@pytest.mark.parametrize(("attribute", "require", "lag"), LAGS)
+def test_what_checks_and_conditions_of_calls_put_behind(attribute: str, require: str, lag: str) -> None:
+    head = f"{HEAD}inputs: {{x: 'T[N]'}}\nattributes: {{lag: {attribute}}}\nrequire: ['{require}']\noutputs: {{y: 'T[N]'}}\n"
+    one = compile_text(f"{head}kernel: |\n  y[t] = x[t] + pad(y[t - ({lag})], 0)\n")
+    assert one.backward is not None
+    assert [[r.falls for r in recurrences(o)] for o in (one.forward, one.backward)] == [[False], [True]]
+
+
+@pytest.mark.parametrize("require", ["lag[1] > 0", "lag[0] >= 0", "N > 0", "lag[0] + lag[1] > 0"])
+def test_what_they_do_not(require: str) -> None:
+    head = f"{HEAD}inputs: {{x: 'T[N]'}}\nattributes: {{lag: 'int[2]'}}\nrequire: ['{require}']\noutputs: {{y: 'T[N]'}}\n"
+    with pytest.raises(SpecError, match=r"read at t - lag\[0\], where it is"):
+        compile_text(f"{head}kernel: |\n  y[t] = x[t] + pad(y[t - lag[0]], 0)\n")
+
+
 @pytest.mark.parametrize(
     ("body", "message"),
     [

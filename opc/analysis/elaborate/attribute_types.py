@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 
@@ -231,7 +232,9 @@ class AttributeTyper:
         if a.length is None:
             return self._scalar(a, value, path, what)
         if not isinstance(value, list):
-            self._error(f"{what} of '{a.name}' must be a list", span, "write [1, 1]")
+            one = a.length in (1, -1) and isinstance(value, int | float | bool)
+            written = json.dumps([value] * (1 if one else max(a.length, 2))) if isinstance(value, int | float) else "[1, 1]"
+            self._error(f"{what} of '{a.name}' must be a list", span, f"write {written}")
             return None
         if a.length >= 0 and len(value) != a.length:
             self._error(

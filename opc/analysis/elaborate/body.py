@@ -7,7 +7,8 @@ from dataclasses import field
 
 from opc.analysis.elaborate.calls import groups_hint
 from opc.analysis.elaborate.expression import ExpressionTyper
-from opc.analysis.elaborate.ranges import bare_uses, infer_ranges
+from opc.analysis.elaborate.foreign import in_place_of
+from opc.analysis.elaborate.ranges import as_stated, bare_uses, infer_ranges
 from opc.analysis.elaborate.recurring import Recurring
 from opc.analysis.elaborate.scope import RESERVED, WORDS, Scope
 from opc.analysis.elaborate.widths import misfit
@@ -146,7 +147,8 @@ class BodyTyper:
         name, scope = target.id, self.scope
         if name in self.assigned:
             line = self.assigned[name].line
-            self._error(f"'{name}' is assigned twice; first on line {line}", target.span, "each tensor is assigned once")
+            hint = f"each tensor is assigned once, in all its elements: {name}[i] = a if i == 0 else b"
+            self._error(f"'{name}' is assigned twice; first on line {line}", target.span, hint)
             return False
         if output is not None or name in self.scope.poisoned or (name in self.scope.sizes and not self.derived):
             return True
@@ -213,7 +215,7 @@ class BodyTyper:
             case AxisRange():
                 return self._stated(item, dim, owner, taken)
             case _:
-                self._error(_LEFT, item.span, "let the right side shift: y[i] = x[i + 1]")
+                self._error(_LEFT, item.span, in_place_of(owner, item))
                 return None
 
     def _stated(self, item: AxisRange, dim: DimSpec, owner: str, taken: dict[str, Affine | None]) -> str | None:
@@ -258,7 +260,7 @@ class BodyTyper:
                     if not self.typer.calls.index_name(item, extents):
                         good = False
                         continue
-                    extent = infer_ranges(item, [tree], self.scope, self.found, _stated(s, item))
+                    extent = infer_ranges(item, [tree], self.scope, self.found, as_stated(s, item))
                     extents[item.id] = extent
                     targets.append(item.id)
                     if extent is not None:
@@ -273,7 +275,7 @@ class BodyTyper:
                     if extent is not None:
                         dims.append(extent)
                 case _:
-                    self._error(_LEFT, item.span, "let the right side shift: t[i] = x[i + 1]")
+                    self._error(_LEFT, item.span, in_place_of(s.target.id, item))
                     good = False
         if not good:
             self._poisoned_value(s, tree)
@@ -424,24 +426,6 @@ class BodyTyper:
                 self.found.warning(f"the temporary '{name}' is not used", s.target.span)
 
 
-def _stated(s: Statement, index: Name) -> str:
-    """Return the target of a statement as an example, with `{}` for one of its indices."""
-    items = ("{}" if item is index else _shown(item) for item in s.items or ())
-    return f"{s.target.id}[{', '.join(items)}] = ..."
-
-
-def _shown(item: Item) -> str:
-    match item:
-        case Name():
-            return item.id
-        case Star():
-            return f"*{item.name}"
-        case AxisRange():
-            return f"{item.name.id}:..."
-        case _:
-            return "..."
-
-
 def _names(tree: Item) -> Iterator[str]:
     if isinstance(tree, Name):
         yield tree.id
@@ -463,6 +447,5 @@ def _bare_names(tree: Item, scope: Scope) -> Iterator[str]:
 def _loose_names(s: Statement, scope: Scope) -> Iterator[str]:
     """Yield the names in a statement that may be meant as index variables."""
     for item in s.items or ():
-        name = item.name if isinstance(item, AxisRange) else item
-        if isinstance(name, Name) and name.id not in scope.operands:
-            yield name.id
+        names = _names(item.name if isinstance(item, AxisRange) else item)
+        yield from (n for n in names if n not in scope.operands and n not in scope.dims and n not in scope.attributes)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
+from opc.analysis.elaborate.foreign import INSTEAD
 from opc.analysis.elaborate.ranges import infer_ranges
 from opc.analysis.elaborate.scope import FORMS, WORDS, Scope
 from opc.analysis.value_types import affine_of, element_type
@@ -42,31 +43,6 @@ if TYPE_CHECKING:
 _WHOLE = "declare it as an int attribute or an integer input, or convert with cast(int64, ...)"
 _NOTHING = {"sum": "0", "prod": "1", "max": "-inf", "min": "inf", "any": "False", "all": "True"}
 """What adds nothing to a reduction."""
-
-# What people write from other languages, and what it is called here.
-_INSTEAD = {
-    "max": "maximum(a, b) compares two values; max[k](...) runs over an axis",
-    "min": "minimum(a, b) compares two values; min[k](...) runs over an axis",
-    "pow": "write x ** y",
-    "power": "write x ** y",
-    "where": "write a if condition else b",
-    "select": "write a if condition else b",
-    "clip": "write minimum(maximum(x, low), high)",
-    "clamp": "write minimum(maximum(x, low), high)",
-    "relu": "write maximum(x, 0)",
-    "len": "the size of an axis is its dimension's name",
-    "float": "write cast(float32, x)",
-    "int": "write cast(int64, x)",
-    "bool": "write x != 0",
-    "ln": "write log(x)",
-    "rand": "write random(seed, i), which the counter i numbers",
-    "uniform": "write random(seed, i), which the counter i numbers",
-    "randint": "write random_bits(seed, i) % n, which the counter i numbers",
-    "fabs": "write abs(x)",
-    "arctan": "write atan(x)",
-    "arcsin": "write asin(x)",
-    "arccos": "write acos(x)",
-}
 
 
 class CallTyper:
@@ -121,8 +97,8 @@ class CallTyper:
         return self.typer.value(item)
 
     def _unknown_function(self, fn: Name) -> None:
-        if fn.id in _INSTEAD:
-            self._error(f"there is no function '{fn.id}' here", fn.span, _INSTEAD[fn.id])
+        if fn.id in INSTEAD:
+            self._error(f"there is no function '{fn.id}' here", fn.span, INSTEAD[fn.id])
         elif fn.id == ORDER:
             hint = f"write {ORDER}[k](x[..., k])[i] with the axis, and the place that is asked for, in brackets"
             self._error(f"'{fn.id}' does not say what it orders", fn.span, hint)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 
 from opc.analysis.elaborate.absence import conditional, told, where_present
 from opc.analysis.elaborate.calls import CallTyper
+from opc.analysis.elaborate.foreign import NUMBERS
 from opc.analysis.elaborate.literals import INT64, UINT64, fold_bits, fraction_hint, is_beyond, whole_number
 from opc.analysis.elaborate.ordering import OrderTyper
 from opc.analysis.elaborate.reading import ReadTyper
@@ -20,7 +21,7 @@ from opc.analysis.wording import article, type_text
 from opc.diagnostics import Diagnostics, Span, did_you_mean, one_of
 from opc.ir.affine import Affine, Dim, Index, maximum, minimum
 from opc.ir.dtypes import ELSEWHERE, TYPE_SETS, DType, ElementType, ValueType, Weak, candidates, is_bool, is_floating, is_integer
-from opc.ir.expr import REDUCTIONS, AttrRef, Call, Cast, Const, Expr, IndexValue, Select, StrConst, TypeIs, walk
+from opc.ir.expr import REDUCTIONS, AttrRef, Call, Cast, Const, Expr, IndexValue, Read, Select, StrConst, TypeIs, walk
 from opc.ir.functions import CALLABLE, FUNCTIONS
 from opc.ir.op import Attribute, AttributeKind
 from opc.ir.precedence import COMPARISONS
@@ -137,6 +138,8 @@ class ExpressionTyper:
             flags = (c.arg for c in walk(e) if isinstance(c, Cast) and isinstance(c.arg, AttrRef) and is_bool(c.arg.type))
             if (flag := next(flags, None)) is not None:
                 better = f"write (1 if {format_expr(flag)} else 0)"
+            if hint is None and any(isinstance(c, Read) for c in walk(e)):
+                better = "a size that data tells is an attribute of type size"
             self._error(f"{what} is a whole number over {over}", tree.span, better or (hint and hint(e)))
         return value
 
@@ -181,6 +184,8 @@ class ExpressionTyper:
         elif name in scope.elsewhere:
             hints = (hint for reason, hint in _INSTEAD.items() if scope.elsewhere[name].startswith(reason))
             self._error(f"'{name}' is {scope.elsewhere[name]}", span, next(hints, "").format(name=name) or None)
+        elif name in NUMBERS:
+            self._error(f"unknown name '{name}'", span, f"write {NUMBERS[name]}")
         elif name in ("true", "false"):
             self._error(f"unknown name '{name}'", span, f"write {name.capitalize()}")
         elif span.word != name and name.rstrip("0123456789") == span.word.lower():  # of a spec of several ranks
@@ -410,6 +415,8 @@ class ExpressionTyper:
             hint = self._of_both(types, "integer") or "convert with cast(int64, ...)"
             if len(args) == 2 and not fn.startswith("shift"):
                 hint += f"; {what} binds stronger than a comparison: (a > 0) {row.symbol} (b > 0)"
+            if row.symbol == "^":
+                hint = f"a power is x ** y; {hint}"
             self._error(f"{what} needs whole numbers, not {names}", span, hint)
         elif joined is None and Weak.FLOAT in types and any(is_integer(t) for t in types):
             whole = " and ".join(dict.fromkeys(type_text(t) for t in types if t is not Weak.FLOAT))
@@ -466,6 +473,8 @@ def undecided(e: Expr) -> Expr | None:
 def _one_side(types: Sequence[ValueType]) -> str:
     """Return the hint for types that don't mix: to convert to one that has all values of the others, else to the first."""
     named = [t for t in types if not isinstance(t, Weak) and t is not DType.BOOL]
+    if DType.BOOL in types and any(DType.BOOL in candidates(t) for t in named):
+        return "convert one side with cast(bool, ...)"
     wide = (t for t in named if all(_has_all(t, other) for other in named))
     return f"convert one side with cast({next(wide, named[0] if named else 'int64')}, ...)"
 

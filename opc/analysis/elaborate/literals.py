@@ -12,7 +12,7 @@ from opc.ir.affine import Affine
 from opc.ir.dtypes import DType, Weak
 from opc.ir.expr import Call, Cast, Const, Expr
 from opc.ir.node import memoised
-from opc.lang.tree import Item, Literal, Operation, parts
+from opc.lang.tree import Apply, Item, Literal, Name, Operation, parts
 
 INT64 = range(-(2**63), 2**63)
 UINT64 = range(2**64)
@@ -81,6 +81,12 @@ def fold_bits(fn: str, a: Affine, b: Affine) -> Affine | None:
 
 def fraction_hint(tree: Item) -> str | None:
     """Return what to write where a whole number is asked for, by what makes a fraction of a tree; None where nothing shows."""
+    if isinstance(tree, Apply) and tree.fn.id in ("ceil", "floor") and len(tree.args) == 1:
+        match tree.args[0]:
+            case Operation(op="div", args=(Name(id=a), Name(id=b))):
+                return f"write ({a} + {b} - 1) // {b}" if tree.fn.id == "ceil" else f"write {a} // {b}"
+            case _:
+                return "write (a + b - 1) // b" if tree.fn.id == "ceil" else "write a // b"
     if isinstance(tree, Operation) and tree.op == "div":
         return "`//` divides whole numbers"
     if isinstance(tree, Operation) and tree.op == "pow":

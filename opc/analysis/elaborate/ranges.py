@@ -13,7 +13,20 @@ from collections.abc import Iterable, Iterator
 from opc.analysis.elaborate.scope import Scope
 from opc.diagnostics import Diagnostic, Diagnostics, Severity, Span
 from opc.ir.affine import Affine, Dim
-from opc.lang.tree import Apply, AxisRange, Conditional, Dots, Item, Name, Operation, ReductionCall, Star, Subscript, parts
+from opc.lang.tree import (
+    Apply,
+    AxisRange,
+    Conditional,
+    Dots,
+    Item,
+    Name,
+    Operation,
+    ReductionCall,
+    Star,
+    Statement,
+    Subscript,
+    parts,
+)
 from opc.records import dataclass
 
 
@@ -161,7 +174,9 @@ def infer_ranges(
             # A size of 1 that is read bare stays an error too: broadcasting is never implied for named axes.
             note = Diagnostic(f"'{index.id}' runs over {first.extent} here", first.span, severity=Severity.NOTE)
             message = f"the index '{index.id}' runs over {first.extent} and over {use.extent}"
-            if declared is not None:
+            if use.extent == Affine.of(1):
+                hint = f"an axis of size 1 is read at its one place: 0 in place of {index.id}"
+            elif declared is not None:
                 known = f"require: [{first.extent} <= {use.extent}] where that is so"
                 hint = f"use two indices, pad(...) where the read may fall outside, or {known}"
             else:
@@ -170,3 +185,21 @@ def infer_ranges(
             found.error(message, use.span, hint, [note])
             return None
     return first.extent
+
+
+def as_stated(s: Statement, index: Name) -> str:
+    """Return the target of a statement as an example, with `{}` for one of its indices."""
+    items = ("{}" if item is index else _shown(item) for item in s.items or ())
+    return f"{s.target.id}[{', '.join(items)}] = ..."
+
+
+def _shown(item: Item) -> str:
+    match item:
+        case Name():
+            return item.id
+        case Star():
+            return f"*{item.name}"
+        case AxisRange():
+            return f"{item.name.id}:..."
+        case _:
+            return "..."

@@ -29,7 +29,7 @@ from opc.ir.expr import (
 from opc.ir.op import Attribute, AttributeKind, DimSpec, Operand
 from opc.ir.promotion import join
 from opc.ir.rules import converted, needs_width
-from opc.lang.tree import Apply, AxisRange, Dots, Item, Literal, Name, Star, Subscript, Tree
+from opc.lang.tree import ORDER, Apply, AxisRange, Dots, Item, Literal, Name, Star, Subscript, Tree
 from opc.records import replace
 
 if TYPE_CHECKING:
@@ -94,6 +94,8 @@ class ReadTyper:
             hint = (
                 "all indices stand in one pair of brackets: x[i, j]"
                 if isinstance(tree.base, Subscript)
+                else f"write {ORDER}[k](x[k])[i] with the axis in brackets"
+                if isinstance(tree.base, Apply) and tree.base.fn.id == ORDER
                 else "give it a name in a statement of its own, and read that"
             )
             self._error("only operands and list attributes have elements", tree.base.span, hint)

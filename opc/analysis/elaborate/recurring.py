@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from opc.analysis.elaborate.ranges import infer_ranges
+from opc.analysis.elaborate.ranges import as_stated, infer_ranges
 from opc.analysis.elaborate.scope import Scope
 from opc.analysis.value_types import element_type
 from opc.diagnostics import Diagnostics
-from opc.ir.affine import Affine
+from opc.ir.affine import Affine, AttrInt
 from opc.ir.dtypes import DType, ElementType
+from opc.ir.expr import GroupRef, Read
 from opc.ir.op import DimSpec, Group, Op, Operand
 from opc.ir.recurrence import NoRecurrence, circles, components, stepping
 from opc.lang.tree import Apply, AxisRange, Dots, Item, Name, Star, Statement, parts
@@ -90,6 +91,9 @@ class Recurring:
         outputs = self.typer.outputs
         known = {s.target.id: outputs[s.target.id] for s in circle if s.target.id in outputs}
         shapes = self._shapes(circle, known)
+        untold = [s for s in circle if s.target.id not in known and s.target.id not in shapes]
+        if untold:
+            self._tell(untold, known, shapes)
         if not shapes:
             return known
         kinds = tuple(_candidates(self.typer.scope, circle))
@@ -142,6 +146,24 @@ class Recurring:
             scope.operands = outer
         return shapes
 
+    def _tell(self, untold: Sequence[Statement], known: Mapping[str, Operand], shapes: Mapping[str, tuple[DimSpec, ...]]) -> None:
+        """Record why the shapes of some temporaries can't be told, once for those that read one another."""
+        scope, outer, found = self.typer.scope, self.typer.scope.operands, self.typer.found
+        names = {s.target.id for s in untold}
+        before = len(found.items)
+        told = {name: Operand(name, scope.floating(), dims) for name, dims in shapes.items()}
+        scope.operands, scope.poisoned = {**outer, **known, **told}, scope.poisoned | names
+        try:
+            for s in untold:
+                _shape(s, scope, self._stated, found)
+            if len(found.items) == before:  # each reads another
+                scope.poisoned -= names
+                _shape(untold[0], scope, self._stated, found)
+        finally:
+            scope.operands = outer
+        if len(found.items) > before:
+            scope.poisoned |= names
+
     def _trial(self) -> BodyTyper:
         """Return what types statements without recording anything."""
         scope, typer = self.typer.scope, self.typer
@@ -159,23 +181,29 @@ class Recurring:
         """Return the range that an index states, None where that is a mistake."""
         return self._trial().typer.index(item.extent, "an index's range")
 
+    def _stated(self, item: AxisRange) -> Affine | None:
+        """Return the range that an index states, where a mistake is recorded."""
+        return self.typer.typer.index(item.extent, "an index's range")
+
     def _types_of(self, circle: Sequence[Statement], given: Mapping[str, Operand]) -> tuple[Mapping[str, ElementType], int]:
-        """Return the types of what statements without a mistake assign where targets are given, and the number of others."""
+        """Return the types of what statements assign where targets are given, and the number of those that have none."""
         trial = self._trial()
         trial.recurring.circles, trial.recurring.known = dict.fromkeys(given, tuple(circle)), dict(given)
         types: dict[str, ElementType] = {}
-        mistaken = 0
         for s in circle:
             trial.found.items.clear()
             trial.statement(s)
-            if trial.found.has_errors:
-                mistaken += 1
-            elif s.target.id in trial.scope.operands:
+            if not trial.found.has_errors and s.target.id in trial.scope.operands:
                 types[s.target.id] = trial.scope.operands[s.target.id].type
-        return types, mistaken
+        # A statement without a mistake of its own may read what another mistake hides.
+        return types, len(circle) - len(types)
 
 
-def _shape(s: Statement, scope: Scope, size: Callable[[AxisRange], Affine | None]) -> tuple[DimSpec, ...] | None:
+def _shape(
+    s: Statement, scope: Scope, size: Callable[[AxisRange], Affine | None], found: Diagnostics | None = None
+) -> tuple[DimSpec, ...] | None:
+    """Return what the left side of a statement and its reads say; None where they don't, which is recorded in `found`."""
+    found = Diagnostics() if found is None else found
     dims: list[DimSpec] = []
     for item in s.items or ():
         dim: DimSpec | None
@@ -185,7 +213,7 @@ def _shape(s: Statement, scope: Scope, size: Callable[[AxisRange], Affine | None
             case Star():
                 dim = Group(item.name)
             case Name() if s.value is not None:
-                dim = infer_ranges(item, [s.value], scope, Diagnostics(), "{}")
+                dim = infer_ranges(item, [s.value], scope, found, as_stated(s, item))
             case AxisRange():
                 dim = size(item)
             case _:
@@ -208,11 +236,26 @@ def check_recurrences(op: Op, found: Diagnostics) -> None:
     for targets in circles(op):
         result = stepping(op, targets)
         if isinstance(result, NoRecurrence):
-            hint = (
-                "a recurrence reads what is behind it along one index, and goes one way: h[t - 1, d] or sum[k:t](h[k, d]) in all "
-                "that h[t, d] is made of, or h[t + 1, d]"
-            )
-            found.error(result.reason, result.span, hint)
+            found.error(result.reason, result.span, _hint(op, result.read))
+
+
+def _hint(op: Op, read: Read) -> str:
+    """Return what to write where a read of a recurrence is not known to lie behind."""
+    places = [place for place in read.indices if isinstance(place, Affine)]
+    for place in places:
+        for lag in place.atoms():
+            if isinstance(lag, AttrInt) and (place + lag).single is not None and not lag.flag and lag.element < 0:
+                return f"say that it lies behind: {lag.name}: {{type: int, check: {lag.name} > 0}}"
+    if any(not isinstance(i, Affine | GroupRef) for i in read.indices):
+        name = read.operand
+        return f"a place that is data is compared as it is read: {name}[p[t]] if 0 <= p[t] and p[t] < t else 0"
+    own = op.assignments[read.operand].indices
+    if len(places) == len(own) == 2 and sum(place.single is None for place in places) == 1:
+        return f"along two indices values step by diagonals, which read those before: z[t, i] for {read.operand}[i, t - i]"
+    return (
+        "a recurrence reads what is behind it along one index, and goes one way: h[t - 1, d] or sum[k:t](h[k, d]) in all "
+        "that h[t, d] is made of, or h[t + 1, d]"
+    )
 
 
 __all__ = ["Recurring", "check_recurrences"]

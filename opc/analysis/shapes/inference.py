@@ -11,7 +11,7 @@ from typing import Any
 
 from opc.analysis.shapes.attributes import ShapeError, fill
 from opc.analysis.shapes.environment import Shape, ShapeEnv
-from opc.analysis.shapes.plan import UndeterminedError, plan, symbols_of, undetermined
+from opc.analysis.shapes.plan import UndeterminedError, plan, shown_symbols, undetermined
 from opc.analysis.shapes.steps import (
     Among,
     Around,
@@ -125,7 +125,7 @@ class _Run:
         if step.attribute is not None:
             value = self.env.attributes[step.attribute.name]
             raise self.error(f"{step.attribute.name} = {format_value(value)} violates its check: {step.text}")
-        values = ", ".join(f"{s} = {self.env.symbol(s)}" for s in sorted(symbols_of(step.condition), key=str))
+        values = ", ".join(f"{s} = {self.env.symbol(s)}" for s in shown_symbols(step.condition))
         raise self.error(f"requires {step.text}{f', but {values}' if values else ''}")
 
     def operand(self, step: MatchOperand) -> None:

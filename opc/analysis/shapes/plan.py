@@ -34,10 +34,10 @@ from opc.analysis.shapes.steps import (
     UpTo,
     symbol_text,
 )
-from opc.ir.affine import Affine, Dim, GroupSize, Symbol
+from opc.ir.affine import Affine, AttrInt, Dim, GroupSize, Symbol
 from opc.ir.arrangement import arrangement
-from opc.ir.dtypes import Acc, DType, ElementType, TypeVar
-from opc.ir.expr import Expr, IndexValue, walk
+from opc.ir.dtypes import Acc, DType, ElementType, TypeVar, Weak
+from opc.ir.expr import AttrRef, Expr, IndexValue, walk
 from opc.ir.node import remembered
 from opc.ir.op import Attribute, AttributeKind, DimSpec, Group, Op, Operand
 from opc.ir.placing import placing, splits
@@ -60,6 +60,12 @@ def group_key(group: Group) -> GroupKey:
 def symbols_of(e: Expr) -> frozenset[Symbol]:
     """Return the dimensions, group sizes and integer attributes that a condition's index values use."""
     return frozenset(s for node in walk(e) if isinstance(node, IndexValue) for s in node.value.atoms())
+
+
+def shown_symbols(e: Expr) -> list[Symbol]:
+    """Return the whole numbers that a condition compares, by name: a message that it fails shows their values."""
+    attributes = {AttrInt(a.name, a.element) for a in walk(e) if isinstance(a, AttrRef) and a.type is Weak.INT}
+    return sorted(symbols_of(e) | attributes, key=str)
 
 
 def _needs_sizes(e: Expr) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from opc.analysis.shapes.plan import symbols_of
+from opc.analysis.shapes.plan import shown_symbols
 from opc.analysis.shapes.steps import (
     Among,
     Around,
@@ -149,7 +149,7 @@ class StepText:
         attribute, text = step.attribute, message_literal(step.text)
         yield f"  if (!({self.scalar.condition(step.condition)})) {{"
         if attribute is None:
-            symbols = sorted(symbols_of(step.condition), key=str)
+            symbols = shown_symbols(step.condition)
             shown = ", ".join(f"{s} = %lld" for s in symbols)
             message = f"requires %s{f', but {shown}' if shown else ''}"
             numbers = [self._number(s) for s in symbols]

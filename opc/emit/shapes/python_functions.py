@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from opc.analysis.shapes.plan import plan, symbols_of
+from opc.analysis.shapes.plan import plan, shown_symbols, symbols_of
 from opc.analysis.shapes.steps import (
     Among,
     Around,
@@ -162,9 +162,10 @@ class ShapeFunctions(ListedAxes):
                 yield f"    if {' and '.join(f'{n} is not None' for n in unknown)}:"
             yield bracketed(self._call("check"), arguments, indent=8 if unknown else 4)
             return
-        for symbol in sorted(symbols_of(step.condition), key=str):
+        symbols = shown_symbols(step.condition)
+        for symbol in symbols:
             yield from self._uses(Affine.of(symbol))
-        values = self._values(frozenset(symbols_of(step.condition)))
+        values = self._values(frozenset(symbols))
         yield bracketed(self._call("require"), [said(step.text), values, f"lambda: {rule}"])
 
     def _values(self, symbols: frozenset[Symbol]) -> Bracket:

@@ -170,13 +170,26 @@ static inline void describe(temporary &t, const Sizes &...sizes) {
   (append_axes(t, sizes), ...);
 }
 
+/* Finds the bytes of a contiguous tensor; false when they are beyond 64 bits. One without elements has none. */
+static inline bool bytes_of(const int64_t *shape, int32_t ndim, dtype type, int64_t &bytes) {
+  bytes = 0;
+  for (int32_t i = 0; i < ndim; ++i) {
+    if (shape[i] <= 0) return true;
+  }
+  bytes = itemsize(type);
+  for (int32_t i = 0; i < ndim; ++i) {
+    if (__builtin_mul_overflow(bytes, shape[i], &bytes)) return false;
+  }
+  return true;
+}
+
 /* Gets uninitialised memory, or takes what the temporary has, for a tensor with axes of these sizes and groups; false when there is
  * none. */
 template <typename... Sizes>
 static inline bool allocate(temporary &t, dtype type, const Sizes &...sizes) {
   describe(t, sizes...);
-  int64_t bytes = itemsize(type);
-  for (int32_t i = 0; i < t.ndim; ++i) bytes *= t.shape[i];
+  int64_t bytes = 0;
+  if (!bytes_of(t.shape, t.ndim, type, bytes)) return false;
   if (t.data != nullptr && bytes <= t.bytes) return true;
   t.release();
   t.bytes = bytes;

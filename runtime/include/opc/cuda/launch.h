@@ -27,8 +27,7 @@ static inline void *device_memory(const opc_cuda_context *lent, int64_t bytes) {
 template <typename... Sizes>
 static inline bool allocate(const opc_cuda_context *lent, device_temporary &t, dtype type, const Sizes &...sizes) {
   describe(t, sizes...);
-  t.bytes = itemsize(type);
-  for (int32_t i = 0; i < t.ndim; ++i) t.bytes *= t.shape[i];
+  if (!bytes_of(t.shape, t.ndim, type, t.bytes)) return false;
   t.lent = lent;
   t.data = device_memory(lent, t.bytes);
   return t.data != nullptr;
