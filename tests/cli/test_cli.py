@@ -13,7 +13,7 @@ import typer.main
 
 from opc.cli.console import WrongUse, find_specs
 from opc.cli.main import app
-from tests.cli.conftest import BAD, Outcome, spec, write
+from tests.cli.conftest import BAD, SPECS, Outcome, spec, write
 
 Opc = Callable[..., Outcome]
 COMMANDS = (
@@ -208,6 +208,14 @@ def test_schema(opc: Opc, tmp_path: Path) -> None:
     assert json.loads(printed.out)["$schema"].startswith("https://json-schema.org/")
     assert opc("schema", "--output", "s.json").out == "wrote s.json\n"
     assert (tmp_path / "s.json").read_text() == printed.out
+
+
+@pytest.mark.parametrize("name", ["unpack_int4", "onnx/lstm", "onnx/split2", "onnx/squeeze", "fused/linear_int4"])
+def test_gradients_are_shown_where_sizes_have_to_fit_together(opc: Opc, name: str) -> None:
+    shown = opc("show", SPECS / f"{name}.yaml", "--gradient")
+    assert shown.code == 0, shown.err
+    assert "\ngradient:\n" in shown.out
+    assert f"Cost: 1024 along every axis is refused: {Path(name).name}: requires " in shown.out
 
 
 def test_show(opc: Opc, tmp_path: Path) -> None:
