@@ -40,10 +40,10 @@ EXACT_FLAGS = (
     *("-fno-fast-math", "-fno-unsafe-math-optimizations", "-fno-finite-math-only", "-fno-associative-math"),
     *("-fno-reciprocal-math", "-fsigned-zeros", "-fno-trapping-math", "-fno-math-errno", "-ffp-contract=off"),
 )
-"""What keeps operations what the source says, also behind flags of a user that relax them: with `-ffast-math` there would be no NaN
-and no rounded rest of a sum. By default GCC keeps the exact trap behaviour of a comparison and then does not vectorise it: a
-leaky_relu runs twenty times slower. Contraction is off so that every backend and the oracle round alike. The last three stand behind
-the first, which set them anew."""
+"""What keeps operations what the source says, also behind flags of a user that relax them: with `-ffast-math` there would be no
+NaN and no rounded rest of a sum. By default GCC keeps the exact trap behaviour of a comparison and then does not vectorise it: a
+leaky_relu runs twenty times slower. Contraction is off so that every backend and the oracle round alike. The last three stand
+behind the first, which set them anew."""
 CXX_FLAGS = ("-std=c++17", "-O3", "-fPIC", "-fvisibility=hidden", *EXACT_FLAGS)
 # C is only the glue between Python and kernels, which -O2 takes twice as long over and makes no faster.
 C_FLAGS = ("-x", "c", "-std=c11", "-O1", "-fPIC", "-fvisibility=hidden")

@@ -69,7 +69,8 @@ def costs_text(family: Family, sizes: Sizes) -> str:
     except ValueError as error:
         if sizes:
             raise
-        return "\n".join([*lines, f"Cost: {SAMPLE} along every axis is refused: {error.__cause__ or error}; --size gives others."]) + "\n"
+        why = error.__cause__ or error
+        return "\n".join([*lines, f"Cost: {SAMPLE} along every axis is refused: {why}; --size gives others."]) + "\n"
     given = "".join(f"{name} = {value}, " for name, value in sizes.items())
     lines.append(f"Cost in float32, with {given}{SAMPLE} along every {'other ' if sizes else ''}axis:")
     lines += [f"  {op.name}: native code, whose operations nobody counts" for op in family.ops if op.opaque]

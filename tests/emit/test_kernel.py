@@ -22,7 +22,15 @@ from opc.testing.oracle.evaluation import Bounded, evaluate
 from opc.testing.oracle.frame import DomainError
 from opc.testing.oracle.tolerance import compare
 from tests.emit.conftest import Build
-from tests.emit.kernel_library import DataType, KernelError, KernelLibrary, Tensor, compile_kernel, odd_parallel_for, split_everywhere
+from tests.emit.kernel_library import (
+    DataType,
+    KernelError,
+    KernelLibrary,
+    Tensor,
+    compile_kernel,
+    odd_parallel_for,
+    split_everywhere,
+)
 from tests.transform.language import spec_text
 
 SPECS = Path(__file__).parents[2] / "specs"

@@ -79,7 +79,9 @@ class Frameworks:
 
     def joined(self, name: str, attribute: str) -> tuple[Any, ...]:
         """Return what a tuple of a framework's module has for each op, of all ops."""
-        modules = (self._module(op, name) for op, has in self._ops.items() if name in has)
+        modules = (
+            self._module(op, name) for op, has in self._ops.items() if name in has
+        )
         return tuple(x for module in modules for x in getattr(module, attribute))
 
     def _owner(self, value: Any) -> str:
