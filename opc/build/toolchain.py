@@ -45,6 +45,8 @@ NaN and no rounded rest of a sum. By default GCC keeps the exact trap behaviour 
 leaky_relu runs twenty times slower. Contraction is off so that every backend and the oracle round alike. The last three stand
 behind the first, which set them anew."""
 CXX_FLAGS = ("-std=c++17", "-O3", "-fPIC", "-fvisibility=hidden", *EXACT_FLAGS)
+SILENT_FLAGS = ("-w", "-Wno-pedantic")
+"""Nobody is shown warnings about generated code and frameworks' headers, and a user's `-Werror` is not meant for them."""
 # C is only the glue between Python and kernels, which -O2 takes twice as long over and makes no faster.
 C_FLAGS = ("-x", "c", "-std=c11", "-O1", "-fPIC", "-fvisibility=hidden")
 
@@ -165,7 +167,7 @@ def _probe(command: tuple[str, ...], config: Config) -> Toolchain | Diagnostic:
         return Diagnostic(f"cannot compile C++17: {error}")
     said = _first_line(version.stdout)
     gcc = "Free Software Foundation" in version.stdout
-    cxx_flags = (*CXX_FLAGS, *vector_math(said), *flags, *EXACT_FLAGS)
+    cxx_flags = (*CXX_FLAGS, *vector_math(said), *flags, *SILENT_FLAGS, *EXACT_FLAGS)
     return _WORKING.setdefault(
         key, Toolchain(command, f"{shlex.join(command)}\n{said}", cxx_flags, (*C_FLAGS, *machine), link, gcc)
     )
