@@ -210,6 +210,35 @@ def test_schema(opc: Opc, tmp_path: Path) -> None:
     assert (tmp_path / "s.json").read_text() == printed.out
 
 
+TWIN = """\
+op: leaky_relu
+domain: other
+version: 1
+doc: Nothing but its name.
+types: {T: floating}
+inputs: {x: 'T[...]'}
+outputs: {y: 'T[...]'}
+kernel: y = x
+"""
+
+
+@pytest.mark.parametrize("command", ["build", "generate", "generate --check", "package", "test"])
+def test_specs_of_one_name_in_several_folders_are_refused(opc: Opc, tmp_path: Path, command: str) -> None:
+    """Also where one of them was built before, of whose package nothing would be left."""
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    first = spec(tmp_path / "a")
+    (tmp_path / "b/other.yaml").write_text(TWIN)
+    out = ("--backend", "numpy")
+    assert opc("build", "a", *out).code == 0
+    made = (tmp_path / "generated/leaky_relu/numpy/__init__.py").read_text()
+    more = ("--name", "twins") if command == "package" else ()
+    done = opc(*command.split(), "a", "b", *more, *out)
+    assert done.code == 1, done.out
+    assert f"two specs describe an op 'leaky_relu': a/{first.name} and b/other.yaml\n  hint: rename one of the ops" in done.err
+    assert (tmp_path / "generated/leaky_relu/numpy/__init__.py").read_text() == made
+
+
 @pytest.mark.parametrize("name", ["unpack_int4", "onnx/lstm", "onnx/split2", "onnx/squeeze", "fused/linear_int4"])
 def test_gradients_are_shown_where_sizes_have_to_fit_together(opc: Opc, name: str) -> None:
     shown = opc("show", SPECS / f"{name}.yaml", "--gradient")
