@@ -6,7 +6,7 @@ import inspect
 import logging
 import os
 from collections import namedtuple
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -14,6 +14,7 @@ from typing import Any
 from opc.backends import exchange
 from opc.backends import package as packages
 from opc.build import builder, cache
+from opc.build import files as written
 from opc.diagnostics import Diagnostic, SpecError, Told
 from opc.overloads import RankedOp, VariadicOp
 from opc.records import replace
@@ -368,7 +369,10 @@ def _load(path: Path, text: bytes, source: Path) -> LoadedOp:
 
 def _build(spec: Path, out: Path, backend: str) -> Path:
     """Return the package of `spec` below `out`, built for one backend."""
-    results = builder.build_specs([spec], out, [backend], say=_LOG.warning)
+    try:
+        results = builder.build_specs([spec], out, [backend], say=_LOG.warning)
+    except SpecError as error:
+        raise SpecError(_of_cache(error.diagnostics)) from error
     if not all(built.fresh for built in results):
         cache.make_room(out)
     return _package(results)
@@ -377,5 +381,11 @@ def _build(spec: Path, out: Path, backend: str) -> Path:
 def _package(results: tuple[builder.Built, ...]) -> Path:
     (built,) = results
     if built.package is None or not built.ok:
-        raise SpecError(built.diagnostics)
+        raise SpecError(_of_cache(built.diagnostics))
     return built.package
+
+
+def _of_cache(found: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
+    """Return what a build says, with the cache's hint where it could not write."""
+    hinted = written.OTHER_FOLDER
+    return tuple(replace(d, hint=cache.OTHER_FOLDER) if (d.hint or "").startswith(hinted) else d for d in found)

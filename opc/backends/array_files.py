@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
+from tokenize import TokenError
 from typing import TYPE_CHECKING
 
 from opc.diagnostics import Diagnostic, Diagnostics, SpecError, Told, did_you_mean
@@ -79,11 +80,12 @@ def load_array(name: str, file: Path, dtype: str, found: Diagnostics) -> Array |
     import numpy as np
 
     try:
-        array: Array = np.load(file, allow_pickle=False)
+        with file.open("rb") as stream:
+            array: Array = np.lib.format.read_array(stream, allow_pickle=False)
     except OSError as error:
         found.error(f"can't read {file} for the input '{name}': {error.strerror or error}")
         return None
-    except (ValueError, EOFError) as error:
+    except (ValueError, TypeError, ArithmeticError, MemoryError, SyntaxError, TokenError) as error:  # a header is read as Python
         found.error(f"{file} for the input '{name}' is no .npy file of numbers: {error}")
         return None
     known = next((d for d in DTYPES if d.value == dtype and d.row.numpy != "numpy"), None)

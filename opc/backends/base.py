@@ -139,7 +139,8 @@ class WheelPart:
     `libraries` and `without`, modules that only a build needs, are paths relative to the package directory. `requires` are the
     distributions that all of it runs on, as requirements of Python's packages. With `registers`, importing the backend's module
     registers operators that a framework then knows by name: whoever imports the wheel's module and the framework has them.
-    `handed` is the library that users hand to the framework, or to a program without Python.
+    `handed` is the library that users hand to the framework, or to a program without Python. `joined` are tuples of the backend's
+    module, by the function of the wheel that returns those of all ops, and what is said of it.
     """
 
     libraries: tuple[str, ...]
@@ -147,6 +148,7 @@ class WheelPart:
     without: tuple[str, ...] = ()
     registers: bool = False
     handed: str = ""
+    joined: tuple[tuple[str, str, str], ...] = ()
 
 
 class DeviceLostError(BaseException):

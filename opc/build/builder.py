@@ -12,7 +12,7 @@ from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from opc.build import stamp
+from opc.build import stamp, twins
 from opc.records import dataclass
 
 if TYPE_CHECKING:
@@ -70,8 +70,10 @@ def build_specs(
     `out` are built for, these or others that come later: what those share is then made ahead.
 
     Raises:
-        SpecError: when nothing can be built at all: an unknown backend, no compiler, an output folder that can't be written.
+        SpecError: when nothing can be built at all: an unknown backend, no compiler, an output folder that can't be written, two
+            specs that describe ops of one name.
     """
+    twins.refuse(specs)
     results: dict[int, Built] = {}
     for i, spec in enumerate(specs):
         package = stamp.fresh_package(spec, out, backends)

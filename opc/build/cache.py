@@ -40,10 +40,15 @@ class Entry:
     used: float
 
 
+OTHER_FOLDER = "set OPC_CACHE_DIR to a folder that can be written"
+"""What to do where the cache can't be written: the hint."""
+
+
 def folder() -> Path:
     """Return the folder of the cache, making it where it is missing.
 
-    It is `$OPC_CACHE_DIR`, else `$XDG_CACHE_HOME/opc`, else `~/.cache/opc`.
+    It is `$OPC_CACHE_DIR`, else `$XDG_CACHE_HOME/opc`, else `~/.cache/opc`. A relative `$XDG_CACHE_HOME` counts for nothing, as
+    the XDG Base Directory Specification says.
 
     Raises:
         SpecError: when it can't be made.
@@ -51,10 +56,11 @@ def folder() -> Path:
     named = os.environ.get("OPC_CACHE_DIR")
     home = os.environ.get("XDG_CACHE_HOME")
     try:
-        place = Path(named) if named else (Path(home) if home else Path.home() / ".cache") / "opc"
+        shared = Path(home) if home and os.path.isabs(home) else None
+        place = Path(named).expanduser() if named else (shared or Path.home() / ".cache") / "opc"
         place.mkdir(parents=True, exist_ok=True)
     except (OSError, RuntimeError) as error:
-        hint = "set OPC_CACHE_DIR to a folder that can be written"
+        hint = OTHER_FOLDER
         raise SpecError([Diagnostic(f"cannot make the cache folder: {error}", hint=hint)]) from error
     return place.absolute()
 

@@ -143,23 +143,27 @@ def remove_tree(folder: Path) -> None:
     shutil.rmtree(folder)
 
 
+OTHER_FOLDER = "choose another output folder with -o"
+"""What to do where packages can't be written: the beginning of the hint. `opc.load` says it of its cache."""
+
+
 def failure(verb: str, place: Path, error: OSError) -> SpecError:
     """Return an operating system's refusal as a diagnostic: about what the user named, where that stands in the way."""
     if error.errno in (errno.ENOTDIR, errno.EEXIST):
         stands = next((p for p in reversed((place, *place.parents)) if p.exists() and not p.is_dir()), None)
         if stands is not None:
             message = f"cannot {verb} below {stands}, which is a file and not a folder"
-            return SpecError([Diagnostic(message, hint="choose another output folder with -o")])
+            return SpecError([Diagnostic(message, hint=OTHER_FOLDER)])
     if error.errno == errno.ENOENT:
         lacking = next((p for p in reversed(place.parents) if not p.exists()), None)
         if lacking is not None:
             message = f"cannot make the folder {lacking}: {error.strerror or error}"
-            return SpecError([Diagnostic(message, hint="choose another output folder with -o")])
+            return SpecError([Diagnostic(message, hint=OTHER_FOLDER)])
     hint = None
     if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         hint = "free some space and run the command again; what is already written stays valid"
     elif error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-        hint = "choose another output folder with -o, or make this one writable"
+        hint = f"{OTHER_FOLDER}, or make this one writable"
     elif error.errno == errno.ELOOP:
         hint = "a symbolic link stands there: remove it, or choose another output folder with -o"
     return SpecError([Diagnostic(f"cannot {verb} {place}: {error.strerror or error}", hint=hint)])

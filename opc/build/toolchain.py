@@ -36,10 +36,17 @@ NAMES: tuple[str, ...] = (
 )  # fmt: skip
 """The names a compiler is looked for under, the preferred first."""
 
-# By default GCC keeps the exact trap behaviour of a comparison and then does not vectorise it: a leaky_relu runs
-# twenty times slower. Contraction is off so that every backend and the oracle round alike. Nothing here relaxes the value of an
-# operation.
-CXX_FLAGS = ("-std=c++17", "-O3", "-fPIC", "-fvisibility=hidden", "-fno-trapping-math", "-fno-math-errno", "-ffp-contract=off")
+EXACT_FLAGS = (
+    *("-fno-fast-math", "-fno-unsafe-math-optimizations", "-fno-finite-math-only", "-fno-associative-math"),
+    *("-fno-reciprocal-math", "-fsigned-zeros", "-fno-trapping-math", "-fno-math-errno", "-ffp-contract=off"),
+)
+"""What keeps operations what the source says, also behind flags of a user that relax them: with `-ffast-math` there would be no
+NaN and no rounded rest of a sum. By default GCC keeps the exact trap behaviour of a comparison and then does not vectorise it: a
+leaky_relu runs twenty times slower. Contraction is off so that every backend and the oracle round alike. The last three stand
+behind the first, which set them anew."""
+CXX_FLAGS = ("-std=c++17", "-O3", "-fPIC", "-fvisibility=hidden", *EXACT_FLAGS)
+SILENT_FLAGS = ("-w", "-Wno-pedantic")
+"""Nobody is shown warnings about generated code and frameworks' headers, and a user's `-Werror` is not meant for them."""
 # C is only the glue between Python and kernels, which -O2 takes twice as long over and makes no faster.
 C_FLAGS = ("-x", "c", "-std=c11", "-O1", "-fPIC", "-fvisibility=hidden")
 
@@ -135,8 +142,9 @@ def _probe(command: tuple[str, ...], config: Config) -> Toolchain | Diagnostic:
     """Return the toolchain of a compiler, or what it says instead of compiling."""
     built = target()
     machine = _machine_flags(built)
-    flags = (*machine, *shlex.split(os.environ.get("CXXFLAGS", "")), *config.cxxflags)
-    link = (*_link_flags(built), *machine, *shlex.split(os.environ.get("LDFLAGS", "")))
+    flags = (*machine, *_from_environment("CXXFLAGS"), *config.cxxflags)
+    # Linked with relaxed arithmetic, a library has all of the process take small numbers for 0 as soon as it is loaded.
+    link = (*_link_flags(built), *machine, *_from_environment("LDFLAGS"), *EXACT_FLAGS[:2])
     try:
         status = os.stat(command[0])
         key = (command, status.st_ino, status.st_size, status.st_mtime_ns, flags, link, built, os.environ.get("PATH"))
@@ -145,10 +153,11 @@ def _probe(command: tuple[str, ...], config: Config) -> Toolchain | Diagnostic:
         with tempfile.TemporaryDirectory(prefix="opc-probe-") as folder:
             source = Path(folder, "probe.cpp")
             source.write_text(_PROBE)
-            call = [*command, *CXX_FLAGS, *flags, *link, str(source), "-o", str(Path(folder, "probe.so"))]
+            call = [*command, *CXX_FLAGS, *flags, *EXACT_FLAGS, *link, str(source), "-o", str(Path(folder, "probe.so"))]
             done = subprocess.run(call, capture_output=True, text=True, errors="replace", timeout=120)
             if done.returncode != 0:
-                return Diagnostic(f"cannot compile C++17: {_first_line(done.stderr) or f'exit status {done.returncode}'}")
+                said = _first_line(done.stderr) or f"exit status {done.returncode}"
+                return Diagnostic(f"cannot compile C++17: {said}", hint=_given_flags(config))
         made = _machine(command, machine)
         if made in targets.MACHINES and made != built.machine:
             hint = f"`opc package --target {made}` builds for {made}" if built.is_here else ""
@@ -158,10 +167,31 @@ def _probe(command: tuple[str, ...], config: Config) -> Toolchain | Diagnostic:
         return Diagnostic(f"cannot compile C++17: {error}")
     said = _first_line(version.stdout)
     gcc = "Free Software Foundation" in version.stdout
-    cxx_flags = (*CXX_FLAGS, *vector_math(said), *flags)
+    cxx_flags = (*CXX_FLAGS, *vector_math(said), *flags, *SILENT_FLAGS, *EXACT_FLAGS)
     return _WORKING.setdefault(
         key, Toolchain(command, f"{shlex.join(command)}\n{said}", cxx_flags, (*C_FLAGS, *machine), link, gcc)
     )
+
+
+def _from_environment(name: str) -> tuple[str, ...]:
+    """Return the flags that an environment variable holds.
+
+    Raises:
+        SpecError: when its quotes are not closed.
+    """
+    text = os.environ.get(name, "")
+    try:
+        return tuple(shlex.split(text))
+    except ValueError as error:
+        raise SpecError([Diagnostic(f"${name} is {text!r}, which is no list of flags: {error}")]) from error
+
+
+def _given_flags(config: Config) -> str:
+    """Return who gives a compiler flags, and which; empty where nobody does."""
+    given = [(f"${name}", text) for name in ("CXXFLAGS", "LDFLAGS") if (text := os.environ.get(name, "").strip())]
+    if config.cxxflags:
+        given.append((f"[tool.opc] cxxflags in {config.path}", shlex.join(config.cxxflags)))
+    return "; ".join(f"it was called with {text!r} of {who}" for who, text in given)
 
 
 def _machine_flags(built: Target) -> tuple[str, ...]:

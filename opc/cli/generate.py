@@ -29,8 +29,12 @@ def generate(
     check: Annotated[bool, typer.Option("--check", help="Write nothing; fail when a file is not what it should be.")] = False,
 ) -> int:
     """Write the package of each spec: kernel, bindings, tests."""
+    from opc.build import twins
+
+    found = find_specs(specs)
+    twins.refuse(found)
     # One spec's mistakes do not stop the others.
-    return (_compare if check else _write)(find_specs(specs), out, backend)
+    return (_compare if check else _write)(found, out, backend)
 
 
 def _write(specs: Sequence[Path], out: Path, backends: Sequence[str] | None) -> int:

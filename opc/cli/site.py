@@ -139,8 +139,8 @@ def _proof(paths: Iterable[Path]) -> Proof:
     found: dict[tuple[str, str], str] = {}
     results = []
     for path in paths:
-        text = path.read_text(encoding="utf-8")
         try:
+            text = path.read_text(encoding="utf-8")
             if path.suffix == ".md":
                 found |= markdown.proved(text)
             else:

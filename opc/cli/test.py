@@ -155,9 +155,15 @@ def report(
     from opc.testing import report as reports
     from opc.testing.markdown import markdown as page
 
+    read = []
+    for path in results:
+        try:
+            read.append(kept.from_data(json.loads(path.read_text(encoding="utf-8"))))
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise WrongUse(f"{shown(path)}: these are no results of opc test: {error}") from error
     try:
-        joined = kept.joined([kept.from_data(json.loads(path.read_text(encoding="utf-8"))) for path in results])
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        joined = kept.joined(read)
+    except ValueError as error:
         raise WrongUse(f"these are no results of opc test: {error}") from error
     reports.print_report(joined, Console())
     if markdown is not None:

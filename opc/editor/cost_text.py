@@ -55,6 +55,8 @@ def verdict(op: Op) -> str:
 def costs_text(family: Family, sizes: Sizes) -> str:
     """Return what is saved between forward and backward, and what every op of the family costs, in float32.
 
+    Sizes that nobody gave need not fit together; then the text says so in place of the cost.
+
     Raises:
         ValueError: when the op refuses the sizes.
     """
@@ -62,10 +64,17 @@ def costs_text(family: Family, sizes: Sizes) -> str:
     if family.backward is not None:
         kept = [f"{role.value} {name}" for name, role, _ in saved(family.backward)]
         lines.append(f"Saved for the gradient: {', '.join(kept) or 'nothing'}.")
+    try:
+        told = [*costs(family, sizes)]
+    except ValueError as error:
+        if sizes:
+            raise
+        why = error.__cause__ or error
+        return "\n".join([*lines, f"Cost: {SAMPLE} along every axis is refused: {why}; --size gives others."]) + "\n"
     given = "".join(f"{name} = {value}, " for name, value in sizes.items())
     lines.append(f"Cost in float32, with {given}{SAMPLE} along every {'other ' if sizes else ''}axis:")
     lines += [f"  {op.name}: native code, whose operations nobody counts" for op in family.ops if op.opaque]
-    for c in costs(family, sizes):
+    for c in told:
         lines.append(f"  {c.op}: {c.flops}FLOP, {c.bytes}B, {c.intensity} FLOP/B")
         lines += [f"    FLOP: {c.work}", f"    bytes: {c.traffic}"]
     return "\n".join(lines) + "\n"
@@ -97,7 +106,7 @@ def _call(op: Op, sizes: Sizes) -> ShapeEnv:
         shapes, given = sample(op, (SAMPLE,), (SAMPLE,), attributes=attributes, known=sizes)
         return infer(op, shapes, given)
     except ShapeError as error:
-        raise ValueError(f"{op.name} refuses these sizes: {error}") from None
+        raise ValueError(f"{op.name} refuses these sizes: {error}") from error
 
 
 def _count(number: int) -> str:

@@ -89,13 +89,6 @@ def _fields(op: Op) -> Iterator[Field]:
         yield Field(a.name, c_type(a), a.name, a.length)
 
 
-def attribute_struct(family: Family) -> str:
-    """Return the C declaration of the attribute struct, one member a line."""
-    members = [f"  {f.declaration};" for f in attribute_fields(family)] or ["  char unused;"]
-    name = attributes_type(family)
-    return "\n".join([f"typedef struct {name} {{", *members, f"}} {name};"])
-
-
 def prototypes(family: Family) -> str:
     """Return the prototypes of every function of the family, without storage class or export attribute."""
     texts = (text for op in family.ops for text in (kernel_prototype(family, op), infer_prototype(family, op)))

@@ -149,6 +149,12 @@ def test_cache_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert cache.folder() == tmp_path / "xdg/opc"
     monkeypatch.setenv("OPC_CACHE_DIR", str(tmp_path / "mine"))
     assert cache.folder() == tmp_path / "mine"
+    monkeypatch.setenv("OPC_CACHE_DIR", "~/ours")
+    assert cache.folder() == tmp_path / "ours"
+    monkeypatch.delenv("OPC_CACHE_DIR")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", "relative")
+    assert cache.folder() == tmp_path / ".cache/opc"
 
 
 def test_what_was_not_used_for_longest_makes_room(spec: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -48,7 +49,67 @@ def test_environment_wins_over_settings(monkeypatch: pytest.MonkeyPatch, tmp_pat
     monkeypatch.setenv("CXXFLAGS", "-DA='b c'")
     found = toolchain.find(Config(cxx="no-such-compiler", cxxflags=("-DMORE",)))
     assert found.command == (mine, "-O1")
-    assert found.cxx_flags[-2:] == ("-DA=b c", "-DMORE")
+    behind = (*toolchain.SILENT_FLAGS, *toolchain.EXACT_FLAGS)
+    assert found.cxx_flags[-2 - len(behind) :] == ("-DA=b c", "-DMORE", *behind)
+
+
+RELAXED = {
+    "-ffast-math", "-Ofast", "-funsafe-math-optimizations", "-ffinite-math-only", "-fassociative-math -fno-signed-zeros",
+    "-freciprocal-math", "-fno-signed-zeros",
+}  # fmt: skip
+MACROS = ("__FAST_MATH__", "__FINITE_MATH_ONLY__ 1", "__ASSOCIATIVE_MATH__", "__RECIPROCAL_MATH__", "__NO_SIGNED_ZEROS__")
+
+
+@pytest.mark.parametrize("flags", sorted(RELAXED))
+@pytest.mark.parametrize("where", ["CXX", "CXXFLAGS", "settings"])
+def test_flags_of_a_user_relax_no_arithmetic(flags: str, where: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if where != "settings":
+        monkeypatch.setenv(where, f"g++ {flags}" if where == "CXX" else flags)
+    found = toolchain.find(Config(cxxflags=tuple(flags.split())) if where == "settings" else Config())
+    # Kernels are compiled at the levels that their own flags name.
+    asked = [*found.command, *found.cxx_flags, "-O2", "-dM", "-E", "-x", "c++", "/dev/null"]
+    defined = subprocess.run(asked, capture_output=True, text=True, check=True).stdout
+    assert [m for m in MACROS if f"#define {m}" in defined] == []
+    assert "#define __NO_TRAPPING_MATH__ 1" in defined
+    assert "#define __NO_MATH_ERRNO__ 1" in defined
+
+
+@pytest.mark.parametrize("flags", ["-Wall -Wextra -Werror", "-Wpedantic", "-pedantic-errors", "-Werror=unused-parameter -Wextra"])
+def test_warnings_that_a_user_asks_for_refuse_nothing(flags: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """JAX's header is refused by g++ under -Wpedantic: members of a struct are called like their types."""
+    monkeypatch.setenv("CXXFLAGS", flags)
+    found = toolchain.find(Config())
+    (tmp_path / "header.h").write_text('extern "C" {\ntypedef int *Get(void *);\nstruct Api { Get *Get; };\n}\n')
+    source = "#include <header.h>\nstatic int unused(int a, Api *) { int b; return 0; }\n"
+    made = [*found.command, *found.cxx_flags, "-isystem", str(tmp_path), "-fsyntax-only", "-x", "c++", "-"]
+    subprocess.run(made, input=source, text=True, check=True)
+
+
+@pytest.mark.parametrize("flags", ["-ffast-math", "-funsafe-math-optimizations"])
+@pytest.mark.parametrize("where", ["CXX", "LDFLAGS"])
+def test_flags_of_a_user_flush_no_small_numbers(flags: str, where: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv(where, f"g++ {flags}" if where == "CXX" else flags)
+    found = toolchain.find(Config())
+    (tmp_path / "a.cpp").write_text("int a;\n")
+    made = [*found.command, *found.cxx_flags, str(tmp_path / "a.cpp"), *found.link_flags, "-o", str(tmp_path / "a.so")]
+    subprocess.run(made, check=True)
+    assert "set_fast_math" not in subprocess.run(["nm", tmp_path / "a.so"], capture_output=True, text=True, check=True).stdout
+
+
+@pytest.mark.parametrize("name", ["CXX", "CXXFLAGS", "LDFLAGS"])
+def test_quotes_that_are_not_closed(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(name, "-DA='b")
+    with pytest.raises(SpecError, match=rf"\${name} is .*, which is no .*: No closing quotation"):
+        toolchain.find(Config())
+
+
+def test_flags_at_fault_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CXXFLAGS", "-march=nonsense")
+    with pytest.raises(SpecError, match=r"hint: it was called with '-march=nonsense' of \$CXXFLAGS"):
+        toolchain.find(Config())
+    monkeypatch.delenv("CXXFLAGS")
+    with pytest.raises(SpecError, match=r"hint: it was called with '-std=c\+\+98' of \[tool\.opc\] cxxflags in a\.toml"):
+        toolchain.find(Config(path=Path("a.toml"), cxxflags=("-std=c++98",)))
 
 
 @pytest.mark.parametrize("name", ["no-such-compiler", "/no/such/compiler"])

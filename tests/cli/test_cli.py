@@ -13,7 +13,7 @@ import typer.main
 
 from opc.cli.console import WrongUse, find_specs
 from opc.cli.main import app
-from tests.cli.conftest import BAD, Outcome, spec, write
+from tests.cli.conftest import BAD, SPECS, Outcome, spec, write
 
 Opc = Callable[..., Outcome]
 COMMANDS = (
@@ -208,6 +208,43 @@ def test_schema(opc: Opc, tmp_path: Path) -> None:
     assert json.loads(printed.out)["$schema"].startswith("https://json-schema.org/")
     assert opc("schema", "--output", "s.json").out == "wrote s.json\n"
     assert (tmp_path / "s.json").read_text() == printed.out
+
+
+TWIN = """\
+op: leaky_relu
+domain: other
+version: 1
+doc: Nothing but its name.
+types: {T: floating}
+inputs: {x: 'T[...]'}
+outputs: {y: 'T[...]'}
+kernel: y = x
+"""
+
+
+@pytest.mark.parametrize("command", ["build", "generate", "generate --check", "package", "test"])
+def test_specs_of_one_name_in_several_folders_are_refused(opc: Opc, tmp_path: Path, command: str) -> None:
+    """Also where one of them was built before, of whose package nothing would be left."""
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    first = spec(tmp_path / "a")
+    (tmp_path / "b/other.yaml").write_text(TWIN)
+    out = ("--backend", "numpy")
+    assert opc("build", "a", *out).code == 0
+    made = (tmp_path / "generated/leaky_relu/numpy/__init__.py").read_text()
+    more = ("--name", "twins") if command == "package" else ()
+    done = opc(*command.split(), "a", "b", *more, *out)
+    assert done.code == 1, done.out
+    assert f"two specs describe an op 'leaky_relu': a/{first.name} and b/other.yaml\n  hint: rename one of the ops" in done.err
+    assert (tmp_path / "generated/leaky_relu/numpy/__init__.py").read_text() == made
+
+
+@pytest.mark.parametrize("name", ["unpack_int4", "onnx/lstm", "onnx/split2", "onnx/squeeze", "fused/linear_int4"])
+def test_gradients_are_shown_where_sizes_have_to_fit_together(opc: Opc, name: str) -> None:
+    shown = opc("show", SPECS / f"{name}.yaml", "--gradient")
+    assert shown.code == 0, shown.err
+    assert "\ngradient:\n" in shown.out
+    assert f"Cost: 1024 along every axis is refused: {Path(name).name}: requires " in shown.out
 
 
 def test_show(opc: Opc, tmp_path: Path) -> None:

@@ -90,6 +90,21 @@ def test_parts_of_a_proof(opc: Opc, tmp_path: Path, monkeypatch: pytest.MonkeyPa
         assert opc("test", *specs, "--part", wrong).code == 2
 
 
+JUNK = (b"junk", b"\xff\xfe", b"", b"null", b"[]", b"{}", b"5", b'{"format": 1}', b'{"rows": [1, {}]}')
+
+
+@pytest.mark.parametrize("text", JUNK)
+def test_files_that_hold_no_results(opc: Opc, tmp_path: Path, text: bytes) -> None:
+    (tmp_path / "a.json").write_bytes(text)
+    (tmp_path / "specs").mkdir()
+    spec(tmp_path / "specs", "relu")
+    for command in (("report", "a.json"), ("site", "--pages", "--proof", "a.json"), ("site", "--pages", "--bench", "a.json")):
+        done = opc(*command)
+        assert done.code == 2
+        assert done.err.startswith("error: a.json: ")
+        assert "Traceback" not in done.err
+
+
 def test_the_covering_set_is_printed(opc: Opc, tmp_path: Path) -> None:
     done = opc("cover", spec(tmp_path, "relu"))
     assert done.code == 0

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
+import math
+import re
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -20,7 +23,15 @@ from opc.testing.oracle.evaluation import Bounded, evaluate
 from opc.testing.oracle.frame import DomainError
 from opc.testing.oracle.tolerance import compare
 from tests.emit.conftest import Build
-from tests.emit.kernel_library import KernelError, KernelLibrary, compile_kernel, odd_parallel_for, split_everywhere
+from tests.emit.kernel_library import (
+    DataType,
+    KernelError,
+    KernelLibrary,
+    Tensor,
+    compile_kernel,
+    odd_parallel_for,
+    split_everywhere,
+)
 from tests.transform.language import spec_text
 
 SPECS = Path(__file__).parents[2] / "specs"
@@ -130,6 +141,45 @@ def test_overlapping_memory_is_refused(build: Build) -> None:
     outputs = {o.name: memory[i : i + 4].reshape(2, 2) for i, o in enumerate(op.outputs)}
     with pytest.raises(KernelError, match="softmax_backward_backward: the outputs d_saved_y and d_d_y overlap in memory"):
         kernel.call(op, inputs, {}, outputs=outputs)
+
+
+NOWHERE = [
+    (None, (2, 3), (3, 1), "has elements, but no data"),
+    (b"", (2**62, 4), (0, 0), "has more elements than 64 bits count"),
+    (b"", (2**40, 2**40, 1), (1, 1, 1), "has more elements than 64 bits count"),
+    (b"", (2, 2**62), (2**62, 1), "has more elements than 64 bits count"),
+    (b"", (3, 1), (2**62, 1), "has more elements than 64 bits count"),
+    (b"", (3, 1), (-(2**62), 1), "has more elements than 64 bits count"),
+    (None, (2**62, 4, 0), (1, 1, 1), ""),
+    (None, (0, 2**62, 4), (1, 1, 1), ""),
+    (b"", (1, 2), (2**62, 1), ""),
+]
+"""Memory, shape and strides of tensors, and why they can't be."""
+
+
+@pytest.mark.parametrize("operand", ["x", "y"])
+@pytest.mark.parametrize(("data", "shape", "strides", "why"), NOWHERE)
+def test_elements_that_lie_nowhere_are_refused(
+    build: Build, operand: str, data: bytes | None, shape: tuple[int, ...], strides: tuple[int, ...], why: str
+) -> None:
+    family, library = build("leaky_relu")
+    kernel = KernelLibrary(family, library)
+    memory = {name: ctypes.create_string_buffer(64) for name in "xy"}
+    tensors = {}
+    for name in "xy":
+        place = None if data is None and name == operand else ctypes.addressof(memory[name])
+        sizes, steps = ((ctypes.c_int64 * len(shape))(*numbers) for numbers in (shape, strides))
+        # An output is contiguous.
+        steps = steps if name == "x" and operand == "x" else ctypes.POINTER(ctypes.c_int64)()
+        tensors[name] = Tensor(place, 1, 0, len(shape), DataType(2, 32, 1), sizes, steps, 0)
+    attributes = (ctypes.c_double * 1)(0.5)
+    pointers = {name: (ctypes.POINTER(Tensor) * 1)(ctypes.pointer(t)) for name, t in tensors.items()}
+    code = kernel.library.opc_leaky_relu(pointers["x"], pointers["y"], attributes, ctypes.byref(kernel.context))
+    if why and (operand == "x" or data is None or math.prod(shape) > 2**60):
+        assert code == 1
+        assert re.fullmatch(f"leaky_relu: (x|the output y) {why}", kernel.message.value.decode())
+    else:
+        assert code == 0, kernel.message.value.decode()
 
 
 def test_declared_in_place(build: Build) -> None:

@@ -14,8 +14,9 @@ import pytest
 
 from opc.backends.tensorrt.backend import declarations
 from opc.backends.tensorrt.library import templates
-from opc.emit.abi import attribute_fields, attribute_struct, attributes_type, encode
+from opc.emit.abi import attribute_fields, attributes_type, encode
 from opc.emit.abi_defaults import number
+from opc.emit.kernel.described import attribute_struct
 from opc.emit.shapes.builder import CPP, PYTHON, builder_calls
 from opc.emit.shapes.tests import ShapeCall, calls
 from opc.ir.op import AttributeKind, Family

@@ -17,6 +17,7 @@ from opc.analysis.shapes.attributes import fill
 from opc.analysis.shapes.inference import ShapeError, infer, infer_types
 from opc.emit import abi
 from opc.emit.cpp.layout import wrap
+from opc.emit.kernel import described
 from opc.emit.shapes import cpp as shape_c
 from opc.ir.dtypes import DType, resolve
 from opc.ir.op import AttributeKind, Family, Op
@@ -113,7 +114,13 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Library:
     parts = ['#include "opc/core/shape.h"', '#include "opc/core/math.h"']
     for op in ops.EVERY:
         family = Family(op)
-        parts += [abi.attribute_struct(family), 'extern "C" {', abi.prototypes(family), "}", shape_c.definitions(family, op)]
+        parts += [
+            described.attribute_struct(family),
+            'extern "C" {',
+            abi.prototypes(family),
+            "}",
+            shape_c.definitions(family, op),
+        ]
         parts.append(
             f'extern "C" OPC_EXPORT int32_t {op.name}_begin(const DLTensor *const *inputs, DLTensor *const *outputs, '
             f"const {abi.attributes_type(family)} *attributes, const opc_context *context) {{\n"

@@ -9,10 +9,16 @@ extern "C" {
 #endif
 
 typedef struct opc_dual_residual_attributes {
-  double alpha;
+  double alpha; /* by default 1.0 */
 } opc_dual_residual_attributes;
 
-/* Two residuals at once, u = alpha * x - y and v = alpha * y - x. */
+/* Two residuals at once, u = alpha * x - y and v = alpha * y - x.
+ *
+ * inputs[0] x: T[...]
+ * inputs[1] y: T[...]
+ * outputs[0] u: T[...]
+ * outputs[1] v: T[...]
+ * T is float16, bfloat16, float32 or float64 */
 OPC_EXPORT
 int32_t opc_dual_residual(const DLTensor *const *inputs, DLTensor *const *outputs,
                           const opc_dual_residual_attributes *attributes, const opc_context *context);
@@ -20,7 +26,13 @@ OPC_EXPORT
 int32_t opc_dual_residual_infer(const DLTensor *const *inputs, const opc_dual_residual_attributes *attributes,
                                 opc_tensor_type *outputs, const opc_context *context);
 
-/* Gradient of dual_residual; see opc/abi.h. */
+/* Gradient of dual_residual; see opc/abi.h.
+ *
+ * inputs[0] d_u: T[...], or NULL
+ * inputs[1] d_v: T[...], or NULL
+ * outputs[0] d_x: T[...], or NULL
+ * outputs[1] d_y: T[...], or NULL
+ * T is float16, bfloat16, float32 or float64 */
 OPC_EXPORT
 int32_t opc_dual_residual_backward(const DLTensor *const *inputs, DLTensor *const *outputs,
                                    const opc_dual_residual_attributes *attributes, const opc_context *context);
@@ -29,7 +41,13 @@ int32_t opc_dual_residual_backward_infer(
     const DLTensor *const *inputs, const opc_dual_residual_attributes *attributes,
     opc_tensor_type *outputs, const opc_context *context);
 
-/* Gradient of the gradient of dual_residual; see opc/abi.h. */
+/* Gradient of the gradient of dual_residual; see opc/abi.h.
+ *
+ * inputs[0] d_d_x: T[...], or NULL
+ * inputs[1] d_d_y: T[...], or NULL
+ * outputs[0] d_d_u: T[...], or NULL
+ * outputs[1] d_d_v: T[...], or NULL
+ * T is float16, bfloat16, float32 or float64 */
 OPC_EXPORT
 int32_t opc_dual_residual_backward_backward(
     const DLTensor *const *inputs, DLTensor *const *outputs,
@@ -39,7 +57,13 @@ int32_t opc_dual_residual_backward_backward_infer(
     const DLTensor *const *inputs, const opc_dual_residual_attributes *attributes,
     opc_tensor_type *outputs, const opc_context *context);
 
-/* Tangent of dual_residual; see opc/abi.h. */
+/* Tangent of dual_residual; see opc/abi.h.
+ *
+ * inputs[0] t_x: T[...], or NULL
+ * inputs[1] t_y: T[...], or NULL
+ * outputs[0] t_u: T[...], or NULL
+ * outputs[1] t_v: T[...], or NULL
+ * T is float16, bfloat16, float32 or float64 */
 OPC_EXPORT
 int32_t opc_dual_residual_jvp(const DLTensor *const *inputs, DLTensor *const *outputs,
                               const opc_dual_residual_attributes *attributes, const opc_context *context);
@@ -48,7 +72,13 @@ int32_t opc_dual_residual_jvp_infer(
     const DLTensor *const *inputs, const opc_dual_residual_attributes *attributes,
     opc_tensor_type *outputs, const opc_context *context);
 
-/* Tangent of the gradient of dual_residual; see opc/abi.h. */
+/* Tangent of the gradient of dual_residual; see opc/abi.h.
+ *
+ * inputs[0] t_d_u: T[...], or NULL
+ * inputs[1] t_d_v: T[...], or NULL
+ * outputs[0] t_d_x: T[...], or NULL
+ * outputs[1] t_d_y: T[...], or NULL
+ * T is float16, bfloat16, float32 or float64 */
 OPC_EXPORT
 int32_t opc_dual_residual_backward_jvp(
     const DLTensor *const *inputs, DLTensor *const *outputs,

@@ -2,7 +2,6 @@
 """What the plugin class of an op needs beside TensorRT: its library through ctypes, and sizes as expressions."""
 
 import ctypes
-from pathlib import Path
 
 import numpy as np
 import tensorrt as trt
@@ -42,9 +41,9 @@ class Tensor(ctypes.Structure):
     )
 
 
-def loaded(name, path=None):
-    """Return a library of plugins: that of a path, or the one that build.sh has made."""
-    library = ctypes.CDLL(str(path or Path(__file__).with_name("build") / name))
+def loaded(path):
+    """Return the library of plugins at a path."""
+    library = ctypes.CDLL(str(path))
     library.opc_plugin_message.restype = ctypes.c_char_p
     library.opc_plugin_create.restype = ctypes.c_void_p
     library.opc_plugin_workspace.restype = ctypes.c_int64

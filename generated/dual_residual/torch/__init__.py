@@ -26,6 +26,7 @@ _raw = _operators.dual_residual.raw._op
 _compiler = torch.compiler
 _is_dynamo_compiling = torch.compiler.is_dynamo_compiling
 _transforms_active = _dispatch.transforms_active
+_is_tracing = _dispatch.is_tracing
 _any_requires_grad = _dispatch.any_requires_grad
 _grad_enabled = _dispatch.grad_enabled
 _sharding.register_when_imported()
@@ -78,6 +79,7 @@ def dual_residual(
         or _compiler._is_compiling_flag
         or _transforms_active()
         or _forward_ad._current_level >= 0
+        or _is_tracing()
         or (_any_requires_grad(x, y) and _grad_enabled())
         or _is_any_autocast_enabled()
     ):

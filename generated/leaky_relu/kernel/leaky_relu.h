@@ -9,10 +9,14 @@ extern "C" {
 #endif
 
 typedef struct opc_leaky_relu_attributes {
-  double alpha;
+  double alpha; /* by default 0.01 */
 } opc_leaky_relu_attributes;
 
-/* x where x >= 0, alpha * x elsewhere. */
+/* x where x >= 0, alpha * x elsewhere.
+ *
+ * inputs[0] x: T[...]
+ * outputs[0] y: T[...]
+ * T is float16, bfloat16, float32 or float64 */
 OPC_EXPORT
 int32_t opc_leaky_relu(const DLTensor *const *inputs, DLTensor *const *outputs,
                        const opc_leaky_relu_attributes *attributes, const opc_context *context);
@@ -20,7 +24,12 @@ OPC_EXPORT
 int32_t opc_leaky_relu_infer(const DLTensor *const *inputs, const opc_leaky_relu_attributes *attributes,
                              opc_tensor_type *outputs, const opc_context *context);
 
-/* Gradient of leaky_relu; see opc/abi.h. */
+/* Gradient of leaky_relu; see opc/abi.h.
+ *
+ * inputs[0] x: T[...]
+ * inputs[1] d_y: T[...]
+ * outputs[0] d_x: T[...], or NULL
+ * T is float16, bfloat16, float32 or float64 */
 OPC_EXPORT
 int32_t opc_leaky_relu_backward(const DLTensor *const *inputs, DLTensor *const *outputs,
                                 const opc_leaky_relu_attributes *attributes, const opc_context *context);
@@ -29,7 +38,13 @@ int32_t opc_leaky_relu_backward_infer(
     const DLTensor *const *inputs, const opc_leaky_relu_attributes *attributes,
     opc_tensor_type *outputs, const opc_context *context);
 
-/* Gradient of the gradient of leaky_relu; see opc/abi.h. */
+/* Gradient of the gradient of leaky_relu; see opc/abi.h.
+ *
+ * inputs[0] x: T[...]
+ * inputs[1] d_d_x: T[...]
+ * outputs[0] d_x: T[...], or NULL
+ * outputs[1] d_d_y: T[...], or NULL
+ * T is float16, bfloat16, float32 or float64 */
 OPC_EXPORT
 int32_t opc_leaky_relu_backward_backward(
     const DLTensor *const *inputs, DLTensor *const *outputs,
@@ -39,7 +54,12 @@ int32_t opc_leaky_relu_backward_backward_infer(
     const DLTensor *const *inputs, const opc_leaky_relu_attributes *attributes,
     opc_tensor_type *outputs, const opc_context *context);
 
-/* Tangent of leaky_relu; see opc/abi.h. */
+/* Tangent of leaky_relu; see opc/abi.h.
+ *
+ * inputs[0] x: T[...]
+ * inputs[1] t_x: T[...]
+ * outputs[0] t_y: T[...], or NULL
+ * T is float16, bfloat16, float32 or float64 */
 OPC_EXPORT
 int32_t opc_leaky_relu_jvp(const DLTensor *const *inputs, DLTensor *const *outputs,
                            const opc_leaky_relu_attributes *attributes, const opc_context *context);
@@ -47,7 +67,13 @@ OPC_EXPORT
 int32_t opc_leaky_relu_jvp_infer(const DLTensor *const *inputs, const opc_leaky_relu_attributes *attributes,
                                  opc_tensor_type *outputs, const opc_context *context);
 
-/* Tangent of the gradient of leaky_relu; see opc/abi.h. */
+/* Tangent of the gradient of leaky_relu; see opc/abi.h.
+ *
+ * inputs[0] x: T[...]
+ * inputs[1] t_x: T[...], or NULL
+ * inputs[2] t_d_y: T[...], or NULL
+ * outputs[0] t_d_x: T[...], or NULL
+ * T is float16, bfloat16, float32 or float64 */
 OPC_EXPORT
 int32_t opc_leaky_relu_backward_jvp(const DLTensor *const *inputs, DLTensor *const *outputs,
                                     const opc_leaky_relu_attributes *attributes, const opc_context *context);

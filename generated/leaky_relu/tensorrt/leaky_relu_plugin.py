@@ -4,6 +4,7 @@
 LeakyReluPluginCreator is what TensorRT's registry takes.
 """
 
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -14,7 +15,8 @@ try:
 except ImportError:  # the folder is on the path
     import support
 
-LIBRARY = "libleaky_relu_tensorrt.so"
+# Plugins of several ops share the module `support` where their folders are on the path.
+LIBRARY = Path(__file__).with_name("build") / "libleaky_relu_tensorrt.so"
 FORMAT = 1
 
 # Attributes: the type of their field, and their defaults (None where one must be given).
@@ -58,7 +60,7 @@ class LeakyReluPlugin(
         self.plugin_namespace = ""
         self.num_outputs = OUTPUTS
         self.given = list(fields)
-        self.core = support.Core(support.loaded(LIBRARY, path), self.given, saved)
+        self.core = support.Core(support.loaded(path or LIBRARY), self.given, saved)
         self.path = path
         self.places = None
         self.varies = True

@@ -26,6 +26,7 @@ _raw = _operators.leaky_relu.raw._op
 _compiler = torch.compiler
 _is_dynamo_compiling = torch.compiler.is_dynamo_compiling
 _transforms_active = _dispatch.transforms_active
+_is_tracing = _dispatch.is_tracing
 _grad_enabled = _dispatch.grad_enabled
 _sharding.register_when_imported()
 
@@ -72,6 +73,7 @@ def leaky_relu(x: Tensor, alpha: float = 0.01, *, out: Tensor | None = None) -> 
         or _compiler._is_compiling_flag
         or _transforms_active()
         or _forward_ad._current_level >= 0
+        or _is_tracing()
         or recorded
     ):
         return _op(x, alpha)

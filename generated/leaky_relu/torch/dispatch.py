@@ -23,6 +23,7 @@ is_compiling = torch.compiler.is_compiling
 grad_enabled = torch.is_grad_enabled
 any_requires_grad = torch._C._any_requires_grad
 transforms_active = torch._C._are_functorch_transforms_active
+is_tracing = torch._C._is_tracing
 _below_autograd = torch._C._AutoDispatchBelowAutograd
 _after_autograd = torch._C._after_autograd_keyset
 
@@ -92,6 +93,7 @@ def tracked(*arguments: Any) -> bool:
         is_compiling()
         or transforms_active()
         or forward_ad._current_level >= 0
+        or is_tracing()
         or (any_requires_grad(*arguments) and grad_enabled())
     )
 

@@ -75,7 +75,9 @@ class JaxBackend(Backend):
 
     def wheel(self, family: Family) -> WheelPart:
         """Return the library of handlers; importing the module registers them with XLA, which exported programs ask for."""
-        return WheelPart((library_path(family),), (f"jax{VERSIONS}",), registers=True)
+        about = "Return what jax.export is to be given as `disabled_checks`, so that it lets programs with these ops through."
+        checks = ("jax_export_checks", "EXPORT_CHECKS", about)
+        return WheelPart((library_path(family),), (f"jax{VERSIONS}",), registers=True, joined=(checks,))
 
     def session(self, family: Family, package: Path) -> JaxSession:
         """Load the built package.

@@ -77,6 +77,13 @@ class Frameworks:
         """Return the path of a library in an op's folder, of the joint one for ``."""
         return str(Path(__file__).parent.joinpath("_ops", op, path))
 
+    def joined(self, name: str, attribute: str) -> tuple[Any, ...]:
+        """Return what a tuple of a framework's module has for each op, of all ops."""
+        modules = (
+            self._module(op, name) for op, has in self._ops.items() if name in has
+        )
+        return tuple(x for module in modules for x in getattr(module, attribute))
+
     def _owner(self, value: Any) -> str:
         """Return the framework that a value is a tensor of; empty for none."""
         # A number may be a symbol to torch.compile, and a tensor one of several

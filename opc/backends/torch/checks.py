@@ -244,6 +244,28 @@ class TorchChecks(GradientChecks):
         compiled = torch.compile(total, fullgraph=True, backend="aot_eager")
         assert_equal(gradients(compiled), gradients(total), "compiled gradient")
 
+    @check("torch.jit.trace", has_gradient)
+    def trace(self) -> None:
+        """A traced function has the gradients of the plain one, whether or not they were recorded when it was traced."""
+        import torch
+
+        total, tensors = self.scalar(self.differentiated_sample(times=2))
+        leaves = self.leaves(self.differentiated_sample(times=2))
+
+        def arguments(recorded: bool = True) -> tuple[Tensor, ...]:
+            return tuple(t.detach().clone().requires_grad_(recorded and i in leaves) for i, t in enumerate(tensors))
+
+        def gradients(function: Callable[..., Tensor]) -> tuple[Tensor, ...]:
+            given = arguments()
+            found: tuple[Tensor, ...] = torch.autograd.grad(function(*given), [given[i] for i in leaves])
+            return found
+
+        for recorded in (False, True):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                traced = torch.jit.trace(total, arguments(recorded))
+            assert_equal(gradients(traced), gradients(total), "traced gradient")
+
     def _module(self, given: Sample) -> tuple[torch.nn.Module, tuple[Tensor, ...]]:
         import torch
 

@@ -16,7 +16,7 @@ from opc.backends import registry
 from opc.backends.base import Backend
 from opc.backends.kernel.target import target
 from opc.backends.package import BUILD
-from opc.build import builder, manifest, toolchain
+from opc.build import builder, manifest, toolchain, twins
 from opc.build.wheels import archive, examples, joint, module, tags
 from opc.build.wheels import proof as proofs
 from opc.build.wheels.metadata import metadata, wheel_file
@@ -156,6 +156,7 @@ def _generated(
 
 def _families(specs: Sequence[Path]) -> list[Family]:
     """Return the family of each spec; mistakes of all specs are told at once."""
+    twins.refuse(specs)
     found: list[Family] = []
     mistakes: list[Diagnostic] = []
     told = Told()
@@ -165,8 +166,8 @@ def _families(specs: Sequence[Path]) -> list[Family]:
         except SpecError as error:
             mistakes += told.new(error.diagnostics)
     names = [file.name for file in dict.fromkeys(file_of(path) for path in specs)]
-    twins = sorted({name for name in names if names.count(name) > 1})
-    mistakes += [Diagnostic(f"two specs are called {name}", hint="rename one of them") for name in twins]
+    alike = sorted({name for name in names if names.count(name) > 1})
+    mistakes += [Diagnostic(f"two specs are called {name}", hint="rename one of them") for name in alike]
     if mistakes:
         raise SpecError(mistakes)
     return found

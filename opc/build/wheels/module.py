@@ -30,11 +30,12 @@ class Carried:
 
 @dataclass(frozen=True, slots=True)
 class _Function:
-    """A function of the module beside the ops: its head, its documentation and what it returns."""
+    """A function of the module beside the ops: its head, its documentation, what it returns and the type of that."""
 
     head: str
     about: str
     value: str
+    type: str = "str"
 
 
 def sources(project: Project, ops: Sequence[Carried], backends: Sequence[Backend], joint: Mapping[str, str]) -> dict[str, str]:
@@ -43,7 +44,7 @@ def sources(project: Project, ops: Sequence[Carried], backends: Sequence[Backend
     Raises:
         SpecError: when an op has the name of something else in the module.
     """
-    libraries = list(_libraries(ops, backends, joint))
+    libraries = [*_libraries(ops, backends, joint), *_joined(ops, backends)]
     _refuse_clashes(ops, [f.head.partition("(")[0] for f in libraries])
     about = docstring(f"{project.summary or f'The ops of {project.name}.'}\n\n{_listed(ops)}")
     names = tuple_of([quoted(n) for n in sorted([c.family.name for c in ops] + [f.head.partition("(")[0] for f in libraries])])
@@ -85,11 +86,11 @@ def _init(
 
 def _stubs(ops: Sequence[Carried], libraries: Sequence[_Function], about: str, exported: str) -> str:
     """Return the text of the stubs, from the same signatures and documentation that the functions have."""
-    functions = [stub(c.family.forward) for c in ops]
-    text = "\n".join(functions)
+    others = "\n".join(f"\ndef {f.head} -> {f.type}:\n{docstring(f.about, 4)}" for f in libraries)
+    text = "\n".join(stub(c.family.forward) for c in ops)
     lines = [f"{HEADER}{about}", ""]
     lines += ["from collections.abc import Sequence"] if "Sequence[" in text else []
-    lines += ["from typing import Any, TypeVar" if "DTypeLike" in text else "from typing import TypeVar"]
+    lines += ["from typing import Any, TypeVar" if "DTypeLike" in text or "[Any" in others else "from typing import TypeVar"]
     lines += [
         "",
         exported,
@@ -99,10 +100,7 @@ def _stubs(ops: Sequence[Carried], libraries: Sequence[_Function], about: str, e
     ]
     lines += ["DTypeLike = Any"] if "DTypeLike" in text else []
     lines += ["__version__: str", "", text.rstrip("\n")]
-    lines += [
-        f"\ndef {f.head} -> {'str' if f.value.startswith('_') else 'tuple[str, ...]'}:\n{docstring(f.about, 4)}"
-        for f in libraries
-    ]
+    lines += [others] if others else []
     return "\n".join(lines) + "\n"
 
 
@@ -119,8 +117,17 @@ def _libraries(ops: Sequence[Carried], backends: Sequence[Backend], joint: Mappi
             found += [_Function(f"{b.name}_library()", f"Return the path of the library for {b.title}.", calls[0])]
         elif calls:
             about = f"Return the paths of the libraries for {b.title}, one an op."
-            found += [_Function(f"{b.name}_libraries()", about, tuple_of(calls).render(4, 0, 7))]
+            found += [_Function(f"{b.name}_libraries()", about, tuple_of(calls).render(4, 0, 7), "tuple[str, ...]")]
     return found
+
+
+def _joined(ops: Sequence[Carried], backends: Sequence[Backend]) -> list[_Function]:
+    """Return the functions that join what backends' modules have for each op."""
+    held = dict.fromkeys((b.name, *one) for b in backends for c in ops if b.name in c.parts for one in c.parts[b.name].joined)
+    return [
+        _Function(f"{name}()", about, f"_frameworks.joined({quoted(backend)}, {quoted(attribute)})", "tuple[Any, ...]")
+        for backend, name, attribute, about in held
+    ]
 
 
 def _registers(op: Carried, backend: Backend) -> bool:

@@ -37,12 +37,16 @@ def message_literal(text: str) -> str:
     return string_literal(in_words(text))
 
 
+def commented(text: str) -> str:
+    """Return `text` as it may stand in a comment, which it neither ends nor begins."""
+    clean = " ".join((text if text.isprintable() else "".join(c if c.isprintable() else " " for c in text)).split())
+    return clean.replace("*/", "* /").replace("/*", "/ *").replace("??/", "?? /")
+
+
 @lru_cache(maxsize=1 << 12)
 def comment(text: str, indent: int = 0) -> str:
     """Return `text` as a block comment, indented by `indent` spaces, without a final line break."""
-    clean = " ".join((text if text.isprintable() else "".join(c if c.isprintable() else " " for c in text)).split())
-    clean = clean.replace("*/", "* /").replace("/*", "/ *").replace("??/", "?? /")
     margin = " " * indent
-    whole, width = f"{clean} */", WIDTH - indent - 3
+    whole, width = f"{commented(text)} */", WIDTH - indent - 3
     lines = [whole] if len(whole) <= width else textwrap.wrap(whole, width)
     return "\n".join(f"{margin}{'/* ' if i == 0 else ' * '}{line}" for i, line in enumerate(lines))

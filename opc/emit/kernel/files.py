@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from functools import cached_property
 
-from opc.emit.abi import attribute_struct, attributes_type, header_path, infer_prototype, kernel_prototype
+from opc.emit.abi import attributes_type, header_path, infer_prototype, kernel_prototype
 from opc.emit.cpp.layout import ARGUMENTS, wrap
 from opc.emit.cpp.loops import KernelText
 from opc.emit.cpp.text import comment
 from opc.emit.dtypes import c_compute, c_storage
+from opc.emit.kernel.described import about, attribute_struct
 from opc.emit.kernel.entry import EntryText, has_small
 from opc.emit.kernel.instances import called_alone, extents, instances
 from opc.emit.kernel.native import header_path as native_header_path
@@ -158,7 +159,7 @@ class _Kernel:
         prototypes = []
         for op in family.ops:
             prototypes.append(
-                f"{comment(_about(family, op.name, op.doc))}\n"
+                f"{about(op, _about(family, op.name, op.doc))}\n"
                 f"OPC_EXPORT\n{kernel_prototype(family, op)};\nOPC_EXPORT\n{infer_prototype(family, op)};"
             )
         body = "\n\n".join([attribute_struct(family), *prototypes])

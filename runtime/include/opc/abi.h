@@ -5,10 +5,11 @@
  *   int32_t opc_NAME(const DLTensor *const *inputs, DLTensor *const *outputs,
  *                    const opc_FORWARD_attributes *attributes, const opc_context *context);
  *
- * inputs and outputs stand in the order of the op's signature. A NULL input is an optional operand that was not given; a NULL
- * output is an optional output that is not wanted, and is not computed. Inputs may have any strides, zero and negative ones
- * included (strides NULL means contiguous); outputs are contiguous and may not overlap other memory that the kernel touches,
- * except where the op is declared in place. Returns OPC_OK, or another opc_code after writing a message to context->message.
+ * inputs and outputs stand in the order of the op's signature, which the comment above each function has. A NULL input is an
+ * optional operand that was not given; a NULL output is an optional output that is not wanted, and is not computed. Inputs may
+ * have any strides, zero and negative ones included (strides NULL means contiguous); outputs are contiguous and may not overlap
+ * other memory that the kernel touches, except where the op is declared in place. Returns OPC_OK, or another opc_code after
+ * writing a message to context->message.
  *
  * Beside it stands the function that says what the outputs must look like, which checks the call the same way:
  *

@@ -16,7 +16,7 @@ import pytest
 import opc
 from opc.api import LoadedOp
 from opc.backends.torch.backend import TorchBackend
-from opc.build import builder
+from opc.build import builder, cache
 
 SPEC = """
 op: twice
@@ -73,6 +73,13 @@ def test_mistakes_are_diagnostics(spec: Path, monkeypatch: pytest.MonkeyPatch, t
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("OPC_CACHE_DIR", str(tmp_path / "file/cache"))
     with pytest.raises(opc.SpecError, match=r"cannot make the cache folder.*\n.*set OPC_CACHE_DIR"):
+        opc.load(spec)
+    monkeypatch.setenv("OPC_CACHE_DIR", str(tmp_path / "stands"))
+    spec.write_text(SPEC)
+    place = cache.place(spec.name, spec.read_bytes())
+    place.mkdir(parents=True, exist_ok=True)
+    (place / ".opc").write_text("in the way")
+    with pytest.raises(opc.SpecError, match=r"cannot .*\.opc, which is a file and not a folder\n  hint: set OPC_CACHE_DIR"):
         opc.load(spec)
     monkeypatch.setenv("OPC_CACHE_DIR", str(tmp_path / "other"))
     monkeypatch.setenv("CXX", "no-such-compiler")

@@ -9,8 +9,9 @@ import onnx
 import pytest
 from onnx import helper
 
+from opc.backends.array_files import load_array
 from opc.backends.onnxruntime.run import run_model
-from opc.diagnostics import SpecError
+from opc.diagnostics import Diagnostics, SpecError
 
 SPEC = """
 op: scaled
@@ -87,6 +88,27 @@ def test_dtype_rank_and_file(tmp_path: Path, spec: Path) -> None:
     assert "is no .npy file of numbers" in refusal(tmp_path, spec, model, x=broken, z=Z)
     objects = npy(tmp_path, "objects", np.array([{}], dtype=object))
     assert "is no .npy file of numbers" in refusal(tmp_path, spec, model, x=objects, z=Z)
+
+
+def test_files_that_are_no_arrays(tmp_path: Path) -> None:
+    """Archives, files cut short, and headers in which bytes are others: each is an array or a mistake, and no traceback."""
+    np.savez(archive := tmp_path / "z.npz", x=X)
+    whole = npy(tmp_path, "x", X).read_bytes()
+    random = np.random.default_rng(0)
+    texts = [archive.read_bytes(), b"", *(whole[:n] for n in range(len(whole)))]
+    for _ in range(2000):
+        changed = bytearray(whole)
+        for k in random.integers(0, len(changed) - X.nbytes, random.integers(1, 5)):
+            changed[k] = random.choice([*b"(){'\"\n 9,L", random.integers(0, 256)])
+        texts.append(bytes(changed))
+    read = 0
+    for text in texts:
+        (tmp_path / "x.npy").write_bytes(text)
+        found = Diagnostics()
+        array = load_array("x", tmp_path / "x.npy", "float32", found)
+        assert (array is None) == found.has_errors
+        read += array is not None
+    assert 0 < read < len(texts) / 2
 
 
 def test_an_op_without_spec(tmp_path: Path, spec: Path) -> None:

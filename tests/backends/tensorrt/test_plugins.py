@@ -13,7 +13,7 @@ from opc.ir.op import Family
 from opc.pipeline import load_family
 from tests.narrow import narrow, only
 
-from .built import build, run_apart, written
+from .built import build, family_of, run_apart, written
 
 pytestmark = pytest.mark.rotating("file", seconds=11)
 
@@ -119,6 +119,30 @@ for wrong in ({"axis": 5}, {"axis": 0.5}):
         print("refused", error)
 """
 
+SEVERAL = """
+import ctypes
+import sys
+import tensorrt_dispatch_bindings as trt
+
+sys.modules["tensorrt"] = trt
+sys.path[:0] = sys.argv[1:]
+import gather_plugin
+import softmax_plugin
+
+
+def loaded(path):
+    print(path)
+    raise OSError
+
+
+ctypes.CDLL = loaded
+for module, kind in ((softmax_plugin, "Softmax"), (gather_plugin, "Gather")):
+    try:
+        getattr(module, kind + "Plugin")()
+    except OSError:
+        pass
+"""
+
 REFUSED = """\
 refused softmax: axis = 7 is out of range: x has 3 axes, so it must be from -3 to 2
 refused softmax: the field axis must be a whole number
@@ -186,6 +210,14 @@ def test_the_plugin_class_on_tensorrts_python(family: Family, package: Path) -> 
         "refused softmax: axis = 5 is out of range: x has 3 axes, so it must be from -3 to 2",
         "refused softmax: the field axis must be a whole number",
     ]
+
+
+def test_plugin_classes_of_several_ops_load_a_library_each(tmp_path: Path) -> None:
+    folders = [tmp_path / name / "tensorrt" for name in ("softmax", "gather")]
+    for folder in folders:
+        written(family_of(folder.parent.name), folder.parent)
+    loaded = [str(f / "build" / f"lib{f.parent.name}_tensorrt.so") for f in folders]
+    assert run_apart(SEVERAL, *folders).splitlines() == loaded
 
 
 def test_versions_have_declarations() -> None:

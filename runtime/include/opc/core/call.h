@@ -9,10 +9,11 @@
 
 namespace opc {
 
-/* The bytes a tensor's elements lie in: [begin, end), empty for no elements. */
+/* The bytes a tensor's elements lie in: [begin, end), empty for no elements; and why they can't lie there, or NULL. */
 struct extent {
   const char *begin;
   const char *end;
+  const char *fault;
 };
 
 static inline extent extent_of(const DLTensor &tensor) {
@@ -20,15 +21,21 @@ static inline extent extent_of(const DLTensor &tensor) {
   int64_t low = 0;
   int64_t high = 1;
   int64_t contiguous = 1;
+  bool beyond = false;
   for (int32_t i = tensor.ndim - 1; i >= 0; --i) {
     const int64_t size = tensor.shape[i];
-    if (size == 0) return {data, data};
-    const int64_t reach = (size - 1) * (tensor.strides != nullptr ? tensor.strides[i] : contiguous);
-    (reach < 0 ? low : high) += reach;
-    contiguous *= size;
+    if (size == 0) return {data, data, nullptr};
+    int64_t reach, &end = (tensor.strides != nullptr && tensor.strides[i] < 0) ? low : high;
+    beyond |= __builtin_mul_overflow(size - 1, tensor.strides != nullptr ? tensor.strides[i] : contiguous, &reach);
+    beyond |= __builtin_add_overflow(end, reach, &end);
+    beyond |= __builtin_mul_overflow(contiguous, size, &contiguous);
   }
   const int64_t item = itemsize(tensor.dtype);
-  return {data + low * item, data + high * item};
+  beyond |= __builtin_mul_overflow(low, item, &low);
+  beyond |= __builtin_mul_overflow(high, item, &high);
+  if (beyond) return {data, data, "has more elements than 64 bits count"};
+  if (tensor.data == nullptr) return {data, data, "has elements, but no data"};
+  return {data + low, data + high, nullptr};
 }
 
 static inline bool overlap(const extent &a, const extent &b) { return a.begin < b.end && b.begin < a.end; }
@@ -54,16 +61,22 @@ struct inplace_pair {
   int32_t input;
 };
 
-/* Refuses outputs that overlap inputs, other than the pairs declared in place, or each other. `names` are the inputs' and then the
- * outputs' names. */
+/* Refuses tensors whose elements can't be where they are said to be, and outputs that overlap inputs, other than the pairs declared in
+ * place, or each other. `names` are the inputs' and then the outputs' names. */
 static inline int32_t check_overlap(const char *op, const char *const *names, const DLTensor *const *inputs, int32_t input_count,
                                     DLTensor *const *outputs, int32_t output_count, const inplace_pair *pairs,
                                     int32_t pair_count, const opc_context *context) {
   for (int32_t o = 0; o < output_count; ++o) {
     if (outputs[o] == nullptr) continue;
     const extent written = extent_of(*outputs[o]);
+    if (written.fault != nullptr) {
+      return fail(context, OPC_INVALID_ARGUMENT, "%s: the output %s %s", op, names[input_count + o], written.fault);
+    }
     for (int32_t i = 0; i < input_count; ++i) {
-      if (inputs[i] == nullptr || !overlap(written, extent_of(*inputs[i]))) continue;
+      if (inputs[i] == nullptr) continue;
+      const extent read = extent_of(*inputs[i]);
+      if (read.fault != nullptr) return fail(context, OPC_INVALID_ARGUMENT, "%s: %s %s", op, names[i], read.fault);
+      if (!overlap(written, read)) continue;
       bool allowed = false;
       for (int32_t p = 0; p < pair_count; ++p) {
         allowed = allowed || (pairs[p].output == o && pairs[p].input == i && same_memory(*outputs[o], *inputs[i]));
