@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 from opc.backends.base import BuildStep, Compile, Link, Script
 from opc.backends.kernel.backend import KernelBackend
 from opc.backends.templates import environment
-from opc.build.toolchain import C_FLAGS, CXX_FLAGS, SILENT_FLAGS
+from opc.build.toolchain import C_FLAGS, CXX_FLAGS, EXACT_LINK_FLAGS, SILENT_FLAGS
 from opc.build.wheels.module import OPS, Carried
 from opc.build.wheels.project import Project
 from opc.records import dataclass
@@ -110,6 +110,7 @@ def text(
             joint_place=f"{project.module}/{OPS}",
             cxx_flags=_flags((*CXX_FLAGS, *SILENT_FLAGS)),
             c_flags=_flags((*C_FLAGS[2:], *SILENT_FLAGS)),
+            link_flags=_flags(EXACT_LINK_FLAGS),
         )
     )
 
