@@ -8,8 +8,9 @@ from pathlib import PurePosixPath
 
 from opc.backends.base import BuildStep, Compile, Link, Script
 from opc.backends.kernel.backend import KernelBackend
+from opc.backends.kernel.exact import EXACT_LINK_FLAGS
 from opc.backends.templates import environment
-from opc.build.toolchain import C_FLAGS, CXX_FLAGS, EXACT_LINK_FLAGS, SILENT_FLAGS
+from opc.build.toolchain import C_FLAGS, CXX_FLAGS, SILENT_FLAGS
 from opc.build.wheels.module import OPS, Carried
 from opc.build.wheels.project import Project
 from opc.records import dataclass
