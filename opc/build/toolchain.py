@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from opc.backends.kernel import target as targets
+from opc.backends.kernel.exact import EXACT_FLAGS, EXACT_LINK_FLAGS
 from opc.backends.kernel.target import Target, machine_named, target
 from opc.config import Config
 from opc.diagnostics import Diagnostic, SpecError
@@ -36,14 +37,6 @@ NAMES: tuple[str, ...] = (
 )  # fmt: skip
 """The names a compiler is looked for under, the preferred first."""
 
-EXACT_FLAGS = (
-    *("-fno-fast-math", "-fno-unsafe-math-optimizations", "-fno-finite-math-only", "-fno-associative-math"),
-    *("-fno-reciprocal-math", "-fsigned-zeros", "-fno-trapping-math", "-fno-math-errno", "-ffp-contract=off"),
-)
-"""What keeps operations what the source says, also behind flags of a user that relax them: with `-ffast-math` there would be no
-NaN and no rounded rest of a sum. By default GCC keeps the exact trap behaviour of a comparison and then does not vectorise it: a
-leaky_relu runs twenty times slower. Contraction is off so that every backend and the oracle round alike. The last three stand
-behind the first, which set them anew."""
 CXX_FLAGS = ("-std=c++17", "-O3", "-fPIC", "-fvisibility=hidden", *EXACT_FLAGS)
 SILENT_FLAGS = ("-w", "-Wno-pedantic")
 """Nobody is shown warnings about generated code and frameworks' headers, and a user's `-Werror` is not meant for them."""
@@ -143,8 +136,7 @@ def _probe(command: tuple[str, ...], config: Config) -> Toolchain | Diagnostic:
     built = target()
     machine = _machine_flags(built)
     flags = (*machine, *_from_environment("CXXFLAGS"), *config.cxxflags)
-    # Linked with relaxed arithmetic, a library has all of the process take small numbers for 0 as soon as it is loaded.
-    link = (*_link_flags(built), *machine, *_from_environment("LDFLAGS"), *EXACT_FLAGS[:2])
+    link = (*_link_flags(built), *machine, *_from_environment("LDFLAGS"), *EXACT_LINK_FLAGS)
     try:
         status = os.stat(command[0])
         key = (command, status.st_ino, status.st_size, status.st_mtime_ns, flags, link, built, os.environ.get("PATH"))

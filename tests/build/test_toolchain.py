@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from opc import config
+from opc.backends.kernel.exact import EXACT_FLAGS
 from opc.backends.kernel.target import PLATFORM
 from opc.build import toolchain
 from opc.config import Config
@@ -49,7 +50,7 @@ def test_environment_wins_over_settings(monkeypatch: pytest.MonkeyPatch, tmp_pat
     monkeypatch.setenv("CXXFLAGS", "-DA='b c'")
     found = toolchain.find(Config(cxx="no-such-compiler", cxxflags=("-DMORE",)))
     assert found.command == (mine, "-O1")
-    behind = (*toolchain.SILENT_FLAGS, *toolchain.EXACT_FLAGS)
+    behind = (*toolchain.SILENT_FLAGS, *EXACT_FLAGS)
     assert found.cxx_flags[-2 - len(behind) :] == ("-DA=b c", "-DMORE", *behind)
 
 

@@ -122,9 +122,14 @@ def test_the_wheel_without_opc(sdist: Path, tools: dict[str, str], tmp_path: Pat
 
 @pytest.mark.rotating
 def test_a_program_in_cpp_links_the_library(sources: Path, tools: dict[str, str], tmp_path: Path) -> None:
-    run("cmake", "-S", sources, "-B", "made", "-G", "Ninja", cwd=tmp_path, environment=tools)
+    # Flags of a user relax no arithmetic, nor that of the process that loads the library; their warnings are for other code.
+    flags = "-ffast-math -Wall -Wextra -Wpedantic -Werror"
+    options = ("-G", "Ninja", f"-DCMAKE_CXX_FLAGS={flags}", "-DCMAKE_SHARED_LINKER_FLAGS=-ffast-math")
+    run("cmake", "-S", sources, "-B", "made", *options, cwd=tmp_path, environment=tools)
     run("cmake", "--build", "made", cwd=tmp_path, environment=tools)
     run("cmake", "--install", "made", "--prefix", tmp_path / "installed", cwd=tmp_path, environment=tools)
+    with (tmp_path / "installed/lib/liblight_ops.so").open("rb") as file:
+        assert "set_fast_math" not in {s.name for s in ELFFile(file).get_section_by_name(".symtab").iter_symbols()}
     # What is installed needs neither the sources nor where they were built.
     shutil.rmtree(tmp_path / "made")
     (tmp_path / "user").mkdir()

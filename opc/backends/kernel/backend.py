@@ -12,6 +12,7 @@ from pathlib import Path
 
 from opc.backends.base import BuildStep, Compile
 from opc.backends.kernel import libraries
+from opc.backends.kernel.exact import EXACT_FLAGS
 from opc.backends.kernel.target import target
 from opc.diagnostics import Diagnostic, SpecError
 from opc.emit.kernel.files import kernel_files
@@ -25,9 +26,7 @@ COMMON_FLAGS = (
     "-fvisibility=hidden",
     "-fno-exceptions",
     "-fno-rtti",
-    "-fno-math-errno",
-    "-fno-trapping-math",
-    "-ffp-contract=off",
+    *EXACT_FLAGS,
     "-fwrapv",  # integer overflow wraps
     "-fno-strict-aliasing",  # rows are moved as bits
 )

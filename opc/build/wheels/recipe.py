@@ -8,6 +8,7 @@ from pathlib import PurePosixPath
 
 from opc.backends.base import BuildStep, Compile, Link, Script
 from opc.backends.kernel.backend import KernelBackend
+from opc.backends.kernel.exact import EXACT_LINK_FLAGS
 from opc.backends.templates import environment
 from opc.build.toolchain import C_FLAGS, CXX_FLAGS, SILENT_FLAGS
 from opc.build.wheels.module import OPS, Carried
@@ -110,6 +111,7 @@ def text(
             joint_place=f"{project.module}/{OPS}",
             cxx_flags=_flags((*CXX_FLAGS, *SILENT_FLAGS)),
             c_flags=_flags((*C_FLAGS[2:], *SILENT_FLAGS)),
+            link_flags=_flags(EXACT_LINK_FLAGS),
         )
     )
 
