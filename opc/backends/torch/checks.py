@@ -228,7 +228,7 @@ class TorchChecks(GradientChecks):
 
     @check("torch.compile gradient", has_gradient)
     def compile_gradient(self) -> None:
-        """A compiled function has the gradients of the plain one."""
+        """A compiled function has the gradients of the plain one, and so has one that `torch.jit.trace` has traced."""
         import torch
 
         torch._dynamo.reset()
@@ -243,9 +243,9 @@ class TorchChecks(GradientChecks):
 
         compiled = torch.compile(total, fullgraph=True, backend="aot_eager")
         assert_equal(gradients(compiled), gradients(total), "compiled gradient")
+        self._traced_gradient()
 
-    @check("torch.jit.trace", has_gradient)
-    def trace(self) -> None:
+    def _traced_gradient(self) -> None:
         """A traced function has the gradients of the plain one, whether or not they were recorded when it was traced."""
         import torch
 

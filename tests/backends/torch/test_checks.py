@@ -24,9 +24,9 @@ from opc.pipeline import compile_text
 from .conftest import COUNTED, Sessions
 
 CALLED = {
-    "counted": ("opcheck", "gradcheck", "hessian", "torch.jit.trace"),
-    "chosen": ("gradcheck", "vmap of grad", "jvp", "torch.compile gradient", "torch.jit.trace"),
-    "placed": ("vmap of grad", "torch.jit.trace"),
+    "counted": ("opcheck", "gradcheck", "hessian", "torch.compile gradient"),
+    "chosen": ("gradcheck", "vmap of grad", "jvp", "torch.compile gradient"),
+    "placed": ("vmap of grad", "torch.compile gradient"),
     "spread": ("hessian",),
 }
 """Checks of ops.
