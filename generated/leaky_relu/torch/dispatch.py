@@ -194,6 +194,11 @@ def _missing(operator: Operator, instead: str) -> NotImplementedError:
     )
 
 
+def tensors_among(inputs: Sequence[Any]) -> list[bool]:
+    """Tell which inputs are tensors, as `refuse_beyond` counts them."""
+    return [isinstance(i, Tensor) for i in inputs]
+
+
 def refuse_beyond(operator: Operator, ctx: Any, *arguments: int) -> None:
     """Refuse the derivative by some arguments where it is asked for.
 

@@ -90,7 +90,7 @@ class LeakyReluBackwardBackward(Derivative):
         ctx.set_materialize_grads(False)
         ctx.save_for_backward(x)
         ctx.attributes = (alpha,)
-        ctx.tensors = [isinstance(i, Tensor) for i in inputs]
+        ctx.tensors = dispatch.tensors_among(inputs)
 
     @staticmethod
     def backward(

@@ -176,7 +176,7 @@ class _Methods:
         if self.masked and rule.jvp:
             lines.append("        ctx.output_mask = output_mask")
         if rule.beyond:
-            lines.append("        ctx.tensors = [isinstance(i, Tensor) for i in inputs]")
+            lines.append("        ctx.tensors = dispatch.tensors_among(inputs)")
         return lines or ["        pass"]
 
     def _backward_signature(self) -> str:
