@@ -144,6 +144,7 @@ def test_overlapping_memory_is_refused(build: Build) -> None:
 
 
 NOWHERE = [
+    (b"", None, (3, 1), "has axes, but no shape"),
     (None, (2, 3), (3, 1), "has elements, but no data"),
     (b"", (2**62, 4), (0, 0), "has more elements than 64 bits count"),
     (b"", (2**40, 2**40, 1), (1, 1, 1), "has more elements than 64 bits count"),
@@ -154,13 +155,13 @@ NOWHERE = [
     (None, (0, 2**62, 4), (1, 1, 1), ""),
     (b"", (1, 2), (2**62, 1), ""),
 ]
-"""Memory, shape and strides of tensors, and why they can't be."""
+"""Memory, shape and strides of tensors, of which those of two axes may have none, and why they can't be."""
 
 
 @pytest.mark.parametrize("operand", ["x", "y"])
 @pytest.mark.parametrize(("data", "shape", "strides", "why"), NOWHERE)
 def test_elements_that_lie_nowhere_are_refused(
-    build: Build, operand: str, data: bytes | None, shape: tuple[int, ...], strides: tuple[int, ...], why: str
+    build: Build, operand: str, data: bytes | None, shape: tuple[int, ...] | None, strides: tuple[int, ...], why: str
 ) -> None:
     family, library = build("leaky_relu")
     kernel = KernelLibrary(family, library)
@@ -168,14 +169,17 @@ def test_elements_that_lie_nowhere_are_refused(
     tensors = {}
     for name in "xy":
         place = None if data is None and name == operand else ctypes.addressof(memory[name])
-        sizes, steps = ((ctypes.c_int64 * len(shape))(*numbers) for numbers in (shape, strides))
+        given = (2, 3) if shape is None else shape
+        sizes, steps = ((ctypes.c_int64 * len(given))(*numbers) for numbers in (given, strides))
+        if shape is None and name == operand:
+            sizes = ctypes.POINTER(ctypes.c_int64)()
         # An output is contiguous.
         steps = steps if name == "x" and operand == "x" else ctypes.POINTER(ctypes.c_int64)()
-        tensors[name] = Tensor(place, 1, 0, len(shape), DataType(2, 32, 1), sizes, steps, 0)
+        tensors[name] = Tensor(place, 1, 0, len(given), DataType(2, 32, 1), sizes, steps, 0)
     attributes = (ctypes.c_double * 1)(0.5)
     pointers = {name: (ctypes.POINTER(Tensor) * 1)(ctypes.pointer(t)) for name, t in tensors.items()}
     code = kernel.library.opc_leaky_relu(pointers["x"], pointers["y"], attributes, ctypes.byref(kernel.context))
-    if why and (operand == "x" or data is None or math.prod(shape) > 2**60):
+    if why and (operand == "x" or data is None or shape is None or math.prod(shape) > 2**60):
         assert code == 1
         assert re.fullmatch(f"leaky_relu: (x|the output y) {why}", kernel.message.value.decode())
     else:

@@ -103,6 +103,7 @@ class matcher {
     if (rank_ < 0 || rank_ > OPC_MAX_RANK) {
       return refuse("%s has %d axes, but at most %d are possible", name, static_cast<int>(rank_), static_cast<int>(OPC_MAX_RANK));
     }
+    if (rank_ > 0 && shape_ == nullptr) return refuse("%s has axes, but no shape", name);
     if (tensor->device.device_type != OPC_TENSOR_DEVICE) return refuse("%s is not in " OPC_TENSOR_PLACE, name);
     for (int32_t i = 0; i < rank_; ++i) {
       if (shape_[i] < 0) return refuse("%s has shape %s", name, shape_text(shape_, rank_).text);
@@ -375,6 +376,7 @@ class matcher {
       return refuse("the output %s has dtype %s, but must have %s", name, dtype_name(element), dtype_name(dtype_of(type.dtype)));
     }
     if (tensor->device.device_type != OPC_TENSOR_DEVICE) return refuse("the output %s is not in " OPC_TENSOR_PLACE, name);
+    if (tensor->ndim > 0 && tensor->shape == nullptr) return refuse("the output %s has axes, but no shape", name);
     bool fits = tensor->ndim == type.ndim;
     for (int32_t i = 0; fits && i < type.ndim; ++i) fits = tensor->shape[i] == type.shape[i];
     if (!fits) {
