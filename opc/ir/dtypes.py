@@ -356,6 +356,11 @@ def candidates(t: ElementType) -> tuple[DType, ...]:
             return tuple(dict.fromkeys(d.accumulator for d in candidates(t.of)))
 
 
+def half_types(t: ValueType) -> tuple[DType, ...]:
+    """Return the floating dtypes of 16 bits that `t` may stand for."""
+    return () if isinstance(t, Weak) else tuple(d for d in candidates(t) if d.row.minifloat is not None and d.row.bits == 16)
+
+
 def resolve(t: ElementType, binding: Binding) -> DType:
     """Return the dtype `t` is stored as under `binding`.
 

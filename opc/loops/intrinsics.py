@@ -25,7 +25,7 @@ HEADERS: Mapping[str, str] = {
         "max_batched_columns columns_at count_lanes exp_below reduce_batch reduce_row batches_rows blend choose key_value "
         "max_key min_key minimum prefetch store_batch store_row store_segments store_values quotient row row_ahead "
         "interleaved_rows scratch_row load_batch load_values values_of extreme key peeled_range row_extreme row_reduction "
-        "row_store"
+        "row_store input_row row_position load widened"
     ),
     "cuda/move": "move_axis",
     "cuda/multiply": "along_points along_terms computed_places digit_of digits digits_of gathered_places multiply_tiles placed",

@@ -37,6 +37,11 @@ DEVICE_PARAMETERS = PARAMETERS | {"described", "whole", "Nest", "Plain", "Tiles"
 """Those of functions on a device, and what they are templates over beside types."""
 
 
+def parameters_of(kernel: Kernel) -> frozenset[str]:
+    """Return the names of a function's parameters, and of the type of the elements that it converts."""
+    return PARAMETERS if kernel.converts is None else PARAMETERS | {f"{kernel.converts.name}_stored"}
+
+
 def named(kernel: Kernel, taken: Iterable[str], parameters: frozenset[str] = PARAMETERS) -> Kernel:
     """Return a function whose variables and views have names of their own, none of which is `taken` or one of its `parameters`.
 

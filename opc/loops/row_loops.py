@@ -39,10 +39,12 @@ NOTHING_AHEAD = Word("opc::nothing_ahead{}")
 @dataclass(frozen=True, slots=True)
 class NontemporalRows:
     """Which rows a stage may store past the caches: pointers to them with the type of an element and the flag, if any, that says
-    whether it is wanted; `segments` are the pointers to operands with one value for each segment of the row."""
+    whether it is wanted; `segments` are the pointers to operands with one value for each segment of the row. Where the loops
+    convert elements, `converted` is the type that these are stored as, with what they read the rows of such inputs by."""
 
     rows: Mapping[str, tuple[ValueType, str]]
     segments: tuple[str, ...] = ()
+    converted: tuple[ValueType, tuple[str, ...]] | None = None
 
 
 def with_row_functions(
@@ -83,9 +85,12 @@ class _Rows:
             elif self.nontemporal is not None and (targets := self._stored(s)) is not None:
                 yield from self._stores(s, targets)
             else:
+                assert self.nontemporal is None or self.nontemporal.converted is None, "such a stage stores rows alone"
                 yield s
 
     def _ahead(self, loop: Loop) -> Expr:
+        if self.nontemporal is not None and self.nontemporal.converted is not None:
+            return call("widened", *map(ref, self.nontemporal.converted[1]))
         return ref(loop.ahead) if loop.ahead else NOTHING_AHEAD
 
     def _reduced(self, loop: Loop, reductions: Mapping[str, Accumulate]) -> Iterator[Statement]:
@@ -131,9 +136,10 @@ class _Rows:
         plain = {name: name.partition("#")[0].removesuffix("_row") for name in targets}
         here = {name: self.fresh(f"{plain[name]}_here") for name in targets}
         stores = {name: self.fresh(f"{plain[name]}_store") for name in targets}
+        stored = () if self.nontemporal.converted is None else (self.nontemporal.converted[0],)
         for name, of in targets.items():
             flag = self.nontemporal.rows[name][1]
-            yield Var(stores[name], Named("opc::row_store", (of, flag or "true")), Init((ref(name),)))
+            yield Var(stores[name], Named("opc::row_store", (of, flag or "true", *stored)), Init((ref(name),)))
 
         def moved(e: Expr) -> Expr:
             if isinstance(e, Local) and e.name in here:
@@ -144,8 +150,9 @@ class _Rows:
             new = (with_own_values(s, tuple(map(moved, own_values(s)))) for s in body)
             return tuple(with_bodies(s, tuple(map(changed, bodies(s)))) for s in new)
 
-        params: tuple[tuple[ReferenceType | str, str], ...] = (
-            ("int64_t", loop.index),
+        index = Named("opc::row_position", (next(iter(targets.values())), *stored)) if stored else "int64_t"
+        params: tuple[tuple[Named | ReferenceType | str, str], ...] = (
+            (index, loop.index),
             *((ReferenceType(of), here[name]) for name, of in targets.items()),
         )
         segments = [s for s in loop.body if isinstance(s, Let) and self._reads_segment(s)]

@@ -22,6 +22,7 @@ NAMES = (
     "peel",
     "nontemporal",
     "segments",
+    "convert",
     "interleave",
     "prefetch",
     "batch",
@@ -136,11 +137,6 @@ class Decisions:
     def schedule(self) -> Schedule:
         """What was decided, in the order in which it is done."""
         return Schedule(tuple(sorted(self.taken, key=lambda t: NAMES.index(t.name))))
-
-    def with_step(self, name: str) -> Schedule:
-        """Return what was decided, with a transformation that another stage's schedule decides."""
-        self.taken[Transformation(name)] = None
-        return self.schedule
 
 
 _ACTIVE: ContextVar[tuple[Override, ...]] = ContextVar("overrides", default=())

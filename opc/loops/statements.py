@@ -257,7 +257,8 @@ class Kernel:
     `operands` are the tensors it takes, in order. `views` are those that it reads, with the type of an element and whether it is
     read in the type that it is stored in. It is a template over `types`. `channel` is the index of the target whose points are
     computed together, where there is one, and with `short_rows` only where these are short. `flags` are bools that each copy of
-    the function knows. `forms` are other functions that it calls where they are better.
+    the function knows. `converts` is the type of the elements that it takes as they are stored, and converts itself, if there is
+    one. `forms` are other functions that it calls where they are better.
     """
 
     form: str
@@ -268,6 +269,7 @@ class Kernel:
     channel: int | None = None
     short_rows: bool = False
     flags: tuple[str, ...] = ()
+    converts: TypeVar | None = None
     schedule: Schedule = field(default_factory=Schedule, compare=False)
     forms: tuple[Form, ...] = ()
     span: Span = field(default=NO_SPAN, compare=False, repr=False)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from opc.ir.expr import Call, Const, Expr, walk
 from opc.ir.op import Op
 from opc.ir.printer import format_expr
-from opc.loops.schedule import Decisions, Override
+from opc.loops.schedule import Decisions, Override, Schedule
 from opc.lower.loop_ir import IndexLoop, Loop, RowAccumulate, RowStage
 from opc.lower.rows.passes import EXPENSIVE
 from opc.lower.rows.peel import with_peeled_points
-from opc.lower.rows.stores import segments, stores_rows, stores_rows_alone
+from opc.lower.rows.stores import converted, segments, stores_rows, stores_rows_alone
 from opc.records import replace
 
 
@@ -25,8 +25,11 @@ def scheduled(op: Op, stage: RowStage, overrides: tuple[Override, ...] = ()) -> 
         found = segments(stage)
         if found:
             decisions.take("segments", *found)
+        of = converted(stage)
+        if of is not None and (once is None or converted(once) == of):
+            decisions.take("convert", of.name)
         if once is not None:
-            once = replace(once, schedule=Decisions(once.name, overrides).with_step("nontemporal"))
+            once = replace(once, schedule=Schedule(tuple(t for t in decisions.taken if t.name in ("nontemporal", "convert"))))
     if once is not None:
         once = _by_passes(once, Decisions(once.name, overrides, dict.fromkeys(once.schedule.steps)))
     stage = replace(stage, once=once, schedule=decisions.schedule)

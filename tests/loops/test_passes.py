@@ -24,6 +24,7 @@ from opc.loops.schedule import overridden, overrides
 from opc.loops.values import call
 from opc.loops.version import version
 from opc.lower.build.context import Nest
+from opc.lower.build.row_kernel import row_kernel
 from opc.lower.build.row_stage import RowLoops
 from opc.lower.build.rows import row_nest
 from opc.lower.loop_ir import NestStage, RowStage, Stage
@@ -31,7 +32,8 @@ from opc.lower.lower import lower
 from opc.pipeline import compile_text
 
 GOLDEN = Path(__file__).parent / "golden"
-HEAD = "op: f\ndomain: opc.test\nversion: 1\ndoc: A test.\ntypes: {T: [float32, float64]}\n"
+ABOUT = "op: f\ndomain: opc.test\nversion: 1\ndoc: A test.\n"
+HEAD = f"{ABOUT}types: {{T: [float32, float64]}}\n"
 
 SHIFTED = "inputs: {x: 'T[N, W]', w: 'T[N]'}\noutputs: {y: 'T[N, W]'}\nkernel: 'y[n, i] = w[n] * pad(x[n, i - 1], 0)'\n"
 OPTIONAL = """\
@@ -49,6 +51,12 @@ shape: {O: (W - 1) // stride + 1}
 kernel: 'y[n, o] = x[n, o*stride]'
 """
 SUMMED = "inputs: {x: 'T[N, W]'}\noutputs: {y: 'T[N]'}\nkernel: 'y[n] = sum[i:W - 1](x[n, i] * x[n, i + 1])'\n"
+HALVES = """\
+types: {T: [float16, float32]}
+inputs: {x: 'T[...]', y: 'T[...]'}
+outputs: {z: 'T[...]'}
+kernel: 'z[...] = x[...] + y[...]'
+"""
 SOFTMAX = """\
 inputs: {x: 'T[..., D]'}
 outputs: {y: 'T[..., D]'}
@@ -59,7 +67,7 @@ kernel: |
 
 
 def stage_of(spec: str) -> tuple[Op, Stage]:
-    (variant,) = lower(compile_text(HEAD + spec, "f.yaml").forward)
+    (variant,) = lower(compile_text((ABOUT if "types:" in spec else HEAD) + spec, "f.yaml").forward)
     return variant.case.op, variant.program.stages[0]
 
 
@@ -124,6 +132,16 @@ def row_functions_case() -> tuple[Body, Body]:
     return body, with_row_functions(body, rows.fresh, lambda e: False, nontemporal)
 
 
+def convert_case() -> tuple[Body, Body]:
+    def body_of(*changes: str) -> Body:
+        with overridden(overrides(changes)):
+            op, stage = stage_of(HALVES)
+            assert isinstance(stage, RowStage)
+            return row_kernel(op, stage).body
+
+    return body_of("-convert"), body_of()
+
+
 def batch_case() -> tuple[Body, Body]:
     rows, stage, body = rows_of(SOFTMAX)
     groups = [s for s in body[0].body if isinstance(s, PassGroup)]
@@ -152,6 +170,7 @@ CASES: dict[str, Callable[[], tuple[Body, Body]]] = {
     "expand": expand_case,
     "interleave": interleave_case,
     "row_functions": row_functions_case,
+    "convert": convert_case,
     "batch": batch_case,
     "bind": bind_case,
     "packs": packs_case,
@@ -175,4 +194,4 @@ def test_every_transformation_has_a_golden_test() -> None:
     others = {"__init__", "intrinsics", "names", "printer", "schedule", "verify", *nodes}
     own = {p.stem for p in folder.glob("*.py")} - others
     renamed = {"row_loops": "row_functions"}
-    assert {renamed.get(n, n) for n in own} == set(CASES) - {"split"}
+    assert {renamed.get(n, n) for n in own} == set(CASES) - {"split", "convert"}

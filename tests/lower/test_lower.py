@@ -35,7 +35,7 @@ kernel: |
 FUSED_LOOPS = """\
 program f
   parallel rows along [...]: f
-    schedule: nontemporal
+    schedule: nontemporal, convert(T)
     read input x: T[...]
     read input y: T[...]
     write output u: T[...]
@@ -106,7 +106,7 @@ program f
         accumulate y_sum: T = sum(x * x)
       store y_sum: T = y_sum
   parallel rows along [...]: f_1
-    schedule: nontemporal
+    schedule: nontemporal, convert(T)
     read input x: T[...]
     read temporary y_sum: T[], once a row
     write output y: T[...]
@@ -147,7 +147,7 @@ kernel: |
 CASES_LOOPS = """\
 program f when mode == 'slow'
   parallel rows along [...]: f_slow
-    schedule: nontemporal
+    schedule: nontemporal, convert(T)
     read input x: T[...]
     write output y: T[...]
     for each point of the row
@@ -155,7 +155,7 @@ program f when mode == 'slow'
 
 program f when mode == 'fast' and flip
   parallel rows along [...]: f_fast_flip
-    schedule: nontemporal
+    schedule: nontemporal, convert(T)
     read input x: T[...]
     write output y: T[...]
     for each point of the row
@@ -163,7 +163,7 @@ program f when mode == 'fast' and flip
 
 program f when mode == 'fast' and not flip
   parallel rows along [...]: f_fast_not_flip
-    schedule: nontemporal
+    schedule: nontemporal, convert(T)
     read input x: T[...]
     write output y: T[...]
     for each point of the row
@@ -246,7 +246,7 @@ program f
     schedule: scatter(v = ids[n])
     y_sum[v] = sum[n:N](1 if ids[n] == v else 0)
   parallel rows along [v:V]: f_1
-    schedule: nontemporal
+    schedule: nontemporal, convert(T)
     read input x: T[v:V]
     read temporary y_sum: int64[v:V]
     write output y: T[v:V]

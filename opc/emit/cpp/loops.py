@@ -15,7 +15,7 @@ from opc.emit.dtypes import c_storage
 from opc.ir.dtypes import DType, TypeVar, Weak
 from opc.ir.expr import NOTHING, Expr, IndexValue
 from opc.ir.op import AttributeKind, Op
-from opc.loops.names import PARAMETERS
+from opc.loops.names import parameters_of
 from opc.loops.nodes import (
     Accumulate,
     Alias,
@@ -112,10 +112,12 @@ class KernelText(ValueText):
         """Return the definition of the function under a name: stages that compute alike are written once."""
         stored = "_stored" if self.kernel.form == "nest" else ""
         flags = self.kernel.flags
-        template = ", ".join([*(f"typename {t.name}{stored}" for t in self.types), *(f"bool {f}" for f in flags)])
+        of = self.kernel.converts
+        types = [*(f"typename {t.name}{stored}" for t in self.types), *(f"bool {f}" for f in flags)]
+        template = ", ".join([*types, *([] if of is None else [f"typename {of.name}_stored = {of.name}"])])
         lines = [f"template <{template}>"] if template else []
         lines.append(self.head + name.join(self.HEAD[self.kernel.form]))
-        chosen = ", ".join([*(t.name for t in self.types), *flags])
+        chosen = ", ".join([*(t.name for t in self.types), *flags, *([] if of is None else [f"{of.name}_stored"])])
         for form in self.kernel.forms:
             callee = f"{form.prefix}{name}{form.suffix}" + (f"<{chosen}>" if chosen else "")
             lines.append(f"  if ({self.expr(form.cond).text}) return {callee}(tile, call);")
@@ -190,7 +192,7 @@ class KernelText(ValueText):
     @property
     def parameters(self) -> frozenset[str]:
         """The names of the function's parameters."""
-        return PARAMETERS
+        return parameters_of(self.kernel)
 
     @cached_property
     def declared(self) -> frozenset[str]:

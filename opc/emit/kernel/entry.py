@@ -21,7 +21,7 @@ from opc.emit.kernel.stages import StageText, by_point
 from opc.emit.shapes.cpp import axis_member, definitions, dim_member, group_member, listed_member, struct_name, type_member
 from opc.ir.affine import Affine, Dim, GroupSize
 from opc.ir.arrangement import arrangement
-from opc.ir.dtypes import TypeVar, candidates
+from opc.ir.dtypes import TypeVar, candidates, half_types
 from opc.ir.expr import Read
 from opc.ir.op import AttributeKind, Family, Group, Op, Operand
 from opc.lower.calls import Calls
@@ -296,8 +296,12 @@ class EntryText(StageText):
         for t in self.op.types if only is None else (t for t in only.case.op.types if t not in self.op.types):
             element = "opc::dtype_int64" if t in self.wide else f"call.{type_member(t.name)}.element"
             computed = ", ".join(f"opc::dtype_{d}" for d in compute_types(t))
-            if len(compute_types(t)) > 1 and any(t in f.types for f in functions if not by_point(f)):
+            rows = [f for f in functions if not by_point(f) and t in f.types]
+            if len(compute_types(t)) > 1 and any(f.kernel.converts != t for f in rows):
                 yield f"  const int32_t index_{t.name} = opc::type_index<{computed}>({element});"
+            if any(f.kernel.converts == t for f in rows):
+                halves = ", ".join(f"opc::dtype_{d}" for d in half_types(t))
+                yield f"  const int32_t row_{t.name} = opc::row_index<{computed}, {halves}>({element});"
             stored = ", ".join(f"opc::dtype_{d}" for d in t.dtypes)
             if len(t.dtypes) > 1 and any(t in f.types for f in functions if by_point(f)):
                 yield f"  const int32_t stored_{t.name} = opc::stored_index<{stored}>({element});"

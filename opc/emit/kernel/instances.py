@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import product
 
-from opc.emit.cpp.expressions import compute_types
 from opc.emit.cpp.loops import KernelText
 from opc.emit.dtypes import c_storage
-from opc.emit.kernel.stages import by_point
+from opc.emit.kernel.stages import by_point, row_types
 from opc.ir.dtypes import DType, TypeVar
 from opc.ir.op import Op
 from opc.lower.loop_ir import RowStage, Stage
@@ -19,8 +18,8 @@ _MOST_OUTPUTS = 8
 
 
 def combinations(tile: KernelText) -> list[list[DType]]:
-    """Return the dtypes each type variable is instantiated for: compute types for rows, stored types for nests of points."""
-    return [list(t.dtypes if by_point(tile) else compute_types(t)) for t in tile.types]
+    """Return the dtypes each type variable is instantiated for: those of rows, and stored types for nests of points."""
+    return [list(t.dtypes if by_point(tile) else row_types(tile, t)) for t in tile.types]
 
 
 def extents(tile: KernelText) -> str:
@@ -66,13 +65,20 @@ def instances(function: str, tile: KernelText, alone: tuple[bool, ...], wide: tu
     flags: list[list[bool] | None] = [[True] * count]
     flags += [[i == n for i in range(count)] if alone[n] else None for n in range(count)]
 
-    def build(types: list[str], rest: list[list[DType]]) -> str:
+    def build(types: list[str], rest: list[list[DType]], stored: tuple[str, ...] = ()) -> str:
         if rest:
-            some = (DType.INT64,) if tile.types[len(types)] in wide else rest[0]
-            return _joined([build([*types, c_storage(d)], rest[1:]) if d in some else "{}" for d in rest[0]])
+            of = tile.types[len(types)]
+            some = (DType.INT64,) if of in wide else rest[0]
+            parts = []
+            for d in rest[0]:
+                converts = of == tile.kernel.converts and d.compute is not d
+                computed = c_storage(d.compute if converts else d)
+                own = (c_storage(d),) if converts else stored
+                parts.append(build([*types, computed], rest[1:], own) if d in some else "{}")
+            return _joined(parts)
         parts = []
         for wanted in flags:
-            arguments = ", ".join([*types, *("true" if w else "false" for w in wanted or ())])
+            arguments = ", ".join([*types, *("true" if w else "false" for w in wanted or ()), *stored])
             parts.append("nullptr" if wanted is None else function + (f"<{arguments}>" if arguments else ""))
         return _joined(parts)
 

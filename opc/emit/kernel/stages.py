@@ -10,8 +10,9 @@ from opc.emit.cpp.loops import KernelText
 from opc.emit.cpp.scalars import CppScalarText
 from opc.emit.cpp.text import message_literal
 from opc.emit.kernel.nests import dtype_text, row_nest_lines, tensor_text
-from opc.emit.shapes.cpp import dim_member, group_member
+from opc.emit.shapes.cpp import dim_member, group_member, type_member
 from opc.ir.affine import Dim
+from opc.ir.dtypes import DType, TypeVar, half_types
 from opc.ir.expr import ELLIPSIS, has_reduction
 from opc.ir.op import Group, Op
 from opc.lower.loop_ir import GroupLoop, IndexLoop, Loop, NestStage, Refusal, RowStage, StageOperand, joint
@@ -24,6 +25,11 @@ def by_point(text: KernelText) -> bool:
     return text.kernel.form == "nest"
 
 
+def row_types(tile: KernelText, of: TypeVar) -> tuple[DType, ...]:
+    """Return the dtypes that a function of rows is instantiated for: compute types, and behind them those that it converts."""
+    return (*compute_types(of), *(half_types(of) if tile.kernel.converts == of else ()))
+
+
 class StageText:
     """Writes the stages of one op inside its entry function, given their tile functions by stage name."""
 
@@ -34,8 +40,11 @@ class StageText:
 
     def _function(self, stage: str) -> str:
         """Return the tile function of a stage for the call's types."""
-        types = self.tiles[stage].types
-        return f"loops.{stage}" + "".join(f"[index_{t.name}]" for t in types if len(compute_types(t)) > 1)
+        tile = self.tiles[stage]
+        positions = [
+            f"[{'row' if t == tile.kernel.converts else 'index'}_{t.name}]" for t in tile.types if len(row_types(tile, t)) > 1
+        ]
+        return f"loops.{stage}{''.join(positions)}"
 
     def _extent(self, loop: Loop) -> str:
         if isinstance(loop, GroupLoop):
@@ -60,6 +69,9 @@ class StageText:
             yield f"  opc::mark_inner_invariant(stage, {{{', '.join(map(str, positions))}}});"
         if "nontemporal" in s.schedule:
             yield "  stage.nontemporal = true;"
+        if (of := self.tiles[s.name].kernel.converts) is not None:
+            stored = ", ".join(f"opc::dtype_{d}" for d in half_types(of))
+            yield f"  opc::convert_in_loops<{stored}>(stage, call.{type_member(of.name)}.element);"
         function = self._function(s.name)
         if s.optional:
             positions = [n for n, o in enumerate(s.operands) if o.written]

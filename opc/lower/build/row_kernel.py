@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from opc.ir.dtypes import DType, ValueType
+from opc.ir.dtypes import DType, TypeVar, ValueType
 from opc.ir.expr import Expr
 from opc.ir.op import Op
 from opc.loops.batch import BatchOperand, batch
 from opc.loops.interleave import interleave
-from opc.loops.names import PARAMETERS, named
+from opc.loops.names import PARAMETERS, named, parameters_of
 from opc.loops.nodes import Body, Form, Kernel, Let, Loop, PassGroup
 from opc.loops.row_loops import NontemporalRows, partial, reductions_of, with_row_functions
 from opc.loops.values import Intrinsic, Named, Pointer, Word, call, number
 from opc.loops.verify import verify_kernel
 from opc.lower.build.kernel import spec_names
-from opc.lower.build.row_stage import TILE, RowLoops, loaded, type_variables, wanted
+from opc.lower.build.row_stage import TILE, RowLoops, loaded, stored_type, type_variables, wanted
 from opc.lower.heuristics import is_slow as is_expensive
 from opc.lower.loop_ir import RowAccumulate, RowBuffer, RowStage
 from opc.records import replace
@@ -38,7 +38,7 @@ def _kernel(op: Op, stage: RowStage) -> Kernel:
     else:
         body = (_with_used_pointers(loop, stage),)
     nontemporal = _nontemporal_rows(rows, stage) if "nontemporal" in stage.schedule else None
-    return _finished(op, stage, with_row_functions(body, rows.fresh, is_slow, nontemporal))
+    return _finished(op, stage, with_row_functions(body, rows.fresh, is_slow, nontemporal), rows.converts)
 
 
 def _with_used_pointers(loop: Loop, stage: RowStage) -> Loop:
@@ -50,11 +50,11 @@ def _with_used_pointers(loop: Loop, stage: RowStage) -> Loop:
     return replace(loop, body=(*before, *buffers, *loop.body[len(before) :]))
 
 
-def _finished(op: Op, stage: RowStage, body: Body) -> Kernel:
+def _finished(op: Op, stage: RowStage, body: Body, converts: TypeVar | None = None) -> Kernel:
     flags = tuple(map(wanted, stage.optional))
     names = tuple(o.name for o in stage.operands)
-    kernel = Kernel("tile", names, type_variables(op, stage), body, flags=flags)
-    kernel = named(kernel, {*spec_names(op), *flags})
+    kernel = Kernel("tile", names, type_variables(op, stage), body, flags=flags, converts=converts)
+    kernel = named(kernel, {*spec_names(op), *flags}, parameters_of(kernel))
     verify_kernel(kernel, PARAMETERS)
     return kernel
 
@@ -65,7 +65,9 @@ def _nontemporal_rows(rows: RowLoops, stage: RowStage) -> NontemporalRows:
         rows.pointer(o): (o.type, wanted(o.name) if stage.optional else "") for o in stage.operands if o.written and o.along_row
     }
     segments = tuple(rows.pointer(o) for o in stage.operands if o.name in stage.schedule.args("segments"))
-    return NontemporalRows(stored, segments)
+    read = tuple(rows.pointer(o) for o in stage.operands if rows.is_converted(o) and o.along_row and not o.written)
+    converted = None if rows.converts is None else (stored_type(rows.converts), read)
+    return NontemporalRows(stored, segments, converted)
 
 
 def _batched(op: Op, stage: RowStage) -> Form:

@@ -56,6 +56,11 @@ def type_variables(op: Op, stage: RowStage) -> tuple[TypeVar, ...]:
     return tuple(t for t in op.types if t in variables)
 
 
+def stored_type(of: TypeVar) -> TypeVar:
+    """Return what the elements of a type that a function converts are stored as, as a type."""
+    return TypeVar(f"{of.name}_stored", of.dtypes)
+
+
 def wanted(name: str) -> str:
     """Return the flag that says whether a product is wanted."""
     return f"want_{name}"
@@ -77,6 +82,9 @@ class RowLoops:
         self.varying = along | made
         self.values = RowValues(op, along, Facts(), vectors)
         self.count = 0
+        names = stage.schedule.args("convert")
+        self.converts = next((t for t in op.types if t.name in names), None)
+        """The type of the elements that the loops take as they are stored, and convert."""
 
     def fresh(self, wanted: str) -> str:
         """Return the name of a new variable."""
@@ -92,6 +100,10 @@ class RowLoops:
 
     # Operands.
 
+    def is_converted(self, o: StageOperand) -> bool:
+        """Whether the loops convert the elements of an operand."""
+        return self.converts is not None and o.type == self.converts and o.kind != "temporary"
+
     def pointer(self, o: StageOperand) -> str:
         """Return the pointer to an operand's row; what is also read by name has another name itself."""
         return f"{o.name}_row#0"
@@ -99,13 +111,19 @@ class RowLoops:
     def pointers(self) -> Iterator[Statement]:
         """Yield the pointers to the rows of operands, and the values that these have once a row."""
         for k, o in enumerate(self.stage.operands):
+            converts = self.is_converted(o)
+            of = o.type if o.written else loaded(o.type)
+            if converts:
+                assert isinstance(o.type, TypeVar), "no other type is converted"
+                of = stored_type(o.type)
+            row = call("row", TILE, number(k), variable("@row"), types=(of if o.written else Named("const", (of,)),))
+            if converts and o.along_row and not o.written:
+                yield Var(self.pointer(o), Named("opc::input_row", (o.type, of)), Init((row,)))
+                continue
             if o.written or o.along_row:
-                of = o.type if o.written else loaded(o.type)
-                row = call("row", TILE, number(k), variable("@row"), types=(of if o.written else Named("const", (of,)),))
                 yield Let(self.pointer(o), Pointer(of, not o.written), row)
                 continue
-            row = call("row", TILE, number(k), variable("@row"), types=(Named("const", (o.type,)),))
-            value: Expr = Deref(row, o.type)
+            value: Expr = call("load", row, type=o.type) if converts else Deref(row, o.type)
             if any(i.name == o.name and i.optional for i in self.op.inputs):
                 value = IntegerChoice(Present(o.name), value, Construct(o.type, Const(0, o.type)))
             yield Let(o.name, o.type, value)

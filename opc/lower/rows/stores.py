@@ -1,7 +1,9 @@
-"""Row stages that store rows alone: their stores may be non-temporal, and operands that stay the same along segments."""
+"""Row stages that store rows alone: their stores may be non-temporal, their loops may convert what they read and store, and their
+operands may stay the same along segments."""
 
 from __future__ import annotations
 
+from opc.ir.dtypes import TypeVar, half_types
 from opc.ir.expr import reads
 from opc.lower.loop_ir import Pass, RowAccumulate, RowBuffer, RowStage, RowStore
 
@@ -28,6 +30,27 @@ def stores_rows(stage: RowStage) -> bool:
     summed = all(o.reduction is None or (o.reduction == "sum" and len(o.loops) == axes) for o in rows)
     alike = summed and len({o.type for o in rows}) == 1
     return alike and not kept and sorted(stored) == sorted(o.name for o in rows)
+
+
+def converted(stage: RowStage) -> TypeVar | None:
+    """Return the type whose elements a stage that stores rows may take as they are stored, to convert them itself; None where no
+    such type is a minifloat of 16 bits.
+
+    It is the type of the rows that are stored, and of some that are read. Temporaries are stored as they are computed, and a
+    reduction adds to what it stores, so that no result is either. No operand of another type may be such a minifloat, for the
+    runtime tells by their element types which operands are passed as they are stored.
+    """
+    if stage.whole_rows or not stores_rows(stage):
+        return None
+    written = [o for o in stage.operands if o.written]
+    of = written[0].type
+    if not isinstance(of, TypeVar) or not half_types(of):
+        return None
+    if any(o.kind == "temporary" or o.reduction is not None or o.type != of for o in written):
+        return None
+    read = [o for o in stage.operands if not o.written]
+    alike = any(o.type == of and o.along_row and o.kind != "temporary" for o in read)
+    return of if alike and not any(half_types(o.type) for o in read if o.type != of) else None
 
 
 def segments(stage: RowStage) -> tuple[str, ...]:

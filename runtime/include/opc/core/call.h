@@ -122,6 +122,19 @@ static inline int32_t type_index(dtype element) {
   return index;
 }
 
+/* The position of an element type among the types that a function is instantiated for, which are some compute types and, behind them,
+ * those that it converts; of another one that of its compute type. */
+template <dtype... Types>
+static inline int32_t row_index(dtype element) {
+  constexpr dtype types[] = {Types...};
+  int32_t index = 0;
+  for (const dtype type : types) {
+    if (type == element) return index;
+    ++index;
+  }
+  return type_index<Types...>(element);
+}
+
 /* The position of an element type among those that a function is instantiated for. */
 template <dtype... Types>
 static inline int32_t stored_index(dtype element) {

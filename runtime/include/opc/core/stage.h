@@ -178,6 +178,15 @@ static inline void mark_inner_invariant(stage &s, const int32_t (&which)[Count])
   for (int32_t k : which) s.operands[k].inner_invariant = true;
 }
 
+/* Has the tile function take operands of an element type that is one of `Types` as they are stored. */
+template <dtype... Types>
+static inline void convert_in_loops(stage &s, dtype element) {
+  if (((element != Types) && ...)) return;
+  for (int32_t k = 0; k < s.operand_count; ++k) {
+    if (s.operands[k].stored == element) s.operands[k].computed = element;
+  }
+}
+
 /* Gives an operand the strides of its tensor: along each axis of the stage the sum of those of the tensor's axes that lie on it, none
  * of which is 0, and two of which are a diagonal. A group that broadcasts may have fewer axes than the stage, which are then missing
  * on the left; an axis of size 1 is broadcast. `strides` NULL means contiguous. */

@@ -7,6 +7,7 @@
 #include "opc/core/math.h"
 #include "opc/core/minifloat.h"
 #include "opc/core/stage.h"
+#include "opc/rows/converted_rows.h"
 #include "opc/rows/minifloat_rows.h"
 #include "opc/core/variant.h"
 

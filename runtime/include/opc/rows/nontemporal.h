@@ -31,8 +31,8 @@ static void plan_nontemporal(runner &r, bool all) {
       r.nontemporal = !all;
       continue;
     }
-    const bool formed = o.computed == dtype_float32; /* is_nontemporal in opc/rows/stores.h */
-    const bool narrow = p.staged && is_minifloat(o.stored) && p.column_stride == 1 && o.what == role_output;
+    const bool formed = o.computed == dtype_float32 || converts(o); /* is_nontemporal in opc/rows/stores.h, store_converted */
+    const bool narrow = p.staged && is_minifloat(o.stored) && !converts(o) && p.column_stride == 1 && o.what == role_output;
     r.nontemporal = formed && (!p.staged || narrow) && p.along && (o.what == role_output || p.own);
     ++outputs;
     narrowed += narrow;

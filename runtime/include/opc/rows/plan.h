@@ -67,6 +67,9 @@ struct runner {
 
 static inline bool is_reduction(const operand &o) { return o.what >= role_sum; }
 
+/* Whether the tile function takes the elements of an operand as they are stored, and converts them. */
+static inline bool converts(const operand &o) { return is_minifloat(o.computed); }
+
 /* Whether an operand is what partial results are kept of. */
 static inline bool is_partial(const operand &o, const passing &p) { return is_reduction(o) && !p.own; }
 

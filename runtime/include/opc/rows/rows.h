@@ -110,19 +110,20 @@ static inline void for_gathered_parts(const block &b, int64_t item, F f) {
   }
 }
 
-/* Loads a block of stored elements as rows of compute values `pitch` apart. */
-static void load_block(const row_functions &f, void *out, int64_t pitch, dtype stored, const char *in, const block &b) {
+/* Loads a block of stored elements as rows of compute values `pitch` apart, or as they are where the tile function `converts`. */
+static void load_block(const row_functions &f, void *out, int64_t pitch, dtype stored, const char *in, const block &b,
+                       bool converts = false) {
   if (b.column_stride == 0 && b.columns > 1) {
-    const int64_t size = itemsize(compute_dtype(stored));
+    const int64_t size = itemsize(converts ? stored : compute_dtype(stored));
     for (int64_t r = 0; r < b.rows; ++r) {
       char *to = static_cast<char *>(out) + r * pitch * size;
-      load_block(f, to, 1, stored, in + r * b.row_stride * itemsize(stored), {1, 1, 0, 1});
+      load_block(f, to, 1, stored, in + r * b.row_stride * itemsize(stored), {1, 1, 0, 1}, converts);
       f.fill(to, to, size, b.columns);
     }
     return;
   }
   const int64_t item = itemsize(stored);
-  if (!is_minifloat(stored)) return copy_in(out, pitch, in, b, item);
+  if (converts || !is_minifloat(stored)) return copy_in(out, pitch, in, b, item);
   const auto widen = f.widen[stored];
   float *to = static_cast<float *>(out);
   if (b.column_stride == 1) {
@@ -135,10 +136,11 @@ static void load_block(const row_functions &f, void *out, int64_t pitch, dtype s
   });
 }
 
-/* Stores rows of compute values as a block of stored elements; minifloats that lie together `past` the caches where that is asked for. */
-static void store_block(const row_functions &f, char *out, dtype stored, const block &b, const void *in, int64_t pitch, bool past = false) {
+/* Stores such rows as a block of stored elements; minifloats that lie together `past` the caches where that is asked for. */
+static void store_block(const row_functions &f, char *out, dtype stored, const block &b, const void *in, int64_t pitch, bool past = false,
+                        bool converts = false) {
   const int64_t item = itemsize(stored);
-  if (!is_minifloat(stored)) return copy_out(out, b, in, pitch, item);
+  if (converts || !is_minifloat(stored)) return copy_out(out, b, in, pitch, item);
   const auto narrow = f.narrow[stored];
   const float *from = static_cast<const float *>(in);
   if (b.column_stride == 1) {

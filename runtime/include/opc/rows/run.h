@@ -127,7 +127,7 @@ static void run_units(const runner &r, int64_t begin, int64_t end, char *memory,
       if (p.constant) {
         if (filled[k] < rows * t.step[k]) {
           filled[k] = rows * t.step[k];
-          load_block(*r.rows, memory + p.buffer, 1, o.stored, p.data, {1, filled[k], 0, 0});
+          load_block(*r.rows, memory + p.buffer, 1, o.stored, p.data, {1, filled[k], 0, 0}, converts(o));
         }
         continue;
       }
@@ -138,7 +138,7 @@ static void run_units(const runner &r, int64_t begin, int64_t end, char *memory,
       for_parts(r, p, [&](int64_t at, int64_t column, int64_t count) {
         const block b = {repeated ? 1 : rows, r.pieces > 1 && p.along ? columns : count, p.row_stride, p.column_stride};
         load_block(*r.rows, memory + p.buffer + column * itemsize(o.computed), t.step[k], o.stored,
-                   p.data + (offset[k] + at) * itemsize(o.stored), b);
+                   p.data + (offset[k] + at) * itemsize(o.stored), b, converts(o));
       });
     }
     if (r.join_rows) {
@@ -155,7 +155,7 @@ static void run_units(const runner &r, int64_t begin, int64_t end, char *memory,
         const block b = {rows, r.pieces > 1 && p.along ? columns : count, p.row_stride, p.column_stride};
         const char *from = memory + p.buffer + column * itemsize(o.computed);
         if (!is_partial(o, p)) {
-          store_block(*r.rows, p.data + (offset[k] + at) * itemsize(o.stored), o.stored, b, from, t.step[k], r.narrowed);
+          store_block(*r.rows, p.data + (offset[k] + at) * itemsize(o.stored), o.stored, b, from, t.step[k], r.narrowed, converts(o));
         } else {
           char *partial = r.partials + p.partial + (chunk * p.partial_count + offset[k] + at) * itemsize(o.computed);
           reduce_block(*r.rows, o.computed, o.what, partial, b, from, t.step[k]);

@@ -27,9 +27,13 @@ OPC_INLINE int64_t bytes_to_vector(const void *address) {
   return static_cast<int64_t>(-reinterpret_cast<uintptr_t>(address) & (vector_bytes - 1));
 }
 
-/* An output of a loop that stores: its row, and for non-temporal stores the values of one vector. */
+/* An output of a loop that stores: its row, and for non-temporal stores the values of one vector. Where elements are `Stored` otherwise than
+ * they are computed, see opc/rows/converted_rows.h. */
+template <typename T, bool Wanted, typename Stored = T>
+struct row_store;
+
 template <typename T, bool Wanted>
-struct row_store {
+struct row_store<T, Wanted, T> {
   typedef T type;
   static constexpr bool wanted = Wanted;
   T *row;
@@ -109,7 +113,7 @@ constexpr bool is_nontemporal = T(0.5) != T(0) && sizeof(T) == 4;
 
 /* The first row of some outputs that is wanted. */
 template <typename Store, typename... Stores>
-OPC_INLINE const typename Store::type *first_wanted(const Store &store, const Stores &...stores) {
+OPC_INLINE auto first_wanted(const Store &store, const Stores &...stores) {
   if constexpr (Store::wanted || sizeof...(Stores) == 0) {
     return store.row;
   } else {
@@ -117,7 +121,7 @@ OPC_INLINE const typename Store::type *first_wanted(const Store &store, const St
   }
 }
 
-/* Runs `step` at elements [begin, end) of a row with the outputs' elements there; all outputs have one type. */
+/* Runs `step` at elements [begin, end) of a row with the outputs' elements there; all outputs have one type, as which they are stored. */
 template <typename Ahead, typename Step, typename Store, typename... Stores>
 OPC_INLINE void store_range(const tile &t, int64_t begin, int64_t end, const Ahead &ahead, const Step &step, Store &store,
                             Stores &...stores) {
@@ -138,9 +142,9 @@ OPC_INLINE void store_range(const tile &t, int64_t begin, int64_t end, const Ahe
 }
 
 /* Runs `step` at each element of a row. */
-template <typename Ahead, typename Step, typename... Stores>
-OPC_INLINE void store_row(const tile &t, const Ahead &ahead, const Step &step, Stores &...stores) {
-  store_range(t, 0, t.columns, ahead, step, stores...);
+template <typename Ahead, typename Step, typename T, bool Wanted, typename... Stores>
+OPC_INLINE void store_row(const tile &t, const Ahead &ahead, const Step &step, row_store<T, Wanted, T> &store, Stores &...stores) {
+  store_range(t, 0, t.columns, ahead, step, store, stores...);
 }
 
 /* Runs a step at each element of a row: `step_at(k)` is the one with element k of each inner-invariant operand, which is that of a
