@@ -80,7 +80,8 @@ int32_t opc_dual_residual(const DLTensor *const *inputs, DLTensor *const *output
   if (opc::nothing_wanted(outputs, 2)) return OPC_OK;
   const dual_residual_loops::table &loops = dual_residual_loops::best();
   const dual_residual_loops::call_arguments arguments = {attributes, 0, 0, 0, 0, 0, 0, 0, 0};
-  const int32_t index_T = opc::type_index<opc::dtype_float32, opc::dtype_float64>(call.type_T.element);
+  const int32_t row_T = opc::row_index<opc::dtype_float32, opc::dtype_float64, opc::dtype_float16,
+      opc::dtype_bfloat16>(call.type_T.element);
   opc::operand operands[4];
   opc::stage stage;
   opc::start(stage, context, operands);
@@ -90,7 +91,8 @@ int32_t opc_dual_residual(const DLTensor *const *inputs, DLTensor *const *output
   opc::add_tensor(stage, opc::role_output, opc::in_rows, outputs[0], axes);
   opc::add_tensor(stage, opc::role_output, opc::in_rows, outputs[1], axes);
   stage.nontemporal = true;
-  code = opc::run(stage, loops.rows, loops.dual_residual[index_T], &arguments);
+  opc::convert_in_loops<opc::dtype_float16, opc::dtype_bfloat16>(stage, call.type_T.element);
+  code = opc::run(stage, loops.rows, loops.dual_residual[row_T], &arguments);
   return code;
 }
 
@@ -184,7 +186,8 @@ int32_t opc_dual_residual_backward(const DLTensor *const *inputs, DLTensor *cons
   const dual_residual_loops::table &loops = dual_residual_loops::best();
   const dual_residual_loops::call_arguments arguments =
       {attributes, inputs[0] != nullptr, inputs[1] != nullptr, 0, 0, 0, 0, 0, 0};
-  const int32_t index_T = opc::type_index<opc::dtype_float32, opc::dtype_float64>(call.type_T.element);
+  const int32_t row_T = opc::row_index<opc::dtype_float32, opc::dtype_float64, opc::dtype_float16,
+      opc::dtype_bfloat16>(call.type_T.element);
   opc::operand operands[4];
   opc::stage stage;
   opc::start(stage, context, operands);
@@ -194,8 +197,9 @@ int32_t opc_dual_residual_backward(const DLTensor *const *inputs, DLTensor *cons
   opc::add_tensor(stage, opc::role_output, opc::in_rows, outputs[0], axes);
   opc::add_tensor(stage, opc::role_output, opc::in_rows, outputs[1], axes);
   stage.nontemporal = true;
+  opc::convert_in_loops<opc::dtype_float16, opc::dtype_bfloat16>(stage, call.type_T.element);
   const int32_t optional[] = {2, 3};
-  code = opc::run_wanted(stage, loops.rows, loops.dual_residual_backward[index_T], &arguments, optional);
+  code = opc::run_wanted(stage, loops.rows, loops.dual_residual_backward[row_T], &arguments, optional);
   return code;
 }
 

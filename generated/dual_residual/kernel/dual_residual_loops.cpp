@@ -7,45 +7,45 @@ namespace dual_residual_loops {
 namespace OPC_VARIANT {
 namespace {
 
-template <typename T>
+template <typename T, typename T_stored = T>
 void dual_residual(const opc::tile &tile, const void *call) {
   const call_arguments &arguments = *static_cast<const call_arguments *>(call);
   const T alpha = T(arguments.attributes->alpha);
   for (int64_t row = 0; row < tile.rows; ++row) {
-    const T *const x_row = opc::row<const T>(tile, 0, row);
-    const T *const y_row = opc::row<const T>(tile, 1, row);
-    T *const u_row = opc::row<T>(tile, 2, row);
-    T *const v_row = opc::row<T>(tile, 3, row);
+    opc::input_row<T, T_stored> x_row{opc::row<const T_stored>(tile, 0, row)};
+    opc::input_row<T, T_stored> y_row{opc::row<const T_stored>(tile, 1, row)};
+    T_stored *const u_row = opc::row<T_stored>(tile, 2, row);
+    T_stored *const v_row = opc::row<T_stored>(tile, 3, row);
     /* u[...] = alpha * x[...] - y[...] */
     /* v[...] = alpha * y[...] - x[...] */
-    opc::row_store<T, true> u_store{u_row};
-    opc::row_store<T, true> v_store{v_row};
-    const auto step = [&](int64_t i, T &u_here, T &v_here) OPC_INLINED {
+    opc::row_store<T, true, T_stored> u_store{u_row};
+    opc::row_store<T, true, T_stored> v_store{v_row};
+    const auto step = [&](const opc::row_position<T, T_stored> i, T &u_here, T &v_here) OPC_INLINED {
       const T x = x_row[i];
       const T y = y_row[i];
       u_here = alpha * x - y;
       v_here = alpha * y - x;
     };
-    opc::store_row(tile, opc::nothing_ahead{}, step, u_store, v_store);
+    opc::store_row(tile, opc::widened(x_row, y_row), step, u_store, v_store);
   }
 }
 
-template <typename T, bool want_d_x, bool want_d_y>
+template <typename T, bool want_d_x, bool want_d_y, typename T_stored = T>
 void dual_residual_backward(const opc::tile &tile, const void *call) {
   const call_arguments &arguments = *static_cast<const call_arguments *>(call);
   const T alpha = T(arguments.attributes->alpha);
   const int32_t has_d_u = arguments.has_d_u;
   const int32_t has_d_v = arguments.has_d_v;
   for (int64_t row = 0; row < tile.rows; ++row) {
-    const T *const d_u_row = opc::row<const T>(tile, 0, row);
-    const T *const d_v_row = opc::row<const T>(tile, 1, row);
-    T *const d_x_row = opc::row<T>(tile, 2, row);
-    T *const d_y_row = opc::row<T>(tile, 3, row);
+    opc::input_row<T, T_stored> d_u_row{opc::row<const T_stored>(tile, 0, row)};
+    opc::input_row<T, T_stored> d_v_row{opc::row<const T_stored>(tile, 1, row)};
+    T_stored *const d_x_row = opc::row<T_stored>(tile, 2, row);
+    T_stored *const d_y_row = opc::row<T_stored>(tile, 3, row);
     /* d_x[...] = (alpha * d_u[...] if present(d_u) else 0) - (d_v[...] if present(d_v) else 0) */
     /* d_y[...] = (alpha * d_v[...] if present(d_v) else 0) - (d_u[...] if present(d_u) else 0) */
-    opc::row_store<T, want_d_x> d_x_store{d_x_row};
-    opc::row_store<T, want_d_y> d_y_store{d_y_row};
-    const auto step = [&](int64_t i, T &d_x_here, T &d_y_here) OPC_INLINED {
+    opc::row_store<T, want_d_x, T_stored> d_x_store{d_x_row};
+    opc::row_store<T, want_d_y, T_stored> d_y_store{d_y_row};
+    const auto step = [&](const opc::row_position<T, T_stored> i, T &d_x_here, T &d_y_here) OPC_INLINED {
       const T d_u = d_u_row[i];
       const T d_v = d_v_row[i];
       if constexpr (want_d_x) {
@@ -55,7 +55,7 @@ void dual_residual_backward(const opc::tile &tile, const void *call) {
         d_y_here = opc::blend<T>(has_d_v, alpha * d_v, 0) - opc::blend<T>(has_d_u, d_u, 0);
       }
     };
-    opc::store_row(tile, opc::nothing_ahead{}, step, d_x_store, d_y_store);
+    opc::store_row(tile, opc::widened(d_u_row, d_v_row), step, d_x_store, d_y_store);
   }
 }
 
@@ -136,11 +136,16 @@ OPC_SELDOM void dual_residual_backward_jvp(const opc::tile &tile, const void *ca
 
 extern const table loops = {
     opc::rows,
-    {dual_residual<float>, dual_residual<double>},
+    {dual_residual<float>, dual_residual<double>, dual_residual<float, opc::float16>, dual_residual<float,
+        opc::bfloat16>},
     {{dual_residual_backward<float, true, true>, dual_residual_backward<float, true, false>,
         dual_residual_backward<float, false, true>},
         {dual_residual_backward<double, true, true>, dual_residual_backward<double, true, false>,
-            dual_residual_backward<double, false, true>}},
+            dual_residual_backward<double, false, true>},
+        {dual_residual_backward<float, true, true, opc::float16>, dual_residual_backward<float, true, false,
+            opc::float16>, dual_residual_backward<float, false, true, opc::float16>},
+        {dual_residual_backward<float, true, true, opc::bfloat16>, dual_residual_backward<float, true, false,
+            opc::bfloat16>, dual_residual_backward<float, false, true, opc::bfloat16>}},
     {{dual_residual_backward_backward<float, true, true>, dual_residual_backward_backward<float, true, false>,
         dual_residual_backward_backward<float, false, true>},
         {dual_residual_backward_backward<double, true, true>, dual_residual_backward_backward<double, true,

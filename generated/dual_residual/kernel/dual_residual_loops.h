@@ -25,8 +25,8 @@ struct call_arguments {
  * optional outputs, one for all of them together and one for each alone. */
 struct table {
   opc::row_functions rows;
-  opc::tile_function dual_residual[2];
-  opc::tile_function dual_residual_backward[2][3];
+  opc::tile_function dual_residual[4];
+  opc::tile_function dual_residual_backward[4][3];
   opc::tile_function dual_residual_backward_backward[2][3];
   opc::tile_function dual_residual_jvp[2];
   opc::tile_function dual_residual_backward_jvp[2];

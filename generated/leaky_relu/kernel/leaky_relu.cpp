@@ -72,7 +72,8 @@ int32_t opc_leaky_relu(const DLTensor *const *inputs, DLTensor *const *outputs,
   if (opc::nothing_wanted(outputs, 1)) return OPC_OK;
   const leaky_relu_loops::table &loops = leaky_relu_loops::best();
   const leaky_relu_loops::call_arguments arguments = {attributes, 0};
-  const int32_t index_T = opc::type_index<opc::dtype_float32, opc::dtype_float64>(call.type_T.element);
+  const int32_t row_T = opc::row_index<opc::dtype_float32, opc::dtype_float64, opc::dtype_float16,
+      opc::dtype_bfloat16>(call.type_T.element);
   opc::operand operands[2];
   opc::stage stage;
   opc::start(stage, context, operands);
@@ -80,7 +81,8 @@ int32_t opc_leaky_relu(const DLTensor *const *inputs, DLTensor *const *outputs,
   opc::add_tensor(stage, opc::role_input, opc::in_rows, inputs[0], axes);
   opc::add_tensor(stage, opc::role_output, opc::in_rows, outputs[0], axes);
   stage.nontemporal = true;
-  code = opc::run(stage, loops.rows, loops.leaky_relu[index_T], &arguments);
+  opc::convert_in_loops<opc::dtype_float16, opc::dtype_bfloat16>(stage, call.type_T.element);
+  code = opc::run(stage, loops.rows, loops.leaky_relu[row_T], &arguments);
   return code;
 }
 
@@ -159,7 +161,8 @@ int32_t opc_leaky_relu_backward(const DLTensor *const *inputs, DLTensor *const *
   if (opc::nothing_wanted(outputs, 1)) return OPC_OK;
   const leaky_relu_loops::table &loops = leaky_relu_loops::best();
   const leaky_relu_loops::call_arguments arguments = {attributes, 0};
-  const int32_t index_T = opc::type_index<opc::dtype_float32, opc::dtype_float64>(call.type_T.element);
+  const int32_t row_T = opc::row_index<opc::dtype_float32, opc::dtype_float64, opc::dtype_float16,
+      opc::dtype_bfloat16>(call.type_T.element);
   if (opc::wanted(outputs[0])) {
     opc::operand operands[3];
     opc::stage stage;
@@ -169,7 +172,8 @@ int32_t opc_leaky_relu_backward(const DLTensor *const *inputs, DLTensor *const *
     opc::add_tensor(stage, opc::role_input, opc::in_rows, inputs[1], axes);
     opc::add_tensor(stage, opc::role_output, opc::in_rows, outputs[0], axes);
     stage.nontemporal = true;
-    code = opc::run(stage, loops.rows, loops.leaky_relu_backward[index_T], &arguments);
+    opc::convert_in_loops<opc::dtype_float16, opc::dtype_bfloat16>(stage, call.type_T.element);
+    code = opc::run(stage, loops.rows, loops.leaky_relu_backward[row_T], &arguments);
   }
   return code;
 }

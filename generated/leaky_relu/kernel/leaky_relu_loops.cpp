@@ -7,39 +7,39 @@ namespace leaky_relu_loops {
 namespace OPC_VARIANT {
 namespace {
 
-template <typename T>
+template <typename T, typename T_stored = T>
 void leaky_relu(const opc::tile &tile, const void *call) {
   const call_arguments &arguments = *static_cast<const call_arguments *>(call);
   const T alpha = T(arguments.attributes->alpha);
   for (int64_t row = 0; row < tile.rows; ++row) {
-    const T *const x_row = opc::row<const T>(tile, 0, row);
-    T *const y_row = opc::row<T>(tile, 1, row);
+    opc::input_row<T, T_stored> x_row{opc::row<const T_stored>(tile, 0, row)};
+    T_stored *const y_row = opc::row<T_stored>(tile, 1, row);
     /* y[...] = x[...] if x[...] >= 0 else alpha * x[...] */
-    opc::row_store<T, true> y_store{y_row};
-    const auto step = [&](int64_t i, T &y_here) OPC_INLINED {
+    opc::row_store<T, true, T_stored> y_store{y_row};
+    const auto step = [&](const opc::row_position<T, T_stored> i, T &y_here) OPC_INLINED {
       const T x = x_row[i];
       y_here = opc::choose<T>(x >= 0, x, alpha * x);
     };
-    opc::store_row(tile, opc::nothing_ahead{}, step, y_store);
+    opc::store_row(tile, opc::widened(x_row), step, y_store);
   }
 }
 
-template <typename T>
+template <typename T, typename T_stored = T>
 void leaky_relu_backward(const opc::tile &tile, const void *call) {
   const call_arguments &arguments = *static_cast<const call_arguments *>(call);
   const T alpha = T(arguments.attributes->alpha);
   for (int64_t row = 0; row < tile.rows; ++row) {
-    const T *const x_row = opc::row<const T>(tile, 0, row);
-    const T *const d_y_row = opc::row<const T>(tile, 1, row);
-    T *const d_x_row = opc::row<T>(tile, 2, row);
+    opc::input_row<T, T_stored> x_row{opc::row<const T_stored>(tile, 0, row)};
+    opc::input_row<T, T_stored> d_y_row{opc::row<const T_stored>(tile, 1, row)};
+    T_stored *const d_x_row = opc::row<T_stored>(tile, 2, row);
     /* d_x[...] = d_y[...] if x[...] >= 0 else alpha * d_y[...] */
-    opc::row_store<T, true> d_x_store{d_x_row};
-    const auto step = [&](int64_t i, T &d_x_here) OPC_INLINED {
+    opc::row_store<T, true, T_stored> d_x_store{d_x_row};
+    const auto step = [&](const opc::row_position<T, T_stored> i, T &d_x_here) OPC_INLINED {
       const T x = x_row[i];
       const T d_y = d_y_row[i];
       d_x_here = opc::choose<T>(x >= 0, d_y, alpha * d_y);
     };
-    opc::store_row(tile, opc::nothing_ahead{}, step, d_x_store);
+    opc::store_row(tile, opc::widened(x_row, d_y_row), step, d_x_store);
   }
 }
 
@@ -109,8 +109,10 @@ OPC_SELDOM void leaky_relu_backward_jvp(const opc::tile &tile, const void *call)
 
 extern const table loops = {
     opc::rows,
-    {leaky_relu<float>, leaky_relu<double>},
-    {leaky_relu_backward<float>, leaky_relu_backward<double>},
+    {leaky_relu<float>, leaky_relu<double>, leaky_relu<float, opc::float16>, leaky_relu<float,
+        opc::bfloat16>},
+    {leaky_relu_backward<float>, leaky_relu_backward<double>, leaky_relu_backward<float, opc::float16>,
+        leaky_relu_backward<float, opc::bfloat16>},
     {{leaky_relu_backward_backward<float, true, true>, leaky_relu_backward_backward<float, true, false>,
         leaky_relu_backward_backward<float, false, true>},
         {leaky_relu_backward_backward<double, true, true>, leaky_relu_backward_backward<double, true, false>,

@@ -18,8 +18,8 @@ struct call_arguments {
  * optional outputs, one for all of them together and one for each alone. */
 struct table {
   opc::row_functions rows;
-  opc::tile_function leaky_relu[2];
-  opc::tile_function leaky_relu_backward[2];
+  opc::tile_function leaky_relu[4];
+  opc::tile_function leaky_relu_backward[4];
   opc::tile_function leaky_relu_backward_backward[2][3];
   opc::tile_function leaky_relu_jvp[2];
   opc::tile_function leaky_relu_backward_jvp[2];
