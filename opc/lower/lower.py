@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from functools import lru_cache
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import TypeAlias
 
 from opc.ir.arrangement import arrangement
-from opc.ir.expr import Expr, Read, reads, rewrite
+from opc.ir.expr import Read, reads
+from opc.ir.node import remembered_each
 from opc.ir.op import Assign, Op, Requirement
 from opc.ir.recurrence import recurrences
 from opc.ir.verify import verify_reads
@@ -34,7 +34,7 @@ from opc.lower.specialise import Specialisation, specialise
 from opc.lower.steps import in_steps
 from opc.lower.zeros import with_zeros_in_sums
 from opc.records import dataclass, replace
-from opc.transform.indices import Namer, bare, index_names, op_names
+from opc.transform.indices import Namer, bare, index_names, op_names, with_operands
 from opc.transform.normalize import hoist
 from opc.transform.scalar import ZERO, index_value, raw
 
@@ -47,28 +47,14 @@ class SpecialisedProgram:
     program: Program
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _OpIdentity:
-    """An op by what it is, not by what it says: to compare two takes long, and 1 is True to Python."""
-
-    op: Op
-
-    def __hash__(self) -> int:
-        return id(self.op)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _OpIdentity) and self.op is other.op
-
-
 def lower(op: Op) -> tuple[SpecialisedProgram, ...]:
     """Return a program for each case of the op's string and bool attributes that its body asks for."""
-    return _lowered(_OpIdentity(op), active())
+    return _lowered(op, active())
 
 
-# The ops of a folder: the covering set is read off their programs, of which kernels are made then.
-@lru_cache(maxsize=512)
-def _lowered(same: _OpIdentity, overrides: tuple[Override, ...]) -> tuple[SpecialisedProgram, ...]:
-    return tuple(v for case in specialise(same.op) for v in _variants(case))
+@remembered_each("_lowered")
+def _lowered(op: Op, overrides: tuple[Override, ...]) -> tuple[SpecialisedProgram, ...]:
+    return tuple(v for case in specialise(op) for v in _variants(case))
 
 
 def _variants(case: Specialisation) -> Iterator[SpecialisedProgram]:
@@ -238,22 +224,29 @@ def _with_own_memory(op: Op, across: frozenset[str] = frozenset()) -> Op:
     So have the outputs `across`, which are copied from what their statements write.
     """
     read = {r.operand for s in op.body for r in reads(s.value)}
-    namer = Namer(op_names(op) | index_names(op))
     apart = {o.name for o in op.outputs if o.name in across or (o.optional and o.name in read)}
-    shared = {o.name: replace(o, name=namer.fresh(f"{o.name}_value")) for o in op.outputs if o.name in apart}
-    if not shared:
-        return op
+    return with_own_memory(op, apart, op.assignments)[0]
 
-    def rule(e: Expr) -> Expr:
-        return replace(e, operand=shared[e.operand].name) if isinstance(e, Read) and e.operand in shared else e
 
+def with_own_memory(op: Op, outputs: Collection[str], targets: Collection[str]) -> tuple[Op, Mapping[str, str]]:
+    """Return the op with a temporary for each of some outputs, which becomes a copy of it, and the outputs by their temporaries.
+
+    The statements with these targets write and read the temporaries in place of the outputs.
+    """
+    namer = Namer(op_names(op) | index_names(op))
+    own = {o.name: replace(o, name=namer.fresh(f"{o.name}_value"), optional=False) for o in op.outputs if o.name in outputs}
+    if not own:
+        return op, {}
+    names = {name: o.name for name, o in own.items()}
     body: list[Assign] = []
     for s in op.body:
-        value = rewrite(s.value, rule)
-        own = shared.get(s.target)
-        if own is not None:
-            body.append(replace(s, target=own.name, value=value))
-            value = Read(own.name, bare(s.indices), own.type)
+        if s.target not in targets:
+            body.append(s)
+            continue
+        value = with_operands(s.value, names)
+        if s.target in own:
+            memory = own[s.target]
+            body.append(replace(s, target=memory.name, value=value))
+            value = Read(memory.name, bare(s.indices), memory.type)
         body.append(replace(s, value=value))
-    temporaries = (*op.temporaries, *(replace(o, optional=False) for o in shared.values()))
-    return replace(op, body=tuple(body), temporaries=temporaries)
+    return replace(op, body=tuple(body), temporaries=(*op.temporaries, *own.values())), {o.name: name for name, o in own.items()}

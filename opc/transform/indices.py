@@ -268,6 +268,13 @@ def _renamed(e: Expr, namer: Namer, used: frozenset[str]) -> Expr:
     return Reduce(new.kind, axes, substitute(new.body, values), new.type, new.span)
 
 
+def with_operands(e: Expr, names: Mapping[str, str]) -> Expr:
+    """Return `e` with other operands, of the same types and axes, read in place of some, which `names` has by name."""
+    if operands_read(e).isdisjoint(names):
+        return e
+    return rewrite(e, lambda x: replace(x, operand=names[x.operand]) if isinstance(x, Read) and x.operand in names else x)
+
+
 def rename_operands(op: Op, names: Mapping[str, str]) -> Op:
     """Return the op with operands renamed in declarations and in the body; no new name may be in use."""
     if not names:

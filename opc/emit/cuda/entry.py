@@ -30,9 +30,8 @@ from opc.lower.cuda.scatters import entries_in_order, entries_of_items, entries_
 from opc.lower.cuda.small import most_of
 from opc.lower.cuda.summed import summed_entry
 from opc.lower.cuda.weigh import weighed_of
-from opc.lower.loop_ir import GroupLoop, IndexLoop, NestStage, RowStage, Stage, Temporary
+from opc.lower.loop_ir import GroupLoop, IndexLoop, NestStage, RowStage, Stage, Temporary, read_by, written_by
 from opc.lower.lower import SpecialisedProgram
-from opc.lower.memory import read_by, written_by
 from opc.lower.nest_plans import ScanPlan, ScatterPlan
 from opc.records import replace
 

@@ -24,9 +24,8 @@ from opc.lower.cuda.rematerialised import Rematerialised, rematerialised_of
 from opc.lower.cuda.stages import device_programs
 from opc.lower.cuda.weigh import Weighed, weighed_of
 from opc.lower.heuristics import runs_often
-from opc.lower.loop_ir import NestStage, Stage
+from opc.lower.loop_ir import NestStage, Stage, written_by
 from opc.lower.lower import SpecialisedProgram
-from opc.lower.memory import written_by
 
 
 def refused(family: Family) -> tuple[Diagnostic, ...]:

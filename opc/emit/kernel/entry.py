@@ -12,7 +12,7 @@ from opc.emit.cpp.loops import KernelText, symbol_type
 from opc.emit.cpp.scalars import CppScalarText
 from opc.emit.cpp.text import message_literal
 from opc.emit.cpp.values import axes_member
-from opc.emit.kernel.asked import asked_for, written_by
+from opc.emit.kernel.asked import asked_for
 from opc.emit.kernel.contraction import ContractionText
 from opc.emit.kernel.native import call_struct, prepare_prototype
 from opc.emit.kernel.nests import dtype_text, step_nest_lines, tensor_text
@@ -25,7 +25,7 @@ from opc.ir.dtypes import TypeVar, candidates
 from opc.ir.expr import Read
 from opc.ir.op import AttributeKind, Family, Group, Op, Operand
 from opc.lower.calls import Calls
-from opc.lower.loop_ir import ContractionStage, NestStage, RowStage, RowStore, Stage, StepLoop, Temporary
+from opc.lower.loop_ir import ContractionStage, NestStage, RowStage, RowStore, Stage, StepLoop, Temporary, written_by
 from opc.lower.lower import SpecialisedProgram
 from opc.lower.specialise import Among, Equal, Value
 

@@ -32,8 +32,7 @@ from opc.ir.op import Assign, Op
 from opc.loops.values import computed_as
 from opc.lower.columns import gap
 from opc.lower.cuda.products import HALVES, products_of, steps_of, stored_alike
-from opc.lower.loop_ir import NestStage, Program, Stage
-from opc.lower.memory import read_by, written_by
+from opc.lower.loop_ir import NestStage, Program, Stage, read_by, written_by
 from opc.lower.nests.flat import is_positive
 from opc.records import dataclass, replace
 from opc.transform.indices import substitute
