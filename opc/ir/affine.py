@@ -368,6 +368,13 @@ class Affine(AffineNode):
             total = total + product
         return total
 
+    def map_atoms(self, change: Callable[[Atom], Affine]) -> Affine:
+        """Return the expression with each atom that is a factor in it replaced by `change` of it."""
+        total = Affine.of(0)
+        for m, c in self.terms:
+            total = total + product(map(change, m)) * c
+        return total
+
     def rename(self, names: Mapping[str, str]) -> Affine:
         """Return the expression with index variables renamed."""
         new = tuple([(n, names[n]) for n in self.indices() if n in names and names[n] != n])

@@ -12,7 +12,7 @@ from enum import Enum
 from typing import TypeAlias
 
 from opc.diagnostics import NO_SPAN, Source, Span
-from opc.ir.affine import Affine, Index
+from opc.ir.affine import Affine, GroupSize, Index
 from opc.ir.budget import check_size
 from opc.ir.dtypes import DType, ElementType, TypeVar
 from opc.ir.expr import Expr, GroupRef
@@ -61,6 +61,11 @@ class Operand:
     copied: bool = False
     most: int | None = None
     permuted: bool = False
+
+    @property
+    def sizes(self) -> tuple[Affine, ...]:
+        """The size of each entry of the shape, that of a group as the number of its points."""
+        return tuple([d if isinstance(d, Affine) else Affine.of(GroupSize(d.name)) for d in self.dims])
 
     def is_shaped_like(self, other: Operand) -> bool:
         """Whether two operands have one shape in every call, where both are given, for callers too."""

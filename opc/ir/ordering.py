@@ -154,7 +154,7 @@ def at_target(definition: Assign, read: Read) -> Expr | None:
             return None
     if len({i.index for i in new.values()}) < len(new):
         return None
-    bound = {a.index for a in definition.value.axes if isinstance(a, Axis)} if isinstance(definition.value, Reduce) else set()
+    bound = set(definition.value.extents) if isinstance(definition.value, Reduce) else set()
     if bound & {i.index for i in new.values()}:
         return None
     return map_affine(definition.value, lambda a: a.substitute(lambda s: new.get(s.name) if isinstance(s, Index) else None))

@@ -17,7 +17,6 @@ from collections.abc import Iterator
 from opc.ir.affine import Affine, Dim, Index
 from opc.ir.arrangement import arrangement
 from opc.ir.expr import (
-    Axis,
     BroadcastAxis,
     Expr,
     GroupRef,
@@ -30,7 +29,7 @@ from opc.ir.expr import (
     reads,
     walk,
 )
-from opc.ir.node import remembered_each
+from opc.ir.node import cached_by_identity
 from opc.ir.op import Assign, AttributeKind, DimSpec, Group, Op, Operand
 from opc.ir.verify import VerifyError
 from opc.loops.schedule import Decisions, Override, active
@@ -72,7 +71,7 @@ def cpu_programs(op: Op) -> tuple[SpecialisedProgram, ...]:
     return _fused_programs(op, active())
 
 
-@remembered_each("_fused")
+@cached_by_identity(512)
 def _fused_programs(op: Op, overrides: tuple[Override, ...]) -> tuple[SpecialisedProgram, ...]:
     variants = _in_rows(op, overrides)
     scattered = tuple(with_runs(with_unswitched_stages(v)) for v in variants)
@@ -244,8 +243,8 @@ def _reads_row(op: Op, e: Expr, row: str, rows: FusedRows) -> bool:
             others = (i for n, i in enumerate(e.indices) if n not in places)
             return all(size not in i.atoms() if isinstance(i, Affine) else isinstance(i, GroupRef) for i in others)
         case Reduce():
-            extents = [a.extent for a in e.axes if isinstance(a, Axis)]
-            bound = {a.index for a in e.axes if isinstance(a, Axis)}
+            extents = e.extents.values()
+            bound = set(e.extents)
             across = any(isinstance(a, BroadcastAxis) for a in e.axes)
             return row not in bound and not across and all(_stays_outside(x, row, size) for x in extents)
         case _:

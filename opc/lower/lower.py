@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from opc.ir.arrangement import arrangement
 from opc.ir.expr import Read, reads
-from opc.ir.node import remembered_each
+from opc.ir.node import cached_by_identity
 from opc.ir.op import Assign, Op, Requirement
 from opc.ir.recurrence import recurrences
 from opc.ir.verify import verify_reads
@@ -52,7 +52,8 @@ def lower(op: Op) -> tuple[SpecialisedProgram, ...]:
     return _lowered(op, active())
 
 
-@remembered_each("_lowered")
+# The ops of a folder: the covering set is read off their programs, of which kernels are made then.
+@cached_by_identity(512)
 def _lowered(op: Op, overrides: tuple[Override, ...]) -> tuple[SpecialisedProgram, ...]:
     return tuple(v for case in specialise(op) for v in _variants(case))
 

@@ -161,7 +161,7 @@ def store_values(e: Expr, values: Mapping[str, Expr]) -> Expr | None:
         case Cast(arg=IndexValue(value=value)):
             return replace(e, arg=_value(value, values))
         case Reduce():
-            bound = {a.index for a in e.axes if isinstance(a, Axis)}
+            bound = set(e.extents)
             inner = {n: v for n, v in values.items() if n not in bound}
             rebound = {a.name for a in e.axes if not isinstance(a, Axis)}
             captured = any(bound & free_indices(v) or rebound & free_groups(v) for v in inner.values())

@@ -419,7 +419,7 @@ class BoundsChecker:
                 if isinstance(axis, Axis):
                     self._divisors(axis.extent, ranges, e.span)
             self._place(e, ranges)
-            ranges = {**ranges, **{a.index: a.extent for a in e.axes if isinstance(a, Axis)}}
+            ranges = {**ranges, **e.extents}
         for child in children(e):
             self._values(child, ranges)
 

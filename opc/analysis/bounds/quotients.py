@@ -182,13 +182,7 @@ class Parts:
 
     def _within(self, f: Affine) -> Affine:
         """Return `f` with the remainder, which is less than the divisor, taken out of quotients and remainders by it."""
-        total = Affine.of(0)
-        for monomial, c in f.terms:
-            term = Affine.of(c)
-            for atom in monomial:
-                term = term * self._reduced(atom)
-            total = total + term
-        return total
+        return f.map_atoms(self._reduced)
 
     def _reduced(self, atom: Atom) -> Affine:
         if not isinstance(atom, FloorDiv | Mod):

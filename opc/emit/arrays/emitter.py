@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property, partial
 from typing import ClassVar
 
-from opc.analysis.patterns import Entry, conjunction, conjuncts
+from opc.analysis.patterns import Entry, conjunction
 from opc.emit.arrays.frames import (
     ATOM,
     BITOR,
@@ -52,6 +52,7 @@ from opc.ir.expr import (
     Select,
     StrConst,
     TypeIs,
+    conjuncts,
     is_same_value,
     may_refuse,
     reads,

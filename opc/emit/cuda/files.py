@@ -13,7 +13,7 @@ from opc.emit.cuda.instances import Instances
 from opc.emit.cuda.text import CudaText
 from opc.ir.arrangement import arrangement
 from opc.ir.dtypes import DType
-from opc.ir.node import of_recent
+from opc.ir.node import cached_by_identity
 from opc.ir.op import Family
 from opc.loops.names import numbered
 from opc.loops.nodes import Kernel, outline, without_comments
@@ -37,7 +37,7 @@ def refused(family: Family) -> tuple[Diagnostic, ...]:
     )
 
 
-@of_recent
+@cached_by_identity()
 def cuda_files(family: Family) -> Mapping[str, str]:
     """Return the source of a family's kernels on a device and the header of their functions, by path in the package.
 

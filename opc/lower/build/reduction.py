@@ -148,7 +148,7 @@ class ReductionLoops:
         # What a search ignores is what the greatest or least value ignores: it is better than nothing before it.
         self.kind = e.kind.removeprefix("arg")
         self.of = e.body.type if self.search else e.type
-        self.result = self.nest.fresh({"sum": "total", "prod": "product"}.get(e.kind, e.kind))
+        self.result = self.nest.fresh_result(e.kind)
         self.best = self.nest.fresh("best") if self.search else ""
         self.positions: tuple[str, ...] = ()
         self.results = tuple(self.nest.fresh(f"{self.result}_{a.index}") for a in self.axes) if by_axis else (self.result,)

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from opc.analysis.bounds.inside import ReadsInside
-from opc.analysis.patterns import conjuncts
 from opc.ir.affine import Affine, Index
 from opc.ir.dtypes import DType, ElementType, ValueType, Weak, is_floating
 from opc.ir.expr import (
@@ -26,6 +25,7 @@ from opc.ir.expr import (
     Reduce,
     Select,
     children,
+    conjuncts,
     free_groups,
     free_indices,
     has_reduction,

@@ -74,7 +74,7 @@ class _Rule:
         if inner is not None and weighed_of(self.op, replace(stage, assign=inner[1])) is not None:
             return None  # one pass makes all of it
         own = {str(i) for i in s.indices if isinstance(i, str)}
-        columns = {a.index for a in e.axes if isinstance(a, Axis)}
+        columns = set(e.extents)
         for factor, other in ((a, b), (b, a)):
             rows = free_indices(factor) & own - free_indices(other)
             over = free_indices(factor) & columns
@@ -161,7 +161,7 @@ class _Rule:
             s = self._with_reduction(s)
             own, value = {i for i in s.indices if isinstance(i, str)}, s.value
             for e in dict.fromkeys(outermost(s.value)):
-                over = {a.index for a in e.axes if isinstance(a, Axis)}
+                over = set(e.extents)
                 both = [n & (own | over) for n in map(free_indices, reads(e.body)) if n & own and n & over]
                 body = self._made(s, e.body, both[0]) if both else e.body
                 if any(isinstance(r, Reduce) for r in walk(body)):

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from opc.analysis.needs import outputs_that_need
 from opc.ir.affine import Affine
 from opc.ir.expr import Expr, Read, has_reduction, reads, rewrite, size
-from opc.ir.node import remembered_each
+from opc.ir.node import cached_by_identity
 from opc.ir.op import Assign, Group, Op
 from opc.ir.recurrence import recurrences
 from opc.ir.verify import VerifyError
@@ -52,7 +52,7 @@ def device_programs(op: Op) -> tuple[SpecialisedProgram, ...]:
     return _programs(op, active())
 
 
-@remembered_each("_device")
+@cached_by_identity(256)
 def _programs(op: Op, overrides: tuple[Override, ...]) -> tuple[SpecialisedProgram, ...]:
     if recurrences(op):
         return lower_steps(op, lambda *segment: _bound(lower_segment(*segment)))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from opc.ir.node import remembered_each
+from opc.ir.node import cached_by_identity
 from opc.ir.op import Assign, Op
 from opc.loops.schedule import Override, active
 from opc.lower.build.context import UnsupportedForm
@@ -33,7 +33,8 @@ def poplar_program(op: Op) -> PoplarProgram:
     return _program(op, active())
 
 
-@remembered_each("_poplar")
+# Several backends ask for the programs of an op, each to know whether there is one and to print it.
+@cached_by_identity(64)
 def _program(op: Op, overrides: tuple[Override, ...]) -> PoplarProgram:
     program = PoplarProgram(op.name, tuple(_case(op, variant) for variant in lower(op)))
     verify_program(op, program)

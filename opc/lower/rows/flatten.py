@@ -226,7 +226,7 @@ class _Flattener:
 
         def visit(node: Expr, bound: frozenset[str], gone: frozenset[str], kept: Mapping[str, str]) -> None:
             if isinstance(node, Reduce):
-                bound |= {a.index for a in node.axes if isinstance(a, Axis)}
+                bound |= set(node.extents)
                 gone |= {a.name for a in node.axes if isinstance(a, GroupAxis)}
                 kept = {**{a.name: a.operand for a in node.axes if isinstance(a, BroadcastAxis)}, **kept}
             for index in node.indices if isinstance(node, Read) else ():
