@@ -91,13 +91,16 @@ class TileEntryText(EntryText):
             yield "  described.leaves = true;"
             return
         yield "  plan.leave_out(described);"
-        yield "  if (plan.lacks_memory()) {"
-        message = f"{self.op.name}: no memory for the columns of {s.assign.target}"
-        yield f'    return opc::fail(context, OPC_OUT_OF_MEMORY, "{message}");'
-        yield "  }"
+        yield from self._without_memory(f"the columns of {s.assign.target}")
         for name in finite:
             _, operand, of = self._operand(Read(name, (), op.operand(name).type), text, op)
             yield f"  plan.look_at({operand}, {of});"
+
+    def _without_memory(self, wanted: str, word: str = "for") -> Iterator[str]:
+        """Yield the refusal of a call whose plan lacks memory for what is wanted."""
+        yield "  if (plan.lacks_memory()) {"
+        yield f'    return opc::fail(context, OPC_OUT_OF_MEMORY, "{self.op.name}: no memory {word} {wanted}");'
+        yield "  }"
 
     def _operand(self, read: Read, text: CudaText, op: Op) -> tuple[Operand, str, str]:
         """Return an operand that is read, how the entry calls it, and the type that its elements are stored as."""

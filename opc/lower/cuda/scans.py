@@ -19,18 +19,11 @@ from opc.lower.build.reduction import start_of
 from opc.lower.build.scan import first_number, take_terms
 from opc.lower.cuda.points import FlatPoints, place_of, used_places
 from opc.lower.guards import replace_node
-from opc.lower.loop_ir import NestStage
 from opc.lower.nest_plans import ScanPlan
 
 _ROW = "@row"
 
 _Params = tuple[tuple[ValueType, str], ...]
-
-
-def scan_of(stage: NestStage) -> ScanPlan | None:
-    """Return how a stage carries a reduction along an index, None where it does not."""
-    plan = stage.plans[0] if stage.plans else None
-    return plan if isinstance(plan, ScanPlan) else None
 
 
 def scanned_entry(plan: ScanPlan) -> int:
