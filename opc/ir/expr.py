@@ -96,6 +96,7 @@ __all__ = [
     "conjuncts",
     "free_groups",
     "free_indices",
+    "free_names",
     "has_reduction",
     "holds_back",
     "is_same",
@@ -104,6 +105,7 @@ __all__ = [
     "map_affine",
     "may_refuse",
     "operands_read",
+    "outermost",
     "own_affines",
     "parts_of",
     "reads",
@@ -194,6 +196,15 @@ def reductions(e: Expr) -> tuple[Reduce, ...]:
         return ()
     below = [r for c in children(e) for r in reductions(c)]
     return (e, *below) if isinstance(e, Reduce) else tuple(below)
+
+
+def outermost(e: Expr) -> Iterator[Reduce]:
+    """Yield the reductions in `e` that stand in no other one."""
+    if isinstance(e, Reduce):
+        yield e
+        return
+    for c in children(e):
+        yield from outermost(c)
 
 
 @remembered("_operands")
@@ -317,6 +328,11 @@ def free_groups(e: Expr) -> frozenset[str]:
             return (free_groups(e.body) - {a.name for a in e.axes if isinstance(a, GroupAxis)}) | left
         case _:
             return NOTHING.union(*(free_groups(c) for c in children(e)))
+
+
+def free_names(e: Expr) -> frozenset[str]:
+    """Return the index variables and the axis groups that `e` uses and does not reduce away."""
+    return free_indices(e) | free_groups(e)
 
 
 @remembered("_size", blank=True)

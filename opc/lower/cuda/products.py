@@ -23,8 +23,8 @@ from opc.ir.expr import (
     Select,
     affines,
     children,
-    free_groups,
     free_indices,
+    free_names,
     map_affine,
     reductions,
     walk,
@@ -325,7 +325,7 @@ def places_of(products: Products, op: Op, stage: NestStage, side: str) -> Mappin
 
 def _names(e: Expr, places: Mapping[str, str] = {}) -> frozenset[str]:  # it is read alone
     """Return the indices and groups of a value; those of places in groups are those of the target's entry."""
-    return frozenset(places.get(name, name) for name in free_indices(e) | free_groups(e))
+    return frozenset(places.get(name, name) for name in free_names(e))
 
 
 def _is_computed(value: Expr, e: Reduce) -> bool:

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from opc.ir.expr import Axis, Call, Const, Expr, Read, Reduce, Select, free_indices, reads, rewrite, walk
+from opc.ir.expr import Axis, Call, Const, Expr, Read, Reduce, Select, free_indices, outermost, reads, rewrite, walk
 from opc.ir.op import Assign, Op, Operand
-from opc.lower.cuda.rematerialised import outermost, rematerialised_of
+from opc.lower.cuda.rematerialised import rematerialised_of
 from opc.lower.cuda.weigh import is_sum_of_weights, weighed_of, weights_of
 from opc.lower.guards import replace_node
 from opc.lower.heuristics import runs_often
