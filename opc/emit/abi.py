@@ -6,6 +6,7 @@ Every backend that calls a kernel, from C or through a foreign-function interfac
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 from opc.emit.cpp.text import WIDTH
 from opc.ir.dtypes import DTYPES, DType
@@ -80,6 +81,21 @@ class Field:
 def attribute_fields(family: Family) -> tuple[Field, ...]:
     """Return the members of the attribute struct in order; empty for an op without attributes."""
     return tuple(_fields(family.forward))
+
+
+def field_values(family: Family, given: Mapping[str, Any]) -> Iterator[tuple[Field, Any]]:
+    """Yield each member of the attribute struct with what a call holds in it; an attribute that is not given has its default.
+
+    A string that is not among an attribute's values is a position that it does not have, so that the kernel refuses it.
+    """
+    for f in attribute_fields(family):
+        a = family.forward.attribute(f.attribute)
+        value = given.get(a.name, 0 if a.name in family.forward.told else a.default)
+        if a.kind is AttributeKind.STR and a.values:
+            value = a.values.index(value) if value in a.values else len(a.values)
+        elif a.kind is AttributeKind.DTYPE:
+            value = encode(a, value)
+        yield f, len(value) if f.is_length else value
 
 
 def _fields(op: Op) -> Iterator[Field]:

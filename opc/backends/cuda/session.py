@@ -17,7 +17,7 @@ from opc.backends.derived import asked_outputs
 from opc.backends.dtypes import fills_bytes, require_dtypes
 from opc.emit import abi
 from opc.ir.dtypes import DTYPES, DType, numpy_dtype
-from opc.ir.op import AttributeKind, Family, Op, ScatterMode
+from opc.ir.op import Family, Op, ScatterMode
 from opc.lower.cuda.library import ops_with_library
 
 if TYPE_CHECKING:
@@ -281,21 +281,12 @@ def _attributes(family: Family, given: Mapping[str, Any]) -> Any:
     """Return the attribute struct; what is left out has its default."""
     fields: list[tuple[str, Any]] = []
     values: dict[str, Any] = {}
-    declared = {a.name: a for a in family.forward.attributes}
-    for f in abi.attribute_fields(family):
-        a = declared[f.attribute]
-        value, kind = given.get(a.name, 0 if a.name in family.forward.told else a.default), _C_TYPES[f.c_type]
-        if a.kind is AttributeKind.STR and a.values:
-            # A string the op does not know is a position it does not have.
-            value = a.values.index(value) if value in a.values else len(a.values)
-        elif a.kind is AttributeKind.DTYPE:
-            value = abi.encode(a, value)
-        if f.is_length:
-            value = len(value)
-        elif f.count is not None:
+    for f, value in abi.field_values(family, given):
+        kind = _C_TYPES[f.c_type]
+        if f.count is not None:
             elements = tuple(value)
             if f.count >= 0 and len(elements) != f.count:
-                raise OpError(f"{family.name}: {a.name} has {len(elements)} values, but must have {f.count}")
+                raise OpError(f"{family.name}: {f.attribute} has {len(elements)} values, but must have {f.count}")
             value = (kind * max(len(elements), 1))(*elements)
             kind = ctypes.POINTER(kind) if f.count < 0 else kind * f.count
             value = ctypes.cast(value, kind) if f.count < 0 else value
