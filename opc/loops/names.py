@@ -125,9 +125,8 @@ class _Namer:
     def _call_with_body(self, s: CallWithBody, env: dict[str, str]) -> CallWithBody:
         inner = dict(env)
         call = self._call(s.call, env)
-        returned = env.get(s.result, "") if s.assigns else self._fresh(s.result, env) if s.result else ""
         params = tuple([(of, self._fresh(name, inner)) for of, name in s.params])
-        return CallWithBody(call, params, self.body(s.body, inner), s.inlined, returned, s.assigns)
+        return CallWithBody(call, params, self.body(s.body, inner), s.inlined)
 
     def _function(self, s: LocalFunction, env: dict[str, str]) -> LocalFunction:
         inner = dict(env)

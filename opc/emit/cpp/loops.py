@@ -266,10 +266,9 @@ class KernelText(ValueText):
                 _add(f"  {self.expr(s.report).text};", margin, lines)
                 lines += [f"{margin}  {back}", f"{margin}}}"]
             case CallWithBody():
-                result = "" if not s.result else f"{s.result} = " if s.assigns else f"const bool {s.result} = "
                 head = f"[&]({self._params(s.params)}) {'OPC_INLINED ' if s.inlined else ''}{{"
                 body = self._body(s.body, f"{margin}  ")
-                _add(f"{result}{self._opened(s.call, head)}", margin, lines)
+                _add(self._opened(s.call, head), margin, lines)
                 lines += [*body, f"{margin}}});"]
             case GroupPoints():
                 over = ", ".join(map(self.integer, s.over))

@@ -481,7 +481,7 @@ def _moves_along(known: LoopContext, r: Read, vector_axis: str) -> bool:
     return step is not None and bool(step.terms) and all(isinstance(i, Affine) and vector_axis not in i.indices() for i in others)
 
 
-def with_positions(of: ValueType, count: Expr, body: Body, inlined: bool = False) -> CallWithBody:
+def with_positions(of: ValueType, count: Expr, body: Body) -> CallWithBody:
     """Return statements in which `position` is an integer type that holds `count`, as wide as values of a type if it can be."""
     scope = call("with_positions", count, types=(of,))
-    return CallWithBody(scope, (("auto", "@zero"),), (Alias("position", "@zero"), *body), inlined)
+    return CallWithBody(scope, (("auto", "@zero"),), (Alias("position", "@zero"), *body))
