@@ -105,12 +105,6 @@ def _fields(op: Op) -> Iterator[Field]:
         yield Field(a.name, c_type(a), a.name, a.length)
 
 
-def prototypes(family: Family) -> str:
-    """Return the prototypes of every function of the family, without storage class or export attribute."""
-    texts = (text for op in family.ops for text in (kernel_prototype(family, op), infer_prototype(family, op)))
-    return "\n".join(f"{text};" for text in texts)
-
-
 def kernel_prototype(family: Family, op: Op) -> str:
     """Return the prototype of `op`'s kernel without the semicolon."""
     attributes = f"const {attributes_type(family)} *attributes"

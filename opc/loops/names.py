@@ -28,6 +28,7 @@ from opc.loops.nodes import (
     with_own_values,
 )
 from opc.loops.values import Address, Block, Intrinsic, Lambda, Load, Local, Member, Named, Static, variable
+from opc.names import unused
 from opc.records import replace
 
 PARAMETERS = frozenset(("nest", "call", "tile", "begin", "end", "arguments"))
@@ -72,11 +73,7 @@ class _Namer:
         """Return the name of a variable that is declared here, by which it is known in `env` from here on."""
         if name.startswith("@") or (name in self.operands and "#" not in name):
             return env.get(name, name.removeprefix("@"))
-        wanted = name.partition("#")[0]
-        found, count, used = wanted, 2, env.values()
-        while found in self.taken or found in used:
-            found, count = f"{wanted}_{count}", count + 1
-        env[name] = found
+        env[name] = found = unused(name.partition("#")[0], self.taken, env.values())
         return found
 
     def body(self, body: Body, env: Mapping[str, str]) -> Body:

@@ -53,6 +53,7 @@ from opc.loops.values import (
     Sum,
 )
 from opc.lower.build.context import Nest
+from opc.names import unused
 
 _OPERATOR = {"sum": "+", "prod": "*", "any": "||", "all": "&&", "max": "max", "min": "min"}
 _BITS = {"any": "|", "all": "&"}
@@ -203,9 +204,7 @@ class KernelText(ValueText):
         return {*self.declared, *spec_names(self.op)}
 
     def _fresh(self, wanted: str) -> str:
-        name, count = wanted, 2
-        while name in self.used:
-            name, count = f"{wanted}_{count}", count + 1
+        name = unused(wanted, self.used)
         self.used.add(name)
         return name
 

@@ -34,6 +34,7 @@ from opc.ir.node import memoised
 from opc.ir.op import Assign, DimSpec, Group, Op
 from opc.lower.loop_ir import GroupLoop, IndexLoop, Loop, Reduction, Step
 from opc.lower.rows.broadcast import broadcast_sizes, is_broadcast, joined
+from opc.names import unused
 from opc.records import dataclass, replace
 
 KINDS = ("sum", "prod", "max", "min", "any", "all")
@@ -249,11 +250,9 @@ class _Flattener:
         return tuple(sorted(found, key=order))
 
     def _fresh(self, name: str) -> str:
-        candidate, count = name, 2
-        while candidate in self.names:
-            candidate, count = f"{name}_{count}", count + 1
-        self.names.add(candidate)
-        return candidate
+        found = unused(name, self.names)
+        self.names.add(found)
+        return found
 
 
 def extents_under_conditions(op: Op, s: Assign) -> Iterator[Affine]:
