@@ -48,7 +48,7 @@ class SpecialisedProgram:
 
 
 def lower(op: Op) -> tuple[SpecialisedProgram, ...]:
-    """Return a program for each case of the op's string and bool attributes that its body asks for."""
+    """Return a program for each case of the string and bool attributes that the op's body depends on."""
     return _lowered(op, active())
 
 
@@ -64,9 +64,12 @@ def _variants(case: Specialisation) -> Iterator[SpecialisedProgram]:
 
 
 def _by_emptiness(case: Specialisation) -> Iterator[tuple[Specialisation, SpecialisedProgram | None]]:
-    """Yield a case, after one for calls in which something is empty of which a condition asks for the greatest or least element:
-    the usual one computes that once for all points, where nobody asks for it too, and the other point by point. A program that
-    was made to tell is beside its case."""
+    """Yield a case, in two variants if it has a maximum or minimum under a condition, over an axis that may be empty.
+
+    The usual variant requires that the axis is not empty, and computes the reduction once for all points, whether or not the
+    condition holds there. The one for empty axes comes first, and computes it point by point. If a program had to be lowered to
+    decide this, it is yielded with its case.
+    """
     extents = {s.target: list(extents_under_conditions(case.op, s)) for s in case.op.body}
     empty = tuple(dict.fromkeys(x for found in extents.values() for x in found))
     if not empty:
@@ -85,8 +88,8 @@ def _by_emptiness(case: Specialisation) -> Iterator[tuple[Specialisation, Specia
 
 
 def _variant(case: Specialisation) -> SpecialisedProgram:
-    """Return the stages of a case: row stages where its body is regular and has no contraction, as it is or with an axis as two;
-    else the stages of its parts."""
+    """Return the program of a case: row stages alone if its body is regular and has no contraction, perhaps after an axis is
+    split in two; otherwise its body is partitioned into stages of all kinds."""
     lazy = bool(case.empty)
     op = inline_copies(case.op)
     how = arrangement(op)
@@ -100,7 +103,7 @@ def _variant(case: Specialisation) -> SpecialisedProgram:
 
 
 def _program(source: Op, lazy: bool, splits: bool = True) -> tuple[Program, Op]:
-    """Return the stages of an op without recurrences, and what became of it; `splits` tells that axes may be taken apart."""
+    """Return the stages of an op without recurrences, and the op as rewritten for them; with `splits`, axes may be split."""
     op = extract(extract_scatters(with_joined_scatters(with_zeros_in_sums(source))))
     try:
         program = _regular(op, lazy)
@@ -125,7 +128,7 @@ LowerSegment: TypeAlias = "Callable[[Specialisation, bool, bool], SpecialisedPro
 
 
 def lower_steps(op: Op, lower_segment: LowerSegment) -> tuple[SpecialisedProgram, ...]:
-    """Return a program for each case of an op with recurrences, of which a target lowers the segments by itself."""
+    """Return a program for each case of an op with recurrences, whose segments are lowered by a function of the target."""
     return tuple(_in_own_segments(own, lower_segment) for case in specialise(op) for own, _ in _by_emptiness(case))
 
 
@@ -146,20 +149,20 @@ def lower_segment(case: Specialisation, lazy: bool, splits: bool) -> Specialised
 
 
 def staged(variant: SpecialisedProgram, op: Op) -> SpecialisedProgram:
-    """Return a program with the stages of another op, whose statements are those of the program's with other values."""
+    """Return a program with the stages of `op`, which has the statements of the program's own op with other values."""
     return _named(variant.case, op, with_sums_in_nests(op, partition(op, bool(variant.case.empty))))
 
 
 def relowered(variant: SpecialisedProgram, op: Op) -> SpecialisedProgram:
-    """Return a program with the stages of another op, made of the program's for a target of its own."""
+    """Return a program with the stages of `op`, a rewrite of the program's own op for some target."""
     return _variant(replace(variant.case, op=op))
 
 
 def lowered_across(variant: SpecialisedProgram) -> SpecialisedProgram | None:
-    """Return the program of a case for calls in which the axes that an attribute lists lie across memory.
+    """Return the program of a case for calls in which the axes that an attribute lists are not the innermost in memory.
 
-    Whole rows along them are none there, and what they do is done point by point. None where there are no such rows, or where the
-    op seldom runs on much.
+    Whole rows along these are not contiguous then, so their work is done point by point. None if there are no such rows, or if
+    the op is not one that runs often.
     """
     how, stages = arrangement(variant.case.op), variant.program.stages
     if how is None or how.permutes or not runs_often(variant.case.op) or not any(how.is_mixed(o) for o in variant.case.op.inputs):
@@ -205,25 +208,23 @@ def _finished(stage: Stage, name: str, op: Op) -> Stage:
 
 
 def _mixed_outputs(op: Op) -> frozenset[str]:
-    """Return the outputs whose axes stand in an order that only a call tells."""
+    """Return the outputs whose order of axes is known only at run time."""
     how = arrangement(op)
     return frozenset() if how is None else frozenset(o.name for o in op.outputs if how.is_mixed(o))
 
 
 def _written_across(op: Op, program: Program) -> frozenset[str]:
-    """Return the outputs that a nest or a product writes, whose axes stand in an order that only a call tells.
+    """Return the outputs written by nests or contractions whose order of axes is known only at run time.
 
-    These write what is contiguous, and only rows go by strides.
+    These stages write contiguous memory; only row stages write with strides.
     """
     others = (s for s in program.stages if not isinstance(s, RowStage))
     return _mixed_outputs(op) & {s.assign.target for s in others}
 
 
 def _with_own_memory(op: Op, across: frozenset[str] = frozenset()) -> Op:
-    """Return the op with a temporary for each optional output that other statements read: one not wanted has no memory.
-
-    So have the outputs `across`, which are copied from what their statements write.
-    """
+    """Return the op with a temporary for each optional output that other statements read, since an unwanted one has no memory,
+    and for each of the outputs `across`, which become copies of what their statements compute."""
     read = {r.operand for s in op.body for r in reads(s.value)}
     apart = {o.name for o in op.outputs if o.name in across or (o.optional and o.name in read)}
     return with_own_memory(op, apart, op.assignments)[0]

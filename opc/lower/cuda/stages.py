@@ -1,6 +1,7 @@
-"""The stages of a device: those of `opc.lower.lower` that are bound to its threads, and statements by themselves elsewhere.
+"""The stages of a device: row stages of `opc.lower.lower` whose loops are bound to threads, and single statements for the rest.
 
-What the CPU keeps in a row of a cache lies in memory between kernels there, in the type that it is computed in.
+Values that the CPU keeps in a cached row between passes are in global memory between kernels here, in the type that they are
+computed in.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ from opc.transform import scalar
 from opc.transform.normalize import placed, put
 
 _BRIEF, _LONG = 32, 128
-"""The most nodes that the value of a temporary may have to be made where it is read, and that a statement may grow to by that."""
+"""The most nodes of a temporary's value that is recomputed where it is read, and of a statement with such values put into it."""
 
 
 def device_programs(op: Op) -> tuple[SpecialisedProgram, ...]:
@@ -64,8 +65,8 @@ def _bound(variant: SpecialisedProgram) -> SpecialisedProgram:
 
 
 def _for_device(variant: SpecialisedProgram) -> SpecialisedProgram:
-    """Return a program whose sums over rows and within them are sums of rows, and of these, and whose stages are given what is
-    reduced over points."""
+    """Return a program whose sums over rows and along them are split into a sum along each row and a sum of those, and whose
+    stages read what is reduced over points from memory."""
     op = with_sums_of_rows(variant.case.op, _alone(variant.case.op, variant.program)[0])
     found = variant if op is variant.case.op else relowered(variant, op)
     rows = (s for s in found.program.stages if isinstance(s, RowStage))
@@ -169,7 +170,7 @@ def _reduced(stage: RowStage) -> frozenset[str]:
 
 
 def _is_brief(s: Assign) -> bool:
-    """Whether the value of a temporary is made anew where it is read, which takes a device less time than to read it."""
+    """Whether the value of a temporary is recomputed where it is read, which is cheaper on a device than reading it."""
     return not has_reduction(s.value) and size(s.value) <= _BRIEF and all(map(placed, reads(s.value)))
 
 
@@ -189,10 +190,10 @@ def _with_values(assign: Assign, brief: Mapping[str, Assign]) -> Assign:
 
 
 def _with_own_memory(op: Op, alone: frozenset[str]) -> tuple[Op, Mapping[str, str]]:
-    """Return the op with a temporary for each output that other statements that run by themselves read, or that is added to
-    atomically, and whose it is.
+    """Return the op with a temporary for each output that is read by other statements of `alone`, or that is added to atomically,
+    and the outputs by their temporaries.
 
-    An output may be missing, and holds what is computed rounded.
+    An output may be absent, and it holds values rounded to its element type.
     """
     read = {r.operand for s in op.body if s.target in alone for r in reads(s.value)}
     read |= {s.target for s in op.body if scatters_atomically(op, s)}
