@@ -261,7 +261,7 @@ def _goes_on(axis: Axis, body: Expr) -> bool:
 
 
 def _moved(body: Expr, index: str, to: Affine) -> Expr:
-    return map_affine(body, lambda a: a.substitute(lambda s: to if s == Index(index) else None))
+    return map_affine(body, lambda a: a.at(index, to))
 
 
 def named_results(e: Reduce) -> Iterator[str]:

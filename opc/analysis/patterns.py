@@ -270,7 +270,7 @@ def scan(e: Reduce, extents: Mapping[str, Affine], size_of: Callable[[Affine, Af
 
 def _renamed(e: Expr, index: str, value: Affine) -> Expr:
     """Return an expression with an index replaced by an integer expression."""
-    return map_affine(e, lambda a: a.substitute(lambda s: value if s == Index(index) else None))
+    return map_affine(e, lambda a: a.at(index, value))
 
 
 def _side(condition: Expr, axis: str) -> tuple[Affine, bool] | None:

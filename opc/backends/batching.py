@@ -102,6 +102,6 @@ def _nodes(op: Op) -> Iterator[Expr]:
 def _sizes(op: Op) -> Iterator[Affine]:
     """Yield every integer expression of the op: shapes, derived dimensions, indices, extents."""
     yield from (size for _, size in op.dims)
-    yield from (d for o in (*op.inputs, *op.outputs, *op.temporaries) for d in o.dims if isinstance(d, Affine))
+    yield from (d for o in op.operands for d in o.dims if isinstance(d, Affine))
     for node in _nodes(op):
         yield from own_affines(node)

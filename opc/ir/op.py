@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import field
 from enum import Enum
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from opc.diagnostics import NO_SPAN, Source, Span
 from opc.ir.affine import Affine, GroupSize, Index
@@ -255,6 +255,15 @@ class Op(OpNode):
         own = camel_case(self.name)
         return f"{own}Op" if own in CLASSES else own
 
+    @property
+    def operands(self) -> tuple[Operand, ...]:
+        """The inputs, the outputs and the temporaries."""
+        return (*self.inputs, *self.outputs, *self.temporaries)
+
+    def complete(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the value of each attribute in the op's order, the default of one that is not given."""
+        return {a.name: given.get(a.name, a.default) for a in self.attributes}
+
     def input(self, name: str) -> Operand:
         """Return the input of that name; KeyError when there is none."""
         return _named(self.inputs, name)
@@ -311,7 +320,7 @@ def _assignments(op: Op) -> Mapping[str, Assign]:
 
 @remembered("_declared", often=True)
 def _operands(op: Op) -> Mapping[str, Operand]:
-    return {o.name: o for o in (*op.inputs, *op.outputs, *op.temporaries)}
+    return {o.name: o for o in op.operands}
 
 
 def _named(operands: tuple[Operand, ...], name: str) -> Operand:

@@ -63,7 +63,7 @@ def at_index(key: Read, old: str, new: str) -> Read:
     to = Affine.of(Index(new))
 
     def moved(i: Affine | GroupRef | Expr) -> Affine | GroupRef | Expr:
-        return i.substitute(lambda s: to if s == Index(old) else None) if isinstance(i, Affine) else i
+        return i.at(old, to) if isinstance(i, Affine) else i
 
     return with_indices(key, tuple(moved(i) for i in key.indices))
 

@@ -18,7 +18,7 @@ from typing import TypeAlias
 from opc.ir.affine import Affine
 from opc.ir.dtypes import ValueType
 from opc.ir.expr import Expr, GroupRef, ReduceAxis, reads
-from opc.ir.op import Assign, Group
+from opc.ir.op import Assign, DimSpec, Group
 from opc.loops.schedule import Schedule
 from opc.lower.calls import Calls
 from opc.lower.contractions.factors import Factor
@@ -55,6 +55,11 @@ class IndexLoop:
 
 
 Loop: TypeAlias = GroupLoop | IndexLoop
+
+
+def loop_of(dim: DimSpec) -> Loop:
+    """Return the loop over an entry of a shape."""
+    return GroupLoop(dim.name, dim.of) if isinstance(dim, Group) else IndexLoop(str(dim), dim)
 
 
 def joint(loop: Loop) -> Loop:

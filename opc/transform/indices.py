@@ -61,7 +61,7 @@ class Namer:
 @remembered("_names")
 def op_names(op: Op) -> frozenset[str]:
     """Return every name an index variable or a new operand must keep clear of: operands, attributes, dimensions, types."""
-    return _names(op, (*op.inputs, *op.outputs, *op.temporaries))
+    return _names(op, op.operands)
 
 
 def _names(op: Op, operands: Sequence[Operand]) -> frozenset[str]:

@@ -150,7 +150,7 @@ class Parts:
 
     def apart(self, f: Affine) -> Affine:
         """Return an expression with the two in place of the index."""
-        return self._within(f.substitute(lambda s: self.whole if s == Index(self.index) else None))
+        return self._within(f.at(self.index, self.whole))
 
     def ends_of_remainder(self, facts: Iterable[Affine]) -> tuple[Affine, Affine]:
         """Return the least and the greatest that the remainder may be where facts hold: `r - 1 >= 0` says that it is not 0."""

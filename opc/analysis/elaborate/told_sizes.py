@@ -37,7 +37,7 @@ def sizes_op(op: Op, body: Body, found: Diagnostics) -> Op | None:
     if not all(_is_free(op, s, told, derived, found) for s in (*kept, *body.sizes)):
         return None
     names = {size_name(name) for name in told}
-    for o in (*op.inputs, *op.outputs, *op.temporaries):
+    for o in op.operands:
         if o.name in names:
             found.error(f"'{o.name}' is what the op of the sizes calls its output", o.span, "give the tensor another name")
             return None

@@ -45,7 +45,7 @@ def sample_call(family: Family) -> SampleCall:
     texts: dict[str, str | Bracket] = {}
     shapes: dict[str, tuple[DType, tuple[int, ...]] | None] = {}
     if family.examples:
-        values = {a.name: chosen.get(a.name, a.default) for a in op.attributes}
+        values = op.complete(chosen)
         for x in op.inputs:
             value = chosen.get(x.name)
             shapes[x.name] = None if value is None else (_dtype(x), _shape(value))
@@ -53,7 +53,7 @@ def sample_call(family: Family) -> SampleCall:
                 texts[x.name] = Bracket("np.array(", [number(value), quoted(_dtype(x).value)], ")")
     else:
         sizes, attributes = sample(op, AXES, SIZES)
-        values = {a.name: attributes.get(a.name, a.default) for a in op.attributes}
+        values = op.complete(attributes)
         for x in op.inputs:
             shape = sizes[x.name]
             shapes[x.name] = None if shape is None else (_dtype(x), tuple(shape))

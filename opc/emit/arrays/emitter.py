@@ -77,7 +77,7 @@ class ArrayEmitter(Lines, ABC):
         self.segmented = self.segments(op) if recurrences(op) else SegmentedOp(op, (Segment(op),))
         op = self.segmented.joined if recurrences(op) else op
         self.op = op
-        operands = (*op.inputs, *op.outputs, *op.temporaries)
+        operands = op.operands
         self.local = {o.name: self.names.fresh(o.name) for o in operands}
         self.attribute_local = {a.name: self.names.fresh(a.name) for a in op.attributes}
         self.operands = {o.name: o for o in operands}

@@ -29,7 +29,7 @@ from opc.lower.cuda.scans import ahead_of, first_terms, scanned_entry
 from opc.lower.cuda.scatters import entries_in_order, entries_of_items, entries_of_keys, other_entries
 from opc.lower.cuda.small import most_of
 from opc.lower.cuda.weigh import Weighed
-from opc.lower.loop_ir import GroupLoop, IndexLoop, NestStage, RowStage, Stage, Temporary, read_by, written_by
+from opc.lower.loop_ir import IndexLoop, NestStage, RowStage, Stage, Temporary, loop_of, read_by, written_by
 from opc.lower.lower import SpecialisedProgram
 from opc.lower.nest_plans import ScanPlan, ScatterPlan
 from opc.records import replace
@@ -172,7 +172,7 @@ class CudaEntryText(TileEntryText):
         yield "  opc::nest nest;"
         yield "  opc::start(nest, context, operands, fault);"
         for d in op.operand(s.assign.target).dims:
-            loop = GroupLoop(d.name, d.of) if isinstance(d, Group) else IndexLoop(str(d), d)
+            loop = loop_of(d)
             yield f"  opc::add_entry(nest, {self._extent(loop)});"
         inputs, outputs = [i.name for i in self.op.inputs], [o.name for o in self.op.outputs]
         for n, name in enumerate(names):

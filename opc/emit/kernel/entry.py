@@ -303,7 +303,7 @@ class EntryText(StageText):
                 yield f"  const int32_t stored_{t.name} = opc::stored_index<{stored}>({element});"
 
     def _own_groups(self) -> set[tuple[str, str | None]]:
-        shapes = [d for o in (*self.op.inputs, *self.op.outputs, *self.op.temporaries) for d in o.dims]
+        shapes = [d for o in self.op.operands for d in o.dims]
         own = {(d.name, d.of) for d in shapes if isinstance(d, Group)}
         return own | {(name, None) for name, _ in own}
 

@@ -207,7 +207,7 @@ class PointLoops(Loads):
             body = (replace(loop, body=body),)
         tail: list[Statement] = []
         if tested:
-            over = ", ".join(a.index if isinstance(a, Axis) else str(a) for a in e.axes)
+            over = e.over
             tail.append(If(compare("eq", variable(count), number(0)), (Do(self.nothing(e.kind, over)),)))
         return (*head, *body, *tail), result
 

@@ -318,7 +318,7 @@ class ReductionLoops:
         start, own = self.nest.fresh("start"), self.nest.fresh("lane")
         position = Affine.of(Index(start)) + Index(own)
         known.bounded[position] = axis.extent
-        self.body = map_affine(self.body, lambda a: a.substitute(lambda s: position if s == Index(axis.index) else None))
+        self.body = map_affine(self.body, lambda a: a.at(axis.index, position))
         outer, known.row_axis = known.row_axis, own
         high = self.nest.fresh("lanes")
         rest = call("least", Call("sub", (extent, variable(start)), Weak.INT), Word("opc::nest_columns"))

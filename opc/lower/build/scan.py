@@ -97,7 +97,7 @@ class _Scan:
             return e
         position = Affine.of(Index(self.start)) + Index(self.own)
         self.known.bounded[position] = dict(zip(self.plan.statement.indices, self.plan.statement.extents))[vector_axis]
-        return map_affine(e, lambda a: a.substitute(lambda s: position if s == Index(vector_axis) else None))
+        return map_affine(e, lambda a: a.at(vector_axis, position))
 
     def _along(self) -> Body:
         """Return the loop along the index that the reduction is carried along."""

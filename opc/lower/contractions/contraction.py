@@ -56,7 +56,7 @@ def contraction_stage(op: Op, assign: Assign, name: str) -> ContractionStage | N
     """Return a statement as a contraction with an epilogue, None when it is none."""
     if not has_reduction(assign.value):
         return None
-    taken = {o.name for o in (*op.inputs, *op.outputs, *op.temporaries)} | {a.name for a in op.attributes}
+    taken = {o.name for o in op.operands} | {a.name for a in op.attributes}
     found = _contraction(op, assign, Namer(taken).fresh(f"{assign.target}_sum"))
     return None if found is None else replace(found, name=name, epilogue=replace(found.epilogue, name=name))
 

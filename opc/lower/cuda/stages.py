@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from opc.analysis.needs import outputs_that_need
-from opc.ir.affine import Affine
 from opc.ir.expr import Expr, Read, has_reduction, reads, rewrite, size
 from opc.ir.node import cached_by_identity
-from opc.ir.op import Assign, Group, Op
+from opc.ir.op import Assign, Op
 from opc.ir.recurrence import recurrences
 from opc.ir.verify import VerifyError
 from opc.loops.schedule import Override, active
@@ -26,15 +25,13 @@ from opc.lower.cuda.rows import bound_part
 from opc.lower.cuda.scatters import plan_of, scatters_atomically
 from opc.lower.cuda.weigh import with_weighed_sums
 from opc.lower.loop_ir import (
-    GroupLoop,
-    IndexLoop,
-    Loop,
     NestStage,
     Program,
     RowStage,
     RowStore,
     Stage,
     Temporary,
+    loop_of,
     read_by,
     written_by,
 )
@@ -227,10 +224,6 @@ def _temporaries(variant: SpecialisedProgram, stages: list[Stage]) -> Iterator[T
             needed = tuple(o.name for o in op.outputs if o.name in needs.get(name, known[name].needed_by))
             yield replace(known[name], stored=True, needed_by=needed)
         else:
-            dims = tuple(map(_loop, op.operand(name).dims))
+            dims = tuple(map(loop_of, op.operand(name).dims))
             declared, needed = op.operand(name), tuple(o.name for o in op.outputs if o.name in needs[name])
             yield Temporary(name, declared.type, dims, needed, copied=declared.copied)
-
-
-def _loop(dim: Affine | Group) -> Loop:
-    return GroupLoop(dim.name, dim.of) if isinstance(dim, Group) else IndexLoop(str(dim), dim)

@@ -248,7 +248,7 @@ def in_run(a: Affine, vector_axis: str, divisor: Affine, run: Affine, place: Aff
     def change(atom: Atom) -> Affine:
         if isinstance(atom, FloorDiv) and atom.denominator == divisor and vector_axis in atom.numerator.indices():
             return run
-        return Affine.of(atom).substitute(lambda s: place if s == Index(vector_axis) else None)
+        return Affine.of(atom).at(vector_axis, place)
 
     return a.map_atoms(change)
 
@@ -266,7 +266,7 @@ def in_phase(a: Affine, vector_axis: str, divisor: Affine, position: Affine, pha
     """Return `a` at lane `divisor * position + phase`, with divisions by the divisor worked out."""
 
     def moved(e: Affine, value: Affine) -> Affine:
-        return e.substitute(lambda s: value if s == Index(vector_axis) else None)
+        return e.at(vector_axis, value)
 
     def change(atom: Atom) -> Affine:
         if not isinstance(atom, FloorDiv | Mod) or atom.denominator != divisor or vector_axis not in atom.numerator.indices():

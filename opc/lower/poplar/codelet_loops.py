@@ -281,7 +281,7 @@ class CodeletLoops(PointLoops):
         varying = any(x.indices() for x in extents)
         if not varying and all(is_positive(self.source, x) for x in extents):
             return False
-        over = ", ".join(a.index if isinstance(a, Axis) else str(a) for a in e.axes)
+        over = e.over
         if e not in self.always or varying:
             return True
         self.nonempty[Nonempty(OfNothing(e.kind, over), extents)] = None

@@ -32,7 +32,7 @@ from opc.ir.expr import (
 )
 from opc.ir.node import memoised
 from opc.ir.op import Assign, DimSpec, Group, Op
-from opc.lower.loop_ir import GroupLoop, IndexLoop, Loop, Reduction, Step
+from opc.lower.loop_ir import GroupLoop, IndexLoop, Loop, Reduction, Step, loop_of
 from opc.lower.rows.broadcast import broadcast_sizes, is_broadcast, joined
 from opc.names import unused
 from opc.records import dataclass, replace
@@ -98,7 +98,7 @@ class _Flattener:
         self.sizes = broadcast_sizes(op)
         self.knowledge = knowledge_of(op)
         self.hoisted: dict[tuple[Expr, tuple[Loop, ...]], Read] = {}
-        operands = (*op.inputs, *op.outputs, *op.temporaries)
+        operands = op.operands
         self.names = {*taken, *(o.name for o in operands), *(a.name for a in op.attributes), *(d for d, _ in op.dims)}
         for o in operands:
             self.shapes[o.name] = operand_loops(op, o.name)
@@ -291,7 +291,7 @@ def operand_loops(op: Op, name: str) -> tuple[Loop, ...]:
 @memoised
 def _own_loops(dims: tuple[DimSpec, ...]) -> tuple[Loop, ...]:
     """Return the loops of axes that nothing is broadcast along."""
-    return tuple([GroupLoop(d.name, d.of) if isinstance(d, Group) else IndexLoop(str(d), d) for d in dims])
+    return tuple(map(loop_of, dims))
 
 
 def _distinct(loops: list[Loop]) -> None:
