@@ -1,7 +1,7 @@
 """The compiler: the whole way from a spec to the files of its package.
 
-`compile_spec` goes it, one layer a line. What it calls is pure: the same spec and backends give the same bytes, and nothing is
-written. Writing, comparing and building what comes out is for `opc.build`, proving it for `opc.testing`.
+`compile_spec` calls the layers in order. All of them are pure: the same spec and backends give the same bytes, and nothing is
+written. `opc.build` writes, compares and builds the result, and `opc.testing` proves it.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ class Package:
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """What became of a spec, as far as it was compiled.
+    """The result of compiling a spec, as far as the requested stage.
 
-    `programs` are the loops of each op of the family by the op's name, one program for each case of its attributes; of an op
-    with native C++ code there are none.
+    `programs` are the loops of each op of the family by the op's name, one program for each case of its attributes; an op with
+    native C++ code has none.
     """
 
     family: Family
@@ -58,7 +58,7 @@ class Compiled:
 def compile_spec(
     spec: Path | Spec, backends: Sequence[Backend] = (), to: Stage = Stage.FILES, found: Diagnostics | None = None
 ) -> Compiled:
-    """Compile a spec for some backends, as far as is asked for; warnings are recorded in `found`.
+    """Compile a spec for some backends, up to and including the stage `to`; warnings are recorded in `found`.
 
     Raises:
         SpecError: with every mistake found in the spec, or the reason that it can't be compiled.

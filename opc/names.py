@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import keyword
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Container
 from functools import lru_cache
 
 from opc.macros import MACROS
@@ -128,6 +128,14 @@ def _word(name: str) -> str:
     """Return a name without the prefixes that derived operands have and without underscores at the end."""
     found = _PARTS.fullmatch(name)
     return found[2] if found else name
+
+
+def unused(wanted: str, *taken: Container[str]) -> str:
+    """Return a name that nothing has: `wanted`, or that with a number behind it, `wanted_2` first."""
+    found, count = wanted, 2
+    while any(found in names for names in taken):
+        found, count = f"{wanted}_{count}", count + 1
+    return found
 
 
 def mangled(name: str, taken: Collection[str] = ()) -> str:

@@ -31,6 +31,7 @@ from opc.ir.expr import (
     Reduce,
     Select,
     children,
+    conjuncts,
     free_indices,
     map_affine,
     reads,
@@ -260,15 +261,15 @@ def _goes_on(axis: Axis, body: Expr) -> bool:
 
 
 def _moved(body: Expr, index: str, to: Affine) -> Expr:
-    return map_affine(body, lambda a: a.substitute(lambda s: to if s == Index(index) else None))
+    return map_affine(body, lambda a: a.at(index, to))
 
 
 def named_results(e: Reduce) -> Iterator[str]:
     """Yield the indices of the result that each point names: v of `sum[n](src[n] if ids[n] == v else 0)`."""
-    loops = {a.index for a in e.axes if isinstance(a, Axis)}
+    loops = set(e.extents)
     body = e.body
     while isinstance(body, Select) and isinstance(body.other, Const) and body.other.value == 0:
-        for c in _conjuncts(body.cond):
+        for c in conjuncts(body.cond):
             match c:
                 case Call(fn="eq", args=(a, b)):
                     for side, other in ((a, b), (b, a)):
@@ -279,14 +280,6 @@ def named_results(e: Reduce) -> Iterator[str]:
                 case _:
                     pass
         body = body.then
-
-
-def _conjuncts(e: Expr) -> Iterator[Expr]:
-    if isinstance(e, Call) and e.fn == "and":
-        for a in e.args:
-            yield from _conjuncts(a)
-    else:
-        yield e
 
 
 def _is_static(e: Expr) -> bool:

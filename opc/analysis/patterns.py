@@ -34,6 +34,7 @@ from opc.ir.expr import (
     IndexValue,
     Reduce,
     Select,
+    conjuncts,
     free_groups,
     free_indices,
     map_affine,
@@ -63,11 +64,6 @@ def is_uniform(e: Expr) -> bool:
 def is_number(e: Expr, value: float) -> bool:
     """Whether an expression is a literal of that value."""
     return isinstance(e, Const) and not isinstance(e.value, bool) and e.value == value
-
-
-def conjuncts(e: Expr) -> list[Expr]:
-    """Return the conditions that `and` joins."""
-    return [c for a in e.args for c in conjuncts(a)] if isinstance(e, Call) and e.fn == "and" else [e]
 
 
 def conjunction(parts: Sequence[Expr]) -> Expr:
@@ -204,7 +200,7 @@ def contraction(e: Reduce) -> Contraction | None:
             return None
         held[min(homes, key=lambda k: len(runs[k]))].append(condition)
     found = tuple(FactorPattern(v, tuple(c), r) for v, c, r in zip(values, held, runs, strict=True))
-    return Contraction(found, own_entries(e), {a.index: a.extent for a in e.axes if isinstance(a, Axis)})
+    return Contraction(found, own_entries(e), e.extents)
 
 
 def _merged(values: Sequence[Expr]) -> list[Expr]:
@@ -274,7 +270,7 @@ def scan(e: Reduce, extents: Mapping[str, Affine], size_of: Callable[[Affine, Af
 
 def _renamed(e: Expr, index: str, value: Affine) -> Expr:
     """Return an expression with an index replaced by an integer expression."""
-    return map_affine(e, lambda a: a.substitute(lambda s: value if s == Index(index) else None))
+    return map_affine(e, lambda a: a.at(index, value))
 
 
 def _side(condition: Expr, axis: str) -> tuple[Affine, bool] | None:
@@ -349,7 +345,6 @@ __all__ = [
     "ScanPattern",
     "ScatterPattern",
     "conjunction",
-    "conjuncts",
     "contraction",
     "entries_of",
     "equalities",

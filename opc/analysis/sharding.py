@@ -120,7 +120,7 @@ def _name(along: Dim | GroupSize) -> str:
 def _separable(op: Op, along: Dim | GroupSize) -> bool:
     """Whether the op's shapes and rules hold for each piece when they hold for the whole, and no operand has the axis twice."""
     sizes = [size for _, size in op.dims]
-    for operand in (*op.inputs, *op.outputs, *op.temporaries):
+    for operand in op.operands:
         own = [d for d in operand.dims if is_along(d, along)]
         if len(own) > 1:
             return False

@@ -10,11 +10,11 @@ An index `o // D` or `o % D` counts groups of D; where D divides the range of `o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from opc.analysis.patterns import Entry, factors
-from opc.ir.affine import Affine, Dim, FloorDiv, Index, Mod
-from opc.ir.expr import Axis, Expr, IndexValue, Read, Reduce, ReduceAxis, free_indices, map_affine, walk
+from opc.ir.affine import Affine, Atom, Dim, FloorDiv, Index, Mod
+from opc.ir.expr import Axis, Expr, Read, Reduce, ReduceAxis, affines, free_indices, map_affine
 from opc.records import dataclass, replace
 
 # ---- windows -------------------------------------------------------------------------------------------------------------
@@ -192,44 +192,28 @@ def divisor(e: Expr, index: str) -> Affine | None:
                     else:
                         look(atom.numerator)
 
-    for node in walk(e):
-        match node:
-            case IndexValue(value=value):
-                look(value)
-            case Read(indices=indices):
-                for i in indices:
-                    if isinstance(i, Affine):
-                        look(i)
+    for value in affines(e):
+        look(value)
     return found[0] if found and all(d == found[0] for d in found) else None
 
 
 def split_value(e: Expr, split: Split) -> Expr:
     """Return an expression with an index written as group and member, and its divisions by the size as those."""
 
-    def change(value: Affine) -> Affine:
-        total = Affine.of(0)
-        for monomial, coefficient in value.terms:
-            product = Affine.of(coefficient)
-            for atom in monomial:
-                product = product * _changed(atom, split, change)
-            total = total + product
-        return total
+    def change(atom: Atom) -> Affine:
+        match atom:
+            case FloorDiv() | Mod() if atom.numerator.index == split.index and atom.denominator == split.size:
+                return Affine.of(Index(split.group if isinstance(atom, FloorDiv) else split.member))
+            case FloorDiv():
+                return atom.numerator.map_atoms(change) // atom.denominator.map_atoms(change)
+            case Mod():
+                return atom.numerator.map_atoms(change) % atom.denominator.map_atoms(change)
+            case Index() if atom.name == split.index:
+                return split.size * Index(split.group) + Index(split.member)
+            case _:
+                return Affine.of(atom)
 
-    return map_affine(e, change)
-
-
-def _changed(atom: object, split: Split, change: Callable[[Affine], Affine]) -> Affine:
-    match atom:
-        case FloorDiv() | Mod() if atom.numerator.index == split.index and atom.denominator == split.size:
-            return Affine.of(Index(split.group if isinstance(atom, FloorDiv) else split.member))
-        case FloorDiv():
-            return change(atom.numerator) // change(atom.denominator)
-        case Mod():
-            return change(atom.numerator) % change(atom.denominator)
-        case Index() if atom.name == split.index:
-            return split.size * Index(split.group) + Index(split.member)
-        case _:
-            return Affine.of(atom)  # type: ignore[arg-type]  # what is left is a symbol
+    return map_affine(e, lambda a: a.map_atoms(change))
 
 
 def split_reduction(e: Reduce, split: Split) -> Reduce:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from opc.ir.affine import Affine, GroupSize
 from opc.ir.arrangement import Arrangement, arrangement
-from opc.ir.expr import Expr, GroupAxis, GroupIndex, IndexValue, Read, Reduce, walk
+from opc.ir.expr import Expr, GroupAxis, GroupIndex, Reduce, own_affines, walk
 from opc.ir.node import remembered
 from opc.ir.op import AttributeKind, Family, Group, Op, Operand
 from opc.records import dataclass
@@ -102,12 +102,6 @@ def _nodes(op: Op) -> Iterator[Expr]:
 def _sizes(op: Op) -> Iterator[Affine]:
     """Yield every integer expression of the op: shapes, derived dimensions, indices, extents."""
     yield from (size for _, size in op.dims)
-    yield from (d for o in (*op.inputs, *op.outputs, *op.temporaries) for d in o.dims if isinstance(d, Affine))
+    yield from (d for o in op.operands for d in o.dims if isinstance(d, Affine))
     for node in _nodes(op):
-        match node:
-            case IndexValue():
-                yield node.value
-            case Read():
-                yield from (i for i in node.indices if isinstance(i, Affine))
-            case Reduce():
-                yield from (a.extent for a in node.axes if not isinstance(a, GroupAxis) and hasattr(a, "extent"))
+        yield from own_affines(node)

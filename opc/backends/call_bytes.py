@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from opc.emit import abi
 from opc.ir.dtypes import DType
-from opc.ir.op import AttributeKind, Family
+from opc.ir.op import Family
 
 if TYPE_CHECKING:
     from opc.backends.base import Array
@@ -61,19 +61,9 @@ def attributes(family: Family, given: Mapping[str, Any]) -> bytes:
     fields: list[tuple[str, Any]] = []
     values: dict[str, Any] = {}
     pointers: dict[str, bytes] = {}
-    declared = {a.name: a for a in family.forward.attributes}
-    for f in abi.attribute_fields(family):
-        a = declared[f.attribute]
-        value, kind = given.get(a.name, 0 if a.name in family.forward.told else a.default), _C_TYPES[f.c_type]
-        if a.kind is AttributeKind.STR and a.values:
-            # A string the op does not know is a position it does not have.
-            value = a.values.index(value) if value in a.values else len(a.values)
-        elif a.kind is AttributeKind.DTYPE:
-            value = abi.encode(a, value)
-        if f.is_length:
-            fields.append((f.name, kind))
-            values[f.name] = len(value)
-        elif f.count is None and f.c_type == "const char *":
+    for f, value in abi.field_values(family, given):
+        kind = _C_TYPES[f.c_type]
+        if f.count is None and f.c_type == "const char *":
             fields.append((f.name, kind))
             pointers[f.name] = str(value).encode() + b"\0"
         elif f.count is None:

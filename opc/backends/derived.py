@@ -75,3 +75,24 @@ def computable(op: Op, shapes: Mapping[str, Sequence[int] | None], attributes: M
     roles = zip(op.derivation.inputs, op.inputs, strict=True)
     absent = {of for (role, of), x in roles if role is Role.INPUT and shapes.get(x.name) is None}
     return tuple(o.name for o, of in zip(op.outputs, op.derivation.outputs, strict=True) if o.name in known and of not in absent)
+
+
+def asked_outputs(
+    op: Op, inputs: Mapping[str, Any], attributes: Mapping[str, Any], only: Sequence[str] | None
+) -> tuple[str, ...]:
+    """Return the outputs to compute for a call: the named ones where an op leaves outputs out, by default all that can be."""
+    if only is not None and chooses_outputs(op):
+        return tuple(only)
+    return computable(op, _shapes(inputs), op.complete(attributes))
+
+
+def required_outputs(
+    op: Op, inputs: Mapping[str, Any], attributes: Mapping[str, Any], only: Sequence[str] | None
+) -> tuple[str, ...]:
+    """Return the outputs of a node in a graph: the named ones, by default all that can be computed, and the required ones."""
+    names = computable(op, _shapes(inputs), op.complete(attributes)) if only is None else only
+    return tuple(o.name for o in op.outputs if o.name in names or not o.optional)
+
+
+def _shapes(inputs: Mapping[str, Any]) -> dict[str, Sequence[int] | None]:
+    return {name: None if array is None else array.shape for name, array in inputs.items()}

@@ -10,7 +10,7 @@ from opc.backends.templates import Templates
 from opc.emit.onnx.types import used_variables
 from opc.emit.python.text import Bracket, literal, quoted
 from opc.ir.dtypes import DType, TypeVar, candidates, resolve
-from opc.ir.node import of_recent
+from opc.ir.node import cached_by_identity
 from opc.ir.op import AttributeKind, Family, Operand
 
 TESTED = (DType.FLOAT32, DType.FLOAT64, DType.FLOAT16)
@@ -31,7 +31,7 @@ def test_file(family: Family, templates: Templates, backend: str, **values: obje
     return {f"tests/test_{backend}.py": templates.render(f"test_{backend}.py.j2", family, **values)}
 
 
-@of_recent
+@cached_by_identity()
 def _common(family: Family) -> dict[str, object]:
     """Return what the templates of all backends know."""
     op = family.forward
@@ -120,10 +120,11 @@ def _dtype(o: Operand, binding: Mapping[str, DType]) -> str:
 
 
 def _dictionary(texts: Mapping[str, Text]) -> Bracket:
-    return Bracket("{", [_entry(name, text) for name, text in texts.items()], "}")
+    return Bracket("{", [entry(name, text) for name, text in texts.items()], "}")
 
 
-def _entry(name: str, text: Text) -> Text:
+def entry(name: str, text: Text) -> Text:
+    """Return an entry of a dictionary under a name."""
     if isinstance(text, Bracket):
         return Bracket(f"{quoted(name)}: {text.head}", text.items, text.tail)
     return f"{quoted(name)}: {text}"

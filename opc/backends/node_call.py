@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from opc.analysis.shapes.inference import infer_types
 from opc.backends import package as packages
 from opc.backends.base import OpError, Session, Unsupported
-from opc.backends.derived import computable
+from opc.backends.derived import required_outputs
 from opc.emit.dtypes import type_variable
 from opc.emit.onnx.types import TENSOR_TYPE, attribute_type
 from opc.ir.dtypes import DTYPES, Acc, DType, TypeVar, candidates
@@ -37,7 +37,7 @@ class NodeCall:
         """
         self.op = op
         self.feeds = {o.name: array for o in op.inputs if (array := inputs.get(o.name)) is not None}
-        self.wanted = wanted_outputs(op, self.feeds, attributes, only)
+        self.wanted = required_outputs(op, self.feeds, attributes, only)
         self.dtypes = {name: array.dtype.name for name, array in self.feeds.items()}
         self.given = dict(attributes)
         self.attributes = node_attributes(op, attributes, self.dtypes)
@@ -232,14 +232,6 @@ def _element_type(dtype: str) -> int:
     from onnx import helper
 
     return int(helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))
-
-
-def wanted_outputs(
-    op: Op, given: Mapping[str, Array], attributes: Mapping[str, Any], only: Sequence[str] | None
-) -> tuple[str, ...]:
-    """Return the outputs to ask for: by default all that can be computed, else the required ones and those that `only` names."""
-    names = computable(op, {n: a.shape for n, a in given.items()}, attributes) if only is None else only
-    return tuple(o.name for o in op.outputs if o.name in names or not o.optional)
 
 
 def node_attributes(op: Op, attributes: Mapping[str, Any], dtypes: Mapping[str, str]) -> dict[str, Any]:

@@ -100,7 +100,7 @@ class TensorSession(Session):
 
     def complete(self, op: Op, attributes: Mapping[str, Any]) -> dict[str, Any]:
         """Return every attribute's value in the op's order, defaults included."""
-        return {a.name: attributes.get(a.name, a.default) for a in op.attributes}
+        return op.complete(attributes)
 
     def wanted(self, op: Op, tensors: Mapping[str, Any], attributes: Mapping[str, Any], only: Sequence[str] | None) -> list[bool]:
         """Return for each output whether a call is to compute it: the named ones, by default all that can be."""

@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Templates:
-    """The templates in the folder `templates` of a package, such as `opc.backends.torch`."""
+    """The templates in the folder `templates` of a package, such as `opc.backends.torch`.
+
+    They may include what several backends share, such as `shared/assert_close.py.j2`, of `opc.backends.shipped`.
+    """
 
     package: str
 
@@ -43,7 +46,9 @@ def environment(package: str) -> jinja2.Environment:
 
     blanks: dict[str, Any] = {"trim_blocks": True, "lstrip_blocks": True, "keep_trailing_newline": True}
     made = jinja2.Environment(
-        loader=jinja2.PackageLoader(package),
+        loader=jinja2.ChoiceLoader(
+            [jinja2.PackageLoader(package), jinja2.PrefixLoader({"shared": jinja2.PackageLoader("opc.backends.shipped")})]
+        ),
         undefined=jinja2.StrictUndefined,
         bytecode_cache=TemplateCode(str(blanks)),
         auto_reload=False,  # else each use of a template would look for its file

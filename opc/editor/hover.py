@@ -120,7 +120,7 @@ def _code(text: str, about: str, doc: str = "") -> str:
 
 
 def _operand(found: Occurrence, op: Op | None) -> str:
-    every = {spelled(o.name): o for o in (*op.inputs, *op.outputs, *op.temporaries)} if op else {}
+    every = {spelled(o.name): o for o in op.operands} if op else {}
     operand = every.get(found.name)
     if operand is None:
         return found.kind.value

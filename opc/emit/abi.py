@@ -6,6 +6,7 @@ Every backend that calls a kernel, from C or through a foreign-function interfac
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 from opc.emit.cpp.text import WIDTH
 from opc.ir.dtypes import DTYPES, DType
@@ -82,17 +83,26 @@ def attribute_fields(family: Family) -> tuple[Field, ...]:
     return tuple(_fields(family.forward))
 
 
+def field_values(family: Family, given: Mapping[str, Any]) -> Iterator[tuple[Field, Any]]:
+    """Yield each member of the attribute struct with what a call holds in it; an attribute that is not given has its default.
+
+    A string that is not among an attribute's values is a position that it does not have, so that the kernel refuses it.
+    """
+    for f in attribute_fields(family):
+        a = family.forward.attribute(f.attribute)
+        value = given.get(a.name, 0 if a.name in family.forward.told else a.default)
+        if a.kind is AttributeKind.STR and a.values:
+            value = a.values.index(value) if value in a.values else len(a.values)
+        elif a.kind is AttributeKind.DTYPE:
+            value = encode(a, value)
+        yield f, len(value) if f.is_length else value
+
+
 def _fields(op: Op) -> Iterator[Field]:
     for a in op.attributes:
         if a.length is not None and a.length < 0:
             yield Field(f"{a.name}_length", "int64_t", a.name, is_length=True)
         yield Field(a.name, c_type(a), a.name, a.length)
-
-
-def prototypes(family: Family) -> str:
-    """Return the prototypes of every function of the family, without storage class or export attribute."""
-    texts = (text for op in family.ops for text in (kernel_prototype(family, op), infer_prototype(family, op)))
-    return "\n".join(f"{text};" for text in texts)
 
 
 def kernel_prototype(family: Family, op: Op) -> str:

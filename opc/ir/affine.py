@@ -368,6 +368,17 @@ class Affine(AffineNode):
             total = total + product
         return total
 
+    def at(self, index: str, value: Affine) -> Affine:
+        """Return the expression with an index variable replaced."""
+        return self.substitute(lambda s: value if isinstance(s, Index) and s.name == index else None)
+
+    def map_atoms(self, change: Callable[[Atom], Affine]) -> Affine:
+        """Return the expression with each atom that is a factor in it replaced by `change` of it."""
+        total = Affine.of(0)
+        for m, c in self.terms:
+            total = total + product(map(change, m)) * c
+        return total
+
     def rename(self, names: Mapping[str, str]) -> Affine:
         """Return the expression with index variables renamed."""
         new = tuple([(n, names[n]) for n in self.indices() if n in names and names[n] != n])

@@ -5,7 +5,7 @@ An answer is kept in the node it is of: passes ask the same of one expression ti
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from opc.ir.affine import Affine
@@ -89,10 +89,14 @@ __all__ = [
     "Select",
     "StrConst",
     "TypeIs",
+    "affine_value",
+    "affines",
     "asked_for",
     "children",
+    "conjuncts",
     "free_groups",
     "free_indices",
+    "free_names",
     "has_reduction",
     "holds_back",
     "is_same",
@@ -101,6 +105,8 @@ __all__ = [
     "map_affine",
     "may_refuse",
     "operands_read",
+    "outermost",
+    "own_affines",
     "parts_of",
     "reads",
     "reductions",
@@ -192,6 +198,15 @@ def reductions(e: Expr) -> tuple[Reduce, ...]:
     return (e, *below) if isinstance(e, Reduce) else tuple(below)
 
 
+def outermost(e: Expr) -> Iterator[Reduce]:
+    """Yield the reductions in `e` that stand in no other one."""
+    if isinstance(e, Reduce):
+        yield e
+        return
+    for c in children(e):
+        yield from outermost(c)
+
+
 @remembered("_operands")
 def operands_read(e: Expr) -> frozenset[str]:
     """Return the names of the operands that `e` reads."""
@@ -214,6 +229,41 @@ def holds_back(e: Expr) -> bool:
 def has_reduction(e: Expr) -> bool:
     """Whether `e` holds a reduction."""
     return traits(e) & REDUCTION != 0
+
+
+def conjuncts(e: Expr) -> list[Expr]:
+    """Return the conditions that `and` joins, `e` alone where it joins none."""
+    return [c for a in e.args for c in conjuncts(a)] if isinstance(e, Call) and e.fn == "and" else [e]
+
+
+def affine_value(e: Expr) -> Affine | None:
+    """Return the affine expression that the value of an index or a whole literal is, None for any other value."""
+    match e:
+        case IndexValue():
+            return e.value
+        case Const(value=int(value)):
+            return Affine.of(value)
+        case _:
+            return None
+
+
+def own_affines(e: Expr) -> tuple[Affine, ...]:
+    """Return the affine expressions that stand in `e` itself: the value of an index, indices of a read, extents of axes."""
+    match e:
+        case IndexValue():
+            return (e.value,)
+        case Read():
+            return tuple([i for i in e.indices if isinstance(i, Affine)])
+        case Reduce():
+            return tuple([a.extent for a in e.axes if isinstance(a, Axis)])
+        case _:
+            return ()
+
+
+def affines(e: Expr) -> Iterator[Affine]:
+    """Yield every affine expression in `e`: indices, values of indices, extents."""
+    for node in walk(e):
+        yield from own_affines(node)
 
 
 def map_affine(e: Expr, change: Callable[[Affine], Affine]) -> Expr:
@@ -278,6 +328,11 @@ def free_groups(e: Expr) -> frozenset[str]:
             return (free_groups(e.body) - {a.name for a in e.axes if isinstance(a, GroupAxis)}) | left
         case _:
             return NOTHING.union(*(free_groups(c) for c in children(e)))
+
+
+def free_names(e: Expr) -> frozenset[str]:
+    """Return the index variables and the axis groups that `e` uses and does not reduce away."""
+    return free_indices(e) | free_groups(e)
 
 
 @remembered("_size", blank=True)

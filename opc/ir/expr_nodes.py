@@ -215,6 +215,16 @@ class Reduce(ExprNode):
     type: ValueType
     span: Span = field(default=NO_SPAN, compare=False, repr=False)
 
+    @property
+    def extents(self) -> dict[str, Affine]:
+        """The extent along each index variable that the reduction binds; groups have none."""
+        return {a.index: a.extent for a in self.axes if isinstance(a, Axis)}
+
+    @property
+    def over(self) -> str:
+        """The axes as messages name them."""
+        return ", ".join(a.index if isinstance(a, Axis) else str(a) for a in self.axes)
+
 
 @remembering
 @dataclass(frozen=True, slots=True)

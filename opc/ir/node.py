@@ -9,17 +9,17 @@ from __future__ import annotations
 
 import functools
 import weakref
-from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields
 from threading import RLock
-from typing import Any, ClassVar, TypeVar, cast
+from typing import Any, ClassVar, Concatenate, ParamSpec, TypeVar, cast
 
 _A = TypeVar("_A")
 _C = TypeVar("_C", bound="type[Node]")
 _D = TypeVar("_D", bound="type[Any]")
 _F = TypeVar("_F", bound=Callable[..., Any])
 _N = TypeVar("_N")
+_P = ParamSpec("_P")
 _R = TypeVar("_R")
 
 
@@ -224,28 +224,38 @@ def memoised(compute: _F) -> _F:
     return cast(_F, functools.lru_cache(maxsize=_MOST_KEPT)(compute))
 
 
-_MOST_RECENT = 8
-"""How many objects a function of the object itself keeps its answers of: what works on one asks them one after the other."""
+class _Identity:
+    """An object by what it is, not by what it says."""
+
+    __slots__ = ("of",)
+
+    def __init__(self, of: object) -> None:
+        self.of = of
+
+    def __hash__(self) -> int:
+        return id(self.of)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Identity) and self.of is other.of
 
 
-def of_recent(compute: Callable[[_N], _R]) -> Callable[[_N], _R]:
-    """Have a function of an object that takes long to compare, such as a family of ops, keep its latest answers.
+def cached_by_identity(maxsize: int = 8) -> Callable[[Callable[Concatenate[_N, _P], _R]], Callable[Concatenate[_N, _P], _R]]:
+    """Have a function of an object that takes long to compare, such as an op or a family, keep its latest answers.
 
-    The object is found by identity.
+    The object is found by identity, the arguments after it by equality. What works on one object asks for it again and again.
     """
-    kept: deque[tuple[_N, _R]] = deque(maxlen=_MOST_RECENT)
 
-    @functools.wraps(compute)
-    def ask(about: _N) -> _R:
-        # Other threads may add to it meanwhile.
-        for known, answer in tuple(kept):
-            if known is about:
-                return answer
-        answer = compute(about)
-        kept.append((about, answer))
-        return answer
+    def decorate(compute: Callable[Concatenate[_N, _P], _R]) -> Callable[Concatenate[_N, _P], _R]:
+        kept: Any = functools.lru_cache(maxsize)(lambda about, *args, **named: compute(about.of, *args, **named))
 
-    return ask
+        @functools.wraps(compute)
+        def ask(about: _N, /, *args: _P.args, **named: _P.kwargs) -> _R:
+            answer: _R = kept(_Identity(about), *args, **named)
+            return answer
+
+        return ask
+
+    return decorate
 
 
 _INTERNING = RLock()

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import field
 from enum import Enum
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from opc.diagnostics import NO_SPAN, Source, Span
-from opc.ir.affine import Affine, Index
+from opc.ir.affine import Affine, GroupSize, Index
 from opc.ir.budget import check_size
 from opc.ir.dtypes import DType, ElementType, TypeVar
 from opc.ir.expr import Expr, GroupRef
@@ -61,6 +61,11 @@ class Operand:
     copied: bool = False
     most: int | None = None
     permuted: bool = False
+
+    @property
+    def sizes(self) -> tuple[Affine, ...]:
+        """The size of each entry of the shape, that of a group as the number of its points."""
+        return tuple([d if isinstance(d, Affine) else Affine.of(GroupSize(d.name)) for d in self.dims])
 
     def is_shaped_like(self, other: Operand) -> bool:
         """Whether two operands have one shape in every call, where both are given, for callers too."""
@@ -250,6 +255,15 @@ class Op(OpNode):
         own = camel_case(self.name)
         return f"{own}Op" if own in CLASSES else own
 
+    @property
+    def operands(self) -> tuple[Operand, ...]:
+        """The inputs, the outputs and the temporaries."""
+        return (*self.inputs, *self.outputs, *self.temporaries)
+
+    def complete(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the value of each attribute in the op's order, the default of one that is not given."""
+        return {a.name: given.get(a.name, a.default) for a in self.attributes}
+
     def input(self, name: str) -> Operand:
         """Return the input of that name; KeyError when there is none."""
         return _named(self.inputs, name)
@@ -306,7 +320,7 @@ def _assignments(op: Op) -> Mapping[str, Assign]:
 
 @remembered("_declared", often=True)
 def _operands(op: Op) -> Mapping[str, Operand]:
-    return {o.name: o for o in (*op.inputs, *op.outputs, *op.temporaries)}
+    return {o.name: o for o in op.operands}
 
 
 def _named(operands: tuple[Operand, ...], name: str) -> Operand:

@@ -63,7 +63,7 @@ def at_index(key: Read, old: str, new: str) -> Read:
     to = Affine.of(Index(new))
 
     def moved(i: Affine | GroupRef | Expr) -> Affine | GroupRef | Expr:
-        return i.substitute(lambda s: to if s == Index(old) else None) if isinstance(i, Affine) else i
+        return i.at(old, to) if isinstance(i, Affine) else i
 
     return with_indices(key, tuple(moved(i) for i in key.indices))
 
@@ -154,7 +154,7 @@ def at_target(definition: Assign, read: Read) -> Expr | None:
             return None
     if len({i.index for i in new.values()}) < len(new):
         return None
-    bound = {a.index for a in definition.value.axes if isinstance(a, Axis)} if isinstance(definition.value, Reduce) else set()
+    bound = set(definition.value.extents) if isinstance(definition.value, Reduce) else set()
     if bound & {i.index for i in new.values()}:
         return None
     return map_affine(definition.value, lambda a: a.substitute(lambda s: new.get(s.name) if isinstance(s, Index) else None))

@@ -118,11 +118,11 @@ class _OpVerifier:
 
     def _signature(self) -> None:
         op = self.op
-        names = [o.name for o in (*op.inputs, *op.outputs, *op.temporaries)] + [a.name for a in op.attributes]
+        names = [o.name for o in op.operands] + [a.name for a in op.attributes]
         for name, count in Counter(names).items():
             self._need(count == 1, "'{}' is declared {} times", name, count)
         types = {t.name: t for t in op.types}
-        for o in (*op.inputs, *op.outputs, *op.temporaries):
+        for o in op.operands:
             base = getattr(o.type, "of", o.type)
             self._need(not isinstance(base, TypeVar) or types.get(base.name) == base, f"the type of '{o.name}' is not declared")
         for o in op.inputs:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from opc.analysis.bounds.quotients import divisions
+from opc.analysis.bounds.quotients import divisions, every_division
 from opc.ir.affine import Affine, Atom, FloorDiv, Index, Mod
 from opc.ir.dtypes import Weak
 from opc.ir.expr import SPECULATION, Expr, IndexValue, children, traits, with_children
@@ -125,22 +125,13 @@ class _Hoister:
     def _without_divisions(self, a: Affine) -> Affine:
         if not divisions(a):
             return a
-        total = Affine.of(0)
-        changed = False
-        for monomial, coefficient in a.terms:
-            product = Affine.of(coefficient)
-            for atom in monomial:
-                new = self._atom(atom)
-                changed = changed or new != Affine.of(atom)
-                product = product * new
-            total = total + product
-        return total if changed else a
+        return a.map_atoms(self._atom)
 
     def _atom(self, atom: Atom) -> Affine:
         if not isinstance(atom, FloorDiv | Mod):
             return Affine.of(atom)
         whole = Affine.of(atom)
-        if self.inner.isdisjoint(whole.indices()) and all(self.positive(d.denominator) for d in _divisions(whole)):
+        if self.inner.isdisjoint(whole.indices()) and all(self.positive(d.denominator) for d in every_division(whole)):
             return Affine.of(Index(self._named(IndexValue(whole), "part")))
         numerator, denominator = (self._without_divisions(x) for x in (atom.numerator, atom.denominator))
         return numerator // denominator if isinstance(atom, FloorDiv) else numerator % denominator
@@ -183,12 +174,3 @@ def _loads(e: Expr) -> Iterator[Load]:
         yield e
     for c in children(e):
         yield from _loads(c)
-
-
-def _divisions(a: Affine) -> Iterator[FloorDiv | Mod]:
-    for monomial, _ in a.terms:
-        for atom in monomial:
-            if isinstance(atom, FloorDiv | Mod):
-                yield atom
-                yield from _divisions(atom.numerator)
-                yield from _divisions(atom.denominator)

@@ -28,6 +28,7 @@ from opc.loops.nodes import (
     with_own_values,
 )
 from opc.loops.values import Address, Block, Intrinsic, Lambda, Load, Local, Member, Named, Static, variable
+from opc.names import unused
 from opc.records import replace
 
 PARAMETERS = frozenset(("nest", "call", "tile", "begin", "end", "arguments"))
@@ -77,11 +78,7 @@ class _Namer:
         """Return the name of a variable that is declared here, by which it is known in `env` from here on."""
         if name.startswith("@") or (name in self.operands and "#" not in name):
             return env.get(name, name.removeprefix("@"))
-        wanted = name.partition("#")[0]
-        found, count, used = wanted, 2, env.values()
-        while found in self.taken or found in used:
-            found, count = f"{wanted}_{count}", count + 1
-        env[name] = found
+        env[name] = found = unused(name.partition("#")[0], self.taken, env.values())
         return found
 
     def body(self, body: Body, env: Mapping[str, str]) -> Body:
@@ -130,9 +127,8 @@ class _Namer:
     def _call_with_body(self, s: CallWithBody, env: dict[str, str]) -> CallWithBody:
         inner = dict(env)
         call = self._call(s.call, env)
-        returned = env.get(s.result, "") if s.assigns else self._fresh(s.result, env) if s.result else ""
         params = tuple([(of, self._fresh(name, inner)) for of, name in s.params])
-        return CallWithBody(call, params, self.body(s.body, inner), s.inlined, returned, s.assigns)
+        return CallWithBody(call, params, self.body(s.body, inner), s.inlined)
 
     def _function(self, s: LocalFunction, env: dict[str, str]) -> LocalFunction:
         inner = dict(env)

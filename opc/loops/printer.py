@@ -117,8 +117,7 @@ def _with_body(s: Loop | GroupPoints | While | CallWithBody | LocalFunction) -> 
         case While():
             yield f"while {format_expr(s.cond)}:"
         case CallWithBody():
-            result = f"{s.result} = " if s.result else ""
-            yield f"{result}{format_expr(s.call)} with ({', '.join(name for _, name in s.params)}):"
+            yield f"{format_expr(s.call)} with ({', '.join(name for _, name in s.params)}):"
         case LocalFunction():
             yield f"function {s.name}({', '.join(name for _, name in s.params)}):"
     yield from _inside(s.body)

@@ -175,17 +175,12 @@ class Do:
 
 @dataclass(frozen=True, slots=True)
 class CallWithBody:
-    """The call of an intrinsic whose last argument is a function with `body`, which it calls with `params`.
-
-    `result` is the variable that gets what the intrinsic returns, a bool: a new one, or one that it `assigns`.
-    """
+    """The call of an intrinsic whose last argument is a function with `body`, which it calls with `params`."""
 
     call: Intrinsic
     params: tuple[tuple[Kind | ReferenceType | str, str], ...]
     body: Body
     inlined: bool = False
-    result: str = ""
-    assigns: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -124,8 +124,6 @@ class _KernelVerifier:
     def _call_with_body(self, s: CallWithBody, names: set[str], given: frozenset[str], loop: bool, block: bool) -> None:
         self._value(s.call, names, given)
         self.body(s.body, {*names, *(name for _, name in s.params)}, given, loop=False, block=block)
-        if s.result:
-            names.add(s.result)
 
     def _declare(self, name: str, names: set[str]) -> None:
         if name in names:

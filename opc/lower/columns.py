@@ -124,7 +124,7 @@ class _Dropped:
             case IndexValue():
                 return size not in e.value.atoms()
             case Reduce():
-                extents = [a.extent for a in e.axes if isinstance(a, Axis)]
+                extents = e.extents.values()
                 return all(x == Affine.of(size) or size not in x.atoms() for x in extents)
             case Read():
                 over = self._over(s)

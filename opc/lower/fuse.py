@@ -13,12 +13,10 @@ told those of all blocks. Axes before it, such as batches and heads, are a group
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import lru_cache
 
 from opc.ir.affine import Affine, Dim, Index
 from opc.ir.arrangement import arrangement
 from opc.ir.expr import (
-    Axis,
     BroadcastAxis,
     Expr,
     GroupRef,
@@ -31,14 +29,27 @@ from opc.ir.expr import (
     reads,
     walk,
 )
+from opc.ir.node import cached_by_identity
 from opc.ir.op import Assign, AttributeKind, DimSpec, Group, Op, Operand
 from opc.ir.verify import VerifyError
 from opc.loops.schedule import Decisions, Override, active
 from opc.lower.clamps import with_clamps, without_points
 from opc.lower.columns import dropped_axis, needed_columns
-from opc.lower.loop_ir import ContractionStage, FusedRows, GroupLoop, IndexLoop, Loop, NestStage, Program, RowStage, Stage
+from opc.lower.loop_ir import (
+    ContractionStage,
+    FusedRows,
+    GroupLoop,
+    IndexLoop,
+    Loop,
+    NestStage,
+    Program,
+    RowStage,
+    Stage,
+    read_by,
+    written_by,
+)
 from opc.lower.lower import SpecialisedProgram, lower, lowered_across, staged
-from opc.lower.memory import read_by, with_shared_memory, written_by
+from opc.lower.memory import with_shared_memory
 from opc.lower.nest_plans import VectorPlan
 from opc.lower.orders import with_orders
 from opc.lower.places import Clamps, places_of
@@ -47,21 +58,8 @@ from opc.lower.runs import with_runs
 from opc.lower.slices import stays_at_point
 from opc.lower.summed import summed_of
 from opc.lower.unswitch import with_unswitched_stages
-from opc.records import dataclass, replace
+from opc.records import replace
 from opc.transform.indices import Namer, index_names, op_names
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Same:
-    """An op by what it is, not by what it says, as `opc.lower.lower` tells them apart."""
-
-    op: Op
-
-    def __hash__(self) -> int:
-        return id(self.op)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Same) and self.op is other.op
 
 
 def cpu_programs(op: Op) -> tuple[SpecialisedProgram, ...]:
@@ -70,32 +68,32 @@ def cpu_programs(op: Op) -> tuple[SpecialisedProgram, ...]:
     They are those of `opc.lower.lower.lower`, with their stages fused by rows where that is right for every case and pays. Before
     each stands the one for calls in which the axes that an attribute lists lie across memory.
     """
-    return _programs(_Same(op), active())
+    return _fused_programs(op, active())
 
 
-@lru_cache(maxsize=512)
-def _programs(same: _Same, overrides: tuple[Override, ...]) -> tuple[SpecialisedProgram, ...]:
-    variants = _in_rows(same, overrides)
+@cached_by_identity(512)
+def _fused_programs(op: Op, overrides: tuple[Override, ...]) -> tuple[SpecialisedProgram, ...]:
+    variants = _in_rows(op, overrides)
     scattered = tuple(with_runs(with_unswitched_stages(v)) for v in variants)
     return scattered if any(s is not v for s, v in zip(scattered, variants, strict=True)) else variants
 
 
-def _in_rows(same: _Same, overrides: tuple[Override, ...]) -> tuple[SpecialisedProgram, ...]:
+def _in_rows(op: Op, overrides: tuple[Override, ...]) -> tuple[SpecialisedProgram, ...]:
     """Return the programs with their stages fused by rows where they are."""
-    variants = lower(same.op)
+    variants = lower(op)
     ordered = tuple(map(with_orders, variants))
     if any(o is not v for o, v in zip(ordered, variants, strict=True)):
         variants = ordered
-    if arrangement(same.op) is not None:
+    if arrangement(op) is not None:
         variants = tuple(found for v in variants for found in (lowered_across(v), v) if found is not None)
     if any(v.program.steps for v in variants):
         return variants  # a step reads what other steps have left
     names = frozenset[str]().union(*(op_names(v.case.op) | index_names(v.case.op) for v in variants))
     sliced, clamped = _as_slices(variants) or (variants, {})
-    rows = _common(same.op, sliced, Namer(names), clamped)
+    rows = _common(op, sliced, Namer(names), clamped)
     if rows is None and sliced is not variants:
-        sliced, rows = variants, _common(same.op, variants, Namer(names), {})
-    decisions = Decisions(same.op.name, overrides)
+        sliced, rows = variants, _common(op, variants, Namer(names), {})
+    decisions = Decisions(op.name, overrides)
     if rows is None or not decisions.take("fuse", rows.dim):
         return variants
     fused = tuple(_fused(v, rows) for v in sliced)
@@ -245,8 +243,8 @@ def _reads_row(op: Op, e: Expr, row: str, rows: FusedRows) -> bool:
             others = (i for n, i in enumerate(e.indices) if n not in places)
             return all(size not in i.atoms() if isinstance(i, Affine) else isinstance(i, GroupRef) for i in others)
         case Reduce():
-            extents = [a.extent for a in e.axes if isinstance(a, Axis)]
-            bound = {a.index for a in e.axes if isinstance(a, Axis)}
+            extents = e.extents.values()
+            bound = set(e.extents)
             across = any(isinstance(a, BroadcastAxis) for a in e.axes)
             return row not in bound and not across and all(_stays_outside(x, row, size) for x in extents)
         case _:

@@ -17,8 +17,8 @@ from typing import TypeAlias
 
 from opc.ir.affine import Affine
 from opc.ir.dtypes import ValueType
-from opc.ir.expr import Expr, GroupRef, ReduceAxis
-from opc.ir.op import Assign, Group
+from opc.ir.expr import Expr, GroupRef, ReduceAxis, reads
+from opc.ir.op import Assign, DimSpec, Group
 from opc.loops.schedule import Schedule
 from opc.lower.calls import Calls
 from opc.lower.contractions.factors import Factor
@@ -55,6 +55,11 @@ class IndexLoop:
 
 
 Loop: TypeAlias = GroupLoop | IndexLoop
+
+
+def loop_of(dim: DimSpec) -> Loop:
+    """Return the loop over an entry of a shape."""
+    return GroupLoop(dim.name, dim.of) if isinstance(dim, Group) else IndexLoop(str(dim), dim)
 
 
 def joint(loop: Loop) -> Loop:
@@ -272,6 +277,18 @@ class ContractionStage:
 
 
 Stage: TypeAlias = RowStage | NestStage | ContractionStage
+
+
+def read_by(stage: Stage) -> tuple[str, ...]:
+    """Return the operands that a stage reads, as often as it reads them."""
+    if isinstance(stage, RowStage):
+        return tuple(o.name for o in stage.operands if not o.written)
+    return tuple(r.operand for r in reads(stage.assign.value))
+
+
+def written_by(stage: Stage) -> tuple[str, ...]:
+    """Return the operands that a stage writes; the sum of a nest is not among them."""
+    return tuple(o.name for o in stage.products) if isinstance(stage, RowStage) else (stage.assign.target,)
 
 
 @dataclass(frozen=True, slots=True)

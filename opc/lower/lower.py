@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from functools import lru_cache
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import TypeAlias
 
 from opc.ir.arrangement import arrangement
-from opc.ir.expr import Expr, Read, reads, rewrite
+from opc.ir.expr import Read, reads
+from opc.ir.node import cached_by_identity
 from opc.ir.op import Assign, Op, Requirement
 from opc.ir.recurrence import recurrences
 from opc.ir.verify import verify_reads
@@ -34,7 +34,7 @@ from opc.lower.specialise import Specialisation, specialise
 from opc.lower.steps import in_steps
 from opc.lower.zeros import with_zeros_in_sums
 from opc.records import dataclass, replace
-from opc.transform.indices import Namer, bare, index_names, op_names
+from opc.transform.indices import Namer, bare, index_names, op_names, with_operands
 from opc.transform.normalize import hoist
 from opc.transform.scalar import ZERO, index_value, raw
 
@@ -47,28 +47,15 @@ class SpecialisedProgram:
     program: Program
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _OpIdentity:
-    """An op by what it is, not by what it says: to compare two takes long, and 1 is True to Python."""
-
-    op: Op
-
-    def __hash__(self) -> int:
-        return id(self.op)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _OpIdentity) and self.op is other.op
-
-
 def lower(op: Op) -> tuple[SpecialisedProgram, ...]:
-    """Return a program for each case of the op's string and bool attributes that its body asks for."""
-    return _lowered(_OpIdentity(op), active())
+    """Return a program for each case of the string and bool attributes that the op's body depends on."""
+    return _lowered(op, active())
 
 
 # The ops of a folder: the covering set is read off their programs, of which kernels are made then.
-@lru_cache(maxsize=512)
-def _lowered(same: _OpIdentity, overrides: tuple[Override, ...]) -> tuple[SpecialisedProgram, ...]:
-    return tuple(v for case in specialise(same.op) for v in _variants(case))
+@cached_by_identity(512)
+def _lowered(op: Op, overrides: tuple[Override, ...]) -> tuple[SpecialisedProgram, ...]:
+    return tuple(v for case in specialise(op) for v in _variants(case))
 
 
 def _variants(case: Specialisation) -> Iterator[SpecialisedProgram]:
@@ -77,9 +64,12 @@ def _variants(case: Specialisation) -> Iterator[SpecialisedProgram]:
 
 
 def _by_emptiness(case: Specialisation) -> Iterator[tuple[Specialisation, SpecialisedProgram | None]]:
-    """Yield a case, after one for calls in which something is empty of which a condition asks for the greatest or least element:
-    the usual one computes that once for all points, where nobody asks for it too, and the other point by point. A program that
-    was made to tell is beside its case."""
+    """Yield a case, in two variants if it has a maximum or minimum under a condition, over an axis that may be empty.
+
+    The usual variant requires that the axis is not empty, and computes the reduction once for all points, whether or not the
+    condition holds there. The one for empty axes comes first, and computes it point by point. If a program had to be lowered to
+    decide this, it is yielded with its case.
+    """
     extents = {s.target: list(extents_under_conditions(case.op, s)) for s in case.op.body}
     empty = tuple(dict.fromkeys(x for found in extents.values() for x in found))
     if not empty:
@@ -98,8 +88,8 @@ def _by_emptiness(case: Specialisation) -> Iterator[tuple[Specialisation, Specia
 
 
 def _variant(case: Specialisation) -> SpecialisedProgram:
-    """Return the stages of a case: row stages where its body is regular and has no contraction, as it is or with an axis as two;
-    else the stages of its parts."""
+    """Return the program of a case: row stages alone if its body is regular and has no contraction, perhaps after an axis is
+    split in two; otherwise its body is partitioned into stages of all kinds."""
     lazy = bool(case.empty)
     op = inline_copies(case.op)
     how = arrangement(op)
@@ -113,7 +103,7 @@ def _variant(case: Specialisation) -> SpecialisedProgram:
 
 
 def _program(source: Op, lazy: bool, splits: bool = True) -> tuple[Program, Op]:
-    """Return the stages of an op without recurrences, and what became of it; `splits` tells that axes may be taken apart."""
+    """Return the stages of an op without recurrences, and the op as rewritten for them; with `splits`, axes may be split."""
     op = extract(extract_scatters(with_joined_scatters(with_zeros_in_sums(source))))
     try:
         program = _regular(op, lazy)
@@ -138,7 +128,7 @@ LowerSegment: TypeAlias = "Callable[[Specialisation, bool, bool], SpecialisedPro
 
 
 def lower_steps(op: Op, lower_segment: LowerSegment) -> tuple[SpecialisedProgram, ...]:
-    """Return a program for each case of an op with recurrences, of which a target lowers the segments by itself."""
+    """Return a program for each case of an op with recurrences, whose segments are lowered by a function of the target."""
     return tuple(_in_own_segments(own, lower_segment) for case in specialise(op) for own, _ in _by_emptiness(case))
 
 
@@ -159,20 +149,20 @@ def lower_segment(case: Specialisation, lazy: bool, splits: bool) -> Specialised
 
 
 def staged(variant: SpecialisedProgram, op: Op) -> SpecialisedProgram:
-    """Return a program with the stages of another op, whose statements are those of the program's with other values."""
+    """Return a program with the stages of `op`, which has the statements of the program's own op with other values."""
     return _named(variant.case, op, with_sums_in_nests(op, partition(op, bool(variant.case.empty))))
 
 
 def relowered(variant: SpecialisedProgram, op: Op) -> SpecialisedProgram:
-    """Return a program with the stages of another op, made of the program's for a target of its own."""
+    """Return a program with the stages of `op`, a rewrite of the program's own op for some target."""
     return _variant(replace(variant.case, op=op))
 
 
 def lowered_across(variant: SpecialisedProgram) -> SpecialisedProgram | None:
-    """Return the program of a case for calls in which the axes that an attribute lists lie across memory.
+    """Return the program of a case for calls in which the axes that an attribute lists are not the innermost in memory.
 
-    Whole rows along them are none there, and what they do is done point by point. None where there are no such rows, or where the
-    op seldom runs on much.
+    Whole rows along these are not contiguous then, so their work is done point by point. None if there are no such rows, or if
+    the op is not one that runs often.
     """
     how, stages = arrangement(variant.case.op), variant.program.stages
     if how is None or how.permutes or not runs_often(variant.case.op) or not any(how.is_mixed(o) for o in variant.case.op.inputs):
@@ -218,42 +208,47 @@ def _finished(stage: Stage, name: str, op: Op) -> Stage:
 
 
 def _mixed_outputs(op: Op) -> frozenset[str]:
-    """Return the outputs whose axes stand in an order that only a call tells."""
+    """Return the outputs whose order of axes is known only at run time."""
     how = arrangement(op)
     return frozenset() if how is None else frozenset(o.name for o in op.outputs if how.is_mixed(o))
 
 
 def _written_across(op: Op, program: Program) -> frozenset[str]:
-    """Return the outputs that a nest or a product writes, whose axes stand in an order that only a call tells.
+    """Return the outputs written by nests or contractions whose order of axes is known only at run time.
 
-    These write what is contiguous, and only rows go by strides.
+    These stages write contiguous memory; only row stages write with strides.
     """
     others = (s for s in program.stages if not isinstance(s, RowStage))
     return _mixed_outputs(op) & {s.assign.target for s in others}
 
 
 def _with_own_memory(op: Op, across: frozenset[str] = frozenset()) -> Op:
-    """Return the op with a temporary for each optional output that other statements read: one not wanted has no memory.
-
-    So have the outputs `across`, which are copied from what their statements write.
-    """
+    """Return the op with a temporary for each optional output that other statements read, since an unwanted one has no memory,
+    and for each of the outputs `across`, which become copies of what their statements compute."""
     read = {r.operand for s in op.body for r in reads(s.value)}
-    namer = Namer(op_names(op) | index_names(op))
     apart = {o.name for o in op.outputs if o.name in across or (o.optional and o.name in read)}
-    shared = {o.name: replace(o, name=namer.fresh(f"{o.name}_value")) for o in op.outputs if o.name in apart}
-    if not shared:
-        return op
+    return with_own_memory(op, apart, op.assignments)[0]
 
-    def rule(e: Expr) -> Expr:
-        return replace(e, operand=shared[e.operand].name) if isinstance(e, Read) and e.operand in shared else e
 
+def with_own_memory(op: Op, outputs: Collection[str], targets: Collection[str]) -> tuple[Op, Mapping[str, str]]:
+    """Return the op with a temporary for each of some outputs, which becomes a copy of it, and the outputs by their temporaries.
+
+    The statements with these targets write and read the temporaries in place of the outputs.
+    """
+    namer = Namer(op_names(op) | index_names(op))
+    own = {o.name: replace(o, name=namer.fresh(f"{o.name}_value"), optional=False) for o in op.outputs if o.name in outputs}
+    if not own:
+        return op, {}
+    names = {name: o.name for name, o in own.items()}
     body: list[Assign] = []
     for s in op.body:
-        value = rewrite(s.value, rule)
-        own = shared.get(s.target)
-        if own is not None:
-            body.append(replace(s, target=own.name, value=value))
-            value = Read(own.name, bare(s.indices), own.type)
+        if s.target not in targets:
+            body.append(s)
+            continue
+        value = with_operands(s.value, names)
+        if s.target in own:
+            memory = own[s.target]
+            body.append(replace(s, target=memory.name, value=value))
+            value = Read(memory.name, bare(s.indices), memory.type)
         body.append(replace(s, value=value))
-    temporaries = (*op.temporaries, *(replace(o, optional=False) for o in shared.values()))
-    return replace(op, body=tuple(body), temporaries=temporaries)
+    return replace(op, body=tuple(body), temporaries=(*op.temporaries, *own.values())), {o.name: name for name, o in own.items()}

@@ -5,10 +5,19 @@ A block of rows is to stay in a cache, and half as many temporaries take half of
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from opc.ir.expr import reads
-from opc.lower.loop_ir import ContractionStage, NestStage, Program, RowBuffer, RowStage, RowStore, Stage, Temporary
+from opc.lower.loop_ir import (
+    ContractionStage,
+    NestStage,
+    Program,
+    RowBuffer,
+    RowStage,
+    RowStore,
+    Stage,
+    Temporary,
+    read_by,
+    written_by,
+)
 from opc.lower.nest_plans import VectorPlan
 from opc.records import replace
 from opc.transform.indices import bare
@@ -29,22 +38,6 @@ def with_shared_memory(program: Program) -> Program:
                     hosts[name] = other
                     break
     return replace(program, temporaries=tuple(replace(t, host=hosts.get(t.name)) for t in program.temporaries))
-
-
-def read_by(stage: Stage) -> Iterator[str]:
-    """Yield the operands that a stage reads."""
-    if isinstance(stage, RowStage):
-        yield from (o.name for o in stage.operands if not o.written)
-    else:
-        yield from (r.operand for r in reads(stage.assign.value))
-
-
-def written_by(stage: Stage) -> Iterator[str]:
-    """Yield the operands that a stage writes."""
-    if isinstance(stage, RowStage):
-        yield from (o.name for o in stage.products)
-    else:
-        yield stage.assign.target
 
 
 def _alike(a: Temporary, b: Temporary) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from opc.analysis.runs import Bound
 from opc.ir.affine import Affine
-from opc.ir.expr import Expr, Reduce, size
+from opc.ir.expr import Axis, Expr, Reduce, size
 from opc.ir.ordering import Ordering
 from opc.records import dataclass
 
@@ -124,6 +124,13 @@ class ScanPlan:
     descending: bool
     from_here: bool
     nonempty: bool
+
+    @property
+    def axis(self) -> Axis:
+        """The axis of the reduction, whose index is the number of a term."""
+        (axis,) = self.reduction.axes
+        assert isinstance(axis, Axis), "a scan goes along an axis"
+        return axis
 
 
 @dataclass(frozen=True, slots=True)

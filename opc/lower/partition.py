@@ -10,10 +10,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 from opc.ir.expr import operands_read
-from opc.ir.op import Assign, Group, Op, Operand
+from opc.ir.op import Assign, Op, Operand
 from opc.lower.alone import of_statement
 from opc.lower.contractions.contraction import contraction_stage
-from opc.lower.loop_ir import GroupLoop, IndexLoop, Loop, Program, RowStage, Stage, StageOperand, Temporary
+from opc.lower.loop_ir import Loop, Program, RowStage, Stage, StageOperand, Temporary, loop_of
 from opc.lower.nests.scatter import scatter_plan
 from opc.lower.rematerialise import with_rematerialised_values
 from opc.lower.rows.flatten import IrregularError, OperandsError, UnplacedError, counted, flatten
@@ -244,5 +244,5 @@ def _form(op: Op, s: Assign, lazy: bool) -> _Form:
 
 def temporary(o: Operand, needed_by: tuple[str, ...]) -> Temporary:
     """Return the memory of a tensor between stages, which is there for some outputs."""
-    loops = tuple(GroupLoop(d.name, d.of) if isinstance(d, Group) else IndexLoop(str(d), d) for d in o.dims)
+    loops = tuple(map(loop_of, o.dims))
     return Temporary(o.name, o.type, loops, needed_by)

@@ -12,7 +12,6 @@ from functools import partial
 
 from opc.ir.affine import Affine
 from opc.ir.expr import (
-    Axis,
     Call,
     Expr,
     GroupAxis,
@@ -82,7 +81,7 @@ def _reads_in_loops(e: Expr, operand: str, loops: frozenset[str | GroupRef]) -> 
     if operand not in operands_read(e):
         return
     if isinstance(e, Reduce):
-        loops |= {a.index for a in e.axes if isinstance(a, Axis)}
+        loops |= set(e.extents)
         loops |= {GroupRef(a.name) for a in e.axes if isinstance(a, GroupAxis)}
     if isinstance(e, Read) and e.operand == operand:
         yield e, loops

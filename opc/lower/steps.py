@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable
 
 from opc.analysis.needs import outputs_that_need
 from opc.ir.affine import Affine
-from opc.ir.expr import Expr, GroupRef, Present, Read, reads, rewrite
+from opc.ir.expr import Expr, GroupRef, Present, Read, reads
 from opc.ir.op import Assign, Group, Op, Operand
 from opc.ir.recurrence import Recurrence, recurrences, recurrent
 from opc.lower.ahead_of_steps import with_sums_ahead
@@ -19,7 +19,7 @@ from opc.lower.loop_ir import ContractionStage, Program, RowStage, Stage, StageO
 from opc.lower.partition import temporary
 from opc.lower.steps_by_points import copy_of, verify_by_points, with_points_apart
 from opc.records import replace
-from opc.transform.indices import INDEX_NAMES, Namer, bare, index_names, op_names
+from opc.transform.indices import INDEX_NAMES, Namer, bare, index_names, op_names, with_operands
 from opc.transform.normalize import prune
 from opc.transform.scalar import nothing, select
 from opc.transform.steps import Steps, in_segments
@@ -107,10 +107,8 @@ def _with_copies(op: Op, apart: Collection[Recurrence]) -> Op:
         return op
     namer = Namer(op_names(op) | index_names(op))
     copies = {n: replace(tensors[n], name=namer.fresh(f"{n}_copy"), optional=False, doc="") for n in stepped}
+    names = {n: o.name for n, o in copies.items()}
     inside = {name for r in stepping for name in r.targets}
-
-    def rule(e: Expr) -> Expr:
-        return replace(e, operand=copies[e.operand].name) if isinstance(e, Read) and e.operand in copies else e
 
     def copy(o: Operand) -> Assign:
         indices = tuple(GroupRef(d.name) if isinstance(d, Group) else namer.fresh(*INDEX_NAMES) for d in o.dims)
@@ -120,7 +118,7 @@ def _with_copies(op: Op, apart: Collection[Recurrence]) -> Op:
     inputs = {o.name for o in op.inputs}
     body = [copy(tensors[n]) for n in copies if n in inputs]
     for s in op.body:
-        body.append(s.with_value(rewrite(s.value, rule)) if s.target in inside else s)
+        body.append(s.with_value(with_operands(s.value, names)) if s.target in inside else s)
         if s.target in copies:
             body.append(copy(tensors[s.target]))
     return replace(op, body=tuple(body), temporaries=(*op.temporaries, *copies.values()))

@@ -74,7 +74,7 @@ class _Sum:
         value = self.s.value
         if not isinstance(value, Reduce) or value.kind != "sum" or not all(isinstance(a, Axis) for a in value.axes):
             return None
-        axes = {a.index: a.extent for a in value.axes if isinstance(a, Axis)}
+        axes = value.extents
         rows = [n for n, extent in axes.items() if extent == Affine.of(Dim(self.row))]
         reads = [e for e in walk(value.body) if isinstance(e, Read)]
         points = self._points(reads)
@@ -139,7 +139,7 @@ class _Sum:
         """
         numbers: Mapping[Symbol, Affine] = {Index(row): Affine.of(0), Dim(self.row): Affine.of(1)}
         for e in walk(value.body):
-            if isinstance(e, Reduce) and used & {a.index for a in e.axes if isinstance(a, Axis)}:
+            if isinstance(e, Reduce) and used & set(e.extents):
                 return False
             if isinstance(e, GroupIndex):
                 return False

@@ -17,9 +17,8 @@ from opc.ir.op import Attribute, Op
 from opc.lower.alone import literals
 from opc.lower.calls import Values, calls_of, put, values_of
 from opc.lower.heuristics import runs_often
-from opc.lower.loop_ir import NestStage, Program, Stage
+from opc.lower.loop_ir import NestStage, Program, Stage, read_by, written_by
 from opc.lower.lower import SpecialisedProgram
-from opc.lower.memory import read_by, written_by
 from opc.lower.nest_plans import OrderPlan
 from opc.lower.nests.unroll import written_out
 from opc.lower.specialise import asked, decided

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from opc.analysis.patterns import conjuncts, equalities
+from opc.analysis.patterns import equalities
 from opc.analysis.shapes.inference import ShapeEnv, infer, infer_types
 from opc.analysis.shapes.scalar import Scalar, function
 from opc.ir.affine import Affine, Index, Symbol
@@ -35,6 +35,7 @@ from opc.ir.expr import (
     Select,
     StrConst,
     children,
+    conjuncts,
 )
 from opc.ir.narrow import settled
 from opc.ir.op import Op

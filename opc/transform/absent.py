@@ -6,7 +6,7 @@ The rules of `opc.transform.algebra` write derivatives so. But a temporary that 
 
 from __future__ import annotations
 
-from opc.ir.expr import Call, Cast, Expr, Present, Reduce, Select, asked_for, children
+from opc.ir.expr import Call, Cast, Expr, Present, Reduce, Select, asked_for, children, conjuncts
 from opc.ir.op import Op, Role
 from opc.records import dataclass, replace
 from opc.transform import scalar
@@ -51,7 +51,7 @@ def _outside(e: Expr, seeds: frozenset[str]) -> _Found:
     moved = NONE.union(*(part.moved for part in parts))
     match e:
         case Select():
-            asked = seeds & {c.operand for c in scalar.conjuncts(e.cond) if isinstance(c, Present)}
+            asked = seeds & {c.operand for c in conjuncts(e.cond) if isinstance(c, Present)}
             return _Found(e, (asked | parts[1].needed) & parts[2].needed, moved)
         case Call(fn="mul"):
             needed = parts[0].needed | parts[1].needed

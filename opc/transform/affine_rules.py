@@ -121,7 +121,7 @@ def ordered(loops: list[Axis]) -> list[Axis]:
 
 
 def divisions(a: Affine) -> Iterator[FloorDiv | Mod]:
-    """Yield the quotients and remainders that are factors of `a`."""
+    """Yield the quotients and remainders that are factors of `a`, in the order of its terms."""
     return (atom for monomial, _ in a.terms for atom in monomial if isinstance(atom, FloorDiv | Mod))
 
 

@@ -8,7 +8,7 @@ from opc.analysis.bounds.checker import ranges_of
 from opc.analysis.bounds.value_range import Values
 from opc.ir.affine import Affine
 from opc.ir.dtypes import Weak, is_integer
-from opc.ir.expr import CONDITION, Axis, Call, Const, Expr, IndexValue, Reduce, children, joined_conditions, traits, with_children
+from opc.ir.expr import CONDITION, Call, Const, Expr, IndexValue, Reduce, children, joined_conditions, traits, with_children
 from opc.ir.op import Op
 from opc.transform import scalar
 
@@ -25,7 +25,7 @@ def decide(op: Op, *, exact: bool = False) -> Op:
             return e
         inner = ranges
         if isinstance(e, Reduce):
-            inner = {**ranges, **{a.index: a.extent for a in e.axes if isinstance(a, Axis)}}
+            inner = {**ranges, **e.extents}
         e = with_children(e, tuple([visit(c, inner) for c in children(e)]))
         match e:
             case Call(fn="ge" | "lt") if exact and scalar.any_reads(e):

@@ -7,16 +7,15 @@ from opc.diagnostics import Diagnostic, SpecError
 from opc.ir.affine import Affine, Dim, GroupSize
 from opc.ir.dtypes import ElementType, candidates, is_floating, is_integer
 from opc.ir.expr import (
-    Axis,
     Expr,
     GroupAxis,
     GroupRef,
-    IndexValue,
     Read,
     Reduce,
     asked_for,
     children,
     has_reduction,
+    own_affines,
     reads,
     rewrite,
 )
@@ -214,21 +213,9 @@ def _missing(op: Op) -> tuple[str, ...]:
 @remembered("_sizes")
 def _sizes_used(e: Expr) -> frozenset[Dim | GroupSize]:
     """Return the sizes that an expression uses."""
-    own: set[Dim | GroupSize] = {a for size in _sizes(e) for a in size.atoms() if isinstance(a, Dim | GroupSize)}
+    own: set[Dim | GroupSize] = {a for size in own_affines(e) for a in size.atoms() if isinstance(a, Dim | GroupSize)}
     own |= {GroupSize(a.name) for a in e.axes if isinstance(a, GroupAxis)} if isinstance(e, Reduce) else set()
     return frozenset(own).union(*(_sizes_used(c) for c in children(e)))
-
-
-def _sizes(node: Expr) -> tuple[Affine, ...]:
-    match node:
-        case IndexValue():
-            return (node.value,)
-        case Reduce():
-            return tuple(a.extent for a in node.axes if isinstance(a, Axis))
-        case Read():
-            return tuple(i for i in node.indices if isinstance(i, Affine))
-        case _:
-            return ()
 
 
 def _with_inputs(whole: Op, kept: list[tuple[Operand, tuple[Role, str]]], draft: Draft) -> Op:

@@ -10,13 +10,7 @@ from __future__ import annotations
 from dataclasses import field
 
 from opc.ir.affine import Affine, Dim, FloorDiv, Index, Mod
-from opc.ir.expr import (
-    Axis,
-    Expr,
-    IndexValue,
-    ReduceAxis,
-    Select,
-)
+from opc.ir.expr import Axis, Expr, IndexValue, ReduceAxis, Select, conjuncts
 from opc.records import dataclass, replace
 from opc.transform import scalar
 from opc.transform.affine_rules import (
@@ -185,7 +179,7 @@ class System(Loops):
         conditions: list[Expr] = []
         inner = self.value
         while isinstance(inner, Select) and scalar.is_zero(inner.other):
-            conditions += scalar.conjuncts(inner.cond)
+            conditions += conjuncts(inner.cond)
             inner = inner.then
         exact: list[Expr] = []
         for equation in list(self.equations):

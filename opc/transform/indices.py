@@ -61,7 +61,7 @@ class Namer:
 @remembered("_names")
 def op_names(op: Op) -> frozenset[str]:
     """Return every name an index variable or a new operand must keep clear of: operands, attributes, dimensions, types."""
-    return _names(op, (*op.inputs, *op.outputs, *op.temporaries))
+    return _names(op, op.operands)
 
 
 def _names(op: Op, operands: Sequence[Operand]) -> frozenset[str]:
@@ -161,7 +161,7 @@ def store_values(e: Expr, values: Mapping[str, Expr]) -> Expr | None:
         case Cast(arg=IndexValue(value=value)):
             return replace(e, arg=_value(value, values))
         case Reduce():
-            bound = {a.index for a in e.axes if isinstance(a, Axis)}
+            bound = set(e.extents)
             inner = {n: v for n, v in values.items() if n not in bound}
             rebound = {a.name for a in e.axes if not isinstance(a, Axis)}
             captured = any(bound & free_indices(v) or rebound & free_groups(v) for v in inner.values())
@@ -266,6 +266,13 @@ def _renamed(e: Expr, namer: Namer, used: frozenset[str]) -> Expr:
     values = {old: Affine.of(Index(n)) for old, n in names.items()}
     axes = tuple(Axis(names[a.index], _replace(a.extent, values)) if isinstance(a, Axis) else a for a in new.axes)
     return Reduce(new.kind, axes, substitute(new.body, values), new.type, new.span)
+
+
+def with_operands(e: Expr, names: Mapping[str, str]) -> Expr:
+    """Return `e` with other operands, of the same types and axes, read in place of some, which `names` has by name."""
+    if operands_read(e).isdisjoint(names):
+        return e
+    return rewrite(e, lambda x: replace(x, operand=names[x.operand]) if isinstance(x, Read) and x.operand in names else x)
 
 
 def rename_operands(op: Op, names: Mapping[str, str]) -> Op:

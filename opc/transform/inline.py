@@ -6,12 +6,13 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator
 
 from opc.ir.affine import Affine
-from opc.ir.expr import Call, Expr, GroupRef, Read, Reduce, Select, children, has_reduction, operands_read, reads, rewrite, size
+from opc.ir.expr import Call, Expr, GroupRef, Read, Reduce, Select, children, has_reduction, operands_read, reads, size
 from opc.ir.op import Assign, Op
 from opc.records import replace
 from opc.transform import scalar
 from opc.transform.alike import canonical, form
 from opc.transform.domain import Domain
+from opc.transform.indices import with_operands
 from opc.transform.normalize import placed, put, runs
 
 
@@ -22,11 +23,8 @@ def merge(op: Op) -> Op:
     gone: dict[str, str] = {}
     body: list[Assign] = []
 
-    def rule(e: Expr) -> Expr:
-        return replace(e, operand=gone[e.operand]) if isinstance(e, Read) and e.operand in gone else e
-
     for s in op.body:
-        s = s.with_value(rewrite(s.value, rule)) if gone else s
+        s = s.with_value(with_operands(s.value, gone))
         operand = op.operand(s.target)
         layout = tuple(i if isinstance(i, GroupRef) else None for i in s.indices)
         if s.target in temporaries:
@@ -40,7 +38,7 @@ def merge(op: Op) -> Op:
     if not gone:
         return op
     # A recurrence reads what is assigned below, too.
-    body = [s.with_value(rewrite(s.value, rule)) for s in body]
+    body = [s.with_value(with_operands(s.value, gone)) for s in body]
     return replace(op, body=tuple(body), temporaries=tuple(o for o in op.temporaries if o.name not in gone))
 
 

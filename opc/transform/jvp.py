@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from opc.ir.dtypes import ElementType, is_floating
-from opc.ir.expr import Expr, Present, Read, ReduceAxis, may_refuse
+from opc.ir.expr import Expr, Present, Read, ReduceAxis, conjuncts, may_refuse
 from opc.ir.op import Assign, Op, Operand
 from opc.ir.recurrence import circles, recurrent
 from opc.records import replace
@@ -128,7 +128,7 @@ class _Forward:
                 part = algebra.mul(factor, scalar.cast_to(kind, moved))
                 if may_refuse(moved):
                     # Where every term of the factor is nothing, so that it was not read there, the tangent is not read either.
-                    part = _within(part, scalar.conjuncts(support(factor)), guards)
+                    part = _within(part, conjuncts(support(factor)), guards)
                 if tangent.optional:
                     # A tangent is never given without the operand it belongs to; only that must not be read where it is absent.
                     operand = access.read.operand

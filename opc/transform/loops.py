@@ -6,18 +6,8 @@ from dataclasses import field
 
 from opc.analysis.bounds.checker import Knowledge
 from opc.analysis.value_types import affine_of
-from opc.ir.affine import Affine, FloorDiv, Index, Mod
-from opc.ir.expr import (
-    Axis,
-    Call,
-    Const,
-    Expr,
-    GroupRef,
-    IndexValue,
-    Read,
-    Select,
-    map_affine,
-)
+from opc.ir.affine import Affine, Atom, FloorDiv, Index, Mod
+from opc.ir.expr import Axis, Call, Const, Expr, GroupRef, IndexValue, Read, Select, conjuncts, map_affine
 from opc.records import dataclass, replace
 from opc.transform import algebra, scalar
 from opc.transform.affine_rules import (
@@ -81,7 +71,7 @@ class Loops:
         kept: list[Expr] = []
         inner = self.value
         while isinstance(inner, Select) and scalar.is_zero(inner.other):
-            for c in scalar.conjuncts(inner.cond):
+            for c in conjuncts(inner.cond):
                 (self.guards if is_affine(c) else kept).append(c)
             inner = inner.then
         for c in reversed(kept):
@@ -210,23 +200,20 @@ class Loops:
 
         A quotient and a remainder that make up their numerator, `s*(n // s) + n % s`, are n.
         """
-        total = Affine.of(0)
-        for monomial, coefficient in a.terms:
-            product = Affine.of(coefficient)
-            for atom in monomial:
-                if not isinstance(atom, FloorDiv | Mod):
-                    product = product * atom
-                    continue
-                s = self._cancelled(atom.denominator, around)
-                numerator = self._cancelled(atom.numerator, around)
-                quotient = numerator // s
-                rest = numerator % s
-                # The normal form has taken multiples of s out of the division; a rest within [0, s) is no division at all.
-                inner = next((d for d in divisions(rest) if isinstance(d, Mod) and Affine.of(d) == rest), None)
-                if inner is not None and all(self._nonnegative(f, around) for f in (inner.numerator, s - 1 - inner.numerator)):
-                    rest, quotient = inner.numerator, quotient - inner.numerator // s
-                product = product * (rest if isinstance(atom, Mod) else quotient)
-            total = total + product
+
+        def change(atom: Atom) -> Affine:
+            if not isinstance(atom, FloorDiv | Mod):
+                return Affine.of(atom)
+            s = self._cancelled(atom.denominator, around)
+            numerator = self._cancelled(atom.numerator, around)
+            quotient, rest = numerator // s, numerator % s
+            # The normal form has taken multiples of s out of the division; a rest within [0, s) is no division at all.
+            inner = rest.single
+            if isinstance(inner, Mod) and all(self._nonnegative(f, around) for f in (inner.numerator, s - 1 - inner.numerator)):
+                rest, quotient = inner.numerator, quotient - inner.numerator // s
+            return rest if isinstance(atom, Mod) else quotient
+
+        total = a.map_atoms(change)
         for atom in divisions(total):
             n, s = atom.numerator, atom.denominator
             rest = n % s if isinstance(atom, Mod) else Affine.of(0)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import field
 
 from opc.analysis.bounds.checker import Knowledge
-from opc.ir.expr import Call, Cast, Expr, GroupRef, Read, Reduce, Select, operands_read, size, walk
+from opc.ir.expr import Call, Cast, Expr, GroupRef, Read, Reduce, Select, conjuncts, operands_read, size, walk
 from opc.ir.op import Assign, Op, Operand
 from opc.ir.recurrence import recurrent
 from opc.records import dataclass
@@ -158,7 +158,7 @@ def either(a: Expr, b: Expr) -> Expr:
         return b
     if b == FALSE:
         return a
-    first, second = scalar.conjuncts(a), scalar.conjuncts(b)
+    first, second = conjuncts(a), conjuncts(b)
     if all(c in second for c in first):
         return a
     if all(c in first for c in second):
@@ -168,7 +168,7 @@ def either(a: Expr, b: Expr) -> Expr:
 
 def _factored(a: Expr, b: Expr) -> Expr | None:
     """Return `c` for `c and d or c and not d`."""
-    first, second = scalar.conjuncts(a), scalar.conjuncts(b)
+    first, second = conjuncts(a), conjuncts(b)
     mine, theirs = [c for c in first if c not in second], [c for c in second if c not in first]
     if len(mine) == len(theirs) == 1 and mine[0] == scalar.negation(theirs[0]):
         found: Expr = TRUE

@@ -29,6 +29,7 @@ from opc.ir.expr import (
     Reduce,
     Select,
     children,
+    conjuncts,
     free_groups,
     free_indices,
     has_reduction,
@@ -153,11 +154,11 @@ def _hoisted(e: Expr, domain: Domain, guards: tuple[Expr, ...], root: bool, how:
     if not has_reduction(e):
         return e
     if isinstance(e, Select):
-        fixed = [c for c in scalar.conjuncts(e.cond) if not (scalar.any_reads(c) or free_indices(c) or free_groups(c))]
-        whole = len(fixed) == len(scalar.conjuncts(e.cond))
+        fixed = [c for c in conjuncts(e.cond) if not (scalar.any_reads(c) or free_indices(c) or free_groups(c))]
+        whole = len(fixed) == len(conjuncts(e.cond))
         inverse = (scalar.negation(e.cond),) if whole else ()
         cond = _hoisted(e.cond, domain, guards, False, how, around)
-        then = _hoisted(e.then, domain, (*guards, *fixed), root and whole, how, (*around, *scalar.conjuncts(e.cond)))
+        then = _hoisted(e.then, domain, (*guards, *fixed), root and whole, how, (*around, *conjuncts(e.cond)))
         other = _hoisted(e.other, domain, (*guards, *inverse), root and whole, how, (*around, scalar.negation(e.cond)))
         return replace(e, cond=cond, then=then, other=other)
     inner = domain.inside(e.axes) if isinstance(e, Reduce) else domain
@@ -216,7 +217,7 @@ def runs(e: Expr) -> bool:
 def leading_conditions(e: Expr) -> tuple[Expr, ...]:
     """Return the conditions without which `e` is zero."""
     if isinstance(e, Select) and scalar.is_zero(e.other):
-        return (*scalar.conjuncts(e.cond), *leading_conditions(e.then))
+        return (*conjuncts(e.cond), *leading_conditions(e.then))
     if isinstance(e, Select) and scalar.is_zero(e.then):
         return (scalar.negation(e.cond), *leading_conditions(e.other))
     return ()

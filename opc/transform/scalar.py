@@ -26,6 +26,7 @@ from opc.ir.expr import (
     TypeIs,
     asked_for,
     children,
+    conjuncts,
     free_groups,
     free_indices,
     joined_conditions,
@@ -146,13 +147,6 @@ def conjunction(a: Expr, b: Expr) -> Expr:
             rest = [c for c in free if any_reads(c)] + parts[len(free) :]
             return functools.reduce(lambda x, y: raw("and", x, y), [*first, a, *rest])
     return raw("and", a, b)
-
-
-def conjuncts(cond: Expr) -> list[Expr]:
-    """Return the conditions that must all hold for `cond` to hold."""
-    if isinstance(cond, Call) and cond.fn == "and":
-        return [part for a in cond.args for part in conjuncts(a)]
-    return [cond]
 
 
 def conditioned(e: Expr) -> tuple[tuple[Expr, tuple[Expr, ...]], ...]:

@@ -20,6 +20,7 @@ from opc.ir.expr import (
     Reduce,
     ReduceAxis,
     Select,
+    conjuncts,
     free_groups,
     free_indices,
     may_refuse,
@@ -147,7 +148,7 @@ def _before(e: Expr, condition: Expr) -> list[Expr]:
         case Call(fn="add" | "sub" | "neg"):
             return list(dict.fromkeys(c for a in e.args for c in _before(a, condition)))
         case Select():
-            own = scalar.conjuncts(e.cond)
+            own = conjuncts(e.cond)
             inner = [] if condition in own else _before(e.then, condition)
             asked = own[: own.index(condition)] if condition in own else own
             used = free_indices(condition)
@@ -165,7 +166,7 @@ def _common(e: Expr) -> list[Expr]:
         case Call(fn="neg", args=(a,)):
             return _common(a)
         case Select() if scalar.is_zero(e.other):
-            own = scalar.conjuncts(e.cond)
+            own = conjuncts(e.cond)
             asked = {c.operand for c in own if isinstance(c, Present)}
             inner = [c for c in _common(e.then) if not asked & {r.operand for r in reads(c)}]
             return [*(c for c in own if not asked & {r.operand for r in reads(c)}), *inner]
@@ -177,7 +178,7 @@ def _picked(loops: tuple[ReduceAxis, ...], body: Expr) -> tuple[tuple[ReduceAxis
     """Return `sum[v](f(v) if v == e else 0)`, with e the same at every v, as a read at e: `f(e) if 0 <= e < V else 0`."""
     if not isinstance(body, Select) or not scalar.is_zero(body.other):
         return None
-    conditions = scalar.conjuncts(body.cond)
+    conditions = conjuncts(body.cond)
     ranks = {a.index: _rank(a) for a in loops if isinstance(a, Axis)}
     for axis in sorted(loops, key=lambda a: ranks[a.index] if isinstance(a, Axis) else 0):
         if not isinstance(axis, Axis) or any(isinstance(a, Axis) and axis.index in a.extent.indices() for a in loops):

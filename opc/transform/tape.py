@@ -15,6 +15,7 @@ from opc.ir.expr import (
     Reduce,
     Select,
     children,
+    conjuncts,
     free_indices,
     has_reduction,
     reads,
@@ -98,7 +99,7 @@ class _Taper:
         if size(e) <= SMALL or not self._varies(e) or any(r.checked for r in reads(e)):
             return e
         value = e
-        for g in reversed([c for guard in guards for c in scalar.conjuncts(guard)]):
+        for g in reversed([c for guard in guards for c in conjuncts(guard)]):
             if _places(g, e):
                 continue
             if has_reduction(g):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from opc.analysis.bounds.quotients import quotient
-from opc.ir.affine import Affine, Atom, FloorDiv, Mod, product
+from opc.ir.affine import Affine, Atom, FloorDiv, Mod
 from opc.ir.expr import Axis, Expr, IndexValue, Read, Reduce, children, with_children
 from opc.ir.expr_nodes import with_indices
 from opc.ir.op import Op
@@ -62,10 +62,7 @@ class _Ranges:
         """Return an index in this scope."""
         if not any(isinstance(atom, FloorDiv | Mod) for monomial, _ in a.terms for atom in monomial):
             return a
-        total = Affine.of(0)
-        for monomial, factor in a.terms:
-            total = total + product(map(self.atom, monomial)) * factor
-        return total
+        return a.map_atoms(self.atom)
 
     def atom(self, atom: Atom) -> Affine:
         """Return one factor of an index in this scope."""

@@ -117,7 +117,8 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Library:
         parts += [
             described.attribute_struct(family),
             'extern "C" {',
-            abi.prototypes(family),
+            f"{abi.kernel_prototype(family, op)};",
+            f"{abi.infer_prototype(family, op)};",
             "}",
             shape_c.definitions(family, op),
         ]

@@ -24,10 +24,11 @@ from opc.ir.dtypes import DType
 from opc.ir.op import Family, Op
 from opc.loops.nodes import Kernel
 from opc.lower.cuda.kernels import cuda_kernel
-from opc.lower.cuda.scans import first_terms, scan_of
+from opc.lower.cuda.scans import first_terms
 from opc.lower.cuda.stages import device_programs
 from opc.lower.heuristics import runs_often
 from opc.lower.loop_ir import NestStage, RowStage, Stage
+from opc.lower.nest_plans import ScanPlan
 from opc.pipeline import load_family
 
 ROOT = Path(__file__).parents[2]
@@ -179,7 +180,8 @@ def _kernels(op: Op) -> Iterator[tuple[Stage, Kernel]]:
 
 def _is_scan(s: Stage) -> bool:
     """Whether a stage is a scan in one pass."""
-    return isinstance(s, NestStage) and (plan := scan_of(s)) is not None and first_terms(plan) is not None
+    plan = s.plans[0] if isinstance(s, NestStage) and s.plans else None
+    return isinstance(plan, ScanPlan) and first_terms(plan) is not None
 
 
 def _goes_along(s: RowStage, *, written: bool) -> bool:

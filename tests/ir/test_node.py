@@ -99,7 +99,7 @@ def test_a_mistake_in_an_answer_is_raised_and_not_remembered(often: bool) -> Non
 def test_what_is_asked_of_an_object_is_found_by_identity() -> None:
     asked: list[list[int]] = []
 
-    @node.of_recent
+    @node.cached_by_identity()
     def length(of: list[int]) -> int:
         asked.append(of)
         return len(of)

@@ -12,10 +12,9 @@ from opc.ir.affine import Affine
 from opc.ir.expr import Expr, Read, rewrite
 from opc.ir.op import Family, Op
 from opc.ir.verify import VerifyError
-from opc.lower.cuda.stages import device_programs, written_by
-from opc.lower.loop_ir import ContractionStage, IndexLoop, NestStage
+from opc.lower.cuda.stages import device_programs
+from opc.lower.loop_ir import ContractionStage, IndexLoop, NestStage, read_by, written_by
 from opc.lower.lower import lower
-from opc.lower.memory import read_by
 from opc.lower.printer import format_variant
 from opc.lower.steps_by_points import verify_by_points
 from opc.pipeline import compile_text

@@ -12,9 +12,8 @@ from opc.ir.expr import size
 from opc.ir.op import Op
 from opc.lower.calls import calls_of, put, values_of
 from opc.lower.fuse import cpu_programs
-from opc.lower.loop_ir import NestStage, Program
+from opc.lower.loop_ir import NestStage, Program, read_by, written_by
 from opc.lower.lower import lower
-from opc.lower.memory import read_by, written_by
 from opc.lower.nest_plans import VectorPlan
 from opc.pipeline import compile_text, load_family
 from tests.transform.language import spec_text

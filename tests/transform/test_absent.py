@@ -10,12 +10,12 @@ import pytest
 
 import opc
 from opc.diagnostics import SpecError
-from opc.ir.expr import Call, Expr, Present, Reduce, Select, walk
+from opc.ir.expr import Call, Expr, Present, Reduce, Select, conjuncts, walk
 from opc.ir.op import Family
 from opc.ir.printer import format_assign, format_expr
 from opc.pipeline import compile_text, load_family
 from opc.testing.oracle.evaluation import evaluate
-from opc.transform.scalar import conjuncts, is_zero
+from opc.transform.scalar import is_zero
 from tests.amounts import examples
 from tests.fuzz.check import drawn
 from tests.transform.language import spec_text

@@ -263,7 +263,7 @@ class Knowledge:
 def knowledge_of(op: Op) -> Knowledge:
     """Return what is known of an op, with what has been proved so far of any op with the same rules."""
     found = copy(_knowledge(rules_of(op)))
-    found.shapes = {o.name: o.dims for o in (*op.inputs, *op.outputs, *op.temporaries)}
+    found.shapes = {o.name: o.dims for o in op.operands}
     return found
 
 
@@ -276,7 +276,7 @@ def rules_of(op: Op) -> Rules:
     """Return what tells of an op's sizes and attributes."""
     if not op.dims:
         return op.dims, op.require, op.attributes, NOTHING
-    axes = {d.single for o in (*op.inputs, *op.outputs, *op.temporaries) for d in o.dims if isinstance(d, Affine)}
+    axes = {d.single for o in op.operands for d in o.dims if isinstance(d, Affine)}
     return op.dims, op.require, op.attributes, frozenset([name for name, _ in op.dims if Dim(name) in axes])
 
 
@@ -392,7 +392,7 @@ class BoundsChecker:
         self.shape = shape
         self.knowledge = knowledge_of(op)
         self.facts, self.expand = self.knowledge.facts, self.knowledge.expand
-        self.operands = {o.name: o for o in (*op.inputs, *op.outputs, *op.temporaries)}
+        self.operands = {o.name: o for o in op.operands}
         self.stepping = {name: circle for circle in circles(op) for name in circle}
 
     def run(self) -> None:
@@ -419,7 +419,7 @@ class BoundsChecker:
                 if isinstance(axis, Axis):
                     self._divisors(axis.extent, ranges, e.span)
             self._place(e, ranges)
-            ranges = {**ranges, **{a.index: a.extent for a in e.axes if isinstance(a, Axis)}}
+            ranges = {**ranges, **e.extents}
         for child in children(e):
             self._values(child, ranges)
 

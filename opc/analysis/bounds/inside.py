@@ -17,17 +17,16 @@ from opc.ir.expr import (
     CONDITION,
     READ,
     REDUCTION,
-    Axis,
     Call,
-    Const,
     Expr,
     GroupAxis,
     GroupRef,
-    IndexValue,
     Read,
     Reduce,
     Select,
+    affine_value,
     children,
+    conjuncts,
     free_groups,
     free_indices,
     reads,
@@ -114,11 +113,11 @@ def parts(e: Expr, ranges: Mapping[str, Affine], under: Conditions) -> Iterator[
             return
         case Reduce():
             # An index of the reduction hides one of its name outside.
-            own = {a.index for a in e.axes if isinstance(a, Axis)}
+            own = set(e.extents)
             groups = {a.name for a in e.axes if isinstance(a, GroupAxis)}
             under = tuple((c, holds) for c, holds in under if not own & free_indices(c) and not groups & free_groups(c))
             outer = {n: x for n, x in ranges.items() if n not in own}
-            ranges = {**outer, **{a.index: a.extent for a in e.axes if isinstance(a, Axis)}}
+            ranges = {**outer, **e.extents}
     for c in children(e):
         yield c, ranges, under
 
@@ -142,24 +141,6 @@ def _visit(e: Expr, ranges: Mapping[str, Affine], under: Conditions) -> Iterator
 
 def _is_said(index: Expr, size: Affine, conditions: Conditions) -> bool:
     """Whether conditions say that an index that is data is inside."""
-    known = [c for cond, holds in conditions if holds for c in _conjuncts(cond)]
-    low = any(isinstance(c, Call) and c.fn == "ge" and c.args[0] == index and _affine(c.args[1]) == Affine.of(0) for c in known)
-    return low and any(isinstance(c, Call) and c.fn == "lt" and c.args[0] == index and _affine(c.args[1]) == size for c in known)
-
-
-def _conjuncts(e: Expr) -> Iterator[Expr]:
-    if isinstance(e, Call) and e.fn == "and":
-        for a in e.args:
-            yield from _conjuncts(a)
-    else:
-        yield e
-
-
-def _affine(e: Expr) -> Affine | None:
-    match e:
-        case IndexValue():
-            return e.value
-        case Const(value=int(value)):
-            return Affine.of(value)
-        case _:
-            return None
+    known = [c for cond, holds in conditions if holds for c in conjuncts(cond)]
+    said = {(c.fn, affine_value(c.args[1])) for c in known if isinstance(c, Call) and len(c.args) == 2 and c.args[0] == index}
+    return ("ge", Affine.of(0)) in said and ("lt", size) in said

@@ -150,7 +150,7 @@ class Parts:
 
     def apart(self, f: Affine) -> Affine:
         """Return an expression with the two in place of the index."""
-        return self._within(f.substitute(lambda s: self.whole if s == Index(self.index) else None))
+        return self._within(f.at(self.index, self.whole))
 
     def ends_of_remainder(self, facts: Iterable[Affine]) -> tuple[Affine, Affine]:
         """Return the least and the greatest that the remainder may be where facts hold: `r - 1 >= 0` says that it is not 0."""
@@ -182,13 +182,7 @@ class Parts:
 
     def _within(self, f: Affine) -> Affine:
         """Return `f` with the remainder, which is less than the divisor, taken out of quotients and remainders by it."""
-        total = Affine.of(0)
-        for monomial, c in f.terms:
-            term = Affine.of(c)
-            for atom in monomial:
-                term = term * self._reduced(atom)
-            total = total + term
-        return total
+        return f.map_atoms(self._reduced)
 
     def _reduced(self, atom: Atom) -> Affine:
         if not isinstance(atom, FloorDiv | Mod):

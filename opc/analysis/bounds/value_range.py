@@ -191,7 +191,7 @@ def without_needless_checks(op: Op) -> Op:
     def visit(e: Expr, ranges: Mapping[str, Affine]) -> Expr:
         inner = ranges
         if isinstance(e, Reduce):
-            inner = {**ranges, **{a.index: a.extent for a in e.axes if isinstance(a, Axis)}}
+            inner = {**ranges, **e.extents}
         e = with_children(e, tuple(visit(c, inner) for c in children(e)))
         if not isinstance(e, Read) or not e.checked:
             return e

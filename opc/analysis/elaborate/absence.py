@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from opc.analysis.patterns import conjunction, conjuncts
+from opc.analysis.patterns import conjunction
 from opc.analysis.value_types import presence
 from opc.diagnostics import NO_SPAN, Diagnostics, Span
 from opc.ir.affine import Affine, Dim
 from opc.ir.dtypes import DType, ValueType, Weak, is_bool
-from opc.ir.expr import Axis, Call, Const, Expr, IndexValue, Present, Read, Reduce, Select, children, reads, walk
+from opc.ir.expr import Call, Const, Expr, Present, Select, children, conjuncts, own_affines, reads, walk
 from opc.ir.op import Op, Operand
 
 
@@ -26,7 +26,7 @@ def where_present(e: Expr, optional: Iterable[Operand]) -> Expr:
     """
     nothing = Const(False, DType.BOOL, e.span) if is_bool(e.type) else Const(0, Weak.INT, e.span)
     read = {r.operand for r in reads(e)}
-    sizes = {a for node in walk(e) for size in _sizes(node) for a in size.atoms()}
+    sizes = {a for node in walk(e) for size in own_affines(node) for a in size.atoms()}
     asked, inside = set[str](), e  # by the author, or in a body that was printed
     while isinstance(inside, Select) and isinstance(inside.cond, Present) and inside.other == nothing:
         asked.add(inside.cond.operand)
@@ -78,26 +78,13 @@ def check_sizes(op: Op, found: Diagnostics) -> None:
                 visit(e.other, present | presence(e.cond, False), span)
                 return
             case _:
-                ask(_sizes(e), present, span)
+                ask(own_affines(e), present, span)
         for child in children(e):
             visit(child, present, span)
 
     for s in op.body if tellers else ():
         ask(tuple(d for d in op.operand(s.target).dims if isinstance(d, Affine)), frozenset(), s.span)
         visit(s.value, frozenset(), s.span)
-
-
-def _sizes(e: Expr) -> tuple[Affine, ...]:
-    """Return the integer expressions that stand in `e` itself."""
-    match e:
-        case Reduce():
-            return tuple(a.extent for a in e.axes if isinstance(a, Axis))
-        case IndexValue():
-            return (e.value,)
-        case Read():
-            return tuple(i for i in e.indices if isinstance(i, Affine))
-        case _:
-            return ()
 
 
 def _tellers(op: Op) -> dict[str, set[str]]:

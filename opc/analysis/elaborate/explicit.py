@@ -11,7 +11,18 @@ from opc.analysis.shapes.plan import undetermined
 from opc.diagnostics import Diagnostics, one_of
 from opc.ir.affine import Affine, Dim, GroupSize
 from opc.ir.dtypes import Acc, ElementType, TypeVar, is_floating
-from opc.ir.expr import Axis, BroadcastAxis, Const, Expr, GroupIndex, GroupRef, IndexValue, Present, Read, Reduce, walk
+from opc.ir.expr import (
+    BroadcastAxis,
+    Const,
+    Expr,
+    GroupIndex,
+    GroupRef,
+    Present,
+    Read,
+    Reduce,
+    own_affines,
+    walk,
+)
 from opc.ir.op import Assign, Derivation, Group, Op, Operand, Role
 from opc.ir.rules import reduction_type
 from opc.records import replace
@@ -191,15 +202,11 @@ def _missing(op: Op, bound: set[Dim | Group]) -> set[Dim | Group]:
     groups = {d for o in (*op.outputs, *op.temporaries) for d in o.dims if isinstance(d, Group)}
     for s in op.body:
         for e in walk(s.value):
+            sizes += own_affines(e)
             match e:
-                case IndexValue():
-                    sizes.append(e.value)
                 case GroupIndex():
                     groups.add(Group(e.group))
-                case Reduce():
-                    sizes += [a.extent for a in e.axes if isinstance(a, Axis)]
                 case Read():
-                    sizes += [i for i in e.indices if isinstance(i, Affine)]
                     groups |= {Group(i.name) for i in e.indices if isinstance(i, GroupRef)}
     rules = dict(op.dims)
     pending = [a for size in sizes for a in size.atoms()]

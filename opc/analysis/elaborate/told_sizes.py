@@ -6,14 +6,12 @@ computes it is an op beside it, of the same inputs, which whoever has data calls
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from opc.analysis.elaborate.body import Body
 from opc.analysis.shapes.plan import undetermined
 from opc.diagnostics import Diagnostics, Span
 from opc.ir.affine import Affine, AttrInt, Dim, Symbol
 from opc.ir.dtypes import DType
-from opc.ir.expr import AttrRef, Axis, Expr, IndexValue, Read, Reduce, operands_read, walk
+from opc.ir.expr import AttrRef, Expr, operands_read, own_affines, walk
 from opc.ir.op import Assign, Op, Operand, size_name
 from opc.records import replace
 
@@ -39,7 +37,7 @@ def sizes_op(op: Op, body: Body, found: Diagnostics) -> Op | None:
     if not all(_is_free(op, s, told, derived, found) for s in (*kept, *body.sizes)):
         return None
     names = {size_name(name) for name in told}
-    for o in (*op.inputs, *op.outputs, *op.temporaries):
+    for o in op.operands:
         if o.name in names:
             found.error(f"'{o.name}' is what the op of the sizes calls its output", o.span, "give the tensor another name")
             return None
@@ -95,7 +93,7 @@ def _place(e: Expr, name: str) -> Span | None:
 
 
 def _symbols(e: Expr) -> set[Symbol]:
-    return {a for node in walk(e) for size in _sizes(node) for a in size.atoms()}
+    return {a for node in walk(e) for size in own_affines(node) for a in size.atoms()}
 
 
 def _names(e: Expr) -> set[str]:
@@ -105,14 +103,4 @@ def _names(e: Expr) -> set[str]:
 
 def _own_names(node: Expr) -> set[str]:
     own = {node.name} if isinstance(node, AttrRef) else set()
-    return own | {a.name for size in _sizes(node) for a in size.atoms() if isinstance(a, AttrInt | Dim)}
-
-
-def _sizes(node: Expr) -> Iterator[Affine]:
-    match node:
-        case IndexValue():
-            yield node.value
-        case Reduce():
-            yield from (a.extent for a in node.axes if isinstance(a, Axis))
-        case Read():
-            yield from (i for i in node.indices if isinstance(i, Affine))
+    return own | {a.name for size in own_affines(node) for a in size.atoms() if isinstance(a, AttrInt | Dim)}

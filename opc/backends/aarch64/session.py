@@ -15,10 +15,10 @@ import numpy as np
 from opc.backends import call_bytes
 from opc.backends.aarch64 import PROGRAM
 from opc.backends.base import OpError, Session, Unsupported
-from opc.backends.derived import chooses_outputs, computable
+from opc.backends.derived import asked_outputs
 from opc.backends.kernel.target import emulator
 from opc.ir.dtypes import DTYPES, numpy_dtype
-from opc.ir.op import Family, Op
+from opc.ir.op import Family
 
 if TYPE_CHECKING:
     from opc.backends.base import Array, Attributes, Inputs
@@ -59,7 +59,7 @@ class AArch64Session(Session):
             value = attributes.get(a.name, a.default)
             if a.length is not None and a.length >= 0 and len(value) != a.length:
                 raise OpError(f"{op}: {a.name} has {len(value)} values, but must have {a.length}")
-        names = self._wanted(described, inputs, attributes, only)
+        names = asked_outputs(described, inputs, attributes, only)
         try:
             operands = b"".join(call_bytes.operand(inputs.get(x.name)) for x in described.inputs)
         except ValueError as error:
@@ -68,13 +68,6 @@ class AArch64Session(Session):
         wanted = call_bytes.numbers(*(o.name in names for o in described.outputs))
         made = self._answer(head + operands + wanted + call_bytes.attributes(self.family, attributes), len(described.outputs))
         return {o.name: array for o, array in zip(described.outputs, made, strict=True) if array is not None}
-
-    def _wanted(self, op: Op, inputs: Inputs, attributes: Attributes, only: Sequence[str] | None) -> tuple[str, ...]:
-        """Return the outputs that a call is to compute."""
-        if only is not None and chooses_outputs(op):
-            return tuple(only)
-        every = {a.name: attributes.get(a.name, a.default) for a in op.attributes}
-        return computable(op, {x.name: None if (a := inputs.get(x.name)) is None else a.shape for x in op.inputs}, every)
 
     def _answer(self, request: bytes, outputs: int) -> list[Array | None]:
         """Return the outputs of a call, None for those that were not computed."""

@@ -13,11 +13,11 @@ import numpy as np
 
 from opc.backends.base import DeviceLostError, OpError, Session, Unsupported
 from opc.backends.cuda.toolkit import EMULATED_LIBRARY, cublaslt, library_path
-from opc.backends.derived import chooses_outputs, computable
+from opc.backends.derived import asked_outputs
 from opc.backends.dtypes import fills_bytes, require_dtypes
 from opc.emit import abi
 from opc.ir.dtypes import DTYPES, DType, numpy_dtype
-from opc.ir.op import AttributeKind, Family, Op, ScatterMode
+from opc.ir.op import Family, Op, ScatterMode
 from opc.lower.cuda.library import ops_with_library
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ class CudaSession(Session):
     def call(self, op: str, inputs: Inputs, attributes: Attributes, only: Sequence[str] | None = None) -> dict[str, Array]:
         """Run one op of the family; see `opc.backends.base.Session`."""
         described = self.ops[op]
-        names = self._wanted(described, inputs, attributes, only)
+        names = asked_outputs(described, inputs, attributes, only)
         found = self._call(described, inputs, attributes, names)
         # Where any order of additions is permitted, another one may round otherwise.
         if self.emulated and described.scatter is not ScatterMode.ATOMIC:
@@ -127,13 +127,6 @@ class CudaSession(Session):
         found = None if path is None or LIBRARY_PATH in os.environ else str(path)
         with _environment(LIBRARY_PATH, found):
             return {"cublaslt": _ByLibrary(self, made, found)} if made() >= 0 else {}
-
-    def _wanted(self, op: Op, inputs: Inputs, attributes: Attributes, only: Sequence[str] | None) -> tuple[str, ...]:
-        """Return the outputs that a call is to compute."""
-        if only is not None and chooses_outputs(op):
-            return tuple(only)
-        every = {a.name: attributes.get(a.name, a.default) for a in op.attributes}
-        return computable(op, {x.name: None if (a := inputs.get(x.name)) is None else a.shape for x in op.inputs}, every)
 
     def _call(self, op: Op, inputs: Inputs, attributes: Attributes, names: Sequence[str]) -> dict[str, Array]:
         self.told_by_data = False
@@ -189,7 +182,7 @@ class _ByLibrary(CudaSession):
     def call(self, op: str, inputs: Inputs, attributes: Attributes, only: Sequence[str] | None = None) -> dict[str, Array]:
         """Run one op of the family; see `opc.backends.base.Session`. Products that cuBLASLt can't make are made in tiles."""
         described = self.ops[op]
-        names = self._wanted(described, inputs, attributes, only)
+        names = asked_outputs(described, inputs, attributes, only)
         with _environment(LIBRARY, "all"), _environment(LIBRARY_PATH, self.path):
             before = self.made()
             found = self._call(described, inputs, attributes, names)
@@ -288,21 +281,12 @@ def _attributes(family: Family, given: Mapping[str, Any]) -> Any:
     """Return the attribute struct; what is left out has its default."""
     fields: list[tuple[str, Any]] = []
     values: dict[str, Any] = {}
-    declared = {a.name: a for a in family.forward.attributes}
-    for f in abi.attribute_fields(family):
-        a = declared[f.attribute]
-        value, kind = given.get(a.name, 0 if a.name in family.forward.told else a.default), _C_TYPES[f.c_type]
-        if a.kind is AttributeKind.STR and a.values:
-            # A string the op does not know is a position it does not have.
-            value = a.values.index(value) if value in a.values else len(a.values)
-        elif a.kind is AttributeKind.DTYPE:
-            value = abi.encode(a, value)
-        if f.is_length:
-            value = len(value)
-        elif f.count is not None:
+    for f, value in abi.field_values(family, given):
+        kind = _C_TYPES[f.c_type]
+        if f.count is not None:
             elements = tuple(value)
             if f.count >= 0 and len(elements) != f.count:
-                raise OpError(f"{family.name}: {a.name} has {len(elements)} values, but must have {f.count}")
+                raise OpError(f"{family.name}: {f.attribute} has {len(elements)} values, but must have {f.count}")
             value = (kind * max(len(elements), 1))(*elements)
             kind = ctypes.POINTER(kind) if f.count < 0 else kind * f.count
             value = ctypes.cast(value, kind) if f.count < 0 else value

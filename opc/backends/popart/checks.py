@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from opc.analysis.shapes.inference import ShapeError, infer
 from opc.backends.base import Unsupported
 from opc.backends.checks import Checks, Sample, assert_identical, check, misshapen, shapes
-from opc.backends.popart.session import PopartSession, wanted_outputs
+from opc.backends.derived import required_outputs
+from opc.backends.popart.session import PopartSession
 from opc.backends.poplar.classes import op_classes
 from opc.backends.poplar.models import Model, import_popart, refusals
 from opc.backends.poplar.values import held_arrays, held_attributes
@@ -48,7 +49,7 @@ class PopartChecks(Checks[PopartSession]):
         arrays = held_arrays(self.op, given.arrays, given.attributes)
         model = Model()
         tensors = {name: model.input(array) for name, array in arrays.items()}
-        wanted = wanted_outputs(self.op, arrays, given.attributes, None)
+        wanted = required_outputs(self.op, arrays, given.attributes, None)
         return model, tensors, model.node(self.op, tensors, held_attributes(self.op, given.attributes), wanted)
 
     def outputs(self, given: Sample) -> list[Array]:
@@ -90,7 +91,7 @@ class PopartChecks(Checks[PopartSession]):
             model, _, made = self.model(first)
             arrays = held_arrays(self.op, second.arrays, second.attributes)
             tensors = {name: model.input(array) for name, array in arrays.items()}
-            wanted = wanted_outputs(self.op, arrays, second.attributes, None)
+            wanted = required_outputs(self.op, arrays, second.attributes, None)
             again = model.node(self.op, tensors, held_attributes(self.op, second.attributes), wanted)
             found = model.run([*made.values(), *again.values()])
             for sample, names in ((first, made), (second, again)):
@@ -108,7 +109,7 @@ class PopartChecks(Checks[PopartSession]):
         nodes = [(given, made)]
         # Twice, for one node that reads the tensors may be made in place, and is outlined with no other then.
         for other in (*others, given, *others):
-            wanted = wanted_outputs(self.op, arrays, other.attributes, None)
+            wanted = required_outputs(self.op, arrays, other.attributes, None)
             nodes.append((other, model.node(self.op, tensors, held_attributes(self.op, other.attributes), wanted)))
         found = model.run([n for _, names in nodes for n in names.values()])
         for sample, names in nodes:
@@ -124,7 +125,7 @@ class PopartChecks(Checks[PopartSession]):
         texts = {n: [repr(float(x)) for x in v] if isinstance(v, list | tuple) else repr(float(v)) for n, v in values.items()}
         model = Model()
         tensors = {name: model.input(array) for name, array in arrays.items()}
-        wanted = wanted_outputs(self.op, arrays, given.attributes, None)
+        wanted = required_outputs(self.op, arrays, given.attributes, None)
         made = model.node(self.op, tensors, {**held_attributes(self.op, given.attributes), **texts}, wanted)
         found = model.run(list(made.values()))
         assert_identical([found[n] for n in made.values()], self.held_outputs(given), "with numbers as text")

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from opc.backends.base import Session, Unsupported
-from opc.backends.derived import computable, derivation, differentiable
+from opc.backends.derived import derivation, differentiable, required_outputs
 from opc.backends.poplar.carried import reached
 from opc.backends.poplar.library import library_path
 from opc.backends.poplar.models import Model, load_once, only_reached, refusal, refusals
 from opc.backends.poplar.values import contiguous, declared, held_arrays, held_attributes
 from opc.backends.sessions import is_floating
-from opc.ir.op import Family, Op, Role
+from opc.ir.op import Family, Role
 
 if TYPE_CHECKING:
     from opc.backends.base import Array, Attributes, Inputs
@@ -41,7 +41,7 @@ class PopartSession(Session):
             raise only_reached(described)
         arrays = held_arrays(described, inputs, attributes)
         values = held_attributes(described, attributes)
-        wanted = wanted_outputs(described, arrays, attributes, only)
+        wanted = required_outputs(described, arrays, attributes, only)
         try:
             model = Model()
             tensors = {name: model.input(array) for name, array in arrays.items()}
@@ -101,7 +101,7 @@ class PopartSession(Session):
         """Return the outputs of a model to differentiate: those with a cotangent, and what never has one, as positions."""
         roles = () if self.family.backward is None else derivation(self.family.backward).inputs
         seeds = {name for role, name in roles if role is Role.COTANGENT}
-        return [n for n in wanted_outputs(self.family.forward, arrays, attributes, None) if n in cotangents or n not in seeds]
+        return [n for n in required_outputs(self.family.forward, arrays, attributes, None) if n in cotangents or n not in seeds]
 
     def _moving(self, arrays: Mapping[str, Array]) -> list[str]:
         """Return the inputs that are given and have a gradient."""
@@ -133,10 +133,3 @@ def _gradients(model: Model, pairs: Sequence[tuple[str, str]], of: Sequence[str]
         return model.gradients(pairs, of) if of else []
     except refusals() as error:
         raise refusal(error) from error
-
-
-def wanted_outputs(op: Op, arrays: Mapping[str, Any], attributes: Attributes, only: Sequence[str] | None) -> list[str]:
-    """Return the outputs to compute: the named ones, by default all that can be."""
-    complete = {a.name: attributes.get(a.name, a.default) for a in op.attributes}
-    names = computable(op, {n: a.shape for n, a in arrays.items()}, complete) if only is None else only
-    return [o.name for o in op.outputs if o.name in names or not o.optional]

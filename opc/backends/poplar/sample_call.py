@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from opc.analysis.shapes.samples import sample
-from opc.backends.example_text import number
+from opc.backends.example_text import entry, number
 from opc.backends.poplar.carried import carried
 from opc.emit.python.text import Bracket, literal, quoted
 from opc.ir.dtypes import DType, candidates
@@ -45,7 +45,7 @@ def sample_call(family: Family) -> SampleCall:
     texts: dict[str, str | Bracket] = {}
     shapes: dict[str, tuple[DType, tuple[int, ...]] | None] = {}
     if family.examples:
-        values = {a.name: chosen.get(a.name, a.default) for a in op.attributes}
+        values = op.complete(chosen)
         for x in op.inputs:
             value = chosen.get(x.name)
             shapes[x.name] = None if value is None else (_dtype(x), _shape(value))
@@ -53,13 +53,13 @@ def sample_call(family: Family) -> SampleCall:
                 texts[x.name] = Bracket("np.array(", [number(value), quoted(_dtype(x).value)], ")")
     else:
         sizes, attributes = sample(op, AXES, SIZES)
-        values = {a.name: attributes.get(a.name, a.default) for a in op.attributes}
+        values = op.complete(attributes)
         for x in op.inputs:
             shape = sizes[x.name]
             shapes[x.name] = None if shape is None else (_dtype(x), tuple(shape))
             if shape is not None:
                 texts[x.name] = _random(x, tuple(shape))
-    rows: list[str | Bracket] = [_entry(n, t) for n, t in texts.items()]
+    rows: list[str | Bracket] = [entry(n, t) for n, t in texts.items()]
     attributes_text: list[str | Bracket] = [f"{quoted(a.name)}: {literal(_plain(values[a.name]))}" for a in op.attributes]
     given = [x.name for x in op.inputs]
     while given and shapes[given[-1]] is None:
@@ -71,12 +71,6 @@ def sample_call(family: Family) -> SampleCall:
         given,
         values,
     )
-
-
-def _entry(name: str, text: str | Bracket) -> str | Bracket:
-    if isinstance(text, Bracket):
-        return Bracket(f"{quoted(name)}: {text.head}", text.items, text.tail)
-    return f"{quoted(name)}: {text}"
 
 
 def _random(x: Operand, shape: tuple[int, ...]) -> str:

@@ -13,7 +13,7 @@ import numpy as np
 
 from opc.backends import package as packages
 from opc.backends.base import OpError, Session, Unsupported
-from opc.backends.derived import computable, derivation, differentiable
+from opc.backends.derived import derivation, differentiable, required_outputs
 from opc.backends.poplar.carried import reached
 from opc.backends.poplar.models import import_popart, only_reached, refusal, refusals
 from opc.backends.poplar.values import contiguous, declared, held_arrays, held_attributes
@@ -54,7 +54,7 @@ class PopxlSession(Session):
         if described not in self.reached:
             raise only_reached(described)
         arrays = held_arrays(described, inputs, attributes)
-        wanted = self._wanted(described, arrays, attributes, only)
+        wanted = required_outputs(described, arrays, attributes, only)
         try:
             ir = self.popxl.Ir()
             with ir.main_graph:
@@ -126,7 +126,7 @@ class PopxlSession(Session):
         arrays = held_arrays(op, inputs, attributes)
         ir = self.popxl.Ir()
         with ir.main_graph:
-            self._made(op, self._loaded(arrays)[1], attributes, self._wanted(op, arrays, attributes))
+            self._made(op, self._loaded(arrays)[1], attributes, required_outputs(op, arrays, attributes, None))
         (added,) = (o for o in ir.main_graph._pb_graph.getOps() if o.opType() == op.class_name)
         first = _infos(added)
         added.setup()
@@ -145,14 +145,6 @@ class PopxlSession(Session):
             outputs = session.run(dict(fed))
             left = session.get_tensor_data(variable)
         return np.asarray(outputs[streams["made"]]), np.asarray(left)
-
-    def _wanted(
-        self, op: Op, arrays: Mapping[str, Array], attributes: Attributes, only: Sequence[str] | None = None
-    ) -> list[str]:
-        """Return the outputs to make: the named ones, by default all that can be, and those that must be there."""
-        complete = {a.name: attributes.get(a.name, a.default) for a in op.attributes}
-        names = computable(op, {n: a.shape for n, a in arrays.items()}, complete) if only is None else only
-        return [o.name for o in op.outputs if o.name in names or not o.optional]
 
     def _loaded(self, arrays: Mapping[str, Array]) -> tuple[dict[Any, Array], dict[str, Any]]:
         """Return streams with what is fed to them, and the tensors that are loaded from these."""

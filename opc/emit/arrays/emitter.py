@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property, partial
 from typing import ClassVar
 
-from opc.analysis.patterns import Entry, conjunction, conjuncts
+from opc.analysis.patterns import Entry, conjunction
 from opc.emit.arrays.frames import (
     ATOM,
     BITOR,
@@ -52,6 +52,7 @@ from opc.ir.expr import (
     Select,
     StrConst,
     TypeIs,
+    conjuncts,
     is_same_value,
     may_refuse,
     reads,
@@ -76,7 +77,7 @@ class ArrayEmitter(Lines, ABC):
         self.segmented = self.segments(op) if recurrences(op) else SegmentedOp(op, (Segment(op),))
         op = self.segmented.joined if recurrences(op) else op
         self.op = op
-        operands = (*op.inputs, *op.outputs, *op.temporaries)
+        operands = op.operands
         self.local = {o.name: self.names.fresh(o.name) for o in operands}
         self.attribute_local = {a.name: self.names.fresh(a.name) for a in op.attributes}
         self.operands = {o.name: o for o in operands}

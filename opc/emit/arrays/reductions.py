@@ -17,7 +17,6 @@ from opc.analysis.patterns import (
     ScanPattern,
     ScatterPattern,
     conjunction,
-    conjuncts,
     contraction,
     entries_of,
     guarded,
@@ -56,6 +55,7 @@ from opc.ir.expr import (
     Reduce,
     Select,
     children,
+    conjuncts,
     reads,
 )
 from opc.ir.op import Assign, DimSpec, Group, Op, Operand
@@ -210,7 +210,7 @@ class ReducingEmitter(ArrayEmitter):
 
     def within(self, e: Reduce, frame: Frame, scope: FrameScope) -> FrameScope:
         """Return the scope of a reduction's body."""
-        extents = dict(scope.extents) | {a.index: a.extent for a in e.axes if isinstance(a, Axis)}
+        extents = {**scope.extents, **e.extents}
         across = {a.name for a in e.axes if isinstance(a, BroadcastAxis)}
         own = frozenset(g for g in scope.own if g.name not in across)
         entries = own_entries(e)
@@ -288,7 +288,7 @@ class ReducingEmitter(ArrayEmitter):
         if isinstance(e, Reduce):
             if e.kind in EXTREMES and not all(self.boxes.is_never_empty(x, ranges) for x in extents_of(e)):
                 return True
-            ranges = {**ranges, **{a.index: a.extent for a in e.axes if isinstance(a, Axis)}}
+            ranges = {**ranges, **e.extents}
         return any(self.may_refuse(part, ranges) for part in children(e))
 
     def may_be_empty(self, entry: Entry, scope: FrameScope) -> bool:
@@ -324,7 +324,7 @@ class ReducingEmitter(ArrayEmitter):
 
     def split(self, e: Reduce, scope: FrameScope) -> PythonText | None:
         """A sum with an index that counts groups: over the groups and what is in each, which are then one axis again."""
-        extents = {**scope.extents, **{a.index: a.extent for a in e.axes if isinstance(a, Axis)}}
+        extents = {**scope.extents, **e.extents}
         for index in sorted(i for i in entries_of(e.body) if isinstance(i, str)):
             size = divisor(e.body, index)
             count = None if size is None or extents[index].indices() else self.boxes.groups_of(extents[index], size)

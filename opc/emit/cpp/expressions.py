@@ -177,7 +177,7 @@ class ExprText(AffineDialect):
         fn = FUNCTIONS[e.fn]
         if e.fn in ("eq", "ne") and any(isinstance(a, StrConst) for a in e.args):
             return self._text_comparison(e)
-        if e.fn == "pow" and (power := _small_power(e.args[1])) is not None:
+        if e.fn == "pow" and (power := small_power(e.args[1])) is not None:
             base = self.convert(e.args[0], e.type)
             return CppText(f"opc::power<{power}>({self._argument(e.args[0], base)})", _ATOM, e.type)
         common: ValueType = DType.BOOL if fn.types == "logic" else e.type
@@ -308,7 +308,7 @@ def _negative(value: int | float | bool) -> bool:
     return not isinstance(value, bool) and value < 0
 
 
-def _small_power(e: Expr) -> int | None:
+def small_power(e: Expr) -> int | None:
     """Return the exponent when it is a small constant integer, so that the power is a few multiplications."""
     if isinstance(e, Const) and not isinstance(e.value, bool) and float(e.value).is_integer() and abs(e.value) <= _LARGEST_POWER:
         return int(e.value)

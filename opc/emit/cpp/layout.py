@@ -134,7 +134,7 @@ def present_member(operand: str) -> str:
 @remembered("_spec_names")
 def spec_names(op: Op) -> frozenset[str]:
     """Return every name the spec gave."""
-    operands = (*op.inputs, *op.outputs, *op.temporaries)
+    operands = op.operands
     named = (d for o in operands for size in o.dims if isinstance(size, Affine) for d in size.atoms() if isinstance(d, Dim))
     sizes = (*(d.name for d in named), *(name for name, _ in op.dims))
     return frozenset((*(o.name for o in operands), *(a.name for a in op.attributes), *(t.name for t in op.types), *sizes))

@@ -53,6 +53,7 @@ from opc.loops.values import (
     Sum,
 )
 from opc.lower.build.context import Nest
+from opc.names import unused
 
 _OPERATOR = {"sum": "+", "prod": "*", "any": "||", "all": "&&", "max": "max", "min": "min"}
 _BITS = {"any": "|", "all": "&"}
@@ -205,9 +206,7 @@ class KernelText(ValueText):
         return {*self.declared, *spec_names(self.op)}
 
     def _fresh(self, wanted: str) -> str:
-        name, count = wanted, 2
-        while name in self.used:
-            name, count = f"{wanted}_{count}", count + 1
+        name = unused(wanted, self.used)
         self.used.add(name)
         return name
 
@@ -268,10 +267,9 @@ class KernelText(ValueText):
                 _add(f"  {self.expr(s.report).text};", margin, lines)
                 lines += [f"{margin}  {back}", f"{margin}}}"]
             case CallWithBody():
-                result = "" if not s.result else f"{s.result} = " if s.assigns else f"const bool {s.result} = "
                 head = f"[&]({self._params(s.params)}) {'OPC_INLINED ' if s.inlined else ''}{{"
                 body = self._body(s.body, f"{margin}  ")
-                _add(f"{result}{self._opened(s.call, head)}", margin, lines)
+                _add(self._opened(s.call, head), margin, lines)
                 lines += [*body, f"{margin}}});"]
             case GroupPoints():
                 over = ", ".join(map(self.integer, s.over))

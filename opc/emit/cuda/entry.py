@@ -18,26 +18,26 @@ from opc.ir.dtypes import DType, TypeVar
 from opc.ir.expr import Axis
 from opc.ir.op import Family, Group, Op
 from opc.lower.build.context import Nest
+from opc.lower.cuda.forms import Move, Packs, Points, form_of
 from opc.lower.cuda.library import library_product_of
-from opc.lower.cuda.moves import moved_axis
-from opc.lower.cuda.packed import along, packed_entry
+from opc.lower.cuda.packed import along
 from opc.lower.cuda.points import neighbouring_axis, shared_terms
-from opc.lower.cuda.products import Products, products_of
-from opc.lower.cuda.rematerialised import rematerialised_of
+from opc.lower.cuda.products import Products
+from opc.lower.cuda.rematerialised import Rematerialised
 from opc.lower.cuda.rows import kept
-from opc.lower.cuda.scans import ahead_of, first_terms, scan_of, scanned_entry
-from opc.lower.cuda.scatters import entries_in_order, entries_of_items, entries_of_keys, other_entries, scatter_of
+from opc.lower.cuda.scans import ahead_of, first_terms, scanned_entry
+from opc.lower.cuda.scatters import entries_in_order, entries_of_items, entries_of_keys, other_entries
 from opc.lower.cuda.small import most_of
-from opc.lower.cuda.summed import summed_entry
-from opc.lower.cuda.weigh import weighed_of
-from opc.lower.loop_ir import GroupLoop, IndexLoop, NestStage, RowStage, Stage, Temporary
+from opc.lower.cuda.weigh import Weighed
+from opc.lower.loop_ir import IndexLoop, NestStage, RowStage, Stage, Temporary, loop_of, read_by, written_by
 from opc.lower.lower import SpecialisedProgram
-from opc.lower.memory import read_by, written_by
 from opc.lower.nest_plans import ScanPlan, ScatterPlan
 from opc.records import replace
 
 _BLOCK = "opc::threads_a_block"
 """How many threads a block has where all may have something to do."""
+
+_SOME_WORK, _SOME_POINTS = "if (described.work > 0)", "if (described.points > 0)"
 
 
 def prototype(family: Family, op: Op) -> str:
@@ -172,7 +172,7 @@ class CudaEntryText(TileEntryText):
         yield "  opc::nest nest;"
         yield "  opc::start(nest, context, operands, fault);"
         for d in op.operand(s.assign.target).dims:
-            loop = GroupLoop(d.name, d.of) if isinstance(d, Group) else IndexLoop(str(d), d)
+            loop = loop_of(d)
             yield f"  opc::add_entry(nest, {self._extent(loop)});"
         inputs, outputs = [i.name for i in self.op.inputs], [o.name for o in self.op.outputs]
         for n, name in enumerate(names):
@@ -184,75 +184,71 @@ class CudaEntryText(TileEntryText):
                 yield f"  opc::add_temporary(nest, {name});"
         yield f"  opc::device_nest<{len(names)}> described;"
         yield "  opc::to_device(described, nest, lent);"
-        if (products := products_of(op, s)) is not None:
-            if products.split is not None:
-                yield f"  opc::set_groups(described, {products.split.entry}, {self.scalar.number(products.split.points)});"
-            yield f"  opc::set_tiles(described, {self._tiles(products)});"
-            yield from self._steps("left", products.factors[0], products.down, products, s, op)
-            yield from self._steps("right", products.factors[1], products.across, products, s, op)
-            yield from self._stores(products, s, op)
-            library = library_product_of(op, s, products)
-            if library is not None:
-                yield from self._library(library, products, s, op)
-                yield from (f"  {line}" for line in self._in_tiles(s, text, products))
-                yield "  }"
-            else:
-                yield from self._in_tiles(s, text, products)
-            return
-        if (weighed := weighed_of(op, s)) is not None:
-            yield from self._weighed(s, text, weighed, op)
-            yield from self._launch(s, text, "if (described.work > 0)", "true", "plan.blocks", shared="plan.bytes")
-            return
-        if (found := rematerialised_of(op, s)) is not None:
-            yield from self._rematerialised(s, text, found, op)
-            yield from self._launch(s, text, "if (described.work > 0)", "true", "plan.blocks", shared="plan.bytes")
-            return
-        if (axis := moved_axis(op, s)) is not None:
-            last = len(s.assign.indices) - 1
-            batches, across = ("".join(f" * described.size[{n}]" for n in r) for r in (range(axis), range(axis, last)))
-            yield f"  opc::set_move(described, 1{batches}, 1{across}, described.size[{last}]);"
-            yield from self._launch(s, text, "if (described.work > 0)", "true", "opc::blocks_for(described.work, 1)")
-            return
-        if (scan := scan_of(s)) is not None:
-            if (first := first_terms(scan)) is not None:
-                yield from self._scanned(s, text, scan, first)
-                return
-            yield f"  described.work = described.points == 0 ? 0 : described.points / described.size[{scanned_entry(scan)}];"
-            blocks = "opc::blocks_for(described.work, opc::threads_a_block)"
-            yield from self._launch(s, text, "if (described.work > 0)", "false", blocks)
-            return
-        if (scatter := scatter_of(s)) is not None:
-            if not scatter.shared:
+        match form_of(op, s):
+            case Products() as products:
+                yield from self._products(s, text, products, op)
+            case Weighed() as weighed:
+                yield from self._weighed(s, text, weighed, op)
+                yield from self._launch(s, text, _SOME_WORK, "true", "plan.blocks", shared="plan.bytes")
+            case Rematerialised() as found:
+                yield from self._rematerialised(s, text, found, op)
+                yield from self._launch(s, text, _SOME_WORK, "true", "plan.blocks", shared="plan.bytes")
+            case Move(axis):
+                last = len(s.assign.indices) - 1
+                batches, across = ("".join(f" * described.size[{n}]" for n in r) for r in (range(axis), range(axis, last)))
+                yield f"  opc::set_move(described, 1{batches}, 1{across}, described.size[{last}]);"
+                yield from self._launch(s, text, _SOME_WORK, "true", "opc::blocks_for(described.work, 1)")
+            case ScanPlan() as scan:
+                yield from self._scan(s, text, scan)
+            case ScatterPlan(shared=True) as scatter:
+                yield f"  described.work = {self._items(other_entries(scatter), scatter)};"
+                yield f"  opc::set_zero(lent, {s.assign.target});"
+                yield from self._launch(s, text, _SOME_WORK, "false", f"opc::blocks_for(described.work, {_BLOCK})")
+            case ScatterPlan() as scatter:
                 yield from self._sorted(s, text, scatter)
-                return
-            yield f"  described.work = {self._items(other_entries(scatter), scatter)};"
-            yield f"  opc::set_zero(lent, {s.assign.target});"
-            blocks = "opc::blocks_for(described.work, opc::threads_a_block)"
-            yield from self._launch(s, text, "if (described.work > 0)", "false", blocks)
-            return
-        shared = text.kernel.schedule.args("share")
-        if not shared:
-            blocks = "opc::blocks_for(described.points, opc::threads_a_block)"
-            if (entry := packed_entry(text.nest)) is not None:
+            case Packs(entry):
                 yield from self._packed(text, text.nest, entry, names)
-                blocks = "opc::blocks_for((described.points + lanes - 1) / lanes, opc::threads_a_block)"
-            yield from self._launch(s, text, "if (described.points > 0)", "false", blocks)
+                blocks = f"opc::blocks_for((described.points + lanes - 1) / lanes, {_BLOCK})"
+                yield from self._launch(s, text, _SOME_POINTS, "false", blocks)
+            case Points() if not text.kernel.schedule.args("share"):
+                yield from self._launch(s, text, _SOME_POINTS, "false", f"opc::blocks_for(described.points, {_BLOCK})")
+            case Points(packed):
+                yield from self._teams(s, text, packed, op)
+
+    def _products(self, s: NestStage, text: CudaText, products: Products, op: Op) -> Iterator[str]:
+        """Yield what starts sums of products, which a library may make where it is there."""
+        if products.split is not None:
+            yield f"  opc::set_groups(described, {products.split.entry}, {self.scalar.number(products.split.points)});"
+        yield f"  opc::set_tiles(described, {self._tiles(products)});"
+        yield from self._steps("left", products.factors[0], products.down, products, s, op)
+        yield from self._steps("right", products.factors[1], products.across, products, s, op)
+        yield from self._stores(products, s, op)
+        library = library_product_of(op, s, products)
+        if library is None:
+            yield from self._in_tiles(s, text, products)
             return
-        last, reads_along = len(s.assign.indices) - 1, (text.kernel.schedule.args("coalesce") or ("either",))[0]
+        yield from self._library(library, products, s, op)
+        yield from (f"  {line}" for line in self._in_tiles(s, text, products))
+        yield "  }"
+
+    def _teams(self, s: NestStage, text: CudaText, packed: int | None, op: Op) -> Iterator[str]:
+        """Yield what starts a kernel in which teams of threads share terms, for packs of points along an entry where they are
+        `packed`."""
+        assert text.nest is not None, "a nest stage has the text of a nest"
+        schedule, last = text.kernel.schedule, len(s.assign.indices) - 1
+        shared, reads_along = schedule.args("share"), (schedule.args("coalesce") or ("either",))[0]
         kept = 2 if "pairs" in shared else 1 if "parts" in shared else 0
         counts, side = self._terms(s, op)
         yield f"  const int64_t counts[] = {{{', '.join(counts)}}};"
         yield f"  const opc::nest_launch plan(described, {last}, lent, counts, {side}, {kept}, opc::reads_along::{reads_along});"
-        yield "  if (plan.lacks_memory()) {"
-        yield f'    return opc::fail(context, OPC_OUT_OF_MEMORY, "{self.op.name}: no memory for parts of {s.assign.target}");'
-        yield "  }"
+        yield from self._without_memory(f"parts of {s.assign.target}")
         lanes, work = "", "described.work"
-        if text.nest is not None and (entry := summed_entry(op, s)) is not None:
-            yield from self._packed(text, text.nest, entry, names)
+        if packed is not None:
+            yield from self._packed(text, text.nest, packed, text.nest.operands)
             lanes, work = ", lanes", "opc::greater(described.work, described.packed)"
         whole = "!is_small && described.points > 0" if text.may_be_small else "described.points > 0"
         steps = f"for (int32_t step = 0; {whole} && opc::next_step(described, step{lanes}); ++step)"
-        blocks = f"opc::blocks_for({work} * described.team, opc::threads_a_block)"
+        blocks = f"opc::blocks_for({work} * described.team, {_BLOCK})"
         threads = f"opc::threads_for({work} * described.team)"
         if text.may_be_small:
             bound = most_of(op, s.assign)
@@ -274,14 +270,17 @@ class CudaEntryText(TileEntryText):
         element = self._element(products.stored) or dtype_text(products.sum.type)
         most = ", opc::small_tiles" if self.functions[s.name] in self.seldom else ""
         yield f"  opc::tile_launch plan(described, lent, {element}{most});"
-        yield "  if (plan.lacks_memory()) {"
-        yield f'    return opc::fail(context, OPC_OUT_OF_MEMORY, "{self.op.name}: no memory for parts of {s.assign.target}");'
-        yield "  }"
+        yield from self._without_memory(f"parts of {s.assign.target}")
         steps = "for (int32_t step = 0; described.work > 0 && plan.next_step(described, step); ++step)"
         yield from self._launch(s, text, steps, "true", "plan.blocks", shared="plan.bytes")
 
-    def _scanned(self, s: NestStage, text: CudaText, scan: ScanPlan, first: Affine) -> Iterator[str]:
-        """Yield what starts a scan in one pass, at whose first point so many terms are taken in."""
+    def _scan(self, s: NestStage, text: CudaText, scan: ScanPlan) -> Iterator[str]:
+        """Yield what starts a scan: in one pass by teams, or by a thread a line."""
+        first = first_terms(scan)
+        if first is None:
+            yield f"  described.work = described.points == 0 ? 0 : described.points / described.size[{scanned_entry(scan)}];"
+            yield from self._launch(s, text, _SOME_WORK, "false", f"opc::blocks_for(described.work, {_BLOCK})")
+            return
         value = f"opc::itemsize({dtype_text(scan.reduction.type)})"
         assert text.nest is not None, "a scan has a nest"
         read = ahead_of(text.nest, scan)
@@ -289,9 +288,7 @@ class CudaEntryText(TileEntryText):
         pack = ", ".join(self._stored_size(text, name) for name in names)
         arguments = f"described, lent, {scanned_entry(scan)}, {self.scalar.number(first)}, {value}, opc::pack_of({pack})"
         yield f"  const opc::scan_launch plan({arguments});"
-        yield "  if (plan.lacks_memory()) {"
-        yield f'    return opc::fail(context, OPC_OUT_OF_MEMORY, "{self.op.name}: no memory for chunks of {s.assign.target}");'
-        yield "  }"
+        yield from self._without_memory(f"chunks of {s.assign.target}")
         yield from self._launch(s, text, "if (plan.blocks > 0)", "true", "plan.blocks", "plan.threads")
 
     @staticmethod
@@ -314,16 +311,12 @@ class CudaEntryText(TileEntryText):
         segments_text, keys = (" * ".join(f"described.size[{n}]" for n in some) or "1" for some in (segments, own))
         yield f"  const int32_t order[] = {{{', '.join(map(str, entries_in_order(scatter)))}}};"
         yield f"  opc::scatter_launch plan(described, lent, {segments_text}, {self._items((), scatter)}, {keys}, order);"
-        yield "  if (plan.lacks_memory()) {"
-        yield f'    return opc::fail(context, OPC_OUT_OF_MEMORY, "{self.op.name}: no memory to sort terms of {s.assign.target}");'
-        yield "  }"
+        yield from self._without_memory(f"sort terms of {s.assign.target}", "to")
         blocks = "opc::blocks_for(described.work * described.team, opc::threads_a_block)"
         threads = "opc::threads_for(described.work * described.team)"
         steps = "for (int32_t step = 0; plan.next_step(described, step); ++step)"
         yield f"  {steps} {{"
-        yield from (
-            f"  {line}" for line in self._launch(s, text, "if (described.work > 0)", "described.team > 1", blocks, threads)
-        )
+        yield from (f"  {line}" for line in self._launch(s, text, _SOME_WORK, "described.team > 1", blocks, threads))
         yield "  }"
 
     def _terms(self, s: NestStage, op: Op) -> tuple[list[str], int]:
@@ -364,9 +357,7 @@ class CudaEntryText(TileEntryText):
         seldom = "true" if self.functions[s.name] in self.seldom else "false"
         yield f"  opc::to_device(described, stage, {len(kept(s))}, {pieces}, {seldom});"
         yield "  const opc::row_launch plan(described, lent);"
-        yield "  if (plan.lacks_memory()) {"
-        yield f'    return opc::fail(context, OPC_OUT_OF_MEMORY, "{self.op.name}: no memory for the rows of {s.name}");'
-        yield "  }"
+        yield from self._without_memory(f"the rows of {s.name}")
         # Rows without points may still have values.
         yield from self._launch(s, text, "if (described.rows > 0)", "true", "plan.blocks", "plan.threads", "plan.bytes")
 

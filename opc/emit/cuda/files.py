@@ -13,20 +13,20 @@ from opc.emit.cuda.instances import Instances
 from opc.emit.cuda.text import CudaText
 from opc.ir.arrangement import arrangement
 from opc.ir.dtypes import DType
-from opc.ir.node import of_recent
+from opc.ir.node import cached_by_identity
 from opc.ir.op import Family
 from opc.loops.names import numbered
 from opc.loops.nodes import Kernel, outline, without_comments
 from opc.lower.build.context import Nest
+from opc.lower.cuda.forms import Tiled, form_of
 from opc.lower.cuda.kernels import cuda_kernel
-from opc.lower.cuda.products import Products, products_of
-from opc.lower.cuda.rematerialised import Rematerialised, rematerialised_of
+from opc.lower.cuda.products import Products
+from opc.lower.cuda.rematerialised import Rematerialised
 from opc.lower.cuda.stages import device_programs
-from opc.lower.cuda.weigh import Weighed, weighed_of
+from opc.lower.cuda.weigh import Weighed
 from opc.lower.heuristics import runs_often
-from opc.lower.loop_ir import NestStage, Stage
+from opc.lower.loop_ir import NestStage, Stage, written_by
 from opc.lower.lower import SpecialisedProgram
-from opc.lower.memory import written_by
 
 
 def refused(family: Family) -> tuple[Diagnostic, ...]:
@@ -38,7 +38,7 @@ def refused(family: Family) -> tuple[Diagnostic, ...]:
     )
 
 
-@of_recent
+@cached_by_identity()
 def cuda_files(family: Family) -> Mapping[str, str]:
     """Return the source of a family's kernels on a device and the header of their functions, by path in the package.
 
@@ -100,7 +100,7 @@ class _Source:
         self.tiles: dict[str, CudaText] = {}
         self._written: dict[tuple[object, ...], list[_Written]] = {}
         """What has been written by what is quickly told of it: to number a function's variables takes long."""
-        self.products: dict[str, Products | Weighed | Rematerialised] = {}
+        self.tiled: dict[str, Tiled] = {}
         self.stages: dict[str, Stage] = {}
         self.seldom: set[str] = set()
         """The functions that run in second derivatives and forward mode alone, or add up products for what few calls ask for."""
@@ -115,13 +115,9 @@ class _Source:
         op, kernel = variant.case.op, cuda_kernel(variant.case.op, stage)
         temporaries = frozenset(t.name for t in variant.program.temporaries if not t.copied)
         nest = Nest(op, stage) if isinstance(stage, NestStage) else None
-        tiled = (
-            (products_of(op, stage) or weighed_of(op, stage) or rematerialised_of(op, stage))
-            if isinstance(stage, NestStage)
-            else None
-        )
-        if tiled is not None:
-            self.products[stage.name] = tiled
+        form = form_of(op, stage) if isinstance(stage, NestStage) else None
+        if isinstance(form, Products | Weighed | Rematerialised):
+            self.tiled[stage.name] = form
         computed = frozenset(n for n, name in enumerate(kernel.operands) if name in temporaries)
         alike = self._written.setdefault((computed, kernel.form, kernel.types, outline(kernel.body)), [])
         new = _Written(stage.name, kernel)
@@ -136,7 +132,7 @@ class _Source:
             assert isinstance(found, CudaText), "it is a copy"
             text, text.temporaries = found, temporaries
         self.tiles[stage.name], self.functions[stage.name] = text, function
-        if runs_often(op) and not (isinstance(tiled, Products) and _is_for_optional(variant, stage)):
+        if runs_often(op) and not (isinstance(form, Products) and _is_for_optional(variant, stage)):
             self.seldom.discard(function)
         return text
 
@@ -248,4 +244,4 @@ class _Source:
         return "\n".join([text.text(name), "", *tables])
 
     def _instances(self, name: str) -> Instances:
-        return Instances(name, self.tiles[name], self.products.get(name), seldom=name in self.seldom)
+        return Instances(name, self.tiles[name], self.tiled.get(name), seldom=name in self.seldom)

@@ -13,19 +13,18 @@ from itertools import product
 from opc.emit.cuda.text import CudaText
 from opc.emit.dtypes import c_storage
 from opc.ir.dtypes import DType, TypeVar
+from opc.lower.cuda.forms import Tiled
 from opc.lower.cuda.products import Products
-from opc.lower.cuda.rematerialised import Rematerialised
-from opc.lower.cuda.weigh import Weighed
 from opc.lower.wide import index_types
 
 _FLOATS = frozenset((DType.FLOAT16, DType.BFLOAT16, DType.FLOAT32))
 
 
 class Instances:
-    """The instances of one function; `products` are what it adds up in tiles; one called `seldom` has the smallest alone."""
+    """The instances of one function; `tiled` is what it makes in tiles, if anything; one called `seldom` has the smallest."""
 
-    def __init__(self, name: str, text: CudaText, products: Products | Weighed | Rematerialised | None, *, seldom: bool) -> None:
-        self.name, self.text, self.products = name, text, products
+    def __init__(self, name: str, text: CudaText, tiled: Tiled | None, *, seldom: bool) -> None:
+        self.name, self.text, self.tiled = name, text, tiled
         self.seldom = seldom
         self._merged = {t: _merged(text, t, seldom or text.may_be_small) for t in text.types}
         self._small = {t: _merged(text, t, seldom) for t in text.types}
@@ -48,9 +47,9 @@ class Instances:
             return [f"{self.name}<{', '.join([*stored, kind])}>" for kind in kinds]
         if not self.text.is_tiled:
             return [self.name + (f"<{', '.join(stored)}>" if stored else "")]
-        assert self.products is not None, "sums of products have tiles"
-        small = self.seldom and isinstance(self.products, Products)
-        shapes = (0, 0, 0) if small else self.products.kinds(dict(zip(self.text.types, types, strict=True)))
+        assert self.tiled is not None, "it is made in tiles"
+        small = self.seldom and isinstance(self.tiled, Products)
+        shapes = (0, 0, 0) if small else self.tiled.kinds(dict(zip(self.text.types, types, strict=True)))
         return [f"{self.name}<{', '.join([*stored, str(shape)])}>" for shape in shapes]
 
     def first(self, *, small: bool = False) -> str:

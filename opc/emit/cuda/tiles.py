@@ -16,7 +16,7 @@ from opc.lower.cuda.gathered import Gathered
 from opc.lower.cuda.library import LibraryProduct, places_in
 from opc.lower.cuda.products import Products, lies_along_terms, places_of
 from opc.lower.cuda.rematerialised import Rematerialised
-from opc.lower.cuda.weigh import Weighed, lies_along
+from opc.lower.cuda.weigh import Needed, Weighed, lies_along
 from opc.lower.loop_ir import NestStage
 
 
@@ -40,7 +40,7 @@ class TileEntryText(EntryText):
         element = self._element(weighed.stored) or dtype_text(weighed.sum.type)
         yield f"  opc::weigh_launch plan(described, lent, {element});"
         if weighed.needed is not None:
-            yield from self._left_out(s, text, weighed.needed.rises, (weighed.weighed.operand,), op)
+            yield from self._left_out(s, text, weighed.needed, op)
 
     def _rematerialised(self, s: NestStage, text: CudaText, found: Rematerialised, op: Op) -> Iterator[str]:
         """Yield what describes a reduction of values made anew, and looks for infinities where columns are left out."""
@@ -67,7 +67,7 @@ class TileEntryText(EntryText):
         yield "  opc::weigh_launch plan(lent);"
         yield f"  plan.take_shape(described, {element}, {terms}, {len(found.factors) - 1}, {wide});"
         if found.needed is not None:
-            yield from self._left_out(s, text, found.needed.rises, found.needed.finite, op)
+            yield from self._left_out(s, text, found.needed, op)
 
     def _in_steps(
         self, field: str, read: Read, along: tuple[str, str], sizes: Mapping[str, str], text: CudaText, op: Op
@@ -83,21 +83,24 @@ class TileEntryText(EntryText):
         yield f"  described.{field} = {{{field}_points.step, {field}_terms.step, opc::in_steps, 0}};"
         yield f"  opc::set_steps<{by}>(described.{field}, {operand}, {field}_points, {field}_terms, {of});"
 
-    def _left_out(self, s: NestStage, text: CudaText, rises: bool, finite: tuple[str, ...], op: Op) -> Iterator[str]:
+    def _left_out(self, s: NestStage, text: CudaText, needed: Needed, op: Op) -> Iterator[str]:
         """Yield what has columns left out where operands are finite."""
-        if not rises:
+        if not needed.rises:
             yield "  described.falls = true;"
-        if not finite:
+        if not needed.finite:
             yield "  described.leaves = true;"
             return
         yield "  plan.leave_out(described);"
-        yield "  if (plan.lacks_memory()) {"
-        message = f"{self.op.name}: no memory for the columns of {s.assign.target}"
-        yield f'    return opc::fail(context, OPC_OUT_OF_MEMORY, "{message}");'
-        yield "  }"
-        for name in finite:
+        yield from self._without_memory(f"the columns of {s.assign.target}")
+        for name in needed.finite:
             _, operand, of = self._operand(Read(name, (), op.operand(name).type), text, op)
             yield f"  plan.look_at({operand}, {of});"
+
+    def _without_memory(self, wanted: str, word: str = "for") -> Iterator[str]:
+        """Yield the refusal of a call whose plan lacks memory for what is wanted."""
+        yield "  if (plan.lacks_memory()) {"
+        yield f'    return opc::fail(context, OPC_OUT_OF_MEMORY, "{self.op.name}: no memory {word} {wanted}");'
+        yield "  }"
 
     def _operand(self, read: Read, text: CudaText, op: Op) -> tuple[Operand, str, str]:
         """Return an operand that is read, how the entry calls it, and the type that its elements are stored as."""

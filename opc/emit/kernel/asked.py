@@ -6,9 +6,9 @@ What depends on such a temporary is not computed then either, since it would rea
 
 from __future__ import annotations
 
-from opc.ir.expr import may_refuse, reads
+from opc.ir.expr import may_refuse
 from opc.ir.op import Group, Op
-from opc.lower.loop_ir import GroupLoop, NestStage, RowStage, Stage, Temporary
+from opc.lower.loop_ir import GroupLoop, NestStage, Temporary, read_by, written_by
 from opc.lower.lower import SpecialisedProgram
 
 
@@ -27,15 +27,3 @@ def _has_user(op: Op, temporary: Temporary) -> bool:
     """Whether one of the outputs that a temporary is for has elements wherever it has some."""
     own = {Group(x.name, x.of) if isinstance(x, GroupLoop) else x.extent for x in temporary.loops}
     return any(set(o.dims) <= own and not o.optional for o in map(op.output, temporary.needed_by))
-
-
-def written_by(s: Stage) -> list[str]:
-    """Return what a stage writes."""
-    return [o.name for o in s.products] if isinstance(s, RowStage) else [s.assign.target]
-
-
-def read_by(s: Stage) -> list[str]:
-    """Return what a stage reads."""
-    return (
-        [o.name for o in s.operands if not o.written] if isinstance(s, RowStage) else [r.operand for r in reads(s.assign.value)]
-    )

@@ -12,7 +12,7 @@ from opc.emit.cpp.loops import KernelText, symbol_type
 from opc.emit.cpp.scalars import CppScalarText
 from opc.emit.cpp.text import message_literal
 from opc.emit.cpp.values import axes_member
-from opc.emit.kernel.asked import asked_for, written_by
+from opc.emit.kernel.asked import asked_for
 from opc.emit.kernel.contraction import ContractionText
 from opc.emit.kernel.native import call_struct, prepare_prototype
 from opc.emit.kernel.nests import dtype_text, step_nest_lines, tensor_text
@@ -25,7 +25,7 @@ from opc.ir.dtypes import TypeVar, candidates, half_types
 from opc.ir.expr import Read
 from opc.ir.op import AttributeKind, Family, Group, Op, Operand
 from opc.lower.calls import Calls
-from opc.lower.loop_ir import ContractionStage, NestStage, RowStage, RowStore, Stage, StepLoop, Temporary
+from opc.lower.loop_ir import ContractionStage, NestStage, RowStage, RowStore, Stage, StepLoop, Temporary, written_by
 from opc.lower.lower import SpecialisedProgram
 from opc.lower.specialise import Among, Equal, Value
 
@@ -307,7 +307,7 @@ class EntryText(StageText):
                 yield f"  const int32_t stored_{t.name} = opc::stored_index<{stored}>({element});"
 
     def _own_groups(self) -> set[tuple[str, str | None]]:
-        shapes = [d for o in (*self.op.inputs, *self.op.outputs, *self.op.temporaries) for d in o.dims]
+        shapes = [d for o in self.op.operands for d in o.dims]
         own = {(d.name, d.of) for d in shapes if isinstance(d, Group)}
         return own | {(name, None) for name, _ in own}
 

@@ -230,7 +230,7 @@ class _Kernel:
 
 def type_macros(family: Family) -> str:
     """Return the macros that name the types of the family's operands where they are not those of `opc/core/minifloat.h`."""
-    types = [o.type for op in family.ops for o in (*op.inputs, *op.outputs, *op.temporaries)]
+    types = [o.type for op in family.ops for o in op.operands]
     found = {d for t in types for d in candidates(t)}
     if found <= set(TYPE_SETS["any"]):
         return ""

@@ -182,7 +182,7 @@ def steps(s: NestStage, scalar: CppScalarText, varying: str = "") -> str:
     found = []
     for e in walk(s.plans[0].statement.value):
         if isinstance(e, Reduce):
-            extents = [a.extent for a in e.axes if isinstance(a, Axis)]
+            extents = e.extents.values()
             size = Affine.of(1)
             for extent in extents:
                 varies = extent.indices() or Dim(varying) in extent.atoms()

@@ -15,7 +15,7 @@ from opc.ir.affine import Dim
 from opc.ir.dtypes import DType, TypeVar, half_types
 from opc.ir.expr import ELLIPSIS, has_reduction
 from opc.ir.op import Group, Op
-from opc.lower.loop_ir import GroupLoop, IndexLoop, Loop, NestStage, Refusal, RowStage, StageOperand, joint
+from opc.lower.loop_ir import GroupLoop, IndexLoop, Loop, NestStage, Refusal, RowStage, StageOperand, joint, loop_of
 from opc.lower.lower import SpecialisedProgram
 from opc.records import replace
 
@@ -107,7 +107,7 @@ class StageText:
         yield "  opc::nest nest;"
         yield "  opc::start(nest, context, operands, fault);"
         for d in op.operand(s.assign.target).dims:
-            loop = GroupLoop(d.name, d.of) if isinstance(d, Group) else IndexLoop(str(d), d)
+            loop = loop_of(d)
             yield f"  opc::add_entry(nest, {self._extent(loop)});"
         for name in text.nest.operands:
             tensor = tensor_text(self.op, name)

@@ -74,7 +74,7 @@ def _called(barred: Mapping[str, str]) -> Callable[[str], str]:
 
 def is_elementwise(op: Op) -> bool:
     """Whether all operands have one group of axes or no axes, and nothing depends on a place in it."""
-    shapes = {o.dims for o in (*op.inputs, *op.outputs, *op.temporaries)} - {()}
+    shapes = {o.dims for o in op.operands} - {()}
     alone = all(len(dims) == 1 and isinstance(dims[0], Group) for dims in shapes)
     groups = {d.name for dims in shapes for d in dims if isinstance(d, Group)}
     moved = any(isinstance(e, Reduce | GroupIndex) for s in op.body for e in walk(s.value))

@@ -31,7 +31,6 @@ from opc.ir.dtypes import DType, ValueType, Weak, accumulated, candidates, is_bo
 from opc.ir.expr import (
     EXTREMES,
     AttrRef,
-    Axis,
     Call,
     Cast,
     Const,
@@ -245,7 +244,7 @@ class NumpyOperations(NumpySizes):
 
     def what(self, e: Reduce) -> str:
         """Return what the refusal of a reduction is about."""
-        return f"{self.op.name}: {e.kind} over {', '.join(a.index if isinstance(a, Axis) else str(a) for a in e.axes)}"
+        return f"{self.op.name}: {e.kind} over {e.over}"
 
     def sum_to(self, body: PythonText, own: Group, scope: FrameScope) -> str:
         """As `ReducingEmitter.sum_to` says."""

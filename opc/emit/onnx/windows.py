@@ -17,7 +17,7 @@ from opc.emit.onnx.sizes import BUILDER
 from opc.emit.python.text import quoted
 from opc.ir.affine import Affine, AttrInt, Index
 from opc.ir.dtypes import is_floating
-from opc.ir.expr import Axis, Call, Expr, IndexValue, Read, Reduce, Select
+from opc.ir.expr import Call, Expr, IndexValue, Read, Reduce, Select
 from opc.records import replace
 
 
@@ -60,7 +60,7 @@ class OnnxWindows(OnnxArrays):
         groups = self.handed_on("group", [c.groups])
         if options is None or groups is None or not (pad is None or is_number(pad, 0)):
             return None
-        extents = {**scope.extents, **{a.index: a.extent for a in e.axes if isinstance(a, Axis)}}
+        extents = {**scope.extents, **e.extents}
         if not (self.runs_over(c.x, (c.batch,), extents) and self.runs_over(c.w, c.filters, extents)):
             return None
         channels, (filters, depth) = self.operands[c.x.operand].dims[1], self.operands[c.w.operand].dims[:2]

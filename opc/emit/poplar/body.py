@@ -37,6 +37,7 @@ from opc.lower.poplar.nodes import (
     Window,
 )
 from opc.lower.specialise import Among, Equal
+from opc.names import unused
 
 HEAD = """\
 inline std::vector<poplar::Tensor> {name}(poplar::Graph &graph, poplar::program::Sequence &prog,
@@ -143,7 +144,7 @@ class _Stage:
         known = {*host.namer.taken}
         self.names: dict[str, str] = {}
         for name in stage.names:
-            self.names[name] = _fresh(_word(name), known)
+            self.names[name] = unused(_word(name), known)
             known.add(self.names[name])
         self.values = Values(host, self.names)
 
@@ -323,13 +324,6 @@ def guarded(host: HostText, needed: tuple[str, ...], lines: list[str]) -> Iterat
     yield f"if ({found}) {{"
     yield from (f"  {line}" for line in lines)
     yield "}"
-
-
-def _fresh(wanted: str, taken: set[str]) -> str:
-    found, count = wanted, 2
-    while found in taken:
-        found, count = f"{wanted}_{count}", count + 1
-    return found
 
 
 def _word(name: str) -> str:

@@ -201,15 +201,11 @@ def _narrow(t: ValueType) -> ValueType:
     return DType.INT32 if t is Weak.INT else DType.FLOAT32 if t is Weak.FLOAT else t
 
 
-def codelets_source(name: str, stages: Sequence[CodeletStage], sdk: str = config.SDKS[-1]) -> str:
-    """Return the source of a family's codelets, for the popc of a version of the SDK; `name` is that of the spec."""
-    return codelet_classes(name, stages, sdk)[0]
+def codelet_classes(name: str, stages: Sequence[CodeletStage], sdk: str) -> tuple[str, dict[str, str]]:
+    """Return the source of a family's codelets, for the popc of a version of the SDK, and the class of each stage by its name.
 
-
-def codelet_classes(name: str, stages: Sequence[CodeletStage], sdk: str = config.SDKS[-1]) -> tuple[str, dict[str, str]]:
-    """Return the same, and of each stage's name the class that it runs: stages that differ in their names alone have one.
-
-    Such a class is called after the op and target of the first, where no other has that name.
+    `name` is that of the spec. Stages that differ in their names alone have one class, which is called after the op and target of
+    the first, where no other has that name.
     """
     found: dict[str, list[CodeletStage]] = {}
     for s in stages:

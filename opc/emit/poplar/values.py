@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 
+from opc.emit.cpp.expressions import small_power
 from opc.emit.cpp.text import string_literal
 from opc.emit.poplar.host import HostText
 from opc.ir.dtypes import DType, TypeVar, ValueType, Weak, candidates, is_floating
@@ -18,7 +19,6 @@ from opc.records import dataclass
 
 _ATOM = CPP.atom
 _SYMBOLS = {"and": "&&", "or": "||"}
-_LARGEST_POWER = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ class Values:
             return self._text_comparison(e)
         if e.fn == "stop_gradient":
             return self.of(e.args[0])
-        if e.fn == "pow" and (power := _small_power(e.args[1])) is not None:
+        if e.fn == "pow" and (power := small_power(e.args[1])) is not None:
             return ValueText(f"ipu::power({self._first([self.of(e.args[0])])[0].text}, {power})")
         args = [self._argument(a, e) for a in e.args]
         if e.fn in ("not", "neg"):
@@ -149,13 +149,6 @@ def _is_wide(t: ValueType) -> bool:
 
 def _may_be_narrow(t: ValueType) -> bool:
     return isinstance(t, DType | TypeVar) and any(not d.is_floating and d.bits < 32 for d in candidates(t))
-
-
-def _small_power(e: Expr) -> int | None:
-    """Return the exponent when it is a small constant integer, so that the power is a few multiplications."""
-    if isinstance(e, Const) and not isinstance(e.value, bool) and float(e.value).is_integer() and abs(e.value) <= _LARGEST_POWER:
-        return int(e.value)
-    return None
 
 
 def _number(value: int | float | bool) -> ValueText:

@@ -21,22 +21,21 @@ def tupled(head: str, items: Sequence[str], indent: int = 4, tail: str = "") -> 
     return f"{margin}{head}(\n{lines}{margin}){tail}"
 
 
-def unless_any(conditions: Sequence[str], indent: int = 4) -> str:
-    """Return the head of a statement for the case that none of the conditions holds."""
-    margin = " " * indent
+def unless_any(conditions: Sequence[str]) -> str:
+    """Return the head of a function's statement for the case that none of the conditions holds."""
     joined = " or ".join(conditions)
     # A text in the condition may hold these words too.
     if len(conditions) == 1 and " in " in joined:
         match ast.parse(joined, mode="eval").body:
             case ast.Compare(left=left, ops=[ast.In()]):
                 element = _source(joined, left)
-                return f"{margin}if {element} not in {joined.removeprefix(element + ' in ')}:"
-    if indent + len(joined) + len("if not ():") <= WIDTH:
-        return f"{margin}if not ({joined}):"
-    if indent + 4 + len(joined) <= WIDTH:
-        return f"{margin}if not (\n{margin}    {joined}\n{margin}):"
-    lines = f"\n{margin}    or ".join(conditions)
-    return f"{margin}if not (\n{margin}    {lines}\n{margin}):"
+                return f"    if {element} not in {joined.removeprefix(element + ' in ')}:"
+    if 4 + len(joined) + len("if not ():") <= WIDTH:
+        return f"    if not ({joined}):"
+    if 8 + len(joined) <= WIDTH:
+        return f"    if not (\n        {joined}\n    ):"
+    lines = "\n        or ".join(conditions)
+    return f"    if not (\n        {lines}\n    ):"
 
 
 def bracketed(head: str, items: Sequence[str | Bracket], tail: str = ")", indent: int = 4) -> str:

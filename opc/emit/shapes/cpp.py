@@ -14,8 +14,8 @@ For an op `softmax` with `x: T[*A, N, *B]` and an axis attribute `axis`, `defini
 
 A kernel calls `begin_softmax` first: after OPC_OK every input and output has been checked (dtype, rank, sizes, device,
 attributes, contiguity of outputs; not overlap) and `call` is complete. The axes of an operand stand in the order of its
-declaration, each group taking `.rank` axes: `axis_start` gives where an entry begins. A dimension or group that only absent
-operands have is 0, or empty. An optional output whose shape nothing given determines has `ndim` -1 in `opc_softmax_infer`.
+declaration, each group taking `.rank` axes. A dimension or group that only absent operands have is 0, or empty. An optional
+output whose shape nothing given determines has `ndim` -1 in `opc_softmax_infer`.
 
 The text needs "opc/core/shape.h", "opc/core/math.h" and the family's header, which declares the functions `extern "C"`; the steps
 and their messages come from `opc.analysis.shapes.steps`.
@@ -46,7 +46,6 @@ from opc.emit.shapes.cpp_steps import (
     StepText,
     as_bool,
     axis_member,
-    axis_start,
     dim_member,
     group_member,
     listed_member,
@@ -61,7 +60,6 @@ from opc.ir.op import AttributeKind, Family, Op
 
 __all__ = [
     "axis_member",
-    "axis_start",
     "checks",
     "definitions",
     "dim_member",

@@ -76,14 +76,6 @@ def listed_member(name: str) -> str:
     return f"listed_{name}"
 
 
-def axis_start(operand: Operand, entry: int, call: str = "call") -> str:
-    """Return the C++ expression of the position of an operand's first axis that entry number `entry` of its dims describes."""
-    before = operand.dims[:entry]
-    ranks = [f"{call}.{group_member((d.name, d.of))}.rank" for d in before if isinstance(d, Group)]
-    fixed = len(before) - len(ranks)
-    return " + ".join([*ranks, *([str(fixed)] if fixed or not ranks else [])])
-
-
 class StepText:
     """Writes the steps of one op."""
 

@@ -116,7 +116,7 @@ def _exemplary(op: Op, example: Example) -> _Call:
     """Return an example as a call."""
     values: dict[str, Any] = dict(example.values)
     shapes = {o.name: _shape(values[o.name]) if o.name in values else None for o in op.inputs}
-    given = {a.name: values.get(a.name, a.default) for a in op.attributes}
+    given = op.complete(values)
     attributes: dict[str, AttributeValue] = {n: tuple(v) if isinstance(v, list) else v for n, v in given.items()}
     return shapes, attributes, _try(op, shapes, attributes)
 

@@ -11,7 +11,7 @@ from abc import abstractmethod
 
 from opc.analysis.patterns import conjunction
 from opc.analysis.value_types import presence
-from opc.ir.affine import Affine, Index
+from opc.ir.affine import Affine
 from opc.ir.dtypes import DType, Weak
 from opc.ir.expr import (
     Call,
@@ -320,9 +320,7 @@ def at_first_lane(e: Read, vector_axis: str) -> Read:
     zero = Affine.of(0)
     return replace(
         e,
-        indices=tuple(
-            i.substitute(lambda s: zero if s == Index(vector_axis) else None) if isinstance(i, Affine) else i for i in e.indices
-        ),
+        indices=tuple(i.at(vector_axis, zero) if isinstance(i, Affine) else i for i in e.indices),
     )
 
 

@@ -124,7 +124,7 @@ class ChannelBlocks:
         position = Affine.of(Index(windows.vector)) + Index(own)
         known.bounded[position] = flat.extents[self.channel]
         rest = replace_node(flat.value, windows.reduction, known.local(Variable(out, self.of, True), own))
-        rest = map_affine(rest, lambda a: a.substitute(lambda s: position if s == Index(windows.vector) else None))
+        rest = map_affine(rest, lambda a: a.at(windows.vector, position))
         store = Store(Local(out, self.nest.op.operand(flat.target).type, variable(own)), rest)
         return LocalFunction(name, params, split(known, Sweep(How.VECTOR, VectorRange(own, number(0), variable(lanes)), store)))
 

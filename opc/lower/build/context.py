@@ -7,7 +7,7 @@ from dataclasses import field
 from typing import TypeAlias
 
 from opc.analysis.bounds.inside import ReadsInside
-from opc.ir.affine import Affine, GroupSize, Index
+from opc.ir.affine import Affine, Index
 from opc.ir.dtypes import Acc, DType, TypeVar, ValueType, Weak
 from opc.ir.expr import Axis, Call, Const, Expr, GroupRef, IndexValue, Read, Reduce, StrConst, reads, types_in, walk
 from opc.ir.op import Group, Op, Operand
@@ -63,7 +63,6 @@ class Nest:
         self.gathered = gathered(stage)
         self._padded: dict[ValueType, str] = {}
         self._count = 0
-        self._positive: dict[Affine, bool] = {}
         self.proofs = ReadsInside(op)
 
     @property
@@ -78,6 +77,10 @@ class Nest:
         self._count += 1
         return f"{wanted.partition('#')[0]}#{self._count}"
 
+    def fresh_result(self, kind: str) -> str:
+        """Return the name of a new variable for what a reduction of some kind gives."""
+        return self.fresh({"sum": "total", "prod": "product"}.get(kind, kind))
+
     def padded_rows(self, of: ValueType) -> str:
         """Return the variable that holds padded rows of elements of a type, which the function declares."""
         if of not in self._padded:
@@ -91,13 +94,11 @@ class Nest:
 
     def positive(self, size: Affine) -> bool:
         """Whether a size is known to be greater than zero."""
-        if size not in self._positive:
-            self._positive[size] = is_positive(self.op, size)
-        return self._positive[size]
+        return is_positive(self.op, size)
 
     def sizes(self, operand: str) -> tuple[Affine, ...]:
         """Return the size of each entry of an operand's shape."""
-        return tuple(d if isinstance(d, Affine) else Affine.of(GroupSize(d.name)) for d in self.op.operand(operand).dims)
+        return self.op.operand(operand).sizes
 
     def is_optional(self, operand: str) -> bool:
         """Whether an operand is an input that may be absent."""

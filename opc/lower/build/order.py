@@ -44,7 +44,7 @@ def order_body(known: LoopContext, plan: OrderPlan) -> Body:
     rank = ordering.rank
     step = Affine.of(0) if plan.index is None else rank.coefficient(plan.index)
     assert step is not None, "places are affine in the index"
-    lowest = rank.substitute(lambda s: Affine.of(0) if s == Index(plan.index or "") else None)
+    lowest = rank.at(plan.index or "", Affine.of(0))
     out = Sum((call("target_of", NEST, types=(DType.INT64,)), call("@at.target")))
     order = call(
         "order_rows",

@@ -173,7 +173,7 @@ class PointLoops(Loads):
         """Return the loops of a reduction and the name of its result."""
         search, of = e.kind in SEARCHES, e.body.type
         tested = e.kind in EXTREMES and self.may_be_of_nothing(e)
-        result = self.nest.fresh({"sum": "total", "prod": "product"}.get(e.kind, e.kind))
+        result = self.nest.fresh_result(e.kind)
         head: list[Statement] = []
         best, count = self.nest.fresh("best"), self.nest.fresh("count")
         if search:
@@ -207,7 +207,7 @@ class PointLoops(Loads):
             body = (replace(loop, body=body),)
         tail: list[Statement] = []
         if tested:
-            over = ", ".join(a.index if isinstance(a, Axis) else str(a) for a in e.axes)
+            over = e.over
             tail.append(If(compare("eq", variable(count), number(0)), (Do(self.nothing(e.kind, over)),)))
         return (*head, *body, *tail), result
 

@@ -148,7 +148,7 @@ class ReductionLoops:
         # What a search ignores is what the greatest or least value ignores: it is better than nothing before it.
         self.kind = e.kind.removeprefix("arg")
         self.of = e.body.type if self.search else e.type
-        self.result = self.nest.fresh({"sum": "total", "prod": "product"}.get(e.kind, e.kind))
+        self.result = self.nest.fresh_result(e.kind)
         self.best = self.nest.fresh("best") if self.search else ""
         self.positions: tuple[str, ...] = ()
         self.results = tuple(self.nest.fresh(f"{self.result}_{a.index}") for a in self.axes) if by_axis else (self.result,)
@@ -318,7 +318,7 @@ class ReductionLoops:
         start, own = self.nest.fresh("start"), self.nest.fresh("lane")
         position = Affine.of(Index(start)) + Index(own)
         known.bounded[position] = axis.extent
-        self.body = map_affine(self.body, lambda a: a.substitute(lambda s: position if s == Index(axis.index) else None))
+        self.body = map_affine(self.body, lambda a: a.at(axis.index, position))
         outer, known.row_axis = known.row_axis, own
         high = self.nest.fresh("lanes")
         rest = call("least", Call("sub", (extent, variable(start)), Weak.INT), Word("opc::nest_columns"))
@@ -481,7 +481,7 @@ def _moves_along(known: LoopContext, r: Read, vector_axis: str) -> bool:
     return step is not None and bool(step.terms) and all(isinstance(i, Affine) and vector_axis not in i.indices() for i in others)
 
 
-def with_positions(of: ValueType, count: Expr, body: Body, inlined: bool = False) -> CallWithBody:
+def with_positions(of: ValueType, count: Expr, body: Body) -> CallWithBody:
     """Return statements in which `position` is an integer type that holds `count`, as wide as values of a type if it can be."""
     scope = call("with_positions", count, types=(of,))
-    return CallWithBody(scope, (("auto", "@zero"),), (Alias("position", "@zero"), *body), inlined)
+    return CallWithBody(scope, (("auto", "@zero"),), (Alias("position", "@zero"), *body))

@@ -185,7 +185,7 @@ class _RowNest:
         of = nest.declared.type
         position = Affine.of(Index(start)) + Index(own)
         known.bounded[position] = extent
-        value = map_affine(value, lambda a: a.substitute(lambda s: position if s == Index(vector_axis) else None))
+        value = map_affine(value, lambda a: a.at(vector_axis, position))
         over = VectorRange(own, number(0), variable("@count"))
         declared, places = gather_index_rows(known, plan, value, over, {*plan.outer, start, own})
         loops, rest = reductions(known, over, value)

@@ -2,16 +2,60 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from opc.ir.affine import Affine, Index
 from opc.ir.dtypes import Weak
-from opc.ir.expr import Axis, Expr, IndexValue, free_indices, has_reduction, map_affine
+from opc.ir.expr import Expr, IndexValue, free_indices, has_reduction, map_affine
 from opc.loops.nodes import Accumulate, Body, CallWithBody, Do, How, Let, Loop, Refuse, Statement, Store, Var, While
-from opc.loops.values import Construct, Init, Local, Member, Named, Pointer, Product, Sum, call, compare, number, ref, variable
+from opc.loops.values import (
+    Block,
+    Construct,
+    Init,
+    Local,
+    Member,
+    Named,
+    Pointer,
+    Product,
+    Sum,
+    call,
+    compare,
+    number,
+    ref,
+    sum_of,
+    variable,
+)
 from opc.lower.build.context import NEST, LoopContext, UnsupportedForm, VectorRange
 from opc.lower.build.reduction import ReductionLoops, start_of
 from opc.lower.build.split import Sweep, split
 from opc.lower.guards import replace_node
 from opc.lower.nest_plans import ScanPlan
+
+
+def take_terms(plan: ScanPlan, take: Body, refused: Callable[[Expr], Statement]) -> Body:
+    """Return what takes in the terms that are due at a point of a scan, each by `take`.
+
+    The variable of the reduction's index is the number of the next one, or with `from_here` of the last one, on entry and after.
+    `refused` returns the refusal of a reduction without terms where a condition holds.
+    """
+    number_of, here, terms = variable(plan.axis.index), variable(plan.index), IndexValue(plan.axis.extent)
+    step = Accumulate(Local(plan.axis.index, Weak.INT), "sum", number(-1 if plan.from_here else 1))
+    if plan.from_here:
+        loop, empty = While(compare("gt", number_of, here), (step, *take)), compare("le", terms, here)
+    else:
+        loop, empty = While(compare("lt", number_of, terms), (*take, step)), compare("le", terms, number(0))
+    return (loop,) if plan.nonempty else (refused(empty), loop)
+
+
+def first_number(plan: ScanPlan, low: Expr, high: Expr) -> Expr:
+    """Return the number of the term that a scan begins with, where its index runs from `low` to before `high`."""
+    if not plan.from_here:
+        return number(0)
+    first = IndexValue(plan.axis.extent)
+    if plan.index not in plan.axis.extent.indices():
+        return first
+    at = sum_of([high, number(-1)]) if plan.descending else low
+    return Block((Let(plan.index, Weak.INT, at),), first, Weak.INT)
 
 
 def scan_body(known: LoopContext, plan: ScanPlan) -> Body:
@@ -53,28 +97,22 @@ class _Scan:
             return e
         position = Affine.of(Index(self.start)) + Index(self.own)
         self.known.bounded[position] = dict(zip(self.plan.statement.indices, self.plan.statement.extents))[vector_axis]
-        return map_affine(e, lambda a: a.substitute(lambda s: position if s == Index(vector_axis) else None))
+        return map_affine(e, lambda a: a.at(vector_axis, position))
 
     def _along(self) -> Body:
         """Return the loop along the index that the reduction is carried along."""
         plan, known = self.plan, self.known
-        (axis,) = plan.reduction.axes
-        assert isinstance(axis, Axis), "a scan has an axis"
+        axis = plan.axis
         if plan.vector_axis is not None and plan.vector_axis in axis.extent.indices():
             raise UnsupportedForm("an extent that depends on the vector axis")
         carried = ReductionLoops(known, self.over, plan.reduction, (), True)
         start = Construct(carried.of, start_of(carried.kind, carried.of))
         extent = dict(zip(plan.statement.indices, plan.statement.extents))[plan.index]
-        term, index, terms = axis.index, plan.index, IndexValue(axis.extent)
-        first, last = (terms, variable(index)) if plan.from_here else (number(0), terms)
-        body: list[Statement] = []
-        if not plan.nonempty:
-            empty = compare("le", terms, variable(index) if plan.from_here else number(0))
-            body.append(Refuse(empty, self.nest.nothing(plan.reduction.kind, axis.index)))
-        step = Accumulate(Local(term, Weak.INT), "sum", number(-1 if plan.from_here else 1))
+        index = plan.index
+        first = IndexValue(axis.extent) if plan.from_here else number(0)
         taken = split(known, carried.sweep(self._moved(carried.e.body), self.over))
-        order = "gt" if plan.from_here else "lt"
-        body.append(While(compare(order, variable(term), last), (step, *taken) if plan.from_here else (*taken, step)))
+        nothing = self.nest.nothing(plan.reduction.kind, axis.index)
+        body = [*take_terms(plan, taken, lambda empty: Refuse(empty, nothing))]
         read = known.local(carried.variable, self.own)
         value = self._moved(replace_node(plan.statement.value, plan.reduction, read))
         of = self.nest.declared.type
@@ -91,6 +129,6 @@ class _Scan:
         return (
             *carried.declarations,
             Do(call("fill", ref(carried.result), variable("@count"), start)),
-            Var(term, Weak.INT, first),
+            Var(axis.index, Weak.INT, first),
             Loop(How.SERIAL, index, number(0), IndexValue(extent), tuple(body), down=plan.descending),
         )

@@ -171,7 +171,7 @@ class _Terms(ReductionLoops):
         start, own, count = self.nest.fresh("start"), self.nest.fresh(axis.index), self.nest.fresh("count")
         position = Affine.of(Index(start)) + Index(own)
         self.known.bounded[position] = axis.extent
-        return start, own, count, lambda a: a.substitute(lambda s: position if s == Index(axis.index) else None)
+        return start, own, count, lambda a: a.at(axis.index, position)
 
     def _piece_loop(self, axis: Axis, start: str, count: str, most: str, body: Body) -> Loop:
         """Return the loop over pieces of an axis of no more than `most` points."""

@@ -120,23 +120,16 @@ def narrow(known: LoopContext, found: tuple[Guard, ...], over: VectorRange, low:
     return Var(low, Weak.INT, over.low), Var(high, Weak.INT, over.high), *clips
 
 
-def clip(
-    known: LoopContext, g: Guard, index: str, ends: tuple[Local, Local], step: tuple[Affine, str] | None = None
-) -> Statement:
-    """Return the narrowing of a range of an index to where a guard holds; one that is no expression must not depend on it.
-
-    `step` is a number and a variable that holds it, by which the compiler may know it as a constant.
-    """
+def clip(known: LoopContext, g: Guard, index: str, ends: tuple[Local, Local]) -> Statement:
+    """Return the narrowing of a range of an index to where a guard holds; one that is no expression must not depend on it."""
     low, high = ends
     if not isinstance(g, Affine):
         never = Call("not", (condition(known, (g,)),), DType.BOOL)
         return If(never, (Store(high, low),))
     coefficient = g.coefficient(index)
     assert coefficient is not None, "a guard that narrows a range is affine in its index"
-    factor, rest = coefficient, bounded(g, known.positive) - coefficient * Affine.of(Index(index))
-    if step is not None and coefficient in (step[0], -step[0]):
-        factor = Affine.of(Index(step[1])) if coefficient == step[0] else -Affine.of(Index(step[1]))
-    return Do(call("clip", low, high, IndexValue(factor), IndexValue(rest)))
+    rest = bounded(g, known.positive) - coefficient * Affine.of(Index(index))
+    return Do(call("clip", low, high, IndexValue(coefficient), IndexValue(rest)))
 
 
 def clip_by_data(known: LoopContext, found: tuple[Bound, ...], ends: tuple[Local, Local]) -> Body:

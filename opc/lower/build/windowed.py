@@ -161,7 +161,7 @@ def fetch_rows(known: LoopContext, window: WindowSearch, vector_axis: str, index
     """Return the fetching of what a few rows of windows ahead, along an outer index, read first."""
     search = window.search
     assert isinstance(search.body, Read), "a window is a part of an operand"
-    read = read_at_zero(search.body, {vector_axis, *(a.index for a in search.axes if isinstance(a, Axis))})
+    read = read_at_zero(search.body, {vector_axis, *search.extents})
     moves = [i.coefficient(index) for i in read.indices if isinstance(i, Affine)]
     if any(m is None for m in moves) or not any(m is not None and m.terms for m in moves):
         return ()

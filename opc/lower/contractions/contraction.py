@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from opc.analysis.bounds.inside import ReadsInside
-from opc.analysis.patterns import conjuncts
 from opc.ir.affine import Affine, Index
 from opc.ir.dtypes import DType, ElementType, ValueType, Weak, is_floating
 from opc.ir.expr import (
@@ -26,6 +25,7 @@ from opc.ir.expr import (
     Reduce,
     Select,
     children,
+    conjuncts,
     free_groups,
     free_indices,
     has_reduction,
@@ -56,7 +56,7 @@ def contraction_stage(op: Op, assign: Assign, name: str) -> ContractionStage | N
     """Return a statement as a contraction with an epilogue, None when it is none."""
     if not has_reduction(assign.value):
         return None
-    taken = {o.name for o in (*op.inputs, *op.outputs, *op.temporaries)} | {a.name for a in op.attributes}
+    taken = {o.name for o in op.operands} | {a.name for a in op.attributes}
     found = _contraction(op, assign, Namer(taken).fresh(f"{assign.target}_sum"))
     return None if found is None else replace(found, name=name, epilogue=replace(found.epilogue, name=name))
 

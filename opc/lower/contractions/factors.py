@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from opc.ir.affine import Affine, FloorDiv, Index, Mod
 from opc.ir.comparisons import told
-from opc.ir.expr import Call, Const, Expr, GroupRef, IndexValue, Read, free_groups, free_indices, reads, rewrite
+from opc.ir.expr import Call, Const, Expr, GroupRef, Read, affine_value, free_groups, free_indices, reads, rewrite
 from opc.ir.op import DimSpec, Op
 from opc.records import dataclass, replace
 from opc.transform.indices import Namer, bare
@@ -135,7 +135,7 @@ def guard(condition: Expr) -> AxisIndex | None:
     """Return a comparison of indices as an index that must be in its range; None when it is none."""
     if not (isinstance(condition, Call) and condition.fn in ("lt", "le", "gt", "ge", "eq")):
         return None
-    a, b = (_affine(e) for e in condition.args)
+    a, b = (affine_value(e) for e in condition.args)
     if a is None or b is None:
         return None
     parts = _parts(told(condition.fn, a, b)[0])
@@ -171,23 +171,13 @@ def is_zero(e: Expr) -> bool:
     return isinstance(e, Const) and e.value == 0
 
 
-def _affine(e: Expr) -> Affine | None:
-    match e:
-        case IndexValue():
-            return e.value
-        case Const(value=int(value)):
-            return Affine.of(value)
-        case _:
-            return None
-
-
 def _says_inside(condition: Expr, index: Affine, size: Affine) -> bool:
     """Whether a comparison is one of `index >= 0` and `index < size`."""
     match condition:
         case Call(fn="ge", args=(a, b)):
-            return _affine(a) == index and _affine(b) == Affine.of(0)
+            return affine_value(a) == index and affine_value(b) == Affine.of(0)
         case Call(fn="lt", args=(a, b)):
-            return _affine(a) == index and _affine(b) == size
+            return affine_value(a) == index and affine_value(b) == size
         case _:
             return False
 
@@ -197,7 +187,7 @@ def _says_whole(condition: Expr, index: Affine) -> bool:
     division = index.single
     match condition:
         case Call(fn="eq", args=(a, b)) if isinstance(division, FloorDiv):
-            return _affine(b) == Affine.of(0) and _affine(a) == division.numerator % division.denominator
+            return affine_value(b) == Affine.of(0) and affine_value(a) == division.numerator % division.denominator
         case _:
             return False
 

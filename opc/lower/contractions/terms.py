@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from opc.analysis.patterns import conjuncts
 from opc.ir.affine import Affine
 from opc.ir.dtypes import DType, is_floating
 from opc.ir.expr import (
@@ -22,6 +21,7 @@ from opc.ir.expr import (
     Reduce,
     ReduceAxis,
     Select,
+    conjuncts,
     free_groups,
     free_indices,
     reads,

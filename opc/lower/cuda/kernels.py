@@ -11,22 +11,24 @@ from opc.lower.alone import of_statement
 from opc.lower.build.context import Nest
 from opc.lower.build.kernel import spec_names
 from opc.lower.cuda.dense import with_dense_versions
-from opc.lower.cuda.moves import move_kernel, moved_axis
+from opc.lower.cuda.forms import Move, Packs, Points, form_of
+from opc.lower.cuda.moves import move_kernel
 from opc.lower.cuda.offsets import with_offsets_once
-from opc.lower.cuda.packed import packed_entry, packed_kernel
+from opc.lower.cuda.packed import packed_kernel
 from opc.lower.cuda.points import point_kernel
 from opc.lower.cuda.product_kernels import product_kernel
-from opc.lower.cuda.products import products_of
-from opc.lower.cuda.rematerialised import rematerialised_of
+from opc.lower.cuda.products import Products
+from opc.lower.cuda.rematerialised import Rematerialised
 from opc.lower.cuda.rematerialised_values import rematerialised_kernel
 from opc.lower.cuda.rows import row_kernel
-from opc.lower.cuda.scans import scan_kernel, scan_of
-from opc.lower.cuda.scatters import scatter_kernel, scatter_of
-from opc.lower.cuda.summed import summed_entry, summed_kernel
-from opc.lower.cuda.weigh import weighed_of
+from opc.lower.cuda.scans import scan_kernel
+from opc.lower.cuda.scatters import scatter_kernel
+from opc.lower.cuda.summed import summed_kernel
+from opc.lower.cuda.weigh import Weighed
 from opc.lower.cuda.weighed_sums import weighed_kernel
 from opc.lower.heuristics import runs_often
 from opc.lower.loop_ir import NestStage, RowStage, Stage
+from opc.lower.nest_plans import ScanPlan, ScatterPlan
 from opc.records import replace
 
 
@@ -57,25 +59,24 @@ def _finished(op: Op, plain: Kernel) -> Kernel:
 
 
 def _statement(op: Op, stage: NestStage) -> Kernel:
-    if (scan := scan_of(stage)) is not None:
-        return scan_kernel(Nest(op, stage), scan)
-    if (scatter := scatter_of(stage)) is not None:
-        return _with_offsets_once(scatter_kernel(Nest(op, stage), scatter))
-    if (weighed := weighed_of(op, stage)) is not None:
-        return weighed_kernel(Nest(op, stage), weighed)
-    if (found := rematerialised_of(op, stage)) is not None:
-        return rematerialised_kernel(Nest(op, stage), found)
-    if moved_axis(op, stage) is not None:
-        return move_kernel(Nest(op, stage))
-    products = products_of(op, stage)
-    if products is not None:
-        return product_kernel(Nest(op, stage), products)
-    entry = packed_entry(Nest(op, stage))
-    if entry is not None:
-        return _with_offsets_once(packed_kernel(op, stage, entry))
-    entry = summed_entry(op, stage)
-    kernel = point_kernel(op, stage) if entry is None else summed_kernel(op, stage, entry)
-    return _with_offsets_once(replace(kernel, body=with_dense_versions(kernel.body)) if runs_often(op) else kernel)
+    match form_of(op, stage):
+        case ScanPlan() as scan:
+            return scan_kernel(Nest(op, stage), scan)
+        case ScatterPlan() as scatter:
+            return _with_offsets_once(scatter_kernel(Nest(op, stage), scatter))
+        case Weighed() as weighed:
+            return weighed_kernel(Nest(op, stage), weighed)
+        case Rematerialised() as found:
+            return rematerialised_kernel(Nest(op, stage), found)
+        case Move(axis):
+            return move_kernel(Nest(op, stage), axis)
+        case Products() as products:
+            return product_kernel(Nest(op, stage), products)
+        case Packs(entry):
+            return _with_offsets_once(packed_kernel(op, stage, entry))
+        case Points(entry):
+            kernel = point_kernel(op, stage) if entry is None else summed_kernel(op, stage, entry)
+            return _with_offsets_once(replace(kernel, body=with_dense_versions(kernel.body)) if runs_often(op) else kernel)
 
 
 def _with_offsets_once(kernel: Kernel) -> Kernel:

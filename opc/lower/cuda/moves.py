@@ -168,18 +168,21 @@ def moved_axis(op: Op, stage: NestStage) -> int | None:
     return s.value.indices.index(last)
 
 
-def move_kernel(nest: Nest) -> Kernel:
+def move_kernel(nest: Nest, axis: int) -> Kernel:
     """Return the function of a statement that copies an input, whose variables have no names of their own yet."""
-    return _DeviceMove(nest).kernel()
+    return _DeviceMove(nest, axis).kernel()
 
 
 class _DeviceMove(DevicePoints):
-    """Makes the function that tells where what is copied begins."""
+    """Makes the function that tells where what is copied begins; `axis` is the last axis of the copy."""
+
+    def __init__(self, nest: Nest, axis: int) -> None:
+        super().__init__(nest)
+        self.axis = axis
 
     def kernel(self) -> Kernel:
         """Return the function."""
-        s, axis = self.stage.assign, moved_axis(self.op, self.stage)
-        assert axis is not None, "it copies an input"
+        s, axis = self.stage.assign, self.axis
         assert isinstance(s.value, Read), "it copies an input"
         batch, across = self.nest.fresh("batch"), self.nest.fresh("across")
         count = len(s.indices) - 1

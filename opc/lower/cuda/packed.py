@@ -197,29 +197,38 @@ class PackedPoints(DevicePoints):
 
     def loop(self) -> Body:
         """Return how many points a pack has, and the loop."""
-        nest, target = self.nest, self.nest.declared
-        entries = self.stage.assign.indices
-        found = self.places({n: call("entry_place", NEST, variable(self.first), number(n)) for n in range(len(entries))})
-        places = tuple(replace(p, name=self.start) if p.name == self.index else p for p in found)
+        places = self.starts()
         value = self.value(self.stage.assign.value)
-        made = self.nest.fresh(f"{target.name}_pack")
-        point: Body = (*self.lines, Store(Local(made, target.type, variable(self.lane)), Construct(target.type, value)))
-        if self.index in entries:
-            own = Let(self.index, Weak.INT, sum_of([variable(self.start), variable(self.lane)]))
-            point = used_places((own,), point)
-        at = Address(target.name, variable(self.first))
-        types = tuple(StoredType(self.op.operand(name).type, name) for name in along(nest, self.entry))
-        body: Body = (
-            *self.ahead,
+        body: Body = (*self.ahead, *self.stored_pack(tuple(self.lines), value))
+        packed = Member("@nest", "packed")
+        return self.count(), Loop(How.GRID, self.first, number(0), packed, used_places(places, body), step=Word(COUNT))
+
+    def starts(self) -> tuple[Let, ...]:
+        """Return the places of a pack's first point along the target's entries."""
+        entries = range(len(self.stage.assign.indices))
+        found = self.places({n: call("entry_place", NEST, variable(self.first), number(n)) for n in entries})
+        return tuple(replace(p, name=self.start) if p.name == self.index else p for p in found)
+
+    def count(self) -> Let:
+        """Return the number of points of a pack."""
+        types = tuple(StoredType(self.op.operand(name).type, name) for name in along(self.nest, self.entry))
+        return Let(f"@{COUNT}", Named("constexpr int"), call("count_packed", types=types))
+
+    def stored_pack(self, lines: Body, value: Expr) -> Body:
+        """Return what stores a pack, given the value of an element and the statements that it needs."""
+        target = self.nest.declared
+        made, at = self.nest.fresh(f"{target.name}_pack"), Address(target.name, variable(self.first))
+        store = Store(Local(made, target.type, variable(self.lane)), Construct(target.type, value))
+        return (
             Var(made, Named("auto"), call("new_points", at, types=(COUNT,))),
-            Loop(How.UNROLLED, self.lane, number(0), Word(COUNT), point),
+            self.each((*lines, store)),
             Do(call("store_points", at, Local(made, target.type), types=(COUNT,))),
         )
-        packed = Member("@nest", "packed")
-        return (
-            Let(f"@{COUNT}", Named("constexpr int"), call("count_packed", types=types)),
-            Loop(How.GRID, self.first, number(0), packed, used_places(places, body), step=Word(COUNT)),
-        )
+
+    def each(self, body: Body) -> Statement:
+        """Return the loop over the points of a pack, which knows their places along the entry where it uses them."""
+        own = Let(self.index, Weak.INT, sum_of([variable(self.start), variable(self.lane)]))
+        return Loop(How.UNROLLED, self.lane, number(0), Word(COUNT), used_places((own,), body))
 
     def read(self, e: Read) -> Expr:
         """As `PointLoops` says: of what lies along the entry an element of a pack, which is read ahead of the lanes."""

@@ -68,7 +68,7 @@ class _Places:
         self.temporaries: list[Operand] = []
         flat = plan.statement
         self.extents = dict(zip(flat.indices, flat.extents, strict=True))
-        self.extents |= {a.index: a.extent for a in plan.sum.axes if isinstance(a, Axis)}
+        self.extents |= plan.sum.extents
         ranges = self._windows()
         value = self._sorted() if ranges is None else self._in_windows(ranges)
         self.scatter = replace(s, value=value)
@@ -118,7 +118,7 @@ class _Places:
         plan = self.plan
         if any(not isinstance(g, Affine) and may_refuse(g) for g in plan.guards):
             return None
-        axes = {a.index for a in plan.sum.axes if isinstance(a, Axis)}
+        axes = set(plan.sum.extents)
         found: list[Affine] = []
         for index, position in plan.scatter_indices:
             span = self._span(position)

@@ -218,10 +218,10 @@ class DevicePoints(PointLoops):
         """Return the loops over the terms that count, the name of the result, what joins what threads have searched, and what
         bounds the number of terms along each axis."""
         nest, kind = self.nest, e.kind.removeprefix("arg")
-        search, result = e.kind in SEARCHES, nest.fresh({"sum": "total", "prod": "product"}.get(e.kind, e.kind))
+        search, result = e.kind in SEARCHES, nest.fresh_result(e.kind)
         head: list[Statement] = [Var(result, e.type, number(0) if search else start_of(e.kind, e.type))]
         if e.kind in EXTREMES and self.may_be_of_nothing(e):
-            over = ", ".join(a.index if isinstance(a, Axis) else str(a) for a in e.axes)
+            over = e.over
             if (nothing := nothing_along(extents, nest.positive)) is not None:
                 head.append(If(nothing, (Do(self.nothing(e.kind, over)),)))
         before, lines, conditional, bounded = dict(self.groups), self.lines, self.lazy, dict(self.bounded)

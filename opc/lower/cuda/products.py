@@ -21,11 +21,12 @@ from opc.ir.expr import (
     Read,
     Reduce,
     Select,
+    affines,
     children,
-    free_groups,
     free_indices,
+    free_names,
+    map_affine,
     reductions,
-    rewrite,
     walk,
 )
 from opc.ir.op import Op
@@ -166,7 +167,7 @@ def _gathered(
 ) -> Gathered | None:
     """Return a factor as one that is found by its places, None where it is none."""
     dims = op.operand(stage.assign.target).dims
-    extents = {a.index: a.extent for a in e.axes if isinstance(a, Axis)}
+    extents = e.extents
     terms = frozenset(extents)
     if len(terms) < len(e.axes):
         return None
@@ -202,7 +203,7 @@ def _split(op: Op, stage: NestStage, a: Expr, b: Expr) -> tuple[Split | None, tu
         if isinstance(entry, GroupRef) or not isinstance(extent, Affine) or name not in _names(a) & _names(b):
             continue
         for m, factor in enumerate((a, b)):
-            sizes = {d for i in _affine(factor) for d in _divisors(i, name)}
+            sizes = {d for i in affines(factor) for d in _divisors(i, name)}
             points = next(iter(sizes)) if len(sizes) == 1 else None
             groups = None if points is None else multiples(extent, points, required)
             if points is None or groups is None:
@@ -216,9 +217,9 @@ def _split(op: Op, stage: NestStage, a: Expr, b: Expr) -> tuple[Split | None, tu
 
 def _in_groups(e: Expr, name: str, split: Split) -> Expr:
     """Return a factor whose index, where it is divided by the points of a group, is that of a group and of a point in it."""
-    if not any(d is None or d == split.points for i in _affine(e) for d in _divisors(i, name) if name in i.indices()):
+    if not any(d is None or d == split.points for i in affines(e) for d in _divisors(i, name) if name in i.indices()):
         return e
-    if all(i.index == name or name not in i.indices() for i in _affine(e)):
+    if all(i.index == name or name not in i.indices() for i in affines(e)):
         return e
     return _by_groups(e, name, split)
 
@@ -238,30 +239,7 @@ def _by_groups(e: Expr, name: str, split: Split) -> Expr:
     whole = substitute(e, {name: split.points * Index(split.group) + place})
     known = {Affine.of(FloorDiv(place, split.points)): Affine.of(0), Affine.of(Mod(place, split.points)): place}
 
-    def known_of(a: Affine) -> Affine:
-        found = Affine.of(0)
-        for monomial, c in a.terms:
-            product = Affine.of(c)
-            for atom in monomial:
-                product = product * known.get(Affine.of(atom), Affine.of(atom))
-            found += product
-        return found
-
-    def rule(node: Expr) -> Expr:
-        if isinstance(node, Read):
-            return replace(node, indices=tuple(known_of(i) if isinstance(i, Affine) else i for i in node.indices))
-        return IndexValue(known_of(node.value), node.span) if isinstance(node, IndexValue) else node
-
-    return rewrite(whole, rule)
-
-
-def _affine(e: Expr) -> Iterator[Affine]:
-    """Yield the integers that an expression is made of."""
-    for node in walk(e):
-        if isinstance(node, IndexValue):
-            yield node.value
-        elif isinstance(node, Read):
-            yield from (i for i in node.indices if isinstance(i, Affine))
+    return map_affine(whole, lambda a: a.map_atoms(lambda atom: known.get(Affine.of(atom), Affine.of(atom))))
 
 
 def _divisors(e: Affine, name: str) -> Iterator[Affine | None]:
@@ -347,7 +325,7 @@ def places_of(products: Products, op: Op, stage: NestStage, side: str) -> Mappin
 
 def _names(e: Expr, places: Mapping[str, str] = {}) -> frozenset[str]:  # it is read alone
     """Return the indices and groups of a value; those of places in groups are those of the target's entry."""
-    return frozenset(places.get(name, name) for name in free_indices(e) | free_groups(e))
+    return frozenset(places.get(name, name) for name in free_names(e))
 
 
 def _is_computed(value: Expr, e: Reduce) -> bool:

@@ -55,7 +55,7 @@ Widths: TypeAlias = tuple[tuple[Affine, ...], ...]
 
 def extents_of(e: Reduce) -> tuple[Affine, ...] | None:
     """Return the number of points along each axis of a reduction, None where one depends on another or on an operand."""
-    own = {a.index for a in e.axes if isinstance(a, Axis)}
+    own = set(e.extents)
     if any(isinstance(a, BroadcastAxis) or (isinstance(a, Axis) and a.extent.indices() & own) for a in e.axes):
         return None
     return tuple(
@@ -86,7 +86,7 @@ def terms_that_count(
     found, body = peel(kind, e.body, sizes, bounded, positive)
     steps: dict[str, Mod] = {}
     left: list[Expr] = []
-    own = {a.index for a in e.axes if isinstance(a, Axis)}
+    own = set(e.extents)
     apart = {i for g in found if isinstance(g, Affine) and len(g.indices() & own) > 1 for i in g.indices()}
     for g in found:
         if isinstance(g, Affine):

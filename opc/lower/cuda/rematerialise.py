@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from opc.ir.expr import Axis, Call, Const, Expr, Read, Reduce, Select, free_indices, reads, rewrite, walk
+from opc.ir.expr import Axis, Call, Const, Expr, Read, Reduce, Select, free_indices, outermost, reads, rewrite, walk
 from opc.ir.op import Assign, Op, Operand
-from opc.lower.cuda.rematerialised import outermost, rematerialised_of
+from opc.lower.cuda.rematerialised import rematerialised_of
 from opc.lower.cuda.weigh import is_sum_of_weights, weighed_of, weights_of
 from opc.lower.guards import replace_node
 from opc.lower.heuristics import runs_often
@@ -74,7 +74,7 @@ class _Rule:
         if inner is not None and weighed_of(self.op, replace(stage, assign=inner[1])) is not None:
             return None  # one pass makes all of it
         own = {str(i) for i in s.indices if isinstance(i, str)}
-        columns = {a.index for a in e.axes if isinstance(a, Axis)}
+        columns = set(e.extents)
         for factor, other in ((a, b), (b, a)):
             rows = free_indices(factor) & own - free_indices(other)
             over = free_indices(factor) & columns
@@ -161,7 +161,7 @@ class _Rule:
             s = self._with_reduction(s)
             own, value = {i for i in s.indices if isinstance(i, str)}, s.value
             for e in dict.fromkeys(outermost(s.value)):
-                over = {a.index for a in e.axes if isinstance(a, Axis)}
+                over = set(e.extents)
                 both = [n & (own | over) for n in map(free_indices, reads(e.body)) if n & own and n & over]
                 body = self._made(s, e.body, both[0]) if both else e.body
                 if any(isinstance(r, Reduce) for r in walk(body)):

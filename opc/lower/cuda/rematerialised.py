@@ -5,9 +5,8 @@ See `opc.lower.cuda.rematerialise` for which statements do.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
-from opc.ir.affine import Affine, Index, Symbol
 from opc.ir.dtypes import DType, TypeVar, is_floating
 from opc.ir.expr import (
     Axis,
@@ -20,15 +19,15 @@ from opc.ir.expr import (
     ReduceAxis,
     Select,
     children,
-    free_groups,
     free_indices,
+    free_names,
+    outermost,
     reads,
     walk,
 )
 from opc.ir.op import Op
-from opc.lower.columns import gap
 from opc.lower.cuda.products import steps_of, stored_alike
-from opc.lower.cuda.weigh import are_halves, kinds_of
+from opc.lower.cuda.weigh import Needed, are_halves, kinds_of, needed_where
 from opc.lower.loop_ir import NestStage
 from opc.lower.nests.flat import is_positive
 from opc.records import dataclass
@@ -38,24 +37,6 @@ MOST_PRODUCTS = 2
 """Of how many sums of products a value is made at most."""
 
 _MINUS_INFINITY = float("-inf")
-
-
-@dataclass(frozen=True, slots=True)
-class Needed:
-    """Which columns of a row count: those at which `gap` is not negative. It `rises` with rows, or falls; columns count up to a
-    point, or from it on where it `starts` them. Others add nothing where all elements of the operands `finite` are finite."""
-
-    gap: Affine
-    rises: bool
-    starts: bool
-    finite: tuple[str, ...]
-
-    def bound(self, row: str, column: str, first: Affine, rows: Affine) -> Affine:
-        """Return where columns end, or start, that some of these rows need."""
-        best = first + rows - 1 if self.rises else first
-        ends: Mapping[Symbol, Affine] = {Index(row): best, Index(column): Affine.of(0)}
-        found = self.gap.substitute(ends.get)
-        return found * -1 if self.starts else found + 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,15 +118,6 @@ def _is_scale(e: Call) -> bool:
     return e.fn == "div" or (e.fn == "mul" and isinstance(e.args[1], Read))
 
 
-def outermost(e: Expr) -> Iterator[Reduce]:
-    """Yield the reductions in an expression that stand in no other one."""
-    if isinstance(e, Reduce):
-        yield e
-        return
-    for c in children(e):
-        yield from outermost(c)
-
-
 def _checked(op: Op, stage: NestStage, found: Rematerialised) -> Rematerialised | None:
     """Return what has been found if tiles can make it."""
     extents = [found.column.extent, *(found.term(n).extent for n in range(len(found.products)))]
@@ -185,15 +157,11 @@ def _weighed(e: Reduce, own: list[str], row: int, column: str) -> tuple[Expr, Re
             for value, other in ((a, b), (b, a)):
                 if not isinstance(other, Read) or any(isinstance(r, Reduce) for r in walk(other)):
                     continue
-                names = _names(other) - _names(value)
+                names = free_names(other) - free_names(value)
                 across = [n for n, name in enumerate(own) if name in names]
-                if len(across) == 1 and column in _names(other) and own[row] not in _names(other):
+                if len(across) == 1 and column in free_names(other) and own[row] not in free_names(other):
                     return value, other, across[0]
     return e.body, None, None
-
-
-def _names(e: Expr) -> frozenset[str]:
-    return frozenset(free_indices(e) | free_groups(e))
 
 
 def _stored(op: Op, factors: tuple[tuple[Read, Read], ...], weighed: Read | None) -> TypeVar | DType | None:
@@ -208,18 +176,14 @@ def _needed(op: Op, kind: str, value: Expr, weighed: Read | None, row: str, colu
     0 times what is weighed is 0 where that is finite, which is looked for when the op runs.
     """
     found = _dropped(value, _MINUS_INFINITY if kind == "max" else 0.0)
-    if found is None or (f := gap(found[0])) is None or f.indices() != {row, column}:
-        return None
-    by_row, by_column = f.coefficient(row), f.coefficient(column)
-    rises = None if by_row is None else by_row.constant
-    if not rises or by_column not in (Affine.of(-1), Affine.of(1)):
+    if found is None:
         return None
     finite = (*found[1], *((weighed,) if weighed is not None else ()))
     # What a row's values have in common makes all of them no numbers, or none.
     names = dict.fromkeys(r.operand for r in finite if r is weighed or column in free_indices(r))
     if any(i.optional and i.name in names for i in op.inputs):
         return None
-    return Needed(f, rises > 0, by_column == Affine.of(1), tuple(names))
+    return needed_where(found[0], row, column, tuple(names))
 
 
 def _dropped(e: Expr, nothing: float) -> tuple[Expr, tuple[Read, ...]] | None:

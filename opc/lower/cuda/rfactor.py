@@ -51,7 +51,7 @@ class _Rows(Rfactor):
         if e.kind not in KINDS or isinstance(e.type, Weak) or e.type != e.body.type or has_reduction(e.body):
             return None
         own = {_name(a): a for a in e.axes}
-        extents = (a.extent for a in e.axes if isinstance(a, Axis))
+        extents = e.extents.values()
         if len(own) < 2 or any(isinstance(a, BroadcastAxis) for a in e.axes) or any(x.indices() for x in extents):
             return None
         places = {r: _places(r) for r in reads(e.body)}

@@ -11,25 +11,19 @@ from opc.ir.affine import Affine, Index
 from opc.ir.dtypes import ValueType, Weak
 from opc.ir.expr import Axis, Call, Cast, Expr, GroupRef, IndexValue, Read, Select, children, reads
 from opc.ir.printer import format_assign
-from opc.loops.nodes import Accumulate, Body, Comment, Do, How, If, Kernel, Let, LocalFunction, Loop, Statement, Var, While
+from opc.loops.nodes import Accumulate, Body, Comment, Do, How, If, Kernel, Let, LocalFunction, Loop, Statement, Var
 from opc.loops.schedule import Schedule, Transformation
-from opc.loops.values import Address, Block, Construct, Load, Local, Member, Product, call, compare, number, ref, sum_of, variable
+from opc.loops.values import Address, Construct, Load, Local, Member, Product, call, compare, number, ref, sum_of, variable
 from opc.lower.build.context import NEST, Nest
 from opc.lower.build.reduction import start_of
+from opc.lower.build.scan import first_number, take_terms
 from opc.lower.cuda.points import FlatPoints, place_of, used_places
 from opc.lower.guards import replace_node
-from opc.lower.loop_ir import NestStage
 from opc.lower.nest_plans import ScanPlan
 
 _ROW = "@row"
 
 _Params = tuple[tuple[ValueType, str], ...]
-
-
-def scan_of(stage: NestStage) -> ScanPlan | None:
-    """Return how a stage carries a reduction along an index, None where it does not."""
-    plan = stage.plans[0] if stage.plans else None
-    return plan if isinstance(plan, ScanPlan) else None
 
 
 def scanned_entry(plan: ScanPlan) -> int:
@@ -42,10 +36,8 @@ def first_terms(plan: ScanPlan) -> Affine | None:
     there is one; None where that differs from line to line, or not one term more is taken in at each further point."""
     flat = plan.statement
     size = dict(zip(flat.indices, flat.extents, strict=True))[plan.index]
-    (axis,) = plan.reduction.axes
-    assert isinstance(axis, Axis), "a scan goes along an axis"
     step = 0 if plan.from_here else -1 if plan.descending else 1
-    at_0 = axis.extent - Affine.of(Index(plan.index)) * step
+    at_0 = plan.axis.extent - Affine.of(Index(plan.index)) * step
     if at_0.indices() & set(flat.indices) or any(r.checked for r in reads(flat.value)):
         return None
     return at_0 - size + 1 if plan.from_here else at_0 - (size - 1) if plan.descending else at_0
@@ -53,9 +45,7 @@ def first_terms(plan: ScanPlan) -> Affine | None:
 
 def ahead_of(nest: Nest, plan: ScanPlan) -> Read | None:
     """Return what each term reads whatever it chooses, in steps along its number; None where there is nothing of the kind."""
-    (axis,) = plan.reduction.axes
-    assert isinstance(axis, Axis), "a scan goes along an axis"
-    return _ahead(nest, plan.reduction.body, axis.index)
+    return _ahead(nest, plan.reduction.body, plan.axis.index)
 
 
 def scan_kernel(nest: Nest, plan: ScanPlan) -> Kernel:
@@ -72,28 +62,19 @@ class _DeviceScan(FlatPoints):
 
     def kernel(self) -> Kernel:
         """Return the function."""
-        plan, assign, e = self.plan, self.stage.assign, self.plan.reduction
-        (axis,) = e.axes
-        assert isinstance(axis, Axis), "a scan goes along an axis"
-        index, carried = plan.index, self.nest.fresh({"sum": "total", "prod": "product"}.get(e.kind, e.kind))
+        plan, assign, e, axis = self.plan, self.stage.assign, self.plan.reduction, self.plan.axis
+        index, carried = plan.index, self.nest.fresh_result(e.kind)
         places = self._rows()
-        terms = IndexValue(axis.extent)
-        first, last = (terms, variable(index)) if plan.from_here else (number(0), terms)
         lines, value = self.inside(e.body)
         take: Body = (*lines, Accumulate(Local(carried, e.type), e.kind, value))
-        step = Accumulate(Local(axis.index, Weak.INT), "sum", number(-1 if plan.from_here else 1))
-        left = compare("gt" if plan.from_here else "lt", variable(axis.index), last)
-        body: list[Statement] = []
-        if not plan.nonempty:
-            empty = compare("le", terms, variable(index) if plan.from_here else number(0))
-            body.append(If(empty, (Do(self.nothing(e.kind, axis.index)),)))
+        more = take_terms(plan, take, lambda empty: If(empty, (Do(self.nothing(e.kind, axis.index)),)))
         lines, value = self.inside(replace_node(plan.statement.value, e, Local(carried, e.type)))
-        body += [While(left, (step, *take) if plan.from_here else (*take, step)), *lines, self.stored(self._place(), value)]
+        body = (*more, *lines, self.stored(self._place(), value))
         size = Member("@nest", "size", self.along)
         row: Body = (
             Var(carried, e.type, start_of(e.kind, e.type)),
-            Var(axis.index, Weak.INT, self._start(first, index, size)),
-            Loop(How.SERIAL, index, number(0), size, tuple(body), down=plan.descending),
+            Var(axis.index, Weak.INT, first_number(plan, number(0), size)),
+            Loop(How.SERIAL, index, number(0), size, body, down=plan.descending),
         )
         loop = Loop(How.GRID, _ROW, number(0), Member("@nest", "work"), used_places(places, row))
         schedule = Schedule((Transformation("bind", ("rows to all threads",)), Transformation("scan", (index,))))
@@ -106,22 +87,13 @@ class _DeviceScan(FlatPoints):
         lets = []
         for k, n in enumerate(others):
             behind: list[Expr] = [Member("@nest", "size", m) for m in others[k + 1 :]]
-            after = Product(tuple(behind)) if len(behind) > 1 else behind[0] if behind else number(1)
-            lets.append(Let(indices[n], Weak.INT, call("place_in", variable(_ROW), after, Member("@nest", "size", n))))
+            lets.append(Let(indices[n], Weak.INT, place_of(variable(_ROW), behind, Member("@nest", "size", n))))
         return tuple(lets)
 
     def _place(self) -> Expr:
         """Return where the element of a point is."""
         indices = enumerate(self.plan.statement.indices)
         return sum_of([Product((variable(name), Member("@nest", "after", n))) for n, name in indices])
-
-    def _start(self, first: Expr, index: str, size: Expr) -> Expr:
-        """Return the number of the first term that is taken in, at the first point of a row."""
-        assert isinstance(first, IndexValue), "the number of terms is affine"
-        if index not in first.value.indices():
-            return first
-        at = sum_of([size, number(-1)]) if self.plan.descending else number(0)
-        return Block((Let(index, Weak.INT, at),), first, Weak.INT)
 
 
 class _LineScan(FlatPoints):
@@ -133,9 +105,7 @@ class _LineScan(FlatPoints):
 
     def kernel(self) -> Kernel:
         """Return the function."""
-        plan, e, target = self.plan, self.plan.reduction, self.nest.declared
-        (axis,) = e.axes
-        assert isinstance(axis, Axis), "a scan goes along an axis"
+        plan, e, axis, target = self.plan, self.plan.reduction, self.plan.axis, self.nest.declared
         read = ahead_of(self.nest, plan)
         functions: list[LocalFunction] = []
         body, more, given = e.body, tuple[tuple[ValueType, str], ...](), list[Expr]()
@@ -145,7 +115,7 @@ class _LineScan(FlatPoints):
             body, more = replace_node(e.body, read, Local(element, read.type)), ((read.type, element),)
             given = [Address(read.operand, None), ref(functions[0].name), self._step(axis, read)]
         functions.append(self._function("term", ((Weak.INT, "t"), *more), axis, body, e.type))
-        total = self.nest.fresh({"sum": "total", "prod": "product"}.get(e.kind, e.kind))
+        total = self.nest.fresh_result(e.kind)
         value = replace_node(plan.statement.value, e, Local(total, e.type))
         functions.append(self._function("value", ((Weak.INT, plan.index), (e.type, total)), axis, value, target.type))
         names = [ref(f.name) for f in functions[-2:]]

@@ -22,7 +22,6 @@ from opc.lower.build.context import NEST, Nest
 from opc.lower.build.reduction import start_of
 from opc.lower.cuda.points import FlatPoints, place_of, used_places
 from opc.lower.guards import guard_indices
-from opc.lower.loop_ir import NestStage
 from opc.lower.nest_plans import ScatterPlan
 from opc.lower.nests.scatter import scatter_plan
 from opc.records import replace
@@ -55,12 +54,6 @@ def _is_added(of: ValueType) -> bool:
     """Whether values of a type are computed in one that is added to atomically."""
     kinds = of.dtypes if isinstance(of, TypeVar) else (of,)
     return all(isinstance(d, DType) and (d in _ADDED or (is_floating(d) and d.bits < 32)) for d in kinds)
-
-
-def scatter_of(stage: NestStage) -> ScatterPlan | None:
-    """Return how a stage scatters, None where it does not."""
-    plan = stage.plans[0] if stage.plans else None
-    return plan if isinstance(plan, ScatterPlan) else None
 
 
 def other_entries(plan: ScatterPlan) -> tuple[int, ...]:

@@ -1,17 +1,17 @@
-"""The stages of a device: those of `opc.lower.lower` that are bound to its threads, and statements by themselves elsewhere.
+"""The stages of a device: row stages of `opc.lower.lower` whose loops are bound to threads, and single statements for the rest.
 
-What the CPU keeps in a row of a cache lies in memory between kernels there, in the type that it is computed in.
+Values that the CPU keeps in a cached row between passes are in global memory between kernels here, in the type that they are
+computed in.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from functools import lru_cache
 
 from opc.analysis.needs import outputs_that_need
-from opc.ir.affine import Affine
 from opc.ir.expr import Expr, Read, has_reduction, reads, rewrite, size
-from opc.ir.op import Assign, Group, Op
+from opc.ir.node import cached_by_identity
+from opc.ir.op import Assign, Op
 from opc.ir.recurrence import recurrences
 from opc.ir.verify import VerifyError
 from opc.loops.schedule import Override, active
@@ -24,41 +24,37 @@ from opc.lower.cuda.rfactor import with_sums_of_rows
 from opc.lower.cuda.rows import bound_part
 from opc.lower.cuda.scatters import plan_of, scatters_atomically
 from opc.lower.cuda.weigh import with_weighed_sums
-from opc.lower.loop_ir import GroupLoop, IndexLoop, Loop, NestStage, Program, RowStage, RowStore, Stage, Temporary
-from opc.lower.lower import SpecialisedProgram, lower, lower_segment, lower_steps, relowered
+from opc.lower.loop_ir import (
+    NestStage,
+    Program,
+    RowStage,
+    RowStore,
+    Stage,
+    Temporary,
+    loop_of,
+    read_by,
+    written_by,
+)
+from opc.lower.lower import SpecialisedProgram, lower, lower_segment, lower_steps, relowered, with_own_memory
 from opc.lower.nest_plans import ScanPlan
-from opc.records import dataclass, replace
+from opc.records import replace
 from opc.transform import scalar
-from opc.transform.indices import Namer, bare, index_names, op_names
 from opc.transform.normalize import placed, put
 
 _BRIEF, _LONG = 32, 128
-"""The most nodes that the value of a temporary may have to be made where it is read, and that a statement may grow to by that."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Same:
-    """An op by what it is, not by what it says, as `opc.lower.lower` tells them apart."""
-
-    op: Op
-
-    def __hash__(self) -> int:
-        return id(self.op)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Same) and self.op is other.op
+"""The most nodes of a temporary's value that is recomputed where it is read, and of a statement with such values put into it."""
 
 
 def device_programs(op: Op) -> tuple[SpecialisedProgram, ...]:
     """Return the programs of an op on a device, one for each case of its attributes, as `opc.lower.lower.lower` does."""
-    return _programs(_Same(op), active())
+    return _programs(op, active())
 
 
-@lru_cache(maxsize=256)
-def _programs(same: _Same, overrides: tuple[Override, ...]) -> tuple[SpecialisedProgram, ...]:
-    if recurrences(same.op):
-        return lower_steps(same.op, lambda *segment: _bound(lower_segment(*segment)))
-    return tuple(map(_bound, lower(same.op)))
+@cached_by_identity(256)
+def _programs(op: Op, overrides: tuple[Override, ...]) -> tuple[SpecialisedProgram, ...]:
+    if recurrences(op):
+        return lower_steps(op, lambda *segment: _bound(lower_segment(*segment)))
+    return tuple(map(_bound, lower(op)))
 
 
 def _bound(variant: SpecialisedProgram) -> SpecialisedProgram:
@@ -66,8 +62,8 @@ def _bound(variant: SpecialisedProgram) -> SpecialisedProgram:
 
 
 def _for_device(variant: SpecialisedProgram) -> SpecialisedProgram:
-    """Return a program whose sums over rows and within them are sums of rows, and of these, and whose stages are given what is
-    reduced over points."""
+    """Return a program whose sums over rows and along them are split into a sum along each row and a sum of those, and whose
+    stages read what is reduced over points from memory."""
     op = with_sums_of_rows(variant.case.op, _alone(variant.case.op, variant.program)[0])
     found = variant if op is variant.case.op else relowered(variant, op)
     rows = (s for s in found.program.stages if isinstance(s, RowStage))
@@ -97,7 +93,7 @@ def _on_device(variant: SpecialisedProgram) -> SpecialisedProgram:
         if products_of(op, nest := _nest(variant, assign, stage)) is None and not nest.plans:
             found = _with_values(assign, {name: s for name, s in brief.items() if name not in memory})
             nest = _nest(variant, found, stage) if found is not assign else nest
-        bring((r.operand for r in reads(nest.assign.value)), stage)
+        bring(read_by(nest), stage)
         run(nest)
 
     def bring(names: Iterable[str], stage: Stage) -> None:
@@ -109,7 +105,7 @@ def _on_device(variant: SpecialisedProgram) -> SpecialisedProgram:
         part = bound_part(stage) if isinstance(stage, RowStage) else None
         bound = stage.name in bound_stages
         if part is not None and bound:
-            bring((o.name for o in part.operands if not o.written), stage)
+            bring(read_by(part), stage)
             run(replace(part, once=None))
         for s in op.body:
             own = copies.get(s.target, s.target)
@@ -129,16 +125,13 @@ def _verify(op: Op, stages: list[Stage]) -> None:
     """
     memory = {i.name for i in op.inputs}
     for stage in stages:
-        if isinstance(stage, RowStage):
-            read = set(_read(stage))
-        else:
-            assert isinstance(stage, NestStage), "a device has no other stages"
-            read = {r.operand for r in reads(stage.assign.value)}
+        assert isinstance(stage, RowStage | NestStage), "a device has no other stages"
+        read = set(read_by(stage))
         if read - memory:
             raise VerifyError(f"{stage.name} reads {', '.join(sorted(read - memory))}, which no stage has written")
         if again := memory.intersection(written_by(stage)) - {i.name for i in op.inputs}:
             raise VerifyError(f"{stage.name} writes {', '.join(sorted(again))} again")
-        memory |= set(written_by(stage))
+        memory.update(written_by(stage))
 
 
 def _alone(
@@ -159,7 +152,7 @@ def _alone(
     while True:
         bound = [p for p in parts.values() if p is not None and not found & (_statements(p) - brief.difference(written_by(p)))]
         memory = whole.union(*(written_by(p) for p in bound))
-        kept = {p.name for p in bound if _read(p) <= memory}
+        kept = {p.name for p in bound if memory.issuperset(read_by(p))}
         more = [s for s in rows if s.name not in kept and not _statements(s) <= found]
         if not more:
             return found, frozenset(kept)
@@ -174,7 +167,7 @@ def _reduced(stage: RowStage) -> frozenset[str]:
 
 
 def _is_brief(s: Assign) -> bool:
-    """Whether the value of a temporary is made anew where it is read, which takes a device less time than to read it."""
+    """Whether the value of a temporary is recomputed where it is read, which is cheaper on a device than reading it."""
     return not has_reduction(s.value) and size(s.value) <= _BRIEF and all(map(placed, reads(s.value)))
 
 
@@ -193,39 +186,15 @@ def _with_values(assign: Assign, brief: Mapping[str, Assign]) -> Assign:
     return assign if size(value) > _LONG else assign.with_value(value)
 
 
-def _read(stage: RowStage) -> frozenset[str]:
-    return frozenset(o.name for o in stage.operands if not o.written)
-
-
 def _with_own_memory(op: Op, alone: frozenset[str]) -> tuple[Op, Mapping[str, str]]:
-    """Return the op with a temporary for each output that other statements that run by themselves read, or that is added to
-    atomically, and whose it is.
+    """Return the op with a temporary for each output that is read by other statements of `alone`, or that is added to atomically,
+    and the outputs by their temporaries.
 
-    An output may be missing, and holds what is computed rounded.
+    An output may be absent, and it holds values rounded to its element type.
     """
     read = {r.operand for s in op.body if s.target in alone for r in reads(s.value)}
     read |= {s.target for s in op.body if scatters_atomically(op, s)}
-    namer = Namer(op_names(op) | index_names(op))
-    own = {o.name: replace(o, name=namer.fresh(f"{o.name}_value"), optional=False) for o in op.outputs if o.name in read & alone}
-    if not own:
-        return op, {}
-
-    def rule(e: Expr) -> Expr:
-        return replace(e, operand=own[e.operand].name) if isinstance(e, Read) and e.operand in own else e
-
-    body: list[Assign] = []
-    for s in op.body:
-        if s.target not in alone:
-            body.append(s)
-            continue
-        value = rewrite(s.value, rule)
-        if s.target in own:
-            memory = own[s.target]
-            body.append(replace(s, target=memory.name, value=value))
-            value = Read(memory.name, bare(s.indices), memory.type)
-        body.append(replace(s, value=value))
-    changed = replace(op, body=tuple(body), temporaries=(*op.temporaries, *own.values()))
-    return changed, {o.name: name for name, o in own.items()}
+    return with_own_memory(op, read & alone, alone)
 
 
 def _statements(stage: Stage) -> frozenset[str]:
@@ -255,15 +224,6 @@ def _temporaries(variant: SpecialisedProgram, stages: list[Stage]) -> Iterator[T
             needed = tuple(o.name for o in op.outputs if o.name in needs.get(name, known[name].needed_by))
             yield replace(known[name], stored=True, needed_by=needed)
         else:
-            dims = tuple(map(_loop, op.operand(name).dims))
+            dims = tuple(map(loop_of, op.operand(name).dims))
             declared, needed = op.operand(name), tuple(o.name for o in op.outputs if o.name in needs[name])
             yield Temporary(name, declared.type, dims, needed, copied=declared.copied)
-
-
-def written_by(stage: Stage) -> tuple[str, ...]:
-    """Return what a stage writes."""
-    return tuple(o.name for o in stage.products) if isinstance(stage, RowStage) else (stage.assign.target,)
-
-
-def _loop(dim: Affine | Group) -> Loop:
-    return GroupLoop(dim.name, dim.of) if isinstance(dim, Group) else IndexLoop(str(dim), dim)

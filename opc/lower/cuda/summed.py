@@ -12,17 +12,14 @@ from opc.ir.dtypes import DType, Weak
 from opc.ir.expr import Axis, Call, Cast, Const, Expr, GroupAxis, IndexValue, Reduce, children, free_indices, reads, walk
 from opc.ir.op import Op
 from opc.loops.bind import WORK, share_terms
-from opc.loops.nodes import Accumulate, Body, Do, How, If, Kernel, Let, Loop, Statement, Store, Var
+from opc.loops.nodes import Accumulate, Body, Do, How, If, Kernel, Let, Loop, Var
 from opc.loops.packs import COUNT
 from opc.loops.schedule import Schedule, Transformation
 from opc.loops.values import (
-    Address,
-    Construct,
     Local,
     Member,
     Named,
     Product,
-    StoredType,
     Word,
     call,
     number,
@@ -30,7 +27,7 @@ from opc.loops.values import (
     variable,
 )
 from opc.lower.build.context import NEST, Nest
-from opc.lower.cuda.packed import PackedPoints, along, always_packed
+from opc.lower.cuda.packed import PackedPoints, always_packed
 from opc.lower.cuda.points import point_kernel, used_places
 from opc.lower.guards import replace_node
 from opc.lower.heuristics import runs_often
@@ -85,33 +82,16 @@ class PackedSums(PackedPoints):
 
     def loop(self) -> Body:
         """Return how many columns a pack has, and the loop."""
-        nest, target = self.nest, self.nest.declared
-        first, lane, own = variable(self.first), variable(self.lane), self.nest.fresh("own")
-        entries = self.stage.assign.indices
-        found = self.places({n: call("entry_place", NEST, first, number(n)) for n in range(len(entries))})
-        places = tuple(replace(p, name=self.start) if p.name == self.index else p for p in found)
+        lane, own = variable(self.lane), self.nest.fresh("own")
+        places = self.starts()
         value = self.value(self.stage.assign.value)
-        made = nest.fresh(f"{target.name}_pack")
-        point = sum_of([first, lane])
-        at = Address(target.name, first)
-        store: Body = (
-            Var(made, Named("auto"), call("new_points", at, types=(COUNT,))),
-            self._each((*self.lanes, Store(Local(made, target.type, lane), Construct(target.type, value)))),
-            Do(call("store_points", at, Local(made, target.type), types=(COUNT,))),
-        )
-        total = Local(self.total, self.type, lane)
-        keep = self._each((Do(call("keep_terms", NEST, variable(WORK), point, total, types=(self.type,))),))
-        body: Body = (*self.lines, If(call("is_part", NEST, type=DType.BOOL), (keep,), store))
-        types = tuple(StoredType(self.op.operand(name).type, name) for name in along(nest, self.entry))
+        point, total = sum_of([variable(self.first), lane]), Local(self.total, self.type, lane)
+        keep = self.each((Do(call("keep_terms", NEST, variable(WORK), point, total, types=(self.type,))),))
+        part = If(call("is_part", NEST, type=DType.BOOL), (keep,), self.stored_pack(self.lanes, value))
         head = Let(own, Weak.INT, call("point_of", NEST, variable(WORK)))
         begin = Let(self.first, Weak.INT, Product((variable(own), Word(COUNT))))
-        return (
-            Let(f"@{COUNT}", Named("constexpr int"), call("count_packed", types=types)),
-            Loop(How.TEAMS, WORK, number(0), Member("@nest", "packed"), (head, begin, *used_places(places, body))),
-        )
-
-    def _each(self, body: Body) -> Statement:
-        return Loop(How.UNROLLED, self.lane, number(0), Word(COUNT), body)
+        body = (head, begin, *used_places(places, (*self.lines, part)))
+        return self.count(), Loop(How.TEAMS, WORK, number(0), Member("@nest", "packed"), body)
 
     def reduction(self, e: Reduce) -> Expr:
         """As `PointLoops` says: a total for each column."""
@@ -123,8 +103,7 @@ class PackedSums(PackedPoints):
         loop = self.loop_over(axis)
         value = self.value(e.body)
         each = Accumulate(Local(self.total, e.type, variable(self.lane)), e.kind, value)
-        own = Let(self.index, Weak.INT, sum_of([variable(self.start), variable(self.lane)]))
-        inner = (*self.ahead, self._each(used_places((own,), (*self.lines, each))))
+        inner = (*self.ahead, self.each((*self.lines, each)))
         self.groups, self.lines, self.ahead = groups, lines, []
         zeros = Var(self.total, Named("auto"), call("no_terms", types=(e.type, COUNT)))
         self.lines += [zeros, *share_terms((replace(loop, body=inner),), {}, 1)]

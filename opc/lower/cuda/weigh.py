@@ -8,7 +8,7 @@ maximum is found. The rule looks at what a statement says and asks for no op by 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from opc.ir.affine import Affine, Index, Symbol
 from opc.ir.dtypes import DType, TypeVar, ValueType, is_floating
@@ -22,8 +22,9 @@ from opc.ir.expr import (
     Reduce,
     Select,
     children,
-    free_groups,
     free_indices,
+    free_names,
+    outermost,
     reads,
     reductions,
     with_children,
@@ -32,8 +33,7 @@ from opc.ir.op import Assign, Op
 from opc.loops.values import computed_as
 from opc.lower.columns import gap
 from opc.lower.cuda.products import HALVES, products_of, steps_of, stored_alike
-from opc.lower.loop_ir import NestStage, Program, Stage
-from opc.lower.memory import read_by, written_by
+from opc.lower.loop_ir import NestStage, Program, Stage, read_by, written_by
 from opc.lower.nests.flat import is_positive
 from opc.records import dataclass, replace
 from opc.transform.indices import substitute
@@ -44,10 +44,32 @@ _MINUS_INFINITY = float("-inf")
 
 @dataclass(frozen=True, slots=True)
 class Needed:
-    """Which columns of a row count: those at which `gap` is not negative. It `rises` with rows, or falls."""
+    """Which columns of a row count: those at which `gap` is not negative. It `rises` with rows, or falls; columns count up to a
+    point, or from it on where it `starts` them. Others add nothing where all elements of the operands `finite` are finite."""
 
     gap: Affine
     rises: bool
+    starts: bool
+    finite: tuple[str, ...]
+
+    def bound(self, row: str, column: str, first: Affine, rows: Affine) -> Affine:
+        """Return where columns end, or start, that some of these rows need."""
+        best = first + rows - 1 if self.rises else first
+        ends: Mapping[Symbol, Affine] = {Index(row): best, Index(column): Affine.of(0)}
+        found = self.gap.substitute(ends.get)
+        return found * -1 if self.starts else found + 1
+
+
+def needed_where(condition: Expr, row: str, column: str, finite: tuple[str, ...]) -> Needed | None:
+    """Return which columns of a row count where a condition drops the others, None where it is not of these two alone."""
+    f = gap(condition)
+    if f is None or f.indices() != {row, column}:
+        return None
+    by_row, by_column = f.coefficient(row), f.coefficient(column)
+    rises = None if by_row is None else by_row.constant
+    if not rises or by_column not in (Affine.of(-1), Affine.of(1)):
+        return None
+    return Needed(f, rises > 0, by_column == Affine.of(1), finite)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +171,7 @@ def weighed_of(op: Op, stage: NestStage) -> Weighed | None:
         for read, names in ((factors[0], (own[0], term.index)), (factors[1], (own[1], term.index)), (weighed, (own[2], own[1])))
     ):
         return None
-    others = list(_outermost(value, e))
+    others = [r for r in outermost(value) if r != e]
     sums = tuple(r for r in others if _sums_weights(r, weight, axis))
     maxima = tuple(r for r in others if _is_same(r, greatest))
     if len(sums) + len(maxima) != len(others) or own[2] in free_indices(score):
@@ -212,30 +234,15 @@ def _sides(
     indices: tuple[str | GroupRef, ...], factors: tuple[Read, Read], weighed: Read, axis: Axis
 ) -> tuple[tuple[Read, Read], int, int] | None:
     """Return the factors, that of rows first, and which entries of the target are that of rows and that across."""
-    left, right = factors if axis.index not in _names(factors[0]) else factors[::-1]
-    if axis.index in _names(left) or axis.index not in _names(right) or axis.index not in _names(weighed):
+    left, right = factors if axis.index not in free_names(factors[0]) else factors[::-1]
+    if axis.index in free_names(left) or axis.index not in free_names(right) or axis.index not in free_names(weighed):
         return None
     own = [i if isinstance(i, str) else i.name for i in indices]
-    rows = [n for n, name in enumerate(own) if name in _names(left) - _names(right) - _names(weighed)]
-    acrosses = [n for n, name in enumerate(own) if name in _names(weighed) - _names(left) - _names(right)]
+    rows = [n for n, name in enumerate(own) if name in free_names(left) - free_names(right) - free_names(weighed)]
+    acrosses = [n for n, name in enumerate(own) if name in free_names(weighed) - free_names(left) - free_names(right)]
     if len(rows) != 1 or len(acrosses) != 1 or not all(isinstance(indices[n], str) for n in (*rows, *acrosses)):
         return None
     return (left, right), rows[0], acrosses[0]
-
-
-def _names(e: Expr) -> frozenset[str]:
-    return frozenset(free_indices(e) | free_groups(e))
-
-
-def _outermost(e: Expr, but: Reduce) -> Iterator[Reduce]:
-    """Yield the reductions in an expression that stand in no other one."""
-    if e == but:
-        return
-    if isinstance(e, Reduce):
-        yield e
-        return
-    for c in children(e):
-        yield from _outermost(c, but)
 
 
 def _needed(op: Op, score: Expr, row: str, axis: Axis, weighed: Read) -> Needed | None:
@@ -245,20 +252,10 @@ def _needed(op: Op, score: Expr, row: str, axis: Axis, weighed: Read) -> Needed 
     """
     if not isinstance(score, Select) or not isinstance(score.other, Const) or score.other.value != _MINUS_INFINITY:
         return None
-    if all(i.name != weighed.operand or i.optional for i in op.inputs) or (f := gap(score.cond)) is None:
+    if all(i.name != weighed.operand or i.optional for i in op.inputs):
         return None
-    times = f.coefficient(row)
-    rises = None if times is None else times.constant
-    if f.indices() != {row, axis.index} or f.coefficient(axis.index) != Affine.of(-1) or not rises:
-        return None
-    return Needed(f, rises > 0)
-
-
-def columns_needed(weighed: Needed, row: str, column: str, first: Affine, rows: Affine) -> Affine:
-    """Return how many columns are needed in some rows, from the first on."""
-    last = first + rows - 1 if weighed.rises else first
-    ends: Mapping[Symbol, Affine] = {Index(row): last, Index(column): Affine.of(0)}
-    return weighed.gap.substitute(ends.get) + 1
+    found = needed_where(score.cond, row, axis.index, (weighed.operand,))
+    return None if found is None or found.starts else found
 
 
 def lies_along(read: Read, index: str) -> bool:

@@ -14,7 +14,7 @@ from opc.loops.values import Construct, Local, Member, Named, StoredType, call, 
 from opc.lower.build.context import NEST, Nest
 from opc.lower.cuda.products import HALVES
 from opc.lower.cuda.tiles import DeviceTiles, replaced
-from opc.lower.cuda.weigh import Weighed, columns_needed, lies_along
+from opc.lower.cuda.weigh import Weighed, lies_along
 
 SHAPES = ("64 x 64 x 64", "64 x 64 x 128", "128 x 64 x 64", "128 x 64 x 128")
 """Rows, columns and elements across of the tiles that kernels may have, as the runtime's `shape_of_weights` has them: two of
@@ -111,5 +111,5 @@ class _DeviceWeights(DeviceTiles):
         count: Expr = Member("@nest", "columns")
         if w.needed is not None:
             places = Affine.of(Index(first)), Affine.of(Index(rows))
-            count = IndexValue(columns_needed(w.needed, self.row, w.column.index, *places))
+            count = IndexValue(w.needed.bound(self.row, w.column.index, *places))
         return self.made("needed", ((Weak.INT, first), (Weak.INT, rows)), (), count)

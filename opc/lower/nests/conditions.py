@@ -19,7 +19,6 @@ from opc.ir.expr import (
     CHOICE,
     PADDING,
     READ,
-    Axis,
     Call,
     Const,
     Expr,
@@ -75,8 +74,8 @@ class _Simplifier:
             return e if (cond, then, other) == children(e) else replace(e, cond=cond, then=then, other=other)
         if isinstance(e, Reduce):
             # An index of the reduction hides one of its name outside.
-            own = {a.index for a in e.axes if isinstance(a, Axis)} | {a.name for a in e.axes if isinstance(a, GroupAxis)}
-            ranges = {**{n: r for n, r in ranges.items() if n not in own}, **_extents(e)}
+            own = set(e.extents) | {a.name for a in e.axes if isinstance(a, GroupAxis)}
+            ranges = {**{n: r for n, r in ranges.items() if n not in own}, **e.extents}
             facts = tuple((c, holds) for c, holds in facts if not own & free_indices(c))
         new = with_children(e, tuple(self.simplified(c, ranges, facts) for c in children(e)))
         if isinstance(new, Read) and new.pad is not None and self._is_inside(new, ranges, facts):
@@ -126,10 +125,6 @@ class _Simplifier:
             if not all(self.nonnegative(f, ranges, facts) for f in (index, size - 1 - index)):
                 return False
         return True
-
-
-def _extents(e: Reduce) -> dict[str, Affine]:
-    return {a.index: a.extent for a in e.axes if isinstance(a, Axis)}
 
 
 def _parts(c: Expr, holds: bool) -> Conditions:

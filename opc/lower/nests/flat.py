@@ -7,12 +7,13 @@ or none, with each reduction vectorised along one of its own axes. What fits nei
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from opc.analysis.bounds.checker import knowledge_of
 from opc.analysis.bounds.prover import Prover
+from opc.analysis.bounds.quotients import every_division
 from opc.analysis.runs import bound_on
-from opc.ir.affine import Affine, AttrInt, Dim, FloorDiv, GroupSize, Index, Minimum, Mod
+from opc.ir.affine import Affine, Atom, AttrInt, Dim, FloorDiv, GroupSize, Index, Minimum, Mod
 from opc.ir.expr import (
     GROUP,
     SEARCHES,
@@ -25,6 +26,7 @@ from opc.ir.expr import (
     IndexValue,
     Read,
     Reduce,
+    affines,
     children,
     free_indices,
     has_reduction,
@@ -146,11 +148,8 @@ def has_long_reductions(op: Op, e: Expr) -> bool:
 
 def _runs(op: Op, e: Reduce, axis: str, index: str) -> bool:
     """Whether data says where a reduction along an axis begins or ends, and says another thing at each place of an index."""
-
-    def sizes(name: str) -> tuple[Affine, ...]:
-        return tuple(d if isinstance(d, Affine) else Affine.of(GroupSize(d.name)) for d in op.operand(name).dims)
-
-    found, _ = peel(e.kind.removeprefix("arg"), e.body, sizes, {}, lambda size: is_positive(op, size))
+    kind = e.kind.removeprefix("arg")
+    found, _ = peel(kind, e.body, lambda name: op.operand(name).sizes, {}, lambda size: is_positive(op, size))
     bounds = (bound_on(g, axis) for g in found)
     return any(b is not None and index in free_indices(b.value) for b in bounds)
 
@@ -218,34 +217,12 @@ def _shrinks(size: Affine, dim: Dim) -> bool:
     return False
 
 
-def affines(e: Expr) -> Iterator[Affine]:
-    """Yield every affine expression in `e`: indices, values of indices, extents."""
-    for node in walk(e):
-        match node:
-            case IndexValue():
-                yield node.value
-            case Read():
-                yield from (i for i in node.indices if isinstance(i, Affine))
-            case Reduce():
-                yield from (a.extent for a in node.axes if isinstance(a, Axis))
-
-
-def divisions(a: Affine) -> Iterator[FloorDiv | Mod]:
-    """Yield the divisions in an affine expression, outermost first."""
-    for monomial, _ in a.terms:
-        for atom in monomial:
-            if isinstance(atom, FloorDiv | Mod):
-                yield atom
-                yield from divisions(atom.numerator)
-                yield from divisions(atom.denominator)
-
-
 def period(op: Op, e: Expr, vector_axis: str) -> Affine | None:
     """Return the one divisor by which the index of the vector axis is divided in `e`, so that lanes that far apart are alike;
     else None."""
     found: set[Affine] = set()
     for a in affines(e):
-        for d in divisions(a):
+        for d in every_division(a):
             if vector_axis in d.denominator.indices() or (
                 d.numerator.coefficient(vector_axis) is None and vector_axis in d.numerator.indices()
             ):
@@ -261,22 +238,19 @@ def period(op: Op, e: Expr, vector_axis: str) -> Affine | None:
 def quotients_alone(e: Expr, vector_axis: str) -> bool:
     """Whether `e` asks of the index of the vector axis, beside itself, only how often a divisor goes into it: lanes are alike in
     runs then."""
-    found = (d for a in affines(e) for d in divisions(a) if vector_axis in d.numerator.indices())
+    found = (d for a in affines(e) for d in every_division(a) if vector_axis in d.numerator.indices())
     return all(isinstance(d, FloorDiv) and d.numerator == Affine.of(Index(vector_axis)) for d in found)
 
 
 def in_run(a: Affine, vector_axis: str, divisor: Affine, run: Affine, place: Affine) -> Affine:
     """Return `a` at the lane `place`, which is one of the run with the number `run` of `divisor` lanes each."""
-    total = Affine.of(0)
-    for monomial, coefficient in a.terms:
-        product = Affine.of(coefficient)
-        for atom in monomial:
-            if isinstance(atom, FloorDiv) and atom.denominator == divisor and vector_axis in atom.numerator.indices():
-                product = product * run
-            else:
-                product = product * Affine.of(atom).substitute(lambda s: place if s == Index(vector_axis) else None)
-        total = total + product
-    return total
+
+    def change(atom: Atom) -> Affine:
+        if isinstance(atom, FloorDiv) and atom.denominator == divisor and vector_axis in atom.numerator.indices():
+            return run
+        return Affine.of(atom).at(vector_axis, place)
+
+    return a.map_atoms(change)
 
 
 @remembered_each("_positive")
@@ -292,18 +266,14 @@ def in_phase(a: Affine, vector_axis: str, divisor: Affine, position: Affine, pha
     """Return `a` at lane `divisor * position + phase`, with divisions by the divisor worked out."""
 
     def moved(e: Affine, value: Affine) -> Affine:
-        return e.substitute(lambda s: value if s == Index(vector_axis) else None)
+        return e.at(vector_axis, value)
 
-    total = Affine.of(0)
-    for monomial, coefficient in a.terms:
-        product = Affine.of(coefficient)
-        for atom in monomial:
-            if isinstance(atom, FloorDiv | Mod) and atom.denominator == divisor and vector_axis in atom.numerator.indices():
-                step = atom.numerator.coefficient(vector_axis)
-                assert step is not None, "the numerator is affine in the vector axis"
-                rest = moved(atom.numerator, phase)
-                product = product * (step * position + rest // divisor if isinstance(atom, FloorDiv) else rest % divisor)
-            else:
-                product = product * moved(Affine.of(atom), divisor * position + phase)
-        total = total + product
-    return total
+    def change(atom: Atom) -> Affine:
+        if not isinstance(atom, FloorDiv | Mod) or atom.denominator != divisor or vector_axis not in atom.numerator.indices():
+            return moved(Affine.of(atom), divisor * position + phase)
+        step = atom.numerator.coefficient(vector_axis)
+        assert step is not None, "the numerator is affine in the vector axis"
+        rest = moved(atom.numerator, phase)
+        return step * position + rest // divisor if isinstance(atom, FloorDiv) else rest % divisor
+
+    return a.map_atoms(change)

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from opc.ir.affine import Affine, GroupSize, Index
+from opc.analysis.bounds.quotients import every_division
+from opc.ir.affine import Affine, Index
 from opc.ir.expr import (
     Axis,
     Call,
@@ -30,7 +31,6 @@ from opc.ir.expr import (
 from opc.ir.op import Op
 from opc.lower.guards import is_known_inside
 from opc.lower.nest_plans import Flat
-from opc.lower.nests.flat import divisions
 
 MAX_GATHERS = 16
 """A unit of work has rows for so many indices."""
@@ -47,14 +47,9 @@ def is_looked_up(op: Op, e: Read, vector_axis: str) -> bool:
     return not any(i.optional for i in op.inputs if i.name in {e.operand, *(r.operand for x in computed for r in reads(x))})
 
 
-def sizes_of(op: Op, operand: str) -> tuple[Affine, ...]:
-    """Return the size of each entry of an operand's shape."""
-    return tuple(d if isinstance(d, Affine) else Affine.of(GroupSize(d.name)) for d in op.operand(operand).dims)
-
-
 def gathered_entries(op: Op, e: Read, vector_axis: str, bounded: Mapping[Affine, Affine]) -> tuple[int, ...]:
     """Return the entries of a read that make its index in a row: all that change along the vector axis or must be tested."""
-    sizes = sizes_of(op, e.operand)
+    sizes = op.operand(e.operand).sizes
     return tuple(n for n, i in enumerate(e.indices) if vector_axis in indices_of(i) or is_tested(e, n, sizes, bounded))
 
 
@@ -96,10 +91,10 @@ def _is_found_anyhow(op: Op, e: Read, bounded: Mapping[Affine, Affine]) -> bool:
     affine = [i for r in (e, *inner) for i in r.indices if isinstance(i, Affine)]
     numbers = [n.value for i in computed for n in walk(i) if isinstance(n, IndexValue)]
     if any(r.checked for r in (e, *inner)) or any(
-        d.denominator.constant is None for i in (*affine, *numbers) for d in divisions(i)
+        d.denominator.constant is None for i in (*affine, *numbers) for d in every_division(i)
     ):
         return False
-    return all(r.pad is not None or is_known_inside(r, sizes_of(op, r.operand), bounded) for r in inner)
+    return all(r.pad is not None or is_known_inside(r, op.operand(r.operand).sizes, bounded) for r in inner)
 
 
 def bounds_of(flat: Flat) -> dict[Affine, Affine]:

@@ -11,7 +11,6 @@ from opc.ir.dtypes import DType, Weak, candidates
 from opc.ir.expr import Call, Cast, Const, Expr, GroupRef, IndexValue, Read, Select, children, free_indices, with_children
 from opc.ir.op import Op
 from opc.lower.guards import conjuncts
-from opc.lower.nests.gather_indices import sizes_of
 from opc.records import replace
 from opc.transform.scalar import negation
 
@@ -41,7 +40,7 @@ def with_padded_reads(op: Op, e: Expr, vector_axis: str) -> Expr:
 
 def _inside(op: Op, read: Read, entry: int, place: Expr) -> tuple[Expr, Expr]:
     """Return the conditions under which a computed place is inside of its axis."""
-    size = sizes_of(op, read.operand)[entry]
+    size = op.operand(read.operand).sizes[entry]
     zero, end = Const(0, Weak.INT), IndexValue(size)
     return Call("ge", (_narrow(place), zero), DType.BOOL), Call("lt", (_narrow(place), end), DType.BOOL)
 

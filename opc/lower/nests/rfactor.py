@@ -104,9 +104,9 @@ def entry(a: ReduceAxis) -> str | GroupRef:
 
 def _varies(op: Op, e: Reduce) -> bool:
     """Whether the step that a recurrence is at tells an extent of a reduction: its parts have no memory ahead of the steps."""
-    operands = (*op.inputs, *op.outputs, *op.temporaries)
+    operands = op.operands
     told = {Dim(name) for name, _ in op.dims} | {a for o in operands for d in o.dims if isinstance(d, Affine) for a in d.atoms()}
-    extents = (a.extent for a in e.axes if isinstance(a, Axis))
+    extents = e.extents.values()
     return any(isinstance(atom, Dim) and atom not in told for extent in extents for atom in extent.atoms())
 
 

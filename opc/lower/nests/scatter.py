@@ -12,6 +12,7 @@ from functools import reduce
 from itertools import takewhile
 
 from opc.analysis.bounds.inside import ReadsInside
+from opc.analysis.bounds.quotients import every_division
 from opc.analysis.patterns import conjunction
 from opc.analysis.value_types import affine_of
 from opc.ir.affine import Affine
@@ -28,6 +29,7 @@ from opc.ir.expr import (
     Read,
     Reduce,
     Select,
+    affines,
     children,
     free_groups,
     free_indices,
@@ -44,7 +46,7 @@ from opc.ir.rules import converted
 from opc.lower.alone import of_statement
 from opc.lower.guards import Guard, disjuncts, guards
 from opc.lower.nest_plans import Flat, ScatterPlan
-from opc.lower.nests.flat import affines, divisions, flat_statement, is_positive
+from opc.lower.nests.flat import flat_statement, is_positive
 from opc.lower.nests.runs import is_scatter_of_runs
 from opc.lower.nests.terms import conditions_of, under_invariants, whole_sum
 from opc.records import replace
@@ -91,7 +93,7 @@ def flat_scatter(op: Op, flat: Flat) -> ScatterPlan | None:
 def _places(op: Op, e: Reduce, targets: tuple[str, ...]) -> tuple[tuple[tuple[str, Expr], ...], tuple[Guard, ...], Expr] | None:
     """Return the computed index of each target index that conditions of a sum fix, the other conditions, and the term."""
     conditions, body = conditions_of(e.body)
-    own = {a.index for a in e.axes if isinstance(a, Axis)}
+    own = set(e.extents)
     scatter_indices: dict[str, Expr] = {}
     rest: list[Expr] = []
     # What may refuse the call is asked before whatever follows it, for all indices.
@@ -118,7 +120,7 @@ def _places(op: Op, e: Reduce, targets: tuple[str, ...]) -> tuple[tuple[tuple[st
 
 def _is_computed(position: Expr) -> bool:
     """Whether an index is found by data or by a division, so that no term can be solved for."""
-    return any(isinstance(n, Read) for n in walk(position)) or any(True for a in affines(position) for _ in divisions(a))
+    return any(isinstance(n, Read) for n in walk(position)) or any(True for a in affines(position) for _ in every_division(a))
 
 
 def equalities(c: Expr) -> Iterator[tuple[str, Expr]]:
@@ -235,7 +237,7 @@ def _as_read(e: Expr) -> Expr:
     for axis in e.axes:
         if not isinstance(axis, Axis) or any(isinstance(a, Axis) and axis.index in a.extent.indices() for a in e.axes):
             continue
-        bound = {a.index for a in e.axes if isinstance(a, Axis)} - {axis.index}
+        bound = set(e.extents) - {axis.index}
         for n, c in enumerate(conditions):
             choices = disjuncts(c)
             # An index may be looked up only where the conditions before say so.

@@ -12,7 +12,7 @@ from opc.ir.op import Op
 from opc.lower.guards import is_known_inside
 from opc.lower.nest_plans import ScatterPlan
 from opc.lower.nests.flat import is_short
-from opc.lower.nests.gather_indices import bounds_of, sizes_of
+from opc.lower.nests.gather_indices import bounds_of
 from opc.records import replace
 
 
@@ -43,5 +43,5 @@ def _is_safe(op: Op, plan: ScatterPlan, e: Expr) -> bool:
     found = list(reads(e))
     plain = all(isinstance(i, Affine) for r in found for i in r.indices)
     return plain and all(
-        r.operand not in optional and not r.checked and is_known_inside(r, sizes_of(op, r.operand), bounded) for r in found
+        r.operand not in optional and not r.checked and is_known_inside(r, op.operand(r.operand).sizes, bounded) for r in found
     )

@@ -6,12 +6,12 @@ in rows, so it adds up each row while that is in cache. What nothing else reads 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from opc.ir.dtypes import DType, Weak, candidates
-from opc.ir.expr import Read, has_reduction, reads
+from opc.ir.expr import Read, has_reduction
 from opc.ir.op import Op
-from opc.lower.loop_ir import ContractionStage, NestStage, Program, RowStage, RowStore, Stage, Temporary
+from opc.lower.loop_ir import NestStage, Program, RowStage, RowStore, Stage, Temporary, read_by
 from opc.lower.nest_plans import VectorPlan
 from opc.lower.nests.flat import period
 from opc.records import replace
@@ -38,7 +38,7 @@ def with_sums_in_nests(op: Op, program: Program) -> Program:
             stages.append(s)
     if not sums:
         return program
-    gone = sums.keys() - {name for s in stages for name in _read(s)}
+    gone = sums.keys() - {name for s in stages for name in read_by(s)}
     for n, s in enumerate(stages):
         if isinstance(s, NestStage) and s.assign.target in sums:
             stages[n] = replace(s, sum=sums[s.assign.target], stored=s.assign.target not in gone)
@@ -72,15 +72,3 @@ def _sums(s: RowStage, memory: Mapping[str, Temporary]) -> dict[str, str]:
                 return {}
             found[name] = a.name
     return found
-
-
-def _read(s: Stage) -> Iterator[str]:
-    """Yield the operands that a stage reads."""
-    match s:
-        case RowStage():
-            yield from (o.name for o in s.operands if not o.written)
-        case ContractionStage():
-            yield from (o.name for o in s.epilogue.operands if not o.written)
-            yield from (r.operand for r in reads(s.assign.value))
-        case _:
-            yield from (r.operand for r in reads(s.assign.value))

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
+from opc.analysis.bounds.quotients import every_division
 from opc.ir.affine import Affine, Index
 from opc.ir.dtypes import DType, ElementType, Weak, is_floating
 from opc.ir.expr import (
@@ -18,7 +19,6 @@ from opc.ir.expr import (
     INDEX,
     POSITION,
     REDUCTION,
-    Axis,
     Call,
     Cast,
     Expr,
@@ -26,6 +26,7 @@ from opc.ir.expr import (
     Read,
     Reduce,
     Select,
+    affines,
     children,
     free_indices,
     reads,
@@ -39,8 +40,7 @@ from opc.ir.op import Assign, Op, Operand
 from opc.lower.contractions.contraction import contraction_stage
 from opc.lower.guards import is_known_inside
 from opc.lower.nest_plans import ScatterPlan, VectorPlan
-from opc.lower.nests.flat import affines, divisions, is_positive, is_short
-from opc.lower.nests.gather_indices import sizes_of
+from opc.lower.nests.flat import is_positive, is_short
 from opc.lower.statement import lower_statement
 from opc.records import replace
 from opc.transform.indices import Namer, index_names, op_names
@@ -105,7 +105,7 @@ class _Tables:
         if self._is_table(e, axes):
             return self._read(e, axes)
         if isinstance(e, Reduce):
-            axes = {**axes, **{a.index: a.extent for a in e.axes if isinstance(a, Axis)}}
+            axes = {**axes, **e.extents}
         return with_children(e, tuple(self.replaced(c, axes) for c in children(e)))
 
     def with_index_tables(self, e: Expr, axes: Mapping[str, Affine]) -> Expr:
@@ -114,7 +114,7 @@ class _Tables:
             extents = {**self.extents, **axes}
             return self._table(e, {n: extents[n] for n in extents if n in free_indices(e)}, DType.INT64)
         if isinstance(e, Reduce):
-            axes = {**axes, **{a.index: a.extent for a in e.axes if isinstance(a, Axis)}}
+            axes = {**axes, **e.extents}
         return with_children(e, tuple(self.with_index_tables(c, axes) for c in children(e)))
 
     def has_dear_values(self) -> bool:
@@ -152,7 +152,7 @@ class _Tables:
         if not found or any(r.operand in optional or r.operand == self.s.target for r in found):
             return False
         bounded = {Affine.of(Index(n)): x for n, x in self.extents.items()}
-        inside = all(is_known_inside(r, sizes_of(self.op, r.operand), bounded) for r in found)
+        inside = all(is_known_inside(r, self.op.operand(r.operand).sizes, bounded) for r in found)
         return inside and all(_is_safe(self.op, n) for n in walk(e))
 
     def _is_index(self, e: Expr, axes: Mapping[str, Affine]) -> bool:
@@ -167,7 +167,7 @@ class _Tables:
         bounded = {Affine.of(Index(n)): x for n, x in (self.extents | dict(axes)).items()}
         optional = {i.name for i in self.op.inputs if i.optional}
         found = list(reads(e))
-        return all(r.operand not in optional and is_known_inside(r, sizes_of(self.op, r.operand), bounded) for r in found)
+        return all(r.operand not in optional and is_known_inside(r, self.op.operand(r.operand).sizes, bounded) for r in found)
 
     def _is_table(self, e: Expr, axes: Mapping[str, Affine]) -> bool:
         if not isinstance(e, Call | Select | Cast) or not is_floating(e.type):
@@ -210,7 +210,7 @@ def _is_safe(op: Op, e: Expr) -> bool:
     """Whether a part of a value may also be computed where the value is not used: no divisor of integers is 0."""
     if isinstance(e, Call) and e.fn in ("floordiv", "mod") and not is_floating(e.type):
         return False
-    return all(is_positive(op, d.denominator) for a in affines(e) for d in divisions(a))
+    return all(is_positive(op, d.denominator) for a in affines(e) for d in every_division(a))
 
 
 def _stored(e: Expr) -> ElementType:

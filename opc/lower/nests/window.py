@@ -14,7 +14,7 @@ from opc.ir.expr import Axis, Call, Expr, IndexValue, Read, Reduce, free_indices
 from opc.ir.op import Op
 from opc.lower.nest_plans import ScatterPlan, WindowSearch
 from opc.lower.nests.flat import is_positive
-from opc.lower.nests.gather_indices import bounds_of, sizes_of
+from opc.lower.nests.gather_indices import bounds_of
 from opc.lower.nests.search import searches
 from opc.lower.nests.windowed import Facts, row_window
 
@@ -51,7 +51,7 @@ def _is_plain(op: Op, plan: ScatterPlan, search: Reduce, body: Read, vector_axis
     """Whether the search is one over the windows of a row of an input, all of whose other indices the target has too."""
     bounded = bounds_of(plan.statement)
     found = row_window(
-        op, search, vector_axis, Facts(lambda name: sizes_of(op, name), bounded, lambda size: is_positive(op, size))
+        op, search, vector_axis, Facts(lambda name: op.operand(name).sizes, bounded, lambda size: is_positive(op, size))
     )
     if found is None or not all(is_positive(op, a.axis.extent) for a in found.axes):
         return False
@@ -59,7 +59,7 @@ def _is_plain(op: Op, plan: ScatterPlan, search: Reduce, body: Read, vector_axis
     if any(not isinstance(i, Affine) for r in others for i in r.indices):
         return False
     moving = {vector_axis, *(a.axis.index for a in found.axes)}
-    scatter_indices = zip(body.indices, sizes_of(op, body.operand), strict=True)
+    scatter_indices = zip(body.indices, op.operand(body.operand).sizes, strict=True)
     alike = all(isinstance(i, Affine) and (i.indices() & moving or bounded.get(i) == size) for i, size in scatter_indices)
     return alike and not any(i.optional and i.name == body.operand for i in op.inputs)
 

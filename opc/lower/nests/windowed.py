@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Literal, TypeAlias
 
 from opc.analysis.value_types import affine_of
-from opc.ir.affine import Affine, FloorDiv, Index, Mod
+from opc.ir.affine import Affine, Atom, FloorDiv, Index, Mod
 from opc.ir.dtypes import is_floating
 from opc.ir.expr import (
     SEARCHES,
@@ -198,17 +198,14 @@ def _is_even(i: object, moving: set[str]) -> bool:
 
 def _undivided(a: Affine, ones: dict[Affine, None]) -> Affine:
     """Return an expression as it is where the divisors in it are 1, which are added to `ones`."""
-    total = Affine.of(0)
-    for monomial, coefficient in a.terms:
-        product = Affine.of(coefficient)
-        for atom in monomial:
-            if isinstance(atom, FloorDiv | Mod) and atom.numerator.indices():
-                ones[atom.denominator] = None
-                product = product * (_undivided(atom.numerator, ones) if isinstance(atom, FloorDiv) else Affine.of(0))
-            else:
-                product = product * Affine.of(atom)
-        total = total + product
-    return total
+
+    def change(atom: Atom) -> Affine:
+        if not isinstance(atom, FloorDiv | Mod) or not atom.numerator.indices():
+            return Affine.of(atom)
+        ones[atom.denominator] = None
+        return _undivided(atom.numerator, ones) if isinstance(atom, FloorDiv) else Affine.of(0)
+
+    return a.map_atoms(change)
 
 
 def _undivided_guard(condition: Guard, ones: dict[Affine, None]) -> Guard | bool:

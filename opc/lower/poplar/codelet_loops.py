@@ -39,7 +39,6 @@ from opc.loops.nodes import (
     Return,
     Statement,
     Var,
-    While,
     Yield,
 )
 from opc.loops.values import (
@@ -61,6 +60,7 @@ from opc.loops.values import (
 from opc.lower.build.context import Nest
 from opc.lower.build.points import PointLoops
 from opc.lower.build.reduction import start_of
+from opc.lower.build.scan import first_number, take_terms
 from opc.lower.build.split import as_condition
 from opc.lower.guards import Guard, guard_indices, is_known_inside, replace_node
 from opc.lower.loop_ir import NestStage
@@ -131,37 +131,17 @@ class CodeletLoops(PointLoops):
     def scan(self, plan: ScanPlan) -> Body:
         """Return a reduction carried along one index of the box, which begins anew at each point of the others."""
         e = plan.reduction
-        (axis,) = e.axes
-        assert isinstance(axis, Axis), "a scan has an axis"
-        at, terms = self.indices.index(plan.index), IndexValue(axis.extent)
-        carried = self.nest.fresh({"sum": "total", "prod": "product"}.get(e.kind, e.kind))
-        first, last = (terms, variable(plan.index)) if plan.from_here else (number(0), terms)
-        step = Accumulate(Local(axis.index, Weak.INT), "sum", number(-1 if plan.from_here else 1))
+        axis, at = plan.axis, self.indices.index(plan.index)
+        carried = self.nest.fresh_result(e.kind)
         lines, value = self._inside(e.body)
         take: Body = (*lines, Accumulate(Local(carried, e.type), e.kind, value))
-        more = While(
-            compare("gt" if plan.from_here else "lt", variable(axis.index), last),
-            (step, *take) if plan.from_here else (*take, step),
-        )
-        body: list[Statement] = []
-        if not plan.nonempty:
-            empty = compare("le", terms, variable(plan.index) if plan.from_here else number(0))
-            body.append(If(empty, (Do(self.nothing(e.kind, axis.index)),)))
+        more = take_terms(plan, take, lambda empty: If(empty, (Do(self.nothing(e.kind, axis.index)),)))
         lines, value = self._inside(replace_node(plan.statement.value, e, Local(carried, e.type)))
-        body += [more, *lines, self._stored(self._place(), value)]
-        # The number of terms at the end of the box is that at its first point where it falls along the index.
-        start = self._at_first(first, at, plan.descending)
-        along = Loop(How.SERIAL, plan.index, *self._ends(at), tuple(body), down=plan.descending)
-        row: Body = (Var(carried, e.type, start_of(e.kind, e.type)), Var(axis.index, Weak.INT, start), along)
+        body = (*more, *lines, self._stored(self._place(), value))
+        along = Loop(How.SERIAL, plan.index, *self._ends(at), body, down=plan.descending)
+        start = Var(axis.index, Weak.INT, first_number(plan, *self._ends(at)))
+        row: Body = (Var(carried, e.type, start_of(e.kind, e.type)), start, along)
         return self._box(row, [n for n in range(len(self.indices)) if n != at])
-
-    def _at_first(self, first: Expr, at: int, descending: bool) -> Expr:
-        """Return the number of a term at the first point of the box along an index."""
-        low, high = self._ends(at)
-        assert isinstance(first, IndexValue), "the number of terms is affine"
-        if self.indices[at] not in first.value.indices():
-            return first
-        return Block((Let(self.indices[at], Weak.INT, sum_of([high, number(-1)]) if descending else low),), first, Weak.INT)
 
     def _term(self, plan: ScatterPlan, row: str | None) -> Body:
         """Return the statements that add one term where it goes, if that is in the box, or all of a row of the target's."""
@@ -297,11 +277,11 @@ class CodeletLoops(PointLoops):
 
     def may_be_of_nothing(self, e: Reduce) -> bool:
         """As `PointLoops` says: of a reduction that every point asks for, the host knows."""
-        extents = tuple(a.extent for a in e.axes if isinstance(a, Axis))
+        extents = tuple(e.extents.values())
         varying = any(x.indices() for x in extents)
         if not varying and all(is_positive(self.source, x) for x in extents):
             return False
-        over = ", ".join(a.index if isinstance(a, Axis) else str(a) for a in e.axes)
+        over = e.over
         if e not in self.always or varying:
             return True
         self.nonempty[Nonempty(OfNothing(e.kind, over), extents)] = None

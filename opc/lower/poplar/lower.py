@@ -7,8 +7,8 @@ are its steps one after the other; sums of products of two operands become matri
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import lru_cache
 
+from opc.ir.node import cached_by_identity
 from opc.ir.op import Assign, Op
 from opc.loops.schedule import Override, active
 from opc.lower.build.context import UnsupportedForm
@@ -21,20 +21,7 @@ from opc.lower.poplar.nodes import Case, Codelet, PoplarProgram, PoplarStage, Te
 from opc.lower.poplar.rows import row_steps
 from opc.lower.poplar.verify import verify_program
 from opc.lower.poplar.views import element_type
-from opc.records import dataclass, replace
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Same:
-    """An op by what it is, not by what it says, as `opc.lower.lower` tells them apart."""
-
-    op: Op
-
-    def __hash__(self) -> int:
-        return id(self.op)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Same) and self.op is other.op
+from opc.records import replace
 
 
 def poplar_program(op: Op) -> PoplarProgram:
@@ -43,13 +30,12 @@ def poplar_program(op: Op) -> PoplarProgram:
     Raises:
         UnsupportedForm: when a statement is neither steps on tensors nor a codelet; the message says why.
     """
-    return _program(_Same(op), active())
+    return _program(op, active())
 
 
 # Several backends ask for the programs of an op, each to know whether there is one and to print it.
-@lru_cache(maxsize=64)
-def _program(same: _Same, overrides: tuple[Override, ...]) -> PoplarProgram:
-    op = same.op
+@cached_by_identity(64)
+def _program(op: Op, overrides: tuple[Override, ...]) -> PoplarProgram:
     program = PoplarProgram(op.name, tuple(_case(op, variant) for variant in lower(op)))
     verify_program(op, program)
     return program

@@ -58,7 +58,7 @@ def _may_exceed(e: Expr) -> bool:
 
 def declared_loops(op: Op, name: str, loops: tuple[Loop, ...]) -> tuple[Loop, ...]:
     """Return the loops of an operand's own axes; `loops` are those of a temporary that no statement of the op is for."""
-    return operand_loops(op, name) if any(o.name == name for o in (*op.inputs, *op.outputs, *op.temporaries)) else loops
+    return operand_loops(op, name) if any(o.name == name for o in op.operands) else loops
 
 
 def along(own: Iterable[Loop], loops: Sequence[Loop]) -> tuple[Along, ...]:

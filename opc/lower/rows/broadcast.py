@@ -81,7 +81,7 @@ def _along(body: Expr, index: str, turn: str, size: Affine, along: Affine, name:
     there = Affine.of(Index(name)) - Affine.of(Index(turn)) * size
 
     def moved(a: Affine) -> Affine:
-        return a.substitute(lambda s: there if s == Index(index) else None) if turn in a.indices() else a
+        return a.at(index, there) if turn in a.indices() else a
 
     for c in reversed([c for c in conditions if c is not bound[0]]):
         term = Select(c, term, _nothing(body), body.type)

@@ -32,8 +32,9 @@ from opc.ir.expr import (
 )
 from opc.ir.node import memoised
 from opc.ir.op import Assign, DimSpec, Group, Op
-from opc.lower.loop_ir import GroupLoop, IndexLoop, Loop, Reduction, Step
+from opc.lower.loop_ir import GroupLoop, IndexLoop, Loop, Reduction, Step, loop_of
 from opc.lower.rows.broadcast import broadcast_sizes, is_broadcast, joined
+from opc.names import unused
 from opc.records import dataclass, replace
 
 KINDS = ("sum", "prod", "max", "min", "any", "all")
@@ -97,7 +98,7 @@ class _Flattener:
         self.sizes = broadcast_sizes(op)
         self.knowledge = knowledge_of(op)
         self.hoisted: dict[tuple[Expr, tuple[Loop, ...]], Read] = {}
-        operands = (*op.inputs, *op.outputs, *op.temporaries)
+        operands = op.operands
         self.names = {*taken, *(o.name for o in operands), *(a.name for a in op.attributes), *(d for d, _ in op.dims)}
         for o in operands:
             self.shapes[o.name] = operand_loops(op, o.name)
@@ -226,7 +227,7 @@ class _Flattener:
 
         def visit(node: Expr, bound: frozenset[str], gone: frozenset[str], kept: Mapping[str, str]) -> None:
             if isinstance(node, Reduce):
-                bound |= {a.index for a in node.axes if isinstance(a, Axis)}
+                bound |= set(node.extents)
                 gone |= {a.name for a in node.axes if isinstance(a, GroupAxis)}
                 kept = {**{a.name: a.operand for a in node.axes if isinstance(a, BroadcastAxis)}, **kept}
             for index in node.indices if isinstance(node, Read) else ():
@@ -249,11 +250,9 @@ class _Flattener:
         return tuple(sorted(found, key=order))
 
     def _fresh(self, name: str) -> str:
-        candidate, count = name, 2
-        while candidate in self.names:
-            candidate, count = f"{name}_{count}", count + 1
-        self.names.add(candidate)
-        return candidate
+        found = unused(name, self.names)
+        self.names.add(found)
+        return found
 
 
 def extents_under_conditions(op: Op, s: Assign) -> Iterator[Affine]:
@@ -292,7 +291,7 @@ def operand_loops(op: Op, name: str) -> tuple[Loop, ...]:
 @memoised
 def _own_loops(dims: tuple[DimSpec, ...]) -> tuple[Loop, ...]:
     """Return the loops of axes that nothing is broadcast along."""
-    return tuple([GroupLoop(d.name, d.of) if isinstance(d, Group) else IndexLoop(str(d), d) for d in dims])
+    return tuple(map(loop_of, dims))
 
 
 def _distinct(loops: list[Loop]) -> None:

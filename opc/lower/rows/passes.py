@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from opc.ir.expr import Call, Expr, Read, operands_read, reads, rewrite, walk
+from opc.ir.expr import Call, Expr, Read, reads, walk
 from opc.ir.function import DEAR
 from opc.ir.functions import FUNCTIONS
 from opc.lower.loop_ir import Action, Loop, Pass, RowAccumulate, RowBuffer, RowLet, RowStore, Step
 from opc.records import replace
+from opc.transform.indices import with_operands
 
 EXPENSIVE = frozenset(name for name, row in FUNCTIONS.items() if row.cost == DEAR)
 """Functions that cost more than a load from cache."""
@@ -148,16 +149,7 @@ class _PassBuilder:
 
     def _value(self, e: Expr) -> Expr:
         """Return `e` with reads of earlier stages' steps turned to their temporaries."""
-
-        if self.memory.keys().isdisjoint(operands_read(e)):
-            return e
-
-        def rule(node: Expr) -> Expr:
-            if isinstance(node, Read) and node.operand in self.memory and node.operand not in self.step:
-                return replace(node, operand=self.memory[node.operand])
-            return node
-
-        return rewrite(e, rule)
+        return with_operands(e, {name: memory for name, memory in self.memory.items() if name not in self.step})
 
 
 def _hosted(passes: list[Pass], uses: Mapping[str, list[int]], hosts: Mapping[str, Step]) -> list[Pass]:

@@ -147,13 +147,7 @@ class _AxisSplitter:
 
     def _affine(self, a: Affine, names: Mapping[str, _Pair]) -> Affine:
         """Return an expression with an index of the axis, its part and its point in the part as those of the two axes."""
-        total = Affine.of(0)
-        for monomial, count in a.terms:
-            product = Affine.of(count)
-            for atom in monomial:
-                product = product * self._atom(atom, names)
-            total = total + product
-        return total
+        return a.map_atoms(lambda atom: self._atom(atom, names))
 
     def _atom(self, atom: Atom, names: Mapping[str, _Pair]) -> Affine:
         if isinstance(atom, Index) and atom.name in names:

@@ -210,6 +210,22 @@ def run_worker(settings: Settings, say: Callable[[str], None]) -> Benchmark:
     return found
 
 
+def answering() -> tuple[Settings, Callable[[dict[str, Any]], None]]:
+    """Return what a process that `listen` started measures, and what takes its answers.
+
+    Frameworks print to standard output as they like: it becomes standard error, and the answers go where nothing else does.
+    """
+    settings = Settings.loads(sys.stdin.read())
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+
+    def emit(data: dict[str, Any]) -> None:
+        answers.write(json.dumps(data) + "\n")
+        answers.flush()
+
+    return settings, emit
+
+
 def listen(command: Sequence[str], settings: Settings, found: Benchmark, say: Callable[[str], None]) -> None:
     """Run a process that measures, and add what it finds; `say` gets what is being measured.
 

@@ -7,8 +7,6 @@ PLACE`, settings on standard input, rows and targets on standard output.
 from __future__ import annotations
 
 import importlib
-import json
-import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -16,7 +14,7 @@ from pathlib import Path
 from time import process_time
 from typing import Any
 
-from opc.testing.bench.benchmark import OURS, TINY, Benchmark, Goal, Measurement, Settings, listen
+from opc.testing.bench.benchmark import OURS, TINY, Benchmark, Goal, Measurement, Settings, answering, listen
 from opc.testing.bench.jax import CALLS
 from opc.testing.bench.timing import time_in_turn
 
@@ -110,14 +108,7 @@ def run(framework: Framework, settings: Settings, emit: Callable[[dict[str, Any]
 
 def main() -> None:
     """Measure the entry of `FRAMEWORKS` whose place is on the command line."""
-    settings = Settings.loads(sys.stdin.read())
-    answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # Frameworks print as they like; the answers go where nothing else does.
-
-    def emit(data: dict[str, Any]) -> None:
-        answers.write(json.dumps(data) + "\n")
-        answers.flush()
-
+    settings, emit = answering()
     run(FRAMEWORKS[int(sys.argv[1])], settings, emit)
 
 

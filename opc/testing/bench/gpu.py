@@ -8,8 +8,6 @@ which also gives the host time to start the call: what a start costs is measured
 from __future__ import annotations
 
 import gc
-import json
-import os
 import random
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -22,7 +20,7 @@ from typing import Any
 from opc.analysis.cost import Cost
 from opc.analysis.shapes.inference import infer_types
 from opc.ir.dtypes import Binding, DType
-from opc.testing.bench.benchmark import OURS, Benchmark, Goal, Measurement, Settings, listen, machine
+from opc.testing.bench.benchmark import OURS, Benchmark, Goal, Measurement, Settings, answering, listen, machine
 from opc.testing.bench.gpu_cases import BACKWARD_ONCE, CASES, DTYPES, LIMITS, UNORDERED
 from opc.testing.bench.onnxruntime import Call
 from opc.testing.bench.peers import attempt, reference
@@ -320,15 +318,7 @@ def _tuple(value: Any) -> tuple[Any, ...]:
 
 def main() -> None:
     """Measure what standard input requests."""
-    settings = Settings.loads(sys.stdin.read())
-    answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # Frameworks print as they like; the answers go where nothing else does.
-
-    def emit(data: dict[str, Any]) -> None:
-        answers.write(json.dumps(data) + "\n")
-        answers.flush()
-
-    _Worker(settings, emit).run()
+    _Worker(*answering()).run()
 
 
 if __name__ == "__main__":

@@ -51,7 +51,7 @@ class Problem:
     @cached_property
     def attributes(self) -> dict[str, Any]:
         """The value of every attribute, as given by a caller."""
-        return {a.name: self.given.get(a.name, a.default) for a in self.family.forward.attributes}
+        return self.family.forward.complete(self.given)
 
     @cached_property
     def inputs(self) -> dict[str, Any]:

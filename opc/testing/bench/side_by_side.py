@@ -6,7 +6,6 @@ input. What counts is the processor's time, to which others on the machine add l
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
@@ -16,7 +15,7 @@ from time import process_time
 from typing import Any
 
 from opc.testing.bench import gradients, peers
-from opc.testing.bench.benchmark import Benchmark, Measurement, Settings, listen
+from opc.testing.bench.benchmark import Benchmark, Measurement, Settings, answering, listen
 from opc.testing.bench.cases import CASES, is_of
 from opc.testing.bench.onnxruntime import Call
 from opc.testing.bench.problem import Problem, case_problem
@@ -92,13 +91,9 @@ def decided(timings: Sequence[Timing], limit: float) -> bool:
 
 def main() -> None:
     """Measure what standard input asks for."""
-    settings = Settings.loads(sys.stdin.read())
+    settings, emit = answering()
     limit, *named = sys.argv[1:]
     folders = {name: Path(folder) for name, _, folder in (text.partition("=") for text in named)}
-
-    def emit(data: dict[str, Any]) -> None:
-        print(json.dumps(data), flush=True)
-
     run(settings, folders, float(limit), emit)
 
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import gc
-import json
 import os
-import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
 from functools import partial
@@ -18,7 +16,7 @@ from opc.analysis.cost import Cost
 from opc.ir.dtypes import DType, candidates
 from opc.ir.op import Op
 from opc.testing.bench import gradients, memory, peak, peers
-from opc.testing.bench.benchmark import OURS, SPEED_SPECS, TINY, Goal, Measurement, Settings, machine
+from opc.testing.bench.benchmark import OURS, SPEED_SPECS, TINY, Goal, Measurement, Settings, answering, machine
 from opc.testing.bench.case import BACKWARD, BenchCase
 from opc.testing.bench.cases import CASES, is_of
 from opc.testing.bench.onnxruntime import Call
@@ -285,16 +283,7 @@ def resident() -> int:
 
 def main() -> None:
     """Measure what standard input requests."""
-    settings = Settings.loads(sys.stdin.read())
-    # Frameworks print as they like; the answers go where nothing else does.
-    answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)
-
-    def emit(data: dict[str, Any]) -> None:
-        answers.write(json.dumps(data) + "\n")
-        answers.flush()
-
-    BenchWorker(settings, emit).run()
+    BenchWorker(*answering()).run()
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 from opc.analysis.shapes.environment import ShapeEnv
 from opc.ir.affine import Affine, Atom, AttrInt, Dim, FloorDiv, GroupSize, Index, Minimum, Mod
 from opc.ir.dtypes import INT64_MIN
-from opc.ir.expr import Axis, Expr, IndexValue, Read, Reduce, children, walk
+from opc.ir.expr import Axis, Expr, Reduce, children, own_affines, walk
 from opc.ir.op import Assign, Attribute, AttributeKind, Op
 from opc.records import dataclass, replace
 
@@ -91,7 +91,7 @@ def fits(op: Op, attributes: Mapping[str, Any]) -> bool:
     Indices and sizes are any up to `ROOM`, and attributes that are not given are small. Rules of sizes are exact, and tell
     themselves of a call whether what comes out fits.
     """
-    values = [a for s in op.body for e in walk(s.value) for a in _sums(e)]
+    values = [a for s in op.body for e in walk(s.value) for a in own_affines(e)]
     spans = _Spans(attributes, dict(op.dims), narrow=True)
     return all(spans.of(e) is not None for e in values)
 
@@ -108,7 +108,7 @@ def _ranges(op: Op, s: Assign, spans: _Spans) -> dict[str, Span]:
 
 
 def _fits(e: Expr, spans: _Spans) -> bool:
-    if any(spans.of(a) is None for a in _sums(e)):
+    if any(spans.of(a) is None for a in own_affines(e)):
         return False
     if isinstance(e, Reduce):
         ranges = dict(spans.ranges or {})
@@ -117,18 +117,6 @@ def _fits(e: Expr, spans: _Spans) -> bool:
                 ranges[a.index] = replace(spans, ranges=ranges).range(a.extent)
         spans = replace(spans, ranges=ranges)
     return all(_fits(c, spans) for c in children(e))
-
-
-def _sums(e: Expr) -> Iterator[Affine]:
-    match e:
-        case IndexValue():
-            yield e.value
-        case Read():
-            yield from (i for i in e.indices if isinstance(i, Affine))
-        case Reduce():
-            yield from (a.extent for a in e.axes if isinstance(a, Axis))
-        case _:
-            pass
 
 
 @dataclass(frozen=True, slots=True)

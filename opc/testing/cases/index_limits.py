@@ -17,7 +17,7 @@ from opc.analysis.shapes.inference import ShapeEnv
 from opc.analysis.value_types import affine_of, integer_of
 from opc.ir.affine import Affine
 from opc.ir.dtypes import DType, is_whole, numpy_dtype
-from opc.ir.expr import Axis, Call, Cast, Expr, GroupRef, IndexValue, Read, Reduce, Select, children, walk
+from opc.ir.expr import Call, Cast, Expr, GroupRef, IndexValue, Read, Reduce, Select, children, walk
 from opc.ir.op import Op
 from opc.ir.rules import unwidened
 from opc.testing.oracle.bounds import Array
@@ -140,7 +140,7 @@ def _limits(op: Op, e: Expr, ranges: Mapping[str, Affine]) -> Iterator[tuple[str
                 if name is not None and name in ranges:
                     yield from _inside(value, ranges[name], False)
         case Reduce():
-            ranges = {**ranges, **{a.index: a.extent for a in e.axes if isinstance(a, Axis)}}
+            ranges = {**ranges, **e.extents}
     for child in children(e):
         yield from _limits(op, child, ranges)
 

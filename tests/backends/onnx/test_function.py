@@ -72,6 +72,39 @@ def test_an_axis_attribute_counts_the_axes_of_the_operand_with_groups() -> None:
     assert [line for line in lines(found) if "body.axis(" in line] == ['axis = body.axis("axis", x)']
 
 
+IMAGES, POOLED = "x: 'T[N, C, H, W]'", "y: 'T[N, C, OH, OW]'"
+WINDOWS = {
+    "convolution": (
+        f"{IMAGES}, w: 'T[O, C, KH, KW]'",
+        "y: 'T[N, O, OH, OW]'",
+        "y[n, o, i, j] = sum[c, p, q](w[o, c, p, q] * pad(x[n, c, i*s[0] + p - b[0], j*s[1] + q - b[1]], 0))",
+        "{OH: '(H + 2*b[0] - KH) // s[0] + 1', OW: '(W + 2*b[1] - KW) // s[1] + 1'}",
+        'body.convolution(x, w, [b_0, b_1], strides="s", dilations=[1, 1], group=1)',
+    ),
+    "max_pool": (
+        IMAGES,
+        POOLED,
+        "y[n, c, i, j] = max[p:3, q:2](pad(x[n, c, i*s[0] + p - b[0], j*s[1] + q - b[1]], -inf))",
+        "{OH: '(H + 2*b[0] - 3) // s[0] + 1', OW: '(W + 2*b[1] - 2) // s[1] + 1'}",
+        'body.max_pool(x, [b_0, b_1], strides="s", dilations=[1, 1], kernel_shape=[3, 2])',
+    ),
+    "average_pool": (
+        IMAGES,
+        POOLED,
+        "y[n, c, i, j] = sum[p:3, q:2](pad(x[n, c, i*s[0] + p - b[0], j*s[1] + q - b[1]], 0)) / 6",
+        "{OH: '(H + 2*b[0] - 3) // s[0] + 1', OW: '(W + 2*b[1] - 2) // s[1] + 1'}",
+        'body.average_pool(x, [b_0, b_1], strides="s", dilations=[1, 1], kernel_shape=[3, 2])',
+    ),
+}
+
+
+@pytest.mark.parametrize(("inputs", "outputs", "kernel", "shape", "node"), WINDOWS.values(), ids=WINDOWS)
+def test_windows_are_the_standard_operators(inputs: str, outputs: str, kernel: str, shape: str, node: str) -> None:
+    attributes = "{s: {type: 'int[2]', default: [1, 1], check: s > 0}, b: {type: 'int[2]', default: [0, 0], check: b >= 0}}"
+    found = "\n".join(lines(body(inputs, outputs, kernel, f"attributes: {attributes}\nshape: {shape}\n")))
+    assert node.replace(" ", "") in "".join(found.split()).replace(",)", ")")
+
+
 def test_a_maximum_keeps_nan() -> None:
     assert "body.reduce_max(" in "\n".join(lines(body('x: "T[N]"', 'y: "T[]"', "y = max[n](x[n])")))
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from opc.emit.poplar.codelets import codelets_source
+from opc.emit.poplar.codelets import codelet_classes
 from opc.ir.dtypes import DType
 from opc.ir.op import Family, Op
 from opc.lower.lower import lower
@@ -158,7 +158,7 @@ def text_of(op: Op, *targets: str, sdk: str = "3.4") -> str:
     """Return the codelets of some statements for a version of the SDK."""
     v = lower(op)[0]
     stages = [codelet_stage(v.case.op, s, f"{op.name}_{s.target}") for s in v.case.op.body if s.target in targets]
-    return codelets_source("specs", stages, sdk)
+    return codelet_classes("specs", stages, sdk)[0]
 
 
 @pytest.mark.parametrize(("name", "targets"), [("max_pool2d", ("y",)), ("gather", ("y",)), ("nll_loss", ("loss_partial",))])

@@ -11,8 +11,8 @@ from opc.emit.cuda.files import cuda_files
 from opc.ir.expr import Const, reads
 from opc.loops.printer import format_kernel
 from opc.lower.cuda.kernels import cuda_kernel
-from opc.lower.cuda.stages import device_programs, written_by
-from opc.lower.loop_ir import NestStage, RowStage
+from opc.lower.cuda.stages import device_programs
+from opc.lower.loop_ir import NestStage, RowStage, written_by
 from opc.pipeline import compile_text, load_family
 from opc.records import replace
 
