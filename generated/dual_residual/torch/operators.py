@@ -9,10 +9,10 @@ from typing import Any
 from torch import Tensor
 
 from .. import shape
-from . import dispatch
+from . import dispatch as _dispatch
 from .dispatch import Derivative, Operator
 
-_library = dispatch.open_library(
+_library = _dispatch.open_library(
     Path(__file__).parents[1] / "build" / "libdual_residual_torch.so",
     "opc_nn",
     "dual_residual",
@@ -138,7 +138,7 @@ class DualResidualBackwardJvp(Derivative):
     operator = dual_residual_backward_jvp
 
 
-dispatch.register(
+_dispatch.register(
     _library,
     DualResidual,
     shapes=shape.infer_shapes_dual_residual,
@@ -147,7 +147,7 @@ dispatch.register(
     attributes=("alpha",),
     promoted=(0, 1),
 )
-dispatch.register(
+_dispatch.register(
     _library,
     DualResidualBackward,
     shapes=shape.infer_shapes_dual_residual_backward,
@@ -155,7 +155,7 @@ dispatch.register(
     grouped=(True, True),
     attributes=("alpha",),
 )
-dispatch.register(
+_dispatch.register(
     _library,
     DualResidualBackwardBackward,
     shapes=shape.infer_shapes_dual_residual_backward_backward,
@@ -163,7 +163,7 @@ dispatch.register(
     grouped=(True, True),
     attributes=("alpha",),
 )
-dispatch.register(
+_dispatch.register(
     _library,
     DualResidualJvp,
     shapes=shape.infer_shapes_dual_residual_jvp,
@@ -171,7 +171,7 @@ dispatch.register(
     grouped=(True, True),
     attributes=("alpha",),
 )
-dispatch.register(
+_dispatch.register(
     _library,
     DualResidualBackwardJvp,
     shapes=shape.infer_shapes_dual_residual_backward_jvp,

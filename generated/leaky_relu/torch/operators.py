@@ -9,10 +9,10 @@ from typing import Any
 from torch import Tensor
 
 from .. import shape
-from . import dispatch
+from . import dispatch as _dispatch
 from .dispatch import Derivative, Operator
 
-_library = dispatch.open_library(
+_library = _dispatch.open_library(
     Path(__file__).parents[1] / "build" / "libleaky_relu_torch.so",
     "opc_nn",
     "leaky_relu",
@@ -90,7 +90,7 @@ class LeakyReluBackwardBackward(Derivative):
         ctx.set_materialize_grads(False)
         ctx.save_for_backward(x)
         ctx.attributes = (alpha,)
-        ctx.tensors = dispatch.tensors_among(inputs)
+        ctx.tensors = _dispatch.tensors_among(inputs)
 
     @staticmethod
     def backward(
@@ -98,7 +98,7 @@ class LeakyReluBackwardBackward(Derivative):
     ) -> tuple[Tensor | None, ...]:
         if all(d is None for d in (grad_d_x, d_d_d_y)):
             return (None,) * 5
-        dispatch.refuse_beyond(leaky_relu_backward_backward, ctx, 1)
+        _dispatch.refuse_beyond(leaky_relu_backward_backward, ctx, 1)
         (x,) = ctx.saved_tensors
         t_d_x = leaky_relu_backward_jvp(x, grad_d_x, d_d_d_y, *ctx.attributes)
         return None, None, t_d_x, None, None
@@ -131,7 +131,7 @@ class LeakyReluBackwardJvp(Derivative):
     operator = leaky_relu_backward_jvp
 
 
-dispatch.register(
+_dispatch.register(
     _library,
     LeakyRelu,
     shapes=shape.infer_shapes_leaky_relu,
@@ -139,7 +139,7 @@ dispatch.register(
     grouped=(True,),
     attributes=("alpha",),
 )
-dispatch.register(
+_dispatch.register(
     _library,
     LeakyReluBackward,
     shapes=shape.infer_shapes_leaky_relu_backward,
@@ -147,7 +147,7 @@ dispatch.register(
     grouped=(True, True),
     attributes=("alpha",),
 )
-dispatch.register(
+_dispatch.register(
     _library,
     LeakyReluBackwardBackward,
     shapes=shape.infer_shapes_leaky_relu_backward_backward,
@@ -155,7 +155,7 @@ dispatch.register(
     grouped=(True, True),
     attributes=("alpha",),
 )
-dispatch.register(
+_dispatch.register(
     _library,
     LeakyReluJvp,
     shapes=shape.infer_shapes_leaky_relu_jvp,
@@ -163,7 +163,7 @@ dispatch.register(
     grouped=(True, True),
     attributes=("alpha",),
 )
-dispatch.register(
+_dispatch.register(
     _library,
     LeakyReluBackwardJvp,
     shapes=shape.infer_shapes_leaky_relu_backward_jvp,

@@ -176,7 +176,7 @@ class _Methods:
         if self.masked and rule.jvp:
             lines.append("        ctx.output_mask = output_mask")
         if rule.beyond:
-            lines.append("        ctx.tensors = dispatch.tensors_among(inputs)")
+            lines.append("        ctx.tensors = _dispatch.tensors_among(inputs)")
         return lines or ["        pass"]
 
     def _backward_signature(self) -> str:
@@ -198,7 +198,7 @@ class _Methods:
             lines.append(f"            return (None,) * {len(self.arguments) + 1}")
         if rule.beyond:
             places = [str(self.arguments.index(name) + 1) for name in rule.beyond]
-            lines.append(bracketed("dispatch.refuse_beyond(", [self.op.name, "ctx", *places], ")", 8))
+            lines.append(bracketed("_dispatch.refuse_beyond(", [self.op.name, "ctx", *places], ")", 8))
         lines += self._restore(rule.saved)
         if rule.again:
             lines += self._assign(self._locals([str(r) for r in rule.again.results]), rule.again, ())
@@ -349,4 +349,4 @@ def _register(op: Op, batched: bool) -> str:
     promoted = shared_type(op) if op.derivation is None else ()
     passed += [f"promoted={_tuple([str(i) for i in promoted])}"] if promoted else []
     passed += [f"batch_axes={len(op.inputs) + len(op.attributes)}"] if batched else []
-    return bracketed("dispatch.register(", passed, ")", 0)
+    return bracketed("_dispatch.register(", passed, ")", 0)
