@@ -94,7 +94,11 @@ class Attribute:
             case "bool" if is_bool:
                 return bool(value), [int(value)]
             case "float" if hasattr(value, "__float__") and not is_bool:
-                number = float(value)
+                try:
+                    number = float(value)
+                except OverflowError:
+                    text = f"{op}: {self.name} does not fit 64 bits"
+                    raise ValueError(text) from None
                 return number, list(struct.unpack("<q", struct.pack("<d", number)))
             case "int" | "axis" | "axes" if hasattr(value, "__index__") and not is_bool:
                 whole = value.__index__()

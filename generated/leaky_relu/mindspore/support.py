@@ -112,7 +112,12 @@ class Attribute:
             case "bool" if is_bool:
                 return [int(value)]
             case "float" if isinstance(value, float | int) and not is_bool:
-                return list(struct.unpack("<q", struct.pack("<d", float(value))))
+                try:
+                    number = float(value)
+                except OverflowError:
+                    text = f"{op}: {self.name} does not fit 64 bits"
+                    raise ValueError(text) from None
+                return list(struct.unpack("<q", struct.pack("<d", number)))
             case "int" | "axis" | "axes" if hasattr(value, "__index__") and not is_bool:
                 value = value.__index__()
                 if not -(2**63) <= value < 2**63:

@@ -95,7 +95,12 @@ def number_text(value: Any) -> str:
     return repr(float(value))
 
 
-integer = _operator.index
+def integer(value: Any) -> int:
+    """Return an int of 64 bits."""
+    whole = _operator.index(value)
+    if not -(2**63) <= whole < 2**63:
+        raise ValueError("64 bits are too few")
+    return whole
 
 
 def axes(value: Any) -> list[int]:
@@ -203,7 +208,7 @@ class Operator:
     def _converted(self, name: str, convert: Callable[[Any], Any], value: Any) -> Any:
         try:
             return convert(value)
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, OverflowError) as error:
             raise TypeError(f"{self.name}: {name} = {value!r}: {error}") from None
 
 

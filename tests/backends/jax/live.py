@@ -340,6 +340,8 @@ def test_refusals(ops: dict[str, ModuleType], folder: Path) -> None:
         jax.jit(lambda x: leaky_relu(x, alpha=-1))(x)
     with pytest.raises(TypeError, match="alpha must be of type float, not 'much'"):
         leaky_relu(x, alpha="much")
+    with pytest.raises(ValueError, match="alpha does not fit 64 bits"):
+        leaky_relu(x, alpha=10**400)
     mix = package.load(folder / "mix", "jax").mix
     for call in (lambda: mix(x, x, to="int4"), lambda: jax.jit(lambda x: mix(x, x, to="int4"))(x)):
         with pytest.raises(TypeError, match=r"^mix: z is int4, which JAX has no tensors of"):

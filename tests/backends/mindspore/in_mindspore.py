@@ -79,6 +79,7 @@ def bad_calls():
     assert "input x must be given" in refusal(lambda: op(None, None, IDS, factor=1.0))
     assert "factor must be of type float" in refusal(lambda: op(x, None, IDS, factor="1"))
     assert "factor must be of type float" in refusal(lambda: op(x, None, IDS, factor=True))
+    assert "factor does not fit 64 bits" in refusal(lambda: op(x, None, IDS, factor=10**400))
     assert "shift must be of type int" in refusal(lambda: op(x, None, IDS, factor=1.0, shift=1.5))
     assert "mode = 'none' is not one of 'plain', 'double'" in refusal(lambda: op(x, None, IDS, factor=1.0, mode="none"))
     assert "sizes must have 2 elements, but has 1" in refusal(lambda: op(x, None, IDS, factor=1.0, sizes=(1,)))

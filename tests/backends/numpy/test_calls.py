@@ -120,6 +120,7 @@ def test_optional_input_and_every_kind_of_attribute(kitchen: LoadedOp) -> None:
         ({"scale": "1"}, TypeError, "kitchen: scale must be float, got '1'"),
         ({"scale": None}, TypeError, "kitchen: scale must be float, got None"),
         ({"scale": -1.0}, ValueError, "scale >= 0"),
+        ({"scale": 10**400}, ValueError, "kitchen: scale does not fit in 64 bits"),
         ({"shift": (1,)}, ValueError, r"kitchen: shift has 2 elements, got \(1,\)"),
         ({"shift": 1}, TypeError, "kitchen: shift must be a list of int, got 1"),
         ({"shift": (1, 2.5)}, TypeError, "kitchen: shift must be a list of int"),
@@ -227,8 +228,8 @@ def test_several_outputs(dual_residual: LoadedOp) -> None:
     u, v = dual_residual(X, y, 0.5)
     np.testing.assert_array_equal(u, X * np.float32(0.5) - y)
     out = (np.empty_like(X), None)
-    for _ in range(2):
-        first, second = dual_residual(X, y, 0.5, out=out)
+    for given in (out, list(out)):
+        first, second = dual_residual(X, y, 0.5, out=given)
         assert first is out[0]
         np.testing.assert_array_equal(first, u)
         np.testing.assert_array_equal(second, v)

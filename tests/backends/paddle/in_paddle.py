@@ -47,7 +47,8 @@ def every_attribute_arrives() -> None:
 def wrong_attributes_are_refused() -> None:
     """The message names the attribute."""
     x = paddle.to_tensor(X)
-    for name, value in {"scale": "wide", "shift": [1], "flip": 2, "mode": "cube", "weights": ["a"], "flips": [1.5, 0]}.items():
+    wrong = {"scale": "wide", "shift": [1], "flip": 2, "mode": "cube", "weights": ["a"], "flips": [1.5, 0]}
+    for name, value in [*wrong.items(), ("scale", 10**400), ("shift", (1, 2**63))]:
         message = refusal(lambda given={name: value}: pantry(x, **given), TypeError, ValueError)
         assert name in message, message
 

@@ -91,7 +91,10 @@ class Attribute:
     def _float(self, value: Any) -> float:
         if isinstance(value, str | bytes):
             raise TypeError
-        return float(value)
+        try:
+            return float(value)
+        except OverflowError:
+            raise ValueError(" does not fit in 64 bits") from None
 
     def _bool(self, value: Any) -> int:
         return BOOL[value]

@@ -153,7 +153,9 @@ class Op:
         for i, array in typed.items():
             spec = self.inputs[i]
             if array.dtype.name not in spec.dtypes:
-                takes = f"{spec.type} is one of {', '.join(spec.dtypes)}"
+                takes = f"must have {spec.type}"
+                if spec.dtypes != (spec.type,):
+                    takes = f"{spec.type} is one of {', '.join(spec.dtypes)}"
                 raise TypeError(
                     self._said(f"{spec.name} has dtype {array.dtype}, but {takes}")
                 )
@@ -223,7 +225,7 @@ class Op:
     def _outputs(
         self, types: Sequence[Any], wanted: Sequence[bool], out: Any
     ) -> list[Array | None]:
-        given = out if isinstance(out, tuple) else (out,)
+        given = tuple(out) if isinstance(out, tuple | list) else (out,)
         if out is None:
             given = (None,) * len(types)
         if len(given) != len(types):
