@@ -36,6 +36,10 @@ class Window:
         """Return how many windows fit on an axis of some length with `padding` on each side."""
         return (length + self.padding * 2 - self.dilation * (self.taps - 1) - 1) // self.stride + 1
 
+    def reach(self, count: Affine) -> Affine:
+        """Return the length of an axis, padding included, from the beginning of the first of so many windows to the end of the last."""
+        return (count - 1) * self.stride + self.dilation * (self.taps - 1) + 1
+
 
 def window(axis: int, index: Affine, outer: Sequence[Entry], taps: Mapping[str, Affine]) -> Window | None:
     """Return what an index says of a window: one index of the result and one of the reduction's, each once."""

@@ -1,7 +1,8 @@
 """Convolutions and pooling as the ONNX operators of that name.
 
-They are for a body whose output has as many elements as the operator makes with equal padding on both sides, and whose steps are
-numbers or list attributes, since a function hands an attribute on as it is. Everything else is said by gathers and products.
+They are for a body whose steps are numbers or list attributes, since a function hands an attribute on as it is. Everything else is
+said by gathers and products. Padding is not the operator's: a node before it adds, or takes away, what the windows of the output
+reach.
 """
 
 from __future__ import annotations
@@ -116,18 +117,27 @@ class OnnxWindows(OnnxArrays):
         return str(t).removeprefix("acc(").removesuffix(")")
 
     def options(self, windows: Sequence[Window], x: Read, scope: FrameScope) -> list[str] | None:
-        """Return the arguments that describe the windows; None where the operator has none for them, or makes another size."""
+        """Return the arguments that describe the windows; None where the operator has none for them."""
+        before, behind = [v.padding for v in windows], list[Affine]()
         for v in windows:
             length = self.operands[x.operand].dims[v.axis]
-            if not isinstance(length, Affine) or not self.boxes.is_equal(scope.extents[v.out], v.size(length)):
+            if not isinstance(length, Affine):
                 return None
+            alike = self.boxes.is_equal(scope.extents[v.out], v.size(length))
+            behind.append(v.padding if alike else v.reach(scope.extents[v.out]) - v.padding - length)
         strides = self.handed_on("strides", [v.stride for v in windows])
         dilations = self.handed_on("dilations", [v.dilation for v in windows])
         if strides is None or dilations is None:
             return None
-        paddings = [self.affine(v.padding).text for v in windows]
-        pads = "None" if all(v.padding == Affine.of(0) for v in windows) else f"[{', '.join(paddings)}]"
-        return [pads, strides, dilations]
+        if all(p == Affine.of(0) for p in (*before, *behind)):
+            return ["None", strides, dilations]
+        pads = [f"[{', '.join([self.length(p) for p in side])}]" for side in (before, behind)]
+        return [f"({', '.join(pads)})", strides, dilations]
+
+    def length(self, size: Affine) -> str:
+        """Return the name of a length."""
+        text = self.affine(size).text
+        return text if text.isidentifier() else self.named_once(text)
 
     def handed_on(self, name: str, values: Sequence[Affine]) -> str | None:
         """Return an argument for an operator's attribute: numbers, or the name of the attribute that holds just these values."""
