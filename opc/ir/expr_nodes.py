@@ -14,7 +14,7 @@ from operator import attrgetter, is_
 from typing import Any, ClassVar, TypeAlias
 
 from opc.diagnostics import NO_SPAN, Span
-from opc.ir.affine import Affine
+from opc.ir.affine import Affine, GroupSize
 from opc.ir.dtypes import Acc, DType, TypeVar, ValueType, Weak
 from opc.ir.node import ExprNode, interned, remembered, remembering
 from opc.names import REDUCTIONS as REDUCTIONS
@@ -162,6 +162,11 @@ class Axis:
     index: str
     extent: Affine
 
+    @property
+    def size(self) -> Affine:
+        """The number of points."""
+        return self.extent
+
     def __str__(self) -> str:
         return f"{self.index}:{self.extent}"
 
@@ -172,6 +177,11 @@ class GroupAxis:
     """Reduction over every axis of a group."""
 
     name: str
+
+    @property
+    def size(self) -> Affine:
+        """The number of points."""
+        return Affine.of(GroupSize(self.name))
 
     def __str__(self) -> str:
         return "..." if self.name == ELLIPSIS else f"*{self.name}"
@@ -187,6 +197,11 @@ class BroadcastAxis:
 
     name: str
     operand: str
+
+    @property
+    def size(self) -> Affine:
+        """The number of points of the whole group, along some of whose axes it goes."""
+        return Affine.of(GroupSize(self.name))
 
     def __str__(self) -> str:
         return f"broadcast({self.operand})"

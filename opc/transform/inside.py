@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from opc.analysis.bounds.access import accesses
 from opc.analysis.bounds.checker import Conditions, Knowledge, knowledge_of
 from opc.analysis.bounds.inside import parts
-from opc.ir.affine import Affine, GroupSize
+from opc.ir.affine import Affine
 from opc.ir.expr import EXTREMES, Axis, Expr, Reduce, with_children
 from opc.ir.op import Assign, Group, Op, Operand
 from opc.transform import scalar
@@ -53,7 +53,7 @@ class Inside:
             return e
         some: Expr = e
         for a in e.axes:
-            extent = a.extent if isinstance(a, Axis) else Affine.of(GroupSize(a.name))
+            extent = a.size
             if not left(extent) and not self.known().nonnegative(extent - 1, ranges, under):
                 holds = scalar.raw("gt", scalar.index_value(extent), scalar.ZERO)
                 some = scalar.select(holds, some, scalar.nothing(e.type))

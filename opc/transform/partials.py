@@ -15,7 +15,7 @@ from functools import lru_cache
 
 from opc.analysis.elaborate.typing import derivative_template
 from opc.diagnostics import Diagnostic, SpecError
-from opc.ir.affine import Affine, GroupSize, Index, product
+from opc.ir.affine import Affine, Index, product
 from opc.ir.dtypes import DType, ValueType
 from opc.ir.expr import (
     Axis,
@@ -178,7 +178,7 @@ class Differentiator:
         """1 at the position a max or min takes its value from, the first in row-major order, else 0."""
         position: Expr = ZERO
         for i, a in enumerate(e.axes):
-            below = product(b.extent if isinstance(b, Axis) else Affine.of(GroupSize(b.name)) for b in e.axes[i + 1 :])
+            below = product(b.size for b in e.axes[i + 1 :])
             here = IndexValue(Affine.of(Index(a.index))) if isinstance(a, Axis) else GroupIndex(a.name)
             position = algebra.add(position, algebra.mul(here, scalar.index_value(below)))
         where = rename_bound(Reduce(f"arg{e.kind}", e.axes, e.body, DType.INT64), self._clear_of(e))

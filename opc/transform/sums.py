@@ -113,7 +113,7 @@ def _where_some(loops: tuple[ReduceAxis, ...], total: Expr, outside: Expr) -> Ex
     for a in loops:
         if isinstance(a, BroadcastAxis):
             continue
-        extent = a.extent if isinstance(a, Axis) else Affine.of(GroupSize(a.name))
+        extent = a.size
         if not extent.indices() & own:
             some = scalar.conjunction(some, scalar.compare("gt", scalar.index_value(extent), scalar.ZERO))
     return scalar.select(some, total, scalar.ZERO)

@@ -13,7 +13,7 @@ from opc.analysis.bounds.largest import largest
 from opc.analysis.bounds.prover import Prover
 from opc.analysis.patterns import conjunction, is_number
 from opc.emit.arrays.frames import NotExpressible
-from opc.ir.affine import Affine, AttrInt, FloorDiv, GroupSize, Index, count_flag_values, flag_values, maximum
+from opc.ir.affine import Affine, AttrInt, FloorDiv, Index, count_flag_values, flag_values, maximum
 from opc.ir.dtypes import DType, ValueType, Weak, is_bool, is_floating
 from opc.ir.expr import Axis, Call, Cast, Const, Expr, IndexValue, Reduce, ReduceAxis, Select
 from opc.ir.op import Op
@@ -168,7 +168,7 @@ def neutral_of(kind: str, body: ValueType) -> Const:
 
 def extents_of(e: Reduce) -> list[Affine]:
     """Return the extent of each axis of a reduction, of a group its number of points."""
-    return [a.extent if isinstance(a, Axis) else Affine.of(GroupSize(a.name)) for a in e.axes]
+    return [a.size for a in e.axes]
 
 
 def part_of_sum(e: Reduce, body: Expr) -> Expr:

@@ -256,7 +256,7 @@ class ReducingEmitter(ArrayEmitter):
         place = Affine.of(Index("#place"))
         total, weight, scale = Affine.of(0), Affine.of(1), Affine.of(1)
         for axis, whole in zip(reversed(e.axes), reversed(boxed.axes), strict=True):
-            size, span = (a.extent if isinstance(a, Axis) else Affine.of(GroupSize(a.name)) for a in (whole, axis))
+            size, span = (a.size for a in (whole, axis))
             total += place // weight % size * scale
             weight, scale = weight * size, scale * span
         index = {i: self.index(i, scope) for i in sorted(total.indices() - {"#place"})}

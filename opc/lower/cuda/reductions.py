@@ -12,7 +12,7 @@ from dataclasses import field
 from typing import TypeAlias
 
 from opc.analysis.value_types import affine_of
-from opc.ir.affine import Affine, GroupSize, Index, Mod
+from opc.ir.affine import Affine, Index, Mod
 from opc.ir.dtypes import DType, Weak
 from opc.ir.expr import (
     SEARCHES,
@@ -58,9 +58,7 @@ def extents_of(e: Reduce) -> tuple[Affine, ...] | None:
     own = set(e.extents)
     if any(isinstance(a, BroadcastAxis) or (isinstance(a, Axis) and a.extent.indices() & own) for a in e.axes):
         return None
-    return tuple(
-        a.extent if isinstance(a, Axis) else Affine.of(GroupSize(a.name)) for a in e.axes if not isinstance(a, BroadcastAxis)
-    )
+    return tuple(a.size for a in e.axes)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Mapping
 
 from opc.analysis.bounds.checker import Conditions, Knowledge, knowledge_of, ranges_of
 from opc.analysis.bounds.inside import parts
-from opc.ir.affine import Affine, GroupSize, Index
+from opc.ir.affine import Affine, Index
 from opc.ir.expr import (
     EXTREMES,
     Axis,
@@ -270,7 +270,7 @@ def extents_under_conditions(op: Op, s: Assign) -> Iterator[Affine]:
 
 def maybe_empty(knowledge: Knowledge, e: Reduce, ranges: Mapping[str, Affine], under: Conditions) -> list[Affine]:
     """Return the extents of a reduction that nothing proves to be positive where it is asked for."""
-    extents = [a.extent if isinstance(a, Axis) else Affine.of(GroupSize(a.name)) for a in e.axes]
+    extents = [a.size for a in e.axes]
     return [x for x in extents if not knowledge.nonnegative(x - 1, ranges, under)]
 
 
