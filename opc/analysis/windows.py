@@ -37,7 +37,7 @@ class Window:
         return (length + self.padding * 2 - self.dilation * (self.taps - 1) - 1) // self.stride + 1
 
     def reach(self, count: Affine) -> Affine:
-        """Return the length of an axis, padding included, from the beginning of the first of so many windows to the end of the last."""
+        """Return the length of so many windows together, from the beginning of the first to the end of the last."""
         return (count - 1) * self.stride + self.dilation * (self.taps - 1) + 1
 
 

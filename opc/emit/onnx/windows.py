@@ -1,8 +1,7 @@
 """Convolutions and pooling as the ONNX operators of that name.
 
 They are for a body whose steps are numbers or list attributes, since a function hands an attribute on as it is. Everything else is
-said by gathers and products. Padding is not the operator's: a node before it adds, or takes away, what the windows of the output
-reach.
+said by gathers and products. Padding is not the operator's: a node before it makes each axis as long as all windows together.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ class OnnxWindows(OnnxArrays):
 
     def pattern(self, e: Reduce, scope: FrameScope) -> PythonText | None:
         """A convolution or a maximum over windows."""
-        if not is_floating(e.type) or scope.guards:
+        if not is_floating(e.type) or not self.counts_everywhere(scope):
             return None
         found = convolution(e)
         if found is not None:
@@ -40,7 +39,7 @@ class OnnxWindows(OnnxArrays):
     def call_pattern(self, e: Expr, scope: FrameScope) -> PythonText | None:
         """An average over windows: their sum divided by the size of a window."""
         match e:
-            case Call(fn="div", args=(Reduce() as total, count)) if is_floating(total.type) and not scope.guards:
+            case Call(fn="div", args=(Reduce() as total, count)) if is_floating(total.type) and self.counts_everywhere(scope):
                 windows = pooling(total, scope.frame)
                 if windows is None or windows.kind != "sum":
                     return None
@@ -53,6 +52,10 @@ class OnnxWindows(OnnxArrays):
                 return self.pooled(windows, "average_pool", total, scope) if integer_of(count) == size else None
             case _:
                 return None
+
+    def counts_everywhere(self, scope: FrameScope) -> bool:
+        """Whether a value counts at all points, in calls where it does at one."""
+        return all(map(self.is_static, scope.guards))
 
     def convolved(self, c: Convolution, e: Reduce, scope: FrameScope) -> PythonText | None:
         """A convolution; runtimes have none of float64, which is said the other way then."""

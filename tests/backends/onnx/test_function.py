@@ -79,21 +79,28 @@ WINDOWS = {
         "y: 'T[N, O, OH, OW]'",
         "y[n, o, i, j] = sum[c, p, q](w[o, c, p, q] * pad(x[n, c, i*s[0] + p - b[0], j*s[1] + q - b[1]], 0))",
         "{OH: '(H + 2*b[0] - KH) // s[0] + 1', OW: '(W + 2*b[1] - KW) // s[1] + 1'}",
-        'body.convolution(x, w, [b_0, b_1], strides="s", dilations=[1, 1], group=1)',
+        'body.convolution(x, w, ([b_0, b_1], [b_0, b_1]), strides="s", dilations=[1, 1], group=1)',
+    ),
+    "convolution of another size": (
+        f"{IMAGES}, w: 'T[O, C, KH, KW]'",
+        "y: 'T[N, O, OH, OW]'",
+        "y[n, o, i, j] = sum[c, p, q](w[o, c, p, q] * pad(x[n, c, i*s[0] + p, j*s[1] + q], 0))",
+        "{OH: H, OW: 'b[0] + 1'}",
+        'body.convolution(x, w, ([t1, t1], [t3, t5]), strides="s", dilations=[1, 1], group=1)',
     ),
     "max_pool": (
         IMAGES,
         POOLED,
         "y[n, c, i, j] = max[p:3, q:2](pad(x[n, c, i*s[0] + p - b[0], j*s[1] + q - b[1]], -inf))",
         "{OH: '(H + 2*b[0] - 3) // s[0] + 1', OW: '(W + 2*b[1] - 2) // s[1] + 1'}",
-        'body.max_pool(x, [b_0, b_1], strides="s", dilations=[1, 1], kernel_shape=[3, 2])',
+        'body.max_pool(x, ([b_0, b_1], [b_0, b_1]), strides="s", dilations=[1, 1], kernel_shape=[3, 2])',
     ),
     "average_pool": (
         IMAGES,
         POOLED,
         "y[n, c, i, j] = sum[p:3, q:2](pad(x[n, c, i*s[0] + p - b[0], j*s[1] + q - b[1]], 0)) / 6",
         "{OH: '(H + 2*b[0] - 3) // s[0] + 1', OW: '(W + 2*b[1] - 2) // s[1] + 1'}",
-        'body.average_pool(x, [b_0, b_1], strides="s", dilations=[1, 1], kernel_shape=[3, 2])',
+        'body.average_pool(x, ([b_0, b_1], [b_0, b_1]), strides="s", dilations=[1, 1], kernel_shape=[3, 2])',
     ),
 }
 
@@ -103,6 +110,15 @@ def test_windows_are_the_standard_operators(inputs: str, outputs: str, kernel: s
     attributes = "{s: {type: 'int[2]', default: [1, 1], check: s > 0}, b: {type: 'int[2]', default: [0, 0], check: b >= 0}}"
     found = "\n".join(lines(body(inputs, outputs, kernel, f"attributes: {attributes}\nshape: {shape}\n")))
     assert node.replace(" ", "") in "".join(found.split()).replace(",)", ")")
+
+
+@pytest.mark.parametrize(
+    ("name", "node"), [("conv2d", "convolution"), ("max_pool2d", "max_pool"), ("avg_pool2d", "average_pool")]
+)
+def test_windows_with_more_padding_on_one_side_are_the_standard_operators_too(name: str, node: str) -> None:
+    spec = Path(__file__).parents[3] / "specs" / f"{name}.yaml"
+    found = lines(function_body(compile_text(spec.read_text(), spec.name).forward))
+    assert any(f"= body.{node}(" in line for line in found)
 
 
 def test_a_maximum_keeps_nan() -> None:
