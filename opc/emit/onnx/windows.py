@@ -1,7 +1,7 @@
 """Convolutions and pooling as the ONNX operators of that name.
 
-They are for a body whose steps are numbers or list attributes, since a function hands an attribute on as it is. Everything else is
-said by gathers and products. Padding is not the operator's: a node before it makes each axis as long as all windows together.
+They are for a body whose steps are numbers or list attributes, since a function hands an attribute on as it is. Everything else
+is said by gathers and products. Padding is not the operator's: a node before it makes each axis as long as all windows together.
 """
 
 from __future__ import annotations
