@@ -234,6 +234,15 @@ FORMS = {
   p[m, k] = argmax[j:3](x[m, k] * j)
   u[m] = sum[k](pad(v[k - 2, p[m, k]], 0) * x[m, k])""",
     ),
+    "sums_where_indices_add_up": (
+        "inputs: {v: 'T[R, W]', x: 'T[N]', ids: 'int64[R]'}\noutputs: {y: 'T[N]', z: 'T[N]', u: 'T[N]', s: 'T[N, R]', t: 'T[]'}\n"
+        "attributes: {hop: {type: int, default: 2, check: hop > 0}, step: {type: int, default: 2}}\nrequire: [R > 0]\n",
+        """y[n] = sum[r, k](v[r, k] * x[(n + 1) % N] if r*hop + k == n else 0)
+  z[n] = sum[r, k](v[r, k] if r*step + k == n + 1 and v[r, k] > -1 and ids[r] > 0 else 0)
+  u[n] = sum[r:R, k](pad(v[r + 1, k], 2) if n - k == r + step else 0) + sum[k:W](v[k % R, k] if n == 2*k + 1 else 0)
+  s[n, q] = sum[r:R, k:n + 1](pad(v[r, k], x[n]) if q + k == 2*r + 1 and n + r == 4 else 0)
+  t[] = sum[r, k](v[r, k] if r + k == step else 0) + sum[n, k:N](x[n] * x[(n + 1) % N] if n + k == 3 else 0) + sum[n, r](x[n] * s[n, r] if n == N - 1 - r else 0)""",
+    ),
     "sums_in_sums_of_products": (
         "broadcast: true\ninputs: {z: 'T[..., N]', q: 'T[..., N]', v: 'T[N, K]'}\noutputs: {y: 'T[..., K]', u: 'T[..., K]'}\n",
         """y[..., i] = sum[k:N](sum[l:N](z[..., k] * maximum(v[k, i], 0.5)))
