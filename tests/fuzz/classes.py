@@ -234,6 +234,16 @@ FORMS = {
   p[m, k] = argmax[j:3](x[m, k] * j)
   u[m] = sum[k](pad(v[k - 2, p[m, k]], 0) * x[m, k])""",
     ),
+    "running_sums_of_what_data_picks": (
+        "out_of_range: zero\ninputs: {w: 'T[C, M]', x: 'T[N]', ids: 'int64[N]', at: 'int64[N, N]'}\n"
+        "outputs: {y: 'T[N, M]', z: 'T[N]', u: 'T[N]', s: 'T[N]', t: 'T[N]'}\n"
+        "attributes: {lag: {type: int, default: 1, check: lag >= 0}}\nrequire: [N > 1, M > 0, C > 0]\n",
+        """y[i, c] = sum[j:i + 1](w[ids[j], c] * x[i]) + sum[k:N - i](w[ids[k], c])
+  z[i] = sum[j:i](exp(w[ids[j], 0] * x[i])) + sum[k:i - lag](w[ids[k], 0] * x[k])
+  u[i] = sum[j:i + 1](w[at[i, j], 0] * x[j]) + sum[k:N - i, l:2](w[at[k, i], 0])
+  s[i] = sum[j:i + 1](w[ids[j], 0] * w[ids[i], M - 1]) + sum[j:i + 2](w[ids[j % N], 0])
+  t[i] = sum[j:i + 1, c](x[j] if ids[j] > 0 and ids[j] == c else w[ids[j], c]) + sum[k:N - 1 - i](w[ids[k + 1], 0])""",
+    ),
     "sums_where_indices_add_up": (
         "inputs: {v: 'T[R, W]', x: 'T[N]', ids: 'int64[R]'}\noutputs: {y: 'T[N]', z: 'T[N]', u: 'T[N]', s: 'T[N, R]', t: 'T[]'}\n"
         "attributes: {hop: {type: int, default: 2, check: hop > 0}, step: {type: int, default: 2}}\nrequire: [R > 0]\n",
