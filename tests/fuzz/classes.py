@@ -234,6 +234,15 @@ FORMS = {
   p[m, k] = argmax[j:3](x[m, k] * j)
   u[m] = sum[k](pad(v[k - 2, p[m, k]], 0) * x[m, k])""",
     ),
+    "steps_that_data_names": (
+        "inputs: {x: 'T[N, M]', up: 'int64[N]', at: 'int64[M, N]', w: 'T[M]'}\n"
+        "outputs: {y: 'T[N, M]', z: 'T[N, M]', u: 'T[N]', s: 'T[N, M]'}\nrequire: [M > 0]\n",
+        """y[t, c] = sin(x[t, c] + sum[k:N](w[c] * y[k, c] if up[k] == t and k < t else 0))
+  z[t, c] = sin(x[t, c]) + (w[c] * z[up[t] - 1, c] if up[t] >= 1 and up[t] <= t else 0)
+  h[t:N, c:M] = sin(x[t, c] + (h[at[c, t], c] if at[c, t] > t and at[c, t] < N else 0) - sum[k:N](h[k, 0] if t < k and up[k] // 2 == t else 0))
+  u[t] = sum[c](h[t, c] * y[t, c])
+  s[t, c] = x[t, c] * sum[k:N, d](s[k, d] * x[k, c] if k < t and at[c, k] + 1 == t and x[k, d] > w[c] else 0) + 1""",
+    ),
     "running_sums_of_what_data_picks": (
         "out_of_range: zero\ninputs: {w: 'T[C, M]', x: 'T[N]', ids: 'int64[N]', at: 'int64[N, N]'}\n"
         "outputs: {y: 'T[N, M]', z: 'T[N]', u: 'T[N]', s: 'T[N]', t: 'T[N]'}\n"
