@@ -31,16 +31,17 @@ from opc.ir.expr import (
     has_reduction,
     may_refuse,
     operands_read,
+    reads,
     rewrite,
 )
 from opc.ir.op import Assign, Op, Operand
 from opc.ir.ordering import ahead, position_of
-from opc.ir.recurrence import Recurrence, recurrences, recurrent
+from opc.ir.recurrence import NotSteppingError, Recurrence, recurrences, recurrent
 from opc.lower.nests.scatter import equalities, place
 from opc.lower.nests.terms import conditions_of
 from opc.records import replace
 from opc.transform.domain import Domain
-from opc.transform.indices import INDEX_NAMES, Namer, index_names, op_names, substitute
+from opc.transform.indices import INDEX_NAMES, Namer, index_names, op_names
 
 FEW = 16
 """The number of steps that are looked at one by one in no more time than it takes to put them in order."""
@@ -48,51 +49,61 @@ FEW = 16
 
 def with_chosen_steps(op: Op) -> Op:
     """Return the op with such sums in its recurrences over the steps in the order of those that they name."""
+    # Mostly another condition tells the order of the steps; else the one that names them, with others, may.
+    for whole in (False, True):
+        found = _with_chosen_steps(op, whole)
+        try:
+            recurrences(found)
+        except NotSteppingError:
+            continue
+        return found
+    return op
+
+
+def _with_chosen_steps(op: Op, whole: bool) -> Op:
     stepping = {name: r for r in recurrences(op) for name in r.targets}
-    ahead_of_steps = _Ahead(op)
+    found = _Ahead(op, whole)
     body: list[Assign] = []
+    starts: dict[Recurrence, int] = {}
     for s in op.body:
-        new = s
-        if s.target in stepping and has_reduction(s.value):
-            new = ahead_of_steps.with_runs(s, stepping[s.target])
-        # A recurrence is one run of statements, and what it reads stands ahead of all of them.
-        body.append(new)
-    if not ahead_of_steps.temporaries:
-        return op
-    first = min(n for n, s in enumerate(op.body) if s.target in ahead_of_steps.readers)
-    needed = max((n for n, s in enumerate(op.body) if s.target in ahead_of_steps.read), default=-1)
-    if needed >= first:
-        return op
-    body[first:first] = ahead_of_steps.statements
-    return replace(op, body=tuple(body), temporaries=(*op.temporaries, *ahead_of_steps.temporaries))
+        recurrence = stepping.get(s.target)
+        if recurrence is None or not has_reduction(s.value):
+            body.append(s)
+            continue
+        # What is computed ahead of the steps stands ahead of all that step together.
+        first = (
+            min(n for n, other in enumerate(body) if other.target in recurrence.targets) if recurrence in starts else len(body)
+        )
+        starts[recurrence] = first
+        body.append(found.with_runs(s, recurrence, {other.target for other in body[:first]}))
+        body[first:first] = found.statements
+        found.statements.clear()
+    return replace(op, body=tuple(body), temporaries=(*op.temporaries, *found.temporaries)) if found.temporaries else op
 
 
 class _Ahead:
     """What is computed ahead of the steps."""
 
-    def __init__(self, op: Op) -> None:
+    def __init__(self, op: Op, whole: bool) -> None:
         self.op = op
+        self.whole = whole
         self.stepping = recurrent(op)
         self.namer = Namer(op_names(op) | index_names(op))
         self.statements: list[Assign] = []
         self.temporaries: list[Operand] = []
-        self.readers: set[str] = set()
-        self.read: set[str] = set()
+        self.ready: set[str] = set()
         self.known: dict[object, tuple[Read, Read, Read]] = {}
 
-    def with_runs(self, s: Assign, recurrence: Recurrence) -> Assign:
-        """Return a statement of a recurrence with its sums over such steps as sums over runs."""
+    def with_runs(self, s: Assign, recurrence: Recurrence, ready: set[str]) -> Assign:
+        """Return a statement of a recurrence with its sums over such steps as sums over runs; `ready` stand ahead of it."""
+        self.ready = {*ready, *(o.name for o in self.op.inputs if not o.optional)}
         t = recurrence.index_of(s)
         sizes = {a.index: a.extent for a in Domain.of(s, self.op.operand(s.target)).axes}
 
         def rule(e: Expr) -> Expr:
             return self._over_run(e, t, sizes) if isinstance(e, Reduce) and e.kind == "sum" else e
 
-        found = replace(s, value=rewrite(s.value, rule))
-        if found.value is s.value:
-            return s
-        self.readers.add(s.target)
-        return found
+        return replace(s, value=rewrite(s.value, rule))
 
     def _over_run(self, e: Reduce, t: str, sizes: dict[str, Affine]) -> Expr:
         conditions, body = conditions_of(e.body)
@@ -104,11 +115,11 @@ class _Ahead:
             if position is None or axis is None:
                 continue
             q = self.namer.fresh(*INDEX_NAMES)
-            order, first, count = self._places(position, axis, q, t, sizes)
-            rest = [place(x, axis.index, order) for x in (*conditions[:n], *conditions[n + 1 :], body)]
-            moved = [x for x in rest if x is not None]
-            if len(moved) < len(rest):
+            kept = (*conditions[:n], *conditions[n if self.whole else n + 1 :], body)
+            if any(place(x, axis.index, position) is None for x in kept) or not self._is_inside(position, axis, sizes):
                 continue
+            order, first, count = self._places(position, axis, q, t, sizes)
+            moved = [x for x in (place(x, axis.index, order) for x in kept) if x is not None]
             here = IndexValue(Affine.of(Index(q)))
             behind = Call("lt", (here, Call("add", (first, count), DType.INT64)), DType.BOOL)
             *more, term = moved
@@ -129,7 +140,13 @@ class _Ahead:
         few = extent.constant is not None and extent.constant <= FEW
         if few or extent.indices() or free_groups(position) or may_refuse(position) or has_reduction(position):
             return None
-        return own[0] if operands_read(position) and not operands_read(position) & self.stepping else None
+        read = operands_read(position)
+        return own[0] if read and read <= self.ready and not read & self.stepping else None
+
+    def _is_inside(self, position: Expr, axis: Axis, sizes: dict[str, Affine]) -> bool:
+        """Whether what a position reads is inside for all steps, whatever conditions say."""
+        ranges = {**sizes, axis.index: axis.extent}
+        return not any(ReadsInside(self.op).axes_outside(r, ranges, ()) for r in reads(position))
 
     def _places(self, position: Expr, axis: Axis, q: str, t: str, sizes: dict[str, Affine]) -> tuple[Read, Read, Read]:
         """Return reads of the step at place `q` of the order, of where those begin that name step `t`, and of their number."""
@@ -138,7 +155,6 @@ class _Ahead:
         dims = tuple(sizes[i] for i in batch)
         i, k, j = axis.index, self.namer.fresh(*INDEX_NAMES), self.namer.fresh(*INDEX_NAMES)
         one, nothing = Const(1, DType.INT64), Const(0, DType.INT64)
-        self.read |= operands_read(position)
 
         def named(at: str) -> Affine:
             return Affine.of(Index(at))
@@ -162,7 +178,8 @@ class _Ahead:
                 return Reduce("sum", (axis,), counted, DType.INT64)
 
             keyed = read(names.operand, k)
-            rank = position_of(IndexValue(named(q)), ahead(keyed, k, j, False), Axis(k, axis.extent), Axis(j, axis.extent), position.span)
+            places = Axis(k, axis.extent), Axis(j, axis.extent)
+            rank = position_of(IndexValue(named(q)), ahead(keyed, k, j, False), *places, position.span)
             order = stored("order", (q,), (axis.extent,), rank)
             count = stored("count", (t,), (sizes[t],), amount("eq", IndexValue(named(t))))
             below = stored("below", (), (), amount("lt", Const(0, Weak.INT)))
@@ -170,6 +187,5 @@ class _Ahead:
             sums = stored("sum", (t,), (sizes[t],), fewer)
             first = stored("first", (t,), (sizes[t],), Call("add", (read(below), read(sums, t)), DType.INT64))
             self.known[key] = read(order, q), read(first, t), read(count, t)
-        order, first, count = self.known[key]
-        indices = (*order.indices[:-1], named(q))
-        return replace(order, indices=indices), first, count
+        ordered, begins, number = self.known[key]
+        return replace(ordered, indices=(*ordered.indices[:-1], named(q))), begins, number

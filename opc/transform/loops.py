@@ -79,8 +79,10 @@ class Loops:
     # after solving: loops that data names, and what the conditions say of the loops that are left
 
     def _turn(self) -> None:
-        """Put a loop that data names around one that bounds it: of `w[p[j]]` with j below i + 1, what i from j on sum up to is the
-        same wherever p[j] is. Where data names both, the longest range takes the place of one that varies: they stand in one sum.
+        """Put a loop that data names around one that bounds it: of `w[p[j]]` with j below i + 1, what i from j on sum up to is
+        the same wherever p[j] is.
+
+        Where data names both, the longest range takes the place of one that varies: they stand in one sum.
         """
         data = [e.right for e in self.equations if not isinstance(e.right, Affine)]
         named = {i for right in data for i in free_indices(right)}

@@ -60,7 +60,7 @@ def test_an_equation_of_indices_is_solved(condition: str, expected: str) -> None
         pytest.param("sum[r, k](x[r, k] if r*step + k == n else 0)", id="a coefficient of any sign"),
         pytest.param("prod[r, k](x[r, k] if r + k == n else 0)", id="a product"),
         pytest.param("sum[r, k](x[r, k] if x[ids[r], k] > 0 and r + k == n else 0)", id="a lookup that is asked for all of them"),
-        pytest.param("sum[r:R, k](x[(n + 1) % R, k] if r + k == n else 0)", id="a loop that says that there is something to read"),
+        pytest.param("sum[r:R, k](x[(n + 1) % R, k] if r + k == n else 0)", id="a loop that tells what there is"),
     ],
 )
 def test_others_stay(value: str) -> None:

@@ -8,13 +8,26 @@ be solved, as where the sign of `hop` is not known, the sum is a scatter.
 from __future__ import annotations
 
 from collections.abc import Mapping
+
 from opc.analysis.bounds.checker import knowledge_of
 from opc.analysis.bounds.inside import ReadsInside
 from opc.analysis.patterns import conjunction
 from opc.analysis.value_types import affine_of
 from opc.ir.affine import Affine, Index
 from opc.ir.dtypes import Weak
-from opc.ir.expr import Axis, Call, Const, Expr, IndexValue, Reduce, ReduceAxis, Select, children, has_reduction, may_refuse, with_children
+from opc.ir.expr import (
+    Axis,
+    Call,
+    Const,
+    Expr,
+    Reduce,
+    ReduceAxis,
+    Select,
+    children,
+    has_reduction,
+    may_refuse,
+    with_children,
+)
 from opc.ir.op import Assign, Op
 from opc.lower.alone import of_statement
 from opc.lower.nests.terms import conditions_of
@@ -100,7 +113,7 @@ def _equation(c: Expr, loops: list[Axis], around: _Ranges) -> Equation | None:
         return None
     if right.terms[0][1] < 0:
         left, right = -left, -right
-    return Equation(left, right, around[left.index] if left.index in around else left + 1)
+    return Equation(left, right, left + 1 if left.index is None else around[left.index])
 
 
 @dataclass(slots=True)
