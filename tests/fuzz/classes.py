@@ -255,6 +255,14 @@ FORMS = {
   p[t:N] = sum[k:N](exp(-p[k] * x[t]) / (1 + p[k] ** 2) if k > t else 0) + sin(x[t]) * cos(p[t + 1] if t + 1 < N else 0)
   z[t] = p[t] / (1 + p[t] ** 2) + cos(q[t])""",
     ),
+    "running_sums_of_what_is_ordered": (
+        "inputs: {x: 'T[..., N]', w: 'T[..., N]', 'm?': 'T[..., N]'}\noutputs: {y: 'T[..., N]', z: 'T[..., N]'}\n"
+        "require: [N > 0]\n",
+        """p[..., i:N] = argsort[k](x[..., k])[i]
+  y[..., i] = sum[j:i + 1](w[..., p[..., j]]) * x[..., i]
+  c[..., i:N] = sum[j:i + 1](m[..., p[..., j]]) if present(m) else 0
+  z[..., i] = c[..., i] * x[..., i] - (0.5 * m[..., p[..., i]] if present(m) else 0)""",
+    ),
     "running_sums_of_what_data_picks": (
         "out_of_range: zero\ninputs: {w: 'T[C, M]', x: 'T[N]', ids: 'int64[N]', at: 'int64[N, N]'}\n"
         "outputs: {y: 'T[N, M]', z: 'T[N]', u: 'T[N]', s: 'T[N]', t: 'T[N]'}\n"
