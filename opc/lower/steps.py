@@ -15,6 +15,7 @@ from opc.ir.expr import Expr, GroupRef, Present, Read, reads
 from opc.ir.op import Assign, Group, Op, Operand
 from opc.ir.recurrence import Recurrence, recurrences, recurrent
 from opc.lower.ahead_of_steps import with_sums_ahead
+from opc.lower.chosen_steps import with_chosen_steps
 from opc.lower.loop_ir import ContractionStage, Program, RowStage, Stage, StageOperand, StepLoop, Temporary
 from opc.lower.partition import temporary
 from opc.lower.steps_by_points import copy_of, verify_by_points, with_points_apart
@@ -35,6 +36,8 @@ def in_steps(op: Op, lazy: bool, lower: Lower, launched: bool = False) -> tuple[
     not copied, and what becomes an output is copied to it.
     """
     op = with_sums_ahead(prune(op, [o.name for o in op.outputs]))
+    if not launched:
+        op = with_chosen_steps(op)
     whole, nests = (
         (in_segments(op), {}) if launched else with_points_apart(op, lambda apart: in_segments(_with_copies(op, apart), apart))
     )
@@ -80,7 +83,9 @@ def in_steps(op: Op, lazy: bool, lower: Lower, launched: bool = False) -> tuple[
         own |= {t.name: t for t in lowered.temporaries if t.name in known}
     outputs = {o.name for o in op.outputs}
     declared = {t.name: own.get(t.name, t) for t in (*whole.op.temporaries, *made.values()) if t.name not in outputs}
-    lowered_op = replace(op, body=tuple(body), temporaries=tuple(declared.values()), inplace=())
+    # That a step is one of its loop's is known in what is computed there.
+    facts = dict.fromkeys(r for s in whole.segments for r in s.op.require)
+    lowered_op = replace(op, body=tuple(body), temporaries=tuple(declared.values()), require=tuple(facts), inplace=())
     program = Program(op.name, tuple(stages), tuple(temporaries), steps=tuple(loops))
     verify_by_points(lowered_op, program)
     return program, lowered_op

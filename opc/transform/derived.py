@@ -28,7 +28,8 @@ from opc.transform.absent import presence_outside, seeds_of
 from opc.transform.asked import asking_no_more
 from opc.transform.decide import decide
 from opc.transform.inline import inline, merge
-from opc.transform.normalize import hoist, nest_products, prune, share, sink
+from opc.transform.normalize import hoist, nest_products, prune, sink
+from opc.transform.share import share
 from opc.transform.simplify import simplify
 from opc.transform.tape import tape
 

@@ -56,6 +56,7 @@ class System(Loops):
                 found = {index: self._eliminate(next(a for a in self.loops if a.index == index), equation)}
                 solutions = {name: s.substitute(lookup(found)) for name, s in solutions.items()} | found
         self.value = substitute(self.value, solutions)
+        self._turn()
         for equation in self.equations:
             right = equation.right
             if isinstance(right, Affine):

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import field
 
 from opc.analysis.bounds.checker import Knowledge
+from opc.analysis.bounds.largest import largest
 from opc.analysis.value_types import affine_of
 from opc.ir.affine import Affine, Atom, FloorDiv, Index, Mod
-from opc.ir.expr import Axis, Call, Const, Expr, GroupRef, IndexValue, Read, Select, conjuncts, map_affine
+from opc.ir.expr import Axis, Call, Const, Expr, GroupRef, IndexValue, Read, Select, conjuncts, free_indices, map_affine
 from opc.records import dataclass, replace
 from opc.transform import algebra, scalar
 from opc.transform.affine_rules import (
@@ -64,7 +65,42 @@ class Loops:
             else:
                 equation.right = substitute(equation.right, values)
 
-    # after solving: what the conditions say of the loops that are left
+    # after solving: loops that data names, and what the conditions say of the loops that are left
+
+    def _turn(self) -> None:
+        """Put a loop that data names around one that bounds it: of `w[p[j]]` with j below i + 1, what i from j on sum up to is
+        the same wherever p[j] is.
+
+        Where data names both, the longest range takes the place of one that varies: they stand in one sum.
+        """
+        data = [e.right for e in self.equations if not isinstance(e.right, Affine)]
+        named = {i for right in data for i in free_indices(right)}
+        for axis in [a for a in self.loops if a.index in named]:
+            bounding = [a for a in self.loops if a.index in axis.extent.indices()]
+            if len(bounding) != 1 or bounding[0].extent.indices():
+                continue
+            other, j = bounding[0], Index(axis.index)
+            longest = largest(self.knowledge, axis.extent, {other.index: other.extent})
+            if longest is None or any({axis.index, other.index} & a.extent.indices() for a in self.loops if a is not axis):
+                continue
+            at, slope = self.loops.index(axis), axis.extent.coefficient(other.index)
+            if other.index in named:
+                self.loops[at] = Axis(axis.index, longest)
+                self.guards.insert(0, scalar.compare("lt", IndexValue(Affine.of(j)), IndexValue(axis.extent)))
+                continue
+            if slope is None or slope.constant not in (1, -1):
+                continue
+            # j < i + b says that i >= j + 1 - b, and j < b - i that i < b - j.
+            first = Affine.of(j) + 1 - (axis.extent - Index(other.index)) if slope.constant == 1 else Affine.of(0)
+            last = other.extent if slope.constant == 1 else axis.extent + Index(other.index) - j
+            self.loops[at] = Axis(axis.index, longest)
+            if not self._nonnegative(first) or not self._nonnegative(other.extent - last):
+                self.loops[at] = axis
+                continue
+            step = self.namer.fresh(*INDEX_NAMES)
+            self.loops[self.loops.index(other)] = Axis(step, last - first)
+            self.loops = ordered(self.loops)
+            self._put({other.index: first + Index(step)})
 
     def _peel(self) -> None:
         """Take the conditions on indices alone out of the adjoint."""

@@ -1,22 +1,19 @@
-"""Moves reductions and shared expressions into statements of their own, and temporaries back into their uses.
+"""Moves reductions into statements of their own, and temporaries back into their uses.
 
 * `hoist` gives a statement to every reduction that stands under a loop it does not depend on, so that no sum is computed anew at
   every point; `hoist(op, every=True)` to every reduction that is not the whole value, which differentiation asks for.
-* `share` gives a statement to an expensive expression that occurs more than once.
 * `sink` puts a temporary that is read inside a conditional back there, so that its gradient stays inside too.
 * `prune` drops statements that no output needs.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable
 
 from opc.analysis.bounds.largest import largest
-from opc.analysis.runs import is_mostly_idle
 from opc.ir.access import accesses, place
 from opc.ir.affine import Affine, Index
-from opc.ir.dtypes import Weak, is_bool, is_floating, is_integer
+from opc.ir.dtypes import is_floating
 from opc.ir.expr import (
     EXTREMES,
     SEARCHES,
@@ -42,14 +39,13 @@ from opc.ir.expr import (
 )
 from opc.ir.function import CHEAP
 from opc.ir.functions import FUNCTIONS
-from opc.ir.op import Assign, DimSpec, Op
+from opc.ir.op import Assign, Op
 from opc.ir.recurrence import recurrences, recurrent
 from opc.records import dataclass, replace
 from opc.transform import scalar
 from opc.transform.affine_rules import is_affine
-from opc.transform.alike import canonical, form
 from opc.transform.domain import Domain
-from opc.transform.extract import Extractor, is_shadowing, signature
+from opc.transform.extract import Extractor, is_shadowing
 from opc.transform.indices import Namer, index_names, op_names, rename_bound, substitute
 
 LARGE = 84
@@ -229,92 +225,6 @@ def _repeated(e: Reduce, domain: Domain) -> bool:
     return any(a.index not in free for a in domain.axes) or any(name not in groups for name, _ in domain.groups)
 
 
-def share(op: Op) -> Op:
-    """Return the op with expensive expressions that occur more than once computed once."""
-    op = unshadow(op)
-    candidates = [found for s in op.body for found in _candidates(s, op)]
-    if len(candidates) < 2:
-        return op
-    forms = Counter(form(e) for e, _ in candidates)
-    counts: Counter[tuple[Expr, tuple[DimSpec, ...]]] = Counter()
-    for e, domain in candidates:
-        if forms[form(e)] > 1:
-            indices, dims = signature(e, domain)
-            counts[canonical(e, indices), dims] += 1
-    if not any(count > 1 for count in counts.values()):
-        return op
-    namer = Namer(op_names(op) | index_names(op))
-    extractor = Extractor(op, namer)
-    body: list[Assign] = []
-    for s in op.body:
-        domain = Domain.of(s, op.operand(s.target))
-        value = _shared(s.value, domain, True, (forms, counts), extractor)
-        body += [*extractor.statements, s.with_value(value)]
-        extractor.statements.clear()
-    if not extractor.temporaries:
-        return op.with_body(tuple(body))
-    return replace(op, body=tuple(body), temporaries=(*op.temporaries, *extractor.temporaries))
-
-
-def _candidates(s: Assign, op: Op) -> Iterator[tuple[Expr, Domain]]:
-    def visit(e: Expr, domain: Domain) -> Iterator[tuple[Expr, Domain]]:
-        if _expensive(e, op):
-            yield e, domain
-        inner = domain.inside(e.axes) if isinstance(e, Reduce) else domain
-        for c in children(e):
-            yield from visit(c, inner)
-
-    return visit(s.value, Domain.of(s, op.operand(s.target)))
-
-
-def _expensive(e: Expr, op: Op) -> bool:
-    """Whether `e` may be computed at every point, and costs more than reading it back."""
-    if not isinstance(e, Call) or FUNCTIONS[e.fn].cost <= CHEAP or isinstance(e.type, Weak) or has_reduction(e):
-        return False
-    if is_bool(e.type) or is_integer(e.type):
-        return False
-    found = list(reads(e))
-    optional = {o.name for o in op.inputs if o.optional}
-    return bool(found) and not any(r.checked for r in found) and not scalar.unguarded(e) & optional
-
-
-NOUNS = {
-    "div": "ratio",
-    "pow": "power",
-    "floordiv": "quotient",
-    "mod": "rest",
-    "mul": "product",
-    "add": "sum",
-    "sub": "difference",
-    "neg": "minus",
-}
-"""What a temporary that holds the result of an operator is called after."""
-
-
-def _shared(
-    e: Expr,
-    domain: Domain,
-    root: bool,
-    counted: tuple[Counter[int], Counter[tuple[Expr, tuple[DimSpec, ...]]]],
-    extractor: Extractor,
-    around: tuple[Expr, ...] = (),
-) -> Expr:
-    forms, counts = counted
-    if _expensive(e, extractor.op) and forms[form(e)] > 1 and not is_mostly_idle(e, around):
-        indices, dims = signature(e, domain)
-        if counts[canonical(e, indices), dims] > 1:
-            first = reads(e)[0].operand
-            name = f"{NOUNS.get(e.fn, e.fn)}_{first}" if isinstance(e, Call) else first
-            # Parts of a shared expression that occur elsewhere too are shared in their turn.
-            kept = with_children(e, tuple(_shared(c, domain, False, counted, extractor, around) for c in children(e)))
-            new = extractor.extract(kept, domain, name, around)
-            if new is not None:
-                return new
-    inner = domain.inside(e.axes) if isinstance(e, Reduce) else domain
-    parts, left = scalar.conditioned(e), scalar.still(around, e)
-    return with_children(e, tuple(_shared(c, inner, False, counted, extractor, (*left, *more)) for c, more in parts))
-
-
 def sink(op: Op) -> Op:
     """Return the op with every pointwise temporary that is read inside a conditional put back there.
 
@@ -384,6 +294,9 @@ def is_unbounded(e: Expr) -> bool:
 def _sunk(e: Expr, values: dict[str, Assign], inside: bool) -> Expr:
     if isinstance(e, Read) and inside and e.operand in values and e.pad is None and placed(e):
         return put(values[e.operand], e)
+    if isinstance(e, Read):
+        # An index passes no gradient on, and a condition may say of it, as it is read, that it lies behind a step.
+        return scalar.retyped(with_children(e, tuple(_sunk(c, values, inside and c is e.pad) for c in children(e))))
     if isinstance(e, Select):
         # A condition passes no gradient on, so that what it reads need not be copied into it.
         cond = _sunk(e.cond, values, False)

@@ -29,8 +29,8 @@ from opc.transform import scalar
 from opc.transform.domain import Domain
 from opc.transform.extract import Extractor
 from opc.transform.indices import Namer, index_names, op_names
-from opc.transform.normalize import NOUNS
 from opc.transform.partials import template
+from opc.transform.share import NOUNS
 
 SMALL = 20
 """The number of nodes up to which an expression is copied rather than read back."""

@@ -270,6 +270,7 @@ INDICES: list[Case] = [
     kernel("y[n] = x[⟦k:3⟧]", "a range stands on the left and in a reduction's axes only", **VECTOR),
     kernel("y[n] = cast(T, any[k](⟦x[k]⟧))", "any needs booleans, not T", **VECTOR),
     kernel("y[n] = max[k](⟦x[k] > 0⟧)", "max needs numbers, not bool", **VECTOR),
+    kernel("y[n] = cast(T, argmax[k](⟦x[k] > 0⟧))", "argmax needs numbers, not bool", **VECTOR),
     kernel("y[n] = mean[k](⟦x[k]⟧)", "mean needs a floating value, not T", types="{T: integer}", **VECTOR),
     kernel(
         "y[n, c] = x[n, c] * ⟦w⟧",

@@ -32,6 +32,7 @@ HINTS: list[tuple[Case, str]] = [
     (kernel("y[i] = x[i * 2.0]", **VECTOR), "write 2"),
     (kernel("y[i] = x[2 * (i / 2)]", **VECTOR), "`//` divides whole numbers"),
     (kernel("y[i] = x[exp(i)]", **VECTOR), "cast(int64, ...)"),
+    (kernel("y[i] = cast(T, argmax[k](⟦x[k] > 0⟧))", **VECTOR), "the first that holds is argmax[k](cast(int64, x))"),
     (case("shape: {M: N / 2}\ninputs: {x: 'T[N]'}\noutputs: {y: 'T[M]'}\nkernel: y[i] = x[i]"), "`//` divides whole numbers"),
     (case("shape: {M: N + 10 ** 9}\ninputs: {x: 'T[N]'}\noutputs: {y: 'T[M]'}\nkernel: y[i] = x[i]"), "a power is whole with"),
     (case(STEP % ("⟦N⟧", "⟦p⟧", "⟦p⟧[i]")), FOR_EACH),

@@ -234,6 +234,56 @@ FORMS = {
   p[m, k] = argmax[j:3](x[m, k] * j)
   u[m] = sum[k](pad(v[k - 2, p[m, k]], 0) * x[m, k])""",
     ),
+    "steps_that_data_names": (
+        "inputs: {x: 'T[N, M]', up: 'int64[N]', 'on?': 'int64[N]', at: 'int64[M, N]', w: 'T[M]'}\n"
+        "outputs: {y: 'T[N, M]', z: 'T[N, M]', u: 'T[N]', s: 'T[N, M]'}\nrequire: [M > 0]\n",
+        """y[t, c] = sin(x[t, c] + sum[k:N](w[c] * y[k, c] if up[k] == t and k < t else 0))
+  z[t, c] = sin(x[t, c]) + (w[c] * z[up[t] - 1, c] if up[t] >= 1 and up[t] <= t else 0)
+  r[t:N] = sum[k:N](h[k, 0] if t < k and up[k] // 2 == t else 0)
+  h[t:N, c:M] = sin(x[t, c] + (h[at[c, t], c] if at[c, t] > t and at[c, t] < N else 0) - r[t])
+  u[t] = sum[c](h[t, c] * y[t, c])
+  p[t:N] = sin(u[t]) + sum[k:N](p[k] if k < t and k > 0 and up[k - 1] == t else 0)
+  q[t:N] = sum[k:N](cos(q[k]) if k < t and (present(on) and on[k] == t) else 0) + u[t]
+  v[t:N] = up[t] % 3 + N + (v[t - 1] if t > 0 else 0)
+  j[t:N] = q[t] + p[t] - sum[k:N](j[k] if k < t and v[k] - N == t else 0)
+  s[t, c] = x[t, c] + j[t] * sum[k:N, d](s[k, d] * x[k, c] if k < t and at[c, k] + 1 == t and x[k, d] > w[c] else 0) + 1""",
+    ),
+    "steps_of_what_is_shared": (
+        "inputs: {x: 'T[N]', m: 'T[M]'}\noutputs: {y: 'T[N]', z: 'T[N]'}\n",
+        """q[t:N] = sum[k:N](cos(q[k]) if k < t else 0) + x[t]
+  y[t] = q[t] * x[t]
+  p[t:N] = sum[k:N](exp(-p[k] * x[t]) / (1 + p[k] ** 2) if k > t else 0) + sin(x[t]) * cos(p[t + 1] if t + 1 < N else 0)
+  z[t] = p[t] / (1 + p[t] ** 2) + cos(q[t])""",
+    ),
+    "running_sums_of_what_is_ordered": (
+        "inputs: {x: 'T[..., N]', w: 'T[..., N]', 'm?': 'T[..., N]'}\noutputs: {y: 'T[..., N]', z: 'T[..., N]'}\n"
+        "require: [N > 0]\n",
+        """p[..., i:N] = argsort[k](x[..., k])[i]
+  y[..., i] = sum[j:i + 1](w[..., p[..., j]]) * x[..., i]
+  c[..., i:N] = sum[j:i + 1](m[..., p[..., j]]) if present(m) else 0
+  z[..., i] = c[..., i] * x[..., i] - (0.5 * m[..., p[..., i]] if present(m) else 0)""",
+    ),
+    "running_sums_of_what_data_picks": (
+        "out_of_range: zero\ninputs: {w: 'T[C, M]', x: 'T[N]', ids: 'int64[N]', at: 'int64[N, N]'}\n"
+        "outputs: {y: 'T[N, M]', z: 'T[N]', u: 'T[N]', s: 'T[N]', t: 'T[N]'}\n"
+        "attributes: {lag: {type: int, default: 1, check: lag >= 0}}\nrequire: [N > 1, M > 0, C > 0]\n",
+        """y[i, c] = sum[j:i + 1](w[ids[j], c] * x[i]) + sum[k:N - i](w[ids[k], c])
+  z[i] = sum[j:i](exp(w[ids[j], 0] * x[i])) + sum[k:i - lag](w[ids[k], 0] * x[k])
+  u[i] = sum[j:i + 1](w[at[i, j], 0] * x[j]) + sum[k:N - i, l:2](w[at[k, i], 0])
+  s[i] = sum[j:i + 1](w[ids[j], 0] * w[ids[i], M - 1]) + sum[j:i + 2](w[ids[j % N], 0])
+  t[i] = sum[j:i + 1, c](x[j] if ids[j] > 0 and ids[j] == c else w[ids[j], c]) + sum[k:N - 1 - i](w[ids[k + 1], 0])""",
+    ),
+    "sums_where_indices_add_up": (
+        "inputs: {v: 'T[R, W]', x: 'T[N]', ids: 'int64[R]'}\n"
+        "outputs: {y: 'T[N]', z: 'T[N]', u: 'T[N]', s: 'T[N, R]', t: 'T[]', d: 'T[]'}\n"
+        "attributes: {hop: {type: int, default: 2, check: hop > 0}, step: {type: int, default: 2}}\nrequire: [R > 0]\n",
+        """y[n] = sum[r, k](v[r, k] * x[(n + 1) % N] if r*hop + k == n else 0)
+  z[n] = sum[r, k](v[r, k] if r*step + k == n + 1 and v[r, k] > -1 and ids[r] > 0 else 0)
+  u[n] = sum[r:R, k](pad(v[r + 1, k], 2) if n - k == r + step else 0) + sum[k:W](v[k % R, k] if n == 2*k + 1 else 0)
+  s[n, q] = sum[r:R, k:n + 1](pad(v[r, k], x[n]) if q + k == 2*r + 1 and n + r == 4 else 0)
+  t[] = sum[r, k](v[r, k] if r + k == step else 0) + sum[n, k:N](x[n] * x[(n + 1) % N] if n + k == 3 else 0)
+  d[] = sum[n, r](x[n] * s[n, r] if n == N - 1 - r else 0)""",
+    ),
     "sums_in_sums_of_products": (
         "broadcast: true\ninputs: {z: 'T[..., N]', q: 'T[..., N]', v: 'T[N, K]'}\noutputs: {y: 'T[..., K]', u: 'T[..., K]'}\n",
         """y[..., i] = sum[k:N](sum[l:N](z[..., k] * maximum(v[k, i], 0.5)))

@@ -29,6 +29,7 @@ FOUND = (
     "of_a_group",
     "places_in_an_own_group",
     "places_where_they_are_asked_for",
+    "running_sums_of_what_is_ordered",
 )
 """Those of `EVERY` that had no kernels for a GPU, or wrong ones."""
 

@@ -231,7 +231,9 @@ class Values(Conditions):
         return f"{kind}[{name}:{extent}]({self.value(inner, min(depth - 1, self.pick(1, 1, 2)))})"
 
     def scatter(self, scope: Scope) -> str:
-        """Return a sum of what an integer operand sends to an index."""
+        """Return a sum of what an integer operand, or an expression of its indices, sends to an index."""
+        if index_names(scope) and self.chance(30):
+            return self.solved(scope)
         senders = [t for t in self.readable if t.type == "I" and not any(map(is_group, t.dims))]
         if not senders or not index_names(scope):
             return self.atom(scope)
@@ -244,6 +246,18 @@ class Values(Conditions):
         condition = f"{t.name}[{', '.join(names)}] == {target}"
         axes = ", ".join(f"{n}:{d}" for n, d in inner.items())
         return f"sum[{axes}]({self.value(kept, 1)} if {condition} else 0)"
+
+    def solved(self, scope: Scope) -> str:
+        """Return a sum over two indices under a condition on what they add up to."""
+        one, two = self.new_index(), self.new_index()
+        axes = {one: self.extent(scope), two: self.extent(scope)}
+        inner = {**scope, **{name: self.covered(extent, scope) for name, extent in axes.items()}}
+        factor = self.pick("1", "2", "-1", self.attribute("width"))
+        left = f"{one}*{factor} + {two}" + self.pick("", " - 1", "")
+        right = self.pick(*index_names(scope)) + self.pick("", " + 1", "")
+        sides = (left, right) if self.chance(50) else (right, left)
+        more = f" and {self.condition(inner, 0)}" if self.chance(25) else ""
+        return f"sum[{one}:{axes[one]}, {two}:{axes[two]}]({self.value(inner, 1)} if {' == '.join(sides)}{more} else 0)"
 
     def optional(self, scope: Scope, depth: int) -> str:
         other = self.value(scope, depth - 1)

@@ -20,7 +20,8 @@ from opc.spec.loader import loads
 from opc.transform.autodiff import vjp
 from opc.transform.inline import inline
 from opc.transform.jvp import jvp
-from opc.transform.normalize import hoist, share, sink
+from opc.transform.normalize import hoist, sink
+from opc.transform.share import share
 from opc.transform.simplify import erase, simplify
 
 GOLDEN = Path(__file__).parent / "golden"

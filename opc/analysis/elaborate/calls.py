@@ -318,6 +318,8 @@ class CallTyper:
             return None
         if kind in ("max", "min", "argmax", "argmin", "sum", "prod", "mean") and is_bool(t):
             hint = "any[k] and all[k] run over booleans; sum[k](cast(int64, x)) counts"
+            if kind in ("argmax", "argmin"):
+                hint = f"the first that {'holds' if kind == 'argmax' else 'does not hold'} is {kind}[k](cast(int64, x))"
             self._error(f"{kind} needs numbers, not bool", body.span, hint)
             return None
         if kind == "mean":

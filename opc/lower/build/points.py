@@ -149,10 +149,12 @@ class PointLoops(Loads):
                 checks.append((at, axis, size))
             terms.append(Product((at, Member(e.operand, "stride", axis))))
         load: Expr = Load(e.operand, Sum(tuple(terms)) if terms else number(0), e.type, True)
-        if self.nest.is_optional(e.operand) and e.operand not in self.given:
-            load = Select(Present(e.operand), load, Const(0, e.type), e.type)
+        optional = self.nest.is_optional(e.operand) and e.operand not in self.given
         if not checks:
-            return load
+            return Select(Present(e.operand), load, Const(0, e.type), e.type) if optional else load
+        if optional:
+            # No place is outside of what is absent.
+            body.insert(0, If(Call("not", (Present(e.operand),), DType.BOOL), (Yield(Const(0, e.type)),)))
         for place, axis, end in checks:
             outside = call("outside", place, end, type=DType.BOOL)
             if e.pad is not None:

@@ -119,8 +119,11 @@ def _places(op: Op, e: Reduce, targets: tuple[str, ...]) -> tuple[tuple[tuple[st
 
 
 def _is_computed(position: Expr) -> bool:
-    """Whether an index is found by data or by a division, so that no term can be solved for."""
-    return any(isinstance(n, Read) for n in walk(position)) or any(True for a in affines(position) for _ in every_division(a))
+    """Whether an index is found by data, by a division, or by an expression that was not solved for a term (see `solved`)."""
+    if any(isinstance(n, Read) for n in walk(position)) or any(True for a in affines(position) for _ in every_division(a)):
+        return True
+    affine = affine_of(position)
+    return affine is not None and affine.index is None
 
 
 def equalities(c: Expr) -> Iterator[tuple[str, Expr]]:

@@ -315,3 +315,16 @@ def test_no_stage_leaves_in_memory_what_none_reads(name: str) -> None:
             rows = {o.name for s in stages if isinstance(s, RowStage) for o in s.operands if not o.written}
             read = rows | {r.operand for s in stages if isinstance(s, NestStage) for r in reads(s.assign.value)}
             assert {n for s in stages for n in written_by(s)} <= read | outputs, variant.program.name
+
+
+def test_no_place_is_outside_of_what_is_absent() -> None:
+    """What an absent operand's size is nobody says: a scan, which goes through its terms whoever asks, tests none of them."""
+    body = (
+        "inputs: {x: 'T[..., N]', 'm?': 'T[..., N]'}\noutputs: {y: 'T[..., N]'}\nrequire: [N > 0]\nkernel: |\n"
+        "  p[..., i:N] = argsort[k](x[..., k])[i]\n  c[..., i:N] = sum[j:i + 1](m[..., p[..., j]]) if present(m) else 0\n"
+        "  y[..., i] = c[..., i] * x[..., i]\n"
+    )
+    text = cuda_files(compile_text(f"{HEAD}{body}gradient: none\n", "f.yaml"))["kernel/f.cu"]
+    tests = [line.strip() for line in text.splitlines() if "has_m" in line or "opc::outside(" in line]
+    first = next(n for n, line in enumerate(tests) if "opc::outside(" in line)
+    assert tests[first - 1].startswith("if (!has_m)")
