@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from onnx import TensorProto
 
+Pads = tuple[list[str], list[str]]
+
 
 class Windows:
     """The part of `Body` for windows; an attribute may be a name of the function's."""
@@ -16,18 +18,19 @@ class Windows:
         def __getattr__(self, name: str) -> Any:
             """Return what adds a node of an operator, or a method of `Body`."""
 
-    def padded(self, x: str, pads: list[str] | None, value: float) -> str:
-        """Add x with as many elements of a value on both sides of its last axes."""
+    def padded(self, x: str, pads: Pads | None, value: float) -> str:
+        """Add x with elements of a value before and behind its last axes."""
         if pads is None:
             return x
-        every = self.vector(0, 0, *pads, 0, 0, *pads)
+        before, behind = pads
+        every = self.vector(0, 0, *before, 0, 0, *behind)
         return self.Pad(x, every, self.number(value, x))
 
     def convolution(
         self,
         x: str,
         w: str,
-        pads: list[str] | None,
+        pads: Pads | None,
         strides: Any,
         dilations: Any,
         group: Any,
@@ -45,7 +48,7 @@ class Windows:
     def max_pool(
         self,
         x: str,
-        pads: list[str] | None,
+        pads: Pads | None,
         strides: Any,
         dilations: Any,
         kernel_shape: Any,
@@ -67,7 +70,7 @@ class Windows:
     def average_pool(
         self,
         x: str,
-        pads: list[str] | None,
+        pads: Pads | None,
         strides: Any,
         dilations: Any,
         kernel_shape: Any,
