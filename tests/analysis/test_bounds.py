@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import operator
 from collections.abc import Iterator
 
 import pytest
@@ -10,8 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from opc.analysis.bounds.checker import Knowledge
-from opc.analysis.bounds.prover import Prover
+from opc.analysis.bounds.prover import Prover, facts_of
 from opc.ir.affine import Affine, AttrInt, Dim, Index, Symbol, maximum, minimum
+from opc.ir.dtypes import DType
+from opc.ir.expr import Call, Expr, IndexValue
 from tests.amounts import examples
 
 I0, J0 = Affine.of(Index("i")), Affine.of(Index("j"))
@@ -130,3 +133,39 @@ def test_proves_what_ops_read(f: Affine, i: Affine, j: Affine) -> None:
 @pytest.mark.parametrize("f", [N - 1, N - M, I0 - 1, N - 2 - I0, M - 1 - I0, -S, I0 - J0], ids=str)
 def test_does_not_prove_what_is_false(f: Affine) -> None:
     assert not Prover(FACTS, {"i": N, "j": M}).nonnegative(f - 1)
+
+
+@st.composite
+def conditions(draw: st.DrawFn, depth: int = 3) -> Expr:
+    """Return a condition on the attribute s."""
+    kind = draw(st.sampled_from(["and", "or", "not", "compare"])) if depth else "compare"
+    if kind == "compare":
+        fn = draw(st.sampled_from(["lt", "le", "gt", "ge", "eq", "ne"]))
+        return Call(fn, (IndexValue(S), IndexValue(Affine.of(draw(st.integers(-3, 3))))), DType.BOOL)
+    args = tuple(draw(conditions(depth=depth - 1)) for _ in range(1 if kind == "not" else 2))
+    return Call(kind, args, DType.BOOL)
+
+
+def holds(condition: Expr, s: int) -> bool:
+    assert isinstance(condition, Call)
+    if condition.fn in ("and", "or", "not"):
+        sides = [holds(a, s) for a in condition.args]
+        return not sides[0] if condition.fn == "not" else all(sides) if condition.fn == "and" else any(sides)
+    left, right = (a.value.evaluate(lambda _: s) for a in condition.args if isinstance(a, IndexValue))
+    return bool(getattr(operator, f"__{condition.fn}__")(left, right))
+
+
+@settings(max_examples=examples(200, 2000), deadline=None)
+@given(conditions())
+def test_what_a_condition_tells_is_so_wherever_it_holds(condition: Expr) -> None:
+    for s, value in itertools.product(range(-6, 7), (True, False)):
+        if holds(condition, s) == value:
+            assert all(f.evaluate(lambda _, s=s: s) >= 0 for f in facts_of(condition, value)), (s, value)
+
+
+def test_one_of_several_values_is_as_great_as_the_least() -> None:
+    sixteen, *others = (Call("eq", (IndexValue(S), IndexValue(Affine.of(n))), DType.BOOL) for n in (16, 4, 8))
+    condition: Expr = sixteen
+    for c in others:
+        condition = Call("or", (condition, c), DType.BOOL)
+    assert set(facts_of(condition)) >= {S - 4, Affine.of(16) - S}

@@ -59,6 +59,11 @@ def facts_of(condition: Expr, holds: bool = True) -> tuple[Affine, ...]:
             return facts_of(inner, not holds)
         case Call(fn="and" | "or" as fn, args=(first, second)) if holds == (fn == "and"):
             return facts_of(first, holds) + facts_of(_where_given(second, presence(first, holds)), holds)
+        case Call(fn="and" | "or", args=(first, second)):
+            # One of the two holds: of a bound that both give, the weaker.
+            both = product(facts_of(first, holds), facts_of(second, holds))
+            steps = ((one, other, (one - other).constant) for one, other in both)
+            return tuple([one if more >= 0 else other for one, other, more in steps if more is not None])
         case Call(fn="lt" | "le" | "gt" | "ge" | "eq" | "ne" as fn, args=(left, right)) if not isinstance(right, StrConst):
             relation = fn if holds else OPPOSITE[fn]
             below = relation in ("lt", "le")
