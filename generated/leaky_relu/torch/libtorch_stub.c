@@ -32,6 +32,7 @@ void aoti_torch_get_dim(void) {}
 void aoti_torch_get_dtype(void) {}
 void aoti_torch_get_sizes(void) {}
 void aoti_torch_get_strides(void) {}
+void aoti_torch_is_defined(void) {}
 void aoti_torch_library_def(void) {}
 void aoti_torch_library_init_fragment(void) {}
 void aoti_torch_library_init_impl(void) {}

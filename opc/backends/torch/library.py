@@ -32,6 +32,7 @@ SHIM_FUNCTIONS = (
     "aoti_torch_get_dtype",
     "aoti_torch_get_sizes",
     "aoti_torch_get_strides",
+    "aoti_torch_is_defined",
     "aoti_torch_library_def",
     "aoti_torch_library_init_fragment",
     "aoti_torch_library_init_impl",

@@ -200,6 +200,13 @@ def test_writing_to_a_saved_tensor_is_noticed(session: Sessions) -> None:
         y.sum().backward()
 
 
+def test_none_is_refused_by_the_operand_s_name(session: Sessions) -> None:
+    function, x = session("dual_residual").function, torch.ones(3)
+    for given, missing in (((x, None), "y"), ((None, x), "x"), ((torch.ones(3, requires_grad=True), None), "y")):
+        with pytest.raises(RuntimeError, match=f"dual_residual: the input {missing} must be given"):
+            function(*given)
+
+
 def test_tensors_elsewhere_are_refused(session: Sessions) -> None:
     function = session("leaky_relu").function
     assert function(torch.empty(2, 3, device="meta")).shape == (2, 3)

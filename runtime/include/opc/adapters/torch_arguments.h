@@ -53,14 +53,18 @@ class Tensor {
   Tensor() = default;
   Tensor(const Tensor &) = delete;
   Tensor &operator=(const Tensor &) = delete;
-  ~Tensor() {
-    if (handle_) aoti_torch_delete_tensor_object(handle_);
-  }
+  ~Tensor() { release_handle(); }
 
   /* Takes over `handle`. Only a tensor that will be written may be asked for its data mutably: that ends sharing on write. Of a call
    * that torch has brought to the CPU's kernels, all tensors are there. */
   void take(AtenTensorHandle handle, bool written, bool cuda) {
     handle_ = handle;
+    bool defined = true;
+    aoti_torch_is_defined(handle, &defined);
+    if (!defined) { /* None in Python, which a kernel refuses by the operand's name */
+      release_handle();
+      return;
+    }
     int64_t ndim = 0;
     int32_t dtype = 0;
     aoti_torch_get_dim(handle, &ndim);
@@ -114,6 +118,11 @@ class Tensor {
   DLTensor *view() { return handle_ ? &view_ : nullptr; }
 
  private:
+  void release_handle() {
+    if (handle_) aoti_torch_delete_tensor_object(handle_);
+    handle_ = nullptr;
+  }
+
   AtenTensorHandle handle_ = nullptr;
   DLTensor view_ = {};
   int64_t shape_[2 * OPC_MAX_RANK]; /* of a tensor that was allocated here */

@@ -38,6 +38,7 @@ int32_t aoti_torch_get_strides(AtenTensorHandle tensor, int64_t **strides);
 int32_t aoti_torch_get_dtype(AtenTensorHandle tensor, int32_t *dtype);
 int32_t aoti_torch_get_device_type(AtenTensorHandle tensor, int32_t *device_type);
 int32_t aoti_torch_get_device_index(AtenTensorHandle tensor, int32_t *device_index);
+int32_t aoti_torch_is_defined(AtenTensorHandle tensor, bool *is_defined);
 int32_t torch_get_const_data_ptr(AtenTensorHandle tensor, const void **data);
 int32_t torch_get_mutable_data_ptr(AtenTensorHandle tensor, void **data);
 
