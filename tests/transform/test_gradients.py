@@ -360,3 +360,13 @@ kernel: |
     backward = compile_text(text, "f").backward
     assert backward is not None
     assert "y_any[()] = False if all[j:2](cast(T, j) > 0) else any[k:K](s[()] > 0)" in format_op(backward)
+
+
+def test_a_running_sum_of_what_data_picks_is_summed_up_once_and_scattered() -> None:
+    """As a sum below the one over p, each sum of d_c would be made anew for every element of w."""
+    head = "op: f\ndomain: opc.test\nversion: 1\ndoc: A test.\ntypes: {T: [float32, float64]}\n"
+    rest = "inputs: {w: 'T[M]', p: 'int64[N]'}\noutputs: {c: 'T[N]'}\nkernel: 'c[i] = sum[j:i + 1](w[p[j]])'\n"
+    assert [format_assign(s) for s in derived(compile_text(head + rest, "f.yaml").backward).body] == [
+        "d_w_sum[j] = sum[k:-j + N](d_c[j + k])",
+        "d_w[i] = sum[j:N](d_w_sum[j] if i == p[j] else 0)",
+    ]
