@@ -1,4 +1,4 @@
-"""Specs in which something was wrong once (`tests.fuzz.classes`) are held to the proof that random ones are held to."""
+"""Specs in which something was wrong once (`classes.py`, `forms.py`) are held to the proof that random ones are held to."""
 
 from __future__ import annotations
 
@@ -24,8 +24,9 @@ from tests.emit.kernel_library import KernelLibrary
 from tests.fuzz import judge
 from tests.fuzz.broadcast import BROADCAST
 from tests.fuzz.calls import parents, special
-from tests.fuzz.classes import CONDITIONS, EXTREMES, FORMS, HEAD, PRODUCTS, SUMS, TURNED
+from tests.fuzz.classes import CONDITIONS, EXTREMES, HEAD, PRODUCTS, SUMS, TURNED
 from tests.fuzz.conditionals import CONDITIONALS
+from tests.fuzz.forms import FORMS
 from tests.fuzz.kernels import Libraries, compile_together
 from tests.fuzz.proof import (
     answers,
