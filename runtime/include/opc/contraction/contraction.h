@@ -7,6 +7,7 @@
 #ifndef OPC_CONTRACTION_CONTRACTION_H
 #define OPC_CONTRACTION_CONTRACTION_H
 
+#include "opc/core/lanes.h"
 #include "opc/core/stage.h"
 
 namespace opc {
@@ -123,10 +124,18 @@ struct panel_product {
 /* c[i * pitch + j] (+)= sum of a[k * rows + i] * b[offsets[k] + j] over k < depth, for `rows` rows and 1, 2 or 3 vectors of columns. */
 typedef void (*contraction_kernel)(const panel_product &);
 
-/* For a row of sums of its own: c[j] (+)= sum of a[k] * b[offsets[k] + j], j < count; b's lines of columns are read from end to end.
- * For columns whose inner points lie together: c[j] (+)= sum of a[k] * b[offsets[j] + k]. b is `stored` as the sums are, or as numbers of
+/* Where lines begin, in elements: as a table has it, or `step` apart where there is none. */
+struct line_starts {
+  const int64_t *table;
+  int64_t step;
+
+  OPC_INLINED int64_t operator[](int64_t line) const { return table != nullptr ? table[line] : line * step; }
+};
+
+/* For a row of sums of its own: c[j] (+)= sum of a[k] * b[starts[k] + j], j < count; b's lines of columns are read from end to end.
+ * For columns whose inner points lie together: c[j] (+)= sum of a[k] * b[starts[j] + k]. b is `stored` as the sums are, or as numbers of
  * fewer bits. */
-typedef void (*contraction_line)(int64_t depth, const void *a, const void *b, dtype stored, const int64_t *offsets, void *c,
+typedef void (*contraction_line)(int64_t depth, const void *a, const void *b, dtype stored, const line_starts &starts, void *c,
                                  int64_t count, bool add);
 
 /* The inner functions of one instruction-set variant for one type of sums. Those of whole numbers have no `windows` and `copy`, and like those

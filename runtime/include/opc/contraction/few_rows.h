@@ -21,7 +21,7 @@ inline namespace OPC_VARIANT {
 
 /* Four lines at a time, so that the sums are read and written once for four products; the next four are fetched meanwhile. */
 template <typename T>
-OPC_CONTRACTED static void add_lines(int64_t depth, const void *left, const void *right, dtype, const int64_t *offsets, void *sums,
+OPC_CONTRACTED static void add_lines(int64_t depth, const void *left, const void *right, dtype, const line_starts &starts, void *sums,
                                      int64_t count, bool add) {
   OPC_CONTRACT_PRODUCTS
   typedef typename vector_of<T>::type vector;
@@ -36,8 +36,8 @@ OPC_CONTRACTED static void add_lines(int64_t depth, const void *left, const void
     vector factor[4];
 #pragma GCC unroll 4
     for (int i = 0; i < 4; ++i) {
-      line[i] = b + offsets[k + i];
-      next[i] = b + offsets[k + 8 <= depth ? k + 4 + i : k + i];
+      line[i] = b + starts[k + i];
+      next[i] = b + starts[k + 8 <= depth ? k + 4 + i : k + i];
       factor[i] = a[k + i] - vector{};
     }
     int64_t j = 0;
@@ -55,7 +55,7 @@ OPC_CONTRACTED static void add_lines(int64_t depth, const void *left, const void
     }
   }
   for (; k < depth; ++k) {
-    const T *const b0 = b + offsets[k];
+    const T *const b0 = b + starts[k];
     OPC_SIMD
     for (int64_t j = 0; j < count; ++j) c[j] += a[k] * b0[j];
   }
@@ -80,7 +80,7 @@ static inline T total_of(const typename vector_of<T>::type &v) {
 
 /* Two columns at a time, with two vectors of partial sums each: memory is read from few places at once. */
 template <typename T>
-OPC_CONTRACTED static void add_dots(int64_t depth, const void *left, const void *right, dtype, const int64_t *offsets, void *sums,
+OPC_CONTRACTED static void add_dots(int64_t depth, const void *left, const void *right, dtype, const line_starts &starts, void *sums,
                                     int64_t count, bool add) {
   OPC_CONTRACT_PRODUCTS
   typedef typename vector_of<T>::type vector;
@@ -90,7 +90,7 @@ OPC_CONTRACTED static void add_dots(int64_t depth, const void *left, const void 
   T *c = static_cast<T *>(sums);
   for (int64_t j = 0; j < count; j += 2) {
     const int64_t columns = count - j < 2 ? 1 : 2;
-    const T *const from[2] = {b + offsets[j], b + offsets[j + columns - 1]};
+    const T *const from[2] = {b + starts[j], b + starts[j + columns - 1]};
     vector sum[2][2] = {};
     int64_t k = 0;
     for (; k + 2 * lanes <= depth; k += 2 * lanes) {
@@ -115,14 +115,14 @@ enum : int64_t { widened_columns = 512 };
 
 /* As `add_lines`, of lines of a narrower type: some columns of four of them at a time, which are floats then. */
 template <typename Stored>
-static void add_widened_lines(int64_t depth, const float *a, const Stored *b, const int64_t *offsets, float *c, int64_t count, bool add) {
-  constexpr int64_t each[4] = {0, widened_columns, 2 * widened_columns, 3 * widened_columns};
+static void add_widened_lines(int64_t depth, const float *a, const Stored *b, const line_starts &starts, float *c, int64_t count, bool add) {
+  constexpr line_starts each = {nullptr, widened_columns};
   float lines[4][widened_columns];
   for (int64_t j = 0; j < count; j += widened_columns) {
     const int64_t columns = count - j < widened_columns ? count - j : widened_columns;
     for (int64_t k = 0; k < depth; k += 4) {
       const int64_t some = depth - k < 4 ? depth - k : 4;
-      for (int64_t i = 0; i < some; ++i) widen_row<Stored>(lines[i], b + offsets[k + i] + j, columns);
+      for (int64_t i = 0; i < some; ++i) widen_row<Stored>(lines[i], b + starts[k + i] + j, columns);
       add_lines<float>(some, a + k, lines, dtype_float32, each, c + j, columns, add || k > 0);
     }
   }
@@ -130,33 +130,33 @@ static void add_widened_lines(int64_t depth, const float *a, const Stored *b, co
 
 /* As `add_dots`, of columns of a narrower type. */
 template <typename Stored>
-static void add_widened_dots(int64_t depth, const float *a, const Stored *b, const int64_t *offsets, float *c, int64_t count, bool add) {
-  constexpr int64_t each[4] = {0, line_points, 2 * line_points, 3 * line_points};
+static void add_widened_dots(int64_t depth, const float *a, const Stored *b, const line_starts &starts, float *c, int64_t count, bool add) {
+  constexpr line_starts each = {nullptr, line_points};
   float columns[4][line_points];
   for (int64_t j = 0; j < count; j += 4) {
     const int64_t some = count - j < 4 ? count - j : 4;
-    for (int64_t i = 0; i < some; ++i) widen_row<Stored>(columns[i], b + offsets[j + i], depth);
+    for (int64_t i = 0; i < some; ++i) widen_row<Stored>(columns[i], b + starts[j + i], depth);
     add_dots<float>(depth, a, columns, dtype_float32, each, c + j, some, add);
   }
 }
 
 /* `add_lines` of floats, whose lines are `stored` as they are. */
-static void add_stored_lines(int64_t depth, const void *a, const void *b, dtype stored, const int64_t *offsets, void *sums, int64_t count,
+static void add_stored_lines(int64_t depth, const void *a, const void *b, dtype stored, const line_starts &starts, void *sums, int64_t count,
                              bool add) {
   const auto narrow = [&](auto zero) {
     const auto *const from = static_cast<const decltype(zero) *>(b);
-    add_widened_lines(depth, static_cast<const float *>(a), from, offsets, static_cast<float *>(sums), count, add);
+    add_widened_lines(depth, static_cast<const float *>(a), from, starts, static_cast<float *>(sums), count, add);
   };
-  if (!with_type_of(stored, stored_minifloats(), narrow)) add_lines<float>(depth, a, b, stored, offsets, sums, count, add);
+  if (!with_type_of(stored, stored_minifloats(), narrow)) add_lines<float>(depth, a, b, stored, starts, sums, count, add);
 }
 
-static void add_stored_dots(int64_t depth, const void *a, const void *b, dtype stored, const int64_t *offsets, void *sums, int64_t count,
+static void add_stored_dots(int64_t depth, const void *a, const void *b, dtype stored, const line_starts &starts, void *sums, int64_t count,
                             bool add) {
   const auto narrow = [&](auto zero) {
     const auto *const from = static_cast<const decltype(zero) *>(b);
-    add_widened_dots(depth, static_cast<const float *>(a), from, offsets, static_cast<float *>(sums), count, add);
+    add_widened_dots(depth, static_cast<const float *>(a), from, starts, static_cast<float *>(sums), count, add);
   };
-  if (!with_type_of(stored, stored_minifloats(), narrow)) add_dots<float>(depth, a, b, stored, offsets, sums, count, add);
+  if (!with_type_of(stored, stored_minifloats(), narrow)) add_dots<float>(depth, a, b, stored, starts, sums, count, add);
 }
 
 }  // namespace OPC_VARIANT

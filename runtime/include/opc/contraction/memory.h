@@ -3,6 +3,7 @@
 #define OPC_CONTRACTION_MEMORY_H
 
 #include "opc/contraction/blocks.h"
+#include "opc/contraction/tables.h"
 #include "opc/core/aligned.h"
 #include "opc/rows/run.h"
 

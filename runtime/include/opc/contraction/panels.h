@@ -7,7 +7,7 @@
 namespace opc {
 
 /* How the columns of a block are multiplied: packed, or where they lie, which pays for few rows. */
-enum column_way { columns_packed, columns_in_padded_input, columns_in_panels, columns_in_lines, columns_in_dots };
+enum column_way { columns_packed, columns_in_padded_input, columns_in_panels };
 
 /* The operand that the sums end up in. */
 static inline int32_t result_of(const contraction_plan &p) { return p.c->s->operand_count - 1; }

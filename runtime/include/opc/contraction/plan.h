@@ -1,4 +1,4 @@
-/* How a contraction is cut: which loops are rows, columns and batches, how large the blocks are, and tables of offsets. */
+/* How a contraction is cut: which loops are rows, columns and batches, and how large the blocks are. */
 #ifndef OPC_CONTRACTION_PLAN_H
 #define OPC_CONTRACTION_PLAN_H
 
@@ -33,12 +33,6 @@ struct contraction_side {
   int64_t points;
   int64_t run;
   int64_t stride[max_operands];
-};
-
-/* Element offsets of points, and their parts of the guards' indices. */
-struct contraction_table {
-  int64_t *offset;
-  int64_t *guard[max_guards];
 };
 
 /* A factor at one batch. */
@@ -187,44 +181,6 @@ static inline bool is_even(const contraction_plan &p, const axis_index &at, int3
     even = even && of.divisor == 1;
   }
   return even;
-}
-
-/* Fills a table with points [first, first + count) of a list of loops, as a factor sees them: relative to the beginnings of the loops. */
-static void fill_table(const contraction_plan &p, const contraction_factor &factor, const loop_list &list, int64_t first,
-                       int64_t count, contraction_table &table) {
-  bool moving[max_contraction_loops] = {};
-  int64_t index[max_contraction_loops];
-  for (int32_t n = 0; n < list.count; ++n) moving[list.loop[n]] = true;
-  const int32_t last = list.count > 0 ? list.loop[list.count - 1] : -1;
-  for (int64_t done = 0; done < count;) {
-    locate(p, list, first + done, index);
-    int64_t run = last >= 0 ? p.size[last] - (index[last] - p.begin[last]) / p.step[last] : 1;
-    if (run > count - done) run = count - done;
-    for (int64_t i = 0; i < run; ++i) table.offset[done + i] = 0;
-    int32_t guards = 0;
-    for (int32_t n = 0; n < factor.f->entries; ++n) {
-      const axis_index &at = factor.f->at[n];
-      const int32_t g = guards;
-      int64_t *to = (at.guarded != inside ? table.guard[guards++] : table.offset) + done;
-      const int64_t scale = at.guarded != inside ? 1 : at.stride;
-      /* Where all indices are multiples of the divisor, they are divided here, not for each element. */
-      const int64_t divisor = at.guarded != inside ? at.divisor / factor.divisor[g] : 1;
-      if (at.guarded != inside) {
-        for (int64_t i = 0; i < run; ++i) to[i] = 0;
-      }
-      int64_t step = 0;
-      const int64_t value = distance(p, at, moving, index) / divisor;
-      if (last < 0 || is_even(p, at, last, &step)) {
-        step /= divisor;
-        for (int64_t i = 0; i < run; ++i) to[i] += (value + step * i) * scale;
-      } else {
-        const int64_t start = index[last];
-        for (int64_t i = 0; i < run; ++i, index[last] += p.step[last]) to[i] += distance(p, at, moving, index) * scale;
-        index[last] = start;
-      }
-    }
-    done += run;
-  }
 }
 
 /* The index of an axis where the loops begin and those of the batch stand. */

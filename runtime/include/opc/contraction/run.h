@@ -176,12 +176,11 @@ static void join_parts(void *argument, int64_t begin, int64_t end) {
   move_to_batch(p, 0);
   float ones[most_parts];
   double double_ones[most_parts];
-  int64_t offsets[most_parts];
   for (int64_t part = 0; part < p.parts; ++part) {
     ones[part] = 1;
     double_ones[part] = 1;
-    offsets[part] = part * p.column_blocks * p.row_strips * p.f->rows * m.pitch;
   }
+  const line_starts starts = {nullptr, p.column_blocks * p.row_strips * p.f->rows * m.pitch};
   const void *factors = p.computed == dtype_float64 ? static_cast<const void *>(double_ones) : ones;
   for (int64_t unit = begin; unit < end; ++unit) {
     const int64_t column = unit / p.row_strips;
@@ -192,7 +191,7 @@ static void join_parts(void *argument, int64_t begin, int64_t end) {
     const int64_t columns = position(b, b.column_count - 1) + 1;
     for (int64_t row = 0; row < b.row_count; ++row) {
       const char *from = partial_sums(p, 0, column, b.row + row, m.pitch);
-      p.f->line(p.parts, factors, from, p.computed, offsets, m.sums + row * m.pitch * itemsize(p.computed), columns, false);
+      p.f->line(p.parts, factors, from, p.computed, starts, m.sums + row * m.pitch * itemsize(p.computed), columns, false);
     }
     finish_strip(p, m, b, m.sums, 0, b.row_count);
   }
@@ -239,7 +238,7 @@ static int32_t run_planned(contraction_plan &p) {
   take_kept(p);
   int64_t offsets[strip_vectors][inner_block];
   for (int32_t v = 0; v < strip_vectors; ++v) {
-    for (int64_t k = 0; k < p.most_inner; ++k) offsets[v][k] = k * (v + 1) * p.f->lanes;
+    for (int64_t k = 0, offset = 0; k < p.most_inner; ++k, offset += (v + 1) * p.f->lanes) offsets[v][k] = offset;
     p.panel_offset[v] = offsets[v];
   }
   void *partial = p.parts > 1 ? allocate_aligned(4096, p.parts * partial_bytes_of(p)) : nullptr;

@@ -28,26 +28,6 @@ static void pack_points(const contraction_plan &p, const contraction_factor &f, 
   p.f->pack(job);
 }
 
-static inline bool follow(const int64_t *offsets, int64_t count) {
-  for (int64_t i = 1; i < count; ++i) {
-    if (offsets[i] != offsets[0] + i) return false;
-  }
-  return true;
-}
-
-/* Chooses how the columns of a block are multiplied. */
-static column_way way_of(const contraction_plan &p, const contraction_term &t, const contraction_memory &m, const contraction_block &b,
-                         int64_t depth) {
-  const contraction_factor &f = t.factors[1];
-  const bool few = b.row_count <= few_rows;
-  const bool readable = f.f->stored == p.computed || (few && p.computed != dtype_float64 && f.f->second == 0);
-  if (t.skips || f.guards > 0 || !readable || b.row_count > few_strips * p.f->rows) return columns_packed;
-  if (few && depth >= p.f->lanes && follow(m.inner[1].offset, depth)) return columns_in_dots;
-  if (!follow(m.columns.offset, b.column_count)) return columns_packed;
-  if (few) return columns_in_lines;
-  return b.column_count % p.f->lanes == 0 ? columns_in_panels : columns_packed;
-}
-
 /* Fills the tables of what a step over a block packs, as far as they don't hold it already. */
 static void fill_tables(const contraction_plan &p, contraction_memory &m, const contraction_block &b, const contraction_step &at,
                         int32_t side) {
@@ -62,6 +42,49 @@ static void fill_tables(const contraction_plan &p, contraction_memory &m, const 
     fill_table(p, t.factors[side], loops, point, count, side == 0 ? m.rows : m.columns);
   }
   held = {at.term, at.inner, point, count};
+}
+
+/* Chooses how the columns of a block are multiplied, whose table is filled. */
+static column_way way_of(const contraction_plan &p, const contraction_term &t, const contraction_memory &m, const contraction_block &b) {
+  const contraction_factor &f = t.factors[1];
+  if (t.skips || f.guards > 0 || f.f->stored != p.computed || b.row_count > few_strips * p.f->rows) return columns_packed;
+  if (b.row_count <= few_rows || !follow(m.columns.offset, b.column_count)) return columns_packed;
+  return b.column_count % p.f->lanes == 0 ? columns_in_panels : columns_packed;
+}
+
+/* How few rows are multiplied one by one: with lines of columns, or with columns whose inner points lie together. */
+struct few_rows_way {
+  bool dots;
+  int64_t first;      /* element of the block's columns */
+  line_starts starts; /* of lines, or of columns */
+  bool rows_in_place; /* which lie `row_step` elements apart */
+  int64_t row_step;
+};
+
+/* Finds how few rows are multiplied one by one; false where the columns have to be packed. No table is filled of a factor whose elements lie
+ * evenly apart: a table of a small product takes as long to write as the factor to read. */
+static bool find_few_rows_way(const contraction_plan &p, contraction_memory &m, const contraction_block &b, const contraction_step &at,
+                              few_rows_way &way) {
+  const contraction_term &t = p.term[at.term];
+  const contraction_factor &left = t.factors[0], &right = t.factors[1];
+  const bool readable = right.f->stored == p.computed || (p.computed != dtype_float64 && right.f->second == 0);
+  if (t.skips || right.guards > 0 || !readable) return false;
+  int64_t inner, column;
+  if (lie_evenly(p, *right.f, t.inner, &inner) && lie_evenly(p, *right.f, p.columns.loops, &column)) {
+    way.dots = at.depth >= p.f->lanes && inner == 1;
+    way.first = at.inner * inner + b.column * column;
+    way.starts = {nullptr, way.dots ? column : inner};
+    if (!way.dots && column != 1 && b.column_count > 1) return false;
+  } else {
+    fill_tables(p, m, b, at, 1);
+    way.dots = at.depth >= p.f->lanes && follow(m.inner[1].offset, at.depth);
+    way.first = way.dots ? m.inner[1].offset[0] : m.columns.offset[0];
+    way.starts = {way.dots ? m.columns.offset : m.inner[1].offset, 0};
+    if (!way.dots && !follow(m.columns.offset, b.column_count)) return false;
+  }
+  way.rows_in_place = left.guards == 0 && left.f->stored == p.computed && left.f->second == 0 && lie_evenly(p, *left.f, t.inner, &inner) &&
+                      inner == 1 && lie_evenly(p, *left.f, p.rows.loops, &way.row_step);
+  return true;
 }
 
 /* What points [point, point + count) of a factor are packed from at one step. */
@@ -247,24 +270,27 @@ static inline bool is_last(const contraction_plan &p, const contraction_block &b
   return p.parts == 1 && step == b.end_step - 1;
 }
 
-/* Adds one step of the sums of few rows, one row at a time. */
+/* Adds one step of the sums of few rows, one row at a time, to columns that are read where they lie. */
 static void add_few_rows(const contraction_plan &p, contraction_memory &m, const contraction_block &b, int64_t step,
-                         const contraction_step &at, column_way way) {
-  const contraction_factor &right = p.term[at.term].factors[1];
+                         const contraction_step &at, const few_rows_way &way) {
+  const contraction_factor &left = p.term[at.term].factors[0];
   const int64_t item = itemsize(p.computed);
-  fill_tables(p, m, b, at, 0);
-  pack_points(p, p.term[at.term].factors[0], m.rows, m.inner[0], at.depth, b.row_count, 1, 1, m.rows_packed);
-  if (p.keeps_rows) m.kept[0].count = -1;
+  const char *rows = m.rows_packed;
+  int64_t pitch = at.depth * p.f->packed; /* bytes between rows */
+  if (way.rows_in_place) {
+    rows = left.data + (at.inner + b.row * way.row_step) * item;
+    pitch = way.row_step * item;
+  } else {
+    fill_tables(p, m, b, at, 0);
+    pack_points(p, left, m.rows, m.inner[0], at.depth, b.row_count, 1, 1, m.rows_packed);
+    if (p.keeps_rows) m.kept[0].count = -1;
+  }
+  const contraction_factor &right = p.term[at.term].factors[1];
+  const char *from = right.data + way.first * itemsize(right.f->stored);
+  const contraction_line add = way.dots ? p.f->dots : p.f->line;
   for (int64_t row = 0; row < b.row_count; ++row) {
-    const char *left = m.rows_packed + row * at.depth * p.f->packed;
     char *sums = m.sums + row * m.pitch * item;
-    if (way == columns_in_lines) {
-      const char *from = right.data + m.columns.offset[0] * itemsize(right.f->stored);
-      p.f->line(at.depth, left, from, right.f->stored, m.inner[1].offset, sums, b.column_count, step > b.first_step);
-    } else {
-      const char *from = right.data + m.inner[1].offset[0] * itemsize(right.f->stored);
-      p.f->dots(at.depth, left, from, right.f->stored, m.columns.offset, sums, b.column_count, step > b.first_step);
-    }
+    add(at.depth, rows + row * pitch, from, right.f->stored, way.starts, sums, b.column_count, step > b.first_step);
   }
   if (is_last(p, b, step)) finish_strip(p, m, b, m.sums, 0, b.row_count);
 }
@@ -290,14 +316,16 @@ static contraction_block rest_of(const contraction_block &b, int64_t done) {
 static void add_step(const contraction_plan &p, contraction_memory &m, const contraction_block &b, int64_t step) {
   const contraction_step at = step_of(p, step);
   const int64_t item = itemsize(p.computed);
+  const bool packed = p.padded_input.used || p.windows.used;
+  few_rows_way few;
+  if (!packed && b.row_count <= few_rows && find_few_rows_way(p, m, b, at, few)) return add_few_rows(p, m, b, step, at, few);
   if (!p.padded_input.used) fill_tables(p, m, b, at, 1);
   const column_way way = p.padded_input.used      ? columns_in_padded_input
                          : p.windows.used ? columns_packed
-                                          : way_of(p, p.term[at.term], m, b, at.depth);
+                                          : way_of(p, p.term[at.term], m, b);
   if (way == columns_in_padded_input) fill_padded_input(p, m, b, step, at);
   if (p.windows.used) fill_windows(p, m, b, at);
   if (way == columns_packed) keep_columns(p, m, b, step, at);
-  if (way == columns_in_lines || way == columns_in_dots) return add_few_rows(p, m, b, step, at, way);
   const bool in_place = rows_in_place(p, m, b, at, way);
   const contraction_factor &left = p.term[at.term].factors[0];
   const char *strips = p.windows.used ? m.rows_packed : in_place ? left.data : packed_rows(p, m, b, step, at);

@@ -120,10 +120,10 @@ static void pack_whole(const packing &p) {
 }
 
 /* Adds lines of sums, whose factors are 1. */
-static void join_lines(int64_t depth, const void *lines, const int64_t *offsets, int64_t *to, int64_t count, bool add) {
+static void join_lines(int64_t depth, const void *lines, const line_starts &starts, int64_t *to, int64_t count, bool add) {
   for (int64_t j = 0; j < count && !add; ++j) to[j] = 0;
   for (int64_t k = 0; k < depth; ++k) {
-    const int64_t *const from = static_cast<const int64_t *>(lines) + offsets[k];
+    const int64_t *const from = static_cast<const int64_t *>(lines) + starts[k];
     OPC_SIMD
     for (int64_t j = 0; j < count; ++j) to[j] += from[j];
   }
@@ -131,14 +131,14 @@ static void join_lines(int64_t depth, const void *lines, const int64_t *offsets,
 
 /* As many columns at a time as a cache line has bytes; a factor stands in the lower half of a pair, whose upper half is 0. */
 template <typename Stored>
-static void add_narrow_lines(int64_t depth, const int16_t *a, const Stored *b, const int64_t *offsets, int64_t *to, int64_t count, bool add) {
+static void add_narrow_lines(int64_t depth, const int16_t *a, const Stored *b, const line_starts &starts, int64_t *to, int64_t count, bool add) {
   constexpr int64_t lanes = vector_bytes / sizeof(int32_t), columns = 64, vectors = columns / lanes;
   typedef Stored few __attribute__((vector_size(lanes * sizeof(Stored)), aligned(alignof(Stored)), may_alias));
   int64_t j = 0;
   for (; j + columns <= count; j += columns) {
     pairs sum[vectors] = {};
     for (int64_t k = 0; k < depth; ++k) {
-      const Stored *const line = b + offsets[k] + j;
+      const Stored *const line = b + starts[k] + j;
       const pairs factor = int32_t(uint16_t(a[k])) - pairs{};
 #pragma GCC unroll 16
       for (int64_t v = 0; v < vectors; ++v) {
@@ -150,18 +150,18 @@ static void add_narrow_lines(int64_t depth, const int16_t *a, const Stored *b, c
   }
   for (; j < count; ++j) {
     int32_t sum = 0;
-    for (int64_t k = 0; k < depth; ++k) sum += a[k] * b[offsets[k] + j];
+    for (int64_t k = 0; k < depth; ++k) sum += a[k] * b[starts[k] + j];
     to[j] = (add ? to[j] : 0) + sum;
   }
 }
 
 template <typename Stored>
-static void add_narrow_dots(int64_t depth, const int16_t *a, const Stored *b, const int64_t *offsets, int64_t *to, int64_t count, bool add) {
+static void add_narrow_dots(int64_t depth, const int16_t *a, const Stored *b, const line_starts &starts, int64_t *to, int64_t count, bool add) {
   constexpr int64_t halves = vector_bytes / sizeof(int16_t);
   typedef Stored few __attribute__((vector_size(halves * sizeof(Stored)), aligned(alignof(Stored)), may_alias));
   typedef int16_t wider __attribute__((vector_size(vector_bytes), aligned(2), may_alias));
   for (int64_t j = 0; j < count; ++j) {
-    const Stored *const from = b + offsets[j];
+    const Stored *const from = b + starts[j];
     pairs sum = {};
     int64_t k = 0;
     for (; k + halves <= depth; k += halves) {
@@ -175,23 +175,23 @@ static void add_narrow_dots(int64_t depth, const int16_t *a, const Stored *b, co
   }
 }
 
-static void add_whole_lines(int64_t depth, const void *a, const void *b, dtype stored, const int64_t *offsets, void *sums, int64_t count,
+static void add_whole_lines(int64_t depth, const void *a, const void *b, dtype stored, const line_starts &starts, void *sums, int64_t count,
                             bool add) {
   int64_t *const to = static_cast<int64_t *>(sums);
-  if (stored == dtype_int64) return join_lines(depth, b, offsets, to, count, add);
+  if (stored == dtype_int64) return join_lines(depth, b, starts, to, count, add);
   const int16_t *const row = static_cast<const int16_t *>(a);
-  if (stored == dtype_int8) return add_narrow_lines(depth, row, static_cast<const int8_t *>(b), offsets, to, count, add);
-  if (stored == dtype_int16) return add_narrow_lines(depth, row, static_cast<const int16_t *>(b), offsets, to, count, add);
-  add_narrow_lines(depth, row, static_cast<const uint8_t *>(b), offsets, to, count, add);
+  if (stored == dtype_int8) return add_narrow_lines(depth, row, static_cast<const int8_t *>(b), starts, to, count, add);
+  if (stored == dtype_int16) return add_narrow_lines(depth, row, static_cast<const int16_t *>(b), starts, to, count, add);
+  add_narrow_lines(depth, row, static_cast<const uint8_t *>(b), starts, to, count, add);
 }
 
-static void add_whole_dots(int64_t depth, const void *a, const void *b, dtype stored, const int64_t *offsets, void *sums, int64_t count,
+static void add_whole_dots(int64_t depth, const void *a, const void *b, dtype stored, const line_starts &starts, void *sums, int64_t count,
                            bool add) {
   int64_t *const to = static_cast<int64_t *>(sums);
   const int16_t *const row = static_cast<const int16_t *>(a);
-  if (stored == dtype_int8) return add_narrow_dots(depth, row, static_cast<const int8_t *>(b), offsets, to, count, add);
-  if (stored == dtype_int16) return add_narrow_dots(depth, row, static_cast<const int16_t *>(b), offsets, to, count, add);
-  add_narrow_dots(depth, row, static_cast<const uint8_t *>(b), offsets, to, count, add);
+  if (stored == dtype_int8) return add_narrow_dots(depth, row, static_cast<const int8_t *>(b), starts, to, count, add);
+  if (stored == dtype_int16) return add_narrow_dots(depth, row, static_cast<const int16_t *>(b), starts, to, count, add);
+  add_narrow_dots(depth, row, static_cast<const uint8_t *>(b), starts, to, count, add);
 }
 
 static constexpr contraction_functions contraction_whole = {
