@@ -11,8 +11,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from opc.ir.affine import Affine, Dim, Index, Symbol
+from opc.ir.dtypes import is_floating
 from opc.ir.expr import Axis, Call, Const, Expr, IndexValue, Read, Reduce, Select, walk
 from opc.ir.op import Assign, Op, Operand
+from opc.lower.contractions.narrow import as_stored
 from opc.lower.loop_ir import FusedRows, NeededColumns
 
 _MINUS_INFINITY = float("-inf")
@@ -179,8 +181,9 @@ class _Dropped:
                 return True
             case "sum", Read() as read if read.operand in nothing:
                 return True
-            case "sum", Call(fn="mul", args=(Read() as a, Read() as b)):
-                return self._is_zero(a, b, nothing, inputs_alone=True)
+            case "sum", Call(fn="mul", args=(left, right)):
+                a, b = as_stored(left), as_stored(right)
+                return a is not None and b is not None and self._is_zero(a, b, nothing, inputs_alone=True)
         return False
 
     def _kept_alone(self, s: Assign, e: Reduce) -> bool:
@@ -204,8 +207,9 @@ class _Dropped:
     def _adds_nothing(self, s: Assign, nothing: Mapping[str, None]) -> bool:
         """Whether rows add 0 to a sum over them at the points that are dropped."""
         match s.value:
-            case Reduce(kind="sum", body=Call(fn="mul", args=(Read() as a, Read() as b))):
-                return self._is_zero(a, b, nothing, inputs_alone=False)
+            case Reduce(kind="sum", body=Call(fn="mul", args=(left, right))):
+                a, b = as_stored(left), as_stored(right)
+                return a is not None and b is not None and self._is_zero(a, b, nothing, inputs_alone=False)
             case _:
                 return False
 
@@ -215,6 +219,8 @@ class _Dropped:
         for zero, other in ((a, b), (b, a)):
             if zero.operand not in nothing:
                 continue
+            if not is_floating(other.type):
+                return True
             if other.operand in inputs:
                 self.finite[other.operand] = None
                 return True

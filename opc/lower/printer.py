@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from opc.ir.arrangement import arrangement
+from opc.ir.dtypes import is_floating
 from opc.ir.expr import Axis
 from opc.ir.op import Op
 from opc.ir.printer import format_assign, format_dims, format_expr
 from opc.loops.nodes import Kernel
 from opc.loops.printer import format_kernel
 from opc.lower.build.stage import stage_kernel
-from opc.lower.contractions.factors import AxisIndex
+from opc.lower.contractions.factors import AxisIndex, Factor
 from opc.lower.loop_ir import (
     Action,
     ContractionStage,
@@ -137,7 +138,7 @@ def _contraction(stage: ContractionStage) -> Iterator[str]:
     yield f"  contraction in blocks {indices}: {stage.name}"
     for term in stage.terms:
         axes = ", ".join(f"{a.index} in 0..{a.extent}" if isinstance(a, Axis) else str(a) for a in term.axes)
-        left, right = (format_expr(f.read) for f in term.factors)
+        left, right = (_factor(stage, f) for f in term.factors)
         when = "".join(f"  if {format_expr(c)}" for c in term.conditions)
         yield f"    for {axes}: {stage.total} += {left} * {right}{when}"
         for f in term.factors:
@@ -147,6 +148,11 @@ def _contraction(stage: ContractionStage) -> Iterator[str]:
                 yield f"      {f.read.operand} guarded in {', '.join(guards)}"
     (store,) = stage.epilogue.passes[0].body
     yield f"    {_action(stage.epilogue, store)}"
+
+
+def _factor(stage: ContractionStage, f: Factor) -> str:
+    read = format_expr(f.read)
+    return read if is_floating(f.read.type) or not is_floating(stage.type) else f"cast({stage.type}, {read})"
 
 
 def _pass(stage: RowStage, one: Pass) -> Iterator[str]:

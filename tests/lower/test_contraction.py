@@ -104,13 +104,13 @@ def test_a_factor_varies_with_the_axes_of_all_sums_around_it() -> None:
 )
 def test_a_factor_is_stored_as_what_it_is_made_of_lies(text: str, place: str) -> None:
     found = loops(
-        f"inputs: {{x: 'T[M, K]', q: 'int8[N, K]', p: 'int8[K, N]'}}\noutputs: {{y: 'T[M, N]'}}\nkernel: 'y[m, n] = {text}'\n"
+        f"inputs: {{x: 'T[M, K]', q: 'int32[N, K]', p: 'int32[K, N]'}}\noutputs: {{y: 'T[M, N]'}}\nkernel: 'y[m, n] = {text}'\n"
     )
     assert f"y_sum += x[m, k] * {place}\n" in found or f"y_sum += {place} * x[m, k]\n" in found
 
 
 def test_products_with_the_same_factor_share_it() -> None:
-    head = "inputs: {x: 'T[M, K]', q: 'int8[N, K]', z: 'T[M, N]'}\noutputs: {y: 'T[M, N]', d: 'T[M, K]'}\nkernel: |\n"
+    head = "inputs: {x: 'T[M, K]', q: 'int32[N, K]', z: 'T[M, N]'}\noutputs: {y: 'T[M, N]', d: 'T[M, K]'}\nkernel: |\n"
     found = loops(f"{head}  y[m, n] = sum[k](x[m, k] * cast(T, q[n, k]))\n  d[a, b] = sum[n](z[a, n] * cast(T, q[n, b]))\n")
     assert "y_sum += x[m, k] * factor[n, k]\n" in found
     assert "d_sum += z[a, n] * factor[n, b]\n" in found

@@ -15,7 +15,7 @@ from opc.emit.kernel.instances import called_alone, extents, instances
 from opc.emit.kernel.native import header_path as native_header_path
 from opc.emit.kernel.native import native_files, native_header
 from opc.ir.arrangement import arrangement
-from opc.ir.dtypes import DTYPES, TYPE_SETS, DType, TypeVar, candidates, is_floating
+from opc.ir.dtypes import DTYPES, TYPE_SETS, DType, TypeVar, Weak, candidates, is_floating
 from opc.ir.expr import NOTHING
 from opc.ir.op import Family
 from opc.loops.nodes import Kernel, outline, without_comments
@@ -129,6 +129,15 @@ class _Kernel:
         return sorted({"floating" if is_floating(s.type) else "whole" for s in stages if isinstance(s, ContractionStage)})
 
     @property
+    def _factor_macro(self) -> str:
+        """The macro that names the integers that factors of sums of floats are stored as, where there are any."""
+        stages = (s for e in self.entries for v in e.variants for s in v.program.stages)
+        sums = (s for s in stages if isinstance(s, ContractionStage) and is_floating(s.type))
+        found = {f.read.type for s in sums for term in s.terms for f in term.factors if not is_floating(f.read.type)}
+        types = [c_storage(d) for d in DTYPES if any(d in candidates(t) for t in found if not isinstance(t, Weak))]
+        return f"#define OPC_FACTOR_INTEGERS {', '.join(types)}\n" if types else ""
+
+    @property
     def _cut_otherwise(self) -> bool:
         """Whether some op of the family has a scatter, a scan or an order."""
         stages = (s for e in self.entries for v in e.variants for s in v.program.stages if isinstance(s, NestStage))
@@ -210,7 +219,7 @@ class _Kernel:
         includes = "".join(f'#include "opc/{h}.h"\n' for h in sorted(needed))
         table = "\n".join(["const table loops = {", *(line for row in rows for line in wrap(row)), "};"])
         return (
-            f'{self.banner}\n{type_macros(self.family)}#include "{name}.h"\n\n{includes}\n'
+            f'{self.banner}\n{type_macros(self.family)}{self._factor_macro}#include "{name}.h"\n\n{includes}\n'
             f"namespace {name} {{\nnamespace OPC_VARIANT {{\nnamespace {{\n\n{functions}\n\n}}  // namespace\n\n"
             f"extern {table}\n\n}}  // namespace OPC_VARIANT\n}}  // namespace {name}\n"
         )

@@ -37,7 +37,7 @@ from opc.ir.expr import (
 from opc.ir.op import Assign, DimSpec, Group, Op, Operand
 from opc.lower.alone import literals, of_statement
 from opc.lower.contractions.factors import is_zero, window_of
-from opc.lower.contractions.narrow import magnitude, narrow
+from opc.lower.contractions.narrow import as_stored, magnitude, narrow
 from opc.lower.contractions.terms import Shape, is_invariant, multiplicands, terms_of, two_groups
 from opc.lower.loop_ir import ContractionStage, Pass, RowStage, RowStore, StageOperand, Term
 from opc.records import dataclass, replace
@@ -188,7 +188,7 @@ class _Extractor:
                     for other in atoms[1:]:
                         product = replace(e, args=(product, other))
                     whole = not is_floating(e.type)
-                    as_it_is = narrow(self.op, product) is not None if whole else isinstance(product, Read)
+                    as_it_is = (narrow(self.op, product) if whole else as_stored(product)) is not None
                     read = product if as_it_is else self._stored_factor(product, e.type, shape, both)
                     if read is None:
                         return None

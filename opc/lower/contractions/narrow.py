@@ -1,8 +1,11 @@
-"""Factors of contractions of whole numbers: how large their values can be, so that products may be added up in 32 bits."""
+"""Factors of contractions that are read narrower than they are multiplied.
+
+Of whole numbers: how large their values can be, so that products may be added up in 32 bits. Of floats: integers of 8 bits.
+"""
 
 from __future__ import annotations
 
-from opc.ir.dtypes import DType, ValueType, Weak, candidates
+from opc.ir.dtypes import DType, ValueType, Weak, candidates, is_floating
 from opc.ir.expr import Call, Cast, Const, Expr, Read, Select
 from opc.ir.op import Op
 
@@ -23,7 +26,7 @@ def interval(op: Op, e: Expr) -> tuple[int, int] | None:
     match e:
         case Const(type=Weak.INT):
             found = int(e.value), int(e.value)
-        case Read(type=kind) if not isinstance(kind, Weak) and STORED.issuperset(candidates(kind)):
+        case Read(type=kind) if not isinstance(kind, Weak) and is_stored(kind):
             return min(d.least for d in candidates(kind)), max(d.most for d in candidates(kind))
         case Read() if (most := op.operand(e.operand).most) is not None:
             return -most, most
@@ -91,10 +94,32 @@ def narrow(op: Op, e: Expr) -> Read | None:
             return None
 
 
+def as_stored(e: Expr) -> Read | None:
+    """Return what a factor of floats is read from: a value of a floating type, or a cast of integers of 8 bits to one that holds
+    them; None for any other value."""
+    match e:
+        case Read():
+            return e
+        case Cast(arg=Read(type=kind) as read, type=of) if is_floating(of) and is_stored(kind) and _holds_bytes(of):
+            return read
+        case _:
+            return None
+
+
+def _holds_bytes(t: ValueType) -> bool:
+    """Whether a floating type has all integers of 8 bits exactly."""
+    return isinstance(t, Weak) or all(d.row.minifloat is None or d.row.minifloat.fraction >= 7 for d in candidates(t))
+
+
+def is_stored(t: ValueType) -> bool:
+    """Whether factors of this type are read as they are: integers of 8 bits."""
+    return not isinstance(t, Weak) and STORED.issuperset(candidates(t))
+
+
 def fit(op: Op, left: Read, right: Read) -> bool:
     """Whether the products of two factors can be added up in 32 bits."""
     a, b = magnitude(op, left), magnitude(op, right)
     return a is not None and b is not None and a * b <= MOST
 
 
-__all__ = ["MOST", "STEP", "STORED", "fit", "interval", "magnitude", "narrow"]
+__all__ = ["MOST", "STEP", "STORED", "as_stored", "fit", "interval", "is_stored", "magnitude", "narrow"]

@@ -29,7 +29,7 @@ from opc.ir.expr import (
 )
 from opc.ir.op import Assign, DimSpec, Group, Op
 from opc.lower.contractions.factors import Factor, factor, guard, moving_indices, with_guard
-from opc.lower.contractions.narrow import fit, narrow
+from opc.lower.contractions.narrow import as_stored, fit, narrow
 from opc.lower.loop_ir import Term
 
 MOST_TERMS = 8
@@ -98,7 +98,7 @@ def _term(shape: Shape, conditions: tuple[Expr, ...], axes: tuple[ReduceAxis, ..
     guards = [c for c in dict.fromkeys(conditions) if not is_invariant(c)]
     guarded = list(guards)
     made: list[Factor] = []
-    read = [f if is_floating(e.type) else narrow(shape.op, f) for f in factors]
+    read = [as_stored(f) if is_floating(e.type) else narrow(shape.op, f) for f in factors]
     for f in read:
         if not isinstance(f, Read):
             return None

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from opc.ir.affine import Affine
-from opc.ir.expr import Axis, BroadcastAxis, Call, Const, Expr, GroupAxis, GroupRef, Read, rewrite
+from opc.ir.dtypes import is_floating
+from opc.ir.expr import Axis, BroadcastAxis, Call, Cast, Const, Expr, GroupAxis, GroupRef, Read, rewrite
 from opc.ir.op import Group, Op
 from opc.lower.build.context import UnsupportedForm
 from opc.lower.contractions.factors import AxisIndex, Factor
@@ -65,6 +66,8 @@ class _Contraction:
         """Return a term of the sum as a matrix product, or where that has windows as a convolution."""
         source, kind = self.stage.assign, self.stage.type
         if any(f.guards or any(isinstance(a, AxisIndex) and len(a.parts) > 1 for a in f.axes) for f in term.factors):
+            if any(is_floating(kind) and not is_floating(f.read.type) for f in term.factors):
+                raise UnsupportedForm("integers are read in windows as floats")
             return convolution(self.op, source, term, name, kind, needed)
         left, right = (self._factor(f, term) for f in term.factors)
         return Product(name, kind, left, right, self.kept, self._over(term), term.conditions, source, needed)
@@ -88,7 +91,8 @@ class _Contraction:
                 case BroadcastAxis():
                     if str(GroupRef(axis.name)) not in self.places:
                         raise UnsupportedForm(f"a sum over the axes that {axis.operand} lacks, of no result")
-        return self._read(f.read, [self._index(f, a) for a in f.axes])
+        value = self._read(f.read, [self._index(f, a) for a in f.axes])
+        return value if is_floating(value.type) or not is_floating(self.stage.type) else Cast(value, self.stage.type)
 
     def _over(self, term: Term) -> tuple[int, ...]:
         names = (a.index if isinstance(a, Axis) else str(a) for a in term.axes if not isinstance(a, BroadcastAxis))

@@ -6,6 +6,7 @@
 
 #include "opc/contraction/pack.h"
 #include "opc/contraction/vectors.h"
+#include "opc/core/widen.h"
 
 /* Products are added in one rounding where the instruction set can. */
 #if defined(__clang__)
@@ -19,20 +20,41 @@
 namespace opc {
 inline namespace OPC_VARIANT {
 
+/* Whether an instruction or two make a vector of floats of elements as they are stored. */
+template <typename Stored>
+static constexpr bool widens_at_once() {
+  if constexpr (sizeof(compute<Stored>) == sizeof(Stored)) {
+    return true;
+  } else {
+    return (Stored::fraction == 7 && Stored::bias == 127) || has_vectors<Stored>;
+  }
+}
+
+/* A vector of elements, as they are computed with. */
+template <typename T, typename Stored>
+OPC_INLINE typename vector_of<T>::type wide_vector(const Stored *from) {
+  typedef typename vector_of<T>::type vector;
+  if constexpr (sizeof(Stored) == sizeof(T)) {
+    return *reinterpret_cast<const vector *>(from);
+  } else if constexpr (sizeof(Stored) == 1) {
+    return __builtin_convertvector(widen_integers<int32_t>(from), vector);
+  } else if constexpr (has_vectors<Stored>) {
+    return widen_vector(*reinterpret_cast<const half_vector *>(from));
+  } else {
+    return reinterpret_cast<vector>(widen_integers<uint32_t>(&from->bits) << 16);
+  }
+}
+
 /* Four lines at a time, so that the sums are read and written once for four products; the next four are fetched meanwhile. */
-template <typename T>
-OPC_CONTRACTED static void add_lines(int64_t depth, const void *left, const void *right, dtype, const line_starts &starts, void *sums,
-                                     int64_t count, bool add) {
+template <typename T, typename Stored>
+OPC_CONTRACTED static void add_lines_of(int64_t depth, const T *a, const Stored *b, const line_starts &starts, T *c, int64_t count, bool add) {
   OPC_CONTRACT_PRODUCTS
   typedef typename vector_of<T>::type vector;
   constexpr int64_t lanes = vector_bytes / sizeof(T);
-  const T *a = static_cast<const T *>(left);
-  const T *b = static_cast<const T *>(right);
-  T *c = static_cast<T *>(sums);
   for (int64_t j = 0; j < count && !add; ++j) c[j] = 0;
   int64_t k = 0;
   for (; k + 4 <= depth; k += 4) {
-    const T *line[4], *next[4];
+    const Stored *line[4], *next[4];
     vector factor[4];
 #pragma GCC unroll 4
     for (int i = 0; i < 4; ++i) {
@@ -46,18 +68,18 @@ OPC_CONTRACTED static void add_lines(int64_t depth, const void *left, const void
 #pragma GCC unroll 4
       for (int i = 0; i < 4; ++i) {
         __builtin_prefetch(next[i] + j);
-        sum += factor[i] * *reinterpret_cast<const vector *>(line[i] + j);
+        sum += factor[i] * wide_vector<T>(line[i] + j);
       }
       *reinterpret_cast<vector *>(c + j) = sum;
     }
     for (; j < count; ++j) {
-      for (int i = 0; i < 4; ++i) c[j] += a[k + i] * line[i][j];
+      for (int i = 0; i < 4; ++i) c[j] += a[k + i] * load(line[i] + j);
     }
   }
   for (; k < depth; ++k) {
-    const T *const b0 = b + starts[k];
+    const Stored *const b0 = b + starts[k];
     OPC_SIMD
-    for (int64_t j = 0; j < count; ++j) c[j] += a[k] * b0[j];
+    for (int64_t j = 0; j < count; ++j) c[j] += a[k] * load(b0 + j);
   }
 }
 
@@ -79,18 +101,14 @@ static inline T total_of(const typename vector_of<T>::type &v) {
 }
 
 /* Two columns at a time, with two vectors of partial sums each: memory is read from few places at once. */
-template <typename T>
-OPC_CONTRACTED static void add_dots(int64_t depth, const void *left, const void *right, dtype, const line_starts &starts, void *sums,
-                                    int64_t count, bool add) {
+template <typename T, typename Stored>
+OPC_CONTRACTED static void add_dots_of(int64_t depth, const T *a, const Stored *b, const line_starts &starts, T *c, int64_t count, bool add) {
   OPC_CONTRACT_PRODUCTS
   typedef typename vector_of<T>::type vector;
   constexpr int64_t lanes = vector_bytes / sizeof(T);
-  const T *a = static_cast<const T *>(left);
-  const T *b = static_cast<const T *>(right);
-  T *c = static_cast<T *>(sums);
   for (int64_t j = 0; j < count; j += 2) {
     const int64_t columns = count - j < 2 ? 1 : 2;
-    const T *const from[2] = {b + starts[j], b + starts[j + columns - 1]};
+    const Stored *const from[2] = {b + starts[j], b + starts[j + columns - 1]};
     vector sum[2][2] = {};
     int64_t k = 0;
     for (; k + 2 * lanes <= depth; k += 2 * lanes) {
@@ -98,22 +116,33 @@ OPC_CONTRACTED static void add_dots(int64_t depth, const void *left, const void 
       const vector high = *reinterpret_cast<const vector *>(a + k + lanes);
 #pragma GCC unroll 2
       for (int i = 0; i < 2; ++i) {
-        sum[i][0] += low * *reinterpret_cast<const vector *>(from[i] + k);
-        sum[i][1] += high * *reinterpret_cast<const vector *>(from[i] + k + lanes);
+        sum[i][0] += low * wide_vector<T>(from[i] + k);
+        sum[i][1] += high * wide_vector<T>(from[i] + k + lanes);
       }
     }
     for (int64_t i = 0; i < columns; ++i) {
       const vector both = sum[i][0] + sum[i][1];
       T total = (add ? c[j + i] : T(0)) + total_of<T>(both);
-      for (int64_t rest = k; rest < depth; ++rest) total += a[rest] * from[i][rest];
+      for (int64_t rest = k; rest < depth; ++rest) total += a[rest] * load(from[i] + rest);
       c[j + i] = total;
     }
   }
 }
 
+/* Of elements that are stored as the sums are. */
+template <typename T>
+static void add_lines(int64_t depth, const void *a, const void *b, dtype, const line_starts &starts, void *c, int64_t count, bool add) {
+  add_lines_of(depth, static_cast<const T *>(a), static_cast<const T *>(b), starts, static_cast<T *>(c), count, add);
+}
+
+template <typename T>
+static void add_dots(int64_t depth, const void *a, const void *b, dtype, const line_starts &starts, void *c, int64_t count, bool add) {
+  add_dots_of(depth, static_cast<const T *>(a), static_cast<const T *>(b), starts, static_cast<T *>(c), count, add);
+}
+
 enum : int64_t { widened_columns = 512 };
 
-/* As `add_lines`, of lines of a narrower type: some columns of four of them at a time, which are floats then. */
+/* As `add_lines`, of lines of a type that takes more to widen: some columns of four of them at a time, which are floats then. */
 template <typename Stored>
 static void add_widened_lines(int64_t depth, const float *a, const Stored *b, const line_starts &starts, float *c, int64_t count, bool add) {
   constexpr line_starts each = {nullptr, widened_columns};
@@ -123,12 +152,12 @@ static void add_widened_lines(int64_t depth, const float *a, const Stored *b, co
     for (int64_t k = 0; k < depth; k += 4) {
       const int64_t some = depth - k < 4 ? depth - k : 4;
       for (int64_t i = 0; i < some; ++i) widen_row<Stored>(lines[i], b + starts[k + i] + j, columns);
-      add_lines<float>(some, a + k, lines, dtype_float32, each, c + j, columns, add || k > 0);
+      add_lines_of(some, a + k, lines[0], each, c + j, columns, add || k > 0);
     }
   }
 }
 
-/* As `add_dots`, of columns of a narrower type. */
+/* As `add_dots`, of columns of such a type. */
 template <typename Stored>
 static void add_widened_dots(int64_t depth, const float *a, const Stored *b, const line_starts &starts, float *c, int64_t count, bool add) {
   constexpr line_starts each = {nullptr, line_points};
@@ -136,7 +165,7 @@ static void add_widened_dots(int64_t depth, const float *a, const Stored *b, con
   for (int64_t j = 0; j < count; j += 4) {
     const int64_t some = count - j < 4 ? count - j : 4;
     for (int64_t i = 0; i < some; ++i) widen_row<Stored>(columns[i], b + starts[j + i], depth);
-    add_dots<float>(depth, a, columns, dtype_float32, each, c + j, some, add);
+    add_dots_of(depth, a, columns[0], each, c + j, some, add);
   }
 }
 
@@ -145,18 +174,28 @@ static void add_stored_lines(int64_t depth, const void *a, const void *b, dtype 
                              bool add) {
   const auto narrow = [&](auto zero) {
     const auto *const from = static_cast<const decltype(zero) *>(b);
-    add_widened_lines(depth, static_cast<const float *>(a), from, starts, static_cast<float *>(sums), count, add);
+    const float *const factors = static_cast<const float *>(a);
+    if constexpr (widens_at_once<decltype(zero)>()) {
+      add_lines_of(depth, factors, from, starts, static_cast<float *>(sums), count, add);
+    } else {
+      add_widened_lines(depth, factors, from, starts, static_cast<float *>(sums), count, add);
+    }
   };
-  if (!with_type_of(stored, stored_minifloats(), narrow)) add_lines<float>(depth, a, b, stored, starts, sums, count, add);
+  if (!with_narrow_factor(stored, narrow)) add_lines<float>(depth, a, b, stored, starts, sums, count, add);
 }
 
 static void add_stored_dots(int64_t depth, const void *a, const void *b, dtype stored, const line_starts &starts, void *sums, int64_t count,
                             bool add) {
   const auto narrow = [&](auto zero) {
     const auto *const from = static_cast<const decltype(zero) *>(b);
-    add_widened_dots(depth, static_cast<const float *>(a), from, starts, static_cast<float *>(sums), count, add);
+    const float *const factors = static_cast<const float *>(a);
+    if constexpr (widens_at_once<decltype(zero)>()) {
+      add_dots_of(depth, factors, from, starts, static_cast<float *>(sums), count, add);
+    } else {
+      add_widened_dots(depth, factors, from, starts, static_cast<float *>(sums), count, add);
+    }
   };
-  if (!with_type_of(stored, stored_minifloats(), narrow)) add_dots<float>(depth, a, b, stored, starts, sums, count, add);
+  if (!with_narrow_factor(stored, narrow)) add_dots<float>(depth, a, b, stored, starts, sums, count, add);
 }
 
 }  // namespace OPC_VARIANT

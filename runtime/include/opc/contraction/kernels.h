@@ -96,7 +96,7 @@ static constexpr contraction_functions contraction_of(void (*pack)(const packing
 static constexpr contraction_functions contraction_float =
     contraction_of<float>(pack_float, copy_float, add_stored_lines, add_stored_dots, words_among(stored_minifloats()));
 static constexpr contraction_functions contraction_double =
-    contraction_of<double>(pack_stored<double, double>, copy_box<double, double>, add_lines<double>, add_dots<double>, nullptr);
+    contraction_of<double>(pack_double, copy_double, add_lines<double>, add_dots<double>, nullptr);
 
 }  // namespace OPC_VARIANT
 }  // namespace opc

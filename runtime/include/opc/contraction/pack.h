@@ -183,8 +183,8 @@ template <typename Stored, typename T>
 static void pack_across(const packing &p, const packed_line &line, const packed_panel<T> &panel) {
   T buffer[4][line_points];
   constexpr bool words = read_from<Stored>::words;
-  constexpr int item = words ? sizeof(int16_t) : sizeof(Stored);
-  const bool as_stored = words ? p.second == 1 && line.list[0].move == 2 : sizeof(Stored) == sizeof(T) && line.list[0].move == 1;
+  constexpr int item = read_from<Stored>::item;
+  const bool as_stored = words ? item != 0 && p.second == 1 && line.list[0].move == 2 : item == sizeof(T) && line.list[0].move == 1;
   for (int64_t i = 0; i < panel.count; i += 4) {
     const int64_t count = panel.count - i < 4 ? panel.count - i : 4;
     const T *rows[4], *next[4];
@@ -315,16 +315,32 @@ static void copy_box(const padded_copy &job) {
 
 static void copy_float(const padded_copy &job) {
   const auto copy = [&](auto zero) { copy_box<decltype(zero), float>(job); };
-  if (!with_type_of(job.stored, stored_minifloats(), copy)) copy_box<float, float>(job);
+  if (!with_narrow_factor(job.stored, copy)) copy_box<float, float>(job);
 }
-
-static inline void copy_words(const padded_copy &job) { copy_box<two_halves, int32_t>(job); }
-
-static inline void pack_words(const packing &p) { pack_stored<two_halves, int32_t>(p); }
 
 static void pack_float(const packing &p) {
   const auto pack = [&](auto zero) { pack_stored<decltype(zero), float>(p); };
-  if (!with_type_of(p.stored, stored_minifloats(), pack)) pack_stored<float, float>(p);
+  if (!with_narrow_factor(p.stored, pack)) pack_stored<float, float>(p);
+}
+
+static void pack_double(const packing &p) {
+  const auto pack = [&](auto zero) { pack_stored<decltype(zero), double>(p); };
+  if (!with_type_of(p.stored, factor_integers(), pack)) pack_stored<double, double>(p);
+}
+
+static void copy_double(const padded_copy &job) {
+  const auto copy = [&](auto zero) { copy_box<decltype(zero), double>(job); };
+  if (!with_type_of(job.stored, factor_integers(), copy)) copy_box<double, double>(job);
+}
+
+static inline void copy_words(const padded_copy &job) {
+  const auto copy = [&](auto zero) { copy_box<two_of<decltype(zero)>, int32_t>(job); };
+  if (!with_type_of(job.stored, factor_integers(), copy)) copy_box<two_of<int16_t>, int32_t>(job);
+}
+
+static inline void pack_words(const packing &p) {
+  const auto pack = [&](auto zero) { pack_stored<two_of<decltype(zero)>, int32_t>(p); };
+  if (!with_type_of(p.stored, factor_integers(), pack)) pack_stored<two_of<int16_t>, int32_t>(p);
 }
 
 }  // namespace OPC_VARIANT

@@ -52,53 +52,100 @@ OPC_INLINE void copy_strided(float *to, const float *from, int64_t count, int64_
   for (; i < count; ++i) to[i] = from[i * move];
 }
 
-/* Where words of two elements of 16 bits begin, of which the other is `second` elements behind the first. */
+/* The integers that factors of sums of floats may be stored as: each one costs time to compile. */
+#ifndef OPC_FACTOR_INTEGERS
+#define OPC_FACTOR_INTEGERS
+#endif
+typedef type_list<OPC_FACTOR_INTEGERS> factor_integers;
+
+/* Calls f(T()) for the type that a factor of floats is stored as, where that is another one; returns whether it is. */
+template <typename F>
+OPC_INLINE bool with_narrow_factor(dtype stored, F f) {
+  return with_type_of(stored, stored_minifloats(), f) || with_type_of(stored, factor_integers(), f);
+}
+
+/* The upper half of a float: an integer of 8 bits is one without the lower half. */
+template <typename Byte>
+OPC_INLINE uint32_t upper_half(Byte value) {
+  return bits_of(static_cast<float>(value)) >> 16;
+}
+
+/* Where words of two elements begin, of which the other is `second` elements behind the first: halves as they are, or bytes as bfloat16. */
+template <typename Stored>
 struct word_cursor {
-  const int16_t *first;
+  const Stored *first;
   int64_t second;
   OPC_INLINED word_cursor operator+(int64_t elements) const { return {first + elements, second}; }
 };
 
-OPC_INLINE int32_t load(word_cursor from) {
-  return static_cast<int32_t>(static_cast<uint16_t>(from.first[0]) | static_cast<uint32_t>(from.first[from.second]) << 16);
+template <typename Stored>
+OPC_INLINE int32_t load(word_cursor<Stored> from) {
+  uint32_t low, high;
+  if constexpr (sizeof(Stored) == 2) {
+    low = static_cast<uint16_t>(from.first[0]);
+    high = static_cast<uint16_t>(from.first[from.second]);
+  } else {
+    low = upper_half(from.first[0]);
+    high = upper_half(from.first[from.second]);
+  }
+  return static_cast<int32_t>(low | high << 16);
 }
 
 /* Words whose first elements lie together. */
-OPC_INLINE void copy_segment(int32_t *to, word_cursor from, int64_t count) {
-  typedef int16_t halves __attribute__((vector_size(32), aligned(2), may_alias));
+template <typename Stored>
+OPC_INLINE void copy_segment(int32_t *to, word_cursor<Stored> from, int64_t count) {
   int64_t i = 0;
-  for (; i + 16 <= count; i += 16) {
-    const halves a = *reinterpret_cast<const halves *>(from.first + i);
-    const halves b = *reinterpret_cast<const halves *>(from.first + from.second + i);
-    halves *const words = reinterpret_cast<halves *>(to + i);
-    words[0] = __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
-    words[1] = __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
+  if constexpr (sizeof(Stored) == 2) {
+    typedef int16_t halves __attribute__((vector_size(32), aligned(2), may_alias));
+    for (; i + 16 <= count; i += 16) {
+      const halves a = *reinterpret_cast<const halves *>(from.first + i);
+      const halves b = *reinterpret_cast<const halves *>(from.first + from.second + i);
+      halves *const words = reinterpret_cast<halves *>(to + i);
+      words[0] = __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+      words[1] = __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
+    }
+  } else {
+    const Stored *const low = from.first, *const high = from.first + from.second;
+    OPC_SIMD
+    for (int64_t k = 0; k < count; ++k) to[k] = static_cast<int32_t>(upper_half(low[k]) | upper_half(high[k]) << 16);
+    return;
   }
   for (; i < count; ++i) to[i] = load(from + i);
 }
 
 /* Words whose first elements lie `move` apart: they are words in memory, too, where the other lies between. */
-OPC_INLINE void copy_strided(int32_t *to, word_cursor from, int64_t count, int64_t move) {
+template <typename Stored>
+OPC_INLINE void copy_strided(int32_t *to, word_cursor<Stored> from, int64_t count, int64_t move) {
   if (from.second == 1 && move == 2) {
-    memcpy(to, from.first, static_cast<size_t>(count) * sizeof *to);
+    if constexpr (sizeof(Stored) == 2) {
+      memcpy(to, from.first, static_cast<size_t>(count) * sizeof *to);
+    } else {
+      typedef uint16_t half __attribute__((may_alias));
+      half *const halves = reinterpret_cast<half *>(to);
+      OPC_SIMD
+      for (int64_t i = 0; i < 2 * count; ++i) halves[i] = static_cast<uint16_t>(upper_half(from.first[i]));
+    }
     return;
   }
   for (int64_t i = 0; i < count; ++i) to[i] = load(from + i * move);
 }
 
-/* Elements as they are stored, or words of two of them. */
+/* Elements as they are stored, or words of two of them; `item` is the size in memory of those that may be read there. */
 template <typename Stored>
 struct read_from {
   static constexpr bool words = false;
+  static constexpr int item = sizeof(Stored);
   static OPC_INLINED const Stored *begin(const char *data, int64_t) { return reinterpret_cast<const Stored *>(data); }
 };
 
-struct two_halves {};
+template <typename Stored>
+struct two_of {};
 
-template <>
-struct read_from<two_halves> {
+template <typename Stored>
+struct read_from<two_of<Stored>> {
   static constexpr bool words = true;
-  static OPC_INLINED word_cursor begin(const char *data, int64_t second) { return {reinterpret_cast<const int16_t *>(data), second}; }
+  static constexpr int item = sizeof(Stored) == 2 ? 2 : 0;
+  static OPC_INLINED word_cursor<Stored> begin(const char *data, int64_t second) { return {reinterpret_cast<const Stored *>(data), second}; }
 };
 
 template <typename T>

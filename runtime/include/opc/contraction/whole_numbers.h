@@ -9,6 +9,7 @@
 
 #include "opc/contraction/pack.h"
 #include "opc/contraction/vectors.h"
+#include "opc/core/widen.h"
 
 namespace opc {
 inline namespace OPC_VARIANT {
@@ -133,7 +134,6 @@ static void join_lines(int64_t depth, const void *lines, const line_starts &star
 template <typename Stored>
 static void add_narrow_lines(int64_t depth, const int16_t *a, const Stored *b, const line_starts &starts, int64_t *to, int64_t count, bool add) {
   constexpr int64_t lanes = vector_bytes / sizeof(int32_t), columns = 64, vectors = columns / lanes;
-  typedef Stored few __attribute__((vector_size(lanes * sizeof(Stored)), aligned(alignof(Stored)), may_alias));
   int64_t j = 0;
   for (; j + columns <= count; j += columns) {
     pairs sum[vectors] = {};
@@ -142,8 +142,7 @@ static void add_narrow_lines(int64_t depth, const int16_t *a, const Stored *b, c
       const pairs factor = int32_t(uint16_t(a[k])) - pairs{};
 #pragma GCC unroll 16
       for (int64_t v = 0; v < vectors; ++v) {
-        const few some = *reinterpret_cast<const few *>(line + v * lanes);
-        sum[v] = add_pairs(sum[v], __builtin_convertvector(some, pairs), factor);
+        sum[v] = add_pairs(sum[v], widen_integers<int32_t>(line + v * lanes), factor);
       }
     }
     for (int64_t i = 0; i < columns; ++i) to[j + i] = (add ? to[j + i] : 0) + sum[i / lanes][i % lanes];
@@ -158,15 +157,18 @@ static void add_narrow_lines(int64_t depth, const int16_t *a, const Stored *b, c
 template <typename Stored>
 static void add_narrow_dots(int64_t depth, const int16_t *a, const Stored *b, const line_starts &starts, int64_t *to, int64_t count, bool add) {
   constexpr int64_t halves = vector_bytes / sizeof(int16_t);
-  typedef Stored few __attribute__((vector_size(halves * sizeof(Stored)), aligned(alignof(Stored)), may_alias));
-  typedef int16_t wider __attribute__((vector_size(vector_bytes), aligned(2), may_alias));
   for (int64_t j = 0; j < count; ++j) {
     const Stored *const from = b + starts[j];
     pairs sum = {};
     int64_t k = 0;
     for (; k + halves <= depth; k += halves) {
-      const wider right = __builtin_convertvector(*reinterpret_cast<const few *>(from + k), wider);
-      sum = add_pairs(sum, *reinterpret_cast<const pairs *>(a + k), reinterpret_cast<pairs>(right));
+      pairs right;
+      if constexpr (sizeof(Stored) == 2) {
+        right = *reinterpret_cast<const pairs *>(from + k);
+      } else {
+        right = reinterpret_cast<pairs>(widen_integers<int16_t>(from + k));
+      }
+      sum = add_pairs(sum, *reinterpret_cast<const pairs *>(a + k), right);
     }
     int32_t total = 0;
     for (unsigned i = 0; i < sizeof sum / sizeof total; ++i) total += sum[i];

@@ -7,7 +7,8 @@
  * vdpbf16ps rounds as sums of floats do, but takes subnormal numbers for 0 and makes 0 of subnormal results. Products of normal numbers with
  * the biased exponents a and b are multiples of 2^(a + b - 268), as sums of them are, however these are rounded: where that is no less than
  * 2^-126, the least normal float, none of them is subnormal. So the least exponents of both factors are looked up first, which pays where
- * each element is multiplied often enough. Other factors are multiplied as floats.
+ * each element is multiplied often enough. Integers of 8 bits are bfloat16 exactly, and are made so as they are packed. Other factors are
+ * multiplied as floats.
  */
 #ifndef OPC_CONTRACTION_WORDS_H
 #define OPC_CONTRACTION_WORDS_H
@@ -23,7 +24,7 @@ enum : int64_t {
   often_multiplied = 32,   /* of an element, so that it pays to look at it first */
   looked_at_once = 1 << 15 /* elements */
 };
-enum : int32_t { never_subnormal = 268 - 126 };
+enum : int32_t { never_subnormal = 268 - 126, exponent_of_one = 127 };
 
 /* A contraction of words. */
 struct contraction_of_words {
@@ -153,11 +154,16 @@ static void search_exponents(void *argument, int64_t begin, int64_t end) {
 static bool stays_normal(const contraction &c, const term &t, const contraction_functions &words, int64_t work) {
   int32_t exponents = 0;
   for (const factor &f : t.factors) {
+    if (f.stored != dtype_bfloat16) continue;
     const factor_lines of = lines_of(f);
     if (of.line < 2 && of.lines > 1) return false; /* one by one it would take too long */
     if (work < of.line * of.lines * often_multiplied) return false;
   }
   for (const factor &f : t.factors) {
+    if (f.stored != dtype_bfloat16) {
+      exponents += exponent_of_one;
+      continue;
+    }
     exponent_search s = {lines_of(f), &words, 1, no_exponent};
     s.pieces = (s.of.line + looked_at_once - 1) / looked_at_once;
     over_range(c.s->context, s.of.lines * s.pieces, looked_at_once / (s.of.line / s.pieces) + 1, search_exponents, &s);
@@ -167,12 +173,12 @@ static bool stays_normal(const contraction &c, const term &t, const contraction_
   return exponents >= never_subnormal;
 }
 
-/* Makes a contraction of words of one of bfloat16; false where it stays one of floats. */
+/* Makes a contraction of words of one of bfloat16, with integers of 8 bits or not; false where it stays one of floats. */
 static bool make_words(const contraction &c, const contraction_functions &words, contraction_of_words &to) {
   int64_t points = 1;
   for (int32_t loop = 0; loop < c.s->rank; ++loop) points *= c.size[loop];
   if (points == 0 || any_factor(c, [](const factor &f) {
-        bool other = f.stored != dtype_bfloat16;
+        bool other = f.stored != dtype_bfloat16 && f.stored != dtype_int8 && f.stored != dtype_uint8;
         for (int32_t n = 0; n < f.entries; ++n) {
           const axis_index &at = f.at[n];
           other = other || at.guarded == skipped || (at.guarded != inside && at.divisor != 1);
@@ -184,6 +190,8 @@ static bool make_words(const contraction &c, const contraction_functions &words,
   to.c = c;
   to.c.term_list = to.terms;
   for (int32_t t = 0; t < c.terms; ++t) {
+    const factor *const factors = c.term_list[t].factors;
+    if (factors[0].stored != dtype_bfloat16 && factors[1].stored != dtype_bfloat16) return false;
     to.terms[t] = c.term_list[t];
     if (!pair_term(to.c, to.terms[t])) return false;
   }

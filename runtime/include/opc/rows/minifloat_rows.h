@@ -6,6 +6,7 @@
 #define OPC_ROWS_MINIFLOAT_ROWS_H
 
 #include "opc/core/minifloat.h"
+#include "opc/core/widen.h"
 #include "opc/rows/stores.h"
 
 namespace opc {
@@ -68,11 +69,10 @@ __attribute__((noinline)) static void widen_row(float *to, const void *from, int
   const Stored *values = static_cast<const Stored *>(from);
   int64_t i = 0;
   if constexpr (Stored::fraction == 7 && Stored::bias == 127) {
-    typedef uint16_t half_words __attribute__((vector_size(vector_bytes / 2), aligned(2), may_alias));
     typedef uint32_t words __attribute__((vector_size(vector_bytes), aligned(4), may_alias));
     for (; i + float_lanes <= count; i += float_lanes) {
       __builtin_prefetch(values + i + next_block);
-      *reinterpret_cast<words *>(to + i) = __builtin_convertvector(*reinterpret_cast<const half_words *>(values + i), words) << 16;
+      *reinterpret_cast<words *>(to + i) = widen_integers<uint32_t>(&values[i].bits) << 16;
     }
   }
   if constexpr (has_vectors<Stored>) {
