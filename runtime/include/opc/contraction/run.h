@@ -12,6 +12,7 @@
 #include "opc/core/aligned.h"
 #include "opc/core/call.h"
 #include "opc/core/functions.h"
+#include "opc/core/workspace.h"
 #include "opc/rows/rows.h"
 
 namespace opc {
@@ -77,12 +78,11 @@ struct memory_pool {
   contraction_memory memory[most];
 
   ~memory_pool() {
-    for (void *each : allocated) free(each);
+    for (void *each : allocated) give_memory(each);
   }
 };
 
-/* The memory of a range of units, from the pool where it is more than a little. It is allocated plainly: an allocator keeps what is freed
- * and asked for again more readily than memory with an alignment, whose pages would have to be made anew for each call. */
+/* The memory of a range of units, from the pool where it is more than a little. */
 struct thread_memory {
   alignas(cache_line) char small[16384];
   void *allocated = nullptr;
@@ -94,10 +94,9 @@ struct thread_memory {
     char *memory = small;
     const int64_t bytes = opc::lay_out(p, nullptr, m);
     if (bytes > static_cast<int64_t>(sizeof small)) {
-      allocated = malloc(static_cast<size_t>(bytes + page_bytes));
+      allocated = take_memory(bytes);
       if (allocated == nullptr) return false;
       memory = static_cast<char *>(allocated);
-      memory += page_bytes - reinterpret_cast<uintptr_t>(memory) % page_bytes;
     }
     opc::lay_out(p, memory, m);
     return true;
@@ -125,7 +124,7 @@ struct thread_memory {
     __atomic_store_n(&pool->taken[place], false, __ATOMIC_RELEASE);
   }
 
-  ~thread_memory() { free(allocated); }
+  ~thread_memory() { give_memory(allocated); }
 };
 
 /* Where the sums of a part of the steps over a block begin. */
@@ -220,8 +219,8 @@ static void take_kept(contraction_plan &p) {
   const int64_t layout[4] = {slots, keys, panel, format};
   const bool fits = kept->data != nullptr && slots <= kept->layout[0] && panel == kept->layout[2] && format == kept->layout[3];
   if (!fits) {
-    free_aligned(kept->data);
-    kept->data = allocate_aligned(page_bytes, keys + slots * panel);
+    give_memory(kept->data);
+    kept->data = take_memory(keys + slots * panel);
     if (kept->data == nullptr) return;
     memcpy(kept->layout, layout, sizeof layout);
     for (int64_t n = 0; n < slots; ++n) static_cast<packed_key *>(kept->data)[n].count = -1;
@@ -241,7 +240,7 @@ static int32_t run_planned(contraction_plan &p) {
     for (int64_t k = 0, offset = 0; k < p.most_inner; ++k, offset += (v + 1) * p.f->lanes) offsets[v][k] = offset;
     p.panel_offset[v] = offsets[v];
   }
-  void *partial = p.parts > 1 ? allocate_aligned(4096, p.parts * partial_bytes_of(p)) : nullptr;
+  void *partial = p.parts > 1 ? take_memory(p.parts * partial_bytes_of(p)) : nullptr;
   if (p.parts > 1 && partial == nullptr) {
     return fail(context, OPC_OUT_OF_MEMORY, "no memory for the sums of a contraction");
   }
@@ -252,7 +251,7 @@ static int32_t run_planned(contraction_plan &p) {
   if (p.parts > 1 && !p.failed) {
     run_units(p, p.row_strips * p.column_blocks, p.parts * p.f->rows * p.most_columns, join_parts);
   }
-  free_aligned(partial);
+  give_memory(partial);
   return p.failed ? fail(context, OPC_OUT_OF_MEMORY, "no memory for the blocks of a contraction") : OPC_OK;
 }
 

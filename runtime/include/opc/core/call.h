@@ -4,8 +4,8 @@
 
 #include <stdlib.h>
 
-#include "opc/core/aligned.h"
 #include "opc/core/stage.h"
+#include "opc/core/workspace.h"
 
 namespace opc {
 
@@ -157,7 +157,7 @@ struct temporary {
   temporary &operator=(const temporary &) = delete;
   ~temporary() { release(); }
   void release() {
-    if (data != number && !lent) free(data);
+    if (data != number && !lent) give_memory(data);
     lent = false;
   }
 };
@@ -172,7 +172,7 @@ struct kept_memory {
   kept_memory() = default;
   kept_memory(const kept_memory &) = delete;
   kept_memory &operator=(const kept_memory &) = delete;
-  ~kept_memory() { free_aligned(data); }
+  ~kept_memory() { give_memory(data); }
 };
 
 /* The rows of a block of a slice; `kept` is there for its stages, NULL where there is one block only. At `columns`, where that is not NULL,
@@ -219,7 +219,7 @@ static inline bool allocate(temporary &t, dtype type, const Sizes &...sizes) {
   if (t.data != nullptr && bytes <= t.bytes) return true;
   t.release();
   t.bytes = bytes;
-  t.data = bytes <= int64_t(sizeof(t.number)) ? t.number : malloc(static_cast<size_t>(bytes));
+  t.data = bytes <= int64_t(sizeof(t.number)) ? t.number : take_memory(bytes);
   return t.data != nullptr;
 }
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "opc/core/call.h"
+#include "opc/core/workspace.h"
 
 namespace opc {
 
@@ -52,7 +53,7 @@ struct small_integers {
       const int8_t *const from = memory[Inputs + o];
       walk(*targets[o], [&](int64_t n, uint8_t &element) { element = static_cast<uint8_t>(from[n]) & mask; });
     }
-    for (int8_t *m : memory) free(m);
+    for (int8_t *m : memory) give_memory(m);
   }
 
  private:
@@ -60,7 +61,7 @@ struct small_integers {
   bool copy(int32_t at, const DLTensor &from) {
     int64_t count = 1;
     for (int32_t a = 0; a < from.ndim; ++a) count *= from.shape[a];
-    memory[at] = static_cast<int8_t *>(malloc(static_cast<size_t>(count > 0 ? count : 1)));
+    memory[at] = static_cast<int8_t *>(take_memory(count));
     if (memory[at] == nullptr) {
       failed = true;
       return false;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "opc/core/tensor.h"
+#include "opc/core/workspace.h"
 
 namespace opc {
 
@@ -55,7 +56,7 @@ struct wide_inputs {
   wide_inputs(const wide_inputs &) = delete;
   wide_inputs &operator=(const wide_inputs &) = delete;
   ~wide_inputs() {
-    for (int64_t *m : memory) free(m);
+    for (int64_t *m : memory) give_memory(m);
   }
 
   /* Widens an input that was given and is of int32; false when there is no memory. */
@@ -64,7 +65,7 @@ struct wide_inputs {
     if (from == nullptr || dtype_of(*from) != dtype_int32) return true;
     int64_t count = 1;
     for (int32_t a = 0; a < from->ndim; ++a) count *= from->shape[a];
-    memory[input] = static_cast<int64_t *>(malloc(static_cast<size_t>(count > 0 ? count : 1) * sizeof(int64_t)));
+    memory[input] = static_cast<int64_t *>(take_memory(count * static_cast<int64_t>(sizeof(int64_t))));
     if (memory[input] == nullptr) return false;
     widening w = {from, memory[input]};
     over_range(context, count, widening_grain, widen_range, &w);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "opc/core/caches.h"
+#include "opc/core/workspace.h"
 #include "opc/nests/nest.h"
 #include "opc/rows/rows.h"
 
@@ -81,7 +82,7 @@ struct nest_copies {
   nest_copies(const nest_copies &) = delete;
   nest_copies &operator=(const nest_copies &) = delete;
   ~nest_copies() {
-    while (count > 0) free(data[--count]);
+    while (count > 0) give_memory(data[--count]);
   }
 };
 
@@ -129,7 +130,7 @@ static void copy_range(void *argument, int64_t begin, int64_t end) {
 static void *contiguous_copy(const row_nest &n, const DLTensor &t, const int64_t *stride, dtype computed) {
   int64_t count = 1;
   for (int32_t a = 0; a < t.ndim; ++a) count *= t.shape[a];
-  void *memory = malloc(static_cast<size_t>(count > 0 ? count * itemsize(computed) : 1));
+  void *memory = take_memory(count * itemsize(computed));
   if (memory == nullptr || count == 0) return memory;
   copy_call call = {n.rows, data_of(t), static_cast<char *>(memory), dtype_of(t), computed, t.ndim, t.shape, stride};
   const int64_t columns = t.ndim > 0 ? t.shape[t.ndim - 1] : 1;
@@ -192,7 +193,7 @@ static int32_t add_flat(row_nest &n, nest_copies &copies, const DLTensor *t, pas
   void *memory = contiguous_copy(n, *t, strides, computed);
   if (memory == nullptr) return fail(n.context, OPC_OUT_OF_MEMORY, "no memory for a contiguous copy of an operand");
   if (copies.count == max_operands) {
-    free(memory);
+    give_memory(memory);
     return fail(n.context, OPC_OUT_OF_MEMORY, "too many operands to copy");
   }
   copies.data[copies.count++] = memory;

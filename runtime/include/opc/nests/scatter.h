@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "opc/core/workspace.h"
 #include "opc/nests/rows.h"
 
 namespace opc {
@@ -121,7 +122,7 @@ static int32_t widen_target(row_nest &n, nest_copies &copies, int64_t &elements)
   for (int32_t e = 0; e < n.entries; ++e) elements *= o.size[e];
   if (!is_minifloat(n.stored)) return OPC_OK;
   n.stored = dtype_float32;
-  n.target = static_cast<char *>(malloc(static_cast<size_t>(elements > 0 ? 4 * elements : 1)));
+  n.target = static_cast<char *>(take_memory(4 * elements));
   if (n.target == nullptr) return fail(n.context, OPC_OUT_OF_MEMORY, "no memory for results in float32");
   copies.data[copies.count++] = n.target;
   return OPC_OK;

@@ -4,6 +4,7 @@
 #ifndef OPC_NESTS_SUMS_H
 #define OPC_NESTS_SUMS_H
 
+#include "opc/core/workspace.h"
 #include "opc/nests/rows.h"
 
 namespace opc {
@@ -34,7 +35,7 @@ static int32_t run_sums(row_nest &n, row_nest_function function, const void *arg
   void *allocated = nullptr;
   n.sums = few;
   if (bytes > int64_t(sizeof few)) {
-    n.sums = allocated = malloc(static_cast<size_t>(bytes));
+    n.sums = allocated = take_memory(bytes);
     if (allocated == nullptr) return fail(n.context, OPC_OUT_OF_MEMORY, "no memory for %lld bytes of sums", (long long)bytes);
   }
   const int32_t code = run(n, function, arguments, steps);
@@ -43,7 +44,7 @@ static int32_t run_sums(row_nest &n, row_nest_function function, const void *arg
   } else if (code == OPC_OK) {
     *static_cast<double *>(sum) = sum_of_sums(static_cast<double *>(n.sums), units, n.rows->sum_double);
   }
-  free(allocated);
+  give_memory(allocated);
   return code;
 }
 

@@ -11,6 +11,7 @@
 
 #include "opc/core/aligned.h"
 #include "opc/core/functions.h"
+#include "opc/core/workspace.h"
 #include "opc/rows/rows.h"
 
 namespace opc {
@@ -29,6 +30,9 @@ OPC_FUNCTION int32_t run_one(const stage &s, const row_functions &rows, tile_fun
 #include "opc/rows/strips.h"
 
 namespace opc {
+
+/* As a library is unloaded. This header is in no file of loops, whose code not every machine runs. */
+__attribute__((destructor)) static void empty_workspace() { empty(kept_workspace); }
 
 /* Where the tile that starts at outer point `point` lies in an operand, in elements. */
 static inline int64_t offset_of(const runner &r, const passing &p, const int64_t *position) {
@@ -184,7 +188,7 @@ static void run_range(void *argument, int64_t begin, int64_t end) {
   char *memory = small;
   void *allocated = nullptr;
   if (r.buffer_bytes > static_cast<int64_t>(sizeof small)) {
-    allocated = allocate_aligned(4096, r.buffer_bytes);
+    allocated = take_memory(r.buffer_bytes);
     if (allocated == nullptr) {
       __atomic_store_n(&r.failed, true, __ATOMIC_RELAXED);
       return;
@@ -199,7 +203,7 @@ static void run_range(void *argument, int64_t begin, int64_t end) {
       run_units(r, r.units * chunk / r.chunks, r.units * (chunk + 1) / r.chunks, memory, chunk);
     }
   }
-  free_aligned(allocated);
+  give_memory(allocated);
 }
 
 static int32_t split(runner &r, int64_t count, int64_t grain) {
@@ -234,7 +238,7 @@ static int32_t allocate_partials(runner &r) {
     r.pass[k].partial = bytes;
     bytes += round_up(r.chunks * r.pass[k].partial_count * itemsize(o.computed), cache_line);
   }
-  r.partials = static_cast<char *>(malloc(static_cast<size_t>(bytes)));
+  r.partials = static_cast<char *>(take_memory(bytes));
   if (r.partials != nullptr) return OPC_OK;
   return fail(r.context, OPC_OUT_OF_MEMORY, "no memory for %lld bytes of partial sums", (long long)bytes);
 }
@@ -273,7 +277,7 @@ static int32_t run_reductions(runner &r) {
   if (allocated != OPC_OK) return allocated;
   const int32_t code = split(r, r.chunks, 1);
   if (code == OPC_OK) fold_partials(r);
-  free(r.partials);
+  give_memory(r.partials);
   return code;
 }
 
@@ -328,7 +332,7 @@ static int32_t run_strips(strips &t) {
   r.failed = false;
   over_range(r.context, units, grain > 0 ? grain : 1, reduce_strips, &t);
   if (r.chunks > 1 && !r.failed) fold_partials(r);
-  free(r.partials);
+  give_memory(r.partials);
   return r.failed ? fail(r.context, OPC_OUT_OF_MEMORY, "no memory for %lld bytes of partial results", (long long)t.memory) : OPC_OK;
 }
 

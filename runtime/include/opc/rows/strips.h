@@ -8,6 +8,7 @@
 #define OPC_ROWS_STRIPS_H
 
 #include "opc/core/aligned.h"
+#include "opc/core/workspace.h"
 #include "opc/rows/accumulate.h"
 #include "opc/rows/plan.h"
 
@@ -269,7 +270,7 @@ static void reduce_strips(void *argument, int64_t begin, int64_t end) {
   char *memory = small;
   void *allocated = nullptr;
   if (t.memory > static_cast<int64_t>(sizeof small)) {
-    allocated = allocate_aligned(4096, t.memory);
+    allocated = take_memory(t.memory);
     if (allocated == nullptr) {
       __atomic_store_n(&t.r->failed, true, __ATOMIC_RELAXED);
       return;
@@ -277,7 +278,7 @@ static void reduce_strips(void *argument, int64_t begin, int64_t end) {
     memory = static_cast<char *>(allocated);
   }
   for (int64_t unit = begin; unit < end; ++unit) reduce_strip(t, unit, memory);
-  free_aligned(allocated);
+  give_memory(allocated);
 }
 
 }  // namespace opc

@@ -5,6 +5,7 @@
 
 #include "opc/core/aligned.h"
 #include "opc/core/slices.h"
+#include "opc/core/workspace.h"
 #include "opc/rows/rows.h"
 
 namespace opc {
@@ -62,7 +63,7 @@ static void run_summed_range(void *argument, int64_t begin, int64_t end) {
   summing &a = *static_cast<summing *>(argument);
   slicing &s = *a.s;
   in_slice_memory(s, [&](slice_memory &memory, opc_context &alone) {
-    if (memory.addends.data == nullptr) memory.addends.data = allocate_aligned(summed_alignment, a.bytes);
+    if (memory.addends.data == nullptr) memory.addends.data = take_memory(a.bytes);
     char *const addend = static_cast<char *>(memory.addends.data);
     if (addend == nullptr) return fail(&alone, OPC_OUT_OF_MEMORY, "no memory for sums of blocks");
     slice_operands taken;
@@ -187,14 +188,14 @@ static int32_t run_summed(slicing &s, const summed_output *outputs, int32_t summ
   }
   if (a.units < summed_ranges) a.parts = (summed_ranges + a.units - 1) / a.units;
   if (a.parts > a.steps) a.parts = a.steps;
-  a.sums = static_cast<char *>(allocate_aligned(summed_alignment, a.units * a.parts * a.bytes));
+  a.sums = static_cast<char *>(take_memory(a.units * a.parts * a.bytes));
   if (a.sums == nullptr) return fail(s.context, OPC_OUT_OF_MEMORY, "no memory for sums of blocks");
   over_range(s.context, a.units * a.parts, 1, run_summed_range, &a);
   bool shared = false;
   for (int32_t n = 0; n < summed; ++n) shared = shared || (outputs[n].absent != 0 && a.elements[n] > 0);
   if (s.code == OPC_OK) over_range(s.context, a.units, 1, store_summed_range, &a);
   if (s.code == OPC_OK && shared) over_range(s.context, a.units, 1, store_shared_range, &a);
-  free_aligned(a.sums);
+  give_memory(a.sums);
   return s.code;
 }
 
