@@ -38,8 +38,6 @@ OWN_SHARED = 8 << 10
 ARCHITECTURE = "sm_90"
 
 
-_OF_ATTRIBUTES = "computes with attributes in float64"
-
 KNOWN = dict.fromkeys(
     (f"{op}_{of}_mean: spills" for op in ("cross_entropy", "nll_loss") for of in ("loss", "y", "backward_d_y_sum")),
     "few bytes, in a sum over one index and a group",
@@ -136,8 +134,6 @@ def mistakes(op: str, folder: Path) -> Iterator[str]:
     writing = packed | {s.name for s, _ in made if isinstance(s, RowStage) and _goes_along(s, written=True)}
     scans = {s.name for s, _ in made if _is_scan(s)}
     often = {s.name for each in family.ops if runs_often(each) for s, _ in _kernels(each)}
-    source = re.split(r"OPC_(?:TILED_)?KERNEL\(", (folder / "kernel" / f"{op}_alone.cu").read_text())[1:]
-    wide = {n for n in (s.name for s, _ in made) for text in source if f" {n}(" in text[:200] and ".as<double>()" in text}
     said = assembled(op, folder)
     frames = spilled(said)
     # Copies get no further memory.
@@ -152,7 +148,7 @@ def mistakes(op: str, folder: Path) -> Iterator[str]:
         if name in often and any(frames[mangled]):
             yield f"{name}: spills {frames[mangled]} bytes of stack, stores and loads"
         if re.search(r"\.f64\b", body):
-            yield f"{name}: {_OF_ATTRIBUTES if name in wide else 'computes in float64'}"
+            yield f"{name}: computes in float64"
         if name in often and re.search(r"\.local\b", body):
             yield f"{name}: has memory of its own for each thread"
         # Integers of 8 bits and truth values have fewer bytes beside what is wider.
@@ -206,8 +202,6 @@ def _all_of(op: str) -> list[str]:
 
 def known(mistake: str) -> str | None:
     """Return why a mistake is let pass, None where it is not."""
-    if mistake.endswith(_OF_ATTRIBUTES):
-        return "numbers of attributes alone, which are double"
     return next((why for text, why in KNOWN.items() if mistake.startswith(text)), None)
 
 

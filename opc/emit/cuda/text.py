@@ -7,15 +7,16 @@ from collections.abc import Iterator, Mapping
 from opc.emit.cpp.expressions import CppText, c_compute
 from opc.emit.cpp.layout import wrapped
 from opc.emit.cpp.loops import KernelText, symbol_type
+from opc.emit.cuda.given import is_given
 from opc.emit.dtypes import c_storage
 from opc.ir.affine import Affine, Atom, AttrInt, Dim, FloorDiv, GroupSize, Mod
-from opc.ir.dtypes import DType, TypeVar, is_floating
-from opc.ir.expr import Call, Const, IndexValue, StrConst
+from opc.ir.dtypes import DType, TypeVar, ValueType, Weak, is_floating
+from opc.ir.expr import Call, Cast, Const, Expr, IndexValue, StrConst
 from opc.ir.op import AttributeKind, Op
 from opc.ir.precedence import CPP
 from opc.loops.names import DEVICE_PARAMETERS
-from opc.loops.nodes import How, Kernel, Loop
-from opc.loops.values import Intrinsic, Load, StoredType
+from opc.loops.nodes import How, Kernel, Let, Loop
+from opc.loops.values import Intrinsic, Load, Local, StoredType
 from opc.lower.build.context import Nest
 from opc.records import dataclass
 
@@ -44,6 +45,8 @@ class Argument:
     element: int = -1
     by: Affine | None = None
     """What numbers are divided by, of a divisor."""
+    value: Expr | None = None
+    """What the host computes, of a value that is given."""
 
 
 class CudaText(KernelText):
@@ -53,6 +56,10 @@ class CudaText(KernelText):
         self.faults = faults
         self.divisors: dict[Affine, str] = {}
         """What many numbers are divided by, and the members that hold factors for it."""
+        self.given_values: dict[Expr, str] = {}
+        """What the host computes, and the members that hold it."""
+        self.given_locals: set[str] = set()
+        """The variables that hold such values."""
         super().__init__(op, kernel, temporaries, nest)
 
     def text(self, name: str) -> str:
@@ -131,7 +138,10 @@ class CudaText(KernelText):
         for member in self.symbols:
             kind = symbol_type(member)
             found.append(Argument("opc::device_extents" if kind.endswith("*") else kind, member))
-        return (*found, *(Argument("opc::divisor", member, by=by) for by, member in self.divisors.items()))
+        found += [Argument("opc::divisor", member, by=by) for by, member in self.divisors.items()]
+        for value, member in self.given_values.items():
+            found.append(Argument("bool" if value.type is DType.BOOL else "opc::real_number", member, value=value))
+        return tuple(found)
 
     def _attribute_type(self, name: str) -> str:
         return "opc::real_number" if self.op.attribute(name).kind is AttributeKind.FLOAT else "int64_t"
@@ -169,6 +179,43 @@ class CudaText(KernelText):
                 yield f"  const whole {local} = static_cast<whole>(arguments.{member});"
                 continue
             yield f"  {declaration} = {'&' if pointer else ''}arguments.{member};"
+
+    def convert(self, e: Expr, wanted: ValueType) -> CppText:
+        """As `ExprText` says: what the host computes is there in either precision."""
+        if e.type is Weak.FLOAT and self._is_given(e):
+            return CppText(f"{self._given(e)}.as<{self.computed(wanted)}>()", CPP.atom, wanted, True)
+        return super().convert(e, wanted)
+
+    def expr(self, e: Expr) -> CppText:
+        """As `ExprText` says, but for what the host computes."""
+        if not self._is_given(e):
+            return super().expr(e)
+        if e.type is DType.BOOL:
+            return CppText(self._given(e), CPP.atom, e.type, True)
+        return self.convert(e, e.type)
+
+    def _is_given(self, e: Expr) -> bool:
+        return e.name in self.given_locals if isinstance(e, Local) else is_given(e)
+
+    def _given(self, e: Expr) -> str:
+        """Return what holds what the host computes."""
+        if isinstance(e, Local):
+            self.read.add(e.name)
+            return e.name
+        return f"arguments.{self.given_values.setdefault(e, f'value_{len(self.given_values) + 1}')}"
+
+    def _cast(self, e: Cast) -> CppText:
+        return self.convert(e.arg, e.type) if is_floating(e.type) and self._is_given(e.arg) else super()._cast(e)
+
+    def _within(self, e: Expr, kind: ValueType) -> str:
+        return self.convert(e, kind).text if self._is_given(e) else super()._within(e, kind)
+
+    def _let(self, s: Let) -> str:
+        if s.kind is not Weak.FLOAT or not self._is_given(s.value):
+            return super()._let(s)
+        # Whoever reads it takes it in a precision of its own.
+        self.given_locals.add(s.name)
+        return f"const opc::real_number &{s.name} = {self._given(s.value)};"
 
     def _loop_head(self, s: Loop) -> str:
         shared = _STARTS.get(s.how)
@@ -240,7 +287,8 @@ class CudaText(KernelText):
         return c_compute(of)  # type: ignore[arg-type]  # it is the type of a value
 
 
-CudaText.WRITERS = {**KernelText.WRITERS, StrConst: CudaText._fault, Call: CudaText._call}
+CudaText.WRITERS = {**KernelText.WRITERS, StrConst: CudaText._fault, Call: CudaText._call, Cast: CudaText._cast}
+CudaText.STATEMENTS = {**KernelText.STATEMENTS, Let: CudaText._let}
 
 _SCALES = frozenset((2, 4, 8, 0.5, 0.25, 0.125))
 """The factors that ptxas takes into the product before them, which then does not overflow where it should."""

@@ -200,7 +200,8 @@ OPC_INLINE T shift_left(T x, T n) {
 template <typename T>
 OPC_INLINE T shift_right(T x, T n) {
   const word<T> count = static_cast<word<T>>(n);
-  const T rest = x < 0 ? T(-1) : T(0);
+  T rest = T(0);
+  if constexpr (T(-1) < T(1)) rest = x < 0 ? T(-1) : T(0);
   const T moved = T(x >> (count & (8 * sizeof(word<T>) - 1)));
   return count < 8 * sizeof(T) ? moved : rest;
 }
