@@ -12,8 +12,8 @@ import opc
 from opc.ir.op import Family
 
 VARIABLE = "OPC_CUDA"
-"""Environment variable: with `emulated` kernels are run on the CPU though there is a GPU, with `native` they are compiled for GPUs
-though there is none."""
+"""Environment variable: with `emulated` kernels are run on the CPU though there is a GPU, with `native` they are compiled for
+GPUs though there is none."""
 
 EMULATED, NATIVE = "emulated", "native"
 

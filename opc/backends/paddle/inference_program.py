@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from opc.backends.example_text import bound, entry, number
 from opc.backends.paddle.library import templates
 from opc.backends.told_examples import plain_array
-from opc.emit.cpp.layout import wrap
 from opc.emit.dtypes import c_storage
 from opc.emit.onnx.types import used_variables
 from opc.emit.python.text import Bracket, quoted
@@ -102,7 +101,5 @@ def _literal(value: object) -> str:
 def _operands(present: list[Operand], example: Example, binding: Mapping[str, DType]) -> str:
     """Return the assignment of INPUTS: the rank and the dtype of each."""
     values = dict(example.values)
-    rows = [
-        f"{quoted(x.name)}: ({plain_array(values[x.name]).ndim}, {quoted(resolve(x.type, binding).value)})" for x in present
-    ]
+    rows = [f"{quoted(x.name)}: ({plain_array(values[x.name]).ndim}, {quoted(resolve(x.type, binding).value)})" for x in present]
     return Bracket("INPUTS = {", rows, "}").render()

@@ -9,14 +9,17 @@ from __future__ import annotations
 from opc.emit.cpp.expressions import ExprText
 from opc.emit.cpp.scalars import CppScalarText
 from opc.ir.affine import Affine, AttrInt, Dim, FloorDiv, GroupSize, Index, Minimum, Mod
-from opc.ir.dtypes import DType, Weak
-from opc.ir.expr import AttrRef, Call, Cast, Const, Expr, IndexValue, Select, StrConst, children
+from opc.ir.dtypes import DType, ValueType, Weak
+from opc.ir.expr import CHOICE, AttrRef, Call, Cast, Const, Expr, IndexValue, Select, StrConst, children, traits
 from opc.ir.op import AttributeKind, Op
+from opc.records import replace
 
 _LEAVES = (AttrRef, Const, StrConst)
 
 _WHOLE = frozenset(("add", "sub", "mul", "neg", "abs", "sign", "min", "max"))
 """What whole numbers are computed by that have an answer for all of them."""
+
+_MOST_CHOICES = 8
 
 
 def is_given(e: Expr) -> bool:
@@ -39,7 +42,9 @@ def _is_of_call(e: Expr) -> bool:
         case IndexValue(value=value):
             return _is_plain(value)
         case Call():
-            return (e.type in (Weak.FLOAT, DType.BOOL) or (e.type is Weak.INT and e.fn in _WHOLE)) and all(map(_is_of_call, e.args))
+            return (e.type in (Weak.FLOAT, DType.BOOL) or (e.type is Weak.INT and e.fn in _WHOLE)) and all(
+                map(_is_of_call, e.args)
+            )
         case Select() | Cast():
             return e.type in (Weak.FLOAT, Weak.INT, DType.BOOL) and all(map(_is_of_call, children(e)))
         case _:
@@ -62,6 +67,44 @@ def _is_plain(value: Affine) -> bool:
                 case _:
                     return False
     return True
+
+
+def chosen(e: Expr, wanted: ValueType) -> Select | None:
+    """Return a value in double precision that differs from point to point by conditions alone, such as a sign times an attribute,
+    as a choice of type `wanted` among values that are given. None of any other, and where there are many to choose from.
+    """
+    if e.type is not Weak.FLOAT or is_given(e) or not traits(e) & CHOICE:
+        return None
+    found = _spread(e)
+    return _typed(found, wanted) if isinstance(found, Select) and _count(found) <= _MOST_CHOICES else None
+
+
+def _spread(e: Expr) -> Expr | None:
+    """Return a value with conditionals outermost, whose sides are the same at all points."""
+    if _is_of_call(e):
+        return e
+    match e:
+        case Select() if isinstance(e.type, Weak):
+            then, other = _spread(e.then), _spread(e.other)
+            return None if then is None or other is None else replace(e, then=then, other=other)
+        case Call() if e.type is Weak.FLOAT or (e.type is Weak.INT and e.fn in _WHOLE):
+            args = [a for a in map(_spread, e.args) if a is not None]
+            if len(args) < len(e.args):
+                return None
+            n, choice = next((n, a) for n, a in enumerate(args) if isinstance(a, Select) and not _is_of_call(a))
+            then, other = (_spread(replace(e, args=(*args[:n], side, *args[n + 1 :]))) for side in (choice.then, choice.other))
+            return None if then is None or other is None else Select(choice.cond, then, other, e.type, e.span)
+        case _:
+            return None
+
+
+def _count(e: Expr) -> int:
+    return _count(e.then) + _count(e.other) if isinstance(e, Select) and not _is_of_call(e) else 1
+
+
+def _typed(e: Select, wanted: ValueType) -> Select:
+    then, other = (_typed(s, wanted) if isinstance(s, Select) and not _is_of_call(s) else s for s in (e.then, e.other))
+    return replace(e, then=then, other=other, type=wanted)
 
 
 class GivenText(ExprText):

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from opc.emit.cpp.expressions import CppText, c_compute
 from opc.emit.cpp.layout import wrapped
 from opc.emit.cpp.loops import KernelText, symbol_type
-from opc.emit.cuda.given import is_given
+from opc.emit.cuda.given import chosen, is_given
 from opc.emit.dtypes import c_storage
 from opc.ir.affine import Affine, Atom, AttrInt, Dim, FloorDiv, GroupSize, Mod
 from opc.ir.dtypes import DType, TypeVar, ValueType, Weak, is_floating
@@ -184,6 +184,12 @@ class CudaText(KernelText):
         """As `ExprText` says: what the host computes is there in either precision."""
         if e.type is Weak.FLOAT and self._is_given(e):
             return CppText(f"{self._given(e)}.as<{self.computed(wanted)}>()", CPP.atom, wanted, True)
+        if is_floating(wanted) and (twice := _twice(e)) is not None:
+            # It is rounded once, as in double precision.
+            target = self.computed(wanted)
+            return CppText(f"{target}({self.affine(twice)}) * {target}(0.5)", CPP.strength["mul"], wanted, True)
+        if is_floating(wanted) and (choice := chosen(e, wanted)) is not None:
+            return super().convert(choice, wanted)
         return super().convert(e, wanted)
 
     def expr(self, e: Expr) -> CppText:
@@ -290,8 +296,26 @@ class CudaText(KernelText):
 CudaText.WRITERS = {**KernelText.WRITERS, StrConst: CudaText._fault, Call: CudaText._call, Cast: CudaText._cast}
 CudaText.STATEMENTS = {**KernelText.STATEMENTS, Let: CudaText._let}
 
+_MOST_HALVES = 1 << 10
+
 _SCALES = frozenset((2, 4, 8, 0.5, 0.25, 0.125))
 """The factors that ptxas takes into the product before them, which then does not overflow where it should."""
+
+
+def _twice(e: Expr) -> Affine | None:
+    """Return two times a value, of a place and an odd number of halves such as `i + 0.5`; None of any other.
+
+    A nest in 32 bits has room for that much.
+    """
+    if not isinstance(e, Call) or e.type is not Weak.FLOAT or e.fn not in ("add", "sub"):
+        return None
+    signs = (1, 1 if e.fn == "add" else -1)
+    places = [(a.value, sign) for a, sign in zip(e.args, signs, strict=True) if isinstance(a, IndexValue)]
+    halves = [(a.value * 2, sign) for a, sign in zip(e.args, signs, strict=True) if isinstance(a, Const)]
+    if len(places) != 1 or len(halves) != 1 or not float(halves[0][0]).is_integer() or abs(halves[0][0]) > _MOST_HALVES:
+        return None
+    (place, sign), (half, other) = places[0], halves[0]
+    return place * (2 * sign) + int(half) * other
 
 
 def _scale(e: Call) -> tuple[Const, float] | None:

@@ -1,4 +1,4 @@
-"""The program in C++ that a package has for Paddle Inference, built and run as its files say, against the library in Paddle's wheel."""
+"""A package's program in C++ for Paddle Inference, built and run as its files say, against the library in Paddle's wheel."""
 
 from __future__ import annotations
 

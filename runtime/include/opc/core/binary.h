@@ -36,6 +36,13 @@ struct binary<double> {
 template <typename T>
 constexpr bool is_float = sizeof(T) == sizeof(float);
 
+/* x < 0, which nothing without a sign is: nvcc warns of the comparison then. */
+template <typename T>
+OPC_INLINE bool is_below_zero(T x) {
+  if constexpr (T(-1) < T(1)) return x < 0;
+  return false;
+}
+
 template <typename T>
 OPC_INLINE typename binary<T>::bits to_bits(T x) {
   typename binary<T>::bits bits;
