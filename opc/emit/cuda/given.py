@@ -16,7 +16,7 @@ from opc.records import replace
 
 _LEAVES = (AttrRef, Const, StrConst)
 
-_WHOLE = frozenset(("add", "sub", "mul", "neg", "abs", "sign", "min", "max"))
+_WHOLE = frozenset(("add", "sub", "mul", "neg", "abs", "sign", "minimum", "maximum"))
 """What whole numbers are computed by that have an answer for all of them."""
 
 _MOST_CHOICES = 8

@@ -154,7 +154,11 @@ OPC_INLINE T floordiv(T x, T y) {
   if (y == 0) return T(0);
   if (T(-1) < T(0) && y == T(-1)) return T(-x); /* the one quotient that overflows wraps */
   const T quotient = T(x / y);
-  return T(quotient - ((x % y != 0) && (is_below_zero(x) != is_below_zero(y))));
+  if constexpr (keeps_sign<T>) {
+    return T(quotient - ((x % y != 0) && ((x < 0) != (y < 0))));
+  } else {
+    return quotient;
+  }
 }
 OPC_INLINE float floordiv(float x, float y) { return floor(x / y); }
 OPC_INLINE double floordiv(double x, double y) { return floor(x / y); }
@@ -165,7 +169,11 @@ OPC_INLINE T mod(T x, T y) {
   if (sizeof(T) == 8 && fits_uint32(x, y) && y != 0) return T(static_cast<uint32_t>(x) % static_cast<uint32_t>(y));
   if (y == 0 || (T(-1) < T(0) && y == T(-1))) return T(0);
   const T remainder = T(x % y);
-  return T(remainder != 0 && (is_below_zero(remainder) != is_below_zero(y)) ? remainder + y : remainder);
+  if constexpr (keeps_sign<T>) {
+    return T(remainder != 0 && ((remainder < 0) != (y < 0)) ? remainder + y : remainder);
+  } else {
+    return remainder;
+  }
 }
 OPC_INLINE float mod(float x, float y) {
   const float remainder = __builtin_fmodf(x, y);
