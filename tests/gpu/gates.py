@@ -50,8 +50,7 @@ KNOWN = {
             "varlen_attention_first_is_causal: spills (8, 8, 8)",
             "varlen_attention_s_is_causal: spills (16, 60, 60)",
         ),
-        "not of registers, of which half and more are left: loops and conditions stand deeper in each other than threads can note where "
-        "they meet again",
+        "not of registers, of which half and more are left: loops and conditions stand too deep in each other",
     ),
 }
 """What is amiss and is let pass, with why; it is printed all the same."""
