@@ -65,7 +65,12 @@ def ptx(op: str, folder: Path, dtypes: Collection[DType] = (DType.FLOAT32, DType
     return ptx_of(load_family(ROOT / "specs" / f"{op}.yaml"), folder, dtypes)
 
 
-def ptx_of(family: Family, folder: Path, dtypes: Collection[DType] = (DType.FLOAT32, DType.BFLOAT16)) -> str:
+def ptx_of(
+    family: Family,
+    folder: Path,
+    dtypes: Collection[DType] = (DType.FLOAT32, DType.BFLOAT16),
+    architecture: str = ARCHITECTURE,
+) -> str:
     """Write the kernels of a family below a folder, compile them to PTX for some types without a warning, and return that.
 
     Raises:
@@ -77,7 +82,7 @@ def ptx_of(family: Family, folder: Path, dtypes: Collection[DType] = (DType.FLOA
         (folder / path).write_text(text)
     source, made = folder / "kernel" / f"{op}_alone.cu", folder / f"{op}.ptx"
     source.write_text(kernels_alone(family, dtypes)[0])
-    flags = ["-std=c++17", f"-arch={ARCHITECTURE}", "-Werror", "all-warnings", NAMESPACE, f"-I{toolkit.include()}"]
+    flags = ["-std=c++17", f"-arch={architecture}", "-Werror", "all-warnings", NAMESPACE, f"-I{toolkit.include()}"]
     _run([toolkit.nvcc() or "nvcc", *flags, "-ptx", str(source), "-o", str(made)])
     return made.read_text()
 
@@ -114,10 +119,10 @@ def _name(mangled: str) -> str:
     return name
 
 
-def assembled(op: str, folder: Path) -> str:
+def assembled(op: str, folder: Path, architecture: str = ARCHITECTURE) -> str:
     """Return what ptxas says of the kernels of the PTX that `ptx` has left."""
     program = str(Path(toolkit.nvcc() or "nvcc").resolve().parent / "ptxas")
-    return _run([program, "-v", f"-arch={ARCHITECTURE}", str(folder / f"{op}.ptx"), "-o", str(folder / f"{op}.cubin")])
+    return _run([program, "-v", f"-arch={architecture}", str(folder / f"{op}.ptx"), "-o", str(folder / f"{op}.cubin")])
 
 
 def spilled(said: str) -> dict[str, tuple[int, ...]]:
