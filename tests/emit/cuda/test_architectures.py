@@ -25,13 +25,13 @@ doc: Products of matrices, running sums and rows of them, and what scatters them
 types: {T: [float16, bfloat16, float32]}
 inputs: {a: 'T[M, K]', b: 'T[K, N]', ids: 'int64[M]'}
 attributes: {places: {type: int, check: places > 0}}
-outputs: {y: 'T[M, N]', s: 'T[M, N]', e: 'T[M, N]', r: 'T[places, N]'}
+outputs: {y: 'T[M, N]', s: 'T[M, K]', e: 'T[M, K]', r: 'T[places, K]'}
 kernel: |
   y[m, n] = sum[k](a[m, k] * b[k, n])
-  s[m, n] = sum[q:n+1](y[m, q])
-  t[m] = max[n](y[m, n])
-  e[m, n] = exp(y[m, n] - t[m])
-  r[i, n] = sum[m](y[m, n] if ids[m] == i else 0)
+  s[m, k] = sum[q:k+1](a[m, q])
+  t[m] = max[k](a[m, k])
+  e[m, k] = exp(a[m, k] - t[m])
+  r[i, k] = sum[m](a[m, k] if ids[m] == i else 0)
 gradient: none
 """
 
