@@ -12,8 +12,8 @@ from opc.backends.base import Availability, Backend, BuildStep, Compile, Link, T
 from opc.backends.cuda import toolkit
 from opc.backends.dtypes import fills_bytes, lacking
 from opc.backends.kernel.backend import COMMON_FLAGS
-from opc.diagnostics import Diagnostic
-from opc.distribution import install
+from opc.diagnostics import Diagnostic, SpecError
+from opc.distribution import install, install_extra
 from opc.emit.cpp.text import comment
 from opc.emit.cuda.files import cuda_files, may_call_library, may_fault, refused
 from opc.ir.op import Family
@@ -40,8 +40,8 @@ class CudaBackend(Backend):
 
     @property
     def execution(self) -> Literal["native", "emulated", "compiled"]:  # type: ignore[override]  # it depends on the machine
-        """Whether sessions run a GPU or stand in for it."""
-        return "emulated" if toolkit.is_emulated() else "native"
+        """Whether sessions run a GPU or stand in for it, or kernels are for GPUs of other machines."""
+        return "emulated" if toolkit.is_emulated() else "compiled" if toolkit.is_for_others() else "native"
 
     def probe(self) -> Availability:
         """Say whether NumPy is there; what a GPU lacks is emulated."""
@@ -59,21 +59,28 @@ class CudaBackend(Backend):
         return {**files, "cuda/arrays.cu": _arrays(family, may_fault(family, files))}
 
     def build(self, family: Family) -> tuple[BuildStep, ...]:
-        """Return the steps that make the library: by nvcc for a GPU, by the C++ compiler for the CPU."""
+        """Return the steps that make the library: by nvcc for a GPU, by the C++ compiler for the CPU.
+
+        Raises:
+            SpecError: when it is to be for GPUs of other machines, and there is no nvcc or nobody says which GPUs.
+        """
         kernel, arrays = f"build/cuda/{family.name}.o", "build/cuda/arrays.o"
         sources = ((f"kernel/{family.name}.cu", kernel), ("cuda/arrays.cu", arrays))
         if toolkit.is_emulated():
             steps = tuple(Compile(source, made, EMULATED_FLAGS) for source, made in sources)
             library = (_emulated_library(),) if may_call_library(family, cuda_files(family)) else ()
             return (*steps, Link((kernel, arrays), toolkit.library_path(family), ("-lm", "-ldl", "-lpthread")), *library)
+        architectures = config.load().architectures
+        if toolkit.is_for_others() and (lacks := _lacking(architectures)) is not None:
+            raise SpecError([lacks])
         nvcc, include = toolkit.nvcc() or "nvcc", toolkit.include()
         reads = tuple(
             str(path) for path in (*sorted((include / "opc").glob("c*/*.h")), *(include / name for name in CALL_HEADERS))
         )
-        architectures = architecture_flags(config.load().architectures)
-        command = (nvcc, *nvcc_flags(architectures), f"-I{include}", "-c")
+        chosen = architecture_flags(architectures)
+        command = (nvcc, *nvcc_flags(chosen), f"-I{include}", "-c")
         tools = (Tool(command, source, made, reads) for source, made in sources)
-        flags = (*architectures, "-cudart=static", *toolkit.libraries(nvcc))
+        flags = (*chosen, "-cudart=static", *toolkit.libraries(nvcc))
         return (*tools, Link((kernel, arrays), toolkit.library_path(family), flags, compiler=(nvcc,)))
 
     def session(self, family: Family, package: Path) -> CudaSession:
@@ -85,6 +92,17 @@ class CudaBackend(Backend):
         from opc.backends.cuda.session import CudaSession
 
         return CudaSession(family, package)
+
+
+def _lacking(architectures: Sequence[str]) -> Diagnostic | None:
+    """Return what kernels for GPUs of other machines lack."""
+    asked = f"{toolkit.VARIABLE}={toolkit.NATIVE} asks for kernels for GPUs"
+    if toolkit.nvcc() is None:
+        return Diagnostic(f"{asked}, and there is no nvcc", hint=install_extra("cuda"))
+    if not architectures:
+        hint = 'name them in pyproject.toml: [tool.opc.cuda] architectures = ["sm_90"]'
+        return Diagnostic(f"{asked}, and nothing says for which: this machine has none", hint=hint)
+    return None
 
 
 def _emulated_library() -> Link:

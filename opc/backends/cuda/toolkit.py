@@ -12,9 +12,10 @@ import opc
 from opc.ir.op import Family
 
 VARIABLE = "OPC_CUDA"
-"""Environment variable: with `emulated` kernels are run on the CPU though there is a GPU."""
+"""Environment variable: with `emulated` kernels are run on the CPU though there is a GPU, with `native` they are compiled for
+GPUs though there is none."""
 
-EMULATED = "emulated"
+EMULATED, NATIVE = "emulated", "native"
 
 EMULATED_LIBRARY = "build/cuda/libcublasLt_emulated.so"
 """What stands in for cuBLASLt where kernels run on the CPU, relative to the package."""
@@ -55,7 +56,13 @@ def has_gpu() -> bool:
 
 def is_emulated() -> bool:
     """Whether kernels are run on the CPU."""
-    return os.environ.get(VARIABLE) == EMULATED or nvcc() is None or not has_gpu()
+    said = os.environ.get(VARIABLE)
+    return said != NATIVE and (said == EMULATED or nvcc() is None or not has_gpu())
+
+
+def is_for_others() -> bool:
+    """Whether kernels are compiled for GPUs of other machines: they can't be run here."""
+    return not is_emulated() and not has_gpu()
 
 
 def include() -> Path:

@@ -18,6 +18,7 @@ from opc.backends.kernel.backend import KernelBackend
 from opc.backends.kernel.target import target
 from opc.backends.paddle.api import api_source, dispatch_source, operators_source
 from opc.backends.paddle.embedding import embedding_files
+from opc.backends.paddle.inference_program import inference_files
 from opc.backends.paddle.library import cuda_files, library_source, templates, threads_source
 from opc.backends.paddle.signature import MAX_OPERANDS
 from opc.backends.paddle_names import operator_name
@@ -168,6 +169,10 @@ class PaddleInferenceBackend(PaddleBackend):
     title = "Paddle Inference"
     companion = ""
     tensor = ""  # a model of it has no tensors that users hold
+
+    def emit(self, family: Family) -> dict[str, str]:
+        """Return the files of `paddle/`, and those of a program in C++ that runs a saved model."""
+        return {**super().emit(family), **inference_files(family)}
 
     def wheel(self, family: Family) -> None:
         """Return nothing: programs take the library that a wheel has for Paddle."""

@@ -8,6 +8,7 @@ from opc.emit.abi import attributes_type
 from opc.emit.cpp.layout import present_member, size_member, wrapped
 from opc.emit.cpp.text import message_literal
 from opc.emit.cpp.values import axes_member
+from opc.emit.cuda.given import GivenText
 from opc.emit.cuda.text import Argument, CudaText
 from opc.emit.cuda.tiles import TileEntryText
 from opc.emit.kernel.asked import asked_for
@@ -405,6 +406,9 @@ class CudaEntryText(TileEntryText):
             return f"opc::real_number({place})" if a.type == "opc::real_number" else place
         if a.type == "opc::device_extents":
             return f"call.{next(group_member(g) for g in self._own_groups() if axes_member(*g) == a.name)}"
+        if a.value is not None:
+            value = GivenText(self.op, self.scalar).convert(a.value, a.value.type).text
+            return value if a.type == "bool" else f"opc::real_number({value})"
         if a.by is not None:
             return f"opc::divisor_of({self.scalar.number(a.by)})"
         inputs = [o.name for o in self.op.inputs]

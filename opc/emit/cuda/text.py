@@ -7,15 +7,16 @@ from collections.abc import Iterator, Mapping
 from opc.emit.cpp.expressions import CppText, c_compute
 from opc.emit.cpp.layout import wrapped
 from opc.emit.cpp.loops import KernelText, symbol_type
+from opc.emit.cuda.given import chosen, is_given
 from opc.emit.dtypes import c_storage
 from opc.ir.affine import Affine, Atom, AttrInt, Dim, FloorDiv, GroupSize, Mod
-from opc.ir.dtypes import DType, TypeVar, is_floating
-from opc.ir.expr import Call, Const, IndexValue, StrConst
+from opc.ir.dtypes import DType, TypeVar, ValueType, Weak, is_floating
+from opc.ir.expr import Call, Cast, Const, Expr, IndexValue, StrConst
 from opc.ir.op import AttributeKind, Op
 from opc.ir.precedence import CPP
 from opc.loops.names import DEVICE_PARAMETERS
-from opc.loops.nodes import How, Kernel, Loop
-from opc.loops.values import Intrinsic, Load, StoredType
+from opc.loops.nodes import How, Kernel, Let, Loop
+from opc.loops.values import Intrinsic, Load, Local, StoredType
 from opc.lower.build.context import Nest
 from opc.records import dataclass
 
@@ -44,6 +45,8 @@ class Argument:
     element: int = -1
     by: Affine | None = None
     """What numbers are divided by, of a divisor."""
+    value: Expr | None = None
+    """What the host computes, of a value that is given."""
 
 
 class CudaText(KernelText):
@@ -53,6 +56,10 @@ class CudaText(KernelText):
         self.faults = faults
         self.divisors: dict[Affine, str] = {}
         """What many numbers are divided by, and the members that hold factors for it."""
+        self.given_values: dict[Expr, str] = {}
+        """What the host computes, and the members that hold it."""
+        self.given_locals: set[str] = set()
+        """The variables that hold such values."""
         super().__init__(op, kernel, temporaries, nest)
 
     def text(self, name: str) -> str:
@@ -131,7 +138,10 @@ class CudaText(KernelText):
         for member in self.symbols:
             kind = symbol_type(member)
             found.append(Argument("opc::device_extents" if kind.endswith("*") else kind, member))
-        return (*found, *(Argument("opc::divisor", member, by=by) for by, member in self.divisors.items()))
+        found += [Argument("opc::divisor", member, by=by) for by, member in self.divisors.items()]
+        for value, member in self.given_values.items():
+            found.append(Argument("bool" if value.type is DType.BOOL else "opc::real_number", member, value=value))
+        return tuple(found)
 
     def _attribute_type(self, name: str) -> str:
         return "opc::real_number" if self.op.attribute(name).kind is AttributeKind.FLOAT else "int64_t"
@@ -169,6 +179,49 @@ class CudaText(KernelText):
                 yield f"  const whole {local} = static_cast<whole>(arguments.{member});"
                 continue
             yield f"  {declaration} = {'&' if pointer else ''}arguments.{member};"
+
+    def convert(self, e: Expr, wanted: ValueType) -> CppText:
+        """As `ExprText` says: what the host computes is there in either precision."""
+        if e.type is Weak.FLOAT and self._is_given(e):
+            return CppText(f"{self._given(e)}.as<{self.computed(wanted)}>()", CPP.atom, wanted, True)
+        if is_floating(wanted) and (twice := _twice(e)) is not None:
+            # It is rounded once, as in double precision.
+            target = self.computed(wanted)
+            return CppText(f"{target}({self.affine(twice)}) * {target}(0.5)", CPP.strength["mul"], wanted, True)
+        if is_floating(wanted) and (choice := chosen(e, wanted)) is not None:
+            return super().convert(choice, wanted)
+        return super().convert(e, wanted)
+
+    def expr(self, e: Expr) -> CppText:
+        """As `ExprText` says, but for what the host computes."""
+        if not self._is_given(e):
+            return super().expr(e)
+        if e.type is DType.BOOL:
+            return CppText(self._given(e), CPP.atom, e.type, True)
+        return self.convert(e, e.type)
+
+    def _is_given(self, e: Expr) -> bool:
+        return e.name in self.given_locals if isinstance(e, Local) else is_given(e)
+
+    def _given(self, e: Expr) -> str:
+        """Return what holds what the host computes."""
+        if isinstance(e, Local):
+            self.read.add(e.name)
+            return e.name
+        return f"arguments.{self.given_values.setdefault(e, f'value_{len(self.given_values) + 1}')}"
+
+    def _cast(self, e: Cast) -> CppText:
+        return self.convert(e.arg, e.type) if is_floating(e.type) and self._is_given(e.arg) else super()._cast(e)
+
+    def _within(self, e: Expr, kind: ValueType) -> str:
+        return self.convert(e, kind).text if self._is_given(e) else super()._within(e, kind)
+
+    def _let(self, s: Let) -> str:
+        if s.kind is not Weak.FLOAT or not self._is_given(s.value):
+            return super()._let(s)
+        # Whoever reads it takes it in a precision of its own.
+        self.given_locals.add(s.name)
+        return f"const opc::real_number &{s.name} = {self._given(s.value)};"
 
     def _loop_head(self, s: Loop) -> str:
         shared = _STARTS.get(s.how)
@@ -240,10 +293,29 @@ class CudaText(KernelText):
         return c_compute(of)  # type: ignore[arg-type]  # it is the type of a value
 
 
-CudaText.WRITERS = {**KernelText.WRITERS, StrConst: CudaText._fault, Call: CudaText._call}
+CudaText.WRITERS = {**KernelText.WRITERS, StrConst: CudaText._fault, Call: CudaText._call, Cast: CudaText._cast}
+CudaText.STATEMENTS = {**KernelText.STATEMENTS, Let: CudaText._let}
+
+_MOST_HALVES = 1 << 10
 
 _SCALES = frozenset((2, 4, 8, 0.5, 0.25, 0.125))
 """The factors that ptxas takes into the product before them, which then does not overflow where it should."""
+
+
+def _twice(e: Expr) -> Affine | None:
+    """Return two times a value, of a place and an odd number of halves such as `i + 0.5`; None of any other.
+
+    A nest in 32 bits has room for that much.
+    """
+    if not isinstance(e, Call) or e.type is not Weak.FLOAT or e.fn not in ("add", "sub"):
+        return None
+    signs = (1, 1 if e.fn == "add" else -1)
+    places = [(a.value, sign) for a, sign in zip(e.args, signs, strict=True) if isinstance(a, IndexValue)]
+    halves = [(a.value * 2, sign) for a, sign in zip(e.args, signs, strict=True) if isinstance(a, Const)]
+    if len(places) != 1 or len(halves) != 1 or not float(halves[0][0]).is_integer() or abs(halves[0][0]) > _MOST_HALVES:
+        return None
+    (place, sign), (half, other) = places[0], halves[0]
+    return place * (2 * sign) + int(half) * other
 
 
 def _scale(e: Call) -> tuple[Const, float] | None:

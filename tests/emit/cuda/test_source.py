@@ -73,8 +73,9 @@ def test_what_nvcc_makes_of_weighed_sums(tmp_path: Path) -> None:
 
 
 def test_only_what_is_known_to_be_amiss_is_let_pass() -> None:
-    assert gates.known("nll_loss_y_mean: spills (24, 24, 28) bytes of stack, stores and loads") is not None
-    assert gates.known("dropout: computes with attributes in float64") is not None
+    assert gates.known("depthwise_conv2d_y: spills (8, 4, 4) bytes of stack, stores and loads") is not None
+    assert gates.known("depthwise_conv2d_y: spills (8, 8, 8) bytes of stack, stores and loads") is None
+    assert gates.known("dropout: computes in float64") is None
     assert gates.known("max_pool2d_y: computes in float64") is None
     assert gates.known("softmax: spills (8, 8, 8) bytes of stack, stores and loads") is None
 

@@ -37,6 +37,19 @@ template <typename T>
 constexpr bool is_float = sizeof(T) == sizeof(float);
 
 template <typename T>
+constexpr bool keeps_sign = T(-1) < T(1);
+
+/* x < 0, which nothing without a sign is: nvcc warns of the comparison then. */
+template <typename T>
+OPC_INLINE bool is_below_zero(T x) {
+  if constexpr (keeps_sign<T>) {
+    return x < 0;
+  } else {
+    return false;
+  }
+}
+
+template <typename T>
 OPC_INLINE typename binary<T>::bits to_bits(T x) {
   typename binary<T>::bits bits;
   memcpy(&bits, &x, sizeof bits);

@@ -50,10 +50,13 @@ OPC_INLINE float lgamma(float x) { return float(lgamma(double(x))); }
 
 /* B_2k (2 k + N - 1)! / (2 k)! with Bernoulli's numbers, the coefficients of the series of the N-th derivative of digamma. */
 template <int N>
-constexpr double series_term(int k, double bernoulli) {
+OPC_HOST_DEVICE constexpr double series_term(int k, double bernoulli) {
   double term = bernoulli;
-  if (N == 0) return term / (2 * k);
-  for (int i = 1; i < N; ++i) term *= 2 * k + i;
+  if constexpr (N == 0) {
+    term /= 2 * k;
+  } else {
+    for (int i = 1; i < N; ++i) term *= 2 * k + i;
+  }
   return term;
 }
 

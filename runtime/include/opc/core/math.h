@@ -88,7 +88,7 @@ OPC_INLINE float abs(float x) { return __builtin_fabsf(x); }
 OPC_INLINE double abs(double x) { return __builtin_fabs(x); }
 template <typename T>
 OPC_INLINE T abs(T x) {
-  return x < 0 ? T(-x) : x;
+  return is_below_zero(x) ? T(-x) : x;
 }
 
 template <typename T>
@@ -124,7 +124,7 @@ OPC_INLINE T minimum(T x, T y) {
 /* -1, 0 or 1, NaN of NaN; 0 of -0 too. */
 template <typename T>
 OPC_INLINE T sign(T x) {
-  return x > 0 ? T(1) : x < 0 ? T(-1) : x != x ? x : T(0);
+  return x > 0 ? T(1) : is_below_zero(x) ? T(-1) : x != x ? x : T(0);
 }
 
 /* x to the power of a small constant, by repeated squaring. */
@@ -154,7 +154,11 @@ OPC_INLINE T floordiv(T x, T y) {
   if (y == 0) return T(0);
   if (T(-1) < T(0) && y == T(-1)) return T(-x); /* the one quotient that overflows wraps */
   const T quotient = T(x / y);
-  return T(quotient - ((x % y != 0) && ((x < 0) != (y < 0))));
+  if constexpr (keeps_sign<T>) {
+    return T(quotient - ((x % y != 0) && ((x < 0) != (y < 0))));
+  } else {
+    return quotient;
+  }
 }
 OPC_INLINE float floordiv(float x, float y) { return floor(x / y); }
 OPC_INLINE double floordiv(double x, double y) { return floor(x / y); }
@@ -165,7 +169,11 @@ OPC_INLINE T mod(T x, T y) {
   if (sizeof(T) == 8 && fits_uint32(x, y) && y != 0) return T(static_cast<uint32_t>(x) % static_cast<uint32_t>(y));
   if (y == 0 || (T(-1) < T(0) && y == T(-1))) return T(0);
   const T remainder = T(x % y);
-  return T(remainder != 0 && ((remainder < 0) != (y < 0)) ? remainder + y : remainder);
+  if constexpr (keeps_sign<T>) {
+    return T(remainder != 0 && ((remainder < 0) != (y < 0)) ? remainder + y : remainder);
+  } else {
+    return remainder;
+  }
 }
 OPC_INLINE float mod(float x, float y) {
   const float remainder = __builtin_fmodf(x, y);
@@ -200,7 +208,7 @@ OPC_INLINE T shift_left(T x, T n) {
 template <typename T>
 OPC_INLINE T shift_right(T x, T n) {
   const word<T> count = static_cast<word<T>>(n);
-  const T rest = x < 0 ? T(-1) : T(0);
+  const T rest = is_below_zero(x) ? T(-1) : T(0);
   const T moved = T(x >> (count & (8 * sizeof(word<T>) - 1)));
   return count < 8 * sizeof(T) ? moved : rest;
 }

@@ -88,7 +88,7 @@ OPC_DEVICE void finish_point(const Nest &n, const tile_start &start, int64_t dow
 
 /* Rows of points that a warp has in shared memory, to be stored: lanes have neighbours, of which each stores four at once where these lie
  * together. */
-template <int rows, int columns>
+template <int rows, int columns, bool finds_anew>
 struct finished_rows {
   enum : int { pitch = columns + 8, bytes = rows * pitch * 4, each = rows * columns / 32 }; /* points of a lane */
   enum : int { lanes = columns < 32 ? columns : 32, turns = rows * lanes / 32, pack_lanes = columns / 4, pack_turns = each / 4 };
@@ -96,17 +96,19 @@ struct finished_rows {
   bool packs;
   int lane;
   int64_t batch, across; /* the first point */
-  digits places[4];      /* of the lane's four neighbours */
+  digits places[4];      /* of the lane's four neighbours, where they are not found anew for each group of rows */
 
   template <typename Nest, typename Finishing>
   OPC_DEVICE_MEMBER finished_rows(const Nest &n, const Finishing &f, int lane_, int64_t batch_, int64_t across_)
       : packs(Finishing::may_pack && n.stores_packs && n.parts == 1), lane(lane_), batch(batch_), across(across_) {
-    if constexpr (Finishing::may_pack) {
-      if (packs) {
-        OPC_UNROLLED
-        for (int e = 0; e < 4; ++e) places[e] = f.ends(across + lane % pack_lanes * 4 + e);
-      }
+    if constexpr (Finishing::may_pack && !finds_anew) {
+      if (packs) set_places(places, f, across + lane % pack_lanes * 4);
     }
+  }
+  template <typename Finishing>
+  OPC_DEVICE_MEMBER static void set_places(digits (&found)[4], const Finishing &f, int64_t first) {
+    OPC_UNROLLED
+    for (int e = 0; e < 4; ++e) found[e] = f.ends(first + e);
   }
   /* Which point of the rows the lane's point number `at` is. */
   OPC_DEVICE_MEMBER void place(int at, int &row, int &column) const {
@@ -119,15 +121,24 @@ struct finished_rows {
                                 Doubts &doubtful) const {
     if constexpr (Finishing::may_pack) {
       if (packs) {
-        const int own = lane % pack_lanes * 4, own_row = lane / pack_lanes;
+        int own = lane % pack_lanes * 4;
+        /* Registers are for the points that wait. */
+        if constexpr (finds_anew) forget(own);
+        const int own_row = lane / pack_lanes;
         if (across + own >= n.across) return;
+        [[maybe_unused]] digits own_places[4];
+        if constexpr (finds_anew) set_places(own_places, f, across + own);
         OPC_UNROLLED_2
         for (int t = 0; t < pack_turns; ++t) {
           const int row = own_row + t * (32 / pack_lanes);
           if (down + row >= n.down) continue;
           float totals[4];
           read_shared(shared + (row * pitch + own) * 4, totals);
-          f.store_four(batch, down + row, places, totals);
+          if constexpr (finds_anew) {
+            f.store_four(batch, down + row, own_places, totals);
+          } else {
+            f.store_four(batch, down + row, places, totals);
+          }
           if constexpr (!Finishing::is_exact) {
             if (is_doubtful((totals[0] + totals[1]) + (totals[2] + totals[3]))) {
               OPC_UNROLLED

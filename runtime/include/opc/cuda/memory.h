@@ -60,17 +60,18 @@ OPC_DEVICE Stored device_narrow(float value) {
 /* Two at once, the first in the lower half of a word. */
 template <typename Stored>
 OPC_DEVICE uint32_t narrow_pair(float low, float high) {
-  uint32_t pair;
-  if constexpr (is_float16<Stored>) {
-    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
 #if __CUDA_ARCH__ >= 800
+  if constexpr (is_float16<Stored>) {
+    uint32_t pair;
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+    return pair;
   } else if constexpr (is_bfloat16<Stored>) {
+    uint32_t pair;
     asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
-#endif
-  } else {
-    pair = narrow<Stored>(low).bits | static_cast<uint32_t>(narrow<Stored>(high).bits) << 16;
+    return pair;
   }
-  return pair;
+#endif
+  return device_narrow<Stored>(low).bits | static_cast<uint32_t>(device_narrow<Stored>(high).bits) << 16;
 }
 #else
 template <typename Stored>

@@ -322,7 +322,7 @@ OPC_DEVICE void multiply_floats(const Nest &n, const Left &left, const LeftAt &l
     forget(thread);
     const int own_warp = thread / 32, own_lane = thread % 32;
     constexpr int rows = 4 * lanes_down;
-    typedef finished_rows<rows, warp_across> warp_rows;
+    typedef finished_rows<rows, warp_across, true> warp_rows;
     const shared_place own_rows = shared + own_warp * warp_rows::bytes;
     const shared_place place = own_rows + (own_lane / lanes_across * 4 * warp_rows::pitch + own_lane % lanes_across * 4) * 4;
     const int64_t first_down = end.down + own_warp / warps_across * warp_down, first_across = end.across + own_warp % warps_across * warp_across;

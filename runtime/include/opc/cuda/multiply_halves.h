@@ -355,7 +355,7 @@ OPC_DEVICE void multiply_halves(const Nest &n, const Left &left, const LeftAt &l
     int thread = static_cast<int>(threadIdx.x);
     forget(thread);
     const int lane = thread % 32, own_rows = thread / 128 * warp_down, own_columns = thread / 32 % 4 * warp_across;
-    typedef finished_rows<16, warp_across> warp_rows;
+    typedef finished_rows<16, warp_across, Kind == large_tiles> warp_rows;
     const shared_place rows = shared + thread / 32 * warp_rows::bytes;
     const warp_rows finished(n, f, lane, end.batch, end.across + own_columns);
     [[maybe_unused]] doubts<downs, warp_rows::each> doubtful;
