@@ -232,7 +232,7 @@ def runs(e: Expr) -> bool:
 
 
 def _is_running(e: Reduce) -> bool:
-    """Whether `e` has at each point the terms that it has at the one beside it and more, so that one pass computes all of them."""
+    """Whether `e` has at each point the terms that it has at the one beside it, and more: one pass computes all of them."""
     if not runs(e):
         return False
     (axis,) = e.axes
@@ -241,7 +241,9 @@ def _is_running(e: Reduce) -> bool:
         step = axis.extent.coefficient(index)
         if step is None or step.constant not in (1, -1):
             continue
-        from_here = substitute(e.body, {axis.index: Affine.of(Index(axis.index)) - Index(index)}) if step.constant == -1 else e.body
+        from_here = (
+            substitute(e.body, {axis.index: Affine.of(Index(axis.index)) - Index(index)}) if step.constant == -1 else e.body
+        )
         if index not in free_indices(e.body) or index not in free_indices(from_here):
             return True
     return False

@@ -191,7 +191,7 @@ class Differentiator:
         """The product of all other elements, which unlike result / element holds at zeros too.
 
         Along one axis it is that of the elements before times that of those behind, each a running product, which holds to every
-        order. Products over several axes are nested ones by now (`normalize.nest_products`). Over whole groups and runs, see below.
+        order. Products over several axes are nested by now (`normalize.nest_products`). Over whole groups and runs, see below.
         """
         axes = _named_axes(e)
         if not axes or _is_over_run(e):

@@ -146,7 +146,9 @@ def test_what_may_fall_outside_is_refused(text: str, message: str) -> None:
     assert any(message in m for m in mistakes(text)), mistakes(text)
 
 
-@pytest.mark.parametrize("equal", ["N == M + 1", "M + 1 == N", "M == N - 1", "N - M == 1", "N == M + K + 1", "N == 2*M + 1", "M*K + 1 == N"])
+@pytest.mark.parametrize(
+    "equal", ["N == M + 1", "M + 1 == N", "M == N - 1", "N - M == 1", "N == M + K + 1", "N == 2*M + 1", "M*K + 1 == N"]
+)
 def test_an_equality_tells_no_less_than_its_inequalities(equal: str) -> None:
     text = "y = x[0] + x[N - 1] + sum[k](z[k]) + sum[k](u[k])", "x: 'T[N]', z: 'T[M]', u: 'T[K]'", "T[]"
     for relation in (">=", "=="):

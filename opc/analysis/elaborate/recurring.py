@@ -276,7 +276,9 @@ def _with_known_places(op: Op, s: Assign, steps: Collection[str]) -> Assign:
 def _clamped(index: Affine | GroupRef | Expr, dim: Affine) -> Expr | None:
     """Return what is clamped to the places of an axis; None for any other index."""
     match index:
-        case Call(fn="minimum", args=(Call(fn="maximum", args=(place, Const(value=0))), IndexValue(value=last))) if last == dim - 1:
+        case Call(fn="minimum", args=(Call(fn="maximum", args=(place, Const(value=0))), IndexValue(value=last))) if (
+            last == dim - 1
+        ):
             return place
         case _:
             return None
