@@ -206,7 +206,7 @@ class _Partition:
 
 
 def _waits(op: Op) -> dict[str, frozenset[str]]:
-    """Return what each statement waits for: what it reads, and where it takes the memory of an input, all else that reads this."""
+    """Return what each statement waits for: what it reads, and where it takes the memory of an input, all else that reads it."""
     found = {s.target: operands_read(s.value) for s in op.body}
     for output, source in op.inplace:
         fed = {output}

@@ -1,4 +1,4 @@
-"""Outputs in the memory of inputs, beside sums and loops that other outputs wait for: no element is written before it was read."""
+"""Outputs in the memory of inputs, beside sums that other outputs wait for: no element is written before it was read."""
 
 from __future__ import annotations
 

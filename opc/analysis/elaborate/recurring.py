@@ -258,8 +258,7 @@ def _with_known_places(op: Op, s: Assign, steps: Collection[str]) -> Assign:
     for access in accesses(op, s.value):
         read, found = access.read, access.read
         for n, (index, dim) in enumerate(zip(read.indices, op.operand(read.operand).dims, strict=True)):
-            place = None if read.operand not in steps or not isinstance(dim, Affine) else _clamped(index, dim)
-            if place is None:
+            if read.operand not in steps or not isinstance(dim, Affine) or (place := _clamped(index, dim)) is None:
                 continue
             at, known = affine_place(place), replace(access, known=(*access.known, *points))
             if at is None or not known.is_most(-at, 0) or not known.is_most(at - dim, -1):

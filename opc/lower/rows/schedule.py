@@ -196,7 +196,7 @@ class _Scheduler:
         return best
 
     def _in_time(self, produced: list[Step], memory: Collection[str], waiting: Collection[str]) -> list[Step]:
-        """Return those of the products of a stage that may be written in it: no later stage reads an input whose memory they take.
+        """Return those of the products of a stage that may be written in it: no later stage reads what they overwrite.
 
         What is no reduction is computed anew by later stages, so that these read what it is made of.
         """
