@@ -8,6 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from opc.lower.cuda.stages import device_programs
+from opc.lower.fuse import cpu_programs
+from opc.lower.loop_ir import read_by, written_by
 from opc.pipeline import compile_text
 from tests.emit.kernel_library import KernelLibrary, compile_kernel
 
@@ -77,3 +80,13 @@ def test_what_is_in_place_is_what_it_is_elsewhere(
         assert together["q"] is here["p"]
         for name in "qs":
             np.testing.assert_array_equal(together[name], apart[name], err_msg=f"{name} of {shape}")
+
+
+@pytest.mark.parametrize("readers", READERS)
+@pytest.mark.parametrize("shared", SHARED)
+def test_no_stage_reads_behind_the_one_that_writes_in_place(shared: str, readers: str) -> None:
+    op = compile_text(SPEC % ("held", body(shared, readers)), "f.yaml").forward
+    for variant in (*cpu_programs(op), *device_programs(op)):
+        stages = variant.program.stages
+        (written,) = [n for n, stage in enumerate(stages) if "q" in written_by(stage)]
+        assert not [stage.name for stage in stages[written + 1 :] if "p" in read_by(stage)]
