@@ -38,7 +38,7 @@ def partition(op: Op, lazy: bool = False, alone: frozenset[str] = frozenset()) -
 class _Partition:
     def __init__(self, op: Op, lazy: bool, alone: frozenset[str]) -> None:
         self.op, self.lazy = op, lazy
-        self.reads = {s.target: operands_read(s.value) for s in op.body}
+        self.reads = _waits(op)
         alive = self._needs(o.name for o in op.outputs)
         self.pending = [s for s in op.body if s.target in alive]
         self.memory: set[str] = set()
@@ -187,7 +187,7 @@ class _Partition:
             outputs=tuple(produced),
             temporaries=temporaries,
             body=tuple(statements),
-            inplace=(),
+            inplace=tuple((y, x) for y, x in self.op.inplace if y in own),
         )
 
     def _with_places(self, stage: Stage) -> Stage:
@@ -203,6 +203,18 @@ class _Partition:
         operands = tuple(place(o) for o in stage.operands)
         once = None if stage.once is None else replace(stage.once, operands=tuple(place(o) for o in stage.once.operands))
         return replace(stage, operands=operands, once=once)
+
+
+def _waits(op: Op) -> dict[str, frozenset[str]]:
+    """Return what each statement waits for: what it reads, and where it takes the memory of an input, all else that reads it."""
+    found = {s.target: operands_read(s.value) for s in op.body}
+    for output, source in op.inplace:
+        fed = {output}
+        for s in op.body:
+            if found[s.target] & fed:
+                fed.add(s.target)
+        found[output] |= {name for name, read in found.items() if source in read and name not in fed}
+    return found
 
 
 _Rows: TypeAlias = tuple[frozenset[Loop], frozenset[Loop]]

@@ -36,7 +36,7 @@ def _nest(op: Op, assign: Assign) -> NestStage:
         return NestStage("", assign, scatters)
     if any(has_reduction(e.body) for e in reductions(flat.value)):
         return NestStage("", assign, tuple(_lanes(op, f) for f in forms) if has_long_reductions(op, flat.value) else ())
-    scans = tuple(s for s in (flat_scan(op, f) for f in forms) if s is not None)
+    scans = tuple(s for s in (flat_scan(op, f, searches=True) for f in forms) if s is not None)
     if len(scans) == len(forms):
         return NestStage("", assign, scans)
     return NestStage("", assign, tuple(_lanes(op, f) for f in forms))

@@ -28,16 +28,16 @@ def decide(op: Op, *, exact: bool = False) -> Op:
             inner = {**ranges, **e.extents}
         e = with_children(e, tuple([visit(c, inner) for c in children(e)]))
         match e:
-            case Call(fn="ge" | "lt") if exact and scalar.any_reads(e):
+            case Call(fn="ge" | "gt" | "lt" | "le") if exact and scalar.any_reads(e):
                 return e
             case Call(fn="and") if exact:
                 return joined_conditions(e) if any(isinstance(a, Const) for a in e.args) else e
             case Call(fn="and"):
                 return scalar.conjunction(*e.args)
-            case Call(fn="ge", args=(a, b)) if (bound := _bound(a, b)) is not None and values.at_least(a, bound, ranges):
-                return scalar.TRUE
-            case Call(fn="lt", args=(a, b)) if (bound := _bound(a, b)) is not None and values.below(a, bound, ranges):
-                return scalar.TRUE
+            case Call(fn="ge" | "gt" as fn, args=(a, b)) if (bound := _bound(a, b)) is not None:
+                return scalar.TRUE if values.at_least(a, bound + int(fn == "gt"), ranges) else e
+            case Call(fn="lt" | "le" as fn, args=(a, b)) if (bound := _bound(a, b)) is not None:
+                return scalar.TRUE if values.below(a, bound + int(fn == "le"), ranges) else e
             case _:
                 return e
 

@@ -117,7 +117,7 @@ def _finished(op: Op, draft: Draft) -> Op:
         outputs=results,
         temporaries=(*op.temporaries, *op.outputs, *draft.fresh),
         body=body,
-        require=(),
+        require=op.require,
         inplace=(),
         sizes=None,
     )
@@ -125,6 +125,7 @@ def _finished(op: Op, draft: Draft) -> Op:
     whole = inline(simplify(prune(in_order(whole), wanted)), keep={o.name for o in op.outputs})
     saved = _saved(whole, op)
     whole = in_order(tidy(prune(replace(whole, body=tuple(s for s in whole.body if s.target not in saved)), wanted)))
+    whole = replace(whole, require=())  # those whose sizes are known are kept in the end
     whole = presence_outside(asking_no_more(whole, op), seeds_of(op) | {o.name for o, _ in draft.seeds if o.optional})
     recomputed = {s.target for s in whole.body}
     used = _mentioned(whole) | op.sharing

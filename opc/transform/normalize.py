@@ -1,7 +1,8 @@
 """Moves reductions into statements of their own, and temporaries back into their uses.
 
 * `hoist` gives a statement to every reduction that stands under a loop it does not depend on, so that no sum is computed anew at
-  every point; `hoist(op, every=True)` to every reduction that is not the whole value, which differentiation asks for.
+  every point, and to every running one beside another, which alone is one pass; `hoist(op, every=True)` to every reduction that
+  is not the whole value, which differentiation asks for.
 * `sink` puts a temporary that is read inside a conditional back there, so that its gradient stays inside too.
 * `prune` drops statements that no output needs.
 """
@@ -91,9 +92,11 @@ def hoist(op: Op, every: bool = False, exact: bool = False) -> Op:
     namer = Namer(op_names(op) | index_names(op))
     extractor = Extractor(op, namer, exact)
     body: list[Assign] = []
+    stepping = recurrent(op)
     for s in op.body:
         domain = Domain.of(s, op.operand(s.target))
-        value = _hoisted(s.value, domain, (), True, _Hoist(extractor, s.target, every, domain if exact else None))
+        beside = domain if s.target not in stepping and _most_reductions(s.value) > 1 else None
+        value = _hoisted(s.value, domain, (), True, _Hoist(extractor, s.target, every, beside, domain if exact else None))
         body += [*extractor.statements, s.with_value(value)]
         extractor.statements.clear()
     if not extractor.temporaries:
@@ -106,6 +109,8 @@ class _Hoist:
     extractor: Extractor
     target: str
     every: bool
+    beside: Domain | None = None
+    """The loops over the target, where the statement has more than one reduction in one call, and is none of a recurrence."""
     outer: Domain | None = None
     """The loops over the target, where what nobody asks for must not be refused."""
 
@@ -150,7 +155,7 @@ def _hoisted(e: Expr, domain: Domain, guards: tuple[Expr, ...], root: bool, how:
     if not has_reduction(e):
         return e
     if isinstance(e, Select):
-        fixed = [c for c in conjuncts(e.cond) if not (scalar.any_reads(c) or free_indices(c) or free_groups(c))]
+        fixed = [c for c in conjuncts(e.cond) if _is_fixed(c)]
         whole = len(fixed) == len(conjuncts(e.cond))
         inverse = (scalar.negation(e.cond),) if whole else ()
         cond = _hoisted(e.cond, domain, guards, False, how, around)
@@ -160,7 +165,9 @@ def _hoisted(e: Expr, domain: Domain, guards: tuple[Expr, ...], root: bool, how:
     inner = domain.inside(e.axes) if isinstance(e, Reduce) else domain
     parts, left = scalar.conditioned(e), scalar.still(around, e)
     e = with_children(e, tuple(_hoisted(c, inner, guards, False, how, (*left, *more)) for c, more in parts))
-    if not isinstance(e, Reduce) or not ((how.every and not root) or _repeated(e, domain)):
+    if not isinstance(e, Reduce):
+        return e
+    if not ((how.every and not root) or _repeated(e, domain) or (domain == how.beside and _is_running(e))):
         return e
     found, name = None, f"{how.target}_{e.kind}"
     value = how.asked(e, domain)
@@ -174,6 +181,20 @@ def _hoisted(e: Expr, domain: Domain, guards: tuple[Expr, ...], root: bool, how:
         # A derivative has both loops around each of its terms, where one would hide the other.
         found = how.extractor.set_apart(e, domain, name, (*guards, *around))
     return found or e
+
+
+def _is_fixed(c: Expr) -> bool:
+    """Whether a condition is the same at all points of a call."""
+    return not (scalar.any_reads(c) or free_indices(c) or free_groups(c))
+
+
+def _most_reductions(e: Expr) -> int:
+    """Return how many reductions one call has in `e` at most, without those in others."""
+    if isinstance(e, Reduce) or not has_reduction(e):
+        return int(isinstance(e, Reduce))
+    if isinstance(e, Select) and all(map(_is_fixed, conjuncts(e.cond))):
+        return _most_reductions(e.cond) + max(_most_reductions(e.then), _most_reductions(e.other))
+    return sum(map(_most_reductions, children(e)))
 
 
 def hoist_from(e: Expr, domain: Domain, name: str, extractor: Extractor) -> Expr:
@@ -208,6 +229,24 @@ def hoist_positions(
 def runs(e: Expr) -> bool:
     """Whether `e` is a reduction up to or from an index on, which is cheap at all points together and dear at each alone."""
     return isinstance(e, Reduce) and len(e.axes) == 1 and isinstance(e.axes[0], Axis) and bool(e.axes[0].extent.indices())
+
+
+def _is_running(e: Reduce) -> bool:
+    """Whether `e` has at each point the terms that it has at the one beside it, and more: one pass computes all of them."""
+    if not runs(e):
+        return False
+    (axis,) = e.axes
+    assert isinstance(axis, Axis), "what runs up to an index has an axis"
+    for index in axis.extent.indices():
+        step = axis.extent.coefficient(index)
+        if step is None or step.constant not in (1, -1):
+            continue
+        from_here = (
+            substitute(e.body, {axis.index: Affine.of(Index(axis.index)) - Index(index)}) if step.constant == -1 else e.body
+        )
+        if index not in free_indices(e.body) or index not in free_indices(from_here):
+            return True
+    return False
 
 
 def leading_conditions(e: Expr) -> tuple[Expr, ...]:

@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 
 from opc.analysis.elaborate.typing import derivative_template
+from opc.analysis.patterns import is_number
+from opc.analysis.runs import bound_on
 from opc.diagnostics import Diagnostic, SpecError
 from opc.ir.affine import Affine, Index, product
 from opc.ir.dtypes import DType, ValueType
@@ -30,6 +32,7 @@ from opc.ir.expr import (
     Reduce,
     ReduceAxis,
     Select,
+    conjuncts,
     free_indices,
     reads,
     walk,
@@ -188,11 +191,11 @@ class Differentiator:
         """The product of all other elements, which unlike result / element holds at zeros too.
 
         Along one axis it is that of the elements before times that of those behind, each a running product, which holds to every
-        order. Products over several axes are nested ones by now (`normalize.nest_products`). Over whole groups, see below.
+        order. Products over several axes are nested by now (`normalize.nest_products`). Over whole groups and runs, see below.
         """
         axes = _named_axes(e)
-        if not axes:
-            return self._others_of_group(e, result)
+        if not axes or _is_over_run(e):
+            return self._others_of_all(e, result)
         namer = self._clear_of(e)
         here, extent = Affine.of(Index(axes[0].index)), axes[0].extent
         first, second = namer.fresh(*INDEX_NAMES), namer.fresh(*INDEX_NAMES)
@@ -202,18 +205,22 @@ class Differentiator:
         left = Reduce("prod", (Axis(second, extent - 1 - here),), behind, e.type)
         return scalar.raw("mul", running, left)
 
-    def _others_of_group(self, e: Reduce, result: Expr) -> Expr:
-        """The product of all other elements of whole groups, where no element stands before another.
+    def _others_of_all(self, e: Reduce, result: Expr) -> Expr:
+        """The product of all other elements of whole groups, where no element stands before another, and of runs, for each of
+        which running products would go through the whole range. It is asked of the elements of the run alone.
 
         Let P be the product of all elements, Q that of those other than 0, z the number of zeros, and S their sum, which is 0 but
         has slope 1 in each of them. It is P / x where x is not 0; elsewhere Q for z = 1, Q * (S - x) for z = 2, and 0 for z > 2.
         So its own derivative holds at zeros too; that of its derivative would need the zeros two by two.
         """
         namer = self._clear_of(e)
-        x, one = e.body, scalar.cast_literal(e.body.type, ONE)
+        one = scalar.cast_literal(e.body.type, ONE)
+        run = e.body if isinstance(e.body, Select) and _is_over_run(e) else None
+        x = e.body if run is None else run.then
         zero = scalar.raw("eq", x, ZERO)
 
         def over(kind: str, body: Expr, of: ValueType) -> Expr:
+            body = body if run is None else scalar.select(run.cond, body, ONE if kind == "prod" else ZERO)
             return rename_bound(Reduce(kind, e.axes, body, of), namer)
 
         nonzero = over("prod", scalar.select(zero, one, x), e.type)
@@ -248,6 +255,14 @@ def _tell_apart(groups: Sequence[str], loops: Iterable[ReduceAxis], e: Expr) -> 
 
 def _named_axes(e: Reduce) -> list[Axis]:
     return [a for a in e.axes if isinstance(a, Axis)]
+
+
+def _is_over_run(e: Reduce) -> bool:
+    """Whether a product is over a run that data tells of its axis, and 1 elsewhere."""
+    axes = _named_axes(e)
+    if len(e.axes) != 1 or not axes or not isinstance(e.body, Select) or not is_number(e.body.other, 1):
+        return False
+    return any(bound_on(c, axes[0].index) is not None for c in conjuncts(e.body.cond))
 
 
 def _floats(e: Cast) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 
+from opc.analysis.runs import bound_on
 from opc.analysis.value_types import affine_of
 from opc.ir.affine import Affine, Dim, GroupSize, Index
 from opc.ir.dtypes import ValueType, Weak, accumulated, is_bool, is_integer
@@ -130,16 +131,22 @@ def _may_not_be_finite(e: Expr) -> bool:
 
 
 def _factored(body: Expr) -> Expr:
-    """Return a sum of terms with an equality that all of them stand under outermost: it tells where the sum goes."""
+    """Return a sum of terms with what all of them stand under outermost, if it tells where the sum goes: an equality, or a bound
+    of a run."""
     if not isinstance(body, Call) or body.fn not in ("add", "sub"):
         return body
     common = _common(body)
-    for c in [c for c in common if isinstance(c, Call) and c.fn == "eq"]:
+    for c in filter(_tells_places, common):
         before = _before(body, c) if any_reads(c) else []
         if all(g in common for g in before):
             cond = functools.reduce(scalar.conjunction, [*before, c])
             body = Select(cond, scalar.assume(body, cond, True), scalar.ZERO, body.type)
     return body
+
+
+def _tells_places(c: Expr) -> bool:
+    """Whether a condition is an equality, or compares an index with a whole number that is data."""
+    return isinstance(c, Call) and (c.fn == "eq" or any(bound_on(c, index) is not None for index in free_indices(c)))
 
 
 def _before(e: Expr, condition: Expr) -> list[Expr]:

@@ -48,3 +48,27 @@ def test_refused(kernel: str) -> None:
     outputs = "{y: 'T[N]', u: 'T[N]'}" if "u[i]" in kernel else "{y: 'T[N]'}"
     with pytest.raises(SpecError, match="can't take the memory"):
         elaborate(loads(spec(kernel, outputs), "a"))
+
+
+@pytest.mark.parametrize(
+    ("kernel", "movable"),
+    [
+        ("y = x + z\nu = x * z", True),
+        ("y[i] = z[i]\nu[i] = x[i]", True),
+        ("y = x + z\nn[()] = sum[k](z[k])\nu = x * n", True),
+        ("y = x + z\nu = x * y", False),
+        ("y = x + z\nu = x * z + y", False),
+        ("y = x + z\nu[i] = x[N - 1 - i]", False),
+        ("y[i] = x[N - 1 - i]\nu = z", False),
+    ],
+)
+def test_the_hint_says_to_move_a_statement_where_that_is_legal(kernel: str, movable: bool) -> None:
+    text = spec(kernel, "{y: 'T[N]', u: 'T[N]'}").replace("n[()]", "n[]")
+    with pytest.raises(SpecError) as error:
+        elaborate(loads(text, "a"))
+    (found,) = error.value.diagnostics
+    assert ("move the statement of 'y' below" in (found.hint or "")) == movable
+    if movable:
+        first, *rest = kernel.replace("n[()]", "n[]").split("\n")
+        moved = spec("\n".join((*rest, first)), "{y: 'T[N]', u: 'T[N]'}")
+        assert elaborate(loads(moved, "a")).inplace == (("y", "x"),)

@@ -144,3 +144,23 @@ OUTSIDE = "the read may fall outside"
 )
 def test_what_may_fall_outside_is_refused(text: str, message: str) -> None:
     assert any(message in m for m in mistakes(text)), mistakes(text)
+
+
+@pytest.mark.parametrize(
+    "equal", ["N == M + 1", "M + 1 == N", "M == N - 1", "N - M == 1", "N == M + K + 1", "N == 2*M + 1", "M*K + 1 == N"]
+)
+def test_an_equality_tells_no_less_than_its_inequalities(equal: str) -> None:
+    text = "y = x[0] + x[N - 1] + sum[k](z[k]) + sum[k](u[k])", "x: 'T[N]', z: 'T[M]', u: 'T[K]'", "T[]"
+    for relation in (">=", "=="):
+        if "M ==" not in equal or relation == "==":  # else the inequality is the other one
+            assert mistakes(spec(*text, equal.replace("==", relation) if not equal.endswith("N") else equal)) == []
+    assert any(OUTSIDE in m for m in mistakes(spec(*text, "N == M")))
+
+
+@pytest.mark.parametrize("known", ["D > 0", "D >= 3", "D + R > R"])
+def test_what_divides_a_size_that_is_not_zero_goes_into_it_at_least_once(known: str) -> None:
+    text = "y = x[0] + sum[g:G](x[g*group]) + w[G - 1] + sum[r](c[r])", f"{VECTOR}, w: 'T[G]', c: 'T[R]'", "T[]"
+    more = GROUPED + "shape: {G: D // group}\n"
+    assert mistakes(spec(*text, f"D % group == 0, {known}", more)) == []
+    assert any(OUTSIDE in m for m in mistakes(spec(*text, "D % group == 0", more)))
+    assert any(OUTSIDE in m for m in mistakes(spec(*text, known, more)))

@@ -207,3 +207,29 @@ def test_a_mistake_among_values_that_step_together_is_told_alone() -> None:
     with pytest.raises(SpecError) as caught:
         op("{x: 'T[N]'}", "{y: 'T[N]'}", *lines)
     assert [d.message for d in caught.value.diagnostics] == ["unknown name 'z'"]
+
+
+BEHIND = [
+    "h[t] = x[t] + (h[p[t]] if 0 <= p[t] and p[t] < t else 0)",
+    "h[t] = x[t] + (h[p[t]] if t < p[t] and p[t] < N else 0)",
+    "h[t] = x[t] + (h[p[t] - 1] if 1 <= p[t] and p[t] <= t else 0)",
+    "h[t] = x[t] + (h[pad(p[t - 1], 0)] if not (pad(p[t - 1], 0) < 0 or pad(p[t - 1], 0) >= t) else 0)",
+]
+
+
+@pytest.mark.parametrize("rule", ["error", "clamp", "zero"])
+@pytest.mark.parametrize("body", BEHIND)
+def test_a_place_that_conditions_tell_lies_behind_whatever_is_made_of_others(body: str, rule: str) -> None:
+    text = f"{HEAD}inputs: {{x: 'T[N]', p: 'int64[N]'}}\noutputs: {{h: 'T[N]'}}\nout_of_range: {rule}\nkernel: |\n  {body}\n"
+    family = compile_text(text)
+    (found,) = recurrences(family.forward)
+    assert found.falls == ("t < p" in body)
+    assert all(recurrences(other) for other in family.ops if other is not family.forward)
+
+
+def test_a_place_that_is_cut_to_the_axis_alone_is_not_known_to_lie_behind() -> None:
+    for condition in ("p[t] < t", "t < p[t]", "0 <= p[t]", "x[p[t]] > 0"):
+        body = f"h[t] = x[t] + (h[p[t]] if {condition} else 0)"
+        text = f"{HEAD}inputs: {{x: 'T[N]', p: 'int64[N]'}}\noutputs: {{h: 'T[N]'}}\nout_of_range: clamp\nkernel: |\n  {body}\n"
+        with pytest.raises(SpecError, match="not known to lie behind"):
+            compile_text(text)

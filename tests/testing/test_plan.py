@@ -162,3 +162,29 @@ def test_a_gradient_without_calls_is_told(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(plans, "LARGEST_GRADIENT", -1)
     told = [(r.name, r.message.partition(",")[0]) for r in make_plan(family)[1] if r.kind == UNCALLED]
     assert told == [("twice_backward", "no call was found to differentiate")]
+
+
+REPEATED = """
+op: repeated
+domain: tests
+version: 1
+doc: Elements as often as numbers say, of which special ones are as great as they get.
+inputs: {x: 'float32[N]', times: 'int64[N]'}
+attributes: {total: size}
+outputs: {y: 'float32[total]'}
+gradient: none
+kernel: |
+  total = sum[n](maximum(times[n], 0))
+  end[n:N] = sum[m:n + 1](maximum(times[m], 0))
+  y[i] = sum[n](x[n] if end[n] - times[n] <= i and i < end[n] else 0)
+"""
+
+
+def test_sizes_beyond_what_is_computed_are_given() -> None:
+    plan, results = make_plan(compile_text(REPEATED))
+    assert not [r for r in results if r.status is Status.FAILED]
+    assert any(i.case.told for i in plan.items)
+    assert (
+        max(int(i.case.attributes.get("total", 0)) for i in plan.items if i.kind == "forward" and i.expected is not None)
+        <= 2_000_000
+    )

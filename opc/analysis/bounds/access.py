@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from opc.analysis.wording import shape_text
 from opc.diagnostics import Diagnostics, Span, one_of
 from opc.ir.affine import Affine
-from opc.ir.expr import Axis, BroadcastAxis, Call, Expr, GroupAxis, GroupRef, Read, Reduce, Select, children
+from opc.ir.expr import Axis, BroadcastAxis, Call, Expr, GroupAxis, GroupRef, Read, Reduce, Select, children, operands_read
 from opc.ir.op import Assign, Op
 from opc.ir.recurrence import circles
 from opc.records import dataclass
@@ -127,9 +127,24 @@ def check_inplace(op: Op, output: str, source: str, span: Span, found: Diagnosti
         return False
     problem = _conflict(op, output, source)
     if problem is not None:
-        found.error(f"'{output}' can't take the memory of '{source}': {problem[0]}", span, f"leave '{output}' out of inplace")
+        hint = f"leave '{output}' out of inplace"
+        if _may_stand_below(op, output, source):
+            hint = f"move the statement of '{output}' below all that read '{source}', or {hint}"
+        found.error(f"'{output}' can't take the memory of '{source}': {problem[0]}", span, hint)
         return False
     return True
+
+
+def _may_stand_below(op: Op, output: str, source: str) -> bool:
+    """Whether an output could take the memory of an input if its statement stood below all others that it does not feed."""
+    fed = {output}
+    for s in op.body:
+        if operands_read(s.value) & fed:
+            fed.add(s.target)
+    above = [s for s in op.body if s.target not in fed]
+    below = [s for s in op.body if s.target in fed and s.target != output]
+    moved = op.with_body((*above, op.assignments[output], *below))
+    return moved.body != op.body and _conflict(moved, output, source) is None
 
 
 def _conflict(op: Op, output: str, source: str) -> tuple[str, Access] | None:

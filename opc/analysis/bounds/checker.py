@@ -99,7 +99,7 @@ class Knowledge:
         self._turn = turn
         for f in self.facts:
             self._learn_divisor(f)
-        for f in self.facts:
+        for f in tuple(self.facts):
             self._learn_exact(f)
             self._learn_equal(f)
         # A quotient may be a multiple of something too: `N // a % b == 0`.
@@ -150,6 +150,8 @@ class Knowledge:
             rest = (fact - Affine(((monomial, c),))) * -c
             if isinstance(size, Dim) and c in (1, -1) and size not in self.exact and not self._holds(rest, size):
                 self.exact[size] = rest
+                # The expression stands for the size, of which it was known that it is not negative.
+                self.facts = (*self.facts, rest)
                 return
 
     def _holds(self, e: Affine, size: Symbol) -> bool:

@@ -172,6 +172,11 @@ class Prover:
                 symbol = rest[0][0][0]
                 if not isinstance(symbol, FloorDiv | Mod | Minimum):
                     at_least(symbol, -dict(fact.terms).get((), 0))
+            elif len(rest) == 1 and rest[0][1] > 0 > dict(fact.terms).get((), 0):
+                # A product that is positive has no factor that is zero.
+                for atom in rest[0][0]:
+                    if isinstance(atom, Dim | GroupSize):
+                        at_least(atom, 1)
         for extent in self.ranges.values():
             # A product that is not zero has no factor that is zero.
             if len(extent.terms) == 1:

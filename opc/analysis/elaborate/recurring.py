@@ -6,17 +6,19 @@ gives it once it has it: types are tried until one does.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from opc.analysis.elaborate.ranges import as_stated, infer_ranges
 from opc.analysis.elaborate.scope import Scope
 from opc.analysis.value_types import element_type
 from opc.diagnostics import Diagnostics
-from opc.ir.affine import Affine, AttrInt
+from opc.ir.access import accesses
+from opc.ir.access import place as affine_place
+from opc.ir.affine import Affine, AttrInt, Index
 from opc.ir.dtypes import DType, ElementType
-from opc.ir.expr import GroupRef, Read
-from opc.ir.op import DimSpec, Group, Op, Operand
+from opc.ir.expr import Call, Const, Expr, GroupRef, IndexValue, Read, rewrite
+from opc.ir.op import Assign, DimSpec, Group, Op, Operand
 from opc.ir.recurrence import NoRecurrence, circles, components, stepping
 from opc.lang.tree import Apply, AxisRange, Dots, Item, Name, Star, Statement, parts
 from opc.records import replace
@@ -239,6 +241,48 @@ def check_recurrences(op: Op, found: Diagnostics) -> None:
             found.error(result.reason, result.span, _hint(op, result.read))
 
 
+def with_known_places(op: Op) -> Op:
+    """Return the op with the places of recurrences that are data and clamped as they are, where conditions tell that these are
+    inside: nothing is clamped there, and so they are known to lie behind."""
+    steps = {name for targets in circles(op) for name in targets}
+    if not steps:
+        return op
+    return op.with_body(tuple(_with_known_places(op, s, steps) if s.target in steps else s for s in op.body))
+
+
+def _with_known_places(op: Op, s: Assign, steps: Collection[str]) -> Assign:
+    extents = zip(s.indices, op.operand(s.target).dims, strict=True)
+    points = tuple(d - 1 - Index(i) for i, d in extents if isinstance(i, str) and isinstance(d, Affine))
+    inside: dict[Read, Read] = {}
+    outside: set[Read] = set()
+    for access in accesses(op, s.value):
+        read, found = access.read, access.read
+        for n, (index, dim) in enumerate(zip(read.indices, op.operand(read.operand).dims, strict=True)):
+            if read.operand not in steps or not isinstance(dim, Affine) or (place := _clamped(index, dim)) is None:
+                continue
+            at, known = affine_place(place), replace(access, known=(*access.known, *points))
+            if at is None or not known.is_most(-at, 0) or not known.is_most(at - dim, -1):
+                outside.add(read)
+                break
+            indices = (*found.indices[:n], place, *found.indices[n + 1 :])
+            found = replace(found, indices=indices, checked=(*found.checked, n))
+        if found is not read:
+            inside[read] = found
+    changed = {old: new for old, new in inside.items() if old not in outside}
+    return s.with_value(rewrite(s.value, lambda e: changed.get(e, e) if isinstance(e, Read) else e)) if changed else s
+
+
+def _clamped(index: Affine | GroupRef | Expr, dim: Affine) -> Expr | None:
+    """Return what is clamped to the places of an axis; None for any other index."""
+    match index:
+        case Call(fn="minimum", args=(Call(fn="maximum", args=(place, Const(value=0))), IndexValue(value=last))) if (
+            last == dim - 1
+        ):
+            return place
+        case _:
+            return None
+
+
 def _hint(op: Op, read: Read) -> str:
     """Return what to write where a read of a recurrence is not known to lie behind."""
     places = [place for place in read.indices if isinstance(place, Affine)]
@@ -258,4 +302,4 @@ def _hint(op: Op, read: Read) -> str:
     )
 
 
-__all__ = ["Recurring", "check_recurrences"]
+__all__ = ["Recurring", "check_recurrences", "with_known_places"]

@@ -13,7 +13,7 @@ from opc.analysis.elaborate.body import Body, BodyTyper
 from opc.analysis.elaborate.examples import ExampleTyper
 from opc.analysis.elaborate.explicit import explicit_backward
 from opc.analysis.elaborate.expression import ExpressionTyper
-from opc.analysis.elaborate.recurring import check_recurrences
+from opc.analysis.elaborate.recurring import check_recurrences, with_known_places
 from opc.analysis.elaborate.references import reference_for
 from opc.analysis.elaborate.scope import Scope
 from opc.analysis.elaborate.signature import Signature
@@ -57,6 +57,7 @@ def elaborate_gradient(spec: Spec, forward_op: Op, diagnostics: Diagnostics | No
     found = Diagnostics()
     backward = explicit_backward(spec, forward_op, found)
     if backward is not None:
+        backward = with_known_places(backward)
         check_recurrences(backward, found)
         found.raise_errors()
         verify(backward)
@@ -126,7 +127,7 @@ def _elaborate(spec: Spec) -> _Elaborated:
     for o in signature.inputs if given else ():
         if o.name not in scope.used and not _alone_gives_what_is_used(o, op):
             found.warning(f"the input '{o.name}' is not used", o.span)
-    op = replace(op, inplace=tuple(pairs), stands_for=None if given else reference)
+    op = with_known_places(replace(op, inplace=tuple(pairs), stands_for=None if given else reference))
     check_recurrences(op, found)
     sizes = sizes_op(op, body, found)
     found.raise_errors()
@@ -139,6 +140,7 @@ def _elaborate(spec: Spec) -> _Elaborated:
     if model.gradient.mode == "body":
         backward = explicit_backward(spec, op, found)
         if backward is not None:
+            backward = with_known_places(backward)
             check_recurrences(backward, found)
             check_bounds(backward, found)
             scope.used |= {e.name for s in backward.body for e in walk(s.value) if isinstance(e, AttrRef)}

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from opc.ir.affine import Affine, Index
 from opc.ir.dtypes import Weak
 from opc.ir.expr import Expr, IndexValue, free_indices, has_reduction, map_affine
-from opc.loops.nodes import Accumulate, Body, CallWithBody, Do, How, Let, Loop, Refuse, Statement, Store, Var, While
+from opc.loops.nodes import Accumulate, Body, Buffer, CallWithBody, Do, How, Let, Loop, Refuse, Statement, Store, Var, While
 from opc.loops.values import (
     Block,
     Construct,
@@ -18,6 +18,7 @@ from opc.loops.values import (
     Pointer,
     Product,
     Sum,
+    Word,
     call,
     compare,
     number,
@@ -26,7 +27,7 @@ from opc.loops.values import (
     variable,
 )
 from opc.lower.build.context import NEST, LoopContext, UnsupportedForm, VectorRange
-from opc.lower.build.reduction import ReductionLoops, start_of
+from opc.lower.build.reduction import ReductionLoops, start_of, with_positions
 from opc.lower.build.split import Sweep, split
 from opc.lower.guards import replace_node
 from opc.lower.nest_plans import ScanPlan
@@ -110,9 +111,12 @@ class _Scan:
         extent = dict(zip(plan.statement.indices, plan.statement.extents))[plan.index]
         index = plan.index
         first = IndexValue(axis.extent) if plan.from_here else number(0)
+        searched = self._search(carried, start) if carried.search else ()
         taken = split(known, carried.sweep(self._moved(carried.e.body), self.over))
         nothing = self.nest.nothing(plan.reduction.kind, axis.index)
         body = [*take_terms(plan, taken, lambda empty: Refuse(empty, nothing))]
+        if searched:
+            body.append(Do(call("widen_row", ref(carried.result), ref(carried.positions[0]), variable("@count"))))
         read = known.local(carried.variable, self.own)
         value = self._moved(replace_node(plan.statement.value, plan.reduction, read))
         of = self.nest.declared.type
@@ -126,9 +130,25 @@ class _Scan:
         body.append(Let("@out", Pointer(of), place))
         target = Local("@out", of, Product((variable(self.own), variable("@stride"))))
         body += split(known, Sweep(How.VECTOR, self.over, Store(target, value)))
-        return (
+        filled = () if searched else (Do(call("fill", ref(carried.result), variable("@count"), start)),)
+        loops: Body = (
             *carried.declarations,
-            Do(call("fill", ref(carried.result), variable("@count"), start)),
+            *(filled or searched),
             Var(axis.index, Weak.INT, first),
             Loop(How.SERIAL, index, number(0), IndexValue(extent), tuple(body), down=plan.descending),
+        )
+        if not searched:
+            return loops
+        most = axis.extent.at(index, Affine.of(0) if plan.descending else extent - 1)
+        return (with_positions(carried.of, IndexValue(most), loops),)
+
+    def _search(self, carried: ReductionLoops, start: Expr) -> Body:
+        """Return the declarations of the values and places of a search, which hold nothing yet."""
+        place, count = self.nest.fresh(f"{carried.result}_here"), variable("@count")
+        carried.positions = (place,)
+        return (
+            Buffer(carried.best, carried.of, "opc::nest_columns"),
+            Do(call("fill", ref(carried.best), count, start)),
+            Buffer(place, Named("position"), "opc::nest_columns"),
+            Do(call("fill", ref(place), count, Word("zero"))),
         )

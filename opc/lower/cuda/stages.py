@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from opc.analysis.needs import outputs_that_need
-from opc.ir.expr import Expr, Read, has_reduction, reads, rewrite, size
+from opc.ir.expr import SEARCHES, Expr, Read, has_reduction, reads, rewrite, size
 from opc.ir.node import cached_by_identity
 from opc.ir.op import Assign, Op
 from opc.ir.recurrence import recurrences
@@ -208,7 +208,8 @@ def _statements(stage: Stage) -> frozenset[str]:
 def _nest(variant: SpecialisedProgram, assign: Assign, stage: Stage) -> NestStage:
     """Return a statement as a stage of its own, which carries a reduction along where the CPU's stage does."""
     same = isinstance(stage, NestStage) and stage.assign == assign
-    plans = tuple(p for p in stage.plans if isinstance(p, ScanPlan)) if same and isinstance(stage, NestStage) else ()
+    scans = [p for p in stage.plans if isinstance(p, ScanPlan)] if same and isinstance(stage, NestStage) else []
+    plans = tuple(p for p in scans if p.reduction.kind not in SEARCHES)
     scatter = plan_of(variant.case.op, assign)
     own = plans if scatter is None else (scatter,)
     return NestStage(f"{variant.program.name}_{assign.target}{variant.case.suffix}", assign, own)

@@ -10,6 +10,7 @@ from opc.ir.dtypes import DType, ValueType, Weak, is_floating
 from opc.ir.expr import (
     AttrRef,
     Call,
+    Cast,
     Const,
     Expr,
     GroupIndex,
@@ -27,7 +28,9 @@ from opc.ir.expr import (
     walk,
     with_children,
 )
+from opc.ir.functions import FUNCTIONS
 from opc.ir.op import Operand
+from opc.ir.promotion import join
 from opc.loops.nodes import Body, Do, Let, LocalFunction, Statement
 from opc.loops.values import (
     Address,
@@ -256,7 +259,8 @@ class DeviceTiles(DevicePoints):
                 known = self.nest.fresh("fixed")
                 self.ahead.append(Let(known, of, found))
             return Local(known, of)
-        return with_children(e, tuple(self._with_values_ahead(c, e.type) for c in children(e)))
+        inside = _computed_in(e)
+        return with_children(e, tuple(self._with_values_ahead(c, inside or c.type) for c in children(e)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,6 +311,18 @@ def _with_places(e: Expr, kept: Mapping[Intrinsic, Member]) -> Expr:
 def _renamed(e: Expr, names: Mapping[str, str]) -> Expr:
     found: dict[Expr, Expr] = {variable(old): variable(new) for old, new in names.items()}
     return rewrite(e, lambda x: found.get(x, x) if isinstance(x, IndexValue) else x)
+
+
+def _computed_in(e: Expr) -> ValueType | None:
+    """Return the type that what stands in an expression is computed in: of a comparison that of both sides; None for its own."""
+    if isinstance(e, Cast):
+        return None
+    if not isinstance(e, Call) or FUNCTIONS[e.fn].types not in ("compare", "test"):
+        return e.type
+    common: ValueType | None = e.args[0].type
+    for a in e.args[1:]:
+        common = join(common, a.type) if common is not None else None
+    return common
 
 
 def _is_fixed(e: Expr) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from opc.analysis.bounds.checker import Conditions, knowledge_of
 from opc.analysis.bounds.inside import ReadsInside, parts
 from opc.ir.affine import Affine, Index
-from opc.ir.expr import EXTREMES, Axis, Expr, Read, Reduce, Select, free_indices, reductions, walk
+from opc.ir.expr import EXTREMES, SEARCHES, Axis, Expr, Read, Reduce, Select, free_indices, reductions, walk
 from opc.ir.op import Op
 from opc.lower.guards import IDENTITY, replace_node
 from opc.lower.nest_plans import Flat, ScanPlan
@@ -20,10 +20,11 @@ from opc.records import replace
 from opc.transform.indices import substitute
 
 
-def flat_scan(op: Op, flat: Flat) -> ScanPlan | None:
-    """Return how a flat statement with a running reduction is run, else None."""
+def flat_scan(op: Op, flat: Flat, searches: bool = False) -> ScanPlan | None:
+    """Return how a flat statement with a running reduction is run, else None: with `searches` an argmax or argmin too."""
     found = reductions(flat.value)
-    if len(found) != 1 or found[0].kind not in IDENTITY or len(found[0].axes) != 1:
+    kinds = (*IDENTITY, *SEARCHES) if searches else IDENTITY
+    if len(found) != 1 or found[0].kind not in kinds or len(found[0].axes) != 1:
         return None
     (e,) = found
     (axis,) = e.axes
@@ -79,6 +80,8 @@ def _is_chosen(value: Expr, e: Reduce) -> bool:
 
 def _from_here_on(flat: Flat, e: Reduce, axis: Axis, index: str, vector_axis: str | None, nonempty: bool) -> ScanPlan | None:
     """Return the scan of terms that depend on `index + axis` alone, which are counted from the index on."""
+    if e.kind in SEARCHES:
+        return None  # its result counts from the index, and the first of equal ones is another as the index falls
     shifted = substitute(e.body, {axis.index: Affine.of(Index(axis.index)) - Index(index)})
     if index in free_indices(shifted):
         return None

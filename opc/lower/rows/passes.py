@@ -20,14 +20,20 @@ EXPENSIVE = frozenset(name for name, row in FUNCTIONS.items() if row.cost == DEA
 
 
 def build_passes(
-    body: list[Step], reductions: set[str], row: frozenset[Loop], stores: list[tuple[str, Step]], memory: Mapping[str, str]
+    body: list[Step],
+    reductions: set[str],
+    row: frozenset[Loop],
+    stores: list[tuple[str, Step]],
+    memory: Mapping[str, str],
+    overwriting: frozenset[str] = frozenset(),
 ) -> tuple[Pass, ...]:
     """Return the passes that compute the steps of `body` and write `stores`.
 
     `reductions` are the steps that reduce along the row; other reductions of `body` are sums over points, which only their put
-    carries out. `memory` names the temporaries that hold steps of earlier stages.
+    carries out. `memory` names the temporaries that hold steps of earlier stages. Stores `overwriting` take the memory of inputs:
+    they are written in the last pass, when nothing reads these any more.
     """
-    return _PassBuilder(body, reductions, row, stores, memory).run()
+    return _PassBuilder(body, reductions, row, stores, memory, overwriting).run()
 
 
 class _PassBuilder:
@@ -38,7 +44,9 @@ class _PassBuilder:
         row: frozenset[Loop],
         stores: list[tuple[str, Step]],
         memory: Mapping[str, str],
+        overwriting: frozenset[str],
     ) -> None:
+        self.overwriting = overwriting
         self.body, self.reductions, self.row, self.stores = body, reductions, row, stores
         self.step = {s.target: s for s in body}
         self.memory = memory
@@ -47,6 +55,8 @@ class _PassBuilder:
         for s in body:
             after = [self.level[n] + (n in reductions) for n in self._reads(s)]
             self.level[s.target] = max(after, default=0)
+        self.end = max([*(self.level[s.target] for s in body), *(self.level[n] for n in reductions)], default=0)
+        """The pass that nothing is computed behind."""
 
     def _reads(self, s: Step) -> list[str]:
         return list(dict.fromkeys(r.operand for r in reads(s.value) if r.operand in self.step))
@@ -80,10 +90,13 @@ class _PassBuilder:
 
     def _hosts(self) -> dict[str, Step]:
         """Return the products a kept value may be stored in until they are written: rows of outputs."""
-        return {name: s for name, s in self.stores if s.reduction is None and self._along_row(s)}
+        own = [(name, s) for name, s in self.stores if s.target not in self.overwriting]
+        return {name: s for name, s in own if s.reduction is None and self._along_row(s)}
 
     def _write_level(self, s: Step) -> int:
         """The pass a product is written in; the result of a reduction is there in the next pass's prologue."""
+        if s.target in self.overwriting:
+            return self.end + (s.target in self.reductions)
         return self.level[s.target] + (s.target in self.reductions)
 
     def _uses(self, keeps: set[str] | frozenset[str] = frozenset()) -> dict[str, list[int]]:
@@ -95,8 +108,8 @@ class _PassBuilder:
         for _, s in self.stores:
             if s.target not in self.reductions and self._along_row(s):
                 if s.reduction is None:
-                    uses[s.target].add(self.level[s.target])
-                self._mark(s.target, self.level[s.target], uses, keeps)
+                    uses[s.target].add(self._write_level(s))
+                self._mark(s.target, self._write_level(s), uses, keeps)
         for s in reversed(self.body):
             if s.target in uses:
                 passes = sorted(uses[s.target])

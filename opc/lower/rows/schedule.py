@@ -79,6 +79,8 @@ class _Scheduler:
     ) -> None:
         self.op, self.across = op, across
         self.outputs = {o.name for o in op.outputs}
+        self.overwrites = dict(op.inplace)
+        """The outputs that take the memory of an input."""
         self.step: Mapping[str, Step] = {s.target: s for s in steps}
         self.reads: Mapping[str, tuple[str, ...]] = {
             s.target: tuple(dict.fromkeys(r.operand for r in reads(s.value))) for s in steps
@@ -145,7 +147,11 @@ class _Scheduler:
             if not plan.produced:
                 what = f"{pending[0].target} mixes loops in a way that no row stage has"
                 raise UnplacedError(what, frozenset(s.target for s in pending))
-            plan.produced = self._fitting(plan, memory)
+            plan.produced = self._in_time(self._fitting(plan, memory), memory, {s.target for s in pending})
+            if not plan.produced:
+                raise OperandsError(
+                    f"{pending[0].target} is written where others still read, for which there are too many operands"
+                )
             done = plan.targets
             pending = [s for s in pending if s.target not in done]
             kept = self._kept(plan, pending, frozenset(memory))
@@ -188,6 +194,22 @@ class _Scheduler:
             if gain > loss:
                 return other
         return best
+
+    def _in_time(self, produced: list[Step], memory: Collection[str], waiting: Collection[str]) -> list[Step]:
+        """Return those of the products of a stage that may be written in it: no later stage reads what they overwrite.
+
+        What is no reduction is computed anew by later stages, so that these read what it is made of.
+        """
+        while early := {s.target for s in produced} & self.overwrites.keys():
+            done = {s.target for s in produced}
+            stop = {*memory, *(s.target for s in produced if s.reduction is not None)}
+            later = self._closure((n for n in waiting if n not in done), stop)
+            read = {n for name in later for n in self.reads[name]}
+            early = {n for n in early if self.overwrites[n] in read}
+            if not early:
+                break
+            produced = [s for s in produced if s.target not in early]
+        return produced
 
     def _along(self, plan: StagePlan) -> int:
         """Return how many values a plan writes at each point of its rows."""
@@ -257,6 +279,7 @@ class _Scheduler:
             elif self.domains[s.target] == key.full and not (key.whole and _lies_apart(s, key.row)):
                 plan.produced.append(s)
         plan.produced = [s for s in plan.produced if s.target in waiting]
+        plan.produced = self._in_time(plan.produced, memory, waiting)
         return plan
 
     def _kept(self, plan: StagePlan, pending: list[Step], memory: frozenset[str]) -> dict[str, str]:
@@ -326,8 +349,9 @@ class _Scheduler:
         # What folds along these rows may serve steps of other stages alone.
         reductions = {n for n in plan.reductions if n in here} | {s.target for s in plan.produced if self._reduces_first(plan, s)}
         passes = build_passes(
-            list(here.values()), reductions, plan.key.row, [(product, here[s.target]) for product, s in stores], memory
-        )
+            list(here.values()), reductions, plan.key.row, [(product, here[s.target]) for product, s in stores], memory,
+            frozenset(self.overwrites),
+        )  # fmt: skip
         optional = self._optional(products)
         return RowStage(
             name, outer, row, plan.key.whole, (*inputs, *products), passes, optional,
