@@ -167,6 +167,7 @@ HINTS: list[tuple[Case, str]] = [
     (case("attributes: {a: {type: float, default: inf}}"), "infinity is .inf"),
     (case("attributes: {a: {type: float, default: '1'}}"), "such as 0.5"),
     (case("outputs: {y: 'T[*A]'}"), "the inputs' groups are ..."),
+    (kernel("y[i] = k[i] * 10 ** i", inputs="{k: 'int64[N]'}", outputs="{y: 'int64[N]'}"), "write its base as cast(int64, ...)"),
     (kernel("y[i] = x[i // a]", **VECTOR, attributes="{a: int}"), "add the check a > 0"),
     (kernel("y[i] = x[i // (a*b)]", **VECTOR, attributes=HALF_CHECKED), "add the check b > 0"),
     (kernel("y[i] = x[i // (a // b)]", **VECTOR, attributes=CHECKED), "add require: [a // b > 0]"),
@@ -190,6 +191,7 @@ MENDED = [
         "t[n] = cast(int64, n if ids[n] > 0 else N)\ny = w * cast(T, t)", **{**TABLE, "inputs": "{ids: 'int64[N]', w: 'T[N]'}"}
     ),
     kernel("y[n] = x[cast(int64, n*n)]", **VECTOR),
+    kernel("y[n] = w[n] + cast(T, ids[n] * cast(int64, 10) ** n)", **{**TABLE, "inputs": "{ids: 'int64[N]', w: 'T[N]'}"}),
     kernel("y = x + cast(T, i // 8 % 2 + i % 8 - i - 1)", **MIXED),
     kernel("y[i] = sum[k:a](x[i - k] if k < i + 1 else 0)", **VECTOR, attributes="{a: {type: int, check: a > 0}}"),
     kernel("y[i] = prod[k:M](x[k])", **VECTOR, attributes="{a: {type: int, check: a > 0}}", shape="{M: 'minimum(N, a)'}"),

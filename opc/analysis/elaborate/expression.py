@@ -421,6 +421,8 @@ class ExpressionTyper:
         elif joined is None and Weak.FLOAT in types and any(is_integer(t) for t in types):
             whole = " and ".join(dict.fromkeys(type_text(t) for t in types if t is not Weak.FLOAT))
             hint = f"convert the whole number: cast({self.scope.floating()}, ...)"
+            if any(map(_is_power_of_numbers, args)):
+                hint = f"a power of numbers alone is a fraction: write its base as cast({whole}, ...)"
             self._error(f"a fraction does not become {whole}", span, hint)
         elif joined is None:
             flag = next((a for a in args if isinstance(a, AttrRef) and a.type is DType.BOOL), None)
@@ -468,6 +470,11 @@ def undecided(e: Expr) -> Expr | None:
     """Return the first condition in `e` that chooses between whole numbers and decides no size, None where each may."""
     chosen = (part.cond for part in walk(e) if isinstance(part, Select) and is_integer(part.type))
     return next((cond for cond in chosen if decided(cond) is None), None)
+
+
+def _is_power_of_numbers(e: Expr) -> bool:
+    """Whether `e` is a power of whole numbers that are written down or indices, which has no type of its own."""
+    return isinstance(e, Call) and e.fn == "pow" and e.type is Weak.FLOAT and all(a.type is Weak.INT for a in e.args)
 
 
 def _one_side(types: Sequence[ValueType]) -> str:
