@@ -18,11 +18,12 @@ from tests.emit.kernel_library import KernelLibrary
 INCLUDE = Path(opc.__file__).parent.parent / "runtime" / "include"
 LINK = ("-lmvec", "-lm")
 VARIANT = "v3"
-NAMED_TYPES = re.compile(r"^#define (OPC_STORED_MINIFLOATS|OPC_COMPUTED_TYPES) .*\n", re.MULTILINE)
+NAMED_TYPES = re.compile(r"^#define (OPC_STORED_MINIFLOATS|OPC_COMPUTED_TYPES|OPC_FACTOR_INTEGERS) .*\n", re.MULTILINE)
 """The types that a kernel names for itself; files that are included one after the other have all of them in common."""
 EVERY_TYPE = [
     f"-DOPC_STORED_MINIFLOATS={','.join(c_storage(d) for d in DTYPES if d.row.minifloat is not None)}",
     f"-DOPC_COMPUTED_TYPES={','.join(c_compute(d) for d in DTYPES if d.compute is d)}",
+    "-DOPC_FACTOR_INTEGERS=int8_t,uint8_t",
 ]
 POISON = ("-include", str(Path(__file__).parent / "poison.h"), "-ftrivial-auto-var-init=pattern")
 """Memory of temporaries and buffers holds no numbers before it is written; the outputs' holds some that no op computes."""

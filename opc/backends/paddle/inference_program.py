@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
+import ctypes
 import math
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
 
 from opc.backends.example_text import bound, entry, number
 from opc.backends.paddle.library import templates
-from opc.backends.told_examples import plain_array
 from opc.emit.dtypes import c_storage
 from opc.emit.onnx.types import used_variables
 from opc.emit.python.text import Bracket, quoted
-from opc.ir.dtypes import DType, numpy_dtype, resolve
+from opc.ir.dtypes import DType, resolve
 from opc.ir.op import Example, Family, Operand
 from opc.records import dataclass
-
-if TYPE_CHECKING:
-    from opc.backends.base import Array
 
 CARRIED = frozenset((DType.FLOAT32, DType.FLOAT64, DType.INT32, DType.INT64, DType.INT8, DType.UINT8, DType.BOOL))
 """The dtypes that a tensor of Paddle Inference is copied from and to as C++'s own."""
@@ -82,24 +78,38 @@ def _binding(family: Family) -> dict[str, DType] | None:
     return None
 
 
-def _array(o: Operand, value: object, binding: Mapping[str, DType]) -> Array:
-    return plain_array(value).astype(numpy_dtype(resolve(o.type, binding)))
+def _shape(value: object) -> tuple[int, ...]:
+    """Return the sizes of nested lists of numbers."""
+    return (len(value), *(_shape(value[0]) if value else ())) if isinstance(value, list | tuple) else ()
+
+
+def _numbers(value: object, dtype: DType) -> Iterator[float | int]:
+    """Yield the numbers of nested lists in row-major order, as a dtype has them."""
+    if isinstance(value, list | tuple):
+        for v in value:
+            yield from _numbers(v, dtype)
+    elif not isinstance(value, int | float):
+        raise TypeError(f"an example holds {value!r}")
+    elif dtype.is_floating:
+        yield ctypes.c_float(value).value if dtype is DType.FLOAT32 else float(value)
+    else:
+        yield int(value)
 
 
 def _operand(o: Operand, value: object, binding: Mapping[str, DType], place: int) -> _Given:
-    array = _array(o, value, binding)
-    values = ", ".join(map(_literal, array.reshape(-1).tolist()))
-    return _Given(o.name, c_storage(resolve(o.type, binding)), f"{{{', '.join(map(str, array.shape))}}}", f"{{{values}}}", place)
+    dtype = resolve(o.type, binding)
+    values = ", ".join(map(_literal, _numbers(value, dtype)))
+    return _Given(o.name, c_storage(dtype), f"{{{', '.join(map(str, _shape(value)))}}}", f"{{{values}}}", place)
 
 
-def _literal(value: object) -> str:
-    if isinstance(value, float) and not math.isfinite(value):
+def _literal(value: float) -> str:
+    if not math.isfinite(value):
         return "NAN" if math.isnan(value) else "INFINITY" if value > 0 else "-INFINITY"
-    return str(int(value)) if isinstance(value, bool) else repr(value)
+    return repr(value)
 
 
 def _operands(present: list[Operand], example: Example, binding: Mapping[str, DType]) -> str:
     """Return the assignment of INPUTS: the rank and the dtype of each."""
     values = dict(example.values)
-    rows = [f"{quoted(x.name)}: ({plain_array(values[x.name]).ndim}, {quoted(resolve(x.type, binding).value)})" for x in present]
+    rows = [f"{quoted(x.name)}: ({len(_shape(values[x.name]))}, {quoted(resolve(x.type, binding).value)})" for x in present]
     return Bracket("INPUTS = {", rows, "}").render()
