@@ -11,6 +11,7 @@
 #define OPC_HAS_BFLOATS 1
 #define OPC_BFLOAT_INSTRUCTIONS __attribute__((target("avx512bf16")))
 #define OPC_ADD_BFLOATS __builtin_ia32_dpbf16ps_v16sf
+#define OPC_NARROW_FLOATS __builtin_ia32_cvtneps2bf16_v16sf
 #else
 #define OPC_HAS_BFLOATS 0
 #endif
@@ -26,7 +27,10 @@ typedef int16_t bfloats __attribute__((vector_size(vector_bytes)));
 typedef __bf16 bfloats __attribute__((vector_size(vector_bytes)));
 #endif
 
-/* As `multiply` in opc/contraction/kernels.h, of words. */
+typedef int16_t narrow_floats __attribute__((vector_size(vector_bytes / 2), aligned(alignof(uint16_t)), may_alias));
+
+/* As `multiply` in opc/contraction/kernels.h, of words. Results are narrowed to the nearest by an instruction that makes 0 of subnormal
+ * numbers, of which there are none among the sums. */
 template <product Of, int Rows, int Vectors>
 OPC_BFLOAT_INSTRUCTIONS static void multiply_words(const panel_product &p) {
   constexpr int lanes = vector_bytes / sizeof(int32_t);
@@ -35,7 +39,6 @@ OPC_BFLOAT_INSTRUCTIONS static void multiply_words(const panel_product &p) {
   const int64_t *const offsets = p.offsets, *const inner = p.inner;
   const int32_t *b = static_cast<const int32_t *>(p.b);
   const int32_t *strip = static_cast<const int32_t *>(p.a), *a[Rows];
-  float *const c = static_cast<float *>(p.c);
   floats sum[Rows][Vectors];
 #pragma GCC unroll 8
   for (int i = 0; i < Rows; ++i) {
@@ -62,8 +65,14 @@ OPC_BFLOAT_INSTRUCTIONS static void multiply_words(const panel_product &p) {
   for (int i = 0; i < Rows; ++i) {
 #pragma GCC unroll 3
     for (int v = 0; v < Vectors; ++v) {
-      floats *const to = reinterpret_cast<floats *>(c + i * pitch + v * lanes);
-      *to = p.add ? *to + sum[i][v] : sum[i][v];
+      const int64_t at = i * pitch + v * lanes;
+      if constexpr (Of == product::scaled) {
+        const floats result = sum[i][v] + static_cast<float>(p.added);
+        *reinterpret_cast<narrow_floats *>(static_cast<uint16_t *>(p.c) + at) = reinterpret_cast<narrow_floats>(OPC_NARROW_FLOATS(result));
+      } else {
+        floats *const to = reinterpret_cast<floats *>(static_cast<float *>(p.c) + at);
+        *to = p.add ? *to + sum[i][v] : sum[i][v];
+      }
     }
   }
 }
@@ -90,7 +99,7 @@ static constexpr contraction_functions contraction_words = {
       multiply_words<product::plain, strip_rows / 2, 3>}},
     {multiply_words<product::windows, strip_rows, 1>, multiply_words<product::windows, strip_rows, 2>,
      multiply_words<product::windows, strip_rows, 3>},
-    nullptr,
+    {multiply_words<product::scaled, strip_rows, 1>, multiply_words<product::scaled, strip_rows, 2>, multiply_words<product::scaled, strip_rows, 3>},
     add_lines<float>, /* what is added up in parts is float */
     nullptr,
     pack_words,

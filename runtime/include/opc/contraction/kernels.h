@@ -83,7 +83,7 @@ static constexpr contraction_functions contraction_of(void (*pack)(const packing
           {{multiply<product::plain, T, rows, 1>, multiply<product::plain, T, rows, 2>, multiply<product::plain, T, rows, 3>},
            {multiply<product::plain, T, rows / 2, 1>, multiply<product::plain, T, rows / 2, 2>, multiply<product::plain, T, rows / 2, 3>}},
           {multiply<product::windows, T, rows, 1>, multiply<product::windows, T, rows, 2>, multiply<product::windows, T, rows, 3>},
-          multiply<product::scaled, T, rows, strip_vectors>,
+          {nullptr, nullptr, multiply<product::scaled, T, rows, strip_vectors>},
           line,
           dots,
           pack,

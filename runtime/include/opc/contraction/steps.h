@@ -296,12 +296,15 @@ static void add_few_rows(const contraction_plan &p, contraction_memory &m, const
 }
 
 /* Whether sums of whole strips and panels are written as results, without a tile function: they are scaled, summed up in one step, and lie
- * as they come. */
+ * as they come. Those of words are narrowed on the way; of others it pays where blocks of rows of a slice are computed. */
 static bool writes_results(const contraction_plan &p, column_way way) {
   const int32_t result = result_of(p);
   const operand &o = p.c->s->operands[result];
-  if (p.f->scaled == nullptr || p.c->kept == nullptr || !p.c->scaled || p.whole_sums || p.parts > 1 || way != columns_packed || p.windows.used) return false;
-  return o.stored == p.computed && p.columns.stride[result] == 1 && p.columns.run == p.columns.points && p.rows.run == p.rows.points;
+  const bool words = p.f->least_exponent != nullptr;
+  if (!p.c->scaled || p.whole_sums || p.parts > 1 || way != columns_packed || p.windows.used) return false;
+  if (p.f->scaled[strip_vectors - 1] == nullptr || (words ? p.c->scale != 1 : p.c->kept == nullptr)) return false;
+  if (o.stored != (words ? dtype_bfloat16 : p.computed)) return false;
+  return p.columns.stride[result] == 1 && p.columns.run == p.columns.points && p.rows.run == p.rows.points;
 }
 
 /* The columns of a block from a place on. */
@@ -346,11 +349,14 @@ static void add_step(const contraction_plan &p, contraction_memory &m, const con
     if (is_last(p, b, step)) place = position_of_strip(p, b.row + row, rows);
     const column_panel *panel = m.list;
     int64_t written = 0; /* columns */
-    for (; writes && rows == p.f->rows && panel < m.list + count && panel->vectors == strip_vectors; ++panel) {
-      if (panel->at + strip_vectors * p.f->lanes > b.column_count) break;
+    for (; writes && rows == p.f->rows && panel < m.list + count; ++panel) {
+      const contraction_kernel scaled = p.f->scaled[panel->vectors - 1];
+      const int64_t end = panel->at + panel->vectors * p.f->lanes;
+      if (scaled == nullptr || end > b.column_count) break;
       char *to = const_cast<char *>(panel->result) + place.offset;
-      p.f->scaled({at.depth, packed, panel->from, nullptr, to, place.pitch / item, false, p.c->scale, p.c->added, nullptr, nullptr});
-      written = panel->at + strip_vectors * p.f->lanes;
+      const int64_t pitch = place.pitch / itemsize(p.c->s->operands[result_of(p)].stored);
+      scaled({at.depth, packed, panel->from, panel->offsets, to, pitch, false, p.c->scale, p.c->added, nullptr, nullptr});
+      written = end;
     }
     for (; panel < m.list + count; ++panel) {
       char *to = sums + panel->at * item;

@@ -203,7 +203,7 @@ static constexpr contraction_functions contraction_whole = {
     {{multiply_pairs<strip_rows, 1>, multiply_pairs<strip_rows, 2>, multiply_pairs<strip_rows, 3>},
      {multiply_pairs<strip_rows / 2, 1>, multiply_pairs<strip_rows / 2, 2>, multiply_pairs<strip_rows / 2, 3>}},
     {nullptr, nullptr, nullptr},
-    nullptr,
+    {nullptr, nullptr, nullptr},
     add_whole_lines,
     add_whole_dots,
     pack_whole,
