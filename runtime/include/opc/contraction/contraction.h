@@ -148,6 +148,8 @@ struct contraction_functions {
   contraction_kernel kernel[2][3];
   contraction_kernel windows[3]; /* of a full strip of rows that lie anywhere, and packed columns: a[rows[i] + inner[k]] * b[k * columns + j] */
   contraction_kernel scaled[3];  /* of a full strip, both packed: c[i * pitch + j] = scale * the sum + added; bfloat16 of words, whose scale is 1 */
+  contraction_kernel lines[3];   /* of words, of a full strip of rows that each lie in one piece, and packed columns */
+  contraction_kernel scaled_lines[3]; /* the same, of which bfloat16 is made as above */
   contraction_line line;
   contraction_line dots;
   void (*pack)(const packing &);
