@@ -308,7 +308,7 @@ def test_two_folders_give_the_same_bytes(wheel: Path, project: Path, opc: Opc, t
     shutil.copy(project / "specs/scaled.yaml", other)
     made = []
     for folder, out in ((project, "generated"), (other.parent, "built")):
-        named = ("--name", "one-op", "-b", "onnxruntime")
+        named = ("--name", "one-op", "-b", "onnxruntime", "-b", "torch", "-b", "jax", "-b", "tvm_ffi")
         code, _, err = opc(folder, "package", "specs/scaled.yaml", *named, "-o", out)
         assert code == 0, err
         made += (folder / "dist").glob("one_op*.whl")
