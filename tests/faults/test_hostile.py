@@ -23,6 +23,7 @@ HARM = {
     "a.html": ("<p>words</p>", "<p>words<script>x</script></p>"),
     "a.md": ("# words", "# words\n\n<b>x</b>"),
     "CMakeLists.txt": ('set(x "words")', 'set(x "words")\nset(y z)'),
+    "exports.map": ("/* words */ {global: f;};", "/* words */ {global: g;};"),
     "Makefile": ("# words\nall: x", f"# words\n\ttouch {CANARY}\nall: x"),
     "a.sh": ("run 'words'", "run words"),
 }
@@ -47,6 +48,10 @@ def test_a_crossed_fence_is_seen() -> None:
 
 def test_words_stay_words_in_every_file_of_a_package() -> None:
     assert hostile.words(projects.EVERYTHING) == ("the same code", [])
+
+
+def test_the_name_of_a_file_stays_a_name_in_every_file_of_a_package() -> None:
+    assert hostile.file_name(FILES[2]) == ("the same code", [])
 
 
 @pytest.mark.rotating
