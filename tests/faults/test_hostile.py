@@ -91,6 +91,11 @@ def test_words_stay_words_on_a_site_and_in_a_distribution(make: object) -> None:
     assert make(projects.EVERYTHING)[1] == []
 
 
+@pytest.mark.parametrize("name", FILES)
+def test_archives_hold_specs_under_plain_names(name: str) -> None:
+    assert projects.archived(name)[1] == []
+
+
 @pytest.mark.rotating
 def test_an_op_with_such_words_runs() -> None:
     assert projects.runs(projects.EVERYTHING) == ("right", [])

@@ -53,5 +53,6 @@ FILES = (
     *(f"sep\u2028{CANARY} = 1.yaml", f'"""\n{CANARY} = 1\n""".yaml', f"$(touch {CANARY}).yaml", f"`touch {CANARY}`.yaml"),
     *(f"a; touch {CANARY};.yaml", "-o.yaml", "{{ x }}.yaml", "%s%n.yaml", "<script>.yaml", "*.yaml", "\u202eevil.yaml"),
     *("\udcff\udcfe.yaml", "r\u0435lu.yaml", "a" * 240 + ".yaml", "#.yaml", "x:1:2.yaml", ".yaml", "${HOME}.yaml"),
+    *("a,b.yaml", 'a","b.yaml', "..\\..\\up.yaml", "a,,\n..-up,,\n.yaml", "\x1b[31m.yaml", "\x85.yaml"),
 )
 """What a spec's file might be called; a surrogate stands for a byte that is no UTF-8."""

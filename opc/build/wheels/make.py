@@ -168,6 +168,9 @@ def _families(specs: Sequence[Path]) -> list[Family]:
     names = [file.name for file in dict.fromkeys(file_of(path) for path in specs)]
     alike = sorted({name for name in names if names.count(name) > 1})
     mistakes += [Diagnostic(f"two specs are called {name}", hint="rename one of them") for name in alike]
+    # Installers take no such names, and elsewhere a backslash parts folders.
+    odd = sorted({name for name in names if not name.isprintable() or "\\" in name})
+    mistakes += [Diagnostic(f"a wheel can't hold a file that is called {name!r}", hint="rename the spec") for name in odd]
     if mistakes:
         raise SpecError(mistakes)
     return found
