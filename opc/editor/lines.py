@@ -119,6 +119,21 @@ def tidied(text: str, source: str) -> str:
     return "\n".join(kept) + "\n"
 
 
+def unmarked(text: str) -> str:
+    """Return a text without the marks --- and ... of where it begins and ends, which say nothing; comments beside them stay.
+
+    That of a text with directives, such as %YAML, says where these end.
+    """
+    lines = Lines.of(text)
+    held = [i for i in range(len(lines.text)) if not lines.is_free(i)]
+    rows = [*lines.text]
+    for i, mark in ((held[0], "---"), (held[-1], "...")):
+        bare, _, comment = lines.masked[i].partition("#")
+        if i not in lines.inside and bare.strip() == mark:
+            rows[i] = f"#{comment}" if comment else ""
+    return "\n".join(rows)
+
+
 def in_order(text: str) -> str:
     """Return a text with its keys in the order of KEYS, unknown ones last, each with the comments right above it.
 

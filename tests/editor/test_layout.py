@@ -203,6 +203,34 @@ def test_the_specs_are_laid_out(path: Path) -> None:
     assert laid_out(path.read_text()) == path.read_text()
 
 
+DRESSED = {
+    "Windows": (lambda text: text.replace("\n", "\r\n"), lambda text: text.replace("\n", "\r\n")),
+    "old ends": (lambda text: text.replace("\n", "\r"), lambda text: text),
+    "byte order mark": (lambda text: f"\ufeff{text}", lambda text: text),
+    "begin": (lambda text: f"---\n{text}", lambda text: text),
+    "comment and begin": (lambda text: f"# above\n---\n{text}", lambda text: f"# above\n\n{text}"),
+    "begin with a comment": (
+        lambda text: f"# above\n--- # here\n# below\n{text}",
+        lambda text: f"# above\n# here\n# below\n{text}",
+    ),
+    "end": (lambda text: f"{text}...\n", lambda text: text),
+    "end with comments": (lambda text: f"{text}... # here\n# below\n", lambda text: f"{text}# here\n# below\n"),
+    "mark, begin, Windows": (
+        lambda text: f"\ufeff# a\n---\n{text}".replace("\n", "\r\n"),
+        lambda text: f"# a\n\n{text}".replace("\n", "\r\n"),
+    ),
+}
+"""What editors and other formatters put around a spec, and what is left of it."""
+
+
+@pytest.mark.parametrize("kind", DRESSED)
+def test_what_is_around_a_spec(kind: str) -> None:
+    dress, left = DRESSED[kind]
+    for path in SPECS[::12]:
+        text = path.read_text().partition("\n")[2] if "comment" in kind or "," in kind else path.read_text()
+        assert laid_out(dress(text)) == left(text), path
+
+
 @pytest.mark.parametrize("text", IN_DOCS, ids=lambda t: t.split("\n")[0][4:])
 def test_specs_of_the_docs_keep_their_meaning(text: str) -> None:
     made = laid_out(text)

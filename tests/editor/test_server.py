@@ -22,6 +22,7 @@ from opc.editor.layout import laid_out
 from opc.ir.functions import CALLABLE, FUNCTIONS
 from opc.spec.model import AttributeModel, SpecModel
 from tests.cli.conftest import BAD, Outcome, opc  # noqa: F401
+from tests.editor import answers
 from tests.editor.answers import QUESTIONS
 from tests.editor.client import Editor, editor
 
@@ -329,6 +330,29 @@ def test_formatting(ed: Editor) -> None:
     ed.close(uri)
 
 
+@pytest.mark.parametrize("name", ["softmax", "conv2d", "gelu"])
+def test_lines_that_end_as_on_windows(ed: Editor, name: str) -> None:
+    """Every answer is the one of the same text with plain ends, and an edit leaves no other ends than the text has."""
+    text = (SPECS / f"{name}.yaml").read_text()
+    messy = text.replace("version: 1", "version:   1")
+    plain, windows = ed.open(SPECS / "typed.yaml", text), ed.open(SPECS / "windows.yaml", text.replace("\n", "\r\n"))
+    asked = [ed.ask("semantic_tokens_full", uri).data for uri in (plain, windows)]
+    assert asked[0] == asked[1]
+    assert ed.diagnostics(windows) == []
+    for what in ("definition", "hover", "prepare_rename"):
+        one, other = (ed.ask(what, uri, "|x: ") for uri in (plain, windows))
+        assert one is not None
+        assert one == other or (one.range, what) == (other.range, "definition"), what
+    options = lsp.FormattingOptions(2, True)
+    assert not ed.ask("formatting", windows, options=options)
+    ed.type(windows, messy.replace("\n", "\r\n"))
+    assert ed.edited(windows, ed.ask("formatting", windows, options=options)) == text.replace("\n", "\r\n")
+    edits = ed.ask("rename", windows, "|x: ", new_name="renamed").changes[windows]
+    assert ed.edited(windows, edits).count("\n") == ed.edited(windows, edits).count("\r\n") == text.count("\n")
+    ed.close(plain)
+    ed.close(windows)
+
+
 @pytest.mark.parametrize("broken", ["attributes: {a: {", "  : :", "inputs: {x: 'T[", "\t", "- a", "kernel: |\n  y[i = x("])
 def test_half_typed_yaml_is_answered(ed: Editor, broken: str) -> None:
     good = BAD + "kernel: |\n  y = exp(x)\n"
@@ -352,6 +376,13 @@ def test_the_extra_that_brings_the_protocol(
     assert done.code == 1
     assert "opc lsp needs the package pygls: run `" in done.err
     assert "opc-compiler[lsp]" in done.err
+
+
+@pytest.mark.parametrize("name", ["onnx/blackman_window", "softmax"])
+def test_the_figures_can_be_measured_on_every_kind_of_spec(name: str) -> None:
+    with editor() as timed:
+        answers.ask(timed, SPECS / f"{name}.yaml")
+        assert {what for what, _, _ in timed.times} >= QUESTIONS.keys()
 
 
 def test_the_page_has_the_figures_of_every_question() -> None:
