@@ -9,7 +9,7 @@ from ruamel.yaml.error import YAMLError
 from opc.diagnostics import Diagnostic, Source, SpecError
 from opc.editor.body_layout import same_body
 from opc.editor.flow import unfolded
-from opc.editor.lines import Lines, in_order, tidied, tree, unmarked
+from opc.editor.lines import Lines, in_order, outdented, tidied, tree, unmarked
 from opc.editor.yaml_layout import BODIES, written
 from opc.spec.text import span_at
 from opc.spec.yaml_tree import MappingNode, Node, Scalar, SequenceNode, scalar_value
@@ -52,7 +52,7 @@ def _laid_out(text: str, name: str) -> str:
 
 
 def _once(text: str) -> str:
-    source = unfolded(unmarked(text))
+    source = unfolded(outdented(unmarked(text)))
     return in_order(tidied(written(source), source))
 
 

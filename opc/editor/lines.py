@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from opc.diagnostics import Diagnostic, Diagnostics, Source, SpecError
@@ -132,6 +133,21 @@ def unmarked(text: str) -> str:
         if i not in lines.inside and bare.strip() == mark:
             rows[i] = f"#{comment}" if comment else ""
     return "\n".join(rows)
+
+
+def outdented(text: str) -> str:
+    """Return a text in which comments right behind a block of text stand as far left as what follows, where they are kept."""
+    lines = Lines.of(text)
+    rows, end = [*lines.text], len(lines.text)
+    for start in (i for i in range(end) if _HEADER.search(lines.masked[i].partition("#")[0])):
+        first = next((i for i in range(start + 1, end) if lines.masked[i].strip(" .")), end)
+        behind = next((i for i in range(first, end) if not lines.is_free(i)), end)
+        margin = " " * (lines.margin(behind) if behind < end else 0)
+        rows[first:behind] = (f"{margin}{row.lstrip()}" if row.strip() else row for row in rows[first:behind])
+    return "\n".join(rows)
+
+
+_HEADER = re.compile(r"[|>][-+\d]*\s*$")
 
 
 def in_order(text: str) -> str:

@@ -203,6 +203,19 @@ def test_the_specs_are_laid_out(path: Path) -> None:
     assert laid_out(path.read_text()) == path.read_text()
 
 
+@pytest.mark.parametrize("margin", range(4))
+@pytest.mark.parametrize("block", ["|", "|-", ">", "|  # head"])
+@pytest.mark.parametrize("between", ["", "\n"])
+def test_comments_behind_a_block_of_text(margin: int, block: str, between: str) -> None:
+    comments = f"{between}{' ' * margin}# one\n{between}{' ' * margin}# two\n"
+    for indent, head in (("", "doc: {}\n"), ("  ", "gradient:\n  body: {}\n")):
+        text = f"{head.format(block)}{indent}    y = x\n{comments}reference: x\n"
+        made = laid_out(text)
+        assert made == laid_out(text.replace(comments, f"{between}# one\n{between}# two\n"))
+        assert words(made) == words(text)
+        assert laid_out(text.replace("reference: x\n", "")) == made.replace("reference: x\n", "")
+
+
 DRESSED = {
     "Windows": (lambda text: text.replace("\n", "\r\n"), lambda text: text.replace("\n", "\r\n")),
     "old ends": (lambda text: text.replace("\n", "\r"), lambda text: text),
