@@ -77,6 +77,10 @@ def contents(
     backends = choose(wanted, families)
     project = checked(project, taken(backends))
     names = [b.name for b in backends]
+    # What a name alone tells is told before anything is built.
+    planned = [Carried(f, out / f.name, {b.name: part for b in backends if (part := b.wheel(f)) is not None}) for f in families]
+    shared = {name: library for name, (library, _) in joint.texts(project.module, planned, backends).items()}
+    module.refuse_clashes(planned, backends, shared)
     if compiled:
         results = builder.build_specs(specs, out, names, strict=wanted is not None, progress=progress, say=say, jobs=jobs)
     else:
