@@ -5,20 +5,26 @@ How long the answers took is printed at the end; docs/editor.md has the figures 
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import statistics
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from lsprotocol import types as lsp
 from pygls.exceptions import JsonRpcException
 
+from opc.editor import server
+from opc.editor.checks import Checked
 from opc.editor.colours import LEGEND
 from opc.editor.layout import laid_out
+from opc.editor.server import OpcServer
 from opc.ir.functions import CALLABLE, FUNCTIONS
 from opc.spec.model import AttributeModel, SpecModel
 from tests.cli.conftest import BAD, Outcome, opc  # noqa: F401
@@ -376,6 +382,36 @@ def test_the_extra_that_brings_the_protocol(
     assert done.code == 1
     assert "opc lsp needs the package pygls: run `" in done.err
     assert "opc-compiler[lsp]" in done.err
+
+
+def test_texts_that_nobody_waits_for_are_not_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who types, or undoes, faster than a text is checked waits for the newest one alone."""
+    checked: list[str] = []
+
+    def slow(read: Callable[[], object], derive: bool = True) -> Checked:
+        checked.append("")
+        time.sleep(0.05)
+        return Checked(())
+
+    texts = iter(range(50))
+    monkeypatch.setattr(server, "check", slow)
+    monkeypatch.setattr(OpcServer, "document", lambda self, uri: SimpleNamespace(source=f"op: a{next(texts)}", version=1))
+    monkeypatch.setattr(OpcServer, "publish", lambda self, uri, found: None)
+
+    async def typed() -> None:
+        made = OpcServer()
+        for _ in range(50):
+            made.changed("file:///a.yaml")
+            await asyncio.sleep(0)
+        assert made.open["file:///a.yaml"].text == "op: a49"
+        assert (await made.latest("file:///a.yaml")).checked is not None
+        checking = made.open["file:///a.yaml"].checking
+        assert checking is not None
+        assert await checking == Checked(())
+
+    asyncio.run(typed())
+    # What had begun, one in each thread, and the newest.
+    assert len(checked) <= 3
 
 
 @pytest.mark.parametrize("name", ["onnx/blackman_window", "softmax"])
