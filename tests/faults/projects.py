@@ -13,18 +13,22 @@ from functools import cache, partial
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 
+import markdown
 import yaml
 
 from opc.backends import registry
 from opc.build.wheels import archive, make, sdist
 from opc.build.wheels import settings as wheel_settings
 from opc.compiler import Stage, compile_spec
-from opc.diagnostics import SpecError
+from opc.diagnostics import Diagnostics, SpecError
+from opc.editor import checks
+from opc.editor.hover import hover
+from opc.editor.occurrences import Kind, outline
 from opc.site.gallery import Shown, gallery
 from opc.site.project import project_files
 from opc.spec.loader import loads
 from tests.faults import hostile
-from tests.faults.skeletons import skeleton
+from tests.faults.skeletons import html, skeleton
 from tests.faults.words import CANARY, FILES, WORDS
 
 Outcome = tuple[str, list[str]]
@@ -179,6 +183,28 @@ def archived(name: str) -> Outcome:
     return "held", wrong
 
 
+def _hovers(word: str) -> list[list[str]]:
+    """Return the tags of what an editor shows of each name in the body, which it takes for Markdown."""
+    text = yaml.safe_dump(hostile.wordy(word), sort_keys=False)
+    checked = checks.check(partial(loads, text, "plain.yaml", whole=False), Diagnostics())
+    if checked.op is None:
+        raise SpecError(checked.diagnostics)
+    names = outline(text)
+    shown = {o.name: hover(text, o.start, names, checked) for o in names.occurrences if o.kind in (Kind.INPUT, Kind.ATTRIBUTE)}
+    shown |= {key: hover(text, text.index(f"{key}:") + past, names, checked) for key, past in (("op", 4), ("kernel", 0))}
+    about = [found[0] for name, found in sorted(shown.items()) if found is not None]
+    return [html(markdown.markdown(one, extensions=["pymdownx.superfences"])) for one in about]
+
+
+def hovered(word: str) -> Outcome:
+    """Ask what an editor shows of an op with a word in its texts: it has the tags that plain words get."""
+    try:
+        found = _hovers(word)
+    except SpecError:
+        return "refused", []
+    return "the same tags", [] if found == _hovers(WORDS["plain"]) else ["words became tags where an editor shows them"]
+
+
 def runs(word: str) -> Outcome:
     """Build, load and call an op with a word in every text."""
     import numpy as np
@@ -206,6 +232,7 @@ PROJECTS: Table = {name: ("projects", partial(project, table)) for name, table i
 SHOWN: Table = {
     **{f"site: {name}": ("sites", partial(site, word)) for name, word in WORDS.items()},
     **{f"sdist: {name}": ("distributions", partial(distribution, word)) for name, word in WORDS.items()},
+    **{f"hover: {name}": ("hovers", partial(hovered, word)) for name, word in WORDS.items()},
     **{f"wheel: {name!r}": ("archives", partial(archived, name)) for name in FILES},
     "call: everything": ("calls", partial(runs, EVERYTHING)),
 }

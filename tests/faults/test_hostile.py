@@ -9,7 +9,7 @@ import pytest
 from tests.faults import hostile, projects
 from tests.faults.folders import FOLDERS
 from tests.faults.skeletons import skeleton
-from tests.faults.words import CANARY, FILES, NAMES
+from tests.faults.words import CANARY, FILES, NAMES, WORDS
 
 HARM = {
     "a.py": ('"""Words."""\nx = "words"\n', f'"""Words."""\nimport {CANARY}\nx = "words"\n'),
@@ -94,6 +94,11 @@ def test_words_stay_words_on_a_site_and_in_a_distribution(make: object) -> None:
 @pytest.mark.parametrize("name", FILES)
 def test_archives_hold_specs_under_plain_names(name: str) -> None:
     assert projects.archived(name)[1] == []
+
+
+@pytest.mark.parametrize("name", WORDS)
+def test_words_stay_words_where_an_editor_shows_them(name: str) -> None:
+    assert projects.hovered(WORDS[name])[1] == []
 
 
 @pytest.mark.rotating
