@@ -68,8 +68,19 @@ class Span:
         return f"Span({self.line}:{self.column}-{self.end_line}:{self.end_column})"
 
 
-# What a terminal takes for a command, and what it can't be sent.
-_SIGNS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+# What a terminal takes for a command, what turns the text behind it, and what can't be sent.
+_SIGNS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def printable(text: str) -> str:
+    """Return lines of text with a mark in the place of each character that a terminal would obey and not show."""
+    return _SIGNS.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
+def in_line(text: str) -> str:
+    """Return text, such as the name of a file, as it is shown within a line."""
+    return printable(text).replace("\n", "\N{REPLACEMENT CHARACTER}")
+
 
 NO_SPAN = Span(None, 0, 0, 0, 0)
 """The span of a node that no source text gave, such as one a transformation made."""
@@ -90,20 +101,20 @@ class Diagnostic:
         span = self.span
         lines: list[str] = []
         if span.source is None:
-            lines.append(f"{self.severity.value}: {self.message}")
+            lines.append(f"{self.severity.value}: {printable(self.message)}")
         else:
-            place = _SIGNS.sub("\N{REPLACEMENT CHARACTER}", f"{span.source.name}:{span.line}:{span.column}")
-            lines.append(f"{place}: {self.severity.value}: {self.message}")
+            place = f"{in_line(span.source.name)}:{span.line}:{span.column}"
+            lines.append(f"{place}: {self.severity.value}: {printable(self.message)}")
             text = span.source.line(span.line)
             if text:
-                text = _SIGNS.sub("\N{REPLACEMENT CHARACTER}", text)
+                text = printable(text)
                 width = span.end_column - span.column if span.end_line == span.line else len(text) - span.column + 1
                 # A tab counts as one column; keeping it in the margin puts the caret under the right character.
                 margin = "".join("\t" if c == "\t" else " " for c in text[: span.column - 1])
                 lines.append(f"  {text}")
                 lines.append(f"  {margin}{'^' * max(1, width)}")
         if self.hint:
-            lines.append(f"  hint: {self.hint}")
+            lines.append(f"  hint: {printable(self.hint)}")
         for note in self.notes:
             lines.extend("  " + line if note.span.source is None else line for line in note.render().split("\n"))
         return "\n".join(lines)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from opc.cli.console import FAILED, OK, find_specs, note, progress_line, say, say_json, show_diagnostics, shown
+from opc.cli.console import FAILED, OK, find_specs, near, note, progress_line, say, say_json, show_diagnostics, shown
 from opc.cli.generate import tell_broken, tell_skipped
 from opc.cli.options import GENERATED, Backends, Json, Out, Specs
 
@@ -82,7 +82,7 @@ def _as_data(result: Built) -> dict[str, object]:
 
     return {
         "op": result.name,
-        "package": None if result.package is None else shown(result.package),
+        "package": None if result.package is None else near(result.package),
         "ok": result.ok,
         "fresh": result.fresh,
         "glibc": None if result.package is None else glibc.needed(libraries(result.package)),

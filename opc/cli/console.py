@@ -6,6 +6,7 @@ Nothing here imports rich: most runs print a few lines, and importing it costs m
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -20,6 +21,7 @@ OK, FAILED, WRONG_USE, INTERRUPTED = 0, 1, 2, 130
 
 _COLOURS = {"error": "\033[1;31m", "warning": "\033[1;33m", "note": "\033[1;36m", "hint": "\033[1;32m", "place": "\033[1m"}
 _RESET = "\033[0m"
+_PAINTED = re.compile(f"({'|'.join(map(re.escape, (*_COLOURS.values(), _RESET)))})")
 
 
 class WrongUse(Exception):
@@ -41,8 +43,8 @@ def paint(text: str, colour: str, stream: TextIO) -> str:
 
 
 def say(text: str = "") -> None:
-    """Print a line on stdout."""
-    print(text)
+    """Print lines on stdout. What a terminal would obey is shown as a mark, but for colours of `paint`."""
+    print(_safe(text, sys.stdout))
 
 
 def say_json(data: Any) -> None:
@@ -53,8 +55,17 @@ def say_json(data: Any) -> None:
 
 
 def note(text: str) -> None:
-    """Print a line for people on stderr."""
-    print(text, file=sys.stderr)
+    """Print lines for people on stderr. What a terminal would obey is shown as a mark, but for colours of `paint`."""
+    print(_safe(text, sys.stderr), file=sys.stderr)
+
+
+def _safe(text: str, stream: TextIO) -> str:
+    from opc.diagnostics import printable
+
+    if text.isascii() and text.isprintable():
+        return text
+    parts = _PAINTED.split(text) if is_coloured(stream) else [text]
+    return "".join(part if i % 2 else printable(part) for i, part in enumerate(parts))
 
 
 def show_diagnostics(diagnostics: Iterable[Diagnostic]) -> None:
@@ -134,7 +145,14 @@ def _has_working_folder() -> bool:
 
 
 def shown(path: Path | str) -> str:
-    """Return a path as people see it: relative to the working directory where it lies below."""
+    """Return a path as people see it, in a line: as `near` does, with a mark for what a terminal would obey."""
+    from opc.diagnostics import in_line
+
+    return in_line(near(path))
+
+
+def near(path: Path | str) -> str:
+    """Return a path relative to the working directory where it lies below."""
     text = os.fspath(path)
     if not _has_working_folder():
         return text

@@ -31,7 +31,7 @@ LEGEND = SemanticTokensLegend(token_types=[t.value for t in _ORDER], token_modif
 """What the numbers of `tokens` stand for."""
 
 _WORDLESS = re.compile(
-    rf"""(?P<comment>\#[^\n]*)|(?P<string>{STRING})|(?P<name>[A-Za-z_]\w*)"""
+    rf"""(?P<comment>\#[^\r\n]*)|(?P<string>{STRING})|(?P<name>[A-Za-z_]\w*)"""
     r"""|(?P<number>\d[\w.]*(?:(?<=[eE])[-+]\d+)?|\.\d+)|(?P<operator>\*\*|//|<<|>>|[&|^~]|[-+*/%<>=!]=?)"""
 )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from opc.analysis.elaborate.typing import elaborate
@@ -116,7 +117,21 @@ def _about(found: Occurrence, text: str, names: Outline, op: Op | None) -> str |
 
 
 def _code(text: str, about: str, doc: str = "") -> str:
-    return f"```\n{text}\n```\n{about}" + (f"\n\n{doc}" if doc else "")
+    return f"```\n{text}\n```\n{_plain(about)}" + (f"\n\n{_plain(doc)}" if doc else "")
+
+
+_LAYOUT = re.compile(
+    r"""^(?:[-+=>#:]|\d+[.)])"""  # what makes a list, a heading, a quotation
+    r"""|[\\`\[~]|\*(?!\s)|(?<!\s)\*|_(?![^\W_])|(?<![^\W_])_|<(?=[\w/!?])|&(?=\#?\w+;)"""
+)
+
+
+def _plain(text: str) -> str:
+    """Return a text on one line in which no sign is taken for layout; those that are none stay as they are."""
+    return _LAYOUT.sub(lambda m: _ENTITIES.get(m[0]) or f"{m[0][:-1]}\\{m[0][-1]}", " ".join(text.split()))
+
+
+_ENTITIES = {"<": "&lt;", "&": "&amp;"}
 
 
 def _operand(found: Occurrence, op: Op | None) -> str:

@@ -9,7 +9,7 @@ from ruamel.yaml.error import YAMLError
 from opc.diagnostics import Diagnostic, Source, SpecError
 from opc.editor.body_layout import same_body
 from opc.editor.flow import unfolded
-from opc.editor.lines import Lines, in_order, tidied, tree
+from opc.editor.lines import Lines, in_order, outdented, tidied, tree, unmarked
 from opc.editor.yaml_layout import BODIES, written
 from opc.spec.text import span_at
 from opc.spec.yaml_tree import MappingNode, Node, Scalar, SequenceNode, scalar_value
@@ -18,11 +18,18 @@ from opc.spec.yaml_tree import MappingNode, Node, Scalar, SequenceNode, scalar_v
 def laid_out(text: str, name: str = "<text>") -> str:
     """Return a spec's text laid out; its meaning and comments are the same. `name` is what diagnostics call the text.
 
-    What was made is read by opc's own reader, and refused where it says anything else than the text.
+    What was made is read by opc's own reader, and refused where it says anything else than the text. Lines end as the first one
+    does, with "\\r\\n" or "\\n"; a byte order mark goes.
 
     Raises:
         SpecError: when the text is no YAML of a spec, or can't be laid out without a change of its meaning or comments.
     """
+    first = text.partition("\n")[0]
+    made = _laid_out(text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n"), name)
+    return made.replace("\n", "\r\n") if first.endswith("\r") and "\n" in text else made
+
+
+def _laid_out(text: str, name: str) -> str:
     before = tree(text, name)
     try:
         made = _once(text)
@@ -45,7 +52,7 @@ def laid_out(text: str, name: str = "<text>") -> str:
 
 
 def _once(text: str) -> str:
-    source = unfolded(text)
+    source = unfolded(outdented(unmarked(text)))
     return in_order(tidied(written(source), source))
 
 

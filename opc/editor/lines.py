@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from opc.diagnostics import Diagnostic, Diagnostics, Source, SpecError
@@ -117,6 +118,36 @@ def tidied(text: str, source: str) -> str:
     while kept and not kept[-1] and len(lines.text) - 1 not in lines.inside:
         kept.pop()
     return "\n".join(kept) + "\n"
+
+
+def unmarked(text: str) -> str:
+    """Return a text without the marks --- and ... of where it begins and ends, which say nothing; comments beside them stay.
+
+    That of a text with directives, such as %YAML, says where these end.
+    """
+    lines = Lines.of(text)
+    held = [i for i in range(len(lines.text)) if not lines.is_free(i)]
+    rows = [*lines.text]
+    for i, mark in ((held[0], "---"), (held[-1], "...")):
+        bare, _, comment = lines.masked[i].partition("#")
+        if i not in lines.inside and bare.strip() == mark:
+            rows[i] = f"#{comment}" if comment else ""
+    return "\n".join(rows)
+
+
+def outdented(text: str) -> str:
+    """Return a text in which comments right behind a block of text stand as far left as what follows, where they are kept."""
+    lines = Lines.of(text)
+    rows, end = [*lines.text], len(lines.text)
+    for start in (i for i in range(end) if _HEADER.search(lines.masked[i].partition("#")[0])):
+        first = next((i for i in range(start + 1, end) if lines.masked[i].strip(" .")), end)
+        behind = next((i for i in range(first, end) if not lines.is_free(i)), end)
+        margin = " " * (lines.margin(behind) if behind < end else 0)
+        rows[first:behind] = (f"{margin}{row.lstrip()}" if row.strip() else row for row in rows[first:behind])
+    return "\n".join(rows)
+
+
+_HEADER = re.compile(r"[|>][-+\d]*\s*$")
 
 
 def in_order(text: str) -> str:

@@ -118,6 +118,8 @@ class OpcServer(LanguageServer):
             spec.text, spec.names = text, outline(text)
         if spec.deriving is not None:
             spec.deriving.cancel()
+        if spec.checking is not None:  # of an earlier text, which need not begin any more
+            spec.checking.cancel()
         read = partial(loads, text, _name(uri), whole=False)
         loop = asyncio.get_running_loop()
         spec.checking = loop.run_in_executor(self.worker, partial(check, read, derive=False))

@@ -40,6 +40,7 @@ def project_files(title: str, pages: Mapping[str, str], docs: str = "") -> dict[
         files(package).joinpath("templates", name) for package, name in (("opc.testing", "colours.css"), ("opc.site", "opc.css"))
     )
     written[f"{PAGES}/opc.css"] = "\n".join(style.read_text(encoding="utf-8") for style in styles)
+    written[f"{PAGES}/opc.js"] = files("opc.site").joinpath("templates", "opc.js").read_text(encoding="utf-8")
     written[CONFIGURATION] = _configuration(title, _navigation(pages, docs))
     return written
 
@@ -87,6 +88,7 @@ def _configuration(title: str, navigation: Sequence[Entry]) -> str:
         },
         "plugins": ["search"],
         "extra_css": ["opc.css"],
+        "extra_javascript": ["opc.js"],
         "markdown_extensions": [
             "tables", "admonition", "pymdownx.superfences", "pymdownx.details", {"pymdownx.highlight": {"use_pygments": True}},
         ],

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import BAD, spec, write
+from tests.faults.mutants import COMMANDS
 
 SPECS = Path(__file__).resolve().parents[2] / "specs"
 
@@ -22,6 +23,27 @@ def test_output_that_nobody_reads(tmp_path: Path) -> None:
     done = subprocess.run(command, shell=True, capture_output=True, text=True, cwd=tmp_path, check=False)
     assert done.stdout == "{\n"
     assert done.stderr == ""
+
+
+@pytest.mark.parametrize("name", ["a\x1b[31mb", "a\r\x08b", "a\x9bb", "a\u202eb", "a\nb:1:1: error: c", "a\udcffb"])
+def test_names_are_no_commands_of_a_terminal(tmp_path: Path, name: str) -> None:
+    """The name of a file stands in one line of what is printed, without what moves the cursor or turns the text."""
+    write(tmp_path / f"{name}.yaml", (SPECS / "leaky_relu.yaml").read_text())
+    write(tmp_path / "some" / f"{name}.yaml", BAD + "kernel: |\n  y = z\n")
+    for command in (
+        ("check", f"{name}.yaml"),
+        ("check", f"some/{name}.yaml"),
+        ("check", f"none/{name}.yaml"),
+        ("fmt", f"{name}.yaml"),
+        ("fmt", "--diff", f"some/{name}.yaml"),
+        ("build", f"{name}.yaml", "-o", name, "-b", "numpy"),
+        ("init", name),
+    ):
+        done = subprocess.run((sys.executable, "-m", "opc", *command), capture_output=True, cwd=tmp_path, check=False)
+        said = (done.stdout + done.stderr).decode()
+        assert said, command
+        assert not COMMANDS.search(said), (command, said)
+        assert not [line for line in said.splitlines() if line.startswith("b")], (command, said)
 
 
 def test_diagnostics_are_coloured_on_a_terminal_only(tmp_path: Path) -> None:

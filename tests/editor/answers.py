@@ -42,7 +42,7 @@ def ask(ed: Editor, path: Path) -> None:
         ed.ask("definition", uri, o.start)
         ed.ask("references", uri, o.start, context=lsp.ReferenceContext(include_declaration=True))
     ed.ask("semantic_tokens_full", uri)
-    first = next(o for o in places if o.kind is Kind.INPUT)
+    first = next(o for o in places if o.kind in (Kind.INPUT, Kind.OUTPUT))  # some ops have no input
     ed.ask("rename", uri, first.start, new_name="renamed_input")
     ed.ask("formatting", uri, options=lsp.FormattingOptions(2, True))
     called = next((o for o in places if o.kind in (Kind.FUNCTION, Kind.REDUCTION)), None)

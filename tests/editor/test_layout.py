@@ -117,7 +117,7 @@ types:
 def test_a_mess_becomes_neat() -> None:
     mess, neat = (text.replace("LONG", "a long text about what the attribute is good for") for text in (MESS, NEAT))
     assert laid_out(mess) == neat
-    assert laid_out(mess.replace("\n", "\r\n")) == neat
+    assert laid_out(mess.replace("\n", "\r\n")) == neat.replace("\n", "\r\n")
 
 
 @pytest.mark.parametrize(
@@ -201,6 +201,47 @@ def test_bodies_that_differ_are_told_apart() -> None:
 @pytest.mark.parametrize("path", SPECS, ids=lambda p: p.stem)
 def test_the_specs_are_laid_out(path: Path) -> None:
     assert laid_out(path.read_text()) == path.read_text()
+
+
+@pytest.mark.parametrize("margin", range(4))
+@pytest.mark.parametrize("block", ["|", "|-", ">", "|  # head"])
+@pytest.mark.parametrize("between", ["", "\n"])
+def test_comments_behind_a_block_of_text(margin: int, block: str, between: str) -> None:
+    comments = f"{between}{' ' * margin}# one\n{between}{' ' * margin}# two\n"
+    for indent, head in (("", "doc: {}\n"), ("  ", "gradient:\n  body: {}\n")):
+        text = f"{head.format(block)}{indent}    y = x\n{comments}reference: x\n"
+        made = laid_out(text)
+        assert made == laid_out(text.replace(comments, f"{between}# one\n{between}# two\n"))
+        assert words(made) == words(text)
+        assert laid_out(text.replace("reference: x\n", "")) == made.replace("reference: x\n", "")
+
+
+DRESSED = {
+    "Windows": (lambda text: text.replace("\n", "\r\n"), lambda text: text.replace("\n", "\r\n")),
+    "old ends": (lambda text: text.replace("\n", "\r"), lambda text: text),
+    "byte order mark": (lambda text: f"\ufeff{text}", lambda text: text),
+    "begin": (lambda text: f"---\n{text}", lambda text: text),
+    "comment and begin": (lambda text: f"# above\n---\n{text}", lambda text: f"# above\n\n{text}"),
+    "begin with a comment": (
+        lambda text: f"# above\n--- # here\n# below\n{text}",
+        lambda text: f"# above\n# here\n# below\n{text}",
+    ),
+    "end": (lambda text: f"{text}...\n", lambda text: text),
+    "end with comments": (lambda text: f"{text}... # here\n# below\n", lambda text: f"{text}# here\n# below\n"),
+    "mark, begin, Windows": (
+        lambda text: f"\ufeff# a\n---\n{text}".replace("\n", "\r\n"),
+        lambda text: f"# a\n\n{text}".replace("\n", "\r\n"),
+    ),
+}
+"""What editors and other formatters put around a spec, and what is left of it."""
+
+
+@pytest.mark.parametrize("kind", DRESSED)
+def test_what_is_around_a_spec(kind: str) -> None:
+    dress, left = DRESSED[kind]
+    for path in SPECS[::12]:
+        text = path.read_text().partition("\n")[2] if "comment" in kind or "," in kind else path.read_text()
+        assert laid_out(dress(text)) == left(text), path
 
 
 @pytest.mark.parametrize("text", IN_DOCS, ids=lambda t: t.split("\n")[0][4:])

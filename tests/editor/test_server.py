@@ -5,23 +5,30 @@ How long the answers took is printed at the end; docs/editor.md has the figures 
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import statistics
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from lsprotocol import types as lsp
 from pygls.exceptions import JsonRpcException
 
+from opc.editor import server
+from opc.editor.checks import Checked
 from opc.editor.colours import LEGEND
 from opc.editor.layout import laid_out
+from opc.editor.server import OpcServer
 from opc.ir.functions import CALLABLE, FUNCTIONS
 from opc.spec.model import AttributeModel, SpecModel
 from tests.cli.conftest import BAD, Outcome, opc  # noqa: F401
+from tests.editor import answers
 from tests.editor.answers import QUESTIONS
 from tests.editor.client import Editor, editor
 
@@ -329,6 +336,29 @@ def test_formatting(ed: Editor) -> None:
     ed.close(uri)
 
 
+@pytest.mark.parametrize("name", ["softmax", "conv2d", "gelu"])
+def test_lines_that_end_as_on_windows(ed: Editor, name: str) -> None:
+    """Every answer is the one of the same text with plain ends, and an edit leaves no other ends than the text has."""
+    text = (SPECS / f"{name}.yaml").read_text()
+    messy = text.replace("version: 1", "version:   1")
+    plain, windows = ed.open(SPECS / "typed.yaml", text), ed.open(SPECS / "windows.yaml", text.replace("\n", "\r\n"))
+    asked = [ed.ask("semantic_tokens_full", uri).data for uri in (plain, windows)]
+    assert asked[0] == asked[1]
+    assert ed.diagnostics(windows) == []
+    for what in ("definition", "hover", "prepare_rename"):
+        one, other = (ed.ask(what, uri, "|x: ") for uri in (plain, windows))
+        assert one is not None
+        assert one == other or (one.range, what) == (other.range, "definition"), what
+    options = lsp.FormattingOptions(2, True)
+    assert not ed.ask("formatting", windows, options=options)
+    ed.type(windows, messy.replace("\n", "\r\n"))
+    assert ed.edited(windows, ed.ask("formatting", windows, options=options)) == text.replace("\n", "\r\n")
+    edits = ed.ask("rename", windows, "|x: ", new_name="renamed").changes[windows]
+    assert ed.edited(windows, edits).count("\n") == ed.edited(windows, edits).count("\r\n") == text.count("\n")
+    ed.close(plain)
+    ed.close(windows)
+
+
 @pytest.mark.parametrize("broken", ["attributes: {a: {", "  : :", "inputs: {x: 'T[", "\t", "- a", "kernel: |\n  y[i = x("])
 def test_half_typed_yaml_is_answered(ed: Editor, broken: str) -> None:
     good = BAD + "kernel: |\n  y = exp(x)\n"
@@ -352,6 +382,43 @@ def test_the_extra_that_brings_the_protocol(
     assert done.code == 1
     assert "opc lsp needs the package pygls: run `" in done.err
     assert "opc-compiler[lsp]" in done.err
+
+
+def test_texts_that_nobody_waits_for_are_not_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who types, or undoes, faster than a text is checked waits for the newest one alone."""
+    checked: list[str] = []
+
+    def slow(read: Callable[[], object], derive: bool = True) -> Checked:
+        checked.append("")
+        time.sleep(0.05)
+        return Checked(())
+
+    texts = iter(range(50))
+    monkeypatch.setattr(server, "check", slow)
+    monkeypatch.setattr(OpcServer, "document", lambda self, uri: SimpleNamespace(source=f"op: a{next(texts)}", version=1))
+    monkeypatch.setattr(OpcServer, "publish", lambda self, uri, found: None)
+
+    async def typed() -> None:
+        made = OpcServer()
+        for _ in range(50):
+            made.changed("file:///a.yaml")
+            await asyncio.sleep(0)
+        assert made.open["file:///a.yaml"].text == "op: a49"
+        assert (await made.latest("file:///a.yaml")).checked is not None
+        checking = made.open["file:///a.yaml"].checking
+        assert checking is not None
+        assert await checking == Checked(())
+
+    asyncio.run(typed())
+    # What had begun, one in each thread, and the newest.
+    assert len(checked) <= 3
+
+
+@pytest.mark.parametrize("name", ["onnx/blackman_window", "softmax"])
+def test_the_figures_can_be_measured_on_every_kind_of_spec(name: str) -> None:
+    with editor() as timed:
+        answers.ask(timed, SPECS / f"{name}.yaml")
+        assert {what for what, _, _ in timed.times} >= QUESTIONS.keys()
 
 
 def test_the_page_has_the_figures_of_every_question() -> None:

@@ -8,6 +8,7 @@ address space and `RESIDENT` bytes in memory of a worker that has checked all of
 from __future__ import annotations
 
 import multiprocessing
+import re
 import resource
 import signal
 import tempfile
@@ -61,11 +62,17 @@ class Report:
     resident: int = 0
 
 
+COMMANDS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+"""What a terminal takes for a command, or for an order to turn what it shows; no message of opc's has it."""
+
+
 def misplaced(diagnostic: Diagnostic, text: str) -> str:
     """Return why a diagnostic does not stand in the text of its file, or nothing."""
     span, lines = diagnostic.span, text.split("\n")
     if not diagnostic.message or not diagnostic.render():
         return "says nothing"
+    if COMMANDS.search(diagnostic.render()):
+        return "moves a terminal's cursor, or turns its text"
     if span.source is None:
         return "stands in no file"
     inside = 1 <= span.line <= len(lines) and 1 <= span.column <= len(lines[span.line - 1]) + 1

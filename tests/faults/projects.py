@@ -2,27 +2,34 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import os
 import tarfile
+import zipfile
 from collections.abc import Callable, Mapping
 from functools import cache, partial
-from pathlib import Path
+from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 
+import markdown
 import yaml
 
 from opc.backends import registry
-from opc.build.wheels import make, sdist
+from opc.build.wheels import archive, make, sdist
 from opc.build.wheels import settings as wheel_settings
 from opc.compiler import Stage, compile_spec
-from opc.diagnostics import SpecError
+from opc.diagnostics import Diagnostics, SpecError
+from opc.editor import checks
+from opc.editor.hover import hover
+from opc.editor.occurrences import Kind, outline
 from opc.site.gallery import Shown, gallery
 from opc.site.project import project_files
 from opc.spec.loader import loads
 from tests.faults import hostile
-from tests.faults.skeletons import skeleton
-from tests.faults.words import CANARY, WORDS
+from tests.faults.skeletons import html, skeleton
+from tests.faults.words import CANARY, FILES, WORDS
 
 Outcome = tuple[str, list[str]]
 PLAIN = """op: named
@@ -151,6 +158,53 @@ def distribution(word: str) -> Outcome:
     return "the same code", wrong
 
 
+def archived(name: str) -> Outcome:
+    """Put a spec whose file is called so into a wheel: installers find every file below its folder, and in the RECORD."""
+    with hostile.fenced() as fence:
+        spec = fence.work / name
+        spec.write_text(PLAIN)
+        (fence.work / "pyproject.toml").write_text('[project]\nname = "p"\nversion = "1"\n', encoding="utf-8")
+        settings = wheel_settings.load(fence.work)
+        assert settings is not None
+        try:
+            held = make.contents(settings.project, [spec], fence.work / "out", ["numpy"], compiled=False)
+        except SpecError:
+            return "refused", fence.crossed()
+        wheel = fence.work / "p.whl"
+        archive.write_wheel(wheel, "p-1.dist-info", make.python_files(held, {}))
+        with zipfile.ZipFile(wheel) as opened:
+            names = opened.namelist()
+            record = opened.read("p-1.dist-info/RECORD").decode()
+        wrong = fence.crossed()
+    rows = [row[0] for row in csv.reader(io.StringIO(record, newline=""))]
+    wrong += [] if sorted(rows) == sorted(names) else [f"the RECORD has {sorted(set(rows) ^ set(names))}"]
+    wrong += [f"the file {n!r} has no plain name" for n in names if not n.isprintable() or ".." in PureWindowsPath(n).parts]
+    wrong += [f"the file {n!r} lies elsewhere" for n in names if PureWindowsPath(n).as_posix() != str(PurePosixPath(n))]
+    return "held", wrong
+
+
+def _hovers(word: str) -> list[list[str]]:
+    """Return the tags of what an editor shows of each name in the body, which it takes for Markdown."""
+    text = yaml.safe_dump(hostile.wordy(word), sort_keys=False)
+    checked = checks.check(partial(loads, text, "plain.yaml", whole=False), Diagnostics())
+    if checked.op is None:
+        raise SpecError(checked.diagnostics)
+    names = outline(text)
+    shown = {o.name: hover(text, o.start, names, checked) for o in names.occurrences if o.kind in (Kind.INPUT, Kind.ATTRIBUTE)}
+    shown |= {key: hover(text, text.index(f"{key}:") + past, names, checked) for key, past in (("op", 4), ("kernel", 0))}
+    about = [found[0] for name, found in sorted(shown.items()) if found is not None]
+    return [html(markdown.markdown(one, extensions=["pymdownx.superfences"])) for one in about]
+
+
+def hovered(word: str) -> Outcome:
+    """Ask what an editor shows of an op with a word in its texts: it has the tags that plain words get."""
+    try:
+        found = _hovers(word)
+    except SpecError:
+        return "refused", []
+    return "the same tags", [] if found == _hovers(WORDS["plain"]) else ["words became tags where an editor shows them"]
+
+
 def runs(word: str) -> Outcome:
     """Build, load and call an op with a word in every text."""
     import numpy as np
@@ -178,5 +232,7 @@ PROJECTS: Table = {name: ("projects", partial(project, table)) for name, table i
 SHOWN: Table = {
     **{f"site: {name}": ("sites", partial(site, word)) for name, word in WORDS.items()},
     **{f"sdist: {name}": ("distributions", partial(distribution, word)) for name, word in WORDS.items()},
+    **{f"hover: {name}": ("hovers", partial(hovered, word)) for name, word in WORDS.items()},
+    **{f"wheel: {name!r}": ("archives", partial(archived, name)) for name in FILES},
     "call: everything": ("calls", partial(runs, EVERYTHING)),
 }

@@ -124,7 +124,7 @@ def skeleton(path: str, text: str) -> object:
     match place.suffix:
         case ".py" | ".pyi":
             return python(text)
-        case ".c" | ".cpp" | ".h" | ".hpp" | ".cu":
+        case ".c" | ".cpp" | ".h" | ".hpp" | ".cu" | ".map":  # a linker's script has C's comments
             return cpp(text)
         case ".json":
             return _shape(json.loads(text))
@@ -141,7 +141,7 @@ def skeleton(path: str, text: str) -> object:
         case ".sh":
             tokens = shlex.split(text, comments=True, posix=False)
             return ['"' if token[:1] in ("'", '"') else token for token in tokens]
-        case ".txt" | ".map" | "" | ".css" | ".js" | ".typed":
+        case ".txt" | "" | ".css" | ".js" | ".typed":
             return lines(text)
         case _:
             raise ValueError(f"no skeleton for {path}")

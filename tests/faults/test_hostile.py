@@ -9,7 +9,7 @@ import pytest
 from tests.faults import hostile, projects
 from tests.faults.folders import FOLDERS
 from tests.faults.skeletons import skeleton
-from tests.faults.words import CANARY, FILES, NAMES
+from tests.faults.words import CANARY, FILES, NAMES, WORDS
 
 HARM = {
     "a.py": ('"""Words."""\nx = "words"\n', f'"""Words."""\nimport {CANARY}\nx = "words"\n'),
@@ -23,6 +23,7 @@ HARM = {
     "a.html": ("<p>words</p>", "<p>words<script>x</script></p>"),
     "a.md": ("# words", "# words\n\n<b>x</b>"),
     "CMakeLists.txt": ('set(x "words")', 'set(x "words")\nset(y z)'),
+    "exports.map": ("/* words */ {global: f;};", "/* words */ {global: g;};"),
     "Makefile": ("# words\nall: x", f"# words\n\ttouch {CANARY}\nall: x"),
     "a.sh": ("run 'words'", "run words"),
 }
@@ -47,6 +48,10 @@ def test_a_crossed_fence_is_seen() -> None:
 
 def test_words_stay_words_in_every_file_of_a_package() -> None:
     assert hostile.words(projects.EVERYTHING) == ("the same code", [])
+
+
+def test_the_name_of_a_file_stays_a_name_in_every_file_of_a_package() -> None:
+    assert hostile.file_name(FILES[2]) == ("the same code", [])
 
 
 @pytest.mark.rotating
@@ -84,6 +89,16 @@ def test_settings_run_nothing(name: str) -> None:
 def test_words_stay_words_on_a_site_and_in_a_distribution(make: object) -> None:
     assert callable(make)
     assert make(projects.EVERYTHING)[1] == []
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_archives_hold_specs_under_plain_names(name: str) -> None:
+    assert projects.archived(name)[1] == []
+
+
+@pytest.mark.parametrize("name", WORDS)
+def test_words_stay_words_where_an_editor_shows_them(name: str) -> None:
+    assert projects.hovered(WORDS[name])[1] == []
 
 
 @pytest.mark.rotating

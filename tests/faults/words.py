@@ -44,6 +44,7 @@ NAMES = (
     *("../up", "/tmp/absolute", "a/b", "a\\b", "..", ".", "", " ", "a b", "a\0b", "a\nb", "a;b", "a$b", "`id`", "a\tb", "-rf"),
     *("r\u0435lu", "\uff52elu", "relu\u200b", "re\u0301lu", "\u202eulr", "x\u2028y", "a\u00e9", "\u0661a", "a" * 65, "a" * 5000),
     *("con.py", "__init__", "__import__", "import", "lambda", "None", "int", "main", "std", "true", "this", "and_", "_x", "x_"),
+    *("\x1b[2Jx", "x\r\x08", "\x9b31mx", "x\u2066y"),
     *("x\n", "X", "{{x}}", "%s", "<b>", "a*/", '"', "'", "a,b", "a:b", "a-b", "a.b", "*", "&a", "!x", "d_x", "opc", "self"),
 )
 """What a spec might be tempted to call something."""
@@ -53,5 +54,6 @@ FILES = (
     *(f"sep\u2028{CANARY} = 1.yaml", f'"""\n{CANARY} = 1\n""".yaml', f"$(touch {CANARY}).yaml", f"`touch {CANARY}`.yaml"),
     *(f"a; touch {CANARY};.yaml", "-o.yaml", "{{ x }}.yaml", "%s%n.yaml", "<script>.yaml", "*.yaml", "\u202eevil.yaml"),
     *("\udcff\udcfe.yaml", "r\u0435lu.yaml", "a" * 240 + ".yaml", "#.yaml", "x:1:2.yaml", ".yaml", "${HOME}.yaml"),
+    *("a,b.yaml", 'a","b.yaml', "..\\..\\up.yaml", "a,,\n..-up,,\n.yaml", "\x1b[31m.yaml", "\x85.yaml"),
 )
 """What a spec's file might be called; a surrogate stands for a byte that is no UTF-8."""

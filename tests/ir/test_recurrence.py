@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from opc.analysis.elaborate.recurring import Recurring
 from opc.diagnostics import SpecError
 from opc.ir.expr import Expr, Read, rewrite
-from opc.ir.op import Op
+from opc.ir.op import Op, Operand
 from opc.ir.recurrence import NoRecurrence, circles, recurrences, recurrent, segments, stepping
 from opc.ir.verify import VerifyError, verify
+from opc.lang.tree import Statement
 from opc.pipeline import compile_text
 
 HEAD = "op: foo\ndomain: tests\nversion: 1\ndoc: A test.\ntypes: {T: [float32]}\n"
@@ -233,3 +236,19 @@ def test_a_place_that_is_cut_to_the_axis_alone_is_not_known_to_lie_behind() -> N
         text = f"{HEAD}inputs: {{x: 'T[N]', p: 'int64[N]'}}\noutputs: {{h: 'T[N]'}}\nout_of_range: clamp\nkernel: |\n  {body}\n"
         with pytest.raises(SpecError, match="not known to lie behind"):
             compile_text(text)
+
+
+def test_no_guess_of_the_types_is_tried_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An editor waits for the mistake: where no types mend it, all of them are guessed."""
+    text = (Path(__file__).parents[2] / "specs/onnx/lstm.yaml").read_text().replace("tanh(z[", "tanhh(z[")
+    tried: list[tuple[str, ...]] = []
+    types_of = Recurring._types_of
+
+    def counted(self: Recurring, circle: Sequence[Statement], given: Mapping[str, Operand]) -> object:
+        tried.append(tuple(str(o.type) for o in given.values()))
+        return types_of(self, circle, given)
+
+    monkeypatch.setattr(Recurring, "_types_of", counted)
+    with pytest.raises(SpecError, match="unknown function 'tanhh'"):
+        compile_text(text)
+    assert 20 < len(tried) == len(set(tried))

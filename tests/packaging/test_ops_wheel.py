@@ -308,7 +308,7 @@ def test_two_folders_give_the_same_bytes(wheel: Path, project: Path, opc: Opc, t
     shutil.copy(project / "specs/scaled.yaml", other)
     made = []
     for folder, out in ((project, "generated"), (other.parent, "built")):
-        named = ("--name", "one-op", "-b", "onnxruntime")
+        named = ("--name", "one-op", "-b", "onnxruntime", "-b", "torch", "-b", "jax", "-b", "tvm_ffi")
         code, _, err = opc(folder, "package", "specs/scaled.yaml", *named, "-o", out)
         assert code == 0, err
         made += (folder / "dist").glob("one_op*.whl")
@@ -399,3 +399,14 @@ def test_a_proof_is_of_these_specs(tmp_path: Path) -> None:
             read(place, {"a": "1"})
     place.write_text(proof({"a": "1", "b": "1"}))
     assert read(place, {"a": "1"}) == place.read_text()
+
+
+@pytest.mark.parametrize("name", ["onnxruntime_library", "jax_export_checks"])
+def test_an_op_called_like_a_function_of_the_module_is_told_before_anything_is_built(opc: Opc, tmp_path: Path, name: str) -> None:
+    text = (Path(__file__).parents[2] / "specs" / "relu.yaml").read_text()
+    (tmp_path / "a.yaml").write_text(text.replace("op: relu", f"op: {name}"))
+    (tmp_path / "b.yaml").write_text(text)
+    code, _, err = opc(tmp_path, "package", "a.yaml", "b.yaml", "--name", "my-ops", "-b", "onnxruntime", "-b", "jax")
+    assert code == 1
+    assert err == f"error: the op '{name}' is called like a function that a wheel has\n  hint: rename the op\n"
+    assert not (tmp_path / "generated").exists()

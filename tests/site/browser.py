@@ -27,10 +27,12 @@ SIZES = {"desk": {"width": 1280, "height": 900}, "phone": {"width": 390, "height
 # Pages of which pictures are kept: the first one, the gallery, and ops of different kinds.
 OPS = ("attention", "conv2d", "embedding", "gelu", "leaky_relu", "pixel_shuffle", "softmax")
 KEPT = ("", "gallery/", *(f"gallery/{op}/" for op in OPS), "benchmarks/", "api/opc/", "docs/language/", "report/")
-# The rules of WCAG 2.1, levels A and AA. Of these, contrast alone differs between the schemes of a page.
+# The rules of WCAG 2.1, levels A and AA. Of these, contrast alone differs between the schemes of a page, and what must be
+# scrolled between sizes.
 AXE = {
     "light": {"runOnly": {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]}, "resultTypes": ["violations"]},
     "dark": {"runOnly": {"type": "rule", "values": ["color-contrast"]}, "resultTypes": ["violations"]},
+    "phone": {"runOnly": {"type": "rule", "values": ["scrollable-region-focusable"]}, "resultTypes": ["violations"]},
 }
 # The index of the search is 1 MB, which each page would read anew: all but the search itself are given an empty one.
 NO_INDEX = '{"config": {"lang": ["en"], "separator": "[\\\\s]+", "pipeline": ["stopWordFilter"], "fields": {}}, "docs": []}'
@@ -87,9 +89,9 @@ class Looker:
             self.page.set_viewport_size(viewport)
             if size == "desk":
                 self.page.goto(self.base + address, wait_until="load")
-                for v in Axe().run(self.page, options=AXE[self.scheme]).response["violations"]:
-                    nodes = "; ".join(str(n["target"]) for n in v["nodes"][:3])
-                    self.said.append(f"axe {v['id']}: {v['help']} ({len(v['nodes'])}: {nodes})")
+            for v in Axe().run(self.page, options=AXE[self.scheme if size == "desk" else size]).response["violations"]:
+                nodes = "; ".join(str(n["target"]) for n in v["nodes"][:3])
+                self.said.append(f"{size}: axe {v['id']}: {v['help']} ({len(v['nodes'])}: {nodes})")
             wide = self.page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
             if wide > 0:
                 self.said.append(f"{size}: {wide} pixels wider than the window")

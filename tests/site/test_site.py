@@ -105,6 +105,12 @@ def test_no_page_asks_another_host_for_anything(html: Path, pages: dict[Path, Re
     assert [u for u in urls if u.startswith(("http", "//"))] == []
 
 
+def test_every_page_lets_the_keyboard_move_wide_tables(html: Path, pages: dict[Path, Read]) -> None:
+    """By a script of the site's own, which Chromium is asked about by `nox -s site`."""
+    assert [path for path, page in pages.items() if not any(r.endswith("opc.js") for r in page.resources)] == []
+    assert (html / "opc.js").is_file()
+
+
 def test_ids_are_unique_and_links_resolve(html: Path, pages: dict[Path, Read]) -> None:
     wrong, seen = [], 0
     for path, page in pages.items():

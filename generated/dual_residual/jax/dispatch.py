@@ -24,6 +24,7 @@ from jax.interpreters import batching, mlir, xla
 from . import sharding
 from .attributes import Attributes, Table
 
+MAX_RANK = 32
 WIDER = {"int32": "int64", "uint32": "uint64", "float32": "float64"}
 NARROWER = {wide: narrow for narrow, wide in WIDER.items()}
 LACKING = {"int4", "uint4", "int2", "uint2"}
@@ -216,6 +217,14 @@ class Operator:
         chosen = {name: named[name] for name in self.type_attributes}
         types = self.types(*given_types, **chosen)
         names = (*self.inputs, *self.outputs)
+        held = (None if x is None else x.ndim for x in inputs)
+        made = (None if shape is None else batch + len(shape) for shape in shapes)
+        for name, rank in zip(names, (*held, *made)):
+            if rank is not None and rank > MAX_RANK:
+                raise ValueError(
+                    f"{self.name}: {name} has {rank} axes,"
+                    f" but at most {MAX_RANK} are possible"
+                )
         for name, dtype in zip(names, (*given_types, *types)):
             if dtype in LACKING:
                 raise TypeError(

@@ -100,11 +100,19 @@ class Recurring:
             return known
         kinds = tuple(_candidates(self.typer.scope, circle))
         spans = {s.target.id: s.target.span for s in circle}
+        tried: dict[tuple[ElementType, ...], tuple[Mapping[str, ElementType], int]] = {}
+
+        def typed(guess: Guess) -> tuple[Mapping[str, ElementType], int]:
+            """Return the types that come of a guess at once: most guesses lead to one that was tried."""
+            key = tuple(guess[n] for n in shapes)
+            if key not in tried:
+                tried[key] = self._types_of(circle, operands(guess))
+            return tried[key]
 
         def followed(guess: Guess) -> tuple[int, Guess]:
             """Return what types come of a guess, and how many statements are mistaken with them."""
             for _ in range(_ROUNDS):
-                given, mistaken = self._types_of(circle, operands(guess))
+                given, mistaken = typed(guess)
                 # What can't be typed by this guess may be by the types of the others.
                 new = {n: given.get(n, guess[n]) for n in shapes}
                 if new == guess:

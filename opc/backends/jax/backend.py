@@ -118,4 +118,4 @@ def _flags(family: Family) -> tuple[str, ...]:
         raise SpecError([Diagnostic(reason, hint="opc env create jax")])
     # -isystem: the warnings of its header are not the user's. The version has the file compiled anew after an update.
     version = f'-DOPC_JAXLIB_VERSION="{environments.version("jax", "jaxlib")}"'
-    return ("-O2", "-std=c++17", "-fvisibility=hidden", version, "-isystem", str(folder / "include"))
+    return ("-O2", "-std=c++17", "-fvisibility=hidden", "-fno-sized-deallocation", version, "-isystem", str(folder / "include"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import csv
 import hashlib
 import io
 import os
@@ -34,8 +35,10 @@ def moment() -> int:
 
 def write_wheel(place: Path, info: str, held: Mapping[str, bytes]) -> None:
     """Write a wheel of files by their paths, the folder `info` of metadata last, with its RECORD."""
-    lines = [f"{path},sha256={_digest(content)},{len(content)}\n" for path, content in sorted(held.items())]
-    record = "".join([*lines, f"{info}/RECORD,,\n"])
+    record = io.StringIO(newline="")
+    rows = csv.writer(record, lineterminator="\n")
+    rows.writerows((path, f"sha256={_digest(content)}", len(content)) for path, content in sorted(held.items()))
+    rows.writerow((f"{info}/RECORD", "", ""))
     date = time.gmtime(moment())[:6]
     made = io.BytesIO()
     with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
@@ -43,7 +46,7 @@ def write_wheel(place: Path, info: str, held: Mapping[str, bytes]) -> None:
             entry = zipfile.ZipInfo(path, date)
             entry.compress_type, entry.create_system = zipfile.ZIP_DEFLATED, 3
             entry.external_attr = (0o100755 if path.endswith(".so") else 0o100644) << 16
-            archive.writestr(entry, held.get(path, record.encode()), compresslevel=9)
+            archive.writestr(entry, held.get(path, record.getvalue().encode()), compresslevel=9)
     _write(place, made.getvalue())
 
 

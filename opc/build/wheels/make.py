@@ -77,6 +77,10 @@ def contents(
     backends = choose(wanted, families)
     project = checked(project, taken(backends))
     names = [b.name for b in backends]
+    # What a name alone tells is told before anything is built.
+    planned = [Carried(f, out / f.name, {b.name: part for b in backends if (part := b.wheel(f)) is not None}) for f in families]
+    shared = {name: library for name, (library, _) in joint.texts(project.module, planned, backends).items()}
+    module.refuse_clashes(planned, backends, shared)
     if compiled:
         results = builder.build_specs(specs, out, names, strict=wanted is not None, progress=progress, say=say, jobs=jobs)
     else:
@@ -168,6 +172,9 @@ def _families(specs: Sequence[Path]) -> list[Family]:
     names = [file.name for file in dict.fromkeys(file_of(path) for path in specs)]
     alike = sorted({name for name in names if names.count(name) > 1})
     mistakes += [Diagnostic(f"two specs are called {name}", hint="rename one of them") for name in alike]
+    # Installers take no such names, and elsewhere a backslash parts folders.
+    odd = sorted({name for name in names if not name.isprintable() or "\\" in name})
+    mistakes += [Diagnostic(f"a wheel can't hold a file that is called {name!r}", hint="rename the spec") for name in odd]
     if mistakes:
         raise SpecError(mistakes)
     return found

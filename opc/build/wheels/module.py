@@ -44,8 +44,8 @@ def sources(project: Project, ops: Sequence[Carried], backends: Sequence[Backend
     Raises:
         SpecError: when an op has the name of something else in the module.
     """
-    libraries = [*_libraries(ops, backends, joint), *_joined(ops, backends)]
-    _refuse_clashes(ops, [f.head.partition("(")[0] for f in libraries])
+    refuse_clashes(ops, backends, joint)
+    libraries = _functions(ops, backends, joint)
     about = docstring(f"{project.summary or f'The ops of {project.name}.'}\n\n{_listed(ops)}")
     names = tuple_of([quoted(n) for n in sorted([c.family.name for c in ops] + [f.head.partition("(")[0] for f in libraries])])
     exported = f"__all__ = {names.render(0, 0, 10)}"
@@ -57,6 +57,21 @@ def sources(project: Project, ops: Sequence[Carried], backends: Sequence[Backend
         "_late.py": _copied(late.__file__),
         f"{OPS}/__init__.py": f'{HEADER}"""A package for each op."""\n',
     }
+
+
+def refuse_clashes(ops: Sequence[Carried], backends: Sequence[Backend], joint: Mapping[str, str]) -> None:
+    """Refuse an op that is called like a function of the module; nothing need be built for that.
+
+    Raises:
+        SpecError: with the name.
+    """
+    taken = {f.head.partition("(")[0] for f in _functions(ops, backends, joint)}
+    for name in sorted(taken & {c.family.name for c in ops}):
+        raise SpecError([Diagnostic(f"the op '{name}' is called like a function that a wheel has", hint="rename the op")])
+
+
+def _functions(ops: Sequence[Carried], backends: Sequence[Backend], joint: Mapping[str, str]) -> list[_Function]:
+    return [*_libraries(ops, backends, joint), *_joined(ops, backends)]
 
 
 def _init(
@@ -144,10 +159,3 @@ def _copied(place: str | None) -> str:
     """Return the text of a module that runs without opc; its neighbours have a leading underscore in a wheel."""
     text = Path(str(place)).read_text(encoding="utf-8")
     return HEADER + text.replace("from opc.backends.shipped.", "from ._")
-
-
-def _refuse_clashes(ops: Sequence[Carried], functions: Sequence[str]) -> None:
-    """Raise SpecError for an op that is called like a function of the module."""
-    clashes = [c.family.name for c in ops if c.family.name in functions]
-    if clashes:
-        raise SpecError([Diagnostic(f"the op '{clashes[0]}' is called like a function that a wheel has", hint="rename the op")])

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from opc.config import control_character
-from opc.diagnostics import Diagnostic, SpecError, did_you_mean
+from opc.diagnostics import Diagnostic, SpecError, did_you_mean, in_line
 from opc.records import dataclass
 
 FIELDS = (
@@ -64,7 +64,7 @@ def checked(project: Project, taken: Mapping[str, str]) -> Project:
 
     if not re.fullmatch(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?", project.name):
         hint = "a name is ASCII letters and digits, with - _ . between them, such as my-ops"
-        raise SpecError([Diagnostic(f"'{project.name}' can't name a distribution", hint=hint)])
+        raise SpecError([Diagnostic(f"'{in_line(project.name)}' can't name a distribution", hint=hint)])
     module = project.module
     owner = {"opc": "opc", **taken}.get(module) or ("Python" if module in sys.stdlib_module_names else "")
     if not module.isidentifier() or keyword.iskeyword(module) or owner:

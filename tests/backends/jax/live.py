@@ -348,6 +348,18 @@ def test_refusals(ops: dict[str, ModuleType], folder: Path) -> None:
             call()
 
 
+def test_more_axes_than_a_kernel_takes(ops: dict[str, ModuleType]) -> None:
+    import jax
+
+    softmax, most = ops["softmax"].softmax, jax.numpy.ones((2, *[1] * 31))
+    assert jax.vmap(softmax)(most).shape == softmax(most).shape == most.shape
+    for call in (softmax, jax.jit(softmax), jax.grad(lambda x: softmax(x).sum())):
+        with pytest.raises(ValueError, match="softmax: x has 33 axes, but at most 32 are possible"):
+            call(most[None])
+    with pytest.raises(ValueError, match="x has 33 axes, but at most 32 are possible"):
+        jax.vmap(softmax)(most[None])
+
+
 def test_two_copies_of_a_package(ops: dict[str, ModuleType], folder: Path, tmp_path: Path) -> None:
     """XLA takes no handler's name twice."""
     import jax
