@@ -268,8 +268,10 @@ def sink(op: Op) -> Op:
     """Return the op with every pointwise temporary that is read inside a conditional put back there.
 
     A gradient can only stay inside a conditional together with what it flows to: of `t = log(x); y = t if x > 0 else 0`, the
-    gradient at 0 would otherwise be 0 * inf. What grows beyond `LARGE` nodes by this stays: see `opc.transform.needed`. So do the
-    gates of a recurrence, whose slopes are finite: what steps is read by its own gradient, and again by that of the gradient.
+    gradient at 0 would otherwise be 0 * inf. What grows beyond `LARGE` nodes by this stays: see `opc.transform.needed`. So does
+    what is made of itself at steps before: only the last step would be put there, and each derivative would put in one more. And
+    so do the gates of a recurrence, whose slopes are finite: what steps is read by its own gradient, and again by that of the
+    gradient.
     """
     temporaries, steps = {o.name for o in op.temporaries}, recurrent(op)
     values: dict[str, Assign] = {}
@@ -282,7 +284,7 @@ def sink(op: Op) -> Op:
         if s.target in temporaries and steep and not has_reduction(new.value):
             # Inside a conditional its own reads are inside too: what counts is how large it is with these put in.
             whole = _sunk(new.value, values, True)
-            if size(whole) <= LARGE:
+            if size(whole) <= LARGE and s.target not in operands_read(whole):
                 values[s.target] = replace(new, value=whole)
     return prune(replace(op, body=tuple(body)), {o.name for o in op.outputs})
 
@@ -295,10 +297,11 @@ def chosen_outside(op: Op) -> bool:
     temporaries = {o.name for o in op.temporaries}
     steep: set[str] = set()
     for s in op.body:
-        if _steep_inside(s.value, steep, False):
-            return True
+        # What steps may choose itself, at the step before.
         if s.target in temporaries and _any_steep(s.value, steep):
             steep.add(s.target)
+        if _steep_inside(s.value, steep, False):
+            return True
     return False
 
 
