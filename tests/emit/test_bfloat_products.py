@@ -38,6 +38,7 @@ SIZES = [
     (9, 1, 65),
 ]
 SIZES += [(67, 130, 97), (64, 1302, 49), (33, 642, 48), (40, 2, 40), (100, 64, 33)]
+SIZES += [(64, 1301, 48), (33, 3, 40), (50, 77, 49)]
 """The last are of elements that are multiplied often, so that pairs of them are words."""
 NARROW = (DType.BFLOAT16, DType.FLOAT16)
 

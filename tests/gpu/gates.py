@@ -89,7 +89,7 @@ def ptx_of(
 
 def kernels(text: str) -> dict[str, str]:
     """Return the text of each kernel in PTX, by its mangled name."""
-    parts = re.split(r"\.visible \.entry (\w+)\(", text)
+    parts = re.split(r"(?:\.visible )?\.entry (\w+)\(", text)
     return dict(zip(parts[1::2], parts[2::2]))
 
 

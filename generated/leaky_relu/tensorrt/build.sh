@@ -27,7 +27,7 @@ if [ "${OPC_TENSORRT_REGISTER:-0}" = 1 ]; then register=-DOPC_TENSORRT_REGISTER_
 
 mkdir -p build
 hidden=-fPIC,-fvisibility=hidden,-fno-strict-aliasing,-fwrapv
-kernel="-std=c++17 -arch=$arch -O3 -DOPC_VARIANT=device -Xcompiler $hidden"
+kernel="-std=c++17 -arch=$arch -DOPC_VARIANT=device -Xcompiler -O1,$hidden"
 "$nvcc" $kernel -I"$runtime" -I.. -c ../kernel/leaky_relu.cu -o build/kernel.o
 "$nvcc" $kernel -I"$runtime" -I.. -c leaky_relu_status.cu -o build/status.o
 # TensorRT's headers are read by the C++ compiler alone.

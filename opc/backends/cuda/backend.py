@@ -15,7 +15,7 @@ from opc.backends.kernel.backend import COMMON_FLAGS
 from opc.diagnostics import Diagnostic, SpecError
 from opc.distribution import install, install_extra
 from opc.emit.cpp.text import comment
-from opc.emit.cuda.files import cuda_files, may_call_library, may_fault, refused
+from opc.emit.cuda.files import cuda_source, refused
 from opc.ir.op import Family
 
 if TYPE_CHECKING:
@@ -55,8 +55,8 @@ class CudaBackend(Backend):
 
     def emit(self, family: Family) -> dict[str, str]:
         """Return the kernels, the header of their functions, and what a program without a framework needs beside them."""
-        files = cuda_files(family)
-        return {**files, "cuda/arrays.cu": _arrays(family, may_fault(family, files))}
+        source = cuda_source(family)
+        return {**source.files, "cuda/arrays.cu": _arrays(family, source.may_fault)}
 
     def build(self, family: Family) -> tuple[BuildStep, ...]:
         """Return the steps that make the library: by nvcc for a GPU, by the C++ compiler for the CPU.
@@ -64,12 +64,12 @@ class CudaBackend(Backend):
         Raises:
             SpecError: when it is to be for GPUs of other machines, and there is no nvcc or nobody says which GPUs.
         """
-        kernel, arrays = f"build/cuda/{family.name}.o", "build/cuda/arrays.o"
-        sources = ((f"kernel/{family.name}.cu", kernel), ("cuda/arrays.cu", arrays))
+        kernel, arrays = f"kernel/{family.name}.cu", ("cuda/arrays.cu", "build/cuda/arrays.o")
+        made = kernel_objects(family)
         if toolkit.is_emulated():
-            steps = tuple(Compile(source, made, EMULATED_FLAGS) for source, made in sources)
-            library = (_emulated_library(),) if may_call_library(family, cuda_files(family)) else ()
-            return (*steps, Link((kernel, arrays), toolkit.library_path(family), ("-lm", "-ldl", "-lpthread")), *library)
+            steps = tuple(Compile(source, made, EMULATED_FLAGS) for source, made in ((kernel, *made), arrays))
+            library = (_emulated_library(),) if cuda_source(family).may_call_library else ()
+            return (*steps, Link((*made, arrays[1]), toolkit.library_path(family), ("-lm", "-ldl", "-lpthread")), *library)
         architectures = config.load().architectures
         if toolkit.is_for_others() and (lacks := _lacking(architectures)) is not None:
             raise SpecError([lacks])
@@ -79,9 +79,11 @@ class CudaBackend(Backend):
         )
         chosen = architecture_flags(architectures)
         command = (nvcc, *nvcc_flags(chosen), f"-I{include}", "-c")
-        tools = (Tool(command, source, made, reads) for source, made in sources)
+        part = [(f"-DOPC_PART={n}",) for n in range(len(made))] if len(made) > 1 else [()]
+        tools = [Tool((*command, *which), kernel, made, reads) for which, made in zip(part, made, strict=True)]
+        tools.append(Tool(command, *arrays, reads))
         flags = (*chosen, "-cudart=static", *toolkit.libraries(nvcc))
-        return (*tools, Link((kernel, arrays), toolkit.library_path(family), flags, compiler=(nvcc,)))
+        return (*tools, Link((*made, arrays[1]), toolkit.library_path(family), flags, compiler=(nvcc,)))
 
     def session(self, family: Family, package: Path) -> CudaSession:
         """Load the built library.
@@ -92,6 +94,13 @@ class CudaBackend(Backend):
         from opc.backends.cuda.session import CudaSession
 
         return CudaSession(family, package)
+
+
+def kernel_objects(family: Family) -> tuple[str, ...]:
+    """Return the objects of the kernels, relative to the package: several where nvcc compiles the source in parts."""
+    parts = 1 if toolkit.is_emulated() else cuda_source(family).parts
+    names = [family.name] if parts == 1 else [f"{family.name}_{n}" for n in range(parts)]
+    return tuple(f"build/cuda/{name}.o" for name in names)
 
 
 def _lacking(architectures: Sequence[str]) -> Diagnostic | None:
@@ -138,4 +147,4 @@ def architecture_flags(names: Sequence[str]) -> tuple[str, ...]:
 def nvcc_flags(architectures: Sequence[str]) -> tuple[str, ...]:
     """Return nvcc's flags for kernels, with those for architectures, which are compiled side by side."""
     hidden = "-fPIC,-fvisibility=hidden,-fno-strict-aliasing,-fwrapv"
-    return ("-std=c++17", *architectures, "--threads", "0", "-O3", NAMESPACE, "-Xcompiler", hidden)
+    return ("-std=c++17", *architectures, "--threads", "0", NAMESPACE, "-Xcompiler", f"-O1,{hidden}")

@@ -14,7 +14,7 @@ from opc import config
 from opc.backends import environments
 from opc.backends.base import Availability, Backend, BuildStep, Link, Tool
 from opc.backends.cuda import toolkit
-from opc.backends.cuda.backend import CudaBackend, architecture_flags, nvcc_flags
+from opc.backends.cuda.backend import CudaBackend, architecture_flags, kernel_objects, nvcc_flags
 from opc.backends.cuda.frameworks import OnGpuBackend, beside, emulated_library, linked, refuse_what_stops
 from opc.backends.cuda.session import CudaSession
 from opc.backends.kernel.backend import KernelBackend
@@ -82,7 +82,7 @@ class PaddleOnGpuBackend(OnGpuBackend):
             next(s.reads for s in cuda if isinstance(s, Tool)),
         )
         link = (*architectures, "-cudart=static", *toolkit.libraries(nvcc), *linked_libraries(), "-lm", "-lpthread")
-        own = (twin.output, f"build/cuda/{family.name}.o", *objects)
+        own = (twin.output, *kernel_objects(family), *objects)
         return (*users, *cuda, twin, Link(own, made, link, compiler=(nvcc,)))
 
     def session(self, family: Family, package: Path) -> PaddleOnGpuSession:

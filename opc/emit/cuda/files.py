@@ -10,6 +10,7 @@ from opc.emit.cpp.layout import wrap
 from opc.emit.cpp.text import comment, message_literal
 from opc.emit.cuda.entry import CudaEntryText, faults_name, infer_prototype, library_prototype, prototype, status_prototype
 from opc.emit.cuda.instances import Instances
+from opc.emit.cuda.parts import in_parts, weight
 from opc.emit.cuda.text import CudaText
 from opc.ir.arrangement import arrangement
 from opc.ir.dtypes import DType
@@ -27,6 +28,7 @@ from opc.lower.cuda.weigh import Weighed
 from opc.lower.heuristics import runs_often
 from opc.lower.loop_ir import NestStage, Stage, written_by
 from opc.lower.lower import SpecialisedProgram
+from opc.records import dataclass
 
 
 def refused(family: Family) -> tuple[Diagnostic, ...]:
@@ -38,14 +40,32 @@ def refused(family: Family) -> tuple[Diagnostic, ...]:
     )
 
 
-@cached_by_identity()
-def cuda_files(family: Family) -> Mapping[str, str]:
-    """Return the source of a family's kernels on a device and the header of their functions, by path in the package.
+@dataclass(frozen=True, slots=True)
+class CudaSource:
+    """A family's kernels on a device.
 
-    Several backends have these files, so they are made once.
+    `files` are the source and the header of its functions, by path in the package. `parts` is in how many parts the source is
+    compiled, with OPC_PART from 0 on; 1 where it is compiled as a whole, without. Kernels that `may_fault` look for mistakes in
+    data, such as an index outside. Where it `may_call_library`, a library may make some of the products.
     """
+
+    files: Mapping[str, str]
+    parts: int
+    may_fault: bool
+    may_call_library: bool
+
+
+@cached_by_identity()
+def cuda_source(family: Family) -> CudaSource:
+    """Return the kernels of a family on a device. Several backends have them, so they are made once."""
     source = _Source(family)
-    return {f"kernel/{family.name}_cuda.h": source.header(), f"kernel/{family.name}.cu": source.text()}
+    files = {f"kernel/{family.name}_cuda.h": source.header(), f"kernel/{family.name}.cu": source.text()}
+    return CudaSource(files, 1 + len(source.parts), bool(source.faults), source.calls_library)
+
+
+def cuda_files(family: Family) -> Mapping[str, str]:
+    """Return the source of a family's kernels on a device and the header of their functions, by path in the package."""
+    return cuda_source(family).files
 
 
 def kernels_alone(family: Family, dtypes: Collection[DType]) -> tuple[str, dict[str, Stage]]:
@@ -56,16 +76,6 @@ def kernels_alone(family: Family, dtypes: Collection[DType]) -> tuple[str, dict[
     """
     source = _Source(family)
     return source.kernels_alone(frozenset(dtypes)), source.stages
-
-
-def may_fault(family: Family, files: Mapping[str, str]) -> bool:
-    """Return whether a family's kernels, of which these are the files, look for mistakes in data, such as an index outside."""
-    return f" {faults_name(family)} = 0 " not in files[f"kernel/{family.name}_cuda.h"]
-
-
-def may_call_library(family: Family, files: Mapping[str, str]) -> bool:
-    """Return whether a library may make some of the products of a family, of whose kernels these are the files."""
-    return library_prototype(family) in files[f"kernel/{family.name}_cuda.h"]
 
 
 class _Written:
@@ -136,6 +146,16 @@ class _Source:
             self.seldom.discard(function)
         return text
 
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The functions of kernels, each once."""
+        return tuple(dict.fromkeys(self.functions.values()))
+
+    @cached_property
+    def parts(self) -> tuple[tuple[str, ...], ...]:
+        """The functions of each part that is compiled by itself, none where the source is compiled as a whole."""
+        return in_parts({name: weight(self._instances(name)) for name in self.names})
+
     @property
     def calls_library(self) -> bool:
         """Whether a library may make some of the family's products."""
@@ -161,7 +181,7 @@ class _Source:
     def text(self) -> str:
         """Return the source of the kernels and the functions."""
         family = self.family
-        kernels = [self._kernel(name) for name in dict.fromkeys(self.functions.values())]
+        kernels = self._in_parts() if self.parts else [self._kernel(name) for name in self.names]
         entries = [entry.device_text() for entry in self.entries]
         names = ", ".join(message_literal(text) for text in self.faults) or "nullptr"
         status = [
@@ -173,18 +193,16 @@ class _Source:
         ]
         if self.calls_library:
             entries.append(f"OPC_EXPORT\n{library_prototype(family)} {{\n  return opc::products_by_library();\n}}\n")
-        lines = [
-            *self._within(kernels),
-            *entries,
-            "OPC_EXPORT",
-            *(line for text in status for line in wrap(text)),
-        ]
+        functions = [*entries, "OPC_EXPORT", *(line for text in status for line in wrap(text))]
+        if self.parts:
+            functions = ["#if OPC_HAS_PART(0)", *functions, "#endif"]
+        lines = [*self._within(kernels), *functions]
         return "\n".join(lines) + "\n"
 
     def kernels_alone(self, dtypes: frozenset[DType]) -> str:
         """As the function of that name says."""
         found: list[str] = []
-        for name in dict.fromkeys(self.functions.values()):
+        for name in self.names:
             found.append(self.tiles[name].text(name))
             for n, instance in enumerate(self._instances(name).of(dtypes)):
                 declared = f"decltype(&{instance}) const {name}_{n}"
@@ -232,16 +250,43 @@ class _Source:
 
     def _kernel(self, name: str) -> str:
         """Return a function and the table of its instances."""
+        lines: list[str] = []
+        for small, table, held in self._tables(name):
+            kind = f"decltype(&{self._instances(name).first(small=small)})"
+            lines += wrap(f"static {kind} const {table} = {held};")
+        return "\n".join([self.tiles[name].text(name), "", *lines])
+
+    def _in_parts(self) -> list[str]:
+        """Return the tables of all functions' instances as declarations, and behind them the definitions, part by part."""
+        declared, defined = [], []
+        for name in self.names:
+            lines = self.tiles[name].arguments_struct(name)
+            for small, table, _ in self._tables(name):
+                lines += wrap(f"extern {self._declared(name, table, small=small)};")
+            declared.append("\n".join(lines))
+        for n, part in enumerate(self.parts, 1):
+            texts: list[str] = []
+            for name in part:
+                lines = [self.tiles[name].definition(name), ""]
+                for small, table, held in self._tables(name):
+                    lines += wrap(f"{self._declared(name, table, small=small)} = {held};")
+                texts.append("\n".join(lines))
+            defined.append("\n".join([f"#if OPC_HAS_PART({n})", "\n\n".join(texts), "#endif"]))
+        return ["\n".join(declared), *defined]
+
+    def _declared(self, name: str, table: str, *, small: bool) -> str:
+        """Return the declaration of a table by the types of its functions, which other parts define."""
         text = self.tiles[name]
+        types = [text.description(small=small), *([f"{name}_arguments"] if text.arguments else [])]
+        return f"void (*const {table})({', '.join(f'OPC_PARAMETER_TYPE({t})' for t in types)})"
+
+    def _tables(self, name: str) -> Iterator[tuple[bool, str, str]]:
+        """Yield for the tables of a function's instances whether they are small, their names and sizes, and what they hold."""
+        text, instances = self.tiles[name], self._instances(name)
         counts = [*(len(t.dtypes) for t in text.types), text.instances]
         sizes = "".join(f"[{count}]" for count in counts if count > 1)
-        instances = self._instances(name)
-        tables: list[str] = []
         for small in (False, True) if text.may_be_small else (False,):
-            declared, found = f"{name}_{'small_' if small else ''}kernels", instances.table(small=small)
-            kind = f"decltype(&{instances.first(small=small)}) const {declared}{sizes}" if sizes else f"constexpr auto {declared}"
-            tables += wrap(f"static {kind} = {found};")
-        return "\n".join([text.text(name), "", *tables])
+            yield small, f"{name}_{'small_' if small else ''}kernels{sizes}", instances.table(small=small)
 
     def _instances(self, name: str) -> Instances:
         return Instances(name, self.tiles[name], self.tiled.get(name), seldom=name in self.seldom)

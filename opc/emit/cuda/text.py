@@ -64,6 +64,23 @@ class CudaText(KernelText):
 
     def text(self, name: str) -> str:
         """Return the definition of the function under a name, with the struct of its arguments."""
+        return self._defined([*self.arguments_struct(name), *self._head(name)])
+
+    def arguments_struct(self, name: str) -> list[str]:
+        """Return the struct of what the function under a name takes beside its operands; nothing where it has none."""
+        members = [f"  {a.type} {a.name};" for a in self.arguments]
+        return [f"struct {name}_arguments {{", *members, "};"] if members else []
+
+    def definition(self, name: str) -> str:
+        """Return the definition of the function under a name, without the struct of its arguments."""
+        return self._defined(self._head(name))
+
+    def _defined(self, head: list[str]) -> str:
+        small = ["  using whole = typename Nest::whole;"] if self.may_be_small else []
+        return "\n".join([*wrapped([*head[:-1], f"{head[-1]} {{", *small]), *self.after])
+
+    def _head(self, name: str) -> list[str]:
+        """Return what a declaration of the function begins with, under a name."""
         types = [f"typename {t.name}_stored" for t in self.types]
         kind = (
             ["int Tiles"]
@@ -77,12 +94,8 @@ class CudaText(KernelText):
         template = ", ".join([*types, *kind])
         described = "described" if self.is_packed else DESCRIPTION[self.kernel.form][1]
         parameters = f"OPC_PARAMETER({'Nest' if self.may_be_small else self.description()}) {described}"
-        lines = []
         if self.arguments:
             parameters += f", OPC_PARAMETER({name}_arguments) arguments"
-            lines += [f"struct {name}_arguments {{", *(f"  {a.type} {a.name};" for a in self.arguments), "};"]
-        if template:
-            lines.append(f"template <{template}>")
         resident = self.kernel.schedule.args("occupancy")
         head = f"OPC_ROW_KERNEL(opc::most_threads_a_row, {resident[0]})" if resident else "OPC_KERNEL(opc::threads_a_block)"
         if self.is_tiled:
@@ -94,11 +107,7 @@ class CudaText(KernelText):
                 weighs = "factor" in schedule.args("rematerialise")
                 blocks, pairs = "blocks_of_factors", f", {schedule.args('products')[0] if weighs else 0}"
             head = f"OPC_TILED_KERNEL(opc::threads_a_block, opc::{blocks}(Tiles, {bytes_}{pairs}))"
-        lines.append(f"{head} {name}({parameters}) {{")
-        if not self.may_be_small:
-            return "\n".join([*wrapped(lines), *self.after])
-        lines.append("  using whole = typename Nest::whole;")
-        return "\n".join([*wrapped(lines), *self.after])
+        return [*([f"template <{template}>"] if template else []), f"{head} {name}({parameters})"]
 
     @property
     def parameters(self) -> frozenset[str]:

@@ -8,7 +8,7 @@ from opc.emit.cpp.scalars import CppScalarText
 from opc.emit.kernel.nests import dtype_text, tensor_text
 from opc.emit.shapes.cpp import group_member
 from opc.ir.affine import Affine, Dim
-from opc.ir.dtypes import Weak, is_floating
+from opc.ir.dtypes import DType, Weak, candidates, is_floating
 from opc.ir.expr import Axis, BroadcastAxis, Call, Const, GroupAxis, GroupRef, Present, Read, Select, free_indices, walk
 from opc.ir.op import Group, Op
 from opc.lower.contractions.factors import AxisIndex, Factor, Part
@@ -63,6 +63,7 @@ class ContractionText:
         yield "  opc::start(sum, stage, terms);"
         if self.rows is not None:
             yield f"  if (rows.kept != nullptr) sum.kept = rows.kept + {self.kept};"
+        if self.rows is not None or DType.BFLOAT16 in candidates(target.type):
             yield from self._scaled()
         for term in s.terms:
             condition = " && ".join(self._condition(c) for c in self._conditions(term))

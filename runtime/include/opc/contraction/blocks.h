@@ -27,7 +27,7 @@ static void plan_strips(contraction_plan &p) {
   plan_runs(p, p.columns);
   p.row_strips = blocks_of(p.rows.points, p.f->rows);
   /* Two panels of two vectors are quicker than one of three and one of one: with few sums in registers, products wait for each other. */
-  p.panel_vectors = p.c->kept != nullptr && blocks_of(p.columns.points, p.f->lanes) == strip_vectors + 1 ? 2 : strip_vectors;
+  p.panel_vectors = (p.c->kept != nullptr || of_words(p)) && blocks_of(p.columns.points, p.f->lanes) == strip_vectors + 1 ? 2 : strip_vectors;
   p.column_panels = blocks_of(p.columns.points, p.panel_vectors * p.f->lanes);
   p.steps = 0;
   p.most_inner = 1;

@@ -138,15 +138,18 @@ struct line_starts {
 typedef void (*contraction_line)(int64_t depth, const void *a, const void *b, dtype stored, const line_starts &starts, void *c,
                                  int64_t count, bool add);
 
-/* The inner functions of one instruction-set variant for one type of sums. Those of whole numbers have no `windows` and `copy`, and like those
- * of words no `scaled` and `all_finite`: their sums are handed to a tile function, and what is not there is 0. Those of words have no `dots`. */
+/* The inner functions of one instruction-set variant for one type of sums. Those of whole numbers have no `windows`, `copy` and `scaled`:
+ * their sums are handed to a tile function. They and those of words have no `all_finite`, and those of words no `dots`. What is not there
+ * is 0. */
 struct contraction_functions {
   int32_t rows;  /* of a full strip; kernel[0] is for that, kernel[1] for half as many */
   int32_t lanes; /* columns of a vector */
   int32_t packed; /* bytes that each packed element has room in */
   contraction_kernel kernel[2][3];
   contraction_kernel windows[3]; /* of a full strip of rows that lie anywhere, and packed columns: a[rows[i] + inner[k]] * b[k * columns + j] */
-  contraction_kernel scaled;     /* of a full strip and three vectors, both packed: c[i * pitch + j] = scale * the sum + added */
+  contraction_kernel scaled[3];  /* of a full strip, both packed: c[i * pitch + j] = scale * the sum + added; bfloat16 of words, whose scale is 1 */
+  contraction_kernel lines[3];   /* of words, of a full strip of rows that each lie in one piece, and packed columns */
+  contraction_kernel scaled_lines[3]; /* the same, of which bfloat16 is made as above */
   contraction_line line;
   contraction_line dots;
   void (*pack)(const packing &);

@@ -12,12 +12,12 @@
 namespace opc {
 inline namespace OPC_VARIANT {
 
-template <product Of, typename T, int Rows, int Vectors>
+template <product Of, typename T, int Rows, int Vectors, into To = into::sums>
 OPC_CONTRACTED static void multiply(const panel_product &p) {
   OPC_CONTRACT_PRODUCTS
   typedef typename vector_of<T>::type vector;
   constexpr int lanes = vector_bytes / sizeof(T);
-  constexpr bool windows = Of == product::windows;
+  constexpr bool windows = Of == product::windows, follow = windows || To == into::results; /* the packed columns of steps */
   const int64_t depth = p.depth, pitch = p.pitch;
   const bool add = p.add;
   const T scale = T(p.scale), added = T(p.added);
@@ -32,8 +32,8 @@ OPC_CONTRACTED static void multiply(const panel_product &p) {
 #pragma GCC unroll 3
     for (int v = 0; v < Vectors; ++v) sum[i][v] = vector{};
   }
-  for (int64_t k = 0; k < depth; ++k, strip += Rows, b += Of == product::plain ? 0 : Vectors * lanes) {
-    const T *const row = Of == product::plain ? b + offsets[k] : b;
+  for (int64_t k = 0; k < depth; ++k, strip += Rows, b += follow ? Vectors * lanes : 0) {
+    const T *const row = follow ? b : b + offsets[k];
     const int64_t at = windows ? inner[k] : 0;
     vector column[Vectors];
 #pragma GCC unroll 3
@@ -49,7 +49,7 @@ OPC_CONTRACTED static void multiply(const panel_product &p) {
 #pragma GCC unroll 3
     for (int v = 0; v < Vectors; ++v) {
       vector *to = reinterpret_cast<vector *>(c + i * pitch + v * lanes);
-      *to = Of == product::scaled ? sum[i][v] * scale + added : add ? *to + sum[i][v] : sum[i][v];
+      *to = To == into::results ? sum[i][v] * scale + added : add ? *to + sum[i][v] : sum[i][v];
     }
   }
 }
@@ -83,7 +83,9 @@ static constexpr contraction_functions contraction_of(void (*pack)(const packing
           {{multiply<product::plain, T, rows, 1>, multiply<product::plain, T, rows, 2>, multiply<product::plain, T, rows, 3>},
            {multiply<product::plain, T, rows / 2, 1>, multiply<product::plain, T, rows / 2, 2>, multiply<product::plain, T, rows / 2, 3>}},
           {multiply<product::windows, T, rows, 1>, multiply<product::windows, T, rows, 2>, multiply<product::windows, T, rows, 3>},
-          multiply<product::scaled, T, rows, strip_vectors>,
+          {nullptr, nullptr, multiply<product::plain, T, rows, strip_vectors, into::results>},
+          {},
+          {},
           line,
           dots,
           pack,

@@ -119,6 +119,9 @@ struct contraction_plan {
   const int64_t *panel_offset[strip_vectors];
 };
 
+/* Whether factors are of words of two elements. */
+static inline bool of_words(const contraction_plan &p) { return p.f->least_exponent != nullptr; }
+
 static inline int64_t least_of(int64_t a, int64_t b) { return a < b ? a : b; }
 
 static inline int64_t floor_quotient(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0)); }

@@ -185,15 +185,18 @@ static void keep_columns(const contraction_plan &p, contraction_memory &m, const
   kept = key;
 }
 
-/* Whether the rows of a step over a block are multiplied where they lie: they have just been computed, and there are few columns. */
+/* Whether the rows of a step over a block are multiplied where they lie: there are few columns, and the rows have just been computed, or are
+ * of words, whose packing is no mere copy. */
 static bool rows_in_place(const contraction_plan &p, contraction_memory &m, const contraction_block &b, const contraction_step &at,
                           column_way way) {
   const contraction_term &t = p.term[at.term];
   const contraction_factor &f = t.factors[0];
-  if (p.c->kept == nullptr || way != columns_packed || p.windows.used || t.skips || f.guards > 0 || f.f->stored != p.computed) return false;
+  const bool words = of_words(p);
+  if (way != columns_packed || p.windows.used || t.skips || f.guards > 0) return false;
+  if (words ? f.f->stored != dtype_bfloat16 || f.f->second != 1 : p.c->kept == nullptr || f.f->stored != p.computed) return false;
   if (b.column_count > few_panels * strip_vectors * p.f->lanes) return false;
   fill_tables(p, m, b, at, 0);
-  return follow(m.inner[0].offset, at.depth);
+  return follow(m.inner[0].offset, at.depth, words ? 2 : 1);
 }
 
 /* Packs what a step over a block reads from a padded input, too. */
@@ -296,12 +299,15 @@ static void add_few_rows(const contraction_plan &p, contraction_memory &m, const
 }
 
 /* Whether sums of whole strips and panels are written as results, without a tile function: they are scaled, summed up in one step, and lie
- * as they come. */
+ * as they come. Those of words are narrowed on the way; of others it pays where blocks of rows of a slice are computed. */
 static bool writes_results(const contraction_plan &p, column_way way) {
   const int32_t result = result_of(p);
   const operand &o = p.c->s->operands[result];
-  if (p.f->scaled == nullptr || p.c->kept == nullptr || !p.c->scaled || p.whole_sums || p.parts > 1 || way != columns_packed || p.windows.used) return false;
-  return o.stored == p.computed && p.columns.stride[result] == 1 && p.columns.run == p.columns.points && p.rows.run == p.rows.points;
+  const bool words = of_words(p);
+  if (!p.c->scaled || p.whole_sums || p.parts > 1 || way != columns_packed || p.windows.used) return false;
+  if (p.f->scaled[strip_vectors - 1] == nullptr || (words ? p.c->scale != 1 : p.c->kept == nullptr)) return false;
+  if (o.stored != (words ? dtype_bfloat16 : p.computed)) return false;
+  return p.columns.stride[result] == 1 && p.columns.run == p.columns.points && p.rows.run == p.rows.points;
 }
 
 /* The columns of a block from a place on. */
@@ -334,7 +340,7 @@ static void add_step(const contraction_plan &p, contraction_memory &m, const con
   const bool add = step > b.first_step;
   const bool done = p.term[at.term].skips && add_nonfinite(p, m, b, at, strips, add);
   const int64_t count = done ? 0 : list_panels(p, m, b, at, way);
-  const bool writes = !done && !in_place && writes_results(p, way);
+  const bool writes = !done && (!in_place || of_words(p)) && writes_results(p, way);
   fetched_lines ahead = {};
   if (way == columns_packed && count > 0 && p.c->kept == nullptr) ahead = next_columns(p, m, b, step, at, count * blocks_of(b.row_count, p.f->rows));
   for (int64_t row = 0; row < b.row_count; row += p.f->rows) {
@@ -346,11 +352,16 @@ static void add_step(const contraction_plan &p, contraction_memory &m, const con
     if (is_last(p, b, step)) place = position_of_strip(p, b.row + row, rows);
     const column_panel *panel = m.list;
     int64_t written = 0; /* columns */
-    for (; writes && rows == p.f->rows && panel < m.list + count && panel->vectors == strip_vectors; ++panel) {
-      if (panel->at + strip_vectors * p.f->lanes > b.column_count) break;
+    for (; writes && rows == p.f->rows && panel < m.list + count; ++panel) {
+      const contraction_kernel scaled = (in_place ? p.f->scaled_lines : p.f->scaled)[panel->vectors - 1];
+      const int64_t end = panel->at + panel->vectors * p.f->lanes;
+      if (scaled == nullptr || end > b.column_count) break;
       char *to = const_cast<char *>(panel->result) + place.offset;
-      p.f->scaled({at.depth, packed, panel->from, nullptr, to, place.pitch / item, false, p.c->scale, p.c->added, nullptr, nullptr});
-      written = panel->at + strip_vectors * p.f->lanes;
+      const int64_t pitch = place.pitch / itemsize(p.c->s->operands[result_of(p)].stored);
+      panel_product product = {at.depth, packed, panel->from, panel->offsets, to, pitch, false, p.c->scale, p.c->added, nullptr, nullptr};
+      if (in_place) product.a = strips, product.rows = m.rows.offset + row, product.inner = m.inner[0].offset;
+      scaled(product);
+      written = end;
     }
     for (; panel < m.list + count; ++panel) {
       char *to = sums + panel->at * item;
@@ -362,7 +373,7 @@ static void add_step(const contraction_plan &p, contraction_memory &m, const con
         product.a = p.windows.used ? m.padded_input : strips;
         product.rows = (p.windows.used ? m.row_offset : m.rows.offset) + row;
         product.inner = p.windows.used ? m.padded_offset : m.inner[0].offset;
-        p.f->windows[panel->vectors - 1](product);
+        (in_place && of_words(p) ? p.f->lines : p.f->windows)[panel->vectors - 1](product);
       } else {
         p.f->kernel[half][panel->vectors - 1](product);
       }

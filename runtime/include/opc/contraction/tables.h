@@ -76,10 +76,10 @@ static void fill_table(const contraction_plan &p, const contraction_factor &fact
   }
 }
 
-/* Whether elements lie one after the other. */
-static inline bool follow(const int64_t *offsets, int64_t count) {
+/* Whether elements, or words of so many, lie one after the other. */
+static inline bool follow(const int64_t *offsets, int64_t count, int64_t elements = 1) {
   for (int64_t i = 1; i < count; ++i) {
-    if (offsets[i] != offsets[0] + i) return false;
+    if (offsets[i] != offsets[0] + i * elements) return false;
   }
   return true;
 }

@@ -21,9 +21,12 @@ struct vector_of {
 /* Of two elements of 16 bits each. */
 typedef vector_of<int32_t>::type pairs;
 
-/* What a kernel multiplies: packed rows, rows that lie anywhere with packed columns, or packed ones whose sums are results but for a factor
- * and a zero of either sign that is added: so it makes no difference whether products are rounded before. */
-enum class product { plain, windows, scaled };
+/* What a kernel multiplies: packed rows, or rows that lie anywhere, each of which is in one piece or in windows. */
+enum class product { plain, windows, lines };
+
+/* What becomes of sums: they are added up, or are results but for a factor and a zero of either sign that is added, so it makes no difference
+ * whether products are rounded before. */
+enum class into { sums, results };
 
 }  // namespace OPC_VARIANT
 }  // namespace opc

@@ -1,8 +1,8 @@
 /* Contractions of bfloat16 as contractions of words of two: AVX512-BF16 multiplies two pairs of them and adds both products to a float.
  *
- * A loop that is summed over, of an even number of points, is halved: what its points 2k and 2k + 1 read of a factor is a word. All else is
- * planned, packed and copied as elements are. A loop along which the words of both factors lie in memory is best, and one of windows none:
- * these share their elements.
+ * A loop that is summed over is halved: what its points 2k and 2k + 1 read of a factor is a word. All else is planned, packed and copied as
+ * elements are. A loop along which the words of both factors lie in memory is best, and one of windows none: these share their elements.
+ * Where all loops have an odd number of points, the factors are copied with one more, which is 0.
  *
  * vdpbf16ps rounds as sums of floats do, but takes subnormal numbers for 0 and makes 0 of subnormal results. Products of normal numbers with
  * the biased exponents a and b are multiples of 2^(a + b - 268), as sums of them are, however these are rounded: where that is no less than
@@ -15,6 +15,7 @@
 
 #include <string.h>
 
+#include "opc/contraction/padded_words.h"
 #include "opc/contraction/split.h"
 #include "opc/core/call.h"
 
@@ -26,10 +27,24 @@ enum : int64_t {
 };
 enum : int32_t { never_subnormal = 268 - 126, exponent_of_one = 127 };
 
-/* A contraction of words. */
+/* A contraction of words, with what it has copied. */
 struct contraction_of_words {
   contraction c;
   term terms[max_terms];
+  int32_t copies = 0;
+  void *copy[2 * max_terms];
+
+  contraction_of_words() = default;
+  contraction_of_words(const contraction_of_words &) = delete;
+  contraction_of_words &operator=(const contraction_of_words &) = delete;
+  ~contraction_of_words() {
+    while (copies > 0) give_memory(copy[--copies]);
+  }
+};
+
+/* A loop of a term that is to be halved, and the places of both factors that move with it. */
+struct paired_loop {
+  int32_t loop, place[2];
 };
 
 /* Whether one instruction of the machine multiplies such words. */
@@ -39,6 +54,11 @@ static inline bool multiplies_words() {
 #else
   return false;
 #endif
+}
+
+/* Whether a part of an index is 0 at all points of its loop, as that of the groups of a convolution is where there is one group. */
+static inline bool adds_nothing(const contraction &c, const part &of) {
+  return part_value(of, 0) == 0 && part_value(of, c.size[of.loop] - 1) == 0;
 }
 
 /* The place of a factor whose index moves with a loop, one for each point, so that two points can be one; -1 where there is none. `windows`
@@ -51,6 +71,7 @@ static int32_t paired_entry(const contraction &c, const factor &f, int32_t loop,
     int32_t inner = 0;
     for (int32_t i = 0; i < at.parts; ++i) {
       const part &of = at.part_list[i];
+      if (adds_nothing(c, of)) continue;
       const bool own = of.loop == loop;
       even = even && (own ? of.times * of.scale == 1 && of.shift == 0 && of.divisor == 1 : of.times % 2 == 0);
       moves = moves || own;
@@ -76,24 +97,47 @@ static void pair_points(factor &f, int32_t entry, int32_t loop) {
   }
 }
 
-/* Halves the loop of a term that suits best; false where none does. */
-static bool pair_term(contraction &c, term &t) {
-  int32_t best = -1, best_entry[2];
-  bool best_lies = false;
+/* Whether a place of a factor moves with one loop alone, from its first point on: behind the loop's points there is nothing. */
+static inline bool moves_alone(const contraction &c, const axis_index &at) {
+  int32_t parts = 0;
+  for (int32_t i = 0; i < at.parts; ++i) parts += !adds_nothing(c, at.part_list[i]);
+  return parts == 1 && at.offset == 0;
+}
+
+/* Finds the loop of a term that suits best: an even one before those that need another point; false where none does. */
+static bool find_pair(const contraction &c, const term &t, paired_loop &found) {
+  int32_t best = 0;
   for (int32_t loop = t.begin; loop < t.end; ++loop) {
-    if (c.size[loop] < 2 || c.size[loop] % 2 != 0) continue;
+    const int64_t size = c.size[loop];
+    if (size < 2) continue;
     bool windows = false;
-    const int32_t entry[2] = {paired_entry(c, t.factors[0], loop, windows), paired_entry(c, t.factors[1], loop, windows)};
-    if (entry[0] < 0 || entry[1] < 0 || windows) continue;
-    const bool lies = t.factors[0].at[entry[0]].stride == 1 && t.factors[1].at[entry[1]].stride == 1;
-    if (best >= 0 && best_lies && !lies) continue;
-    best = loop;
-    best_lies = lies;
-    memcpy(best_entry, entry, sizeof entry);
+    const int32_t place[2] = {paired_entry(c, t.factors[0], loop, windows), paired_entry(c, t.factors[1], loop, windows)};
+    if (place[0] < 0 || place[1] < 0 || windows) continue;
+    const axis_index &left = t.factors[0].at[place[0]], &right = t.factors[1].at[place[1]];
+    /* Blocks of rows of a slice would copy the same factors again. */
+    if (size % 2 != 0 && (c.kept != nullptr || !moves_alone(c, left) || !moves_alone(c, right))) continue;
+    const bool lies = left.stride == 1 && right.stride == 1;
+    const int32_t worth = size % 2 != 0 ? 1 : lies ? 3 : 2;
+    if (worth < best || (worth == best && worth == 1 && size < c.size[found.loop])) continue;
+    best = worth;
+    found = {loop, {place[0], place[1]}};
   }
-  if (best < 0) return false;
-  c.size[best] /= 2;
-  for (int32_t i = 0; i < 2; ++i) pair_points(t.factors[i], best_entry[i], best);
+  return best > 0;
+}
+
+/* Halves a loop of a term; false where there is no memory for copies with another point. */
+static bool pair_term(contraction_of_words &words, term &t, const paired_loop &of) {
+  int64_t &size = words.c.size[of.loop];
+  if (size % 2 != 0) {
+    for (int32_t i = 0; i < 2; ++i) {
+      void *const copy = pad_with_zeros(words.c.s->context, t.factors[i], of.place[i], size, size + 1);
+      if (copy == nullptr) return false;
+      words.copy[words.copies++] = copy;
+    }
+    ++size;
+  }
+  size /= 2;
+  for (int32_t i = 0; i < 2; ++i) pair_points(t.factors[i], of.place[i], of.loop);
   return true;
 }
 
@@ -189,16 +233,20 @@ static bool make_words(const contraction &c, const contraction_functions &words,
   }
   to.c = c;
   to.c.term_list = to.terms;
+  paired_loop pairs[max_terms];
   for (int32_t t = 0; t < c.terms; ++t) {
     const factor *const factors = c.term_list[t].factors;
     if (factors[0].stored != dtype_bfloat16 && factors[1].stored != dtype_bfloat16) return false;
-    to.terms[t] = c.term_list[t];
-    if (!pair_term(to.c, to.terms[t])) return false;
+    if (!find_pair(c, c.term_list[t], pairs[t])) return false;
   }
   for (int32_t t = 0; t < c.terms; ++t) {
     int64_t work = points;
     for (int32_t loop = c.term_list[t].begin; loop < c.term_list[t].end; ++loop) work *= c.size[loop];
     if (!stays_normal(c, c.term_list[t], words, work)) return false;
+  }
+  for (int32_t t = 0; t < c.terms; ++t) {
+    to.terms[t] = c.term_list[t];
+    if (!pair_term(to, to.terms[t], pairs[t])) return false;
   }
   return true;
 }

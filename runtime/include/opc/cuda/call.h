@@ -7,6 +7,13 @@
 #include "opc/cuda/launch_tiles.h"
 #include "opc/cuda/small_nest.h"
 
+/* Whether a part of a source is compiled here: the one that OPC_PART says, or without it all of them. */
+#ifdef OPC_PART
+#define OPC_HAS_PART(number) (OPC_PART == (number))
+#else
+#define OPC_HAS_PART(number) 1
+#endif
+
 namespace opc {
 
 /* The code and the message of what a kernel found; `what` are the names of operands, and of what has no value. */

@@ -8,10 +8,13 @@
 #if defined(__CUDACC__)
 #include <cuda_runtime.h>
 #define OPC_KERNEL(threads) __global__ void __launch_bounds__(threads)
+/* A kernel of a header, which several parts of a source include. */
+#define OPC_HEADER_KERNEL(threads) [[maybe_unused]] static OPC_KERNEL(threads)
 /* One for rows, which may have as many registers as there are for its largest block. */
 #define OPC_ROW_KERNEL(threads, blocks) __global__ void __launch_bounds__(threads, blocks)
 #define OPC_TILED_KERNEL(threads, blocks) __global__ void __launch_bounds__(threads, blocks)
 #define OPC_PARAMETER(...) const __grid_constant__ __VA_ARGS__
+#define OPC_PARAMETER_TYPE(...) __VA_ARGS__
 #define OPC_DEVICE __device__ static inline
 #define OPC_DEVICE_MEMBER __device__ inline
 #define OPC_SHARED(type, name, count) __shared__ type name[count]

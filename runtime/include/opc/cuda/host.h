@@ -16,9 +16,11 @@
 #include "opc/cuda/fibers.h"
 
 #define OPC_KERNEL(threads) static void
+#define OPC_HEADER_KERNEL(threads) [[maybe_unused]] OPC_KERNEL(threads)
 #define OPC_ROW_KERNEL(threads, blocks) static void
 #define OPC_TILED_KERNEL(threads, blocks) static void
 #define OPC_PARAMETER(...) const __VA_ARGS__ &
+#define OPC_PARAMETER_TYPE(...) const __VA_ARGS__ &
 #define OPC_DEVICE static inline
 #define OPC_DEVICE_MEMBER inline
 #define OPC_CHECK_INDEX(i, count) \

@@ -286,7 +286,7 @@ OPC_DEVICE void weigh_rows(const Nest &n, const Left &left, const LeftAt &left_a
 }
 
 /* Tells whether some element of a tensor is an infinity or NaN. */
-[[maybe_unused]] OPC_KERNEL(threads_a_block) find_infinite(OPC_PARAMETER(nest_operand) o, int32_t bytes, uint64_t exponents, int64_t count, int32_t *found) {
+OPC_HEADER_KERNEL(threads_a_block) find_infinite(OPC_PARAMETER(nest_operand) o, int32_t bytes, uint64_t exponents, int64_t count, int32_t *found) {
   for (int64_t element = own_thread(); element < count; element += all_threads()) {
     int64_t offset = 0, place = element;
     OPC_ROLLED
