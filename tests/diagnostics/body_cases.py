@@ -343,6 +343,11 @@ RECURRENCES: list[Case] = [
     kernel("y[i] = x[i] + sum[k:N](⟦y[k]⟧ if k != i else 0)", "'y' is read at k, which is not known to lie behind i", **VECTOR),
     kernel("y[i] = x[i] + sum[k:N](y[k] if k < i else ⟦y[k]⟧)", "'y' is read at k, which is not known to lie behind i", **VECTOR),
     kernel("y[i] = x[i] + sum[k:2](⟦pad(y[i - k], 0)⟧)", "'y' is read at i - k, where it is being made", **VECTOR),
+    kernel(
+        "y[i] = x[i] + ⟦t[i]⟧\nu[i:N] = 2 * pad(y[i - 1], 0)\nt[i:N] = u[i] * x[i]",
+        "'t' is read at i, where it is being made",
+        **VECTOR,
+    ),
     kernel("y[i] = ⟦t[i]⟧ * 2\nt[i:N] = y[i] + pad(t[i - 1], 0)", "'t' is read at i, where it is being made", **VECTOR),
     kernel(
         "y[i, c] = x[i, c] + pad(y[i - 1, c], 0) + ⟦pad(y[i, c - 1], 0)⟧", "'y' is read at i, where it is being made", **MATRIX

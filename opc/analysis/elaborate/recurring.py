@@ -17,7 +17,7 @@ from opc.ir.access import accesses
 from opc.ir.access import place as affine_place
 from opc.ir.affine import Affine, AttrInt, Index
 from opc.ir.dtypes import DType, ElementType
-from opc.ir.expr import Call, Const, Expr, GroupRef, IndexValue, Read, rewrite
+from opc.ir.expr import Call, Const, Expr, GroupRef, IndexValue, Read, reads, rewrite
 from opc.ir.op import Assign, DimSpec, Group, Op, Operand
 from opc.ir.recurrence import NoRecurrence, circles, components, stepping
 from opc.lang.tree import Apply, AxisRange, Dots, Item, Name, Star, Statement, parts
@@ -238,7 +238,20 @@ def check_recurrences(op: Op, found: Diagnostics) -> None:
     for targets in circles(op):
         result = stepping(op, targets)
         if isinstance(result, NoRecurrence):
-            found.error(result.reason, result.span, _hint(op, result.read))
+            found.error(result.reason, result.span, _below(op, targets, result.read) or _hint(op, result.read))
+
+
+def _below(op: Op, targets: tuple[str, ...], read: Read) -> str | None:
+    """Return that a statement goes below the one it reads, where values then step together; else None."""
+    reader = next((s for s in op.body if s.target in targets and any(r is read for r in reads(s.value))), None)
+    if reader is None or targets.index(reader.target) >= targets.index(read.operand):
+        return None
+    rest = [s for s in op.body if s is not reader]
+    place = rest.index(op.assignments[read.operand]) + 1
+    moved = op.with_body((*rest[:place], reader, *rest[place:]))
+    if any(isinstance(stepping(moved, t), NoRecurrence) for t in circles(moved) if reader.target in t):
+        return None
+    return f"at the same step a value reads what stands above it: write '{reader.target}' below '{read.operand}'"
 
 
 def with_known_places(op: Op) -> Op:
