@@ -355,6 +355,11 @@ RECURRENCES: list[Case] = [
     kernel("y[i] = x[i] + ⟦t⟧\nt = y[0]", "'t' is used before it is assigned", **VECTOR),
     # The range that is missing is told, not what comes of it.
     kernel(
+        "a[⟦j⟧, i:N] = x[i] * 2\nt[j, i:N] = t[j, i - 1] * a[j, i - 1] if i > 0 else 1\ny[i] = t[0, i]",
+        "the index 'j' has no range",
+        **VECTOR,
+    ),
+    kernel(
         "p[s:3, i:N] = pad(v[s - 1, i], x[i])\nl[s, ⟦i⟧] = pad(p[s, i - 1], 0)\nv[s, i] = l[s, i] + x[i]\ny[i] = v[2, i]",
         "the index 'i' has no range",
         **VECTOR,

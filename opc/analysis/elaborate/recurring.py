@@ -6,7 +6,7 @@ gives it once it has it: types are tried until one does.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from opc.analysis.elaborate.ranges import as_stated, infer_ranges
@@ -52,7 +52,7 @@ def circles_of(statements: Sequence[Statement]) -> Mapping[str, tuple[Statement,
     return found
 
 
-def _read(s: Statement, names: Mapping[str, int]) -> Iterator[str]:
+def _read(s: Statement, names: Container[str]) -> Iterator[str]:
     return (node.id for node in _walk(s) if isinstance(node, Name) and node.id in names)
 
 
@@ -87,6 +87,12 @@ class Recurring:
             self.known |= self._declared(circle)
         names = (s.target.id for s in circle if s.target.id not in scope.operands)
         return {n: self.known[n] for n in names if n in self.known}
+
+    def untold(self, s: Statement) -> set[str]:
+        """Return the values of a statement's recurrence of which nothing is known for a mistake above: it is told there alone."""
+        circle, scope = self.circles.get(s.target.id, ()), self.typer.scope
+        spoilt = any(True for c in circle for _ in _read(c, scope.poisoned))
+        return {c.target.id for c in circle} - scope.operands.keys() if spoilt else set()
 
     def _declared(self, circle: Sequence[Statement]) -> dict[str, Operand]:
         """Return what the targets of a circle are, as far as it can be told before they are typed."""
