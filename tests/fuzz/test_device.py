@@ -74,6 +74,18 @@ def test_every_form(tmp_path: Path) -> None:
     hold([one_of(name) for name in (EVERY if MANY else FOUND)], calls_of_sizes, tmp_path)
 
 
+def test_axes_of_less_than_nothing(tmp_path: Path) -> None:
+    """The product of two such sizes is a number of points, for which there is no memory."""
+
+    def every_call(one: Family) -> Iterator[tuple[Op, Case]]:
+        above = parents(one)
+        for op in one.ops:
+            yield from calls_of(op, Maker(op, above.get(id(op)), 2_000))
+
+    name = "looked_up_in_less_than_nothing"
+    hold([family(name, *EVERY[name])], every_call, tmp_path)
+
+
 if MANY:
 
     @pytest.mark.parametrize("texts", [CONDITIONS, PRODUCTS, SUMS, TURNED], ids=["conditions", "products", "sums", "turned"])

@@ -94,3 +94,23 @@ def test_mistakes_end_the_process(program: Path, case: str, message: str) -> Non
     done = run(program, case)
     assert done.returncode != 0
     assert done.stderr == f"CUDA's emulation: {message}\n"
+
+
+WRITER = """
+#include "opc/cuda/arrays.h"
+int main(int count, char **argument) {
+  char *const memory = static_cast<char *>(opc_array_allocate(nullptr, 24, nullptr));
+  if (count > 1) memory[atoi(argument[1])] = 1;
+  opc_array_release(nullptr, memory, 24, nullptr);
+}
+"""
+
+
+def test_writes_beside_memory_are_found(tmp_path: Path) -> None:
+    (tmp_path / "writer.cpp").write_text(WRITER)
+    writer = compiled(tmp_path / "writer.cpp", tmp_path / "writer")
+    assert [run(writer, place).returncode for place in ("0", "23")] == [0, 0]
+    for place in ("-1", "24", "87"):
+        found = run(writer, place)
+        assert found.returncode != 0
+        assert "a kernel wrote outside of 24 bytes of memory" in found.stderr

@@ -59,9 +59,10 @@ static inline void start(nest &n, const opc_context *context, nest_operand *oper
   fault.reported = 0;
 }
 
+/* Adds an axis. A size below zero is of no points: the product of two of them would be of some. */
 static inline void add_entry(nest &n, int64_t size) {
   n.start[n.entries++] = n.rank;
-  n.size[n.rank++] = size;
+  n.size[n.rank++] = size > 0 ? size : 0;
 }
 
 static inline void add_entry(nest &n, const extents &group) {
