@@ -160,8 +160,10 @@ class _Reverse:
         reached = [s for s in reversed(statements) if s.target in arriving & own.keys()]
         suffixes = {s.target: "_total" if s.target in self.seeds else "" for s in reached}
         names = {name: self.namer.fresh(f"d_{name}{suffix}") for name, suffix in suffixes.items()}
+        self.needed.step(reached, lambda s: self.differentiator.partials_of(s, self.op.operand(s.target)))
         for s in reached:
             self._pass_on(s, Read(names[s.target], bare(s.indices), self.op.operand(s.target).type))
+        self.needed.stepped(reached)
         for s in reached:
             operand = self.op.operand(s.target)
             total = algebra.total(self._arriving(s))

@@ -157,7 +157,10 @@ def store_values(e: Expr, values: Mapping[str, Expr]) -> Expr | None:
         case Call(fn=fn) if fn in COMPARES:
             args = tuple(_value(a.value, values) if isinstance(a, IndexValue) else store_values(a, values) for a in e.args)
             known = tuple(a for a in args if a is not None)
-            return _compared(e, known) if len(known) == len(args) else None
+            if len(known) < len(args):
+                return None
+            stored = any(isinstance(a, IndexValue) and a.value.indices() & values.keys() for a in e.args)
+            return _compared(e, known) if stored else replace(e, args=known)
         case Cast(arg=IndexValue(value=value)):
             return replace(e, arg=_value(value, values))
         case Reduce():

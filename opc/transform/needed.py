@@ -3,11 +3,13 @@
 A gradient stays inside a conditional together with what it flows to: of `t = log(x); y = t if x > 0 else 0`, the gradient at 0
 would otherwise be 0 * inf. Small temporaries are put back into the conditionals that read them (`normalize.sink`). One that is
 large, or reads such, would be copied into each of its uses, those into theirs, and so on; it stays, and reverse mode counts for
-each of its points the reads that are chosen. Where there is none, the point has no gradient.
+each of its points the reads that are chosen. Where there is none, the point has no gradient. What steps is counted by a
+recurrence that goes the other way.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import field
 
 from opc.analysis.bounds.checker import Knowledge
@@ -19,6 +21,7 @@ from opc.transform import algebra, scalar
 from opc.transform.domain import Domain
 from opc.transform.indices import Namer, bare
 from opc.transform.normalize import is_steep
+from opc.transform.partials import Partials
 from opc.transform.scalar import FALSE, TRUE, ZERO
 from opc.transform.transpose import transpose
 
@@ -49,22 +52,48 @@ class Needed:
     """Whether there is a temporary that is read inside a conditional and was not put there; otherwise nothing is counted."""
     chosen: dict[str, list[ChosenRead]] = field(default_factory=dict)
     everywhere: set[str] = field(init=False)
+    counted: dict[str, str] = field(default_factory=dict)
+    """The temporaries that count the reads of what goes from step to step: its uses are not all known when it is asked."""
+    places: dict[str, int] = field(default_factory=dict)
+    """Ahead of which statement each of these goes: behind all that asks for its target at the same step."""
 
     def __post_init__(self) -> None:
-        # Of an input nobody asks. Of what goes from step to step the uses are not all known when it is asked.
-        self.everywhere = {o.name for o in (*self.op.inputs, *self.op.outputs)} | carried(self.op)
+        # Of an input nobody asks.
+        self.everywhere = {o.name for o in (*self.op.inputs, *self.op.outputs)}
+
+    def step(self, statements: Sequence[Assign], partials_of: Callable[[Assign], Partials]) -> None:
+        """Begin with the statements of a recurrence, the last one first, through which the gradient goes."""
+        names, below = carried(self.op) & {s.target for s in statements}, set[str]()
+        if not self.asked:
+            return
+        while below != self.everywhere:
+            below = set(self.everywhere)
+            for s in statements:
+                if s.target in below:
+                    self.everywhere |= {a.read.operand for a, factor in partials_of(s).items() if support(factor) == TRUE}
+        for s in statements:
+            if s.target in names - self.everywhere:
+                self.counted[s.target] = self.namer.fresh(f"needed_{s.target}")
+
+    def stepped(self, statements: Sequence[Assign]) -> None:
+        """End with the statements of a recurrence: where a value is needed depends on where those of the steps behind it are, as
+        a recurrence that goes the other way."""
+        for s in reversed(statements):
+            if s.target in self.counted:
+                operand = self.op.operand(s.target)
+                self.fresh.append(Operand(self.counted[s.target], operand.type, operand.dims))
+                count = Assign(self.counted[s.target], s.indices, self._count(s))
+                self.statements.insert(self.places[s.target], count)
 
     def where(self, s: Assign) -> Expr:
         """Return the condition, at a point of a statement's target, under which its value is needed."""
-        parts = self.chosen.get(s.target, [])
-        if s.target in self.everywhere or not parts:
-            return TRUE
         operand = self.op.operand(s.target)
-        one = scalar.cast_literal(operand.type, scalar.ONE)
-        total: Expr = ZERO
-        for part in parts:
-            count = scalar.select(part.condition, one, ZERO)
-            total = algebra.add(total, transpose(part.read, part.inside, count, part.target, operand.dims, self.knowledge))
+        if s.target in self.counted:
+            self.places[s.target] = len(self.statements)
+            return scalar.raw("gt", Read(self.counted[s.target], bare(s.indices), operand.type), ZERO)
+        if s.target in self.everywhere or not self.chosen.get(s.target):
+            return TRUE
+        total = self._count(s)
         condition = _condition(total)
         if condition is not None:
             return condition
@@ -73,12 +102,22 @@ class Needed:
         self.statements.append(Assign(name, s.indices, total))
         return scalar.raw("gt", Read(name, bare(s.indices), operand.type), ZERO)
 
+    def _count(self, s: Assign) -> Expr:
+        """Return how many of the reads of a statement's target are chosen, at each of its points."""
+        operand = self.op.operand(s.target)
+        one = scalar.cast_literal(operand.type, scalar.ONE)
+        total: Expr = ZERO
+        for part in self.chosen.get(s.target, ()):
+            count = scalar.select(part.condition, one, ZERO)
+            total = algebra.add(total, transpose(part.read, part.inside, count, part.target, operand.dims, self.knowledge))
+        return total
+
     def read(self, read: Read, inside: Domain, need: Expr, factor: Expr, target: tuple[str | GroupRef, ...]) -> None:
         """Take down a read, under loops, of a statement that is needed under `need`, with its factor in the derivative."""
         if not self.asked or read.operand in self.everywhere:
             return
         condition = scalar.conjunction(need, support(factor))
-        if condition == TRUE:
+        if condition == TRUE and read.operand not in self.counted:
             self.everywhere.add(read.operand)
             return
         self.chosen.setdefault(read.operand, []).append(ChosenRead(read, inside, condition, target))

@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 
 from opc.analysis.bounds.largest import largest
 from opc.ir.access import accesses, place
@@ -268,8 +268,10 @@ def sink(op: Op) -> Op:
     """Return the op with every pointwise temporary that is read inside a conditional put back there.
 
     A gradient can only stay inside a conditional together with what it flows to: of `t = log(x); y = t if x > 0 else 0`, the
-    gradient at 0 would otherwise be 0 * inf. What grows beyond `LARGE` nodes by this stays: see `opc.transform.needed`. So do the
-    gates of a recurrence, whose slopes are finite: what steps is read by its own gradient, and again by that of the gradient.
+    gradient at 0 would otherwise be 0 * inf. What grows beyond `LARGE` nodes by this stays: see `opc.transform.needed`. So does
+    what is made of itself at steps before: only the last step would be put there, and each derivative would put in one more. And
+    so do the gates of a recurrence, whose slopes are finite: what steps is read by its own gradient, and again by that of the
+    gradient.
     """
     temporaries, steps = {o.name for o in op.temporaries}, recurrent(op)
     values: dict[str, Assign] = {}
@@ -282,7 +284,7 @@ def sink(op: Op) -> Op:
         if s.target in temporaries and steep and not has_reduction(new.value):
             # Inside a conditional its own reads are inside too: what counts is how large it is with these put in.
             whole = _sunk(new.value, values, True)
-            if size(whole) <= LARGE:
+            if size(whole) <= LARGE and s.target not in operands_read(whole):
                 values[s.target] = replace(new, value=whole)
     return prune(replace(op, body=tuple(body)), {o.name for o in op.outputs})
 
@@ -294,11 +296,17 @@ def chosen_outside(op: Op) -> bool:
     """
     temporaries = {o.name for o in op.temporaries}
     steep: set[str] = set()
+    known = -1
+    while len(steep) > known:
+        known = len(steep)
+        steep |= {s.target for s in op.body if s.target in temporaries and _any_steep(s.value, steep)}
+    above: set[str] = set()
     for s in op.body:
-        if _steep_inside(s.value, steep, False):
+        # Of what steps, a condition on the index alone, as `t > 0`, leaves out the first or last steps, and no value between.
+        if _steep_inside(s.value, above, False) or _steep_inside(s.value, steep - above, False, scalar.any_reads):
             return True
-        if s.target in temporaries and _any_steep(s.value, steep):
-            steep.add(s.target)
+        if s.target in steep:
+            above.add(s.target)
     return False
 
 
@@ -307,12 +315,14 @@ def _any_steep(e: Expr, names: Collection[str]) -> bool:
     return any(is_singular(part) or (isinstance(part, Read) and part.operand in names) for part in walk(e))
 
 
-def _steep_inside(e: Expr, names: Collection[str], inside: bool) -> bool:
-    """Whether a side of a conditional reads one of these temporaries, or holds a reduction whose terms may be as steep."""
+def _steep_inside(e: Expr, names: Collection[str], inside: bool, counts: Callable[[Expr], bool] = lambda _: True) -> bool:
+    """Whether a side of a conditional, of which the condition counts, reads one of these temporaries, or holds a reduction whose
+    terms may be as steep."""
     if inside and ((isinstance(e, Read) and e.operand in names) or (isinstance(e, Reduce) and _any_steep(e.body, names))):
         return True
-    sides = (False, True, True) if isinstance(e, Select) else (False,) * len(children(e))
-    return any(_steep_inside(c, names, inside or side) for c, side in zip(children(e), sides, strict=True))
+    side = isinstance(e, Select) and counts(e.cond)
+    sides = (False, side, side) if isinstance(e, Select) else (False,) * len(children(e))
+    return any(_steep_inside(c, names, inside or s, counts) for c, s in zip(children(e), sides, strict=True))
 
 
 def is_steep(e: Expr) -> bool:

@@ -137,9 +137,10 @@ def _factored(body: Expr) -> Expr:
         return body
     common = _common(body)
     for c in filter(_tells_places, common):
-        before = _before(body, c) if any_reads(c) else []
-        if all(g in common for g in before):
-            cond = functools.reduce(scalar.conjunction, [*before, c])
+        # Where one of the terms asks it, it may be asked for all of them.
+        ways = [before for before in _before(body, c) if all(g in common for g in before)] if any_reads(c) else [[]]
+        if ways:
+            cond = functools.reduce(scalar.conjunction, [*min(ways, key=len), c])
             body = Select(cond, scalar.assume(body, cond, True), scalar.ZERO, body.type)
     return body
 
@@ -149,17 +150,18 @@ def _tells_places(c: Expr) -> bool:
     return isinstance(c, Call) and (c.fn == "eq" or any(bound_on(c, index) is not None for index in free_indices(c)))
 
 
-def _before(e: Expr, condition: Expr) -> list[Expr]:
-    """Return the conditions on indices that terms ask before one: they may tell that its reads are inside."""
+def _before(e: Expr, condition: Expr) -> list[list[Expr]]:
+    """Return the conditions on indices that each term asks before one: they may tell that its reads are inside."""
     match e:
         case Call(fn="add" | "sub" | "neg"):
-            return list(dict.fromkeys(c for a in e.args for c in _before(a, condition)))
+            return [before for a in e.args for before in _before(a, condition)]
         case Select():
             own = conjuncts(e.cond)
-            inner = [] if condition in own else _before(e.then, condition)
+            inner = [[]] if condition in own else _before(e.then, condition)
             asked = own[: own.index(condition)] if condition in own else own
             used = free_indices(condition)
-            return [*(c for c in asked if not any_reads(c) and free_indices(c) & used), *inner]
+            ahead = [c for c in asked if not any_reads(c) and free_indices(c) & used]
+            return [[*ahead, *before] for before in inner]
         case _:
             return []
 
@@ -182,34 +184,49 @@ def _common(e: Expr) -> list[Expr]:
 
 
 def _picked(loops: tuple[ReduceAxis, ...], body: Expr) -> tuple[tuple[ReduceAxis, ...], Expr] | None:
-    """Return `sum[v](f(v) if v == e else 0)`, with e the same at every v, as a read at e: `f(e) if 0 <= e < V else 0`."""
-    if not isinstance(body, Select) or not scalar.is_zero(body.other):
-        return None
-    conditions = conjuncts(body.cond)
+    """Return `sum[v](f(v) if v == e else 0)`, with e the same at every v, as a read at e: `f(e) if 0 <= e < V else 0`.
+
+    Other conditions may stand before this one, as `k > 0` before `v == o[k - 1]`: they are asked before e is read.
+    """
+    conditions, value = _stacked(body)
     ranks = {a.index: _rank(a) for a in loops if isinstance(a, Axis)}
     for axis in sorted(loops, key=lambda a: ranks[a.index] if isinstance(a, Axis) else 0):
         if not isinstance(axis, Axis) or any(isinstance(a, Axis) and axis.index in a.extent.indices() for a in loops):
             continue
-        for condition in conditions:
-            where = _solution(axis, condition)
+        for n, condition in enumerate(conditions):
+            where = solution(axis, condition)
             used = free_indices(condition)
             # A condition that names a position by longer loops is a scatter, and stays one.
             longer = any(ranks[i] < ranks[axis.index] for i in used & ranks.keys())
             if where is None or (longer and used - ranks.keys()):
                 continue
-            if any(scalar.asks_presence(c) for c in conditions) and any_reads(where):
-                continue  # what is read may be there only under the other conditions
-            rest: Expr = scalar.TRUE
-            for c in conditions:
-                rest = rest if c is condition else scalar.conjunction(rest, c)
-            moved = _at(scalar.select(rest, body.then, scalar.ZERO), axis.index, where)
+            ahead = [c for c in conditions[:n] if axis.index not in free_indices(c)]
+            behind = [c for i, c in enumerate(conditions) if i > n or (i < n and axis.index in free_indices(c))]
+            moved = _at(_under(behind, value), axis.index, where)
             if moved is None:
                 continue
             inside = scalar.conjunction(
                 scalar.compare("ge", where, scalar.ZERO), scalar.compare("lt", where, scalar.index_value(axis.extent))
             )
-            return tuple(a for a in loops if a is not axis), scalar.select(inside, moved, scalar.ZERO)
+            return tuple(a for a in loops if a is not axis), _under(ahead, scalar.select(inside, moved, scalar.ZERO))
     return None
+
+
+def _stacked(body: Expr) -> tuple[list[Expr], Expr]:
+    """Return the conditions without any of which `body` is zero, in the order they are asked in, and what it is under all."""
+    conditions: list[Expr] = []
+    while isinstance(body, Select) and scalar.is_zero(body.other):
+        conditions += conjuncts(body.cond)
+        body = body.then
+    return conditions, body
+
+
+def _under(conditions: list[Expr], value: Expr) -> Expr:
+    """Return `value` where all the conditions hold, asked in this order, and 0 elsewhere."""
+    guard: Expr = scalar.TRUE
+    for c in conditions:
+        guard = scalar.conjunction(guard, c)
+    return scalar.select(guard, value, scalar.ZERO)
 
 
 def _rank(axis: Axis) -> int:
@@ -218,7 +235,7 @@ def _rank(axis: Axis) -> int:
     return 0 if any(isinstance(a, Dim | GroupSize) for a in atoms) else 1 if atoms else 2
 
 
-def _solution(axis: Axis, condition: Expr) -> Expr | None:
+def solution(axis: Axis, condition: Expr) -> Expr | None:
     """Return e where a condition says that the index of `axis` is e."""
     if not isinstance(condition, Call) or condition.fn != "eq":
         return None

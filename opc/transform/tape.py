@@ -28,9 +28,10 @@ from opc.records import replace
 from opc.transform import scalar
 from opc.transform.domain import Domain
 from opc.transform.extract import Extractor
-from opc.transform.indices import Namer, index_names, op_names
+from opc.transform.indices import Namer, index_names, op_names, store_values
 from opc.transform.partials import template
 from opc.transform.share import NOUNS
+from opc.transform.sums import solution
 
 SMALL = 20
 """The number of nodes up to which an expression is copied rather than read back."""
@@ -98,9 +99,9 @@ class _Taper:
     def _read_back(self, e: Expr, domain: Domain, guards: tuple[Expr, ...]) -> Expr:
         if size(e) <= SMALL or not self._varies(e) or any(r.checked for r in reads(e)):
             return e
-        value = e
-        for g in reversed([c for guard in guards for c in conjuncts(guard)]):
-            if _places(g, e):
+        conditions, value = _at_data([c for guard in guards for c in conjuncts(guard)], e, domain)
+        for g in reversed(conditions):
+            if _places(g, value):
                 continue
             if has_reduction(g):
                 return e
@@ -108,6 +109,31 @@ class _Taper:
         first = reads(e)[0].operand
         name = f"{NOUNS.get(e.fn, e.fn)}_{first}" if isinstance(e, Call) else f"{first}_value"
         return self.extractor.extract(value, domain, name) or e
+
+
+def _at_data(conditions: list[Expr], value: Expr, domain: Domain) -> tuple[list[Expr], Expr]:
+    """Return a value and what it stands under, read where data says that it goes: `w[o[n]]` for `w[i]` under `i == o[n]`.
+
+    So a temporary has a place for each term of a scatter, and not for each of them at each place it may go to.
+    """
+    for axis in domain.axes:
+        if axis.extent.indices():
+            continue
+        for n, condition in enumerate(conditions):
+            where = solution(axis, condition)
+            if where is None or not scalar.any_reads(where) or not free_indices(where):
+                continue
+            ahead = [c for c in conditions[:n] if axis.index not in free_indices(c)]
+            behind = [c for c in conditions[:n] if axis.index in free_indices(c)] + conditions[n + 1 :]
+            if not any(axis.index in free_indices(e) for e in (*behind, value)):
+                continue
+            moved = [store_values(e, {axis.index: where}) for e in (*behind, value)]
+            known = [e for e in moved if e is not None]
+            if len(known) == len(moved):
+                low = scalar.compare("ge", where, scalar.ZERO)
+                high = scalar.compare("lt", where, scalar.index_value(axis.extent))
+                return _at_data([*ahead, low, high, *known[:-1]], known[-1], domain)
+    return conditions, value
 
 
 def _places(guard: Expr, value: Expr) -> bool:

@@ -343,12 +343,22 @@ RECURRENCES: list[Case] = [
     kernel("y[i] = x[i] + sum[k:N](⟦y[k]⟧ if k != i else 0)", "'y' is read at k, which is not known to lie behind i", **VECTOR),
     kernel("y[i] = x[i] + sum[k:N](y[k] if k < i else ⟦y[k]⟧)", "'y' is read at k, which is not known to lie behind i", **VECTOR),
     kernel("y[i] = x[i] + sum[k:2](⟦pad(y[i - k], 0)⟧)", "'y' is read at i - k, where it is being made", **VECTOR),
+    kernel(
+        "y[i] = x[i] + ⟦t[i]⟧\nu[i:N] = 2 * pad(y[i - 1], 0)\nt[i:N] = u[i] * x[i]",
+        "'t' is read at i, where it is being made",
+        **VECTOR,
+    ),
     kernel("y[i] = ⟦t[i]⟧ * 2\nt[i:N] = y[i] + pad(t[i - 1], 0)", "'t' is read at i, where it is being made", **VECTOR),
     kernel(
         "y[i, c] = x[i, c] + pad(y[i - 1, c], 0) + ⟦pad(y[i, c - 1], 0)⟧", "'y' is read at i, where it is being made", **MATRIX
     ),
     kernel("y[i] = x[i] + ⟦t⟧\nt = y[0]", "'t' is used before it is assigned", **VECTOR),
     # The range that is missing is told, not what comes of it.
+    kernel(
+        "a[⟦j⟧, i:N] = x[i] * 2\nt[j, i:N] = t[j, i - 1] * a[j, i - 1] if i > 0 else 1\ny[i] = t[0, i]",
+        "the index 'j' has no range",
+        **VECTOR,
+    ),
     kernel(
         "p[s:3, i:N] = pad(v[s - 1, i], x[i])\nl[s, ⟦i⟧] = pad(p[s, i - 1], 0)\nv[s, i] = l[s, i] + x[i]\ny[i] = v[2, i]",
         "the index 'i' has no range",

@@ -171,6 +171,8 @@ HINTS: list[tuple[Case, str]] = [
     (kernel("y[i] = x[i // a]", **VECTOR, attributes="{a: int}"), "add the check a > 0"),
     (kernel("y[i] = x[i // (a*b)]", **VECTOR, attributes=HALF_CHECKED), "add the check b > 0"),
     (kernel("y[i] = x[i // (a // b)]", **VECTOR, attributes=CHECKED), "add require: [a // b > 0]"),
+    (kernel("y[i] = t[i]\nu[i:N] = pad(y[i - 1], 0)\nt[i:N] = u[i] + x[i]", **VECTOR), "write 'y' below 't'"),
+    (kernel("y[i] = t[i]\nt[i:N] = pad(y[i - 1], y[i])", **VECTOR), "a recurrence reads what is behind it"),
 ]
 
 
@@ -181,6 +183,7 @@ def test_hint_says_what_to_write(row: Case, hint: str) -> None:
 
 
 MENDED = [
+    kernel("u[i:N] = pad(y[i - 1], 0)\nt[i:N] = u[i] + x[i]\ny[i] = t[i]", **VECTOR),
     kernel("y[i] = x[i // (a*b)]", **VECTOR, attributes=CHECKED),
     kernel("y[i] = x[i // (a // b)]", **VECTOR, attributes=CHECKED, require="[a // b > 0]"),
     kernel("m[i:N] = x[0] if N > 0 else 0\ny = x * m", **VECTOR),

@@ -298,3 +298,28 @@ def test_slices_give_what_the_whole_gives(tmp_path: Path) -> None:
         for head in range(3):
             part = {"q": q[batch, head], "k": k[batch, head], "v": v[batch, head]}
             np.testing.assert_array_equal(whole[batch, head], library.call(forward, part, {})["y"])
+
+
+@pytest.mark.parametrize("order", ["i, j", "j, i"])
+def test_a_step_without_terms_has_no_more_blocks_than_others(order: str, tmp_path: Path) -> None:
+    """Where a condition on the step leaves no product, nothing says which loops are rows: no block is then a single point."""
+    text = (
+        "inputs: {g: 'T[N, M]', w: 'T[M, M]'}\nattributes: {steps: {type: int, default: 2, check: steps > 0}}\n"
+        f"shape: {{S: steps + 1}}\noutputs: {{y: 'T[{'N, M' if order == 'i, j' else 'M, N'}]'}}\ngradient: none\nkernel: |\n"
+        "  p[s:S, i:N, j:M] = sum[k](x[s - 1, i, k] * w[k, j]) if s > 0 else 0\n"
+        f"  x[s:S, i:N, j:M] = g[i, j] if s == 0 else p[s, i, j]\n  y[{order}] = x[S - 1, i, j]\n"
+    )
+    counts: list[int] = []
+
+    def counted(pool: object, count: int, grain: int, body: Any, argument: Any) -> None:
+        counts.append(count)
+        body(argument, 0, count)
+
+    library = _library(text, tmp_path, counted, "float32")
+    rng = np.random.default_rng(0)
+    g, w = rng.standard_normal((620, 500)).astype(np.float32), rng.standard_normal((500, 500)).astype(np.float32)
+    found = library.call(library.family.forward, {"g": g, "w": w}, {"steps": 2})["y"]
+    expected = g @ w @ w
+    np.testing.assert_allclose(found, expected if order == "i, j" else expected.T, rtol=1e-3, atol=1e-1)
+    assert counts
+    assert max(counts) <= 620

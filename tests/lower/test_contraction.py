@@ -290,3 +290,27 @@ kernel: |
 """
     found = loops(grouped, "backward")
     assert "for n in 0..H // G, m in 0..L: d_k_sum += q[i*(H // G) + n, m, l] * d_y[i*(H // G) + n, m, j]" in found
+
+
+@pytest.mark.parametrize(
+    ("taps", "read", "blocks"),
+    [
+        ("h[(m*down) % up + q*up]", "pad(x[b, (m*down) // up - q], 0)", False),
+        ("w[m, q]", "pad(x[b, (m*2) // 3 - q], 0)", False),
+        ("w[m, q]", "pad(x[b, m * 5 // up + q], 0)", False),
+        ("w[m, q]", "pad(x[b, m * G // M * Q + q], 0)", True),
+        ("w[m, q]", "pad(x[b, m // (M // G) * Q + q], 0)", True),
+    ],
+)
+def test_an_index_that_takes_many_steps_shares_no_rows(taps: str, read: str, blocks: bool) -> None:
+    """Rows of one matrix are those between two steps: a few of a resampled signal, where each product has its own taps, and many
+    of a group of channels."""
+    resampled = f"""\
+inputs: {{x: 'T[B, N]', w: 'T[M, Q]', h: 'T[K]', g: 'T[G]'}}
+attributes: {{up: {{type: int, default: 3, check: up >= 1}}, down: {{type: int, default: 2, check: down >= 1}}}}
+outputs: {{y: 'T[B, M]'}}
+require: [M % G == 0, G > 0, M > 0, K == Q*up]
+kernel: |
+  y[b, m] = sum[q:Q]({taps} * {read})
+"""
+    assert ("contraction" in loops(resampled)) is blocks

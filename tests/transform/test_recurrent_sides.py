@@ -51,3 +51,38 @@ def test_what_a_step_does_not_choose(kernel: str, order: int) -> None:
     for name, values in wanted.items():
         assert np.isfinite(values).all()
         assert found[name] == pytest.approx(values)
+
+
+CHOSEN = {
+    "a sum so far": "h[t:N] = (h[t - 1] if keep[t] and t > 0 else 0) + log(x[t])",
+    "a sum from the last": "h[t:N] = (0.5 * h[t + 1] if t + 1 < N and not keep[t + 1] else 0) + sqrt(x[t]) + x[t] / x[t]",
+    "a temporary of the step": "l[t:N] = log(x[t])\n  h[t:N] = (sin(h[t - 1]) if keep[t] and t > 0 else 0) + l[t] * l[t]",
+    "two that step": (
+        "g[t:N] = (h[t - 1] if keep[t] and t > 0 else 1) * log(x[t])\n"
+        "  h[t:N] = g[t] + (g[t - 1] / x[t] if keep[t] and t > 0 else 2)"
+    ),
+    "one that reads the other at its step": (
+        "g[t:N] = (g[t - 1] * h[t - 1] if keep[t] and t > 0 else 1) - log(x[t])\n  h[t:N] = g[t] if m[t] else 0"
+    ),
+    "large": f"h[t:N] = (0.25 * h[t - 1] if keep[t] and t > 0 else 0) + {LARGE.format(s='x[t]')}",
+    "in a sum": "h[t:N] = log(x[t]) + sum[k:N](h[k] / (k + 1) if k < t and keep[t] and k + 1 == t else 0)",
+}
+"""Steps with parts of infinite slope where x is 0; `keep` says where the step before is read, `m` what the output chooses."""
+
+
+@pytest.mark.parametrize("kernel", CHOSEN)
+@pytest.mark.parametrize("order", [1, 2])
+def test_what_is_chosen_of_steps(kernel: str, order: int) -> None:
+    """Where neither the output nor a step that is chosen reads it, a value has no gradient, to both orders."""
+    inputs = "inputs: {x: 'T[N]', keep: 'bool[N]', m: 'bool[N]'}\noutputs: {y: 'T[N]'}\n"
+    of = compile_text(spec_text("f", f"{inputs}kernel: |\n  {CHOSEN[kernel]}\n  y[t] = h[t] if m[t] else 0\n"))
+    op = of.backward if order == 1 else of.backward_backward
+    assert op is not None
+    x = np.array([2.0, 0.0, 3.0, 1.5, 0.0, 4.0])
+    given = {o.name: np.arange(1.0, 1.0 + len(x)) for o in op.inputs}
+    given |= {"keep": np.array([0, 1, 0, 1, 1, 0], bool), "m": x > 0}
+    found, wanted = (evaluate(op, given | {"x": at}, {}) for at in (x, np.where(x > 0, x, 1)))
+    assert found.keys() == wanted.keys()
+    for name, value in wanted.items():
+        assert np.isfinite(value.value).all()
+        assert np.asarray(found[name].value) == pytest.approx(np.asarray(value.value)), name

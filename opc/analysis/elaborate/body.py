@@ -112,6 +112,7 @@ class BodyTyper:
         else:
             ahead = self.recurring.ahead(name)
             self.scope.operands |= ahead
+            self.scope.poisoned |= self.recurring.untold(s)
             declared, value, items = output, s.value, s.items
             assign = self._temporary(s, value, items) if declared is None else self._declared(s, value, items, declared)
             for other in ahead:

@@ -6,7 +6,7 @@ gives it once it has it: types are tried until one does.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from opc.analysis.elaborate.ranges import as_stated, infer_ranges
@@ -17,7 +17,7 @@ from opc.ir.access import accesses
 from opc.ir.access import place as affine_place
 from opc.ir.affine import Affine, AttrInt, Index
 from opc.ir.dtypes import DType, ElementType
-from opc.ir.expr import Call, Const, Expr, GroupRef, IndexValue, Read, rewrite
+from opc.ir.expr import Call, Const, Expr, GroupRef, IndexValue, Read, reads, rewrite
 from opc.ir.op import Assign, DimSpec, Group, Op, Operand
 from opc.ir.recurrence import NoRecurrence, circles, components, stepping
 from opc.lang.tree import Apply, AxisRange, Dots, Item, Name, Star, Statement, parts
@@ -52,7 +52,7 @@ def circles_of(statements: Sequence[Statement]) -> Mapping[str, tuple[Statement,
     return found
 
 
-def _read(s: Statement, names: Mapping[str, int]) -> Iterator[str]:
+def _read(s: Statement, names: Container[str]) -> Iterator[str]:
     return (node.id for node in _walk(s) if isinstance(node, Name) and node.id in names)
 
 
@@ -87,6 +87,12 @@ class Recurring:
             self.known |= self._declared(circle)
         names = (s.target.id for s in circle if s.target.id not in scope.operands)
         return {n: self.known[n] for n in names if n in self.known}
+
+    def untold(self, s: Statement) -> set[str]:
+        """Return the values of a statement's recurrence of which nothing is known for a mistake above: it is told there alone."""
+        circle, scope = self.circles.get(s.target.id, ()), self.typer.scope
+        spoilt = any(True for c in circle for _ in _read(c, scope.poisoned))
+        return {c.target.id for c in circle} - scope.operands.keys() if spoilt else set()
 
     def _declared(self, circle: Sequence[Statement]) -> dict[str, Operand]:
         """Return what the targets of a circle are, as far as it can be told before they are typed."""
@@ -246,7 +252,20 @@ def check_recurrences(op: Op, found: Diagnostics) -> None:
     for targets in circles(op):
         result = stepping(op, targets)
         if isinstance(result, NoRecurrence):
-            found.error(result.reason, result.span, _hint(op, result.read))
+            found.error(result.reason, result.span, _below(op, targets, result.read) or _hint(op, result.read))
+
+
+def _below(op: Op, targets: tuple[str, ...], read: Read) -> str | None:
+    """Return that a statement goes below the one it reads, where values then step together; else None."""
+    reader = next((s for s in op.body if s.target in targets and any(r is read for r in reads(s.value))), None)
+    if reader is None or targets.index(reader.target) >= targets.index(read.operand):
+        return None
+    rest = [s for s in op.body if s is not reader]
+    place = rest.index(op.assignments[read.operand]) + 1
+    moved = op.with_body((*rest[:place], reader, *rest[place:]))
+    if any(isinstance(stepping(moved, t), NoRecurrence) for t in circles(moved) if reader.target in t):
+        return None
+    return f"at the same step a value reads what stands above it: write '{reader.target}' below '{read.operand}'"
 
 
 def with_known_places(op: Op) -> Op:

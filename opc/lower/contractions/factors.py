@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from opc.ir.affine import Affine, FloorDiv, Index, Mod
+from opc.ir.affine import Affine, Dim, FloorDiv, GroupSize, Index, Mod
 from opc.ir.comparisons import told
 from opc.ir.expr import Call, Const, Expr, GroupRef, Read, affine_value, free_groups, free_indices, reads, rewrite
 from opc.ir.op import DimSpec, Op
@@ -29,6 +29,18 @@ class Part:
     scale: Affine
     shift: Affine
     divisor: Affine
+
+    @property
+    def moves(self) -> bool:
+        """Whether it changes with the loop, and not only every so many points, as `o // (O // groups)` and `h*G // H` do.
+
+        `(m*down) // up`, of numbers and attributes, changes as often as not: blocks of so few points take longer than the
+        products in them.
+        """
+        one = Affine.of(1)
+        if self.divisor == one:
+            return True
+        return self.scale not in (one, -one) and not any(isinstance(a, Dim | GroupSize) for a in self.divisor.atoms())
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +71,7 @@ class Factor:
     def indices(self) -> frozenset[str]:
         """The index variables the factor varies with; steps of several points, such as `o // (O // groups)`, don't count."""
         axes = (*(a for a in self.axes if isinstance(a, AxisIndex)), *self.guards)
-        return frozenset(p.index for a in axes for p in a.parts if p.divisor == Affine.of(1))
+        return frozenset(p.index for a in axes for p in a.parts if p.moves)
 
     @property
     def groups(self) -> frozenset[str]:
@@ -162,7 +174,7 @@ def moving_indices(read: Read) -> frozenset[str]:
         if not isinstance(index, Affine):
             continue
         axis = _axis(index, True, False)
-        found |= index.indices() if axis is None else {p.index for p in axis.parts if p.divisor == Affine.of(1)}
+        found |= index.indices() if axis is None else {p.index for p in axis.parts if p.moves}
     return frozenset(found)
 
 

@@ -292,6 +292,15 @@ static void swap_sides(contraction_plan &p) {
   }
 }
 
+/* Returns the loop of the target along which the elements of an operand lie nearest to each other. */
+static int32_t nearest_loop(const contraction_plan &p, const operand &o) {
+  int32_t nearest = -1;
+  for (int32_t loop = 0; loop < p.c->s->rank; ++loop) {
+    if (p.size[loop] != 1 && (nearest < 0 || o.stride[loop] < o.stride[nearest])) nearest = loop;
+  }
+  return nearest;
+}
+
 /* Sorts the loops into rows, columns, batches and inner loops. */
 static void plan_loops(contraction_plan &p) {
   const contraction &c = *p.c;
@@ -321,6 +330,7 @@ static void plan_loops(contraction_plan &p) {
       }
     }
   }
+  const operand &result = s.operands[s.operand_count - 1];
   for (int32_t loop = 0; loop < s.rank; ++loop) {
     if (p.size[loop] == 1) continue;
     bool row = false;
@@ -329,10 +339,14 @@ static void plan_loops(contraction_plan &p) {
       row = row || varies(p, *p.term[t].factors[0].f, loop);
       column = column || varies(p, *p.term[t].factors[1].f, loop);
     }
+    /* Where conditions leave no term, nothing tells rows from columns: they are chosen so that no block is a point. */
+    if (c.terms == 0) {
+      column = loop == nearest_loop(p, result);
+      row = !column;
+    }
     append(row == column ? p.batch : row ? p.rows.loops : p.columns.loops, loop);
   }
   /* Columns are what lies together in the last operand, the result, unless there are too few of them for a vector. */
-  const operand &result = s.operands[s.operand_count - 1];
   int64_t nearest[2] = {INT64_MAX, INT64_MAX};
   for (int32_t side = 0; side < 2; ++side) {
     const loop_list &list = side == 0 ? p.rows.loops : p.columns.loops;
