@@ -10,6 +10,8 @@ import ast
 import math
 import re
 import warnings
+from collections.abc import Collection
+from keyword import iskeyword
 
 from opc.diagnostics import Diagnostics, Span
 from opc.lang.depth import MAX_DEPTH, too_deep
@@ -86,15 +88,18 @@ def parse_body(text: SourceText, found: Diagnostics) -> tuple[Statement, ...]:
     # One statement with a mistake must not hide those in the others: parse them one by one.
     statements: list[Statement] = []
     before = len(found.items)
+    named: set[str] = set()
     for start, end in _chunks(text.value):
         part = text.cut(start, end)
-        tree = _parse(part, found, report=True)
+        if (assigned := _TARGET.match(part.value)) is not None and iskeyword(assigned[1]):
+            named.add(assigned[1])  # that it can't be called so is told with the statement, and once
+        tree = _parse(part, found, report=True, named=named)
         if tree is not None:
             statements += _statements(part, tree, found)
         elif target := _TARGET.match(part.value):
             span = part.span(*target.span(1))
             statements.append(Statement(Name(target[1], span), None, span, None, span))
-    if len(found.items) == before:  # the pieces are fine and the whole is not: say what the parser says of the whole
+    if len(found.items) == before and not named:  # the pieces are fine and the whole is not: say what the parser says of the whole
         _parse(text, found, report=True)
     return tuple(statements)
 
@@ -143,7 +148,10 @@ def _prepare(text: SourceText, found: Diagnostics) -> SourceText | None:
     return text
 
 
-def _parse(text: SourceText, found: Diagnostics, report: bool = False, wrapped: bool = False) -> ast.Module | None:
+def _parse(
+    text: SourceText, found: Diagnostics, report: bool = False, wrapped: bool = False, named: Collection[str] = ()
+) -> ast.Module | None:
+    """Return the tree of a text; None where there is none, recorded with `report` but for words of Python's in `named`."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -159,6 +167,8 @@ def _parse(text: SourceText, found: Diagnostics, report: bool = False, wrapped: 
             elif error.end_lineno == error.lineno and (error.end_offset or 0) > (error.offset or 0):
                 end = at + (error.end_offset or 0) - (error.offset or 0)
             refusal = reworded(error.msg or "invalid syntax", text.value, at, end, wrapped)
+            if text.value[refusal.at : refusal.end] in named:
+                return None
             found.error(refusal.message, text.span(refusal.at, refusal.end), refusal.hint)
     except (RecursionError, MemoryError, ValueError):
         found.error(f"nested more than {MAX_DEPTH} deep", text.span(0, 1), "split it with temporaries")

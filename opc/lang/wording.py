@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from keyword import iskeyword
 
 from opc.records import dataclass
-from opc.spec.text import STRING
+from opc.spec.text import STRING, name_problem
 
 _BRACKET = re.compile(rf"{STRING}|#[^\n]*|[()\[\]{{}}]")
 _PAIRS = {")": "(", "]": "[", "}": "{"}
@@ -23,6 +24,12 @@ _FOREIGN = (
     (re.compile(r"(AND|OR|NOT)\b"), "words are written small: and, or, not"),
 )
 """What other languages write, from where Python's parser stops, and what it is here."""
+
+
+_NAMED = re.compile(r"([a-z]+)\s*(?:[\[)\]+\-*/%<>,]|=(?!=)|$)", re.MULTILINE)
+"""A word where a name could stand: an index, an operator or nothing is behind it."""
+_OWN = frozenset(("if", "else", "and", "or", "not"))
+"""Words of Python's that the language has itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +70,7 @@ def reworded(said: str, value: str, at: int, end: int, wrapped: bool) -> Refusal
         target = "name[indices]" if call is None else f"{call[1]}[{call[2]}]"
         return Refusal("a statement assigns an output or a temporary", f"write {target} = ...", at, end)
     if "forgot a comma" in message or message == "invalid syntax":
-        return _foreign(value, at, end) or Refusal("invalid syntax", None, at, end)
+        return _foreign(value, at, end) or _keyword(value, at) or Refusal("invalid syntax", None, at, end)
     if wrapped and ("was never closed" in message or "does not match" in message):
         return _unbalanced(message, value, at, end)
     if message.startswith("unmatched"):
@@ -79,6 +86,14 @@ def _foreign(value: str, at: int, end: int) -> Refusal | None:
             if found := pattern.match(value, place):
                 return Refusal("invalid syntax", hint, place, found.end())
     return None
+
+
+def _keyword(value: str, at: int) -> Refusal | None:
+    """Return what is wrong with a word that stands where a name could, and can't be one; else None."""
+    found = _NAMED.match(value, at)
+    if found is None or not iskeyword(word := found[1]) or word in _OWN:
+        return None
+    return Refusal(f"'{word}' can't name a value: {name_problem(word)}", "give it another name", *found.span(1))
 
 
 def _unbalanced(message: str, value: str, at: int, end: int) -> Refusal:

@@ -111,6 +111,7 @@ HINTS: list[tuple[Case, str]] = [
     (kernel("t[c] = 2.0 * c\ny[n, c] = x[n, c] * t[c]", **MATRIX), "t[c:C]"),
     (kernel("t[j] = 2.0 * j\ny[i, j] = x[i, j] * t[j]", **MATRIX), "t[j:C]"),
     (kernel("t[j] = sum[p:2](pad(x[0, j + p], 0))\ny[n, c] = x[n, c] * t[c]", **MATRIX), "t[j:C]"),
+    (kernel("a[c:3] = 1.5 * c\nt[c] = 2.0\ny[n, c] = x[n, c] * t[c] * a[2]", **MATRIX), "t[c:C]"),
     (kernel("y[b, d] = sum[s](kv[b, b + s, 0] + kv[0, 0, s + 1])", **CACHE), "sum[s:D](...)"),
     (kernel("y[b, d] = sum[s](kv[b, b + s, d])", **CACHE), "sum[s:S](...)"),
     (

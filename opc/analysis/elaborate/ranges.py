@@ -92,13 +92,13 @@ def _size_to_show(name: str, trees: Iterable[Item], scope: Scope) -> str:
     """Return the size that a hint proposes for the range of an index.
 
     It is that of an axis that is read at an expression of the index, best of it alone; else of one on which an index of this name
-    stands elsewhere in the body; else the one that is called like the index, else any.
+    stands elsewhere in the body, best of one that is called like the index; else the one that is called so, else any.
     """
     along = [found for tree in trees for found in _axes_along(name, tree, scope)]
     candidates = [
         *(size for size, others in along if not others),
         *(size for size, _ in along),
-        *scope.usual(name),
+        *sorted(scope.usual(name), key=lambda size: str(size) != name.upper()),
         *([name.upper()] if name.upper() in scope.dims else scope.dims),
     ]
     return str(next(iter(candidates), 3))
