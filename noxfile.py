@@ -53,7 +53,8 @@ KEPT = ("leaky_relu", "dual_residual")
 RUN_IN_THEM = ("jax", "mindspore", "numpy", "onnx", "onnxruntime", "paddle", "rknn", "torch")
 
 # A file's tests run in one process, so that what they share is built once; files keep their order, for few tests may take long.
-SPREAD = ("-n", "auto", "--dist", "loadfile", "--no-loadscope-reorder")
+# A crash ends the run: another worker would begin with the same test, and at the end all may wait for each other.
+SPREAD = ("-n", "auto", "--max-worker-restart", "0", "--dist", "loadfile", "--no-loadscope-reorder")
 
 # Tests that draw at random or run at many points, of which `nox -s fuzz` takes more.
 DRAWING = (

@@ -99,7 +99,7 @@ def parse_body(text: SourceText, found: Diagnostics) -> tuple[Statement, ...]:
         elif target := _TARGET.match(part.value):
             span = part.span(*target.span(1))
             statements.append(Statement(Name(target[1], span), None, span, None, span))
-    if len(found.items) == before and not named:  # the pieces are fine and the whole is not: say what the parser says of the whole
+    if len(found.items) == before and not named:  # the pieces are fine and the whole is not: the parser says why
         _parse(text, found, report=True)
     return tuple(statements)
 

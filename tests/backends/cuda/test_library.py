@@ -165,12 +165,9 @@ def test_answers_are_of_all_sizes(matmul: Library, monkeypatch: pytest.MonkeyPat
     """Sizes differ one at a time, while distances between rows or columns, and how operands are aligned, are the same."""
     import opc.backends.cuda.session as module
 
-    aligned = ctypes.CDLL(None).aligned_alloc
-    aligned.restype, aligned.argtypes = ctypes.c_void_p, (ctypes.c_size_t, ctypes.c_size_t)
-
     def copied(self: module._Memory, source: int, size: int) -> int:
-        place = int(aligned(256, (size + 255) // 256 * 256))
-        self.held.append(place)
+        self.held.append(self.library.opc_array_allocate(None, ctypes.c_int64(size + 255), None))
+        place = (self.held[-1] + 255) // 256 * 256
         self._copy(self.library.opc_array_copy_in, place, source, size)
         return place
 
