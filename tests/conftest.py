@@ -17,8 +17,8 @@ from tests.rotation import of_turn
 
 os.environ.setdefault("OPC_VARIANT", "native")
 gc.set_threshold(100_000)
-# A shared machine may stand still for seconds: how long a case takes to draw says nothing of a test.
-settings.register_profile("opc", suppress_health_check=[HealthCheck.too_slow])
+# A shared machine may stand still for seconds: how long a case takes to draw or to run says nothing of a test.
+settings.register_profile("opc", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("opc")
 
 

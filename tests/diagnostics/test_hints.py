@@ -109,6 +109,7 @@ HINTS: list[tuple[Case, str]] = [
     (kernel("m[b, s] = sum[d](kv[b, S - 1 - s, d])\ny[b, d] = kv[b, 0, d]", **CACHE), "m[b, s:S] = ..."),
     (kernel("y[b, d] = sum[s](kv[b, s // 2, d])", **CACHE), "sum[s:S](...)"),
     (kernel("t[c] = 2.0 * c\ny[n, c] = x[n, c] * t[c]", **MATRIX), "t[c:C]"),
+    (kernel("t[n:N, k:2, c] = 2.0 * c\ny[n, c] = x[n, c] * t[n, 0, c]", **MATRIX), "t[n:N, k:2, c:C] = ..."),
     (kernel("t[j] = 2.0 * j\ny[i, j] = x[i, j] * t[j]", **MATRIX), "t[j:C]"),
     (kernel("t[j] = sum[p:2](pad(x[0, j + p], 0))\ny[n, c] = x[n, c] * t[c]", **MATRIX), "t[j:C]"),
     (kernel("a[c:3] = 1.5 * c\nt[c] = 2.0\ny[n, c] = x[n, c] * t[c] * a[2]", **MATRIX), "t[c:C]"),

@@ -19,6 +19,7 @@ from opc.lang.tree import (
     Conditional,
     Dots,
     Item,
+    Literal,
     Name,
     Operation,
     ReductionCall,
@@ -199,7 +200,9 @@ def _shown(item: Item) -> str:
             return item.id
         case Star():
             return f"*{item.name}"
-        case AxisRange():
-            return f"{item.name.id}:..."
+        case AxisRange(name, Name(extent) | Literal(extent)):
+            return f"{name.id}:{extent}"
+        case AxisRange(name):
+            return f"{name.id}:..."
         case _:
             return "..."
