@@ -48,7 +48,8 @@ class Operand:
 
     An optional input may be absent. An optional output may be left out by the caller: it is then not computed. A temporary that
     is `copied` holds elements of an input as they are stored there, in another order; one of whole numbers may say how large
-    their magnitudes are at `most`. The axes of a `permuted` input or output are permuted where its callers have it, see
+    their magnitudes are at `most`, or that they are `numbers` of the groups that points are in, see `opc.lower.grouped`. The axes
+    of a `permuted` input or output are permuted where its callers have it, see
     `opc.ir.arrangement`.
     """
 
@@ -61,6 +62,7 @@ class Operand:
     copied: bool = False
     most: int | None = None
     permuted: bool = False
+    numbers: bool = False
 
     @property
     def sizes(self) -> tuple[Affine, ...]:

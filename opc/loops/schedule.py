@@ -18,6 +18,7 @@ from opc.records import dataclass
 
 NAMES = (
     "fuse",
+    "group",
     "vectorise",
     "peel",
     "nontemporal",

@@ -251,12 +251,29 @@ class NestStage:
 
 
 @dataclass(frozen=True, slots=True)
+class PointGroups:
+    """The groups that the points of some loops are in, of which each is a contraction of its own.
+
+    The temporary `numbers` has the group of each point, along `loops`; there are `count` of them. The matrices of the groups lie
+    along an axis of a factor, `of` its operand, outside of which no number may be; or, where that is None, along the loop `batch`
+    of the target, whose points get the sums of their own groups.
+    """
+
+    numbers: str
+    loops: tuple[str | GroupRef, ...]
+    count: Affine
+    of: tuple[str, int] | None
+    batch: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class Term:
     """A product of two factors, summed over `axes`; it counts where all `conditions`, which a call fixes, hold."""
 
     conditions: tuple[Expr, ...]
     axes: tuple[ReduceAxis, ...]
     factors: tuple[Factor, Factor]
+    groups: PointGroups | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,6 +291,11 @@ class ContractionStage:
     terms: tuple[Term, ...]
     epilogue: RowStage
     operand_indices: tuple[tuple[str, tuple[Affine | GroupRef, ...]], ...]
+
+    @property
+    def groups(self) -> PointGroups | None:
+        """The groups of its points, which are the same for all terms; None where there are none."""
+        return self.terms[0].groups
 
 
 Stage: TypeAlias = RowStage | NestStage | ContractionStage

@@ -81,7 +81,8 @@ class _Partition:
         return {s.target for s in self.pending if s.target not in together and not self._is_contraction(s)}
 
     def _is_contraction(self, s: Assign) -> bool:
-        return scatter_plan(self.op, s) is None and contraction_stage(self.op, s, s.target) is not None
+        in_groups = any(self.op.operand(name).numbers for name in self.reads[s.target])
+        return (in_groups or scatter_plan(self.op, s) is None) and contraction_stage(self.op, s, s.target) is not None
 
     def run(self) -> Program:
         """Return the program."""

@@ -44,6 +44,7 @@ def format_values(case: Specialisation) -> str:
     how = arrangement(case.op)
     where = "across memory or apart" if case.apart else "across memory"
     found += [f"{how.axes} lie {where}"] if case.across and how is not None else []
+    found += [str(sizes) for sizes in case.grouped]
     return " and ".join(found)
 
 
@@ -58,8 +59,9 @@ def _value(case: Specialisation, name: str, value: Value) -> str:
 def format_program(op: Op, program: Program, when: str = "", loops: bool = False) -> str:
     """Return a program, one pass or action a line, and with `loops` what the C++ is printed from, ending in a line break."""
     lines = [f"program {program.name}{when}"]
-    if (rows := program.fused) is not None:
+    if program.schedule.steps:
         lines.append(f"  schedule: {program.schedule}")
+    if (rows := program.fused) is not None:
         before = rows.leading if rows.group is None else (str(GroupLoop(rows.group)),)
         of = f" of each point of {', '.join(before)}" if before else ""
         lines.append(f"  for each block of rows along {rows.dim}, from {rows.first} on,{of}:")

@@ -73,12 +73,26 @@ Value: TypeAlias = int | bool | Equal | Among
 
 
 @dataclass(frozen=True, slots=True)
+class GroupedSizes:
+    """The sizes that tell whether a grouped product pays: those of the points, how many groups they may be in, and those of the
+    loops that each matrix is multiplied along."""
+
+    points: tuple[Affine, ...]
+    count: Affine
+    elements: tuple[Affine, ...]
+
+    def __str__(self) -> str:
+        return f"products of {' * '.join(map(str, self.points))} points pay in {self.count} groups"
+
+
+@dataclass(frozen=True, slots=True)
 class Specialisation:
     """One combination of types and attribute values, and the op with them put in.
 
     One that names extents is for calls in which one of them is `empty`; it stands before that of the same values for all others.
     So does one for calls in which the axes that an attribute lists lie `across` memory, where another axis is the last, and, with
-    `apart`, for those in which they don't lie side by side.
+    `apart`, for those in which they don't lie side by side. One that is `grouped` is for calls in which each of these products
+    pays.
     """
 
     values: tuple[tuple[str, Value], ...]
@@ -86,12 +100,15 @@ class Specialisation:
     empty: tuple[Affine, ...] = ()
     across: bool = False
     apart: bool = False
+    grouped: tuple[GroupedSizes, ...] = ()
 
     @property
     def suffix(self) -> str:
         """What tells the case's functions apart: `_tanh`."""
         words = "".join(f"_{self._word(name, value)}" for name, value in self.values)
-        return words + ("_of_nothing" if self.empty else "") + ("_across" if self.across else "")
+        return (
+            f"{words}{'_of_nothing' if self.empty else ''}{'_across' if self.across else ''}{'_grouped' if self.grouped else ''}"
+        )
 
     def _word(self, name: str, value: Value) -> str:
         if isinstance(value, Among):

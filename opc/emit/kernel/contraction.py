@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from opc.emit.cpp.scalars import CppScalarText
+from opc.emit.cpp.text import message_literal
 from opc.emit.kernel.nests import dtype_text, tensor_text
 from opc.emit.shapes.cpp import group_member
 from opc.ir.affine import Affine, Dim
 from opc.ir.dtypes import DType, Weak, candidates, is_floating
 from opc.ir.expr import Axis, BroadcastAxis, Call, Const, GroupAxis, GroupRef, Present, Read, Select, free_indices, walk
 from opc.ir.op import Group, Op
-from opc.lower.contractions.factors import AxisIndex, Factor, Part
-from opc.lower.loop_ir import ContractionStage, FusedRows, RowStore, Term
+from opc.lower.contractions.factors import AxisIndex, Factor, GroupNumber, Part
+from opc.lower.loop_ir import ContractionStage, FusedRows, PointGroups, RowStore, Term
 
 _ANY_SIZE = "opc::any_size"
 
@@ -61,6 +62,11 @@ class ContractionText:
         yield f"  opc::term terms[{len(s.terms)}];"
         yield "  opc::contraction sum;"
         yield "  opc::start(sum, stage, terms);"
+        if s.groups is not None:
+            yield "  opc::point_groups groups;"
+            yield f"  opc::start(groups, {self._size(s.groups.count)});"
+            if s.groups.batch is None:
+                yield from self._in_groups(s.groups)
         if self.rows is not None:
             yield f"  if (rows.kept != nullptr) sum.kept = rows.kept + {self.kept};"
         if self.rows is not None or DType.BFLOAT16 in candidates(target.type):
@@ -71,7 +77,12 @@ class ContractionText:
             yield from (f"  {line}" for line in self._term(term))
             yield "  }"
         sums = "loops.sums[computed == opc::dtype_float64]" if is_floating(s.type) else "loops.whole_sums"
-        yield f"  code = opc::run(sum, {sums}, loops.rows, computed, {self.function}, &arguments);"
+        run = f"opc::run(sum, {sums}, loops.rows, computed, {self.function}, &arguments)"
+        if s.groups is None:
+            yield f"  code = {run};"
+        else:
+            yield "  opc::find_by_place(sum, groups);"
+            yield f"  if (code == OPC_OK) code = {run};"
 
     def _scaled(self) -> Iterator[str]:
         """Yield what says that results are sums times a number of the call, where no optional operand is added to them.
@@ -141,9 +152,20 @@ class ContractionText:
                     groups = f"call.{group_member((axis.name, None))}, call.{group_member((own.name, own.of))}"
                     self.across[axis.name] = "across"
                     yield f"  const opc::axes across = opc::add_broadcast(sum, {groups});"
+        if term.groups is not None and term.groups.batch is not None:
+            yield from self._in_groups(term.groups)
         for n, factor in enumerate(term.factors):
             yield from self._factor(n, factor)
         self.axes, self.names = outer, names
+
+    def _in_groups(self, groups: PointGroups) -> Iterator[str]:
+        """Yield what puts the points of loops in the order of their groups."""
+        yield from (f"  opc::add_loops(groups, {self.axes[loop]});" for loop in groups.loops)
+        if groups.batch is not None:
+            yield f"  groups.batch = {self.axes[groups.batch]}.first;"
+        numbers = f"static_cast<const int64_t *>({groups.numbers}.data)"
+        what, axis = (message_literal(groups.of[0]), groups.of[1]) if groups.of is not None else ("nullptr", 0)
+        yield f"  code = opc::put_in_order(groups, sum, {numbers}, {what}, {axis});"
 
     def _factor(self, position: int, f: Factor) -> Iterator[str]:
         name = f.read.operand
@@ -159,6 +181,8 @@ class ContractionText:
                 assert isinstance(dim, Group), "a group is indexed by a group"
                 across = f", {self.across[axis.name]}" if axis.name in self.across else ""
                 yield f"  opc::add_group({local}, {self.axes[axis]}, call.{group_member((dim.name, dim.of))}{across});"
+            elif isinstance(axis, GroupNumber):
+                yield f"  opc::add_number(opc::add_index({local}, 0, 1, opc::inside), groups);"
             else:
                 guard = "opc::skipped" if axis.skips else "opc::padded" if axis.guarded else "opc::inside"
                 numbers = f"{self._size(axis.offset)}, {self._size(axis.divisor)}"

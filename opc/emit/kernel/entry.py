@@ -156,6 +156,9 @@ class EntryText(StageText):
         empty = " || ".join(f"{self.scalar.number(extent)} <= 0" for extent in variant.case.empty)
         if empty:
             yield f"({empty})" if variant.case.values and " || " in empty else empty
+        for sizes in variant.case.grouped:
+            points, elements = (", ".join(map(self.scalar.number, of)) for of in (sizes.points, sizes.elements))
+            yield f"opc::groups_pay({{{points}}}, {self.scalar.number(sizes.count)}, {{{elements}}})"
         how = arrangement(self.op)
         if variant.case.across and how is not None:
             n, o = next((n, o) for n, o in enumerate(self.op.inputs) if how.is_mixed(o))

@@ -173,7 +173,7 @@ class _Extractor:
             case Reduce(kind="sum"):
                 inner = self._stored_terms(e.body, Shape(self.op, shape.assign, (*shape.axes, *e.axes)))
                 return None if inner is None else replace(e, body=inner)
-            case Select(other=Const(value=0)) if is_invariant(e.cond):
+            case Select(other=Const(value=0)) if is_invariant(e.cond) or self._names_group(e.cond):
                 then = self._stored_terms(e.then, shape)
                 return None if then is None else replace(e, then=then)
             case Call(fn="mul"):
@@ -199,6 +199,11 @@ class _Extractor:
                 return e
             case _:
                 return None
+
+    def _names_group(self, e: Expr) -> bool:
+        """Whether a condition says which group a point is in."""
+        asked = e.args if isinstance(e, Call) and e.fn == "eq" else ()
+        return any(isinstance(a, Read) and self.op.operand(a.operand).numbers for a in asked)
 
     def _stored_factor(self, e: Expr, product: ValueType, shape: Shape, both: frozenset[str]) -> Expr | None:
         """Return a read of a temporary that holds `e` along the loops it varies with, in the type of the product,

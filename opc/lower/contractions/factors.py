@@ -15,6 +15,8 @@ from opc.ir.op import DimSpec, Op
 from opc.records import dataclass, replace
 from opc.transform.indices import Namer, bare
 
+NOTHING: frozenset[int] = frozenset()
+
 MOST_PARTS = 6
 MOST_GUARDS = 6
 """What the runtime has room for; see opc/contraction/contraction.h."""
@@ -60,11 +62,17 @@ class AxisIndex:
 
 
 @dataclass(frozen=True, slots=True)
+class GroupNumber:
+    """The index of an axis that has a matrix for each group of points: the group of the point."""
+
+
+@dataclass(frozen=True, slots=True)
 class Factor:
-    """One factor: a read, an `AxisIndex` or a group for each entry of its indices, and conditions where it is not 0."""
+    """One factor: a read, an `AxisIndex`, a group of axes or the group of the point for each entry of its indices, and conditions
+    where it is not 0."""
 
     read: Read
-    axes: tuple[AxisIndex | GroupRef, ...]
+    axes: tuple[AxisIndex | GroupRef | GroupNumber, ...]
     guards: tuple[AxisIndex, ...]
 
     @property
@@ -79,18 +87,28 @@ class Factor:
         return frozenset(a.name for a in self.axes if isinstance(a, GroupRef))
 
 
-def factor(read: Read, dims: tuple[DimSpec, ...], extents: Mapping[str, Affine], conditions: list[Expr]) -> Factor | None:
+def factor(
+    read: Read,
+    dims: tuple[DimSpec, ...],
+    extents: Mapping[str, Affine],
+    conditions: list[Expr],
+    numbered: frozenset[int] = NOTHING,
+) -> Factor | None:
     """Return a read as a factor; None when its indices are not of that form.
 
-    `dims` are the operand's, `extents` the range of each index variable. The comparisons of `conditions` that say that the read
-    is inside are taken from the list: a guarded factor needs no more of them.
+    `dims` are the operand's, `extents` the range of each index variable, the axes `numbered` those with a point for each group.
+    The comparisons of `conditions` that say that the read is inside are taken from the list: a guarded factor needs no more of
+    them.
     """
-    if read.checked or not (read.pad is None or is_zero(read.pad)):
+    if not numbered.issuperset(read.checked) or not (read.pad is None or is_zero(read.pad)):
         return None
     guarded = read.pad is not None or bool(conditions)
-    axes: list[AxisIndex | GroupRef] = []
+    axes: list[AxisIndex | GroupRef | GroupNumber] = []
     covered: list[Expr] = []
-    for index, dim in zip(read.indices, dims, strict=True):
+    for n, (index, dim) in enumerate(zip(read.indices, dims, strict=True)):
+        if n in numbered:
+            axes.append(GroupNumber())
+            continue
         if isinstance(index, GroupRef):
             axes.append(index)
             continue

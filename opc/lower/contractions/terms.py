@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from opc.ir.affine import Affine
 from opc.ir.dtypes import DType, is_floating
@@ -17,6 +17,7 @@ from opc.ir.expr import (
     Expr,
     GroupAxis,
     GroupRef,
+    IndexValue,
     Read,
     Reduce,
     ReduceAxis,
@@ -25,12 +26,14 @@ from opc.ir.expr import (
     free_groups,
     free_indices,
     reads,
+    rewrite,
     traits,
 )
 from opc.ir.op import Assign, DimSpec, Group, Op
-from opc.lower.contractions.factors import Factor, factor, guard, moving_indices, with_guard
+from opc.lower.contractions.factors import AxisIndex, Factor, GroupNumber, factor, guard, moving_indices, with_guard
 from opc.lower.contractions.narrow import as_stored, fit, narrow
-from opc.lower.loop_ir import Term
+from opc.lower.loop_ir import PointGroups, Term
+from opc.records import replace
 
 MOST_TERMS = 8
 """What the runtime has room for; see opc/contraction/contraction.h."""
@@ -53,7 +56,8 @@ class Shape:
         self.extents = {i: d for i, d in self.loops if isinstance(i, str) and isinstance(d, Affine)}
 
     def varies(self, e: Expr) -> frozenset[str | GroupRef]:
-        """Return the loops of the target that `e` varies with."""
+        """Return the loops of the target that `e` varies with, but for those whose points only say which group they are in."""
+        e = without_numbers(self.op, e)
         indices, groups = free_indices(e), free_groups(e)
         return frozenset(i for i, _ in self.target if (i.name in groups if isinstance(i, GroupRef) else i in indices))
 
@@ -70,6 +74,9 @@ def terms_of(op: Op, assign: Assign, e: Reduce, invariant: tuple[Expr, ...]) -> 
         if term is None:
             return None
         found.append(term)
+    grouped = {t.groups for t in found}
+    if len(grouped) > 1 or (len(found) > 1 and any(g is not None and g.batch is not None for g in grouped)):
+        return None
     return tuple(found) if 0 < len(found) <= MOST_TERMS else None
 
 
@@ -96,16 +103,21 @@ def _term(shape: Shape, conditions: tuple[Expr, ...], axes: tuple[ReduceAxis, ..
         return None
     invariant = tuple(dict.fromkeys(c for c in conditions if is_invariant(c)))
     guards = [c for c in dict.fromkeys(conditions) if not is_invariant(c)]
+    read = [as_stored(f) if is_floating(e.type) else narrow(shape.op, f) for f in factors]
+    groups = _groups(shape, guards, read)
+    if groups is not None and groups.batch is not None:
+        guards.pop()
+    if groups is not None and guards:
+        return None
     guarded = list(guards)
     made: list[Factor] = []
-    read = [as_stored(f) if is_floating(e.type) else narrow(shape.op, f) for f in factors]
     for f in read:
         if not isinstance(f, Read):
             return None
         # Each factor sees every condition: what the first needs, the second may need too.
         mine = list(guarded)
-        new = factor(f, shape.op.operand(f.operand).dims, shape.extents, mine)
-        if new is None:
+        new = factor(f, shape.op.operand(f.operand).dims, shape.extents, mine, numbered_axes(shape.op, f))
+        if new is None or (groups is not None and not _is_plain(new)):
             return None
         guards = [g for g in guards if g in mine]
         made.append(new)
@@ -123,10 +135,67 @@ def _term(shape: Shape, conditions: tuple[Expr, ...], axes: tuple[ReduceAxis, ..
         made[side] = held
     loops = [{*f.indices, *(GroupRef(g) for g in f.groups)} for f in made]
     target = {i for i, _ in shape.target}
+    if groups is not None and groups.batch is None:
+        # Points of a group are rows of the factor that has no matrix for each.
+        loops[1 if GroupNumber() in made[0].axes else 0] |= set(groups.loops)
+    elif groups is not None:
+        target -= {groups.batch}
     rows, columns = (loops[0] - loops[1]) & target, (loops[1] - loops[0]) & target
     if not rows or not columns or target - loops[0] - loops[1]:
         return None
-    return Term(invariant, axes, (made[0], made[1]))
+    return Term(invariant, axes, (made[0], made[1]), groups)
+
+
+def numbered_axes(op: Op, e: Expr) -> frozenset[int]:
+    """Return the axes of a read along which there is a matrix for each group of points."""
+    if not isinstance(e, Read):
+        return frozenset()
+    return frozenset(n for n, i in enumerate(e.indices) if isinstance(i, Read) and op.operand(i.operand).numbers)
+
+
+def without_numbers(op: Op, e: Expr) -> Expr:
+    """Return `e` with the first group in place of that of a point."""
+
+    def first(n: Expr) -> Expr:
+        axes = numbered_axes(op, n)
+        if not isinstance(n, Read) or not axes:
+            return n
+        return replace(n, indices=tuple(Affine.of(0) if k in axes else i for k, i in enumerate(n.indices)))
+
+    return rewrite(e, first) if any(o.numbers for o in op.temporaries) else e
+
+
+def _is_plain(f: Factor) -> bool:
+    """Whether nothing steps or is guarded in a factor."""
+    axes = [a for a in f.axes if isinstance(a, AxisIndex)]
+    return not f.guards and not any(a.guarded or any(p.divisor != Affine.of(1) for p in a.parts) for a in axes)
+
+
+def _groups(shape: Shape, guards: list[Expr], factors: Sequence[Expr | None]) -> PointGroups | None:
+    """Return the groups of the points of a product, None where there are none.
+
+    A factor has a matrix for each; or the only condition says that a point is in the group of a loop of the target.
+    """
+    op, target = shape.op, {i for i, _ in shape.target}
+    for f in factors:
+        axes = numbered_axes(op, f) if f is not None else ()
+        for axis in axes:
+            assert isinstance(f, Read), "what has axes is read"
+            numbers, count = f.indices[axis], op.operand(f.operand).dims[axis]
+            if isinstance(numbers, Read) and isinstance(count, Affine) and len(axes) == 1 and set(entries(numbers)) <= target:
+                return PointGroups(numbers.operand, entries(numbers), count, (f.operand, axis), None)
+    match guards:
+        case [Call(fn="eq", args=(IndexValue(value=place), Read() as numbers))] if op.operand(numbers.operand).numbers:
+            inner = {i for i, _ in shape.loops} - target
+            extent = None if place.index is None else shape.extents.get(place.index)
+            if extent is not None and set(entries(numbers)) <= inner:
+                return PointGroups(numbers.operand, entries(numbers), extent, None, place.index)
+    return None
+
+
+def entries(e: Read) -> tuple[str | GroupRef, ...]:
+    """Return the loops of a read at bare indices."""
+    return tuple(i if isinstance(i, GroupRef) else str(i) for i in e.indices)
 
 
 def two_groups(atoms: list[Expr], shape: Shape) -> tuple[list[Expr], list[Expr]] | None:

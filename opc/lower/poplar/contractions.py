@@ -9,7 +9,7 @@ from opc.ir.dtypes import is_floating
 from opc.ir.expr import Axis, BroadcastAxis, Call, Cast, Const, Expr, GroupAxis, GroupRef, Read, rewrite
 from opc.ir.op import Group, Op
 from opc.lower.build.context import UnsupportedForm
-from opc.lower.contractions.factors import AxisIndex, Factor
+from opc.lower.contractions.factors import AxisIndex, Factor, GroupNumber
 from opc.lower.loop_ir import ContractionStage, GroupLoop, IndexLoop, Loop, RowLet, RowStore, Term
 from opc.lower.poplar.convolutions import convolution
 from opc.lower.poplar.needs import Needs
@@ -91,7 +91,7 @@ class _Contraction:
                 case BroadcastAxis():
                     if str(GroupRef(axis.name)) not in self.places:
                         raise UnsupportedForm(f"a sum over the axes that {axis.operand} lacks, of no result")
-        value = self._read(f.read, [self._index(f, a) for a in f.axes])
+        value = self._read(f.read, [self._index(f, a) for a in f.axes if not isinstance(a, GroupNumber)])
         return value if is_floating(value.type) or not is_floating(self.stage.type) else Cast(value, self.stage.type)
 
     def _over(self, term: Term) -> tuple[int, ...]:

@@ -279,6 +279,18 @@ def in_blocks(op: Op) -> Iterator[tuple[Sizes, tuple[str, ...]]]:
     yield Sizes(sizes, groups, {}), tuple(dict(zip((rows, *columns), FUSED)))
 
 
+def in_groups(op: Op) -> Iterator[Sizes]:
+    """Yield sizes with which products with matrices that data names run as grouped ones: a few matrices, not of whole vectors.
+
+    There are none for an op without such products.
+    """
+    grouped = next((v.case.grouped for v in cpu_programs(op) if v.case.grouped), ())
+    counts = {a.name for g in grouped for a in g.count.atoms() if isinstance(a, Dim)}
+    if grouped:
+        groups = {g: (61,) if i == 0 else () for i, g in enumerate(groups_of(op))}
+        yield Sizes({d: 3 if d in counts else 61 for d in dims_of(op)} | dict.fromkeys(windows_of(op), 3), groups, {})
+
+
 def _is_taken(op: Op, sizes: Mapping[str, int]) -> bool:
     """Whether the comparisons of dimensions that an op requires hold."""
     facts = [f for r in op.require for f in facts_of(r.condition)]

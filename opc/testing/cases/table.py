@@ -22,7 +22,17 @@ from opc.testing.cases.arguments import LAYOUTS, few_values, mixed_values, rando
 from opc.testing.cases.calls import SAMPLE, TURNS, Case, Fill, Maker
 from opc.testing.cases.ends import far_attributes, far_steps, fits_in
 from opc.testing.cases.pairs import choices_of, missing_pairs, pairs_in
-from opc.testing.cases.sizes import Shape, Sizes, broadcast_variants, dims_of, groups_of, in_blocks, table_sizes, windows_of
+from opc.testing.cases.sizes import (
+    Shape,
+    Sizes,
+    broadcast_variants,
+    dims_of,
+    groups_of,
+    in_blocks,
+    in_groups,
+    table_sizes,
+    windows_of,
+)
 from opc.testing.extent import Extent
 
 FEW = 54
@@ -69,6 +79,9 @@ class Table(Maker):
         for (sizes, keep), alone in itertools.product(in_blocks(self.op), (False, True)):
             absent = optional if alone else frozenset[str]()
             yield self.make("blocks", sizes, None, {} if alone else flags, absent=absent, limit=LARGE, keep=keep)
+        for sizes in in_groups(self.op):
+            for binding in self.bindings:
+                yield self.make("groups", sizes, binding, limit=LARGE)
         for sizes, keep in self.large():
             yield self.make("large", sizes, negative_axis=True, limit=limit, keep=keep)
 

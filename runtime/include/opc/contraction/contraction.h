@@ -16,13 +16,15 @@ struct kept_memory; /* opc/core/call.h */
 
 enum { max_contraction_loops = 2 * max_axes, max_terms = 8, max_parts = 6, max_guards = 6 };
 
-/* What the index i of one loop adds to an index of a tensor: times * floor((scale * i + shift) / divisor). */
+/* What the index i of one loop adds to an index of a tensor: times * floor((scale * i + shift) / divisor), or times * table[i], where there
+ * is a table. */
 struct part {
   int32_t loop;
   int64_t times;
   int64_t scale;
   int64_t shift;
   int64_t divisor;
+  const int64_t *table;
 };
 
 /* What becomes of an index outside its axis: there is none; the factor is 0; or the product does not count. */
@@ -61,6 +63,7 @@ struct term {
 struct contraction {
   stage *s;
   kept_memory *kept;
+  const struct point_groups *groups; /* see opc/contraction/groups.h; NULL where there are none */
   bool scaled;
   double scale, added;
   int32_t loops;
@@ -170,6 +173,7 @@ static inline void add_sum(stage &s, dtype computed) { add_operand(s, role_input
 static inline void start(contraction &c, stage &s, term *terms) {
   c.s = &s;
   c.kept = nullptr;
+  c.groups = nullptr;
   c.scaled = false;
   c.loops = s.rank;
   c.terms = 0;
@@ -260,13 +264,13 @@ static inline axis_index &add_guard(factor_axes &x, int64_t size, int64_t offset
 }
 
 static inline axis_index &add_part(axis_index &p, const axes &loop, int64_t times) {
-  p.part_list[p.parts++] = {loop.first, times, 1, 0, 1};
+  p.part_list[p.parts++] = {loop.first, times, 1, 0, 1, nullptr};
   return p;
 }
 
 /* Adds times * floor((scale * i + shift) / divisor), and nothing where the divisor is 0, as floordiv has it. */
 static inline axis_index &add_part(axis_index &p, const axes &loop, int64_t times, int64_t scale, int64_t shift, int64_t divisor) {
-  p.part_list[p.parts++] = divisor == 0 ? part{loop.first, 0, 1, 0, 1} : part{loop.first, times, scale, shift, divisor};
+  p.part_list[p.parts++] = divisor == 0 ? part{loop.first, 0, 1, 0, 1, nullptr} : part{loop.first, times, scale, shift, divisor, nullptr};
   return p;
 }
 

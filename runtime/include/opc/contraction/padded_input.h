@@ -39,7 +39,7 @@ struct padded_layout {
 static bool is_even_entry(const contraction_plan &p, const contraction_factor &f, int32_t n) {
   const axis_index &at = f.f->at[n];
   for (int32_t i = 0; i < at.parts; ++i) {
-    if (at.part_list[i].divisor != 1 && moves(p, at.part_list[i])) return false;
+    if (!steps_evenly(at.part_list[i]) && moves(p, at.part_list[i])) return false;
   }
   return at.divisor == 1 || (p.whole && at.guarded != inside);
 }

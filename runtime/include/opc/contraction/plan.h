@@ -2,7 +2,7 @@
 #ifndef OPC_CONTRACTION_PLAN_H
 #define OPC_CONTRACTION_PLAN_H
 
-#include "opc/contraction/contraction.h"
+#include "opc/contraction/groups.h"
 
 namespace opc {
 
@@ -127,14 +127,21 @@ static inline int64_t least_of(int64_t a, int64_t b) { return a < b ? a : b; }
 static inline int64_t floor_quotient(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0)); }
 
 static inline int64_t part_value(const part &p, int64_t index) {
+  if (p.table != nullptr) return p.times * p.table[index];
   const int64_t value = p.scale * index + p.shift;
   return p.times * (p.divisor == 1 ? value : floor_quotient(value, p.divisor));
 }
 
+/* Whether a part adds the same with each point of its loop. */
+static inline bool steps_evenly(const part &of) { return of.divisor == 1 && of.table == nullptr; }
+
 /* Whether a part moves with its loop, over the range that is planned. */
 static inline bool moves(const contraction_plan &p, const part &of) {
   const int64_t first = p.begin[of.loop];
-  return part_value(of, first) != part_value(of, first + (p.size[of.loop] - 1) * p.step[of.loop]);
+  for (int64_t i = 0; of.table != nullptr && i < p.size[of.loop]; ++i) {
+    if (of.table[first + i] != of.table[first]) return of.times != 0;
+  }
+  return of.table == nullptr && part_value(of, first) != part_value(of, first + (p.size[of.loop] - 1) * p.step[of.loop]);
 }
 
 static inline bool varies(const contraction_plan &p, const factor &f, int32_t loop) {
@@ -179,9 +186,9 @@ static inline bool is_even(const contraction_plan &p, const axis_index &at, int3
   *step = 0;
   for (int32_t i = 0; i < at.parts; ++i) {
     const part &of = at.part_list[i];
-    if (of.loop != loop || (of.divisor != 1 && !moves(p, of))) continue;
+    if (of.loop != loop || (!steps_evenly(of) && !moves(p, of))) continue;
     *step += of.times * of.scale * p.step[loop];
-    even = even && of.divisor == 1;
+    even = even && steps_evenly(of);
   }
   return even;
 }
@@ -191,6 +198,11 @@ static inline int64_t start_of(const axis_index &at, const int64_t *index) {
   int64_t value = at.offset;
   for (int32_t i = 0; i < at.parts; ++i) value += part_value(at.part_list[i], index[at.part_list[i].loop]);
   return value;
+}
+
+/* How far point `index` of a loop of the result is from 0 in an operand. */
+static inline int64_t place_of(const contraction_plan &p, const operand &o, int32_t loop, int64_t index) {
+  return is_grouped(p.c->groups, loop) ? place_of_grouped(*p.c->groups, o.stride, p.c->s->rank, index) : index * o.stride[loop];
 }
 
 /* Takes the factors and operands to a batch. */
@@ -218,7 +230,7 @@ static void move_to_batch(contraction_plan &p, int64_t batch) {
   const stage &s = *p.c->s;
   for (int32_t k = 1; k < s.operand_count; ++k) {
     int64_t offset = 0;
-    for (int32_t loop = 0; loop < s.rank; ++loop) offset += index[loop] * s.operands[k].stride[loop];
+    for (int32_t loop = 0; loop < s.rank; ++loop) offset += place_of(p, s.operands[k], loop, index[loop]);
     p.operand_offset[k] = offset;
   }
 }
@@ -230,7 +242,7 @@ static inline int64_t operand_offset(const contraction_plan &p, const contractio
   locate(p, side.loops, point, index);
   for (int32_t n = 0; n < side.loops.count; ++n) {
     const int32_t loop = side.loops.loop[n];
-    offset += (index[loop] - p.begin[loop]) * o.stride[loop];
+    offset += place_of(p, o, loop, index[loop]) - place_of(p, o, loop, p.begin[loop]);
   }
   return offset;
 }
@@ -256,6 +268,7 @@ static void plan_runs(const contraction_plan &p, contraction_side &side) {
   const int32_t last = list.count > 0 ? list.loop[list.count - 1] : -1;
   for (int32_t k = 1; k < s.operand_count; ++k) side.stride[k] = last < 0 ? 1 : s.operands[k].stride[last] * p.step[last];
   for (int32_t n = list.count - 1; n >= 0; --n) {
+    if (is_grouped(p.c->groups, list.loop[n])) return;
     for (int32_t k = 1; k < s.operand_count; ++k) {
       const operand &o = s.operands[k];
       if (o.data != nullptr && o.stride[list.loop[n]] * p.step[list.loop[n]] != side.stride[k] * side.run) return;
@@ -299,6 +312,13 @@ static int32_t nearest_loop(const contraction_plan &p, const operand &o) {
     if (p.size[loop] != 1 && (nearest < 0 || o.stride[loop] < o.stride[nearest])) nearest = loop;
   }
   return nearest;
+}
+
+/* Whether a list has the loop whose points are in the order of their groups: such points are rows. */
+static inline bool has_grouped(const contraction_plan &p, const loop_list &list) {
+  bool found = false;
+  for (int32_t n = 0; n < list.count; ++n) found = found || is_grouped(p.c->groups, list.loop[n]);
+  return found;
 }
 
 /* Sorts the loops into rows, columns, batches and inner loops. */
@@ -359,6 +379,7 @@ static void plan_loops(contraction_plan &p) {
   const int64_t few = p.f->lanes / 2;
   bool swap = nearest[0] < nearest[1];
   if (swap ? rows < few && columns > 2 * rows : columns < few && rows > 2 * columns) swap = !swap;
+  if (p.c->groups != nullptr && (has_grouped(p, p.rows.loops) || has_grouped(p, p.columns.loops))) swap = has_grouped(p, p.columns.loops);
   if (swap) swap_sides(p);
 }
 

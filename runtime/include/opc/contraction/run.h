@@ -8,7 +8,7 @@
 #ifndef OPC_CONTRACTION_RUN_H
 #define OPC_CONTRACTION_RUN_H
 
-#include "opc/contraction/contraction.h"
+#include "opc/contraction/groups.h"
 #include "opc/core/aligned.h"
 #include "opc/core/call.h"
 #include "opc/core/functions.h"
@@ -270,6 +270,24 @@ static int32_t run_whole(contraction_plan &p) {
   return code;
 }
 
+/* Computes a contraction for the points of one group after the other. No factor of one steps or is guarded. */
+static int32_t run_groups(contraction_plan &p, const point_groups &groups) {
+  const int32_t points = groups.loop[0];
+  int32_t code = OPC_OK;
+  for (int64_t group = 0; group < groups.count && code == OPC_OK; ++group) {
+    p.begin[points] = groups.begin[group];
+    p.size[points] = groups.begin[group + 1] - groups.begin[group];
+    if (groups.batch >= 0) {
+      p.begin[groups.batch] = group;
+      p.size[groups.batch] = 1;
+    } else if (p.size[points] == 0) {
+      continue;
+    }
+    code = run_whole(p);
+  }
+  return code;
+}
+
 /* Computes a contraction as it stands. */
 static int32_t run_as(const contraction &c, const contraction_functions &f, const row_functions &rows, dtype computed, tile_function function,
                       const void *arguments) {
@@ -286,6 +304,7 @@ static int32_t run_as(const contraction &c, const contraction_functions &f, cons
     p.size[loop] = c.size[loop];
     p.step[loop] = 1;
   }
+  if (c.groups != nullptr) return run_groups(p, *c.groups);
   const int32_t stepped = stepped_loop(p);
   if (stepped < 0) return run_whole(p);
   int32_t code = OPC_OK;

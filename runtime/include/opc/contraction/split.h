@@ -113,7 +113,7 @@ static bool find_parts(const contraction_plan &p, divided_index &d) {
     if (!moves(p, of)) continue;
     const bool outside = of.loop < p.c->s->rank;
     int32_t &loop = outside ? d.outer : d.inner;
-    if (of.divisor != 1 || loop >= 0) return false;
+    if (!steps_evenly(of) || loop >= 0) return false;
     loop = of.loop;
     (outside ? d.outer_scale : d.inner_scale) = of.times * of.scale;
   }

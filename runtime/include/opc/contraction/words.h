@@ -58,7 +58,7 @@ static inline bool multiplies_words() {
 
 /* Whether a part of an index is 0 at all points of its loop, as that of the groups of a convolution is where there is one group. */
 static inline bool adds_nothing(const contraction &c, const part &of) {
-  return part_value(of, 0) == 0 && part_value(of, c.size[of.loop] - 1) == 0;
+  return of.table == nullptr && part_value(of, 0) == 0 && part_value(of, c.size[of.loop] - 1) == 0;
 }
 
 /* The place of a factor whose index moves with a loop, one for each point, so that two points can be one; -1 where there is none. `windows`
@@ -73,7 +73,7 @@ static int32_t paired_entry(const contraction &c, const factor &f, int32_t loop,
       const part &of = at.part_list[i];
       if (adds_nothing(c, of)) continue;
       const bool own = of.loop == loop;
-      even = even && (own ? of.times * of.scale == 1 && of.shift == 0 && of.divisor == 1 : of.times % 2 == 0);
+      even = even && (own ? of.times * of.scale == 1 && of.shift == 0 && steps_evenly(of) : of.times % 2 == 0);
       moves = moves || own;
       inner += of.loop >= c.s->rank;
     }
