@@ -12,7 +12,7 @@ from opc.emit.cuda.given import GivenText
 from opc.emit.cuda.text import Argument, CudaText
 from opc.emit.cuda.tiles import TileEntryText
 from opc.emit.kernel.asked import asked_for
-from opc.emit.kernel.nests import dtype_text
+from opc.emit.kernel.nests import dtype_text, memory_text
 from opc.emit.shapes.cpp import checks, group_member, struct_name, type_member
 from opc.ir.affine import Affine, Dim, GroupSize
 from opc.ir.dtypes import DType, TypeVar
@@ -148,14 +148,14 @@ class CudaEntryText(TileEntryText):
     def _temporary(self, t: Temporary) -> Iterator[str]:
         if t.part_of is not None:
             return  # the loop over the steps has it
-        yield f"  opc::device_temporary {t.name};"
+        yield f"  opc::device_temporary {memory_text(t.name)};"
         sizes = "".join(f", {self._extent(loop)}" for loop in t.loops)
         # What only outputs need that are not wanted is read and written all the same, where kernels do more than one thing.
         type_ = self._element(t.type) if t.copied else dtype_text(t.type)
         alone = all(isinstance(s, NestStage) for s in self._users(t.name))
         wanted = self._wanted(t.needed_by) if alone and t.needed_by else ""
         wanted = f"({wanted}) && " if " || " in wanted else f"{wanted} && " if wanted else ""
-        yield f"  if ({wanted}!opc::allocate(lent, {t.name}, {type_}{sizes})) {{"
+        yield f"  if ({wanted}!opc::allocate(lent, {memory_text(t.name)}, {type_}{sizes})) {{"
         yield f'    return opc::fail(context, OPC_OUT_OF_MEMORY, "{self.op.name}: no memory for the temporary {t.name}");'
         yield "  }"
 
@@ -182,7 +182,7 @@ class CudaEntryText(TileEntryText):
                 yield f"  opc::add_device_tensor(nest, {tensor});"
                 yield from self._split(n, name, op)
             else:
-                yield f"  opc::add_temporary(nest, {name});"
+                yield f"  opc::add_temporary(nest, {memory_text(name)});"
         yield f"  opc::device_nest<{len(names)}> described;"
         yield "  opc::to_device(described, nest, lent);"
         match form_of(op, s):

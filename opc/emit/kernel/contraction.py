@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from opc.emit.cpp.scalars import CppScalarText
 from opc.emit.cpp.text import message_literal
-from opc.emit.kernel.nests import dtype_text, tensor_text
+from opc.emit.kernel.nests import dtype_text, memory_text, tensor_text
 from opc.emit.shapes.cpp import group_member
 from opc.ir.affine import Affine, Dim
 from opc.ir.dtypes import DType, Weak, candidates, is_floating
@@ -134,7 +134,7 @@ class ContractionText:
         if (tensor := tensor_text(self.op, name)) is not None:
             return f"  opc::add_tensor(stage, {role}, opc::in_rows, {tensor}{places});"
         computed = dtype_text(self.op.operand(name).type)
-        return f"  opc::add_temporary(stage, {role}, opc::in_rows, {name}, {computed}{places});"
+        return f"  opc::add_temporary(stage, {role}, opc::in_rows, {memory_text(name)}, {computed}{places});"
 
     def _term(self, term: Term) -> Iterator[str]:
         outer, names = dict(self.axes), set(self.names)
@@ -163,7 +163,7 @@ class ContractionText:
         yield from (f"  opc::add_loops(groups, {self.axes[loop]});" for loop in groups.loops)
         if groups.batch is not None:
             yield f"  groups.batch = {self.axes[groups.batch]}.first;"
-        numbers = f"static_cast<const int64_t *>({groups.numbers}.data)"
+        numbers = f"static_cast<const int64_t *>({memory_text(groups.numbers)}.data)"
         what, axis = (message_literal(groups.of[0]), groups.of[1]) if groups.of is not None else ("nullptr", 0)
         yield f"  code = opc::put_in_order(groups, sum, {numbers}, {what}, {axis});"
 
@@ -172,7 +172,7 @@ class ContractionText:
         local = ("left", "right")[position]
         slot = f"term.factors[{position}]"
         tensor = tensor_text(self.op, name)
-        of = f"{slot}, {tensor}" if tensor else f"{slot}, {name}, {dtype_text(self.op.operand(name).type)}"
+        of = f"{slot}, {tensor}" if tensor else f"{slot}, {memory_text(name)}, {dtype_text(self.op.operand(name).type)}"
         yield f"  opc::factor_axes {local} = opc::{'tensor' if tensor else 'temporary'}_factor({of});"
         if self.rows is not None and name in self.inputs and Affine.of(Dim(self.rows.dim)) not in self.op.operand(name).dims:
             yield f"  {slot}.stays = true;"

@@ -15,7 +15,7 @@ from opc.emit.cpp.values import axes_member
 from opc.emit.kernel.asked import asked_for
 from opc.emit.kernel.contraction import ContractionText
 from opc.emit.kernel.native import call_struct, prepare_prototype
-from opc.emit.kernel.nests import dtype_text, step_nest_lines, tensor_text
+from opc.emit.kernel.nests import dtype_text, memory_text, step_nest_lines, tensor_text
 from opc.emit.kernel.slices import SliceText
 from opc.emit.kernel.stages import StageText, by_point
 from opc.emit.shapes.cpp import axis_member, definitions, dim_member, group_member, listed_member, struct_name, type_member
@@ -358,7 +358,7 @@ class EntryText(StageText):
         written = {name for s in variant.program.stages[loop.first : loop.end] for name in written_by(s)}
         for t in variant.program.temporaries:
             if t.part_of is not None and t.name in written:
-                yield f"    const opc::one_step {t.name}({t.part_of}, {dtype_text(t.type)}, {index});"
+                yield f"    const opc::one_step {memory_text(t.name)}({memory_text(t.part_of)}, {dtype_text(t.type)}, {index});"
 
     def _given_to_loops(self, index: str) -> Iterator[str]:
         """Yield what tells the functions of stages the present step."""
@@ -416,26 +416,27 @@ class EntryText(StageText):
         condition = self._any_wanted(outputs) if lazy.issuperset(products) else self._wanted(outputs)
         found = [f"({condition})" if " || " in condition else condition] if condition else []
         found += self._in(variant.program.when.get(stage.name))
-        lent = _copied(stage, {t.name: t.becomes for t in variant.program.temporaries if t.becomes is not None})
-        return (
-            [*found, f"!({' && '.join(f'{n}.lent' for n in lent)})" if len(lent) > 1 else f"!{lent[0]}.lent"] if lent else found
-        )
+        becoming = {t.name: t.becomes for t in variant.program.temporaries if t.becomes is not None}
+        lent = [f"{memory_text(n)}.lent" for n in _copied(stage, becoming)]
+        if lent:
+            found.append(f"!({' && '.join(lent)})" if len(lent) > 1 else f"!{lent[0]}")
+        return found
 
     def _temporary(self, t: Temporary) -> Iterator[str]:
         if t.part_of is not None:
             return  # the loop over the steps has it
         if t.host is not None:
-            yield f"  opc::temporary &{t.name} = {t.host};"
+            yield f"  opc::temporary &{memory_text(t.name)} = {memory_text(t.host)};"
             return
         if not self.slices.used:
-            yield f"  opc::temporary {t.name};"
+            yield f"  opc::temporary {memory_text(t.name)};"
         else:
-            yield f"  opc::temporary &{t.name} = memory[{self.slices.position(t.name)}];"
+            yield f"  opc::temporary &{memory_text(t.name)} = memory[{self.slices.position(t.name)}];"
         sizes = "".join(f", {self._extent(loop)}" for loop in t.loops)
         if not t.stored:
-            yield f"  opc::describe({t.name}{sizes});"
+            yield f"  opc::describe({memory_text(t.name)}{sizes});"
             return
-        of = f"{t.name}, {dtype_text(t.type)}{sizes}"
+        of = f"{memory_text(t.name)}, {dtype_text(t.type)}{sizes}"
         allocate = f"!opc::allocate({of})" if t.becomes is None else f"!opc::allocate_in({tensor_text(self.op, t.becomes)}, {of})"
         wanted = self._wanted(t.needed_by)
         found = [f"({wanted})" if " || " in wanted else wanted] if wanted else []

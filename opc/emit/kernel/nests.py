@@ -43,6 +43,12 @@ def tensor_text(op: Op, name: str) -> str | None:
     return None
 
 
+def memory_text(name: str) -> str:
+    """Return the C++ name of a temporary's memory. No other variable of an entry function begins so, whatever temporaries are
+    called."""
+    return f"memory_{name}"
+
+
 def row_nest_lines(op: Op, s: NestStage, text: KernelText, scalar: CppScalarText) -> Iterator[str]:
     """Yield the lines that describe a nest's operands and run it; they set `code`, or return it where it is an error."""
     nest = text.nest
@@ -72,7 +78,7 @@ def row_nest_lines(op: Op, s: NestStage, text: KernelText, scalar: CppScalarText
         yield f"  code = opc::run_order(nest, loops.{s.name}{index}, &arguments, {elements});"
         return
     yield from _channel_lines(text)
-    sums = "" if s.sum is None else f", {s.sum}.data"
+    sums = "" if s.sum is None else f", {memory_text(s.sum)}.data"
     yield f"  code = opc::run{'_sums' if sums else ''}(nest, loops.{s.name}{index}, &arguments, {steps(s, scalar)}{sums});"
 
 
@@ -118,11 +124,13 @@ def _operand_lines(op: Op, s: NestStage, text: KernelText, part: Temporary | Non
         if (tensor := tensor_text(op, name)) is not None:
             yield f"  code = opc::add_flat(nest, {copies}, {tensor}, opc::passed::{how}, {rest});"
             yield "  if (code != OPC_OK) return code;"
-        elif part is not None and name == part.name:
+        elif part is not None and part.part_of is not None and name == part.name:
             before = " + ".join(ranks[: part.axis]) or "0"
-            yield f"  opc::add_step(nest, {part.part_of}, {dtype_text(declared.type)}, {len(ranks)}, axes_{n}, {before});"
+            whole, kind = memory_text(part.part_of), dtype_text(declared.type)
+            yield f"  opc::add_step(nest, {whole}, {kind}, {len(ranks)}, axes_{n}, {before});"
         else:
-            yield f"  opc::add_temporary(nest, {name}, {dtype_text(declared.type)}, {len(ranks)}, axes_{n});"
+            kind = dtype_text(declared.type)
+            yield f"  opc::add_temporary(nest, {memory_text(name)}, {kind}, {len(ranks)}, axes_{n});"
 
 
 def _rows_line(s: NestStage, nest: Nest) -> str:

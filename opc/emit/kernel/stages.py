@@ -9,7 +9,7 @@ from opc.emit.cpp.expressions import compute_types
 from opc.emit.cpp.loops import KernelText
 from opc.emit.cpp.scalars import CppScalarText
 from opc.emit.cpp.text import message_literal
-from opc.emit.kernel.nests import dtype_text, row_nest_lines, tensor_text
+from opc.emit.kernel.nests import dtype_text, memory_text, row_nest_lines, tensor_text
 from opc.emit.shapes.cpp import dim_member, group_member, type_member
 from opc.ir.affine import Dim
 from opc.ir.dtypes import DType, TypeVar, half_types
@@ -111,7 +111,7 @@ class StageText:
             yield f"  opc::add_entry(nest, {self._extent(loop)});"
         for name in text.nest.operands:
             tensor = tensor_text(self.op, name)
-            yield f"  opc::add_tensor(nest, {tensor});" if tensor else f"  opc::add_temporary(nest, {name});"
+            yield f"  opc::add_tensor(nest, {tensor});" if tensor else f"  opc::add_temporary(nest, {memory_text(name)});"
         index = "".join(f"[stored_{t.name}]" for t in text.types if len(t.dtypes) > 1)
         grain = 64 if has_reduction(s.assign.value) else 4096
         yield f"  code = opc::run(nest, loops.{s.name}{index}, &arguments, {grain});"
@@ -130,7 +130,7 @@ class StageText:
         along = "opc::in_rows" if o.along_row else "opc::once_a_row"
         if (tensor := tensor_text(self.op, o.name)) is not None:
             return f"  opc::add_tensor(stage, {role}, {along}, {tensor}{places});"
-        return f"  opc::add_temporary(stage, {role}, {along}, {o.name}, {dtype_text(o.type)}{places});"
+        return f"  opc::add_temporary(stage, {role}, {along}, {memory_text(o.name)}, {dtype_text(o.type)}{places});"
 
     def _places(self, o: StageOperand, axes: dict[Loop, str], op: Op) -> Iterator[str]:
         """Yield the axes of the stage along which those of an operand lie: one that is split in the lowered op along two."""
