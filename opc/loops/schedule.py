@@ -19,6 +19,7 @@ from opc.records import dataclass
 NAMES = (
     "fuse",
     "group",
+    "gather",
     "vectorise",
     "peel",
     "nontemporal",

@@ -35,7 +35,6 @@ from opc.ir.verify import VerifyError
 from opc.loops.schedule import Decisions, Override, active
 from opc.lower.clamps import with_clamps, without_points
 from opc.lower.columns import dropped_axis, needed_columns
-from opc.lower.grouped import with_grouped_products
 from opc.lower.loop_ir import (
     ContractionStage,
     FusedRows,
@@ -51,6 +50,7 @@ from opc.lower.loop_ir import (
 )
 from opc.lower.lower import SpecialisedProgram, lower, lowered_across, staged
 from opc.lower.memory import with_shared_memory
+from opc.lower.named_products import with_named_products
 from opc.lower.nest_plans import VectorPlan
 from opc.lower.orders import with_orders
 from opc.lower.places import Clamps, places_of
@@ -74,7 +74,7 @@ def cpu_programs(op: Op) -> tuple[SpecialisedProgram, ...]:
 
 @cached_by_identity(512)
 def _fused_programs(op: Op, overrides: tuple[Override, ...]) -> tuple[SpecialisedProgram, ...]:
-    variants = tuple(own for v in _in_rows(op, overrides) for own in (with_grouped_products(v), v) if own is not None)
+    variants = tuple(own for v in _in_rows(op, overrides) for own in (with_named_products(v), v) if own is not None)
     scattered = tuple(with_runs(with_unswitched_stages(v)) for v in variants)
     return scattered if any(s is not v for s, v in zip(scattered, variants, strict=True)) else variants
 

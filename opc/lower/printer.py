@@ -44,7 +44,7 @@ def format_values(case: Specialisation) -> str:
     how = arrangement(case.op)
     where = "across memory or apart" if case.apart else "across memory"
     found += [f"{how.axes} lie {where}"] if case.across and how is not None else []
-    found += [str(sizes) for sizes in case.grouped]
+    found += [str(sizes) for sizes in case.pays]
     return " and ".join(found)
 
 

@@ -86,13 +86,25 @@ class GroupedSizes:
 
 
 @dataclass(frozen=True, slots=True)
+class RowSizes:
+    """The sizes that tell whether it pays to put rows together for a product: those of the loops along which each element is used
+    again, and those of all elements."""
+
+    again: tuple[Affine, ...]
+    elements: tuple[Affine, ...]
+
+    def __str__(self) -> str:
+        return f"rows pay that are used {' * '.join(map(str, self.again))} times"
+
+
+@dataclass(frozen=True, slots=True)
 class Specialisation:
     """One combination of types and attribute values, and the op with them put in.
 
     One that names extents is for calls in which one of them is `empty`; it stands before that of the same values for all others.
     So does one for calls in which the axes that an attribute lists lie `across` memory, where another axis is the last, and, with
-    `apart`, for those in which they don't lie side by side. One that is `grouped` is for calls in which each of these products
-    pays.
+    `apart`, for those in which they don't lie side by side. One with products is for calls in which each
+    of these `pays`.
     """
 
     values: tuple[tuple[str, Value], ...]
@@ -100,15 +112,13 @@ class Specialisation:
     empty: tuple[Affine, ...] = ()
     across: bool = False
     apart: bool = False
-    grouped: tuple[GroupedSizes, ...] = ()
+    pays: tuple[GroupedSizes | RowSizes, ...] = ()
 
     @property
     def suffix(self) -> str:
         """What tells the case's functions apart: `_tanh`."""
         words = "".join(f"_{self._word(name, value)}" for name, value in self.values)
-        return (
-            f"{words}{'_of_nothing' if self.empty else ''}{'_across' if self.across else ''}{'_grouped' if self.grouped else ''}"
-        )
+        return f"{words}{'_of_nothing' if self.empty else ''}{'_across' if self.across else ''}{'_products' if self.pays else ''}"
 
     def _word(self, name: str, value: Value) -> str:
         if isinstance(value, Among):

@@ -26,7 +26,7 @@ def op_of(kernel: str, outputs: str = "{y: 'T[N, O]'}") -> Op:
 
 def grouped(op: Op) -> list[str]:
     """Return the targets of the grouped products of an op."""
-    variants = [v for v in cpu_programs(op) if v.case.grouped]
+    variants = [v for v in cpu_programs(op) if v.case.pays]
     return [s.assign.target for v in variants for s in v.program.stages if isinstance(s, ContractionStage) and s.groups]
 
 
@@ -84,7 +84,7 @@ def test_calls_in_which_they_do_not_pay_run_as_before() -> None:
     grouped_program, plain = cpu_programs(op)
     assert [plain.program] == [v.program for v in lower(op)]
     assert isinstance(plain.program.stages[0], NestStage)
-    (sizes,) = grouped_program.case.grouped
+    (sizes,) = grouped_program.case.pays
     assert (str(sizes.count), [*map(str, sizes.points)], [*map(str, sizes.elements)]) == ("E", ["N"], ["O", "D"])
     assert "program f when products of N points pay in E groups\n  schedule: group\n" in format_variant(grouped_program)
 

@@ -27,7 +27,7 @@ from opc.ir.op import AttributeKind, Family, Group, Op, Operand
 from opc.lower.calls import Calls
 from opc.lower.loop_ir import ContractionStage, NestStage, RowStage, RowStore, Stage, StepLoop, Temporary, written_by
 from opc.lower.lower import SpecialisedProgram
-from opc.lower.specialise import Among, Equal, Value
+from opc.lower.specialise import Among, Equal, GroupedSizes, RowSizes, Value
 
 
 def has_small(op: Op) -> bool:
@@ -156,15 +156,23 @@ class EntryText(StageText):
         empty = " || ".join(f"{self.scalar.number(extent)} <= 0" for extent in variant.case.empty)
         if empty:
             yield f"({empty})" if variant.case.values and " || " in empty else empty
-        for sizes in variant.case.grouped:
-            points, elements = (", ".join(map(self.scalar.number, of)) for of in (sizes.points, sizes.elements))
-            yield f"opc::groups_pay({{{points}}}, {self.scalar.number(sizes.count)}, {{{elements}}})"
+        yield from map(self._pays, variant.case.pays)
         how = arrangement(self.op)
         if variant.case.across and how is not None:
             n, o = next((n, o) for n, o in enumerate(self.op.inputs) if how.is_mixed(o))
             rest, picked = (f"call.{group_member((name, None))}" for name in (how.rest, how.picked))
             first = "true" if how.picked_first(o) else "false"
             yield f"opc::lies_across(inputs[{n}], {rest}, {picked}, {first}, {'true' if variant.case.apart else 'false'})"
+
+    def _pays(self, sizes: GroupedSizes | RowSizes) -> str:
+        """Return the condition that a product is worth what it takes to put its points in order, or its rows together."""
+
+        def listed(numbers: Iterable[Affine]) -> str:
+            return f"{{{', '.join(map(self.scalar.number, numbers))}}}"
+
+        if isinstance(sizes, RowSizes):
+            return f"opc::rows_pay({listed(sizes.again)}, {listed(sizes.elements)})"
+        return f"opc::groups_pay({listed(sizes.points)}, {self.scalar.number(sizes.count)}, {listed(sizes.elements)})"
 
     def _in(self, calls: Calls | None) -> list[str]:
         """Return the condition that a call is one of these, none where all are."""

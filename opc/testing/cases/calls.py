@@ -37,7 +37,7 @@ Fill = Callable[[np.random.Generator, Shape, DType], Array]
 
 SAMPLE = {
     "sizes": 4, "dtype": 2, "broadcast": 2, "axis": 4, "attributes": 3, "ends": 2, "steps": 2, "large": 1, "blocks": 2,
-    "groups": 2, "random": 5,
+    "products": 2, "random": 5,
 }  # fmt: skip
 """How many calls of a kind there are in a sample, one of each other kind; of kinds that differ by element type, one for each
 type."""

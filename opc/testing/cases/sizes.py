@@ -18,6 +18,7 @@ from opc.ir.op import AttributeKind, Group, Op, Operand
 from opc.ir.placing import placing
 from opc.lower.fuse import cpu_programs
 from opc.lower.loop_ir import IndexLoop
+from opc.lower.specialise import GroupedSizes
 
 Shape = tuple[int, ...]
 Shapes = dict[str, "Shape | None"]
@@ -279,14 +280,14 @@ def in_blocks(op: Op) -> Iterator[tuple[Sizes, tuple[str, ...]]]:
     yield Sizes(sizes, groups, {}), tuple(dict(zip((rows, *columns), FUSED)))
 
 
-def in_groups(op: Op) -> Iterator[Sizes]:
-    """Yield sizes with which products with matrices that data names run as grouped ones: a few matrices, not of whole vectors.
+def of_products(op: Op) -> Iterator[Sizes]:
+    """Yield sizes with which matrix products whose rows or matrices data names run as such: a few matrices, not of whole vectors.
 
     There are none for an op without such products.
     """
-    grouped = next((v.case.grouped for v in cpu_programs(op) if v.case.grouped), ())
-    counts = {a.name for g in grouped for a in g.count.atoms() if isinstance(a, Dim)}
-    if grouped:
+    pays = next((v.case.pays for v in cpu_programs(op) if v.case.pays), ())
+    counts = {a.name for g in pays if isinstance(g, GroupedSizes) for a in g.count.atoms() if isinstance(a, Dim)}
+    if pays:
         groups = {g: (61,) if i == 0 else () for i, g in enumerate(groups_of(op))}
         yield Sizes({d: 3 if d in counts else 61 for d in dims_of(op)} | dict.fromkeys(windows_of(op), 3), groups, {})
 

@@ -29,7 +29,7 @@ from opc.testing.cases.sizes import (
     dims_of,
     groups_of,
     in_blocks,
-    in_groups,
+    of_products,
     table_sizes,
     windows_of,
 )
@@ -79,9 +79,9 @@ class Table(Maker):
         for (sizes, keep), alone in itertools.product(in_blocks(self.op), (False, True)):
             absent = optional if alone else frozenset[str]()
             yield self.make("blocks", sizes, None, {} if alone else flags, absent=absent, limit=LARGE, keep=keep)
-        for sizes in in_groups(self.op):
+        for sizes in of_products(self.op):
             for binding in self.bindings:
-                yield self.make("groups", sizes, binding, limit=LARGE)
+                yield self.make("products", sizes, binding, limit=LARGE)
         for sizes, keep in self.large():
             yield self.make("large", sizes, negative_axis=True, limit=limit, keep=keep)
 
@@ -201,7 +201,7 @@ class Table(Maker):
         drawn = st.fixed_dictionaries(
             {
                 "dims": st.fixed_dictionaries({d: window if d in windows else size for d in dims}),
-                "groups": st.fixed_dictionaries({g: st.lists(size, max_size=3).map(tuple) for g in groups}),
+                "products": st.fixed_dictionaries({g: st.lists(size, max_size=3).map(tuple) for g in groups}),
                 "binding": st.sampled_from(self.bindings),
                 "layout": st.sampled_from(("contiguous", *LAYOUTS)),
                 "attributes": st.fixed_dictionaries({n: st.sampled_from(p) for n, p in self.good.items() if p}),
@@ -229,7 +229,7 @@ class Table(Maker):
         return [
             self.make(
                 "random",
-                Sizes(d["dims"], d["groups"], {}),
+                Sizes(d["dims"], d["products"], {}),
                 d["binding"],
                 d["attributes"],
                 absent=d["absent"],

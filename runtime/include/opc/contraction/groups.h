@@ -16,6 +16,9 @@ namespace opc {
 /* The products that are worth a contraction of their own. */
 enum : int64_t { group_work = 1 << 16 };
 
+/* How often an element of rows that are put together is used, and the products of all of them, at least. */
+enum : int64_t { row_uses = 16, row_work = 1 << 15 };
+
 /* `index[l][i]` is the index of loop[l] at the i-th of the points in their order, and `group[i]` is its group; those of group g are from
  * begin[g] on, before begin[g + 1]. The first of the loops runs over them, and the others have one point. The loop `batch` of the result
  * has a point for each group, if it is not -1. */
@@ -139,6 +142,14 @@ static inline bool groups_pay(std::initializer_list<int64_t> points, int64_t gro
   for (int64_t size : points) rows *= static_cast<double>(size);
   const double each = groups > 0 ? rows / static_cast<double>(groups) : 0;
   return products * (each > 1 ? each : 1) >= group_work;
+}
+
+/* Whether it pays to put rows together for a product that uses each element again, or to store a product that is added up by rows. */
+static inline bool rows_pay(std::initializer_list<int64_t> again, std::initializer_list<int64_t> elements) {
+  double uses = 1, all = 1;
+  for (int64_t size : again) uses *= static_cast<double>(size);
+  for (int64_t size : elements) all *= static_cast<double>(size);
+  return uses >= row_uses && uses * all >= row_work;
 }
 
 }  // namespace opc
