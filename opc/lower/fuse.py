@@ -74,7 +74,10 @@ def cpu_programs(op: Op) -> tuple[SpecialisedProgram, ...]:
 
 @cached_by_identity(512)
 def _fused_programs(op: Op, overrides: tuple[Override, ...]) -> tuple[SpecialisedProgram, ...]:
-    variants = tuple(own for v in _in_rows(op, overrides) for own in (with_named_products(v), v) if own is not None)
+    variants = _in_rows(op, overrides)
+    products = tuple(map(with_named_products, variants))
+    if any(products):
+        variants = tuple(own for pair in zip(products, variants, strict=True) for own in pair if own is not None)
     scattered = tuple(with_runs(with_unswitched_stages(v)) for v in variants)
     return scattered if any(s is not v for s, v in zip(scattered, variants, strict=True)) else variants
 

@@ -9,6 +9,7 @@ from opc.ir.affine import Affine
 from opc.ir.dtypes import DType, Weak
 from opc.ir.expr import Call, Cast, Const, Expr, GroupRef, Read, Reduce, Select, conjuncts, free_groups, free_indices
 from opc.ir.op import Assign, DimSpec, Op, Operand
+from opc.lower.contractions.terms import is_invariant, multiplicands
 from opc.records import replace
 from opc.transform.indices import Namer, bare, index_names, op_names
 
@@ -50,8 +51,25 @@ def parts(e: Expr, conditions: tuple[Expr, ...] = ()) -> Iterator[tuple[tuple[Ex
             yield from parts(b, conditions)
         case Select(other=Const(value=0)):
             yield from parts(e.then, (*conditions, *conjuncts(e.cond)))
+        case Select(cond=cond) if is_invariant(cond):
+            yield conditions, _with_common_factors(e)
         case _:
             yield conditions, e
+
+
+def _with_common_factors(e: Select) -> Expr:
+    """Return a choice between two products with the factors that they share before it: `a * b if c else a` has a."""
+    then, other = list(multiplicands(e.then)), list(multiplicands(e.other))
+    common = []
+    for a in tuple(then):
+        if a in other:
+            then.remove(a)
+            other.remove(a)
+            common.append(a)
+    if not common:
+        return e
+    one = Const(1, Weak.INT)
+    return times([*common, replace(e, then=times(then or [one], e), other=times(other or [one], e))], e)
 
 
 def under(e: Expr, conditions: Iterable[Expr]) -> Expr:

@@ -81,7 +81,7 @@ def test_refuses_a_place_outside(kernel: tuple[Family, Path]) -> None:
 def test_what_is_only_added_up_has_no_memory() -> None:
     files = kernel_files(compile_text(SPEC))
     entry, text = files["kernel/f.cpp"], files["kernel/f_loops.cpp"]
-    assert "opc::describe(y_partial, call.dim_N.size, call.group_K);" in entry
+    assert "opc::describe(memory_y_partial, call.dim_N.size, call.group_K);" in entry
     assert entry.count("opc::run_sums(") == 2
     assert text.count("opc::sum_unit(nest, unit, out, count);") == 4
     assert "opc::with_stored(x, " in text

@@ -69,6 +69,12 @@ FUSED: tuple[BenchCase, ...] = (
     ),
     case("grouped_matmul", "fused", {"x": (512, 256), "w": (16, 256, 256), "expert": (512,)}, below={"expert": 16}),
     case(
+        "relational_graph_conv",
+        "fused",
+        {"x": (2048, 64), "sources": (8192,), "ends": (8192,), "kinds": (8192,), "w": (8, 64, 64), "norm": (8192,)},
+        below={"sources": 2048, "ends": 2048, "kinds": 8},
+    ),
+    case(
         "selective_scan",
         "fused",
         {"x": (1, 64, 256), "delta": (1, 64, 256), "a": (256, 16), "b": (1, 64, 16), "c": (1, 64, 16)},
