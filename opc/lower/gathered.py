@@ -62,7 +62,9 @@ def gathered(op: Op, target: str) -> tuple[Op, tuple[RowSizes, ...]] | None:
     whole = extract(changed)
     inside = ReadsInside(whole)
     for s in whole.body:
-        is_product = s.target in found.products or any(r.operand in found.rows for r in reads(s.value))
+        is_product = has_reduction(s.value) and (
+            s.target in found.products or any(r.operand in found.rows for r in reads(s.value))
+        )
         if is_product and contraction_stage(whole, s, s.target) is None:
             return None
         if s.target in found.products and any(inside.outside(s)):
