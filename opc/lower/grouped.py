@@ -161,16 +161,12 @@ class _Grouping(Rewriting):
             return whole
         atoms = stored
         atoms[keyed[0]] = with_read(atoms[keyed[0]], replace(matrices, indices=indices))
-        along = {a.index for a in inner}
-        # What does not change along the sum stands before it.
-        rest = [a for a in atoms if not free_indices(a) & along]
         self.found = True
-        value: Expr = replace(e, axes=inner, body=times([a for a in atoms if a not in rest], product))
+        value: Expr = replace(e, axes=inner, body=times(atoms, product))
         if outer or inside:
             first = [*entries(number), *(i for i in every if i not in own and varies(value, i))]
             value = self.stored("product", value, first, every)
-        whole = times([*rest, value], product)
-        return replace(e, axes=outer, body=whole) if outer else whole
+        return replace(e, axes=outer, body=value) if outer else value
 
     def _in_groups(self, e: Reduce, conditions: list[Expr], product: Expr, loops: Loops) -> Expr | None:
         """Return the sum of the products of those points that are in the group of a loop of the target; None for other sums.

@@ -39,7 +39,7 @@ kernel: |
   mixed[a, d] = sum[k, o](v[a, k, o] * w[g[a, k], d, o])
   whole[a, o] = sum[d](cast(int32, s[a, d]) * cast(int32, q[h[a], d, o]))
 {TAKEN}  apart[i, j, o, p] = sum[a, k](v[a, k, o] * v[a, k, p] if i == g[a, k] and j == k else 0)
-  scaled[a, o] = sum[d](cast(T, s[a, d]) * cast(T, q[h[a], d, o]) * w[h[a], 0, o])
+  scaled[a, o] = sum[d](cast(T, s[a, d]) * cast(T, q[h[a], d, o])) * w[h[a], 0, o]
 """
 GROUPS = 5
 

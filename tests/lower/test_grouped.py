@@ -40,8 +40,7 @@ def grouped(op: Op) -> list[str]:
         ("y[n, o] = sum[k, d](a[n, k, d] * w[g[n, k], d, o])", ["product"]),
         ("y[n, o] = sum[k](p[n, k] * sum[d](a[n, k, d] * w[g[n, k], d, o]))", ["product"]),
         ("y[n, o] = sum[k, d](p[n, k] * x[n, d] * w[g[n, k], d, o])", ["product"]),
-        # What does not change along the sum stands before it.
-        ("y[n, o] = sum[d](x[n, d] * w[e[n], d, o] * m[e[n], o])", ["y_sum"]),
+        ("y[n, o] = sum[d](x[n, d] * w[e[n], d, o]) * m[e[n], o]", ["y_sum"]),
     ],
 )
 def test_products_of_points_with_the_matrices_of_their_groups(kernel: str, targets: list[str]) -> None:
@@ -63,6 +62,8 @@ def test_sums_of_the_points_of_each_group() -> None:
         "y[n, o] = sum[d](x[n, d] * pad(w[e[n], d, o], 0))",
         "y[n, o] = max[d](x[n, d] * w[e[n], d, o]) if D > 0 else 0",
         "y[n, o] = sum[d](x[n, d] + w[e[n], d, o])",
+        # The sum by itself may overflow where it does not times m.
+        "y[n, o] = sum[d](x[n, d] * w[e[n], d, o] * m[e[n], o])",
         "y[n, o] = sum[d](x[n, d] * w[e[n], d, o] if d < n else 0)",
     ],
 )
