@@ -41,7 +41,7 @@ from opc.ir.expr import (
 from opc.ir.function import CHEAP
 from opc.ir.functions import FUNCTIONS
 from opc.ir.op import Assign, Op
-from opc.ir.recurrence import recurrences, recurrent
+from opc.ir.recurrence import kept_on, recurrences, recurrent
 from opc.records import dataclass, replace
 from opc.transform import scalar
 from opc.transform.affine_rules import is_affine
@@ -269,11 +269,11 @@ def sink(op: Op) -> Op:
 
     A gradient can only stay inside a conditional together with what it flows to: of `t = log(x); y = t if x > 0 else 0`, the
     gradient at 0 would otherwise be 0 * inf. What grows beyond `LARGE` nodes by this stays: see `opc.transform.needed`. So does
-    what is made of itself at steps before: only the last step would be put there, and each derivative would put in one more. And
+    what steps are handed of steps before: only the last step would be put there, and each derivative would put in one more. And
     so do the gates of a recurrence, whose slopes are finite: what steps is read by its own gradient, and again by that of the
     gradient.
     """
-    temporaries, steps = {o.name for o in op.temporaries}, recurrent(op)
+    temporaries, steps, states = {o.name for o in op.temporaries}, recurrent(op), kept_on(op)
     values: dict[str, Assign] = {}
     body = []
     for s in op.body:
@@ -284,7 +284,7 @@ def sink(op: Op) -> Op:
         if s.target in temporaries and steep and not has_reduction(new.value):
             # Inside a conditional its own reads are inside too: what counts is how large it is with these put in.
             whole = _sunk(new.value, values, True)
-            if size(whole) <= LARGE and s.target not in operands_read(whole):
+            if size(whole) <= LARGE and s.target not in states:
                 values[s.target] = replace(new, value=whole)
     return prune(replace(op, body=tuple(body)), {o.name for o in op.outputs})
 
