@@ -125,8 +125,8 @@ def recurrent(op: Op) -> frozenset[str]:
 
 
 def kept_on(op: Op) -> frozenset[str]:
-    """Return the targets in recurrences that these read at other steps than their own: their states, without what one step makes of
-    them on the way."""
+    """Return the targets in recurrences that these read at other steps than their own: their states, without what
+    one step makes of them on the way."""
     found: set[str] = set()
     for own in recurrences(op):
         for s in (op.assignments[name] for name in own.targets):

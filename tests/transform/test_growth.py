@@ -90,7 +90,9 @@ def test_values_are_not_copied_into_conditions() -> None:
     assert max(map(size, conditions)) == 3
 
 
-@pytest.mark.parametrize("steps", ["h[t] = sqrt(pad(h[t - 1], 1) + x[t])", "p[t:N] = pad(h[t - 1], 1)\n  h[t:N] = sqrt(p[t] + x[t])"])
+@pytest.mark.parametrize(
+    "steps", ["h[t] = sqrt(pad(h[t - 1], 1) + x[t])", "p[t:N] = pad(h[t - 1], 1)\n  h[t:N] = sqrt(p[t] + x[t])"]
+)
 def test_states_are_not_copied_into_conditionals(steps: str) -> None:
     """The last step alone would be, and one more in each derivative, also where a statement of its own reads the step before."""
     text = f"inputs: {{x: 'T[N]'}}\noutputs: {{y: 'T[N]'}}\nkernel: |\n  {steps}\n  y[t] = log(h[t]) if x[t] > 0 else 0\n"
