@@ -42,15 +42,22 @@ def summed_first(
 
 
 def _is_filter(factor: Expr, read: Read, loops: set[str]) -> bool:
-    """Whether a read goes over frames at some distance, and a factor over their elements, or the frames, alone."""
+    """Whether a read goes over frames at some distance, and a factor over their elements alone."""
     own = free_indices(factor)
     if free_groups(factor) or not all(isinstance(i, Affine | GroupRef) for i in read.indices):
         return False
     frames = [i for i in read.indices if isinstance(i, Affine) and len(i.indices() & loops) > 1]
-    along = frozenset[str]().union(*(i.indices() for i in frames))
-    return bool(own & along) and not own & (free_indices(read) - along) and any(map(_apart, frames))
+    elements = {
+        name for i in frames if any(map(_is_apart, _steps(i).values())) for name, c in _steps(i).items() if not _is_apart(c)
+    }
+    return bool(own & elements) and not own & (free_indices(read) - elements)
 
 
-def _apart(i: Affine) -> bool:
-    """Whether an index moves by more than 1, or by a distance that a call says, with one of its variables."""
-    return any((c := i.coefficient(name)) is not None and c.constant not in (1, -1) for name in i.indices())
+def _steps(i: Affine) -> dict[str, Affine | None]:
+    """Return by how much an index moves with each of its variables."""
+    return {name: i.coefficient(name) for name in i.indices()}
+
+
+def _is_apart(step: Affine | None) -> bool:
+    """Whether a step is more than 1, or what a call says."""
+    return step is not None and step.constant not in (1, -1)

@@ -34,6 +34,9 @@ OTHERS = {
     "filters of channels": framed(
         "x: 'T[B, C, N]', w: 'T[O, C, K]'", "y[b, o, f] = sum[c, k](x[b, c, f*hop + k] * w[o, c, k])", "y: 'T[B, O, F]'"
     ),
+    "filters of channels of one signal": framed(
+        "x: 'T[C, N]', w: 'T[O, C, K]'", "y[o, f] = sum[c, k](x[c, f*hop + k] * w[o, c, k])", "y: 'T[O, F]'"
+    ),
     "one filter": framed("x: 'T[B, N]', w: 'T[K]'", "y[b, f] = sum[k](x[b, f*hop + k] * w[k])", "y: 'T[B, F]'"),
 }
 

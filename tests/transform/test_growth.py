@@ -101,6 +101,14 @@ def test_states_are_not_copied_into_conditionals(steps: str) -> None:
     assert [r.operand for r in reads(kept.value)] == ["x", "h"]
 
 
+def test_what_no_derivative_goes_through_stays_where_it_is() -> None:
+    """A table of a function of indices and sizes is no more than a constant to whoever reads it inside a conditional."""
+    body = "a[i:N] = cast(T, i) / N\n  t[i:N] = sqrt(a[i])\n  s[i] = sqrt(x[i])\n  y[i] = t[i] * s[i] if x[i] > 0 else 0\n"
+    op = compile_text(spec_text("f", f"inputs: {{x: 'T[N]'}}\noutputs: {{y: 'T[N]'}}\nkernel: |\n  {body}"))
+    kept = sink(op.forward).assignments["y"]
+    assert [r.operand for r in reads(kept.value)] == ["x", "t", "x"]
+
+
 def steep(what: str) -> list[str]:
     """Return the first lines of a kernel with a large temporary `t`, whose derivative is infinite where `what` is 0."""
     return [f"s = {' + '.join(f'sqrt({what}) * sin({k} + {what})' for k in range(1, 13))}", "t = s + log(c)"]
