@@ -129,8 +129,9 @@ class _Reverse:
             operand = self.op.operand(access.read.operand)
             inside = domain.inside(access.loops)
             asked = s.target not in self.unasked
-            read = hoist_positions(access.read, inside, s.target, self.extractor, leading_conditions(factor), asked)
+            conditions = leading_conditions(factor)
             factor = hoist_positions(factor, inside, s.target, self.extractor, asked=asked)
+            read = hoist_positions(access.read, inside, s.target, self.extractor, conditions, asked)
             factor = hoist_from(factor, inside, s.target, self.extractor)
             part = guarded(scalar.cast_to(operand.type, algebra.mul(factor, adjoint)), need)
             if operand.optional:
