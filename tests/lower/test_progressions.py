@@ -32,7 +32,7 @@ CONDITIONS = ["n == r*hop + k", "n == r*3 + k", "n == r*hop - k", "n + 1 == r*ho
 def test_a_loop_goes_in_steps(condition: str) -> None:
     (variant,) = lower(compile_text(SPEC.format(condition=condition), "summed.yaml").forward)
     loops = format_variant(variant, loops=True)
-    assert f" by {'3' if '3' in condition else 'hop'}:" in loops
+    assert f" by {'3' if '3' in condition else 'minimum(281474976710656, hop)'}:" in loops
     assert "== 0" not in loops.partition("for unit")[2], loops
 
 
@@ -49,6 +49,8 @@ def test_it_reaches_each_point(condition: str, tmp_path_factory: pytest.TempPath
         (2, 300, 301, 160),
         (0, 3, 2, 2),
         (2, 0, 2, 2),
+        (1, 3, 4, 2**63 - 1),
+        (1, 5, 7, 2**62),
     ]:
         x = np.random.default_rng(0).standard_normal((rows, 2, width))
         expected = np.zeros(size)

@@ -1,4 +1,4 @@
-"""A scatter goes over the terms of one place together: what its sum has beside the indices that tell the place stands innermost."""
+"""A scatter goes over the terms of one place together: what its sum has beside the indices of the place stands innermost."""
 
 from __future__ import annotations
 

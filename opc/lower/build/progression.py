@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from opc.analysis.value_types import affine_of
-from opc.ir.affine import Affine, Index, Mod
+from opc.ir.affine import Affine, Index, Mod, minimum
 from opc.ir.expr import Call, Expr, IndexValue
-from opc.lower.guards import Guard
+from opc.lower.guards import FAR, Guard
 from opc.records import dataclass
 
 
@@ -35,6 +35,8 @@ def progression(g: Guard, index: str, low: Expr, positive: Callable[[Affine], bo
         if way is None or way.constant not in (1, -1):
             continue
         others = atom.numerator - way * Index(index)
-        first = low.value + ((others if way.constant == -1 else -others) - low.value) % atom.denominator
-        return Progression(g, IndexValue(first), IndexValue(atom.denominator))
+        away = ((others if way.constant == -1 else -others) - low.value) % atom.denominator
+        # What attributes say may be as far as integers go: a step beyond every range is as good.
+        first, step = (e if e.constant is not None else minimum(e, Affine.of(FAR)) for e in (away, atom.denominator))
+        return Progression(g, IndexValue(low.value + first), IndexValue(step))
     return None
