@@ -124,6 +124,17 @@ def recurrent(op: Op) -> frozenset[str]:
     return frozenset(name for circle in circles(op) for name in circle)
 
 
+def kept_on(op: Op) -> frozenset[str]:
+    """Return the targets in recurrences that these read at other steps than their own: their states, without what
+    one step makes of them on the way."""
+    found: set[str] = set()
+    for own in recurrences(op):
+        for s in (op.assignments[name] for name in own.targets):
+            now = Affine.of(Index(own.index_of(s)))
+            found |= {r.operand for r in _inner(s, own.targets) if place(r.indices[own.axis_of(r.operand)]) != now}
+    return frozenset(found)
+
+
 def stepping(op: Op, targets: tuple[str, ...]) -> Recurrence | NoRecurrence:
     """Return how the statements of a circle step, or why they don't."""
     statements = [op.assignments[name] for name in targets]

@@ -119,7 +119,7 @@ def in_parts(g: Affine, positive: Callable[[Affine], bool] | None = None) -> tup
     """
     said = said_by_attributes(g)
     rest = g - said
-    if not said.terms or said.indices() or any(abs(c) >= (_NEAR if m else _FAR // 4) for m, c in rest.terms):
+    if not said.terms or said.indices() or any(abs(c) >= (_NEAR if m else FAR // 4) for m, c in rest.terms):
         return g, ()
     if len(said.terms) == 1:
         # The least number has no opposite.
@@ -136,13 +136,13 @@ def _is_size(a: Atom, positive: Callable[[Affine], bool] | None) -> bool:
 
 
 def _cut(e: Affine) -> Affine:
-    """Return what is nearest to `e` between -1 - `_FAR` and `_FAR`."""
-    far, last = Affine.of(_FAR), Affine.of(-1)
+    """Return what is nearest to `e` between -1 - `FAR` and `FAR`."""
+    far, last = Affine.of(FAR), Affine.of(-1)
     return last - minimum(last - minimum(e, far), far)
 
 
 _NEAR = 2**8
-_FAR = 2**48
+FAR = 2**48
 """More than indices and sizes with factors below `_NEAR` come to, and so much less than 2^63 that small multiples fit; as
 `opc::far` of "opc/cuda/nest.h"."""
 

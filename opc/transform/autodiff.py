@@ -15,11 +15,12 @@ from opc.ir.affine import Affine
 from opc.ir.dtypes import Weak, is_floating
 from opc.ir.expr import Expr, GroupRef, Present, Read, reads
 from opc.ir.op import Assign, Group, Op, Operand, Role
-from opc.ir.recurrence import segments
+from opc.ir.recurrence import recurrent, segments
 from opc.transform import algebra, scalar
 from opc.transform.derived import Draft, finish, participants, prepare, sunken
 from opc.transform.domain import Domain
 from opc.transform.extract import Extractor
+from opc.transform.frames import summed_first
 from opc.transform.indices import INDEX_NAMES, Namer, bare, index_names, op_names, rename_operands
 from opc.transform.needed import Needed, chosen_alone, guarded
 from opc.transform.normalize import chosen_outside, hoist_from, hoist_positions, leading_conditions
@@ -82,6 +83,7 @@ class _Reverse:
         self.statements: list[Assign] = self.extractor.statements
         self.fresh: list[Operand] = self.extractor.temporaries
         self.unasked = chosen_alone(op)
+        self.stepping = recurrent(op)
         self.needed = Needed(op, self.namer, self.knowledge, self.statements, self.fresh, asked)
 
     def _active(self, name: str) -> bool:
@@ -127,8 +129,9 @@ class _Reverse:
             operand = self.op.operand(access.read.operand)
             inside = domain.inside(access.loops)
             asked = s.target not in self.unasked
-            read = hoist_positions(access.read, inside, s.target, self.extractor, leading_conditions(factor), asked)
+            conditions = leading_conditions(factor)
             factor = hoist_positions(factor, inside, s.target, self.extractor, asked=asked)
+            read = hoist_positions(access.read, inside, s.target, self.extractor, conditions, asked)
             factor = hoist_from(factor, inside, s.target, self.extractor)
             part = guarded(scalar.cast_to(operand.type, algebra.mul(factor, adjoint)), need)
             if operand.optional:
@@ -139,7 +142,11 @@ class _Reverse:
             target = self.targets[operand.name]
             if not isinstance(read, Read):
                 raise AssertionError("a read stays a read")
-            moved = transpose(read, inside, part, target, operand.dims, self.knowledge)
+            around = inside
+            if s.target not in self.stepping:
+                frames = f"d_{operand.name}_frames"
+                around, part = summed_first(read, inside, (factor, adjoint), part, frames, self.extractor)
+            moved = transpose(read, around, part, target, operand.dims, self.knowledge)
             self.contributions.setdefault(operand.name, []).append(moved)
             self.needed.read(read, inside, need, factor, target)
 

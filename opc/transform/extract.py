@@ -72,6 +72,12 @@ class Extractor:
         kind = e.type
         if isinstance(kind, Weak):
             return None
+        if guards:
+            # What is there for others, who ask for it under no condition, is there for this one.
+            indices, dims = signature(e, domain)
+            found = self.known.get((canonical(e, indices), dims))
+            if found is not None:
+                return converted(Read(found, bare(indices), declared(self.op, kind), span=e.span), kind)
         if guards and not self.inside(e, domain, self.temporaries):
             known = free_indices(e)
             needed = [g for g in guards if not scalar.any_reads(g) and free_indices(g) and free_indices(g) <= known]

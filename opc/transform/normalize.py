@@ -41,7 +41,7 @@ from opc.ir.expr import (
 from opc.ir.function import CHEAP
 from opc.ir.functions import FUNCTIONS
 from opc.ir.op import Assign, Op
-from opc.ir.recurrence import recurrences, recurrent
+from opc.ir.recurrence import kept_on, recurrences, recurrent
 from opc.records import dataclass, replace
 from opc.transform import scalar
 from opc.transform.affine_rules import is_affine
@@ -269,22 +269,25 @@ def sink(op: Op) -> Op:
 
     A gradient can only stay inside a conditional together with what it flows to: of `t = log(x); y = t if x > 0 else 0`, the
     gradient at 0 would otherwise be 0 * inf. What grows beyond `LARGE` nodes by this stays: see `opc.transform.needed`. So does
-    what is made of itself at steps before: only the last step would be put there, and each derivative would put in one more. And
+    what steps are handed of steps before: only the last step would be put there, and each derivative would put in one more. And
     so do the gates of a recurrence, whose slopes are finite: what steps is read by its own gradient, and again by that of the
     gradient.
     """
-    temporaries, steps = {o.name for o in op.temporaries}, recurrent(op)
+    temporaries, steps, states, moving = {o.name for o in op.temporaries}, recurrent(op), kept_on(op), _moving(op)
     values: dict[str, Assign] = {}
     body = []
     for s in op.body:
         new = replace(s, value=_sunk(s.value, values, False))
         body.append(new)
         may = is_unbounded if s.target in steps else is_steep
-        steep = any(may(e) or (isinstance(e, Read) and e.operand in values) for e in walk(new.value))
+        steep = any(
+            (may(e) and not operands_read(e).isdisjoint(moving)) or (isinstance(e, Read) and e.operand in values)
+            for e in walk(new.value)
+        )
         if s.target in temporaries and steep and not has_reduction(new.value):
             # Inside a conditional its own reads are inside too: what counts is how large it is with these put in.
             whole = _sunk(new.value, values, True)
-            if size(whole) <= LARGE and s.target not in operands_read(whole):
+            if size(whole) <= LARGE and s.target not in states:
                 values[s.target] = replace(new, value=whole)
     return prune(replace(op, body=tuple(body)), {o.name for o in op.outputs})
 
@@ -294,35 +297,57 @@ def chosen_outside(op: Op) -> bool:
 
     Such are the temporaries that `sink` has left, and reductions, each of which gets a statement of its own.
     """
-    temporaries = {o.name for o in op.temporaries}
+    temporaries, moving = {o.name for o in op.temporaries}, _moving(op)
     steep: set[str] = set()
     known = -1
     while len(steep) > known:
         known = len(steep)
-        steep |= {s.target for s in op.body if s.target in temporaries and _any_steep(s.value, steep)}
+        steep |= {s.target for s in op.body if s.target in temporaries and _any_steep(s.value, steep, moving)}
     above: set[str] = set()
     for s in op.body:
         # Of what steps, a condition on the index alone, as `t > 0`, leaves out the first or last steps, and no value between.
-        if _steep_inside(s.value, above, False) or _steep_inside(s.value, steep - above, False, scalar.any_reads):
+        if _steep_inside(s.value, above, moving) or _steep_inside(s.value, steep - above, moving, counts=scalar.any_reads):
             return True
         if s.target in steep:
             above.add(s.target)
     return False
 
 
-def _any_steep(e: Expr, names: Collection[str]) -> bool:
+def _moving(op: Op) -> frozenset[str]:
+    """Return the operands that a derivative goes through: those that depend on floating inputs."""
+    found = {o.name for o in op.inputs if is_floating(o.type)}
+    known = -1
+    while len(found) > known:
+        known = len(found)
+        more = {s.target for s in op.body if not operands_read(s.value).isdisjoint(found)}
+        found |= {name for name in more if is_floating(op.operand(name).type)}
+    return frozenset(found)
+
+
+def _any_steep(e: Expr, names: Collection[str], moving: Collection[str]) -> bool:
     """Whether the derivative of a part of `e`, or of one of these temporaries that it reads, may be infinite."""
-    return any(is_singular(part) or (isinstance(part, Read) and part.operand in names) for part in walk(e))
+    return any(
+        (is_singular(part) and not operands_read(part).isdisjoint(moving)) or (isinstance(part, Read) and part.operand in names)
+        for part in walk(e)
+    )
 
 
-def _steep_inside(e: Expr, names: Collection[str], inside: bool, counts: Callable[[Expr], bool] = lambda _: True) -> bool:
+def _steep_inside(
+    e: Expr,
+    names: Collection[str],
+    moving: Collection[str],
+    inside: bool = False,
+    counts: Callable[[Expr], bool] = lambda _: True,
+) -> bool:
     """Whether a side of a conditional, of which the condition counts, reads one of these temporaries, or holds a reduction whose
     terms may be as steep."""
-    if inside and ((isinstance(e, Read) and e.operand in names) or (isinstance(e, Reduce) and _any_steep(e.body, names))):
+    if inside and isinstance(e, Read) and e.operand in names:
+        return True
+    if inside and isinstance(e, Reduce) and _any_steep(e.body, names, moving):
         return True
     side = isinstance(e, Select) and counts(e.cond)
     sides = (False, side, side) if isinstance(e, Select) else (False,) * len(children(e))
-    return any(_steep_inside(c, names, inside or s, counts) for c, s in zip(children(e), sides, strict=True))
+    return any(_steep_inside(c, names, moving, inside or s, counts) for c, s in zip(children(e), sides, strict=True))
 
 
 def is_steep(e: Expr) -> bool:

@@ -10,7 +10,7 @@ import pytest
 from opc.analysis.elaborate.typing import elaborate
 from opc.diagnostics import SpecError
 from opc.ir import budget
-from opc.ir.expr import Select, size, walk
+from opc.ir.expr import Select, reads, size, walk
 from opc.ir.op import Family, Op
 from opc.pipeline import auto_backward, compile_text, normalise
 from opc.spec.loader import loads
@@ -88,6 +88,25 @@ def test_values_are_not_copied_into_conditions() -> None:
     conditions = [e.cond for s in op.body for e in walk(s.value) if isinstance(e, Select)]
     assert len(conditions) > 4
     assert max(map(size, conditions)) == 3
+
+
+@pytest.mark.parametrize(
+    "steps", ["h[t] = sqrt(pad(h[t - 1], 1) + x[t])", "p[t:N] = pad(h[t - 1], 1)\n  h[t:N] = sqrt(p[t] + x[t])"]
+)
+def test_states_are_not_copied_into_conditionals(steps: str) -> None:
+    """The last step alone would be, and one more in each derivative, also where a statement of its own reads the step before."""
+    text = f"inputs: {{x: 'T[N]'}}\noutputs: {{y: 'T[N]'}}\nkernel: |\n  {steps}\n  y[t] = log(h[t]) if x[t] > 0 else 0\n"
+    op = sink(compile_text(spec_text("f", text)).forward)
+    (kept,) = [s for s in op.body if s.target == "y"]
+    assert [r.operand for r in reads(kept.value)] == ["x", "h"]
+
+
+def test_what_no_derivative_goes_through_stays_where_it_is() -> None:
+    """A table of a function of indices and sizes is no more than a constant to whoever reads it inside a conditional."""
+    body = "a[i:N] = cast(T, i) / N\n  t[i:N] = sqrt(a[i])\n  s[i] = sqrt(x[i])\n  y[i] = t[i] * s[i] if x[i] > 0 else 0\n"
+    op = compile_text(spec_text("f", f"inputs: {{x: 'T[N]'}}\noutputs: {{y: 'T[N]'}}\nkernel: |\n  {body}"))
+    kept = sink(op.forward).assignments["y"]
+    assert [r.operand for r in reads(kept.value)] == ["x", "t", "x"]
 
 
 def steep(what: str) -> list[str]:

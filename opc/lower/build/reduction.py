@@ -48,6 +48,7 @@ from opc.loops.nodes import (
 from opc.loops.values import Construct, Local, Named, Product, Static, Sum, Word, call, compare, number, product_of, ref, variable
 from opc.lower.build.access import Accesses
 from opc.lower.build.context import NO_RANGE, LoopContext, UnsupportedForm, Variable, VectorRange
+from opc.lower.build.progression import progression
 from opc.lower.build.split import Sweep, as_condition, clip, clip_by_data, condition, excluded, is_solvable, narrow, split
 from opc.lower.build.windowed import lie, reduce_row, runs_along, windows_of_row
 from opc.lower.guards import IDENTITY, Guard, guard_indices, guards, peel
@@ -298,8 +299,13 @@ class ReductionLoops:
                 *clip_by_data(self.known, said, (ref(names[0]), ref(names[1]))),
             )
         others = [g for g in due if not any(g is r for r in ranges)]
+        step: Expr | None = None
+        found = next((p for g in others if (p := progression(g, axis.index, low, self.known.positive)) is not None), None)
+        if found is not None:
+            others = [g for g in others if g is not found.guard]
+            low, step = found.first, found.step
         inner = self._within(others, lambda: self._loops(rest, opened))
-        return (*bounds, Loop(How.SERIAL, axis.index, low, high, inner))
+        return (*bounds, Loop(How.SERIAL, axis.index, low, high, inner, step=step))
 
     def _bounds(self, axis: Axis, extent: Expr) -> tuple[Body, Expr, Expr]:
         """Return the bounds of the loop over an axis, and what computes them."""

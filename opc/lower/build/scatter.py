@@ -97,6 +97,11 @@ class _Terms(ReductionLoops):
     def __init__(self, known: LoopContext, over: VectorRange, plan: ScatterPlan) -> None:
         self.plan = plan
         super().__init__(known, over, plan.sum, (), bool(over.vector_axis))
+        plain = plan.row is None and plan.run is None and not searches(p for _, p in plan.scatter_indices)
+        if plain and not any(a.extent.indices() for a in self.axes):
+            # Terms that go to one place follow one another: those of a row that data picks are read as a row.
+            picked = frozenset().union(*(free_indices(p) for _, p in plan.scatter_indices))
+            self.axes.sort(key=lambda a: a.index not in picked)
         self.axes.sort(key=lambda a: a.index == plan.row)
         self.guards, self.body = list(plan.guards), plan.body
 
