@@ -265,7 +265,6 @@ class Knowledge:
                 return False
         return True
 
-
     def _has_cases(self, ranges: Mapping[str, Affine], near: Mapping[str, Affine]) -> bool:
         """Whether a range beside those that are near is of sizes of which a proof tells cases apart."""
         others = [self.plain(e) for n, e in ranges.items() if n not in near]
