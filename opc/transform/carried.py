@@ -20,8 +20,8 @@ class CarriedOp:
     """An op in segments, of which those of steps read values of steps before from operands of their own.
 
     `carried` has for each value of a step, by name, these operands: the first is the value of the step before, the second that of
-    the step before that one, and so on. `behind` has the operand of all steps for each value that is read at steps no fixed number
-    away: it holds those that have been, and anything in the place of the others.
+    the step before that one, and so on. `behind` has the operand of all steps for each value that is read at steps no fixed
+    number away: it holds those that have been, and anything in the place of the others.
     """
 
     segmented: SegmentedOp
