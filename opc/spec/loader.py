@@ -41,8 +41,8 @@ class Spec:
     """A spec and where everything in it stands. Each is equal to itself only.
 
     `hash` is the SHA-256 of the file's text, and of the rank or count where it is of several. `mistakes` are those of form, where
-    what is left of the spec was asked for; `unread` are the names that what had to be left out declares; `copies` are the names of
-    what there is one of for each axis or operand, each with the name in the file and the number.
+    what is left of the spec was asked for; `unread` are the names that what had to be left out declares; `copies` are names
+    of what there is one of for each axis or operand, with the one in the file and the number.
     """
 
     model: SpecModel
