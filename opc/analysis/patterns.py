@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from string import ascii_lowercase
+from types import MappingProxyType
 from typing import TypeAlias
 
 from opc.analysis.value_types import affine_of
@@ -310,12 +311,13 @@ class ScatterPattern:
     axes: tuple[Entry, ...]
 
 
-def scatter(e: Reduce, frame: Sequence[Entry], extents: Mapping[str, Affine]) -> ScatterPattern | None:
-    """Return a sum of terms that count where an index has one value as a scatter; `frame` is what stands around the sum."""
+def scatter(e: Reduce, frame: Sequence[Entry], extents: Mapping[str, Affine] = MappingProxyType({})) -> ScatterPattern | None:
+    """Return a sum of terms that count where an index has one value as a scatter; `frame` is what stands around the sum, with the
+    `extents` that are known."""
     if e.kind != "sum" or any(isinstance(a, BroadcastAxis) or (isinstance(a, Axis) and a.extent.indices()) for a in e.axes):
         return None
     conditions, body = guarded(e.body)
-    conditions = with_digits(conditions, {i: extents[i] for i in frame if isinstance(i, str)})
+    conditions = with_digits(conditions, {i: extents[i] for i in frame if isinstance(i, str) and i in extents})
     places: dict[str, Expr] = {}
     rest = list(conditions)
     for condition in conditions:

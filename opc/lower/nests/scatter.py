@@ -95,7 +95,11 @@ def _places(
 ) -> tuple[tuple[tuple[str, Expr], ...], tuple[Guard, ...], Expr] | None:
     """Return the computed index of each target index that conditions of a sum fix, the other conditions, and the term."""
     conditions, body = conditions_of(e.body)
-    conditions = with_digits(conditions, targets)
+    numbered = with_digits(conditions, targets)
+    told = set[str]().union(*(free_indices(c) & targets.keys() for c in numbered if c not in conditions))
+    # Where other conditions say which terms may be at a point, as those of windows do, each point looks at these alone.
+    if not any(told & free_indices(c) for c in conditions if c in numbered):
+        conditions = numbered
     own = set(e.extents)
     scatter_indices: dict[str, Expr] = {}
     rest: list[Expr] = []
