@@ -30,6 +30,7 @@ from opc.ir.expr import (
     Select,
     StrConst,
     asked_for,
+    conjuncts,
     reads,
 )
 from opc.ir.op import Assign, Group, Op, Operand
@@ -322,7 +323,12 @@ class Cut:
         """Return the state of a conditional."""
         if self.truth(e.cond) is not None:
             return self.value(self.chosen(e), cut)
-        cond, then, other = (self.value(x, cut) for x in (e.cond, e.then, e.other))
+        then, other = self.value(e.then, cut), self.value(e.other, cut)
+        asked = conjuncts(e.cond)
+        if other.zero and not then.whole:
+            # A piece without a point has no part in what is 0 where there is no point at all.
+            asked = [c for c in asked if not self.is_not_empty(c)]
+        cond = self.join([self.value(c, cut) for c in asked])
         if cond.partial is not None or cond.own is not None:
             raise _SpreadError
         sides = [s for s in (then, other) if not s.zero] or [_ZERO]
@@ -331,6 +337,14 @@ class Cut:
                 raise _SpreadError
             return sides[0]
         return self.join([cond, then, other])
+
+    def is_not_empty(self, cond: Expr) -> bool:
+        """Whether a condition says no more than that what is cut has a point."""
+        match cond:
+            case Call(fn="gt", args=(IndexValue(value=value), Const(value=0))):
+                return value.single == self.along
+            case _:
+                return False
 
     def reduce(self, e: Reduce, cut: _Indices) -> _State:
         """Return the state of a reduction: over a cut index, a part of the result."""

@@ -18,8 +18,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from string import ascii_lowercase
+from types import MappingProxyType
 from typing import TypeAlias
 
+from opc.analysis.value_types import affine_of
 from opc.ir.affine import Affine, Index
 from opc.ir.comparisons import excess
 from opc.ir.dtypes import DType, is_integer
@@ -40,6 +42,7 @@ from opc.ir.expr import (
     map_affine,
     traits,
 )
+from opc.ir.rules import converted
 from opc.records import dataclass, replace
 
 Entry: TypeAlias = str | GroupRef
@@ -308,11 +311,13 @@ class ScatterPattern:
     axes: tuple[Entry, ...]
 
 
-def scatter(e: Reduce, frame: Sequence[Entry]) -> ScatterPattern | None:
-    """Return a sum of terms that count where an index has one value as a scatter; `frame` is what stands around the sum."""
+def scatter(e: Reduce, frame: Sequence[Entry], extents: Mapping[str, Affine] = MappingProxyType({})) -> ScatterPattern | None:
+    """Return a sum of terms that count where an index has one value as a scatter; `frame` is what stands around the sum, with the
+    `extents` that are known."""
     if e.kind != "sum" or any(isinstance(a, BroadcastAxis) or (isinstance(a, Axis) and a.extent.indices()) for a in e.axes):
         return None
     conditions, body = guarded(e.body)
+    conditions = with_digits(conditions, {i: extents[i] for i in frame if isinstance(i, str) and i in extents})
     places: dict[str, Expr] = {}
     rest = list(conditions)
     for condition in conditions:
@@ -337,6 +342,40 @@ def equalities(condition: Expr) -> Iterator[tuple[str, Expr]]:
                     yield name, other
 
 
+def with_digits(conditions: Sequence[Expr], extents: Mapping[str, Affine]) -> list[Expr]:
+    """Return conditions with those that number the points of several indices row by row, `at == i*W + j` where j runs to W, as
+    one for each index: `i == at // W` and `j == at % W`."""
+    return [part for c in conditions for part in _digits(c, extents)]
+
+
+def _digits(c: Expr, extents: Mapping[str, Affine]) -> list[Expr]:
+    if not isinstance(c, Call) or c.fn != "eq":
+        return [c]
+    for one, other in (c.args, c.args[::-1]):
+        number = affine_of(one)
+        if number is None or affine_of(other) is not None or not is_integer(other.type) or free_indices(other) & number.indices():
+            continue
+        slopes = {i: number.coefficient(i) for i in number.indices() & extents.keys()}
+        rest, order, count = number, list[str](), Affine.of(1)
+        while (index := next((i for i, slope in slopes.items() if i not in order and slope == count), None)) is not None:
+            order.append(index)
+            rest = rest - count * Index(index)
+            count = count * extents[index]
+        if len(order) < 2 or len(order) < len(slopes):
+            continue
+        value = converted(other, DType.INT64)
+        value = value if rest.constant == 0 else Call("sub", (value, IndexValue(rest)), DType.INT64)
+        found: list[Expr] = []
+        for n, index in enumerate(order):
+            size = IndexValue(extents[index])
+            last = n + 1 == len(order)
+            digit = value if last else Call("mod", (value, size), DType.INT64)
+            found.insert(0, Call("eq", (IndexValue(Affine.of(Index(index))), digit), DType.BOOL))
+            value = value if last else Call("floordiv", (value, size), DType.INT64)
+        return found
+    return [c]
+
+
 __all__ = [
     "Contraction",
     "Entry",
@@ -355,4 +394,5 @@ __all__ = [
     "own_entries",
     "scan",
     "scatter",
+    "with_digits",
 ]

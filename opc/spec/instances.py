@@ -9,18 +9,24 @@ This is polymorphism by monomorphisation: an op per rank, as in `max_pool1d` and
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 
 from opc.diagnostics import Diagnostics, Source
 from opc.records import dataclass
 from opc.spec.copies import words
-from opc.spec.files import COUNTS, KEYS, RANKS
+from opc.spec.files import COUNTS, KEYS, RANKS, Numbers
 from opc.spec.text import name_problem
 from opc.spec.yaml_tree import MappingNode, Node, Scalar, SequenceNode, parse_yaml, scalar_value
 
 MAX_NUMBER = 8
 """How many axes a group may have, and of how many operands there may be one for each."""
+
+
+_STATED = re.compile("require: |add the check ")
+"""What stands ahead of a condition in a hint that says what to write."""
+_COPY = re.compile(r"[A-Za-z_]\w*(?:\[\d+\])?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +52,29 @@ _WORDS = {
     RANKS: _Words("rank", "group", "ranks: {S: [1, 2, 3]}", "ranks: {S: [1, 2, 3], K: S}"),
     COUNTS: _Words("count", "name", "counts: {x: [2, 3, 4]}", "counts: {x: [2, 3, 4], N: x}"),
 }
+
+
+def in_own_words(hint: str, names: Mapping[str, tuple[str, int]]) -> str:
+    """Return a hint in which conditions to write are on what a spec has one of for each axis or operand, by its name.
+
+    `names` has the names of each copy, with the number of the copy. A condition on several copies can't be written so.
+    """
+    stated = _STATED.search(hint)
+    before, condition = (hint[: stated.end()], hint[stated.end() :]) if stated else (hint, "")
+    used = {word: names[word] for word in _COPY.findall(condition) if word in names}
+    if len({number for _, number in used.values()}) != 1:
+        return hint
+    return before + _COPY.sub(lambda m: used[m[0]][0] if m[0] in used else m[0], condition)
+
+
+def copies_of(root: MappingNode, instances: Sequence[Instances], numbers: Numbers) -> dict[str, tuple[str, int]]:
+    """Return the names that a spec has of its own once it is written out, each with what it is a copy of, and its number."""
+    names = {f"{name}{n}": (name, n) for i, most in zip(instances, numbers) for name in i.names for n in range(most)}
+    attributes = entry(root, "attributes")
+    for key, value in attributes.entries if isinstance(attributes, MappingNode) else ():
+        if "[*" in (kind_of(value) or "").replace(" ", ""):
+            names |= {f"{key.text.value}[{n}]": (key.text.value, n) for n in range(MAX_NUMBER)}
+    return names
 
 
 def instances_of(root: MappingNode, found: Diagnostics) -> tuple[Instances, ...]:

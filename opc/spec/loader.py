@@ -13,9 +13,9 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from opc.diagnostics import NO_SPAN, Diagnostic, Diagnostics, Source, Span, SpecError, did_you_mean
-from opc.records import dataclass
+from opc.records import dataclass, replace
 from opc.spec.files import Numbers, apart, digest, file_of, numbers_at
-from opc.spec.instances import instances_of
+from opc.spec.instances import copies_of, in_own_words, instances_of
 from opc.spec.instantiate import instantiate
 from opc.spec.model import (
     AttributeModel,
@@ -41,7 +41,8 @@ class Spec:
     """A spec and where everything in it stands. Each is equal to itself only.
 
     `hash` is the SHA-256 of the file's text, and of the rank or count where it is of several. `mistakes` are those of form, where
-    what is left of the spec was asked for; `unread` are the names that what had to be left out declares.
+    what is left of the spec was asked for; `unread` are the names that what had to be left out declares; `copies` are names
+    of what there is one of for each axis or operand, with the one in the file and the number.
     """
 
     model: SpecModel
@@ -51,6 +52,7 @@ class Spec:
     values: Mapping[NodePath, Node] = field(repr=False)
     mistakes: tuple[Diagnostic, ...] = ()
     unread: frozenset[str] = frozenset()
+    copies: Mapping[str, tuple[str, int]] = field(default_factory=dict, repr=False)
 
     def key_span(self, *path: str | int) -> Span:
         """Return the place of the key at `path`, or of the nearest thing around it that stands in the file."""
@@ -74,6 +76,10 @@ class Spec:
         if not isinstance(node, Scalar):
             raise KeyError(path)
         return node.text
+
+    def told(self, error: SpecError) -> SpecError:
+        """Return mistakes with hints in the names of the file, also where the op is one of several."""
+        return SpecError([d if d.hint is None else replace(d, hint=in_own_words(d.hint, self.copies)) for d in error.diagnostics])
 
     def is_beyond_float64(self, value: object, *path: str | int) -> bool:
         """Whether the number at `path`, which was read as `value`, is one that float64 takes for an infinity."""
@@ -152,6 +158,7 @@ def loads(text: str, name: str, whole: bool = True, number: int | Numbers | None
     instances = instances_of(root, found)
     found.raise_errors()
     numbers = (number,) if isinstance(number, int) else number
+    copies: dict[str, tuple[str, int]] = {}
     if instances:
         numbers = tuple(i.numbers[-1] for i in instances) if numbers is None else numbers
         for own, n in zip(instances, numbers, strict=True):
@@ -159,6 +166,7 @@ def loads(text: str, name: str, whole: bool = True, number: int | Numbers | None
                 key = next(key for key, _ in root.entries if key.text.value == own.key)
                 hint = f"its {own.key} are {', '.join(map(str, own.numbers))}"
                 raise SpecError([Diagnostic(f"the op is not of {own.key.removesuffix('s')} {n}", key.span, hint)])
+        copies = copies_of(root, instances, numbers)
         root = instantiate(root, instances, numbers, found)
         found.raise_errors()
     root = renamed(root)
@@ -184,7 +192,7 @@ def loads(text: str, name: str, whole: bool = True, number: int | Numbers | None
     if found.has_errors:
         model = without_empty_bodies(model)
     hashed = digest(text.encode("utf-8", "surrogatepass"), numbers if instances else None)
-    return Spec(model, source, hashed, table.keys, table.values, tuple(found.items), frozenset(unread))
+    return Spec(model, source, hashed, table.keys, table.values, tuple(found.items), frozenset(unread), copies)
 
 
 class _Table:

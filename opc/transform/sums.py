@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 
+from opc.analysis.patterns import with_digits
 from opc.analysis.runs import bound_on
 from opc.analysis.value_types import affine_of
 from opc.ir.affine import Affine, Dim, GroupSize, Index
@@ -189,6 +190,7 @@ def _picked(loops: tuple[ReduceAxis, ...], body: Expr) -> tuple[tuple[ReduceAxis
     Other conditions may stand before this one, as `k > 0` before `v == o[k - 1]`: they are asked before e is read.
     """
     conditions, value = _stacked(body)
+    conditions = with_digits(conditions, {a.index: a.extent for a in loops if isinstance(a, Axis)})
     ranks = {a.index: _rank(a) for a in loops if isinstance(a, Axis)}
     for axis in sorted(loops, key=lambda a: ranks[a.index] if isinstance(a, Axis) else 0):
         if not isinstance(axis, Axis) or any(isinstance(a, Axis) and axis.index in a.extent.indices() for a in loops):

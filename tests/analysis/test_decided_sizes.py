@@ -164,3 +164,30 @@ def test_a_slice_with_a_step_is_read_inside(cut: str, many: str) -> None:
         compile_text(text.replace("PLACE", "s + i*step + 1"))
     # Where the rules of sizes would fill a page, a message has their names.
     assert "i*step + s + 1 runs from s + 1 to M*step + s - step + 1 on an axis of size N" in str(refused.value)
+
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_a_slice_of_several_axes_is_read_inside(count: int) -> None:
+    n = range(count)
+    cut = COUNTED.replace("N", "N{1}")
+    rules = "".join(f"  s{k}: {cut.format(f'start[{k}]', k)}\n  e{k}: {cut.format(f'stop[{k}]', k)}\n" for k in n)
+    rules += "".join(f"  M{k}: maximum((e{k} - s{k} + step[{k}] - 1) // step[{k}], 0)\n" for k in n)
+    text = f"""\
+op: foo
+domain: tests
+version: 1
+doc: Every step-th element along each axis from start on, ahead of stop.
+types: {{T: floating}}
+inputs: {{x: 'T[{", ".join(f"N{k}" for k in n)}]'}}
+attributes: {{start: 'int[{count}]', stop: 'int[{count}]', step: {{type: 'int[{count}]', check: step > 0}}}}
+shape:
+{rules}outputs: {{y: 'T[{", ".join(f"M{k}" for k in n)}]'}}
+kernel: y[{", ".join(f"i{k}" for k in n)}] = x[{", ".join(f"s{k} + i{k}*step[{k}]" for k in n)}]
+"""
+    op = compile_text(text).forward
+    x = np.arange(5.0**count).reshape((5,) * count)
+    start, stop, step = ((-2, 1, -9)[:count], (4, -1, 9)[:count], (1, 2, 3)[:count])
+    found = evaluate(op, {"x": x}, {"start": start, "stop": stop, "step": step})["y"]
+    np.testing.assert_array_equal(found.value, x[tuple(map(slice, start, stop, step))])
+    with pytest.raises(SpecError, match="on an axis of size N1"):
+        compile_text(text.replace("s1 + i1*step[1]", "s1 + i1*step[1] + 1"))

@@ -37,6 +37,24 @@ MATRIX = "inputs: {x: 'T[M, N]'}\n"
         (MATRIX + "outputs: {y: 'T[M]'}\nkernel: y[i] = sum[j](x[i, j]) + 1\n", {"M": "shard -> shard"}),
         (MATRIX + "outputs: {y: 'T[M]'}\nkernel: y[i] = -max[j](x[i, j])\n", {"M": "shard -> shard"}),
         (MATRIX + "outputs: {y: 'T[M]'}\nkernel: y[i] = prod[j](x[i, j])\n", {"M": "shard -> shard"}),
+        # That there is a point at all is asked for what is 0 otherwise: a piece without one has no part in it.
+        (
+            MATRIX + "outputs: {y: 'T[M]'}\nkernel: y[i] = sum[j](x[i, j]) / x[i, 0] if N > 0 else 0\n",
+            {"M": "shard -> shard"},
+        ),
+        (
+            "inputs: {x: 'T[M, N]', c: 'T[]'}\noutputs: {y: 'T[M]'}\n"
+            "kernel: y[i] = sum[j](x[i, j]) / c[] if N > 0 and M > 0 else 0\n",
+            {"M": "shard replicate -> shard", "N": "shard replicate -> sum"},
+        ),
+        (
+            "inputs: {x: 'T[M, N]', c: 'T[]'}\noutputs: {y: 'T[M]'}\nkernel: y[i] = c[] * sum[j](x[i, j]) if N > 0 else 1\n",
+            {"M": "shard replicate -> shard"},
+        ),
+        (
+            "inputs: {x: 'T[M, N]', c: 'T[]'}\noutputs: {y: 'T[M]'}\nkernel: y[i] = c[] if N > 0 and x[i, 0] > 0 else 0\n",
+            {"M": "shard replicate -> shard"},
+        ),
         # A piece of one axis of a diagonal lacks the other.
         ("inputs: {x: 'T[N, C, N]'}\noutputs: {y: 'T[N, C]'}\nkernel: y[n, c] = x[n, c, n]\n", {"C": "shard -> shard"}),
         # The size of the whole, an index as a value, and a position are not what a piece knows.

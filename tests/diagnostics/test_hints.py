@@ -17,7 +17,14 @@ STEP = (
 )
 """A step of one parameter, where one of each is meant."""
 FOR_EACH = "for a 'q' of each write counts: {q: p}"
+AXES = (
+    "ranks: {S: [1, 2]}\ninputs: {x: 'T[*S]'}\nattributes: {k: {type: 'int[*S]'%s}}\noutputs: {y: 'T[*S]'}\n"
+    "kernel: 'y[*S] = x[*(S // k)]'"
+)
+TURNS = "counts: {x: [2, 3], N: x}\ninputs: {x: 'T[N]'}\noutputs: {y: 'T[3]'}\n%skernel: 'y[i] = sum(*(x[i %% N]))'"
 HINTS: list[tuple[Case, str]] = [
+    (case(AXES % ""), "add the check k > 0"),
+    (case(TURNS % ""), "add require: [N > 0]"),
     (kernel("y(i) = x[i]", **VECTOR), "write y[i] = ..."),
     (kernel("y = x\n2 * y = x"), "write name[indices] = ..."),
     (kernel("y := x"), "`=` assigns"),
@@ -185,6 +192,8 @@ def test_hint_says_what_to_write(row: Case, hint: str) -> None:
 
 
 MENDED = [
+    case(AXES % ", check: k > 0"),
+    case(TURNS % "require: [N > 0]\n"),
     kernel("u[i:N] = pad(y[i - 1], 0)\nt[i:N] = u[i] + x[i]\ny[i] = t[i]", **VECTOR),
     kernel("y[i] = x[i // (a*b)]", **VECTOR, attributes=CHECKED),
     kernel("y[i] = x[i // (a // b)]", **VECTOR, attributes=CHECKED, require="[a // b > 0]"),

@@ -57,8 +57,8 @@ SUM_ROWS = [(re.findall(r"`([^`]+)`", row.split("|")[1]), row.split("|")[2], row
 
 
 def test_the_table_of_conditions_is_read() -> None:
-    assert len(SUM_ROWS) == 7
-    assert sum(len(terms) for terms, _, _ in SUM_ROWS) >= 8
+    assert len(SUM_ROWS) == 8
+    assert sum(len(terms) for terms, _, _ in SUM_ROWS) >= 10
 
 
 RUNS = LANGUAGE.split("| `y[k]` | runs as")[1].split("\n\n")[0].splitlines()[2:]
@@ -98,7 +98,7 @@ def test_which_conditions_become_scatters(terms: list[str], form: str, time: str
         text = (
             f"{HEAD}inputs: {{w: 'T[N]', {c}: 'int64[N]', d: 'int64[N]'}}\n"
             "attributes: {count: {type: int, check: count > 0}}\n"
-            f"shape: {{K: count}}\noutputs: {{y: 'T[{'K, K' if two else 'K'}]'}}\nkernel: |\n  {target} = {value}\n"
+            f"shape: {{K: count, J: count}}\noutputs: {{y: 'T[{'K, J' if two else 'K'}]'}}\nkernel: |\n  {target} = {value}\n"
         )
         loops = "".join(format_variant(v, loops=True) for v in lower(compile_text(text, "foo").forward))
         scatters = "schedule: scatter(k" in loops

@@ -112,6 +112,7 @@ class Reads:
         options = [
             f"{i} + 1 if {i} + 1 < {dim} else 0", f"{i} - 1 if {i} > 0 else ({dim}) - 1", f"{i} - 1 if {i} >= 1 else {i}",
             f"{i} if {self.attribute('flag')} else {back}", f"{i} if {self.attribute('width')} > 2 else {back}",
+            f"{i} if {self.attribute('gates')}[0] else {back}",
         ]  # fmt: skip
         if len(sizes) > 1:
             options.append(f"{i} if {self.pick(*sizes)} {self.pick('<', '>=', '==')} {self.pick(*sizes)} else {back}")

@@ -183,7 +183,7 @@ x[N, D], q int64[N] -> y[N, D]; y[t, d] = x[t, d] + sum[k:N](y[k, d]*x[k, 0] if 
 x[N, D] -> y[N, D]; y[t, d] = x[t, d] + (y[(t - 1)//2, d] if t > 0 else 0)/2
 x[N], w[2] -> y[N]; y[t] = x[t] + sum[k](w[k]*pad(y[2*t + 1 + k], 0))/3
 """
-"""Recurrences whose steps read others that are no fixed number of steps away, for which ONNX's Scan has no words."""
+"""Recurrences whose steps read others that are no fixed number of steps away, of which ONNX's Scan carries along all steps."""
 
 ORDERS = """
 x[N, D] -> y[N, D]; p[i:N, d] = argsort[k](x[k, d])[i]; y[i, d] = x[p[i, d], d]*x[i, d]

@@ -246,6 +246,11 @@ class Body(Arrays, Functions, Windows):
             return results
         return [r if s is None else self.reshape(r, s) for r, s in zip(results, shapes)]
 
+    def put(self, x: str, index: str, value: str) -> str:
+        """Add a tensor with another value at one place of its first axis."""
+        place = self.reshape(index, self.vector(1, 1))
+        return self.ScatterND(x, place, self.Unsqueeze(value, self.vector(0)))
+
     def flat(self, x: str) -> str:
         """Add the elements of a tensor as a vector."""
         return self.Reshape(x, self.vector(-1))

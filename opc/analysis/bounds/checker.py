@@ -244,7 +244,12 @@ class Knowledge:
 
     def _with_facts(self, f: Affine, ranges: Mapping[str, Affine], facts: Iterable[Affine]) -> bool:
         """Whether `f` is proved not negative at every point of the ranges where further facts hold."""
-        key, wanted = (tuple(ranges.items()), tuple(facts)), self.plain(f)
+        facts = tuple(facts)
+        near = _near(f, ranges)
+        # Each case of a size along one axis is one more for every axis: what other axes have is told apart last.
+        if len(near) < len(ranges) and self._has_cases(ranges, near) and self._with_facts(f, near, _over(facts, near)):
+            return True
+        key, wanted = (tuple(ranges.items()), facts), self.plain(f)
         if key not in self._provers:
             self._provers[key] = self.prover(ranges, key[1])
         prover = self._provers[key]
@@ -259,6 +264,11 @@ class Knowledge:
             if not _in_each_case(case, wanted.substitute(known.get)):
                 return False
         return True
+
+    def _has_cases(self, ranges: Mapping[str, Affine], near: Mapping[str, Affine]) -> bool:
+        """Whether a range beside those that are near is of sizes of which a proof tells cases apart."""
+        others = [self.plain(e) for n, e in ranges.items() if n not in near]
+        return any(e.minima() or any(_flags(e)) for e in others)
 
 
 @remembered("_knowledge")
@@ -307,6 +317,19 @@ def _common_multiple(a: Affine, b: Affine) -> Affine | None:
     if a.constant is not None and b.constant is not None:
         return Affine.of(lcm(a.constant, b.constant))
     return b if quotient(b, a) is not None else a if quotient(a, b) is not None else None
+
+
+def _near(f: Affine, ranges: Mapping[str, Affine]) -> dict[str, Affine]:
+    """Return the ranges of the indices that an expression holds, and of those that these ranges hold."""
+    own = set(f.indices())
+    while more := {i for n in own if n in ranges for i in ranges[n].indices()} - own:
+        own |= more
+    return {n: e for n, e in ranges.items() if n in own}
+
+
+def _over(facts: Iterable[Affine], ranges: Mapping[str, Affine]) -> tuple[Affine, ...]:
+    """Return the facts that hold no index but those of the ranges."""
+    return tuple([f for f in facts if all(i in ranges for i in f.indices())])
 
 
 def _flags(f: Affine) -> Iterator[AttrInt]:

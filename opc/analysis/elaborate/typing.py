@@ -40,7 +40,10 @@ def elaborate(spec: Spec, diagnostics: Diagnostics | None = None) -> Op:
     Raises:
         SpecError: with every mistake found in the spec.
     """
-    elaborated = _elaborate(spec)
+    try:
+        elaborated = _elaborate(spec)
+    except SpecError as error:
+        raise spec.told(error) from None
     if diagnostics is not None:
         diagnostics.extend(elaborated.warnings)
     return elaborated.op
@@ -55,6 +58,17 @@ def elaborate_gradient(spec: Spec, forward_op: Op, diagnostics: Diagnostics | No
         SpecError: with every mistake found in the body.
     """
     found = Diagnostics()
+    try:
+        backward = _stated(spec, forward_op, found)
+    except SpecError as error:
+        raise spec.told(error) from None
+    if diagnostics is not None:
+        diagnostics.extend(found.items)
+    return without_needless_checks(backward)
+
+
+def _stated(spec: Spec, forward_op: Op, found: Diagnostics) -> Op:
+    """Return the vjp that a gradient body states, checked."""
     backward = explicit_backward(spec, forward_op, found)
     if backward is not None:
         backward = with_known_places(backward)
@@ -65,9 +79,7 @@ def elaborate_gradient(spec: Spec, forward_op: Op, diagnostics: Diagnostics | No
     found.raise_errors()
     if backward is None:
         raise SpecError(found.items)
-    if diagnostics is not None:
-        diagnostics.extend(found.items)
-    return without_needless_checks(backward)
+    return backward
 
 
 def examples_of(spec: Spec) -> tuple[Example, ...]:

@@ -369,7 +369,7 @@ class ReducingEmitter(ArrayEmitter):
 
     def scattered(self, e: Reduce, scope: FrameScope) -> PythonText | None:
         """A scatter, where it is one and runs over no condition of its own."""
-        s = scatter(e, scope.frame)
+        s = scatter(e, scope.frame, scope.extents)
         if s is None or self.may_refuse(e, scope.extents):
             return None
         if isinstance(e.body, Select) and any(self.is_static(c) for c in s.conditions):

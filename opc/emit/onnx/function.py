@@ -32,7 +32,6 @@ from opc.ir.narrow import declared
 from opc.ir.node import remembered
 from opc.ir.op import Assign, AttributeKind, Group, Op, Operand
 from opc.records import dataclass, replace
-from opc.transform.carried import UncarriedError
 
 _STATIC = (AttributeKind.STR, AttributeKind.BOOL)
 
@@ -69,7 +68,7 @@ def function_body(op: Op) -> FunctionBody | NoBody:
         emitter = _OnnxEmitter(op)
         source = emitter.function()
         return FunctionBody(body_name(op), source, frozenset(emitter.uses))
-    except (NotExpressible, UncarriedError) as reason:
+    except NotExpressible as reason:
         return NoBody(str(reason))
 
 

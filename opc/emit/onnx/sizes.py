@@ -77,7 +77,7 @@ class OnnxSizes(StatementEmitter):
                     return self.axis()[0]
                 if a.text is not None:
                     return f"{BUILDER}.number(int({self.attribute_local[a.name]} == {quoted(a.text)}))"
-                if a.flag:
+                if a.flag and a.element < 0:  # an element of a list of bools is one of a list of integers to ONNX
                     return f"{BUILDER}.number(int({self.attribute_local[a.name]}))"
                 value = f"{BUILDER}.attribute({quoted(a.name)}, {self.onnx_type(DType.INT64)}{element})"
                 return value if a.element < 0 else self.named_once(value, f"{a.name}_{a.element}")

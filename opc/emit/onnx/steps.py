@@ -21,6 +21,7 @@ class OnnxSteps(OnnxWindows):
 
     def __init__(self, op: Op, reserved: Sequence[str]) -> None:
         self.carried: Mapping[str, tuple[str, ...]] = {}
+        self.behind: Mapping[str, str] = {}
         self.step_names: dict[str, str] = {}
         super().__init__(op, reserved)
 
@@ -31,7 +32,7 @@ class OnnxSteps(OnnxWindows):
     def segments(self, op: Op) -> SegmentedOp:
         """As `ArrayEmitter.segments` says."""
         found = with_carried_values(in_segments(op))
-        self.carried = found.carried
+        self.carried, self.behind = found.carried, found.behind
         return found.segmented
 
     def dim(self, name: str) -> str:
@@ -44,26 +45,29 @@ class OnnxSteps(OnnxWindows):
         self.step_names[steps.index] = index
         parts = [self.operands[part] for part, _ in steps.parts]
         whole = [self.operands[name] for _, name in steps.parts]
+        behind = [self.operands[self.behind[part.name]] for part in parts if part.name in self.behind]
         some = self.boxes.is_never_empty(steps.extent, {})
 
         def written() -> PythonText:
             extent = self.named(PythonText(self.size(steps.extent))).text
-            starts = {part.name: self.named(self.nothing(part)).text for part in parts if self.carried[part.name]}
-            flat = {part.name: self.named(PythonText(self.shape(part.dims))).text for part in parts if _is_flat(part)}
+            starting = [*(part for part in parts if self.carried[part.name]), *behind]
+            starts = {o.name: self.named(self.nothing(o)).text for o in starting}
+            flat = {o.name: self.named(PythonText(self.shape(o.dims))).text for o in (*parts, *behind) if _is_flat(o)}
             shapes = [self.named(PythonText(self.shape(o.dims))).text if _is_flat(o) else "None" for o in whole]
             empty = [] if some else [self.named(self.nothing(o)).text for o in whole]
+            given = [(self.local[n], part) for part in parts for n in self.carried[part.name]]
+            given += [(self.local[o.name], o) for o in behind]
             # That there is a present step is known inside alone.
             outer, self.boxes = self.boxes, Boxes(segment.op)
-            inside, _ = self.capture(lambda: self.one_step(segment, parts, made))
+            inside, _ = self.capture(lambda: self.one_step(segment, parts, made, index))
             self.boxes = outer
             self.line(f"with {BUILDER}.steps() as {made}:")
             self.line(f"    {index} = {made}.index")
-            for part in parts:
-                for name in self.carried[part.name]:
-                    start = starts[part.name]
-                    carried = f"{made}.carry({f'{BUILDER}.flat({start})' if part.name in flat else start})"
-                    value = f"{BUILDER}.reshape({carried}, {flat[part.name]})" if part.name in flat else carried
-                    self.line(f"    {self.local[name]} = {value}")
+            for name, o in given:
+                start = starts[o.name]
+                carried = f"{made}.carry({f'{BUILDER}.flat({start})' if o.name in flat else start})"
+                value = f"{BUILDER}.reshape({carried}, {flat[o.name]})" if o.name in flat else carried
+                self.line(f"    {name} = {value}")
             self.lines += [f"    {line}" for line in inside]
             results = ", ".join(self.local[o.name] for o in whole)
             more = "" if some else f", empty=[{', '.join(empty)}]"
@@ -74,18 +78,26 @@ class OnnxSteps(OnnxWindows):
         lines, _ = self.capture(written)
         self.put(lines, self.asked_for(steps.parts[0][0]))
 
-    def one_step(self, segment: Segment, parts: list[Operand], made: str) -> PythonText:
+    def one_step(self, segment: Segment, parts: list[Operand], made: str, index: str) -> PythonText:
         """Write the statements of one step, and what it hands on."""
         for s in segment.op.body:
             self.line(f"{self.local[s.target]} = {self.statement(s).text}")
+            if s.target in self.behind:
+                # What stands below may read this step with those behind it.
+                whole = self.behind[s.target]
+                put = PythonText(f"{BUILDER}.put({self.local[whole]}, {index}, {self.local[s.target]})")
+                self.local[whole] = self.named(put).text
         handed = [(n, part) for part in parts for n in (part.name, *self.carried[part.name])[: len(self.carried[part.name])]]
-        self.line(f"{made}.handed = [{', '.join(self.out(n, part) for n, part in handed)}]")
-        self.line(f"{made}.results = [{', '.join(self.out(part.name, part) for part in parts)}]")
+        outs = [self.out(self.local[n], part) for n, part in handed]
+        behind = [self.operands[self.behind[part.name]] for part in parts if part.name in self.behind]
+        outs += [self.out(self.local[o.name], o) for o in behind]
+        self.line(f"{made}.handed = [{', '.join(outs)}]")
+        self.line(f"{made}.results = [{', '.join(self.out(self.local[part.name], part) for part in parts)}]")
         return PythonText(made)
 
-    def out(self, name: str, part: Operand) -> str:
+    def out(self, text: str, part: Operand) -> str:
         """Return a value of a step as it leaves the step."""
-        return f"{BUILDER}.flat({self.local[name]})" if _is_flat(part) else self.local[name]
+        return f"{BUILDER}.flat({text})" if _is_flat(part) else text
 
     def nothing(self, o: Operand) -> PythonText:
         """Return zeros of an operand's shape."""

@@ -7,13 +7,13 @@ exists.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import reduce
 from itertools import takewhile
 
 from opc.analysis.bounds.inside import ReadsInside
 from opc.analysis.bounds.quotients import every_division
-from opc.analysis.patterns import conjunction
+from opc.analysis.patterns import conjunction, with_digits
 from opc.analysis.value_types import affine_of
 from opc.ir.affine import Affine
 from opc.ir.dtypes import DType, ElementType, ValueType, Weak, is_integer
@@ -71,7 +71,7 @@ def flat_scatter(op: Op, flat: Flat) -> ScatterPlan | None:
     if whole is None:
         return None
     given, value = whole
-    found = _places(op, value, flat.indices)
+    found = _places(op, value, dict(zip(flat.indices, flat.extents, strict=True)))
     if found is None:
         return None
     scatter_indices, rest, body = found
@@ -90,9 +90,16 @@ def flat_scatter(op: Op, flat: Flat) -> ScatterPlan | None:
     return ScatterPlan(flat, value, scatter_indices, rest, body, None if fixed else last, given, shared=shared)
 
 
-def _places(op: Op, e: Reduce, targets: tuple[str, ...]) -> tuple[tuple[tuple[str, Expr], ...], tuple[Guard, ...], Expr] | None:
+def _places(
+    op: Op, e: Reduce, targets: Mapping[str, Affine]
+) -> tuple[tuple[tuple[str, Expr], ...], tuple[Guard, ...], Expr] | None:
     """Return the computed index of each target index that conditions of a sum fix, the other conditions, and the term."""
     conditions, body = conditions_of(e.body)
+    numbered = with_digits(conditions, targets)
+    told = set[str]().union(*(free_indices(c) & targets.keys() for c in numbered if c not in conditions))
+    # Where other conditions say which terms may be at a point, as those of windows do, each point looks at these alone.
+    if not any(told & free_indices(c) for c in conditions if c in numbered):
+        conditions = numbered
     own = set(e.extents)
     scatter_indices: dict[str, Expr] = {}
     rest: list[Expr] = []
@@ -237,6 +244,7 @@ def _as_read(e: Expr) -> Expr:
     if not isinstance(e, Reduce) or e.kind != "sum":
         return e
     conditions, body = conditions_of(e.body)
+    conditions = with_digits(conditions, {a.index: a.extent for a in e.axes if isinstance(a, Axis)})
     for axis in e.axes:
         if not isinstance(axis, Axis) or any(isinstance(a, Axis) and axis.index in a.extent.indices() for a in e.axes):
             continue

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from opc.ir.dtypes import Acc, ElementType, ValueType, is_floating
-from opc.ir.expr import AttrRef, Call, Const, Expr, Present, Reduce, Select, walk
+from opc.ir.dtypes import Acc, ElementType, ValueType, Weak, is_bool, is_floating
+from opc.ir.expr import AttrRef, Call, Cast, Const, Expr, Present, Reduce, Select, walk
 from opc.ir.op import Op
 from opc.lower.guards import conjuncts, is_identity
 from opc.lower.nest_plans import Flat
+from opc.records import replace
 from opc.transform.scalar import negation
 
 
@@ -48,4 +49,8 @@ def conditions_of(body: Expr) -> tuple[list[Expr], Expr]:
         else:
             break
         found += conjuncts(cond)
+    if isinstance(body, Cast) and is_bool(body.arg.type) and not is_bool(body.type):
+        # A condition as a number is 1 where it holds.
+        found += conjuncts(body.arg)
+        body = replace(body, arg=Const(1, Weak.INT))
     return found, body

@@ -254,6 +254,19 @@ def test_whole_numbers_divided_by_nothing(tmp_path: Path) -> None:
     assert checked == ["q", "r"]
 
 
+def test_elements_of_a_list_of_bools_decide_indices_and_sizes(tmp_path: Path) -> None:
+    text = HEAD.replace("gradient: none\n", "") + "inputs: {x: 'T[N, M]'}\nattributes: {flip: 'bool[2]'}\n"
+    text += "shape: {P: 'M if flip[1] else N'}\noutputs: {y: 'T[N, M]', s: 'T[P]'}\nkernel: |\n"
+    text += "  y[i, j] = x[N - 1 - i if flip[0] else i, M - 1 - j if flip[1] else j]\n"
+    text += "  s[k:P] = sum[n:N, m:M](x[n, m] if m == k or flip[0] else 0)\n"
+    session = load(compile_text(text, "probe.yaml"), tmp_path)
+    arrays = {"x": np.arange(6.0).reshape(2, 3)}
+    for flip in itertools.product((False, True), repeat=2):
+        want = oracle.evaluate(session.family.forward, arrays, {"flip": flip})
+        for name, found in session.function_call("probe", arrays, {"flip": flip}).items():
+            assert tolerance.compare(name, np.asarray(found), want[name]).ok, (name, flip)
+
+
 @pytest.mark.parametrize("kind", ["int8", "int16", "int64", "uint8", "Q"])
 def test_extremes_of_integers(kind: str, tmp_path: Path) -> None:
     """The standard has no maximum of int16; what takes no part counts as the least number of its type, or the greatest."""
