@@ -108,6 +108,16 @@ x[..., N], w[N, 2] -> y[..., N]; y[..., n] = x[..., n]*w[n, 0] + w[N - 1 - n, 1]
 x[..., D], w[2, D] -> y[...]; y[...] = sum[d](x[..., d]*w[0, d]*w[1, D - 1 - d])
 """
 
+NAMED = """
+x[V, D], b[V, D], s int64[N], t int64[N] -> y[V]; y[v] = sum[n](exp(sum[d](x[s[n], d]*b[t[n], d])/8) if t[n] == v else 0)
+x[V, D], b[V, D], s int64[N], t int64[N] -> y[V]; y[v] = sum[n](tanh(sum[d](x[s[n], d]*b[v, d])) if t[n] == v and s[n] > 0 else 0)
+x[N, D], w[K, D], t int64[N] -> y[V, K]; V = K + 2; y[v, k] = sum[n](max[d](x[n, d]*w[k, d]) if t[n] == v else 0); ? D > 0
+x[V, D], w[D, K], s int64[N] -> y[N, K]; y[n, k] = sum[d](x[s[n], d]*w[d, k])
+x[N, D], w[K, D, J], e int64[N] -> y[N, J]; y[n, j] = sum[d](x[n, d]*w[e[n], d, j])
+x[V, D], w[K, D, J], e int64[N], s int64[N], t int64[N] -> y[V, J]; m[n:N, j:J] = sum[d](x[s[n], d]*w[e[n], d, j]); \
+y[v, j] = sum[n](m[n, j] if t[n] == v else 0)
+"""
+
 
 def _operands(text: str) -> str:
     """Return operands such as `x[N], i int64[N]` as the entries of a YAML mapping."""
@@ -202,4 +212,5 @@ THEMES = {
     "constant": CONSTANTS,
     "recurrence": RECURRENCES + DISTANT_STEPS,
     "order": ORDERS,
+    "named": NAMED,
 }
