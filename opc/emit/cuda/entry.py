@@ -203,7 +203,7 @@ class CudaEntryText(TileEntryText):
                 yield from self._scan(s, text, scan)
             case ScatterPlan(shared=True) as scatter:
                 yield f"  described.work = {self._items(other_entries(scatter), scatter)};"
-                yield f"  opc::set_zero(lent, {s.assign.target});"
+                yield f"  opc::set_zero(lent, {memory_text(s.assign.target)});"
                 yield from self._launch(s, text, _SOME_WORK, "false", f"opc::blocks_for(described.work, {_BLOCK})")
             case ScatterPlan() as scatter:
                 yield from self._sorted(s, text, scatter)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from opc.emit.abi import attributes_type
 from opc.emit.cpp.scalars import CppScalarText
-from opc.emit.kernel.nests import dtype_text
+from opc.emit.kernel.nests import dtype_text, memory_text
 from opc.emit.shapes.cpp import axis_member, dim_member, group_member, struct_name
 from opc.ir.affine import Affine, Dim, Index, Symbol, minimum
 from opc.ir.op import Family, Group, Op, Operand
@@ -150,7 +150,8 @@ class SliceText:
         if needed is None or not needed.after or self.rows is None or len(needed.finite) > MOST_KEPT:
             return
         kinds = {t.name: t.type for t in program.temporaries}
-        missing = " || ".join(f"!opc::all_finite({name}, loops.sums, {dtype_text(kinds[name])})" for name in needed.after)
+        after = {memory_text(name): dtype_text(kinds[name]) for name in needed.after}
+        missing = " || ".join(f"!opc::all_finite({memory}, loops.sums, {kind})" for memory, kind in after.items())
         yield f"  if (code == OPC_OK && call.{dim_member(needed.dim)}.size < all_columns && ({missing})) {{"
         values = "values" if self.op.attributes else "nullptr"
         again = "{rows.first, rows.count, nullptr, rows.columns}"
