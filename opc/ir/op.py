@@ -42,6 +42,11 @@ DimSpec: TypeAlias = Affine | Group
 """One entry of a shape. An input's entry is a bare dimension or a number; an output's may be any expression over these."""
 
 
+def size_of(dim: DimSpec) -> Affine:
+    """Return the size of an entry of a shape, that of a group as the number of its points."""
+    return dim if isinstance(dim, Affine) else Affine.of(GroupSize(dim.name))
+
+
 @dataclass(frozen=True, slots=True)
 class Operand:
     """An input, output or temporary: name, element type and shape.
@@ -67,7 +72,7 @@ class Operand:
     @property
     def sizes(self) -> tuple[Affine, ...]:
         """The size of each entry of the shape, that of a group as the number of its points."""
-        return tuple([d if isinstance(d, Affine) else Affine.of(GroupSize(d.name)) for d in self.dims])
+        return tuple(map(size_of, self.dims))
 
     def is_shaped_like(self, other: Operand) -> bool:
         """Whether two operands have one shape in every call, where both are given, for callers too."""

@@ -13,7 +13,7 @@ import functools
 from collections.abc import Callable, Mapping
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from opc.analysis.bounds.checker import rules_of
+from opc.analysis.bounds.knowledge import rules_of
 from opc.ir.affine import Affine
 from opc.ir.expr import NUMBER, REFUSAL, Const, Expr, GroupRef, asked_for, children, operands_read, reads, traits
 from opc.ir.node import remembered

@@ -6,7 +6,8 @@ so: where a call's operand is dense it is a copy, and no index is divided.
 
 from __future__ import annotations
 
-from opc.analysis.bounds.checker import knowledge_of, ranges_of
+from opc.analysis.bounds.checker import ranges_of
+from opc.analysis.bounds.knowledge import knowledge_of
 from opc.ir.affine import Affine, Mod
 from opc.ir.expr import Read, reads
 from opc.ir.op import Assign, Op

@@ -10,15 +10,14 @@ costs is made good where each is multiplied with many columns, which is known wh
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from opc.analysis.bounds.inside import ReadsInside
 from opc.ir.affine import Affine
-from opc.ir.dtypes import DType, Weak
 from opc.ir.expr import (
     Axis,
-    Call,
     Expr,
+    IndexValue,
     Reduce,
     Select,
     children,
@@ -28,10 +27,11 @@ from opc.ir.expr import (
     reads,
     with_children,
 )
-from opc.ir.op import Assign, Op, Operand
+from opc.ir.op import Assign, Op, size_of
 from opc.lower.contractions.contraction import contraction_stage, extract
 from opc.lower.contractions.terms import is_invariant, multiplicands
 from opc.lower.grouped import grouped
+from opc.lower.nests.scatter import equalities
 from opc.lower.specialise import RowSizes
 from opc.lower.sum_parts import (
     Loop,
@@ -48,6 +48,7 @@ from opc.lower.sum_parts import (
     varies,
 )
 from opc.records import replace
+from opc.transform.scalar import ZERO, negation, raw
 
 
 def gathered(op: Op, target: str) -> tuple[Op, tuple[RowSizes, ...]] | None:
@@ -57,13 +58,13 @@ def gathered(op: Op, target: str) -> tuple[Op, tuple[RowSizes, ...]] | None:
     changed = found.changed()
     if changed is None:
         return None
-    for product in found.products:
-        changed = grouped(changed, product) or changed
+    for product, given in found.products.items():
+        changed = grouped(changed, product, given) or changed
     whole = extract(changed)
     inside = ReadsInside(whole)
     for s in whole.body:
         is_product = has_reduction(s.value) and (
-            s.target in found.products or any(r.operand in found.rows for r in reads(s.value))
+            s.target in found.products or any(r.operand in found.gathered for r in reads(s.value))
         )
         if is_product and contraction_stage(whole, s, s.target) is None:
             return None
@@ -77,8 +78,9 @@ class _Gathering(Rewriting):
 
     def __init__(self, op: Op, s: Assign) -> None:
         super().__init__(op, s)
-        self.rows: set[str] = set()
-        self.products: set[str] = set()
+        self.gathered: set[str] = set()
+        self.products: dict[str, tuple[Expr, ...]] = {}
+        """Those that a scatter adds up, with the conditions without which nothing reads them."""
         self.sizes: list[RowSizes] = []
 
     def changed(self) -> Op | None:
@@ -94,8 +96,8 @@ class _Gathering(Rewriting):
             case Select(cond=cond):
                 if not is_invariant(cond):
                     return e  # what is read then may not be read for all points
-                other = Call("not", (cond,), DType.BOOL)
-                return replace(e, then=self._value(e.then, (*given, cond)), other=self._value(e.other, (*given, other)))
+                other = self._value(e.other, (*given, negation(cond)))
+                return replace(e, then=self._value(e.then, (*given, cond)), other=other)
             case Reduce():
                 plain = all(isinstance(a, Axis) and not a.extent.indices() for a in e.axes)
                 if e.kind != "sum" or not plain or has_reduction(e.body):
@@ -111,7 +113,7 @@ class _Gathering(Rewriting):
         invariant = [c for c in conditions if is_invariant(c)]
         others = [c for c in conditions if not is_invariant(c)]
         given = (*given, *invariant)
-        value = self._scattered(e, others, product) if others else self._gathered(e, product, given)
+        value = self._scattered(e, others, product, given) if others else self._gathered(e, product, given)
         if value is None:
             value = replace(e, body=under(product, others))
         return under(value, invariant)
@@ -123,18 +125,20 @@ class _Gathering(Rewriting):
         before = len(self.new)
         for n, a in enumerate(atoms):
             read = factor_read(a)
-            if read is None or not computed_axes(read) or isinstance(a.type, Weak):
+            if read is None or not computed_axes(read):
                 continue
             own = in_order(read, loops)
             columns = [i for i in self.target if i not in own]
             if not columns or not set(own) & e.extents.keys() or not set(own) & self.target.keys():
                 continue
-            atoms[n] = self.stored("rows", under(a, given), own, loops)
-            self.rows.add(self.new[-1].target)
-            self._pays(columns, own, loops)
+            rows = self.rows(a, loops, given)
+            if rows is not None:
+                atoms[n] = rows
+                self.gathered.add(rows.operand)
+                self._pays(columns, own, loops)
         return replace(e, body=times(atoms, product)) if len(self.new) > before else None
 
-    def _scattered(self, e: Reduce, conditions: list[Expr], product: Expr) -> Expr | None:
+    def _scattered(self, e: Reduce, conditions: list[Expr], product: Expr, given: tuple[Expr, ...]) -> Expr | None:
         """Return the sum of a product whose conditions ask for some of what is summed over alone, as the sum of what it is along
         the rest."""
         asked = {i for c in conditions for i in free_indices(c)}
@@ -145,14 +149,35 @@ class _Gathering(Rewriting):
         if not outer or not inner or groups or not named or any(varies(product, i) for i in named):
             return None
         loops = around(self.target, e)
+        # What is added nowhere is not read.
+        given = (*given, *self._added(conditions, named))
+        atoms = list(multiplicands(product))
+        for n, a in enumerate(atoms):
+            read = factor_read(a)
+            if read is None or not computed_axes(read) or any(varies(a, i) for i in self.target):
+                continue  # of matrices that data names, see `grouped`
+            rows = self.rows(a, loops, given)
+            if rows is None:
+                return None
+            atoms[n] = rows
+            self.gathered.add(rows.operand)
         own = [i for i in (*(a.index for a in outer), *self.target) if varies(product, i)]
         self._pays([a.index for a in inner], own, loops)
-        read = self.stored("product", replace(e, axes=inner, body=product), own, loops)
-        self.products.add(read.operand)
+        read = self.stored("product", replace(e, axes=inner, body=times(atoms, product)), own, loops)
+        self.products[read.operand] = given
         return replace(e, axes=outer, body=under(read, conditions))
 
-    def _pays(self, reused: Sequence[Loop], own: Sequence[Loop], loops: Loops) -> None:
-        def sizes(names: Sequence[Loop]) -> tuple[Affine, ...]:
-            return tuple(Operand("", DType.INT64, (loops[i],)).sizes[0] for i in names)
+    def _added(self, conditions: list[Expr], named: Collection[str]) -> Iterator[Expr]:
+        """Yield what conditions say of each term that they add somewhere, as far as it can be said without the place."""
+        for c in conditions:
+            if not any(varies(c, i) for i in named):
+                yield c
+            for index, position in equalities(c):
+                size = self.target.get(index)
+                if isinstance(size, Affine) and not any(varies(position, i) for i in named):
+                    yield raw("ge", position, ZERO)
+                    yield raw("lt", position, IndexValue(size))
 
-        self.sizes.append(RowSizes(sizes(reused), sizes(own)))
+    def _pays(self, again: Sequence[Loop], own: Sequence[Loop], loops: Loops) -> None:
+        """Add the sizes that tell whether elements along their `own` loops are used again often enough."""
+        self.sizes.append(RowSizes(tuple(size_of(loops[i]) for i in again), tuple(size_of(loops[i]) for i in own)))

@@ -42,6 +42,16 @@ class Rewriting:
         self.new.append(Assign(name, tuple(own), value, self.statement.span))
         return Read(name, bare(tuple(own)), element)
 
+    def rows(self, factor: Expr, loops: Loops, given: Sequence[Expr]) -> Read | None:
+        """Return a read of a temporary that holds a factor, a read, where all this holds, and else 0; None where that asks for
+        more loops than the factor has."""
+        read = factor_read(factor)
+        own = [] if read is None else in_order(read, loops)
+        asked = {i for i in loops if any(varies(c, i) for c in given)}
+        if read is None or isinstance(factor.type, Weak) or not asked <= set(own):
+            return None
+        return self.stored("rows", under(factor, given), own, loops)
+
 
 def parts(e: Expr, conditions: tuple[Expr, ...] = ()) -> Iterator[tuple[tuple[Expr, ...], Expr]]:
     """Yield what a sum adds up, each with its conditions."""

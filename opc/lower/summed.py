@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from opc.analysis.bounds.checker import Knowledge, knowledge_of
+from opc.analysis.bounds.knowledge import Knowledge, knowledge_of
 from opc.ir.affine import Affine, Dim, Index, Symbol
 from opc.ir.expr import Axis, GroupIndex, GroupRef, IndexValue, Read, Reduce, walk
 from opc.ir.op import Assign, Op

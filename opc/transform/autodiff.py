@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from opc.analysis.bounds.checker import knowledge_of
+from opc.analysis.bounds.knowledge import knowledge_of
 from opc.ir.affine import Affine
 from opc.ir.dtypes import Weak, is_floating
 from opc.ir.expr import Expr, GroupRef, Present, Read, reads

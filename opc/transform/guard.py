@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from opc.analysis.bounds.checker import Conditions, ranges_of
+from opc.analysis.bounds.checker import ranges_of
 from opc.analysis.bounds.inside import ReadsInside, parts
+from opc.analysis.bounds.knowledge import Conditions
 from opc.ir.affine import Affine
 from opc.ir.expr import Expr, Read, with_children
 from opc.ir.op import Assign, Op

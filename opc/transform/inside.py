@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from opc.analysis.bounds.access import accesses
-from opc.analysis.bounds.checker import Conditions, Knowledge, knowledge_of
 from opc.analysis.bounds.inside import parts
+from opc.analysis.bounds.knowledge import Conditions, Knowledge, knowledge_of
 from opc.ir.affine import Affine
 from opc.ir.expr import EXTREMES, Axis, Expr, Reduce, with_children
 from opc.ir.op import Assign, Group, Op, Operand

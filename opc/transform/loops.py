@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import field
 
-from opc.analysis.bounds.checker import Knowledge
+from opc.analysis.bounds.knowledge import Knowledge
 from opc.analysis.bounds.largest import largest
 from opc.analysis.value_types import affine_of
 from opc.ir.affine import Affine, Atom, FloorDiv, Index, Mod

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import field
 
-from opc.analysis.bounds.checker import Knowledge
+from opc.analysis.bounds.knowledge import Knowledge
 from opc.ir.expr import Call, Cast, Expr, GroupRef, Read, Reduce, Select, conjuncts, operands_read, size, walk
 from opc.ir.op import Assign, Op, Operand
 from opc.ir.recurrence import recurrent

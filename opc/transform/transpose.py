@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from opc.analysis.bounds.checker import Knowledge
+from opc.analysis.bounds.knowledge import Knowledge
 from opc.ir.expr import BroadcastAxis, Expr, GroupAxis, GroupRef, Read, ReduceAxis
 from opc.ir.op import DimSpec, Group
 from opc.transform.domain import Domain

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from opc.analysis.bounds.checker import Knowledge
+from opc.analysis.bounds.knowledge import Knowledge
 from opc.analysis.bounds.prover import Prover, facts_of
 from opc.ir.affine import Affine, AttrInt, Dim, Index, Symbol, maximum, minimum
 from opc.ir.dtypes import DType

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from opc.analysis.bounds.checker import knowledge_of
+from opc.analysis.bounds.knowledge import knowledge_of
 from opc.analysis.bounds.largest import largest
 from opc.backends.onnx.backend import OnnxBackend
 from opc.backends.popart.backend import PopartBackend

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from opc.analysis.bounds.checker import Knowledge
+from opc.analysis.bounds.knowledge import Knowledge
 from opc.analysis.bounds.quotients import cleared, parts_of_index, with_remainders
 from opc.ir.affine import Affine, AttrInt, Dim, Index, Symbol
 from tests.amounts import examples

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from opc.analysis.bounds.checker import Knowledge
+from opc.analysis.bounds.knowledge import Knowledge
 from opc.analysis.cut import Cut
 from opc.analysis.sharding import shardings
 from opc.backends import derivatives

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from opc.analysis.bounds.checker import Knowledge
+from opc.analysis.bounds.knowledge import Knowledge
 from opc.ir.affine import Affine, AttrInt, Dim, Index
 from opc.ir.dtypes import TYPE_SETS, TypeVar
 from opc.ir.expr import Axis, BroadcastAxis, GroupAxis, GroupRef, Read, Reduce

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from opc.analysis.bounds.checker import Conditions, knowledge_of, ranges_of
+from opc.analysis.bounds.checker import ranges_of
+from opc.analysis.bounds.knowledge import Conditions, knowledge_of
 from opc.analysis.bounds.prover import facts_of
 from opc.analysis.bounds.value_range import Values
 from opc.ir.affine import Affine

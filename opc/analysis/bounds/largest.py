@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from opc.analysis.bounds.checker import Knowledge
+from opc.analysis.bounds.knowledge import Knowledge
 from opc.analysis.bounds.prover import Prover
 from opc.analysis.bounds.quotients import divisions, split_off
 from opc.ir.affine import Affine, AttrInt, Symbol, maximum

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
-from opc.analysis.bounds.checker import knowledge_of, ranges_of
+from opc.analysis.bounds.checker import ranges_of
+from opc.analysis.bounds.knowledge import knowledge_of
 from opc.ir.affine import Affine, GroupSize
 from opc.ir.dtypes import DType, Weak, is_integer, is_whole
 from opc.ir.expr import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from opc.analysis.bounds.checker import knowledge_of
+from opc.analysis.bounds.knowledge import knowledge_of
 from opc.analysis.elaborate.body import BodyTyper
 from opc.analysis.elaborate.scope import Scope
 from opc.analysis.shapes.plan import undetermined

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 
 from opc.analysis.bounds.access import check_inplace
-from opc.analysis.bounds.checker import check_bounds, knowledge_of
+from opc.analysis.bounds.checker import check_bounds
+from opc.analysis.bounds.knowledge import knowledge_of
 from opc.analysis.bounds.value_range import without_needless_checks
 from opc.analysis.elaborate.absence import check_sizes
 from opc.analysis.elaborate.body import Body, BodyTyper

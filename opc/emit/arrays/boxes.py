@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from opc.analysis.bounds.checker import knowledge_of
+from opc.analysis.bounds.knowledge import knowledge_of
 from opc.analysis.bounds.largest import largest
 from opc.analysis.bounds.prover import Prover
 from opc.analysis.patterns import conjunction, is_number

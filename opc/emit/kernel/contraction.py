@@ -165,9 +165,6 @@ class ContractionText:
             yield f"  groups.batch = {self.axes[groups.batch]}.first;"
         numbers = f"static_cast<const int64_t *>({memory_text(groups.numbers)}.data)"
         what, axis = (message_literal(groups.of[0]), groups.of[1]) if groups.of is not None else ("nullptr", 0)
-        needed = [" && ".join(self._condition(c) for c in self._conditions(t)) for t in self.stage.terms]
-        if groups.of is not None and all(needed):
-            what = f"{' || '.join(f'({c})' if ' && ' in c else c for c in needed)} ? {what} : nullptr"
         yield f"  code = opc::put_in_order(groups, sum, {numbers}, {what}, {axis});"
 
     def _factor(self, position: int, f: Factor) -> Iterator[str]:

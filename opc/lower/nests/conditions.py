@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from opc.analysis.bounds.checker import Conditions, knowledge_of, ranges_of
+from opc.analysis.bounds.checker import ranges_of
+from opc.analysis.bounds.knowledge import Conditions, knowledge_of
 from opc.analysis.bounds.prover import facts_of
 from opc.analysis.bounds.quotients import divisions
 from opc.analysis.value_types import affine_of

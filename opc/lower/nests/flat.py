@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from opc.analysis.bounds.checker import knowledge_of
+from opc.analysis.bounds.knowledge import knowledge_of
 from opc.analysis.bounds.prover import Prover
 from opc.analysis.bounds.quotients import every_division
 from opc.analysis.runs import bound_on

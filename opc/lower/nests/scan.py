@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from opc.analysis.bounds.checker import Conditions, knowledge_of
 from opc.analysis.bounds.inside import ReadsInside, parts
+from opc.analysis.bounds.knowledge import Conditions, knowledge_of
 from opc.ir.affine import Affine, Index
 from opc.ir.expr import EXTREMES, SEARCHES, Axis, Expr, Read, Reduce, Select, free_indices, reductions, walk
 from opc.ir.op import Op

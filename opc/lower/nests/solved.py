@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from opc.analysis.bounds.checker import knowledge_of
 from opc.analysis.bounds.inside import ReadsInside
+from opc.analysis.bounds.knowledge import knowledge_of
 from opc.analysis.patterns import conjunction
 from opc.analysis.value_types import affine_of
 from opc.ir.affine import Affine, Index

@@ -9,16 +9,18 @@ loops in it is no scatter, and going through all terms for each v takes their pr
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from opc.analysis.bounds.inside import ReadsInside
 from opc.analysis.patterns import conjunction
 from opc.ir.affine import Affine
-from opc.ir.dtypes import DType, Weak
+from opc.ir.dtypes import Weak
 from opc.ir.expr import (
     Axis,
     Const,
     Expr,
+    GroupRef,
     IndexValue,
-    Read,
     Reduce,
     Select,
     children,
@@ -29,99 +31,96 @@ from opc.ir.expr import (
     reads,
     with_children,
 )
-from opc.ir.op import Assign, DimSpec, Op, Operand
+from opc.ir.op import Op
 from opc.lower.contractions.terms import is_invariant
 from opc.lower.nests.scatter import equalities, place
 from opc.lower.nests.terms import conditions_of
+from opc.lower.sum_parts import Rewriting, around, varies
 from opc.records import replace
-from opc.transform.indices import Namer, bare, index_names, op_names
 from opc.transform.scalar import ZERO, negation, raw
 
 
 def with_stored_terms(op: Op) -> Op:
     """Return the op with the terms of such scatters as temporaries."""
-    found = _Terms(op)
-    body: list[Assign] = []
     for s in op.body:
-        changed = s.with_value(found.value(s, s.value, ()))
-        body += [*found.new, changed]
-        found.new.clear()
-    return replace(op, body=tuple(body), temporaries=(*op.temporaries, *found.temporaries)) if found.temporaries else op
+        found = _Terms(op, s)
+        value = found.value(s.value, ())
+        op = found.op_with(value) if found.new else op
+    return op
 
 
-class _Terms:
-    def __init__(self, op: Op) -> None:
-        self.op = op
-        self.namer = Namer(op_names(op) | index_names(op))
-        self.new: list[Assign] = []
-        self.temporaries: list[Operand] = []
+class _Terms(Rewriting):
+    """The rewriting of one statement."""
 
-    def value(self, s: Assign, e: Expr, given: tuple[Expr, ...]) -> Expr:
-        """Return a value in a statement with its scatters, in calls in which all this holds."""
+    def value(self, e: Expr, given: tuple[Expr, ...]) -> Expr:
+        """Return a value with its scatters, in calls in which all this holds."""
         match e:
             case _ if not has_reduction(e):
                 return e
             case Reduce():
-                found = _stored(self.op, s, e, given, self.namer)
-                if found is None:
-                    return e
-                memory, first, scatter = found
-                self.temporaries.append(memory)
-                self.new.append(first)
-                return scatter
+                return self._scatter(e, given) or e
             case Select(cond=cond):
                 if not is_invariant(cond):
                     return e
-                then = self.value(s, e.then, (*given, cond))
-                return replace(e, then=then, other=self.value(s, e.other, (*given, negation(cond))))
+                then = self.value(e.then, (*given, cond))
+                return replace(e, then=then, other=self.value(e.other, (*given, negation(cond))))
             case _:
-                return with_children(e, tuple(self.value(s, c, given) for c in children(e)))
+                return with_children(e, tuple(self.value(c, given) for c in children(e)))
 
-
-def _stored(op: Op, s: Assign, e: Reduce, given: tuple[Expr, ...], namer: Namer) -> tuple[Operand, Assign, Reduce] | None:
-    """Return the memory of the terms of a scatter, the statement that computes them, and the scatter of them; None for others."""
-    if e.kind != "sum" or not has_reduction(e.body) or free_groups(e):
-        return None
-    conditions, term = conditions_of(e.body)
-    loops: dict[str, DimSpec] = {i: d for i, d in zip(s.indices, op.operand(s.target).dims, strict=True) if isinstance(i, str)}
-    plain = all(isinstance(a, Axis) and not a.extent.indices() for a in e.axes)
-    if not plain or len(loops) < len(s.indices) or not has_reduction(term):
-        return None
-    if any(has_reduction(c) or may_refuse(c) for c in conditions):
-        return None
-    places = dict(named for c in conditions for named in equalities(c) if named[0] in loops and _is_named(named[1], e))
-    if not places or any(free_indices(p) & places.keys() for p in places.values()):
-        return None
-    inside: list[Expr] = []
-    for index, position in places.items():
-        size = loops[index]
-        assert isinstance(size, Affine), "it is the extent of an index"
-        inside += [raw("ge", position, ZERO), raw("lt", position, IndexValue(size))]
-    moved = [term, *(c for c in conditions if not any(named[0] in places for named in equalities(c)))]
-    for index, position in places.items():
-        put = [place(x, index, position) for x in moved]
-        moved = [x for x in put if x is not None]
-        if len(moved) < len(put):
+    def _scatter(self, e: Reduce, given: tuple[Expr, ...]) -> Reduce | None:
+        """Return a scatter of stored terms, None for other reductions."""
+        if e.kind != "sum" or not has_reduction(e.body) or free_groups(e) or any(isinstance(i, GroupRef) for i in self.target):
             return None
-    term, *others = moved
-    asked = frozenset[str]().union(*map(free_indices, conditions))
-    # What no condition asks for is summed over in the term.
-    inner = tuple(a for a in e.axes if isinstance(a, Axis) and a.index not in asked)
-    outer = tuple(a for a in e.axes if a not in inner)
-    if inner:
-        term = replace(e, axes=inner, body=term)
-    chosen = [*given, *inside, *others]
-    value: Expr = Select(conjunction(chosen), term, Const(0, Weak.INT), term.type)
-    loops.update(e.extents)
-    used = [i for i in (*e.extents, *s.indices) if isinstance(i, str) and i not in places and i in free_indices(value)]
-    kind = DType.FLOAT64 if isinstance(term.type, Weak) else term.type
-    memory = Operand(namer.fresh("term"), kind, tuple(loops[i] for i in used))
-    first = Assign(memory.name, tuple(used), value, s.span)
-    if any(ReadsInside(replace(op, temporaries=(*op.temporaries, memory))).outside(first)):
-        return None
-    read = Read(memory.name, bare(tuple(used)), kind)
-    body = Select(conjunction(list(conditions)), read, Const(0, Weak.INT), kind)
-    return memory, first, replace(e, axes=outer, body=body)
+        conditions, term = conditions_of(e.body)
+        if not has_reduction(term) or any(has_reduction(c) or may_refuse(c) for c in conditions):
+            return None
+        if not all(isinstance(a, Axis) and not a.extent.indices() for a in e.axes):
+            return None
+        places: dict[str, Expr] = {}
+        others: list[Expr] = []
+        for c in conditions:
+            named = next((p for p in equalities(c) if p[0] in self.target and p[0] not in places and _is_named(p[1], e)), None)
+            if named is None:
+                others.append(c)
+            else:
+                places[named[0]] = named[1]
+        if not places or any(free_indices(p) & places.keys() for p in places.values()):
+            return None
+        inside: list[Expr] = []
+        for index, position in places.items():
+            size = self.target[index]
+            assert isinstance(size, Affine), "it is the extent of an index"
+            inside += [raw("ge", position, ZERO), raw("lt", position, IndexValue(size))]
+        moved = self._at(places, [term, *others])
+        if moved is None:
+            return None
+        term, *others = moved
+        asked = frozenset[str]().union(*map(free_indices, conditions))
+        # What no condition asks for is summed over in the term.
+        inner = tuple(a for a in e.axes if isinstance(a, Axis) and a.index not in asked)
+        outer = tuple(a for a in e.axes if a not in inner)
+        if inner:
+            term = replace(e, axes=inner, body=term)
+        chosen = [*given, *inside, *others]
+        value = Select(conjunction(chosen), term, Const(0, Weak.INT), term.type)
+        loops = around(self.target, e)
+        own = [i for i in (*e.extents, *self.target) if i not in places and varies(value, i)]
+        read = self.stored("term", value, own, loops)
+        if any(ReadsInside(replace(self.op, temporaries=(*self.op.temporaries, *self.temporaries))).outside(self.new[-1])):
+            self.new.pop()
+            self.temporaries.pop()
+            return None
+        return replace(e, axes=outer, body=Select(conjunction(list(conditions)), read, Const(0, Weak.INT), read.type))
+
+    @staticmethod
+    def _at(places: Mapping[str, Expr], values: list[Expr]) -> list[Expr] | None:
+        """Return values with expressions for indices, None where one stands with others."""
+        for index, position in places.items():
+            put = [place(x, index, position) for x in values]
+            values = [x for x in put if x is not None]
+            if len(values) < len(put):
+                return None
+        return values
 
 
 def _is_named(position: Expr, e: Reduce) -> bool:

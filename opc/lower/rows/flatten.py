@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 
-from opc.analysis.bounds.checker import Conditions, Knowledge, knowledge_of, ranges_of
+from opc.analysis.bounds.checker import ranges_of
 from opc.analysis.bounds.inside import parts
+from opc.analysis.bounds.knowledge import Conditions, Knowledge, knowledge_of
 from opc.ir.affine import Affine, Index
 from opc.ir.expr import (
     EXTREMES,

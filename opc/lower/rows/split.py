@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TypeAlias
 
-from opc.analysis.bounds.checker import knowledge_of
+from opc.analysis.bounds.knowledge import knowledge_of
 from opc.ir.affine import Affine, Atom, FloorDiv, Index, Mod
 from opc.ir.expr import Axis, Expr, GroupRef, IndexValue, Read, Reduce, ReduceAxis, children, reads, reductions, with_children
 from opc.ir.op import Assign, Op, Operand

@@ -140,7 +140,8 @@ static inline bool groups_pay(std::initializer_list<int64_t> points, int64_t gro
   double products = 1, rows = 1;
   for (int64_t size : elements) products *= static_cast<double>(size);
   for (int64_t size : points) rows *= static_cast<double>(size);
-  const double each = groups > 0 ? rows / static_cast<double>(groups) : 0;
+  if (groups <= 0) return false;
+  const double each = rows / static_cast<double>(groups);
   return products * (each > 1 ? each : 1) >= group_work;
 }
 
