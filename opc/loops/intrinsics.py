@@ -11,7 +11,7 @@ from collections.abc import Mapping
 HEADERS: Mapping[str, str] = {
     "nests/points": "advance group_offset group_index locate outside report store limits",
     "nests/loops": (
-        "add_row add_shared clip clip_from clip_to constant fetch_row fill finish_phases finish_row greatest least "
+        "add_row add_shared clip clip_from clip_to constant fetch_row fill fill_part finish_phases finish_row greatest least "
         "max_identity min_identity next_of part_begin part_end quotient_up result_row row_at search_row target_of "
         "target_unit terms_begin terms_end widen_row with_count with_positions with_step with_stored zero_part zero_units "
         "sum_unit cursor row_copies"
@@ -30,8 +30,8 @@ HEADERS: Mapping[str, str] = {
     "cuda/move": "move_axis",
     "cuda/multiply": "along_points along_terms computed_places digit_of digits digits_of gathered_places multiply_tiles placed",
     "cuda/nest": (
-        "add_at add_runs adds_runs are_dense broadcast_place broadcast_points count_own_terms count_terms dense_step "
-        "end_of_line entry_place far finds_places first_term group_offsets is_part item_at items_of_key join_items "
+        "add_at adds_runs are_dense broadcast_place broadcast_points count_own_terms count_terms dense_step "
+        "end_of_line entry_place far finds_places first_term group_offsets is_part item_at items_of_key join_items join_runs "
         "join_search join_terms keep_terms key_of_run leads load_points name_nothing name_place narrow_high narrow_low "
         "narrow_range new_points no_terms place_in place_in_order point_of quotient_by quotient_down rest_of "
         "skip_ahead store_points stores_point strides_of term_step thread_of_team"

@@ -15,8 +15,9 @@ from opc.analysis.patterns import conjunction
 from opc.analysis.value_types import affine_of
 from opc.ir.affine import Affine, Atom, Dim, FloorDiv, GroupSize, Index, minimum
 from opc.ir.comparisons import MOST_PARTS, digits, excess, is_number, said_by_attributes
-from opc.ir.dtypes import DType, TypeVar, candidates
+from opc.ir.dtypes import DType, TypeVar, ValueType, candidates, is_integer
 from opc.ir.expr import (
+    EXTREMES,
     Call,
     Const,
     Expr,
@@ -171,9 +172,23 @@ def is_zero(e: Expr) -> bool:
     return isinstance(e, Const) and e.value == 0 and math.copysign(1, e.value) > 0
 
 
-def is_identity(kind: str, e: Expr) -> bool:
-    """Whether a value is what a reduction of this kind ignores."""
-    return isinstance(e, Const) and kind in IDENTITY and e.value == IDENTITY[kind]
+def is_identity(kind: str, e: Expr, of: ValueType | None = None) -> bool:
+    """Whether a value, as one of type `of`, is what a reduction of this kind ignores."""
+    if not isinstance(e, Const) or kind not in IDENTITY:
+        return False
+    return e.value == IDENTITY[kind] or (kind in EXTREMES and _is_end(kind, e, of or e.type))
+
+
+def _is_end(kind: str, e: Const, of: ValueType) -> bool:
+    """Whether a literal is the least integer of a type, or of a minimum the greatest."""
+    if not isinstance(of, DType) or not is_integer(of):
+        return False
+    return e.value == (of.least if kind == "max" else of.most)
+
+
+def identity_of(kind: str, of: ValueType) -> Const:
+    """Return what a reduction of this kind ignores; infinities stand for the ends of a type of integers."""
+    return Const(IDENTITY[kind], of)
 
 
 def peel(
@@ -189,9 +204,9 @@ def peel(
         if found and isinstance(last := found[-1], Expr) and may_refuse(last):
             return found, body  # what is asked next must not be asked before
         match body:
-            case Select(cond=cond, then=then, other=other) if is_identity(kind, other):
+            case Select(cond=cond, then=then, other=other) if is_identity(kind, other, body.type):
                 found, body = found + guards(cond, positive), then
-            case Select(cond=cond, then=then, other=other) if is_identity(kind, then):
+            case Select(cond=cond, then=then, other=other) if is_identity(kind, then, body.type):
                 found, body = found + guards(negation(cond), positive), other
             case Read(pad=pad) if pad is not None and is_identity(kind, pad) and _is_affine(body):
                 found += inside(body, sizes(body.operand), bounded)

@@ -22,6 +22,7 @@ from opc.lower.nests.joined_scatters import with_joined_scatters
 from opc.lower.nests.rfactor import rfactor
 from opc.lower.nests.scatter import extract_scatters
 from opc.lower.nests.search import inline_searches
+from opc.lower.nests.searched_scatters import with_searched_scatters
 from opc.lower.nests.solved import with_solved_sums
 from opc.lower.nests.stored_terms import with_stored_terms
 from opc.lower.nests.sums import with_sums_in_nests
@@ -106,7 +107,8 @@ def _variant(case: Specialisation) -> SpecialisedProgram:
 
 def _program(source: Op, lazy: bool, splits: bool = True) -> tuple[Program, Op]:
     """Return the stages of an op without recurrences, and the op as rewritten for them; with `splits`, axes may be split."""
-    op = extract(extract_scatters(with_stored_terms(with_joined_scatters(with_zeros_in_sums(with_solved_sums(source))))))
+    op = with_stored_terms(with_joined_scatters(with_zeros_in_sums(with_solved_sums(source))))
+    op = extract(extract_scatters(with_searched_scatters(op)))
     try:
         program = _regular(op, lazy)
     except IrregularError:

@@ -64,18 +64,18 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class ScatterPlan:
-    """A sum run as one pass over its terms, each added at the index that it names.
+    """A reduction run as one pass over its terms, each taken in at the index that it names.
 
     `scatter_indices` are the computed positions along the target's indices that the terms name; `guards` the other conditions for
     a term `body` to count, affine expressions that must not be negative or conditions; `given` conditions that a call fixes.
     `vector_axis` is the last index of the target when no index is computed along it. `window` is there when the indices are found
-    in windows of a row, tile by tile; `row` is an axis of the sum along which indices and terms are computed in rows, and then
+    in windows of a row, tile by tile; `row` is an axis of a sum along which indices and terms are computed in rows, and then
     added. `shared` tells that threads may take some of the terms each and add to the same elements atomically. With a `run` each
     term goes to all places of it, and nothing else is computed.
     """
 
     statement: Flat
-    sum: Reduce
+    reduction: Reduce
     scatter_indices: tuple[tuple[str, Expr], ...]
     guards: tuple[Affine | Expr, ...]
     body: Expr
@@ -90,6 +90,11 @@ class ScatterPlan:
     def named(self) -> tuple[str, ...]:
         """The indices of the target that the terms name."""
         return tuple(i for i, _ in self.scatter_indices) if self.run is None else (self.run.index,)
+
+    @property
+    def starts_from_zero(self) -> bool:
+        """Whether memory of zeros is what the reduction starts from."""
+        return self.reduction.kind in ("sum", "any")
 
     @property
     def parts(self) -> int:

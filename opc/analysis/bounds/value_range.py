@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from opc.analysis.bounds.checker import ranges_of
-from opc.analysis.bounds.knowledge import knowledge_of
+from opc.analysis.bounds.knowledge import Conditions, knowledge_of
 from opc.ir.affine import Affine, GroupSize
 from opc.ir.dtypes import DType, Weak, is_integer, is_whole
 from opc.ir.expr import (
@@ -54,6 +54,7 @@ class Values:
         self.op = op
         self.knowledge = knowledge_of(op)
         self.known: dict[str, ValueRange] = {}
+        self.under: Conditions = ()
 
     def within(self, e: Expr, size: Affine, ranges: Mapping[str, Affine]) -> bool:
         """Whether 0 <= e < size is proved at every point of the loops `ranges`."""
@@ -68,7 +69,7 @@ class Values:
         return any(self._holds(bound - 1 - h, ranges) for h in self.range(e, ranges).highs)
 
     def _holds(self, f: Affine, ranges: Mapping[str, Affine]) -> bool:
-        return self.knowledge.nonnegative(f, ranges)
+        return self.knowledge.nonnegative(f, ranges, self.under)
 
     def range(self, e: Expr, ranges: Mapping[str, Affine]) -> ValueRange:
         """Return what is known of the value of `e` inside the loops `ranges`."""
@@ -82,7 +83,7 @@ class Values:
             case Cast(type=DType.INT64) if is_whole(e.arg.type):
                 return self.range(e.arg, ranges)
             case Select():
-                then, other = self.range(e.then, ranges), self.range(e.other, ranges)
+                then, other = (self._range_under((e.cond, holds), x, ranges) for x, holds in ((e.then, True), (e.other, False)))
                 return ValueRange(self._least(then.lows, other.lows, ranges), self._greatest(then.highs, other.highs, ranges))
             case Reduce(kind="argmax" | "argmin"):
                 return self._position(e)
@@ -92,6 +93,14 @@ class Values:
                 return self._call(fn, self.range(a, ranges), rest, ranges)
             case _:
                 return ValueRange()
+
+    def _range_under(self, condition: tuple[Expr, bool], e: Expr, ranges: Mapping[str, Affine]) -> ValueRange:
+        """Return what is known of a value where a condition holds, or does not."""
+        around, self.under = self.under, (*self.under, condition)
+        try:
+            return self.range(e, ranges)
+        finally:
+            self.under = around
 
     def _call(self, fn: str, a: ValueRange, rest: list[Expr], ranges: Mapping[str, Affine]) -> ValueRange:
         b = self.range(rest[0], ranges) if rest else ValueRange()
@@ -157,7 +166,9 @@ class Values:
             self.known[name] = ValueRange()
             statement = self.op.assignments[name]
             ranges = ranges_of(statement, self.op.operand(name))
+            around, self.under = self.under, ()
             found = self.range(statement.value, ranges)
+            self.under = around
             prover = self.knowledge.prover(ranges)
             lows = (prover.least(x) if x.indices() else x for x in found.lows)
             highs = (prover.least(-x) if x.indices() else -x for x in found.highs)

@@ -303,7 +303,7 @@ class CudaEntryText(TileEntryText):
 
     def _items(self, entries: tuple[int, ...], scatter: ScatterPlan) -> str:
         """Return how many terms there are at the points of entries of the target."""
-        return " * ".join([*(f"described.size[{n}]" for n in entries), *map(self._points, scatter.sum.axes)])
+        return " * ".join([*(f"described.size[{n}]" for n in entries), *map(self._points, scatter.reduction.axes)])
 
     def _sorted(self, s: NestStage, text: CudaText, scatter: ScatterPlan) -> Iterator[str]:
         """Yield what starts a scatter in a fixed order: its kernel finds places, they are sorted, and it adds up."""

@@ -179,8 +179,10 @@ def _target_lines(
         case ScatterPlan():
             yield f"const int32_t indices[] = {{{', '.join(map(str, named))}}};"
             yield f"opc::set_scatter({first}, {len(named)}, indices, {vector_axis}, {steps(s, scalar)}, {plan.parts});"
+            if not plan.starts_from_zero:
+                yield "nest.starts_parts = true;"
             if plan.shared:
-                extents = [f"({scalar.integer(a.extent, bare=True)}).value" for a in plan.sum.axes if isinstance(a, Axis)]
+                extents = [f"({scalar.integer(a.extent, bare=True)}).value" for a in plan.reduction.axes if isinstance(a, Axis)]
                 yield f"const int64_t terms[] = {{{', '.join(extents)}}};"
                 yield f"opc::share_terms(nest, {len(extents)}, terms);"
 

@@ -191,19 +191,23 @@ class ReductionLoops:
         self.axes.append(own)
         return own.index
 
+    @property
+    def refusal(self) -> Body:
+        """What refuses a maximum or minimum of nothing."""
+        return self._refuse_nothing() if self.kind in ("max", "min") else ()
+
     def loops(self) -> Body:
         """Return the loops."""
-        refusal = self._refuse_nothing() if self.kind in ("max", "min") else ()
         if self.search:
-            return (*refusal, *self._search())
+            return (*self.refusal, *self._search())
         if not self.row:
-            return (*refusal, *self._all_loops())
+            return (*self.refusal, *self._all_loops())
         plain = (*self._start_row(), *self._all_loops())
         windows = windows_of_row(self.known, self.over, self.e, self.under)
         if windows is None or not self.nest.decisions.take("tile", *(a.index for a in self.axes)):
-            return (*refusal, *plain)
+            return (*self.refusal, *plain)
         described, reduced = reduce_row(self.known, windows, self.result, self.over.high)
-        return (*refusal, *described, If(Call("not", (reduced,), DType.BOOL), plain))
+        return (*self.refusal, *described, If(Call("not", (reduced,), DType.BOOL), plain))
 
     def _start_row(self) -> Body:
         if not self.row:
@@ -440,8 +444,7 @@ class LoopsAroundReductions(ReductionLoops):
 
     def loops(self) -> Body:
         """Return the loops."""
-        refusal = self._refuse_nothing() if self.kind in ("max", "min") else ()
-        return (*refusal, *self._start_row(), *self._all_loops())
+        return (*self.refusal, *self._start_row(), *self._all_loops())
 
     def _innermost(self, over: VectorRange) -> Body:
         ranges = [g for g in self.guards if isinstance(g, Affine) and g.coefficient(over.vector_axis) is not None]

@@ -1,8 +1,8 @@
-"""Scatters: one pass over the terms of a sum, each added at the index in the target that it names.
+"""Scatters: one pass over the terms of a reduction, each taken in at the index in the target that it names.
 
-A unit of work owns a part of the target, so that no two threads add to one element and each adds in order: a piece of the vector
-axis, a point of the indices that no term names, or a range of the first index that terms do name, for which it looks at all
-terms.
+A unit of work owns a part of the target, so that no two threads write to one element and each goes in order: a piece of the
+vector axis, a point of the indices that no term names, or a range of the first index that terms do name, for which it looks at
+all terms.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from opc.ir.dtypes import DType, Weak
 from opc.ir.expr import (
     Axis,
     Call,
-    Const,
     Expr,
     IndexValue,
     Reduce,
@@ -29,6 +28,7 @@ from opc.ir.expr import (
 )
 from opc.loops.nodes import Accumulate, Body, Buffer, Continue, Do, How, If, Let, Loop, Statement, Store, Var
 from opc.loops.values import (
+    Construct,
     Init,
     IntegerChoice,
     Local,
@@ -47,7 +47,7 @@ from opc.loops.values import (
 )
 from opc.lower.build.access import NOWHERE, Accesses
 from opc.lower.build.context import NEST, NO_RANGE, LoopContext, UnsupportedForm, Variable, VectorRange
-from opc.lower.build.reduction import ReductionLoops
+from opc.lower.build.reduction import ReductionLoops, start_of
 from opc.lower.build.split import Sweep, as_condition, clip_by_data, condition, split
 from opc.lower.build.windowed import fetch_rows, search_row
 from opc.lower.guards import Guard, guard_indices
@@ -77,8 +77,14 @@ def scatter_body(known: LoopContext, plan: ScatterPlan) -> Body:
         Let("@offset", Weak.INT, call("@at.target")),
         Let("@low_index", Weak.INT, call("part_begin", NEST, unit)),
         Let("@high_index", Weak.INT, call("part_end", NEST, unit)),
-        Do(call("zero_part", NEST, Sum((ref("@out"), variable("@offset"))), LOW, HIGH)),
     ]
+    nothing = start_of(plan.reduction.kind, plan.reduction.type)
+    to = Sum((ref("@out"), variable("@offset")))
+    if plan.starts_from_zero:
+        body.append(Do(call("zero_part", NEST, to, LOW, HIGH)))
+    else:
+        columns = call("@at.count") if plan.vector_axis is not None else number(1)
+        body.append(Do(call("fill_part", NEST, to, LOW, HIGH, number(len(plan.named)), columns, Construct(of, nothing))))
     over = NO_RANGE
     if plan.vector_axis is not None:
         start, end = nest.fresh("start"), nest.fresh("end")
@@ -96,7 +102,7 @@ class _Terms(ReductionLoops):
 
     def __init__(self, known: LoopContext, over: VectorRange, plan: ScatterPlan) -> None:
         self.plan = plan
-        super().__init__(known, over, plan.sum, (), bool(over.vector_axis))
+        super().__init__(known, over, plan.reduction, (), bool(over.vector_axis))
         plain = plan.row is None and plan.run is None and not searches(p for _, p in plan.scatter_indices)
         if plain and not any(a.extent.indices() for a in self.axes):
             # Terms that go to one place follow one another: those of a row that data picks are read as a row.
@@ -125,7 +131,7 @@ class _Terms(ReductionLoops):
 
     def loops(self) -> Body:
         """Return the loops."""
-        return self._all_loops()
+        return (*self.refusal, *self._all_loops())
 
     def _loops(self, axes: list[Axis], opened: frozenset[str] = frozenset()) -> Body:
         found = searches(p for _, p in self.plan.scatter_indices)
@@ -149,7 +155,7 @@ class _Terms(ReductionLoops):
         of = self.e.type
         body.append(Let("@to", Pointer(of), Sum((ref("@out"), self._offset()))))
         at = variable(over.vector_axis) if over.vector_axis else number(0)
-        take = Accumulate(Local("@to", of, at), "sum", self._guarded(), "atomic" if self.plan.shared else "")
+        take = Accumulate(Local("@to", of, at), self.kind, self._guarded(), "atomic" if self.plan.shared else "")
         if over.vector_axis:
             return (*body, *split(self.known, Sweep(How.VECTOR, over, take)))
         return (*body, replace(take, value=accesses.value(take.value)))
@@ -293,10 +299,10 @@ class _Terms(ReductionLoops):
         return Sum((first, *terms))
 
     def _guarded(self) -> Expr:
-        """Return the term, 0 where a guard that is left doesn't hold."""
+        """Return the term, and what changes nothing where a guard that is left doesn't hold."""
         body = self.body
         for g in reversed(self.guards):
-            body = Select(as_condition(g), body, Const(0, body.type), body.type)
+            body = Select(as_condition(g), body, start_of(self.kind, body.type), body.type)
         return body
 
     def _add_row(self, over: VectorRange, position: Expr) -> Body:
@@ -330,6 +336,6 @@ class _Terms(ReductionLoops):
         vector_axis = [variable(over.vector_axis)] if self.plan.vector_axis is not None else []
         at = Sum((self._offset(), *vector_axis)) if vector_axis else self._offset()
         take = Accumulate(
-            Local("@out", self.e.type, at), "sum", accesses.value(self._guarded()), "atomic" if self.plan.shared else ""
+            Local("@out", self.e.type, at), self.kind, accesses.value(self._guarded()), "atomic" if self.plan.shared else ""
         )
         return *accesses.before, Loop(How.LANES, over.vector_axis, over.low, over.high, (*body, take))

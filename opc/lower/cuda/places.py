@@ -46,7 +46,7 @@ def _is_sought(s: Assign, plan: ScatterPlan) -> bool:
     positions = tuple(p for _, p in plan.scatter_indices)
     if not searches(positions) or any(r.checked for p in positions for r in reads(p)):
         return False
-    plain = all(isinstance(a, Axis) and not a.extent.indices() for a in plan.sum.axes)
+    plain = all(isinstance(a, Axis) and not a.extent.indices() for a in plan.reduction.axes)
     return plain and plan.statement.indices == s.indices
 
 
@@ -68,7 +68,7 @@ class _Places:
         self.temporaries: list[Operand] = []
         flat = plan.statement
         self.extents = dict(zip(flat.indices, flat.extents, strict=True))
-        self.extents |= plan.sum.extents
+        self.extents |= plan.reduction.extents
         ranges = self._windows()
         value = self._sorted() if ranges is None else self._in_windows(ranges)
         self.scatter = replace(s, value=value)
@@ -111,14 +111,14 @@ class _Places:
         read = self._stored(Select(_all(inside), place, nowhere, DType.INT64), "place")
         tests = [*map(_holds, ranges), raw("eq", read, index_value(own)), *map(_holds, plan.guards)]
         term = Select(_all(tests), plan.body, Const(0, plan.body.type), plan.body.type)
-        return rewrite(self.source.value, lambda e: replace(plan.sum, body=term) if e == plan.sum else e)
+        return rewrite(self.source.value, lambda e: replace(plan.reduction, body=term) if e == plan.reduction else e)
 
     def _windows(self) -> tuple[Affine, ...] | None:
         """Return what is not negative where a term may name an element, None where that leaves all terms along some axis."""
         plan = self.plan
         if any(not isinstance(g, Affine) and may_refuse(g) for g in plan.guards):
             return None
-        axes = set(plan.sum.extents)
+        axes = set(plan.reduction.extents)
         found: list[Affine] = []
         for index, position in plan.scatter_indices:
             span = self._span(position)

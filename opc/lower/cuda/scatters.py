@@ -1,9 +1,9 @@
-"""Scatters on a device: the terms of a sum go to the elements that they name.
+"""Scatters on a device: the terms of a reduction go to the elements that they name.
 
 In a fixed order they are sorted by these: a kernel runs three times, first to find what each term names, then, when the runtime
-has sorted that, to add up runs of terms that name the same, and at last to add up the terms of each element. Where a spec permits
-atomic additions, a thread for each term at each point of the other indices adds to the element in a temporary of zeros, which is
-as wide as what is computed.
+has sorted that, to join runs of terms that name the same, and at last to join the terms of each element. Where a spec permits
+atomic additions, a thread for each term of a sum at each point of the other indices adds to the element in a temporary of zeros,
+which is as wide as what is computed.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def plan_of(op: Op, assign: Assign) -> ScatterPlan | None:
     plan = scatter_plan(op, assign)
     if plan is None or any(isinstance(n, Reduce) for _, p in plan.scatter_indices for n in walk(p)):
         return None
-    if any(isinstance(a, Axis) and a.extent.indices() for a in plan.sum.axes):
+    if any(isinstance(a, Axis) and a.extent.indices() for a in plan.reduction.axes):
         return None
     return replace(plan, shared=op.scatter is ScatterMode.ATOMIC and _is_added(op.operand(assign.target).type))
 
@@ -145,8 +145,8 @@ class _DeviceScatter(FlatPoints):
         first = sum_of([Product((variable(run), Word("opc::run_items"))), call("thread_of_team", NEST)])
         end = Product((sum_of([variable(run), number(1)]), Word("opc::run_items")))
         terms = Loop(How.SERIAL, at, first, end, self._taken(variable(at), own), step=Member("@nest", "team"))
-        joined = call("join_items", NEST, variable(_PART), own, type=own.type, types=(own.type,))
-        start = Var(own.name, own.type, start_of("sum", own.type))
+        joined = call("join_items", NEST, variable(_PART), own, type=own.type, types=self._joins())
+        start = Var(own.name, own.type, start_of(self.plan.reduction.kind, own.type))
         body = (start, terms, Store(own, joined))
         return Loop(How.TEAMS, _PART, number(0), Member("@nest", "work"), (*head, *used_places(places, body)))
 
@@ -165,22 +165,28 @@ class _DeviceScatter(FlatPoints):
         first, count = call("thread_of_team", NEST), Local(items, Weak.INT, None, "count")
         at = call(f"{items}.at", variable(i))
         terms = Loop(How.SERIAL, i, first, count, self._taken(at, own), step=Member("@nest", "team"))
-        runs = call("add_runs", NEST, ref(items), self._number(self._others()), own, type=own.type, types=(own.type,))
-        joined = call("join_items", NEST, variable(_POINT), own, type=own.type, types=(own.type,))
+        runs = call("join_runs", NEST, ref(items), self._number(self._others()), own, type=own.type, types=self._joins())
+        joined = call("join_items", NEST, variable(_POINT), own, type=own.type, types=self._joins())
         stores = If(call("stores_point", NEST, type=DType.BOOL), (self.stored(variable(_POINT) if in_order else stored, own),))
-        start = Var(own.name, own.type, start_of("sum", own.type))
+        start = Var(own.name, own.type, start_of(self.plan.reduction.kind, own.type))
         body = (start, found, terms, Store(own, runs), Store(own, joined), stores)
         return Loop(How.TEAMS, _POINT, number(0), Member("@nest", "work"), used_places(places, body))
 
     def _total(self) -> Local:
-        """Return a variable for a sum."""
-        return Local(self.nest.fresh("total"), self.plan.sum.type)
+        """Return a variable for what is taken in."""
+        return Local(self.nest.fresh("total"), self.plan.reduction.type)
+
+    def _joins(self) -> tuple[str, ValueType]:
+        """Return how two of these are joined, and their type."""
+        return f"opc::joins_{self.plan.reduction.kind}", self.plan.reduction.type
 
     def _taken(self, at: Expr, total: Local) -> Body:
-        """Return what adds the item at a place in their order to a sum."""
+        """Return what takes the item at a place in their order in."""
         item = self.nest.fresh("item")
         lines, value = self.inside(self.plan.body)
-        taken = used_places(self._digits(item, self._axes(), last=True), (*lines, Accumulate(total, "sum", value)))
+        taken = used_places(
+            self._digits(item, self._axes(), last=True), (*lines, Accumulate(total, self.plan.reduction.kind, value))
+        )
         return (Let(item, Weak.INT, call("item_at", NEST, at)), *taken)
 
     def _others(self) -> tuple[int, ...]:
@@ -220,7 +226,7 @@ class _DeviceScatter(FlatPoints):
 
     def _axes(self) -> tuple[tuple[str, Expr], ...]:
         """Return the axes of the sum with what divides by their sizes."""
-        axes = [a for a in self.plan.sum.axes if isinstance(a, Axis)]
+        axes = [a for a in self.plan.reduction.axes if isinstance(a, Axis)]
         return tuple((a.index, IndexValue(a.extent)) for a in axes)
 
     def _entry(self, n: int) -> tuple[str, Expr]:

@@ -86,7 +86,7 @@ def _with_known_values(op: Op, n: int, s: Assign) -> Assign:
     """Return a scatter whose terms read what is computed at their places, where a statement before it does that."""
     if not isinstance(s.value, Reduce) or not is_scatter(op, s, s.value):
         return s
-    conditions, term = conditions_of(s.value.body)
+    conditions, term = conditions_of(s.value.body, s.value.kind)
     targets = {i for i in s.indices if isinstance(i, str)}
     named = {i: p for c in conditions for i, p in equalities(c) if i in targets}
     statements = {t.target: t for t in op.body[:n]}

@@ -16,7 +16,7 @@ from opc.lower.alone import of_statement
 from opc.lower.guards import Guard, guards
 from opc.lower.nest_plans import Flat, Run, ScatterPlan
 from opc.lower.nests.flat import flat_statement, is_positive
-from opc.lower.nests.terms import conditions_of, whole_sum
+from opc.lower.nests.terms import conditions_of, whole_reduction
 
 
 @of_statement
@@ -28,8 +28,8 @@ def is_scatter_of_runs(op: Op, assign: Assign) -> bool:
 
 def flat_runs(op: Op, flat: Flat) -> ScatterPlan | None:
     """Return how a flat statement whose whole value is such a sum is run, else None."""
-    whole = whole_sum(op, flat)
-    if whole is None:
+    whole = whole_reduction(op, flat)
+    if whole is None or whole[1].kind != "sum":
         return None
     given, value = whole
     conditions, body = conditions_of(value.body)

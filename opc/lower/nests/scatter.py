@@ -1,6 +1,7 @@
-"""Sums in which a condition names the index of each term: run as one pass over the terms instead of one for each index.
+"""Reductions in which a condition names the index of each term: run as one pass over the terms instead of one for each index.
 
-`y[v, d] = sum[n](src[n, d] if ids[n] == v else 0)` adds src[n, d] to y[ids[n], d] for each n in order. Its counterpart, a sum
+`y[v, d] = sum[n](src[n, d] if ids[n] == v else 0)` adds src[n, d] to y[ids[n], d] for each n in order; so maxima, minima,
+products, `any` and `all` take their terms in. The counterpart of a sum, a sum
 over indices of which one counts, is a read at that index: `sum[v](g[v, d] if ids[n] == v else 0)` is g[ids[n], d] where that
 exists.
 """
@@ -12,12 +13,14 @@ from functools import reduce
 from itertools import takewhile
 
 from opc.analysis.bounds.inside import ReadsInside
+from opc.analysis.bounds.knowledge import knowledge_of
 from opc.analysis.bounds.quotients import every_division
 from opc.analysis.patterns import conjunction, with_digits
 from opc.analysis.value_types import affine_of
 from opc.ir.affine import Affine
 from opc.ir.dtypes import DType, ElementType, ValueType, Weak, is_integer
 from opc.ir.expr import (
+    EXTREMES,
     SEARCHES,
     Axis,
     Call,
@@ -44,18 +47,20 @@ from opc.ir.op import Assign, Op, Operand
 from opc.ir.op import ScatterMode as AddOrder
 from opc.ir.rules import converted
 from opc.lower.alone import of_statement
-from opc.lower.guards import Guard, disjuncts, guards
+from opc.lower.contractions.terms import is_invariant
+from opc.lower.guards import IDENTITY, Guard, disjuncts, guards, identity_of
 from opc.lower.nest_plans import Flat, ScatterPlan
 from opc.lower.nests.flat import flat_statement, is_positive
 from opc.lower.nests.runs import is_scatter_of_runs
-from opc.lower.nests.terms import conditions_of, under_invariants, whole_sum
+from opc.lower.nests.terms import conditions_of, under_invariants, whole_reduction
+from opc.lower.rows.flatten import maybe_empty
 from opc.records import replace
 from opc.transform.indices import Namer, bare, comparable, index_names, op_names, substitute
 from opc.transform.scalar import COMPARES, negation
 
 
 def scatter_plan(op: Op, assign: Assign) -> ScatterPlan | None:
-    """Return how a statement whose whole value is such a sum is run, else None."""
+    """Return how a statement whose whole value is such a reduction is run, else None."""
     return _scatter_plan(op, assign) if has_reduction(assign.value) else None
 
 
@@ -66,8 +71,8 @@ def _scatter_plan(op: Op, assign: Assign) -> ScatterPlan | None:
 
 
 def flat_scatter(op: Op, flat: Flat) -> ScatterPlan | None:
-    """Return how a flat statement whose whole value is such a sum is run, else None."""
-    whole = whole_sum(op, flat)
+    """Return how a flat statement whose whole value is such a reduction is run, else None."""
+    whole = whole_reduction(op, flat)
     if whole is None:
         return None
     given, value = whole
@@ -85,7 +90,10 @@ def flat_scatter(op: Op, flat: Flat) -> ScatterPlan | None:
     fixed = last in dict(scatter_indices) or bool(searched)
     # Threads may take some of the terms each where their number is known.
     shared = (
-        op.scatter is AddOrder.ATOMIC and not searched and not any(isinstance(a, Axis) and a.extent.indices() for a in value.axes)
+        op.scatter is AddOrder.ATOMIC
+        and value.kind == "sum"
+        and not searched
+        and not any(isinstance(a, Axis) and a.extent.indices() for a in value.axes)
     )
     return ScatterPlan(flat, value, scatter_indices, rest, body, None if fixed else last, given, shared=shared)
 
@@ -93,8 +101,8 @@ def flat_scatter(op: Op, flat: Flat) -> ScatterPlan | None:
 def _places(
     op: Op, e: Reduce, targets: Mapping[str, Affine]
 ) -> tuple[tuple[tuple[str, Expr], ...], tuple[Guard, ...], Expr] | None:
-    """Return the computed index of each target index that conditions of a sum fix, the other conditions, and the term."""
-    conditions, body = conditions_of(e.body)
+    """Return the computed index of each target index that conditions of a reduction fix, the other conditions, and the term."""
+    conditions, body = conditions_of(e.body, e.kind)
     numbered = with_digits(conditions, targets)
     told = set[str]().union(*(free_indices(c) & targets.keys() for c in numbered if c not in conditions))
     # Where other conditions say which terms may be at a point, as those of windows do, each point looks at these alone.
@@ -193,7 +201,9 @@ def _own_statement(op: Op, s: Assign, e: Expr, under: tuple[Expr, ...]) -> tuple
     It stands under conditions: where these bound what it reads, or decide what is looked up, each of its terms has them.
     """
     _, inner = under_invariants(e)
-    if not isinstance(inner, Reduce) or inner.kind != "sum" or not isinstance(e, Reduce | Select):
+    if not isinstance(inner, Reduce) or inner.kind not in IDENTITY or not isinstance(e, Reduce | Select):
+        return None
+    if inner.kind != "sum" and isinstance(e.type, Weak):
         return None
     own, groups = {i for i in s.indices if isinstance(i, str)}, {i.name for i in s.indices if isinstance(i, GroupRef)}
     if not free_indices(e) <= own or not free_groups(e) <= groups:
@@ -206,36 +216,46 @@ def _own_statement(op: Op, s: Assign, e: Expr, under: tuple[Expr, ...]) -> tuple
     alone = replace(s, target="#", value=typed)
     if not _scatters(probe, alone):
         return None
+    nothing = identity_of(inner.kind, typed.type)
+    if under and inner.kind in EXTREMES and maybe_empty(knowledge_of(op), inner, {}, ()):
+        # Conditions of the call must say that there are terms: what is computed for all points is refused where there are none.
+        asked = tuple(c for c in under if is_invariant(c))
+        if maybe_empty(knowledge_of(op), inner, {}, tuple((c, True) for c in asked)):
+            return None
+        typed = Select(conjunction(asked), typed, nothing, typed.type)
+        alone = replace(alone, value=typed)
+        if not _scatters(probe, alone):
+            return None
     checked = any(r.checked for r in reads(typed))
     if under and (checked or any(ReadsInside(probe).outside(alone))):
         kept = tuple(c for c in under if free_indices(c) <= own and free_groups(c) <= groups)
         if not kept or (checked and len(kept) < len(under)):
             return None  # the reduction around it decides what is looked up
-        typed = _with_conditions(typed, kept)
+        typed = _with_conditions(typed, kept, nothing)
         alone = replace(alone, value=typed)
         if not _scatters(probe, alone) or any(ReadsInside(probe).outside(alone)):
             return None
     return typed, stored
 
 
-def _with_conditions(e: Expr, conditions: tuple[Expr, ...]) -> Expr:
+def _with_conditions(e: Expr, conditions: tuple[Expr, ...], nothing: Const) -> Expr:
     """Return a scatter of which only the terms count that conditions on its target's indices leave."""
     if isinstance(e, Select):
-        return replace(e, then=_with_conditions(e.then, conditions))
+        return replace(e, then=_with_conditions(e.then, conditions, nothing))
     assert isinstance(e, Reduce)
-    return replace(e, body=Select(conjunction(conditions), e.body, Const(0, e.body.type), e.body.type))
+    return replace(e, body=Select(conjunction(conditions), e.body, replace(nothing, type=e.body.type), e.body.type))
 
 
 def is_scatter(op: Op, s: Assign, e: Reduce) -> bool:
-    """Whether a sum in a statement is a scatter at every point of its target."""
+    """Whether a reduction in a statement is a scatter at every point of its target."""
     return _own_statement(op, s, e, ()) is not None
 
 
 def _typed(e: Reduce | Select, stored: ElementType) -> Reduce | Select:
-    """Return a scatter whose sum has a type that can be stored."""
+    """Return a scatter whose reduction has a type that can be stored."""
     if isinstance(e, Reduce):
         return replace(e, type=stored)
-    assert isinstance(e.then, Reduce | Select), "a scatter under conditions is a choice of a sum"
+    assert isinstance(e.then, Reduce | Select), "a scatter under conditions is a choice of a reduction"
     return replace(e, then=_typed(e.then, stored), type=stored)
 
 

@@ -18,10 +18,10 @@ from opc.records import replace
 
 def with_rows(op: Op, plan: ScatterPlan) -> ScatterPlan:
     """Return a scatter with the axis along which its terms are taken in rows, if there is one."""
-    if plan.vector_axis is not None or plan.window is not None or plan.shared or plan.guards:
+    if plan.reduction.kind != "sum" or plan.vector_axis is not None or plan.window is not None or plan.shared or plan.guards:
         return plan
-    axes = [a for a in plan.sum.axes if isinstance(a, Axis)]
-    if len(axes) != len(plan.sum.axes) or any(a.extent.indices() for a in axes):
+    axes = [a for a in plan.reduction.axes if isinstance(a, Axis)]
+    if len(axes) != len(plan.reduction.axes) or any(a.extent.indices() for a in axes):
         return plan
     scatter_indices = [p for _, p in plan.scatter_indices]
     if len(scatter_indices) == 1 and not any(isinstance(n, Call) for n in walk(scatter_indices[0])):

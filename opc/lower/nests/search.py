@@ -56,9 +56,9 @@ def _put_in(op: Op, s: Assign, user: Assign, namer: Namer) -> Assign | None:
         return None
     (indices,) = found
     names = [i.index if isinstance(i, Affine) else None for i in indices]
-    last = plan.sum.axes[-1]
+    last = plan.reduction.axes[-1]
     known = set(plan.statement.indices) - {index for index, _ in plan.scatter_indices}
-    known |= set(plan.sum.extents)
+    known |= set(plan.reduction.extents)
     if not isinstance(last, Axis) or names[-1] != last.index or len(set(names)) != len(names) or not set(names) <= known:
         return None
     value = _renamed(s, [str(n) for n in names], namer)

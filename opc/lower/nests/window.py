@@ -22,10 +22,10 @@ from opc.lower.nests.windowed import Facts, row_window
 def with_window(op: Op, plan: ScatterPlan) -> ScatterPlan:
     """Return a scatter whose indices are expressed by the one search they need, where they lie inside of what it reads."""
     found = searches(p for _, p in plan.scatter_indices)
-    if len(found) != 1 or plan.vector_axis is not None or plan.guards:
+    if plan.reduction.kind != "sum" or len(found) != 1 or plan.vector_axis is not None or plan.guards:
         return plan
     (search,) = found
-    body, vector_axis = search.body, plan.sum.axes[-1]
+    body, vector_axis = search.body, plan.reduction.axes[-1]
     if (
         not isinstance(body, Read)
         or not isinstance(vector_axis, Axis)

@@ -111,15 +111,15 @@ class CodeletLoops(PointLoops):
         return Var(element, Weak.INT, start), *self._box(body, range(len(self.indices)))
 
     def scatter(self, plan: ScatterPlan) -> Body:
-        """Return one pass over the terms of a sum, of which those count that go to the box."""
+        """Return one pass over the terms of a reduction, of which those count that go to the box."""
         every = range(len(self.indices))
-        clear = self._box((self._stored(self._place(), Const(0, plan.sum.type)),), every)
+        clear = self._box((self._stored(self._place(), start_of(plan.reduction.kind, plan.reduction.type)),), every)
         scattered = [i for i, _ in plan.scatter_indices]
         # Where the index along which rows are added tells where they go, it is one more index around the terms.
         moving = any(plan.vector_axis in free_indices(p) for _, p in plan.scatter_indices)
         row = None if moving else plan.vector_axis
         terms = self._term(plan, row)
-        for axis in reversed(plan.sum.axes):
+        for axis in reversed(plan.reduction.axes):
             assert isinstance(axis, Axis), "groups are single axes here"
             terms = (Loop(How.SERIAL, axis.index, number(0), IndexValue(axis.extent), terms),)
         outer = [n for n, i in enumerate(self.indices) if i not in scattered and i != row]
@@ -174,7 +174,7 @@ class CodeletLoops(PointLoops):
             unless(g)
         lines, value = self._inside(plan.body)
         target = self.nest.declared
-        body += [*lines, Accumulate(Local(target.name, plan.sum.type, self._place()), "sum", value)]
+        body += [*lines, Accumulate(Local(target.name, plan.reduction.type, self._place()), plan.reduction.kind, value)]
         inside = tuple(body)
         if row is not None:
             inside = self._box(inside, [self.indices.index(row)])

@@ -438,10 +438,10 @@ OPC_DEVICE int64_t key_of_run(const Nest &n, int64_t run) {
   const bool same = key == other && segment == last / n.segment_items && key < static_cast<uint64_t>(n.segment_keys);
   return same ? segment * n.segment_keys + static_cast<int64_t>(key) : n.key_count;
 }
-/* The sum of what the threads of a team, which is one or a warp, have added up; that of a run is kept. */
-template <typename T, typename Nest>
+/* What the threads of a team, which is one or a warp, have taken in, joined; that of a run is kept. */
+template <typename Joins, typename T, typename Nest>
 OPC_DEVICE T join_items(const Nest &n, int64_t work, T value) {
-  if (n.team > 1) value = warp_reduce<joins_sum>(value);
+  if (n.team > 1) value = warp_reduce<Joins>(value);
   if (n.of == one_part && first_of_team(n)) *reinterpret_cast<T *>(n.kept + 8 * work) = value;
   return value;
 }
@@ -460,10 +460,10 @@ OPC_DEVICE key_items items_of_key(const Nest &n, int64_t key) {
   const int64_t head = first_run * run_items - first, tail = end_run * run_items;
   return {first, head, tail, head + end - tail, first_run, end_run};
 }
-template <typename T, typename Nest>
-OPC_DEVICE T add_runs(const Nest &n, const key_items &items, int64_t other, T total) {
+template <typename Joins, typename T, typename Nest>
+OPC_DEVICE T join_runs(const Nest &n, const key_items &items, int64_t other, T total) {
   for (int64_t run = items.first_run + thread_of_team(n); run < items.end_run; run += n.team) {
-    total = T(total + *reinterpret_cast<const T *>(n.kept + 8 * (run * n.others + other)));
+    total = Joins::join(total, *reinterpret_cast<const T *>(n.kept + 8 * (run * n.others + other)));
   }
   return total;
 }

@@ -163,7 +163,24 @@ OPC_INLINE void add_shared(T &to, T value) {
 /* Zeroes the places of a unit of a scatter, where they lie together. */
 template <typename T>
 OPC_INLINE void zero_part(const row_nest &n, T *to, int64_t low, int64_t high) {
-  if (n.owns_range) memset(to + low * n.scatter_stride[0], 0, static_cast<size_t>((high - low) * n.scatter_stride[0]) * sizeof(T));
+  if (n.starts_parts) memset(to + low * n.scatter_stride[0], 0, static_cast<size_t>((high - low) * n.scatter_stride[0]) * sizeof(T));
+}
+
+/* Fills the places of a unit of a scatter with what its reduction starts from: those of so many indices that terms name, of the first
+ * one those in [low, high), and of `columns` elements side by side at each. */
+template <typename T>
+OPC_INLINE void fill_part(const row_nest &n, T *to, int64_t low, int64_t high, int32_t indices, int64_t columns, T value) {
+  int64_t rows = high - low;
+  for (int32_t a = 1; a < indices; ++a) rows *= n.scatter_size[a];
+  for (int64_t row = 0; row < rows; ++row) {
+    int64_t rest = row, at = low * n.scatter_stride[0];
+    for (int32_t a = indices - 1; a > 0; --a) {
+      at += rest % n.scatter_size[a] * n.scatter_stride[a];
+      rest /= n.scatter_size[a];
+    }
+    at += rest * n.scatter_stride[0];
+    for (int64_t column = 0; column < columns; ++column) to[at + column] = value;
+  }
 }
 
 template <int64_t Value>

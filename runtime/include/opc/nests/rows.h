@@ -58,7 +58,7 @@ struct row_nest {
   int64_t together; /* units that one thread computes, if it computes the first of them */
   /* Of a scatter: the indices that terms name, and how many ranges the first of them is cut into. */
   int64_t parts;
-  bool owns_range; /* those of a unit lie together: it zeroes them itself, while they are on their way into its cache */
+  bool starts_parts; /* a unit starts its places itself: those that lie together, while they are on their way into its cache */
   bool shared; /* the parts are ranges of terms instead, along axis `term_axis` of the sum: threads add to the same indices */
   int32_t term_axis;
   int64_t scatter_size[max_axes];

@@ -26,9 +26,9 @@ static inline void set_scatter(row_nest &n, const flat_operand &o, int32_t entri
     n.scatter_size[a] = o.size[indices[a]];
     n.scatter_stride[a] = o.stride[indices[a]];
   }
-  n.owns_range = vector_axis < 0;
-  for (int32_t a = 0; a < index_count; ++a) n.owns_range = n.owns_range && indices[a] == outer_count + a;
-  if (n.owns_range) {
+  n.starts_parts = vector_axis < 0;
+  for (int32_t a = 0; a < index_count; ++a) n.starts_parts = n.starts_parts && indices[a] == outer_count + a;
+  if (n.starts_parts) {
     /* An axis of one element has any stride; what is zeroed is counted by it. */
     n.scatter_stride[0] = 1;
     for (int32_t a = 1; a < index_count; ++a) n.scatter_stride[0] *= n.scatter_size[a];
@@ -67,7 +67,7 @@ static inline void share_terms(row_nest &n, int32_t axes, const int64_t *size) {
   if (parts <= 1) return;
   n.parts = parts;
   n.shared = true;
-  n.owns_range = false;
+  n.starts_parts = false;
 }
 
 struct bytes_call {
@@ -144,13 +144,13 @@ static inline int64_t count_units(const row_nest &n) {
   return units;
 }
 
-/* Zeroes the target, unless its units do, and runs a scatter into it; minifloats are summed in a copy and rounded once. */
+/* Zeroes the target, unless its units start their parts, and runs a scatter into it; minifloats are summed in a copy and rounded once. */
 static int32_t run_scatter(row_nest &n, nest_copies &copies, row_nest_function function, const void *arguments) {
   int64_t elements;
   const int32_t code = widen_target(n, copies, elements);
   if (code != OPC_OK) return code;
   bytes_call call = {&n, n.target, nullptr};
-  if (!n.owns_range) over_bytes(n, zero_range, call, elements * itemsize(n.stored));
+  if (!n.starts_parts) over_bytes(n, zero_range, call, elements * itemsize(n.stored));
   split_row_nest(n, function, arguments, count_units(n), 1);
   narrow_target(n, elements);
   return outcome(n.context, *n.fault);
