@@ -23,7 +23,6 @@ from opc.ir.expr import (
     Axis,
     BroadcastAxis,
     Call,
-    Const,
     Expr,
     GroupAxis,
     IndexValue,
@@ -40,6 +39,7 @@ from opc.ir.expr import (
 )
 from opc.ir.function import FREE
 from opc.ir.functions import FUNCTIONS
+from opc.ir.identity import is_identity
 from opc.ir.narrow import settled
 from opc.ir.op import Assign, Group, Op, Operand, Role
 from opc.ir.ordering import Ordering, orderings
@@ -265,10 +265,10 @@ def _moved(body: Expr, index: str, to: Affine) -> Expr:
 
 
 def named_results(e: Reduce) -> Iterator[str]:
-    """Yield the indices of the result that each point names: v of `sum[n](src[n] if ids[n] == v else 0)`."""
+    """Yield the indices of the result that each point names: v of `sum[n](src[n] if ids[n] == v else 0)`, or of a maximum."""
     loops = set(e.extents)
     body = e.body
-    while isinstance(body, Select) and isinstance(body.other, Const) and body.other.value == 0:
+    while isinstance(body, Select) and is_identity(e.kind.removeprefix("arg"), body.other, body.type):
         for c in conjuncts(body.cond):
             match c:
                 case Call(fn="eq", args=(a, b)):

@@ -42,6 +42,7 @@ from opc.ir.expr import (
     map_affine,
     traits,
 )
+from opc.ir.identity import IDENTITY, is_identity
 from opc.ir.rules import converted
 from opc.records import dataclass, replace
 
@@ -90,13 +91,14 @@ def factors(e: Expr) -> list[Expr]:
             return [e]
 
 
-def guarded(e: Expr) -> tuple[list[Expr], Expr]:
-    """Return the conditions under which `e` counts, and what it is there: it is 0 elsewhere. No condition where it is always."""
-    if isinstance(e, Select) and is_number(e.other, 0):
-        conditions, inner = guarded(e.then)
+def guarded(e: Expr, kind: str = "sum") -> tuple[list[Expr], Expr]:
+    """Return the conditions under which `e` counts, and what it is there: elsewhere a reduction of the kind ignores it. No
+    condition where it is always."""
+    if isinstance(e, Select) and is_identity(kind, e.other, e.type):
+        conditions, inner = guarded(e.then, kind)
         return [*conjuncts(e.cond), *conditions], inner
-    if isinstance(e, Select) and is_number(e.then, 0):
-        conditions, inner = guarded(e.other)
+    if isinstance(e, Select) and is_identity(kind, e.then, e.type):
+        conditions, inner = guarded(e.other, kind)
         return [Call("not", (e.cond,), DType.BOOL), *conditions], inner
     return [], e
 
@@ -299,7 +301,7 @@ def _side(condition: Expr, axis: str) -> tuple[Affine, bool] | None:
 
 @dataclass(frozen=True, slots=True)
 class ScatterPattern:
-    """A sum over `axes` of `value`, each term at the place where every one of `indices` is its of `positions`.
+    """A reduction over `axes` of `value`, each term at the place where every one of `indices` is its of `positions`.
 
     A term only counts where `conditions` hold. Positions, value and conditions run over none of the indices.
     """
@@ -312,11 +314,13 @@ class ScatterPattern:
 
 
 def scatter(e: Reduce, frame: Sequence[Entry], extents: Mapping[str, Affine] = MappingProxyType({})) -> ScatterPattern | None:
-    """Return a sum of terms that count where an index has one value as a scatter; `frame` is what stands around the sum, with the
-    `extents` that are known."""
-    if e.kind != "sum" or any(isinstance(a, BroadcastAxis) or (isinstance(a, Axis) and a.extent.indices()) for a in e.axes):
+    """Return a reduction of terms that count where an index has one value as a scatter; `frame` is what stands around it, with
+    the `extents` that are known."""
+    if e.kind not in IDENTITY or any(
+        isinstance(a, BroadcastAxis) or (isinstance(a, Axis) and a.extent.indices()) for a in e.axes
+    ):
         return None
-    conditions, body = guarded(e.body)
+    conditions, body = guarded(e.body, e.kind)
     conditions = with_digits(conditions, {i: extents[i] for i in frame if isinstance(i, str) and i in extents})
     places: dict[str, Expr] = {}
     rest = list(conditions)

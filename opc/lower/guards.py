@@ -15,9 +15,8 @@ from opc.analysis.patterns import conjunction
 from opc.analysis.value_types import affine_of
 from opc.ir.affine import Affine, Atom, Dim, FloorDiv, GroupSize, Index, minimum
 from opc.ir.comparisons import MOST_PARTS, digits, excess, is_number, said_by_attributes
-from opc.ir.dtypes import DType, TypeVar, ValueType, candidates, is_integer
+from opc.ir.dtypes import DType, TypeVar, candidates
 from opc.ir.expr import (
-    EXTREMES,
     Call,
     Const,
     Expr,
@@ -29,17 +28,13 @@ from opc.ir.expr import (
     may_refuse,
     with_children,
 )
+from opc.ir.identity import is_identity
 from opc.ir.rules import unwidened
 from opc.records import replace
 from opc.transform.scalar import negation
 
 Guard: TypeAlias = Affine | Expr
 """An affine expression that must not be negative, or a condition."""
-
-IDENTITY: Mapping[str, float | bool] = {
-    "sum": 0, "prod": 1, "any": False, "all": True, "max": -math.inf, "min": math.inf
-}  # fmt: skip
-"""What changes nothing when a reduction takes it in."""
 
 _WIDE = frozenset({DType.INT32, DType.INT64})
 """Integers that count any axis."""
@@ -170,25 +165,6 @@ def _is_index(index: int | None, size: int | None) -> bool:
 def is_zero(e: Expr) -> bool:
     """Whether an expression is a literal zero, whose bits are all zero."""
     return isinstance(e, Const) and e.value == 0 and math.copysign(1, e.value) > 0
-
-
-def is_identity(kind: str, e: Expr, of: ValueType | None = None) -> bool:
-    """Whether a value, as one of type `of`, is what a reduction of this kind ignores."""
-    if not isinstance(e, Const) or kind not in IDENTITY:
-        return False
-    return e.value == IDENTITY[kind] or (kind in EXTREMES and _is_end(kind, e, of or e.type))
-
-
-def _is_end(kind: str, e: Const, of: ValueType) -> bool:
-    """Whether a literal is the least integer of a type, or of a minimum the greatest."""
-    if not isinstance(of, DType) or not is_integer(of):
-        return False
-    return e.value == (of.least if kind == "max" else of.most)
-
-
-def identity_of(kind: str, of: ValueType) -> Const:
-    """Return what a reduction of this kind ignores; infinities stand for the ends of a type of integers."""
-    return Const(IDENTITY[kind], of)
 
 
 def peel(

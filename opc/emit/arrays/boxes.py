@@ -16,21 +16,9 @@ from opc.emit.arrays.frames import NotExpressible
 from opc.ir.affine import Affine, AttrInt, FloorDiv, Index, count_flag_values, flag_values, maximum
 from opc.ir.dtypes import DType, ValueType, Weak, is_bool, is_floating
 from opc.ir.expr import Axis, Call, Cast, Const, Expr, IndexValue, Reduce, ReduceAxis, Select
+from opc.ir.identity import IDENTITY
 from opc.ir.op import Op
 from opc.records import replace
-
-NEUTRAL: Mapping[str, int | float | bool] = {
-    "sum": 0,
-    "prod": 1,
-    "max": float("-inf"),
-    "argmax": float("-inf"),
-    "min": float("inf"),
-    "argmin": float("inf"),
-    "any": False,
-    "all": True,
-}
-"""The value of an element that takes no part. An infinity of integer type is the type's least or greatest number."""
-
 
 _MOST_VALUES = 16
 """How many cases of the values of bool and str attributes are distinguished, as of four bool attributes. With more, what depends
@@ -156,7 +144,7 @@ class Boxes:
 
 def neutral_of(kind: str, body: ValueType) -> Const:
     """Return what an element that takes no part counts for."""
-    value = NEUTRAL[kind]
+    value = IDENTITY[kind.removeprefix("arg")]
     if isinstance(value, bool):
         return Const(value, DType.BOOL)
     if isinstance(value, int):

@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from typing import ClassVar
 
 from opc.analysis.needs import outputs_that_need
 from opc.analysis.patterns import (
@@ -25,7 +26,7 @@ from opc.analysis.patterns import (
     scatter,
 )
 from opc.analysis.windows import Split, divisor, split_reduction, split_value
-from opc.emit.arrays.boxes import NEUTRAL, Boxes, extents_of, part_of_sum
+from opc.emit.arrays.boxes import Boxes, extents_of, part_of_sum
 from opc.emit.arrays.emitter import ArrayEmitter
 from opc.emit.arrays.frames import (
     ATOM,
@@ -58,6 +59,7 @@ from opc.ir.expr import (
     conjuncts,
     reads,
 )
+from opc.ir.identity import IDENTITY
 from opc.ir.op import Assign, DimSpec, Group, Op, Operand
 from opc.ir.ordering import Ordering, ordering_of
 from opc.records import replace
@@ -65,6 +67,9 @@ from opc.records import replace
 
 class ReducingEmitter(ArrayEmitter):
     """Adds reductions to an `ArrayEmitter`; a dialect says the patterns it has a way to say."""
+
+    SCATTERED: ClassVar[tuple[str, ...]] = ("sum",)
+    """The kinds of reductions that the dialect scatters; of others, runtimes differ in what a NaN and a number make."""
 
     splits_sums = False
     """Whether a sum of two contractions is said as two sums. An overflow in one then shows where the other would undo it."""
@@ -369,9 +374,14 @@ class ReducingEmitter(ArrayEmitter):
 
     def scattered(self, e: Reduce, scope: FrameScope) -> PythonText | None:
         """A scatter, where it is one and runs over no condition of its own."""
-        s = scatter(e, scope.frame, scope.extents)
-        if s is None or self.may_refuse(e, scope.extents):
+        s = scatter(e, scope.frame, scope.extents) if e.kind in self.SCATTERED else None
+        if s is None or self.may_refuse(e.body, {**scope.extents, **e.extents}):
             return None
+        if e.kind != "sum" and any(self.is_static(c) for c in s.conditions):
+            return None
+        if e.kind in EXTREMES and not self.is_lazy(e, scope):
+            for extent in self.maybe_empty(e, scope, scope.extents):
+                self.check_some(e, extent, scope)
         if isinstance(e.body, Select) and any(self.is_static(c) for c in s.conditions):
             # The places may be read of an operand that is present only there.
             term = self.decided_first(e.body)
@@ -413,7 +423,7 @@ class ReducingEmitter(ArrayEmitter):
         last = IndexValue(s.size - 1)
         at = Call("maximum", (at, Const(0, Weak.INT)), Weak.INT) if s.reverse else Call("minimum", (at, last), Weak.INT)
         indices = tuple(at if i == s.axis else i if isinstance(i, GroupRef) else Affine.of(Index(i)) for i in frame)
-        neutral = Const(NEUTRAL[s.kind], Weak.INT)
+        neutral = Const(IDENTITY[s.kind], Weak.INT)
         return self.expr(Read(operand, indices, e.type, neutral), scope)
 
     def ordered(self, e: Reduce, scope: FrameScope) -> PythonText | None:

@@ -334,6 +334,9 @@ def number(value: int | float | bool, t: ValueType) -> CppText:
     strength = _UNARY if _negative(value) else _ATOM
     if isinstance(value, bool):
         return CppText(("true" if value else "false") if t is DType.BOOL else str(int(value)), _ATOM, t)
+    if isinstance(value, float) and math.isinf(value) and not isinstance(t, Weak) and any(d.is_integer for d in candidates(t)):
+        # A reduction of integers starts at an end of their type.
+        return CppText(f"opc::limits<{target}>::{'lowest' if value < 0 else 'highest'}", _ATOM, t, True)
     if isinstance(value, float) and not math.isfinite(value):
         text = '__builtin_nan("")' if math.isnan(value) else "__builtin_inf()"
         return CppText(f"{'-' if value < 0 else ''}{target}({text})", strength, t, True)

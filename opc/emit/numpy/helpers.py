@@ -283,14 +283,14 @@ def contract(equation, factors, ranks=(), where=()):
     return np.sum(product, axis=tuple(range(len(result), len(axes))))
 
 
-def scatter(shape, indices, values):
-    """Return zeros of a shape to which values are added at arrays of indices; what falls outside is left out."""
-    total = np.zeros(shape, values.dtype)
+def scatter(shape, indices, values, join=np.add, start=0):
+    """Return an array of a shape that takes values in at arrays of indices; what falls outside is left out."""
+    total = np.full(shape, start, values.dtype)
     *indices, values = np.broadcast_arrays(*indices, values)
     within = np.ones(values.shape, np.bool_)
     for index, size in zip(indices, shape):
         within = within & (index >= 0) & (index < size)
-    np.add.at(total, tuple(i[within] for i in indices), values[within])
+    join.at(total, tuple(i[within] for i in indices), values[within])
     return total
 
 

@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from math import prod
 
 from opc.analysis.patterns import Contraction, Entry, ScanPattern, ScatterPattern, conjunction, entries_of, is_uniform
+from opc.emit.arrays.boxes import neutral_of
 from opc.emit.arrays.frames import (
     ATOM,
     PRODUCT,
@@ -48,11 +49,17 @@ from opc.ir.ordering import Ordering
 from opc.ir.precedence import NUMPY
 from opc.records import replace
 
+_JOINS = {
+    "prod": "np.multiply", "max": "np.maximum", "min": "np.minimum", "any": "np.logical_or", "all": "np.logical_and"
+}  # fmt: skip
+"""What joins two results of a kind of reduction other than a sum."""
+
 
 class NumpyOperations(NumpySizes):
     """The part of the NumPy emitter that writes values."""
 
     REPEAT = "np.broadcast_to"
+    SCATTERED = ("sum", *_JOINS)
 
     # ---- leaves ------------------------------------------------------------------------------------------------------
 
@@ -403,9 +410,11 @@ class NumpyOperations(NumpySizes):
     def scatter(self, s: ScatterPattern, e: Reduce, frame: Frame, scope: FrameScope) -> PythonText | None:
         """As `ReducingEmitter.scatter` says."""
         inner = self.within(e, (*(i for i in frame if i not in s.indices), *s.axes), scope)
-        conditions = Select(conjunction(s.conditions), s.value, Const(0, s.value.type), e.type) if s.conditions else s.value
+        nothing = neutral_of(e.kind, s.value.type)
+        conditions = Select(conjunction(s.conditions), s.value, nothing, s.value.type) if s.conditions else s.value
         values = self.filled(self.fitted_to(conditions, e, inner), inner)
-        value = (values if is_floating(s.value.type) else self.accumulated(values, s.value.type)).text
+        summed = e.kind in ("sum", "prod") and not is_floating(s.value.type)
+        value = (self.accumulated(values, s.value.type) if summed else values).text
         positions = dict(zip(s.indices, s.positions, strict=True))
         places = []
         for i in frame:
@@ -414,7 +423,9 @@ class NumpyOperations(NumpySizes):
             else:
                 places.append(self.position_of(i if isinstance(i, GroupRef) else Affine.of(Index(i)), inner))
         shape = self.shape(scope.dims(frame))
-        return PythonText(f"{self.using('scatter')}({shape}, {self.tuple_of(places)}, {value})", ATOM, self.full_support(frame))
+        how = "" if e.kind == "sum" else f", {_JOINS[e.kind]}, {self.constant(nothing).text}"
+        scattered = f"{self.using('scatter')}({shape}, {self.tuple_of(places)}, {value}{how})"
+        return PythonText(scattered, ATOM, self.full_support(frame))
 
     # ---- conditions Python decides -----------------------------------------------------------------------------------
 

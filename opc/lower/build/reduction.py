@@ -27,6 +27,7 @@ from opc.ir.expr import (
     walk,
     with_children,
 )
+from opc.ir.identity import IDENTITY
 from opc.loops.nodes import (
     Accumulate,
     Alias,
@@ -51,7 +52,7 @@ from opc.lower.build.context import NO_RANGE, LoopContext, UnsupportedForm, Vari
 from opc.lower.build.progression import progression
 from opc.lower.build.split import Sweep, as_condition, clip, clip_by_data, condition, excluded, is_solvable, narrow, split
 from opc.lower.build.windowed import lie, reduce_row, runs_along, windows_of_row
-from opc.lower.guards import IDENTITY, Guard, guard_indices, guards, peel
+from opc.lower.guards import Guard, guard_indices, guards, peel
 from opc.lower.nests.flat import best_axis
 from opc.records import replace
 

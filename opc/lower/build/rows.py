@@ -9,6 +9,7 @@ from __future__ import annotations
 from opc.ir.affine import Affine, Index
 from opc.ir.dtypes import DType, Weak
 from opc.ir.expr import Call, Const, Expr, IndexValue, Read, Select, free_indices, has_reduction, map_affine
+from opc.ir.identity import is_identity
 from opc.ir.printer import format_assign, format_expr
 from opc.loops.nodes import Body, Buffer, Comment, Continue, Do, How, If, Kernel, Let, Loop, Return, Statement, Store, Var, View
 from opc.loops.values import (
@@ -36,7 +37,6 @@ from opc.lower.build.reduction import reductions
 from opc.lower.build.scan import scan_body
 from opc.lower.build.scatter import scatter_body
 from opc.lower.build.split import Sweep, condition, is_mostly_zero, split
-from opc.lower.guards import is_identity
 from opc.lower.nest_plans import OrderPlan, ScanPlan, ScatterPlan, VectorPlan
 from opc.lower.nests.flat import in_phase, in_run, period, quotients_alone
 from opc.records import replace

@@ -28,23 +28,13 @@ from opc.ir.expr import (
     rewrite,
     walk,
 )
+from opc.ir.identity import is_identity
 from opc.loops.nodes import Accumulate, Body, Do, How, If, Let, Loop, Search, Statement, Store, Var
 from opc.loops.values import Construct, IntegerChoice, Local, call, compare, number, ref, variable
 from opc.lower.alone import literals
 from opc.lower.build.access import Accesses
 from opc.lower.build.context import NO_RANGE, LoopContext, VectorRange
-from opc.lower.guards import (
-    Guard,
-    bounded,
-    guard_indices,
-    guards,
-    inside,
-    is_identity,
-    is_known_inside,
-    is_zero,
-    one_index,
-    replace_node,
-)
+from opc.lower.guards import Guard, bounded, guard_indices, guards, inside, is_known_inside, is_zero, one_index, replace_node
 from opc.records import dataclass, replace
 
 _MOST_SPLITS = 3

@@ -28,6 +28,7 @@ from opc.ir.expr import (
     children,
     with_children,
 )
+from opc.ir.identity import IDENTITY
 from opc.loops.bind import WORK
 from opc.loops.nodes import Body, Do, How, If, Let, Loop, Statement, Store, Var, declared_in, map_values
 from opc.loops.values import (
@@ -45,7 +46,7 @@ from opc.loops.values import (
     variables,
 )
 from opc.lower.build.context import NEST
-from opc.lower.guards import IDENTITY, in_parts, peel
+from opc.lower.guards import in_parts, peel
 from opc.records import dataclass, replace
 from opc.transform.indices import substitute
 

@@ -12,8 +12,9 @@ from opc.analysis.bounds.inside import ReadsInside, parts
 from opc.analysis.bounds.knowledge import Conditions, knowledge_of
 from opc.ir.affine import Affine, Index
 from opc.ir.expr import EXTREMES, SEARCHES, Axis, Expr, Read, Reduce, Select, free_indices, reductions, walk
+from opc.ir.identity import IDENTITY
 from opc.ir.op import Op
-from opc.lower.guards import IDENTITY, replace_node
+from opc.lower.guards import replace_node
 from opc.lower.nest_plans import Flat, ScanPlan
 from opc.lower.rows.flatten import maybe_empty
 from opc.records import replace

@@ -43,12 +43,13 @@ from opc.ir.expr import (
     walk,
     with_children,
 )
+from opc.ir.identity import IDENTITY, identity_of
 from opc.ir.op import Assign, Op, Operand
 from opc.ir.op import ScatterMode as AddOrder
 from opc.ir.rules import converted
 from opc.lower.alone import of_statement
 from opc.lower.contractions.terms import is_invariant
-from opc.lower.guards import IDENTITY, Guard, disjuncts, guards, identity_of
+from opc.lower.guards import Guard, disjuncts, guards
 from opc.lower.nest_plans import Flat, ScatterPlan
 from opc.lower.nests.flat import flat_statement, is_positive
 from opc.lower.nests.runs import is_scatter_of_runs

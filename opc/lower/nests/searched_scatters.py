@@ -35,8 +35,8 @@ from opc.ir.expr import (
     reads,
     with_children,
 )
+from opc.ir.identity import identity_of
 from opc.ir.op import Assign, Op, Operand
-from opc.lower.guards import identity_of
 from opc.lower.nests.scatter import is_scatter
 from opc.lower.nests.terms import conditions_of
 from opc.lower.rows.flatten import maybe_empty

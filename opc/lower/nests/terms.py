@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from opc.ir.dtypes import Acc, DType, ElementType, ValueType, Weak, is_bool, is_floating
 from opc.ir.expr import Call, Cast, Const, Expr, Reduce, Select
+from opc.ir.identity import IDENTITY, is_identity
 from opc.ir.op import Op
 from opc.lower.contractions.terms import is_invariant
-from opc.lower.guards import IDENTITY, conjuncts, is_identity
+from opc.lower.guards import conjuncts
 from opc.lower.nest_plans import Flat
 from opc.records import replace
 from opc.transform.scalar import negation

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from opc.ir.expr import AttrRef, Axis, Call, Const, Expr, Present, Reduce, Select, walk
-from opc.lower.guards import is_identity
+from opc.ir.identity import is_identity
 
 
 def split_axes(value: Expr) -> tuple[Axis, ...]:

@@ -32,6 +32,7 @@ from opc.ir.expr import (
     walk,
     with_children,
 )
+from opc.ir.identity import IDENTITY
 from opc.ir.op import Group, Op
 from opc.lower.build.context import UnsupportedForm
 from opc.lower.loop_ir import GroupLoop, IndexLoop, Loop, NestStage
@@ -42,8 +43,6 @@ from opc.lower.poplar.nodes import Along, Picked, Refuse, Step, Store, Taken, Te
 from opc.lower.poplar.nodes import Reduce as Reduced
 from opc.lower.poplar.views import check_value
 from opc.transform.indices import Namer, index_names, op_names, substitute
-
-_IDENTITY = {"sum": 0.0, "prod": 1.0, "max": -math.inf, "min": math.inf}
 
 
 def nest_steps(op: Op, stage: NestStage, needs: Needs) -> TensorStage:
@@ -206,7 +205,7 @@ class _Nest:
                 for i, dim in zip(r.indices, self.op.operand(r.operand).dims, strict=True)
                 if isinstance(i, Affine) and i.index == index and isinstance(dim, Affine)
             }
-            if len(sizes) != 1 or e.kind not in _IDENTITY or not extent.indices() <= self.places.keys():
+            if len(sizes) != 1 or e.kind not in _NUMBERS or not extent.indices() <= self.places.keys():
                 raise UnsupportedForm("a range that depends on an index, and bounds no axis")
             if e.kind in _EXTREMES and (conditional or not _at_least_one(extent)):
                 raise UnsupportedForm("a range that may be empty")
@@ -242,11 +241,12 @@ class _Nest:
 
 
 _EXTREMES = ("max", "min")
+_NUMBERS = ("sum", "prod", *_EXTREMES)
 
 
 def _identity(kind: str, t: ValueType) -> int | float:
     """Return what a reduction of numbers starts with."""
-    value = _IDENTITY[kind]
+    value = float(IDENTITY[kind])
     if t in (DType.FLOAT32, DType.FLOAT64) or not isinstance(t, DType | Weak):
         return value
     if math.isinf(value):
