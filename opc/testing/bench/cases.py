@@ -14,7 +14,7 @@ _FLAT = (1 << 22,)
 _ROWS = (4096, 1024)
 _IMAGE = (8, 64, 56, 56)
 _BAG = "torch.nn.functional.embedding_bag(ids, table, offsets, mode=mode, include_last_offset=True)"
-_COPY = "torch.permute(x, perm or [1, 0]).contiguous()"
+_COPY = "torch.permute(x, perm).contiguous()"
 
 OPS: tuple[BenchCase, ...] = (
     case("add", "elementwise", {"a": _FLAT, "b": _FLAT}),
@@ -195,7 +195,7 @@ OPS: tuple[BenchCase, ...] = (
     case("sort/short", "others", {"x": (16384, 64)}),
     case("topk", "others", {"x": (1024, 4096)}, attributes={"k": 50}),
     case("topk/few", "others", {"x": (4096, 1000)}, attributes={"k": 5}),
-    case("permute", "others", {"x": (2048, 2048)}, torch=_COPY),
+    case("permute", "others", {"x": (2048, 2048)}, attributes={"perm": (1, 0)}, torch=_COPY),
     case("permute/heads", "others", {"x": (8, 512, 16, 64)}, attributes={"perm": (0, 2, 1, 3)}, torch=_COPY),
     case("permute/channels", "others", {"x": _IMAGE}, attributes={"perm": (0, 2, 3, 1)}, torch=_COPY),
     case("pixel_shuffle", "others", {"x": (8, 64, 56, 56)}, attributes={"upscale_factor": 2}),

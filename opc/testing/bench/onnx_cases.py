@@ -105,7 +105,7 @@ ONNX: tuple[BenchCase, ...] = (
         torch=formulas.roi_align,
     ),
     *(
-        case(f"flatten{rank}d", "others", {"x": shape}, domain=DOMAIN, torch="torch.flatten(x, 1).clone()")
+        case(f"flatten{rank}d", "others", {"x": shape}, domain=DOMAIN, torch="torch.reshape(x, [x.shape[0], -1]).clone()")
         for rank, shape in enumerate(((1 << 22,), (2048, 2048), (32, 256, 512), (8, 64, 56, 112)), 1)
     ),
     *(
