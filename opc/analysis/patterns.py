@@ -16,7 +16,7 @@ The patterns, over indices `i`, reduced indices `k` and groups of axes of any ra
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from string import ascii_lowercase
 from types import MappingProxyType
 from typing import TypeAlias
@@ -348,35 +348,51 @@ def equalities(condition: Expr) -> Iterator[tuple[str, Expr]]:
 
 def with_digits(conditions: Sequence[Expr], extents: Mapping[str, Affine]) -> list[Expr]:
     """Return conditions with those that number the points of several indices row by row, `at == i*W + j` where j runs to W, as
-    one for each index: `i == at // W` and `j == at % W`."""
-    return [part for c in conditions for part in _digits(c, extents)]
+    one for each index: `i == at // W` and `j == at % W`. Another condition, `j < W`, may say so of the longer range of an index.
+    """
+    bounds = {i: {extent, *(b for c in conditions if (b := _bound(c, i)) is not None)} for i, extent in extents.items()}
+    return [part for c in conditions for part in _digits(c, bounds)]
 
 
-def _digits(c: Expr, extents: Mapping[str, Affine]) -> list[Expr]:
+def _bound(c: Expr, index: str) -> Affine | None:
+    """Return what a condition says that an index is less than."""
+    if not isinstance(c, Call) or c.fn not in ("lt", "le", "gt", "ge"):
+        return None
+    left, right = (affine_of(a) for a in c.args)
+    if left is None or right is None:
+        return None
+    bound = excess(c.fn, left, right) + Index(index) + 1
+    return None if bound.indices() else bound
+
+
+def _digits(c: Expr, bounds: Mapping[str, Set[Affine]]) -> list[Expr]:
     if not isinstance(c, Call) or c.fn != "eq":
         return [c]
     for one, other in (c.args, c.args[::-1]):
         number = affine_of(one)
-        if number is None or affine_of(other) is not None or not is_integer(other.type) or free_indices(other) & number.indices():
+        if number is None or affine_of(other) is not None or not is_integer(other.type):
             continue
-        slopes = {i: number.coefficient(i) for i in number.indices() & extents.keys()}
-        rest, order, count = number, list[str](), Affine.of(1)
-        while (index := next((i for i, slope in slopes.items() if i not in order and slope == count), None)) is not None:
-            order.append(index)
+        # What the other side runs over as well is known where that is read.
+        slopes = {i: number.coefficient(i) for i in number.indices() & bounds.keys() - free_indices(other)}
+        rest, order, counts = number, list[tuple[str, Affine]](), {Affine.of(1)}
+        while (found := next(((i, s) for i, s in slopes.items() if (i, s) not in order and s in counts), None)) is not None:
+            index, count = found
+            assert count is not None, "a slope that is none is no count"
+            order.append((index, count))
             rest = rest - count * Index(index)
-            count = count * extents[index]
+            counts = {count * bound for bound in bounds[index]}
         if len(order) < 2 or len(order) < len(slopes):
             continue
         value = converted(other, DType.INT64)
         value = value if rest.constant == 0 else Call("sub", (value, IndexValue(rest)), DType.INT64)
-        found: list[Expr] = []
-        for n, index in enumerate(order):
-            size = IndexValue(extents[index])
+        parts: list[Expr] = []
+        for n, (index, count) in enumerate(order):
             last = n + 1 == len(order)
+            size = IndexValue(next(b for b in bounds[index] if last or b * count == order[n + 1][1]))
             digit = value if last else Call("mod", (value, size), DType.INT64)
-            found.insert(0, Call("eq", (IndexValue(Affine.of(Index(index))), digit), DType.BOOL))
+            parts.insert(0, Call("eq", (IndexValue(Affine.of(Index(index))), digit), DType.BOOL))
             value = value if last else Call("floordiv", (value, size), DType.INT64)
-        return found
+        return parts
     return [c]
 
 

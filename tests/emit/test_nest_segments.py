@@ -72,12 +72,49 @@ def test_a_scale_for_each_group(library: KernelLibrary, rows: int, columns: int,
         ("x[o, i] * s[o, i // group]", True),
         ("x[o, i] * s[o, i // 64]", True),
         ("x[o, i] * s[o, i // 2]", False),  # less than a vector
+        ("x[o, i // group] * s[o, i % group]", True),  # goes through a row in each run
+        ("pad(x[i // group, i % group], 0) * pad(s[o, i // 32], 0)", False),  # of two lengths
         ("x[o, i] * s[o, i // group] * (i % group)", False),  # changes in a run
+        ("pad(x[i % group, o], 0) * s[o, i // group]", False),  # jumps in a run
         ("x[o, i] * pad(s[o, (i + 1) // group], 0)", False),  # begins before the row or within it
     ],
 )
 def test_which_rows_have_runs(value: str, runs: bool) -> None:
-    op = compile_text(HEAD.replace("I <= group * G", "I <= group * G, I <= 2 * G") + f"  y[o, i] = {value}\n").forward
+    op = compile_text(HEAD.replace("I <= group * G", "I <= group * G, I <= 2 * G, group <= G") + f"  y[o, i] = {value}\n").forward
     (variant,) = cpu_programs(op)
     text = format_variant(variant, loops=True)
     assert ("for run in " in text) == runs
+
+
+REPEATED = """\
+op: f
+domain: opc.test
+version: 1
+doc: A test.
+types: {T: [float32]}
+inputs: {a: 'T[M, N]', b: 'T[M, Q]'}
+outputs: {y: 'T[M, S]'}
+shape: {S: N * Q}
+require: [Q > 0]
+gradient: none
+kernel: y[i, j] = a[i, j // Q] * b[i, j % Q]
+"""
+
+
+@pytest.fixture(scope="module")
+def repeated(tmp_path_factory: pytest.TempPathFactory) -> KernelLibrary:
+    family = compile_text(REPEATED)
+    return KernelLibrary(family, compile_kernel(family, tmp_path_factory.mktemp("repeated")))
+
+
+@pytest.mark.rotating
+@pytest.mark.parametrize(("count", "length"), [(3, 16), (5, 17), (2, 5000), (200, 31), (4, 3), (7, 1), (0, 20)])
+def test_a_row_gone_through_in_each_run(repeated: KernelLibrary, count: int, length: int) -> None:
+    rng = np.random.default_rng(length)
+    a, b = (rng.integers(-9, 9, (2, n)).astype(np.float32) for n in (count, length))
+    expected = (a[:, :, None] * b[:, None, :]).reshape(2, -1)
+    path = Path(repeated.library._name)
+    for way in (None, odd_parallel_for, split_everywhere):
+        called = KernelLibrary(repeated.family, path, way)
+        found = called.call(called.family.forward, {"a": a, "b": b}, {})
+        np.testing.assert_array_equal(found["y"], expected)

@@ -88,3 +88,39 @@ def test_places_numbered_row_by_row_are_a_scatter_in_all_derivatives(number: str
 )
 def test_other_numbers_are_searched_for(number: str) -> None:
     assert all(len(plan.scatter_indices) == 1 for plan in plans(NUMBERED.replace("NUMBER", number)))
+
+
+PLACED = """\
+op: placed
+domain: tests
+version: 1
+doc: A test.
+types: {T: [float32, float64]}
+inputs: {x: 'T[B, P]', at: 'int64[B, P]'}
+attributes: {h: int, w: int, rows: int, columns: int}
+shape: {H: h, W: w}
+outputs: {y: 'T[B, H, W]'}
+kernel: y[b, i, j] = sum[p](x[b, p] if NUMBER else 0)
+"""
+
+
+@pytest.mark.parametrize(
+    "number",
+    [
+        "at[b, p] == (b*H + i)*W + j",  # over all images, of which a term is in its own
+        "at[b, p] == (b*rows + i)*columns + j and i < rows and j < columns",  # in rows of another length than the target's
+        "j <= columns - 1 and columns*i + j == at[b, p] - 3",
+    ],
+)
+def test_numbers_of_places_may_count_what_the_terms_have_and_rows_of_another_length(number: str) -> None:
+    family = compile_text(PLACED.replace("NUMBER", number))
+    (plan,) = plans(PLACED.replace("NUMBER", number))
+    assert list(dict(plan.scatter_indices)) == ["i", "j"]
+    assert family.backward is not None
+    assert family.backward_backward is not None
+    assert not any(has_reduction(s.value) for s in family.backward.body)
+    assert len(plans(family.backward_backward)) == 1
+
+
+def test_rows_of_a_length_that_nothing_says_are_searched_for() -> None:
+    assert all(len(p.scatter_indices) == 1 for p in plans(PLACED.replace("NUMBER", "at[b, p] == i*columns + j and j <= columns")))

@@ -16,7 +16,7 @@ from opc.testing.bench import memory, peers
 from opc.testing.bench import onnxruntime as bench_onnxruntime
 from opc.testing.bench.benchmark import Settings, run_worker
 from opc.testing.bench.case import GROUPS
-from opc.testing.bench.cases import CASES, FUSED, ONNX, is_of
+from opc.testing.bench.cases import ASKED, CASES, FUSED, ONNX, is_of
 from opc.testing.bench.onnxruntime import reference_node
 from opc.testing.bench.peers import attempt
 from opc.testing.bench.problem import Problem, case_problem, row_problem
@@ -140,8 +140,11 @@ class Nothing:
     def integers(self, low: int, high: int, shape: tuple[int, ...], dtype: type = np.int64) -> np.ndarray:
         return np.zeros(shape, dtype)
 
-    def random(self, shape: tuple[int, ...]) -> np.ndarray:
-        return np.zeros(shape)
+    def random(self, shape: tuple[int, ...], dtype: type = np.float64) -> np.ndarray:
+        return np.zeros(shape, dtype)
+
+    def permutation(self, count: int) -> np.ndarray:
+        return np.zeros(count, np.int64)
 
 
 def test_every_case_is_a_call_of_its_op(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -163,7 +166,8 @@ FREE = {"embedding", "relu", "upsample_nearest2d", "dropout", "max_pool2d", "nll
 
 def problem_of(name: str, package: Path = Path()) -> Problem:
     case = next(c for c in CASES if c.name == name)
-    folder = SPECS / "fused" if case in FUSED else SPECS / "onnx" if case in ONNX else SPECS
+    folders = {"fused": FUSED, "onnx": ONNX, "bench": ASKED}
+    folder = next((SPECS / name for name, cases in folders.items() if case in cases), SPECS)
     return case_problem(case, load_family(folder / f"{case.op}.yaml"), package, 1)
 
 
@@ -190,6 +194,10 @@ def test_every_op_of_a_file_of_several_has_a_case() -> None:
 
 def test_every_fused_op_has_a_case() -> None:
     assert {c.op for c in FUSED} == {p.stem for p in (SPECS / "fused").glob("*.yaml")}
+
+
+def test_every_op_that_is_there_to_be_measured_has_a_case() -> None:
+    assert {c.op for c in ASKED} == {p.stem for p in (SPECS / "bench").glob("*.yaml")}
 
 
 def test_costs_of_products_are_those_of_textbooks() -> None:

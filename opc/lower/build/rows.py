@@ -38,7 +38,7 @@ from opc.lower.build.scan import scan_body
 from opc.lower.build.scatter import scatter_body
 from opc.lower.build.split import Sweep, condition, is_mostly_zero, split
 from opc.lower.nest_plans import OrderPlan, ScanPlan, ScatterPlan, VectorPlan
-from opc.lower.nests.flat import in_phase, in_run, period, quotients_alone
+from opc.lower.nests.flat import goes_in_runs, in_phase, in_run, period
 from opc.records import replace
 
 _LEAST_RUN = 16
@@ -176,7 +176,7 @@ class _RowNest:
         body: list[Statement] = [Let(start, Weak.INT, call("@at.first")), Let("@count", Weak.INT, call("@at.count"))]
         if divisor is not None:
             where = vector_axis, divisor, extent, Index(start), Index(own)
-            if not quotients_alone(value, vector_axis) or has_reduction(value) or (divisor.constant or _LEAST_RUN) < _LEAST_RUN:
+            if not goes_in_runs(value, vector_axis) or has_reduction(value) or (divisor.constant or _LEAST_RUN) < _LEAST_RUN:
                 return (), (*body, *self._phases(known, value, *where))
             if divisor.constant is not None:
                 return (), (*body, *self._runs(known, value, *where))
@@ -252,6 +252,7 @@ class _RowNest:
         """Return a piece of a row run by run: `divisor` lanes beside one another are alike."""
         of, run = self.nest.declared.type, Index(self.nest.fresh("run"))
         known.bounded[Affine.of(start) + Affine.of(own)] = extent
+        known.bounded[Affine.of(start) + Affine.of(own) - Affine.of(run) * divisor] = divisor
         value = map_affine(value, lambda a: in_run(a, vector_axis, divisor, Affine.of(run), Affine.of(start) + Affine.of(own)))
         begin = Affine.of(run) * divisor - Affine.of(start)
         low, high = self.nest.fresh("low"), self.nest.fresh("high")

@@ -7,7 +7,7 @@ or none, with each reduction vectorised along one of its own axes. What fits nei
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from opc.analysis.bounds.knowledge import knowledge_of
 from opc.analysis.bounds.prover import Prover
@@ -235,19 +235,41 @@ def period(op: Op, e: Expr, vector_axis: str) -> Affine | None:
     return divisor if not divisor.indices() and is_positive(op, divisor) else None
 
 
-def quotients_alone(e: Expr, vector_axis: str) -> bool:
-    """Whether `e` asks of the index of the vector axis, beside itself, only how often a divisor goes into it: lanes are alike in
-    runs then."""
-    found = (d for a in affines(e) for d in every_division(a) if vector_axis in d.numerator.indices())
-    return all(isinstance(d, FloorDiv) and d.numerator == Affine.of(Index(vector_axis)) for d in found)
+def goes_in_runs(e: Expr, vector_axis: str) -> bool:
+    """Whether `e` asks of the index of the vector axis, beside itself, only how often a divisor goes into it, and reads along a
+    row at what is left: as many lanes as that lie beside one another are alike, or go through a row, then."""
+    found = [d for a in affines(e) for d in every_division(a) if vector_axis in d.numerator.indices()]
+    if any(d.numerator != Affine.of(Index(vector_axis)) for d in found):
+        return False
+    places = {d for r in reads(e) for d in _along(r) if d in found}
+    jumping = {d for r in reads(e) for i in _moving(r)[:-1] if isinstance(i, Affine) for d in every_division(i)}
+    return all(isinstance(d, FloorDiv) or (d in places and d not in jumping) for d in found) and not _is_value(e, vector_axis)
+
+
+def _along(r: Read) -> Iterator[FloorDiv | Mod]:
+    """Yield what a read divides to find its place along the last axis."""
+    last = _moving(r)[-1:]
+    for i in last:
+        if isinstance(i, Affine):
+            yield from every_division(i)
+
+
+def _is_value(e: Expr, vector_axis: str) -> bool:
+    """Whether a remainder of the index of the vector axis is a number that is computed with, and not a place alone."""
+    return any(
+        isinstance(d, Mod) and vector_axis in d.numerator.indices()
+        for n in walk(e)
+        if isinstance(n, IndexValue)
+        for d in every_division(n.value)
+    )
 
 
 def in_run(a: Affine, vector_axis: str, divisor: Affine, run: Affine, place: Affine) -> Affine:
     """Return `a` at the lane `place`, which is one of the run with the number `run` of `divisor` lanes each."""
 
     def change(atom: Atom) -> Affine:
-        if isinstance(atom, FloorDiv) and atom.denominator == divisor and vector_axis in atom.numerator.indices():
-            return run
+        if isinstance(atom, FloorDiv | Mod) and atom.denominator == divisor and vector_axis in atom.numerator.indices():
+            return run if isinstance(atom, FloorDiv) else place - run * divisor
         return Affine.of(atom).at(vector_axis, place)
 
     return a.map_atoms(change)

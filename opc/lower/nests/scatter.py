@@ -106,10 +106,10 @@ def _places(
     conditions, body = conditions_of(e.body, e.kind)
     numbered = with_digits(conditions, targets)
     told = set[str]().union(*(free_indices(c) & targets.keys() for c in numbered if c not in conditions))
-    # Where other conditions say which terms may be at a point, as those of windows do, each point looks at these alone.
-    if not any(told & free_indices(c) for c in conditions if c in numbered):
-        conditions = numbered
     own = set(e.extents)
+    # Where other conditions say which terms may be at a point, as those of windows do, each point looks at these alone.
+    if not any(told & free_indices(c) and own & free_indices(c) for c in conditions if c in numbered):
+        conditions = numbered
     scatter_indices: dict[str, Expr] = {}
     rest: list[Expr] = []
     # What may refuse the call is asked before whatever follows it, for all indices.

@@ -6,9 +6,11 @@ measured and promises nothing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+from opc.testing.bench.draws import Draw
 
 BACKWARD = 1.2
 """What the gradient of a case may take at most, for the groups that promise something."""
@@ -42,8 +44,10 @@ class BenchCase:
     """One call: shapes of the inputs in float32, attributes.
 
     Inputs in `below` are int64 indices below a number, those in `positive` are above zero, those in `masks` are bools, those in
-    `small` whole numbers of a byte. What is drawn for an input in `scale` is multiplied by that. `wrt` are the inputs whose
-    gradients are computed, by default every float one. `domain` is that of the op, where another op is called so too.
+    `small` whole numbers of a byte. What is drawn for an input in `scale` is multiplied by that. What `drawn` has for an input
+    draws it in another way. `wrt` are the inputs whose gradients are computed, by default every float one. `domain` is that of
+    the op, where another op is called so too. `torch` is what one writes in torch for a call of an op whose spec has no
+    reference of it, or one that covers more: an expression, as references are, or a function of the inputs and attributes.
     """
 
     name: str
@@ -57,7 +61,9 @@ class BenchCase:
     small: tuple[str, ...] = ()
     wrt: tuple[str, ...] = ()
     scale: Mapping[str, float] = field(default_factory=dict)
+    drawn: Mapping[str, Draw] = field(default_factory=dict)
     domain: str = ""
+    torch: str | Callable[..., Any] = ""
 
     @property
     def limit(self) -> float | None:

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from opc.ir.op import Op
+from opc.testing.bench import formulas
+from opc.testing.bench.asked_cases import ASKED
 from opc.testing.bench.case import BenchCase, case
+from opc.testing.bench.draws import offsets
 from opc.testing.bench.fused_cases import FUSED
 from opc.testing.bench.onnx_cases import ONNX
 
 _FLAT = (1 << 22,)
 _ROWS = (4096, 1024)
 _IMAGE = (8, 64, 56, 56)
+_BAG = "torch.nn.functional.embedding_bag(ids, table, offsets, mode=mode, include_last_offset=True)"
+_COPY = "torch.permute(x, perm).contiguous()"
 
 OPS: tuple[BenchCase, ...] = (
     case("add", "elementwise", {"a": _FLAT, "b": _FLAT}),
@@ -49,6 +54,7 @@ OPS: tuple[BenchCase, ...] = (
     case("rope", "elementwise", {"x": (8, 16, 512, 64), "cosine": (512, 64), "sine": (512, 64)}, wrt=("x",)),
     case("softmax", "rows", {"x": _ROWS}),
     case("softmax/short", "rows", {"x": (1 << 18, 16)}),
+    case("softmax/32", "rows", {"x": (32, 768)}),
     case("log_softmax", "rows", {"x": _ROWS}),
     case("logsumexp", "rows", {"x": _ROWS}),
     case("causal_softmax", "rows", {"x": (16, 512, 512)}),
@@ -103,10 +109,28 @@ OPS: tuple[BenchCase, ...] = (
         attributes={"padding": (1, 1)},
     ),
     case("embedding", "embedding", {"ids": (8, 512), "table": (32000, 512)}, below={"ids": 32000}),
+    case(
+        "embedding_bag",
+        "others",
+        {"table": (32000, 256), "ids": (16384,), "offsets": (1025,)},
+        below={"ids": 32000},
+        drawn={"offsets": offsets(16384)},
+        torch=_BAG,
+    ),
+    case(
+        "embedding_bag/max",
+        "others",
+        {"table": (32000, 256), "ids": (16384,), "offsets": (1025,)},
+        attributes={"mode": "max"},
+        below={"ids": 32000},
+        drawn={"offsets": offsets(16384)},
+        torch=_BAG,
+    ),
     case("upsample_nearest2d", "upsampling", {"x": (8, 64, 56, 56)}, attributes={"scale_factor": (2, 2)}),
     case("upsample_bilinear2d", "upsampling", {"x": (8, 64, 56, 56)}, attributes={"scale_factor": (2, 2)}),
     case("matmul", "contractions", {"a": (1024, 1024), "b": (1024, 1024)}),
     case("matmul/row", "contractions", {"a": (1, 1024), "b": (1024, 1024)}),
+    case("matmul/64", "contractions", {"a": (64, 64), "b": (64, 64)}),
     case("linear", "contractions", {"x": (1024, 1024), "w": (1024, 1024), "b": (1024,)}),
     case("linear/row", "contractions", {"x": (1, 1024), "w": (1024, 1024), "b": (1024,)}),
     case("matmul_integer", "contractions", {"a": (512, 512), "b": (512, 512)}, small=("a", "b")),
@@ -157,6 +181,13 @@ OPS: tuple[BenchCase, ...] = (
         below={"index": 4096},
     ),
     case("scatter_add/scalars", "others", {"x": (4096,), "index": (1 << 20,), "src": (1 << 20,)}, below={"index": 4096}),
+    case(
+        "segment_softmax",
+        "others",
+        {"x": (16384, 64), "offsets": (1025,)},
+        drawn={"offsets": offsets(16384)},
+        torch=formulas.segment_softmax,
+    ),
     case("cumsum", "others", {"x": (1024, 4096)}, attributes={"axis": 1}),
     case("cumsum/row", "others", {"x": _FLAT}),
     case("argmax", "others", {"x": _ROWS}, attributes={"axis": 1}),
@@ -164,6 +195,9 @@ OPS: tuple[BenchCase, ...] = (
     case("sort/short", "others", {"x": (16384, 64)}),
     case("topk", "others", {"x": (1024, 4096)}, attributes={"k": 50}),
     case("topk/few", "others", {"x": (4096, 1000)}, attributes={"k": 5}),
+    case("permute", "others", {"x": (2048, 2048)}, attributes={"perm": (1, 0)}, torch=_COPY),
+    case("permute/heads", "others", {"x": (8, 512, 16, 64)}, attributes={"perm": (0, 2, 1, 3)}, torch=_COPY),
+    case("permute/channels", "others", {"x": _IMAGE}, attributes={"perm": (0, 2, 3, 1)}, torch=_COPY),
     case("pixel_shuffle", "others", {"x": (8, 64, 56, 56)}, attributes={"upscale_factor": 2}),
     case("depth_to_space", "others", {"x": (8, 64, 56, 56)}, attributes={"blocksize": 2}),
     case("one_hot", "others", {"indices": (4096,), "values": (2,)}, attributes={"depth": 1024}, below={"indices": 1024}),
@@ -173,7 +207,7 @@ OPS: tuple[BenchCase, ...] = (
 )
 """Ops of `specs/`."""
 
-CASES = (*OPS, *FUSED, *ONNX)
+CASES = (*OPS, *FUSED, *ONNX, *ASKED)
 """Every call that is measured, in the order of the report."""
 
 

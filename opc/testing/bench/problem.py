@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -16,6 +16,7 @@ from opc.ir.dtypes import Binding, DType, numpy_dtype, resolve
 from opc.ir.op import Family, Op
 from opc.testing.bench import memory
 from opc.testing.bench.case import BenchCase
+from opc.testing.bench.draws import Draw
 
 ROW = 1024
 """The length of a row in ops that reduce along one."""
@@ -26,8 +27,9 @@ class Problem:
     """One op on inputs of these shapes; attributes that are not given have their defaults.
 
     Float inputs are numbers of `dtype` around zero, or above it (`positive`); `below` gives int64 inputs, indices below a number,
-    `masks` those of bools and `small` of whole numbers of a byte; `scale` multiplies float inputs. Optional inputs without a
-    shape are absent. `wrt` are the inputs to be differentiated by.
+    `masks` those of bools and `small` of whole numbers of a byte; `scale` multiplies float inputs; `drawn` draws others. Optional
+    inputs without a shape are absent. `wrt` are the inputs to be differentiated by. `torch` is what torch computes, where that is
+    not the op's reference.
     """
 
     family: Family
@@ -41,6 +43,8 @@ class Problem:
     small: tuple[str, ...] = ()
     wrt: tuple[str, ...] = ()
     scale: Mapping[str, float] = field(default_factory=dict)
+    drawn: Mapping[str, Draw] = field(default_factory=dict)
+    torch: str | Callable[..., Any] = ""
     dtype: str = "float32"
 
     @cached_property
@@ -61,6 +65,9 @@ class Problem:
 
     def _input(self, rng: np.random.Generator, name: str) -> Any:
         shape = self.shapes[name]
+        if name in self.drawn:
+            values = self.drawn[name](rng, shape)
+            return values.astype(self.floating) if values.dtype.kind == "f" else values
         if name in self.below:
             return rng.integers(0, self.below[name], shape)
         if name in self.masks:
@@ -137,5 +144,5 @@ def row_problem(family: Family, package: Path, size: int, threads: int) -> Probl
 
 def case_problem(case: BenchCase, family: Family, package: Path, threads: int) -> Problem:
     """Return the problem of a case of the table."""
-    inputs = (case.below, case.positive, case.masks, case.small, case.wrt, case.scale)
+    inputs = (case.below, case.positive, case.masks, case.small, case.wrt, case.scale, case.drawn, case.torch)
     return Problem(family, package, case.shapes, threads, case.attributes, *inputs)
