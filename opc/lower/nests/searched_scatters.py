@@ -77,7 +77,8 @@ class _Searches:
             return e
         if isinstance(e, Reduce):
             return (self._search(e, chosen) if e.kind in SEARCHES else None) or e
-        return with_children(e, tuple(self.value(c, chosen or isinstance(e, Select)) for c in children(e)))
+        chosen = chosen or isinstance(e, Select) or (isinstance(e, Call) and e.fn in ("and", "or"))
+        return with_children(e, tuple(self.value(c, chosen) for c in children(e)))
 
     def _search(self, e: Reduce, chosen: bool) -> Expr | None:
         of = e.body.type
