@@ -92,13 +92,14 @@ def test_how_runs_are_gone_through(value: str, form: str, time: str) -> None:
 def test_which_conditions_become_scatters(terms: list[str], form: str, time: str) -> None:
     two = any(term.startswith("y[") for term in terms)
     target = "y[k, j]" if two else "y[k]"
-    for term in [t for t in terms if t.startswith("max") or (" " in t and not t.startswith("y["))]:
-        value = term if term.startswith("max") else f"sum[n]({term})"
+    for term in [t for t in terms if " " in t and not t.startswith("y[")]:
+        value = term if re.match(r"[a-z]+\[n\]\(", term) else f"sum[n]({term})"
+        of = "bool" if value.startswith("any") else "T"
         c = "'c?'" if "present(c)" in term else "c"
         text = (
             f"{HEAD}inputs: {{w: 'T[N]', {c}: 'int64[N]', d: 'int64[N]'}}\n"
             "attributes: {count: {type: int, check: count > 0}}\n"
-            f"shape: {{K: count, J: count}}\noutputs: {{y: 'T[{'K, J' if two else 'K'}]'}}\nkernel: |\n  {target} = {value}\n"
+            f"shape: {{K: count, J: count}}\noutputs: {{y: '{of}[{'K, J' if two else 'K'}]'}}\nkernel: |\n  {target} = {value}\n"
         )
         loops = "".join(format_variant(v, loops=True) for v in lower(compile_text(text, "foo").forward))
         scatters = "schedule: scatter(k" in loops
