@@ -48,6 +48,8 @@ def in_steps(op: Op, lazy: bool, lower: Lower, launched: bool = False) -> tuple[
     loops: list[StepLoop] = []
     made: dict[str, Operand] = {}
     own: dict[str, Operand] = {}
+    # Sums that stages add up on their way: a later segment reads none, but calls none of its own so.
+    taken: dict[str, Operand] = {}
     body: list[Assign] = []
 
     def needed_by(name: str) -> tuple[str, ...]:
@@ -62,7 +64,8 @@ def in_steps(op: Op, lazy: bool, lower: Lower, launched: bool = False) -> tuple[
         if n in nests:
             program, lowered = Program(segment.op.name, nests[n], ()), segment.op
         else:
-            program, lowered = lower(replace(segment.op, inputs=(*segment.op.inputs, *made.values())), lazy, False)
+            around = replace(segment.op, inputs=(*segment.op.inputs, *made.values(), *taken.values()))
+            program, lowered = lower(around, lazy, False)
         parts = {} if segment.steps is None else dict(segment.steps.parts)
         known = {o.name for o in (*op.outputs, *whole.op.temporaries)}
 
@@ -79,6 +82,8 @@ def in_steps(op: Op, lazy: bool, lower: Lower, launched: bool = False) -> tuple[
         stages += [in_whole(s, op) for s in program.stages]
         body += lowered.body
         made |= {t.name: t for t in (*lowered.temporaries, *lowered.outputs) if t.name not in known}
+        named = known | made.keys()
+        taken |= {t.name: Operand(t.name, t.type, ()) for t in program.temporaries if t.name not in named}
         # What a segment keeps to itself it may store with its axes in another order.
         own |= {t.name: t for t in lowered.temporaries if t.name in known}
     outputs = {o.name for o in op.outputs}

@@ -10,6 +10,7 @@ import pytest
 
 from opc.backends.cuda.backend import CudaBackend
 from opc.backends.kernel.backend import KernelBackend
+from opc.lower.fuse import cpu_programs
 from opc.pipeline import compile_text
 from tests.emit.kernel_library import KernelLibrary, compile_kernel, split_everywhere
 
@@ -54,6 +55,30 @@ def test_no_other_variable_begins_as_the_memory_of_a_temporary(backend: KernelBa
             found.setdefault(name, set()).add(kind)
     assert {f"memory_{n}" for n in NAMES[0]} <= found.keys()
     assert set().union(*found.values()) <= {"opc::temporary", "opc::one_step", "opc::device_temporary", "opc::device_step"}
+
+
+# Its second gradient sums up one value before the steps and behind them.
+AROUND_STEPS = """\
+op: f
+domain: opc.test
+version: 1
+doc: A test.
+types: {T: [float32]}
+inputs: {w: 'T[N]', s: 'T[]', q: 'T[K, *S]'}
+attributes: {alpha: {type: float, default: 0.5}}
+outputs: {y: 'T[]', z: 'T[K, *S]'}
+kernel: |
+  y[()] = sum[k:N](s[()] * sum[j:3](pad(w[2*k + j - 1], 0) * w[k]))
+  r[i:K, *S] = (r[i + 2, *S] if i + 2 < K else alpha * s[()]) if s[()] > 0 else sin(s[()])
+  z[i, *S] = r[i, *S] + q[i, *S]
+"""
+
+
+def test_stages_around_steps_have_temporaries_of_their_own() -> None:
+    for op in compile_text(AROUND_STEPS).ops:
+        for variant in cpu_programs(op):
+            names = [t.name for t in variant.program.temporaries]
+            assert len(set(names)) == len(names), f"{op.name}: {names}"
 
 
 @pytest.mark.rotating

@@ -90,6 +90,24 @@ FORMS = {
   p[m, k] = argmax[j:3](x[m, k] * j)
   u[m] = sum[k](pad(v[k - 2, p[m, k]], 0) * x[m, k])""",
     ),
+    "reductions_to_places": (
+        "inputs: {x: 'T[N, D]', h: 'int32[N, D]', ids: 'int64[N]', at: 'int64[N]'}\n"
+        "outputs: {lo: 'T[K, D]', pr: 'T[K, D]', u: 'T[K]', v: 'bool[K, D]', g: 'T[K, D]', s: 'T[N, D]', i: 'int32[K, D]', "
+        "a: 'int64[K]', b: 'int64[K, J]'}\n"
+        "attributes: {classes: {type: int, default: 3, check: classes > 0}}\nshape: {K: classes, J: classes}\n",
+        """lo[k, d] = min[n](2*x[n, d] if ids[n] == k and x[n, d] > 0 else inf) if N > 0 else 1
+  pr[k, d] = prod[n](x[n, d] if ids[n] + 1 == k else 1)
+  u[k] = cast(T, any[n, d](ids[n] == k and x[n, d] > 0))
+  v[k, d] = all[n](x[n, d] > 0 if ids[n] == k else True)
+  g[k, d] = (max[n](x[n, d] if ids[n] == k else -inf) if N > 0 else 3) + 1
+  m[k:K, d] = stop_gradient(max[n](x[n, d] if ids[n] == k else -inf) if N > 0 else 0)
+  e[n, d] = exp(x[n, d] - pad(m[ids[n], d], 0))
+  t[k:K, d] = sum[n](e[n, d] if ids[n] == k else 0)
+  s[n, d] = e[n, d] / pad(t[ids[n], d], 1)
+  i[k, d] = max[n](h[n, d] if ids[n] == k else -2147483648) if N > 0 else 7
+  a[k] = argmin[n, d](x[n, d] if ids[n] == k else inf) if N > 0 and D > 0 else -1
+  b[k, j] = argmax[n](ids[n] * at[n] if ids[n] == k and at[n] // 2 == j else -9223372036854775808) if N > 0 else -1""",
+    ),
     "steps_that_data_names": (
         "inputs: {x: 'T[N, M]', up: 'int64[N]', 'on?': 'int64[N]', at: 'int64[M, N]', w: 'T[M]'}\n"
         "outputs: {y: 'T[N, M]', z: 'T[N, M]', u: 'T[N]', s: 'T[N, M]'}\nrequire: [M > 0]\n",

@@ -28,6 +28,9 @@ UNTYPED = ("cos(0.3 * {0} * ({1} + 1))", "exp(-0.1 * {0}) * (0.5 + {1})", "(0.25
 
 NUMBERS = ("alpha", "beta", "width", "stride", "big", "pads", "scales")
 
+IGNORED = {"sum": "0", "prod": "1", "max": "-inf", "min": "inf"}
+"""What each kind of reduction ignores."""
+
 
 class Values(Conditions):
     """Draws expressions."""
@@ -184,7 +187,7 @@ class Values(Conditions):
             return self.atom(scope)
         t = self.rng.choice(spaced)
         kind = self.pick("sum", "max", "min", "mean")
-        fill = {"max": "-inf", "min": "inf"}.get(kind, "0")
+        fill = IGNORED.get(kind, "0")
         p, step, inner = self.new_index(), self.pick("1", "2", "stride"), dict(scope)
         if step == "stride":
             self.attribute("stride")
@@ -231,7 +234,7 @@ class Values(Conditions):
         return f"{kind}[{name}:{extent}]({self.value(inner, min(depth - 1, self.pick(1, 1, 2)))})"
 
     def scatter(self, scope: Scope) -> str:
-        """Return a sum of what an integer operand, or an expression of its indices, sends to an index."""
+        """Return a reduction of what an integer operand, or an expression of its indices, sends to an index."""
         if index_names(scope) and self.chance(30):
             return self.solved(scope)
         senders = [t for t in self.readable if t.type == "I" and not any(map(is_group, t.dims))]
@@ -245,7 +248,10 @@ class Values(Conditions):
         kept = {n: e for n, e in scope.items() if n != target} | inner
         condition = f"{t.name}[{', '.join(names)}] == {target}"
         axes = ", ".join(f"{n}:{d}" for n, d in inner.items())
-        return f"sum[{axes}]({self.value(kept, 1)} if {condition} else 0)"
+        kind = self.pick("sum", "sum", "prod", "max", "min")
+        nothing = IGNORED[kind]
+        value = f"{kind}[{axes}]({self.value(kept, 1)} if {condition} else {nothing})"
+        return f"minimum(maximum({value}, -8), 8)" if "inf" in nothing else value
 
     def solved(self, scope: Scope) -> str:
         """Return a sum over two indices under a condition on what they add up to."""
