@@ -364,11 +364,15 @@ def _read_children(e: Read) -> tuple[Expr, ...]:
     return data if e.pad is None else (*data, e.pad)
 
 
+def _no_children(e: Any) -> tuple[Expr, ...]:
+    return ()
+
+
 class _Children(dict[type, Callable[[Any], tuple[Expr, ...]]]):
     """What returns the direct subexpressions of each class of expressions; of a lower IR's, found when it is first asked for."""
 
     def __missing__(self, cls: type) -> Callable[[Any], tuple[Expr, ...]]:
-        found: Callable[[Any], tuple[Expr, ...]] = lambda e: ()  # noqa: E731
+        found: Callable[[Any], tuple[Expr, ...]] = _no_children
         if issubclass(cls, Extension):
             if cls.parts is not Extension.parts:
                 found = cls.parts

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable
 
 from opc.analysis.needs import outputs_that_need
 from opc.ir.affine import Affine
+from opc.ir.dtypes import DType
 from opc.ir.expr import Expr, GroupRef, Present, Read, reads
 from opc.ir.op import Assign, Group, Op, Operand
 from opc.ir.recurrence import Recurrence, recurrences, recurrent
@@ -48,7 +49,7 @@ def in_steps(op: Op, lazy: bool, lower: Lower, launched: bool = False) -> tuple[
     loops: list[StepLoop] = []
     made: dict[str, Operand] = {}
     own: dict[str, Operand] = {}
-    # Sums that stages add up on their way: a later segment reads none, but calls none of its own so.
+    # Sums that stages add up on their way: no later segment reads them, or calls one of its own so.
     taken: dict[str, Operand] = {}
     body: list[Assign] = []
 
@@ -83,7 +84,7 @@ def in_steps(op: Op, lazy: bool, lower: Lower, launched: bool = False) -> tuple[
         body += lowered.body
         made |= {t.name: t for t in (*lowered.temporaries, *lowered.outputs) if t.name not in known}
         named = known | made.keys()
-        taken |= {t.name: Operand(t.name, t.type, ()) for t in program.temporaries if t.name not in named}
+        taken |= {t.name: Operand(t.name, DType.FLOAT32, ()) for t in program.temporaries if t.name not in named}
         # What a segment keeps to itself it may store with its axes in another order.
         own |= {t.name: t for t in lowered.temporaries if t.name in known}
     outputs = {o.name for o in op.outputs}

@@ -33,7 +33,7 @@ class Worker:
         # Idle threads of one framework must not take the cores from the other workers.
         env = {**os.environ, "PYTHONPATH": given, "OMP_WAIT_POLICY": "passive", "PYTHONUNBUFFERED": "1"}
         self.patience = patience
-        self.errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process
+        self.errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  # it lives as long as the process
         self.process = subprocess.Popen(
             [python, "-m", "opc.testing.worker"],
             stdin=subprocess.PIPE,

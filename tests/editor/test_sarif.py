@@ -14,11 +14,13 @@ from opc.editor.checks import RULES, Checked, check, rule
 from opc.editor.fixes import fixes
 from opc.spec.loader import loads
 from opc.spec.model import SpecModel
-from tests.cli.conftest import BAD, Outcome, opc, spec, write  # noqa: F401
+from tests.cli.conftest import BAD, Outcome, opc, spec, write
 from tests.diagnostics.body_cases import CASES as BODIES
 from tests.diagnostics.harness import Case, unmark
 from tests.diagnostics.signature_cases import CASES as SIGNATURES
 from tests.diagnostics.spec_cases import CASES as FORMS
+
+__all__ = ["opc"]  # the fixture
 
 TEXT = {"type": "object", "properties": {"text": {"type": "string", "minLength": 1}}, "required": ["text"]}
 NUMBER = {"type": "integer", "minimum": 1}
@@ -97,7 +99,7 @@ SARIF = {
 }
 
 
-def test_a_run_on_good_and_bad_specs(opc: Callable[..., Outcome], tmp_path: Path) -> None:  # noqa: F811
+def test_a_run_on_good_and_bad_specs(opc: Callable[..., Outcome], tmp_path: Path) -> None:
     spec(tmp_path)
     write(tmp_path / "a b" / "bad.yaml", "# é\U0001f600\n" + BAD + "kernel: |\n  y = expp(x) + xx  # \U0001f600\n")
     write(tmp_path / "broken.yaml", "op: [\n")
@@ -123,7 +125,7 @@ def test_a_run_on_good_and_bad_specs(opc: Callable[..., Outcome], tmp_path: Path
     ]
 
 
-def test_no_mistakes_no_results(opc: Callable[..., Outcome], tmp_path: Path) -> None:  # noqa: F811
+def test_no_mistakes_no_results(opc: Callable[..., Outcome], tmp_path: Path) -> None:
     spec(tmp_path)
     done = opc("check", "leaky_relu.yaml", "--format", "sarif")
     assert done.code == 0

@@ -27,10 +27,12 @@ from opc.editor.layout import laid_out
 from opc.editor.server import OpcServer
 from opc.ir.functions import CALLABLE, FUNCTIONS
 from opc.spec.model import AttributeModel, SpecModel
-from tests.cli.conftest import BAD, Outcome, opc  # noqa: F401
+from tests.cli.conftest import BAD, Outcome, opc
 from tests.editor import answers
 from tests.editor.answers import QUESTIONS
 from tests.editor.client import Editor, editor
+
+__all__ = ["opc"]  # the fixture
 
 SPECS = Path(__file__).parents[2] / "specs"
 
@@ -77,7 +79,7 @@ MISTAKES = {
 def test_diagnostics_are_those_of_opc_check(
     ed: Editor,
     name: str,
-    opc: Callable[..., Outcome],  # noqa: F811
+    opc: Callable[..., Outcome],
     tmp_path: Path,
 ) -> None:
     path = tmp_path / "bad.yaml"
@@ -143,7 +145,7 @@ def test_hover_of_functions_tells_their_derivatives(ed: Editor) -> None:
     ed.close(uri)
 
 
-def test_hover_of_the_op_shows_its_gradient_as_opc_show(ed: Editor, opc: Callable[..., Outcome]) -> None:  # noqa: F811
+def test_hover_of_the_op_shows_its_gradient_as_opc_show(ed: Editor, opc: Callable[..., Outcome]) -> None:
     uri = ed.open(SPECS / "swiglu.yaml")
     ed.diagnostics(uri, times=2)
     printed = opc("show", SPECS / "swiglu.yaml", "--gradient").out
@@ -374,7 +376,7 @@ def test_half_typed_yaml_is_answered(ed: Editor, broken: str) -> None:
 
 
 def test_the_extra_that_brings_the_protocol(
-    opc: Callable[..., Outcome],  # noqa: F811
+    opc: Callable[..., Outcome],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("opc.cli.console.find_spec", lambda name: None if name == "pygls" else object())

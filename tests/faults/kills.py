@@ -21,6 +21,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from math import inf
 from pathlib import Path
 from random import Random
@@ -165,7 +166,7 @@ def _preloaded(place: Place, factor: int, **settings: str) -> int:
 
 def strike(blow: str, place: Place, factor: int, random: Random, seconds: float) -> int | None:
     """Build under a blow; return the exit code, None where it was killed. `seconds` are what a whole build takes."""
-    build = lambda: _build(place, factor)  # noqa: E731  # handed on
+    build = partial(_build, place, factor)
     match blow:
         case "killed" | "killed alone":
             pid = _fork(build)

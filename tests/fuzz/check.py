@@ -8,6 +8,7 @@ import resource
 import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 from opc.diagnostics import SpecError
@@ -71,7 +72,7 @@ def wrong(text: str, seed: str, count: int = 2, library: Path | None = None) -> 
         folder, kernel = Path(name), None
         try:
             of = _compiled(family, rng, folder, library)
-            kernel = lambda pool: KernelLibrary(family, of, pool)  # noqa: E731
+            kernel = partial(KernelLibrary, family, of)
         except subprocess.CalledProcessError as error:
             yield "does not compile: " + "\n".join([line for line in error.stderr.splitlines() if "error" in line][:3])
         session = load(family, folder) if rng.random() < 0.3 else None

@@ -68,7 +68,7 @@ if __name__ == "__main__":
     # What `pip install` imports when it runs.
     import pip._internal.commands.install
     import pip._internal.network.session
-    import pip._internal.resolution.resolvelib.resolver  # noqa: F401
+    import pip._internal.resolution.resolvelib.resolver  # noqa: F401  # the three are imported as pip does
     from pip._internal.cli.main import main
 
     _serve()

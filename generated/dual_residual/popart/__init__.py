@@ -8,7 +8,7 @@ from functools import lru_cache as cache
 from pathlib import Path
 
 # PopART comes before ONNX, and before libraries with ops.
-import popart  # noqa: F401
+import popart  # noqa: F401  # for its order alone
 
 __all__ = ["DOMAIN", "LIBRARY", "OP_TYPE", "VERSION", "dual_residual", "load"]
 

@@ -15,7 +15,7 @@ import popart
 PACKAGE = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(PACKAGE / "poplar"))
 
-from dual_residual_reference import evaluate_dual_residual  # noqa: E402
+from dual_residual_reference import evaluate_dual_residual  # noqa: E402  # on that path
 
 INPUTS = {"x": np.array([1.0, 2.0], "float32"), "y": np.array([3.0, 5.0], "float32")}
 ATTRIBUTES = {"alpha": 0.5}

@@ -15,7 +15,7 @@ from poprt.passes import ShapeFunc, get_dtype, get_shape, register_shape_func
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from dual_residual_shapes import (  # noqa: E402
+from dual_residual_shapes import (  # noqa: E402  # on that path
     infer_shapes_dual_residual,
     infer_types_dual_residual,
 )

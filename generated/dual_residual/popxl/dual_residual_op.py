@@ -6,7 +6,7 @@ from __future__ import annotations
 import os as _os
 import sys as _sys
 
-import cppimport.import_hook  # noqa: F401
+import cppimport.import_hook  # noqa: F401  # it builds the C++ part
 from popxl.context import get_current_context as _get_current_context
 from popxl.context import op_debug_context
 from popxl.ops.utils import check_in_graph as _check_in_graph

@@ -15,8 +15,8 @@ import popxl.ops as ops
 FOLDER = Path(__file__).resolve().parent
 sys.path[:0] = [str(FOLDER), str(FOLDER.parent / "poplar")]
 
-import dual_residual_op  # noqa: E402
-from dual_residual_reference import evaluate_dual_residual  # noqa: E402
+import dual_residual_op  # noqa: E402  # on that path
+from dual_residual_reference import evaluate_dual_residual  # noqa: E402  # on that path
 
 INPUTS = {"x": np.array([1.0, 2.0], "float32"), "y": np.array([3.0, 5.0], "float32")}
 ATTRIBUTES = {"alpha": 0.5}

@@ -15,7 +15,7 @@ import popart
 PACKAGE = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(PACKAGE / "poplar"))
 
-from leaky_relu_reference import evaluate_leaky_relu  # noqa: E402
+from leaky_relu_reference import evaluate_leaky_relu  # noqa: E402  # on that path
 
 INPUTS = {"x": np.array([[0.0, -0.1], [-0.2, 1.0]], "float32")}
 ATTRIBUTES = {"alpha": 0.01}

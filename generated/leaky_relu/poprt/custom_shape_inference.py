@@ -15,7 +15,7 @@ from poprt.passes import ShapeFunc, get_dtype, get_shape, register_shape_func
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from leaky_relu_shapes import (  # noqa: E402
+from leaky_relu_shapes import (  # noqa: E402  # on that path
     infer_shapes_leaky_relu,
     infer_types_leaky_relu,
 )

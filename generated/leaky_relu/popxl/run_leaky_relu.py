@@ -15,8 +15,8 @@ import popxl.ops as ops
 FOLDER = Path(__file__).resolve().parent
 sys.path[:0] = [str(FOLDER), str(FOLDER.parent / "poplar")]
 
-import leaky_relu_op  # noqa: E402
-from leaky_relu_reference import evaluate_leaky_relu  # noqa: E402
+import leaky_relu_op  # noqa: E402  # on that path
+from leaky_relu_reference import evaluate_leaky_relu  # noqa: E402  # on that path
 
 INPUTS = {"x": np.array([[0.0, -0.1], [-0.2, 1.0]], "float32")}
 ATTRIBUTES = {"alpha": 0.01}

@@ -55,6 +55,7 @@ class Values:
         self.knowledge = knowledge_of(op)
         self.known: dict[str, ValueRange] = {}
         self.under: Conditions = ()
+        """What holds, or does not, where the present value stands."""
 
     def within(self, e: Expr, size: Affine, ranges: Mapping[str, Affine]) -> bool:
         """Whether 0 <= e < size is proved at every point of the loops `ranges`."""
@@ -83,7 +84,8 @@ class Values:
             case Cast(type=DType.INT64) if is_whole(e.arg.type):
                 return self.range(e.arg, ranges)
             case Select():
-                then, other = (self._range_under((e.cond, holds), x, ranges) for x, holds in ((e.then, True), (e.other, False)))
+                sides = ((e.then, True), (e.other, False))
+                then, other = (self._range_under((*self.under, (e.cond, holds)), x, ranges) for x, holds in sides)
                 return ValueRange(self._least(then.lows, other.lows, ranges), self._greatest(then.highs, other.highs, ranges))
             case Reduce(kind="argmax" | "argmin"):
                 return self._position(e)
@@ -94,9 +96,9 @@ class Values:
             case _:
                 return ValueRange()
 
-    def _range_under(self, condition: tuple[Expr, bool], e: Expr, ranges: Mapping[str, Affine]) -> ValueRange:
-        """Return what is known of a value where a condition holds, or does not."""
-        around, self.under = self.under, (*self.under, condition)
+    def _range_under(self, conditions: Conditions, e: Expr, ranges: Mapping[str, Affine]) -> ValueRange:
+        """Return what is known of a value where these conditions hold, or do not."""
+        around, self.under = self.under, conditions
         try:
             return self.range(e, ranges)
         finally:
@@ -166,9 +168,7 @@ class Values:
             self.known[name] = ValueRange()
             statement = self.op.assignments[name]
             ranges = ranges_of(statement, self.op.operand(name))
-            around, self.under = self.under, ()
-            found = self.range(statement.value, ranges)
-            self.under = around
+            found = self._range_under((), statement.value, ranges)
             prover = self.knowledge.prover(ranges)
             lows = (prover.least(x) if x.indices() else x for x in found.lows)
             highs = (prover.least(-x) if x.indices() else -x for x in found.highs)

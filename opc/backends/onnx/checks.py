@@ -122,14 +122,14 @@ class OnnxChecks(Checks[OnnxSession]):
         """A shape that the op refuses is refused by shape inference."""
         from onnx.onnx_pb import TensorShapeProto
 
-        Dimension = TensorShapeProto.Dimension  # noqa: N806
+        dimension = TensorShapeProto.Dimension
         for call in example_calls(self.family):
             for name, wrong, _ in misshapen(self.op, call.sample):
                 model = call.model(self.module, shapes=call.shapes())
                 for value in model.graph.input:
                     if value.name == name:
                         value.type.tensor_type.shape.dim.add().dim_value = 7
-                        value.type.tensor_type.shape.dim.insert(0, Dimension(dim_value=7))
+                        value.type.tensor_type.shape.dim.insert(0, dimension(dim_value=7))
                 self._assert_refused(model, f"shape {wrong.given[name].shape} for {name}")
 
     def _assert_refused(self, model: Any, what: str) -> None:

@@ -48,7 +48,7 @@ class RknnSession(Session):
         Raises:
             ImportError: when the package is not generated, or the toolkit is not installed.
         """
-        import rknn.api  # noqa: F401 - so that its absence shows here
+        import rknn.api  # noqa: F401  # so that its absence shows here
 
         super().__init__(family, package)
         self.op, self.name = family.forward, rknn_name(family)

@@ -171,8 +171,8 @@ def extract_scatters(op: Op) -> Op:
                 sides = [(*under, e.cond), (*under, negation(e.cond))] if isinstance(e, Select) else []
                 kept = [under] * (len(children(e)) - len(sides))
                 return with_children(e, tuple(taken_out(c, u, s) for c, u in zip(children(e), [*kept, *sides], strict=True)))
-            value, stored = own
-            name = namer.fresh(f"{s.target}_sum")
+            value, stored, kind = own
+            name = namer.fresh(f"{s.target}_{kind}")
             temporaries.append(replace(op.operand(s.target), name=name, type=stored, optional=False, doc=""))
             statements.append(Assign(name, s.indices, value, s.span))
             return Read(name, bare(s.indices), stored, span=s.span)
@@ -196,8 +196,8 @@ def _with_reads(op: Op, s: Assign) -> Assign:
     return s if found.value is s.value or any(ReadsInside(op).outside(found)) else found
 
 
-def _own_statement(op: Op, s: Assign, e: Expr, under: tuple[Expr, ...]) -> tuple[Expr, ElementType] | None:
-    """Return `e` and the type of a temporary for it when it is a scatter at every point of the statement's target.
+def _own_statement(op: Op, s: Assign, e: Expr, under: tuple[Expr, ...]) -> tuple[Expr, ElementType, str] | None:
+    """Return `e`, the type of a temporary for it and its kind when it is a scatter at every point of the statement's target.
 
     It stands under conditions: where these bound what it reads, or decide what is looked up, each of its terms has them.
     """
@@ -236,7 +236,7 @@ def _own_statement(op: Op, s: Assign, e: Expr, under: tuple[Expr, ...]) -> tuple
         alone = replace(alone, value=typed)
         if not _scatters(probe, alone) or any(ReadsInside(probe).outside(alone)):
             return None
-    return typed, stored
+    return typed, stored, inner.kind
 
 
 def _with_conditions(e: Expr, conditions: tuple[Expr, ...], nothing: Const) -> Expr:

@@ -20,11 +20,11 @@ from opc.backends.torch.emulated_gpu import to_cpu, to_gpu
 # Torch asks what there is of CUDA when it is imported.
 EMULATED = emulated_gpu.load(Path(sys.argv[2]))
 
-import torch  # noqa: E402
-from torch import Tensor  # noqa: E402
+import torch  # noqa: E402  # after the emulation
+from torch import Tensor  # noqa: E402  # after the emulation
 
-import opc  # noqa: E402
-from opc.build import builder  # noqa: E402
+import opc  # noqa: E402  # after the emulation
+from opc.build import builder  # noqa: E402  # after the emulation
 
 
 def refused(call: Callable[[], Any], says: str) -> None:

@@ -68,7 +68,7 @@ second = node(builder, first)
 assert builder.getTensorShape(second) == [2, 3]
 proto = builder.getModelProto()
 
-import onnx  # noqa: E402
+import onnx  # noqa: E402  # after PopART
 
 model = onnx.ModelProto.FromString(proto)
 onnx.checker.check_model(model)

@@ -1,6 +1,6 @@
 """LeakyRelu in PopXL: the function that makes the op."""
 
-import cppimport.import_hook  # noqa: F401
+import cppimport.import_hook  # noqa: F401  # it builds the C++ part
 import sample_leaky_relu_impl
 from popxl.context import get_current_context, op_debug_context
 from popxl.ops.utils import check_in_graph

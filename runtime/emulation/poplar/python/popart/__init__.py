@@ -38,7 +38,7 @@ from popart_core import (
     versionString,
 )
 
-from popart.builder import DEFAULT_AI_ONNX_OPSET as defaultAiOnnxOpset  # noqa: N811
+from popart.builder import DEFAULT_AI_ONNX_OPSET as defaultAiOnnxOpset  # noqa: N811  # PopART's name
 from popart.builder import Builder
 from popart.session import InferenceSession, PyWeightsIO, TrainingSession
 from popart.tensorinfo import TensorInfo
@@ -46,7 +46,7 @@ from popart.tensorinfo import TensorInfo
 # Each process tells it once, beside what the program prints, which stays what it is on an IPU.
 print("popart: emulated on the CPU, no IPU is used", file=sys.stderr, flush=True)
 
-defaultAiGraphcoreOpset = 1  # noqa: N816
+defaultAiGraphcoreOpset = 1  # noqa: N816  # PopART's name
 __version__ = versionString()
 __all__ = [
     "AnchorReturnType",

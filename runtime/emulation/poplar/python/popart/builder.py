@@ -13,7 +13,7 @@ class Builder:
     What isn't written here is the core's: `addInputTensor`, `addInitializedInputTensor`, `addOutputTensor`, `customOp` ...
     """
 
-    def __init__(self, modelProtoOrFilename=None, opsets=None) -> None:  # noqa: N803
+    def __init__(self, modelProtoOrFilename=None, opsets=None) -> None:  # noqa: N803  # PopART's name
         if modelProtoOrFilename is None:
             self._impl = popart_core._BuilderCore()
         else:
@@ -31,11 +31,11 @@ class Builder:
             raise RuntimeError(f"Invalid opset '{name}' selected. Opset for domain ai.onnx already defined as {self._chosen}")
         return getattr(self._impl, f"_aiOnnxOpset{version}")()
 
-    def getModelProto(self) -> bytes:  # noqa: N802
+    def getModelProto(self) -> bytes:  # noqa: N802  # PopART's name
         """The model, as the bytes of an ONNX ModelProto."""
         return models.from_core(self._impl._model())
 
-    def saveModelProto(self, filename: str) -> None:  # noqa: N802
+    def saveModelProto(self, filename: str) -> None:  # noqa: N802  # PopART's name
         """Writes the model to a file."""
         with open(filename, "wb") as file:
             file.write(self.getModelProto())

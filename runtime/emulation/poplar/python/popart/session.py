@@ -16,15 +16,15 @@ from popart import models
 class _Session:
     """What both kinds of sessions have."""
 
-    replicationFactor = 1  # noqa: N815
-    accumulationFactor = 1  # noqa: N815
+    replicationFactor = 1  # noqa: N815  # PopART's name
+    accumulationFactor = 1  # noqa: N815  # PopART's name
 
     @property
-    def dataFlow(self):  # noqa: N802
+    def dataFlow(self):  # noqa: N802  # PopART's name
         """What the session runs on and gives back."""
         return self._getDataFlow()
 
-    def initAnchorArrays(self) -> dict[str, np.ndarray]:  # noqa: N802
+    def initAnchorArrays(self) -> dict[str, np.ndarray]:  # noqa: N802  # PopART's name
         """New arrays for the anchors, by their names: with an axis of batches where the anchor returns more than one."""
         flow = self.dataFlow
         arrays = {}
@@ -45,12 +45,12 @@ class InferenceSession(_Session, _InferenceSessionCore):
 
     def __init__(
         self,
-        fnModel,  # noqa: N803
-        dataFlow,  # noqa: N803
-        deviceInfo,  # noqa: N803
-        inputShapeInfo=None,  # noqa: N803
+        fnModel,  # noqa: N803  # PopART's name
+        dataFlow,  # noqa: N803  # PopART's name
+        deviceInfo,  # noqa: N803  # PopART's name
+        inputShapeInfo=None,  # noqa: N803  # PopART's name
         patterns=None,
-        userOptions=None,  # noqa: N803
+        userOptions=None,  # noqa: N803  # PopART's name
         name: str = "inference",
     ) -> None:
         _InferenceSessionCore.__init__(
@@ -65,7 +65,7 @@ class InferenceSession(_Session, _InferenceSessionCore):
         )
 
     @classmethod
-    def fromIr(cls, ir, deviceInfo, name: str = "fromIr") -> "InferenceSession":  # noqa: N802, N803
+    def fromIr(cls, ir, deviceInfo, name: str = "fromIr") -> "InferenceSession":  # noqa: N802, N803  # PopART's name
         """Runs an IR that was built in Python."""
         self = cls.__new__(cls)
         _InferenceSessionCore.__init__(self, ir=ir, deviceInfo=deviceInfo, name=name)
@@ -77,14 +77,14 @@ class TrainingSession(_Session, _TrainingSessionCore):
 
     def __init__(
         self,
-        fnModel,  # noqa: N803
-        dataFlow,  # noqa: N803
+        fnModel,  # noqa: N803  # PopART's name
+        dataFlow,  # noqa: N803  # PopART's name
         loss: str,
         optimizer,
-        deviceInfo,  # noqa: N803
-        inputShapeInfo=None,  # noqa: N803
+        deviceInfo,  # noqa: N803  # PopART's name
+        inputShapeInfo=None,  # noqa: N803  # PopART's name
         patterns=None,
-        userOptions=None,  # noqa: N803
+        userOptions=None,  # noqa: N803  # PopART's name
         name: str = "training",
     ) -> None:
         _TrainingSessionCore.__init__(

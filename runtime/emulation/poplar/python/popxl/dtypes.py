@@ -4,7 +4,7 @@ import numpy as np
 import popart._internal.ir as _ir
 
 
-class dtype:  # noqa: N801
+class dtype:  # noqa: N801  # PopXL's name
     """The type of the elements of a tensor; the instances stand in the module `popxl`, none can be made."""
 
     def __init__(self) -> None:
