@@ -22,6 +22,7 @@ SMALL: Mapping[str, dict[str, Any]] = {
     },
     "segment_softmax": {"shapes": {"x": (12, 3), "offsets": (4,)}, "drawn": {"offsets": draws.offsets(12)}},
     "permute": {"shapes": {"x": (3, 4)}},
+    "cummax": {"shapes": {"x": (3, 9)}},
     "cum_prod": {"shapes": {"x": (3, 7)}},
     "linear_attention": {"shapes": dict.fromkeys(("query", "key", "value"), (2, 5, 16))},
     "scatter_nd": {
