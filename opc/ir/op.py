@@ -150,11 +150,15 @@ def own_indices(statement: Assign) -> tuple[Affine | GroupRef, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """A condition on dimensions and attributes that must hold, with its source text for the error message."""
+    """A condition on dimensions and attributes that must hold, with its source text for the error message.
+
+    One of a `step` holds within the loop that counts it, and is not known elsewhere: the loop may have no steps.
+    """
 
     condition: Expr
     text: str
     span: Span = field(default=NO_SPAN, compare=False, repr=False)
+    step: str = ""
 
 
 class Role(Enum):

@@ -212,7 +212,8 @@ def _against(access: Access, axis: int, index: str, falls: bool, above: bool) ->
     read = access.read
     at = place(read.indices[axis])
     step = None if at is None else at - Index(index) if not falls else Affine.of(Index(index)) - at
-    if step is not None and (access.is_most(step, -1) or (above and access.is_most(step, 0))):
+    # What is at the same index is no earlier step's, also where conditions that can't hold together stand around it.
+    if step is not None and ((step != Affine.of(0) and access.is_most(step, -1)) or (above and access.is_most(step, 0))):
         return None
     if step is None or not isinstance(read.indices[axis], Affine):
         return f"'{read.operand}' is read at an index that is data, which is not known to lie behind {index}"

@@ -14,12 +14,13 @@ from collections.abc import Callable, Mapping
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from opc.analysis.bounds.knowledge import rules_of
-from opc.ir.affine import Affine
-from opc.ir.expr import NUMBER, REFUSAL, Const, Expr, GroupRef, asked_for, children, operands_read, reads, traits
+from opc.ir.affine import Affine, Dim
+from opc.ir.expr import NUMBER, REFUSAL, Const, Expr, GroupRef, affines, asked_for, children, operands_read, reads, traits
 from opc.ir.node import remembered
 from opc.ir.op import Assign, Op, Operand
 from opc.lower.heuristics import runs_often
 from opc.lower.loop_ir import NestStage
+from opc.records import replace
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -56,6 +57,14 @@ def _touched(e: Expr) -> tuple[frozenset[str], bool]:
     """Return the operands that a value asks for, and whether a call may be refused for it, with a message that names the op."""
     data = any(not isinstance(i, Affine | GroupRef) for r in reads(e) for i in r.indices)
     return operands_read(e) | asked_for(e), data or traits(e) & REFUSAL != 0
+
+
+def known_at(op: Op, assign: Assign) -> Op:
+    """Return an op with what is known where a statement stands: that there is a step, in statements that name it alone."""
+    if not any(r.step for r in op.require):
+        return op
+    named = {s.name for a in affines(assign.value) for s in a.atoms() if isinstance(s, Dim)}
+    return replace(op, require=tuple(r for r in op.require if not r.step or r.step in named))
 
 
 def of_statement(compute: Callable[Concatenate[Op, Assign, _P], _R]) -> Callable[Concatenate[Op, Assign, _P], _R]:

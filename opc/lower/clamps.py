@@ -16,7 +16,7 @@ from opc.ir.op import Assign, Group, Op
 from opc.lower.columns import gap
 from opc.lower.places import Clamps
 from opc.records import replace
-from opc.transform.normalize import put
+from opc.transform.normalize import placed, put
 
 MOST_OPERANDS = 32
 """How many operands, and how many temporaries, an op may have that must go by slices: some more temporaries come later, and
@@ -34,7 +34,7 @@ def without_points(op: Op, leading: Sequence[str]) -> Op:
             points[s.target] = s
     uses = [r for s in op.body for r in reads(s.value) if r.operand in points]
     for r in uses:
-        if r.pad is not None or r.checked:
+        if r.pad is not None or r.checked or not placed(r):
             points.pop(r.operand, None)
     if not points:
         return op

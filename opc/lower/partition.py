@@ -94,6 +94,7 @@ class _Partition:
                 continue
             irregular = [s.target for s in self.pending if s.target not in self.regular]
             group = self._computable(self._needs(irregular) if irregular else {s.target for s in self.pending})
+            assert group, f"{self.op.name}: {self.pending[0].target} waits for what is not computed"
             self._together(group)
         return Program(self.op.name, tuple(self.stages), tuple(self.temporaries))
 

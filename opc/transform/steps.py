@@ -162,7 +162,7 @@ def _stepping(op: Op, n: int, recurrence: Recurrence, statements: tuple[Assign, 
             value = rewrite(value, lambda e: _present(e, here, now))
         body.append(Assign(now[s.target], (*s.indices[:axis], *s.indices[axis + 1 :]), value, s.span))
         outputs.append(replace(operand, name=now[s.target], dims=(*operand.dims[:axis], *operand.dims[axis + 1 :])))
-    inside = Requirement(raw("lt", index_value(here), index_value(recurrence.extent)), f"{step} < {recurrence.extent}")
+    inside = Requirement(raw("lt", index_value(here), index_value(recurrence.extent)), f"{step} < {recurrence.extent}", step=step)
     known = replace(op, require=(*op.require, inside))
     parts = tuple((now[s.target], s.target) for s in statements)
     steps = Steps(step, recurrence.extent, recurrence.falls, parts, tuple(map(recurrence.axis_of, now)), by_points)

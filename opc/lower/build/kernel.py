@@ -11,7 +11,7 @@ from opc.loops.nodes import Body, Kernel
 from opc.loops.schedule import Override, active
 from opc.loops.verify import verify_kernel
 from opc.loops.version import version
-from opc.lower.alone import of_statement
+from opc.lower.alone import known_at, of_statement
 from opc.lower.build.context import Nest, UnsupportedForm
 from opc.lower.build.points import point_nest
 from opc.lower.build.rows import row_nest
@@ -26,7 +26,7 @@ def nest_kernel(op: Op, stage: NestStage) -> Kernel:
     Of stages alike but for their names it is the same, unless a schedule is overridden.
     """
     overrides = active()
-    return _kernel(op, stage.assign, stage if overrides else replace(stage, name=""), overrides)
+    return _kernel(known_at(op, stage.assign), stage.assign, stage if overrides else replace(stage, name=""), overrides)
 
 
 @of_statement

@@ -7,7 +7,7 @@ from opc.loops.conditions import propagate
 from opc.loops.names import DEVICE_PARAMETERS, PARAMETERS, named
 from opc.loops.nodes import Kernel
 from opc.loops.verify import verify_kernel
-from opc.lower.alone import of_statement
+from opc.lower.alone import known_at, of_statement
 from opc.lower.build.context import Nest
 from opc.lower.build.kernel import spec_names
 from opc.lower.cuda.dense import with_dense_versions
@@ -39,7 +39,7 @@ def cuda_kernel(op: Op, stage: Stage) -> Kernel:
     """
     match stage:
         case NestStage():
-            return _of_nest(op, stage.assign, replace(stage, name=""))
+            return _of_nest(known_at(op, stage.assign), stage.assign, replace(stage, name=""))
         case RowStage():
             return _finished(op, row_kernel(op, stage))
         case _:
