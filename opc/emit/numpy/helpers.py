@@ -154,21 +154,21 @@ def some(x, axis, what=None):
 def _listed(axes, rank):
     """Return the axes that a list names, counted from the front, in order; all where it names none.
 
-    None where the rank is not known: nothing has these axes. IndexError for an axis that there is not.
+    None of them where the rank is not known: nothing has these axes. IndexError for an axis that there is not.
     """
     if rank is None:
-        return None
+        return ()
     return tuple(sorted(range(rank)[a] for a in axes)) or tuple(range(rank))
 
 
 def _permutation(axes, rank):
     """Return axes counted from the front, in order; all in reverse where none is given.
 
-    None where the rank is not known: nothing has these axes. IndexError for an axis that
+    None of them where the rank is not known: nothing has these axes. IndexError for an axis that
     there is not, ValueError for one that stands twice or is missing.
     """
     if rank is None:
-        return None
+        return ()
     counted = tuple(range(rank)[a] for a in axes) or tuple(reversed(range(rank)))
     if sorted(counted) != list(range(rank)):
         raise ValueError(f"{tuple(axes)} is no permutation of {rank} axes")
@@ -176,8 +176,8 @@ def _permutation(axes, rank):
 
 
 def _placed(axes, rank):
-    """Return axes counted from the front, None of an unknown rank; IndexError for one that there is not."""
-    return None if rank is None else tuple(range(rank)[a] for a in axes)
+    """Return axes counted from the front, none of an unknown rank; IndexError for one that there is not."""
+    return () if rank is None else tuple(range(rank)[a] for a in axes)
 
 
 def _arranged(x, axes, ahead):
