@@ -8,7 +8,7 @@ import sys
 
 # PopART is imported before ONNX, which the passes need; a program that has ONNX already may still use the passes.
 if "onnx" not in sys.modules:
-    import popart  # noqa: F401  # for its order alone
+    import popart  # noqa: F401  # PopART comes before ONNX
 
 from poprt import converter, passes
 from poprt.converter import Converter

@@ -1,6 +1,6 @@
 """PopXL on the emulated SDK: graphs in Python, ops in C++, run on the CPU. It stands in for Graphcore's package."""
 
-import popart as _popart  # noqa: F401  # it loads what ops are made with
+import popart as _popart  # noqa: F401  # PopART comes before ONNX
 
 from popxl import ops, transforms
 from popxl.context import gcg, get_current_graph, get_ir, get_main_graph, gir, gmg, in_sequence, io_tiles, ipu, name_scope
